@@ -43,6 +43,27 @@ const keepPlaces = {
   },
 };
 
+/** Of yargs we use the parser; without this, loading it also loads its help and its languages. */
+const onlyParser = /node_modules\/(yargs|cliui|y18n|escalade|get-caller-file)\//;
+
+/** Every file takes time to load: `agent help` needs the first of these, `agent list` both. */
+const together = [
+  [
+    'words',
+    'cli/(run-agent|command-line|read-command|command-table|usage-error|words/.*|table/.*)',
+    'cli/output/(closest|exit-codes|io|safe-text|styled|width)|cli/client/client',
+    'cli/tasks/sort-tasks|machines/(task|errors)',
+  ],
+  [
+    'look',
+    'cli/(command-context|config/(project|project-root|home)|server/(private|server)-files?)',
+    'cli/client/(connect|find-server|http-client|http-request|json|task-answers)',
+    'cli/tasks/(look-commands|fetch-tasks)|machines/(message-of|plural)',
+    'cli/output/(render-list|render-task|table|task-text|durations|money|status-style)',
+    'actors/files/(regular-file|durable-folder|error-code)',
+  ],
+].map(([name, ...files]) => ({ name, test: new RegExp(`src/(${files.join('|')})\\.ts$`) }));
+
 const bundle = async () => {
   const input = Object.fromEntries(
     [...programs, thread, ...parts].map((name) => [name, `src/${name}.ts`]),
@@ -53,8 +74,10 @@ const bundle = async () => {
       input,
       external,
       platform: 'node',
+      preserveEntrySignatures: 'allow-extension',
       transform: { target },
       plugins: [keepPlaces],
+      treeshake: { moduleSideEffects: [{ test: onlyParser, sideEffects: false }] },
     },
     onLog: (_, { message }) => {
       throw new Error(message);
@@ -63,6 +86,7 @@ const bundle = async () => {
   const { output } = await built.generate({
     entryFileNames: '[name].js',
     chunkFileNames: 'chunks/[name]-[hash].js',
+    codeSplitting: { groups: together, includeDependenciesRecursively: false },
   });
   await built.close();
   return output;

@@ -2,63 +2,27 @@ import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { commandTable } from '../../build/cli/command-table.js';
 import { exitCodes } from '../../build/cli/output/exit-codes.js';
+import { usageOf } from '../../build/cli/words/check-words.js';
+import { flagPattern, meaningOf } from '../../build/cli/words/help.js';
 import { roles } from '../../build/machines/task.js';
 import { code, described, page, table } from './markdown.mjs';
 
-/** Replaces the parser: records what a command declares. */
-const declarationsOf = ({ builder }) => {
-  const noted = { positionals: [], options: [], examples: [] };
-  const parser = {
-    positional: (name, declared = {}) => {
-      noted.positionals.push([name, declared]);
-      return parser;
-    },
-    option: (name, declared) => {
-      noted.options.push([name, declared]);
-      return parser;
-    },
-    options: (all) => {
-      noted.options.push(...Object.entries(all));
-      return parser;
-    },
-    example: (line, says) => {
-      noted.examples.push([line, says]);
-      return parser;
-    },
-  };
-  builder(parser);
-  return noted;
-};
-
-const choices = ({ choices: given }) =>
-  given === undefined ? '' : `one of ${given.map(code).join(', ')}`;
-const says = (declared) => [declared.describe, choices(declared)].filter(Boolean).join('; ');
-
-const optionRow = ([name, declared]) => {
-  const names = [name, declared.alias]
-    .filter(Boolean)
-    .map((each) => (each.length === 1 ? `-${each}` : `--${each}`));
-  const value =
-    declared.type === 'boolean' ? '' : ` <${declared.type === 'number' ? 'number' : 'text'}>`;
-  const more = declared.array === true ? ' (several times for more)' : '';
-  return [code(names.join(', ') + value), says(declared) + more];
-};
-
 /** The commands of the roles differ only in their name, so the first one represents all. */
 const [firstRole, ...otherRoles] = roles;
-const isShown = ({ command }) => !otherRoles.includes(command.split(' ')[0]);
+const isShown = ({ name }) => !otherRoles.includes(name);
 const titleOf = (name) => (name === firstRole ? roles.join(', ') : name);
 
 const section = (command) => {
-  const { positionals, options, examples } = declarationsOf(command);
+  const { name, aliases = [], describe, words, flags, examples } = command;
+  const shown = Object.entries(flags).filter(([, { hidden }]) => hidden !== true);
   const rows = [
-    ...positionals.map(([name, declared]) => [code(name), says(declared)]),
-    ...options.map(optionRow),
+    ...words.map((word) => [code(word.name), meaningOf(word)]),
+    ...shown.map(([flag, declared]) => [code(flagPattern(flag, declared)), meaningOf(declared)]),
   ];
-  const [first] = command.command.split(' ');
+  const also = aliases.length === 0 ? '' : ` Also: ${aliases.map(code).join(', ')}.`;
   return [
-    `### ${titleOf(first)}`,
-    `\`agent ${command.command}\`: ${command.describe}.`,
+    `### ${titleOf(name)}`,
+    `${code(usageOf(command))}: ${describe}.${also}`,
     ...(rows.length === 0 ? [] : [table(['argument', 'meaning'], rows)]),
     `\`\`\`sh\n${examples.map(([line, what]) => `${line}    # ${what}`).join('\n')}\n\`\`\``,
   ].join('\n\n');

@@ -1,71 +1,67 @@
 #!/usr/bin/env node
-import yargs from 'yargs';
 import { hideBin } from 'yargs/helpers';
 import { messageOf } from '../machines/message-of.ts';
-import { ConfigError, loadConfig } from './config/config.ts';
-import { findProject, UsageError } from './config/project.ts';
+import { loadConfig } from './config/config.ts';
+import { ConfigError } from './config/config-error.ts';
+import { findProject } from './config/project.ts';
+import { trackerNote } from './config/tracker-note.ts';
 import { print } from './output/io.ts';
 import type { RunningServer } from './server/run-server.ts';
+import type { Flags } from './table/command.ts';
+import { everywhere } from './table/common-flags.ts';
+import { UsageError } from './usage-error.ts';
 import { version } from './version.ts';
+import { checkWords, type Grammar } from './words/check-words.ts';
+import { helpWidth, renderProgramHelp } from './words/help.ts';
+import { parseWords } from './words/parse-words.ts';
 
 const exit = { usage: 2, failed: 1, config: 78 } as const;
 
-const parser = yargs(hideBin(process.argv))
-  .scriptName('agent-server')
-  .locale('en')
-  .usage(
-    '$0 --server [options]\n\nRuns agents on the tasks of one project. Serves this machine only.',
-  )
-  .options({
-    server: { type: 'boolean', describe: 'Run as a server' },
-    config: { type: 'string', requiresArg: true, describe: 'Configuration file (JSON)' },
-    port: {
-      type: 'number',
-      requiresArg: true,
-      describe: 'Port to listen on; 0 takes any free port',
-    },
-    host: {
-      type: 'string',
-      requiresArg: true,
-      describe: 'Address to listen on: localhost, 127.0.0.1 or ::1',
-    },
-    'max-concurrent': {
-      type: 'number',
-      requiresArg: true,
-      describe: 'Maximum number of agents at once',
-    },
-    inspect: {
-      type: 'boolean',
-      default: false,
-      describe: "Show the live state machines to XState's inspector",
-    },
-    'drain-timeout': {
-      type: 'number',
-      default: 0,
-      requiresArg: true,
-      describe:
-        'Seconds for running agents to finish after a signal; then they wait for the next start',
-    },
-    project: { type: 'string', requiresArg: true, describe: 'Project folder' },
-    'allow-remote': { type: 'boolean', default: false, hidden: true },
-    'behind-tls-proxy': { type: 'boolean', default: false, hidden: true },
-    'tls-cert': { type: 'string', requiresArg: true, hidden: true },
-    'tls-key': { type: 'string', requiresArg: true, hidden: true },
-  })
-  .example('$0 --server', 'serve the project of this folder on port 8080')
-  .example(
-    '$0 --server --port 9000 --max-concurrent 5',
-    'use another port, run five agents at once',
-  )
-  .strict()
-  .version(version)
-  .help()
-  .alias('help', 'h')
-  .describe({ help: 'Show help', version: 'Show the version' })
-  .exitProcess(false)
-  .fail((message, error) => {
-    throw error ?? new UsageError(message);
-  });
+const flags = {
+  server: { type: 'switch', describe: 'Run as a server' },
+  config: { type: 'text', value: 'file', describe: 'Configuration file (JSON)' },
+  port: { type: 'number', value: 'n', describe: 'Port to listen on; 0 takes any free port' },
+  host: {
+    type: 'text',
+    value: 'address',
+    describe: 'Address to listen on: localhost, 127.0.0.1 or ::1',
+  },
+  'max-concurrent': { type: 'number', value: 'n', describe: 'Maximum number of agents at once' },
+  inspect: {
+    type: 'switch',
+    default: false,
+    describe: "Show the live state machines to XState's inspector",
+  },
+  'drain-timeout': {
+    type: 'number',
+    value: 'seconds',
+    default: 0,
+    describe: 'How long running agents may go on after a signal; then they wait for the next start',
+  },
+  project: { type: 'text', value: 'folder', describe: 'Project folder' },
+  'allow-remote': { type: 'switch', hidden: true, describe: 'Refused' },
+  'behind-tls-proxy': { type: 'switch', hidden: true, describe: 'Refused' },
+  'tls-cert': { type: 'text', value: 'file', hidden: true, describe: 'Refused' },
+  'tls-key': { type: 'text', value: 'file', hidden: true, describe: 'Refused' },
+} as const satisfies Flags;
+
+const grammar: Grammar = { program: 'agent-server', common: {}, all: { ...flags, ...everywhere } };
+
+const program = {
+  name: 'agent-server',
+  usage: 'agent-server --server [flags]',
+  describe: 'Runs agents on the tasks of one project. Serves this machine only.',
+  words: [],
+  flags,
+  instead: 'it takes flags only',
+  examples: [
+    ['agent-server --server', 'serve the project of this folder on port 8080'],
+    [
+      'agent-server --server --port 9000 --max-concurrent 5',
+      'use another port, run five agents at once',
+    ],
+  ],
+} as const;
 
 /** Without TLS the token would travel in the clear, and TLS is not offered. */
 const requireLocal = (args: { readonly [flag: string]: unknown }): void => {
@@ -80,9 +76,7 @@ const requireLocal = (args: { readonly [flag: string]: unknown }): void => {
 
 const exitCodeOfError = (error: unknown): number => {
   if (error instanceof ConfigError) return exit.config;
-  return error instanceof UsageError || (error instanceof Error && error.name === 'YError')
-    ? exit.usage
-    : exit.failed;
+  return error instanceof UsageError ? exit.usage : exit.failed;
 };
 
 /** A signal during the start takes effect after it. */
@@ -111,21 +105,26 @@ const obeySignals = (starting: Promise<RunningServer>): void => {
 // A full disk under the log must not end running attempts.
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
 
+const printHelp = (): void =>
+  print('stdout', `${renderProgramHelp(program, helpWidth(process.stdout.columns))}\n`);
+
 const main = async (): Promise<void> => {
-  const args = await parser.parseAsync();
-  if (args['help'] || args['version']) return;
-  const [word] = args._;
-  if (word !== undefined)
-    throw new UsageError(`agent-server takes flags only, not ${JSON.stringify(String(word))}`);
+  const given = hideBin(process.argv);
+  const parsed = parseWords(given, grammar.all);
+  if (parsed.flags['help'] === true) return printHelp();
+  if (parsed.flags['version'] === true) return print('stdout', `${version}\n`);
+  const args = checkWords(given, parsed, program, grammar);
   if (args.server !== true) {
-    print('stdout', `${await parser.getHelp()}\n`);
+    printHelp();
     process.exitCode = exit.usage;
     return;
   }
   requireLocal(args);
   const load = () => loadConfig({ ...args, maxConcurrent: args['max-concurrent'] }, process.env);
-  load();
+  const { config } = load();
   const project = findProject(args.project, process.cwd(), process.env);
+  const note = trackerNote(config, process.env, project.root);
+  if (note !== null) print('stderr', `${note}\n`);
   const { runServer } = await import('./server/run-server.ts');
   const drain = args['drain-timeout'];
   if (!Number.isFinite(drain) || drain < 0 || drain > 86_400)

@@ -1,5 +1,4 @@
-import { completion, type Shell, shells } from './setup/completion-command.ts';
-import { type Command, type Common, defineCommand } from './table/command.ts';
+import { type Command, defineCommand } from './table/command.ts';
 import { linkCommands, setupCommands } from './table/housekeeping.ts';
 import { createCommand, roleCommands } from './table/runs.ts';
 import {
@@ -13,22 +12,24 @@ import {
 } from './table/tasks.ts';
 import { pruneCommand, watchCommands, workCommands } from './table/watching.ts';
 
-const completing: Command = defineCommand<Common & { readonly shell: Shell }>({
-  command: 'completion <shell>',
+const completing = defineCommand({
+  name: 'completion',
+  group: 'setup',
   describe: 'Print a completion script for your shell',
-  builder: (parser) =>
-    parser
-      .positional('shell', { choices: shells, demandOption: true })
-      .example('eval "$(agent completion bash)"', 'turn completion on in this session'),
-  run: async ({ io, json }, { shell }) => completion(io, json, shell, commandTable),
+  words: [{ name: 'shell', describe: 'Your shell', choices: ['bash', 'zsh', 'fish'] }],
+  flags: {},
+  common: [],
+  examples: [['eval "$(agent completion bash)"', 'turn completion on in this session']],
+  run: async ({ io, json }, { shell }) =>
+    (await import('./setup/completion-command.ts')).completion(io, json, shell, commandTable),
 });
 
-/** In the order of the help. */
+/** In the order of the help. The code of a command is imported when it runs. */
 export const commandTable: readonly Command[] = [
   createCommand,
   ...roleCommands,
-  showCommand,
   listCommand,
+  showCommand,
   changeCommand('close', 'Mark a task complete', 'the work was done by hand'),
   serverChangeCommand(
     'cancel',

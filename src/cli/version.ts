@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
-import { z } from 'zod';
+import { textIn } from './client/json.ts';
 
-const manifest = z
-  .object({ name: z.string(), version: z.string() })
-  .parse(JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')));
+const manifest: unknown = JSON.parse(
+  readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),
+);
 
-export const serverName = manifest.name;
-export const version = manifest.version;
+export const serverName = textIn(manifest, 'name') ?? '';
+export const version = textIn(manifest, 'version') ?? '';

@@ -1,9 +1,6 @@
-import { z } from 'zod';
-
 /** In display order. */
 export const roles = ['engineer', 'tester', 'reviewer', 'architect', 'product-manager'] as const;
-export const roleSchema = z.enum(roles);
-export type Role = z.infer<typeof roleSchema>;
+export type Role = (typeof roles)[number];
 
 export const forEachRole = <Value>(make: (role: Role) => Value): Readonly<Record<Role, Value>> => ({
   engineer: make('engineer'),

@@ -254,7 +254,7 @@ test('an invalid --drain-timeout is refused', async () => {
 
   expect(await server('--server', '--drain-timeout', 'soon')).toMatchObject({
     code: 2,
-    err: expect.stringContaining('--drain-timeout: expected seconds'),
+    err: expect.stringContaining('--drain-timeout needs a number'),
   });
 });
 
@@ -287,7 +287,7 @@ test("a port in use is reported with what to do, and the project's lock is relea
 
   other.close();
   expect(ended.code).toBe(1);
-  expect(ended.err).toBe(
+  expect(ended.err).toContain(
     `agent-server: port ${port} is already in use; choose another with --port <other>, or free it\n`,
   );
   expect(serverFile()).toBeNull();

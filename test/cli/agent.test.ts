@@ -220,7 +220,7 @@ test.each<[string, readonly string[], number, string]>([
   ['a path for an id', ['show', '../x'], 3, 'task ../x does not exist'],
   ['a path to run', ['engineer', '../x'], 3, 'task ../x does not exist'],
   ['dots to run', ['engineer', '..'], 3, 'task .. does not exist'],
-  ['a flag for an id', ['show', '-x'], 2, 'Not enough non-option arguments'],
+  ['a flag for an id', ['show', '-x'], 2, 'unknown flag: -x'],
   ['an empty id', ['show', ''], 2, 'task_id: is empty'],
   ['an empty id to run', ['engineer', ''], 2, 'task_id: is empty'],
   ['a path to cancel', ['cancel', '../x'], 3, 'task ../x does not exist'],
@@ -232,7 +232,7 @@ test.each<[string, readonly string[], number, string]>([
     'unknown role "janitor"; the roles are engineer, tester, reviewer',
   ],
   ['an unknown command', ['frobnicate'], 2, 'unknown command: frobnicate'],
-  ['an unknown flag', ['list', '--speed'], 2, 'Unknown argument: speed'],
+  ['an unknown flag', ['list', '--speed'], 2, 'unknown flag: --speed'],
   ['an unknown dependency', ['create', 'x', '--deps', 'bd-none'], 3, 'task bd-none does not exist'],
   ['an empty description', ['create', ''], 2, 'description: is empty'],
   ['priority 7', ['create', 'x', '--priority', '7'], 2, 'priority: '],
@@ -355,7 +355,7 @@ test('agent alone, help, -h and --help print the same help on stdout, help <comm
   expect(help).toMatchObject({
     code: 0,
     err: '',
-    out: expect.stringContaining('agent create <description>'),
+    out: expect.stringContaining('  create        Create a task'),
   });
   expect(await program('--help')).toEqual(help);
   for (const words of [[], ['help'], ['-h']]) expect(await agent(...words)).toEqual(help);
@@ -370,15 +370,17 @@ test.each(['agent', 'agent-server'] as const)(
 
     const { out } = await collect(start(name, ['--help'], { LC_ALL: 'de_DE.UTF-8' }));
 
-    expect(out).toContain('Options:');
-    expect(out).toContain('[boolean]');
+    expect(out).toContain('Usage:');
+    expect(out).toContain('Show help');
   },
 );
 
 test('every command has help with an example', async () => {
   const { agent } = openProject();
   const help = (await agent('--help')).out;
-  const names = [...help.matchAll(/^ {2}agent ([a-z-]+)/gm)].map(([, name]) => name ?? '');
+  const names = [...help.matchAll(/^ {2}([a-z-]+)(?:, \w+)* +[A-Z]/gm)].map(
+    ([, name]) => name ?? '',
+  );
 
   expect(names).toEqual(
     expect.arrayContaining([

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { AgentContext } from '../../machines/agent-context.ts';
 import { describeRefusal } from '../../machines/errors.ts';
-import { noUsage, roleSchema } from '../../machines/task.ts';
+import { noUsage, roles } from '../../machines/task.ts';
 import type { TaskContext } from '../../machines/task-context.ts';
 import { statusInTracker, type TrackedTask } from '../../machines/tracked-task.ts';
 import type { RemovedHistory } from '../store/port.ts';
@@ -21,6 +21,8 @@ const phases = [
   'closing',
   'cancelling',
 ] as const;
+
+const roleSchema = z.enum(roles);
 
 const usageSchema = z.strictObject({
   input_tokens: z.int().nonnegative().describe('tokens that the model read'),

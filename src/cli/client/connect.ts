@@ -120,6 +120,23 @@ const offlineClient = (options: ConnectOptions): Client => ({
   },
 });
 
+const lookMethods: readonly string[] = ['list', 'status'];
+
+/** A server may end while it is asked; then its last state is in the files. */
+const readsAgain = (client: Client, options: ConnectOptions): Client => ({
+  ...client,
+  call: async (method, params) => {
+    try {
+      return await client.call(method, params);
+    } catch (error) {
+      const isLost = error instanceof CallError && error.code === 'server_lost';
+      if (!isLost || !lookMethods.includes(method)) throw error;
+      if ((await findServer(options.project)) !== null) throw error;
+      return offlineClient(options).call(method, params);
+    }
+  },
+});
+
 export const connect = (options: ConnectOptions): Connection => ({
   server: async () => {
     const { project, config, start, io, env } = options;
@@ -136,6 +153,6 @@ export const connect = (options: ConnectOptions): Connection => ({
   },
   files: async () => {
     const found = await findServer(options.project);
-    return found === null ? offlineClient(options) : createHttpClient(found);
+    return found === null ? offlineClient(options) : readsAgain(createHttpClient(found), options);
   },
 });

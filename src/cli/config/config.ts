@@ -4,13 +4,9 @@ import { fileURLToPath } from 'node:url';
 import { type Parsed, parseWithProblems, type SchemaProblem } from '../../http/schema-problems.ts';
 import { messageOf } from '../../machines/message-of.ts';
 import { closest } from '../output/closest.ts';
+import { ConfigError } from './config-error.ts';
 import { type ConfigFlags, type Override, overridesFrom } from './config-overrides.ts';
 import { type Config, configSchema, configSections } from './config-schema.ts';
-
-/** The process exits with 78 before it opens anything. */
-export class ConfigError extends Error {
-  override readonly name = 'ConfigError';
-}
 
 type Tree = { [key: string]: unknown };
 const isTree = (value: unknown): value is Tree =>

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readFileSync, realpathSync, statSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
+import { UsageError } from '../usage-error.ts';
 import { homeOf } from './home.ts';
 import { isFolder, isOwn, nearestRoot } from './project-root.ts';
 
@@ -11,10 +12,6 @@ export interface Project {
   readonly stateDir: string;
   /** The default state folder. Two servers of one project meet here, whichever folder each uses. */
   readonly usualDir: string;
-}
-
-export class UsageError extends Error {
-  override readonly name = 'UsageError';
 }
 
 const stateHome = (env: NodeJS.ProcessEnv): string => {
@@ -66,6 +63,8 @@ export const stateFiles = (stateDir: string) => ({
   /** In the default folder; names the folder in use. */
   servedFrom: join(stateDir, 'served-from'),
   log: join(stateDir, 'server.log'),
+  /** The projects that were told that bd is not installed. */
+  noted: join(stateDir, 'bd-noted'),
 });
 
 export const readTextOrNull = (file: string): string | null => {

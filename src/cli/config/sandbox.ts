@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { createBubblewrap } from '../../actors/sandbox/bubblewrap.ts';
 import { createNoSandbox } from '../../actors/sandbox/no-sandbox.ts';
 import type { Sandbox } from '../../actors/sandbox/port.ts';
-import { ConfigError } from './config.ts';
+import { ConfigError } from './config-error.ts';
 import type { Config } from './config-schema.ts';
 import type { Project } from './project.ts';
 

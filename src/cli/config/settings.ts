@@ -6,7 +6,8 @@ import { applyProjectRoles, type ProjectRoleOutcome } from '../roles/apply-proje
 import { ownRole } from '../roles/own-role.ts';
 import { readProjectRoles } from '../roles/read-project-roles.ts';
 import { shippedRoles } from '../roles/shipped-roles.ts';
-import { ConfigError, effectiveCap, type LoadedConfig } from './config.ts';
+import { effectiveCap, type LoadedConfig } from './config.ts';
+import { ConfigError } from './config-error.ts';
 import type { Config } from './config-schema.ts';
 
 export const keyVariable = 'OPENAI_API_KEY';

@@ -1,6 +1,6 @@
 import type { Settings } from '../../actors/engine/settings.ts';
 import type { Role } from '../../machines/task.ts';
-import { ConfigError } from '../config/config.ts';
+import { ConfigError } from '../config/config-error.ts';
 import { oneLine } from '../output/safe-text.ts';
 import { narrow } from './narrow.ts';
 import type { ProjectRoleFile } from './read-project-roles.ts';

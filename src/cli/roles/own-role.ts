@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { dirname, resolve } from 'node:path';
 import type { Role } from '../../machines/task.ts';
-import { ConfigError, configFolder, type LoadedConfig } from '../config/config.ts';
+import { configFolder, type LoadedConfig } from '../config/config.ts';
+import { ConfigError } from '../config/config-error.ts';
 import { parseRole } from './parse-role.ts';
 import { type RoleKeys, userRole } from './role-schema.ts';
 

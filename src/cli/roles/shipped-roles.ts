@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import type { RoleProfile } from '../../actors/agent/roles.ts';
 import { forEachRole, type Role } from '../../machines/task.ts';
-import { ConfigError } from '../config/config.ts';
+import { ConfigError } from '../config/config-error.ts';
 import { parseRole } from './parse-role.ts';
 import { shippedRole } from './role-schema.ts';
 

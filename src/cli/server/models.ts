@@ -9,7 +9,8 @@ import { createScriptedModel } from '../../actors/model/scripted.ts';
 import { selectModel } from '../../actors/model/select-model.ts';
 import { defaultTimeouts } from '../../actors/model/watchdog.ts';
 import { isAssistantName } from '../../machines/agent-context.ts';
-import { ConfigError, configFolder, type LoadedConfig } from '../config/config.ts';
+import { configFolder, type LoadedConfig } from '../config/config.ts';
+import { ConfigError } from '../config/config-error.ts';
 import type { Config } from '../config/config-schema.ts';
 import { keyVariable } from '../config/settings.ts';
 

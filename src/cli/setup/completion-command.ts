@@ -1,26 +1,26 @@
-import { UsageError } from '../config/project.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import type { Io } from '../output/io.ts';
+import { UsageError } from '../usage-error.ts';
 
 interface Named {
-  readonly command: string;
+  readonly name: string;
   readonly describe: string;
 }
 
 export const shells = ['bash', 'zsh', 'fish'] as const;
 export type Shell = (typeof shells)[number];
 
-const commandName = ({ command }: Named): string => command.split(' ')[0] ?? '';
 const shellQuoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
 const scripts: { readonly [S in Shell]: (commands: readonly Named[]) => string } = {
-  bash: (commands) => `complete -W ${shellQuoted(commands.map(commandName).join(' '))} agent`,
+  bash: (commands) =>
+    `complete -W ${shellQuoted(commands.map(({ name }) => name).join(' '))} agent`,
   zsh: (commands) =>
     [
       '#compdef agent',
       '_agent() {',
       '  local -a commands',
-      `  commands=(${commands.map((each) => shellQuoted(`${commandName(each)}:${each.describe}`)).join(' ')})`,
+      `  commands=(${commands.map((each) => shellQuoted(`${each.name}:${each.describe}`)).join(' ')})`,
       "  _describe 'command' commands",
       '}',
       'compdef _agent agent',
@@ -30,7 +30,7 @@ const scripts: { readonly [S in Shell]: (commands: readonly Named[]) => string }
       'complete -c agent -f',
       ...commands.map(
         (each) =>
-          `complete -c agent -n __fish_use_subcommand -a ${shellQuoted(commandName(each))} -d ${shellQuoted(each.describe)}`,
+          `complete -c agent -n __fish_use_subcommand -a ${shellQuoted(each.name)} -d ${shellQuoted(each.describe)}`,
       ),
     ].join('\n'),
 };

@@ -8,10 +8,11 @@ import { initializeBd } from '../../actors/tracker/bd/init.ts';
 import { findServer } from '../client/find-server.ts';
 import { hasTasks, openTasks } from '../client/open-tasks.ts';
 import { loadConfig } from '../config/config.ts';
-import { type Project, UsageError } from '../config/project.ts';
+import type { Project } from '../config/project.ts';
 import { bdFor } from '../config/tracker.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import type { CommandContext } from '../tasks/commands.ts';
+import { UsageError } from '../usage-error.ts';
 
 type WantedTracker = 'auto' | 'bd' | 'embedded';
 

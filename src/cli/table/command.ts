@@ -1,6 +1,56 @@
-import type { Argv } from 'yargs';
 import type { CommandContext } from '../tasks/commands.ts';
 
+/** What the shell completes in the place of a word or a value. */
+export type Completes = 'task' | 'file' | 'folder' | 'config_key';
+
+interface FlagBase {
+  readonly describe: string;
+  /** One letter, for `-f`. */
+  readonly short?: string;
+  readonly hidden?: true;
+  /** Another flag that cannot be given with this one. */
+  readonly conflicts?: string;
+  /** Another flag that must be given with this one. */
+  readonly needs?: string;
+}
+
+/** Takes no value. */
+export interface Switch extends FlagBase {
+  readonly type: 'switch';
+  readonly default?: boolean;
+}
+
+interface ValueFlag extends FlagBase {
+  /** Shown in the help as `<value>`. */
+  readonly value: string;
+  /** May be given several times. */
+  readonly many?: true;
+  readonly completes?: Completes;
+}
+export interface TextFlag extends ValueFlag {
+  readonly type: 'text';
+  readonly choices?: readonly string[];
+  readonly default?: string;
+}
+export interface NumberFlag extends ValueFlag {
+  readonly type: 'number';
+  readonly default?: number;
+}
+
+export type Flag = Switch | TextFlag | NumberFlag;
+export type Flags = Readonly<Record<string, Flag>>;
+
+export interface Word {
+  readonly name: string;
+  readonly describe: string;
+  readonly optional?: true;
+  /** Takes all words that are left. */
+  readonly many?: true;
+  readonly choices?: readonly string[];
+  readonly completes?: Completes;
+}
+
+/** The flags that every command takes; the help shows those that matter to it. */
 export interface Common {
   readonly json: boolean;
   readonly project: string | undefined;
@@ -8,30 +58,80 @@ export interface Common {
   readonly start: boolean;
 }
 
-/** `command` is its pattern in the syntax of yargs. */
-export interface Command<Args = never> {
-  readonly command: string;
-  readonly describe: string;
-  /** The advice for an extra word. Default: one task at a time, or the command's help. */
+type ChoiceOf<Declared> = Declared extends { choices: readonly (infer Choice extends string)[] }
+  ? Choice
+  : string;
+type ValueOf<Declared extends Flag> = Declared extends Switch
+  ? boolean
+  : Declared extends NumberFlag
+    ? number
+    : ChoiceOf<Declared>;
+type FlagArg<Declared extends Flag> = Declared extends { many: true }
+  ? readonly ValueOf<Declared>[] | undefined
+  : Declared extends { default: boolean | string | number }
+    ? ValueOf<Declared>
+    : ValueOf<Declared> | undefined;
+type WordArg<Declared extends Word> = Declared extends { many: true }
+  ? readonly ChoiceOf<Declared>[]
+  : Declared extends { optional: true }
+    ? ChoiceOf<Declared> | undefined
+    : ChoiceOf<Declared>;
+
+/** The values of a command's own words and flags. */
+export type OwnArgs<Words extends readonly Word[], Own extends Flags> = {
+  readonly [One in Words[number] as One['name']]: WordArg<One>;
+} & { readonly [Name in keyof Own]: FlagArg<Own[Name]> };
+
+/** In the order of the help. */
+export const groups = {
+  tasks: 'Tasks',
+  runs: 'Run agents',
+  watch: 'Watch and answer',
+  work: 'Take the work',
+  setup: 'Project and server',
+} as const;
+
+export interface Syntax<Words extends readonly Word[], Own extends Flags> {
+  readonly name: string;
+  readonly words: Words;
+  readonly flags: Own;
+  /** Advice for an extra word. Default: one task at a time, or the command's help. */
   readonly instead?: string;
-  readonly builder: (parser: Argv) => Argv;
-  readonly run: (context: CommandContext, args: Args) => Promise<number>;
 }
 
-export type OnTask = Common & { readonly task_id: string; readonly reason?: string };
+interface Declaration<Words extends readonly Word[], Own extends Flags> extends Syntax<Words, Own> {
+  readonly aliases?: readonly string[];
+  readonly group: keyof typeof groups;
+  readonly describe: string;
+  readonly examples: readonly (readonly [line: string, says: string])[];
+  /** It says that bd is not installed: each time, or once in a project. */
+  readonly notesTracker?: 'once' | 'always';
+  /** Common flags that matter to it. Default: json, project. */
+  readonly common?: readonly (keyof Common)[];
+}
 
-export const onTask = (parser: Argv): Argv =>
-  parser.positional('task_id', {
-    type: 'string',
-    demandOption: true,
-    describe: 'Task id, such as bd-a1b2',
-  });
-export const withReason = (parser: Argv): Argv =>
-  onTask(parser).option('reason', {
-    type: 'string',
-    requiresArg: true,
-    describe: 'Reason, kept with the task',
-  });
+export interface Command extends Declaration<readonly Word[], Flags> {
+  readonly run: (context: CommandContext, args: never) => Promise<number>;
+}
 
-/** Checks a command against its own arguments, then drops their type for the table. */
-export const defineCommand = <Args>(given: Command<Args>): Command => given as unknown as Command;
+/** Derives the arguments of `run` from the words and flags. */
+export const defineCommand = <const Words extends readonly Word[], const Own extends Flags>(
+  command: Declaration<Words, Own> & {
+    readonly run: (context: CommandContext, args: Common & OwnArgs<Words, Own>) => Promise<number>;
+  },
+): Command => command;
+
+export const taskWord = {
+  name: 'task_id',
+  describe: 'Task id, such as bd-a1b2',
+  completes: 'task',
+} as const satisfies Word;
+
+export const reasonFlag = {
+  reason: { type: 'text', value: 'text', describe: 'Reason, kept with the task' },
+} as const satisfies Flags;
+
+/** For commands that may start a server. */
+export const startsServer = ['json', 'project', 'config', 'start'] as const;
+/** For commands that read the configuration, for example to find the tracker. */
+export const readsConfig = ['json', 'project', 'config'] as const;

@@ -1,64 +1,55 @@
-import * as handler from '../handler/handler-commands.ts';
-import {
-  rotateToken,
-  showToken,
-  startServerCommand,
-  stopServerCommand,
-} from '../server/server-commands.ts';
-import { statusOfServer } from '../server/server-status.ts';
-import { type Command, type Common, defineCommand } from './command.ts';
+import { type Command, defineCommand, readsConfig, startsServer } from './command.ts';
 
-const serverActions = {
-  start: startServerCommand,
-  stop: stopServerCommand,
-  status: statusOfServer,
-} as const;
-
-/** Commands that read the whole configuration are imported when they run. */
 export const setupCommands: readonly Command[] = [
-  defineCommand<Common & { readonly tracker: 'auto' | 'bd' | 'embedded' }>({
-    command: 'init',
-    describe:
-      'Set up this folder as a project, with bd if it is installed, else with .beads/issues.jsonl',
-    builder: (parser) =>
-      parser
-        .option('tracker', {
-          choices: ['auto', 'bd', 'embedded'] as const,
-          default: 'auto' as const,
-          describe: 'Tracker that keeps the tasks',
-        })
-        .example('agent init', 'run bd init --prefix=bd, or create .beads/issues.jsonl'),
+  defineCommand({
+    name: 'init',
+    group: 'setup',
+    describe: 'Set up this folder as a project',
+    words: [],
+    flags: {
+      tracker: {
+        type: 'text',
+        value: 'tracker',
+        choices: ['auto', 'bd', 'embedded'],
+        default: 'auto',
+        describe: 'What keeps the tasks; auto: bd if it is installed, else our own database',
+      },
+    },
+    notesTracker: 'always',
+    common: readsConfig,
+    examples: [['agent init', 'run bd init --prefix=bd, or create .beads/issues.jsonl']],
     run: async (context, { tracker, config }) =>
       (await import('../setup/init-command.ts')).init(context, tracker, config),
   }),
-  defineCommand<
-    Common & { readonly sandbox: boolean; readonly model: boolean; readonly journal: boolean }
-  >({
-    command: 'doctor',
+  defineCommand({
+    name: 'doctor',
+    group: 'setup',
     describe: 'Check the setup and print the effective configuration',
-    builder: (parser) =>
-      parser
-        .option('sandbox', {
-          type: 'boolean',
-          default: false,
-          describe: 'Try to escape from the sandbox in every known way, and report each',
-        })
-        .option('model', {
-          type: 'boolean',
-          default: false,
-          describe: 'Send the model a small real request over each protocol, and report the answer',
-        })
-        .option('journal', {
-          type: 'boolean',
-          default: false,
-          describe:
-            'Check that no entry of the journal was changed, removed or added by another program',
-        })
-        .example('agent doctor --json', 'attach this to a bug report')
-        .example(
-          'agent doctor --model',
-          'check whether agents can work with your own model server',
-        ),
+    words: [],
+    flags: {
+      sandbox: {
+        type: 'switch',
+        default: false,
+        describe: 'Try to escape from the sandbox in every known way, and report each',
+      },
+      model: {
+        type: 'switch',
+        default: false,
+        describe: 'Send the model a small real request over each protocol, and report the answer',
+      },
+      journal: {
+        type: 'switch',
+        default: false,
+        describe:
+          'Check that no entry of the journal was changed, removed or added by another program',
+      },
+    },
+    notesTracker: 'always',
+    common: readsConfig,
+    examples: [
+      ['agent doctor --json', 'attach this to a bug report'],
+      ['agent doctor --model', 'check whether agents can work with your own model server'],
+    ],
     run: async (context, { config, sandbox, model, journal }) => {
       if (journal)
         return (await import('../setup/check-journal-command.ts')).checkJournalCommand(context);
@@ -68,53 +59,74 @@ export const setupCommands: readonly Command[] = [
       return sandbox ? probeSandbox(context, config) : doctor(context, config);
     },
   }),
-  defineCommand<Common>({
-    command: 'roles',
+  defineCommand({
+    name: 'roles',
+    group: 'setup',
     describe: 'List the roles: tools, limits, and the files that set them',
-    builder: (parser) => parser.example('agent roles --json', 'the same as JSON'),
-    run: async (context, { config }) => {
-      const { listRoles } = await import('../roles/roles-command.ts');
-      return listRoles(context, config);
+    words: [],
+    flags: {},
+    common: readsConfig,
+    examples: [['agent roles --json', 'the same as JSON']],
+    run: async (context, { config }) =>
+      (await import('../roles/roles-command.ts')).listRoles(context, config),
+  }),
+  defineCommand({
+    name: 'server',
+    group: 'setup',
+    describe: "Start or stop this project's server, or show its status",
+    words: [{ name: 'action', describe: 'What to do', choices: ['start', 'stop', 'status'] }],
+    flags: {},
+    common: startsServer,
+    examples: [['agent server status', 'exits 6 if no server runs']],
+    run: async (context, { action }) => {
+      if (action === 'status')
+        return (await import('../server/server-status.ts')).statusOfServer(context);
+      const { startServerCommand, stopServerCommand } = await import(
+        '../server/server-commands.ts'
+      );
+      return action === 'start' ? startServerCommand(context) : stopServerCommand(context);
     },
   }),
-  defineCommand<Common & { readonly action: keyof typeof serverActions }>({
-    command: 'server <action>',
-    describe: "Start or stop this project's server, or show its status",
-    builder: (parser) =>
-      parser
-        .positional('action', { choices: Object.keys(serverActions), demandOption: true })
-        .example('agent server status', 'exits 6 if no server runs'),
-    run: (context, { action }) => serverActions[action](context),
-  }),
-  defineCommand<Common & { readonly action: 'rotate' | undefined }>({
-    command: 'token [action]',
+  defineCommand({
+    name: 'token',
+    group: 'setup',
     describe: "Print the server's token, or replace it (rotate)",
-    builder: (parser) =>
-      parser
-        .positional('action', { choices: ['rotate'] as const })
-        .example('agent token rotate', 'replace the token; the old one stops working'),
-    run: (context, { action }) => (action === 'rotate' ? rotateToken(context) : showToken(context)),
+    words: [{ name: 'action', describe: 'What to do', choices: ['rotate'], optional: true }],
+    flags: {},
+    examples: [['agent token rotate', 'replace the token; the old one stops working']],
+    run: async (context, { action }) => {
+      const { rotateToken, showToken } = await import('../server/server-commands.ts');
+      return action === 'rotate' ? rotateToken(context) : showToken(context);
+    },
   }),
 ];
 
 export const linkCommands: readonly Command[] = [
-  defineCommand<Common & { readonly force: boolean }>({
-    command: 'register-handler',
+  defineCommand({
+    name: 'register-handler',
+    group: 'setup',
     describe: 'Open agent:// links with this program; a link only shows a task',
-    builder: (parser) =>
-      parser
-        .option('force', {
-          type: 'boolean',
-          default: false,
-          describe: 'Replace the program that opens them now',
-        })
-        .example('agent register-handler', 'the server runs this on its first start'),
-    run: (context, { force }) => handler.register(context, force),
+    words: [],
+    flags: {
+      force: {
+        type: 'switch',
+        default: false,
+        describe: 'Replace the program that opens them now',
+      },
+    },
+    common: ['json'],
+    examples: [['agent register-handler', 'the server runs this on its first start']],
+    run: async (context, { force }) =>
+      (await import('../handler/handler-commands.ts')).register(context, force),
   }),
-  defineCommand<Common>({
-    command: 'unregister-handler',
+  defineCommand({
+    name: 'unregister-handler',
+    group: 'setup',
     describe: 'Stop opening agent:// links',
-    builder: (parser) => parser.example('agent unregister-handler', 'undo register-handler'),
-    run: (context) => handler.unregister(context),
+    words: [],
+    flags: {},
+    common: ['json'],
+    examples: [['agent unregister-handler', 'undo register-handler']],
+    run: async (context) => (await import('../handler/handler-commands.ts')).unregister(context),
   }),
 ];

@@ -1,5 +1,5 @@
-import type { Argv, Options } from 'yargs';
-import { UsageError } from '../config/project.ts';
+import { UsageError } from '../usage-error.ts';
+import type { Flags } from './command.ts';
 
 const wireNames = {
   model: 'model',
@@ -13,39 +13,30 @@ const wireNames = {
 type RunFlag = keyof typeof wireNames;
 export type RunFlags = { readonly [Flag in RunFlag]?: unknown };
 
-export const withRunFlags = (parser: Argv): Argv =>
-  parser.options({
-    model: {
-      type: 'string',
-      requiresArg: true,
-      describe: "Model; 'scripted' is the built-in fake",
-    },
-    timeout: {
-      type: 'number',
-      requiresArg: true,
-      describe: 'Time limit of the attempt, in seconds',
-    },
-    'max-turns': { type: 'number', requiresArg: true, describe: 'Maximum number of model calls' },
-    'max-tokens-total': {
-      type: 'number',
-      requiresArg: true,
-      describe: 'Maximum number of input and output tokens',
-    },
-    verify: {
-      type: 'string',
-      array: true,
-      requiresArg: true,
-      describe: 'Command that must pass before the task completes',
-    },
-    'when-ready': {
-      type: 'boolean',
-      describe: 'Start when the dependencies are complete, instead of refusing',
-    },
-    network: {
-      type: 'boolean',
-      describe: 'Let commands reach the network; needs sandbox.allow_task_network',
-    },
-  } satisfies Record<RunFlag, Options>);
+export const runFlags = {
+  model: { type: 'text', value: 'name', describe: "Model; 'scripted' is the built-in fake" },
+  timeout: { type: 'number', value: 'seconds', describe: 'Time limit of the attempt' },
+  'max-turns': { type: 'number', value: 'n', describe: 'Maximum number of model calls' },
+  'max-tokens-total': {
+    type: 'number',
+    value: 'n',
+    describe: 'Maximum number of input and output tokens',
+  },
+  verify: {
+    type: 'text',
+    value: 'command',
+    many: true,
+    describe: 'Command that must pass before the task completes',
+  },
+  'when-ready': {
+    type: 'switch',
+    describe: 'Start when the dependencies are complete, instead of refusing',
+  },
+  network: {
+    type: 'switch',
+    describe: 'Let commands reach the network; needs sandbox.allow_task_network',
+  },
+} as const satisfies Flags & Record<RunFlag, unknown>;
 
 const flagsGiven = (args: RunFlags): readonly RunFlag[] =>
   (Object.keys(wireNames) as readonly RunFlag[]).filter((flag) => args[flag] !== undefined);

@@ -1,53 +1,44 @@
 import { roles } from '../../machines/task.ts';
-import * as commands from '../tasks/commands.ts';
-import { type Command, type Common, defineCommand, onTask } from './command.ts';
-import { type RunFlags, refuseRunFlags, runOptionsOf, withRunFlags } from './run-flags.ts';
+import { type Command, defineCommand, startsServer, taskWord } from './command.ts';
+import { asyncFlag } from './common-flags.ts';
+import { refuseRunFlags, runFlags, runOptionsOf } from './run-flags.ts';
 
-type CreateCommandArgs = Common &
-  commands.CreateArgs &
-  RunFlags & { readonly run?: boolean; readonly async: boolean };
-
-export const createCommand = defineCommand<CreateCommandArgs>({
-  command: 'create <description>',
+export const createCommand = defineCommand({
+  name: 'create',
+  group: 'tasks',
   describe: 'Create a task and print its id',
+  words: [{ name: 'description', describe: 'What to do' }],
   instead:
     'put the description in quotes, and give each dependency its own flag: --deps <id> --deps <id>',
-  builder: (parser) =>
-    withRunFlags(parser)
-      .positional('description', { type: 'string', demandOption: true, describe: 'What to do' })
-      .options({
-        title: {
-          type: 'string',
-          requiresArg: true,
-          describe: 'Title; default: the first line of the description',
-        },
-        deps: {
-          type: 'string',
-          array: true,
-          requiresArg: true,
-          describe: 'Task that must be complete first; separate several by commas',
-        },
-        priority: {
-          type: 'number',
-          requiresArg: true,
-          describe: 'Priority, 0 (first) to 4 (last)',
-        },
-        label: { type: 'string', array: true, requiresArg: true, describe: 'Label' },
-        role: {
-          type: 'string',
-          choices: roles,
-          requiresArg: true,
-          describe: 'Role that works on the task',
-        },
-        run: { type: 'boolean', implies: 'role', describe: 'Run the task at once with that role' },
-      })
-      .example('agent create "Fix the sum" --deps bd-a1b2', 'create a task that waits for another')
-      .example(
-        'agent create "Fix the sum" --role engineer --run',
-        'create a task and watch it run',
-      ),
+  notesTracker: 'once',
+  common: startsServer,
+  flags: {
+    title: {
+      type: 'text',
+      value: 'text',
+      describe: 'Title; default: the first line of the description',
+    },
+    deps: {
+      type: 'text',
+      value: 'ids',
+      many: true,
+      completes: 'task',
+      describe: 'Task that must be complete first; separate several by commas',
+    },
+    priority: { type: 'number', value: 'n', describe: 'Priority, 0 (first) to 4 (last)' },
+    label: { type: 'text', value: 'text', many: true, describe: 'Label' },
+    role: { type: 'text', value: 'role', choices: roles, describe: 'Role that works on the task' },
+    run: { type: 'switch', needs: 'role', describe: 'Run the task at once with that role' },
+    ...asyncFlag,
+    ...runFlags,
+  },
+  examples: [
+    ['agent create "Fix the sum" --deps bd-a1b2', 'create a task that waits for another'],
+    ['agent create "Fix the sum" --role engineer --run', 'create a task and watch it run'],
+  ],
   run: async (context, args) => {
-    if (args.run && args.role !== undefined) {
+    const commands = await import('../tasks/commands.ts');
+    if (args.run === true && args.role !== undefined) {
       const request = { role: args.role, options: runOptionsOf(args), json: args.json };
       return commands.createAndRun(context, args, request, args.async);
     }
@@ -56,20 +47,22 @@ export const createCommand = defineCommand<CreateCommandArgs>({
   },
 });
 
-type RunArgs = Common & RunFlags & { readonly task_id: string; readonly async: boolean };
-
 export const roleCommands: readonly Command[] = roles.map((role) =>
-  defineCommand<RunArgs>({
-    command: `${role} <task_id>`,
+  defineCommand({
+    name: role,
+    group: 'runs',
     describe: `Run the ${role} on a task`,
+    words: [taskWord],
     instead: `one task at a time; put the text of a new task in quotes: agent ${role} "<text>"`,
-    builder: (parser) =>
-      withRunFlags(onTask(parser)).example(
-        `agent ${role} bd-a1b2`,
-        'run the task and watch; add --async to return at once',
-      ),
-    run: (context, args) =>
-      commands.runTask(
+    notesTracker: 'once',
+    common: startsServer,
+    flags: { ...asyncFlag, ...runFlags },
+    examples: [
+      [`agent ${role} bd-a1b2`, 'run the task and watch'],
+      [`agent ${role} bd-a1b2 --async`, 'run it in the background'],
+    ],
+    run: async (context, args) =>
+      (await import('../tasks/commands.ts')).runTask(
         context,
         { role, task: args.task_id, options: runOptionsOf(args), json: args.json },
         args.async,

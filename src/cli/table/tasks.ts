@@ -1,58 +1,66 @@
 import { roles } from '../../machines/task.ts';
-import { UsageError } from '../config/project.ts';
-import { type RespondArgs, respond } from '../runs/respond-command.ts';
-import * as commands from '../tasks/commands.ts';
-import { changeDependency, dependencyTree } from '../tasks/dependency-commands.ts';
-import * as look from '../tasks/look-commands.ts';
 import { sortKeys } from '../tasks/sort-tasks.ts';
+import { UsageError } from '../usage-error.ts';
 import {
   type Command,
-  type Common,
   defineCommand,
-  type OnTask,
-  onTask,
-  withReason,
+  readsConfig,
+  reasonFlag,
+  startsServer,
+  taskWord,
 } from './command.ts';
 
-export const showCommand = defineCommand<OnTask>({
-  command: 'show <task_id>',
+export const showCommand = defineCommand({
+  name: 'show',
+  aliases: ['status'],
+  group: 'tasks',
   describe: 'Show a task',
-  builder: (parser) => onTask(parser).example('agent show bd-a1b2', 'state, error and results'),
-  run: async ({ connection, io, json }, { task_id }) =>
-    look.showTask(await connection.files(), io, json, task_id),
+  words: [taskWord],
+  flags: {},
+  common: readsConfig,
+  examples: [['agent show bd-a1b2', 'state, error and results']],
+  run: async ({ connection, io, json }, { task_id }) => {
+    const { showTask } = await import('../tasks/look-commands.ts');
+    return showTask(await connection.files(), io, json, task_id);
+  },
 });
 
-export const listCommand = defineCommand<Common & look.ListArgs>({
-  command: 'list',
+export const listCommand = defineCommand({
+  name: 'list',
+  aliases: ['ls'],
+  group: 'tasks',
   describe: 'List tasks, the newest last',
-  builder: (parser) =>
-    parser
-      .options({
-        status: {
-          type: 'string',
-          requiresArg: true,
-          describe:
-            'Filter by status: queued (ready to run), started, complete, failed or cancelled',
-        },
-        role: { type: 'string', choices: roles, requiresArg: true, describe: 'Filter by role' },
-        label: { type: 'string', requiresArg: true, describe: 'Filter by label' },
-        limit: {
-          type: 'number',
-          requiresArg: true,
-          describe: 'How many tasks; default: 50 on a terminal, else all',
-        },
-        sort: {
-          type: 'string',
-          choices: sortKeys,
-          requiresArg: true,
-          describe: 'Order; what is newest, dearest or most urgent comes last',
-        },
-        all: { type: 'boolean', describe: 'Every task, also on a terminal' },
-      })
-      .example('agent list --status queued', 'tasks that can run now')
-      .example('agent list --sort cost --limit 10', 'the ten dearest tasks'),
-  run: async ({ connection, io, json }, args) =>
-    look.listTasks(await connection.files(), io, { ...args, json }),
+  words: [],
+  flags: {
+    status: {
+      type: 'text',
+      value: 'status',
+      describe: 'Filter by status: queued (ready to run), started, complete, failed or cancelled',
+    },
+    role: { type: 'text', value: 'role', choices: roles, describe: 'Filter by role' },
+    label: { type: 'text', value: 'text', describe: 'Filter by label' },
+    limit: {
+      type: 'number',
+      value: 'n',
+      describe: 'How many tasks; default: 50 on a terminal, else all',
+    },
+    sort: {
+      type: 'text',
+      value: 'key',
+      choices: sortKeys,
+      describe: 'Order; what is newest, dearest or most urgent comes last',
+    },
+    all: { type: 'switch', describe: 'Every task, also on a terminal' },
+  },
+  common: readsConfig,
+  examples: [
+    ['agent list --status queued', 'tasks that can run now'],
+    ['agent list --sort cost --limit 10', 'the ten dearest tasks'],
+  ],
+  run: async ({ connection, io, json }, args) => {
+    const { listTasks } = await import('../tasks/look-commands.ts');
+    return listTasks(await connection.files(), io, { ...args, json });
+  },
 });
 
 export const changeCommand = (
@@ -60,12 +68,16 @@ export const changeCommand = (
   describe: string,
   example: string,
 ): Command =>
-  defineCommand<OnTask>({
-    command: `${method} <task_id>`,
+  defineCommand({
+    name: method,
+    group: 'tasks',
     describe,
-    builder: (parser) => withReason(parser).example(`agent ${method} bd-a1b2`, example),
-    run: (context, { task_id, reason }) =>
-      commands.changeWithoutServer(context, method, task_id, reason),
+    words: [taskWord],
+    flags: reasonFlag,
+    common: readsConfig,
+    examples: [[`agent ${method} bd-a1b2`, example]],
+    run: async (context, { task_id, reason }) =>
+      (await import('../tasks/commands.ts')).changeWithoutServer(context, method, task_id, reason),
   });
 
 export const serverChangeCommand = (
@@ -73,54 +85,68 @@ export const serverChangeCommand = (
   describe: string,
   example: string,
 ): Command =>
-  defineCommand<OnTask>({
-    command: `${method} <task_id>`,
+  defineCommand({
+    name: method,
+    group: 'runs',
     describe,
-    builder: (parser) => withReason(parser).example(`agent ${method} bd-a1b2`, example),
-    run: (context, { task_id, reason }) =>
-      commands.changeOnServer(context, method, task_id, reason),
+    words: [taskWord],
+    flags: reasonFlag,
+    common: startsServer,
+    examples: [[`agent ${method} bd-a1b2`, example]],
+    run: async (context, { task_id, reason }) =>
+      (await import('../tasks/commands.ts')).changeOnServer(context, method, task_id, reason),
   });
 
-type LogsArgs = OnTask & { readonly follow: boolean; readonly full: boolean };
-
-export const logsCommand = defineCommand<LogsArgs>({
-  command: 'logs <task_id>',
+export const logsCommand = defineCommand({
+  name: 'logs',
+  group: 'watch',
   describe: 'Show the history of a task',
-  builder: (parser) =>
-    onTask(parser)
-      .option('follow', {
-        alias: 'f',
-        type: 'boolean',
-        default: false,
-        describe: 'Keep printing until the task ends',
-      })
-      .option('full', {
-        type: 'boolean',
-        default: false,
-        describe: 'With the output of every call, and whole texts',
-      })
-      .example('agent logs --full bd-a1b2', 'what every command printed')
-      .example('agent logs -f bd-a1b2', 'watch a running task'),
-  run: (context, { task_id, follow, full }) =>
-    commands.showLogs(context, task_id, { follow, full }),
+  words: [taskWord],
+  flags: {
+    follow: {
+      type: 'switch',
+      short: 'f',
+      default: false,
+      describe: 'Keep printing until the task ends',
+    },
+    full: {
+      type: 'switch',
+      default: false,
+      describe: 'With the output of every call, and whole texts',
+    },
+  },
+  common: startsServer,
+  examples: [
+    ['agent logs -f bd-a1b2', 'watch a running task'],
+    ['agent logs --full bd-a1b2', 'what every command printed'],
+  ],
+  run: async (context, { task_id, follow, full }) =>
+    (await import('../tasks/commands.ts')).showLogs(context, task_id, { follow, full }),
 });
 
-type Dependency = OnTask & {
-  readonly action: 'add' | 'remove' | 'tree';
-  readonly depends_on: string | undefined;
-};
-
-export const dependencyCommand = defineCommand<Dependency>({
-  command: 'dep <action> <task_id> [depends_on]',
+export const dependencyCommand = defineCommand({
+  name: 'dep',
+  group: 'tasks',
   describe: 'Add, remove or show dependencies; the first task waits for the second',
   instead: 'one dependency at a time: agent dep add <task_id> <depends_on>',
-  builder: (parser) =>
-    onTask(parser)
-      .positional('action', { choices: ['add', 'remove', 'tree'] as const, demandOption: true })
-      .positional('depends_on', { type: 'string', describe: 'Task that must be complete first' })
-      .example('agent dep add bd-b2 bd-a1', 'bd-b2 waits for bd-a1')
-      .example('agent dep tree bd-b2', 'the whole tree of dependencies'),
-  run: (context, { action, task_id, depends_on }) => {
+  words: [
+    { name: 'action', describe: 'What to do', choices: ['add', 'remove', 'tree'] },
+    taskWord,
+    {
+      name: 'depends_on',
+      describe: 'Task that must be complete first',
+      optional: true,
+      completes: 'task',
+    },
+  ],
+  flags: {},
+  common: readsConfig,
+  examples: [
+    ['agent dep add bd-b2 bd-a1', 'bd-b2 waits for bd-a1'],
+    ['agent dep tree bd-b2', 'the whole tree of dependencies'],
+  ],
+  run: async (context, { action, task_id, depends_on }) => {
+    const { changeDependency, dependencyTree } = await import('../tasks/dependency-commands.ts');
     if (action === 'tree' && depends_on !== undefined)
       throw new UsageError(
         `dep tree does not take ${JSON.stringify(depends_on)}: one task at a time`,
@@ -136,23 +162,25 @@ export const dependencyCommand = defineCommand<Dependency>({
   },
 });
 
-export const respondCommand = defineCommand<Common & RespondArgs>({
-  command: 'respond <task_id> [answer]',
+export const respondCommand = defineCommand({
+  name: 'respond',
+  group: 'watch',
   describe: "Answer an agent's question, or approve its calls",
   instead: 'put the answer in quotes',
-  builder: (parser) =>
-    onTask(parser)
-      .positional('answer', { type: 'string', describe: 'Answer in words' })
-      .options({
-        allow: { type: 'boolean', conflicts: 'deny', describe: 'Approve the calls' },
-        attempt: {
-          type: 'number',
-          requiresArg: true,
-          describe: 'Answer only this attempt; default: the live one',
-        },
-        deny: { type: 'boolean', describe: 'Refuse the calls; the answer says why' },
-      })
-      .example('agent respond bd-a1 "the second one"', 'answer a question')
-      .example('agent respond bd-a1 --deny "use the script"', 'refuse a call and say why'),
-  run: (context, args) => respond(context, args),
+  words: [taskWord, { name: 'answer', describe: 'Answer in words', optional: true }],
+  flags: {
+    allow: { type: 'switch', conflicts: 'deny', describe: 'Approve the calls' },
+    attempt: {
+      type: 'number',
+      value: 'n',
+      describe: 'Answer only this attempt; default: the live one',
+    },
+    deny: { type: 'switch', describe: 'Refuse the calls; the answer says why' },
+  },
+  common: startsServer,
+  examples: [
+    ['agent respond bd-a1 "the second one"', 'answer a question'],
+    ['agent respond bd-a1 --deny "use the script"', 'refuse a call and say why'],
+  ],
+  run: async (context, args) => (await import('../runs/respond-command.ts')).respond(context, args),
 });

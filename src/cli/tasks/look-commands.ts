@@ -1,11 +1,11 @@
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import type { Client } from '../client/client.ts';
 import { readTask } from '../client/task-answers.ts';
-import { UsageError } from '../config/project.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import type { Io } from '../output/io.ts';
 import { renderList } from '../output/render-list.ts';
 import { renderTask } from '../output/render-task.ts';
+import { UsageError } from '../usage-error.ts';
 import { type FetchedTasks, fetchTasks, type TaskFilter } from './fetch-tasks.ts';
 import { compareBy, type SortKey } from './sort-tasks.ts';
 

@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import { requireId } from '../../actors/engine/task-id.ts';
 import { taskViewSchema } from '../../actors/journal/task-view.ts';
-import { UsageError } from '../config/project.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { removedText } from '../output/render-task.ts';
 import type { CommandContext } from '../tasks/commands.ts';
+import { UsageError } from '../usage-error.ts';
 
 const replayedSchema = z.looseObject({
   steps: z.array(

@@ -1,0 +1,60 @@
+import { appendFileSync, existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { findBdData } from '../../actors/ledger/ownership.ts';
+import { programOnPath } from '../../actors/tracker/bd/program.ts';
+import { loadConfig } from './config.ts';
+import type { Config } from './config-schema.ts';
+import { type Project, readTextOrNull, stateFiles } from './project.ts';
+
+/** The modes in which bd would keep the tasks if it were installed. */
+const modesWithBd: readonly string[] = ['auto', 'bd'];
+
+/** bd is recommended, not required. Null when it is installed, or the configuration has no use for it. */
+export const trackerNote = (
+  { tracker: { mode, bd_path } }: Config,
+  env: NodeJS.ProcessEnv,
+  projectRoot: string,
+): string | null => {
+  if (!modesWithBd.includes(mode) || bd_path !== undefined) return null;
+  if (programOnPath('bd', env) !== null) return null;
+  const sign = findBdData(join(projectRoot, '.beads'));
+  return sign === undefined
+    ? "warning: the task tracker 'bd' is not installed; tasks are kept in .beads/issues.jsonl"
+    : `warning: the task tracker 'bd' is not installed, and this project keeps its tasks in it (.beads/${sign})`;
+};
+
+/** One line for each project that was told: several may share the folder. */
+const isNoted = ({ root, stateDir }: Project): boolean =>
+  readTextOrNull(stateFiles(stateDir).noted)?.split('\n').includes(root) === true;
+
+const remember = ({ root, stateDir }: Project): void => {
+  if (existsSync(stateDir))
+    appendFileSync(stateFiles(stateDir).noted, `${root}\n`, { mode: 0o600 });
+};
+
+export interface NoteOptions {
+  readonly project: Project;
+  readonly config: string | undefined;
+  readonly env: NodeJS.ProcessEnv;
+  readonly json: boolean;
+  readonly say: (text: string) => void;
+}
+
+/**
+ * Says it, `once` in a project or `always`, then runs the command. @throws ConfigError
+ */
+export const withTrackerNote = async (
+  when: 'once' | 'always',
+  { project, config, env, json, say }: NoteOptions,
+  run: () => Promise<number>,
+): Promise<number> => {
+  const isWanted = !json && (when === 'always' || !isNoted(project));
+  const note = isWanted ? trackerNote(loadConfig({ config }, env).config, env, project.root) : null;
+  if (note === null) return run();
+  say(note);
+  try {
+    return await run();
+  } finally {
+    if (when === 'once') remember(project);
+  }
+};

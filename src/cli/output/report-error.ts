@@ -1,0 +1,55 @@
+import { StoreError } from '../../actors/store/port.ts';
+import { isServiceError } from '../../machines/errors.ts';
+import { messageOf } from '../../machines/message-of.ts';
+import { CallError } from '../client/client.ts';
+import { textIn } from '../client/json.ts';
+import { ConfigError } from '../config/config-error.ts';
+import type { Invocation } from '../invocation.ts';
+import { PrivateFileError, StateFolderError } from '../server/private-files.ts';
+import { UsageError } from '../usage-error.ts';
+import { exitCodeOf, exitCodes } from './exit-codes.ts';
+import { hintFor } from './hints.ts';
+import type { Io } from './io.ts';
+
+const configExit = 78;
+const noServer: ReadonlySet<string> = new Set([
+  'server_needed',
+  'server_not_started',
+  'server_not_stopped',
+  'server_lost',
+  'server_silent',
+  'state_unavailable',
+]);
+
+const errorName = (error: unknown): string => {
+  if (isServiceError(error) || error instanceof CallError) return error.code;
+  if (error instanceof ConfigError) return 'config_invalid';
+  if (error instanceof PrivateFileError) return 'unauthorized';
+  if (error instanceof StateFolderError || error instanceof StoreError) return 'state_unavailable';
+  return error instanceof UsageError ? 'usage' : 'internal';
+};
+
+const exitCodeOfName = (name: string): number => {
+  if (name === 'usage') return exitCodes.usage;
+  if (name === 'config_invalid') return configExit;
+  return noServer.has(name) ? exitCodes.unavailable : exitCodeOf(name);
+};
+
+const factsOf = (error: unknown): Readonly<Record<string, unknown>> =>
+  isServiceError(error) || error instanceof CallError ? { ...error.facts } : {};
+
+/** @returns the exit code */
+export const reportError = (error: unknown, { words, env }: Invocation, io: Io): number => {
+  const name = errorName(error);
+  const hint = hintFor(name, factsOf(error));
+  const message = `${messageOf(error)}${hint === null ? '' : `; ${hint}`}`;
+  io.live('');
+  if (words.includes('--json')) io.json({ error: { ...factsOf(error), code: name, message } });
+  io.err(`agent: ${message}`);
+  const variable = textIn(factsOf(error), 'variable');
+  if (name === 'credential_missing' && variable !== null && env[variable])
+    io.err(
+      `note: ${variable} is set here, but was not where the server was started; end it with: agent server stop`,
+    );
+  return exitCodeOfName(name);
+};

@@ -1,0 +1,147 @@
+import { type Command, type Flag, type Flags, groups } from '../table/command.ts';
+import { commonFlags, everywhere } from '../table/common-flags.ts';
+import { usageOf } from './check-words.ts';
+
+type Row = readonly [name: string, says: string];
+
+/** Breaks text between words. */
+const wrap = (text: string, width: number): readonly string[] =>
+  text.split(' ').reduce<readonly string[]>((lines, word) => {
+    const last = lines.at(-1);
+    return last === undefined || last.length + 1 + word.length > width
+      ? [...lines, word]
+      : [...lines.slice(0, -1), `${last} ${word}`];
+  }, []);
+
+const widestName = 26;
+
+/** Two columns. A name that is too wide has a line of its own. */
+const renderRows = (rows: readonly Row[], width: number): readonly string[] => {
+  const column = Math.min(
+    widestName,
+    Math.floor(width * 0.4),
+    Math.max(...rows.map(([name]) => name.length)),
+  );
+  const indent = ' '.repeat(column + 4);
+  return rows.flatMap(([name, says]) => {
+    const [first = '', ...rest] = wrap(says, width - indent.length);
+    const more = rest.map((line) => `${indent}${line}`);
+    return name.length > column
+      ? [`  ${name}`, `${indent}${first}`, ...more]
+      : [`  ${name.padEnd(column)}  ${first}`.trimEnd(), ...more];
+  });
+};
+
+const section = (title: string, rows: readonly Row[], width: number): readonly string[] =>
+  rows.length === 0 ? [] : ['', `${title}:`, ...renderRows(rows, width)];
+
+const choicesText = (given: { readonly choices?: readonly string[] }): string =>
+  given.choices === undefined ? '' : `: ${given.choices.join(', ')}`;
+
+/** What a flag or a word means, with its choices and default. */
+export const meaningOf = (
+  declared: Pick<Flag, 'describe'> & {
+    readonly choices?: readonly string[];
+    readonly many?: true;
+    readonly default?: unknown;
+  },
+): string => {
+  const { describe, many, default: otherwise } = declared;
+  const shown =
+    typeof otherwise === 'boolean' || otherwise === undefined ? '' : ` (default: ${otherwise})`;
+  return `${describe}${choicesText(declared)}${many === true ? ' (repeatable)' : ''}${shown}`;
+};
+
+/** `-f, --follow`, `--title <text>`; a switch that is on is shown as `--no-start`. */
+export const flagPattern = (name: string, flag: Flag): string => {
+  const short = flag.short === undefined ? '' : `-${flag.short}, `;
+  const isOn = flag.type === 'switch' && flag.default === true;
+  const value = flag.type === 'switch' ? '' : ` <${flag.value}>`;
+  return `${short}--${isOn ? 'no-' : ''}${name}${value}`;
+};
+
+const flagRows = (flags: Flags): readonly Row[] => {
+  const shown = Object.entries(flags).filter(([, { hidden }]) => hidden !== true);
+  const anyShort = shown.some(([, { short }]) => short !== undefined);
+  return shown.map(([name, flag]) => {
+    const indent = anyShort && flag.short === undefined ? '    ' : '';
+    return [`${indent}${flagPattern(name, flag)}`, meaningOf(flag)];
+  });
+};
+
+const examplesOf = ({ examples }: Pick<Command, 'examples'>): readonly string[] =>
+  examples.length === 0
+    ? []
+    : ['', 'Examples:', ...examples.flatMap(([line, says]) => [`  # ${says}`, `  $ ${line}`])];
+
+const commonOf = ({ common = ['json', 'project'] }: Pick<Command, 'common'>): Flags =>
+  Object.fromEntries(common.map((name) => [name, commonFlags[name]]));
+
+export const renderCommandHelp = (command: Command, width: number): string => {
+  const { aliases = [], describe, words, flags } = command;
+  const also =
+    aliases.length === 0 ? [] : ['', `Also: ${aliases.map((name) => `agent ${name}`).join(', ')}`];
+  const common = { ...commonOf(command), help: everywhere.help };
+  return [
+    ...wrap(`${describe}.`, width),
+    '',
+    'Usage:',
+    `  ${usageOf(command)}${Object.keys(flags).length === 0 ? '' : ' [flags]'}`,
+    ...also,
+    ...section(
+      'Arguments',
+      words.map((word): Row => [word.name, meaningOf(word)]),
+      width,
+    ),
+    ...section('Flags', flagRows(flags), width),
+    ...section('Common flags', flagRows(common), width),
+    ...examplesOf(command),
+  ].join('\n');
+};
+
+const namesOf = ({ name, aliases = [] }: Command): string => [name, ...aliases].join(', ');
+
+export const renderHelp = (commands: readonly Command[], width: number): string =>
+  [
+    ...wrap('Runs coding agents on the tasks of this project.', width),
+    '',
+    'Usage:',
+    '  agent <command> [flags]',
+    ...Object.entries(groups).flatMap(([key, title]) =>
+      section(
+        title,
+        commands
+          .filter(({ group }) => group === key)
+          .map((command): Row => [namesOf(command), command.describe]),
+        width,
+      ),
+    ),
+    ...section('Flags', flagRows({ ...commonFlags, ...everywhere }), width),
+    '',
+    'agent <command> --help shows the flags and examples of a command.',
+  ].join('\n');
+
+/** For a program without commands. */
+export const renderProgramHelp = (
+  {
+    usage,
+    describe,
+    flags,
+    examples,
+  }: Pick<Command, 'describe' | 'flags' | 'examples'> & {
+    readonly usage: string;
+  },
+  width: number,
+): string =>
+  [
+    ...wrap(describe, width),
+    '',
+    'Usage:',
+    `  ${usage}`,
+    ...section('Flags', flagRows({ ...flags, ...everywhere }), width),
+    ...examplesOf({ examples }),
+  ].join('\n');
+
+/** At most 80 columns, so that a page looks the same everywhere. */
+export const helpWidth = (columns: number | undefined): number =>
+  Math.max(40, Math.min(80, columns ?? 80));

@@ -1,0 +1,69 @@
+import { Parser } from 'yargs/helpers';
+import type { Flag, Flags } from '../table/command.ts';
+
+export interface ParsedWords {
+  /** What comes before `--`, without the flags that are known. */
+  readonly words: readonly string[];
+  /** What comes after `--`: text, also where it begins with a dash. */
+  readonly text: readonly string[];
+  /** A list where a flag was given several times. */
+  readonly flags: Readonly<Record<string, unknown>>;
+  /** Flags at the end of the line, or before another flag, where a value is missing. */
+  readonly withoutValue: readonly string[];
+}
+
+const namesOf = (flags: Flags, type: 'switch' | 'value'): string[] =>
+  Object.entries(flags).flatMap(([name, flag]) =>
+    (flag.type === 'switch') === (type === 'switch') ? [name] : [],
+  );
+
+const shortNames = (flags: Flags): { [name: string]: string } =>
+  Object.fromEntries(
+    Object.entries(flags).flatMap(([name, { short }]) =>
+      short === undefined ? [] : [[name, short]],
+    ),
+  );
+
+const configuration = {
+  'populate--': true,
+  'unknown-options-as-args': true,
+  'strip-aliased': true,
+  'camel-case-expansion': false,
+  'dot-notation': false,
+  'parse-numbers': false,
+  'parse-positional-numbers': false,
+} as const;
+
+/** Splits a command line into words and flags. It refuses nothing. */
+export const parseWords = (given: readonly string[], flags: Flags): ParsedWords => {
+  const withoutValue: string[] = [];
+  const withValue = namesOf(flags, 'value');
+  const {
+    _: words,
+    '--': text = [],
+    ...found
+  } = Parser([...given], {
+    boolean: namesOf(flags, 'switch'),
+    string: withValue,
+    narg: Object.fromEntries(withValue.map((name) => [name, 1])),
+    alias: shortNames(flags),
+    configuration,
+    __: (_text: string, name: string) => {
+      withoutValue.push(name);
+      return '';
+    },
+  } as Parameters<typeof Parser>[1]);
+  return { words: words.map(String), text: text.map(String), flags: found, withoutValue };
+};
+
+/** `--name=value` of switches, which take none. */
+export const valuesOfSwitches = (
+  given: readonly string[],
+  flags: Readonly<Record<string, Flag>>,
+): readonly string[] => {
+  const end = given.indexOf('--');
+  return given.slice(0, end < 0 ? given.length : end).flatMap((word) => {
+    const [, name = '', value] = /^--([^=]+)=(.*)$/s.exec(word) ?? [];
+    return flags[name]?.type === 'switch' && value !== 'true' && value !== 'false' ? [name] : [];
+  });
+};
