@@ -85,6 +85,7 @@ export const openSystem = async (
       maxCostUsd: null,
       backend: 'builtin',
       merge: 'none',
+      setup: null,
       idleMs: 1_800_000,
       answerMs: 60_000,
       defaultAnswer: null,

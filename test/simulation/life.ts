@@ -81,6 +81,7 @@ const settingsFor = (plan: Plan): Settings => {
     maxCostUsd: null,
     backend: 'builtin',
     merge: 'none',
+    setup: null,
     idleMs: 1_800_000,
     answerMs: plan.answerMs,
     defaultAnswer: null,
@@ -106,7 +107,14 @@ const assistants: Assistants = {
 
 const workspace: Workspace = {
   ...createSharedWorkspace({ projectRoot: '/simulated' }),
-  open: async () => ({ root: '/simulated', readable: [], notes: [], git: null, conflicts: [] }),
+  open: async () => ({
+    root: '/simulated',
+    readable: [],
+    notes: [],
+    git: null,
+    conflicts: [],
+    isUsersCommit: true,
+  }),
 };
 
 /** Faults that the server may meet and must say; all others are its own. */

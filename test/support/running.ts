@@ -132,6 +132,7 @@ export const startSystem = async (setting: Setting = {}) => {
       maxTokensTotal: null,
       maxCostUsd: null,
       merge: 'none',
+      setup: null,
       idleMs: 1_800_000,
       answerMs: 60_000,
       defaultAnswer: null,

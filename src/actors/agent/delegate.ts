@@ -140,7 +140,8 @@ export const createDelegation = (ports: DelegationPorts): Delegation => {
     prepare: async (input, signal) => {
       const { taskId, attempt, backend, round, resumeAt } = input;
       const assistant = assistantFor(backend);
-      const { steps, workspace } = await openAttempt(input, ports.attempt, signal);
+      const { steps, workspace, failure } = await openAttempt(input, ports.attempt, signal);
+      if (failure !== null) return { question: null, failure, conflicts: workspace.conflicts };
       if (resumeAt !== null || round > 0) await ports.endLeftovers(taskId, attempt);
       const interrupted =
         resumeAt === 'delegating'

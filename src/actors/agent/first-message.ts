@@ -1,5 +1,5 @@
 import type { StartConflict } from '../../machines/agent-context.ts';
-import type { AttemptInput, TaskId } from '../../machines/task.ts';
+import type { AttemptInput, Failure, TaskId } from '../../machines/task.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
 import type { EventType } from '../journal/event-types.ts';
 import type { OpenWorkspace, Workspace } from '../workspace/port.ts';
@@ -16,7 +16,20 @@ export interface AttemptPorts {
     data: unknown,
   ) => void;
   readonly stepsOf: (attempt: Pick<AttemptInput, 'taskId' | 'attempt'>) => Steps;
+  /** Makes a new folder ready for its agent. @returns why it could not */
+  readonly setUp: SetUp;
 }
+
+export interface SetUpFolder {
+  readonly failure: Failure | null;
+  /** Sentences for the agent. */
+  readonly notes: readonly string[];
+}
+export type SetUp = (
+  attempt: AttemptInput,
+  workspace: OpenWorkspace,
+  signal: AbortSignal,
+) => Promise<SetUpFolder>;
 
 export interface OpenedAttempt {
   readonly task: TrackedTask;
@@ -24,6 +37,8 @@ export interface OpenedAttempt {
   readonly steps: Steps;
   /** The task and the results of its dependencies; the same in every process. */
   readonly first: string;
+  /** Why the agent cannot begin in its folder. */
+  readonly failure: Failure | null;
 }
 
 export const folderWaitLog = {
@@ -54,8 +69,6 @@ const firstMessage = async (
   attempt: number,
   ports: AttemptPorts,
 ): Promise<string> => {
-  const known = steps.prompt();
-  if (known !== null) return known;
   const { id, title, description } = task;
   const text = taskPrompt({
     id,
@@ -72,10 +85,11 @@ const firstMessage = async (
 
 /** May be called again, in another process too. @throws when the task or its folder is gone */
 export const openAttempt = async (
-  { taskId, attempt, role, options }: AttemptInput,
+  input: AttemptInput,
   ports: AttemptPorts,
   signal: AbortSignal,
 ): Promise<OpenedAttempt> => {
+  const { taskId, attempt, role, options } = input;
   const task = await ports.findTask(taskId);
   if (task === null) throw new Error(`task ${taskId} is gone from the tracker`);
   const workspace = await ports.workspace.open(
@@ -85,10 +99,15 @@ export const openAttempt = async (
   );
   signal.throwIfAborted();
   const steps = ports.stepsOf({ taskId, attempt });
+  const known = steps.prompt();
+  const opened = { task, workspace, steps };
+  if (known !== null) return { ...opened, first: known, failure: null };
+  const { failure, notes } = await ports.setUp(input, workspace, signal);
+  if (failure !== null) return { ...opened, first: '', failure };
+  const told = { ...workspace, notes: [...workspace.notes, ...notes] };
   return {
-    task,
-    workspace,
-    steps,
-    first: await firstMessage(task, steps, workspace, attempt, ports),
+    ...opened,
+    first: await firstMessage(task, steps, told, attempt, ports),
+    failure: null,
   };
 };

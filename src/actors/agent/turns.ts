@@ -69,7 +69,9 @@ export const createAgentTurns = (ports: TurnPorts): AgentTurns => {
 
   return {
     prepare: async ({ turns, resumeAt, ...attempt }, signal) => {
-      const { first, ...opened } = await openAttempt(attempt, ports.attempt, signal);
+      const { first, failure, ...opened } = await openAttempt(attempt, ports.attempt, signal);
+      const { conflicts } = opened.workspace;
+      if (failure !== null) return { question: null, failure, conflicts };
       // A new attempt has left nothing.
       if (resumeAt !== null || turns > 0) await ports.endLeftovers(attempt.taskId, attempt.attempt);
       // `forget` has already run for an attempt that was stopped meanwhile.
@@ -77,7 +79,7 @@ export const createAgentTurns = (ports: TurnPorts): AgentTurns => {
       const input = { ...opened, profile: ports.profileOf(attempt.role), turns, resumeAt };
       sessions.set(attemptKey(attempt.taskId, attempt.attempt), createSession(input, first));
       const interrupted = prepareInterruptedCalls(unclearCalls(input), ports.tools.onInterrupted());
-      return { ...interrupted, conflicts: opened.workspace.conflicts };
+      return { ...interrupted, conflicts };
     },
     think: (input, signal) => think(sessionOf(input), input, signal),
     compact: (input, signal) => compact(sessionOf(input), input, signal),

@@ -35,6 +35,7 @@ import { createNoSandbox } from '../sandbox/no-sandbox.ts';
 import { forAssistant, type Sandbox, withNetwork } from '../sandbox/port.ts';
 import type { AttemptWork } from './attempt-work.ts';
 import type { BackendSelector } from './select-assistant.ts';
+import { createSetUp } from './set-up-folder.ts';
 import { networkFor, type Settings } from './settings.ts';
 import type { Slots } from './slots.ts';
 import type { SystemPorts } from './system-ports.ts';
@@ -145,6 +146,7 @@ export const createAgentActors = (options: AgentActorOptions): AgentActors => {
     readResults: results.read,
     emit,
     stepsOf: (key) => createSteps(store, journal, key),
+    setUp: createSetUp({ settings, workspace, sandbox, environmentOf, emit }),
   };
   const onInterrupted = () => settings().onInterrupted;
   const profileOf = (role: Role) => settings().roles[role];

@@ -6,6 +6,7 @@ import type { RoleProfile } from '../agent/roles.ts';
 import { contextWindowOf } from '../model/context-windows.ts';
 import type { Price } from '../model/price.ts';
 import type { MergeMode } from '../workspace/port.ts';
+import type { SetupSettings } from './setup-worktree.ts';
 
 /** `auto`: our loop if there is a key, else an assistant that is logged in. */
 export type BackendChoice = 'auto' | 'scripted' | Backend;
@@ -45,6 +46,8 @@ export interface Settings {
   readonly maxTokensTotal: number | null;
   readonly maxCostUsd: number | null;
   readonly merge: MergeMode;
+  /** Null: new worktrees need none. */
+  readonly setup: SetupSettings | null;
   /** Longest silence of an assistant (ms). */
   readonly idleMs: number;
   /** Longest wait for an answer (ms); 0: no limit. */

@@ -14,6 +14,8 @@ import type { RepositoryAtHead } from './stores.ts';
 import type { WorkParts } from './work-parts.ts';
 import type { WorkRecord } from './work-records.ts';
 
+type Told = Pick<OpenWorkspace, 'notes' | 'conflicts' | 'isUsersCommit'>;
+
 const conflictsIn = ({ conflicts }: WorkRecord): readonly StartConflict[] =>
   conflicts.map(({ task_id, branch, files }) => ({ taskId: task_id as TaskId, branch, files }));
 
@@ -65,7 +67,7 @@ const createWorktree = (parts: WorkParts) => {
     after: readonly TaskId[],
     atHead: RepositoryAtHead,
     signal: AbortSignal | undefined,
-  ): Promise<Pick<OpenWorkspace, 'notes' | 'conflicts'>> => {
+  ): Promise<Told> => {
     const { dirs } = atHead;
     const start = await startOf(atHead, records, after, signal);
     const { instead, withheld } = await findWithheld(atHead, start.commit);
@@ -97,6 +99,7 @@ const createWorktree = (parts: WorkParts) => {
     return {
       notes: [...(await notesOf(attempt, start, withheld.length)), ...copyNotes],
       conflicts: start.conflicts,
+      isUsersCommit: start.includes.length === 0,
     };
   };
 };
@@ -115,10 +118,7 @@ export const createOpening = (parts: WorkParts) => {
     const record = await records.read(taskId, number);
     if (record?.closed === true)
       throw new GitError(`attempt ${number} of ${taskId} is over; its work is on ${record.branch}`);
-    const opened = async (
-      { repository }: GitDirs,
-      told: Pick<OpenWorkspace, 'notes' | 'conflicts'>,
-    ): Promise<OpenWorkspace> => {
+    const opened = async ({ repository }: GitDirs, told: Told): Promise<OpenWorkspace> => {
       const real = await realpath(top);
       const git = (await isPresent(agentGit)) ? { dir: agentGit, at: join(real, '.git') } : null;
       return {
@@ -130,7 +130,11 @@ export const createOpening = (parts: WorkParts) => {
     };
     if (record !== null && (await isPresent(top)))
       return stores.use(record.kind, (dirs) =>
-        opened(dirs, { notes: [], conflicts: conflictsIn(record) }),
+        opened(dirs, {
+          notes: [],
+          conflicts: conflictsIn(record),
+          isUsersCommit: record.includes.length === 0,
+        }),
       );
     return stores.begin(
       async (atHead) => opened(atHead.dirs, await create(attempt, after, atHead, signal)),

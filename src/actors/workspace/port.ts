@@ -1,6 +1,7 @@
 import type { StartConflict } from '../../machines/agent-context.ts';
 import type { AttemptInput, TaskId } from '../../machines/task.ts';
 import type { SerialQueue } from '../process/serial-queue.ts';
+import type { SetupCache } from './setup-cache.ts';
 
 export interface OpenWorkspace {
   /** Absolute, symlinks resolved. */
@@ -15,6 +16,17 @@ export interface OpenWorkspace {
   readonly notes: readonly string[];
   /** Work that the attempt depends on and does not have; the same each time it is opened. */
   readonly conflicts: readonly StartConflict[];
+  /** True when it began with the project's own commit, without unmerged work of an agent. */
+  readonly isUsersCommit: boolean;
+}
+
+/** Files of the user that a new worktree does not have. */
+export interface Absent {
+  readonly uncommitted: readonly string[];
+  /** Ignored by git; without caches and what a command installs. */
+  readonly ignored: readonly string[];
+  /** The command that installs the dependencies of the project; null when it has none. */
+  readonly install: string | null;
 }
 
 /** The changes of an attempt, on a branch that we never remove. */
@@ -68,6 +80,10 @@ export interface Workspace {
     after?: readonly TaskId[],
     signal?: AbortSignal,
   ): Promise<OpenWorkspace>;
+  /** What a new folder would not have; empty where agents work in the user's own folder. */
+  absent(signal?: AbortSignal): Promise<Absent>;
+  /** Null where there are no new folders. */
+  readonly setupCache: SetupCache | null;
   /** Runs `work` that changes files. In a folder that attempts share, one at a time. */
   readonly alone: SerialQueue;
   /**

@@ -1,5 +1,6 @@
 import { realpath } from 'node:fs/promises';
 import { createSerialQueue } from '../process/serial-queue.ts';
+import { nothingAbsent } from './absent.ts';
 import type { Workspace } from './port.ts';
 
 export interface SharedOptions {
@@ -31,7 +32,10 @@ export const createSharedWorkspace = ({
       git: null,
       notes: [],
       conflicts: [],
+      isUsersCommit: true,
     }),
+    absent: async () => nothingAbsent,
+    setupCache: null,
     // So no command swaps a folder for a link while another's mounts are made, and each learns what
     // it made.
     alone: sandboxed ? oneWriter : (work) => work(),

@@ -1,6 +1,8 @@
+import { join } from 'node:path';
 import { messageOf } from '../../machines/message-of.ts';
 import type { Role, TaskId } from '../../machines/task.ts';
 import { createSerialQueue, createSerialQueues } from '../process/serial-queue.ts';
+import { findAbsent } from './absent.ts';
 import { removeFolder } from './attempt-folder.ts';
 import { changesOf, liveChanges } from './changes.ts';
 import { commitOf } from './commits.ts';
@@ -8,6 +10,7 @@ import { mergeInto } from './merge.ts';
 import { createOpening } from './open-work.ts';
 import type { Changes, Merged, MergeMode, Workspace } from './port.ts';
 import { createSaving } from './save-work.ts';
+import { createSetupCache } from './setup-cache.ts';
 import { findUnmerged } from './unmerged.ts';
 import { createWorkParts, type WorkParts, type WorktreeOptions } from './work-parts.ts';
 
@@ -85,6 +88,8 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
     mode: 'worktree',
     describe: () => options.description,
     open: (attempt, after = [], signal) => inTurn(() => open(attempt, after, signal)),
+    absent: (signal) => findAbsent(options, stores.uses, signal),
+    setupCache: createSetupCache(join(options.folder, 'setup')),
     alone: (work) => work(),
     save: (attempt, title, isComplete = true) =>
       byAttempt(keyOf(attempt.taskId, attempt.attempt), () => save(attempt, title, isComplete)),

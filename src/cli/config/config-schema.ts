@@ -298,6 +298,44 @@ export const configSections = z.strictObject({
         .describe(
           'paths inside the project that are copied into each worktree although git ignores them, such as node_modules',
         ),
+      setup: z
+        .preprocess(
+          (given) => {
+            if (typeof given === 'string') return { commands: [given] };
+            return Array.isArray(given) ? { commands: given } : given;
+          },
+          z.strictObject({
+            commands: z
+              .array(z.string().min(1).max(4_096))
+              .max(20)
+              .default([])
+              .describe(
+                'commands that run in each new worktree before its agent, such as npm ci; workspace.setup may also be one command, or a list of them',
+              ),
+            network: z
+              .boolean()
+              .default(false)
+              .describe(
+                'whether they may reach the network; they never do where an agent wrote what no person has merged',
+              ),
+            timeout_seconds: z
+              .int()
+              .min(1)
+              .max(3_600)
+              .default(600)
+              .describe('time limit of each command'),
+            cache: z
+              .array(
+                z.string().regex(/^[\w@+-][\w.@+-]*$/, 'must be a name at the top of the project'),
+              )
+              .max(20)
+              .default(['node_modules'])
+              .describe(
+                'folders that are kept for later worktrees with the same lockfile; the commands do not run there',
+              ),
+          }),
+        )
+        .prefault({}),
       filters: z
         .array(z.enum(filterNames))
         .default([])

@@ -84,6 +84,16 @@ const requirePrices = (settings: Settings, scripted: boolean): void => {
   }
 };
 
+const setupFrom = (given: Config['workspace']['setup']): Settings['setup'] =>
+  given.commands.length === 0
+    ? null
+    : {
+        commands: given.commands,
+        network: given.network,
+        timeoutMs: given.timeout_seconds * 1_000,
+        cache: given.cache,
+      };
+
 /** Without the project's role files. @throws ConfigError */
 const ownSettings = (loaded: LoadedConfig, projectRoot: string): Settings => {
   const { agent, api, sandbox, server, workspace } = loaded.config;
@@ -101,6 +111,7 @@ const ownSettings = (loaded: LoadedConfig, projectRoot: string): Settings => {
     maxTokensTotal: agent.max_tokens_total,
     maxCostUsd: agent.max_cost_usd ?? null,
     merge: workspace.merge,
+    setup: setupFrom(workspace.setup),
     idleMs: agent.idle_timeout_seconds * 1_000,
     answerMs: agent.answer_timeout_seconds * 1_000,
     defaultAnswer: agent.default_answer ?? null,

@@ -1,0 +1,70 @@
+import { plural } from '../../machines/plural.ts';
+import type { AttemptInput } from '../../machines/task.ts';
+import type { SetUp } from '../agent/first-message.ts';
+import { isPresent } from '../workspace/plain.ts';
+import type { Absent, Workspace } from '../workspace/port.ts';
+import { createSetupWorktree, type SetupPorts } from './setup-worktree.ts';
+
+const namedAtMost = 5;
+
+const named = (paths: readonly string[]): string =>
+  paths.length > namedAtMost
+    ? `${paths.slice(0, namedAtMost).join(', ')} and ${paths.length - namedAtMost} more`
+    : paths.join(', ');
+
+interface Told {
+  readonly level: 'info' | 'warn';
+  readonly message: string;
+}
+
+/** What a person must know before the agent begins, and what to do. */
+const absentLogs = (
+  { uncommitted, ignored, install }: Absent,
+  lacksPackages: boolean,
+): readonly Told[] => [
+  ...(uncommitted.length === 0
+    ? []
+    : [
+        {
+          level: 'warn' as const,
+          message: `not in the worktree: ${plural(uncommitted.length, 'uncommitted file')} (${named(uncommitted)}); commit what the agent needs`,
+        },
+      ]),
+  ...(ignored.length === 0
+    ? []
+    : [
+        {
+          level: 'info' as const,
+          message: `not in the worktree: ${named(ignored)}, which git ignores; name what the agent needs in workspace.copy`,
+        },
+      ]),
+  ...(lacksPackages && install !== null
+    ? [
+        {
+          level: 'warn' as const,
+          message: `not in the worktree: node_modules; to install it in each new one, put this into your configuration: { "workspace": { "setup": { "commands": [${JSON.stringify(install)}], "network": true } } }`,
+        },
+      ]
+    : []),
+];
+
+type Ports = SetupPorts & { readonly workspace: Pick<Workspace, 'setupCache' | 'absent'> };
+
+/** Sets up a new folder, and says what it lacks. */
+export const createSetUp = (ports: Ports): SetUp => {
+  const setupWorktree = createSetupWorktree(ports);
+  return async (attempt: AttemptInput, workspace, signal) => {
+    const [absent, failure] = await Promise.all([
+      ports.workspace.absent(signal),
+      setupWorktree(attempt, workspace, signal),
+    ]);
+    const lacksPackages =
+      absent.install !== null && !(await isPresent(`${workspace.root}/node_modules`));
+    if (failure === null)
+      for (const told of absentLogs(absent, lacksPackages)) ports.emit(attempt, 'log', told);
+    const notes = lacksPackages
+      ? ['The packages that this project depends on are not installed in your folder.']
+      : [];
+    return { failure, notes };
+  };
+};
