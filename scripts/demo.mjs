@@ -119,7 +119,7 @@ const main = async () => {
 
   say('Three tasks; each depends on the one before.');
   const design = await must('create', 'Design how the basket adds up');
-  const build = await must('create', 'Mend total in src/basket.js as designed', '--deps', design);
+  const build = await must('create', 'Fix total in src/basket.js as designed', '--deps', design);
   const check = await must('create', 'Check the basket with its tests', '--deps', build);
 
   say('Only the first one is ready; running the second is refused.');

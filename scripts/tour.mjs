@@ -69,6 +69,7 @@ const settled = (text) =>
     .replace(/^(bd-\S+ .* )\d+s( +(?:-|\$\S+) )/gm, '$11s$2')
     .replace(/127\.0\.0\.1:\d+/g, '127.0.0.1:8080')
     .replace(/pid \d+/g, 'pid 4711')
+    .replace(/duration_ms [\d.]+/g, 'duration_ms 221.2')
     // Each version of Node prints a failing test differently.
     .replace(
       /(bash did not succeed: ).*/g,
@@ -139,9 +140,7 @@ same in every run, and the warning that \`bd\` is not installed is left out.`);
 
   say('## Tasks\n\nA task is a line of text. `--deps` names tasks that must be complete first.');
   const design = await run('agent create "Design how the basket adds up"');
-  const build = await run(
-    `agent create "Mend total in src/basket.js as designed" --deps ${design}`,
-  );
+  const build = await run(`agent create "Fix total in src/basket.js as designed" --deps ${design}`);
   const check = await run(`agent create "Check the basket with its tests" --deps ${build}`);
   await run('agent list');
   say(
@@ -167,7 +166,7 @@ is refused and stays as it was. \`explain\` shows why: each guard of the statech
   );
   await run(`agent --async tester ${check}`);
   await run(`agent wait ${check} --timeout 60`);
-  await run(`agent show ${check}`, { keep: lines(0, 10) });
+  await run(`agent show ${check}`, { keep: lines(0, 13) });
   say(
     'The results are in the project, beside the plan and the work log. An agent reads the results of the tasks\nthat its own task depends on.',
   );
@@ -180,12 +179,12 @@ An agent that must not decide alone asks. The task waits, its clock stops, and y
   const ask = await run('agent create "Write down what a basket may hold" --role product-manager');
   await run(`agent --async product-manager ${ask}`);
   await shell(`until agent show ${ask} | grep -q asks; do :; done`);
-  await run(`agent show ${ask}`, { keep: lines(0, 10) });
+  await run(`agent show ${ask}`, { keep: lines(0, 13) });
   await run(`agent respond ${ask} "Yes, there is no limit."`);
   await run(`agent wait ${ask}`);
 
   say(
-    '## What happened\n\n`logs` prints the journal of a task, oldest first. `-f` follows a running task.',
+    '## What happened\n\n`logs` prints the journal of a task, oldest first. `-f` follows a running task, `--full` adds what\nevery command printed.',
   );
   await run(`agent logs ${ask}`);
   say(

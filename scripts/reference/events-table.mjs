@@ -47,7 +47,10 @@ const frames = {
       error: 'why a request was refused or an attempt failed',
     },
   ],
-  api_call_start: ['a model call begins', call],
+  api_call_start: [
+    'a model call begins',
+    { ...call, max_turns: 'how many turns the attempt may take' },
+  ],
   api_call_complete: [
     'a model call ended',
     {

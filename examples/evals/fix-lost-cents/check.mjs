@@ -11,7 +11,7 @@ const shares = (cents, ...weights) =>
 await check({
   'a cent that is left goes to the first': () => assert.deepEqual(shares(100, 1, 1, 1), [34, 33, 33]),
   'cents go where the most was cut': () => assert.deepEqual(shares(10, 1, 5, 2), [1, 6, 3]),
-  'the cause is mended, not the symptom': () => assert.deepEqual(divide(101, [1, 1]), [51, 50]),
+  'the cause is fixed, not the symptom': () => assert.deepEqual(divide(101, [1, 1]), [51, 50]),
   'a refund mirrors the invoice': () => assert.deepEqual(shares(-100, 1, 1, 1), [-34, -33, -33]),
   'nothing is shared as nothing': () => assert.deepEqual(shares(0, 1, 2), [0, 0]),
   'a weight of zero pays nothing': () => assert.deepEqual(shares(-7, 0, 1), [0, -7]),

@@ -14,9 +14,9 @@ const failures = () => {
 await check({
   'the code is as it was': () => assert.equal(read(path), broken),
   'two tests fail': () => assert.equal(failures(), 2),
-  'they fail with each half mended': () => {
+  'they fail with each half fixed': () => {
     assert.equal(ownTestsWith(path, end).pass, false, 'the second bug is not noticed');
     assert.equal(ownTestsWith(path, now).pass, false, 'the first bug is not noticed');
   },
-  'they pass when both are mended': () => assert.equal(ownTestsWith(path, both).pass, true),
+  'they pass when both are fixed': () => assert.equal(ownTestsWith(path, both).pass, true),
 });

@@ -17,7 +17,7 @@ export const firstAssistantPrompt = (role: RoleInstructions, task: string): stri
   `${roleText(role)}\n\n${assistantRules}\n\n${task}`;
 
 const rejectionText = (text: string): string =>
-  `Your work is not accepted yet. ${text}\n\nMend it, then end with your summary again.`;
+  `Your work is not accepted yet. ${text}\n\nFix it, then end with your summary again.`;
 const interruptionText = (decision: string | null): string =>
   [
     'The server that ran you stopped while you were at work. Look at what is there, then go on with the task.',

@@ -16,7 +16,7 @@ const answerTexts = {
   person: (text: string) => `A person answers:\n\n${text}`,
   nobody: (text: string) => `Nobody answered in time. This counts as the answer:\n\n${text}`,
   check: (text: string) =>
-    `Your work is not accepted yet. ${text}\n\nMend it, then call finish again.`,
+    `Your work is not accepted yet. ${text}\n\nFix it, then call finish again.`,
 } as const;
 
 const shownCall = ({ id, tool, arguments: text }: ToolCall): ShownCall => ({
@@ -35,7 +35,7 @@ const messagesBefore = ({ nudge, answer }: ThinkInput): readonly string[] => [
   ...(answer?.text == null ? [] : [answerTexts[answer.from](answer.text)]),
 ];
 
-/** Takes one turn of the model; an answer in the steps counts, and is not asked for again. */
+/** Takes one turn. An answer in the journal is used; the model is not asked again. */
 export const createThink = (
   callModel: ModelCall,
   { priceFor }: Pick<ModelCallPorts, 'priceFor'>,
