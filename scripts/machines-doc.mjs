@@ -154,7 +154,7 @@ const text = [
   '# The machines\n',
   'Generated from `src/machines` by `npm run docs`. Change the source, not this page.\n',
   'An edge shows its event and, in brackets, its guard. `x done` and `x error` are the ends of the actor `x`',
-  'that the state invokes. `always` is taken at once. `DEADLINE` comes from the timer wheel.\n',
+  'that the state invokes. `always` is taken at once. `DEADLINE` comes when the time in `deadlineAt` is over.\n',
   'The column `restart` says what a server does at its start with a task that an earlier server left in the',
   'state (for agents: `src/machines/restart.ts`):\n',
   '- `rest`: nothing.',

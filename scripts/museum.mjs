@@ -87,7 +87,7 @@ const named = new Set(
 const waiting = rows.filter(({ later }) => later !== undefined).map(({ id }) => id);
 
 const text = [
-  '# The museum\n',
+  '# Known bugs of services like this one\n',
   'Generated from `test/museum.json` by `npm run docs`. The check fails when a bug is missing, or when a\ntest that a row names is not in its file.\n',
   `${rows.length} bugs that services like this one had, what this service does instead, and the ${named.size} tests that\nguard it. Parts of ${waiting.join(', ')} wait for features that are not built. Files are below \`test/\`; a\ntitle with \`%s\` stands for all cases of its table.\n`,
   ...parts.map(section),

@@ -48,7 +48,9 @@ test('init uses our own file on request, or when bd is missing or broken', async
   );
 
   expect(wanted.out).toContain('issues.jsonl');
-  expect(broken.err).toMatch(/bd is installed but does not work: exit code 3; tasks are kept in/);
+  expect(broken.err).toMatch(
+    /bd is installed but does not work: exit code 3; the built-in tracker keeps/,
+  );
   expect(JSON.parse(broken.out)).toMatchObject({ tracker: 'embedded', already: true });
   expect(existsSync(join(root, '.beads', 'beads.db'))).toBe(false);
 });

@@ -16,7 +16,6 @@ import {
   isAnswered,
   nextTurnType,
   type PendingStep,
-  type PendingSteps,
   type StepAnswered,
   type Turn,
 } from './pending-steps.ts';
@@ -59,18 +58,25 @@ type Receive = (
   scope: AnyActorScope,
 ) => AnyMachineSnapshot;
 
-/** Gives a step to the store; it is pending until a late answer has come. */
-const createStepCommit =
-  <Machine extends AnyStateMachine>(
-    port: CommitPort<Machine>,
-    pending: Pick<PendingSteps, 'add'>,
-  ) =>
-  (
+const createTurns = <Machine extends AnyStateMachine>(
+  machine: Machine,
+  port: CommitPort<Machine>,
+) => {
+  const pending = createPendingSteps(port);
+
+  const publish = (step: PendingStep, scope: AnyActorScope): AnyMachineSnapshot => {
+    step.effects.release();
+    if (step.request !== undefined) scope.defer(step.request.published);
+    pending.end(step, scope);
+    return step.next;
+  };
+
+  const commit = (
     step: PendingStep,
     cause: EventObject,
     previous: AnyMachineSnapshot,
     scope: AnyActorScope,
-  ): CommitAnswer | Promise<CommitAnswer> => {
+  ) => {
     try {
       const requestId = step.request?.id ?? null;
       const answer = port.commit({
@@ -87,21 +93,6 @@ const createStepCommit =
       throw error;
     }
   };
-
-const createTurns = <Machine extends AnyStateMachine>(
-  machine: Machine,
-  port: CommitPort<Machine>,
-) => {
-  const pending = createPendingSteps(port);
-
-  const publish = (step: PendingStep, scope: AnyActorScope): AnyMachineSnapshot => {
-    step.effects.release();
-    if (step.request !== undefined) scope.defer(step.request.published);
-    pending.end(step, scope);
-    return step.next;
-  };
-
-  const commit = createStepCommit(port, pending);
 
   const take = (
     { event, child, request }: Turn,
@@ -150,7 +141,7 @@ const createTurns = <Machine extends AnyStateMachine>(
 };
 
 /**
- * Holds the effects of each transition until the store has answered (ADR 0040). Until
+ * Holds the effects of each transition until the store has answered (DESIGN 3.2, ADR 0040). Until
  * then the actor shows the committed snapshot, and its events wait. An answer at once is taken at
  * once. When a commit fails, is stale or late, the actor ends in error: the store has the truth.
  * The first snapshot is not committed here: commit it before the actor is created.

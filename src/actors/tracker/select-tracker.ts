@@ -46,22 +46,11 @@ const ownBdData = (folder: string): string | undefined => {
   }
 };
 
-/** @returns whether bd keeps the tasks now. @throws tracker_unavailable */
-const createOwnerCheck =
-  ({ projectRoot, mode }: Pick<TrackerOptions, 'projectRoot' | 'mode'>) =>
-  (): boolean => {
-    if (mode === 'embedded') return false;
-    if (ownBdData(join(projectRoot, '.beads')) !== undefined) return true;
-    if (mode === 'auto') return false;
-    const count = countTasksInFile(projectRoot);
-    if (count > 0) throw notImported(count);
-    return true;
-  };
-
 /**
- * The tracker of a project, decided anew for every call: bd where bd owns the data, else the tables
- * of the store. A project that becomes bd's while we run is handed over: the embedded tracker
- * refuses what it would have written at that moment, and it goes to bd.
+ * The tracker of a project by the rules of facts/beads 11, decided anew for every call: bd where bd
+ * owns the data, else the embedded file. A project that becomes bd's while we run is handed over;
+ * what the embedded tracker would have written at that moment is refused by it under its lock, and
+ * goes to bd.
  */
 export const createTracker = (options: TrackerOptions): Tracker => {
   const { projectRoot, mode, bdPath, processEnv, log, actor = defaultActor } = options;
@@ -74,7 +63,14 @@ export const createTracker = (options: TrackerOptions): Tracker => {
   };
   const bd = createBdTracker({ calls, projectRoot, actor, log });
 
-  const bdKeepsTasks = createOwnerCheck(options);
+  const bdKeepsTasks = (): boolean => {
+    if (mode === 'embedded') return false;
+    if (ownBdData(folder) !== undefined) return true;
+    if (mode === 'auto') return false;
+    const count = countTasksInFile(projectRoot);
+    if (count > 0) throw notImported(count);
+    return true;
+  };
 
   const use = async <Result>(work: (tracker: Tracker) => Promise<Result>): Promise<Result> => {
     if (bdKeepsTasks()) return work(bd);

@@ -31,7 +31,9 @@ export const configSections = z.strictObject({
       worker_pool_size: positive
         .max(1_000)
         .optional()
-        .describe('lowers the cap of one server process; unset: max_concurrent_agents'),
+        .describe(
+          'how many agents this server runs, if others share its store; unset: max_concurrent_agents',
+        ),
       auth: z
         .enum(['token', 'none'])
         .default('token')
@@ -229,7 +231,7 @@ export const configSections = z.strictObject({
         .enum(['auto', 'bd', 'embedded'])
         .default('auto')
         .describe(
-          'who keeps the tasks; auto: bd where it keeps this project, else the file .beads/issues.jsonl',
+          'who keeps the tasks; auto: bd where it keeps this project, else the built-in tracker (embedded)',
         ),
       actor: z
         .string()

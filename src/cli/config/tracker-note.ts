@@ -19,7 +19,7 @@ export const trackerNote = (
   if (programOnPath('bd', env) !== null) return null;
   const sign = findBdData(join(projectRoot, '.beads'));
   return sign === undefined
-    ? "warning: the task tracker 'bd' is not installed; tasks are kept in .beads/issues.jsonl"
+    ? "warning: the task tracker 'bd' is not installed; the built-in tracker keeps the tasks"
     : `warning: the task tracker 'bd' is not installed, and this project keeps its tasks in it (.beads/${sign})`;
 };
 

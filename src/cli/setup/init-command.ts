@@ -48,7 +48,7 @@ const handOver = async <Result>(
 
 /**
  * Makes this folder a project: with bd where bd works, since a user who installed it and runs
- * `init` wants it; else with our own file. Shows what bd wrote, because some of it gives
+ * `init` wants it; else with the built-in tracker. Shows what bd wrote, because some of it gives
  * instructions to agents.
  */
 export const init = async (
@@ -65,7 +65,7 @@ export const init = async (
   const owned = findBdData(join(project.root, '.beads')) !== undefined;
   if (mode === 'auto' && found.state !== 'ok' && !owned) {
     if (found.state === 'broken')
-      io.err(`warning: ${found.detail}; tasks are kept in .beads/issues.jsonl`);
+      io.err(`warning: ${found.detail}; the built-in tracker keeps the tasks`);
     return initEmbedded(context);
   }
   if ((await findServer(project)) !== null)
