@@ -8,7 +8,9 @@ export const prepareTaskStatements = (db: Database) => ({
   get: db.prepare('select line from tasks where id = ?'),
   row: db.prepare('select * from tasks where id = ?'),
   size: db.prepare('select coalesce(max(position), 0) as size from tasks'),
-  count: db.prepare("select count(*) as count from tasks where status <> 'tombstone'"),
+  count: db.prepare(
+    "select coalesce(sum(count), 0) as count from task_counts where status <> 'tombstone'",
+  ),
   unmet: db.prepare(
     `select depends_on from dependencies left join tasks on tasks.id = depends_on
      where task_id = ? and coalesce(tasks.done, 0) = 0`,
@@ -72,5 +74,7 @@ export const prepareTaskStatements = (db: Database) => ({
        order by created_at desc, id desc limit ?`,
     ),
   },
-  countOf: db.prepare('select count(*) as count from tasks where status = ? and (unmet > 0) <= ?'),
+  countOf: db.prepare(
+    'select coalesce(sum(count), 0) as count from task_counts where status = ? and blocked <= ?',
+  ),
 });

@@ -1,6 +1,6 @@
 import { chmodSync } from 'node:fs';
 import Sqlite from 'libsql';
-import { addColumns } from './add-columns.ts';
+import { addMissing } from './add-missing.ts';
 import { schema } from './schema.ts';
 
 /** Opening may write the schema; it waits longer for other programs than a server's writes do. */
@@ -25,7 +25,7 @@ export const openFile = (
   db.pragma('journal_mode = WAL');
   db.pragma('synchronous = FULL');
   db.exec(schema);
-  addColumns(db);
+  addMissing(db);
   db.pragma(`busy_timeout = ${blockingMs}`);
   if (file !== ':memory:') chmodSync(file, 0o600);
   return db;

@@ -6,7 +6,7 @@
  * 2.1; `histories.last_hash` is that of its last one. `journal.base` is the snapshot whose task has
  * the fields that are `{}` in this one; `histories.base` is the task's last whole snapshot. The
  * entries up to `histories.removed_seq` were removed when they were `removed_days` old; `removing`
- * while some are still there.
+ * while some are still there. `task_counts` is added by `add-missing.ts`.
  */
 export const schema = `
 create table if not exists journal (

@@ -7,6 +7,29 @@ interface Addition {
   readonly sql: string;
 }
 
+/** Number of tasks by status, and by whether blockers are left; kept by the writes of `tasks`. */
+const taskCounts = `
+create table task_counts (
+  status text not null,
+  blocked integer not null,
+  count integer not null,
+  primary key (status, blocked)
+) without rowid;
+insert into task_counts select status, unmet > 0, count(*) from tasks group by 1, 2;
+create trigger task_added after insert on tasks begin
+  insert or ignore into task_counts values (new.status, new.unmet > 0, 0);
+  update task_counts set count = count + 1 where status = new.status and blocked = (new.unmet > 0);
+end;
+create trigger task_removed after delete on tasks begin
+  update task_counts set count = count - 1 where status = old.status and blocked = (old.unmet > 0);
+end;
+create trigger task_moved after update of status, unmet on tasks
+when old.status <> new.status or (old.unmet > 0) <> (new.unmet > 0) begin
+  insert or ignore into task_counts values (new.status, new.unmet > 0, 0);
+  update task_counts set count = count + 1 where status = new.status and blocked = (new.unmet > 0);
+  update task_counts set count = count - 1 where status = old.status and blocked = (old.unmet > 0);
+end`;
+
 const additions: readonly Addition[] = [
   {
     table: 'actors',
@@ -25,10 +48,15 @@ const additions: readonly Addition[] = [
       alter table journal add column hash text;
       insert or ignore into histories (task_id, last_hash) select distinct task_id, '' from journal`,
   },
+  {
+    table: 'task_counts',
+    column: 'count',
+    sql: taskCounts,
+  },
 ];
 
-/** Adds the columns that the tables of version 2.1 lack. */
-export const addColumns = (db: Sqlite.Database): void => {
+/** Adds what databases of earlier versions lack, filled from what they have. */
+export const addMissing = (db: Sqlite.Database): void => {
   const isMissing = ({ table, column }: Addition): boolean =>
     db.prepare('select 1 from pragma_table_info(?) where name = ?').all(table, column).length === 0;
   if (!additions.some(isMissing)) return;
