@@ -169,6 +169,7 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
   tellDependents({
     tracker,
     journal,
+    viewOf: host.views.viewOf,
     waits: parts.waits,
     policy: () => current.onDependencyFailure,
     failWith: commands.failWith,

@@ -14,6 +14,7 @@ import {
   respondParamsSchema,
   retryParamsSchema,
   runOptions,
+  runParamsSchema,
   taskParamsSchema,
 } from './wire.ts';
 
@@ -93,6 +94,15 @@ export const createMethods = (
       task: task_id ?? task ?? '',
       role: requireRole(role),
       options: runOptions(options),
+      ...(request_id === undefined ? {} : { requestId: request_id }),
+    });
+  },
+  run: async (params) => {
+    const { task_ids, role, options, request_id } = parseParams(runParamsSchema, params);
+    return service.run({
+      options: runOptions(options),
+      ...(task_ids === undefined ? {} : { taskIds: task_ids }),
+      ...(role === undefined ? {} : { role: requireRole(role) }),
       ...(request_id === undefined ? {} : { requestId: request_id }),
     });
   },

@@ -13,6 +13,8 @@ import {
   replayParamsSchema,
   respondParamsSchema,
   retryParamsSchema,
+  runParamsSchema,
+  runResultSchema,
   taskParamsSchema,
 } from './wire.ts';
 
@@ -46,6 +48,11 @@ const methods: Readonly<Record<string, DescribedMethod>> = {
     'runs a role on a task; answers when the run is accepted',
     executeParamsSchema,
     executeResultSchema,
+  ),
+  run: method(
+    'starts tasks with all that they depend on, each when its dependencies are complete',
+    runParamsSchema,
+    runResultSchema,
   ),
   status: method('the task as it is now', taskParamsSchema, taskViewSchema),
   discovery: method('the roles, tools and limits of this server', noParamsSchema, anyObjectSchema),

@@ -54,6 +54,31 @@ export const executeParamsSchema = z
     message: 'give either task_id or its alias task',
   });
 
+export const runParamsSchema = z.strictObject({
+  task_ids: z
+    .array(id)
+    .min(1)
+    .max(10_000)
+    .optional()
+    .describe('these tasks and all that they depend on; default: every open task'),
+  role: z
+    .string()
+    .max(100)
+    .optional()
+    .describe('for tasks without the label role:<role> that no role ran before'),
+  options: optionsSchema.optional().describe('limits and settings of each run'),
+  request_id: executeParamsSchema.shape.request_id,
+});
+
+export const runResultSchema = z.strictObject({
+  accepted: z
+    .array(z.strictObject({ task_id: z.string(), role: z.string(), phase: z.string() }))
+    .describe('the tasks that start when their dependencies are complete'),
+  skipped: z
+    .array(z.strictObject({ task_id: z.string(), reason: z.string() }))
+    .describe('the tasks that were not started, and why'),
+});
+
 export const createParamsSchema = z.strictObject({
   description: z.string().max(65_536).describe('what to do'),
   title: z

@@ -13,6 +13,7 @@ import {
   type Execution,
 } from './execute-task.ts';
 import { type Explanation, explain, type SlotUse } from './explain.ts';
+import { createRunGraph, type GraphRun, type RunGraphRequest } from './run-graph.ts';
 import type { TaskCommands } from './task-commands.ts';
 import { requireId } from './task-id.ts';
 import { createTaskQueries, type TaskQueries } from './task-queries.ts';
@@ -25,6 +26,11 @@ export interface TaskService extends TaskQueries {
    * credential_missing, queue_full
    */
   execute(request: ExecuteRequest): Promise<Execution>;
+  /**
+   * Starts tasks with all that they depend on, each when its dependencies are complete.
+   * @throws task_not_found
+   */
+  run(request: RunGraphRequest): Promise<GraphRun>;
   /** The guards with values and inputs, and the allowed events. @throws task_not_found */
   explain(taskId: string): Promise<Explanation>;
   close(taskId: string, reason: string | null): Promise<TaskView>;
@@ -89,6 +95,11 @@ export const createService = (ports: ServicePorts): TaskService => {
   return {
     ...queries,
     execute: createExecute({ ...ports, queries }),
+    run: createRunGraph({
+      ...ports,
+      queueLimit: () => ports.slotUse().limit,
+      pendingCount: () => store.tasks('pending').length,
+    }),
     explain: async (taskId) => {
       const { task_id, awaiting } = await queries.status(taskId);
       const id = requireId(task_id);

@@ -1,14 +1,16 @@
 import { parseTaskId, type TaskId } from '../../machines/task.ts';
 import type { EndedDependency } from '../../machines/task-context.ts';
-import { statusInTracker } from '../../machines/tracked-task.ts';
+import { statusInTracker, type TrackedTask } from '../../machines/tracked-task.ts';
 import { entry } from '../journal/event-types.ts';
 import type { Journal } from '../journal/journal.ts';
+import type { TaskView } from '../journal/task-view.ts';
 import type { Entry } from '../store/port.ts';
 import type { TrackerReads } from '../tracker/port.ts';
 import type { DependencyWaits } from './dependency-waits.ts';
 
 export interface DependentsPorts {
-  readonly tracker: Pick<TrackerReads, 'dependents'>;
+  readonly tracker: Pick<TrackerReads, 'find' | 'dependents'>;
+  readonly viewOf: (tracked: TrackedTask) => TaskView;
   readonly journal: Pick<Journal, 'onCommit' | 'append'>;
   readonly waits: Pick<DependencyWaits, 'completed' | 'failed' | 'waitingFor'>;
   readonly policy: () => 'wait' | 'fail';
@@ -41,8 +43,13 @@ const stillWaits = ({ dependency, status, why }: EndedDependency): string =>
  */
 export const tellDependents = (ports: DependentsPorts): void => {
   const { tracker, journal, waits, policy, failWith, now, log } = ports;
-  const failAll = async (ended: EndedDependency): Promise<void> => {
-    waits.failed(ended);
+  /** Somebody may have started it again meanwhile. */
+  const isStillEnded = async ({ dependency, status }: EndedDependency): Promise<boolean> => {
+    const task = await tracker.find(dependency);
+    return task !== null && ports.viewOf(task).status === status;
+  };
+  const failResting = async (ended: EndedDependency): Promise<void> => {
+    if (!(await isStillEnded(ended))) return;
     for (const task of await tracker.dependents(ended.dependency))
       if (statusInTracker(task) === 'queued') await failWith(task.id, ended);
   };
@@ -51,24 +58,24 @@ export const tellDependents = (ports: DependentsPorts): void => {
     for (const taskId of waits.waitingFor(ended.dependency))
       journal.append(entry(taskId, 0, 'log', now(), data));
   };
-  const tell = async (ended: EndedDependency): Promise<void> =>
-    policy() === 'fail' ? failAll(ended) : warnAll(ended);
+  const fail = (ended: EndedDependency): void => {
+    waits.failed(ended);
+    // A listener must not throw, and the commit is still running.
+    setImmediate(() => {
+      failResting(ended).catch((error: unknown) =>
+        log('the dependents of a task could not be failed', { task_id: ended.dependency, error }),
+      );
+    });
+  };
 
   journal.onCommit((entries) => {
     for (const committed of entries) {
       const dependency = committed.type === 'completed' ? parseTaskId(committed.taskId) : null;
       if (dependency !== null) waits.completed(dependency);
       const ended = endedBy(committed);
-      // A listener must not throw, and the commit is still running.
-      if (ended !== null)
-        setImmediate(() => {
-          tell(ended).catch((error: unknown) =>
-            log('the dependents of a task could not be told of its end', {
-              task_id: ended.dependency,
-              error,
-            }),
-          );
-        });
+      if (ended === null) continue;
+      if (policy() === 'fail') fail(ended);
+      else setImmediate(() => warnAll(ended));
     }
   });
 };

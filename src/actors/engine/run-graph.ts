@@ -1,0 +1,199 @@
+import { describeRefusal, isServiceError, refusal, ServiceError } from '../../machines/errors.ts';
+import { type Role, type RunOptions, roles, type TaskId } from '../../machines/task.ts';
+import type { TaskCommand } from '../../machines/task-context.ts';
+import type { TaskSnapshot } from '../../machines/task-machine.ts';
+import { statusInTracker, type TrackedTask } from '../../machines/tracked-task.ts';
+import type { TrackerReads } from '../tracker/port.ts';
+import type { ExecutePorts } from './execute-task.ts';
+import { createSharedCalls } from './shared-calls.ts';
+import { orderTasks } from './task-graph.ts';
+import { requireId } from './task-id.ts';
+import type { TaskViews } from './task-views.ts';
+
+export interface RunGraphRequest {
+  /** With all that they depend on; absent: every task that is not complete. */
+  readonly taskIds?: readonly string[];
+  /** For tasks without a role of their own. */
+  readonly role?: Role;
+  readonly options: RunOptions;
+  readonly requestId?: string;
+}
+
+export interface GraphRun {
+  readonly accepted: readonly {
+    readonly task_id: string;
+    readonly role: Role;
+    readonly phase: string;
+  }[];
+  readonly skipped: readonly { readonly task_id: string; readonly reason: string }[];
+}
+
+export interface RunGraphPorts extends Omit<ExecutePorts, 'queries'> {
+  readonly tracker: Pick<TrackerReads, 'findMany' | 'page'>;
+  readonly views: Pick<TaskViews, 'snapshotOf' | 'viewOf'>;
+  /** Tasks that may wait. */
+  readonly queueLimit: () => number;
+  readonly pendingCount: () => number;
+}
+
+type Accepted = GraphRun['accepted'][number];
+type Skipped = GraphRun['skipped'][number];
+
+const pageSize = 1_000;
+/** They share commits of the store. */
+const startedAtOnce = 32;
+const openStatuses = ['queued', 'started', 'failed', 'cancelled'] as const;
+
+const openTasks = async ({ tracker }: RunGraphPorts): Promise<readonly TrackedTask[]> => {
+  const found: TrackedTask[] = [];
+  for (const status of openStatuses) {
+    let after: TrackedTask | undefined;
+    do {
+      const page = await tracker.page({
+        status,
+        limit: pageSize,
+        ...(after === undefined ? {} : { after }),
+      });
+      found.push(...page);
+      after = page.length === pageSize ? page.at(-1) : undefined;
+    } while (after !== undefined);
+  }
+  return found;
+};
+
+/** The named tasks and all that they wait for. @throws task_not_found */
+const namedTasks = async (
+  { tracker }: RunGraphPorts,
+  ids: readonly string[],
+): Promise<readonly TrackedTask[]> => {
+  const found = new Map<TaskId, TrackedTask>();
+  const named = new Set(ids.map(requireId));
+  const asked = new Set<TaskId>();
+  for (let next = [...named]; next.length > 0; ) {
+    for (const id of next) asked.add(id);
+    const tasks = await tracker.findMany(next);
+    for (const task of tasks) found.set(task.id, task);
+    // A dependency that was deleted is asked for once.
+    next = [...new Set(tasks.flatMap(({ unmet }) => unmet))].filter((id) => !asked.has(id));
+  }
+  for (const id of named)
+    if (!found.has(id)) throw new ServiceError('task_not_found', { task_id: id });
+  return [...found.values()];
+};
+
+const rolePrefix = 'role:';
+
+const roleOf = (
+  { views }: RunGraphPorts,
+  { id, labels }: TrackedTask,
+  fallback: Role | undefined,
+): Role | Skipped => {
+  const label = labels.find((text) => text.startsWith(rolePrefix))?.slice(rolePrefix.length);
+  const labelled = roles.find((role) => role === label);
+  if (labelled !== undefined) return labelled;
+  if (label !== undefined)
+    return { task_id: id, reason: describeRefusal(refusal('role_unknown', { role: label })) };
+  const role = views.snapshotOf(id).context.role ?? fallback;
+  const reason = `it has no role; give it the label ${rolePrefix}<role>, or name a role for the run`;
+  return role ?? { task_id: id, reason };
+};
+
+const commandFor = (
+  snapshot: TaskSnapshot,
+  role: Role,
+  options: RunOptions,
+  maxRetries: number,
+): TaskCommand =>
+  snapshot.hasTag('failed') || snapshot.hasTag('cancelled')
+    ? { type: 'retry', role, options, maxRetries, reason: null }
+    : { type: 'run', role, options, maxRetries };
+
+/** Starts one task, or says why not. A repeated request finds what it started before. */
+const createStartOne = (
+  ports: RunGraphPorts,
+  { role: fallback, options, requestId }: RunGraphRequest,
+) => {
+  const { commands, views, store } = ports;
+  const limit = ports.queueLimit();
+  let room = limit - ports.pendingCount();
+  return async (task: TrackedTask): Promise<Accepted | Skipped> => {
+    const task_id = task.id;
+    if (statusInTracker(task) === 'complete')
+      return { task_id, reason: `it is complete; put it back with: agent reopen ${task_id}` };
+    const role = roleOf(ports, task, fallback);
+    if (typeof role !== 'string') return role;
+    const ownRequest = requestId === undefined ? undefined : `run/${requestId}/${task_id}`;
+    const isRepeated = ownRequest !== undefined && store.request(ownRequest) !== null;
+    if (isRepeated) return { task_id, role, phase: views.viewOf(task).phase };
+    if (room <= 0) return { task_id, reason: `the queue is full (${limit} tasks)` };
+    room -= 1;
+    const own = { ...ports.optionsFor(options, role), when: 'ready' } as const;
+    const command = commandFor(views.snapshotOf(task.id, task), role, own, ports.maxRetries());
+    try {
+      const { phase } = await commands.ask(task.id, command, ownRequest);
+      return { task_id, role, phase };
+    } catch (error) {
+      if (!isServiceError(error)) throw error;
+      room += 1;
+      return { task_id, reason: error.message };
+    }
+  };
+};
+
+const cycleReason = (id: TaskId, cycle: readonly TaskId[]): string =>
+  cycle.includes(id)
+    ? `its dependencies form a cycle: ${cycle.join(' -> ')}; remove one of them with: agent dep remove`
+    : `it waits for a cycle of dependencies: ${cycle.join(' -> ')}`;
+
+const startAll = async (ports: RunGraphPorts, request: RunGraphRequest): Promise<GraphRun> => {
+  const { taskIds } = request;
+  const tasks = await (taskIds === undefined ? openTasks(ports) : namedTasks(ports, taskIds));
+  const { generations, cyclic } = orderTasks(tasks);
+  const startOne = createStartOne(ports, request);
+  const results: (Accepted | Skipped)[] = [];
+  // A failed dependency is started again before its dependents look at it.
+  for (const generation of generations)
+    for (let n = 0; n < generation.length; n += startedAtOnce)
+      results.push(...(await Promise.all(generation.slice(n, n + startedAtOnce).map(startOne))));
+  return {
+    accepted: results.flatMap((result) => ('phase' in result ? [result] : [])),
+    skipped: [
+      ...results.flatMap((result) => ('reason' in result ? [result] : [])),
+      ...cyclic.map(({ task, cycle }) => ({
+        task_id: task.id,
+        reason: cycleReason(task.id, cycle),
+      })),
+    ],
+  };
+};
+
+/** Starts tasks with all that they depend on, each when its dependencies are complete. */
+export const createRunGraph = (
+  ports: RunGraphPorts,
+): ((request: RunGraphRequest) => Promise<GraphRun>) => {
+  const { store } = ports;
+  const repeated = createSharedCalls<GraphRun>();
+
+  const run = async (request: RunGraphRequest): Promise<GraphRun> => {
+    ports.requireNetwork(request.options);
+    await ports.requirePrice(request.options, request.role ?? 'engineer');
+    return startAll(ports, request);
+  };
+  const runOnce = async (request: RunGraphRequest, requestId: string): Promise<GraphRun> => {
+    const key = `run/${requestId}`;
+    const answer = store.request(key)?.answer ?? null;
+    if (answer !== null) return JSON.parse(answer) as GraphRun;
+    const started = await run(request);
+    const taskId = [...started.accepted, ...started.skipped][0]?.task_id;
+    if (taskId === undefined) return started;
+    await store.commit({ entries: [], request: { id: key, taskId } });
+    await store.rememberAnswer(key, JSON.stringify(started));
+    return started;
+  };
+  return (request) => {
+    const { requestId } = request;
+    return requestId === undefined
+      ? run(request)
+      : repeated.run(requestId, () => runOnce(request, requestId));
+  };
+};

@@ -1,0 +1,300 @@
+import { expect, test, vi } from 'vitest';
+import type { TaskId } from '../../../src/machines/task.ts';
+import { crash } from '../../support/crash.ts';
+import { embeddedAt } from '../../support/ledger.ts';
+import {
+  finish,
+  hang,
+  type Running,
+  type Setting,
+  startServer,
+  startSystem,
+  untilStatus,
+} from '../../support/running.ts';
+
+/** Method `run`: tasks with all that they depend on, each when its dependencies are complete. */
+
+const create = async (
+  { service }: Running,
+  dependencies: readonly string[] = [],
+  labels: readonly string[] = ['role:engineer'],
+) => (await service.create({ description: 'a task', dependencies, labels })).task_id;
+const runAll = ({ service }: Running, ...taskIds: readonly string[]) =>
+  service.run({ options: {}, ...(taskIds.length === 0 ? {} : { taskIds }) });
+const idsOf = (list: readonly { readonly task_id: string }[]) =>
+  list.map(({ task_id }) => task_id).toSorted();
+const completed = (running: Running, ids: readonly string[]) =>
+  Promise.all(ids.map((id) => untilStatus(running, id, 'complete')));
+/** The order in which tasks got a slot. */
+const starts = ({ system }: Running): readonly string[] => {
+  const order: string[] = [];
+  system.journal.onCommit((entries) => {
+    for (const { type, taskId, data } of entries)
+      if (type === 'status_update' && JSON.parse(data).status === 'started')
+        if (!order.includes(taskId)) order.push(taskId);
+  });
+  return order;
+};
+
+test('a diamond runs in the order of its dependencies, each task once', async () => {
+  const running = await startSystem({ turns: [finish()] });
+  const top = await create(running);
+  const [left, right] = [await create(running, [top]), await create(running, [top])];
+  const bottom = await create(running, [left, right]);
+  const order = starts(running);
+
+  const { accepted, skipped } = await runAll(running, bottom);
+  await completed(running, [bottom]);
+
+  expect(idsOf(accepted)).toEqual([top, left, right, bottom].toSorted());
+  expect(accepted.find(({ task_id }) => task_id === bottom)).toEqual({
+    task_id: bottom,
+    role: 'engineer',
+    phase: 'waiting_for_dependencies',
+  });
+  expect(skipped).toEqual([]);
+  expect([order[0], order[3], order.length]).toEqual([top, bottom, 4]);
+  for (const id of [top, left, right, bottom])
+    expect((await running.service.status(id)).attempt).toBe(1);
+});
+
+test('without ids every open task runs, also those that failed or were cancelled', async () => {
+  const running = await startSystem({ turns: [finish()] });
+  const [one, closed, stopped] = [
+    await create(running),
+    await create(running),
+    await create(running),
+  ];
+  await running.service.close(closed, null);
+  await running.service.cancel(stopped, null);
+
+  const { accepted, skipped } = await runAll(running);
+
+  expect(idsOf(accepted)).toEqual([one, stopped].toSorted());
+  expect(skipped).toEqual([]);
+  await completed(running, [one, stopped]);
+});
+
+test('a fan of 100 tasks runs after the one that they depend on', async () => {
+  const running = await startSystem({ turns: [finish()], options: { cap: 8, queueLimit: 200 } });
+  const first = await create(running);
+  const fan: string[] = [];
+  for (let n = 0; n < 100; n += 1) fan.push(await create(running, [first]));
+  const order = starts(running);
+
+  const { accepted } = await runAll(running);
+  await completed(running, fan);
+
+  expect(accepted).toHaveLength(101);
+  expect(order[0]).toBe(first);
+  expect(running.system.counters().spawned).toBe(101);
+}, 60_000);
+
+test('tasks on a cycle, and behind it, are skipped by name, and the others run', async () => {
+  const running = await startSystem({ turns: [finish()] });
+  const [one, other] = [await create(running), await create(running)];
+  const behind = await create(running, [one]);
+  const apart = await create(running);
+  await running.service.addDependency(one, other);
+  // The tracker refuses cycles; a file of another program may hold one.
+  const line = running.ledger.table.stored(other)?.line ?? '';
+  const issue = JSON.parse(line);
+  await running.ledger.db.write(() =>
+    running.ledger.table.put({
+      ...issue,
+      dependencies: [{ issue_id: other, depends_on_id: one, type: 'blocks' }],
+    }),
+  );
+
+  const { accepted, skipped } = await runAll(running);
+
+  expect(idsOf(accepted)).toEqual([apart]);
+  expect(idsOf(skipped)).toEqual([one, other, behind].toSorted());
+  const reasonOf = (id: string) => skipped.find(({ task_id }) => task_id === id)?.reason;
+  expect(reasonOf(one)).toMatch(/^its dependencies form a cycle: bd-\w+ -> bd-\w+ -> bd-\w+;/);
+  expect(reasonOf(behind)).toMatch(/^it waits for a cycle of dependencies/);
+});
+
+test('the role is that of the label, else of the last run, else of the request', async () => {
+  const running = await startSystem({ turns: [finish('no', 'failed')] });
+  const labelled = await create(running, [], ['role:architect']);
+  const ranBefore = await create(running, [], []);
+  const fresh = await create(running, [], []);
+  await running.service.execute({ task: ranBefore, role: 'tester', options: {} });
+  await untilStatus(running, ranBefore, 'failed');
+
+  const { accepted } = await running.service.run({ options: {}, role: 'reviewer' });
+
+  expect(Object.fromEntries(accepted.map(({ task_id, role }) => [task_id, role]))).toEqual({
+    [labelled]: 'architect',
+    [ranBefore]: 'tester',
+    [fresh]: 'reviewer',
+  });
+});
+
+test('a task without a role is skipped, and its dependents wait until it is complete', async () => {
+  const running = await startSystem({ turns: [finish()] });
+  const noRole = await create(running, [], []);
+  const badRole = await create(running, [], ['role:pilot']);
+  const dependent = await create(running, [noRole]);
+
+  const { accepted, skipped } = await runAll(running);
+  await running.service.close(noRole, 'by hand');
+
+  expect(idsOf(accepted)).toEqual([dependent]);
+  expect(skipped).toEqual(
+    expect.arrayContaining([
+      { task_id: noRole, reason: expect.stringMatching(/^it has no role; .*role:<role>/) },
+      { task_id: badRole, reason: expect.stringContaining('unknown role "pilot"') },
+    ]),
+  );
+  await completed(running, [dependent]);
+});
+
+test('two runs at once start each task once; the other run says that it is running', async () => {
+  const running = await startSystem({ turns: [finish()] });
+  const first = await create(running);
+  const second = await create(running, [first]);
+
+  const [one, other] = await Promise.all([runAll(running), runAll(running)]);
+  await completed(running, [second]);
+
+  expect(idsOf([...one.accepted, ...other.accepted])).toEqual([first, second].toSorted());
+  for (const { reason } of [...one.skipped, ...other.skipped])
+    expect(reason).toMatch(/already running as attempt 1/);
+  expect((await running.service.status(second)).attempt).toBe(1);
+});
+
+test('a task that is added during a run is waited for, and is started by the next run', async () => {
+  const running = await startSystem({ turns: [finish()] });
+  const first = await create(running);
+  const second = await create(running, [first]);
+  running.system.reconfigure({ ...running.system.settings(), cap: 0 });
+  await runAll(running);
+  const added = await create(running);
+  await running.service.addDependency(second, added);
+  running.system.reconfigure({ ...running.system.settings(), cap: 3 });
+  await completed(running, [first]);
+
+  const { phase } = await running.service.status(second);
+  const next = await runAll(running);
+  await completed(running, [added, second]);
+
+  expect(phase).toBe('waiting_for_dependencies');
+  expect(idsOf(next.accepted)).toEqual([added]);
+}, 20_000);
+
+test('a failed dependency of a named task is run again, its dependents after it', async () => {
+  const turns = [finish('no', 'failed')];
+  const running = await startSystem({ turns, options: { onDependencyFailure: 'fail' } });
+  const first = await create(running);
+  await runAll(running, first);
+  await untilStatus(running, first, 'failed');
+  const second = await create(running, [first]);
+
+  const { accepted } = await runAll(running, second);
+
+  expect(idsOf(accepted)).toEqual([first, second].toSorted());
+  expect(await untilStatus(running, second, 'failed')).toMatchObject({ attempt: 0 });
+  expect(await running.service.status(first)).toMatchObject({ status: 'failed', attempt: 2 });
+});
+
+test('a complete task is skipped, an unknown one refuses the run', async () => {
+  const running = await startSystem({});
+  const done = await create(running);
+  await running.service.close(done, null);
+
+  expect(await runAll(running, done)).toEqual({
+    accepted: [],
+    skipped: [{ task_id: done, reason: expect.stringContaining(`agent reopen ${done}`) }],
+  });
+  await expect(runAll(running, 'bd-none')).rejects.toMatchObject({ code: 'task_not_found' });
+});
+
+test('a repeated request gets the first answer, also from a server that did not see its end', async () => {
+  const setting: Setting = { turns: [hang] };
+  const running = await startSystem(setting);
+  const first = await create(running);
+  const second = await create(running, [first]);
+  const request = { options: {}, requestId: 'r1' };
+  // Between the last start and the answer.
+  const remember = vi.spyOn(running.store, 'rememberAnswer').mockImplementation(() => {});
+  const answer = await running.service.run(request);
+  remember.mockRestore();
+
+  const next = await startSystem(await crash(running, setting));
+  const again = await next.service.run(request);
+  const third = await next.service.run(request);
+
+  expect(idsOf(again.accepted)).toEqual(idsOf(answer.accepted));
+  expect(again.skipped).toEqual([]);
+  expect(third).toEqual(again);
+  await next.service.cancel(first, null);
+  expect((await next.service.status(second)).attempt).toBe(0);
+});
+
+test('more tasks than the queue takes are skipped', async () => {
+  const running = await startSystem({ options: { queueLimit: 2, cap: 0 } });
+  for (let n = 0; n < 4; n += 1) await create(running);
+
+  const { accepted, skipped } = await runAll(running);
+
+  expect(accepted).toHaveLength(2);
+  expect(skipped.map(({ reason }) => reason)).toEqual([
+    'the queue is full (2 tasks)',
+    'the queue is full (2 tasks)',
+  ]);
+});
+
+test('a run among 20,000 closed tasks reads only the open ones', async () => {
+  let rows = 0;
+  const running = await startSystem({
+    turns: [finish()],
+    options: { cap: 0 },
+    tracker: (root, ledger) => {
+      const tracker = embeddedAt(root, {}, ledger);
+      return {
+        ...tracker,
+        list: () => Promise.reject(new Error('a list of all tasks')),
+        page: async (request) => {
+          const page = await tracker.page(request);
+          rows += page.length;
+          return page;
+        },
+      };
+    },
+  });
+  const one = await create(running);
+  const issue = JSON.parse(running.ledger.table.stored(one)?.line ?? '');
+  await running.ledger.db.write(() => {
+    for (let n = 0; n < 20_000; n += 1)
+      running.ledger.table.put({ ...issue, id: `bd-x${n}` as TaskId, status: 'closed' });
+  });
+  rows = 0;
+
+  const { accepted } = await runAll(running);
+
+  expect(idsOf(accepted)).toEqual([one]);
+  expect(rows).toBeLessThan(10);
+}, 30_000);
+
+test('over HTTP the method run takes ids, a role and options, and refuses what is none', async () => {
+  const server = await startServer({ turns: [finish()] });
+  const id = await create(server, [], []);
+
+  const { result } = await server.call('run', {
+    task_ids: [id],
+    role: 'tester',
+    options: { max_turns: 3 },
+    request_id: 'r',
+  });
+  const wrong = await server.call('a2a.run', { task_ids: [], role: 'pilot', when: 'ready' });
+
+  expect(result).toEqual({
+    accepted: [{ task_id: id, role: 'tester', phase: expect.any(String) }],
+    skipped: [],
+  });
+  expect(wrong.error.data.code).toBe('invalid_params');
+  expect((await server.call('run', { role: 'pilot' })).error.data.code).toBe('role_unknown');
+  await untilStatus(server, id, 'complete');
+});
