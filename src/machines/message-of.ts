@@ -1,4 +1,4 @@
-/** The message of anything thrown, also of an error that became data. */
+/** An error of an invoked actor that was saved is an object with a message, not an `Error`. */
 export const messageOf = (error: unknown): string =>
   typeof error === 'object' && error !== null && 'message' in error
     ? String(error.message)

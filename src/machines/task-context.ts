@@ -9,7 +9,7 @@ import type {
   TaskId,
 } from './task.ts';
 
-/** The state of a task beside the tracker's. JSON, so that it persists. */
+/** The state of a task, in addition to the tracker's. JSON, so that it persists. */
 export interface TaskContext {
   readonly taskId: TaskId;
   readonly role: Role | null;

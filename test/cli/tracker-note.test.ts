@@ -18,7 +18,7 @@ test('the first command that creates a task says once that bd is not installed',
   const doctor = await agent('doctor');
 
   for (const { err } of [...silent, json, second]) expect(err).not.toContain(note);
-  expect(first.err).toContain(`${note}; tasks are kept in .beads/issues.jsonl`);
+  expect(first.err).toContain(`${note}; the built-in tracker keeps the tasks`);
   expect(first.out).toMatch(/^bd-\w+\n$/);
   expect(doctor.err).toContain(note);
   mkdirSync(join(root, '.beads', 'dolt'));

@@ -22,8 +22,7 @@ export interface Rules {
 }
 
 /**
- * Looks at everything that is committed and done, and says which invariant of DESIGN 3 does not
- * hold.
+ * Looks at everything that is committed and done, and says which invariant does not hold.
  */
 export interface Invariants {
   /** After each commit of the store. */
@@ -252,7 +251,7 @@ export const createInvariants = (
       require(row?.context.attempt === attempt, () =>
         `I1 ${at} while attempt ${row?.context.attempt} is live`);
       const known = store.steps(taskId, attempt).find(({ key }) => key === step);
-      require(known !== undefined, () => `DESIGN 3.2 ${at} was done before it was written down`);
+      require(known !== undefined, () => `intent first: ${at} was done before it was written down`);
       require(known?.result == null, () => `I10 ${at} was finished and is done again`);
       const others = thinking.get(taskId) ?? new Set();
       require(others.size === 0, () => `I1 ${at} beside attempt ${[...others]}`);
@@ -265,7 +264,7 @@ export const createInvariants = (
       require(isLive(row) && row?.context.attempt === attempt, () =>
         `I1 ${at} ran while the task is ${JSON.stringify(row?.value)}`);
       const known = store.steps(taskId, attempt).find(({ key }) => key.endsWith(`:${callId}`));
-      require(known !== undefined, () => `DESIGN 3.2 ${at} was done before it was written down`);
+      require(known !== undefined, () => `intent first: ${at} was done before it was written down`);
       require(known?.result == null, () => `I10 ${at} was finished and is done again`);
       const again = executed.has(at) && rules.onInterrupted !== 'repeat' && !repeatable.has(taskId);
       require(!again, () =>
@@ -279,7 +278,7 @@ export const createInvariants = (
       const fits =
         what === 'claim' ? text === '{"started":"claiming"}' : text.endsWith('"closing"}');
       require(fits, () =>
-        `DESIGN 3.2 the tracker is told to ${what} ${taskId} while it is ${text}`);
+        `intent first: the tracker is told to ${what} ${taskId} while it is ${text}`);
       if (what === 'close' && isLive(row))
         require(results.get(taskId) === row?.context.attempt, () =>
           `Spec 2.1 ${taskId} is closed before its results are there`);

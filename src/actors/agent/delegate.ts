@@ -33,7 +33,7 @@ export interface DelegationPorts {
   readonly onInterrupted: () => OnInterrupted;
 }
 
-/** The slots of the agent machine, for attempts that an assistant works on. */
+/** The actors `prepare` and `delegate` of the agent machine, for attempts of an assistant. */
 export interface Delegation {
   prepare(input: PrepareInput, signal: AbortSignal): Promise<Prepared>;
   delegate(input: DelegateInput, signal: AbortSignal): Promise<Delegated>;
@@ -48,8 +48,7 @@ const sessionOf = (steps: RunSteps, round: number): string | null => {
 };
 
 /**
- * Applies the policy for a run whose progress is unknown; a run that was stopped in good order goes
- * on.
+ * Applies the policy for a run whose progress is unknown; a run that was stopped cleanly goes on.
  */
 const prepareInterruptedRun = (
   { name, resumes }: Assistant,

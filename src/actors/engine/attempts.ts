@@ -26,7 +26,6 @@ export interface AttemptsPorts {
   readonly agentActor: (key: string) => AnyActorRef | undefined;
 }
 
-/** All that attempts run in: slots, agents and their work. */
 export interface Attempts {
   readonly slots: Slots;
   readonly work: AttemptWork;

@@ -24,23 +24,23 @@ export const createOfflineService = (
   store: StoreReads | null,
   now: () => number,
 ): OfflineService => {
-  const catalogue = createTaskQueries({
+  const queries = createTaskQueries({
     tracker,
     store,
     viewOf: (tracked) => viewSaved(store, tracked),
   });
   return {
-    ...catalogue,
+    ...queries,
     close: async (taskId, reason) => {
       const id = requireId(taskId);
       const saved = store?.actor(id) ?? null;
       if (saved?.pending === true) {
-        const { attempt } = await catalogue.status(id);
+        const { attempt } = await queries.status(id);
         throw new ServiceError('already_running', { task_id: id, attempt });
       }
       const { refusal } = await tracker.close(id, reason ?? 'Closed by hand with agent close');
       if (refusal !== null) throw ServiceError.from(refusal);
-      return catalogue.status(id);
+      return queries.status(id);
     },
     reopen: async (taskId, reason) => {
       const id = requireId(taskId);
@@ -52,7 +52,7 @@ export const createOfflineService = (
       const { refusal } = await tracker.reopen(id);
       if (refusal !== null) throw ServiceError.from(refusal);
       if (reason !== null) await tracker.note(id, `Reopened: ${reason}`);
-      return catalogue.status(id);
+      return queries.status(id);
     },
   };
 };

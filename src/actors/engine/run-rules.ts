@@ -16,7 +16,7 @@ export const createRunRules = (
   requireNetwork: ({ network }) => {
     if (network !== true || settings().allowTaskNetwork) return;
     const problem =
-      'is not the caller’s to open; set sandbox.allow_task_network, or roles.<name>.network';
+      'may not be enabled by a request; set sandbox.allow_task_network, or roles.<name>.network';
     throw new ServiceError('invalid_params', { fields: [{ path: 'options.network', problem }] });
   },
   optionsFor: (options, role) => {

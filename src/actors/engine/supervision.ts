@@ -152,7 +152,7 @@ export const createSupervision = (ports: SupervisionPorts): Supervision => {
     send,
     on: facts.on,
     snapshot: () => actor.getSnapshot(),
-    check: () => ({ ok: problem === null, detail: problem ?? 'slots are given' }),
+    check: () => ({ ok: problem === null, detail: problem ?? 'the queue is open' }),
     start: async (given) => {
       work = given;
       actor = create();

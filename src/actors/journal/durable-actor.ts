@@ -141,8 +141,8 @@ const createTurns = <Machine extends AnyStateMachine>(
 };
 
 /**
- * Holds the effects of each transition until the store has answered (DESIGN 3.2, ADR 0040). Until
- * then the actor shows the committed snapshot, and its events wait. An answer at once is taken at
+ * Holds the effects of each transition until the store has answered (ADR 0040). Until then
+ * the actor shows the committed snapshot, and its events wait. An answer at once is taken at
  * once. When a commit fails, is stale or late, the actor ends in error: the store has the truth.
  * The first snapshot is not committed here: commit it before the actor is created.
  */

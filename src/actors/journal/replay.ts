@@ -18,7 +18,7 @@ export interface ReplayedStep {
   readonly same: boolean;
 }
 
-/** Result of a replay (DESIGN 3: fold(journal) is the state). */
+/** Result of a replay: the states, computed again from the journal. */
 export interface Replay {
   readonly steps: readonly ReplayedStep[];
   readonly task: TaskSnapshot;

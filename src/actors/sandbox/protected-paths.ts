@@ -137,7 +137,7 @@ export const protectedPaths: readonly ProtectedPath[] = [
 ];
 
 /** Characters that HFS+ leaves out of a name, so that `.g<U+200C>it` is `.git` there. */
-const ignoredByHfs = /[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]/g;
+export const ignoredByHfs = /[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]/g;
 
 /**
  * The name as some file system reads it: case folded, ignored characters removed, without the ends

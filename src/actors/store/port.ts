@@ -201,7 +201,7 @@ export interface StoreHealth {
 }
 
 /**
- * Journal, actor states, steps and requests (DESIGN 3.1). Commits are carried out in the order in
+ * Journal, actor states, steps and requests. Commits are carried out in the order in
  * which they were given.
  */
 export type Store = StoreWrites & StoreReads & RequestAnswers & StoreHealth & { close(): void };

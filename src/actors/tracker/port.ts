@@ -129,7 +129,7 @@ export interface TrackerHealth {
 }
 
 /**
- * The tasks: which exist, what they depend on, their coarse status (DESIGN 3.1). A refusal that
+ * The tasks: which exist, what they depend on, their coarse status. A refusal that
  * users can meet is a value; a method rejects only when the tracker itself cannot be used
  * (`ServiceError<'tracker_unavailable'>`). Every write is durable when its promise resolves, and
  * idempotent.

@@ -23,8 +23,8 @@ export interface TrackerOptions extends EmbeddedOptions {
 const defaultActor = 'agent-server';
 
 /**
- * Tasks that bd shall keep and does not yet: nothing is asked of it, since even a read would make a
- * database.
+ * `tracker.mode` is bd, but the tasks are still in the file. Even a read would make bd create a
+ * database, so bd is not called.
  */
 const notImported = (count: number): ServiceError =>
   new ServiceError('tracker_unavailable', {
@@ -32,7 +32,7 @@ const notImported = (count: number): ServiceError =>
     remedy: "hand them over with 'agent init'",
   });
 
-/** @throws tracker_unavailable when the folder is no folder of the project */
+/** @throws tracker_unavailable when `.beads` is not a real folder inside the project */
 const ownBdData = (folder: string): string | undefined => {
   try {
     return findBdData(folder);
@@ -47,10 +47,9 @@ const ownBdData = (folder: string): string | undefined => {
 };
 
 /**
- * The tracker of a project by the rules of facts/beads 11, decided anew for every call: bd where bd
- * owns the data, else the embedded file. A project that becomes bd's while we run is handed over;
- * what the embedded tracker would have written at that moment is refused by it under its lock, and
- * goes to bd.
+ * The choice is made for every call: bd if its data exists, else the built-in tracker. If bd takes
+ * the tasks over while the server runs, the built-in tracker refuses the write under its lock, and
+ * the write goes to bd.
  */
 export const createTracker = (options: TrackerOptions): Tracker => {
   const { projectRoot, mode, bdPath, processEnv, log, actor = defaultActor } = options;

@@ -119,7 +119,7 @@ const folderStays = async (
   const folder = parts.placesOf(record.task_id, record.attempt).top;
   const stat = await lstat(folder).catch(() => null);
   if (stat === null) return null;
-  if (!stat.isDirectory()) return `${folder} is no folder of ours`;
+  if (!stat.isDirectory()) return `${folder} was not made by this server`;
   const saved = await isSaved(parts, dirs, record).catch(() => false);
   return saved ? null : `${folder} has changes that are not saved`;
 };
@@ -228,7 +228,7 @@ export const createFinishedWork = (options: WorktreeOptions): FinishedWork => {
     if (!record.closed) return 'not saved yet';
     const places = placesOf(taskId, attempt);
     if (folder !== null && !(await lstat(folder)).isDirectory())
-      return `${folder} is no folder of ours`;
+      return `${folder} was not made by this server`;
     const stays =
       branch === null ? null : await stores.use(record.kind, (dirs) => removeBranch(dirs, record));
     if (stays !== null) return stays;

@@ -1,7 +1,5 @@
-import { type Protection, protectionOf } from '../sandbox/protected-paths.ts';
+import { ignoredByHfs, type Protection, protectionOf } from '../sandbox/protected-paths.ts';
 
-/** Characters that HFS+ leaves out of a name, so that `.g<U+200C>it` is `.git` there. */
-const ignorable = /[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]/g;
 const likeGit = /^(\.git|git~\d+)[. ]*(:.*)?$/is;
 
 export const textOf = (name: string): string => Buffer.from(name, 'latin1').toString();
@@ -17,7 +15,7 @@ export const shownName = (name: string): string => {
 
 /** True when some file system takes the name for `.git`. */
 export const looksLikeGit = (name: string): boolean =>
-  likeGit.test(textOf(name).replace(ignorable, ''));
+  likeGit.test(textOf(name).replace(ignoredByHfs, ''));
 
 export interface NameRule {
   readonly isRepository: boolean;

@@ -102,7 +102,7 @@ test('what an agent says after its attempt is over changes nothing, and the next
   );
 });
 
-test('an attempt that ran out of time is over only when its deaf processes are gone, and a retry meets none of them', async () => {
+test('an attempt that ran out of time is over only when processes that ignore SIGTERM are gone, and a retry meets none of them', async () => {
   const deaf = bash('trap "" TERM; echo $$ >> pids; while :; do sleep 0.05; done');
   const look = bash('kill -0 $(head -1 pids) 2>/dev/null && touch twins; echo $$ >> pids');
   const running = await startSystem({
@@ -138,7 +138,7 @@ test('an attempt that ran out of time is over only when its deaf processes are g
   expect(existsSync(join(running.root, 'twins'))).toBe(false);
 });
 
-test('a cancel leaves no process of the attempt, neither a daemon nor one that is deaf', async () => {
+test('a cancel leaves no process of the attempt, neither a daemon nor one that ignores SIGTERM', async () => {
   const daemon = `setsid sh -c 'trap "" TERM; echo $$ >> pids; while :; do sleep 0.05; done' &`;
   const running = await startSystem({
     turns: [bash(`${daemon} trap "" TERM; echo $$ >> pids; sleep 600 & wait`)],
@@ -267,7 +267,7 @@ test.each([
   },
 );
 
-test('asked all the time, a task is never lost, never goes backwards, and ended when it ended', async () => {
+test('a task that four readers poll is always found, its status and progress never go back, and its end time stays', async () => {
   const server = await startServer({ turns: [bash('true'), finish()] });
   const id = await newTask(server);
   const statuses = ['queued', 'started', 'complete'];

@@ -79,7 +79,7 @@ test('stop waits for the task that is taken in, and no other one is taken in aft
 
 const patience = { timeout: 10_000, interval: 10 };
 
-test('a task that is taken, given back, run and taken again between two looks is taken', async () => {
+test('somebody else takes a task, gives it back and takes it again: each time the attempt stops and names them', async () => {
   const { root, service, tracker, ledger } = await startSystem({ turns: [hang] });
   const amy = somebodyElse(root, 'amy', ledger);
   const id = (await service.create({ description: 'wanted' })).task_id as TaskId;

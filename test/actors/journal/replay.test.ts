@@ -26,7 +26,7 @@ test('a replay of the journal reaches every recorded state, and the saved one', 
 });
 
 test.each(['failed', 'cancelled'] as const)(
-  'also of a task that is %s and was run again',
+  'replays a task that was %s and then ran again',
   async (end) => {
     const running = await startSystem({ turns: [finish('no', 'failed')] });
     const id = await run(running);

@@ -21,7 +21,7 @@ const commandIn = ({ root, abort }: Workbench, script: string): Command => ({
 });
 
 /**
- * A shell, a grandchild and a great-grandchild, all deaf to SIGTERM; prints their ids, then stays.
+ * A shell, a grandchild and a great-grandchild, all ignoring SIGTERM; prints their ids, then stays.
  */
 const stubbornTree = `trap '' TERM; sleep 300 & echo $!; sh -c 'trap "" TERM; echo $$; sleep 300 & echo $!; wait' & echo $$; echo ready; wait`;
 
@@ -96,7 +96,7 @@ describe('a command', () => {
 });
 
 describe('no process of a command outlives it', () => {
-  test('after a timeout, even deaf to SIGTERM', async () => {
+  test('after a timeout, even one that ignores SIGTERM', async () => {
     const bench = await createWorkbench();
 
     const result = await runCommand({ ...commandIn(bench, stubbornTree), timeoutMs: 300 });
@@ -107,7 +107,7 @@ describe('no process of a command outlives it', () => {
     expect(await Promise.all(pids.map(isAlive))).toEqual([false, false, false, false]);
   });
 
-  test('after an abort, even deaf to SIGTERM', async () => {
+  test('after an abort, even one that ignores SIGTERM', async () => {
     const bench = await createWorkbench();
     let output = '';
 
@@ -152,7 +152,7 @@ describe('no process of a command outlives it', () => {
 test.each([
   ['left the group', 'setsid sleep 300 & echo $!; sleep 0.2'],
   ['became a daemon', "setsid sh -c 'sleep 300 & echo $!' & wait"],
-  ['is deaf to SIGTERM too', `setsid sh -c 'trap "" TERM; sleep 300' & echo $!; sleep 0.2`],
+  ['ignores SIGTERM too', `setsid sh -c 'trap "" TERM; sleep 300' & echo $!; sleep 0.2`],
 ])('a process that %s is ended with the command', async (_, script) => {
   const bench = await createWorkbench();
 

@@ -165,9 +165,9 @@ test('a link in the place of a folder stays, and so does what it leads to', asyn
   writeFileSync(join(outside, 'mine'), 'x');
   symlinkSync(outside, root);
 
-  expect(await stays()).toEqual({ 'bd-a': `${root} is no folder of ours` });
+  expect(await stays()).toEqual({ 'bd-a': `${root} was not made by this server` });
   expect(before && (await work.remove({ ...before, folder: root }))).toBe(
-    `${root} is no folder of ours`,
+    `${root} was not made by this server`,
   );
   expect([existsSync(join(outside, 'mine')), existsSync(root)]).toEqual([true, true]);
 });
