@@ -13,6 +13,7 @@ import {
   replayParamsSchema,
   respondParamsSchema,
   retryParamsSchema,
+  reviewParamsSchema,
   runOptions,
   runParamsSchema,
   taskParamsSchema,
@@ -118,6 +119,16 @@ export const createMethods = (
       inputId: input_id,
       text: text ?? null,
       decision: decision ?? null,
+    });
+  },
+  review: async (params) => {
+    const { task_id, attempt, verdict, comments } = parseParams(reviewParamsSchema, params);
+    return service.review(task_id, {
+      verdict,
+      attempt: attempt ?? null,
+      comments: comments.map(({ path, line, end_line, text }) => ({
+        ...{ path, line: line ?? null, endLine: end_line ?? null, text },
+      })),
     });
   },
   retry: async (params) => {

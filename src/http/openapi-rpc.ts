@@ -13,6 +13,7 @@ import {
   replayParamsSchema,
   respondParamsSchema,
   retryParamsSchema,
+  reviewParamsSchema,
   runParamsSchema,
   runResultSchema,
   taskParamsSchema,
@@ -78,6 +79,11 @@ const methods: Readonly<Record<string, DescribedMethod>> = {
   close: method('marks a task complete', changeParamsSchema, taskViewSchema),
   reopen: method('puts a complete task back into the queue', changeParamsSchema, taskViewSchema),
   cancel: method('cancels a task and stops its agent', changeParamsSchema, taskViewSchema),
+  review: method(
+    'comments on the work of an attempt, sends it back or approves it',
+    reviewParamsSchema,
+    taskViewSchema,
+  ),
   retry: method('runs a failed or cancelled task again', retryParamsSchema, taskViewSchema),
   respond: method(
     'answers the question of an agent, or decides on calls that need approval',

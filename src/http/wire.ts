@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { ServiceError } from '../machines/errors.ts';
+import { verdicts } from '../machines/review.ts';
 import type { RunOptions } from '../machines/task.ts';
 import { parseWithProblems } from './schema-problems.ts';
 
@@ -136,6 +137,51 @@ export const retryParamsSchema = z.strictObject({
     .describe('another role; default: the role of the last attempt'),
   options: optionsSchema.optional().describe('other limits and settings'),
 });
+
+const linePath = z
+  .string()
+  .min(1)
+  .max(4_096)
+  .refine((path) => !path.startsWith('/') && !path.split('/').includes('..'), {
+    message: 'give a path inside the project, such as src/a.js',
+  });
+
+export const reviewParamsSchema = z
+  .strictObject({
+    task_id: id,
+    attempt: z
+      .int()
+      .min(1)
+      .optional()
+      .describe('the attempt whose work it is; default: the latest'),
+    verdict: z
+      .enum(verdicts)
+      .describe('request_changes starts the next attempt on the same branch'),
+    comments: z
+      .array(
+        z
+          .strictObject({
+            path: linePath.describe('a file of the project'),
+            line: z.int().min(1).optional().describe('the line in the changed file, from 1'),
+            end_line: z.int().min(1).optional().describe('the last line of a range'),
+            text: z.string().min(1).max(4_000).describe('the comment'),
+          })
+          .refine(
+            ({ line, end_line }) => end_line === undefined || end_line >= (line ?? Infinity),
+            {
+              path: ['end_line'],
+              message: 'give line too, and an end_line that is not before it',
+            },
+          ),
+      )
+      .max(100)
+      .default([])
+      .describe('each is given to the next attempt once and answered in its results'),
+  })
+  .refine(({ verdict, comments }) => verdict !== 'comment' || comments.length > 0, {
+    path: ['comments'],
+    message: 'give at least one comment',
+  });
 
 export const respondParamsSchema = z
   .strictObject({

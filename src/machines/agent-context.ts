@@ -1,3 +1,4 @@
+import type { CommentAnswer, ReviewedWork } from './review.ts';
 import type { Failure, Role, RunOptions, Stamped, TaskId, Usage } from './task.ts';
 
 export interface AgentLimits {
@@ -40,6 +41,7 @@ export interface AgentInput {
   readonly backend?: Backend;
   readonly options: RunOptions;
   readonly limits: AgentLimits;
+  readonly review?: ReviewedWork;
 }
 
 export type WaitsAt = 'awaitingInput' | 'awaitingApproval' | 'awaitingDecision' | 'returning';
@@ -101,6 +103,7 @@ export interface Acted {
     readonly status: 'done' | 'failed';
     readonly summary: string;
     readonly artifacts: readonly string[];
+    readonly answers?: readonly CommentAnswer[] | undefined;
   } | null;
   readonly question: string | null;
   /** Calls in a row that equal the last one and had the same result. */
@@ -125,6 +128,7 @@ export type Delegated =
       readonly kind: 'done';
       readonly summary: string;
       readonly artifacts: readonly string[];
+      readonly answers?: readonly CommentAnswer[] | undefined;
       readonly spent: Spent;
     }
   | { readonly kind: 'failed'; readonly failure: Failure; readonly spent: Spent };

@@ -43,6 +43,7 @@ export const agentMachine = agentSetup.createMachine({
     role: input?.role ?? 'engineer',
     backend: input?.backend ?? 'builtin',
     options: input?.options ?? {},
+    ...(input?.review === undefined ? {} : { review: input.review }),
     limits: input?.limits ?? {
       maxTurns: 0,
       maxTokensTotal: null,
@@ -289,6 +290,7 @@ export const agentMachine = agentSetup.createMachine({
           status: 'done',
           summary: context.finish?.summary ?? '',
           artifacts: context.finish?.artifacts ?? [],
+          ...(context.finish?.answers === undefined ? {} : { answers: context.finish.answers }),
           usage: context.usage,
         }
       : { status: 'failed', failure: context.failure, usage: context.usage },

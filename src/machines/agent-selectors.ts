@@ -63,7 +63,7 @@ export const hasTime = (
 export const seconds = (ms: number): number => Math.round(ms / 1_000);
 
 export const attemptInput = ({
-  context: { taskId, attempt, role, options },
+  context: { taskId, attempt, role, options, review },
 }: {
   context: AgentContext;
 }): AttemptInput => ({
@@ -71,6 +71,7 @@ export const attemptInput = ({
   attempt,
   role,
   options,
+  ...(review === undefined ? {} : { review }),
 });
 export const actorFailure = ({ event }: { event: { readonly error: unknown } }) => ({
   failure: failureOf('internal', messageOf(event.error)),

@@ -199,7 +199,12 @@ export const agentSetup = setup({
       finish: (_, { delegated }: Delegating) =>
         delegated.kind === 'failed'
           ? null
-          : { status: 'done' as const, summary: delegated.summary, artifacts: delegated.artifacts },
+          : {
+              status: 'done' as const,
+              summary: delegated.summary,
+              artifacts: delegated.artifacts,
+              answers: delegated.answers,
+            },
       failure: (_, { delegated }: Delegating) =>
         delegated.kind === 'failed' ? delegated.failure : null,
       answer: null,

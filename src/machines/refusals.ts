@@ -8,6 +8,7 @@ import type { TaskSnapshot } from './task-machine.ts';
 const sampleCommands = {
   run: { type: 'run', role: 'engineer', options: {}, maxRetries: 0 },
   retry: { type: 'retry', role: null, options: null, maxRetries: 0, reason: null },
+  review: { type: 'review', verdict: 'comment', attempt: null, comments: [], maxRetries: 0 },
   close: { type: 'close', reason: null },
   reopen: { type: 'reopen', reason: null },
   cancel: { type: 'cancel', reason: null },

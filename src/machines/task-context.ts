@@ -1,4 +1,5 @@
 import type { Refusal } from './errors.ts';
+import type { Review, ReviewCommand } from './review.ts';
 import type {
   AttemptOutcome,
   Failure,
@@ -28,6 +29,8 @@ export interface TaskContext {
   readonly requestReason?: string | undefined;
   /** True for a run that waits, or waited, for its dependencies: a later problem only delays it. */
   readonly accepted?: boolean;
+  /** What people said about its work; absent before the first review. */
+  readonly review?: Review | undefined;
   /** Time of the request (epoch ms): its rank in the queue. */
   readonly submittedAt: number | null;
   readonly startedAt: number | null;
@@ -60,6 +63,7 @@ export type TaskCommand =
       readonly maxRetries: number;
       readonly reason: string | null;
     }
+  | ReviewCommand
   | { readonly type: 'close'; readonly reason: string | null }
   | { readonly type: 'reopen'; readonly reason: string | null }
   | { readonly type: 'cancel'; readonly reason: string | null };

@@ -65,6 +65,7 @@ export const taskMachine = taskSetup.createMachine({
       meta: { says: 'closed in the tracker' },
       on: {
         close: { actions: 'keep' },
+        review: read.reviewOfComplete,
         reopen: {
           target: '#task.queued.reopening',
           actions: ['forgetLastRun', recordRequestReason],
@@ -75,12 +76,18 @@ export const taskMachine = taskSetup.createMachine({
     failed: {
       tags: ['failed', 'settled'],
       meta: { says: 'the last attempt failed and no automatic one follows' },
-      on: { retry, close, 'tracker.observed': followTracker },
+      on: { retry, review: read.review, close, 'tracker.observed': followTracker },
     },
     cancelled: {
       tags: ['cancelled', 'settled'],
       meta: { says: 'the last attempt was cancelled' },
-      on: { retry, close, cancel: { actions: 'keep' }, 'tracker.observed': followTracker },
+      on: {
+        retry,
+        review: read.review,
+        close,
+        cancel: { actions: 'keep' },
+        'tracker.observed': followTracker,
+      },
     },
   },
 });

@@ -8,6 +8,7 @@ const restingEvents = {
     target: '#task.queued.checking',
     actions: ['forgetLastRun', { type: 'requestRun', params: read.eventOf }],
   },
+  review: read.review,
   close: {
     target: '#task.queued.closing',
     actions: { type: 'recordReason', params: read.eventOf },
@@ -239,6 +240,22 @@ export const queued = taskSetup.createStateConfig({
         onError: refuse,
       },
       on: { close: { actions: 'keep' }, DEADLINE: refuseLate },
+    },
+    sendingBack: {
+      tags: ['pending', 'answering', 'phase:preparing'],
+      meta: { says: 'a review asks for changes: opens the task in the tracker, then runs it' },
+      entry: within(waits.closing),
+      invoke: {
+        id: 'reopen',
+        src: 'reopenInTracker',
+        input: read.taskOnly,
+        onDone: [
+          { guard: { type: 'accepted', params: read.verdict }, target: 'checking' },
+          { target: 'refused', actions: { type: 'recordRefusal', params: read.verdict } },
+        ],
+        onError: refuse,
+      },
+      on: { DEADLINE: refuseLate },
     },
     reopening: {
       tags: ['pending', 'answering', 'phase:preparing'],

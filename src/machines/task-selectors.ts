@@ -1,5 +1,6 @@
 import { describeRefusal, type ErrorFacts, type Refusal, refusal } from './errors.ts';
 import { messageOf } from './message-of.ts';
+import { type ReviewCommand, reviewedWork } from './review.ts';
 import { type AttemptOutcome, type Failure, type Finding, failureOf } from './task.ts';
 import type { EndedDependency, ObservedStatus, TaskContext, Verdict } from './task-context.ts';
 
@@ -39,6 +40,34 @@ export const cancel = {
   actions: { type: 'recordReason', params: eventOf },
 } as const;
 
+/** The attempt after a review: as the last one was. */
+const runAfterReview = ({ event }: { readonly event: ReviewCommand }) => ({
+  role: null,
+  options: null,
+  maxRetries: event.maxRetries,
+});
+
+const requestChanges = {
+  guard: { type: 'requestsChanges', params: eventOf },
+  target: '#task.queued.checking',
+  actions: [
+    'forgetLastRun',
+    { type: 'requestRun', params: runAfterReview },
+    { type: 'recordReview', params: eventOf },
+  ],
+} as const;
+const noteReview = {
+  guard: { type: 'reviewsAnAttempt', params: eventOf },
+  actions: { type: 'recordReview', params: eventOf },
+} as const;
+/** A review of work that is at rest. */
+export const review = [requestChanges, noteReview] as const;
+/** The tracker has the task closed: it is opened there first. */
+export const reviewOfComplete = [
+  { ...requestChanges, target: '#task.queued.sendingBack' },
+  noteReview,
+] as const;
+
 export const taskOnly = ({ context }: Now) => ({ taskId: context.taskId });
 export const taskAndRole = ({ context }: Now) => ({
   taskId: context.taskId,
@@ -65,6 +94,7 @@ export const attemptOf = ({ context }: Now) => ({
   ...taskAndRole({ context }),
   attempt: context.attempt,
   options: context.options,
+  ...reviewedWork(context.review),
 });
 export const runInput = ({ context }: Now) => ({
   ...attemptOf({ context }),

@@ -2,6 +2,7 @@ import { assign, setup } from 'xstate';
 import { declareActor } from './declare-actor.ts';
 import { type Refusal, refusal } from './errors.ts';
 import { jitter } from './jitter.ts';
+import { addReview, endReview, type ReviewCommand } from './review.ts';
 import { runGuards } from './run-guards.ts';
 import type {
   AttemptInput,
@@ -10,6 +11,7 @@ import type {
   Finding,
   Role,
   RunOptions,
+  Stamped,
   TaskId,
 } from './task.ts';
 import type {
@@ -102,6 +104,12 @@ export const taskSetup = setup({
     trackerGoneTooLong: ({ context, event }) =>
       event.at - (context.trackerAwaySince ?? event.at) >= longestTrackerOutageMs,
     roleKnown: ({ context }, { role }: { role: Role | null }) => (role ?? context.role) !== null,
+    reviewsAnAttempt: ({ context }, { attempt }: ReviewCommand) =>
+      context.attempt > 0 && (attempt ?? context.attempt) <= context.attempt,
+    requestsChanges: ({ context }, { verdict, attempt }: ReviewCommand) =>
+      verdict === 'request_changes' &&
+      context.attempt > 0 &&
+      (attempt ?? context.attempt) <= context.attempt,
     accepted: (_, { refusal }: Verdict) => refusal === null,
     workDone: (_, { outcome }: { outcome: AttemptOutcome }) => outcome.status === 'done',
     mustVerify: ({ context }, { outcome }: { outcome: AttemptOutcome }) =>
@@ -200,6 +208,16 @@ export const taskSetup = setup({
     }),
     recordRequestReason: assign({
       requestReason: (_, { reason }: { reason: string | null }) => reason ?? undefined,
+    }),
+    recordReview: assign({
+      review: ({ context }, event: Stamped<ReviewCommand>) =>
+        addReview(context.review, event, context.attempt),
+    }),
+    recordAnswers: assign({
+      review: ({ context: { review, attempt, outcome } }) =>
+        review === undefined
+          ? undefined
+          : endReview(review, attempt, outcome?.status === 'done' ? (outcome.answers ?? []) : []),
     }),
     recordReason: assign({ reason: (_, { reason }: { reason: string | null }) => reason }),
     recordEnd: assign({ completedAt: ({ event }) => event.at }),

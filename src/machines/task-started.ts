@@ -202,7 +202,7 @@ export const started = taskSetup.createStateConfig({
           {
             guard: { type: 'accepted', params: read.verdict },
             target: '#task.complete',
-            actions: 'recordEnd',
+            actions: ['recordEnd', 'recordAnswers'],
           },
           { target: 'failing', actions: { type: 'recordFailure', params: read.closeRefused } },
         ],

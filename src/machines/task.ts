@@ -1,3 +1,5 @@
+import type { CommentAnswer, ReviewedWork } from './review.ts';
+
 /** In display order. */
 export const roles = ['engineer', 'tester', 'reviewer', 'architect', 'product-manager'] as const;
 export type Role = (typeof roles)[number];
@@ -66,6 +68,7 @@ export interface AttemptInput {
   readonly attempt: number;
   readonly role: Role;
   readonly options: RunOptions;
+  readonly review?: ReviewedWork;
 }
 
 /** Facts for the guards of a run, looked up before it. */
@@ -114,6 +117,7 @@ export type AttemptOutcome =
       readonly status: 'done';
       readonly summary: string;
       readonly artifacts: readonly string[];
+      readonly answers?: readonly CommentAnswer[] | undefined;
       readonly usage: Usage;
     }
   | { readonly status: 'failed'; readonly failure: Failure; readonly usage: Usage };

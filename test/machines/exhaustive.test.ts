@@ -134,6 +134,9 @@ test('one task: no reachable state is stuck, started without an attempt, or ende
     { type: 'run', role: 'engineer', options: { ...options, when: 'ready' }, maxRetries: 1 },
     { type: 'run', role: 'engineer', options, maxRetries: 1 },
     { type: 'retry', role: null, options: null, maxRetries: 1 },
+    ...['comment', 'request_changes'].map((verdict) => ({
+      ...{ type: 'review', verdict, attempt: null, maxRetries: 1, comments: [] },
+    })),
     ...['close', 'reopen', 'cancel'].map((type) => ({ type, reason: null })),
     ...['open', 'complete', 'failed', 'cancelled', 'elsewhere'].map((status) => ({
       type: 'tracker.observed',

@@ -80,6 +80,7 @@ const taskRestart: Readonly<Record<string, OnRestart>> = {
   'queued.cancelling': 'repeat',
   'queued.closing': 'repeat',
   'queued.reopening': 'repeat',
+  'queued.sendingBack': 'repeat',
   'started.claiming': 'repeat',
   'started.working': 'resume',
   'started.verifying': 'repeat',

@@ -41,6 +41,10 @@ const running: Partial<TaskContext> = {
 
 const run = { type: 'run', role: 'engineer', options: { maxTurns: 3 }, maxRetries: 2, at };
 const retry = (role: string | null) => ({ type: 'retry', role, options: null, maxRetries: 2, at });
+const review = (verdict: string, attempt: number | null = null) => ({
+  ...{ type: 'review', verdict, attempt, maxRetries: 2, at },
+  comments: [{ path: 'a.js', line: 3, endLine: null, text: 'why?' }],
+});
 const close = { type: 'close', reason: 'by hand', at };
 const cancel = { type: 'cancel', reason: 'not now', at };
 const reopen = { type: 'reopen', reason: null, at };
@@ -475,6 +479,34 @@ const queuedRows: readonly Row[] = [
     to: 'queued.refused',
     expected: { refusal: slow },
   },
+  {
+    says: 'work that is open again is looked up for its next attempt',
+    from: 'queued.sendingBack',
+    event: done('reopen', yes),
+    to: 'queued.checking',
+  },
+  {
+    says: 'work that the tracker does not open is refused',
+    from: 'queued.sendingBack',
+    event: done('reopen', no),
+    to: 'queued.refused',
+    expected: no,
+  },
+  {
+    says: 'opening that broke is refused',
+    from: 'queued.sendingBack',
+    event: broken('reopen'),
+    to: 'queued.refused',
+    expected: { refusal: away },
+  },
+  {
+    says: 'opening that is late is refused',
+    from: 'queued.sendingBack',
+    event: late,
+    given: { deadlineAt: at },
+    to: 'queued.refused',
+    expected: { refusal: slow },
+  },
 ];
 
 const inSlot = (row: Row): Row => ({ ...row, given: { ...running, ...row.given } });
@@ -857,7 +889,32 @@ const again = (from: string): readonly Row[] => [
   { says: 'a close by hand goes to the tracker', from, event: close, to: 'queued.closing' },
 ];
 
+const commented = (from: string, sentTo: string): readonly Row[] => [
+  {
+    says: 'comments are kept',
+    from,
+    event: review('comment'),
+    given: { attempt: 1 },
+    to: from,
+    expected: {
+      review: { verdict: 'comment', continues: null, comments: [{ id: 1, isOpen: true }] },
+    },
+  },
+  {
+    says: 'work is sent back',
+    from,
+    event: review('request_changes', 1),
+    given: { ...running, attempt: 2 },
+    to: sentTo,
+    expected: { retriesLeft: 2, review: { continues: 1, comments: [{ attempt: 1 }] } },
+  },
+];
+
 const settledRows: readonly Row[] = [
+  ...['queued.idle', 'queued.refused', 'failed', 'cancelled'].flatMap((from) =>
+    commented(from, 'queued.checking'),
+  ),
+  ...commented('complete', 'queued.sendingBack'),
   ...['complete', 'failed', 'cancelled'].flatMap(followed),
   ...['failed', 'cancelled'].flatMap(again),
   { says: 'a reopen goes to the tracker', from: 'complete', event: reopen, to: 'queued.reopening' },

@@ -122,6 +122,17 @@ test.each([
   expect(allowedCommands(snapshotIn(value), false)).toEqual(allowed);
 });
 
+test.each([
+  [{ queued: 'idle' }, true],
+  [{ queued: 'checking' }, false],
+  [{ started: 'working' }, false],
+  ['complete', true],
+  ['failed', true],
+  ['cancelled', true],
+])('in %j the work of an attempt takes a review: %j', (value, takes) => {
+  expect(allowedCommands(snapshotIn(value, { attempt: 1 }), false).includes('review')).toBe(takes);
+});
+
 test('a refused command names the attempt, or the state and what is allowed', () => {
   const run = { type: 'run', role: 'engineer', options: {}, maxRetries: 0, at } as const;
   const reopen = { type: 'reopen', reason: null, at } as const;

@@ -24,6 +24,7 @@ import {
   reopen,
   respond,
   retry,
+  review,
 } from './requests.ts';
 import { type Real, settle } from './settle.ts';
 
@@ -109,6 +110,15 @@ const retrying = (index: number, withRole: boolean): Command =>
     index,
     () => (withRole ? { role: 'tester' } : {}),
     (model, task) => retry(model, task, withRole),
+  );
+const reviewing = (index: number): Command =>
+  request(
+    'review',
+    index,
+    () => ({ verdict: 'request_changes', comments: [{ path: 'a.js', line: 3, text: 'why?' }] }),
+    (model, task) => review(model, task),
+    (model, task) => !isNeeded(model, task),
+    ({ stand, attempt }) => attempt > 0 && stand !== 'asked' && stand !== 'pausing',
   );
 const reopening = (index: number): Command =>
   request(
@@ -360,6 +370,7 @@ export const everyCommand: fc.Arbitrary<Command>[] = [
     ),
   ),
   index.map((i) => request('close', i, () => ({}), close)),
+  index.map(reviewing),
   index.map(reopening),
   ...[1, 2].map(() =>
     fc

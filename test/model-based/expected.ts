@@ -144,12 +144,12 @@ export const statusOf = (task: ExpectedTask): string => {
 };
 
 const accepted: Readonly<Record<Stand, readonly string[]>> = {
-  resting: ['run', 'close', 'cancel'],
+  resting: ['run', 'review', 'close', 'cancel'],
   asked: ['cancel'],
   pausing: ['cancel'],
-  complete: ['close', 'reopen'],
-  failed: ['retry', 'close'],
-  cancelled: ['retry', 'close', 'cancel'],
+  complete: ['review', 'close', 'reopen'],
+  failed: ['retry', 'review', 'close'],
+  cancelled: ['retry', 'review', 'close', 'cancel'],
 };
 
 /** How many tasks are in the queue for a slot. */
@@ -163,7 +163,9 @@ export const allowedIn = (model: Expected, task: ExpectedTask): readonly string[
   const isHeldBack = (name: string): boolean =>
     name === 'close'
       ? isBlocked && task.stand !== 'complete'
-      : ['run', 'retry'].includes(name) && cannotRun;
+      : name === 'review'
+        ? task.attempt === 0
+        : ['run', 'retry'].includes(name) && cannotRun;
   return [
     ...accepted[task.stand].filter((name) => !isHeldBack(name)),
     ...(task.asking ? ['respond'] : []),

@@ -13,9 +13,12 @@ const failure = (retryable: boolean): Failure => ({
   retryable,
 });
 
+/** To every comment that a run of the test can give. */
+const answers = Array.from({ length: 40 }, (_, at) => ({ comment: at + 1, answer: 'done' }));
+
 /** What a call of the model may be told to end with. */
 export const ends = {
-  finish: answer('finish', { status: 'done', summary: 'all good' }),
+  finish: answer('finish', { status: 'done', summary: 'all good', answers }),
   giveUp: answer('finish', { status: 'failed', summary: 'no way' }),
   ask: answer('ask', { question: 'red or blue?' }),
   refuse: { type: 'failed', failure: failure(false) },

@@ -72,6 +72,20 @@ export const retry = (model: Expected, task: ExpectedTask, hasRole: boolean): Pr
   });
 };
 
+/** A review that asks for changes. */
+export const review = (model: Expected, task: ExpectedTask): Prediction => {
+  followTracker(task);
+  if (isLive(task) || task.attempt === 0) return refused('event_not_allowed');
+  const entry = enter(model, task, null);
+  return {
+    answers: entry.answers,
+    lead: (answer) => {
+      if (task.stand === 'complete') task.tracked = { word: 'open', heldByAmy: false };
+      entry.lead(answer);
+    },
+  };
+};
+
 export const close = (model: Expected, task: ExpectedTask): Prediction => {
   followTracker(task);
   if (isLive(task)) return refused('event_not_allowed');

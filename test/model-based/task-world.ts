@@ -61,6 +61,9 @@ const commands: readonly EventObject[] = [
   { type: 'run', role: 'engineer', options: { verify: ['true'] }, maxRetries: 1 },
   { type: 'run', role: 'engineer', options: { when: 'ready' }, maxRetries: 1 },
   { type: 'retry', role: null, options: null, maxRetries: 1 },
+  ...['comment', 'request_changes'].map((verdict) => ({
+    ...{ type: 'review', verdict, attempt: null, maxRetries: 1, comments: [] },
+  })),
   ...['close', 'reopen', 'cancel'].map((type) => ({ type, reason: null })),
   ...['open', 'complete', 'failed', 'cancelled', 'elsewhere'].map((status) => ({
     type: 'tracker.observed',
@@ -120,10 +123,11 @@ interface Memory {
 }
 
 const maxRetries = 1;
-const asks: ReadonlySet<string> = new Set(['run', 'retry']);
+const asks: ReadonlySet<string> = new Set(['run', 'retry', 'review']);
 const leavesRest: ReadonlySet<string> = new Set([
   'run',
   'retry',
+  'review',
   'close',
   'reopen',
   'cancel',

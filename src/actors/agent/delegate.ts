@@ -8,6 +8,7 @@ import { firstAssistantPrompt, promptForRun } from './assistant-prompt.ts';
 import { observeRun, type RunObserverPorts } from './assistant-run.ts';
 import { type AttemptPorts, folderWaitLog, openAttempt } from './first-message.ts';
 import { interruptedFailure, type OnInterrupted } from './interrupted-calls.ts';
+import { answersIn } from './review-text.ts';
 import type { RoleProfile } from './roles.ts';
 import type { BegunRun, RunSteps } from './run-steps.ts';
 
@@ -70,6 +71,12 @@ const prepareInterruptedRun = (
   return { question, failure: null };
 };
 
+/** An assistant answers the comments of a review in its last message. */
+const withAnswers = (delegated: Delegated, { review }: DelegateInput): Delegated =>
+  delegated.kind === 'done' && review !== undefined
+    ? { ...delegated, answers: answersIn(delegated.summary, review.comments) }
+    : delegated;
+
 export const createDelegation = (ports: DelegationPorts): Delegation => {
   const { emit } = ports.run;
   const assistantFor = (backend: Backend): Assistant => {
@@ -129,7 +136,7 @@ export const createDelegation = (ports: DelegationPorts): Delegation => {
     };
     const onWait = (): void => emit(input, 'log', folderWaitLog);
     const end = await ports.attempt.workspace.alone(run, { signal, onWait });
-    const delegated = observer.end(end);
+    const delegated = withAnswers(observer.end(end), input);
     await sessionKept;
     await steps.endRun(round, session, end.how === 'stopped' ? null : delegated);
     return delegated;

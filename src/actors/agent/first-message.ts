@@ -66,7 +66,7 @@ const firstMessage = async (
   task: TrackedTask,
   steps: PromptStep,
   { notes, conflicts }: OpenWorkspace,
-  attempt: number,
+  { attempt, review }: AttemptInput,
   ports: AttemptPorts,
 ): Promise<string> => {
   const { id, title, description } = task;
@@ -75,6 +75,7 @@ const firstMessage = async (
     title,
     description,
     notes,
+    review,
     dependencies: await readDependencies(task, ports),
   });
   for (const conflict of conflicts)
@@ -89,14 +90,10 @@ export const openAttempt = async (
   ports: AttemptPorts,
   signal: AbortSignal,
 ): Promise<OpenedAttempt> => {
-  const { taskId, attempt, role, options } = input;
+  const { taskId, attempt } = input;
   const task = await ports.findTask(taskId);
   if (task === null) throw new Error(`task ${taskId} is gone from the tracker`);
-  const workspace = await ports.workspace.open(
-    { taskId, attempt, role, options },
-    task.dependencies,
-    signal,
-  );
+  const workspace = await ports.workspace.open(input, task.dependencies, signal);
   signal.throwIfAborted();
   const steps = ports.stepsOf({ taskId, attempt });
   const known = steps.prompt();
@@ -107,7 +104,7 @@ export const openAttempt = async (
   const told = { ...workspace, notes: [...workspace.notes, ...notes] };
   return {
     ...opened,
-    first: await firstMessage(task, steps, told, attempt, ports),
+    first: await firstMessage(task, steps, told, input, ports),
     failure: null,
   };
 };

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { Delegated } from '../../machines/agent-context.ts';
 import { failureCodes } from '../../machines/task.ts';
+import { commentAnswersSchema } from '../tools/finish.ts';
 import type { StepLog } from './step-log.ts';
 
 const spentSchema = z.object({
@@ -16,6 +17,7 @@ const delegatedSchema = z.discriminatedUnion('kind', [
     kind: z.literal('done'),
     summary: z.string(),
     artifacts: z.array(z.string()),
+    answers: commentAnswersSchema.optional(),
     spent: spentSchema,
   }),
   z.object({

@@ -108,6 +108,7 @@ export const createToolCalls = (ports: ToolCallPorts) => {
     git: session.workspace.git,
     isOwn: workspace.mode === 'worktree',
     signal,
+    comments: input.review?.comments.map(({ id }) => id) ?? [],
     env: ports.environmentOf(input),
     sandbox: ports.sandboxOf(input),
     openLog: (fromBytes) =>

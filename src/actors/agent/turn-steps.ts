@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { ModelEvent, ModelUsage, ToolCall } from '../model/port.ts';
 import { reasoningSchema } from '../model/reasoning.ts';
+import { commentAnswersSchema } from '../tools/finish.ts';
 import type { CallResult } from '../tools/port.ts';
 import type { Compaction } from './compaction.ts';
 import type { StepLog } from './step-log.ts';
@@ -43,6 +44,7 @@ const callResultSchema = z.object({
       status: z.enum(['done', 'failed']),
       summary: z.string(),
       artifacts: z.array(z.string()),
+      answers: commentAnswersSchema.default([]),
     })
     .nullable(),
   question: z.string().nullable(),

@@ -1,5 +1,6 @@
 import { ServiceError } from '../../machines/errors.ts';
 import { messageOf } from '../../machines/message-of.ts';
+import { reviewedWork } from '../../machines/review.ts';
 import type { AttemptInput, AttemptOutcome, TaskId } from '../../machines/task.ts';
 import type { TaskContext } from '../../machines/task-context.ts';
 import type { EndLabel } from '../../machines/task-selectors.ts';
@@ -113,6 +114,7 @@ const createReports = (
       startedAt: views.contextOf(taskId)?.startedAt ?? ports.now(),
       endedAt: ports.now(),
       outcome,
+      comments: report.review?.comments ?? [],
       end,
       workLog: readToolCallLog(store, taskId, attempt),
       work,
@@ -167,8 +169,8 @@ export const createAttemptEnds = (ports: TaskActorPorts): AttemptEnds => {
       if (context?.role == null || attempt === 0) return;
       const { role, options, outcome } = context;
       const end = reportedEnd(context, label);
-      if (end !== null)
-        await writeReport({ taskId, attempt, role, options, outcome, end }, signal).catch(() => {});
+      const report = { taskId, attempt, role, options, outcome, ...reviewedWork(context.review) };
+      if (end !== null) await writeReport({ ...report, end }, signal).catch(() => {});
     },
   };
 };

@@ -103,8 +103,10 @@ export const createTransitionRecorder = (ports: RecorderPorts): TransitionRecord
       show(taskId, task, after);
       setDeadline(taskId, next.hasTag('pending') ? deadlineAt : null);
     };
-    // A quiet state has no effects, and no caller gets an answer before it is committed.
-    if (!next.hasTag('quiet')) {
+    // A quiet state has no effects, and no caller gets an answer before it is committed. A task that
+    // is opened again is looked up next.
+    const isLookedUp = toCommit !== null && !next.hasTag('live');
+    if (isLookedUp || !next.hasTag('quiet')) {
       task.revision += 1;
       return onceOk(journal.commit(change), apply);
     }

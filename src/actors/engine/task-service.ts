@@ -1,5 +1,6 @@
 import type { Response } from '../../machines/agent-context.ts';
 import { ServiceError } from '../../machines/errors.ts';
+import { type ReviewCommand, reviewedWork } from '../../machines/review.ts';
 import type { Finding, Role, RunOptions, TaskId } from '../../machines/task.ts';
 import { holderOf } from '../../machines/tracked-task.ts';
 import { conflictsOf } from '../journal/snapshots.ts';
@@ -41,6 +42,11 @@ export interface TaskService extends TaskQueries {
    * invalid_params
    */
   respond(taskId: string, attempt: number, response: Response): Promise<TaskView>;
+  /**
+   * Keeps a person's comments on the work of an attempt; when changes are requested, the next attempt
+   * goes on with its branch. @throws task_not_found, event_not_allowed
+   */
+  review(taskId: string, review: ReviewRequest): Promise<TaskView>;
   retry(
     taskId: string,
     role: Role | null,
@@ -48,6 +54,8 @@ export interface TaskService extends TaskQueries {
     reason: string | null,
   ): Promise<TaskView>;
 }
+
+export type ReviewRequest = Pick<ReviewCommand, 'verdict' | 'attempt' | 'comments'>;
 
 export interface ServicePorts extends Omit<ExecutePorts, 'commands' | 'queries'> {
   readonly store: ExecutePorts['store'] & StoreReads;
@@ -57,6 +65,13 @@ export interface ServicePorts extends Omit<ExecutePorts, 'commands' | 'queries'>
   readonly lookUp: (taskId: TaskId, options: RunOptions, role: Role) => Promise<Finding>;
   readonly slotUse: () => SlotUse;
 }
+
+/** Comments that were given before count too. */
+const requireComments = (comments: readonly unknown[]): void => {
+  if (comments.length > 0) return;
+  const problem = 'give at least one comment: the next attempt must know what to change';
+  throw new ServiceError('invalid_params', { fields: [{ path: 'comments', problem }] });
+};
 
 export const createService = (ports: ServicePorts): TaskService => {
   const { tracker, store, commands, views, requirePrice, requireNetwork, optionsFor } = ports;
@@ -121,6 +136,17 @@ export const createService = (ports: ServicePorts): TaskService => {
     respond: async (taskId, attempt, response) => {
       const view = await queries.status(taskId);
       return (await commands.respond(requireId(view.task_id), attempt, response)) ?? view;
+    },
+    review: async (taskId, review) => {
+      const id = requireId(taskId);
+      const { options, role, review: earlier } = views.snapshotOf(id).context;
+      if (review.verdict === 'request_changes') {
+        requireComments([...review.comments, ...(reviewedWork(earlier).review?.comments ?? [])]);
+        // The configuration may have changed since the last attempt.
+        requireNetwork(options);
+        await requirePrice(options, role ?? 'engineer');
+      }
+      return commands.ask(id, { ...review, type: 'review', maxRetries: ports.maxRetries() });
     },
     retry: async (taskId, role, options, reason) => {
       const id = requireId(taskId);

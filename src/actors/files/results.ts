@@ -4,6 +4,7 @@ import { z } from 'zod';
 import type { StartConflict } from '../../machines/agent-context.ts';
 import { lastLines } from '../../machines/last-lines.ts';
 import { plural } from '../../machines/plural.ts';
+import { commentPlace, type ReviewComment } from '../../machines/review.ts';
 import type { AttemptOutcome, Failure, Role, TaskId } from '../../machines/task.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
 import { createOutputFile, type OutputFile } from '../process/output-file.ts';
@@ -34,6 +35,8 @@ export interface AttemptReport {
   readonly startedAt: number;
   readonly endedAt: number;
   readonly outcome: AttemptOutcome | null;
+  /** The comments that the attempt was to answer. */
+  readonly comments: readonly ReviewComment[];
   readonly end: AttemptEnd;
   readonly workLog: readonly string[];
   readonly work: SavedWork | null;
@@ -120,6 +123,17 @@ const changesText = (taskId: TaskId, attempt: number, work: SavedWork, end: Atte
   return `## Changes\n\n${describeWork(work)}.\n\n${notes}- See them: \`agent diff ${taskId}\`\n${ways}`;
 };
 
+const quoted = (text: string): string => `> ${text.trim().replaceAll('\n', '\n> ')}`;
+
+const answerList = ({ comments, outcome }: AttemptReport): string => {
+  const answers = (outcome?.status === 'done' ? outcome.answers : undefined) ?? [];
+  const parts = comments.map((comment) => {
+    const answer = answers.find((each) => each.comment === comment.id)?.answer;
+    return `${comment.id}. ${commentPlace(comment)}\n\n${quoted(comment.text)}\n\n${answer ?? '(no answer)'}\n`;
+  });
+  return `## Answers to the review\n\n${parts.join('\n')}`;
+};
+
 const conflictList = (conflicts: readonly StartConflict[]): string => {
   const lines = conflicts.map(
     ({ taskId, branch, files }) =>
@@ -162,6 +176,7 @@ const resultsText = (report: AttemptReport, logs: readonly string[]): string => 
     `- Task: ${task.id}\n- Role: ${role}\n- Attempt: ${attempt}\n- Status: ${end.status}\n- Model: ${model}\n- Ended: ${isoTime(endedAt)}\n`,
     ...(disclaimer === null ? [] : [`> ${disclaimer}\n`]),
     `## Results\n\n${body}\n${artifacts}`,
+    ...(report.comments.length === 0 ? [] : [answerList(report)]),
     ...(work === null ? [] : [changesText(task.id, attempt, work, end)]),
     ...(conflicts.length === 0 ? [] : [conflictList(conflicts)]),
     ...(logs.length === 0 ? [] : [logList(logs)]),

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { AgentContext } from '../../machines/agent-context.ts';
 import { describeRefusal } from '../../machines/errors.ts';
+import { type Review, verdicts } from '../../machines/review.ts';
 import { noUsage, roles } from '../../machines/task.ts';
 import type { TaskContext } from '../../machines/task-context.ts';
 import { statusInTracker, type TrackedTask } from '../../machines/tracked-task.ts';
@@ -56,6 +57,25 @@ const awaitingSchema = z.strictObject({
     .describe('the answer that counts at the deadline; absent: the attempt fails'),
 });
 
+const reviewSchema = z.strictObject({
+  verdict: z.enum(verdicts).describe('of the latest review'),
+  comments: z
+    .array(
+      z.strictObject({
+        id: z.int().positive(),
+        attempt: z.int().positive().describe('the attempt whose changes it is about'),
+        path: z.string(),
+        line: z.int().positive().optional(),
+        end_line: z.int().positive().optional(),
+        text: z.string(),
+        open: z.boolean().describe('whether an attempt has yet to answer it'),
+        answer: z.string().optional().describe("the agent's answer"),
+        answered_by: z.int().positive().optional().describe('the attempt that answered'),
+      }),
+    )
+    .describe('in the order in which they were given'),
+});
+
 /** A task as people and programs see it. Times are RFC 3339 UTC with milliseconds. */
 export const taskViewSchema = z.strictObject({
   task_id: z.string().describe('the id of the task'),
@@ -90,6 +110,7 @@ export const taskViewSchema = z.strictObject({
     .optional()
     .describe('why the last attempt failed or the last request was refused'),
   request_reason: z.string().optional().describe('why a person reopened or retried it'),
+  review: reviewSchema.optional().describe('what people said about its work'),
   awaiting: awaitingSchema.optional().describe('what the attempt waits for a person for'),
   usage: usageSchema.describe('what the latest attempt used'),
   history_removed: z
@@ -176,6 +197,18 @@ const errorOf = (status: string, { context, tags }: TaskState): TaskView['error'
   return undefined;
 };
 
+const reviewOf = ({ verdict, comments }: Review): TaskView['review'] => ({
+  verdict,
+  comments: comments.map(({ line, endLine, isOpen, answer, answeredBy, ...comment }) => ({
+    ...comment,
+    ...(line === null ? {} : { line }),
+    ...(endLine === null ? {} : { end_line: endLine }),
+    open: isOpen,
+    ...(answer === null ? {} : { answer }),
+    ...(answeredBy === null ? {} : { answered_by: answeredBy }),
+  })),
+});
+
 const runFields = (parts: ViewParts, status: string): Partial<TaskView> => {
   if (parts.task === null) return {};
   const { context, tags } = parts.task;
@@ -188,6 +221,7 @@ const runFields = (parts: ViewParts, status: string): Partial<TaskView> => {
       : {}),
     ...(over ? { results_path: `.beads/tasks/task-${parts.tracked.id}/30-results.md` } : {}),
     ...(error === undefined ? {} : { error }),
+    ...(context.review === undefined ? {} : { review: reviewOf(context.review) }),
     ...(context.requestReason === undefined ? {} : { request_reason: context.requestReason }),
   };
 };

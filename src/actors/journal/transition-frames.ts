@@ -1,5 +1,7 @@
 import type { EventObject } from 'xstate';
 import { z } from 'zod';
+import { plural } from '../../machines/plural.ts';
+import { verdicts } from '../../machines/review.ts';
 import type { TaskId } from '../../machines/task.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
 import type { NewEntry } from '../store/port.ts';
@@ -130,17 +132,33 @@ export const questionEntries = (
 };
 
 const requestSchema = z.looseObject({ reason: z.string() });
+const reviewSchema = z.looseObject({
+  verdict: z.enum(verdicts),
+  comments: z.array(z.unknown()),
+});
 
-/** A log entry with the reason of a reopen or retry, if one was given. */
+const reviewWords = (cause: EventObject, attempt: number): string | null => {
+  const { data: review } = reviewSchema.safeParse(cause);
+  if (review === undefined) return null;
+  const asked = { comment: '', request_changes: ', asks for changes', approve: ', approves it' };
+  return `a person reviewed attempt ${attempt}: ${plural(review.comments.length, 'comment')}${asked[review.verdict]}`;
+};
+
+const requestWords = (cause: EventObject, attempt: number): string | null => {
+  if (cause.type === 'review') return reviewWords(cause, attempt);
+  if (cause.type !== 'reopen' && cause.type !== 'retry') return null;
+  const { data: request } = requestSchema.safeParse(cause);
+  return request === undefined ? null : `a person asked to ${cause.type} it: ${request.reason}`;
+};
+
+/** A log entry for a review, or with the reason of a reopen or retry, if one was given. */
 export const requestEntries = (
   { task_id, attempt }: TaskView,
   cause: EventObject,
   at: number,
 ): NewEntry[] => {
-  if (cause.type !== 'reopen' && cause.type !== 'retry') return [];
-  const { data: request } = requestSchema.safeParse(cause);
-  if (request === undefined) return [];
-  const message = `a person asked to ${cause.type} it: ${request.reason}`;
+  const message = requestWords(cause, attempt);
+  if (message === null) return [];
   return [entry(task_id, attempt, 'log', at, { level: 'info', message })];
 };
 

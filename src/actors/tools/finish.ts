@@ -1,5 +1,13 @@
 import { z } from 'zod';
+import { unanswered } from '../../machines/review.ts';
 import type { Finish, Tool } from './port.ts';
+
+export const commentAnswersSchema = z.array(
+  z.strictObject({
+    comment: z.int().positive().describe('the number of the comment'),
+    answer: z.string().min(1).max(4_000).describe('what was done about it, or why not'),
+  }),
+);
 
 export const finishArguments = z.strictObject({
   status: z
@@ -13,6 +21,9 @@ export const finishArguments = z.strictObject({
     .array(z.string().min(1))
     .default([])
     .describe('paths of the files that were made or changed'),
+  answers: commentAnswersSchema
+    .default([])
+    .describe('an answer to each comment of a review, when the task has one'),
 });
 
 /** Ends the attempt; the executor passes the arguments on as `CallResult.finish`. */
@@ -21,5 +32,13 @@ export const finishTool: Tool<Finish> = {
   description:
     'Ends your work on the task. Call it once, as the last call, when the task is complete or cannot be.',
   schema: finishArguments,
-  run: async ({ status }) => ({ ok: true, text: `finished: ${status}` }),
+  run: async ({ status, answers }, { comments = [] }) => {
+    const open = unanswered(comments, answers);
+    return status === 'failed' || open.length === 0
+      ? { ok: true, text: `finished: ${status}` }
+      : {
+          ok: false,
+          text: `not finished: the review has comments without an answer (${open.join(', ')}); call finish again with answers to all of them`,
+        };
+  },
 };

@@ -1,9 +1,12 @@
 import type { z } from 'zod';
+import type { CommentAnswer } from '../../machines/review.ts';
 import type { OutputFile } from '../process/output-file.ts';
 import type { Sandbox, SandboxRequest } from '../sandbox/port.ts';
 import type { ToolName } from './names.ts';
 
 export interface ToolContext {
+  /** The ids of the comments that finish must answer. */
+  readonly comments?: readonly number[];
   /** Absolute, symlinks resolved. No tool reads or writes outside. */
   readonly root: string;
   /** Further paths that commands may read. */
@@ -39,6 +42,7 @@ export interface Finish {
   readonly status: 'done' | 'failed';
   readonly summary: string;
   readonly artifacts: readonly string[];
+  readonly answers: readonly CommentAnswer[];
 }
 
 export interface CallResult extends ToolResult {

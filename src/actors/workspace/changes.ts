@@ -7,7 +7,7 @@ import { obeyedIn } from './obeyed-places.ts';
 import type { Changes, SavedWork } from './port.ts';
 import { snapshotJob } from './snapshot-job.ts';
 import { snapshotInThread } from './snapshots.ts';
-import type { AttemptPlaces, WorkRecord } from './work-records.ts';
+import { type AttemptPlaces, firstBase, type WorkRecord } from './work-records.ts';
 
 const plain = ['--no-ext-diff', '--no-textconv', '--no-color', '--submodule=short'];
 
@@ -71,13 +71,12 @@ export const liveChanges = async (
     GIT_ALTERNATE_OBJECT_DIRECTORIES: dirs.objects,
   };
   const git = createGit(dirs.program, dirs.gitDir, elsewhere);
-  return changesOf({ ...dirs, git }, record.attempt, record.base, tree);
+  return changesOf({ ...dirs, git }, record.attempt, firstBase(record), tree);
 };
 
-export const workOf = async (
-  { git }: GitDirs,
-  { branch, base, commit, notes }: WorkRecord,
-): Promise<SavedWork | null> => {
+export const workOf = async ({ git }: GitDirs, record: WorkRecord): Promise<SavedWork | null> => {
+  const { branch, commit, notes } = record;
+  const base = firstBase(record);
   if (commit === null) return null;
   const stat = ['diff-tree', '-r', '-z', '--numstat', '--no-renames', ...plain, base, commit];
   const lines = (await required('the changes cannot be counted', git(stat)))

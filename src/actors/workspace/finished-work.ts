@@ -9,7 +9,7 @@ import { reasonIn, required } from './git.ts';
 import type { GitDirs } from './git-dirs.ts';
 import { isPresent } from './plain.ts';
 import { createWorkParts, type WorkParts, type WorktreeOptions } from './work-parts.ts';
-import type { WorkRecord } from './work-records.ts';
+import { firstBase, type WorkRecord } from './work-records.ts';
 
 /** What an attempt left in the repository and in the folder of worktrees. */
 export interface AttemptWork {
@@ -47,12 +47,19 @@ const refOf = ({ branch }: Pick<WorkRecord, 'branch'>): string => `refs/heads/${
 const keyOf = ({ task_id, attempt }: Pick<WorkRecord, 'task_id' | 'attempt'>): string =>
   `${task_id}#${attempt}`;
 
-const isOurs = ({ task_id, attempt, branch }: WorkRecord): boolean => {
-  const own = `agent/${task_id}/${attempt}`;
-  return (
-    branch === own || (branch.startsWith(`${own}-`) && /^\d+$/.test(branch.slice(own.length + 1)))
-  );
+/** An attempt that goes on after a review has the branch of an earlier one. */
+const isOurs = ({ task_id, attempt, first_base, branch }: WorkRecord): boolean => {
+  const prefix = `agent/${task_id}/`;
+  const [, number] = /^(\d+)(-\d+)?$/.exec(branch.slice(prefix.length)) ?? [];
+  if (!branch.startsWith(prefix) || number === undefined) return false;
+  return first_base === null ? Number(number) === attempt : Number(number) <= attempt;
 };
+
+/** The last attempt on each branch: it has the work of all. */
+const lastOnBranch = (records: readonly WorkRecord[]): ReadonlyMap<string, WorkRecord> =>
+  new Map(
+    [...records].sort((a, b) => a.attempt - b.attempt).map((record) => [refOf(record), record]),
+  );
 
 const readTips = async ({ git }: GitDirs): Promise<ReadonlyMap<string, string>> => {
   const said = await required(
@@ -104,10 +111,11 @@ const isSaved = async (
   dirs: GitDirs,
   record: WorkRecord,
 ): Promise<boolean> => {
-  const { attempt, base, commit } = record;
+  const { attempt, commit } = record;
   const now = await liveChanges(dirs, record, placesOf(record.task_id, attempt), options.filters);
   return (
-    now.patch === (commit === null ? '' : (await changesOf(dirs, attempt, base, commit)).patch)
+    now.patch ===
+    (commit === null ? '' : (await changesOf(dirs, attempt, firstBase(record), commit)).patch)
   );
 };
 
@@ -150,16 +158,21 @@ const lookAt = async (
     unmerged: await findUnmerged(dirs, records, tips),
   };
   const works: AttemptWork[] = [];
+  const last = lastOnBranch(records);
   for (const record of records) {
     const { task_id: taskId, attempt, branch, closed } = record;
     const folder = parts.placesOf(taskId, attempt).top;
-    const ofBranch = branchStays(record, branches);
+    const holder = last.get(refOf(record)) ?? record;
+    const ofBranch = holder.closed
+      ? branchStays(holder, branches)
+      : `attempt ${holder.attempt} goes on with it`;
     const isUnmerged = !closed || ofBranch === 'not merged';
     const stays = closed ? (ofBranch ?? (await folderStays(parts, dirs, record))) : 'not saved yet';
     works.push({
       taskId,
       attempt,
-      branch: tips.has(refOf(record)) ? branch : null,
+      // It goes with the last attempt on it.
+      branch: record === holder && tips.has(refOf(record)) ? branch : null,
       folder: (await isPresent(folder)) ? folder : null,
       isUnmerged,
       stays,

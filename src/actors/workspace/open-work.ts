@@ -4,6 +4,7 @@ import type { StartConflict } from '../../machines/agent-context.ts';
 import type { AttemptInput, TaskId } from '../../machines/task.ts';
 import { makeFolder, projectFolder } from './attempt-folder.ts';
 import { moveBranch } from './commits.ts';
+import { findContinuedBranch } from './continued-branch.ts';
 import { GitError } from './git.ts';
 import type { GitDirs } from './git-dirs.ts';
 import { objectStore } from './object-store.ts';
@@ -19,16 +20,20 @@ type Told = Pick<OpenWorkspace, 'notes' | 'conflicts' | 'isUsersCommit'>;
 const conflictsIn = ({ conflicts }: WorkRecord): readonly StartConflict[] =>
   conflicts.map(({ task_id, branch, files }) => ({ taskId: task_id as TaskId, branch, files }));
 
+interface Beginning {
+  readonly branch: string;
+  readonly firstBase: string | null;
+  readonly start: Start;
+  readonly kind: WorkRecord['kind'];
+  readonly withheld: WorkRecord['withheld'];
+}
+
 const recordOf = (
   { taskId, attempt, role }: AttemptInput,
-  {
-    branch,
-    start,
-    kind,
-    withheld,
-  }: { branch: string; start: Start; kind: WorkRecord['kind']; withheld: WorkRecord['withheld'] },
+  { branch, firstBase, start, kind, withheld }: Beginning,
 ): WorkRecord => ({
   ...{ task_id: taskId, attempt, role, branch, base: start.commit, kind, withheld, notes: [] },
+  first_base: firstBase,
   conflicts: start.conflicts.map(({ taskId: task_id, files, ...rest }) => ({
     ...rest,
     task_id,
@@ -41,10 +46,10 @@ const recordOf = (
 const createNotes = ({ options: { filters }, records }: WorkParts) => {
   return async (
     { taskId, attempt }: AttemptInput,
-    start: Start,
-    withheld: number,
+    { start, firstBase, withheld: { length: withheld } }: Beginning,
   ): Promise<string[]> => {
-    const before = attempt > 1 ? await records.read(taskId, attempt - 1) : null;
+    const isFresh = firstBase === null && attempt > 1;
+    const before = isFresh ? await records.read(taskId, attempt - 1) : null;
     const earlier =
       before?.commit == null
         ? []
@@ -69,10 +74,11 @@ const createWorktree = (parts: WorkParts) => {
     signal: AbortSignal | undefined,
   ): Promise<Told> => {
     const { dirs } = atHead;
-    const start = await startOf(atHead, records, after, signal);
+    const continued = await findContinuedBranch(dirs, records, attempt);
+    const start = continued?.start ?? (await startOf(atHead, records, after, signal));
     const { instead, withheld } = await findWithheld(atHead, start.commit);
     signal?.throwIfAborted();
-    const branch = await branches.make(dirs, attempt, start.commit);
+    const branch = continued?.branch ?? (await branches.make(dirs, attempt, start.commit));
     const places = placesOf(attempt.taskId, attempt.attempt);
     let copyNotes: readonly string[] = [];
     try {
@@ -91,13 +97,15 @@ const createWorktree = (parts: WorkParts) => {
       signal?.throwIfAborted();
     } catch (error) {
       await release(places);
-      await moveBranch(dirs, branch, null, start.commit);
+      if (branch !== continued?.branch) await moveBranch(dirs, branch, null, start.commit);
       throw error;
     }
     const { kind } = dirs.repository;
-    await records.write(recordOf(attempt, { branch, start, kind, withheld: [...withheld] }));
+    const firstBase = continued?.firstBase ?? null;
+    const beginning = { branch, firstBase, start, kind, withheld: [...withheld] };
+    await records.write(recordOf(attempt, beginning));
     return {
-      notes: [...(await notesOf(attempt, start, withheld.length)), ...copyNotes],
+      notes: [...(await notesOf(attempt, beginning)), ...copyNotes],
       conflicts: start.conflicts,
       isUsersCommit: start.includes.length === 0,
     };

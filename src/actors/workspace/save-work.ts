@@ -8,7 +8,7 @@ import type { SavedWork } from './port.ts';
 import { snapshotJob } from './snapshot-job.ts';
 import { snapshotInThread } from './snapshots.ts';
 import type { WorkParts } from './work-parts.ts';
-import type { WorkRecord } from './work-records.ts';
+import { keptCommit, type WorkRecord } from './work-records.ts';
 
 const mostTries = 5;
 const objectIsGone =
@@ -50,7 +50,7 @@ const createSoundCommit = (parts: WorkParts) => {
       let kept: Awaited<ReturnType<typeof commitFolder>> | null = null;
       try {
         kept = await commitFolder(dirs, record, title);
-        const commit = kept.tip === record.base ? null : kept.tip;
+        const commit = keptCommit(record, kept.tip);
         const saved = { ...record, branch: kept.branch, notes: [...kept.notes], commit };
         return { ...kept, work: await workOf(dirs, saved) };
       } catch (error) {
@@ -86,7 +86,7 @@ const createClosing = (parts: WorkParts) => {
           notes: [],
           work: null,
         };
-    const commit = kept.tip === base ? null : kept.tip;
+    const commit = keptCommit(record, kept.tip);
     // A branch without a change is not kept.
     if (commit === null) await moveBranch(dirs, record.branch, null, base);
     const closed = {

@@ -9,6 +9,8 @@ const workRecordSchema = z.strictObject({
   role: z.string(),
   branch: z.string(),
   base: z.string(),
+  /** The base of the first attempt on its branch, when it goes on with an earlier one's; else null. */
+  first_base: z.string().nullable().default(null),
   /** The repository of its branch: the project's, or ours for a project without git. */
   kind: z.enum(['project', 'own']).default('project'),
   /** From earlier versions; not used any more. */
@@ -45,6 +47,13 @@ const workRecordSchema = z.strictObject({
 
 /** Stays when the worktree is gone. */
 export type WorkRecord = z.infer<typeof workRecordSchema>;
+
+/** The commit that the work on its branch is compared with. */
+export const firstBase = ({ first_base, base }: WorkRecord): string => first_base ?? base;
+
+/** The commit that a branch keeps; null when the attempts on it changed nothing. */
+export const keptCommit = ({ first_base, base }: WorkRecord, tip: string | null): string | null =>
+  first_base === null ? (tip === base ? null : tip) : (tip ?? base);
 
 export interface AttemptPlaces {
   readonly top: string;

@@ -13,6 +13,7 @@ import { createSaving } from './save-work.ts';
 import { createSetupCache } from './setup-cache.ts';
 import { findUnmerged } from './unmerged.ts';
 import { createWorkParts, type WorkParts, type WorktreeOptions } from './work-parts.ts';
+import { firstBase } from './work-records.ts';
 
 const createMerging =
   ({ options, records, stores }: WorkParts) =>
@@ -56,11 +57,11 @@ const createDiff =
   async (taskId: TaskId, attempt: number): Promise<Changes | null> => {
     const record = await records.read(taskId, attempt);
     if (record === null) return null;
-    const { base, commit, closed } = record;
+    const { commit, closed } = record;
     if (closed && commit === null) return { attempt: record.attempt, patch: '', guarded: [] };
     return stores.use(record.kind, (dirs) =>
       closed && commit !== null
-        ? changesOf(dirs, record.attempt, base, commit)
+        ? changesOf(dirs, record.attempt, firstBase(record), commit)
         : liveChanges(dirs, record, placesOf(record.task_id, record.attempt), options.filters),
     );
   };

@@ -31,6 +31,8 @@ export interface TextFlag extends ValueFlag {
   readonly type: 'text';
   readonly choices?: readonly string[];
   readonly default?: string;
+  /** The name of a second value: the flag gives both in turn. */
+  readonly second?: string;
 }
 export interface NumberFlag extends ValueFlag {
   readonly type: 'number';

@@ -10,7 +10,13 @@ export const workCommands: readonly Command[] = [
     group: 'work',
     describe: 'Show the changes of an attempt as a patch',
     words: [taskWord],
-    flags: attemptFlag,
+    flags: {
+      ...attemptFlag,
+      comments: {
+        type: 'switch',
+        describe: 'Show the comments of reviews in the patch; default: on a terminal',
+      },
+    },
     common: readsConfig,
     examples: [['agent diff bd-a1b2', 'works while the attempt runs, too']],
     run: async (context, args) =>
@@ -41,6 +47,38 @@ export const workCommands: readonly Command[] = [
     ],
     run: async (context, args) =>
       (await import('../work/work-commands.ts')).mergeWork(context, args),
+  }),
+  defineCommand({
+    name: 'review',
+    group: 'work',
+    describe: 'Comment on the changes of an attempt, send it back or approve it',
+    words: [taskWord],
+    flags: {
+      ...attemptFlag,
+      comment: {
+        type: 'text',
+        value: 'place',
+        second: 'text',
+        many: true,
+        describe: 'A place (file, file:12 or file:12-14) and the comment',
+      },
+      'request-changes': {
+        type: 'switch',
+        default: false,
+        conflicts: 'approve',
+        describe: 'Start the next attempt on the same branch, with the comments',
+      },
+      approve: { type: 'switch', default: false, describe: 'The work is good as it is' },
+    },
+    common: startsServer,
+    examples: [
+      [
+        'agent review bd-a1b2 --comment src/a.js:12 "Use const" --request-changes',
+        'the next attempt answers each comment',
+      ],
+    ],
+    run: async (context, args) =>
+      (await import('../work/review-command.ts')).reviewWork(context, args),
   }),
 ];
 

@@ -1,5 +1,5 @@
 import { closest } from '../output/closest.ts';
-import type { Flag, Flags, OwnArgs, Syntax, Word } from '../table/command.ts';
+import type { Flag, Flags, OwnArgs, Switch, Syntax, Word } from '../table/command.ts';
 import { everywhere } from '../table/common-flags.ts';
 import { usageError } from './messages.ts';
 import { type ParsedWords, valuesOfSwitches } from './parse-words.ts';
@@ -120,6 +120,12 @@ const checkedWords = (command: AnySyntax, given: readonly string[], help: string
   throw usageError('words_extra', { command: name, words: left, instead: instead ?? otherwise });
 };
 
+const valueMissing = (name: string, flag: Exclude<Flag, Switch>) => ({
+  flag: long(name),
+  value: flag.value,
+  second: flag.type === 'text' ? (flag.second ?? null) : null,
+});
+
 /** The arguments of a command. @throws UsageError */
 export const checkWords = <Words extends readonly Word[], Own extends Flags>(
   given: readonly string[],
@@ -132,7 +138,7 @@ export const checkWords = <Words extends readonly Word[], Own extends Flags>(
   const [noValue] = parsed.withoutValue;
   const unfinished = noValue === undefined ? undefined : flags[noValue];
   if (noValue !== undefined && unfinished !== undefined && unfinished.type !== 'switch')
-    throw usageError('value_missing', { flag: long(noValue), value: unfinished.value });
+    throw usageError('value_missing', valueMissing(noValue, unfinished));
   const [valued] = valuesOfSwitches(given, flags);
   if (valued !== undefined) throw usageError('value_of_switch', { flag: long(valued) });
   const values = Object.fromEntries(

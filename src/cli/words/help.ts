@@ -56,7 +56,8 @@ export const meaningOf = (
 export const flagPattern = (name: string, flag: Flag): string => {
   const short = flag.short === undefined ? '' : `-${flag.short}, `;
   const isOn = flag.type === 'switch' && flag.default === true;
-  const value = flag.type === 'switch' ? '' : ` <${flag.value}>`;
+  const second = flag.type === 'text' && flag.second !== undefined ? ` <${flag.second}>` : '';
+  const value = flag.type === 'switch' ? '' : ` <${flag.value}>${second}`;
   return `${short}--${isOn ? 'no-' : ''}${name}${value}`;
 };
 

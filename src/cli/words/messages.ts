@@ -7,7 +7,7 @@ export interface UsageFacts {
   unknown_flag: { flag: string; help: string; meant: string | null };
   foreign_flag: { flag: string; command: string; help: string };
   text_with_dash: { text: string };
-  value_missing: { flag: string; value: string };
+  value_missing: { flag: string; value: string; second: string | null };
   value_of_switch: { flag: string };
   number_expected: { flag: string; given: string };
   choice_expected: {
@@ -37,8 +37,10 @@ const messages: { readonly [Code in UsageCode]: (facts: UsageFacts[Code]) => str
   foreign_flag: ({ flag, command, help }) => `${command} does not take ${flag}; see: ${help}`,
   text_with_dash: ({ text }) =>
     `${JSON.stringify(text)} begins like a flag; text that begins with - goes after --`,
-  value_missing: ({ flag, value }) =>
-    `${flag} needs a value: ${flag} <${value}>; a value like a flag is written ${flag}=<${value}>`,
+  value_missing: ({ flag, value, second }) =>
+    second === null
+      ? `${flag} needs a value: ${flag} <${value}>; a value like a flag is written ${flag}=<${value}>`
+      : `${flag} needs two values: ${flag} <${value}> <${second}>`,
   value_of_switch: ({ flag }) => `${flag} takes no value`,
   number_expected: ({ flag, given }) => `${flag} needs a number, not ${JSON.stringify(given)}`,
   choice_expected: ({ what, given, choices, meant }) =>

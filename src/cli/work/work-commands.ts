@@ -10,6 +10,7 @@ import { workspaceFor } from '../config/workspace.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { showControls } from '../output/safe-text.ts';
 import { type CommandContext, history } from '../tasks/commands.ts';
+import { withComments } from './inline-comments.ts';
 import { endOfAttempt, refusesMerge } from './merge-refusal.ts';
 
 export interface WorkArgs {
@@ -42,14 +43,18 @@ const patchText = (patch: string): string => {
   return `# characters that a terminal does not show are written as <U+001B>; --json prints the unchanged patch\n\n${shown}`;
 };
 
-/** Prints a patch for `git apply`, also while the attempt runs. */
+export interface DiffArgs extends WorkArgs {
+  readonly comments: boolean | undefined;
+}
+
+/** Prints a patch for `git apply`, also while the attempt runs; on a terminal with the comments. */
 export const showDiff = async (
   context: CommandContext,
-  { task_id, attempt, config }: WorkArgs,
+  { task_id, attempt, config, comments = context.io.width !== null }: DiffArgs,
 ): Promise<number> => {
   const { io, json } = context;
   const taskId = requireId(task_id);
-  await taskOf(context, taskId);
+  const { review } = await taskOf(context, taskId);
   const workspace = await openFor(context, config);
   const found = await workspace.diff(taskId, attempt ?? null);
   if (found === null) {
@@ -66,7 +71,11 @@ export const showDiff = async (
   }
   if (json) io.json({ task_id: taskId, ...found });
   else if (found.patch === '') io.err(`attempt ${found.attempt} of ${taskId} changed nothing`);
-  else io.out(guardedText(found.guarded) + patchText(found.patch));
+  else {
+    const patch = patchText(found.patch);
+    const said = comments ? (review?.comments ?? []) : [];
+    io.out(guardedText(found.guarded) + withComments(patch, said));
+  }
   return exitCodes.done;
 };
 

@@ -139,6 +139,7 @@ const report = {
   workLog: [],
   work: null,
   conflicts: [],
+  comments: [],
 } as const;
 
 test.each([

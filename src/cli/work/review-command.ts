@@ -1,0 +1,69 @@
+import { requireId } from '../../actors/engine/task-id.ts';
+import type { TaskView } from '../../actors/journal/task-view.ts';
+import { plural } from '../../machines/plural.ts';
+import type { ReviewVerdict } from '../../machines/review.ts';
+import { callForTask } from '../client/task-answers.ts';
+import { exitCodes } from '../output/exit-codes.ts';
+import type { CommandContext } from '../tasks/commands.ts';
+import { UsageError } from '../usage-error.ts';
+
+export interface ReviewArgs {
+  readonly task_id: string;
+  readonly attempt: number | undefined;
+  /** Places and texts in turn: `src/a.js:12`, `Use const`. */
+  readonly comment: readonly string[] | undefined;
+  readonly 'request-changes': boolean;
+  readonly approve: boolean;
+}
+
+/** `src/a.js`, `src/a.js:12` or `src/a.js:12-14`. */
+const placePattern = /^(.+?)(?::(\d+)(?:-(\d+))?)?$/s;
+
+const commentsIn = (words: readonly string[]) =>
+  Array.from({ length: Math.ceil(words.length / 2) }, (_, at) => {
+    const [place = '', text = ''] = words.slice(2 * at, 2 * at + 2);
+    const [, path = '', line, end] = placePattern.exec(place) ?? [];
+    if (path === '' || text.trim() === '')
+      throw new UsageError(
+        `--comment needs a place and a text, such as --comment src/a.js:12 "Use const"`,
+      );
+    return {
+      ...{ path, text },
+      ...(line === undefined ? {} : { line: Number(line) }),
+      ...(end === undefined ? {} : { end_line: Number(end) }),
+    };
+  });
+
+const verdictOf = ({ 'request-changes': asksForChanges, approve }: ReviewArgs): ReviewVerdict => {
+  if (asksForChanges) return 'request_changes';
+  return approve ? 'approve' : 'comment';
+};
+
+const told = (
+  { task_id }: TaskView,
+  verdict: ReviewVerdict,
+  comments: number,
+): readonly string[] => {
+  const given = `${task_id}: ${plural(comments, 'comment')}`;
+  if (verdict === 'approve') return [`${given}, approved; take it with: agent merge ${task_id}`];
+  if (verdict === 'comment') return [`${given}; they are given to the next attempt`];
+  return [
+    `${given}, sent back; the next attempt goes on with the same branch`,
+    `see: agent logs -f ${task_id}, agent diff ${task_id}`,
+  ];
+};
+
+/** Keeps comments on the work of a task, and sends it back when they ask for changes. */
+export const reviewWork = async (context: CommandContext, args: ReviewArgs): Promise<number> => {
+  const { io, json, connection } = context;
+  const taskId = requireId(args.task_id);
+  const verdict = verdictOf(args);
+  const comments = commentsIn(args.comment ?? []);
+  const task = await callForTask(await connection.server(), 'review', {
+    ...{ task_id: taskId, verdict, comments },
+    ...(args.attempt === undefined ? {} : { attempt: args.attempt }),
+  });
+  if (json) io.json(task);
+  else for (const line of told(task, verdict, comments.length)) io.out(line);
+  return exitCodes.done;
+};

@@ -1,0 +1,105 @@
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { withComments } from '../../../src/cli/work/inline-comments.ts';
+import { openProject } from '../../support/cli.ts';
+import { commitIn, gitIn, makeRepository } from '../../support/git.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
+
+/** A project in git whose engineer writes a file and answers one comment. */
+const open = () => {
+  const script = join(temporaryFolder(), 'script.json');
+  const answers = [{ comment: 1, answer: 'It is new now.' }];
+  const turns = [
+    { calls: [{ tool: 'write', arguments: { path: 'b.txt', content: 'one\ntwo\n' } }] },
+    {
+      calls: [{ tool: 'finish', arguments: { status: 'done', summary: 'done', answers } }],
+    },
+  ];
+  writeFileSync(script, JSON.stringify({ scripts: [{ turns }] }));
+  const project = openProject({ api: { backend: 'scripted', script }, workspace: {} });
+  rmSync(join(project.root, '.git'), { recursive: true });
+  gitIn(project.root, 'init', '--quiet', '--initial-branch=main');
+  gitIn(project.root, 'config', 'user.name', 'Amy');
+  gitIn(project.root, 'config', 'user.email', 'amy@localhost');
+  commitIn(project.root, 'a.txt', 'one\n');
+  return project;
+};
+
+test('a comment on a line sends the work back, and is answered in the diff, in show and in the results', {
+  timeout: 60_000,
+}, async () => {
+  const { agent } = open();
+  const id = (await agent('create', 'Add b')).out.trim();
+  await agent('engineer', id);
+
+  const sent = await agent('review', id, '--comment', 'b.txt:2', 'Say new', '--request-changes');
+  await agent('wait', id);
+  const [diff, plain, show] = [
+    await agent('diff', id, '--comments'),
+    await agent('diff', id),
+    JSON.parse((await agent('show', id, '--json')).out),
+  ];
+  const approved = await agent('review', id, '--approve');
+
+  expect([sent.code, sent.out]).toEqual([
+    0,
+    `${id}: 1 comment, sent back; the next attempt goes on with the same branch\nsee: agent logs -f ${id}, agent diff ${id}\n`,
+  ]);
+  expect(diff.out).toContain(
+    '+two\n# comment 1 on b.txt:2 (attempt 2)\n#   Say new\n#   > It is new now.',
+  );
+  expect(plain.out).not.toContain('# comment');
+  expect(show).toMatchObject({ attempt: 2, review: { comments: [{ answer: 'It is new now.' }] } });
+  expect(approved.out).toBe(`${id}: 0 comments, approved; take it with: agent merge ${id}\n`);
+});
+
+test('a place without a text, two verdicts and comments without a place are usage errors', async () => {
+  const { agent } = open();
+  const id = (await agent('create', 'Add b')).out.trim();
+
+  const told = [
+    await agent('review', id, '--comment', 'b.txt:2'),
+    await agent('review', id, '--request-changes', '--approve'),
+    await agent('review', id, '--comment', '', 'x'),
+    await agent('review', id, '--request-changes'),
+    await agent('review', id, '--comment', '../b.txt:1', 'x'),
+  ];
+
+  expect(told.map(({ code }) => code)).toEqual([2, 2, 2, 2, 2]);
+});
+
+test('comments are below their last line; those on lines that are not shown are above', () => {
+  const root = makeRepository();
+  const numbers = Array.from({ length: 30 }, (_, at) => `line ${at + 1}`);
+  writeFileSync(join(root, 'a b.txt'), numbers.join('\n'));
+  gitIn(root, 'add', '.');
+  gitIn(root, 'commit', '--quiet', '-m', 'lines');
+  const changed = numbers.map((line, at) => (at === 9 ? 'changed' : line));
+  writeFileSync(join(root, 'a b.txt'), changed.join('\n'));
+  const patch = gitIn(root, 'diff');
+  const comment = (id: number, line: number | undefined, end_line?: number) => ({
+    ...{ id, attempt: 1, path: 'a b.txt', text: `text ${id}`, open: true },
+    ...(line === undefined ? {} : { line }),
+    ...(end_line === undefined ? {} : { end_line }),
+  });
+
+  const shown = withComments(patch, [
+    comment(1, 10),
+    comment(2, 8, 11),
+    comment(3, 29),
+    comment(4, undefined),
+  ]).split('\n');
+
+  const after = (line: string) => shown[shown.indexOf(line) + 1];
+  expect(shown[0]).toBe('# comment 3 on a b.txt:29 (open)');
+  expect(after('+changed')).toBe('# comment 1 on a b.txt:10 (open)');
+  expect(after(' line 11')).toBe('# comment 2 on a b.txt:8-11 (open)');
+  expect(shown.filter((line) => line.startsWith('# comment 4'))).toHaveLength(1);
+  expect(shown.filter((line) => !line.startsWith('#') && line !== '').join('\n')).toBe(
+    patch
+      .split('\n')
+      .filter((line) => line !== '')
+      .join('\n'),
+  );
+});
