@@ -87,3 +87,24 @@ test('nothing but the sanitiser writes to the terminal', () => {
 
   expect(writers).toEqual(['cli/output/io.ts']);
 });
+
+test('the first reading of a large file shows on a terminal how far it is, and nothing of it in a pipe', async () => {
+  const first = setUp();
+  const second = setUp();
+  for (const { root } of [first, second]) {
+    const at = '2026-11-20T10:00:00.000Z';
+    const issue = { title: 'x', description: '', status: 'open', priority: 2, labels: [] };
+    const lines = Array.from({ length: 4_100 }, (_, number) =>
+      JSON.stringify({ id: `bd-n${number}`, ...issue, created_at: at, updated_at: at }),
+    );
+    writeFileSync(join(root, '.beads', 'issues.jsonl'), `${lines.join('\n')}\n`);
+  }
+
+  const shown = await first.shell('script -qec "$AGENT list --limit 1" /dev/null');
+  const piped = await second.agent('list', '--limit', '1');
+
+  expect(shown.out).toContain('reading 2000 of 4100 tasks');
+  expect(shown.out).toContain('reading 4000 of 4100 tasks');
+  expect(shown.out).not.toContain('4100 of 4100');
+  expect(piped.out + piped.err).not.toContain('reading');
+});

@@ -85,6 +85,10 @@ test('real requests and answers of every method match the description', async ()
   );
   await call('cancel', { task_id: first });
   await call('close', { task_id: first, reason: 'done by hand' });
+  await call('review', {
+    ...{ task_id: first, attempt: 1, verdict: 'comment' },
+    comments: [{ path: 'a.js', line: 3, end_line: 4, text: 'why?' }],
+  });
   await call('run', { task_ids: [task_id], role: 'engineer' });
   await call('discovery');
 

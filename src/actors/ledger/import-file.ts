@@ -29,6 +29,8 @@ export interface FileImportOptions {
   /** Commits imported tasks with their journal entries. */
   readonly commit: (imported: readonly ImportedTask[]) => CommitAnswer | Promise<CommitAnswer>;
   readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
+  /** Called while the tasks of a project's first file are added; `done` is `all` in the end. */
+  readonly onProgress?: ((done: number, all: number) => void) | undefined;
 }
 
 /**
@@ -46,13 +48,16 @@ const sentenceOn = ({ line, problem }: BrokenLine, count: number): string => {
 
 /** Adds the tasks of a file to tables that have none. */
 const addAll = async (
-  { db, table }: FileImportOptions,
+  { db, table, onProgress }: FileImportOptions,
   { changed }: FileDifference,
 ): Promise<void> => {
+  let done = 0;
   for (const part of chunksOf(changed, manyAtOnce)) {
     await db.write(() => {
       for (const line of part) table.add(issueOf(line), line);
     });
+    done += part.length;
+    onProgress?.(done, changed.length);
     await nextTurn();
   }
 };

@@ -26,6 +26,8 @@ export interface LedgerOptions {
   /** Epoch ms. */
   readonly clock: () => number;
   readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
+  /** Called while the tasks of a project's first file are added. */
+  readonly onProgress?: (done: number, all: number) => void;
 }
 
 export interface OpenedLedger {
@@ -54,7 +56,7 @@ export const openLedger = (options: LedgerOptions): OpenedLedger => {
 };
 
 const createLedger = (
-  { db, projectRoot, clock, log }: LedgerOptions,
+  { db, projectRoot, clock, log, onProgress }: LedgerOptions,
   tasks: OwnTasks,
   commit: Commit,
 ): Ledger => {
@@ -86,6 +88,7 @@ const createLedger = (
         entries: imported.flatMap((each) => entriesOf(each)),
       }),
     log,
+    onProgress,
   });
   tasks.onEdit(exchange.changed);
   return { db, table, exchange, requireOurs };

@@ -61,6 +61,8 @@ const openFiles = async (
   const { ledger, store } = await openTasks(project, {
     kept,
     log: (message) => io.err(`note: ${message}`),
+    onProgress: (done, all) =>
+      io.live(done < all ? `reading ${done} of ${all} tasks from .beads/issues.jsonl` : ''),
   });
   let isUsed = false;
   const tracker = trackerFor(

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { issuesFileOf } from '../../actors/ledger/issues-file.ts';
-import { type Ledger, openLedger } from '../../actors/ledger/ledger.ts';
+import { type Ledger, type LedgerOptions, openLedger } from '../../actors/ledger/ledger.ts';
 import { type Database, openDatabase } from '../../actors/store/database.ts';
 import type { Store } from '../../actors/store/port.ts';
 import { type Project, stateFiles, taskFiles } from '../config/project.ts';
@@ -36,8 +36,8 @@ const openKept = async (project: Project): Promise<Database> => {
  */
 export const openTasks = async (
   project: Project,
-  { kept, log }: { readonly kept: boolean; readonly log: (message: string, facts: object) => void },
+  { kept, ...told }: { readonly kept: boolean } & Pick<LedgerOptions, 'log' | 'onProgress'>,
 ): Promise<OpenedTasks> => {
   const db = kept ? await openKept(project) : openDatabase({ file: ':memory:' });
-  return openLedger({ db, projectRoot: project.root, clock: Date.now, log });
+  return openLedger({ db, projectRoot: project.root, clock: Date.now, ...told });
 };
