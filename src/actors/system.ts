@@ -188,6 +188,8 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
       views: host.views,
       lookUp,
       slotUse,
+      record: journal.append,
+      now,
       ...runRules,
     }),
     journal,

@@ -3,9 +3,12 @@ import { linkCommands, setupCommands } from './table/housekeeping.ts';
 import { createCommand, roleCommands } from './table/runs.ts';
 import {
   changeCommand,
+  deleteCommand,
   dependencyCommand,
+  editCommand,
   listCommand,
   logsCommand,
+  psCommand,
   respondCommand,
   serverChangeCommand,
   showCommand,
@@ -29,7 +32,9 @@ export const commandTable: readonly Command[] = [
   createCommand,
   ...roleCommands,
   listCommand,
+  psCommand,
   showCommand,
+  editCommand,
   changeCommand('close', 'Mark a task complete', 'the work was done by hand'),
   serverChangeCommand(
     'cancel',
@@ -46,6 +51,7 @@ export const commandTable: readonly Command[] = [
     'Put a complete task back in the queue',
     'the work was not done after all',
   ),
+  deleteCommand,
   respondCommand,
   ...workCommands,
   logsCommand,

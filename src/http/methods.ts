@@ -6,6 +6,7 @@ import {
   changeParamsSchema,
   createParamsSchema,
   dependencyParamsSchema,
+  editParamsSchema,
   executeParamsSchema,
   historyParamsSchema,
   listParamsSchema,
@@ -55,6 +56,16 @@ const createCatalogueMethods = (catalogue: TaskQueries): Readonly<Record<string,
     const { task_id, depends_on } = parseParams(dependencyParamsSchema, params);
     return catalogue.removeDependency(task_id, depends_on);
   },
+  edit: async (params) => {
+    const { task_id, title, description, priority, labels } = parseParams(editParamsSchema, params);
+    return catalogue.edit(task_id, {
+      ...(title === undefined ? {} : { title }),
+      ...(description === undefined ? {} : { description }),
+      ...(priority === undefined ? {} : { priority }),
+      ...(labels === undefined ? {} : { labels }),
+    });
+  },
+  delete: async (params) => catalogue.delete(parseParams(taskParamsSchema, params).task_id),
   replay: async (params) => {
     const { task_id, at_seq } = parseParams(replayParamsSchema, params);
     return catalogue.replay({ taskId: task_id, at: at_seq ?? null });

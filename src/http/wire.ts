@@ -93,13 +93,32 @@ export const createParamsSchema = z.strictObject({
   labels: z.array(z.string().min(1).max(200)).max(100).optional().describe('labels of the task'),
 });
 
+export const editParamsSchema = z
+  .strictObject({
+    task_id: id,
+    title: z.string().min(1).max(500).optional().describe('one line'),
+    description: z.string().min(1).max(65_536).optional().describe('what to do'),
+    priority: createParamsSchema.shape.priority,
+    labels: z
+      .array(z.string().min(1).max(200))
+      .max(100)
+      .optional()
+      .describe('replace the labels, but those that say how an attempt ended'),
+  })
+  .refine((fields) => Object.keys(fields).length > 1, {
+    path: ['title'],
+    message: 'give title, description, priority or labels',
+  });
+
 export const listParamsSchema = z.strictObject({
   status: z
     .string()
     .min(1)
     .max(100)
     .optional()
-    .describe('only tasks with this status; queued means ready to run'),
+    .describe(
+      'only tasks with this status; queued means ready to run, active means started or waiting',
+    ),
   role: z.string().max(100).optional().describe('only tasks with this role'),
   label: z.string().min(1).max(200).optional().describe('only tasks with this label'),
   order: z

@@ -94,6 +94,43 @@ export const describeTracker = (
       expect(await tracker.find(id.slice(0, -1) as TaskId)).toBeNull();
     });
 
+    test('the given fields of a task are edited, and its other fields stay', async () => {
+      const { id } = await tracker.create(aTask({ title: 'old', labels: ['a', 'b'] }));
+
+      const answer = await tracker.edit(id, { title: 'new', priority: 0, labels: ['b', 'c'] });
+      const described = await tracker.edit(id, { description: 'two\nlines' });
+
+      expect([answer, described]).toEqual([{ refusal: null }, { refusal: null }]);
+      const { title, priority, description, labels, status } = await find(id);
+      expect({ title, priority, description, status }).toEqual({
+        title: 'new',
+        priority: 0,
+        description: 'two\nlines',
+        status: 'open',
+      });
+      expect([...labels].sort()).toEqual(['b', 'c']);
+      const { refusal } = await tracker.edit('bd-none' as TaskId, { title: 'x' });
+      expect(refusal?.code).toBe('task_not_found');
+    });
+
+    test('a task is removed unless another one depends on it', async () => {
+      const [one, two] = [await tracker.create(aTask()), await tracker.create(aTask())];
+      await tracker.addDependency(two.id, one.id);
+
+      const needed = await tracker.remove(one.id);
+      const removed = await tracker.remove(two.id);
+      const free = await tracker.remove(one.id);
+
+      expect(needed.refusal).toMatchObject({
+        code: 'event_not_allowed',
+        facts: { state: `needed by ${two.id}` },
+      });
+      expect([removed, free]).toEqual([{ refusal: null }, { refusal: null }]);
+      expect(await tracker.find(two.id)).toBeNull();
+      expect(await tracker.list()).toEqual([]);
+      expect((await tracker.remove(one.id)).refusal?.code).toBe('task_not_found');
+    });
+
     test('tasks are listed in the order of their creation', async () => {
       const ids: TaskId[] = [];
       for (const title of ['one', 'two', 'three'])

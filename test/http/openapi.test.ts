@@ -62,6 +62,9 @@ test('real requests and answers of every method match the description', async ()
   await call('add_dependency', { task_id, depends_on: first });
   await call('list', { status: 'queued', limit: 1 });
   await call('remove_dependency', { task_id, depends_on: first });
+  const { task_id: unwanted } = await call('create', { description: 'unwanted' });
+  await call('edit', { task_id: unwanted, title: 'gone soon' });
+  await call('delete', { task_id: unwanted });
   await call('execute', { task_id, role: 'engineer', options: { max_turns: 9 } });
   await readFrames(
     `${server.base}/stream/${task_id}?after=0`,
@@ -75,6 +78,8 @@ test('real requests and answers of every method match the description', async ()
   await call('history', { task_id, limit: 2 });
   await call('replay', { task_id });
   await call('explain', { task_id });
+  const comments = [{ path: 'a.js', line: 1, text: 'why?' }];
+  await call('review', { task_id, comments, verdict: 'comment' });
   await call('reopen', { task_id });
   await call('cancel', { task_id: first, reason: 'not now' });
   await call('retry', { task_id: first, role: 'tester' });

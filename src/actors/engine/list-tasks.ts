@@ -67,21 +67,30 @@ const totalOf = async (
   { tracker }: ListPorts,
   { status, role, label, cursor }: ListRequest,
 ): Promise<number | null> =>
-  role !== undefined || label !== undefined || cursor !== undefined
+  role !== undefined || label !== undefined || cursor !== undefined || status === active
     ? null
     : tracker.count(status === undefined ? {} : { status, unblocked: status === 'queued' });
+
+/** Started, here or elsewhere, and what waits for a slot or a next attempt. */
+const active = 'active';
+
+const hasStatus = ({ status, ready }: TaskView, wanted: string): boolean => {
+  if (wanted === active) return status === 'started' || status === 'queued';
+  return status === wanted && (wanted !== 'queued' || ready);
+};
 
 const filterOf =
   ({ status, role, label }: ListRequest) =>
   (view: TaskView): boolean =>
-    (status === undefined || (view.status === status && (status !== 'queued' || view.ready))) &&
+    (status === undefined || hasStatus(view, status)) &&
     (role === undefined || view.role === role) &&
     (label === undefined || view.labels.includes(label));
 
 /** Pages of the tracker until enough tasks are found, or all are looked at. */
 const findTasks = async (ports: ListPorts, request: ListRequest, most: number) => {
   const { tracker, viewOf } = ports;
-  const { status, role, label, order = 'oldest', cursor } = request;
+  const { role, label, order = 'oldest', cursor } = request;
+  const status = request.status === active ? 'started' : request.status;
   const compare = comparisons[order];
   const isWanted = filterOf(request);
   const found: TaskView[] = [];

@@ -2,7 +2,7 @@ import { ServiceError } from '../../machines/errors.ts';
 import { refuses } from '../../machines/refusals.ts';
 import { asTracked, savedSnapshot, viewSaved } from '../journal/snapshots.ts';
 import type { TaskView } from '../journal/task-view.ts';
-import type { StoreReads } from '../store/port.ts';
+import type { StoreReads, StoreWrites } from '../store/port.ts';
 import type { StatusWrites, TrackerReads, TrackerWrites } from '../tracker/port.ts';
 import { requireId } from './task-id.ts';
 import { createTaskQueries, type TaskQueries } from './task-queries.ts';
@@ -21,13 +21,15 @@ export interface OfflineService extends TaskQueries {
 
 export const createOfflineService = (
   tracker: TrackerReads & TrackerWrites & Pick<StatusWrites, 'close' | 'reopen'>,
-  store: StoreReads | null,
+  store: (StoreReads & Pick<StoreWrites, 'commit'>) | null,
   now: () => number,
 ): OfflineService => {
   const queries = createTaskQueries({
     tracker,
     store,
     viewOf: (tracked) => viewSaved(store, tracked),
+    record: (entry) => void store?.commit({ entries: [entry] }),
+    now,
   });
   return {
     ...queries,

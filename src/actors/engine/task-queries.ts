@@ -6,9 +6,10 @@ import { frameText } from '../journal/event-types.ts';
 import { differenceFrom, entriesUpTo, fold, type ReplayedStep } from '../journal/replay.ts';
 import { removedView, type TaskView } from '../journal/task-view.ts';
 import { endLabels } from '../ledger/issue.ts';
-import type { StoreReads } from '../store/port.ts';
+import type { NewEntry, StoreReads } from '../store/port.ts';
 import type { TrackerReads, TrackerWrites } from '../tracker/port.ts';
 import { type ListRequest, listTasks, type TaskPage } from './list-tasks.ts';
+import { createTaskEdits, type TaskEdits } from './task-edits.ts';
 import { requireId } from './task-id.ts';
 
 export interface CreateRequest {
@@ -51,7 +52,7 @@ export interface HistoryRequest {
 }
 
 /** Operations that need no agent, so no server. They reject with `ServiceError` only. */
-export interface TaskQueries {
+export interface TaskQueries extends TaskEdits {
   /** @throws invalid_params, task_not_found (a dependency), tracker_unavailable */
   create(request: CreateRequest): Promise<TaskView>;
   /** @throws task_not_found */
@@ -73,6 +74,9 @@ export interface TaskQueryPorts {
   /** Null in a project without runs. */
   readonly store: Pick<StoreReads, 'read' | 'actor' | 'tasks' | 'removed'> | null;
   readonly viewOf: (tracked: TrackedTask) => TaskView;
+  /** Commits an entry to the journal, soon. */
+  readonly record: (entry: NewEntry) => void;
+  readonly now: () => number;
   /** A live task as the tracker had it last, for outages. */
   readonly knownTask?: (taskId: TaskId) => TrackedTask | null;
 }
@@ -93,6 +97,8 @@ export const createTaskQueries = ({
   tracker,
   store,
   viewOf,
+  record,
+  now,
   knownTask,
 }: TaskQueryPorts): TaskQueries => {
   const find = async (taskId: string): Promise<TrackedTask> => {
@@ -144,6 +150,7 @@ export const createTaskQueries = ({
     },
     status: async (taskId) => viewOf(await find(taskId)),
     list: (request) => listTasks({ tracker, store, viewOf }, request),
+    ...createTaskEdits({ tracker, store, find, viewOf, record, now }),
     replay: async ({ taskId, at }) => {
       const { id } = await find(taskId);
       const removed = store?.removed(id) ?? null;

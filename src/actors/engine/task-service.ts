@@ -5,7 +5,7 @@ import type { Finding, Role, RunOptions, TaskId } from '../../machines/task.ts';
 import { holderOf } from '../../machines/tracked-task.ts';
 import { conflictsOf } from '../journal/snapshots.ts';
 import type { TaskView } from '../journal/task-view.ts';
-import type { StoreReads } from '../store/port.ts';
+import type { NewEntry, StoreReads } from '../store/port.ts';
 import type { TrackerInfo, TrackerReads, TrackerWrites } from '../tracker/port.ts';
 import {
   createExecute,
@@ -64,6 +64,8 @@ export interface ServicePorts extends Omit<ExecutePorts, 'commands' | 'queries'>
   readonly views: TaskViews;
   readonly lookUp: (taskId: TaskId, options: RunOptions, role: Role) => Promise<Finding>;
   readonly slotUse: () => SlotUse;
+  readonly record: (entry: NewEntry) => void;
+  readonly now: () => number;
 }
 
 /** Comments that were given before count too. */
@@ -79,6 +81,8 @@ export const createService = (ports: ServicePorts): TaskService => {
     tracker,
     store,
     viewOf: views.viewOf,
+    record: ports.record,
+    now: ports.now,
     knownTask: views.knownTask,
   });
 

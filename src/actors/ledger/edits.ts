@@ -1,4 +1,4 @@
-import { type Refusal, refusal } from '../../machines/errors.ts';
+import { type ErrorFacts, type Refusal, refusal } from '../../machines/errors.ts';
 import type { TaskId } from '../../machines/task.ts';
 import type { EndLabel } from '../../machines/task-selectors.ts';
 import { holderOf } from '../../machines/tracked-task.ts';
@@ -105,6 +105,41 @@ export const withoutDependency = (issue: Issue, on: TaskId): Edited => {
   const kept = dependencies.filter((edge) => edge.depends_on_id !== on || !isGating(edge));
   if (kept.length === dependencies.length) return null;
   return kept.length === 0 ? omitKeys(issue, 'dependencies') : { ...issue, dependencies: kept };
+};
+
+/** As `TrackerWrites.edit`. */
+export const withFields = (
+  issue: Issue,
+  { labels, ...fields }: { readonly labels?: readonly string[] },
+): Edited => {
+  const ends = issue.labels?.filter((label) => endLabels.includes(label)) ?? [];
+  const edited = { ...issue, ...fields };
+  return labels === undefined ? edited : withLabels(edited, [...new Set([...labels, ...ends])]);
+};
+
+/** Why a task that others depend on cannot be removed; null when none do. */
+export const neededBy = (
+  id: TaskId,
+  dependents: readonly TaskId[],
+): ErrorFacts['event_not_allowed'] | null =>
+  dependents.length === 0
+    ? null
+    : {
+        task_id: id,
+        event: 'delete',
+        state: `needed by ${dependents.slice(0, 10).join(', ')}`,
+        allowed: ['dep remove'],
+      };
+
+/** As `TrackerWrites.remove`. bd of that time kept deleted tasks as tombstones, too. */
+export const removed = (
+  issue: Issue,
+  dependents: readonly TaskId[],
+  { actor, now }: Editor,
+): Edited => {
+  const needed = neededBy(issue.id as TaskId, dependents);
+  if (needed !== null) return refusal('event_not_allowed', needed);
+  return { ...issue, status: 'tombstone', deleted_at: now, deleted_by: actor };
 };
 
 /** As `TrackerWrites.note`. */

@@ -35,6 +35,17 @@ export const requireValidTask = (task: NewTask): void => {
   if (fields.length > 0) throw new ServiceError('invalid_params', { fields });
 };
 
+/** As `requireValidTask`, for the fields that are given. */
+export const requireValidFields = (fields: Partial<NewTask>): void =>
+  requireValidTask({
+    title: '-',
+    description: '',
+    priority: 0,
+    labels: [],
+    dependencies: [],
+    ...fields,
+  });
+
 const idLength = (count: number): number => (count < 500 ? 4 : count < 1_500 ? 5 : 6);
 
 /** A new id in bd's form: longer as the project grows, never one that exists. */

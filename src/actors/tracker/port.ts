@@ -73,6 +73,15 @@ export interface TrackerReads {
   unreadable(): Promise<string | null>;
 }
 
+/** What people may change of a task; an absent field stays. */
+export interface TaskFields {
+  readonly title?: string;
+  readonly description?: string;
+  readonly priority?: number;
+  /** Replace the labels, but those that say how an attempt ended. */
+  readonly labels?: readonly string[];
+}
+
 export interface TrackerWrites {
   /**
    * @throws task_not_found when a dependency does not exist (nothing is created)
@@ -86,6 +95,10 @@ export interface TrackerWrites {
   addDependency(dependent: TaskId, prerequisite: TaskId): Promise<Verdict>;
   /** Removing what is not there succeeds. Refusal: task_not_found. */
   removeDependency(dependent: TaskId, prerequisite: TaskId): Promise<Verdict>;
+  /** Refusal: task_not_found. @throws invalid_params when a field does not fit */
+  edit(id: TaskId, fields: TaskFields): Promise<Verdict>;
+  /** Refusals: task_not_found; event_not_allowed while other tasks depend on it. */
+  remove(id: TaskId): Promise<Verdict>;
   /**
    * Leaves a comment on a task, for people who look there; a task that does not exist gets none.
    */

@@ -114,6 +114,8 @@ export const createTracker = (options: TrackerOptions): Tracker => {
     reopen: (id, fence) => use((tracker) => tracker.reopen(id, fence)),
     addDependency: (id, on) => use((tracker) => tracker.addDependency(id, on)),
     removeDependency: (id, on) => use((tracker) => tracker.removeDependency(id, on)),
+    edit: (id, fields) => use((tracker) => tracker.edit(id, fields)),
+    remove: (id) => use((tracker) => tracker.remove(id)),
     note: (id, text, fence) => use((tracker) => tracker.note(id, text, fence)),
     unreadable: () => use((tracker) => tracker.unreadable()),
     check: async () => {

@@ -133,6 +133,14 @@ export const reasonFlag = {
   reason: { type: 'text', value: 'text', describe: 'Reason, kept with the task' },
 } as const satisfies Flags;
 
+export const fileFlag = {
+  type: 'text',
+  value: 'path',
+  short: 'F',
+  completes: 'file',
+  describe: 'Read the description from a file; - is standard input',
+} as const satisfies TextFlag;
+
 /** For commands that may start a server. */
 export const startsServer = ['json', 'project', 'config', 'start'] as const;
 /** For commands that read the configuration, for example to find the tracker. */

@@ -1,5 +1,6 @@
 import { roles } from '../../machines/task.ts';
-import { type Command, defineCommand, startsServer, taskWord } from './command.ts';
+import { usageError } from '../words/messages.ts';
+import { type Command, defineCommand, fileFlag, startsServer, taskWord } from './command.ts';
 import { asyncFlag } from './common-flags.ts';
 import { refuseRunFlags, runFlags, runOptionsOf } from './run-flags.ts';
 
@@ -7,12 +8,19 @@ export const createCommand = defineCommand({
   name: 'create',
   group: 'tasks',
   describe: 'Create a task and print its id',
-  words: [{ name: 'description', describe: 'What to do' }],
+  words: [
+    {
+      name: 'description',
+      optional: true,
+      describe: 'What to do; - reads standard input; without it, your editor opens',
+    },
+  ],
   instead:
     'put the description in quotes, and give each dependency its own flag: --deps <id> --deps <id>',
   notesTracker: 'once',
   common: startsServer,
   flags: {
+    file: fileFlag,
     title: {
       type: 'text',
       value: 'text',
@@ -34,16 +42,26 @@ export const createCommand = defineCommand({
   },
   examples: [
     ['agent create "Fix the sum" --deps bd-a1b2', 'create a task that waits for another'],
+    ['agent create -F task.md', 'the first line of the file is the title'],
     ['agent create "Fix the sum" --role engineer --run', 'create a task and watch it run'],
   ],
   run: async (context, args) => {
     const commands = await import('../tasks/commands.ts');
+    const { textFrom } = await import('../tasks/task-text.ts');
+    const { file, description: given } = args;
+    if (args.run !== true) refuseRunFlags(args);
+    const description = textFrom({ given, file }, context.env);
+    if (description === null)
+      throw usageError('word_missing', {
+        command: 'create',
+        word: '<description>',
+        usage: 'agent create "<description>", or - to read it from standard input',
+      });
     if (args.run === true && args.role !== undefined) {
       const request = { role: args.role, options: runOptionsOf(args), json: args.json };
-      return commands.createAndRun(context, args, request, args.async);
+      return commands.createAndRun(context, { ...args, description }, request, args.async);
     }
-    refuseRunFlags(args);
-    return commands.createOnly(context, args);
+    return commands.createOnly(context, { ...args, description });
   },
 });
 

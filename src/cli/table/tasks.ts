@@ -4,6 +4,7 @@ import { UsageError } from '../usage-error.ts';
 import {
   type Command,
   defineCommand,
+  fileFlag,
   readsConfig,
   reasonFlag,
   startsServer,
@@ -35,7 +36,8 @@ export const listCommand = defineCommand({
     status: {
       type: 'text',
       value: 'status',
-      describe: 'Filter by status: queued (ready to run), started, complete, failed or cancelled',
+      describe:
+        'Filter by status: queued (ready to run), started, complete, failed, cancelled or active (started or waiting)',
     },
     role: { type: 'text', value: 'role', choices: roles, describe: 'Filter by role' },
     label: { type: 'text', value: 'text', describe: 'Filter by label' },
@@ -61,6 +63,58 @@ export const listCommand = defineCommand({
     const { listTasks } = await import('../tasks/look-commands.ts');
     return listTasks(await connection.files(), io, { ...args, json });
   },
+});
+
+export const psCommand = defineCommand({
+  name: 'ps',
+  group: 'tasks',
+  describe: 'List the tasks that are started or waiting',
+  words: [],
+  flags: {},
+  common: readsConfig,
+  examples: [['agent ps', 'what runs now']],
+  run: async ({ connection, io, json }) => {
+    const { listTasks } = await import('../tasks/look-commands.ts');
+    return listTasks(await connection.files(), io, { json, status: 'active', all: true });
+  },
+});
+
+export const editCommand = defineCommand({
+  name: 'edit',
+  group: 'tasks',
+  describe: 'Change title, description, priority or labels of a task',
+  words: [taskWord],
+  flags: {
+    title: { type: 'text', value: 'text', describe: 'Title' },
+    description: { type: 'text', value: 'text', describe: 'Description; - reads standard input' },
+    file: fileFlag,
+    priority: { type: 'number', value: 'n', describe: 'Priority, 0 (first) to 4 (last)' },
+    label: {
+      type: 'text',
+      value: 'text',
+      many: true,
+      describe: "Label; they replace all labels, and --label '' removes them",
+    },
+  },
+  common: readsConfig,
+  examples: [
+    ['agent edit bd-a1b2', 'open title and description in $EDITOR'],
+    ['agent edit bd-a1b2 --priority 0', 'make it the first'],
+  ],
+  run: async (context, args) => (await import('../tasks/edit-commands.ts')).editTask(context, args),
+});
+
+export const deleteCommand = defineCommand({
+  name: 'delete',
+  aliases: ['rm'],
+  group: 'tasks',
+  describe: 'Delete a task that no other task depends on',
+  words: [taskWord],
+  flags: {},
+  common: readsConfig,
+  examples: [['agent delete bd-a1b2', 'its branches stay; agent prune removes merged ones']],
+  run: async (context, { task_id }) =>
+    (await import('../tasks/edit-commands.ts')).deleteTask(context, task_id),
 });
 
 export const changeCommand = (

@@ -24,7 +24,14 @@ const warnStranded = (client: Client, tasks: readonly TaskView[], io: Io): void 
   io.err(`note: no server runs, so ${ids} makes no progress until the next one starts`);
 };
 
-const ourStatuses: readonly string[] = ['queued', 'started', 'complete', 'failed', 'cancelled'];
+const ourStatuses: readonly string[] = [
+  'queued',
+  'started',
+  'complete',
+  'failed',
+  'cancelled',
+  'active',
+];
 /** On a terminal. */
 const shownByDefault = 50;
 

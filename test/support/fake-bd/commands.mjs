@@ -19,7 +19,17 @@ const flags = {
   list: ['json', 'allow-stale', 'all', 'limit=', 'flat', 'status='],
   ready: ['json', 'allow-stale', 'limit='],
   blocked: ['json'],
-  update: ['json', 'claim', 'status=', 'assignee=', 'actor=', 'title='],
+  update: [
+    'json',
+    'claim',
+    'status=',
+    'assignee=',
+    'actor=',
+    'title=',
+    'description=',
+    'priority=',
+  ],
+  delete: ['json', 'force', 'actor='],
   close: ['json', 'reason=', 'actor=', 'force'],
   reopen: ['json', 'actor='],
   'dep add': ['json', 'actor='],
@@ -298,10 +308,18 @@ const commands = {
       );
     if (options.status !== undefined) issue.status = options.status;
     if (options.title !== undefined) issue.title = options.title;
+    if (options.description !== undefined) issue.description = options.description;
+    if (options.priority !== undefined) issue.priority = Number(options.priority);
     if (options.assignee !== undefined) issue.assignee = options.assignee;
     if (issue.assignee === '') delete issue.assignee;
     issue.updated_at = now(state);
     return { code: 0, stdout: print([bare(issue)]), state };
+  },
+
+  delete: ({ state, rest: [id] }) => {
+    if (state.issues[id] === undefined) return fail(`Error: issue not found: ${id}`);
+    delete state.issues[id];
+    return { code: 0, stdout: print({ deleted: id }), state };
   },
 
   close: ({ state, options, rest: [id], family }) => {

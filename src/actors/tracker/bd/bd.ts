@@ -9,6 +9,7 @@ import { createBdDependencies } from './dependencies.ts';
 import type { FailureKind } from './failure.ts';
 import { createBdReads } from './reads.ts';
 import { createBdStatusChanges } from './status-changes.ts';
+import { createBdTaskChanges } from './task-changes.ts';
 import { createBdWrites } from './writes.ts';
 
 export interface BdOptions {
@@ -66,6 +67,7 @@ export const createBdTracker = ({ calls, projectRoot, actor, log }: BdOptions): 
     claim,
     ...changes,
     ...createBdDependencies(reads, writes),
+    ...createBdTaskChanges(reads, writes),
     note: (id, text, fence) =>
       calls.alone('background', async (run) => {
         fence?.();

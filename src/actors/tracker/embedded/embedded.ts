@@ -1,9 +1,20 @@
 import { ServiceError } from '../../../machines/errors.ts';
 import { messageOf } from '../../../machines/message-of.ts';
 import { plural } from '../../../machines/plural.ts';
-import { withComment, withDependency, withoutDependency } from '../../ledger/edits.ts';
+import {
+  removed,
+  withComment,
+  withDependency,
+  withFields,
+  withoutDependency,
+} from '../../ledger/edits.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
-import { createId, createIssue, requireValidTask } from '../../ledger/new-issue.ts';
+import {
+  createId,
+  createIssue,
+  requireValidFields,
+  requireValidTask,
+} from '../../ledger/new-issue.ts';
 import type { NewTask, TrackedTask, Tracker, TrackerChanges, TrackerHealth } from '../port.ts';
 import { createTaskEditor } from './edit-task.ts';
 import { createLedgerAccess } from './ledger-access.ts';
@@ -92,6 +103,18 @@ export const createEmbeddedTracker = (options: EmbeddedOptions, ledger: Ledger):
       edit(dependent, (issue, editor) => withDependency(issue, prerequisite, table, editor)),
     removeDependency: (dependent, prerequisite) =>
       edit(dependent, (issue) => withoutDependency(issue, prerequisite)),
+    edit: async (id, fields) => {
+      requireValidFields(fields);
+      return edit(id, (issue) => withFields(issue, fields));
+    },
+    remove: (id) =>
+      edit(id, (issue, editor) =>
+        removed(
+          issue,
+          table.dependents(id).map((task) => task.id),
+          editor,
+        ),
+      ),
     note: async (id, text, fence) => {
       await edit(id, (issue, editor) => withComment(issue, text, editor), fence);
     },

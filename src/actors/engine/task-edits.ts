@@ -1,0 +1,78 @@
+import { ServiceError } from '../../machines/errors.ts';
+import type { TaskId } from '../../machines/task.ts';
+import type { TrackedTask } from '../../machines/tracked-task.ts';
+import { entry } from '../journal/event-types.ts';
+import type { TaskView } from '../journal/task-view.ts';
+import { endLabels } from '../ledger/issue.ts';
+import type { NewEntry, StoreReads } from '../store/port.ts';
+import type { TaskFields, TrackerWrites } from '../tracker/port.ts';
+import { requireId } from './task-id.ts';
+
+export interface TaskEdits {
+  /** Labels replace those that people gave. @throws task_not_found, invalid_params */
+  edit(taskId: string, fields: TaskFields): Promise<TaskView>;
+  /**
+   * The task as it was last. @throws task_not_found; event_not_allowed while an attempt is live or
+   * other tasks depend on it
+   */
+  delete(taskId: string): Promise<TaskView>;
+}
+
+interface TaskEditPorts {
+  readonly tracker: Pick<TrackerWrites, 'edit' | 'remove'>;
+  readonly store: Pick<StoreReads, 'actor'> | null;
+  readonly find: (taskId: string) => Promise<TrackedTask>;
+  readonly viewOf: (tracked: TrackedTask) => TaskView;
+  readonly record: (entry: NewEntry) => void;
+  readonly now: () => number;
+}
+
+/** @throws invalid_params */
+const requireEditable = ({ title, description, labels }: TaskFields): void => {
+  const empty = Object.entries({ title, description }).find(([, text]) => text?.trim() === '');
+  const problem = (path: string, text: string) =>
+    new ServiceError('invalid_params', { fields: [{ path, problem: text }] });
+  if (empty !== undefined) throw problem(empty[0], 'is empty');
+  const given = labels?.find((label) => endLabels.includes(label));
+  if (given !== undefined)
+    throw problem('labels', `${given} says how an attempt ended; the service gives it`);
+};
+
+export const createTaskEdits = (ports: TaskEditPorts): TaskEdits => {
+  const { tracker, store, find, viewOf, record, now } = ports;
+
+  const note = ({ task_id, attempt }: TaskView, message: string, facts: object): void =>
+    record(entry(task_id, attempt, 'log', now(), { level: 'info', message, ...facts }));
+
+  /** Queued for a slot, at work, or between two attempts. */
+  const requireAtRest = (id: TaskId, { status, phase }: TaskView): void => {
+    if (status !== 'started' && store?.actor(id)?.pending !== true) return;
+    throw new ServiceError('event_not_allowed', {
+      task_id: id,
+      event: 'delete',
+      state: phase.replaceAll('_', ' '),
+      allowed: ['cancel'],
+    });
+  };
+
+  return {
+    edit: async (taskId, fields) => {
+      requireEditable(fields);
+      const { refusal } = await tracker.edit(requireId(taskId), fields);
+      if (refusal !== null) throw ServiceError.from(refusal);
+      const view = viewOf(await find(taskId));
+      const names = Object.keys(fields);
+      note(view, `edited: ${names.join(', ')}`, { edited: names });
+      return view;
+    },
+    delete: async (taskId) => {
+      const tracked = await find(taskId);
+      const view = viewOf(tracked);
+      requireAtRest(tracked.id, view);
+      const { refusal } = await tracker.remove(tracked.id);
+      if (refusal !== null) throw ServiceError.from(refusal);
+      note(view, 'deleted', { deleted: true });
+      return view;
+    },
+  };
+};

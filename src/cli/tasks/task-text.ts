@@ -1,0 +1,79 @@
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { messageOf } from '../../machines/message-of.ts';
+import { UsageError } from '../usage-error.ts';
+
+const scissors = '# ------------------------ >8 ------------------------';
+const advice = [
+  scissors,
+  '# Write the task above this line. The first line is its title.',
+  '# If you leave it empty, nothing happens.',
+];
+
+/** Both ends, since an editor needs them. */
+export const hasTerminal = (): boolean =>
+  process.stdin.isTTY === true && process.stdout.isTTY === true;
+
+/** @throws UsageError when it cannot be read */
+const readText = (path: string): string => {
+  try {
+    return readFileSync(path === '-' ? 0 : path, 'utf8');
+  } catch (error) {
+    throw new UsageError(
+      `${path === '-' ? 'standard input' : path} cannot be read: ${messageOf(error)}`,
+    );
+  }
+};
+
+const requireText = (text: string): string => {
+  const trimmed = text.trim();
+  if (trimmed === '') throw new UsageError('the text is empty, so nothing was done');
+  return trimmed;
+};
+
+/** Opens `$VISUAL`, `$EDITOR` or vi on the text. @throws UsageError when it fails, or leaves no text */
+export const editText = (before: string, env: NodeJS.ProcessEnv): string => {
+  const editor = env['VISUAL'] || env['EDITOR'] || 'vi';
+  const folder = mkdtempSync(join(tmpdir(), 'agent-text-'));
+  try {
+    const file = join(folder, 'TASK.md');
+    writeFileSync(file, [before, '', ...advice, ''].join('\n'), { mode: 0o600 });
+    const { status } = spawnSync('/bin/sh', ['-c', `${editor} "$1"`, editor, file], {
+      stdio: 'inherit',
+      env,
+    });
+    if (status !== 0)
+      throw new UsageError(`the editor (${editor}) ended with ${status}, so nothing was done`);
+    return requireText(readFileSync(file, 'utf8').split(scissors, 1)[0] ?? '');
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+};
+
+export interface TextSource {
+  /** A word of the command line; `-` for standard input. */
+  readonly given: string | undefined;
+  /** Of `--file`. */
+  readonly file: string | undefined;
+}
+
+/**
+ * Null when nothing was given and no terminal is there to ask. @throws UsageError for two sources,
+ * or a text that is empty
+ */
+export const textFrom = ({ given, file }: TextSource, env: NodeJS.ProcessEnv): string | null => {
+  if (given !== undefined && file !== undefined)
+    throw new UsageError('give the text or --file, not both');
+  if (file !== undefined) return requireText(readText(file));
+  if (given === '-') return requireText(readText('-'));
+  if (given !== undefined) return given;
+  return hasTerminal() ? editText('', env) : null;
+};
+
+/** The first line and the rest. */
+export const splitText = (text: string): { readonly title: string; readonly rest: string } => {
+  const [title = '', ...rest] = text.split('\n');
+  return { title: title.trim(), rest: rest.join('\n').trim() };
+};
