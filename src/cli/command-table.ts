@@ -1,5 +1,6 @@
 import { type Command, defineCommand } from './table/command.ts';
 import { linkCommands, setupCommands } from './table/housekeeping.ts';
+import { runCommand } from './table/run-many.ts';
 import { createCommand, roleCommands } from './table/runs.ts';
 import {
   changeCommand,
@@ -30,6 +31,7 @@ const completing = defineCommand({
 /** In the order of the help. The code of a command is imported when it runs. */
 export const commandTable: readonly Command[] = [
   createCommand,
+  runCommand,
   ...roleCommands,
   listCommand,
   psCommand,

@@ -144,6 +144,15 @@ export const openProject = (
     /** Runs `agent` to its end; in a process of its own in the long form. */
     agent: (...args: string[]): Promise<Ended> => agentWith({}, ...args),
     agentWith,
+    /** Starts `agent` on a pseudo-terminal; what is written to stdin is typed there. */
+    startOnTerminal: (...args: string[]): ChildProcess => {
+      const line = [process.execPath, bin('agent'), ...args].map((word) => `'${word}'`).join(' ');
+      return spawn('script', ['--quiet', '--return', '--command', line, '/dev/null'], {
+        cwd: root,
+        env: { ...env, NO_COLOR: '1' },
+        stdio: ['pipe', 'pipe', 'pipe'],
+      });
+    },
     /** As `agent`, on a terminal of 80 columns without colour. */
     onTerminal: (...args: string[]): Promise<Ended> =>
       runHere(args, root, { ...env, NO_COLOR: '1' }, 80),

@@ -32,6 +32,9 @@ export interface Client {
   readonly live: boolean;
   /** @throws CallError */
   call(method: string, params: Readonly<Record<string, unknown>>): Promise<unknown>;
-  /** The frames of a task until its attempt ends; reconnects as needed. @throws CallError */
-  frames(taskId: string, after: number | null, signal: AbortSignal): AsyncIterable<Frame>;
+  /**
+   * The frames of a task until its attempt ends, or (null) of every task; reconnects as needed.
+   * @throws CallError
+   */
+  frames(taskId: string | null, after: number | null, signal: AbortSignal): AsyncIterable<Frame>;
 }

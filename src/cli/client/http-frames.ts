@@ -14,24 +14,16 @@ const silenceMs = 45_000;
 const reconnectMs = 500;
 const reconnects = 20;
 
-/** Frames that are not in the journal have no seq. */
+/** Frames that are not in the journal have no seq; those of no task have an empty id. */
 const frameOf = (data: string): Frame => {
   const value: unknown = JSON.parse(data);
-  const [type, taskId, timestamp] = ['type', 'task_id', 'timestamp'].map((key) =>
-    textIn(value, key),
-  );
-  if (
-    !isJson(value) ||
-    type == null ||
-    taskId == null ||
-    timestamp == null ||
-    !isJson(value['data'])
-  )
+  const [type, timestamp] = ['type', 'timestamp'].map((key) => textIn(value, key));
+  if (!isJson(value) || type == null || timestamp == null || !isJson(value['data']))
     throw new Error('the stream contains something that is not a frame');
   const { attempt, seq } = value;
   return {
     type,
-    task_id: taskId,
+    task_id: textIn(value, 'task_id') ?? '',
     attempt: Number(attempt),
     seq: typeof seq === 'number' ? seq : null,
     timestamp,
@@ -42,10 +34,10 @@ const frameOf = (data: string): Frame => {
 async function* connection(
   address: Address,
   path: string,
-  after: number | null,
+  after: string | null,
   signal: AbortSignal,
 ) {
-  const headers: Record<string, string> = after === null ? {} : { 'last-event-id': String(after) };
+  const headers: Record<string, string> = after === null ? {} : { 'last-event-id': after };
   const response = await sendRequest(address, path, {
     method: 'GET',
     headers,
@@ -59,28 +51,28 @@ async function* connection(
   response.setEncoding('utf8');
   const parse = createSseParser();
   for await (const chunk of response)
-    for (const { data } of parse(String(chunk))) yield frameOf(data);
+    for (const { id, data } of parse(String(chunk))) yield { id, frame: frameOf(data) };
 }
 
 /** Reconnects after the last frame received. */
 export async function* followFrames(
   address: Address,
-  taskId: string,
+  taskId: string | null,
   after: number | null,
   signal: AbortSignal,
 ) {
-  let last = after;
+  let last = after === null ? null : String(after);
   let lostInARow = 0;
-  const path = `/stream/${encodeURIComponent(taskId)}`;
+  const path = taskId === null ? '/stream' : `/stream/${encodeURIComponent(taskId)}`;
   for (;;) {
     try {
-      for await (const frame of connection(address, path, last, signal)) {
+      for await (const { id, frame } of connection(address, path, last, signal)) {
         lostInARow = 0;
-        if (frame.seq !== null) last = frame.seq;
+        if (id !== null) last = id;
         const { resume_from } = frame.data;
-        if (frame.type === 'gap' && typeof resume_from === 'number') last = resume_from;
+        if (frame.type === 'gap' && resume_from !== undefined) last = String(resume_from);
         yield frame;
-        if (frame.type === 'stream_closed') return;
+        if (frame.type === 'stream_closed' && taskId !== null) return;
       }
     } catch (error) {
       if (signal.aborted) return;

@@ -1,5 +1,6 @@
 import { escapeControls, oneLine, stripControls } from './safe-text.ts';
 import { type Text, takesColour, terminalText } from './styled.ts';
+import { textWidth } from './width.ts';
 
 /** Results go to stdout, notes and warnings to stderr. Removes control characters. */
 export interface Io {
@@ -11,11 +12,16 @@ export interface Io {
   readonly err: (text: string) => void;
   /** Replaces the live line of a terminal. Empty text clears it. */
   readonly live: (text: string) => void;
+  /** Replaces the live lines of a terminal. No lines clear them. */
+  readonly liveLines: (lines: readonly Text[]) => void;
+  /** Columns and rows of the terminal as it is now; null when there is none. */
+  readonly terminal: () => { readonly columns: number; readonly rows: number } | null;
 }
 
 interface Output {
   readonly isTTY?: boolean | undefined;
   readonly columns?: number | undefined;
+  readonly rows?: number | undefined;
   write(text: string): unknown;
 }
 
@@ -31,14 +37,20 @@ export const printJson = (stream: Stream, json: string): void =>
 type Environment = Readonly<Record<string, string | undefined>>;
 
 const usualColumns = 80;
+const usualRows = 24;
 
 export const createIo = (stdout: Output, stderr: Output, env: Environment = {}): Io => {
   const terminal = stdout.isTTY === true && stderr.isTTY === true;
   const colour = takesColour(stdout.isTTY === true, env);
-  let shown = false;
+  /** Columns of each live line that is shown. */
+  let shown: readonly number[] = [];
+  const columns = (): number => stderr.columns || usualColumns;
   const clear = (): void => {
-    if (shown) stderr.write('\r\u001b[K');
-    shown = false;
+    if (shown.length === 0) return;
+    // A terminal that became narrower has wrapped the lines.
+    const rows = shown.reduce((sum, each) => sum + Math.max(1, Math.ceil(each / columns())), 0);
+    stderr.write(`\r${rows > 1 ? `\u001b[${rows - 1}A` : ''}\u001b[J`);
+    shown = [];
   };
   return {
     width: stdout.isTTY === true ? stdout.columns || usualColumns : null,
@@ -58,9 +70,17 @@ export const createIo = (stdout: Output, stderr: Output, env: Environment = {}):
       if (!terminal) return;
       clear();
       if (text === '') return;
-      stderr.write(stripControls(oneLine(text, (stderr.columns ?? 80) - 1)));
-      shown = true;
+      const line = oneLine(text, columns() - 1);
+      stderr.write(line);
+      shown = [textWidth(line)];
     },
+    liveLines: (lines) => {
+      if (!terminal) return;
+      clear();
+      stderr.write(lines.map((line) => terminalText(line, colour)).join('\n'));
+      shown = lines.map((line) => textWidth(terminalText(line, false)));
+    },
+    terminal: () => (terminal ? { columns: columns(), rows: stderr.rows || usualRows } : null),
   };
 };
 

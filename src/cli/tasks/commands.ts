@@ -132,7 +132,7 @@ export const runTask = async (
 const withNewWay = ({ code, message, facts }: CallError): CallError =>
   new CallError(
     code,
-    `${message}; add --when-ready to start it by itself when they are complete`,
+    `${message}; add --when-ready to start it by itself when they are complete, or run all of them: agent run ${String(facts['task_id'])}`,
     facts,
   );
 

@@ -1,0 +1,125 @@
+import type { Frame } from '../client/client.ts';
+import type { Io } from '../output/io.ts';
+import { renderFrame } from '../output/render-frame.ts';
+import { type Text, terminalText } from '../output/styled.ts';
+import { isOver, type Progress, type TaskProgress } from './progress.ts';
+import { renderCounts, renderRows } from './render-progress.ts';
+
+/** Shows a run while it goes on. */
+export interface Display {
+  see(frame: Frame): void;
+  ask(question: string | null): void;
+  /** Takes away what is live, and prints how the tasks are now. */
+  stop(): void;
+}
+
+export interface DisplayPorts {
+  readonly io: Io;
+  readonly json: boolean;
+  readonly progress: Progress;
+  /** In the order of the run. */
+  readonly followed: () => readonly string[];
+}
+
+const redrawMs = 200;
+const clockMs = 1_000;
+/** The counts, the question, the line of the cursor. */
+const otherLines = 3;
+
+const tasksOf = ({ progress, followed }: DisplayPorts): readonly TaskProgress[] =>
+  followed().flatMap((taskId) => progress.get(taskId) ?? []);
+
+/** Those at work first, when not all fit. */
+const fitting = (tasks: readonly TaskProgress[], rows: number): readonly TaskProgress[] => {
+  if (tasks.length <= rows) return tasks;
+  const rank = (task: TaskProgress): number => {
+    if (task.view.status === 'started') return 0;
+    if (task.view.status === 'failed') return 1;
+    return isOver(task) ? 3 : 2;
+  };
+  return tasks.toSorted((one, other) => rank(one) - rank(other)).slice(0, Math.max(1, rows));
+};
+
+/** A table that is kept up to date, redrawn at most five times a second. */
+const createLiveTable = (ports: DisplayPorts): Display => {
+  const { io, progress } = ports;
+  let question: string | null = null;
+  let later: NodeJS.Timeout | null = null;
+  const draw = (): void => {
+    later = null;
+    const size = io.terminal();
+    if (size === null) return;
+    const tasks = tasksOf(ports);
+    const shown = fitting(tasks, size.rows - otherLines - 1);
+    const rest = tasks.length - shown.length;
+    const counts = `${renderCounts(tasks)}${rest === 0 ? '' : `; ${rest} more are not shown`}`;
+    const table = renderRows(shown, progress, Date.now(), size.columns);
+    io.liveLines([...linesOf(table), counts, ...(question === null ? [] : [question])]);
+  };
+  const drawSoon = (): void => {
+    later ??= setTimeout(draw, redrawMs);
+  };
+  const clock = setInterval(drawSoon, clockMs);
+  process.stderr.on('resize', drawSoon);
+  return {
+    see: drawSoon,
+    ask: (text) => {
+      question = text;
+      draw();
+    },
+    stop: () => {
+      clearInterval(clock);
+      if (later !== null) clearTimeout(later);
+      process.stderr.off('resize', drawSoon);
+      io.liveLines([]);
+      io.out(renderRows(tasksOf(ports), progress, Date.now(), io.width));
+    },
+  };
+};
+
+/** A text in its lines; a part with a style has no line break. */
+const linesOf = (text: Text): readonly Text[] => {
+  const lines: Exclude<Text, string>[number][][] = [[]];
+  for (const part of typeof text === 'string' ? [text] : text) {
+    const [first = '', ...more] = typeof part === 'string' ? part.split('\n') : [part];
+    lines.at(-1)?.push(first);
+    for (const line of more) lines.push([line]);
+  }
+  return lines;
+};
+
+const told: ReadonlySet<string> = new Set([
+  'status_update',
+  'input_required',
+  'approval_required',
+  'completed',
+  'failed',
+  'cancelled',
+]);
+
+/** One line for each change of a task. */
+const createLines = ({ io }: DisplayPorts): Display => {
+  const last = new Map<string, string>();
+  return {
+    see: (frame) => {
+      const line = told.has(frame.type) ? renderFrame(frame) : null;
+      if (line === null) return;
+      const text = terminalText(line, false);
+      if (last.get(frame.task_id) !== text) io.out(line);
+      last.set(frame.task_id, text);
+    },
+    ask: () => {},
+    stop: () => {},
+  };
+};
+
+const createJsonLines = ({ io }: DisplayPorts): Display => ({
+  see: (frame) => io.json(frame),
+  ask: () => {},
+  stop: () => {},
+});
+
+export const createDisplay = (ports: DisplayPorts): Display => {
+  if (ports.json) return createJsonLines(ports);
+  return ports.io.terminal() === null ? createLines(ports) : createLiveTable(ports);
+};

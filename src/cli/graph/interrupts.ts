@@ -1,0 +1,68 @@
+import { messageOf } from '../../machines/message-of.ts';
+import { exitCodes } from '../output/exit-codes.ts';
+import type { Io } from '../output/io.ts';
+
+export interface InterruptPorts {
+  readonly io: Io;
+  /** A person is there to be asked. */
+  readonly asks: boolean;
+  /** Cancels what this run started. */
+  readonly cancel: () => Promise<void>;
+  /** Shows a line, or takes it away. */
+  readonly show: (question: string | null) => void;
+}
+
+export interface Interrupts {
+  readonly wasInterrupted: () => boolean;
+  /** Resolves when a person leaves the run in the background. */
+  readonly left: Promise<void>;
+  stop(): void;
+}
+
+const question =
+  'Ctrl-C again cancels the tasks of this run; Enter leaves them running in the background';
+
+/**
+ * On a terminal the first Ctrl-C asks, the second cancels, the third exits at once. Elsewhere the
+ * first one cancels.
+ */
+export const handleInterrupts = ({ io, asks, cancel, show }: InterruptPorts): Interrupts => {
+  let presses = asks ? 0 : 1;
+  let isInterrupted = false;
+  let leave: () => void = () => {};
+  const left = new Promise<void>((resolve) => {
+    leave = resolve;
+  });
+  const onLine = (): void => {
+    show(null);
+    leave();
+  };
+  const stopAsking = (): void => {
+    if (!asks) return;
+    process.stdin.off('data', onLine);
+    process.stdin.pause();
+  };
+  const onSignal = (): void => {
+    isInterrupted = true;
+    presses += 1;
+    if (presses === 1) {
+      show(question);
+      process.stdin.once('data', onLine);
+      process.stdin.resume();
+    } else if (presses === 2) {
+      stopAsking();
+      show(null);
+      io.err('cancelling the tasks of this run; press Ctrl-C again to exit at once');
+      cancel().catch((error: unknown) => io.err(messageOf(error)));
+    } else process.exit(exitCodes.interrupted);
+  };
+  process.on('SIGINT', onSignal);
+  return {
+    wasInterrupted: () => isInterrupted,
+    left,
+    stop: () => {
+      process.off('SIGINT', onSignal);
+      stopAsking();
+    },
+  };
+};

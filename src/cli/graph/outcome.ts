@@ -1,0 +1,84 @@
+import type { TaskView } from '../../actors/journal/task-view.ts';
+import { exitCodes } from '../output/exit-codes.ts';
+import type { Progress, TaskProgress } from './progress.ts';
+
+export interface Skipped {
+  readonly task_id: string;
+  readonly reason: string;
+}
+
+export interface StartedRun {
+  readonly accepted: readonly {
+    readonly task_id: string;
+    readonly role: string;
+    readonly phase: string;
+  }[];
+  readonly skipped: readonly Skipped[];
+}
+
+/** How the tasks of a run ended. */
+export interface Outcome {
+  readonly complete: readonly string[];
+  readonly failed: readonly { readonly task_id: string; readonly reason: string }[];
+  readonly cancelled: readonly string[];
+  /** Tasks that start by themselves when somebody sees to the dependency. */
+  readonly waiting: readonly { readonly task_id: string; readonly waits_for: string }[];
+  readonly skipped: readonly Skipped[];
+  readonly seconds: number;
+  readonly input_tokens: number;
+  readonly output_tokens: number;
+  /** Absent where a price is unknown. */
+  readonly cost_usd?: number;
+}
+
+const errorText = ({ error }: TaskView): string =>
+  error === undefined ? 'for an unknown reason' : `${error.code}: ${error.message}`;
+
+const usagesOf = (tasks: readonly TaskProgress[]): readonly TaskView['usage'][] =>
+  tasks.flatMap(({ usage }) => [...usage.values()]).filter(({ model_calls }) => model_calls > 0);
+
+const totalsOf = (tasks: readonly TaskProgress[]) => {
+  const usages = usagesOf(tasks);
+  const sum = (of: (usage: TaskView['usage']) => number): number =>
+    usages.reduce((total, usage) => total + of(usage), 0);
+  const isPriced = usages.length > 0 && usages.every(({ cost_usd }) => cost_usd !== undefined);
+  return {
+    input_tokens: sum(({ input_tokens }) => input_tokens),
+    output_tokens: sum(({ output_tokens }) => output_tokens),
+    ...(isPriced ? { cost_usd: sum(({ cost_usd }) => cost_usd ?? 0) } : {}),
+  };
+};
+
+export const outcomeOf = (
+  { accepted, skipped }: StartedRun,
+  progress: Progress,
+  seconds: number,
+): Outcome => {
+  const tasks = accepted.flatMap(({ task_id }) => progress.get(task_id) ?? []);
+  const withStatus = (status: string) => tasks.filter(({ view }) => view.status === status);
+  const refused = tasks.filter(({ view, isPending }) => view.status === 'queued' && !isPending);
+  return {
+    complete: withStatus('complete').map(({ view }) => view.task_id),
+    failed: withStatus('failed').map(({ view }) => ({
+      task_id: view.task_id,
+      reason: errorText(view),
+    })),
+    cancelled: withStatus('cancelled').map(({ view }) => view.task_id),
+    waiting: tasks.flatMap(({ view: { task_id } }) => {
+      const waits_for = progress.blocker(task_id);
+      return waits_for === null ? [] : [{ task_id, waits_for }];
+    }),
+    skipped: [
+      ...skipped.filter(({ task_id }) => progress.get(task_id)?.view.status !== 'complete'),
+      ...refused.map(({ view }) => ({ task_id: view.task_id, reason: errorText(view) })),
+    ],
+    seconds: Math.round(seconds * 1_000) / 1_000,
+    ...totalsOf(tasks),
+  };
+};
+
+export const exitCodeFor = ({ failed, cancelled, waiting, skipped }: Outcome): number => {
+  if (failed.length > 0) return exitCodes.failed;
+  if (cancelled.length > 0) return exitCodes.cancelled;
+  return waiting.length + skipped.length > 0 ? exitCodes.failed : exitCodes.done;
+};

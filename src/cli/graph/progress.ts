@@ -1,0 +1,120 @@
+import { finalStatuses, type TaskView } from '../../actors/journal/task-view.ts';
+import type { Frame } from '../client/client.ts';
+import { isJson, textIn } from '../client/json.ts';
+import { callText, renderFrame, turnText } from '../output/render-frame.ts';
+import { terminalText } from '../output/styled.ts';
+
+/** A task as the frames of its server show it. */
+export interface TaskProgress {
+  readonly view: TaskView;
+  /** True while the server works on it or will start it by itself. */
+  readonly isPending: boolean;
+  /** True after the last frame of an attempt, until it is started again. */
+  readonly hasEnded: boolean;
+  /** What its agent said or did last. */
+  readonly words: string;
+  /** `3/50` */
+  readonly turn: string | null;
+  /** Of each attempt. */
+  readonly usage: ReadonlyMap<number, TaskView['usage']>;
+}
+
+/** The tasks of a run, folded from frames. */
+export interface Progress {
+  take(frame: Frame): void;
+  get(taskId: string): TaskProgress | null;
+  /** The dependency that keeps a task from starting by itself; null when it may start or is over. */
+  blocker(taskId: string): string | null;
+}
+
+const isTaskView = (value: unknown): value is TaskView =>
+  isJson(value) && textIn(value, 'task_id') !== null && textIn(value, 'phase') !== null;
+
+/** Only the task's own chart says whether it is pending; an agent is at work for a pending task. */
+const isPendingIn = ({ data }: Frame, before: boolean): boolean => {
+  if (data['machine'] === 'agent') return before;
+  const tags: unknown = data['tags'];
+  return Array.isArray(tags) && tags.includes('pending');
+};
+
+const saying: ReadonlySet<string> = new Set([
+  'text_delta',
+  'log',
+  'input_required',
+  'approval_required',
+]);
+
+const endings: ReadonlySet<string> = new Set(['completed', 'failed', 'cancelled']);
+
+const changeIn = (frame: Frame): Partial<TaskProgress> => {
+  if (endings.has(frame.type)) return { hasEnded: true };
+  if (frame.type === 'api_call_start')
+    return { turn: turnText(frame)?.replace('turn ', '') ?? null };
+  if (frame.type === 'tool_start') return { words: callText(frame) };
+  const line = saying.has(frame.type) ? renderFrame(frame) : null;
+  return line === null
+    ? {}
+    : { words: terminalText(line, false).slice(frame.task_id.length).trim() };
+};
+
+const waits = ({ isPending, view }: TaskProgress): boolean =>
+  isPending && view.status === 'queued' && view.phase === 'waiting_for_dependencies';
+
+/** Finds the blocker of each task once, until a state changes. */
+const createBlockers = (tasks: ReadonlyMap<string, TaskProgress>) => {
+  const known = new Map<string, string | null>();
+  const blockerBehind = (id: string): string | null => {
+    const dependency = tasks.get(id);
+    if (dependency?.view.status === 'complete') return null;
+    return dependency?.isPending === true ? find(id) : id;
+  };
+  const find = (taskId: string): string | null => {
+    const before = known.get(taskId);
+    if (before !== undefined) return before;
+    known.set(taskId, null); // Ends a walk through a cycle.
+    const task = tasks.get(taskId);
+    let blocker: string | null = null;
+    if (task !== undefined && waits(task))
+      for (const id of task.view.unmet_dependencies) blocker ??= blockerBehind(id);
+    known.set(taskId, blocker);
+    return blocker;
+  };
+  return { find, forget: () => known.clear() };
+};
+
+const withView = (
+  frame: Frame,
+  view: TaskView,
+  before: TaskProgress | undefined,
+): TaskProgress => ({
+  view,
+  isPending: isPendingIn(frame, before?.isPending ?? true),
+  hasEnded: before?.hasEnded === true && finalStatuses.has(view.status),
+  words: before?.words ?? '',
+  turn: before?.turn ?? null,
+  usage: new Map(before?.usage).set(view.attempt, view.usage),
+});
+
+export const createProgress = (): Progress => {
+  const tasks = new Map<string, TaskProgress>();
+  const blockers = createBlockers(tasks);
+  return {
+    take: (frame) => {
+      const before = tasks.get(frame.task_id);
+      const view: unknown = frame.type === 'snapshot' ? frame.data['task'] : undefined;
+      if (isTaskView(view)) {
+        tasks.set(frame.task_id, withView(frame, view, before));
+        blockers.forget();
+      } else if (before !== undefined) tasks.set(frame.task_id, { ...before, ...changeIn(frame) });
+    },
+    get: (taskId) => tasks.get(taskId) ?? null,
+    blocker: blockers.find,
+  };
+};
+
+/** Frames after which a run may be done. */
+export const changesState = ({ type }: Frame): boolean => type === 'snapshot' || endings.has(type);
+
+/** Nothing more happens to it by itself. */
+export const isOver = ({ view, isPending, hasEnded }: TaskProgress): boolean =>
+  finalStatuses.has(view.status) ? hasEnded : !isPending;

@@ -1,0 +1,183 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { expect, test } from 'vitest';
+import { openProject } from '../support/cli.ts';
+
+/** `agent run`: many tasks in the order of their dependencies. */
+
+type Project = ReturnType<typeof openProject>;
+
+const create = async ({ agent }: Project, ...words: readonly string[]): Promise<string> =>
+  (await agent('create', ...words)).out.trim();
+const statusOf = async ({ agent }: Project, id: string): Promise<string> =>
+  JSON.parse((await agent('show', id, '--json')).out).status;
+const withScript = (turns: readonly object[]): Project => {
+  const project = openProject({ api: { backend: 'scripted', script: 'script.json' } });
+  const script = { scripts: [{ turns: turns.map((turn) => ({ say: '', calls: [turn] })) }] };
+  writeFileSync(join(project.configFile, '..', 'script.json'), JSON.stringify(script));
+  return project;
+};
+const hang = { tool: 'bash', arguments: { command: 'touch began; exec sleep 600' } };
+const giveUp = { tool: 'finish', arguments: { status: 'failed', summary: 'no luck' } };
+const until = async (what: () => boolean | Promise<boolean>): Promise<void> => {
+  while (!(await what())) await delay(20);
+};
+const engineer = ['--role', 'engineer'] as const;
+
+test('run completes a graph in one command, and prints a line for each change when piped', async () => {
+  const project = openProject();
+  const first = await create(project, 'first', ...engineer);
+  const second = await create(project, 'second', '--deps', first);
+
+  const ran = await project.agent('run', second, '--role', 'tester', '--model', 'scripted');
+
+  expect(ran.code).toBe(0);
+  const lines = ran.out.trim().split('\n');
+  expect(lines).toContain(`${second} queued (waiting for dependencies)`);
+  expect(lines.indexOf(`${first} complete`)).toBeLessThan(lines.indexOf(`${second} complete`));
+  expect(lines.at(-1)).toMatch(/^2 tasks complete in [\d.]+ s, [\d,]+ tokens/);
+  expect(ran.out).not.toContain('\u001b');
+});
+
+test('run --json prints its events one per line, the last one with the outcome', async () => {
+  const project = openProject();
+  const id = await create(project, 'first', ...engineer);
+  const noRole = await create(project, 'second');
+
+  const { code, out } = await project.agent('run', '--json');
+
+  const lines = out
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  expect(code).toBe(1);
+  expect(lines[0]).toMatchObject({
+    type: 'run_started',
+    accepted: [{ task_id: id, role: 'engineer' }],
+    skipped: [{ task_id: noRole }],
+  });
+  expect(lines.map(({ type }) => type)).toContain('completed');
+  expect(lines.at(-1)).toMatchObject({
+    type: 'run_ended',
+    complete: [id],
+    failed: [],
+    skipped: [{ task_id: noRole, reason: expect.stringContaining('it has no role') }],
+    seconds: expect.any(Number),
+  });
+});
+
+test('on a terminal a table is kept up to date, and no line is longer than 80 columns', async () => {
+  const project = openProject();
+  const first = await create(project, `first ${'x'.repeat(200)}`, ...engineer);
+  await create(project, 'second', ...engineer, '--deps', first);
+
+  const { code, out, err } = await project.onTerminal('run');
+
+  expect(code).toBe(0);
+  expect(err).toMatch(/ID +STATE +ROLE +TRY +TURN +TIME/);
+  expect(err).toContain('\u001b[J');
+  expect(out).toMatch(new RegExp(`${first} +complete +engineer +1 `));
+  const lines = `${out}\n${err}`.replaceAll('\u001b[', '\n').split(/[\r\n]/);
+  const tooLong = lines.filter((line) => line.length > 80 && !line.startsWith('starting'));
+  expect(tooLong).toEqual([]);
+});
+
+test('a task that failed ends the run with 1, with the reason and what waits for it', async () => {
+  const project = withScript([giveUp]);
+  const first = await create(project, 'first', ...engineer);
+  const second = await create(project, 'second', ...engineer, '--deps', first);
+
+  const { code, out } = await project.agent('run');
+
+  expect(code).toBe(1);
+  expect(out).toContain(`failed     ${first}  model_failed: the agent gave up: no luck`);
+  expect(out).toContain(`agent retry ${first}`);
+  expect(out).toMatch(new RegExp(`waiting    ${second} +for ${first}`));
+  expect(out.trim().split('\n').at(-1)).toMatch(/^0 tasks complete, 1 failed, 1 waiting in /);
+});
+
+test('nothing to run ends with 0, nothing that could be started with 4', async () => {
+  const project = openProject();
+  const empty = await project.agent('run');
+  const id = await create(project, 'no role');
+  const none = await project.agent('run');
+  const unknown = await project.agent('run', 'bd-none');
+
+  expect(empty).toMatchObject({ code: 0, out: expect.stringContaining('nothing to run') });
+  expect(none).toMatchObject({ code: 4, err: expect.stringContaining(`skipped ${id}: it has no`) });
+  expect(unknown.code).toBe(3);
+});
+
+test('run --async returns at once, and a second run says what is running', async () => {
+  const project = withScript([hang]);
+  const first = await create(project, 'first', ...engineer);
+  const second = await create(project, 'second', ...engineer, '--deps', first);
+
+  const started = await project.agent('run', '--async');
+  const again = await project.agent('run');
+
+  expect(started.code).toBe(0);
+  expect(started.out).toContain(`${second} engineer waiting for dependencies`);
+  expect(again).toMatchObject({ code: 4, err: expect.stringContaining('already running') });
+  await project.agent('cancel', second);
+  await project.agent('cancel', first);
+});
+
+test('away from a terminal Ctrl-C cancels what the run started, and nothing else', async () => {
+  const project = withScript([hang]);
+  const other = await create(project, 'of somebody else', ...engineer);
+  await project.agent('engineer', other, '--async');
+  const first = await create(project, 'first', ...engineer);
+  const second = await create(project, 'second', ...engineer, '--deps', first);
+  const child = project.start('agent', ['run', second]);
+  const ended = project.collect(child);
+  await until(async () => (await statusOf(project, first)) === 'started');
+  await until(() => existsSync(join(project.root, 'began')));
+
+  child.kill('SIGINT');
+
+  expect((await ended).code).toBe(130);
+  expect([await statusOf(project, first), await statusOf(project, second)]).toEqual([
+    'cancelled',
+    'cancelled',
+  ]);
+  expect(await statusOf(project, other)).toBe('started');
+  await project.agent('cancel', other);
+});
+
+const hasScript = (): boolean => {
+  try {
+    execFileSync('script', ['--version'], { stdio: 'ignore' });
+    return true;
+  } catch {
+    return false;
+  }
+};
+
+/** `script` of util-linux gives the program a terminal. */
+test.skipIf(!hasScript()).each([
+  ['Enter leaves them running', '\r', 'started'],
+  ['a second Ctrl-C cancels them', '\u0003', 'cancelled'],
+])('on a terminal Ctrl-C asks first: %s', async (_, answer, status) => {
+  const project = withScript([hang]);
+  const id = await create(project, 'first', ...engineer);
+  const child = project.startOnTerminal('run', id);
+  let shown = '';
+  child.stdout?.setEncoding('utf8').on('data', (text) => {
+    shown += text;
+  });
+  const ended = new Promise((resolve) => child.once('close', resolve));
+  await until(() => existsSync(join(project.root, 'began')));
+
+  child.stdin?.write('\u0003');
+  await until(() => shown.includes('Enter leaves them running in the background'));
+  const between = await statusOf(project, id);
+  child.stdin?.write(answer);
+
+  expect(await ended).toBe(130);
+  expect(between).toBe('started');
+  expect(await statusOf(project, id)).toBe(status);
+  await project.agent('cancel', id);
+});
