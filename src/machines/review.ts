@@ -73,7 +73,7 @@ export const commentPlace = ({ path, line, endLine }: NewComment): string =>
     '',
   );
 
-const shortened = (comments: readonly ReviewComment[]): readonly ReviewComment[] => {
+const withoutOldest = (comments: readonly ReviewComment[]): readonly ReviewComment[] => {
   const extra = comments.length - mostComments;
   if (extra <= 0) return comments;
   const old = new Set(comments.filter(({ isOpen }) => !isOpen).slice(0, extra));
@@ -98,7 +98,7 @@ export const addReview = (
   return {
     verdict,
     continues: isOpen ? goesOn : null,
-    comments: shortened([...kept, ...added]),
+    comments: withoutOldest([...kept, ...added]),
   };
 };
 

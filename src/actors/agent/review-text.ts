@@ -5,14 +5,14 @@ import {
   type ReviewedWork,
 } from '../../machines/review.ts';
 
-const indented = (text: string): string => text.trim().replaceAll('\n', '\n   ');
+const commentBody = (text: string): string => text.trim().replaceAll('\n', '\n   ');
 
 /** The comments, for the first message of the attempt that answers them. */
 export const reviewText = ({ continues, comments }: ReviewedWork): string => {
   if (comments.length === 0) return 'A person read your work and asks you to go on with it.\n';
   const where = continues === null ? '' : `, attempt ${continues}, which is in your folder`;
   const list = comments.map(
-    (comment) => `${comment.id}. ${commentPlace(comment)}\n   ${indented(comment.text)}`,
+    (comment) => `${comment.id}. ${commentPlace(comment)}\n   ${commentBody(comment.text)}`,
   );
   return [
     '# Review',

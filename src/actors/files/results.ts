@@ -123,13 +123,13 @@ const changesText = (taskId: TaskId, attempt: number, work: SavedWork, end: Atte
   return `## Changes\n\n${describeWork(work)}.\n\n${notes}- See them: \`agent diff ${taskId}\`\n${ways}`;
 };
 
-const quoted = (text: string): string => `> ${text.trim().replaceAll('\n', '\n> ')}`;
+const asQuote = (text: string): string => `> ${text.trim().replaceAll('\n', '\n> ')}`;
 
 const answerList = ({ comments, outcome }: AttemptReport): string => {
   const answers = (outcome?.status === 'done' ? outcome.answers : undefined) ?? [];
   const parts = comments.map((comment) => {
     const answer = answers.find((each) => each.comment === comment.id)?.answer;
-    return `${comment.id}. ${commentPlace(comment)}\n\n${quoted(comment.text)}\n\n${answer ?? '(no answer)'}\n`;
+    return `${comment.id}. ${commentPlace(comment)}\n\n${asQuote(comment.text)}\n\n${answer ?? '(no answer)'}\n`;
   });
   return `## Answers to the review\n\n${parts.join('\n')}`;
 };

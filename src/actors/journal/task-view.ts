@@ -57,7 +57,7 @@ const awaitingSchema = z.strictObject({
     .describe('the answer that counts at the deadline; absent: the attempt fails'),
 });
 
-const reviewSchema = z.strictObject({
+const reviewViewSchema = z.strictObject({
   verdict: z.enum(verdicts).describe('of the latest review'),
   comments: z
     .array(
@@ -110,7 +110,7 @@ export const taskViewSchema = z.strictObject({
     .optional()
     .describe('why the last attempt failed or the last request was refused'),
   request_reason: z.string().optional().describe('why a person reopened or retried it'),
-  review: reviewSchema.optional().describe('what people said about its work'),
+  review: reviewViewSchema.optional().describe('what people said about its work'),
   awaiting: awaitingSchema.optional().describe('what the attempt waits for a person for'),
   usage: usageSchema.describe('what the latest attempt used'),
   history_removed: z

@@ -132,13 +132,13 @@ export const questionEntries = (
 };
 
 const requestSchema = z.looseObject({ reason: z.string() });
-const reviewSchema = z.looseObject({
+const reviewCauseSchema = z.looseObject({
   verdict: z.enum(verdicts),
   comments: z.array(z.unknown()),
 });
 
 const reviewWords = (cause: EventObject, attempt: number): string | null => {
-  const { data: review } = reviewSchema.safeParse(cause);
+  const { data: review } = reviewCauseSchema.safeParse(cause);
   if (review === undefined) return null;
   const asked = { comment: '', request_changes: ', asks for changes', approve: ', approves it' };
   return `a person reviewed attempt ${attempt}: ${plural(review.comments.length, 'comment')}${asked[review.verdict]}`;

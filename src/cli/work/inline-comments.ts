@@ -4,14 +4,14 @@ type Comment = NonNullable<TaskView['review']>['comments'][number];
 
 const lastLineOf = ({ line, end_line }: Comment): number => end_line ?? line ?? 0;
 
-const placeOf = ({ path, line, end_line }: Comment): string =>
+const placeText = ({ path, line, end_line }: Comment): string =>
   `${path}${line === undefined ? '' : `:${line}`}${end_line === undefined ? '' : `-${end_line}`}`;
 
 const linesOf = (comment: Comment): readonly string[] => {
   const { id, text, answer, answered_by, open } = comment;
   const state = open ? 'open' : answered_by === undefined ? 'closed' : `attempt ${answered_by}`;
   return [
-    `# comment ${id} on ${placeOf(comment)} (${state})`,
+    `# comment ${id} on ${placeText(comment)} (${state})`,
     ...text.split('\n').map((line) => `#   ${line}`),
     ...(answer === undefined ? [] : answer.split('\n').map((line) => `#   > ${line}`)),
   ];

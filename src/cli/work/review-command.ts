@@ -34,12 +34,15 @@ const commentsIn = (words: readonly string[]) =>
     };
   });
 
-const verdictOf = ({ 'request-changes': asksForChanges, approve }: ReviewArgs): ReviewVerdict => {
+const askedVerdict = ({
+  'request-changes': asksForChanges,
+  approve,
+}: ReviewArgs): ReviewVerdict => {
   if (asksForChanges) return 'request_changes';
   return approve ? 'approve' : 'comment';
 };
 
-const told = (
+const reviewLines = (
   { task_id }: TaskView,
   verdict: ReviewVerdict,
   comments: number,
@@ -57,13 +60,13 @@ const told = (
 export const reviewWork = async (context: CommandContext, args: ReviewArgs): Promise<number> => {
   const { io, json, connection } = context;
   const taskId = requireId(args.task_id);
-  const verdict = verdictOf(args);
+  const verdict = askedVerdict(args);
   const comments = commentsIn(args.comment ?? []);
   const task = await callForTask(await connection.server(), 'review', {
     ...{ task_id: taskId, verdict, comments },
     ...(args.attempt === undefined ? {} : { attempt: args.attempt }),
   });
   if (json) io.json(task);
-  else for (const line of told(task, verdict, comments.length)) io.out(line);
+  else for (const line of reviewLines(task, verdict, comments.length)) io.out(line);
   return exitCodes.done;
 };
