@@ -102,28 +102,44 @@ const provideAgent = (
   });
 };
 
-export const createAgentActors = (options: AgentActorOptions): AgentActors => {
-  const { ports, settings, backends, journal } = options;
-  const { store, workspace, sandbox, results, assistants, now, log } = ports;
+type Surroundings = Pick<AgentActors, 'emit' | 'environmentOf' | 'sandboxOf' | 'endLeftovers'>;
 
-  const emit: AgentActors['emit'] = ({ taskId, attempt }, type, data) =>
-    journal.append(entry(taskId, attempt, type, now(), data));
+/** The journal, the environment and the sandbox of an attempt, and the end of its processes. */
+const createSurroundings = ({
+  ports: { sandbox, environment, endOrphans, now, log },
+  settings,
+  projectRoot,
+  journal,
+}: AgentActorOptions): Surroundings => {
   /** Two projects may use the same task id. */
-  const project = createHash('sha256').update(options.projectRoot).digest('hex').slice(0, 12);
+  const project = createHash('sha256').update(projectRoot).digest('hex').slice(0, 12);
   const attemptName = (taskId: TaskId, attempt: number): string =>
     `${project}/${attemptKey(taskId, attempt)}`;
-  const environmentOf: AgentActors['environmentOf'] = ({ taskId, attempt }) => ({
-    ...ports.environment,
-    [attemptVariable]: attemptName(taskId, attempt),
-  });
-  const sandboxOf: AgentActors['sandboxOf'] = ({ role, options: run }) =>
-    withNetwork(sandbox, networkFor(settings(), run, role));
-  const endLeftovers: AgentActors['endLeftovers'] = async (taskId, attempt) => {
-    const count = await ports.endOrphans(attemptVariable, attemptName(taskId, attempt));
-    if (count > 0)
-      log('processes that an earlier server left were ended', { task_id: taskId, attempt, count });
+  return {
+    emit: ({ taskId, attempt }, type, data) =>
+      journal.append(entry(taskId, attempt, type, now(), data)),
+    environmentOf: ({ taskId, attempt }) => ({
+      ...environment,
+      [attemptVariable]: attemptName(taskId, attempt),
+    }),
+    sandboxOf: ({ role, options: run }) => withNetwork(sandbox, networkFor(settings(), run, role)),
+    endLeftovers: async (taskId, attempt) => {
+      const count = await endOrphans(attemptVariable, attemptName(taskId, attempt));
+      if (count > 0)
+        log('processes that an earlier server left were ended', {
+          task_id: taskId,
+          attempt,
+          count,
+        });
+    },
   };
+};
 
+export const createAgentActors = (options: AgentActorOptions): AgentActors => {
+  const { ports, settings, backends, journal } = options;
+  const { store, workspace, sandbox, results, assistants, now } = ports;
+
+  const { emit, environmentOf, sandboxOf, endLeftovers } = createSurroundings(options);
   const attempt: AttemptPorts = {
     workspace,
     findTask: options.findTask,

@@ -59,46 +59,48 @@ const onceOk = (answer: Answer, apply: () => void): Answer => {
   return answer;
 };
 
-export const createTransitionRecorder = (ports: RecorderPorts): TransitionRecorder => {
-  const { journal, resting, live, setDeadline, now } = ports;
-  const requireLive = (taskId: TaskId): LiveTask => {
-    const task = live.get(taskId);
-    if (task === null) throw new Error(`task ${taskId} changed, but its actor is not registered`);
-    return task;
-  };
-  /** A task that was given up while its turn came commits nothing more. */
-  const requireSame = (taskId: TaskId, task: LiveTask): void => {
-    if (live.get(taskId) !== task) throw task.fault ?? staleCommit();
-  };
-  const show = (taskId: TaskId, task: LiveTask, after: TaskView): void => {
-    resting.forget(taskId);
-    task.shown = previousViewOf(after);
-  };
+type Show = (taskId: TaskId, task: LiveTask, after: TaskView) => void;
 
-  const commitTask = (
-    task: LiveTask,
-    transition: PendingTransition<TaskSnapshot>,
-    persisted: unknown,
-  ): Answer => {
-    const { next, cause, previous, requestId } = transition;
-    const { taskId, attempt, deadlineAt } = next.context;
-    requireSame(taskId, task);
+/** A transition of a task as it is committed, and the task as people see it then. */
+const taskTransition = (
+  task: LiveTask,
+  { next, cause, previous, requestId }: PendingTransition<TaskSnapshot>,
+  {
+    persisted,
+    at,
+    toCommit,
+  }: {
+    readonly persisted: unknown;
+    readonly at: number;
+    readonly toCommit: ReturnType<PreparedChanges['of']>;
+  },
+): { readonly change: Change; readonly after: TaskView } => {
+  const { taskId, attempt } = next.context;
+  const after = toView({
+    tracked: task.tracked,
+    task: next,
+    agent: agentOfAttempt(task, attempt),
+    changedAt: at,
+  });
+  const settledNow = next.hasTag('settled') && !previous.hasTag('settled');
+  const change: Change = {
+    ...taskChange({ next, cause, at, before: task.shown, after, persisted, settledNow }),
+    guard: { revision: task.revision, attempt: next.hasTag('live') ? attempt : 0 },
+    ...(requestId === null ? {} : { request: { id: requestId, taskId } }),
+    ...(toCommit === null ? {} : { tasks: [toCommit.edit] }),
+  };
+  return { change, after };
+};
+
+const createTaskCommit =
+  ({ journal, prepared, live, setDeadline, now }: RecorderPorts, show: Show) =>
+  (task: LiveTask, transition: PendingTransition<TaskSnapshot>, persisted: unknown): Answer => {
+    const { next, cause } = transition;
+    const { taskId, deadlineAt } = next.context;
     const at = timeOf(cause, now);
-    const toCommit = ports.prepared.of(cause);
+    const toCommit = prepared.of(cause);
     if (toCommit !== null) task.tracked = toCommit.tracked;
-    const after = toView({
-      tracked: task.tracked,
-      task: next,
-      agent: agentOfAttempt(task, attempt),
-      changedAt: at,
-    });
-    const settledNow = next.hasTag('settled') && !previous.hasTag('settled');
-    const change: Change = {
-      ...taskChange({ next, cause, at, before: task.shown, after, persisted, settledNow }),
-      guard: { revision: task.revision, attempt: next.hasTag('live') ? attempt : 0 },
-      ...(requestId === null ? {} : { request: { id: requestId, taskId } }),
-      ...(toCommit === null ? {} : { tasks: [toCommit.edit] }),
-    };
+    const { change, after } = taskTransition(task, transition, { persisted, at, toCommit });
     const apply = (): void => {
       show(taskId, task, after);
       setDeadline(taskId, next.hasTag('pending') ? deadlineAt : null);
@@ -116,14 +118,10 @@ export const createTransitionRecorder = (ports: RecorderPorts): TransitionRecord
     return 'ok';
   };
 
-  const commitAgent = (
-    task: LiveTask,
-    next: AgentSnapshot,
-    cause: EventObject,
-    persisted: unknown,
-  ): Answer => {
+const createAgentCommit =
+  ({ journal, setDeadline, now }: RecorderPorts, show: Show) =>
+  (task: LiveTask, next: AgentSnapshot, cause: EventObject, persisted: unknown): Answer => {
     const { taskId, attempt, deadlineAt } = next.context;
-    requireSame(taskId, task);
     const at = timeOf(cause, now);
     const snapshot = task.actor.getSnapshot();
     const after = toView({ tracked: task.tracked, task: snapshot, agent: next, changedAt: at });
@@ -141,14 +139,28 @@ export const createTransitionRecorder = (ports: RecorderPorts): TransitionRecord
     });
   };
 
+export const createTransitionRecorder = (ports: RecorderPorts): TransitionRecorder => {
+  const { resting, live } = ports;
+  const show: Show = (taskId, task, after) => {
+    resting.forget(taskId);
+    task.shown = previousViewOf(after);
+  };
+  const commitTask = createTaskCommit(ports, show);
+  const commitAgent = createAgentCommit(ports, show);
+
+  /** A task that was given up while its turn came commits nothing more. */
+  const inTurnOf = (taskId: TaskId, commit: (task: LiveTask) => Answer): Answer => {
+    const task = live.get(taskId);
+    if (task === null) throw new Error(`task ${taskId} changed, but its actor is not registered`);
+    return inTurn(task, () => {
+      if (live.get(taskId) !== task) throw task.fault ?? staleCommit();
+      return commit(task);
+    });
+  };
   return {
-    task: (transition, persisted) => {
-      const task = requireLive(transition.next.context.taskId);
-      return inTurn(task, () => commitTask(task, transition, persisted));
-    },
-    agent: (next, cause, persisted) => {
-      const task = requireLive(next.context.taskId);
-      return inTurn(task, () => commitAgent(task, next, cause, persisted));
-    },
+    task: (transition, persisted) =>
+      inTurnOf(transition.next.context.taskId, (task) => commitTask(task, transition, persisted)),
+    agent: (next, cause, persisted) =>
+      inTurnOf(next.context.taskId, (task) => commitAgent(task, next, cause, persisted)),
   };
 };

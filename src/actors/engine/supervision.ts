@@ -91,55 +91,74 @@ const createSupervisor = ({ root, input }: SupervisionPorts, work: SupervisedWor
   });
 };
 
-export const createSupervision = (ports: SupervisionPorts): Supervision => {
-  const { root } = ports;
-  let work: SupervisedWork | null = null;
-  const facts = createFacts();
+/** Replaces a failed supervisor after a pause, one replacement at a time. */
+const createRecovery = ({ now, log }: SupervisionPorts, replace: () => Promise<void>) => {
+  const nextPauseMs = createRestartPauses(now);
   let problem: string | null = null;
-  const nextPauseMs = createRestartPauses(ports.now);
-  let isDraining = false;
   let isStopped = false;
   let timer: NodeJS.Timeout | undefined;
   let recovering: Promise<void> = Promise.resolve();
 
-  const create = () => {
-    const next = createSupervisor(ports, work);
-    next.on('*', facts.tell);
-    next.subscribe({ error: (error) => replaceLater('the supervisor broke', error) });
-    return next;
+  const begin = async (): Promise<void> => {
+    if (isStopped) return;
+    try {
+      await replace();
+    } catch (error) {
+      later('the tasks could not be taken up', error);
+    }
   };
-
-  const replaceLater = (what: string, error: unknown): void => {
+  const later = (what: string, error: unknown): void => {
     if (isStopped) return;
     const pauseMs = nextPauseMs();
     problem = `${what}; its tasks are taken up again in ${pauseMs / 1_000} s; the log has the reason`;
-    ports.log(`${what}; its tasks are taken up again`, { error, pause_ms: pauseMs });
+    log(`${what}; its tasks are taken up again`, { error, pause_ms: pauseMs });
     clearTimeout(timer);
     timer = setTimeout(() => {
-      recovering = recovering.then(replaceActor);
+      recovering = recovering.then(begin);
     }, pauseMs).unref();
+  };
+  return {
+    later,
+    problem: () => problem,
+    succeeded: () => {
+      problem = null;
+    },
+    stop: () => {
+      isStopped = true;
+      clearTimeout(timer);
+    },
+  };
+};
+
+export const createSupervision = (ports: SupervisionPorts): Supervision => {
+  const { root } = ports;
+  let work: SupervisedWork | null = null;
+  const facts = createFacts();
+  let isDraining = false;
+
+  const create = () => {
+    const next = createSupervisor(ports, work);
+    next.on('*', facts.tell);
+    next.subscribe({ error: (error) => recovery.later('the supervisor broke', error) });
+    return next;
   };
 
   /** As in a new process: only committed state counts. */
-  const replaceActor = async (): Promise<void> => {
-    if (isStopped || work === null) return;
-    try {
-      root.stop(actor);
-      actor = create();
-      actor.start();
-      await work.dropTasks();
-      await restoreTasks(work);
-    } catch (error) {
-      replaceLater('the tasks could not be taken up', error);
-    }
-  };
+  const recovery = createRecovery(ports, async () => {
+    if (work === null) return;
+    root.stop(actor);
+    actor = create();
+    actor.start();
+    await work.dropTasks();
+    await restoreTasks(work);
+  });
 
   const restoreTasks = async ({ restore }: SupervisedWork): Promise<void> => {
     const own = actor;
     if (isDraining) send({ type: 'drain' });
     await restore();
     send({ type: 'queue.opened' });
-    if (own === actor && own.getSnapshot().status === 'active') problem = null;
+    if (own === actor && own.getSnapshot().status === 'active') recovery.succeeded();
   };
 
   let actor = create();
@@ -152,7 +171,10 @@ export const createSupervision = (ports: SupervisionPorts): Supervision => {
     send,
     on: facts.on,
     snapshot: () => actor.getSnapshot(),
-    check: () => ({ ok: problem === null, detail: problem ?? 'the queue is open' }),
+    check: () => ({
+      ok: recovery.problem() === null,
+      detail: recovery.problem() ?? 'the queue is open',
+    }),
     start: async (given) => {
       work = given;
       actor = create();
@@ -165,8 +187,7 @@ export const createSupervision = (ports: SupervisionPorts): Supervision => {
     },
     whenIdle: async (ms) => void (await waitFor(actor, isIdle, { timeout: ms }).catch(() => {})),
     stop: () => {
-      isStopped = true;
-      clearTimeout(timer);
+      recovery.stop();
       root.stop(actor);
     },
   };

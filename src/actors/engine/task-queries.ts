@@ -2,14 +2,13 @@ import { ServiceError } from '../../machines/errors.ts';
 import type { TaskId } from '../../machines/task.ts';
 import type { Verdict } from '../../machines/task-context.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
-import { frameText } from '../journal/event-types.ts';
-import { differenceFrom, entriesUpTo, fold, type ReplayedStep } from '../journal/replay.ts';
-import { removedView, type TaskView } from '../journal/task-view.ts';
+import type { TaskView } from '../journal/task-view.ts';
 import { endLabels } from '../ledger/issue.ts';
 import type { NewEntry, StoreReads } from '../store/port.ts';
 import type { TrackerReads, TrackerWrites } from '../tracker/port.ts';
 import { type ListRequest, listTasks, type TaskPage } from './list-tasks.ts';
 import { createTaskEdits, type TaskEdits } from './task-edits.ts';
+import { createTaskHistories, type TaskHistories } from './task-histories.ts';
 import { requireId } from './task-id.ts';
 
 export interface CreateRequest {
@@ -20,53 +19,18 @@ export interface CreateRequest {
   readonly labels?: readonly string[];
 }
 
-export interface ReplayRequest {
-  readonly taskId: string;
-  /** Last seq to replay; null: all. */
-  readonly at: number | null;
-}
-
-/** Result of a replay of a task's journal (CONTRACT 7, `agent replay`). */
-export interface Replayed {
-  readonly task_id: string;
-  readonly steps: readonly ReplayedStep[];
-  readonly state: { readonly task: unknown; readonly agent: unknown };
-  readonly context: { readonly task: unknown; readonly agent: unknown };
-  /** Difference to the saved state after a full replay; null when there is none. */
-  readonly difference: string | null;
-  /** Then there are no steps: without its beginning, a journal leads to no state. */
-  readonly history_removed?: TaskView['history_removed'];
-}
-
-export interface TaskHistory {
-  readonly entries: readonly unknown[];
-  readonly next_after?: number;
-  /** Present when entries after the given seq were removed. */
-  readonly history_removed?: TaskView['history_removed'];
-}
-
-export interface HistoryRequest {
-  readonly taskId: string;
-  readonly after?: number;
-  readonly limit?: number;
-}
-
 /** Operations that need no agent, so no server. They reject with `ServiceError` only. */
-export interface TaskQueries extends TaskEdits {
+export interface TaskQueries extends TaskEdits, TaskHistories {
   /** @throws invalid_params, task_not_found (a dependency), tracker_unavailable */
   create(request: CreateRequest): Promise<TaskView>;
   /** @throws task_not_found */
   status(taskId: string): Promise<TaskView>;
-  /** `status: queued`: tasks whose dependencies are complete (Spec 4). */
+  /** `status: queued`: tasks whose dependencies are complete. */
   list(request: ListRequest): Promise<TaskPage>;
   /** The first task depends on the second. @throws task_not_found, dependency_cycle */
   addDependency(taskId: string, dependsOn: string): Promise<TaskView>;
   /** @throws task_not_found */
   removeDependency(taskId: string, dependsOn: string): Promise<TaskView>;
-  /** @throws task_not_found */
-  replay(request: ReplayRequest): Promise<Replayed>;
-  /** Frames of a task, oldest first. */
-  history(request: HistoryRequest): Promise<TaskHistory>;
 }
 
 export interface TaskQueryPorts {
@@ -82,7 +46,6 @@ export interface TaskQueryPorts {
 }
 
 const titleBytes = 500;
-const pageSize = 1_000;
 
 /** The first line, cut to the bytes of a title. */
 export const titleFrom = (description: string): string => {
@@ -93,15 +56,15 @@ export const titleFrom = (description: string): string => {
   return characters.join('');
 };
 
-export const createTaskQueries = ({
-  tracker,
-  store,
-  viewOf,
-  record,
-  now,
-  knownTask,
-}: TaskQueryPorts): TaskQueries => {
-  const find = async (taskId: string): Promise<TrackedTask> => {
+type Find = (taskId: string) => Promise<TrackedTask>;
+
+/** @throws task_not_found; tracker_unavailable also when the task may be in a line that is broken */
+const createFind =
+  (
+    tracker: Pick<TrackerReads, 'find' | 'unreadable'>,
+    knownTask: TaskQueryPorts['knownTask'],
+  ): Find =>
+  async (taskId: string): Promise<TrackedTask> => {
     const id = requireId(taskId);
     const known = (): TrackedTask | null => knownTask?.(id) ?? null;
     const found = await tracker.find(id).catch((error: unknown) => {
@@ -113,9 +76,36 @@ export const createTaskQueries = ({
     const detail = await tracker.unreadable();
     // The task may be in an unreadable line.
     if (detail !== null)
-      throw new ServiceError('tracker_unavailable', { detail, remedy: 'fix or remove that line' });
+      throw new ServiceError('tracker_unavailable', { detail, remedy: 'mend or remove that line' });
     throw new ServiceError('task_not_found', { task_id: taskId });
   };
+
+/** @returns the description. @throws invalid_params */
+const requireCreatable = (request: CreateRequest): string => {
+  const description = request.description.trim();
+  if (description === '')
+    throw new ServiceError('invalid_params', {
+      fields: [{ path: 'description', problem: 'is empty' }],
+    });
+  const given = request.labels?.find((label) => endLabels.includes(label));
+  if (given !== undefined)
+    throw new ServiceError('invalid_params', {
+      fields: [
+        { path: 'labels', problem: `${given} says how an attempt ended; the service gives it` },
+      ],
+    });
+  return description;
+};
+
+export const createTaskQueries = ({
+  tracker,
+  store,
+  viewOf,
+  record,
+  now,
+  knownTask,
+}: TaskQueryPorts): TaskQueries => {
+  const find = createFind(tracker, knownTask);
   const changed = async (taskId: string, change: Promise<Verdict>): Promise<TaskView> => {
     const { refusal } = await change;
     if (refusal !== null) throw ServiceError.from(refusal);
@@ -127,18 +117,7 @@ export const createTaskQueries = ({
     removeDependency: async (taskId, dependsOn) =>
       changed(taskId, tracker.removeDependency(requireId(taskId), requireId(dependsOn))),
     create: async (request) => {
-      const description = request.description.trim();
-      if (description === '')
-        throw new ServiceError('invalid_params', {
-          fields: [{ path: 'description', problem: 'is empty' }],
-        });
-      const given = request.labels?.find((label) => endLabels.includes(label));
-      if (given !== undefined)
-        throw new ServiceError('invalid_params', {
-          fields: [
-            { path: 'labels', problem: `${given} says how an attempt ended; the service gives it` },
-          ],
-        });
+      const description = requireCreatable(request);
       const tracked = await tracker.create({
         title: request.title?.trim() || titleFrom(description),
         description,
@@ -151,32 +130,6 @@ export const createTaskQueries = ({
     status: async (taskId) => viewOf(await find(taskId)),
     list: (request) => listTasks({ tracker, store, viewOf }, request),
     ...createTaskEdits({ tracker, store, find, viewOf, record, now }),
-    replay: async ({ taskId, at }) => {
-      const { id } = await find(taskId);
-      const removed = store?.removed(id) ?? null;
-      const { steps, task, agent } = fold(
-        id,
-        store === null || removed !== null ? [] : entriesUpTo(store, id, at),
-      );
-      return {
-        task_id: id,
-        steps,
-        state: { task: task.value, agent: agent?.value ?? null },
-        context: { task: task.context, agent: agent?.context ?? null },
-        difference: store === null || at !== null ? null : differenceFrom(store, id),
-        ...(removed === null ? {} : { history_removed: removedView(removed) }),
-      };
-    },
-    history: async ({ taskId, after: seq = 0, limit = pageSize }) => {
-      const { id } = await find(taskId);
-      const entries = store?.read({ taskId: id, after: seq, limit }) ?? [];
-      const last = entries.at(-1);
-      const removed = store?.removed(id) ?? null;
-      return {
-        entries: entries.map((entry): unknown => JSON.parse(frameText(entry))),
-        ...(entries.length === limit && last !== undefined ? { next_after: last.seq } : {}),
-        ...(removed !== null && seq < removed.seq ? { history_removed: removedView(removed) } : {}),
-      };
-    },
+    ...createTaskHistories(store, find),
   };
 };

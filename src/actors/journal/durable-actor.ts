@@ -16,6 +16,7 @@ import {
   isAnswered,
   nextTurnType,
   type PendingStep,
+  type PendingSteps,
   type StepAnswered,
   type Turn,
 } from './pending-steps.ts';
@@ -58,25 +59,18 @@ type Receive = (
   scope: AnyActorScope,
 ) => AnyMachineSnapshot;
 
-const createTurns = <Machine extends AnyStateMachine>(
-  machine: Machine,
-  port: CommitPort<Machine>,
-) => {
-  const pending = createPendingSteps(port);
-
-  const publish = (step: PendingStep, scope: AnyActorScope): AnyMachineSnapshot => {
-    step.effects.release();
-    if (step.request !== undefined) scope.defer(step.request.published);
-    pending.end(step, scope);
-    return step.next;
-  };
-
-  const commit = (
+/** Gives a step to the store; it is pending until a late answer has come. */
+const createStepCommit =
+  <Machine extends AnyStateMachine>(
+    port: CommitPort<Machine>,
+    pending: Pick<PendingSteps, 'add'>,
+  ) =>
+  (
     step: PendingStep,
     cause: EventObject,
     previous: AnyMachineSnapshot,
     scope: AnyActorScope,
-  ) => {
+  ): CommitAnswer | Promise<CommitAnswer> => {
     try {
       const requestId = step.request?.id ?? null;
       const answer = port.commit({
@@ -93,6 +87,21 @@ const createTurns = <Machine extends AnyStateMachine>(
       throw error;
     }
   };
+
+const createTurns = <Machine extends AnyStateMachine>(
+  machine: Machine,
+  port: CommitPort<Machine>,
+) => {
+  const pending = createPendingSteps(port);
+
+  const publish = (step: PendingStep, scope: AnyActorScope): AnyMachineSnapshot => {
+    step.effects.release();
+    if (step.request !== undefined) scope.defer(step.request.published);
+    pending.end(step, scope);
+    return step.next;
+  };
+
+  const commit = createStepCommit(port, pending);
 
   const take = (
     { event, child, request }: Turn,

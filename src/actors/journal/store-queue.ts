@@ -7,6 +7,8 @@ import {
   type StoreWrites,
 } from '../store/port.ts';
 import { lateCommit, storeDeadline } from './commit-answer.ts';
+import { createReply, type Reply } from './commit-reply.ts';
+import { createTurnCount } from './turn-count.ts';
 
 /**
  * A change on its way to the store. Without a caller it is gathered, and kept until it is saved.
@@ -60,58 +62,30 @@ export interface StoreQueueListener {
   failed(error: unknown, gathered: readonly Waiting[]): readonly Waiting[];
 }
 
-interface Reply {
-  resolve(answer: CommitAnswer): void;
-  reject(error: unknown): void;
-  /** The reply if it is known by now, else a promise of it. */
-  read(): CommitAnswer | Promise<CommitAnswer>;
+/** Changes that go on from a stale one. */
+const lostWith = (stale: readonly Change[], waiting: readonly Waiting[]): readonly Waiting[] =>
+  waiting.filter(
+    ({ change: { actor } }) =>
+      actor !== undefined && stale.some((change) => goesOnFrom(change, actor)),
+  );
+
+interface AnswerListener {
+  readonly committed: (committed: Committed) => void;
+  readonly failed: (error: unknown) => void;
 }
 
-const createReply = (): Reply => {
-  let settle: {
-    readonly resolve: (answer: CommitAnswer) => void;
-    readonly reject: (error: unknown) => void;
-  } | null = null;
-  let known: (() => CommitAnswer) | null = null;
-  return {
-    resolve: (answer) => {
-      known = () => answer;
-      settle?.resolve(answer);
-    },
-    reject: (error) => {
-      known = () => {
-        throw error;
-      };
-      settle?.reject(error);
-    },
-    read: () =>
-      known?.() ??
-      new Promise((resolve, reject) => {
-        settle = { resolve, reject };
-      }),
+/** Takes the answer of the store, or its failure, or the end of the time that it has. */
+const inTime = (answer: Promise<Committed>, { committed, failed }: AnswerListener): void => {
+  let isOpen = true;
+  const end = (act: () => void): void => {
+    cancel();
+    if (!isOpen) return;
+    isOpen = false;
+    act();
   };
-};
-
-/**
- * Commits in one turn of the event loop that do not wait for others. One task alone needs no more.
- */
-const aloneAtMost = 4;
-
-/** Counts the commits of a turn, and calls `sendRest` at its end when there were more. */
-const createTurnCount = (sendRest: () => void): { isCrowded(): boolean } => {
-  let count = 0;
-  const end = (): void => {
-    const isCrowded = count > aloneAtMost;
-    count = 0;
-    if (isCrowded) sendRest();
-  };
-  return {
-    isCrowded: () => {
-      if (count === 0) setImmediate(end);
-      count += 1;
-      return count > aloneAtMost;
-    },
-  };
+  const fail = (error: unknown): void => end(() => failed(error));
+  const cancel = storeDeadline.later(() => fail(lateCommit()), storeDeadline.deadlineMs);
+  answer.then((word) => end(() => committed(word)), fail);
 };
 
 export const createStoreQueue = (
@@ -123,9 +97,7 @@ export const createStoreQueue = (
 
   const saved = (batch: readonly Waiting[], { entries, stale }: Committed): void => {
     listener.saved(entries);
-    const isLost = ({ change: { actor } }: Waiting): boolean =>
-      actor !== undefined && stale.some((change) => goesOnFrom(change, actor));
-    const lost = new Set(stale.length === 0 ? [] : waiting.filter(isLost));
+    const lost = new Set(lostWith(stale, waiting));
     waiting = waiting.filter((each) => !lost.has(each));
     for (const each of [...batch, ...lost]) {
       const isStale = lost.has(each) || stale.includes(each.change);
@@ -144,29 +116,19 @@ export const createStoreQueue = (
   };
   const follow = (batch: readonly Waiting[], answer: Promise<Committed>): void => {
     isUnderway = true;
-    const end = (act: () => void): void => {
-      cancel();
-      if (!isOpen) return;
-      isOpen = false;
-      isUnderway = false;
-      act();
-    };
-    const fail = (error: unknown): void =>
-      end(() => {
+    inTime(answer, {
+      committed: (committed) => {
+        isUnderway = false;
+        saved(batch, committed);
+        sendRest();
+      },
+      failed: (error) => {
+        isUnderway = false;
         failed(batch, error);
         // The callers hear of it first, and may discard what goes on from it.
         setImmediate(sendRest);
-      });
-    let isOpen = true;
-    const cancel = storeDeadline.later(() => fail(lateCommit()), storeDeadline.deadlineMs);
-    answer.then(
-      (committed) =>
-        end(() => {
-          saved(batch, committed);
-          sendRest();
-        }),
-      fail,
-    );
+      },
+    });
   };
   const sendRest = (): void => {
     if (!isUnderway && waiting.some(({ caller }) => caller !== null)) send();

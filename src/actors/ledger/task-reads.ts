@@ -10,7 +10,7 @@ export type PageOrder = 'oldest' | 'newest';
 
 export interface PageRequest {
   /**
-   * Our status (CONTRACT 2), or a status of the tracker that is none of ours; absent: all tasks.
+   * Our status (queued, started, complete, failed, cancelled), or a status of the tracker that is none of ours; absent: all tasks.
    */
   readonly status?: string;
   /** Only tasks whose dependencies are complete. */

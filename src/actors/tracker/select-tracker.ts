@@ -46,9 +46,21 @@ const ownBdData = (folder: string): string | undefined => {
   }
 };
 
+/** @returns whether bd keeps the tasks now. @throws tracker_unavailable */
+const createOwnerCheck =
+  ({ projectRoot, mode }: Pick<TrackerOptions, 'projectRoot' | 'mode'>) =>
+  (): boolean => {
+    if (mode === 'embedded') return false;
+    if (ownBdData(join(projectRoot, '.beads')) !== undefined) return true;
+    if (mode === 'auto') return false;
+    const count = countTasksInFile(projectRoot);
+    if (count > 0) throw notImported(count);
+    return true;
+  };
+
 /**
  * The choice is made for every call: bd if its data exists, else the built-in tracker. If bd takes
- * the tasks over while the server runs, the built-in tracker refuses the write under its lock, and
+ * the tasks over while the server runs, the built-in tracker refuses the write, and
  * the write goes to bd.
  */
 export const createTracker = (options: TrackerOptions): Tracker => {
@@ -62,14 +74,7 @@ export const createTracker = (options: TrackerOptions): Tracker => {
   };
   const bd = createBdTracker({ calls, projectRoot, actor, log });
 
-  const bdKeepsTasks = (): boolean => {
-    if (mode === 'embedded') return false;
-    if (ownBdData(folder) !== undefined) return true;
-    if (mode === 'auto') return false;
-    const count = countTasksInFile(projectRoot);
-    if (count > 0) throw notImported(count);
-    return true;
-  };
+  const bdKeepsTasks = createOwnerCheck(options);
 
   const use = async <Result>(work: (tracker: Tracker) => Promise<Result>): Promise<Result> => {
     if (bdKeepsTasks()) return work(bd);

@@ -1,0 +1,80 @@
+import type { TaskId } from '../../machines/task.ts';
+import { frameText } from '../journal/event-types.ts';
+import { differenceFrom, entriesUpTo, fold, type ReplayedStep } from '../journal/replay.ts';
+import { removedView, type TaskView } from '../journal/task-view.ts';
+import type { StoreReads } from '../store/port.ts';
+
+export interface ReplayRequest {
+  readonly taskId: string;
+  /** Last seq to replay; null: all. */
+  readonly at: number | null;
+}
+
+/** Result of a replay of a task's journal (`agent replay`). */
+export interface Replayed {
+  readonly task_id: string;
+  readonly steps: readonly ReplayedStep[];
+  readonly state: { readonly task: unknown; readonly agent: unknown };
+  readonly context: { readonly task: unknown; readonly agent: unknown };
+  /** Difference to the saved state after a full replay; null when there is none. */
+  readonly difference: string | null;
+  /** Then there are no steps: without its beginning, a journal leads to no state. */
+  readonly history_removed?: TaskView['history_removed'];
+}
+
+export interface TaskHistory {
+  readonly entries: readonly unknown[];
+  readonly next_after?: number;
+  /** Present when entries after the given seq were removed. */
+  readonly history_removed?: TaskView['history_removed'];
+}
+
+export interface HistoryRequest {
+  readonly taskId: string;
+  readonly after?: number;
+  readonly limit?: number;
+}
+
+/** What the journal says of a task. */
+export interface TaskHistories {
+  /** @throws task_not_found */
+  replay(request: ReplayRequest): Promise<Replayed>;
+  /** Frames of a task, oldest first. */
+  history(request: HistoryRequest): Promise<TaskHistory>;
+}
+
+const pageSize = 1_000;
+
+/** `store` is null in a project without runs. `find` rejects for a task that does not exist. */
+export const createTaskHistories = (
+  store: Pick<StoreReads, 'read' | 'actor' | 'removed'> | null,
+  find: (taskId: string) => Promise<{ readonly id: TaskId }>,
+): TaskHistories => ({
+  replay: async ({ taskId, at }) => {
+    const { id } = await find(taskId);
+    const removed = store?.removed(id) ?? null;
+    const { steps, task, agent } = fold(
+      id,
+      store === null || removed !== null ? [] : entriesUpTo(store, id, at),
+    );
+    return {
+      task_id: id,
+      steps,
+      state: { task: task.value, agent: agent?.value ?? null },
+      context: { task: task.context, agent: agent?.context ?? null },
+      difference: store === null || at !== null ? null : differenceFrom(store, id),
+      ...(removed === null ? {} : { history_removed: removedView(removed) }),
+    };
+  },
+  history: async ({ taskId, after: seq = 0, limit = pageSize }) => {
+    const { id } = await find(taskId);
+    const entries = store?.read({ taskId: id, after: seq, limit }) ?? [];
+    const last = entries.at(-1);
+    const removed = store?.removed(id) ?? null;
+    return {
+      entries: entries.map((entry): unknown => JSON.parse(frameText(entry))),
+      ...(entries.length === limit && last !== undefined ? { next_after: last.seq } : {}),
+      ...(removed !== null && seq < removed.seq ? { history_removed: removedView(removed) } : {}),
+    };
+  },
+});
