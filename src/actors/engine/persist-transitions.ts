@@ -6,7 +6,6 @@ import { staleCommit } from '../journal/commit-answer.ts';
 import type { PendingTransition } from '../journal/durable-actor.ts';
 import { agentChange, taskChange } from '../journal/entries.ts';
 import type { Journal } from '../journal/journal.ts';
-import type { RestingViews } from '../journal/snapshots.ts';
 import { type TaskView, toView } from '../journal/task-view.ts';
 import { previousViewOf } from '../journal/transition-frames.ts';
 import type { Change, CommitAnswer } from '../store/port.ts';
@@ -26,7 +25,6 @@ export interface TransitionRecorder {
 export interface RecorderPorts {
   readonly journal: Journal;
   readonly prepared: PreparedChanges;
-  readonly resting: RestingViews;
   readonly live: Pick<LiveTasks, 'get' | 'discard'>;
   readonly setDeadline: (key: string, at: number | null) => void;
   readonly now: () => number;
@@ -58,8 +56,6 @@ const onceOk = (answer: Answer, apply: () => void): Answer => {
   if (answer === 'ok') apply();
   return answer;
 };
-
-type Show = (taskId: TaskId, task: LiveTask, after: TaskView) => void;
 
 /** A transition of a task as it is committed, and the task as people see it then. */
 const taskTransition = (
@@ -93,7 +89,7 @@ const taskTransition = (
 };
 
 const createTaskCommit =
-  ({ journal, prepared, live, setDeadline, now }: RecorderPorts, show: Show) =>
+  ({ journal, prepared, live, setDeadline, now }: RecorderPorts) =>
   (task: LiveTask, transition: PendingTransition<TaskSnapshot>, persisted: unknown): Answer => {
     const { next, cause } = transition;
     const { taskId, deadlineAt } = next.context;
@@ -102,7 +98,7 @@ const createTaskCommit =
     if (toCommit !== null) task.tracked = toCommit.tracked;
     const { change, after } = taskTransition(task, transition, { persisted, at, toCommit });
     const apply = (): void => {
-      show(taskId, task, after);
+      task.shown = previousViewOf(after);
       setDeadline(taskId, next.hasTag('pending') ? deadlineAt : null);
     };
     // A quiet state has no effects, and no caller gets an answer before it is committed. A task that
@@ -119,7 +115,7 @@ const createTaskCommit =
   };
 
 const createAgentCommit =
-  ({ journal, setDeadline, now }: RecorderPorts, show: Show) =>
+  ({ journal, setDeadline, now }: RecorderPorts) =>
   (task: LiveTask, next: AgentSnapshot, cause: EventObject, persisted: unknown): Answer => {
     const { taskId, attempt, deadlineAt } = next.context;
     const at = timeOf(cause, now);
@@ -132,7 +128,7 @@ const createAgentCommit =
     task.agentRevision += 1;
     const isActive = next.status === 'active';
     return onceOk(journal.commit(change), () => {
-      show(taskId, task, after);
+      task.shown = previousViewOf(after);
       task.agent = next;
       task.running = isActive ? next : null;
       setDeadline(attemptKey(taskId, attempt), isActive ? deadlineAt : null);
@@ -140,13 +136,9 @@ const createAgentCommit =
   };
 
 export const createTransitionRecorder = (ports: RecorderPorts): TransitionRecorder => {
-  const { resting, live } = ports;
-  const show: Show = (taskId, task, after) => {
-    resting.forget(taskId);
-    task.shown = previousViewOf(after);
-  };
-  const commitTask = createTaskCommit(ports, show);
-  const commitAgent = createAgentCommit(ports, show);
+  const { live } = ports;
+  const commitTask = createTaskCommit(ports);
+  const commitAgent = createAgentCommit(ports);
 
   /** A task that was given up while its turn came commits nothing more. */
   const inTurnOf = (taskId: TaskId, commit: (task: LiveTask) => Answer): Answer => {

@@ -184,7 +184,7 @@ const createRestore = (
 /** `machine` has all its actors. */
 export const createTaskCommands = (machine: TaskMachine, ports: TaskCommandPorts): TaskCommands => {
   const { host, tracker, store, journal, now } = ports;
-  const { live, resting, deadlines, recorder } = host;
+  const { live, deadlines, recorder } = host;
   const logic: TaskMachine = durable(machine, {
     now,
     commit: (transition) =>
@@ -213,7 +213,6 @@ export const createTaskCommands = (machine: TaskMachine, ports: TaskCommandPorts
       store,
       journal,
       now,
-      resting,
       live: live.get,
       isPending: (taskId) => live.get(taskId)?.actor.getSnapshot().hasTag('pending') === true,
       isStarting: registry.isStarting,

@@ -3,7 +3,6 @@ import { hasTime } from '../../machines/agent-selectors.ts';
 import { attemptKey, type TaskId } from '../../machines/task.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
 import type { Journal } from '../journal/journal.ts';
-import { createRestingViews, type RestingViews } from '../journal/snapshots.ts';
 import type { SavedActor, Store } from '../store/port.ts';
 import type { Tracker } from '../tracker/port.ts';
 import type { ActorRoot } from './actor-system.ts';
@@ -26,7 +25,6 @@ export interface TaskHostPorts {
 /** The ground of all task and agent actors: the live ones, their views, deadlines and commits. */
 export interface TaskHost {
   readonly live: LiveTasks;
-  readonly resting: RestingViews;
   readonly views: TaskViews;
   readonly deadlines: TimerWheel;
   readonly prepared: PreparedChanges;
@@ -54,19 +52,16 @@ const createDeadlines = ({ now, agentActor }: TaskHostPorts, live: LiveTasks): T
 export const createTaskHost = (ports: TaskHostPorts): TaskHost => {
   const { root, tracker, store, journal, now } = ports;
   const live = createLiveTasks(root.stop);
-  const resting = createRestingViews(store);
   const deadlines = createDeadlines(ports, live);
   const prepared = createPreparedChanges();
   return {
     live,
-    resting,
-    views: createTaskViews({ store, now, resting, live: live.get }),
+    views: createTaskViews({ store, now, live: live.get }),
     deadlines,
     prepared,
     recorder: createTransitionRecorder({
       journal,
       prepared,
-      resting,
       live,
       setDeadline: deadlines.set,
       now,

@@ -2,9 +2,8 @@ import type { TaskId } from '../../machines/task.ts';
 import type { TaskContext } from '../../machines/task-context.ts';
 import type { TaskSnapshot } from '../../machines/task-machine.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
-import { asTracked, type RestingViews, savedSnapshot } from '../journal/snapshots.ts';
+import { asTracked, type SavedTaskReads, savedSnapshot, viewSaved } from '../journal/snapshots.ts';
 import { type AgentState, type TaskView, toView } from '../journal/task-view.ts';
-import type { ActorReads } from '../store/port.ts';
 import type { LiveTask } from './live-tasks.ts';
 
 export interface TaskViews {
@@ -19,19 +18,18 @@ export interface TaskViews {
 }
 
 export interface TaskViewPorts {
-  readonly store: Pick<ActorReads, 'actor'>;
+  readonly store: SavedTaskReads;
   readonly now: () => number;
-  readonly resting: RestingViews;
   readonly live: (taskId: TaskId) => LiveTask | null;
 }
 
 export const agentOfAttempt = (task: LiveTask, attempt: number): AgentState | null =>
   task.agent?.context.attempt === attempt ? task.agent : null;
 
-export const createTaskViews = ({ store, now, resting, live }: TaskViewPorts): TaskViews => ({
+export const createTaskViews = ({ store, now, live }: TaskViewPorts): TaskViews => ({
   viewOf: (tracked) => {
     const found = live(tracked.id);
-    if (found === null) return resting.viewOf(tracked);
+    if (found === null) return viewSaved(store, tracked);
     const task = found.actor.getSnapshot();
     const changedAt = found.shown?.changedAt ?? 0;
     return toView({ tracked, task, agent: agentOfAttempt(found, task.context.attempt), changedAt });

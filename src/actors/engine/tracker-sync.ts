@@ -3,9 +3,9 @@ import type { TaskId } from '../../machines/task.ts';
 import type { taskMachine } from '../../machines/task-machine.ts';
 import { holderOf, type TrackedTask } from '../../machines/tracked-task.ts';
 import type { Journal } from '../journal/journal.ts';
-import { type RestingViews, savedSnapshot } from '../journal/snapshots.ts';
+import { type SavedTaskReads, savedSnapshot, viewSaved } from '../journal/snapshots.ts';
 import { looksSame, observedEntries, shownIn } from '../journal/transition-frames.ts';
-import type { ActorReads, EntryReads } from '../store/port.ts';
+import type { EntryReads } from '../store/port.ts';
 import { ignoreStartedRun, onlyWhileIdle } from '../tracker/idle-fence.ts';
 import type { StatusWrites, TrackerInfo, TrackerReads } from '../tracker/port.ts';
 
@@ -16,10 +16,9 @@ interface ObservedTask {
 
 export interface ObserverPorts {
   readonly tracker: TrackerInfo & Pick<TrackerReads, 'find'> & Pick<StatusWrites, 'release'>;
-  readonly store: Pick<ActorReads, 'actor'> & Pick<EntryReads, 'latest'>;
+  readonly store: SavedTaskReads & Pick<EntryReads, 'latest'>;
   readonly journal: Journal;
   readonly now: () => number;
-  readonly resting: RestingViews;
   readonly live: (taskId: TaskId) => ObservedTask | null;
   readonly isPending: (taskId: TaskId) => boolean;
   readonly isStarting: (taskId: TaskId) => boolean;
@@ -34,7 +33,7 @@ export interface ObserverPorts {
  * @returns false when the task is at work and must be observed again
  */
 export const createObserver = (ports: ObserverPorts): ((seen: TrackedTask) => Promise<boolean>) => {
-  const { tracker, store, journal, now, resting, isPending } = ports;
+  const { tracker, store, journal, now, isPending } = ports;
 
   /** Closed by somebody else while our run had not begun: its readers must see the end. */
   const wasClosedElsewhere = ({ id, status }: TrackedTask): boolean =>
@@ -42,7 +41,7 @@ export const createObserver = (ports: ObserverPorts): ((seen: TrackedTask) => Pr
 
   const isNews = (seen: TrackedTask): boolean => {
     const latest = store.latest(seen.id, 'snapshot');
-    return latest === null || !looksSame(shownIn(latest.data), resting.viewOf(seen));
+    return latest === null || !looksSame(shownIn(latest.data), viewSaved(store, seen));
   };
 
   /**
@@ -73,7 +72,7 @@ export const createObserver = (ports: ObserverPorts): ((seen: TrackedTask) => Pr
     // The list may be older than our last write.
     const fresh = await tracker.find(seen.id);
     if (fresh === null || isPending(seen.id) || !isNews(fresh)) return;
-    await journal.commit({ entries: observedEntries(resting.viewOf(fresh), now()) });
+    await journal.commit({ entries: observedEntries(viewSaved(store, fresh), now()) });
   };
 
   /** Tells a task at work that somebody closed or took it. */

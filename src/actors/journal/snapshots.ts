@@ -49,7 +49,7 @@ export const conflictsOf = (
   return saved?.version === machineVersion ? (agentOf(saved)?.context.conflicts ?? []) : [];
 };
 
-type SavedTaskReads = Pick<ActorReads, 'actor'> & Pick<EntryReads, 'removed'>;
+export type SavedTaskReads = Pick<ActorReads, 'actor'> & Pick<EntryReads, 'removed'>;
 
 /** The committed state of a task, without an actor. */
 export const readSaved = (store: SavedTaskReads, saved: SavedActor): SavedTask => {
@@ -143,6 +143,7 @@ export const mayContinue = (
   );
 };
 
+/** The view of a task that is not live. */
 export const viewSaved = (store: SavedTaskReads | null, tracked: TrackedTask): TaskView => {
   const saved = store?.actor(tracked.id) ?? null;
   const rows =
@@ -150,29 +151,4 @@ export const viewSaved = (store: SavedTaskReads | null, tracked: TrackedTask): T
       ? { task: null, agent: null, changedAt: 0 }
       : readSaved(store, saved);
   return toView({ tracked, ...rows });
-};
-
-/** Cached views of tasks that are not live. Whoever commits a row calls `forget`. */
-export interface RestingViews {
-  viewOf(tracked: TrackedTask): TaskView;
-  forget(taskId: TaskId): void;
-}
-
-const cachedViewsAtMost = 2_000;
-const noRows = { task: null, agent: null, changedAt: 0 };
-
-export const createRestingViews = (store: SavedTaskReads): RestingViews => {
-  const known = new Map<TaskId, { readonly tracked: TrackedTask; readonly view: TaskView }>();
-  return {
-    viewOf: (tracked) => {
-      const last = known.get(tracked.id);
-      if (last?.tracked === tracked) return last.view;
-      const saved = store.actor(tracked.id);
-      const view = toView({ tracked, ...(saved === null ? noRows : readSaved(store, saved)) });
-      if (known.size >= cachedViewsAtMost) known.clear();
-      known.set(tracked.id, { tracked, view });
-      return view;
-    },
-    forget: (taskId) => void known.delete(taskId),
-  };
 };

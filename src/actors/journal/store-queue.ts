@@ -62,6 +62,16 @@ export interface StoreQueueListener {
   failed(error: unknown, gathered: readonly Waiting[]): readonly Waiting[];
 }
 
+/** After a failure: callers hear of it, what is gathered and `kept` is tried again. */
+const keptOf = (
+  batch: readonly Waiting[],
+  waiting: readonly Waiting[],
+  kept: ReadonlySet<Waiting>,
+): Waiting[] => [
+  ...batch.filter((each) => kept.has(each)),
+  ...waiting.filter((each) => each.caller !== null || kept.has(each)),
+];
+
 /** Changes that go on from a stale one. */
 const lostWith = (stale: readonly Change[], waiting: readonly Waiting[]): readonly Waiting[] =>
   waiting.filter(
@@ -107,11 +117,7 @@ export const createStoreQueue = (
   };
   const failed = (batch: readonly Waiting[], error: unknown): void => {
     const gathered = [...batch, ...waiting].filter(({ caller }) => caller === null);
-    const kept = new Set(listener.failed(error, gathered));
-    waiting = [
-      ...batch.filter((each) => kept.has(each)),
-      ...waiting.filter((each) => each.caller !== null || kept.has(each)),
-    ];
+    waiting = keptOf(batch, waiting, new Set(listener.failed(error, gathered)));
     for (const { caller } of batch) caller?.reject(error);
   };
   const follow = (batch: readonly Waiting[], answer: Promise<Committed>): void => {
