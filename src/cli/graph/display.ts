@@ -9,7 +9,7 @@ import { renderCounts, renderRows } from './render-progress.ts';
 export interface Display {
   see(frame: Frame): void;
   ask(question: string | null): void;
-  /** Takes away what is live, and prints how the tasks are now. */
+  /** Takes away what is live, and prints how the tasks are now. The second time it does nothing. */
   stop(): void;
 }
 
@@ -45,11 +45,12 @@ const createLiveTable = (ports: DisplayPorts): Display => {
   const { io, progress } = ports;
   let question: string | null = null;
   let later: NodeJS.Timeout | null = null;
+  let isStopped = false;
   const draw = (): void => {
     later = null;
     const size = io.terminal();
-    if (size === null) return;
     const tasks = tasksOf(ports);
+    if (size === null || isStopped || (tasks.length === 0 && question === null)) return;
     const shown = fitting(tasks, size.rows - otherLines - 1);
     const rest = tasks.length - shown.length;
     const counts = `${renderCounts(tasks)}${rest === 0 ? '' : `; ${rest} more are not shown`}`;
@@ -68,11 +69,14 @@ const createLiveTable = (ports: DisplayPorts): Display => {
       draw();
     },
     stop: () => {
+      if (isStopped) return;
+      isStopped = true;
       clearInterval(clock);
       if (later !== null) clearTimeout(later);
       process.stderr.off('resize', drawSoon);
       io.liveLines([]);
-      io.out(renderRows(tasksOf(ports), progress, Date.now(), io.width));
+      const tasks = tasksOf(ports);
+      if (tasks.length > 0) io.out(renderRows(tasks, progress, Date.now(), io.width));
     },
   };
 };

@@ -10,12 +10,13 @@ export interface InterruptPorts {
   readonly cancel: () => Promise<void>;
   /** Shows a line, or takes it away. */
   readonly show: (question: string | null) => void;
+  /** A person leaves the run in the background. */
+  readonly leave: () => void;
 }
 
 export interface Interrupts {
   readonly wasInterrupted: () => boolean;
-  /** Resolves when a person leaves the run in the background. */
-  readonly left: Promise<void>;
+  readonly wasLeft: () => boolean;
   stop(): void;
 }
 
@@ -26,14 +27,12 @@ const question =
  * On a terminal the first Ctrl-C asks, the second cancels, the third exits at once. Elsewhere the
  * first one cancels.
  */
-export const handleInterrupts = ({ io, asks, cancel, show }: InterruptPorts): Interrupts => {
+export const handleInterrupts = ({ io, asks, cancel, show, leave }: InterruptPorts): Interrupts => {
   let presses = asks ? 0 : 1;
   let isInterrupted = false;
-  let leave: () => void = () => {};
-  const left = new Promise<void>((resolve) => {
-    leave = resolve;
-  });
+  let isLeft = false;
   const onLine = (): void => {
+    isLeft = true;
     show(null);
     leave();
   };
@@ -59,7 +58,7 @@ export const handleInterrupts = ({ io, asks, cancel, show }: InterruptPorts): In
   process.on('SIGINT', onSignal);
   return {
     wasInterrupted: () => isInterrupted,
-    left,
+    wasLeft: () => isLeft,
     stop: () => {
       process.off('SIGINT', onSignal);
       stopAsking();

@@ -80,14 +80,44 @@ const cancelAll = async (client: Client, progress: Progress, ids: readonly strin
     );
 };
 
-const graceMs = 1_000;
-
 /** True when no task of the run will change by itself. */
 const isDone = (progress: Progress, ids: readonly string[]): boolean =>
   ids.every((id) => {
     const task = progress.get(id);
     return task !== null && (isOver(task) || progress.blocker(id) !== null);
   });
+
+const leftCode = ({ io }: CommandContext): number => {
+  io.out('the tasks go on in the background; see: agent list, agent explain <id>');
+  return exitCodes.interrupted;
+};
+
+const lookMs = 100;
+/** A policy may still fail what waits for a task that failed. */
+const graceMs = 1_000;
+
+/** Calls `done` when nothing of a run changes by itself any more; looks at most ten times a second. */
+const watchForEnd = (progress: Progress, ids: readonly string[], done: () => void) => {
+  let later: NodeJS.Timeout | null = null;
+  let doneSince: number | null = null;
+  const lookIn = (ms: number): void => {
+    later ??= setTimeout(look, ms);
+  };
+  const look = (): void => {
+    later = null;
+    doneSince = isDone(progress, ids) ? (doneSince ?? performance.now()) : null;
+    if (doneSince === null) return;
+    const waits = ids.some((id) => progress.blocker(id) !== null);
+    if (!waits || performance.now() - doneSince >= graceMs) done();
+    else lookIn(lookMs);
+  };
+  return {
+    changed: () => lookIn(lookMs),
+    stop: () => {
+      if (later !== null) clearTimeout(later);
+    },
+  };
+};
 
 interface Followed {
   readonly progress: Progress;
@@ -97,28 +127,22 @@ interface Followed {
   readonly abort: AbortController;
 }
 
-/** Reads frames until the run is done, and for a moment more: a policy may fail what waits. */
+/** Reads frames until the run is done. */
 const follow = async ({ progress, display, run, rest, abort }: Followed): Promise<void> => {
   const ids = run.accepted.map(({ task_id }) => task_id);
   const own = new Set([...ids, ...run.skipped.map(({ task_id }) => task_id)]);
-  let grace: NodeJS.Timeout | null = null;
-  const take = (frame: Frame): void => {
-    progress.take(frame);
-    if (own.has(frame.task_id)) display.see(frame);
-    if (!changesState(frame)) return;
-    const done = isDone(progress, ids);
-    const isAllOver = done && ids.every((id) => progress.blocker(id) === null);
-    if (isAllOver) abort.abort();
-    else if (!done && grace !== null) {
-      clearTimeout(grace);
-      grace = null;
-    } else if (done) grace ??= setTimeout(() => abort.abort(), graceMs);
-  };
-  for (let next = await rest.next(); next.done !== true; next = await rest.next()) {
-    take(next.value);
-    if (abort.signal.aborted) break;
+  const end = watchForEnd(progress, ids, () => abort.abort());
+  try {
+    for (let next = await rest.next(); next.done !== true; next = await rest.next()) {
+      const frame = next.value;
+      progress.take(frame);
+      if (own.has(frame.task_id)) display.see(frame);
+      if (changesState(frame)) end.changed();
+      if (abort.signal.aborted) return;
+    }
+  } finally {
+    end.stop();
   }
-  if (grace !== null) clearTimeout(grace);
 };
 
 /** Listens first, so that it misses nothing. */
@@ -126,6 +150,22 @@ const startAndListen = async (client: Client, request: RunTasksRequest, abort: A
   const frames = client.frames(null, null, abort.signal)[Symbol.asyncIterator]();
   await frames.next();
   return { run: await start(client, request), rest: frames };
+};
+
+const idsIn = ({ accepted }: StartedRun): readonly string[] =>
+  accepted.map(({ task_id }) => task_id);
+
+/** Prints what came of a run that was followed. @returns the exit code */
+const report = (
+  { io, json }: CommandContext,
+  run: StartedRun,
+  progress: Progress,
+  beganAt: number,
+): number => {
+  const outcome = outcomeOf(run, progress, (performance.now() - beganAt) / 1_000);
+  if (json) io.json({ type: 'run_ended', ...outcome });
+  else io.out(renderOutcome(outcome));
+  return exitCodeFor(outcome);
 };
 
 /**
@@ -141,41 +181,34 @@ export const runTasks = async (
   const client = await connection.server();
   const abort = new AbortController();
   const beganAt = performance.now();
-  const { run, rest } = await startAndListen(client, request, abort);
-  if (json) io.json({ type: 'run_started', ...run });
-  const code = nothingStarted(context, run);
-  if (code !== null) {
-    abort.abort();
-    return code;
-  }
-  printSkipped(context, run);
-  const ids = run.accepted.map(({ task_id }) => task_id);
   const progress = createProgress();
+  let ids: readonly string[] = [];
   const display = createDisplay({ io, json, progress, followed: () => ids });
+  const starting = startAndListen(client, request, abort);
   const interrupts = handleInterrupts({
     io,
     asks: !json && io.terminal() !== null && process.stdin.isTTY === true,
-    cancel: () => cancelAll(client, progress, ids),
+    // Also when it comes before the answer.
+    cancel: async () => cancelAll(client, progress, idsIn((await starting).run)),
     show: display.ask,
-  });
-  let isLeft = false;
-  void interrupts.left.then(() => {
-    isLeft = true;
-    abort.abort();
+    leave: () => abort.abort(),
   });
   try {
+    const { run, rest } = await starting;
+    if (json) io.json({ type: 'run_started', ...run });
+    const code = nothingStarted(context, run);
+    if (code !== null) return code;
+    printSkipped(context, run);
+    ids = idsIn(run);
     await follow({ progress, display, run, rest, abort });
+    display.stop();
+    const ended = interrupts.wasLeft()
+      ? leftCode(context)
+      : report(context, run, progress, beganAt);
+    return interrupts.wasInterrupted() ? exitCodes.interrupted : ended;
   } finally {
     abort.abort();
     interrupts.stop();
     display.stop();
   }
-  if (isLeft) {
-    io.out('the tasks go on in the background; see: agent list, agent explain <id>');
-    return exitCodes.interrupted;
-  }
-  const outcome = outcomeOf(run, progress, (performance.now() - beganAt) / 1_000);
-  if (json) io.json({ type: 'run_ended', ...outcome });
-  else io.out(renderOutcome(outcome));
-  return interrupts.wasInterrupted() ? exitCodes.interrupted : exitCodeFor(outcome);
 };
