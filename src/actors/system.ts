@@ -190,6 +190,7 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
       slotUse,
       record: journal.append,
       now,
+      workspace: ports.workspace,
       ...runRules,
     }),
     journal,

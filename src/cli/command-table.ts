@@ -13,6 +13,7 @@ import {
   respondCommand,
   serverChangeCommand,
   showCommand,
+  usageCommand,
 } from './table/tasks.ts';
 import { pruneCommand, watchCommands, workCommands } from './table/watching.ts';
 
@@ -59,6 +60,7 @@ export const commandTable: readonly Command[] = [
   logsCommand,
   ...watchCommands,
   dependencyCommand,
+  usageCommand,
   ...setupCommands,
   pruneCommand,
   ...linkCommands,

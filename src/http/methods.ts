@@ -6,10 +6,12 @@ import {
   changeParamsSchema,
   createParamsSchema,
   dependencyParamsSchema,
+  diffParamsSchema,
   editParamsSchema,
   executeParamsSchema,
   historyParamsSchema,
   listParamsSchema,
+  mergeParamsSchema,
   parseParams,
   replayParamsSchema,
   respondParamsSchema,
@@ -18,6 +20,7 @@ import {
   runOptions,
   runParamsSchema,
   taskParamsSchema,
+  usageParamsSchema,
 } from './wire.ts';
 
 export type Method = (params: unknown) => Promise<unknown>;
@@ -66,6 +69,7 @@ const createCatalogueMethods = (catalogue: TaskQueries): Readonly<Record<string,
     });
   },
   delete: async (params) => catalogue.delete(parseParams(taskParamsSchema, params).task_id),
+  usage: async (params) => catalogue.usage(parseParams(usageParamsSchema, params).since ?? null),
   replay: async (params) => {
     const { task_id, at_seq } = parseParams(replayParamsSchema, params);
     return catalogue.replay({ taskId: task_id, at: at_seq ?? null });
@@ -119,6 +123,19 @@ export const createMethods = (
     });
   },
   discovery: async () => discovery(),
+  diff: async (params) => {
+    const { task_id, attempt } = parseParams(diffParamsSchema, params);
+    return service.diff(task_id, attempt ?? null);
+  },
+  merge: async (params) => {
+    const { task_id, attempt, squash, force } = parseParams(mergeParamsSchema, params);
+    return service.merge({
+      taskId: task_id,
+      ...(attempt === undefined ? {} : { attempt }),
+      ...(squash === undefined ? {} : { squash }),
+      ...(force === undefined ? {} : { force }),
+    });
+  },
   explain: async (params) => service.explain(parseParams(taskParamsSchema, params).task_id),
   close: createChange(service.close),
   reopen: createChange(service.reopen),

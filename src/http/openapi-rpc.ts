@@ -6,11 +6,13 @@ import {
   changeParamsSchema,
   createParamsSchema,
   dependencyParamsSchema,
+  diffParamsSchema,
   editParamsSchema,
   executeParamsSchema,
   executeResultSchema,
   historyParamsSchema,
   listParamsSchema,
+  mergeParamsSchema,
   replayParamsSchema,
   respondParamsSchema,
   retryParamsSchema,
@@ -18,6 +20,7 @@ import {
   runParamsSchema,
   runResultSchema,
   taskParamsSchema,
+  usageParamsSchema,
 } from './wire.ts';
 
 const noParamsSchema = z.strictObject({});
@@ -31,6 +34,34 @@ const entriesSchema = z.strictObject({
   entries: z.array(z.looseObject({})),
   next_after: z.int().optional(),
   history_removed: taskViewSchema.shape.history_removed,
+});
+const changesSchema = z.strictObject({
+  task_id: z.string(),
+  attempt: z.int(),
+  patch: z.string(),
+  guarded: z.array(z.string()),
+});
+const mergedSchema = z.looseObject({
+  task_id: z.string(),
+  attempt: z.int(),
+  status: z.enum(['merged', 'nothing', 'conflict']),
+});
+const usageSumsSchema = z.strictObject({
+  attempts: z.int(),
+  complete: z.int(),
+  failed: z.int(),
+  cancelled: z.int(),
+  seconds: z.number(),
+  model_calls: z.int(),
+  tool_calls: z.int(),
+  input_tokens: z.int(),
+  output_tokens: z.int(),
+  cached_tokens: z.int(),
+  cost_usd: z.number().optional(),
+});
+const usageResultSchema = z.strictObject({
+  days: z.array(usageSumsSchema.extend({ day: z.string(), role: z.string() })),
+  total: usageSumsSchema,
 });
 const anyObjectSchema = z.looseObject({});
 
@@ -69,6 +100,17 @@ const methods: Readonly<Record<string, DescribedMethod>> = {
     'why a task is in its state, with the value of every guard',
     taskParamsSchema,
     anyObjectSchema,
+  ),
+  diff: method('the changes of an attempt as a patch', diffParamsSchema, changesSchema),
+  merge: method(
+    "merges the changes of an attempt into the project's branch; conflict: nothing was changed",
+    mergeParamsSchema,
+    mergedSchema,
+  ),
+  usage: method(
+    'what the attempts used, per day (UTC) and role, and in sum',
+    usageParamsSchema,
+    usageResultSchema,
   ),
   replay: method(
     'replays the journal through the statecharts and returns the states they reach',

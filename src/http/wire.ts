@@ -140,6 +140,18 @@ export const replayParamsSchema = z.strictObject({
   at_seq: z.int().nonnegative().optional().describe('only up to this seq'),
 });
 
+const attempt = z.int().min(1).optional().describe('number of the attempt; default: the latest');
+export const diffParamsSchema = z.strictObject({ task_id: id, attempt });
+export const mergeParamsSchema = z.strictObject({
+  task_id: id,
+  attempt,
+  squash: z.boolean().optional().describe('merge as one commit; default: by fast-forward'),
+  force: z.boolean().optional().describe('also an attempt that is not complete'),
+});
+
+export const usageParamsSchema = z.strictObject({
+  since: z.iso.date().optional().describe('the first day, such as 2026-11-22; default: all'),
+});
 export const taskParamsSchema = z.strictObject({ task_id: id });
 export const dependencyParamsSchema = z.strictObject({
   task_id: id,

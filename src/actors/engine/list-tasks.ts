@@ -20,7 +20,7 @@ export interface ListRequest {
 export interface TaskPage {
   readonly tasks: readonly TaskView[];
   readonly next_cursor?: string;
-  /** Number of tasks on all pages; on the first page, without `role` and `label`. */
+  /** Number of tasks on all pages: on the first of `newest`, without `role` and `label`. */
   readonly total?: number;
   readonly note?: string;
 }
@@ -65,9 +65,13 @@ const pendingTasks = async ({ tracker, store }: ListPorts): Promise<readonly Tra
 /** Null when the tracker alone cannot say it. */
 const totalOf = async (
   { tracker }: ListPorts,
-  { status, role, label, cursor }: ListRequest,
+  { status, role, label, cursor, order }: ListRequest,
 ): Promise<number | null> =>
-  role !== undefined || label !== undefined || cursor !== undefined || status === active
+  order !== 'newest' ||
+  role !== undefined ||
+  label !== undefined ||
+  cursor !== undefined ||
+  status === active
     ? null
     : tracker.count(status === undefined ? {} : { status, unblocked: status === 'queued' });
 

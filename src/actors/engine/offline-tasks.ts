@@ -4,6 +4,7 @@ import { asTracked, savedSnapshot, viewSaved } from '../journal/snapshots.ts';
 import type { TaskView } from '../journal/task-view.ts';
 import type { StoreReads, StoreWrites } from '../store/port.ts';
 import type { StatusWrites, TrackerReads, TrackerWrites } from '../tracker/port.ts';
+import type { WorkReads } from '../workspace/work-view.ts';
 import { requireId } from './task-id.ts';
 import { createTaskQueries, type TaskQueries } from './task-queries.ts';
 
@@ -23,6 +24,7 @@ export const createOfflineService = (
   tracker: TrackerReads & TrackerWrites & Pick<StatusWrites, 'close' | 'reopen'>,
   store: (StoreReads & Pick<StoreWrites, 'commit'>) | null,
   now: () => number,
+  workOf: WorkReads,
 ): OfflineService => {
   const queries = createTaskQueries({
     tracker,
@@ -30,6 +32,7 @@ export const createOfflineService = (
     viewOf: (tracked) => viewSaved(store, tracked),
     record: (entry) => void store?.commit({ entries: [entry] }),
     now,
+    workOf,
   });
   return {
     ...queries,

@@ -6,10 +6,12 @@ import type { TaskView } from '../journal/task-view.ts';
 import { endLabels } from '../ledger/issue.ts';
 import type { NewEntry, StoreReads } from '../store/port.ts';
 import type { TrackerReads, TrackerWrites } from '../tracker/port.ts';
+import type { WorkReads } from '../workspace/work-view.ts';
 import { type ListRequest, listTasks, type TaskPage } from './list-tasks.ts';
 import { createTaskEdits, type TaskEdits } from './task-edits.ts';
 import { createTaskHistories, type TaskHistories } from './task-histories.ts';
 import { requireId } from './task-id.ts';
+import { type Usage, usageOf, withDetails } from './task-usage.ts';
 
 export interface CreateRequest {
   readonly description: string;
@@ -27,6 +29,8 @@ export interface TaskQueries extends TaskEdits, TaskHistories {
   status(taskId: string): Promise<TaskView>;
   /** `status: queued`: tasks whose dependencies are complete. */
   list(request: ListRequest): Promise<TaskPage>;
+  /** Of attempts that ended, per day (UTC) and role; `since`: the first day. */
+  usage(since: string | null): Promise<Usage>;
   /** The first task depends on the second. @throws task_not_found, dependency_cycle */
   addDependency(taskId: string, dependsOn: string): Promise<TaskView>;
   /** @throws task_not_found */
@@ -36,11 +40,15 @@ export interface TaskQueries extends TaskEdits, TaskHistories {
 export interface TaskQueryPorts {
   readonly tracker: TrackerReads & TrackerWrites;
   /** Null in a project without runs. */
-  readonly store: Pick<StoreReads, 'read' | 'actor' | 'tasks' | 'removed'> | null;
+  readonly store: Pick<
+    StoreReads,
+    'read' | 'actor' | 'tasks' | 'removed' | 'usage' | 'attempts'
+  > | null;
   readonly viewOf: (tracked: TrackedTask) => TaskView;
   /** Commits an entry to the journal, soon. */
   readonly record: (entry: NewEntry) => void;
   readonly now: () => number;
+  readonly workOf: WorkReads;
   /** A live task as the tracker had it last, for outages. */
   readonly knownTask?: (taskId: TaskId) => TrackedTask | null;
 }
@@ -104,6 +112,7 @@ export const createTaskQueries = ({
   record,
   now,
   knownTask,
+  workOf,
 }: TaskQueryPorts): TaskQueries => {
   const find = createFind(tracker, knownTask);
   const changed = async (taskId: string, change: Promise<Verdict>): Promise<TaskView> => {
@@ -127,7 +136,8 @@ export const createTaskQueries = ({
       });
       return viewOf(tracked);
     },
-    status: async (taskId) => viewOf(await find(taskId)),
+    status: async (taskId) => withDetails(store, workOf, viewOf(await find(taskId))),
+    usage: async (since) => usageOf(store, since),
     list: (request) => listTasks({ tracker, store, viewOf }, request),
     ...createTaskEdits({ tracker, store, find, viewOf, record, now }),
     ...createTaskHistories(store, find),

@@ -7,6 +7,7 @@ import { conflictsOf } from '../journal/snapshots.ts';
 import type { TaskView } from '../journal/task-view.ts';
 import type { NewEntry, StoreReads } from '../store/port.ts';
 import type { TrackerInfo, TrackerReads, TrackerWrites } from '../tracker/port.ts';
+import type { Workspace } from '../workspace/port.ts';
 import {
   createExecute,
   type ExecutePorts,
@@ -19,9 +20,10 @@ import type { TaskCommands } from './task-commands.ts';
 import { requireId } from './task-id.ts';
 import { createTaskQueries, type TaskQueries } from './task-queries.ts';
 import type { TaskViews } from './task-views.ts';
+import { createTaskWork, type TaskWork } from './task-work.ts';
 
 /** Operations behind HTTP and JSON-RPC. They reject with `ServiceError` only. */
-export interface TaskService extends TaskQueries {
+export interface TaskService extends TaskQueries, TaskWork {
   /**
    * @throws task_not_found, dependencies_unmet, already_running, event_not_allowed,
    * credential_missing, queue_full
@@ -66,6 +68,7 @@ export interface ServicePorts extends Omit<ExecutePorts, 'commands' | 'queries'>
   readonly slotUse: () => SlotUse;
   readonly record: (entry: NewEntry) => void;
   readonly now: () => number;
+  readonly workspace: Pick<Workspace, 'diff' | 'merge' | 'workOf'>;
 }
 
 /** Comments that were given before count too. */
@@ -84,6 +87,7 @@ export const createService = (ports: ServicePorts): TaskService => {
     record: ports.record,
     now: ports.now,
     knownTask: views.knownTask,
+    workOf: ports.workspace.workOf,
   });
 
   /** `bd-a1 (failed: no disk; run it again with: agent retry bd-a1)` */
@@ -113,6 +117,7 @@ export const createService = (ports: ServicePorts): TaskService => {
 
   return {
     ...queries,
+    ...createTaskWork({ workspace: ports.workspace, store, status: queries.status }),
     execute: createExecute({ ...ports, queries }),
     run: createRunGraph({
       ...ports,

@@ -76,6 +76,35 @@ const reviewViewSchema = z.strictObject({
     .describe('in the order in which they were given'),
 });
 
+/** The saved changes of the latest attempt, on a branch. */
+const workSchema = z.strictObject({
+  branch: z.string().describe('the branch of the attempt'),
+  commit: z.string().describe('its tip'),
+  files: z.int().nonnegative().describe('files that it changed'),
+  insertions: z.int().nonnegative().describe('lines that it added'),
+  deletions: z.int().nonnegative().describe('lines that it removed'),
+  merged_at: z.iso.datetime().optional().describe('when it was merged; absent: it was not'),
+  conflicts: z
+    .array(z.strictObject({ task_id: z.string(), branch: z.string(), files: z.array(z.string()) }))
+    .optional()
+    .describe('work of other tasks that it began without, since it conflicted'),
+});
+
+/** An attempt that is over. */
+const endedAttemptSchema = z.strictObject({
+  attempt: z.int().positive().describe('its number'),
+  role: z.string().describe('the role that worked'),
+  status: z.string().describe('complete, failed or cancelled'),
+  ended_at: z.iso.datetime().describe('when it ended'),
+  seconds: z.number().nonnegative().describe('how long it took'),
+  model_calls: z.int().nonnegative().describe('calls of the model'),
+  tool_calls: z.int().nonnegative().describe('calls of tools'),
+  input_tokens: z.int().nonnegative().describe('tokens that the model read'),
+  output_tokens: z.int().nonnegative().describe('tokens that the model wrote'),
+  cached_tokens: z.int().nonnegative().describe('input tokens that the provider had cached'),
+  cost_usd: z.number().nonnegative().optional().describe('cost in USD; absent where unknown'),
+});
+
 /** A task as people and programs see it. Times are RFC 3339 UTC with milliseconds. */
 export const taskViewSchema = z.strictObject({
   task_id: z.string().describe('the id of the task'),
@@ -113,6 +142,11 @@ export const taskViewSchema = z.strictObject({
   review: reviewViewSchema.optional().describe('what people said about its work'),
   awaiting: awaitingSchema.optional().describe('what the attempt waits for a person for'),
   usage: usageSchema.describe('what the latest attempt used'),
+  work: workSchema.optional().describe('what the latest attempt changed, in the answer to status'),
+  attempts: z
+    .array(endedAttemptSchema)
+    .optional()
+    .describe('the attempts that are over, in the answer to status'),
   history_removed: z
     .strictObject({
       through_seq: z.int().nonnegative().describe('the last entry that was removed'),

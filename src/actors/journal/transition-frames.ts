@@ -165,28 +165,40 @@ export const requestEntries = (
 /** A log entry when a failed attempt is followed by another one. */
 export const retryEntries = (
   { context }: TaskState,
-  { task_id, attempt, phase }: TaskView,
+  { task_id, attempt, phase, usage }: TaskView,
   before: PreviousView | null,
   at: number,
 ): NewEntry[] => {
-  const { failure, deadlineAt, retriesLeft } = context;
+  const { failure, deadlineAt, retriesLeft, role, startedAt } = context;
   if (phase !== 'backing_off' || before?.phase === phase || failure === null) return [];
   const pause =
     deadlineAt === null ? '' : ` in ${Math.max(0, Math.round((deadlineAt - at) / 1000))} s`;
   // The retry that follows is spent already.
   const attempts = attempt + retriesLeft + 1;
   const message = `attempt ${attempt} of ${attempts} failed: ${failure.code}: ${failure.message}; the next one begins${pause}`;
-  return [entry(task_id, attempt, 'log', at, { level: 'warn', message, attempts })];
+  const seconds = startedAt === null ? 0 : (at - startedAt) / 1000;
+  const ended = { role, execution_seconds: seconds, usage };
+  return [
+    entry(task_id, attempt, 'log', at, {
+      ...{ level: 'warn', message, attempts },
+      ...(role === null ? {} : { attempt_ended: ended }),
+    }),
+  ];
 };
 
 const endingFrame = (task: TaskState, view: TaskView) => {
-  const { startedAt, completedAt, outcome, reason } = task.context;
+  const { startedAt, completedAt, outcome, reason, role } = task.context;
   // A task that was closed by hand has no time of work.
   const isOurs = view.status !== 'complete' || outcome?.status === 'done';
   const seconds =
     !isOurs || startedAt === null || completedAt === null ? 0 : (completedAt - startedAt) / 1000;
   const { result, results_path, error, usage } = view;
-  const common = { attempt: view.attempt, usage, execution_seconds: seconds };
+  const common = {
+    attempt: view.attempt,
+    ...(role === null ? {} : { role }),
+    usage,
+    execution_seconds: seconds,
+  };
   const path = results_path === undefined ? {} : { results_path };
   if (view.status === 'complete')
     return [

@@ -127,6 +127,37 @@ export interface Counters {
   readonly executionSeconds: number;
 }
 
+export interface UsageSums {
+  readonly seconds: number;
+  readonly model_calls: number;
+  readonly tool_calls: number;
+  readonly input_tokens: number;
+  readonly output_tokens: number;
+  readonly cached_tokens: number;
+  /** Absent where no price was known. */
+  readonly cost_usd?: number;
+}
+
+/** Attempts of a role that ended on a day (UTC, `2026-11-22`). */
+export interface UsageDay extends UsageSums {
+  readonly day: string;
+  readonly role: string;
+  readonly attempts: number;
+  readonly complete: number;
+  readonly failed: number;
+  readonly cancelled: number;
+}
+
+/** An attempt that is over. */
+export interface AttemptUsage extends UsageSums {
+  readonly attempt: number;
+  readonly role: string;
+  /** `complete`, `failed` or `cancelled`. */
+  readonly status: string;
+  /** Epoch ms. */
+  readonly endedAt: number;
+}
+
 /**
  * True when a change of `actor` goes on from another one: of the same actor, or an agent from its
  * task.
@@ -177,6 +208,10 @@ export interface EntryReads {
   /** Of a task, or the highest of all (null); null when nothing was removed. */
   removed(taskId: string | null): RemovedHistory | null;
   counters(): Counters;
+  /** From a day on, by day and role. */
+  usage(since: string): readonly UsageDay[];
+  /** Those of a task that are over, in their order. */
+  attempts(taskId: string): readonly AttemptUsage[];
 }
 
 export interface ActorReads {

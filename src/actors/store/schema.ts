@@ -38,6 +38,37 @@ create table if not exists counters (
   name text primary key,
   value real not null
 ) without rowid;
+create table if not exists attempts (
+  task_id text not null,
+  attempt integer not null,
+  role text not null,
+  status text not null,
+  ended_at integer not null,
+  seconds real not null,
+  model_calls integer not null,
+  tool_calls integer not null,
+  input_tokens integer not null,
+  output_tokens integer not null,
+  cached_tokens integer not null,
+  cost_usd real,
+  primary key (task_id, attempt)
+) without rowid;
+create table if not exists usage_days (
+  day text not null,
+  role text not null,
+  attempts integer not null,
+  complete integer not null,
+  failed integer not null,
+  cancelled integer not null,
+  seconds real not null,
+  model_calls integer not null,
+  tool_calls integer not null,
+  input_tokens integer not null,
+  output_tokens integer not null,
+  cached_tokens integer not null,
+  cost_usd real,
+  primary key (day, role)
+) without rowid;
 create table if not exists actors (
   id text primary key,
   task_id text not null,

@@ -12,6 +12,7 @@ import {
   type Store,
   type TaskEdit,
 } from './port.ts';
+import { createUsageRows } from './usage-rows.ts';
 
 const text = (row: Row, column: string): string => String(row[column] ?? '');
 
@@ -128,6 +129,11 @@ export const createSqliteStore = (
   const entriesOf = createEntryReader(database);
   const journalRows = later(() => createJournalRows(database, redact));
   const counterRows = later(() => createCounterRows(database));
+  const usageRows = later(() => createUsageRows(database));
+  const keepsUsage = later(
+    () =>
+      database.prepare("select 1 from sqlite_schema where name = 'usage_days'").first() !== null,
+  );
   const edits = options.tasks ?? noEdits;
 
   /** @returns null when the change is stale */
@@ -178,6 +184,7 @@ export const createSqliteStore = (
     });
     const entries = journalRows()(given);
     counterRows().add(entries);
+    usageRows().add(entries);
     return { entries, stale };
   };
 
@@ -220,6 +227,8 @@ export const createSqliteStore = (
       };
     },
     counters: () => counterRows().read(),
+    usage: (since) => (keepsUsage() ? usageRows().days(since) : []),
+    attempts: (taskId) => (keepsUsage() ? usageRows().attempts(taskId) : []),
     rememberAnswer: (requestId, answer) =>
       database.write(() => void sql.answer.run(redact(answer), requestId)),
     check: database.check,

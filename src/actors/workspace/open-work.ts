@@ -40,7 +40,7 @@ const recordOf = (
     files: [...files],
   })),
   includes: start.includes,
-  ...{ complete: false, commit: null, closed: false, merged: null },
+  ...{ complete: false, commit: null, closed: false, merged: null, merged_at: null, size: null },
 });
 
 const createNotes = ({ options: { filters }, records }: WorkParts) => {

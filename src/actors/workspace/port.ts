@@ -2,6 +2,7 @@ import type { StartConflict } from '../../machines/agent-context.ts';
 import type { AttemptInput, TaskId } from '../../machines/task.ts';
 import type { SerialQueue } from '../process/serial-queue.ts';
 import type { SetupCache } from './setup-cache.ts';
+import type { WorkReads } from './work-view.ts';
 
 export interface OpenWorkspace {
   /** Absolute, symlinks resolved. */
@@ -94,6 +95,8 @@ export interface Workspace {
    * cannot be saved; then the folder stays
    */
   save(attempt: AttemptInput, title: string, isComplete?: boolean): Promise<SavedWork | null>;
+  /** The saved work of an attempt; null when it changed nothing, or is not over. */
+  readonly workOf: WorkReads;
   leftOut(taskId: TaskId, attempt: number): Promise<readonly string[]>;
   /**
    * Saves the attempts that are over and could not be saved when they ended. @returns those that

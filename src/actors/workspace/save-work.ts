@@ -66,6 +66,12 @@ const createSoundCommit = (parts: WorkParts) => {
   };
 };
 
+const sizeOf = (work: SavedWork | null): WorkRecord['size'] => {
+  if (work === null) return null;
+  const { files, insertions, deletions } = work;
+  return { files, insertions, deletions };
+};
+
 const createClosing = (parts: WorkParts) => {
   const { records, placesOf, release } = parts;
   const commitSoundly = createSoundCommit(parts);
@@ -96,6 +102,7 @@ const createClosing = (parts: WorkParts) => {
       commit,
       complete,
       closed: true,
+      size: sizeOf(kept.work),
     };
     await records.write(closed);
     await release(places);

@@ -40,6 +40,7 @@ export const createSharedWorkspace = ({
     // it made.
     alone: sandboxed ? oneWriter : (work) => work(),
     save: async () => null,
+    workOf: async () => null,
     leftOut: async () => [],
     sweep: async () => [],
     merge: async () => ({ status: 'nothing' }),

@@ -43,6 +43,13 @@ const workRecordSchema = z.strictObject({
   closed: z.boolean(),
   /** The commit of the project's branch that has its work, or null. */
   merged: z.string().nullable(),
+  /** When it was merged (epoch ms); null when it was not, or by an earlier version. */
+  merged_at: z.number().nullable().default(null),
+  /** The size of the change; null while it runs, and for records of earlier versions. */
+  size: z
+    .strictObject({ files: z.int(), insertions: z.int(), deletions: z.int() })
+    .nullable()
+    .default(null),
 });
 
 /** Stays when the worktree is gone. */

@@ -14,6 +14,7 @@ import { createSetupCache } from './setup-cache.ts';
 import { findUnmerged } from './unmerged.ts';
 import { createWorkParts, type WorkParts, type WorktreeOptions } from './work-parts.ts';
 import { firstBase } from './work-records.ts';
+import { createWorkReads } from './work-view.ts';
 
 const createMerging =
   ({ options, records, stores }: WorkParts) =>
@@ -47,7 +48,10 @@ const createMerging =
         signal,
       });
       const has = merged.status === 'merged' ? merged.commit : await commitOf(dirs, 'HEAD');
-      if (merged.status !== 'conflict') await records.write({ ...record, merged: has });
+      if (merged.status !== 'conflict') {
+        const at = merged.status === 'merged' ? Date.now() : record.merged_at;
+        await records.write({ ...record, merged: has, merged_at: at });
+      }
       return merged;
     });
   };
@@ -94,6 +98,7 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
     alone: (work) => work(),
     save: (attempt, title, isComplete = true) =>
       byAttempt(keyOf(attempt.taskId, attempt.attempt), () => save(attempt, title, isComplete)),
+    workOf: createWorkReads(options.folder),
     leftOut: async (taskId, attempt) => (await records.read(taskId, attempt))?.notes ?? [],
     sweep: async (isOver) => {
       await stores.tidy();

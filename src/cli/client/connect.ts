@@ -1,7 +1,7 @@
 import type { OfflineService } from '../../actors/engine/offline-tasks.ts';
 import { isServiceError } from '../../machines/errors.ts';
 import { messageOf } from '../../machines/message-of.ts';
-import { type Project, stateFiles } from '../config/project.ts';
+import { type Project, stateFiles, taskFiles } from '../config/project.ts';
 import type { Io } from '../output/io.ts';
 import { CallError, type Client } from './client.ts';
 import { findServer } from './find-server.ts';
@@ -51,13 +51,16 @@ const openFiles = async (
     { loadConfig },
     { createOfflineMethods },
     { openTasks },
+    { createWorkReads },
   ] = await Promise.all([
     import('../../actors/engine/offline-tasks.ts'),
     import('../config/tracker.ts'),
     import('../config/config.ts'),
     import('../../http/methods.ts'),
     import('./open-tasks.ts'),
+    import('../../actors/workspace/work-view.ts'),
   ]);
+  const workOf = createWorkReads(taskFiles(project).worktrees);
   const { ledger, store } = await openTasks(project, {
     kept,
     log: (message) => io.err(`note: ${message}`),
@@ -76,7 +79,7 @@ const openFiles = async (
     },
   );
   return {
-    methods: createOfflineMethods(createOfflineService(tracker, store, Date.now)),
+    methods: createOfflineMethods(createOfflineService(tracker, store, Date.now, workOf)),
     close: store.close,
     finish: async () => {
       if (!isUsed || !kept || ledger.table.count() > manyTasks) return;

@@ -55,6 +55,25 @@ const workText = ({ usage }: TaskView): string | undefined =>
     ? undefined
     : `${plural(usage.turns, 'turn')}, ${plural(usage.tool_calls, 'tool call')}`;
 
+/** A line for each attempt that is over, when there were several. */
+const attemptsText = ({ attempts = [] }: TaskView): string | undefined =>
+  attempts.length < 2
+    ? undefined
+    : attempts
+        .map(({ attempt, role, status, seconds, cost_usd: cost }) =>
+          [`${attempt}`, role, status, durationText(seconds * 1_000), costText(cost)]
+            .filter((text) => text !== undefined)
+            .join('  '),
+        )
+        .join('\n');
+
+const changesText = ({ work }: TaskView): string | undefined => {
+  if (work === undefined) return undefined;
+  const { files, insertions, deletions, branch, merged_at: merged } = work;
+  const state = merged === undefined ? 'not merged' : `merged ${merged}`;
+  return `${plural(files, 'file')} +${insertions} -${deletions} on ${branch}, ${state}`;
+};
+
 const rowsOf = (task: TaskView): readonly (readonly [string, string | undefined])[] => [
   ['role', roleText(task)],
   ['priority', `P${task.priority}`],
@@ -67,7 +86,9 @@ const rowsOf = (task: TaskView): readonly (readonly [string, string | undefined]
     task.status === 'complete' ? 'completed' : 'ended',
     task.completed_at && `${task.completed_at}${tookText(task.started_at, task.completed_at)}`,
   ],
+  ['attempts', attemptsText(task)],
   ['work', workText(task)],
+  ['changes', changesText(task)],
   ['tokens', tokensText(task.usage)],
   ['cost', costText(task.usage.cost_usd)],
   ['asks', task.awaiting && questionText(task.awaiting)],

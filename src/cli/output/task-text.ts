@@ -1,15 +1,16 @@
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import { costText } from './money.ts';
 
-const tokens = (count: number): string =>
+/** `950`, `12.3k`. */
+export const tokenCount = (count: number): string =>
   count < 10_000 ? String(count) : `${(count / 1_000).toFixed(count < 100_000 ? 1 : 0)}k`;
 
 /** `12.3k tokens in (4000 cached), 321 out`; undefined where none were counted. */
 export const tokensText = (usage: TaskView['usage']): string | undefined => {
   const { input_tokens, output_tokens, cached_tokens } = usage;
   if (input_tokens + output_tokens === 0) return undefined;
-  const cached = cached_tokens === 0 ? '' : ` (${tokens(cached_tokens)} cached)`;
-  return `${tokens(input_tokens)} tokens in${cached}, ${tokens(output_tokens)} out`;
+  const cached = cached_tokens === 0 ? '' : ` (${tokenCount(cached_tokens)} cached)`;
+  return `${tokenCount(input_tokens)} tokens in${cached}, ${tokenCount(output_tokens)} out`;
 };
 
 /** What a run used, as the end of a sentence: `; 12.3k tokens in, 321 out, $0.42`. */
@@ -26,6 +27,7 @@ export const nextSteps = ({
   awaiting,
   role,
   ready,
+  work,
 }: TaskView): readonly string[] => {
   const step = (command: string, does: string): string => `  agent ${command.padEnd(18)}  ${does}`;
   if (awaiting !== undefined) return [step(`respond ${id}`, 'answer')];
@@ -35,6 +37,7 @@ export const nextSteps = ({
   if (attempt === 0) return [];
   const again = step(`retry ${id}`, 'try again');
   const look = step(`diff ${id}`, 'see the changes');
+  if (status === 'complete' && work?.merged_at !== undefined) return [look];
   if (status === 'complete') return [look, step(`merge ${id}`, 'take them')];
   return status === 'failed' || status === 'cancelled'
     ? [step(`logs ${id}`, 'what happened'), look, again]

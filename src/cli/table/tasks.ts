@@ -117,6 +117,20 @@ export const deleteCommand = defineCommand({
     (await import('../tasks/edit-commands.ts')).deleteTask(context, task_id),
 });
 
+export const usageCommand = defineCommand({
+  name: 'usage',
+  group: 'tasks',
+  describe: 'Show what agents used, per day and role',
+  words: [],
+  flags: {
+    days: { type: 'number', value: 'n', describe: 'How many days, with today; default: 30' },
+  },
+  common: readsConfig,
+  examples: [['agent usage --days 7', 'attempts, time, tokens and cost of a week']],
+  run: async (context, { days }) =>
+    (await import('../tasks/usage-command.ts')).showUsage(context, days),
+});
+
 export const changeCommand = (
   method: 'close' | 'reopen',
   describe: string,

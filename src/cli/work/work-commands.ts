@@ -1,3 +1,4 @@
+import { endOfAttempt, refusesMerge } from '../../actors/engine/merge-refusal.ts';
 import { requireId } from '../../actors/engine/task-id.ts';
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import type { Merged } from '../../actors/workspace/port.ts';
@@ -11,7 +12,6 @@ import { exitCodes } from '../output/exit-codes.ts';
 import { showControls } from '../output/safe-text.ts';
 import { type CommandContext, history } from '../tasks/commands.ts';
 import { withComments } from './inline-comments.ts';
-import { endOfAttempt, refusesMerge } from './merge-refusal.ts';
 
 export interface WorkArgs {
   readonly task_id: string;

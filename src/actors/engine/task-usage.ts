@@ -1,0 +1,65 @@
+import type { TaskId } from '../../machines/task.ts';
+import type { TaskView } from '../journal/task-view.ts';
+import type { StoreReads, UsageDay } from '../store/port.ts';
+import type { WorkReads } from '../workspace/work-view.ts';
+
+export interface Usage {
+  readonly days: readonly UsageDay[];
+  readonly total: Omit<UsageDay, 'day' | 'role'>;
+}
+
+const noUsage: Usage['total'] = {
+  ...{ attempts: 0, complete: 0, failed: 0, cancelled: 0, seconds: 0 },
+  ...{ model_calls: 0, tool_calls: 0, input_tokens: 0, output_tokens: 0, cached_tokens: 0 },
+};
+
+const addDay = (sum: Usage['total'], more: UsageDay): Usage['total'] => {
+  const hasCost = sum.cost_usd !== undefined || more.cost_usd !== undefined;
+  return {
+    attempts: sum.attempts + more.attempts,
+    complete: sum.complete + more.complete,
+    failed: sum.failed + more.failed,
+    cancelled: sum.cancelled + more.cancelled,
+    seconds: sum.seconds + more.seconds,
+    model_calls: sum.model_calls + more.model_calls,
+    tool_calls: sum.tool_calls + more.tool_calls,
+    input_tokens: sum.input_tokens + more.input_tokens,
+    output_tokens: sum.output_tokens + more.output_tokens,
+    cached_tokens: sum.cached_tokens + more.cached_tokens,
+    ...(hasCost ? { cost_usd: (sum.cost_usd ?? 0) + (more.cost_usd ?? 0) } : {}),
+  };
+};
+
+type UsageReads = Pick<StoreReads, 'usage' | 'attempts'> | null;
+
+/** What attempts used, per day (UTC) and role, and in sum. `since`: the first day. */
+export const usageOf = (store: UsageReads, since: string | null): Usage => {
+  const days = store?.usage(since ?? '') ?? [];
+  return { days, total: days.reduce(addDay, noUsage) };
+};
+
+const workFields = async (workOf: WorkReads, view: TaskView): Promise<Pick<TaskView, 'work'>> => {
+  const found = view.attempt === 0 ? null : await workOf(view.task_id as TaskId, view.attempt);
+  if (found === null) return {};
+  const { conflicts, ...work } = found;
+  const missing = conflicts?.map(({ files, ...each }) => ({ ...each, files: [...files] }));
+  return { work: { ...work, ...(missing === undefined ? {} : { conflicts: missing }) } };
+};
+
+/** Adds what one task alone shows: its attempts and its saved work. */
+export const withDetails = async (
+  store: UsageReads,
+  workOf: WorkReads,
+  view: TaskView,
+): Promise<TaskView> => {
+  const ended = store?.attempts(view.task_id) ?? [];
+  const attempts = ended.map(({ endedAt, ...rest }) => ({
+    ...rest,
+    ended_at: new Date(endedAt).toISOString(),
+  }));
+  return {
+    ...view,
+    ...(attempts.length === 0 ? {} : { attempts }),
+    ...(await workFields(workOf, view)),
+  };
+};

@@ -1,0 +1,75 @@
+import { ServiceError } from '../../machines/errors.ts';
+import type { TaskId } from '../../machines/task.ts';
+import type { TaskView } from '../journal/task-view.ts';
+import type { StoreReads } from '../store/port.ts';
+import type { Changes, Merged, Workspace } from '../workspace/port.ts';
+import { endOfAttempt, refusesMerge } from './merge-refusal.ts';
+import { requireId } from './task-id.ts';
+
+export interface MergeRequest {
+  readonly taskId: string;
+  readonly attempt?: number;
+  readonly squash?: boolean;
+  readonly force?: boolean;
+}
+
+type OfAttempt = { readonly task_id: string; readonly attempt: number };
+
+/** The changes of attempts. They reject with `ServiceError` only. */
+export interface TaskWork {
+  /** Of the latest attempt, or a given one; also while it runs. @throws task_not_found, event_not_allowed */
+  diff(taskId: string, attempt: number | null): Promise<OfAttempt & Changes>;
+  /** `conflict`: nothing was changed. @throws task_not_found, event_not_allowed */
+  merge(request: MergeRequest): Promise<OfAttempt & Merged>;
+}
+
+export interface TaskWorkPorts {
+  readonly workspace: Pick<Workspace, 'diff' | 'merge'>;
+  readonly store: Pick<StoreReads, 'read'>;
+  readonly status: (taskId: string) => Promise<TaskView>;
+}
+
+const entriesAtOnce = 1_000;
+
+const endIn = (store: TaskWorkPorts['store'], taskId: TaskId, attempt: number): string | null => {
+  for (let after = 0; ; ) {
+    const entries = store.read({ taskId, after, limit: entriesAtOnce });
+    for (const { type, attempt: of, data } of entries) {
+      if (type !== 'completed' && type !== 'failed' && type !== 'cancelled') continue;
+      const end = endOfAttempt({ type, attempt: of, data: JSON.parse(data) }, attempt);
+      if (end !== null) return end;
+    }
+    const last = entries.at(-1);
+    if (last === undefined || entries.length < entriesAtOnce) return null;
+    after = last.seq;
+  }
+};
+
+const noWork = (task_id: TaskId, event: 'diff' | 'merge', state: string): ServiceError =>
+  new ServiceError('event_not_allowed', { task_id, event, state, allowed: ['execute'] });
+
+export const createTaskWork = ({ workspace, store, status }: TaskWorkPorts): TaskWork => ({
+  diff: async (given, attempt) => {
+    const { task_id, phase } = await status(given);
+    const id = requireId(task_id);
+    const changes = await workspace.diff(id, attempt);
+    if (changes === null) throw noWork(id, 'diff', `${phase}, without a branch of an attempt`);
+    return { task_id: id, ...changes };
+  },
+  merge: async ({ taskId: given, attempt: wanted, squash = false, force = false }) => {
+    const task = await status(given);
+    const id = requireId(task.task_id);
+    const attempt = wanted ?? task.attempt;
+    if (attempt === 0) throw noWork(id, 'merge', `${task.phase}, without an attempt`);
+    const refused = refusesMerge({
+      taskId: id,
+      attempt,
+      isLive: task.status === 'started' && attempt === task.attempt,
+      end: endIn(store, id, attempt),
+      force,
+    });
+    if (refused !== null) throw ServiceError.from(refused);
+    const merged = await workspace.merge(id, attempt, squash ? 'squash' : 'ff', task.title);
+    return { task_id: id, attempt, ...merged };
+  },
+});

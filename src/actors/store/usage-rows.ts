@@ -1,0 +1,136 @@
+import { z } from 'zod';
+import type { Database, Row } from './database.ts';
+import type { AttemptUsage, Entry, UsageDay, UsageSums } from './port.ts';
+
+const usageSchema = z.looseObject({
+  model_calls: z.number(),
+  tool_calls: z.number(),
+  input_tokens: z.number(),
+  output_tokens: z.number(),
+  cached_tokens: z.number(),
+  cost_usd: z.number().optional(),
+});
+const endSchema = z.looseObject({
+  role: z.string(),
+  execution_seconds: z.number(),
+  usage: usageSchema,
+});
+/** A failed attempt that is followed by another one has no last frame. */
+const retrySchema = z.looseObject({ attempt_ended: endSchema });
+const retryMark = '"attempt_ended":';
+
+const statuses: Readonly<Record<string, string>> = {
+  completed: 'complete',
+  failed: 'failed',
+  cancelled: 'cancelled',
+};
+
+interface End {
+  readonly status: string;
+  readonly data: z.infer<typeof endSchema>;
+}
+
+/** Entries of version 2.1 do not name the role, and count nothing. */
+const endIn = ({ type, data }: Entry): End | null => {
+  const status = statuses[type];
+  if (status !== undefined) {
+    const parsed = endSchema.safeParse(JSON.parse(data));
+    return parsed.success ? { status, data: parsed.data } : null;
+  }
+  if (type !== 'log' || !data.includes(retryMark)) return null;
+  const parsed = retrySchema.safeParse(JSON.parse(data));
+  return parsed.success ? { status: 'failed', data: parsed.data.attempt_ended } : null;
+};
+
+const sumsOf = (row: Row): UsageSums => ({
+  seconds: Number(row['seconds']),
+  model_calls: Number(row['model_calls']),
+  tool_calls: Number(row['tool_calls']),
+  input_tokens: Number(row['input_tokens']),
+  output_tokens: Number(row['output_tokens']),
+  cached_tokens: Number(row['cached_tokens']),
+  ...(row['cost_usd'] === null ? {} : { cost_usd: Number(row['cost_usd']) }),
+});
+const text = (row: Row, column: string): string => String(row[column] ?? '');
+
+export interface UsageRows {
+  /** Inside the transaction of the entries. */
+  add(entries: readonly Entry[]): void;
+  /** Per day (UTC) and role, the oldest first; from the given day on. */
+  days(since: string): readonly UsageDay[];
+  attempts(taskId: string): readonly AttemptUsage[];
+}
+
+/** What each attempt used, and the sums per day and role: no question reads all tasks. */
+export const createUsageRows = (db: Database): UsageRows => {
+  const addAttempt = db.prepare(
+    `insert or ignore into attempts (task_id, attempt, role, status, ended_at, seconds, model_calls,
+       tool_calls, input_tokens, output_tokens, cached_tokens, cost_usd)
+     values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+  );
+  const addDay = db.prepare(
+    `insert into usage_days (day, role, attempts, complete, failed, cancelled, seconds, model_calls,
+       tool_calls, input_tokens, output_tokens, cached_tokens, cost_usd)
+     values (?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+     on conflict (day, role) do update set attempts = attempts + 1,
+       complete = complete + excluded.complete, failed = failed + excluded.failed,
+       cancelled = cancelled + excluded.cancelled, seconds = seconds + excluded.seconds,
+       model_calls = model_calls + excluded.model_calls,
+       tool_calls = tool_calls + excluded.tool_calls,
+       input_tokens = input_tokens + excluded.input_tokens,
+       output_tokens = output_tokens + excluded.output_tokens,
+       cached_tokens = cached_tokens + excluded.cached_tokens,
+       cost_usd = case when cost_usd is null then excluded.cost_usd
+         else cost_usd + coalesce(excluded.cost_usd, 0) end`,
+  );
+  const days = db.prepare('select * from usage_days where day >= ? order by day, role');
+  const attempts = db.prepare('select * from attempts where task_id = ? order by attempt');
+
+  const addOne = (entry: Entry, { status, data }: End): void => {
+    const { role, execution_seconds: seconds, usage } = data;
+    const sums = [
+      seconds,
+      usage.model_calls,
+      usage.tool_calls,
+      usage.input_tokens,
+      usage.output_tokens,
+      usage.cached_tokens,
+      usage.cost_usd ?? null,
+    ];
+    const { changes } = addAttempt.run(
+      ...[entry.taskId, entry.attempt, role, status, entry.at, ...sums],
+    );
+    // A task that is closed or cancelled between two attempts ends with the number of the last one.
+    if (changes === 0) return;
+    const counts = [status === 'complete', status === 'failed', status === 'cancelled'];
+    const day = new Date(entry.at).toISOString().slice(0, 10);
+    addDay.run(day, role, ...counts.map(Number), ...sums);
+  };
+
+  return {
+    add: (entries) => {
+      for (const entry of entries) {
+        const end = entry.attempt === 0 ? null : endIn(entry);
+        if (end !== null) addOne(entry, end);
+      }
+    },
+    days: (since) =>
+      days.all(since).map((row) => ({
+        day: text(row, 'day'),
+        role: text(row, 'role'),
+        attempts: Number(row['attempts']),
+        complete: Number(row['complete']),
+        failed: Number(row['failed']),
+        cancelled: Number(row['cancelled']),
+        ...sumsOf(row),
+      })),
+    attempts: (taskId) =>
+      attempts.all(taskId).map((row) => ({
+        attempt: Number(row['attempt']),
+        role: text(row, 'role'),
+        status: text(row, 'status'),
+        endedAt: Number(row['ended_at']),
+        ...sumsOf(row),
+      })),
+  };
+};

@@ -1,0 +1,60 @@
+import { z } from 'zod';
+import { durationText } from '../output/durations.ts';
+import { exitCodes } from '../output/exit-codes.ts';
+import { costText } from '../output/money.ts';
+import { type Cell, renderTable } from '../output/table.ts';
+import { tokenCount } from '../output/task-text.ts';
+import { UsageError } from '../usage-error.ts';
+import type { CommandContext } from './commands.ts';
+
+const sumsSchema = z.looseObject({
+  attempts: z.number(),
+  complete: z.number(),
+  failed: z.number(),
+  cancelled: z.number(),
+  seconds: z.number(),
+  input_tokens: z.number(),
+  output_tokens: z.number(),
+  cost_usd: z.number().optional(),
+});
+const answerSchema = z.looseObject({
+  days: z.array(sumsSchema.extend({ day: z.string(), role: z.string() })),
+  total: sumsSchema,
+});
+
+const header = ['DAY', 'ROLE', 'ATTEMPTS', 'COMPLETE', 'FAILED', 'TIME', 'TOKENS', 'COST'];
+const dayMs = 24 * 60 * 60_000;
+const defaultDays = 30;
+
+const rowOf = (day: string, role: string, sums: z.infer<typeof sumsSchema>): readonly Cell[] =>
+  [
+    day,
+    role,
+    String(sums.attempts),
+    String(sums.complete),
+    String(sums.failed),
+    durationText(sums.seconds * 1_000),
+    `${tokenCount(sums.input_tokens)}/${tokenCount(sums.output_tokens)}`,
+    costText(sums.cost_usd) ?? '-',
+  ].map((text) => ({ text }));
+
+/** What the attempts of the last days used, per day (UTC) and role, with a line for the sum. */
+export const showUsage = async (
+  { connection, io, json }: CommandContext,
+  days: number = defaultDays,
+): Promise<number> => {
+  if (!(Number.isSafeInteger(days) && days > 0 && days <= 36_500))
+    throw new UsageError(`--days needs a whole number from 1; ${days} is none`);
+  const since = new Date(Date.now() - (days - 1) * dayMs).toISOString().slice(0, 10);
+  const client = await connection.files();
+  const answer = answerSchema.parse(await client.call('usage', { since }));
+  if (json) {
+    io.json(answer);
+    return exitCodes.done;
+  }
+  const rows = answer.days.map((each) => rowOf(each.day, each.role, each));
+  const sum = answer.days.length > 1 ? [rowOf('total', '', answer.total)] : [];
+  io.out(renderTable(header, [...rows, ...sum], null));
+  if (answer.days.length === 0) io.err(`no attempt ended since ${since}`);
+  return exitCodes.done;
+};
