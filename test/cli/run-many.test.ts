@@ -98,6 +98,25 @@ test('a task that failed ends the run with 1, with the reason and what waits for
   expect(out.trim().split('\n').at(-1)).toMatch(/^0 tasks complete, 1 failed, 1 waiting in /);
 });
 
+test('a dependency that is added during a run, and that nobody runs, ends it with its name', async () => {
+  const project = withScript([
+    { tool: 'bash', arguments: { command: 'touch began; while [ ! -e go ]; do sleep 0.05; done' } },
+    { tool: 'finish', arguments: { status: 'done', summary: 'done' } },
+  ]);
+  const first = await create(project, 'first', ...engineer);
+  const second = await create(project, 'second', ...engineer, '--deps', first);
+  const run = project.agent('run', second);
+  await until(() => existsSync(join(project.root, 'began')));
+  const added = await create(project, 'added');
+  await project.agent('dep', 'add', second, added);
+
+  writeFileSync(join(project.root, 'go'), '');
+
+  const { code, out } = await run;
+  expect(code).toBe(1);
+  expect(out).toMatch(new RegExp(`waiting    ${second} +for ${added}`));
+}, 30_000);
+
 test('nothing to run ends with 0, nothing that could be started with 4', async () => {
   const project = openProject();
   const empty = await project.agent('run');

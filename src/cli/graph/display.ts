@@ -76,7 +76,8 @@ const createLiveTable = (ports: DisplayPorts): Display => {
       process.stderr.off('resize', drawSoon);
       io.liveLines([]);
       const tasks = tasksOf(ports);
-      if (tasks.length > 0) io.out(renderRows(tasks, progress, Date.now(), io.width));
+      if (tasks.length === 0) return;
+      io.out(renderRows(tasks, progress, Date.now(), io.terminal()?.columns ?? io.width));
     },
   };
 };

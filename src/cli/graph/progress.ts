@@ -25,6 +25,13 @@ export interface Progress {
   get(taskId: string): TaskProgress | null;
   /** The dependency that keeps a task from starting by itself; null when it may start or is over. */
   blocker(taskId: string): string | null;
+  /**
+   * True for a task that waits although all known dependencies are complete: somebody may have added
+   * one, of which no frame tells.
+   */
+  isStale(taskId: string): boolean;
+  /** Takes the view of a stale task. */
+  refresh(view: TaskView): void;
 }
 
 const isTaskView = (value: unknown): value is TaskView =>
@@ -109,6 +116,17 @@ export const createProgress = (): Progress => {
     },
     get: (taskId) => tasks.get(taskId) ?? null,
     blocker: blockers.find,
+    isStale: (taskId) => {
+      const task = tasks.get(taskId);
+      const isComplete = (id: string): boolean => tasks.get(id)?.view.status === 'complete';
+      return task !== undefined && waits(task) && task.view.unmet_dependencies.every(isComplete);
+    },
+    refresh: (view) => {
+      const task = tasks.get(view.task_id);
+      if (task === undefined || !waits(task)) return;
+      tasks.set(view.task_id, { ...task, view });
+      blockers.forget();
+    },
   };
 };
 

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { TaskId } from '../../machines/task.ts';
 import type { Client, Frame } from '../client/client.ts';
+import { readTask } from '../client/task-answers.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { oneLine } from '../output/safe-text.ts';
 import type { CommandContext } from '../tasks/commands.ts';
@@ -119,7 +120,26 @@ const watchForEnd = (progress: Progress, ids: readonly string[], done: () => voi
   };
 };
 
+const refreshMs = 5_000;
+
+/** Asks for stale tasks at intervals. @returns stops it */
+const refreshStale = (
+  client: Client,
+  progress: Progress,
+  ids: readonly string[],
+  changed: () => void,
+): (() => void) => {
+  const refresh = async (): Promise<void> => {
+    for (const id of ids.filter(progress.isStale)) progress.refresh(await readTask(client, id));
+    changed();
+  };
+  // The stream tells when the server is gone.
+  const timer = setInterval(() => void refresh().catch(() => {}), refreshMs);
+  return () => clearInterval(timer);
+};
+
 interface Followed {
+  readonly client: Client;
   readonly progress: Progress;
   readonly display: Display;
   readonly run: StartedRun;
@@ -128,10 +148,11 @@ interface Followed {
 }
 
 /** Reads frames until the run is done. */
-const follow = async ({ progress, display, run, rest, abort }: Followed): Promise<void> => {
+const follow = async ({ client, progress, display, run, rest, abort }: Followed): Promise<void> => {
   const ids = run.accepted.map(({ task_id }) => task_id);
   const own = new Set([...ids, ...run.skipped.map(({ task_id }) => task_id)]);
   const end = watchForEnd(progress, ids, () => abort.abort());
+  const stopRefreshing = refreshStale(client, progress, ids, end.changed);
   try {
     for (let next = await rest.next(); next.done !== true; next = await rest.next()) {
       const frame = next.value;
@@ -141,6 +162,7 @@ const follow = async ({ progress, display, run, rest, abort }: Followed): Promis
       if (abort.signal.aborted) return;
     }
   } finally {
+    stopRefreshing();
     end.stop();
   }
 };
@@ -200,7 +222,7 @@ export const runTasks = async (
     if (code !== null) return code;
     printSkipped(context, run);
     ids = idsIn(run);
-    await follow({ progress, display, run, rest, abort });
+    await follow({ client, progress, display, run, rest, abort });
     display.stop();
     const ended = interrupts.wasLeft()
       ? leftCode(context)
