@@ -27,7 +27,11 @@ const runCommand = async (
 ): Promise<number> => {
   const { createContext } = await import('./command-context.ts');
   const context = createContext(args, invocation, io);
-  const run = () => command.run(context, args as never);
+  const run = async () => {
+    if (command.findsTask === true) return command.run(context, args as never);
+    const { resolveIds } = await import('./resolve-ids.ts');
+    return command.run(context, (await resolveIds(context, command, args)) as never);
+  };
   if (command.notesTracker === undefined) return run();
   const { withTrackerNote } = await import('./config/tracker-note.ts');
   const { json, config } = args;

@@ -26,7 +26,7 @@ const completing = defineCommand({
   common: [],
   examples: [['eval "$(agent completion bash)"', 'turn completion on in this session']],
   run: async ({ io, json }, { shell }) =>
-    (await import('./setup/completion-command.ts')).completion(io, json, shell, commandTable),
+    (await import('./setup/completion-command.ts')).completion(io, json, shell),
 });
 
 /** In the order of the help. The code of a command is imported when it runs. */

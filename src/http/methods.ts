@@ -41,8 +41,9 @@ const createCatalogueMethods = (catalogue: TaskQueries): Readonly<Record<string,
     });
   },
   list: async (params) => {
-    const { status, role, label, order, limit, cursor } = parseParams(listParamsSchema, params);
+    const { id, status, role, label, order, limit, cursor } = parseParams(listParamsSchema, params);
     return catalogue.list({
+      ...(id === undefined ? {} : { id }),
       ...(status === undefined ? {} : { status }),
       ...(role === undefined ? {} : { role: requireRole(role) }),
       ...(label === undefined ? {} : { label }),

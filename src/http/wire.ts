@@ -111,6 +111,12 @@ export const editParamsSchema = z
   });
 
 export const listParamsSchema = z.strictObject({
+  id: z
+    .string()
+    .min(1)
+    .max(128)
+    .optional()
+    .describe('only tasks whose id begins or ends with this, on one page'),
   status: z
     .string()
     .min(1)

@@ -7,6 +7,8 @@ import type { ActorReads } from '../store/port.ts';
 import type { TrackerReads } from '../tracker/port.ts';
 
 export interface ListRequest {
+  /** A beginning or an end of ids; then the tasks are sorted by id, on one page. */
+  readonly id?: string;
   readonly status?: string;
   readonly role?: string;
   readonly label?: string;
@@ -132,7 +134,11 @@ const findTasks = async (ports: ListPorts, request: ListRequest, most: number) =
  * complete.
  */
 export const listTasks = async (ports: ListPorts, request: ListRequest): Promise<TaskPage> => {
-  const { limit = pageSize } = request;
+  const { limit = pageSize, id } = request;
+  if (id !== undefined) {
+    const found = await ports.tracker.matching(id, limit);
+    return { tasks: found.map(ports.viewOf).filter(filterOf(request)) };
+  }
   const [total, found] = await Promise.all([
     totalOf(ports, request),
     findTasks(ports, request, limit + 1),

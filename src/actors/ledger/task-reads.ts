@@ -43,6 +43,8 @@ export interface TaskReads {
   /** A task, deleted or not, with all that its row says of it. */
   stored(id: string): StoredTask | null;
   dependents(id: string): readonly TrackedTask[];
+  /** As `TrackerReads.matching`. Reads every id, without its row. */
+  matching(text: string, limit: number): readonly TrackedTask[];
   /** Tasks in the order of their creation. */
   page(request: PageRequest): readonly TrackedTask[];
   /**
@@ -118,6 +120,7 @@ export const createTaskReads = (db: Database, sql: TaskStatements): TaskReads =>
         unmet: () => unmetOf(sql, row),
       };
     },
+    matching: (text, limit) => sql.matching.all(text, limit).map(trackedOf),
     dependents: (id) => sql.dependents.all(id).map(trackedOf),
     page: (request) => rowsOf(sql, request).map(trackedOf),
     changedSince: (revision, limit) =>

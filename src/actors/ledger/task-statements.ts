@@ -19,6 +19,11 @@ export const prepareTaskStatements = (db: Database) => ({
     `select tasks.* from dependencies join tasks on tasks.id = task_id
      where depends_on = ? and status <> 'tombstone'`,
   ),
+  matching: db.prepare(
+    `select * from tasks where id in (select id from tasks where substr(id, 1, length(?1)) = ?1
+       or substr(id, -length(?1)) = ?1 or instr(id, '-' || ?1) > 0) and status <> 'tombstone'
+     order by id limit ?2`,
+  ),
   dependsOn: db.prepare('select depends_on from dependencies where task_id = ?'),
   undepend: db.prepare('delete from dependencies where task_id = ?'),
   depend: db.prepare('insert or ignore into dependencies (task_id, depends_on) values (?, ?)'),

@@ -60,6 +60,8 @@ export interface TrackerReads {
   findMany(ids: readonly TaskId[]): Promise<readonly TrackedTask[]>;
   /** Those that depend on a task. */
   dependents(id: TaskId): Promise<readonly TrackedTask[]>;
+  /** Those whose id, with or without its prefix, begins or ends with the text. */
+  matching(text: string, limit: number): Promise<readonly TrackedTask[]>;
   /** A part of `list`. `status` is ours where we have a word for the tracker's. */
   page(request: PageRequest): Promise<readonly TrackedTask[]>;
   /** Number of tasks of a page without limit. */

@@ -108,6 +108,7 @@ export const createTracker = (options: TrackerOptions): Tracker => {
     list: (urgency) => use((tracker) => tracker.list(urgency)),
     findMany: (ids) => use((tracker) => tracker.findMany(ids)),
     dependents: (id) => use((tracker) => tracker.dependents(id)),
+    matching: (text, limit) => use((tracker) => tracker.matching(text, limit)),
     page: (request) => use((tracker) => tracker.page(request)),
     count: (request) => use((tracker) => tracker.count(request)),
     changes: (mark) => use((tracker) => tracker.changes(mark)),

@@ -142,22 +142,30 @@ const readsAgain = (client: Client, options: ConnectOptions): Client => ({
   },
 });
 
-export const connect = (options: ConnectOptions): Connection => ({
-  server: async () => {
-    const { project, config, start, io, env } = options;
-    const found = await findServer(project);
-    if (found !== null) return createHttpClient(found);
-    if (!start)
-      throw new CallError(
-        'server_needed',
-        'no server runs for this project; start one with agent-server --server',
-      );
-    const { startServer } = await import('./start-server.ts');
-    io.err(`starting a server for ${project.root} (log: ${stateFiles(project.stateDir).log})`);
-    return createHttpClient(await startServer(project, config, env));
-  },
-  files: async () => {
-    const found = await findServer(options.project);
-    return found === null ? offlineClient(options) : readsAgain(createHttpClient(found), options);
-  },
-});
+export const connect = (options: ConnectOptions): Connection => {
+  let looked: ReturnType<typeof findServer> | null = null;
+  /** Looks once for a command. */
+  const find = () => {
+    looked ??= findServer(options.project);
+    return looked;
+  };
+  return {
+    server: async () => {
+      const { project, config, start, io, env } = options;
+      const found = await find();
+      if (found !== null) return createHttpClient(found);
+      if (!start)
+        throw new CallError(
+          'server_needed',
+          'no server runs for this project; start one with agent-server --server',
+        );
+      const { startServer } = await import('./start-server.ts');
+      io.err(`starting a server for ${project.root} (log: ${stateFiles(project.stateDir).log})`);
+      return createHttpClient(await startServer(project, config, env));
+    },
+    files: async () => {
+      const found = await find();
+      return found === null ? offlineClient(options) : readsAgain(createHttpClient(found), options);
+    },
+  };
+};

@@ -2,47 +2,72 @@ import { exitCodes } from '../output/exit-codes.ts';
 import type { Io } from '../output/io.ts';
 import { UsageError } from '../usage-error.ts';
 
-interface Named {
-  readonly name: string;
-  readonly describe: string;
+export type Shell = 'bash' | 'zsh' | 'fish';
+
+/** Readline splits a word at `=`; the words are joined again, and the value alone is replaced. */
+const bash = `_agent() {
+  local words=() word last i value about all=()
+  for ((i = 1; i <= COMP_CWORD; i++)); do
+    word=\${COMP_WORDS[i]}
+    last=$((\${#words[@]} - 1))
+    if ((last >= 0)) && [[ $word == = && \${words[last]} == --* ]]; then
+      words[last]+==
+    elif ((last >= 0)) && [[ \${words[last]} == --*= && \${COMP_WORDS[i - 1]} == = ]]; then
+      words[last]+=$word
+    else
+      words+=("$word")
+    fi
+  done
+  word=\${words[\${#words[@]} - 1]}
+  COMPREPLY=()
+  while IFS=$'\\t' read -r value about; do
+    if [[ $value == *:files ]]; then
+      while IFS= read -r value; do COMPREPLY+=("$value"); done < <(compgen -f -- "\${word#--*=}")
+      continue
+    fi
+    [[ $word == --*=* ]] && value=\${value#--*=}
+    COMPREPLY+=("$value")
+    if [[ -n $about ]]; then all+=("$value  ($about)"); else all+=("$value"); fi
+  done < <(agent __complete -- "\${words[@]}" 2>/dev/null)
+  if [[ \${COMP_TYPE:-9} == 63 && \${#all[@]} -gt 1 ]]; then COMPREPLY=("\${all[@]}"); fi
 }
+complete -F _agent agent`;
 
-export const shells = ['bash', 'zsh', 'fish'] as const;
-export type Shell = (typeof shells)[number];
+const zsh = `#compdef agent
+_agent() {
+  local line value about
+  local -a described
+  while IFS= read -r line; do
+    value=\${line%%$'\\t'*}
+    about=\${line#*$'\\t'}
+    if [[ $value == *:files ]]; then
+      _files
+    else
+      described+=("\${value//:/\\\\:}:$about")
+    fi
+  done < <(agent __complete -- "\${(@)words[2,CURRENT]}" 2>/dev/null)
+  (( $#described )) && _describe agent described
+}
+compdef _agent agent`;
 
-const shellQuoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
+const fish = `function __agent_complete
+    set -l words (commandline -opc)
+    set -l current (commandline -ct)
+    for line in (agent __complete -- $words[2..] "$current" 2>/dev/null)
+        if string match -q '*:files*' -- $line
+            __fish_complete_path "$current"
+        else
+            echo $line
+        end
+    end
+end
+complete -c agent -f -a '(__agent_complete)'`;
 
-const scripts: { readonly [S in Shell]: (commands: readonly Named[]) => string } = {
-  bash: (commands) =>
-    `complete -W ${shellQuoted(commands.map(({ name }) => name).join(' '))} agent`,
-  zsh: (commands) =>
-    [
-      '#compdef agent',
-      '_agent() {',
-      '  local -a commands',
-      `  commands=(${commands.map((each) => shellQuoted(`${each.name}:${each.describe}`)).join(' ')})`,
-      "  _describe 'command' commands",
-      '}',
-      'compdef _agent agent',
-    ].join('\n'),
-  fish: (commands) =>
-    [
-      'complete -c agent -f',
-      ...commands.map(
-        (each) =>
-          `complete -c agent -n __fish_use_subcommand -a ${shellQuoted(each.name)} -d ${shellQuoted(each.describe)}`,
-      ),
-    ].join('\n'),
-};
+const scripts: Readonly<Record<Shell, string>> = { bash, zsh, fish };
 
 /** @throws UsageError with --json, which no shell reads */
-export const completion = (
-  io: Io,
-  json: boolean,
-  shell: Shell,
-  commands: readonly Named[],
-): number => {
+export const completion = (io: Io, json: boolean, shell: Shell): number => {
   if (json) throw new UsageError('completion prints a script for the shell; leave out --json');
-  io.out(scripts[shell](commands));
+  io.out(scripts[shell]);
   return exitCodes.done;
 };

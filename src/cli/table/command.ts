@@ -106,6 +106,8 @@ interface Declaration<Words extends readonly Word[], Own extends Flags> extends 
   readonly group: keyof typeof groups;
   readonly describe: string;
   readonly examples: readonly (readonly [line: string, says: string])[];
+  /** It completes a shortened id itself, with the one call that it makes. */
+  readonly findsTask?: true;
   /** It says that bd is not installed: each time, or once in a project. */
   readonly notesTracker?: 'once' | 'always';
   /** Common flags that matter to it. Default: json, project. */
@@ -125,7 +127,7 @@ export const defineCommand = <const Words extends readonly Word[], const Own ext
 
 export const taskWord = {
   name: 'task_id',
-  describe: 'Task id, such as bd-a1b2',
+  describe: 'Task id, such as bd-a1b2, or its unique beginning or end',
   completes: 'task',
 } as const satisfies Word;
 

@@ -16,6 +16,7 @@ export const showCommand = defineCommand({
   aliases: ['status'],
   group: 'tasks',
   describe: 'Show a task',
+  findsTask: true,
   words: [taskWord],
   flags: {},
   common: readsConfig,

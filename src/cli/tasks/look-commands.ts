@@ -1,6 +1,6 @@
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import type { Client } from '../client/client.ts';
-import { readTask } from '../client/task-answers.ts';
+import { findTask } from '../client/find-task.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import type { Io } from '../output/io.ts';
 import { renderList } from '../output/render-list.ts';
@@ -105,7 +105,7 @@ export const showTask = async (
   json: boolean,
   taskId: string,
 ): Promise<number> => {
-  const task = await readTask(client, taskId);
+  const task = await findTask(client, taskId);
   warnStranded(client, [task], io);
   if (json) io.json(task);
   else io.out(renderTask(task));

@@ -56,6 +56,10 @@ export const createBdTracker = ({ calls, projectRoot, actor, log }: BdOptions): 
     },
     dependents: async (id) =>
       (await reads.list('interactive')).filter(({ dependencies }) => dependencies.includes(id)),
+    matching: async (text, limit) =>
+      (await reads.list('interactive'))
+        .filter(({ id }) => id.startsWith(text) || id.endsWith(text) || id.includes(`-${text}`))
+        .slice(0, limit),
     page: async (request) => pageOf(await reads.list('interactive'), request),
     count: async (request) => countOf(await reads.list('interactive'), request),
     changes: async () => ({ tasks: await reads.list('background'), mark: 0, extent: 'all' }),

@@ -85,6 +85,7 @@ export const createEmbeddedTracker = (options: EmbeddedOptions, ledger: Ledger):
     find: (id) => read(() => table.tracked(id)),
     findMany: (ids) => read(() => ids.flatMap((id) => table.tracked(id) ?? [])),
     dependents: (id) => read(() => table.dependents(id)),
+    matching: (text, limit) => read(() => table.matching(text, limit)),
     page: (request) => read(() => table.page(request)),
     count: (request) => read(() => table.countOf(request)),
     changes: (mark) => read(() => changesSince(ports, mark)),

@@ -1,0 +1,29 @@
+import type { TaskView } from '../../actors/journal/task-view.ts';
+import { UsageError } from '../usage-error.ts';
+import { CallError, type Client } from './client.ts';
+import { readTask, tasksIn } from './task-answers.ts';
+
+const shownAtMost = 8;
+
+const ambiguous = (text: string, found: readonly TaskView[]): UsageError => {
+  const shown = found.slice(0, shownAtMost).map(({ task_id, title }) => `\n  ${task_id}  ${title}`);
+  const more = found.length > shownAtMost ? '\n  …' : '';
+  return new UsageError(
+    `${JSON.stringify(text)} is in the ids of several tasks; give more of one:${shown.join('')}${more}`,
+  );
+};
+
+/** The task of an id, or of a beginning or end that only one id has. @throws CallError, UsageError */
+export const findTask = async (client: Client, text: string): Promise<TaskView> => {
+  try {
+    return await readTask(client, text);
+  } catch (error) {
+    const isUnknown = error instanceof CallError && error.code === 'task_not_found';
+    if (!isUnknown || !/^[\w.+-]{1,128}$/.test(text)) throw error;
+    const found = tasksIn(await client.call('list', { id: text, limit: shownAtMost + 1 }));
+    const [only] = found;
+    if (only === undefined) throw error;
+    if (found.length > 1) throw ambiguous(text, found);
+    return only;
+  }
+};

@@ -1,0 +1,15 @@
+import { z } from 'zod';
+import { configSections } from './config-schema.ts';
+
+type Node = z.core.JSONSchema.JSONSchema | boolean | undefined;
+
+const keysIn = (node: Node, path: string): readonly (readonly [key: string, says: string])[] => {
+  if (typeof node !== 'object') return [];
+  const entries = Object.entries(node.properties ?? {});
+  if (entries.length === 0) return path === '' ? [] : [[path, node.description ?? '']];
+  return entries.flatMap(([key, inner]) => keysIn(inner, path === '' ? key : `${path}.${key}`));
+};
+
+/** Every key of the configuration, such as `server.port`, and what it means. */
+export const configKeys = (): readonly (readonly [key: string, says: string])[] =>
+  keysIn(z.toJSONSchema(configSections, { io: 'input', unrepresentable: 'any' }), '');
