@@ -201,7 +201,7 @@ export const reviewParamsSchema = z
             path: linePath.describe('a file of the project'),
             line: z.int().min(1).optional().describe('the line in the changed file, from 1'),
             end_line: z.int().min(1).optional().describe('the last line of a range'),
-            text: z.string().min(1).max(4_000).describe('the comment'),
+            text: z.string().min(1).max(2_000).describe('the comment'),
           })
           .refine(
             ({ line, end_line }) => end_line === undefined || end_line >= (line ?? Infinity),
@@ -211,7 +211,7 @@ export const reviewParamsSchema = z
             },
           ),
       )
-      .max(100)
+      .max(50)
       .default([])
       .describe('each is given to the next attempt once and answered in its results'),
   })

@@ -58,7 +58,7 @@ export interface ReviewedWork {
 }
 
 /** Older comments that are answered are dropped. */
-export const mostComments = 200;
+export const mostComments = 100;
 
 /** Absent when a review asks nothing of the next attempt. */
 export const reviewedWork = (review: Review | undefined): { readonly review?: ReviewedWork } => {
