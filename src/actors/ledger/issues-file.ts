@@ -4,7 +4,8 @@ import { StringDecoder } from 'node:string_decoder';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { openRegular, UnsafeFileError } from '../files/regular-file.ts';
 
-export const issuesBytesAtMost = 256 * 1024 * 1024;
+/** A million tasks. New lines are in memory together. */
+export const issuesBytesAtMost = 512 * 1024 * 1024;
 
 /** `.beads/issues.jsonl` of a project. */
 export const issuesFileOf = (projectRoot: string): string =>
