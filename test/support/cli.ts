@@ -48,6 +48,7 @@ const runHere = async (
   cwd: string,
   given: NodeJS.ProcessEnv,
   columns?: number,
+  answers?: string[],
 ): Promise<Ended> => {
   const { runAgent }: typeof import('../../src/cli/run-agent.ts') = await import(bin('run-agent'));
   const env = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
@@ -57,6 +58,12 @@ const runHere = async (
     { ...terminal, write: (text) => out.push(text) },
     { ...terminal, write: (text) => err.push(text) },
     env,
+    answers === undefined
+      ? null
+      : async (question) => {
+          out.push(question);
+          return answers.shift() ?? null;
+        },
   );
   const code = await runAgent({ words, cwd, env }, io);
   return { code, out: out.join(''), err: err.join('') };
@@ -156,6 +163,9 @@ export const openProject = (
     /** As `agent`, on a terminal of 80 columns without colour. */
     onTerminal: (...args: string[]): Promise<Ended> =>
       runHere(args, root, { ...env, NO_COLOR: '1' }, 80),
+    /** As `onTerminal`, where somebody types these answers. */
+    typing: (answers: readonly string[], ...args: string[]): Promise<Ended> =>
+      runHere(args, root, { ...env, NO_COLOR: '1' }, 80, [...answers]),
     /** Runs `agent` to its end in a process of its own. */
     program: (...args: string[]): Promise<Ended> => collect(start('agent', args)),
     server: (...args: string[]): Promise<Ended> => collect(start('agent-server', args)),

@@ -1,3 +1,4 @@
+import { type Ask, createAsk } from './ask.ts';
 import { escapeControls, oneLine, stripControls } from './safe-text.ts';
 import { type Text, takesColour, terminalText } from './styled.ts';
 import { textWidth } from './width.ts';
@@ -6,6 +7,8 @@ import { textWidth } from './width.ts';
 export interface Io {
   /** Columns of the terminal; null when stdout is none. */
   readonly width: number | null;
+  /** Null when nobody is there to answer. */
+  readonly ask: Ask | null;
   readonly out: (text: Text) => void;
   /** One JSON value in one line. */
   readonly json: (value: unknown) => void;
@@ -39,7 +42,12 @@ type Environment = Readonly<Record<string, string | undefined>>;
 const usualColumns = 80;
 const usualRows = 24;
 
-export const createIo = (stdout: Output, stderr: Output, env: Environment = {}): Io => {
+export const createIo = (
+  stdout: Output,
+  stderr: Output,
+  env: Environment = {},
+  ask: Ask | null = null,
+): Io => {
   const terminal = stdout.isTTY === true && stderr.isTTY === true;
   const colour = takesColour(stdout.isTTY === true, env);
   /** Columns of each live line that is shown. */
@@ -54,6 +62,7 @@ export const createIo = (stdout: Output, stderr: Output, env: Environment = {}):
   };
   return {
     width: stdout.isTTY === true ? stdout.columns || usualColumns : null,
+    ask,
     out: (text) => {
       clear();
       stdout.write(`${terminalText(text, colour)}\n`);
@@ -84,4 +93,8 @@ export const createIo = (stdout: Output, stderr: Output, env: Environment = {}):
   };
 };
 
-export const processIo = (): Io => createIo(process.stdout, process.stderr, process.env);
+export const processIo = (): Io => {
+  const { stdin, stdout, stderr, env } = process;
+  const ask = stdin.isTTY && stdout.isTTY ? createAsk(stdin, stdout) : null;
+  return createIo(stdout, stderr, env, ask);
+};

@@ -10,7 +10,8 @@ import { nextSteps, tokensText } from './task-text.ts';
 
 const withSpaces = (text: string): string => text.replaceAll('_', ' ');
 
-const stateText = ({ status, phase, ready }: TaskView): string => {
+/** `queued (ready)`, `started (thinking)` */
+export const stateText = ({ status, phase, ready }: TaskView): string => {
   if (status === 'queued' && ready && phase === 'waiting_for_run') return 'queued (ready)';
   const shown = oneLine(status);
   return phase === status ? shown : `${shown} (${withSpaces(oneLine(phase))})`;

@@ -1,9 +1,12 @@
 import { requireId } from '../../actors/engine/task-id.ts';
+import type { TaskView } from '../../actors/journal/task-view.ts';
 import { CallError } from '../client/client.ts';
 import { callForTask, readTask } from '../client/task-answers.ts';
 import { exitCodes } from '../output/exit-codes.ts';
+import type { Io } from '../output/io.ts';
 import { renderTask } from '../output/render-task.ts';
 import type { CommandContext } from '../tasks/commands.ts';
+import { type Answer, askPerson } from './ask-person.ts';
 
 export interface RespondArgs {
   readonly task_id: string;
@@ -16,6 +19,24 @@ export interface RespondArgs {
 const decisionOf = ({ allow, deny }: RespondArgs): 'allow' | 'deny' | undefined => {
   if (allow === true) return 'allow';
   return deny === true ? 'deny' : undefined;
+};
+
+/** Shows the question, and asks on a terminal. @returns null without an answer */
+const askFor = async (
+  io: Io,
+  json: boolean,
+  task: TaskView,
+  awaiting: NonNullable<TaskView['awaiting']>,
+): Promise<Answer | null> => {
+  const message =
+    awaiting.kind === 'approval'
+      ? 'add --allow or --deny'
+      : `answer with: agent respond ${task.task_id} "<answer>"`;
+  if (json) io.json({ ...awaiting, error: { code: 'usage', message } });
+  else io.out(renderTask(task));
+  const given = json || io.ask === null ? null : await askPerson(io.ask, awaiting.kind);
+  if (given === null) io.err(`agent: ${message}`);
+  return given;
 };
 
 /** Without an answer, shows the question. Exit code 4 when there is none. */
@@ -36,22 +57,19 @@ export const respond = async (
         state: task.phase,
       },
     );
-  if (args.answer === undefined && decision === undefined) {
-    const message =
-      task.awaiting.kind === 'approval'
-        ? 'add --allow or --deny'
-        : `answer with: agent respond ${taskId} "<answer>"`;
-    if (json) io.json({ ...task.awaiting, error: { code: 'usage', message } });
-    else io.out(renderTask(task));
-    io.err(`agent: ${message}`);
-    return exitCodes.usage;
-  }
+  const given =
+    args.answer === undefined && decision === undefined
+      ? await askFor(io, json, task, task.awaiting)
+      : {
+          ...(args.answer === undefined ? {} : { text: args.answer }),
+          ...(decision === undefined ? {} : { decision }),
+        };
+  if (given === null) return exitCodes.usage;
   const after = await callForTask(client, 'respond', {
     task_id: taskId,
     attempt: args.attempt ?? task.attempt,
     input_id: task.awaiting.input_id,
-    ...(args.answer === undefined ? {} : { text: args.answer }),
-    ...(decision === undefined ? {} : { decision }),
+    ...given,
   });
   if (json) io.json(after);
   else io.out(`${taskId} ${after.status} (${after.phase.replaceAll('_', ' ')})`);

@@ -9,6 +9,7 @@ import type { Io } from '../output/io.ts';
 import { renderFrame } from '../output/render-frame.ts';
 import { joined, styled, type Text } from '../output/styled.ts';
 import { nextSteps, usedText } from '../output/task-text.ts';
+import { createAnswering } from './ask-person.ts';
 import { createProgressLine } from './progress-line.ts';
 
 const executionAnswerSchema = z.looseObject({
@@ -84,13 +85,16 @@ export const followRun = async (client: Client, request: RunRequest, io: Io): Pr
   const interrupt = onInterrupt(cancel, io);
   const beganAt = performance.now();
   const progress = request.json ? null : createProgressLine(io, task_id);
+  const answering = request.json ? null : createAnswering(client, io);
   let code: number | null = null;
   try {
     const { attempt } = await submit(client, request);
     for (let next = await frames.next(); next.done !== true; next = await frames.next()) {
       const frame = next.value;
       showFrame(frame, request.json, io);
-      progress?.see(frame);
+      answering?.see(frame);
+      if (answering?.isOpen() === true) progress?.pause();
+      else progress?.see(frame);
       if (frame.attempt >= attempt || frame.type === 'cancelled')
         code = settled[frame.type] ?? code;
       if (isLateRefusal(frame)) break;
@@ -98,6 +102,7 @@ export const followRun = async (client: Client, request: RunRequest, io: Io): Pr
   } finally {
     interrupt.stop();
     abort.abort();
+    answering?.stop();
     progress?.stop();
   }
   const task = await readTask(client, task_id);

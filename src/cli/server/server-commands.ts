@@ -1,9 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { writeFileAtomically } from '../../actors/files/atomic-write.ts';
+import type { TaskView } from '../../actors/journal/task-view.ts';
 import { isAlive } from '../../actors/process/pid.ts';
 import { CallError } from '../client/client.ts';
 import { findServer, isSilent } from '../client/find-server.ts';
+import { tasksIn } from '../client/task-answers.ts';
 import { stateFiles } from '../config/project.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import type { CommandContext } from '../tasks/commands.ts';
@@ -25,8 +27,19 @@ const isSilentServer = (error: unknown): true => {
   throw error;
 };
 
+/** Tasks that were at work when the server stopped; none where that cannot be read. */
+const parkedTasks = async ({ connection }: CommandContext): Promise<readonly TaskView[]> => {
+  try {
+    const client = await connection.files();
+    return client.live ? [] : tasksIn(await client.call('list', { status: 'started' }));
+  } catch {
+    return [];
+  }
+};
+
 /** Sends SIGTERM and waits for the end. @throws CallError after the time limit */
-export const stopServerCommand = async ({ project, io, json }: CommandContext): Promise<number> => {
+export const stopServerCommand = async (context: CommandContext): Promise<number> => {
+  const { project, io, json } = context;
   const isRunning = await findServer(project).then((address) => address !== null, isSilentServer);
   const file = readServerFile(stateFiles(project.stateDir).server);
   if (!isRunning || file === null) {
@@ -42,8 +55,15 @@ export const stopServerCommand = async ({ project, io, json }: CommandContext): 
     await delay(stopPollMs)
   ) {
     if (isAlive(pid)) continue;
-    if (json) io.json({ running: false, stopped: true, pid });
-    else io.out(`the server (pid ${pid}) has stopped`);
+    const parked = await parkedTasks(context);
+    if (json) {
+      const ids = parked.map(({ task_id }) => task_id);
+      io.json({ running: false, stopped: true, pid, ...(ids.length === 0 ? {} : { parked: ids }) });
+    } else {
+      io.out(`the server (pid ${pid}) has stopped`);
+      for (const { task_id, role, attempt } of parked)
+        io.out(`  ${task_id} (${role}, attempt ${attempt}) goes on when a server starts`);
+    }
     return exitCodes.done;
   }
   throw new CallError(

@@ -110,7 +110,10 @@ export const changeOnServer = async (
   reason?: string,
 ): Promise<number> => {
   const taskId = requireId(id);
-  return changeTask(context, await context.connection.server(), method, taskId, reason);
+  const code = await changeTask(context, await context.connection.server(), method, taskId, reason);
+  if (method === 'retry' && !context.json)
+    context.io.err(`it runs in the background; watch it with: agent logs -f ${taskId}`);
+  return code;
 };
 
 /** Creates the task first if it is free text. */

@@ -5,6 +5,10 @@ import type { TaskId } from '../../machines/task.ts';
 import type { Client } from '../client/client.ts';
 import { readTask } from '../client/task-answers.ts';
 import { exitCodes } from '../output/exit-codes.ts';
+import type { Io } from '../output/io.ts';
+import { renderFrame } from '../output/render-frame.ts';
+import { stateText } from '../output/render-task.ts';
+import { terminalText } from '../output/styled.ts';
 import type { CommandContext } from '../tasks/commands.ts';
 
 const exitByStatus: Readonly<Record<string, number>> = {
@@ -16,9 +20,15 @@ const exitByStatus: Readonly<Record<string, number>> = {
 const waitForOne = async (
   client: Client,
   taskId: TaskId,
+  io: Io,
   signal: AbortSignal,
 ): Promise<TaskView> => {
-  for await (const _ of client.frames(taskId, null, signal)) if (signal.aborted) break;
+  for await (const frame of client.frames(taskId, null, signal)) {
+    if (signal.aborted) break;
+    const asks = frame.type === 'input_required' || frame.type === 'approval_required';
+    const line = asks ? renderFrame(frame) : null;
+    if (line !== null) io.err(terminalText(line, false));
+  }
   return readTask(client, taskId);
 };
 
@@ -26,15 +36,31 @@ const waitForAll = async (
   client: Client,
   ids: readonly TaskId[],
   timeoutSeconds: number | undefined,
+  io: Io,
 ) => {
   const abort = new AbortController();
   const timer =
     timeoutSeconds === undefined
       ? undefined
       : setTimeout(() => abort.abort(), timeoutSeconds * 1_000);
-  const tasks = await Promise.all(ids.map((id) => waitForOne(client, id, abort.signal)));
+  const tasks = await Promise.all(ids.map((id) => waitForOne(client, id, io, abort.signal)));
   clearTimeout(timer);
   return tasks;
+};
+
+/** `bd-a1: started (thinking), engineer, attempt 1` */
+const waitedFor = (task: TaskView): string => {
+  const { task_id: id, role, attempt, phase, unmet_dependencies: unmet, awaiting } = task;
+  const parts = [
+    stateText(task),
+    ...(role === undefined ? [] : [role]),
+    ...(attempt === 0 ? [] : [`attempt ${attempt}`]),
+    ...(unmet.length === 0 ? [] : [`which waits for ${unmet.join(', ')}`]),
+  ];
+  const hint =
+    phase === 'waiting_for_run' ? `; nobody runs it yet: agent ${role ?? 'engineer'} ${id}` : '';
+  const question = awaiting === undefined ? '' : `; it asks you: agent respond ${id}`;
+  return `${id}: ${parts.join(', ')}${hint}${question}`;
 };
 
 /**
@@ -50,9 +76,12 @@ export const wait = async (
   const files = await connection.files();
   const seen = await Promise.all(taskIds.map((id) => readTask(files, id)));
   const isOver = seen.every(({ status }) => status in exitByStatus);
+  if (!isOver)
+    for (const task of seen)
+      if (!(task.status in exitByStatus)) io.err(`waiting for ${waitedFor(task)}`);
   const tasks = isOver
     ? seen
-    : await waitForAll(await connection.server(), taskIds, timeoutSeconds);
+    : await waitForAll(await connection.server(), taskIds, timeoutSeconds, io);
   for (const task of tasks)
     if (json) io.json(task);
     else io.out(`${task.task_id} ${task.status}`);

@@ -1,0 +1,127 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { openProject } from '../support/cli.ts';
+import { temporaryFolder } from '../support/temporary.ts';
+
+const script = {
+  scripts: [
+    {
+      role: 'product-manager',
+      turns: [
+        { say: '', calls: [{ tool: 'ask', arguments: { question: 'Which one?' } }] },
+        { say: '', calls: [{ tool: 'finish', arguments: { status: 'done', summary: 'ok' } }] },
+      ],
+    },
+    {
+      role: 'engineer',
+      turns: [
+        { say: '', calls: [{ tool: 'bash', arguments: { command: 'true' } }] },
+        { say: '', calls: [{ tool: 'finish', arguments: { status: 'done', summary: 'ok' } }] },
+      ],
+    },
+  ],
+};
+
+const setUp = () => {
+  const file = join(temporaryFolder(), 'script.json');
+  writeFileSync(file, JSON.stringify(script));
+  return openProject({
+    api: { backend: 'scripted', script: file },
+    roles: { engineer: { require_approval: ['bash'] } },
+  });
+};
+type Project = ReturnType<typeof setUp>;
+
+const asking = async (project: Project, role: string): Promise<string> => {
+  const id = (await project.agent('create', 'x')).out.trim();
+  await project.agent(role, id, '--async');
+  for (;;) {
+    const { awaiting } = JSON.parse((await project.agent('show', id, '--json')).out);
+    if (awaiting !== undefined) return id;
+  }
+};
+
+test('respond alone shows the question and asks for the answer on a terminal', async () => {
+  const project = setUp();
+  const id = await asking(project, 'product-manager');
+
+  const answered = await project.typing(['the second one'], 'respond', id);
+
+  expect(answered.code).toBe(0);
+  expect(answered.out).toMatch(/Which one\?[\s\S]*Answer: /);
+  expect((await project.agent('wait', id)).code).toBe(0);
+});
+
+test('respond alone asks y or n for an approval, and why not', async () => {
+  const project = setUp();
+  const id = await asking(project, 'engineer');
+
+  const answered = await project.typing(['what?', 'n', 'use the script'], 'respond', id);
+
+  expect(answered.out.match(/Allow\? \[y\/n\]/g)).toHaveLength(2);
+  expect(answered.out).toContain('Why not?');
+  expect(answered.code).toBe(0);
+});
+
+test('respond alone changes nothing when nobody answers, or nobody is there', async () => {
+  const project = setUp();
+  const id = await asking(project, 'engineer');
+
+  for (const ended of [await project.typing([], 'respond', id), await project.agent('respond', id)])
+    expect(ended).toMatchObject({ code: 2, err: expect.stringContaining('--allow or --deny') });
+  expect((await project.agent('show', id)).out).toContain('awaiting approval');
+});
+
+test('a run takes the answer in its terminal', async () => {
+  const project = setUp();
+
+  const ran = await project.typing(
+    ['the second one'],
+    'create',
+    'x',
+    '--role',
+    'product-manager',
+    '--run',
+  );
+
+  expect(ran.code).toBe(0);
+  expect(ran.out).toContain('Answer: ');
+  expect(ran.out).toMatch(/complete in/);
+});
+
+test('wait says what it waits for, ps what is at work, and stop what it parks', async () => {
+  const project = setUp();
+  const id = await asking(project, 'product-manager');
+  const idle = (await project.agent('create', 'y')).out.trim();
+
+  const waited = await project.agent('wait', id, idle, '--timeout', '1');
+  const listed = await project.agent('ps');
+  const stopped = await project.agent('server', 'stop');
+
+  expect(waited.code).toBe(124);
+  expect(waited.err).toContain(
+    `waiting for ${id}: started (awaiting input), product-manager, attempt 1; it asks you: agent respond ${id}`,
+  );
+  expect(waited.err).toContain(
+    `waiting for ${idle}: queued (ready); nobody runs it yet: agent engineer ${idle}`,
+  );
+  expect(listed.out).toContain(id);
+  expect(listed.out).not.toContain(idle);
+  expect(stopped.out).toContain(`${id} (product-manager, attempt 1) goes on when a server starts`);
+});
+
+test('retry says how to watch what it started', async () => {
+  const project = setUp();
+  const id = await asking(project, 'product-manager');
+  await project.agent('cancel', id);
+
+  const retried = await project.agent('retry', id);
+
+  expect(retried).toMatchObject({
+    code: 0,
+    out: `${id} started
+`,
+  });
+  expect(retried.err).toContain(`agent logs -f ${id}`);
+});
