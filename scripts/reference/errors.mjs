@@ -1,5 +1,5 @@
 import { exitCodeOf } from '../../build/cli/output/exit-codes.js';
-import { envelopeErrors, errorStatuses, refusalStatuses } from '../../build/http/error-table.js';
+import { envelopeErrors, errorStatuses, requestErrors } from '../../build/http/error-table.js';
 import { describeRefusal, refusal } from '../../build/machines/errors.js';
 import { failureCodes } from '../../build/machines/task.js';
 import { code, described, page, table } from './markdown.mjs';
@@ -113,9 +113,9 @@ ${table(
 
 ${table(
   ['name', 'HTTP', 'what happened'],
-  described('requests', Object.keys(refusalStatuses), requests).map(([name, what]) => [
+  described('requests', Object.keys(requestErrors), requests).map(([name, what]) => [
     code(name),
-    refusalStatuses[name],
+    requestErrors[name],
     what,
   ]),
 )}

@@ -1,11 +1,11 @@
 import type { FastifyError, FastifyReply } from 'fastify';
 import { isServiceError, type ServiceError } from '../machines/errors.ts';
-import { errorBody, errorStatuses, refusalStatuses } from './error-table.ts';
+import { errorBody, errorStatuses, requestErrors } from './error-table.ts';
 
 /** In bytes. */
 export const bodyLimit = 1024 * 1024;
 
-const fastifyErrors: Readonly<Record<string, readonly [keyof typeof refusalStatuses, string]>> = {
+const fastifyErrors: Readonly<Record<string, readonly [keyof typeof requestErrors, string]>> = {
   FST_ERR_CTP_INVALID_MEDIA_TYPE: ['unsupported_media_type', 'send Content-Type: application/json'],
   FST_ERR_CTP_BODY_TOO_LARGE: ['payload_too_large', `a request holds at most ${bodyLimit} bytes`],
 };
@@ -21,7 +21,7 @@ export const answerError = (
       .code(errorStatuses[error.code].http)
       .send(errorBody(error.code, error.message, error.facts));
   const known = fastifyErrors[error.code];
-  if (known !== undefined) return reply.code(refusalStatuses[known[0]]).send(errorBody(...known));
+  if (known !== undefined) return reply.code(requestErrors[known[0]]).send(errorBody(...known));
   const status = 'statusCode' in error ? (error.statusCode ?? 500) : 500;
   if (status < 500)
     return reply.code(status).send(errorBody('invalid_request', 'the request cannot be read'));

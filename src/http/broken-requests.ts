@@ -1,10 +1,10 @@
 import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { errorBody, refusalStatuses } from './error-table.ts';
+import { errorBody, requestErrors } from './error-table.ts';
 import { answerHeaders } from './gate.ts';
 
-const parserRefusals: Readonly<Record<string, readonly [keyof typeof refusalStatuses, string]>> = {
+const parserRefusals: Readonly<Record<string, readonly [keyof typeof requestErrors, string]>> = {
   HPE_HEADER_OVERFLOW: ['headers_too_large', 'the headers of a request hold at most 16 KiB'],
   HPE_CHUNK_EXTENSIONS_OVERFLOW: ['payload_too_large', 'the extensions of a chunk are too large'],
   ERR_HTTP_REQUEST_TIMEOUT: ['request_timeout', 'the request did not arrive in time'],
@@ -15,7 +15,7 @@ const unreadableRequest = ['invalid_request', 'this is not an HTTP/1.1 request']
 export const answerBrokenBytes = ({ code }: { readonly code?: string }, socket: Socket): void => {
   if (code === 'ECONNRESET' || !socket.writable) return;
   const [name, message] = parserRefusals[code ?? ''] ?? unreadableRequest;
-  const status = refusalStatuses[name];
+  const status = requestErrors[name];
   const body = JSON.stringify(errorBody(name, message));
   const headers = Object.entries({
     ...answerHeaders,
@@ -34,6 +34,6 @@ export const answerBrokenPath = (
   reply: FastifyReply,
 ): FastifyReply =>
   reply
-    .code(refusalStatuses.invalid_request)
+    .code(requestErrors.invalid_request)
     .headers(answerHeaders)
     .send(errorBody('invalid_request', 'the path of the request cannot be decoded'));

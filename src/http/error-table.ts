@@ -22,7 +22,7 @@ export const envelopeErrors = {
   method_not_found: { rpc: -32601, http: 404 },
 } as const;
 
-export const refusalStatuses = {
+export const requestErrors = {
   invalid_request: 400,
   unauthorized: 401,
   forbidden: 403,

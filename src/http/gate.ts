@@ -1,6 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { errorBody, refusalStatuses } from './error-table.ts';
+import { errorBody, requestErrors } from './error-table.ts';
 import { createThrottle, type Throttle, windowMs } from './throttle.ts';
 
 export interface GateOptions {
@@ -78,7 +78,7 @@ const urlBytesAtMost = 2 * 1024;
 
 const refuseUrl = (reply: FastifyReply): FastifyReply =>
   reply
-    .code(refusalStatuses.uri_too_long)
+    .code(requestErrors.uri_too_long)
     .send(
       errorBody(
         'uri_too_long',
@@ -99,11 +99,11 @@ const refuseToken = (
     log('too many requests with a wrong token; they are throttled', { address: request.ip });
   if (over)
     return reply
-      .code(refusalStatuses.too_many_failures)
+      .code(requestErrors.too_many_failures)
       .header('retry-after', windowMs / 1_000)
       .send(errorBody('too_many_failures', `too many requests with a wrong token; ${tokenHint}`));
   return reply
-    .code(refusalStatuses.unauthorized)
+    .code(requestErrors.unauthorized)
     .header('www-authenticate', 'Bearer')
     .send(
       errorBody('unauthorized', `send the header 'Authorization: Bearer <token>'; ${tokenHint}`),
@@ -120,7 +120,7 @@ export const createGate = (options: GateOptions) => {
     const check = refusedBy(request, options.hosts());
     if (check !== null)
       return reply
-        .code(refusalStatuses.forbidden)
+        .code(requestErrors.forbidden)
         .send(errorBody('forbidden', `refused by the check of ${check}`, { check }));
     if ((request.raw.url ?? '').length > urlBytesAtMost) return refuseUrl(reply);
     const expected = options.token();

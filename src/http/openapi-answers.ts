@@ -1,4 +1,4 @@
-import { errorStatuses, refusalStatuses } from './error-table.ts';
+import { errorStatuses, requestErrors } from './error-table.ts';
 
 export const ref = (name: string) => ({ $ref: `#/components/schemas/${name}` });
 export const jsonContent = (schema: object) => ({ content: { 'application/json': { schema } } });
@@ -13,11 +13,7 @@ export const errorSchema = {
       required: ['code', 'message'],
       properties: {
         code: {
-          enum: [
-            ...Object.keys(errorStatuses),
-            ...Object.keys(refusalStatuses),
-            'too_many_streams',
-          ],
+          enum: [...Object.keys(errorStatuses), ...Object.keys(requestErrors), 'too_many_streams'],
         },
         message: { type: 'string' },
       },

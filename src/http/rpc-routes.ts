@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { System } from '../actors/system.ts';
 import { discoveryDocument, type Identity } from './discovery.ts';
-import { errorBody, refusalStatuses } from './error-table.ts';
+import { errorBody, requestErrors } from './error-table.ts';
 import { createRpc, retryAfterOf } from './json-rpc.ts';
 import { createMethods } from './methods.ts';
 import { openApiDocument } from './openapi.ts';
@@ -16,7 +16,7 @@ export interface RpcRouteOptions extends Identity {
 
 const refuseRate = (reply: FastifyReply): FastifyReply =>
   reply
-    .code(refusalStatuses.too_many_requests)
+    .code(requestErrors.too_many_requests)
     .header('retry-after', retryAfterSeconds)
     .send(
       errorBody(
