@@ -295,7 +295,7 @@ export const started = taskSetup.createStateConfig({
       initial: 'claiming',
       states: {
         claiming: {
-          meta: { says: 'that the task is started' },
+          meta: { says: 'the tracker does not know yet that the task is started' },
           entry: 'setTrackerPause',
           on: {
             cancel: {
@@ -309,27 +309,27 @@ export const started = taskSetup.createStateConfig({
           },
         },
         recording: {
-          meta: { says: 'the results, which cannot be written now' },
+          meta: { says: 'the results cannot be written now; the server tries again' },
           entry: 'setTrackerPause',
           on: { DEADLINE: again('recording') },
         },
         merging: {
-          meta: { says: 'that the work could not be merged' },
+          meta: { says: 'the work could not be merged; the server tries again' },
           entry: 'setTrackerPause',
           on: { DEADLINE: again('merging') },
         },
         closing: {
-          meta: { says: 'that the task is done' },
+          meta: { says: 'the tracker does not know yet that the task is done' },
           entry: 'setTrackerPause',
           on: { DEADLINE: again('closing') },
         },
         failing: {
-          meta: { says: 'that the attempt failed' },
+          meta: { says: 'the tracker does not know yet that the attempt failed' },
           entry: 'setTrackerPause',
           on: { DEADLINE: again('failing') },
         },
         cancelling: {
-          meta: { says: 'that the attempt was cancelled' },
+          meta: { says: 'the tracker does not know yet that the attempt was cancelled' },
           entry: 'setTrackerPause',
           on: { cancel: { actions: 'keep' }, DEADLINE: again('cancelling') },
         },
