@@ -29,7 +29,7 @@ export const fakeAssistants = (more: Partial<AssistantsOptions> = {}): Assistant
     candidates: ['codex', 'claude'],
     environment: childEnvironment(process.env),
     secrets: {},
-    passed: [],
+    passedVariables: [],
     sandboxed: true,
     now: () => performance.now(),
     ...more,

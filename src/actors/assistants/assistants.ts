@@ -36,7 +36,7 @@ export interface AssistantsOptions {
   readonly environment: Readonly<Record<string, string>>;
   /** Credentials and other variables of the user; each assistant gets only its own. */
   readonly secrets: Readonly<Record<string, string>>;
-  readonly passed: readonly string[];
+  readonly passedVariables: readonly string[];
   readonly sandboxed: boolean;
   readonly now: () => number;
 }
@@ -70,7 +70,7 @@ const programName = (assistant: Assistant): string =>
   })[0];
 
 export const createAssistants = (options: AssistantsOptions): Assistants => {
-  const { candidates, environment, secrets, passed, now } = options;
+  const { candidates, environment, secrets, passedVariables, now } = options;
   let found: AssistantName | null = null;
   let checkedAt: number | null = null;
 
@@ -78,7 +78,7 @@ export const createAssistants = (options: AssistantsOptions): Assistants => {
     findProgram(programName(assistant), environment['PATH'] ?? '');
   const environmentOf = ({ variables }: Assistant) =>
     Object.fromEntries(
-      Object.entries(secrets).filter(([name]) => [...variables, ...passed].includes(name)),
+      Object.entries(secrets).filter(([name]) => [...variables, ...passedVariables].includes(name)),
     );
   const problem = (name: AssistantName): string | null => {
     const assistant = options[name];

@@ -223,7 +223,7 @@ export const createClaude = ({ path = 'claude', args = [] }: AssistantProgram = 
         { path, sessions: 'projects', credentials: '.credentials.json', shown: claudeSettings },
       ],
       files: [join(home, '.claude.json')],
-      nests: false,
+      makesOwnSandbox: false,
     };
   },
   read: (text) => {

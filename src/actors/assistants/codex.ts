@@ -155,7 +155,7 @@ export const createCodex = ({ path = 'codex', args = [] }: AssistantProgram = {}
       },
     ],
     files: [],
-    nests: true,
+    makesOwnSandbox: true,
   }),
   read: (text) => {
     const line = codexLineSchema.safeParse(parseJsonLine(text));

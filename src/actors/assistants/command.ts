@@ -23,6 +23,6 @@ export const createCommandAssistant = ([program, ...args]: readonly [
   resumes: false,
   endsByExit: true,
   argv: (start) => [program, ...args.map((part) => fillPlaceholders(part, start))],
-  needs: (env) => ({ home: homeIn(env), folders: [], files: [], nests: false }),
+  needs: (env) => ({ home: homeIn(env), folders: [], files: [], makesOwnSandbox: false }),
   read: (line) => [{ type: 'text', text: `${line}\n` }],
 });

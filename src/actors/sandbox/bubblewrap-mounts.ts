@@ -122,8 +122,8 @@ const workspaceMounts = (wanted: SandboxRequest): string[] => {
 const kernelSettings = ['/proc/sys', '/proc/sysrq-trigger'];
 
 /** Below a /proc that is wholly read-only, no further user namespace can be made. */
-const procMounts = (nests: boolean): string[] =>
-  nests ? readOnlyMounts(kernelSettings) : ['--remount-ro', '/proc'];
+const procMounts = (makesOwnSandbox: boolean): string[] =>
+  makesOwnSandbox ? readOnlyMounts(kernelSettings) : ['--remount-ro', '/proc'];
 
 const assistantMounts = (
   { assistant, argv: [program], root }: SandboxRequest,
@@ -151,7 +151,7 @@ export const allMounts = (
     ...['--proc', '/proc', '--dev', '/dev'],
     // Both are in memory: without a size, each may take half of the machine's.
     ...['--size', String(sharedBytes), '--tmpfs', '/dev/shm', '--remount-ro', '/dev'],
-    ...procMounts(assistant?.nests === true),
+    ...procMounts(assistant?.makesOwnSandbox === true),
     ...['--size', String(temporaryBytes), '--tmpfs', temporary, '--dir', `${temporary}/home`],
     ...assistantMounts(wanted, temporary),
     ...readOnlyMounts(programFolders(env['PATH'] ?? '')),

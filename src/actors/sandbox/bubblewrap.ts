@@ -35,9 +35,9 @@ const serverIsRoot = process.getuid?.() === 0;
  */
 const nestingArgs = (): string[] => (serverIsRoot ? ['--uid', '1000', '--gid', '1000'] : []);
 
-const namespaceArgs = (network: boolean, nests = false): string[] => [
+const namespaceArgs = (network: boolean, makesOwnSandbox = false): string[] => [
   ...['--unshare-user', '--unshare-all', ...(network ? ['--share-net'] : [])],
-  ...(nests ? nestingArgs() : ['--disable-userns']),
+  ...(makesOwnSandbox ? nestingArgs() : ['--disable-userns']),
   ...['--die-with-parent', '--new-session', '--cap-drop', 'ALL'],
 ];
 
@@ -155,8 +155,8 @@ export const createBubblewrap = (options: BubblewrapOptions): Sandbox => {
       if (!ok) return { refusal: refusalText(wanted, detail) };
       const { argv, root, env, assistant } = wanted;
       const shared = wanted.network ?? network;
-      const nests = assistant?.nests === true;
-      const filter = seccompFilter({ network: shared, nests });
+      const makesOwnSandbox = assistant?.makesOwnSandbox === true;
+      const filter = seccompFilter({ network: shared, makesOwnSandbox });
       const inside = { ...env, HOME: assistant?.home ?? `${temporary}/home`, TMPDIR: temporary };
       const variables = Object.entries(inside).flatMap(([name, value]) => [
         '--setenv',
@@ -164,7 +164,7 @@ export const createBubblewrap = (options: BubblewrapOptions): Sandbox => {
         value,
       ]);
       const settings = [
-        ...namespaceArgs(shared, nests),
+        ...namespaceArgs(shared, makesOwnSandbox),
         ...(filter === null ? [] : ['--seccomp', '4']),
         '--clearenv',
         ...variables,

@@ -23,7 +23,7 @@ export interface AssistantNeeds {
   readonly folders: readonly OwnFolder[];
   readonly files: readonly string[];
   /** True for an assistant that makes its own sandbox. */
-  readonly nests: boolean;
+  readonly makesOwnSandbox: boolean;
 }
 
 /** The agent's own git directory, and where the sandbox mounts it. */

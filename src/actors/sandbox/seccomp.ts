@@ -167,11 +167,16 @@ const nestingCalls: ReadonlySet<string> = new Set([
 
 interface FilterOptions {
   readonly network: boolean;
-  readonly nests: boolean;
+  readonly makesOwnSandbox: boolean;
 }
 
-const programFor = (calls: Calls, { network, nests }: FilterOptions): readonly Instruction[] => {
-  const denied = Object.entries(calls.denied).filter(([name]) => !nests || !nestingCalls.has(name));
+const programFor = (
+  calls: Calls,
+  { network, makesOwnSandbox }: FilterOptions,
+): readonly Instruction[] => {
+  const denied = Object.entries(calls.denied).filter(
+    ([name]) => !makesOwnSandbox || !nestingCalls.has(name),
+  );
   const families = [packetSockets, vmSockets, ...(network ? [unixSockets] : [])];
   return [
     load(offsets.machine),
@@ -183,7 +188,7 @@ const programFor = (calls: Calls, { network, nests }: FilterOptions): readonly I
     returnValue(returnValues.refuse),
     ...whenEqual(clone3, returnValues.unknown),
     ...denied.flatMap(([, call]) => whenEqual(call, returnValues.refuse)),
-    ...(nests
+    ...(makesOwnSandbox
       ? []
       : checkArgument(calls.clone, 0, [
           [opcodes.anyBit, 0, 1, newNamespaces],
@@ -211,13 +216,13 @@ const programFor = (calls: Calls, { network, nests }: FilterOptions): readonly I
  */
 export const seccompFilter = ({
   network,
-  nests = false,
+  makesOwnSandbox = false,
   machine = arch,
 }: Partial<FilterOptions> &
   Pick<FilterOptions, 'network'> & { machine?: string }): Buffer | null => {
   const calls = callsByMachine[machine];
   if (calls === undefined) return null;
-  const program = programFor(calls, { network, nests });
+  const program = programFor(calls, { network, makesOwnSandbox });
   const bytes = Buffer.alloc(program.length * 8);
   for (const [index, [code, whenTrue, whenFalse, operand]] of program.entries()) {
     bytes.writeUInt16LE(code, index * 8);

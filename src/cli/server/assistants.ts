@@ -62,10 +62,10 @@ export const assistantsFor = (
   { api, sandbox }: Config,
   { credentials, environment, env }: ServerEnvironment,
 ): Assistants => {
-  const passed = api.pass_environment.filter(
+  const passedVariables = api.pass_environment.filter(
     (name) => !name.startsWith('AGENT_') && !name.startsWith('ATS_'),
   );
-  const more = passed.flatMap((name) =>
+  const more = passedVariables.flatMap((name) =>
     env[name] === undefined ? [] : [[name, env[name]] as const],
   );
   const [program, ...args] = api.command ?? [];
@@ -76,7 +76,7 @@ export const assistantsFor = (
     candidates: candidatesOf({ api, sandbox }),
     environment,
     secrets: { ...credentials, ...Object.fromEntries(more) },
-    passed,
+    passedVariables,
     sandboxed: sandbox.assistants === 'on',
     now: () => performance.now(),
   });

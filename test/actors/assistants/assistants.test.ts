@@ -123,7 +123,7 @@ test('an assistant gets its own credentials and no other variable of the server'
     OTHER: 'for nobody',
   };
   process.env['LEAKED_TOKEN'] = 'from the server';
-  const assistants = fakeAssistants({ secrets, passed: ['EXTRA'] });
+  const assistants = fakeAssistants({ secrets, passedVariables: ['EXTRA'] });
   const { running, id } = await run('codex', 'well', { assistants });
   delete process.env['LEAKED_TOKEN'];
   await untilStatus(running, id, 'complete', 'failed');
