@@ -37,7 +37,7 @@ export interface SlotUse {
   readonly running: number;
   readonly waiting: number;
   readonly cap: number;
-  readonly limit: number;
+  readonly queueLimit: number;
   /** One sentence while the queue is paused, else null. */
   readonly paused: string | null;
 }
@@ -90,10 +90,10 @@ const slotGuards = ({
   running,
   waiting,
   cap,
-  limit,
+  queueLimit,
   paused,
 }: SlotUse): readonly ExplainedGuard[] => [
-  { guard: 'queueHasRoom', value: waiting < limit, inputs: { waiting, limit } },
+  { guard: 'queueHasRoom', value: waiting < queueLimit, inputs: { waiting, limit: queueLimit } },
   {
     guard: 'slotIsFree',
     value: running < cap && paused === null,

@@ -26,7 +26,7 @@ export const slotUseOf = (snapshot: SupervisorSnapshot): SlotUse => {
     running: atWork(snapshot.context).length,
     waiting: waiting.length,
     cap,
-    limit: queueLimit,
+    queueLimit,
     paused,
   };
 };

@@ -121,7 +121,7 @@ export const createService = (ports: ServicePorts): TaskService => {
     execute: createExecute({ ...ports, queries }),
     run: createRunGraph({
       ...ports,
-      queueLimit: () => ports.slotUse().limit,
+      queueLimit: () => ports.slotUse().queueLimit,
       pendingCount: () => store.tasks('pending').length,
     }),
     explain: async (taskId) => {

@@ -460,7 +460,7 @@ test('of twenty runs at once the queue takes no more than its limit', async () =
   );
 
   expect(codes.toSorted()).toEqual(['ok', 'ok', ...Array.from({ length: 18 }, () => 'queue_full')]);
-  expect(running.system.slotUse()).toMatchObject({ running: 1, waiting: 1, limit: 1 });
+  expect(running.system.slotUse()).toMatchObject({ running: 1, waiting: 1, queueLimit: 1 });
   for (const { taskId } of running.store.tasks('pending'))
     await running.service.cancel(taskId, null);
 });
