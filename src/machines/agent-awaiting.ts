@@ -3,7 +3,7 @@ import { actorFailure, attemptInput, response } from './agent-selectors.ts';
 import { agentSetup } from './agent-setup.ts';
 
 /** The attempt's clock stops during the wait, which has its own limit. */
-const failUnanswered = { guard: 'outOfTime', target: 'failed', actions: 'blameNobody' } as const;
+const failUnanswered = { guard: 'outOfTime', target: 'failed', actions: 'recordNoAnswer' } as const;
 
 /** Another task may use the slot until the answer. */
 const lendSlot = {
@@ -42,9 +42,9 @@ const takeFallbackLater = (at: 'awaitingInput' | 'awaitingApproval', goesOnAt: G
 export const lateResumes = [
   takeFallbackLater('awaitingInput', 'considering'),
   takeFallbackLater('awaitingApproval', 'acting'),
-  { guard: 'wasAsking', target: 'failed', actions: 'blameNobody' },
-  { guard: 'wasReturning', target: 'failed', actions: 'blameQueue' },
-  { guard: 'outOfTime', target: 'failed', actions: 'blameTime' },
+  { guard: 'wasAsking', target: 'failed', actions: 'recordNoAnswer' },
+  { guard: 'wasReturning', target: 'failed', actions: 'recordNoSlot' },
+  { guard: 'outOfTime', target: 'failed', actions: 'recordTimeLimit' },
 ] as const;
 
 export const awaitingInput = agentSetup.createStateConfig({
@@ -100,5 +100,5 @@ export const returning = agentSetup.createStateConfig({
     onDone: [goOn('acting'), goOn('delegating'), { target: 'considering', actions: 'startClock' }],
     onError: { target: 'failed', actions: { type: 'recordFailure', params: actorFailure } },
   },
-  on: { DEADLINE: { guard: 'outOfTime', target: 'failed', actions: 'blameQueue' } },
+  on: { DEADLINE: { guard: 'outOfTime', target: 'failed', actions: 'recordNoSlot' } },
 });

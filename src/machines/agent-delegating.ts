@@ -1,7 +1,7 @@
 import { actorFailure, delegated, delegateInput, reported } from './agent-selectors.ts';
 import { agentSetup } from './agent-setup.ts';
 
-const overLimit = (what: 'blameTurns' | 'blameTokens' | 'blameMoney') =>
+const overLimit = (what: 'recordTurnLimit' | 'recordTokenLimit' | 'recordCostLimit') =>
   [{ type: 'countSpent', params: reported }, what] as const;
 
 /** Each model call of the assistant counts as a turn. Over a limit, the assistant is stopped. */
@@ -27,17 +27,17 @@ export const delegating = agentSetup.createStateConfig({
       {
         guard: { type: 'overTurns', params: reported },
         target: 'failed',
-        actions: overLimit('blameTurns'),
+        actions: overLimit('recordTurnLimit'),
       },
       {
         guard: { type: 'overTokens', params: reported },
         target: 'failed',
-        actions: overLimit('blameTokens'),
+        actions: overLimit('recordTokenLimit'),
       },
       {
         guard: { type: 'overMoney', params: reported },
         target: 'failed',
-        actions: overLimit('blameMoney'),
+        actions: overLimit('recordCostLimit'),
       },
       { actions: { type: 'countSpent', params: reported } },
     ],

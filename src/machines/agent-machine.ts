@@ -84,7 +84,7 @@ export const agentMachine = agentSetup.createMachine({
     resumeAt: input?.resume?.at ?? null,
   }),
   initial: 'preparing',
-  on: { DEADLINE: { guard: 'outOfTime', target: '.failed', actions: 'blameTime' } },
+  on: { DEADLINE: { guard: 'outOfTime', target: '.failed', actions: 'recordTimeLimit' } },
   states: {
     preparing: {
       tags: 'phase:preparing',
@@ -112,7 +112,7 @@ export const agentMachine = agentSetup.createMachine({
           goOnAt('awaitingApproval'),
           goOnAt('awaitingDecision'),
           goOnAt('returning'),
-          { guard: 'outOfTime', target: 'failed', actions: 'blameTime' },
+          { guard: 'outOfTime', target: 'failed', actions: 'recordTimeLimit' },
           {
             guard: { type: 'isUnclear', params: prepared },
             target: 'awaitingDecision',
@@ -131,13 +131,13 @@ export const agentMachine = agentSetup.createMachine({
     considering: {
       meta: { says: 'checks the limits before the next turn' },
       always: [
-        { guard: 'outOfTurns', target: 'failed', actions: 'blameTurns' },
-        { guard: 'outOfTokens', target: 'failed', actions: 'blameTokens' },
-        { guard: 'outOfMoney', target: 'failed', actions: 'blameMoney' },
-        { guard: 'outOfStrikes', target: 'failed', actions: 'blameCalls' },
-        { guard: 'repeatsItself', target: 'failed', actions: 'blameLoop' },
+        { guard: 'outOfTurns', target: 'failed', actions: 'recordTurnLimit' },
+        { guard: 'outOfTokens', target: 'failed', actions: 'recordTokenLimit' },
+        { guard: 'outOfMoney', target: 'failed', actions: 'recordCostLimit' },
+        { guard: 'outOfStrikes', target: 'failed', actions: 'recordMalformedCalls' },
+        { guard: 'repeatsItself', target: 'failed', actions: 'recordLoop' },
         { guard: 'isDelegated', target: 'delegating' },
-        { guard: 'compactedInVain', target: 'failed', actions: 'blameContext' },
+        { guard: 'compactedInVain', target: 'failed', actions: 'recordTooLong' },
         { guard: 'isTooLong', target: 'compacting' },
         { target: 'thinking' },
       ],
@@ -164,7 +164,7 @@ export const agentMachine = agentSetup.createMachine({
           {
             guard: { type: 'overflowed', params: fault },
             target: 'failed',
-            actions: [{ type: 'countThought', params: thought }, 'blameContext'],
+            actions: [{ type: 'countThought', params: thought }, 'recordTooLong'],
           },
           {
             guard: { type: 'mayAskAgain', params: fault },
@@ -185,7 +185,7 @@ export const agentMachine = agentSetup.createMachine({
           {
             guard: { type: 'outOfCuts', params: thought },
             target: 'failed',
-            actions: [{ type: 'countThought', params: thought }, 'blameTruncation'],
+            actions: [{ type: 'countThought', params: thought }, 'recordTruncation'],
           },
           {
             guard: { type: 'answerTruncated', params: thought },
@@ -205,7 +205,7 @@ export const agentMachine = agentSetup.createMachine({
           {
             guard: 'outOfNudges',
             target: 'failed',
-            actions: [{ type: 'countThought', params: thought }, 'blameSilence'],
+            actions: [{ type: 'countThought', params: thought }, 'recordNoToolCalls'],
           },
           {
             target: 'considering',
@@ -223,7 +223,7 @@ export const agentMachine = agentSetup.createMachine({
         DEADLINE: [
           { guard: 'mayCompactAgain', target: 'compacting', actions: 'endPause' },
           { guard: 'pauseIsOver', target: 'thinking', actions: 'endPause' },
-          { guard: 'outOfTime', target: 'failed', actions: 'blameTime' },
+          { guard: 'outOfTime', target: 'failed', actions: 'recordTimeLimit' },
         ],
       },
     },
@@ -250,7 +250,7 @@ export const agentMachine = agentSetup.createMachine({
             target: 'failed',
             actions: [
               { type: 'countCalls', params: acted },
-              { type: 'blameAgent', params: acted },
+              { type: 'recordGivenUp', params: acted },
             ],
           },
           {
@@ -266,7 +266,7 @@ export const agentMachine = agentSetup.createMachine({
         ],
         onError: { target: 'failed', actions: { type: 'recordFailure', params: toolsFailure } },
       },
-      on: { DEADLINE: { guard: 'outOfTime', target: 'failed', actions: 'blameTools' } },
+      on: { DEADLINE: { guard: 'outOfTime', target: 'failed', actions: 'recordTimeLimitInTools' } },
     },
     delegating,
     awaitingInput,
