@@ -70,7 +70,7 @@ export const createCompactor = (
     const plan = planCompaction(messages, input.contextWindow);
     if (plan === null) return { failure: nothingToLeaveOut, wasCalled: false, usage: null };
     const heard = session.steps.thought(input.turn) !== null;
-    await session.steps.compact(input.turn, heard);
+    await session.steps.recordCompaction(input.turn, heard);
     const wasCalled = plan.older.length > 0;
     const asked = wasCalled ? await summarise(session, input, plan, signal) : null;
     if (asked?.type === 'failed') return { failure: asked.failure, wasCalled, usage: null };
@@ -80,7 +80,7 @@ export const createCompactor = (
     const compaction: Compaction = { summary, from: plan.from, resultBytes: plan.resultBytes };
     if (!isShorter(messages, compaction)) return { failure: notShorter, wasCalled, usage };
     const kept = { compaction, usage };
-    await session.steps.compacted(input.turn, heard, kept);
+    await session.steps.recordCompacted(input.turn, heard, kept);
     return kept;
   };
 

@@ -48,12 +48,12 @@ export const createThink = (
   ): Promise<CallOutcome> => {
     const { turn, maxTurns } = input;
     const { steps, conversation } = session;
-    await steps.think(turn, said);
+    await steps.recordRequest(turn, said);
     // A compacted conversation is another request: the provider must not answer it as the first.
     const step = `think:${turn}${steps.compaction(turn) === null ? '' : ':compacted'}`;
     const request = { turn, maxTurns, step, messages: conversation.messages };
     const outcome = await callModel(session, input, request, signal);
-    if (outcome.type === 'answered') await steps.thinkEnded(turn, said, outcome);
+    if (outcome.type === 'answered') await steps.recordAnswer(turn, said, outcome);
     return outcome;
   };
 

@@ -60,7 +60,7 @@ const createCallObserver = (
       emit(key, 'tool_start', { call_id: call.id, tool: call.tool, arguments: text });
       // Not recorded, so the next server makes this call.
       if (signal.aborted) return;
-      await steps.act(turn, call);
+      await steps.recordCall(turn, call);
       begun.add(call.id);
     },
     output: (call, chunk) => emit(key, 'tool_output', { call_id: call.id, tool: call.tool, chunk }),
@@ -68,7 +68,7 @@ const createCallObserver = (
       const { callId, tool, ok, durationMs, text } = result;
       const output = text.slice(0, maxShownLength);
       emit(key, 'tool_end', { call_id: callId, tool, ok, duration_ms: durationMs, output });
-      if (begun.has(call.id)) await steps.actEnded(turn, call, result);
+      if (begun.has(call.id)) await steps.recordCallResult(turn, call, result);
     },
   };
 };

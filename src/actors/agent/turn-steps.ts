@@ -69,8 +69,8 @@ export interface ThinkSteps {
   thought(
     turn: number,
   ): { readonly said: readonly string[]; readonly answer: ModelAnswer | null } | null;
-  think(turn: number, said: readonly string[]): Promise<void>;
-  thinkEnded(turn: number, said: readonly string[], answer: ModelAnswer): Promise<void>;
+  recordRequest(turn: number, said: readonly string[]): Promise<void>;
+  recordAnswer(turn: number, said: readonly string[], answer: ModelAnswer): Promise<void>;
 }
 
 export interface CompactionSteps {
@@ -81,16 +81,16 @@ export interface CompactionSteps {
   compaction(
     turn: number,
   ): { readonly heard: boolean; readonly kept: KeptCompaction | null } | null;
-  compact(turn: number, heard: boolean): Promise<void>;
-  compacted(turn: number, heard: boolean, kept: KeptCompaction): Promise<void>;
+  recordCompaction(turn: number, heard: boolean): Promise<void>;
+  recordCompacted(turn: number, heard: boolean, kept: KeptCompaction): Promise<void>;
 }
 
 export interface ToolCallSteps {
   /** In the order in which the calls began. */
   calls(turn: number): readonly BegunCall[];
   call(turn: number, callId: string): BegunCall | null;
-  act(turn: number, call: ToolCall): Promise<void>;
-  actEnded(turn: number, call: ToolCall, result: CallResult): Promise<void>;
+  recordCall(turn: number, call: ToolCall): Promise<void>;
+  recordCallResult(turn: number, call: ToolCall, result: CallResult): Promise<void>;
 }
 
 export const createThinkSteps = ({ intentOf, resultOf, write }: StepLog): ThinkSteps => ({
@@ -100,8 +100,8 @@ export const createThinkSteps = ({ intentOf, resultOf, write }: StepLog): ThinkS
       ? null
       : { said: intent.said, answer: resultOf(`think:${turn}`, answeredSchema) };
   },
-  think: (turn, said) => write(`think:${turn}`, { said }),
-  thinkEnded: (turn, said, answer) => write(`think:${turn}`, { said }, answer),
+  recordRequest: (turn, said) => write(`think:${turn}`, { said }),
+  recordAnswer: (turn, said, answer) => write(`think:${turn}`, { said }, answer),
 });
 
 export const createCompactionSteps = ({ intentOf, resultOf, write }: StepLog): CompactionSteps => ({
@@ -111,8 +111,8 @@ export const createCompactionSteps = ({ intentOf, resultOf, write }: StepLog): C
       ? null
       : { heard: intent.heard, kept: resultOf(`compact:${turn}`, keptSchema) };
   },
-  compact: (turn, heard) => write(`compact:${turn}`, { heard }),
-  compacted: (turn, heard, kept) => write(`compact:${turn}`, { heard }, kept),
+  recordCompaction: (turn, heard) => write(`compact:${turn}`, { heard }),
+  recordCompacted: (turn, heard, kept) => write(`compact:${turn}`, { heard }, kept),
 });
 
 export const createToolCallSteps = ({
@@ -131,7 +131,7 @@ export const createToolCallSteps = ({
         .filter((key) => key.startsWith(`act:${turn}:`))
         .flatMap((key) => callAt(key) ?? []),
     call: (turn, callId) => callAt(`act:${turn}:${callId}`),
-    act: (turn, call) => write(`act:${turn}:${call.id}`, { call }),
-    actEnded: (turn, call, result) => write(`act:${turn}:${call.id}`, { call }, result),
+    recordCall: (turn, call) => write(`act:${turn}:${call.id}`, { call }),
+    recordCallResult: (turn, call, result) => write(`act:${turn}:${call.id}`, { call }, result),
   };
 };
