@@ -109,7 +109,7 @@ export const watchThread: WatchSession = ({ session, root, env, since, onEvent }
   let file: string | null = null;
   let readBytes = 0;
   let reading: Promise<void> | null = null;
-  const enough = new AbortController();
+  const stopReading = new AbortController();
   const lines = createLineSplitter({
     longest: maxEventLine,
     onLine: (line) => {
@@ -131,7 +131,7 @@ export const watchThread: WatchSession = ({ session, root, env, since, onEvent }
     if (size <= readBytes) return closeSync(fd);
     // The stream closes it.
     const range = { fd, start: readBytes, end: size - 1 };
-    const stream = createReadStream('', { ...range, encoding: 'utf8', signal: enough.signal });
+    const stream = createReadStream('', { ...range, encoding: 'utf8', signal: stopReading.signal });
     for await (const text of stream) lines.push(text);
     readBytes = size;
   };
@@ -146,7 +146,7 @@ export const watchThread: WatchSession = ({ session, root, env, since, onEvent }
   const timer = setInterval(look, threadPollMs);
   return async () => {
     clearInterval(timer);
-    const limit = setTimeout(() => enough.abort(), lastLookMs);
+    const limit = setTimeout(() => stopReading.abort(), lastLookMs);
     await reading;
     await look();
     clearTimeout(limit);

@@ -4,7 +4,7 @@ import { type Ledger, type LedgerOptions, openLedger } from '../../actors/ledger
 import { type Database, openDatabase } from '../../actors/store/database.ts';
 import type { Store } from '../../actors/store/port.ts';
 import { type Project, stateFiles, taskFiles } from '../config/project.ts';
-import { keepOwner } from '../server/claim-project.ts';
+import { keepOwner } from '../server/lock-project.ts';
 import { ensurePrivateFolder, StateFolderError } from '../server/private-files.ts';
 
 export interface OpenedTasks {

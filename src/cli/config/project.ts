@@ -11,7 +11,7 @@ export interface Project {
   /** Outside the project, mode 0700; it may not exist yet. */
   readonly stateDir: string;
   /** The default state folder. Two servers of one project meet here, whichever folder each uses. */
-  readonly usualDir: string;
+  readonly defaultDir: string;
 }
 
 const stateHome = (env: NodeJS.ProcessEnv): string => {
@@ -51,8 +51,8 @@ export const findProject = (
     );
   const name = basename(root).replace(/[^A-Za-z0-9._-]/g, '_') || 'root';
   const own = env['AGENT_STATE_DIR'];
-  const usualDir = join(stateFolders(env).shared, `${name}-${hashOf(root)}`);
-  return { root, stateDir: own ? resolve(cwd, own) : usualDir, usualDir };
+  const defaultDir = join(stateFolders(env).shared, `${name}-${hashOf(root)}`);
+  return { root, stateDir: own ? resolve(cwd, own) : defaultDir, defaultDir };
 };
 
 export const stateFiles = (stateDir: string) => ({

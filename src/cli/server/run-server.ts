@@ -9,7 +9,7 @@ import { workspaceFor } from '../config/workspace.ts';
 import { projectRoleNote } from '../roles/apply-project-roles.ts';
 import { type Assembled, assemble, type Current, type Parts, takeFrom } from './assemble.ts';
 import { secretsIn, takeCredentials } from './assistants.ts';
-import { claimProject } from './claim-project.ts';
+import { lockProject } from './lock-project.ts';
 import { createLogger } from './logger.ts';
 import { modelNote } from './models.ts';
 import { stateFolderError } from './private-files.ts';
@@ -51,7 +51,7 @@ export const runServer = async ({
   const take = takeFrom(project, { credentials, environment, env });
   const current: Current = take(loaded);
   if (!modelNote(loaded.config, current).ok) await current.assistants.checkLogins();
-  const lock = await claimProject(project);
+  const lock = await lockProject(project);
   let assembled: Assembled | null = null;
   try {
     const tokens = createTokenSource(stateFiles(project.stateDir).token);

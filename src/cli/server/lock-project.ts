@@ -31,10 +31,10 @@ export const keepOwner = async (file: string, root: string): Promise<void> => {
  * Locks the default state folder, where servers with other folders meet. Null when another process
  * holds the lock.
  */
-const lockUsual = ({ stateDir, usualDir }: Project): ProcessLock | null => {
-  const files = stateFiles(usualDir);
+const lockDefault = ({ stateDir, defaultDir }: Project): ProcessLock | null => {
+  const files = stateFiles(defaultDir);
   try {
-    ensurePrivateFolder(usualDir);
+    ensurePrivateFolder(defaultDir);
     const lock = takeLock(files.lock);
     if (lock !== null) writeFileSync(files.servedFrom, `${stateDir}\n`, { mode: 0o600 });
     return lock;
@@ -46,23 +46,27 @@ const lockUsual = ({ stateDir, usualDir }: Project): ProcessLock | null => {
 
 const lockBoth = (project: Project): ProcessLock | null => {
   const own = takeLock(stateFiles(project.stateDir).lock);
-  if (own === null || project.stateDir === project.usualDir) return own;
-  const usual = lockUsual(project);
-  if (usual === null) {
+  if (own === null || project.stateDir === project.defaultDir) return own;
+  const atDefault = lockDefault(project);
+  if (atDefault === null) {
     own.release();
     return null;
   }
   return {
     release: () => {
-      usual.release();
+      atDefault.release();
       own.release();
     },
   };
 };
 
 /** The project's running server, which may use another state folder. */
-const serverOf = ({ stateDir, usualDir }: Project): ServerFile | null => {
-  const folders = [stateDir, usualDir, readTextOrNull(stateFiles(usualDir).servedFrom) ?? usualDir];
+const serverOf = ({ stateDir, defaultDir }: Project): ServerFile | null => {
+  const folders = [
+    stateDir,
+    defaultDir,
+    readTextOrNull(stateFiles(defaultDir).servedFrom) ?? defaultDir,
+  ];
   const all = folders.map((folder) => readServerFile(stateFiles(folder).server));
   return all.find((file) => file !== null && isAlive(file.pid)) ?? all[0] ?? null;
 };
@@ -71,7 +75,7 @@ const serverOf = ({ stateDir, usualDir }: Project): ServerFile | null => {
  * Takes the project's lock; waits for a stopping server. @throws AlreadyServedError naming the
  * other server, PrivateFileError, UsageError when the folder serves another project
  */
-export const claimProject = async (project: Project): Promise<ProcessLock> => {
+export const lockProject = async (project: Project): Promise<ProcessLock> => {
   const { stateDir, root } = project;
   ensurePrivateFolder(stateDir);
   const deadline = performance.now() + lockMs;
