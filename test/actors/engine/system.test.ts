@@ -140,7 +140,7 @@ test('no more tasks hold a slot than the cap allows, and who waits stays open in
     running: 2,
     waiting: 2,
     cap: 2,
-    limit: 100,
+    queueLimit: 100,
     paused: null,
   });
   expect((await running.service.explain(ids[3] ?? '')).reason).toBe(
@@ -166,7 +166,7 @@ test('no more tasks hold a slot than the cap allows, and who waits stays open in
     running: 2,
     waiting: 1,
     cap: 2,
-    limit: 100,
+    queueLimit: 100,
     paused: null,
   });
   for (const id of ids.slice(1)) await running.service.cancel(id, null);
