@@ -126,7 +126,7 @@ const expected: ReadonlySet<string> = new Set([
   'the tracker cannot be used; the server tries again',
   'the tracker can be used again',
   'a task was left started in the tracker; it is open again',
-  'the dependents of a failed task could not be failed',
+  'the dependents of a task could not be failed',
 ]);
 
 /** A new process over what the earlier ones left. */
