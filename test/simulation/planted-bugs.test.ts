@@ -128,6 +128,13 @@ const bugs: Readonly<Record<string, Planted>> = {
     seed: 191,
     says: /I14/,
   },
+  'an import overwrites a live attempt': {
+    file: 'src/actors/ledger/take-difference.ts',
+    find: "status === 'in_progress' && pending.first(id) !== null;",
+    put: 'false;',
+    seed: 1,
+    says: /an import took .* from its attempt/,
+  },
   'the histories of tasks that are at work are removed': {
     file: 'src/actors/store/histories.ts',
     find: "  and not exists (select 1 from actors where (id = ?1 or ${agents}) and (pending = 1 or changed_at >= ?2))\n  and not exists (select 1 from actors where id = ?1 and json_extract(snapshot, '$.value') not in ${over})\n  and not exists (select 1 from tasks where id = ?1 and status not in ${over})",

@@ -13,6 +13,7 @@ import { atOnce } from './at-once.ts';
 import { createClock } from './clock.ts';
 import { createInvariants } from './invariants.ts';
 import { type Plan, type Server, startServer } from './life.ts';
+import { createOldFile } from './old-file.ts';
 import { createPeople } from './people.ts';
 import { randomFrom } from './random.ts';
 import { ledgerWithoutFile, type World } from './world.ts';
@@ -38,6 +39,7 @@ const minute = 60_000;
 /** So long after everything has become calm, nothing may be on its way any more. */
 /** Age of histories that go. */
 const oldMs = minute;
+const oldFileMs = 7_000;
 const patienceMs = 60 * minute;
 
 /**
@@ -150,6 +152,12 @@ export const simulate = async (seed: number, far = false): Promise<Report> => {
     clock.after('world', minute, removeHistories);
   };
 
+  const importOldFile = createOldFile(world);
+  const bringOldFile = (): void => {
+    importOldFile();
+    if (!weather.calm) clock.after('world', oldFileMs, bringOldFile);
+  };
+
   const play = async (until: () => boolean): Promise<void> => {
     while (invariants.violations.length === 0 && !until()) {
       if (!clock.step()) break;
@@ -162,6 +170,7 @@ export const simulate = async (seed: number, far = false): Promise<Report> => {
     boot();
     // Not drawn: what the other seeds lead to stays.
     if (seed % 5 === 0) clock.after('world', minute, removeHistories);
+    if (seed % 5 === 1) clock.after('world', oldFileMs, bringOldFile);
     for (let n = 2 + random.below(maxTasks); n > 0; n -= 1)
       clock.after('world', random.delay(5_000), people.create);
     for (let n = 20 + random.below(60); n > 0; n -= 1)
