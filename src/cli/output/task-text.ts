@@ -37,9 +37,10 @@ export const nextSteps = ({
   if (attempt === 0) return [];
   const again = step(`retry ${id}`, 'try again');
   const look = step(`diff ${id}`, 'see the changes');
-  if (status === 'complete' && work?.merged_at !== undefined) return [look];
+  const changes = work === undefined ? [] : [look];
+  if (status === 'complete' && (work === undefined || work.merged_at !== undefined)) return changes;
   if (status === 'complete') return [look, step(`merge ${id}`, 'take them')];
   return status === 'failed' || status === 'cancelled'
-    ? [step(`logs ${id}`, 'what happened'), look, again]
+    ? [step(`logs ${id}`, 'what happened'), ...changes, again]
     : [];
 };

@@ -38,12 +38,23 @@ test('a failed task shows why, the end of the output, what it used and how to go
   expect(text).toMatch(/agent retry bd-a1b2 +try again$/);
 });
 
+const work = { branch: 'agent/bd-a1b2/1', commit: 'c', files: 1, insertions: 1, deletions: 0 };
+
+test('work that changed nothing, or is merged, is not to be merged', () => {
+  const over = { status: 'complete', phase: 'complete', attempt: 1 };
+
+  expect(shown(over)).not.toContain('agent merge');
+  expect(shown({ ...over, work: { ...work, merged_at: '2026-11-22T12:00:00.000Z' } })).toMatch(
+    /1 file \+1 -0 on agent\/bd-a1b2\/1, merged 2026[\s\S]*agent diff bd-a1b2 +see the changes$/,
+  );
+});
+
 test.each([
   [{}, 'agent engineer bd-a1b2'],
   [{ role: 'tester' as const }, 'agent tester bd-a1b2'],
   [{ ready: false, phase: 'waiting_for_dependencies' }, 'agent explain bd-a1b2'],
   [{ status: 'started', phase: 'thinking', attempt: 1 }, 'agent logs -f bd-a1b2'],
-  [{ status: 'complete', phase: 'complete', attempt: 1 }, 'agent merge bd-a1b2'],
+  [{ status: 'complete', phase: 'complete', attempt: 1, work }, 'agent merge bd-a1b2'],
   [{ status: 'cancelled', phase: 'cancelled', attempt: 1 }, 'agent retry bd-a1b2'],
 ])('%j names the next command', (over, command) => {
   expect(shown(over)).toContain(command);
