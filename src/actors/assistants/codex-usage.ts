@@ -9,7 +9,7 @@ import { createLineSplitter, maxEventLine } from './line-splitter.ts';
 import type { AssistantEvent, TokensUsed, WatchSession } from './port.ts';
 import { homeIn, parseJsonLine } from './program.ts';
 
-const threadPollMs = 250;
+const sessionPollMs = 250;
 const lastLookMs = 3_000;
 const dayMs = 24 * 3_600_000;
 
@@ -27,7 +27,7 @@ export const codexUsageSchema = z
       cachedTokens: cached_input_tokens,
     }),
   );
-const threadLineSchema = z.union([
+const sessionLineSchema = z.union([
   // Written after each call of the model; older versions write none.
   z.object({
     timestamp: z.string(),
@@ -56,9 +56,9 @@ export const codexHome = (env: Readonly<Record<string, string>>): string =>
   env['CODEX_HOME'] ?? join(homeIn(env), '.codex');
 
 /** Ignores records from before `since` (epoch ms), which belong to earlier runs. */
-const threadEvent = (text: string, since: number): AssistantEvent | null => {
+const sessionEvent = (text: string, since: number): AssistantEvent | null => {
   if (!recordTypes.test(text)) return null;
-  const line = threadLineSchema.safeParse(parseJsonLine(text));
+  const line = sessionLineSchema.safeParse(parseJsonLine(text));
   if (!line.success || Date.parse(line.data.timestamp) < since) return null;
   const { data } = line;
   if (data.type === 'token_usage_record')
@@ -78,14 +78,14 @@ const threadEvent = (text: string, since: number): AssistantEvent | null => {
     : { type: 'command', problem };
 };
 
-/** The start of the thread (epoch ms), which an id of version 7 begins with. */
+/** The start of the session (epoch ms), which an id of version 7 begins with. */
 const beganAt = (session: string): number => {
   const [, high = '', low = ''] = /^([0-9a-f]{8})-([0-9a-f]{4})-7/.exec(session) ?? [];
   return high === '' ? Date.now() : Number.parseInt(high + low, 16);
 };
 
-/** The file is in the folder of the day on which the thread began, in codex's time zone. */
-const findThreadFile = async (sessions: string, session: string): Promise<string | null> => {
+/** The file is in the folder of the day on which the session began, in codex's time zone. */
+const findSessionFile = async (sessions: string, session: string): Promise<string | null> => {
   for (const days of [0, -1, 1]) {
     const [year = '', month = '', day = ''] = new Date(beganAt(session) + days * dayMs)
       .toISOString()
@@ -100,11 +100,11 @@ const findThreadFile = async (sessions: string, session: string): Promise<string
 };
 
 /**
- * Reads usage from the thread file, which codex extends after every model call; codex prints usage
+ * Reads usage from the session file, which codex extends after every model call; codex prints usage
  * only at the end of its turn. The format is codex's own: when the file is missing or different,
  * usage comes at the end only.
  */
-export const watchThread: WatchSession = ({ session, root, env, since, onEvent }) => {
+export const watchSession: WatchSession = ({ session, root, env, since, onEvent }) => {
   const home = codexHome(env);
   let file: string | null = null;
   let readBytes = 0;
@@ -113,7 +113,7 @@ export const watchThread: WatchSession = ({ session, root, env, since, onEvent }
   const lines = createLineSplitter({
     longest: maxEventLine,
     onLine: (line) => {
-      const event = threadEvent(line, since);
+      const event = sessionEvent(line, since);
       if (event !== null) onEvent(event);
     },
     onDropped: () => {},
@@ -122,8 +122,8 @@ export const watchThread: WatchSession = ({ session, root, env, since, onEvent }
   const readMore = async (): Promise<void> => {
     // In the sandbox, or outside it if the user configured that.
     file ??=
-      (await findThreadFile(sessionsFolder(home, root), session)) ??
-      (await findThreadFile(join(home, 'sessions'), session));
+      (await findSessionFile(sessionsFolder(home, root), session)) ??
+      (await findSessionFile(join(home, 'sessions'), session));
     if (file === null) return;
     // The assistant can write in this folder, and put a link or a pipe there at any moment.
     const fd = openRegular(file);
@@ -143,7 +143,7 @@ export const watchThread: WatchSession = ({ session, root, env, since, onEvent }
       });
     return reading;
   };
-  const timer = setInterval(look, threadPollMs);
+  const timer = setInterval(look, sessionPollMs);
   return async () => {
     clearInterval(timer);
     const limit = setTimeout(() => stopReading.abort(), lastLookMs);

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { commandProblem } from './codex-command.ts';
-import { codexHome, codexUsageSchema, watchThread } from './codex-usage.ts';
+import { codexHome, codexUsageSchema, watchSession } from './codex-usage.ts';
 import { type Assistant, type AssistantEvent, noTokens } from './port.ts';
 import {
   type AssistantProgram,
@@ -132,7 +132,7 @@ export const createCodex = ({ path = 'codex', args = [] }: AssistantProgram = {}
   reportsCost: false,
   resumes: true,
   endsByExit: false,
-  watch: watchThread,
+  watch: watchSession,
   argv: ({ model, session }) => [
     path,
     'exec',
