@@ -22,12 +22,12 @@ import { createTrackerWatch } from './engine/watch-tracker.ts';
 import { createJournal, type Journal } from './journal/journal.ts';
 import { mayContinue, savedSlot } from './journal/snapshots.ts';
 import { withTimeout } from './process/with-timeout.ts';
-import type { Counters } from './store/port.ts';
+import type { Answer, Counters } from './store/port.ts';
 
 export interface System {
   readonly service: TaskService;
   readonly journal: Journal;
-  readonly counters: () => Counters;
+  readonly counters: () => Answer<Counters>;
   readonly slotUse: () => SlotUse;
   /** One sentence on the supervisor. */
   readonly check: () => { readonly ok: boolean; readonly detail: string };
@@ -129,23 +129,23 @@ const createStart = (
 ) => {
   const { store, workspace, log } = ports;
   /** Runs before any waiting task gets a slot. */
-  const retakeSlots = (): void => {
-    for (const { taskId } of store.tasks('pending')) {
-      const slot = savedSlot(store, taskId as TaskId);
+  const retakeSlots = async (): Promise<void> => {
+    for (const { taskId } of await store.tasks('pending')) {
+      const slot = await savedSlot(store, taskId as TaskId);
       if (slot !== null)
         supervisor.send({ type: 'slot.retaken', taskId: taskId as TaskId, ...slot });
     }
   };
   /** Saves changes that could not be saved at the end of their attempts. */
   const sweep = async (): Promise<void> => {
-    const isOver = (taskId: TaskId, attempt: number): boolean =>
-      !mayContinue(store, taskId, attempt);
+    const isOver = async (taskId: TaskId, attempt: number): Promise<boolean> =>
+      !(await mayContinue(store, taskId, attempt));
     for (const work of await workspace.sweep(isOver))
       log('something is left of earlier attempts', { work });
   };
   return async (): Promise<void> => {
     const restore = async (): Promise<void> => {
-      retakeSlots();
+      await retakeSlots();
       await commands.restore();
     };
     await supervisor.start({ agent: attempts.logic, dropTasks: commands.dropAll, restore });
@@ -176,7 +176,13 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
     now,
     log,
   });
-  const watch = createTrackerWatch({ tracker, store, observe: commands.observe, log });
+  const watch = createTrackerWatch({
+    tracker,
+    store,
+    isPending: host.live.isPending,
+    observe: commands.observe,
+    log,
+  });
   const slotUse = (): SlotUse => slotUseOf(supervisor.snapshot());
   const runRules = createRunRules(settings, backends, now);
 

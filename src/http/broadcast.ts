@@ -8,6 +8,7 @@ import { sseFrame } from './stream-frames.ts';
  * for all readers.
  */
 export interface Batch {
+  readonly entries: readonly Entry[];
   readonly frames: SharedFrames;
   readonly lastSeq: number;
   readonly attempt: number;
@@ -19,9 +20,7 @@ export type BatchListener = (batch: Batch) => void;
 export interface Broadcast {
   /**
    * Sends what is committed from now on, for one task or for all (null). Entries committed before
-   * go to the other readers first: a reader that has read the journal to its end joins without gap
-   * or duplicate.
-   * @returns leaves
+   * go to the other readers first. @returns leaves
    */
   join(taskId: string | null, listener: BatchListener): () => void;
 }
@@ -30,6 +29,7 @@ const batchOf = (entries: readonly Entry[]): Batch | null => {
   const last = entries.at(-1);
   if (last === undefined) return null;
   return {
+    entries,
     frames: shareFrames(entries.map(sseFrame).join('')),
     lastSeq: last.seq,
     attempt: last.attempt,

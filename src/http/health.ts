@@ -51,7 +51,7 @@ const healthDocument = async (
   proof: string | undefined,
 ): Promise<object> => {
   const problem = options.system.journal.problem();
-  const store = problem === null ? options.store.check() : { ok: false, detail: problem };
+  const store = problem === null ? await options.store.check() : { ok: false, detail: problem };
   const [tracker, model] = [await options.tracker.check(), options.modelCheck()];
   const tokenProblem = options.tokenProblem();
   const supervisor = options.system.check();

@@ -13,8 +13,17 @@ export interface ReplayJob {
   readonly first?: readonly number[];
   /** Ends up to this seq belong to earlier attempts. */
   readonly endsAfter: number;
-  /** Called in the turn of the event loop that read the last entry. `ended`: it ends an attempt. */
-  readonly onCaughtUp: (seq: number, ended: boolean) => void;
+  /** Gathers what is committed from now on. Called before a read that may be the last one. */
+  readonly follow: () => Following;
+  /** `seq`: the last entry that was sent. `ended`: it ends an attempt. */
+  readonly onCaughtUp: (seq: number, ended: boolean, following: Following) => void;
+}
+
+/** A reader of new entries, from before its last read of the journal. */
+export interface Following {
+  /** Sends what was gathered after `seq`, and what comes from now on. */
+  begin(seq: number): void;
+  leave(): void;
 }
 
 /**
@@ -25,41 +34,64 @@ export const createJournalReplay = (
   store: Pick<EntryReads, 'read'>,
   onError: (error: unknown) => void,
 ): ((job: ReplayJob) => void) => {
-  const read = (taskId: string | null, after: number, limit: number): readonly Entry[] =>
+  const read = async (taskId: string | null, after: number, limit: number) =>
     store.read({ ...(taskId === null ? {} : { taskId }), after, limit });
 
   /** An end that another attempt follows is not the end of a task's stream. */
-  const isEnd = ({ taskId, endsAfter }: ReplayJob, entry: Entry): boolean =>
+  const isEnd = async ({ taskId, endsAfter }: ReplayJob, entry: Entry): Promise<boolean> =>
     entry.type === 'stream_closed' &&
     entry.seq > endsAfter &&
-    read(taskId, entry.seq, 1).length === 0;
+    (await read(taskId, entry.seq, 1)).length === 0;
 
-  const send = (job: ReplayJob, entries: readonly Entry[]): void =>
+  const isSent = async (job: ReplayJob, entry: Entry): Promise<boolean> =>
+    job.taskId === null || entry.type !== 'stream_closed' || isEnd(job, entry);
+
+  const send = async (job: ReplayJob, entries: readonly Entry[]): Promise<void> => {
+    const sent = await Promise.all(entries.map((entry) => isSent(job, entry)));
     job.connection.write(
       entries
-        .filter(
-          (entry) => job.taskId === null || entry.type !== 'stream_closed' || isEnd(job, entry),
-        )
+        .filter((_, index) => sent[index])
         .map(sseFrame)
         .join(''),
     );
+  };
 
   const sendFirst = async (connection: SseConnection, seqs: readonly number[]): Promise<void> => {
     for (let at = 0; at < seqs.length && !connection.closed(); at += framesPerRead) {
-      const entries = seqs.slice(at, at + framesPerRead).flatMap((seq) => read(null, seq - 1, 1));
+      const some = seqs.slice(at, at + framesPerRead);
+      const entries = (await Promise.all(some.map((seq) => read(null, seq - 1, 1)))).flat();
       connection.write(entries.map(sseFrame).join(''));
       await connection.drained();
     }
   };
 
+  /** The next entries; at the end of the journal also who follows it from there. */
+  const readOrFollow = async (job: ReplayJob, after: number) => {
+    const entries = await read(job.taskId, after, framesPerRead);
+    if (entries.length > 0) return { entries, following: null };
+    const following = job.follow();
+    try {
+      const more = await read(job.taskId, after, framesPerRead);
+      if (more.length === 0) return { entries: more, following };
+      following.leave();
+      return { entries: more, following: null };
+    } catch (error) {
+      following.leave();
+      throw error;
+    }
+  };
+
   const sendAll = async (job: ReplayJob): Promise<void> => {
-    const { connection, taskId, first = [] } = job;
+    const { connection, first = [] } = job;
     await sendFirst(connection, first);
     for (let last: Entry | undefined; !connection.closed(); await connection.drained()) {
-      const entries = read(taskId, last?.seq ?? job.from, framesPerRead);
-      if (entries.length === 0)
-        return job.onCaughtUp(last?.seq ?? job.from, last !== undefined && isEnd(job, last));
-      send(job, entries);
+      const seq = last?.seq ?? job.from;
+      const { entries, following } = await readOrFollow(job, seq);
+      if (following !== null) {
+        const ended = last !== undefined && (await isEnd(job, last));
+        return job.onCaughtUp(seq, ended, following);
+      }
+      await send(job, entries);
       last = entries.at(-1);
     }
   };

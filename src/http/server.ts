@@ -83,7 +83,7 @@ export const buildServer = async (options: HttpServerOptions): Promise<FastifyIn
   addRpcRoutes(app, options);
   addHealthRoutes(app, options, uptimeSeconds);
   app.get('/metrics', async (request, reply) => {
-    const document = metricsDocument(system.counters(), system.slotUse(), uptimeSeconds());
+    const document = metricsDocument(await system.counters(), system.slotUse(), uptimeSeconds());
     if ((request.headers.accept ?? '').includes('application/json')) return reply.send(document);
     return reply.type('text/plain; version=0.0.4; charset=utf-8').send(metricsText(document));
   });

@@ -27,17 +27,17 @@ interface StreamRoute {
  * neither is set.
  * @throws invalid_params when it is no number, or higher than the newest frame of this server
  */
-const lastEventId = (
+const lastEventId = async (
   { query: { after }, headers }: Pick<FastifyRequest<StreamRoute>, 'query' | 'headers'>,
   store: EntryReads,
-): number | null => {
+): Promise<number | null> => {
   const header = headers['last-event-id'];
   const [path, given] = header === undefined ? ['after', after] : ['Last-Event-ID', header];
   const refused = (problem: string) =>
     new ServiceError('invalid_params', { fields: [{ path, problem }] });
   if (given === undefined || given === '') return null;
   if (typeof given !== 'string' || !/^\d{1,15}$/.test(given)) throw refused('expected a frame id');
-  if (Number(given) > store.lastSeq())
+  if (Number(given) > (await store.lastSeq()))
     throw refused('this server has not sent that frame; read again from the start with ?after=0');
   return Number(given);
 };
@@ -82,7 +82,7 @@ export const addStreamRoutes = (
     return reply;
   };
   app.get<StreamRoute>('/stream', async (request, reply) => {
-    const after = lastEventId(request, store);
+    const after = await lastEventId(request, store);
     return openStream(reply, null, (connection) => streams.every(connection, after));
   });
   app.get('/inspect', async (_request, reply) => {
@@ -96,7 +96,7 @@ export const addStreamRoutes = (
     '/stream/:task_id',
     async (request, reply) => {
       const view = await system.service.status(request.params.task_id);
-      const after = lastEventId(request, store);
+      const after = await lastEventId(request, store);
       return openStream(reply, view.task_id, (connection) => streams.task(connection, view, after));
     },
   );

@@ -3,11 +3,10 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import Database from 'libsql';
 import { expect, test } from 'vitest';
-import { differenceFrom } from '../../src/actors/journal/replay.ts';
 import { createSqliteStore } from '../../src/actors/store/sqlite.ts';
-import type { TaskId } from '../../src/machines/task.ts';
 import { bdIn, type FakeBd, makeBd } from '../support/bd.ts';
 import { openProject } from '../support/cli.ts';
+import { differencesOf } from '../support/differences.ts';
 import { isLong } from '../support/long.ts';
 import { randomFrom, seed } from '../support/random.ts';
 
@@ -156,9 +155,7 @@ test.each(['embedded', 'bd'] as const)(
       ? readFileSync(join(root, 'log'), 'utf8').split('\n')
       : [];
     const store = createSqliteStore({ file: join(stateDir, 'journal.db') });
-    const differences = store
-      .tasks('all')
-      .flatMap(({ id }) => differenceFrom(store, id as TaskId) ?? []);
+    const differences = await differencesOf(store);
     store.close();
     const closed = tracker === 'bd' ? await closedInBd(bd, root) : closedInFile(root);
     const disagreeing = views.filter(

@@ -146,7 +146,7 @@ test(
 
     await project.stopServer();
     const times = timesIn(project.stateDir);
-    expect(differencesIn(project.stateDir).differences).toEqual([]);
+    expect((await differencesIn(project.stateDir)).differences).toEqual([]);
     expect(times.filter((at, index) => at < (times[index - 1] ?? 0))).toEqual([]);
     process.stdout.write(
       `clock, seed ${seed}: ${jumps.length} jumps (${jumps.map((jump) => `${(jump / hour).toFixed(1)} h`).join(', ')}), the slowest deadlines ${slowest.back} ms after one back, ${slowest.forth} ms after one forth, ${times.length} entries\n`,
@@ -173,5 +173,5 @@ test('a clock that was set back while no server ran extends no deadline', async 
   expect(performance.now() - began).toBeLessThan(8_000);
   expect((await viewOf(limited)).error).toMatchObject({ code: 'timed_out' });
   await project.stopServer();
-  expect(differencesIn(project.stateDir).differences).toEqual([]);
+  expect((await differencesIn(project.stateDir)).differences).toEqual([]);
 }, 40_000);

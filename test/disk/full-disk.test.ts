@@ -59,7 +59,7 @@ test(
     ]);
     for (const id of [asks, works, waits, later]) expect((await viewOf(id)).attempt).toBe(1);
     await project.stopServer();
-    const { entries, differences } = differencesIn(project.stateDir);
+    const { entries, differences } = await differencesIn(project.stateDir);
     expect(differences).toEqual([]);
     process.stdout.write(
       `full state folder: full for ${fullMs} ms, 4 tasks ended, the first two ${tookMs} ms after there was room, ${entries} entries without a gap\n`,
@@ -115,7 +115,7 @@ test(
       expect(existsSync(join(folder, 'tasks', `task-${id}`, '30-results.md'))).toBe(true);
     expect(readFileSync(join(project.root, 'log'), 'utf8').trim().split('\n')).toHaveLength(1);
     await project.stopServer();
-    expect(differencesIn(project.stateDir).differences).toEqual([]);
+    expect((await differencesIn(project.stateDir)).differences).toEqual([]);
     process.stdout.write(
       `full .beads: full for ${fullMs} ms, 3 tasks ended, the first two ${tookMs} ms after there was room\n`,
     );

@@ -40,7 +40,7 @@ test('a .beads that becomes read-only is named in the error, and waiting tasks c
   expect([await ended(works), await ended(waits)]).toEqual(['complete', 'complete']);
   while ((await health()).checks.tracker.status !== 'ok') await delay(20);
   await project.stopServer();
-  const { entries, differences } = differencesIn(project.stateDir);
+  const { entries, differences } = await differencesIn(project.stateDir);
   expect(differences).toEqual([]);
   process.stdout.write(
     `read-only .beads: 2 tasks ended after it, ${entries} entries without a gap\n`,
@@ -87,7 +87,7 @@ test('a read-only state folder can be read, prevents the start of a server, and 
   expect(unread.err).toContain(`the journal ${project.stateDir}/journal.db cannot be opened`);
   expect(await ended(works)).toBe('complete');
   await project.stopServer();
-  const { entries, differences } = differencesIn(project.stateDir);
+  const { entries, differences } = await differencesIn(project.stateDir);
   expect(differences).toEqual([]);
   process.stdout.write(
     `read-only state folder: 1 task ended after it, ${entries} entries without a gap\n`,

@@ -80,8 +80,36 @@ export const createFarStore = (
       return atOnce(near.commit(...changes.filter(isGuarded)));
     },
   };
+  /** A read is answered as the rows are when it arrives. */
+  const later =
+    <Given extends readonly unknown[], Result>(
+      read: (...given: Given) => Result | Promise<Result>,
+    ) =>
+    (...given: Given): Promise<Result> =>
+      back(pause(delay()).then(() => read(...given)));
+  let arriving = Promise.resolve();
+  /** No answer is longer on its way. */
+  const answerMs = 50;
   return {
     ...near,
+    read: later(near.read),
+    latest: later(near.latest),
+    latestOfPending: later(near.latestOfPending),
+    lastSeq: later(near.lastSeq),
+    removed: later(near.removed),
+    counters: later(near.counters),
+    usage: later(near.usage),
+    attempts: later(near.attempts),
+    actor: later(near.actor),
+    steps: later(near.steps),
+    tasks: later(near.tasks),
+    request: later(near.request),
+    rememberAnswer: later(near.rememberAnswer),
+    check: later(near.check),
+    subscribe: (listener) =>
+      near.subscribe((entries) => {
+        arriving = arriving.then(() => pause(answerMs + delay())).then(() => listener(entries));
+      }),
     commit: (...changes) => commits[fate()](changes),
     takeOver: (id): Promise<SavedActor | null> =>
       back(

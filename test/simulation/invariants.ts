@@ -1,4 +1,5 @@
-import type { Change, Entry, Store } from '../../src/actors/store/port.ts';
+import type { Change, Entry } from '../../src/actors/store/port.ts';
+import type { SqliteStore } from '../../src/actors/store/sqlite.ts';
 import type { TrackedTask } from '../../src/machines/tracked-task.ts';
 
 /** As much of a task's saved state as the invariants speak of. */
@@ -96,7 +97,7 @@ export interface Setting {
 
 export const createInvariants = (
   rules: Rules,
-  store: Pick<Store, 'steps'>,
+  store: Pick<SqliteStore, 'steps'>,
   setting: Setting,
 ): Invariants => {
   const { far } = setting;

@@ -202,14 +202,14 @@ export const simulate = async (seed: number, far = false): Promise<Report> => {
       await playFor(20_000);
     }
     await playFor(30_000);
-    if (invariants.violations.length === 0) judge();
+    if (invariants.violations.length === 0) await judge();
   } finally {
     server?.crash();
     await clock.settle();
     restoreTime();
   }
 
-  function judge(): void {
+  async function judge(): Promise<void> {
     for (const { taskId, seq, problem } of checkJournal(db).faults)
       invariants.violated(`the journal: entry ${seq} of ${taskId} ${problem}`);
     for (const saved of store.tasks('pending'))
@@ -218,7 +218,7 @@ export const simulate = async (seed: number, far = false): Promise<Report> => {
           `stuck: ${saved.taskId} is still ${JSON.stringify(JSON.parse(saved.snapshot).value)} an hour after all is calm`,
         );
     for (const { taskId } of store.tasks('all')) {
-      const difference = differenceFrom(store, taskId as TaskId);
+      const difference = await differenceFrom(store, taskId as TaskId);
       if (difference !== null) invariants.violated(`fold(journal) of ${taskId}: ${difference}`);
     }
     for (const id of people.created) {

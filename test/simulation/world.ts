@@ -110,6 +110,10 @@ const nearStoreOf = (world: World, life: Life): SqliteStore => {
   const { store, weather, random, invariants } = world;
   return {
     ...store,
+    subscribe: (listener) =>
+      store.subscribe((entries) => {
+        if (life.alive) listener(entries);
+      }),
     commit: (...changes: readonly Change[]) => {
       if (!life.alive) throw new CrashError();
       if (random.chance(weather.crash)) {

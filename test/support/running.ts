@@ -5,7 +5,6 @@ import type { Assistants } from '../../src/actors/assistants/assistants.ts';
 import { createInspection } from '../../src/actors/engine/inspection.ts';
 import type { RoleSettings, Settings } from '../../src/actors/engine/settings.ts';
 import { createResults } from '../../src/actors/files/results.ts';
-import { differenceFrom } from '../../src/actors/journal/replay.ts';
 import type { TaskView } from '../../src/actors/journal/task-view.ts';
 import { type Ledger, openLedger } from '../../src/actors/ledger/ledger.ts';
 import type { Model } from '../../src/actors/model/port.ts';
@@ -22,8 +21,8 @@ import type { Workspace } from '../../src/actors/workspace/port.ts';
 import { createSharedWorkspace } from '../../src/actors/workspace/shared.ts';
 import { shippedRoles } from '../../src/cli/roles/shipped-roles.ts';
 import { buildServer } from '../../src/http/server.ts';
-import type { TaskId } from '../../src/machines/task.ts';
 import { noAssistants } from './assistants.ts';
+import { differencesOf } from './differences.ts';
 import { embeddedAt } from './ledger.ts';
 import { temporaryFolder } from './temporary.ts';
 
@@ -170,9 +169,7 @@ export const startSystem = async (setting: Setting = {}) => {
     if (stopped) return;
     stopped = true;
     await system.stop();
-    const differences = store
-      .tasks('all')
-      .flatMap(({ id }) => differenceFrom(store, id as TaskId) ?? []);
+    const differences = await differencesOf(store);
     await ledger.exchange.stop();
     store.close();
     if (setting.tampered !== true) expect(differences).toEqual([]);

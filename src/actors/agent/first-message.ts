@@ -15,7 +15,7 @@ export interface AttemptPorts {
     type: EventType,
     data: unknown,
   ) => void;
-  readonly stepsOf: (attempt: Pick<AttemptInput, 'taskId' | 'attempt'>) => Steps;
+  readonly stepsOf: (attempt: Pick<AttemptInput, 'taskId' | 'attempt'>) => Promise<Steps>;
   /** Makes a new folder ready for its agent. @returns why it could not */
   readonly setUp: SetUp;
 }
@@ -95,7 +95,7 @@ export const openAttempt = async (
   if (task === null) throw new Error(`task ${taskId} is gone from the tracker`);
   const workspace = await ports.workspace.open(input, task.dependencies, signal);
   signal.throwIfAborted();
-  const steps = ports.stepsOf({ taskId, attempt });
+  const steps = await ports.stepsOf({ taskId, attempt });
   const known = steps.prompt();
   const opened = { task, workspace, steps };
   if (known !== null) return { ...opened, first: known, failure: null };

@@ -14,14 +14,13 @@ export interface StepLog {
   write(key: string, intent: unknown, result?: unknown): Promise<void>;
 }
 
-export const createStepLog = (
+export const createStepLog = async (
   store: Pick<ActorReads, 'steps'>,
   journal: Pick<Journal, 'commit'>,
   { taskId, attempt }: { readonly taskId: TaskId; readonly attempt: number },
-): StepLog => {
-  const known = new Map(
-    store.steps(taskId, attempt).map(({ key, intent, result }) => [key, { intent, result }]),
-  );
+): Promise<StepLog> => {
+  const steps = await store.steps(taskId, attempt);
+  const known = new Map(steps.map(({ key, intent, result }) => [key, { intent, result }]));
   return {
     keys: () => [...known.keys()],
     intentOf: (key, schema) => {

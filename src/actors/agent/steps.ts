@@ -33,8 +33,8 @@ const createPromptStep = ({ intentOf, write }: StepLog): PromptStep => ({
   keepPrompt: (text) => write('prompt', { text }),
 });
 
-export const createSteps = (...from: Parameters<typeof createStepLog>): Steps => {
-  const log = createStepLog(...from);
+export const createSteps = async (...from: Parameters<typeof createStepLog>): Promise<Steps> => {
+  const log = await createStepLog(...from);
   return {
     ...createPromptStep(log),
     ...createThinkSteps(log),

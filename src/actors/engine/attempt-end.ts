@@ -116,9 +116,9 @@ const createReports = (
       outcome,
       comments: report.review?.comments ?? [],
       end,
-      workLog: readToolCallLog(store, taskId, attempt),
+      workLog: await readToolCallLog(store, taskId, attempt),
       work,
-      conflicts: conflictsOf(store, taskId, attempt),
+      conflicts: await conflictsOf(store, taskId, attempt),
     });
     if (choices.notes())
       await tracker.note(taskId, trackerComment(report), fenceOf(report, signal)).catch(() => {});

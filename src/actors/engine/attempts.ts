@@ -4,7 +4,6 @@ import type { AttemptKey, TaskId } from '../../machines/task.ts';
 import { transitionDeadline } from '../journal/commit-answer.ts';
 import { durable } from '../journal/durable-actor.ts';
 import type { Journal } from '../journal/journal.ts';
-import { savedSlot } from '../journal/snapshots.ts';
 import { type AgentActors, createAgentActors } from './agent-actors.ts';
 import { type AgentRuns, createAgentRuns } from './agent-runs.ts';
 import { type AttemptWork, createAttemptWork } from './attempt-work.ts';
@@ -37,9 +36,12 @@ export interface Attempts {
 
 export const createAttempts = (given: AttemptsPorts): Attempts => {
   const { ports, settings, journal, supervisor, host, backends, agentActor } = given;
-  const { tracker, store, now } = ports;
+  const { tracker, now } = ports;
   const { views, recorder } = host;
-  const slots = createSlots(supervisor, (taskId: TaskId) => savedSlot(store, taskId) !== null);
+  // Whoever stops or fails has left its state to its successor.
+  const holdsSlot = (taskId: TaskId): boolean =>
+    host.live.get(taskId)?.actor.getSnapshot().hasTag('live') ?? true;
+  const slots = createSlots(supervisor, holdsSlot);
   const work = createAttemptWork();
   const agents = createAgentActors({
     ports,

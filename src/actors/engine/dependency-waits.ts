@@ -26,7 +26,7 @@ export interface DependencyWaits {
 
 export interface DependencyWaitPorts {
   readonly tracker: Pick<TrackerReads, 'findMany'>;
-  readonly viewOf: (tracked: TrackedTask) => TaskView;
+  readonly viewOf: (tracked: TrackedTask) => Promise<TaskView>;
   readonly policy: () => 'wait' | 'fail';
 }
 
@@ -126,7 +126,7 @@ export const createDependencyWaits = (ports: DependencyWaitPorts): DependencyWai
   const failEarlier = async (ids: readonly TaskId[]): Promise<void> => {
     const dependencies = new Set(ids.flatMap((id) => [...(index.get(id)?.unmet ?? [])]));
     for (const tracked of await tracker.findMany([...dependencies])) {
-      const { status, error } = viewOf(tracked);
+      const { status, error } = await viewOf(tracked);
       if (status === 'failed' || status === 'cancelled')
         failed({ dependency: tracked.id, status, why: error?.message ?? '' });
     }

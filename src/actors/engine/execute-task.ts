@@ -93,11 +93,11 @@ export const createExecute = (
   };
 
   const runOnce = async (request: ExecuteRequest, requestId: string): Promise<Execution> => {
-    const seen = store.request(requestId);
+    const seen = await store.request(requestId);
     if (seen?.answer != null) return JSON.parse(seen.answer) as Execution;
     if (seen !== null) {
       const view = await queries.status(seen.taskId);
-      const isPending = store.actor(seen.taskId)?.pending === true;
+      const isPending = (await store.actor(seen.taskId))?.pending === true;
       if (isPending || !phasesWithoutRun.has(view.phase)) return executionOf(view, request.role);
     }
     const execution = await run(seen === null ? request : { ...request, task: seen.taskId });

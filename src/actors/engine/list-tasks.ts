@@ -31,7 +31,7 @@ export interface ListPorts {
   readonly tracker: TrackerReads;
   /** Null in a project without runs. */
   readonly store: Pick<ActorReads, 'tasks'> | null;
-  readonly viewOf: (tracked: TrackedTask) => TaskView;
+  readonly viewOf: (tracked: TrackedTask) => Promise<TaskView>;
 }
 
 const pageSize = 1_000;
@@ -62,7 +62,7 @@ const placeOf = async (
  * one by one.
  */
 const pendingTasks = async ({ tracker, store }: ListPorts): Promise<readonly TrackedTask[]> =>
-  tracker.findMany((store?.tasks('pending') ?? []).map(({ taskId }) => taskId as TaskId));
+  tracker.findMany(((await store?.tasks('pending')) ?? []).map(({ taskId }) => taskId as TaskId));
 
 /** Null when the tracker alone cannot say it. */
 const totalOf = async (
@@ -123,7 +123,8 @@ const findTasks = async (ports: ListPorts, request: ListRequest, most: number) =
         (place === null || compare(task, place) > 0) && (end === null || compare(task, end) <= 0),
     );
     const tasks = [...new Map([...rows, ...more].map((task) => [task.id, task])).values()];
-    found.push(...tasks.sort(compare).map(viewOf).filter(isWanted));
+    const views = await Promise.all(tasks.sort(compare).map(viewOf));
+    found.push(...views.filter(isWanted));
     place = end;
   }
   return found;
@@ -137,7 +138,8 @@ export const listTasks = async (ports: ListPorts, request: ListRequest): Promise
   const { limit = pageSize, id } = request;
   if (id !== undefined) {
     const found = await ports.tracker.matching(id, limit);
-    return { tasks: found.map(ports.viewOf).filter(filterOf(request)) };
+    const views = await Promise.all(found.map(ports.viewOf));
+    return { tasks: views.filter(filterOf(request)) };
   }
   const [total, found] = await Promise.all([
     totalOf(ports, request),

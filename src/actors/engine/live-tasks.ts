@@ -26,6 +26,8 @@ export interface LiveTask {
 /** Live tasks by id. A task that is neither pending nor in use, and commits nothing, is removed. */
 export interface LiveTasks {
   get(taskId: TaskId): LiveTask | null;
+  /** True while a run of the task goes on in this process. */
+  isPending(taskId: TaskId): boolean;
   add(taskId: TaskId, task: LiveTask): void;
   /** Removes this task, not one that replaced it. */
   remove(taskId: TaskId, task: LiveTask): void;
@@ -53,6 +55,7 @@ export const createLiveTasks = (stopActor: (actor: LiveTask['actor']) => void): 
   };
   return {
     get: (taskId) => live.get(taskId) ?? null,
+    isPending: (taskId) => live.get(taskId)?.actor.getSnapshot().hasTag('pending') === true,
     add: (taskId, task) => void live.set(taskId, task),
     remove: (taskId, task) => {
       if (live.get(taskId) === task) live.delete(taskId);

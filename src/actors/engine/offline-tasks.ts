@@ -30,7 +30,9 @@ export const createOfflineService = (
     tracker,
     store,
     viewOf: (tracked) => viewSaved(store, tracked),
-    record: (entry) => void store?.commit({ entries: [entry] }),
+    record: async (entry) => {
+      await store?.commit({ entries: [entry] });
+    },
     now,
     workOf,
   });
@@ -38,7 +40,7 @@ export const createOfflineService = (
     ...queries,
     close: async (taskId, reason) => {
       const id = requireId(taskId);
-      const saved = store?.actor(id) ?? null;
+      const saved = (await store?.actor(id)) ?? null;
       if (saved?.pending === true) {
         const { attempt } = await queries.status(id);
         throw new ServiceError('already_running', { task_id: id, attempt });
@@ -51,7 +53,7 @@ export const createOfflineService = (
       const id = requireId(taskId);
       const tracked = await tracker.find(id);
       if (tracked === null) throw new ServiceError('task_not_found', { task_id: id });
-      const snapshot = asTracked(savedSnapshot(store, id), tracked, now());
+      const snapshot = asTracked(await savedSnapshot(store, id), tracked, now());
       const refused = refuses(snapshot, null, { type: 'reopen', reason, at: now() });
       if (refused !== null) throw ServiceError.from(refused);
       const { refusal } = await tracker.reopen(id);

@@ -6,13 +6,13 @@ import type { TrackerReads } from '../tracker/port.ts';
 import type { TaskRegistry } from './task-registry.ts';
 
 /** Sorted by last change, so that of two requests at the same time the earlier one comes first. */
-const byLastChange = (
+const byLastChange = async (
   store: Pick<EntryReads, 'latest'>,
   tasks: readonly SavedActor[],
-): readonly SavedActor[] => {
-  const latest = new Map(
-    tasks.map(({ taskId }) => [taskId, store.latest(taskId as TaskId, 'snapshot')?.seq ?? 0]),
-  );
+): Promise<readonly SavedActor[]> => {
+  const seqOf = async ({ taskId }: SavedActor) =>
+    [taskId, (await store.latest(taskId, 'snapshot'))?.seq ?? 0] as const;
+  const latest = new Map(await Promise.all(tasks.map(seqOf)));
   return tasks.toSorted(
     (one, other) => (latest.get(one.taskId) ?? 0) - (latest.get(other.taskId) ?? 0),
   );
@@ -32,7 +32,7 @@ export const compareWithJournals = async (
 ): Promise<void> => {
   for (const taskId of ids) {
     if (isStopped()) return;
-    const difference = differenceFrom(store, taskId);
+    const difference = await differenceFrom(store, taskId);
     if (difference !== null)
       log('the journal and a saved state differ', { task_id: taskId, difference });
     await nextTurn();
@@ -53,7 +53,7 @@ export const restoreTasks = async (
   },
   registry: Pick<TaskRegistry, 'restore' | 'lastShown'>,
 ): Promise<readonly TaskId[]> => {
-  const pending = byLastChange(store, store.tasks('pending'));
+  const pending = await byLastChange(store, await store.tasks('pending'));
   const ids = pending.map(({ taskId }) => taskId as TaskId);
   if (ids.length === 0) return ids;
   const found = await tracker.findMany(ids).catch(() => []);
@@ -62,7 +62,7 @@ export const restoreTasks = async (
   for (const { taskId } of pending)
     await registry.restore(
       taskId as TaskId,
-      listed.get(taskId) ?? registry.lastShown(taskId as TaskId),
+      listed.get(taskId) ?? (await registry.lastShown(taskId as TaskId)),
     );
   return ids;
 };

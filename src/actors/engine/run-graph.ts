@@ -33,7 +33,7 @@ export interface RunGraphPorts extends Omit<ExecutePorts, 'queries'> {
   readonly views: Pick<TaskViews, 'snapshotOf' | 'viewOf'>;
   /** Tasks that may wait. */
   readonly queueLimit: () => number;
-  readonly pendingCount: () => number;
+  readonly pendingCount: () => Promise<number>;
 }
 
 type Accepted = GraphRun['accepted'][number];
@@ -83,17 +83,17 @@ const namedTasks = async (
 
 const rolePrefix = 'role:';
 
-const roleOf = (
+const roleOf = async (
   { views }: RunGraphPorts,
   { id, labels }: TrackedTask,
   fallback: Role | undefined,
-): Role | Skipped => {
+): Promise<Role | Skipped> => {
   const label = labels.find((text) => text.startsWith(rolePrefix))?.slice(rolePrefix.length);
   const labelled = roles.find((role) => role === label);
   if (labelled !== undefined) return labelled;
   if (label !== undefined)
     return { task_id: id, reason: describeRefusal(refusal('role_unknown', { role: label })) };
-  const role = views.snapshotOf(id).context.role ?? fallback;
+  const role = (await views.snapshotOf(id)).context.role ?? fallback;
   const reason = `it has no role; give it the label ${rolePrefix}<role>, or name a role for the run`;
   return role ?? { task_id: id, reason };
 };
@@ -109,27 +109,28 @@ const commandFor = (
     : { type: 'run', role, options, maxRetries };
 
 /** Starts one task, or says why not. A repeated request finds what it started before. */
-const createStartOne = (
+const createStartOne = async (
   ports: RunGraphPorts,
   { role: fallback, options, requestId }: RunGraphRequest,
 ) => {
   const { commands, views, store } = ports;
   const limit = ports.queueLimit();
-  let room = limit - ports.pendingCount();
+  let room = limit - (await ports.pendingCount());
   return async (task: TrackedTask): Promise<Accepted | Skipped> => {
     const task_id = task.id;
     if (statusInTracker(task) === 'complete')
       return { task_id, reason: `it is complete; put it back with: agent reopen ${task_id}` };
-    const role = roleOf(ports, task, fallback);
+    const role = await roleOf(ports, task, fallback);
     if (typeof role !== 'string') return role;
     const ownRequest = requestId === undefined ? undefined : `run/${requestId}/${task_id}`;
-    const isRepeated = ownRequest !== undefined && store.request(ownRequest) !== null;
-    if (isRepeated) return { task_id, role, phase: views.viewOf(task).phase };
+    const isRepeated = ownRequest !== undefined && (await store.request(ownRequest)) !== null;
+    if (isRepeated) return { task_id, role, phase: (await views.viewOf(task)).phase };
     if (room <= 0) return { task_id, reason: `the queue is full (${limit} tasks)` };
     room -= 1;
     const own = { ...ports.optionsFor(options, role), when: 'ready' } as const;
-    const command = commandFor(views.snapshotOf(task.id, task), role, own, ports.maxRetries());
     try {
+      const snapshot = await views.snapshotOf(task.id, task);
+      const command = commandFor(snapshot, role, own, ports.maxRetries());
       const { phase } = await commands.ask(task.id, command, ownRequest);
       return { task_id, role, phase };
     } catch (error) {
@@ -149,7 +150,7 @@ const startAll = async (ports: RunGraphPorts, request: RunGraphRequest): Promise
   const { taskIds } = request;
   const tasks = await (taskIds === undefined ? openTasks(ports) : namedTasks(ports, taskIds));
   const { generations, cyclic } = orderTasks(tasks);
-  const startOne = createStartOne(ports, request);
+  const startOne = await createStartOne(ports, request);
   const results: (Accepted | Skipped)[] = [];
   // A failed dependency is started again before its dependents look at it.
   for (const generation of generations)
@@ -181,7 +182,7 @@ export const createRunGraph = (
   };
   const runOnce = async (request: RunGraphRequest, requestId: string): Promise<GraphRun> => {
     const key = `run/${requestId}`;
-    const answer = store.request(key)?.answer ?? null;
+    const answer = (await store.request(key))?.answer ?? null;
     if (answer !== null) return JSON.parse(answer) as GraphRun;
     const started = await run(request);
     const taskId = [...started.accepted, ...started.skipped][0]?.task_id;

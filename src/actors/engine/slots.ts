@@ -25,7 +25,7 @@ export interface Slots {
 /** Part of queue_full: the caller may ask again after this time. */
 const queueRetrySeconds = 10;
 
-/** `holdsSlot` reads the committed state: a failed actor is restored and still has its slot. */
+/** `holdsSlot` is true for a failed actor, too: it is restored and still has its slot. */
 export const createSlots = (
   supervisor: Pick<Supervision, 'send' | 'on'>,
   holdsSlot: (taskId: TaskId) => boolean,

@@ -34,11 +34,11 @@ export interface TaskStartHooks {
   readonly crashed: LiveTasks['discard'];
 }
 
-export const lastShownOf = (
+export const lastShownOf = async (
   { store, tracker }: TaskStartPorts,
   taskId: TaskId,
-): TrackedTask | null => {
-  const latest = store.latest(taskId, 'snapshot');
+): Promise<TrackedTask | null> => {
+  const latest = await store.latest(taskId, 'snapshot');
   return latest === null ? null : trackedFromView(shownIn(latest.data), tracker.actor);
 };
 
@@ -48,7 +48,7 @@ const requireTracked = async (
   taskId: TaskId,
   isPending: boolean,
 ): Promise<TrackedTask> => {
-  const last = isPending ? lastShownOf(ports, taskId) : null;
+  const last = isPending ? await lastShownOf(ports, taskId) : null;
   const found = await (last === null
     ? ports.tracker.find(taskId)
     : ports.tracker.find(taskId).catch(() => null));
@@ -82,7 +82,7 @@ const createLiveTask = async (
     input: { taskId },
     ...snapshot,
   });
-  const rows = saved === null ? null : readSaved(store, saved);
+  const rows = saved === null ? null : await readSaved(store, saved);
   const task: LiveTask = {
     actor,
     tracked,
@@ -106,7 +106,7 @@ export const createTaskStart =
   (logic: TaskMachine, ports: TaskStartPorts, hooks: TaskStartHooks) =>
   async (taskId: TaskId, known: TrackedTask | null): Promise<LiveTask> => {
     const { live, store } = ports;
-    const wasPending = store.actor(taskId)?.pending === true;
+    const wasPending = (await store.actor(taskId))?.pending === true;
     const tracked = known ?? (await requireTracked(ports, taskId, wasPending));
     // A failed actor may have left work that is still being stopped; the next actor must not run
     // beside it.

@@ -121,7 +121,7 @@ const createAsk =
         await commitGathered(task);
         if (answer.hasTag('refused') && answer.context.refusal !== null)
           throw ServiceError.from(answer.context.refusal);
-        return views.viewOf(task.tracked);
+        return views.viewOfLive(task);
       });
     } catch (error) {
       throw asServiceError(error);
@@ -133,28 +133,32 @@ const createRespond = (
   isRestored: () => boolean,
 ): TaskCommands['respond'] => {
   /** True while a question of an earlier server exists and its agent is not restored yet. */
-  const isAgentComing = (taskId: TaskId): boolean => {
+  const isAgentComing = async (taskId: TaskId): Promise<boolean> => {
     const task = live.get(taskId);
-    if (task === null) return !isRestored() && store.actor(taskId)?.pending === true;
+    if (task === null) return !isRestored() && (await store.actor(taskId))?.pending === true;
     if (task.agent === null || !task.actor.getSnapshot().hasTag('live')) return false;
     return task.running === null ? task.agent.tags.has('awaiting') : willAskAgain(task.agent);
   };
   const waitForAgent = async (taskId: TaskId): Promise<void> => {
-    for (let waited = 0; isAgentComing(taskId) && waited < longestWaitForAgentMs; waited += pollMs)
+    for (let waited = 0; waited < longestWaitForAgentMs; waited += pollMs) {
+      if (!(await isAgentComing(taskId))) return;
       await new Promise((resolve) => setTimeout(resolve, pollMs));
+    }
   };
   return async (taskId, attempt, response) => {
     await waitForAgent(taskId);
+    const saved = await views.snapshotOf(taskId);
     const task = live.get(taskId);
     const event = { ...response, at: now() };
     const requireAllowed = (agent: AgentSnapshot | null): void => {
-      const refusal = refusesResponse(views.snapshotOf(taskId), agent, attempt, event);
+      const snapshot = live.get(taskId)?.actor.getSnapshot() ?? saved;
+      const refusal = refusesResponse(snapshot, agent, attempt, event);
       if (refusal !== null) throw ServiceError.from(refusal);
     };
     requireAllowed(task?.running ?? null);
     const agent = agentActor(attemptKey(taskId, attempt));
     if (agent === undefined || task === null) return null;
-    const answer = (): TaskView => views.viewOf(task.tracked);
+    const answer = (): TaskView => views.viewOfLive(task);
     return sendRequest(agent, event, { requestId: null, requireAllowed, answer }).catch((error) => {
       if (error instanceof ActorEndedError) requireAllowed(null);
       throw asServiceError(error);
@@ -214,7 +218,7 @@ export const createTaskCommands = (machine: TaskMachine, ports: TaskCommandPorts
       journal,
       now,
       live: live.get,
-      isPending: (taskId) => live.get(taskId)?.actor.getSnapshot().hasTag('pending') === true,
+      isPending: live.isPending,
       isStarting: registry.isStarting,
       dependenciesChanged: ports.waits.changed,
       startActor: (taskId) => registry.use(taskId, async () => {}),

@@ -4,7 +4,7 @@ import type { TrackedTask } from '../../machines/tracked-task.ts';
 import { entry } from '../journal/event-types.ts';
 import type { TaskView } from '../journal/task-view.ts';
 import { endLabels } from '../ledger/issue.ts';
-import type { NewEntry, StoreReads } from '../store/port.ts';
+import type { Answer, NewEntry, StoreReads } from '../store/port.ts';
 import type { TaskFields, TrackerWrites } from '../tracker/port.ts';
 import { requireId } from './task-id.ts';
 
@@ -22,8 +22,8 @@ interface TaskEditPorts {
   readonly tracker: Pick<TrackerWrites, 'edit' | 'remove'>;
   readonly store: Pick<StoreReads, 'actor'> | null;
   readonly find: (taskId: string) => Promise<TrackedTask>;
-  readonly viewOf: (tracked: TrackedTask) => TaskView;
-  readonly record: (entry: NewEntry) => void;
+  readonly viewOf: (tracked: TrackedTask) => Promise<TaskView>;
+  readonly record: (entry: NewEntry) => Answer<void>;
   readonly now: () => number;
 }
 
@@ -41,12 +41,12 @@ const requireEditable = ({ title, description, labels }: TaskFields): void => {
 export const createTaskEdits = (ports: TaskEditPorts): TaskEdits => {
   const { tracker, store, find, viewOf, record, now } = ports;
 
-  const note = ({ task_id, attempt }: TaskView, message: string, facts: object): void =>
+  const note = ({ task_id, attempt }: TaskView, message: string, facts: object): Answer<void> =>
     record(entry(task_id, attempt, 'log', now(), { level: 'info', message, ...facts }));
 
   /** Queued for a slot, at work, or between two attempts. */
-  const requireAtRest = (id: TaskId, { status, phase }: TaskView): void => {
-    if (status !== 'started' && store?.actor(id)?.pending !== true) return;
+  const requireAtRest = async (id: TaskId, { status, phase }: TaskView): Promise<void> => {
+    if (status !== 'started' && (await store?.actor(id))?.pending !== true) return;
     throw new ServiceError('event_not_allowed', {
       task_id: id,
       event: 'delete',
@@ -60,18 +60,18 @@ export const createTaskEdits = (ports: TaskEditPorts): TaskEdits => {
       requireEditable(fields);
       const { refusal } = await tracker.edit(requireId(taskId), fields);
       if (refusal !== null) throw ServiceError.from(refusal);
-      const view = viewOf(await find(taskId));
+      const view = await viewOf(await find(taskId));
       const names = Object.keys(fields);
-      note(view, `edited: ${names.join(', ')}`, { edited: names });
+      await note(view, `edited: ${names.join(', ')}`, { edited: names });
       return view;
     },
     delete: async (taskId) => {
       const tracked = await find(taskId);
-      const view = viewOf(tracked);
-      requireAtRest(tracked.id, view);
+      const view = await viewOf(tracked);
+      await requireAtRest(tracked.id, view);
       const { refusal } = await tracker.remove(tracked.id);
       if (refusal !== null) throw ServiceError.from(refusal);
-      note(view, 'deleted', { deleted: true });
+      await note(view, 'deleted', { deleted: true });
       return view;
     },
   };

@@ -52,25 +52,25 @@ export const createTaskHistories = (
 ): TaskHistories => ({
   replay: async ({ taskId, at }) => {
     const { id } = await find(taskId);
-    const removed = store?.removed(id) ?? null;
+    const removed = (await store?.removed(id)) ?? null;
     const { steps, task, agent } = fold(
       id,
-      store === null || removed !== null ? [] : entriesUpTo(store, id, at),
+      store === null || removed !== null ? [] : await entriesUpTo(store, id, at),
     );
     return {
       task_id: id,
       steps,
       state: { task: task.value, agent: agent?.value ?? null },
       context: { task: task.context, agent: agent?.context ?? null },
-      difference: store === null || at !== null ? null : differenceFrom(store, id),
+      difference: store === null || at !== null ? null : await differenceFrom(store, id),
       ...(removed === null ? {} : { history_removed: removedView(removed) }),
     };
   },
   history: async ({ taskId, after: seq = 0, limit = pageSize }) => {
     const { id } = await find(taskId);
-    const entries = store?.read({ taskId: id, after: seq, limit }) ?? [];
+    const entries = (await store?.read({ taskId: id, after: seq, limit })) ?? [];
     const last = entries.at(-1);
-    const removed = store?.removed(id) ?? null;
+    const removed = (await store?.removed(id)) ?? null;
     return {
       entries: entries.map((entry): unknown => JSON.parse(frameText(entry))),
       ...(entries.length === limit && last !== undefined ? { next_after: last.seq } : {}),

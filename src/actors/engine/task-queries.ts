@@ -4,7 +4,7 @@ import type { Verdict } from '../../machines/task-context.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
 import type { TaskView } from '../journal/task-view.ts';
 import { endLabels } from '../ledger/issue.ts';
-import type { NewEntry, StoreReads } from '../store/port.ts';
+import type { Answer, NewEntry, StoreReads } from '../store/port.ts';
 import type { TrackerReads, TrackerWrites } from '../tracker/port.ts';
 import type { WorkReads } from '../workspace/work-view.ts';
 import { type ListRequest, listTasks, type TaskPage } from './list-tasks.ts';
@@ -44,9 +44,9 @@ export interface TaskQueryPorts {
     StoreReads,
     'read' | 'actor' | 'tasks' | 'removed' | 'usage' | 'attempts'
   > | null;
-  readonly viewOf: (tracked: TrackedTask) => TaskView;
+  readonly viewOf: (tracked: TrackedTask) => Promise<TaskView>;
   /** Commits an entry to the journal, soon. */
-  readonly record: (entry: NewEntry) => void;
+  readonly record: (entry: NewEntry) => Answer<void>;
   readonly now: () => number;
   readonly workOf: WorkReads;
   /** A live task as the tracker had it last, for outages. */
@@ -136,7 +136,7 @@ export const createTaskQueries = ({
       });
       return viewOf(tracked);
     },
-    status: async (taskId) => withDetails(store, workOf, viewOf(await find(taskId))),
+    status: async (taskId) => withDetails(store, workOf, await viewOf(await find(taskId))),
     usage: async (since) => usageOf(store, since),
     list: (request) => listTasks({ tracker, store, viewOf }, request),
     ...createTaskEdits({ tracker, store, find, viewOf, record, now }),

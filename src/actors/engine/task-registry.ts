@@ -26,7 +26,7 @@ export interface TaskRegistry {
   /** Keeps the actor of a task while `work` runs. @throws task_not_found; internal when stopping */
   use<Result>(taskId: TaskId, work: (task: LiveTask) => Promise<Result>): Promise<Result>;
   /** The task as its last frame shows it; null when it has no frame. */
-  lastShown(taskId: TaskId): TrackedTask | null;
+  lastShown(taskId: TaskId): Promise<TrackedTask | null>;
   /** Starts the actor of a pending task; retries when that fails. */
   restore(taskId: TaskId, known?: TrackedTask | null): Promise<void>;
   dropAll(): void;
@@ -48,7 +48,8 @@ const createCrashed = (
   /** A commit that is still underway could begin an attempt: it becomes stale first. */
   const releaseSlot = async (taskId: TaskId): Promise<void> => {
     await store.takeOver(taskId);
-    if (live.get(taskId) === null && savedSlot(store, taskId) === null) ports.returnSlot(taskId);
+    const slot = await savedSlot(store, taskId);
+    if (live.get(taskId) === null && slot === null) ports.returnSlot(taskId);
   };
   return (taskId, task, error) => {
     ports.log('the actor of a task failed; it is restored from its committed state', {

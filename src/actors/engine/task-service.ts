@@ -94,7 +94,7 @@ export const createService = (ports: ServicePorts): TaskService => {
   const statusPhrase = async (id: TaskId): Promise<string> => {
     const tracked = await tracker.find(id);
     if (tracked === null) return `${id} (which does not exist)`;
-    const { status, error } = views.viewOf(tracked);
+    const { status, error } = await views.viewOf(tracked);
     const why = error === undefined ? '' : `: ${error.message}`;
     const isOver = status === 'failed' || status === 'cancelled';
     return `${id} (${status}${why}${isOver ? `; run it again with: agent retry ${id}` : ''})`;
@@ -108,7 +108,7 @@ export const createService = (ports: ServicePorts): TaskService => {
     if (
       tracked === null ||
       tracked.status === 'closed' ||
-      views.snapshotOf(taskId).hasTag('pending')
+      (await views.snapshotOf(taskId)).hasTag('pending')
     )
       return;
     const holder = holderOf(tracked, tracker.actor);
@@ -122,17 +122,17 @@ export const createService = (ports: ServicePorts): TaskService => {
     run: createRunGraph({
       ...ports,
       queueLimit: () => ports.slotUse().queueLimit,
-      pendingCount: () => store.tasks('pending').length,
+      pendingCount: async () => (await store.tasks('pending')).length,
     }),
     explain: async (taskId) => {
       const { task_id, awaiting } = await queries.status(taskId);
       const id = requireId(task_id);
       const tracked = await tracker.find(id).catch(() => null);
-      const snapshot = views.snapshotOf(id, tracked);
+      const snapshot = await views.snapshotOf(id, tracked);
       const { options, role, attempt } = snapshot.context;
       const finding = await ports.lookUp(id, options, role ?? 'engineer');
       const blockers = await Promise.all(finding.unmet.map(statusPhrase));
-      const conflicts = conflictsOf(store, id, attempt);
+      const conflicts = await conflictsOf(store, id, attempt);
       return explain(snapshot, { finding, slots: ports.slotUse(), blockers, awaiting, conflicts });
     },
     close: async (taskId, reason) => commands.ask(requireId(taskId), { type: 'close', reason }),
@@ -148,7 +148,7 @@ export const createService = (ports: ServicePorts): TaskService => {
     },
     review: async (taskId, review) => {
       const id = requireId(taskId);
-      const { options, role, review: earlier } = views.snapshotOf(id).context;
+      const { options, role, review: earlier } = (await views.snapshotOf(id)).context;
       if (review.verdict === 'request_changes') {
         requireComments([...review.comments, ...(reviewedWork(earlier).review?.comments ?? [])]);
         // The configuration may have changed since the last attempt.
@@ -159,7 +159,7 @@ export const createService = (ports: ServicePorts): TaskService => {
     },
     retry: async (taskId, role, options, reason) => {
       const id = requireId(taskId);
-      const last = views.snapshotOf(id).context;
+      const last = (await views.snapshotOf(id)).context;
       const next = role ?? last.role;
       // The configuration may have changed since the last attempt.
       requireNetwork(options ?? {});

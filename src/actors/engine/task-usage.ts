@@ -33,8 +33,8 @@ const addDay = (sum: Usage['total'], more: UsageDay): Usage['total'] => {
 type UsageReads = Pick<StoreReads, 'usage' | 'attempts'> | null;
 
 /** What attempts used, per day (UTC) and role, and in sum. `since`: the first day. */
-export const usageOf = (store: UsageReads, since: string | null): Usage => {
-  const days = store?.usage(since ?? '') ?? [];
+export const usageOf = async (store: UsageReads, since: string | null): Promise<Usage> => {
+  const days = (await store?.usage(since ?? '')) ?? [];
   return { days, total: days.reduce(addDay, noUsage) };
 };
 
@@ -52,7 +52,7 @@ export const withDetails = async (
   workOf: WorkReads,
   view: TaskView,
 ): Promise<TaskView> => {
-  const ended = store?.attempts(view.task_id) ?? [];
+  const ended = (await store?.attempts(view.task_id)) ?? [];
   const attempts = ended.map(({ endedAt, ...rest }) => ({
     ...rest,
     ended_at: new Date(endedAt).toISOString(),

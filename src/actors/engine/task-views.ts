@@ -7,14 +7,16 @@ import { type AgentState, type TaskView, toView } from '../journal/task-view.ts'
 import type { LiveTask } from './live-tasks.ts';
 
 export interface TaskViews {
-  viewOf(tracked: TrackedTask): TaskView;
+  viewOf(tracked: TrackedTask): Promise<TaskView>;
+  /** The view of a live task as the tracker had it last. */
+  viewOfLive(task: LiveTask): TaskView;
   /** Null unless the task is live. */
   contextOf(taskId: TaskId): TaskContext | null;
   /** A live task as the tracker had it last, for when the tracker is away. */
   knownTask(taskId: TaskId): TrackedTask | null;
   priorityOf(taskId: TaskId): number;
   /** With `tracked`, a task at rest follows its status in the tracker. */
-  snapshotOf(taskId: TaskId, tracked?: TrackedTask | null): TaskSnapshot;
+  snapshotOf(taskId: TaskId, tracked?: TrackedTask | null): Promise<TaskSnapshot>;
 }
 
 export interface TaskViewPorts {
@@ -26,19 +28,23 @@ export interface TaskViewPorts {
 export const agentOfAttempt = (task: LiveTask, attempt: number): AgentState | null =>
   task.agent?.context.attempt === attempt ? task.agent : null;
 
+const viewOfLive = (live: LiveTask, tracked: TrackedTask): TaskView => {
+  const task = live.actor.getSnapshot();
+  const changedAt = live.shown?.changedAt ?? 0;
+  return toView({ tracked, task, agent: agentOfAttempt(live, task.context.attempt), changedAt });
+};
+
 export const createTaskViews = ({ store, now, live }: TaskViewPorts): TaskViews => ({
-  viewOf: (tracked) => {
+  viewOf: async (tracked) => {
     const found = live(tracked.id);
-    if (found === null) return viewSaved(store, tracked);
-    const task = found.actor.getSnapshot();
-    const changedAt = found.shown?.changedAt ?? 0;
-    return toView({ tracked, task, agent: agentOfAttempt(found, task.context.attempt), changedAt });
+    return found === null ? viewSaved(store, tracked) : viewOfLive(found, tracked);
   },
+  viewOfLive: (task) => viewOfLive(task, task.tracked),
   contextOf: (taskId) => live(taskId)?.actor.getSnapshot().context ?? null,
   knownTask: (taskId) => live(taskId)?.tracked ?? null,
   priorityOf: (taskId) => live(taskId)?.tracked.priority ?? 2,
-  snapshotOf: (taskId, tracked = null) => {
-    const snapshot = live(taskId)?.actor.getSnapshot() ?? savedSnapshot(store, taskId);
+  snapshotOf: async (taskId, tracked = null) => {
+    const snapshot = live(taskId)?.actor.getSnapshot() ?? (await savedSnapshot(store, taskId));
     return tracked === null ? snapshot : asTracked(snapshot, tracked, now());
   },
 });

@@ -31,9 +31,13 @@ export interface TaskWorkPorts {
 
 const entriesAtOnce = 1_000;
 
-const endIn = (store: TaskWorkPorts['store'], taskId: TaskId, attempt: number): string | null => {
+const endIn = async (
+  store: TaskWorkPorts['store'],
+  taskId: TaskId,
+  attempt: number,
+): Promise<string | null> => {
   for (let after = 0; ; ) {
-    const entries = store.read({ taskId, after, limit: entriesAtOnce });
+    const entries = await store.read({ taskId, after, limit: entriesAtOnce });
     for (const { type, attempt: of, data } of entries) {
       if (type !== 'completed' && type !== 'failed' && type !== 'cancelled') continue;
       const end = endOfAttempt({ type, attempt: of, data: JSON.parse(data) }, attempt);
@@ -65,7 +69,7 @@ export const createTaskWork = ({ workspace, store, status }: TaskWorkPorts): Tas
       taskId: id,
       attempt,
       isLive: task.status === 'started' && attempt === task.attempt,
-      end: endIn(store, id, attempt),
+      end: await endIn(store, id, attempt),
       force,
     });
     if (refused !== null) throw ServiceError.from(refused);

@@ -10,7 +10,7 @@ import type { DependencyWaits } from './dependency-waits.ts';
 
 export interface DependentsPorts {
   readonly tracker: Pick<TrackerReads, 'find' | 'dependents'>;
-  readonly viewOf: (tracked: TrackedTask) => TaskView;
+  readonly viewOf: (tracked: TrackedTask) => Promise<TaskView>;
   readonly journal: Pick<Journal, 'onCommit' | 'append'>;
   readonly waits: Pick<DependencyWaits, 'completed' | 'failed' | 'waitingFor'>;
   readonly policy: () => 'wait' | 'fail';
@@ -46,7 +46,7 @@ export const tellDependents = (ports: DependentsPorts): void => {
   /** Somebody may have started it again meanwhile. */
   const isStillEnded = async ({ dependency, status }: EndedDependency): Promise<boolean> => {
     const task = await tracker.find(dependency);
-    return task !== null && ports.viewOf(task).status === status;
+    return task !== null && (await ports.viewOf(task)).status === status;
   };
   const failResting = async (ended: EndedDependency): Promise<void> => {
     if (!(await isStillEnded(ended))) return;

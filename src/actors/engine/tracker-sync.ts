@@ -36,43 +36,48 @@ export const createObserver = (ports: ObserverPorts): ((seen: TrackedTask) => Pr
   const { tracker, store, journal, now, isPending } = ports;
 
   /** Closed by somebody else while our run had not begun: its readers must see the end. */
-  const wasClosedElsewhere = ({ id, status }: TrackedTask): boolean =>
-    status === 'closed' && store.actor(id) !== null && savedSnapshot(store, id).hasTag('resting');
+  const wasClosedElsewhere = async ({ id, status }: TrackedTask): Promise<boolean> =>
+    status === 'closed' &&
+    (await store.actor(id)) !== null &&
+    (await savedSnapshot(store, id)).hasTag('resting');
 
-  const isNews = (seen: TrackedTask): boolean => {
-    const latest = store.latest(seen.id, 'snapshot');
-    return latest === null || !looksSame(shownIn(latest.data), viewSaved(store, seen));
+  const isNews = async (seen: TrackedTask): Promise<boolean> => {
+    const latest = await store.latest(seen.id, 'snapshot');
+    return latest === null || !looksSame(shownIn(latest.data), await viewSaved(store, seen));
   };
 
   /**
    * Its file was reverted, for example by git, to a state in which our finished attempt was still
    * at work.
    */
-  const wasRevertedToStarted = ({ id, status, assignee, updatedAt }: TrackedTask): boolean => {
+  const wasRevertedToStarted = async (seen: TrackedTask): Promise<boolean> => {
+    const { id, status, assignee, updatedAt } = seen;
     if (status !== 'in_progress' || assignee !== tracker.actor || isPending(id)) return false;
-    const saved = store.actor(id);
+    const saved = await store.actor(id);
     return saved !== null && !saved.pending && Date.parse(updatedAt) < saved.changedAt;
   };
 
   const releaseAgain = async ({ id }: TrackedTask): Promise<void> => {
     const fresh = await tracker.find(id);
-    if (fresh === null || !wasRevertedToStarted(fresh)) return;
-    const ended = savedSnapshot(store, id);
+    if (fresh === null || !(await wasRevertedToStarted(fresh))) return;
+    const ended = await savedSnapshot(store, id);
     const label = ended.hasTag('failed')
       ? 'agent-failed'
       : ended.hasTag('cancelled')
         ? 'agent-cancelled'
         : null;
     if (label !== null)
-      await tracker.release(id, label, onlyWhileIdle(store, id)).catch(ignoreStartedRun);
+      await tracker.release(id, label, onlyWhileIdle(isPending, id)).catch(ignoreStartedRun);
   };
 
   const showChange = async (seen: TrackedTask): Promise<void> => {
-    if (!isNews(seen)) return;
+    if (!(await isNews(seen))) return;
     // The list may be older than our last write.
     const fresh = await tracker.find(seen.id);
-    if (fresh === null || isPending(seen.id) || !isNews(fresh)) return;
-    await journal.commit({ entries: observedEntries(viewSaved(store, fresh), now()) });
+    if (fresh === null || !(await isNews(fresh))) return;
+    const view = await viewSaved(store, fresh);
+    if (isPending(seen.id)) return;
+    await journal.commit({ entries: observedEntries(view, now()) });
   };
 
   /** Tells a task at work that somebody closed or took it. */
@@ -98,8 +103,8 @@ export const createObserver = (ports: ObserverPorts): ((seen: TrackedTask) => Pr
       await observeLive(seen, host);
       return ports.dependenciesChanged(seen);
     }
-    if (host === null && wasRevertedToStarted(seen)) await releaseAgain(seen);
-    if (host === null && !ports.isStarting(seen.id) && wasClosedElsewhere(seen))
+    if (host === null && (await wasRevertedToStarted(seen))) await releaseAgain(seen);
+    if (host === null && !ports.isStarting(seen.id) && (await wasClosedElsewhere(seen)))
       await ports.startActor(seen.id);
     else await showChange(seen);
     return !isPending(seen.id);

@@ -17,6 +17,8 @@ export interface WatchPorts {
     Pick<TrackerReads, 'page' | 'changes' | 'findMany'> &
     Pick<StatusWrites, 'release'>;
   readonly store: Pick<ActorReads, 'actor'> & Pick<EntryReads, 'latest'>;
+  /** True when a run of the task goes on in this server. */
+  readonly isPending: (taskId: TaskId) => boolean;
   /**
    * Called for each task that is new or changed. Returns false when it is at work and must be
    * observed again.
@@ -43,12 +45,12 @@ type IsStopped = () => boolean;
  * somebody else holds.
  */
 const releaseForgotten = async (
-  { tracker, store, log }: WatchPorts,
+  { tracker, store, isPending, log }: WatchPorts,
   tasks: readonly TrackedTask[],
   isStopped: IsStopped,
 ): Promise<void> => {
   const fenceFor = (id: TaskId): Fence => {
-    const requireIdle = onlyWhileIdle(store, id);
+    const requireIdle = onlyWhileIdle(isPending, id);
     return () => {
       if (isStopped()) throw new Error('the server is stopping');
       requireIdle();
@@ -57,7 +59,7 @@ const releaseForgotten = async (
   for (const { id, status, assignee } of tasks) {
     if (isStopped()) return;
     if (status !== 'in_progress' || assignee !== tracker.actor) continue;
-    const saved = store.actor(id);
+    const saved = await store.actor(id);
     if (saved?.pending === true) continue;
     if (saved === null)
       log('a task is started in the tracker for this service, which knows nothing of it', {
@@ -81,8 +83,8 @@ const createComparison = (ports: WatchPorts, isStopped: IsStopped) => {
   let begun = false;
 
   /** True when the status differs from the last frame of an earlier server. */
-  const changedMeanwhile = (task: TrackedTask): boolean => {
-    const latest = store.latest(task.id, 'snapshot');
+  const changedMeanwhile = async (task: TrackedTask): Promise<boolean> => {
+    const latest = await store.latest(task.id, 'snapshot');
     return latest !== null && shownIn(latest.data).status !== statusInTracker(task);
   };
   const isKnown = (task: TrackedTask): boolean => {
@@ -108,7 +110,7 @@ const createComparison = (ports: WatchPorts, isStopped: IsStopped) => {
       const isSame = tasks === last;
       for (const task of isSame ? tasks.filter(({ id }) => waiting.has(id)) : tasks) {
         const isNew = !known.has(task.id);
-        const isNews = !isKnown(task) && (begun || !isNew || changedMeanwhile(task));
+        const isNews = !isKnown(task) && (begun || !isNew || (await changedMeanwhile(task)));
         await observeNews(task, isNews);
       }
       forgetAllBut(new Set(tasks.map(({ id }) => id)));
@@ -116,7 +118,7 @@ const createComparison = (ports: WatchPorts, isStopped: IsStopped) => {
     },
     /** `tasks` changed since the last look. */
     changed: async (tasks: readonly TrackedTask[]): Promise<void> => {
-      for (const task of tasks) await observeNews(task, begun || changedMeanwhile(task));
+      for (const task of tasks) await observeNews(task, begun || (await changedMeanwhile(task)));
     },
     waiting: (): readonly TaskId[] => [...waiting],
     begin: (): void => {

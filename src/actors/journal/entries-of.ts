@@ -3,9 +3,12 @@ import type { Entry, EntryReads } from '../store/port.ts';
 const entriesPerRead = 1_000;
 
 /** The journal of a task, or of all tasks, oldest entry first. */
-export function* entriesOf(store: Pick<EntryReads, 'read'>, taskId?: string): Generator<Entry> {
+export async function* entriesOf(
+  store: Pick<EntryReads, 'read'>,
+  taskId?: string,
+): AsyncGenerator<Entry> {
   for (let after = 0; ; ) {
-    const entries = store.read({
+    const entries = await store.read({
       ...(taskId === undefined ? {} : { taskId }),
       after,
       limit: entriesPerRead,

@@ -32,7 +32,7 @@ export interface Journal {
   problem(): string | null;
   /** Commits the gathered changes, and never retries. */
   stop(): CommitAnswer | Promise<CommitAnswer>;
-  /** Calls the listener after every commit. @returns removes it */
+  /** Calls the listener with every entry that is committed, by whomever. @returns removes it */
   onCommit(listener: (entries: readonly Entry[]) => void): () => void;
 }
 
@@ -59,34 +59,20 @@ const withinLimit = (gathered: readonly Waiting[]): readonly Waiting[] => {
   });
 };
 
-/** Adds the entries that a lost answer, or another process, left between two commits. */
-const createEntryOrder = (store: Pick<EntryReads, 'read' | 'lastSeq'>) => {
-  let last = store.lastSeq();
-  return (entries: readonly Entry[]): readonly Entry[] => {
-    const [first] = entries;
-    if (first === undefined) return entries;
-    const missed = first.seq - last - 1;
-    const all = missed > 0 ? [...store.read({ after: last, limit: missed }), ...entries] : entries;
-    last = entries.at(-1)?.seq ?? last;
-    return all;
-  };
-};
-
 export const createJournal = (
-  store: Pick<StoreWrites, 'commit'> & Pick<EntryReads, 'read' | 'lastSeq'>,
+  store: Pick<StoreWrites, 'commit'> & Pick<EntryReads, 'subscribe'>,
   { onError, onListenerError }: JournalOptions,
 ): Journal => {
   const listeners = createCommitListeners(onListenerError);
-  const inOrder = createEntryOrder(store);
+  store.subscribe(listeners.notify);
   let timer: NodeJS.Timeout | null = null;
   let failures = 0;
   let problem: string | null = null;
   let stopped = false;
   const queue = createStoreQueue(store, {
-    saved: (entries) => {
+    saved: () => {
       failures = 0;
       problem = null;
-      listeners.notify(inOrder(entries));
     },
     failed: (error, gathered) => {
       failures += 1;

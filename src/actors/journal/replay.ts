@@ -1,9 +1,10 @@
+import { isDeepStrictEqual } from 'node:util';
 import { createActor, type EventObject, transition } from 'xstate';
 import type { AgentStart } from '../../machines/agent-context.ts';
 import { type AgentSnapshot, agentMachine } from '../../machines/agent-machine.ts';
 import { attemptKey, type TaskId } from '../../machines/task.ts';
 import { type TaskSnapshot, taskMachine } from '../../machines/task-machine.ts';
-import type { ActorReads, Entry, EntryReads } from '../store/port.ts';
+import type { ActorReads, Entry, EntryReads, SavedActor } from '../store/port.ts';
 import { entriesOf } from './entries-of.ts';
 
 export interface ReplayedStep {
@@ -84,41 +85,74 @@ export const fold = (taskId: TaskId, entries: readonly Entry[]): Replay => {
 };
 
 /** The journal of a task up to a seq; null: all of it. */
-export const entriesUpTo = (
+export const entriesUpTo = async (
   store: Pick<EntryReads, 'read'>,
   taskId: string,
   seq: number | null,
-): readonly Entry[] => {
+): Promise<readonly Entry[]> => {
   const all: Entry[] = [];
-  for (const entry of entriesOf(store, taskId)) {
+  for await (const entry of entriesOf(store, taskId)) {
     if (seq !== null && entry.seq > seq) break;
     all.push(entry);
   }
   return all;
 };
 
-const comparable = (snapshot: { readonly value: unknown; readonly context: unknown }): string =>
-  JSON.stringify([snapshot.value, snapshot.context]);
+interface State {
+  readonly value: unknown;
+  readonly context: unknown;
+}
 
-/** One sentence on how the saved state differs from the replayed one; null when they are equal. */
-export const differenceFrom = (
-  store: Pick<EntryReads, 'read' | 'removed'> & Pick<ActorReads, 'actor'>,
+/** The order of the fields does not count: an absent one is added where it is set first. */
+const isSame = (text: string, replayed: State): boolean => {
+  const saved: State = JSON.parse(text);
+  const { value, context }: State = JSON.parse(JSON.stringify(replayed));
+  return isDeepStrictEqual([saved.value, saved.context], [value, context]);
+};
+
+type DifferenceReads = Pick<EntryReads, 'read' | 'removed'> & Pick<ActorReads, 'actor'>;
+
+const differenceIn = async (
+  store: DifferenceReads,
   taskId: TaskId,
-): string | null => {
-  const saved = store.actor(taskId);
-  // Without its beginning, a journal leads to no state.
-  if (saved === null || store.removed(taskId) !== null) return null;
-  const { steps, task, agent } = fold(taskId, entriesUpTo(store, taskId, null));
+  saved: SavedActor,
+  entries: readonly Entry[],
+): Promise<string | null> => {
+  const { steps, task, agent } = fold(taskId, entries);
   const wrong = steps.find(({ same }) => !same);
   if (wrong !== undefined)
     return `at ${wrong.seq} the ${wrong.machine} comes to ${JSON.stringify(wrong.state)} by ${wrong.event}, which is not what was recorded`;
-  if (comparable(JSON.parse(saved.snapshot)) !== comparable(JSON.parse(JSON.stringify(task))))
+  if (!isSame(saved.snapshot, task))
     return `the saved state of the task is not what its journal makes of it (${JSON.stringify(task.value)})`;
-  const savedAgent = store.actor(attemptKey(taskId, task.context.attempt));
+  const savedAgent = await store.actor(attemptKey(taskId, task.context.attempt));
   if (agent === null || savedAgent === null || agent.context.attempt !== task.context.attempt)
     return null;
-  return comparable(JSON.parse(savedAgent.snapshot)) ===
-    comparable(JSON.parse(JSON.stringify(agent)))
+  return isSame(savedAgent.snapshot, agent)
     ? null
     : `the saved state of its agent is not what its journal makes of it (${JSON.stringify(agent.value)})`;
+};
+
+const comparisonsAtMost = 5;
+
+/**
+ * One sentence on how the saved state differs from the replayed one; null when they are equal, and
+ * when the task changed during each of five comparisons.
+ */
+export const differenceFrom = async (
+  store: DifferenceReads,
+  taskId: TaskId,
+): Promise<string | null> => {
+  for (let n = 0; n < comparisonsAtMost; n += 1) {
+    const saved = await store.actor(taskId);
+    // Without its beginning, a journal leads to no state.
+    if (saved === null || (await store.removed(taskId)) !== null) return null;
+    const entries = await entriesUpTo(store, taskId, null);
+    const difference = await differenceIn(store, taskId, saved, entries);
+    if (difference === null) return null;
+    const after = entries.at(-1)?.seq ?? 0;
+    const newer = await store.read({ taskId, after, limit: 1 });
+    const { revision } = (await store.actor(taskId)) ?? { revision: 0 };
+    if (newer.length === 0 && revision === saved.revision) return difference;
+  }
+  return null;
 };

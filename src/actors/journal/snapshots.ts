@@ -40,31 +40,32 @@ const agentOf = (saved: SavedActor | null): AgentState | null => {
   return agentMachine.resolveState({ value, context } as never);
 };
 
-export const conflictsOf = (
+export const conflictsOf = async (
   store: Pick<ActorReads, 'actor'>,
   taskId: TaskId,
   attempt: number,
-): readonly StartConflict[] => {
-  const saved = store.actor(attemptKey(taskId, attempt));
+): Promise<readonly StartConflict[]> => {
+  const saved = await store.actor(attemptKey(taskId, attempt));
   return saved?.version === machineVersion ? (agentOf(saved)?.context.conflicts ?? []) : [];
 };
 
 export type SavedTaskReads = Pick<ActorReads, 'actor'> & Pick<EntryReads, 'removed'>;
 
 /** The committed state of a task, without an actor. */
-export const readSaved = (store: SavedTaskReads, saved: SavedActor): SavedTask => {
+export const readSaved = async (store: SavedTaskReads, saved: SavedActor): Promise<SavedTask> => {
   const { value, context } = parse(saved);
   const task: TaskState = taskMachine.resolveState({ value, context } as never);
-  const agent = agentOf(store.actor(attemptKey(saved.taskId as TaskId, task.context.attempt)));
-  return { task, agent, changedAt: saved.changedAt, removed: store.removed(saved.taskId) };
+  const key = attemptKey(saved.taskId as TaskId, task.context.attempt);
+  const [agent, removed] = await Promise.all([store.actor(key), store.removed(saved.taskId)]);
+  return { task, agent: agentOf(agent), changedAt: saved.changedAt, removed };
 };
 
 /** The saved snapshot of a task, or the initial one. */
-export const savedSnapshot = (
+export const savedSnapshot = async (
   store: Pick<ActorReads, 'actor'> | null,
   taskId: TaskId,
-): TaskSnapshot => {
-  const saved = store?.actor(taskId) ?? null;
+): Promise<TaskSnapshot> => {
+  const saved = (await store?.actor(taskId)) ?? null;
   if (saved === null) return createActor(taskMachine, { input: { taskId } }).getSnapshot();
   const { value, context } = parse(saved);
   return taskMachine.resolveState({ value, context } as never);
@@ -114,16 +115,16 @@ const isSlotLent = (saved: SavedActor | null): boolean => {
 };
 
 /** The slot of a task in its committed state, or null. No other task may get it. */
-export const savedSlot = (
+export const savedSlot = async (
   store: Pick<ActorReads, 'actor'>,
   taskId: TaskId,
-): { readonly role: Role; readonly lent: boolean } | null => {
-  const saved = store.actor(taskId);
+): Promise<{ readonly role: Role; readonly lent: boolean } | null> => {
+  const saved = await store.actor(taskId);
   const parsed = saved?.version === machineVersion && saved.pending ? parse(saved) : null;
   if (parsed === null) return null;
   const task = taskMachine.resolveState(parsed as never);
   if (!task.hasTag('live')) return null;
-  const agent = store.actor(attemptKey(taskId, task.context.attempt));
+  const agent = await store.actor(attemptKey(taskId, task.context.attempt));
   return {
     role: task.context.role ?? 'engineer',
     lent: task.matches({ started: 'working' }) && isSlotLent(agent),
@@ -131,24 +132,24 @@ export const savedSlot = (
 };
 
 /** True when the committed attempt may continue, also when its state cannot be read. */
-export const mayContinue = (
+export const mayContinue = async (
   store: Pick<ActorReads, 'actor'>,
   taskId: TaskId,
   attempt: number,
-): boolean => {
-  const saved = store.actor(taskId);
+): Promise<boolean> => {
+  const saved = await store.actor(taskId);
   if (saved?.pending !== true) return false;
-  return (
-    saved.version !== machineVersion || savedSnapshot(store, taskId).context.attempt === attempt
-  );
+  return saved.version !== machineVersion || parse(saved).context['attempt'] === attempt;
 };
 
+const noRows = { task: null, agent: null, changedAt: 0 };
+
 /** The view of a task that is not live. */
-export const viewSaved = (store: SavedTaskReads | null, tracked: TrackedTask): TaskView => {
-  const saved = store?.actor(tracked.id) ?? null;
-  const rows =
-    store === null || saved === null
-      ? { task: null, agent: null, changedAt: 0 }
-      : readSaved(store, saved);
+export const viewSaved = async (
+  store: SavedTaskReads | null,
+  tracked: TrackedTask,
+): Promise<TaskView> => {
+  const saved = (await store?.actor(tracked.id)) ?? null;
+  const rows = store === null || saved === null ? noRows : await readSaved(store, saved);
   return toView({ tracked, ...rows });
 };

@@ -2,7 +2,6 @@ import {
   type Change,
   type CommitAnswer,
   type Committed,
-  type Entry,
   goesOnFrom,
   type StoreWrites,
 } from '../store/port.ts';
@@ -57,7 +56,7 @@ export interface StoreQueue {
 }
 
 export interface StoreQueueListener {
-  saved(entries: readonly Entry[]): void;
+  saved(): void;
   /** @returns the gathered changes to keep */
   failed(error: unknown, gathered: readonly Waiting[]): readonly Waiting[];
 }
@@ -105,8 +104,8 @@ export const createStoreQueue = (
   let waiting: Waiting[] = [];
   let isUnderway = false;
 
-  const saved = (batch: readonly Waiting[], { entries, stale }: Committed): void => {
-    listener.saved(entries);
+  const saved = (batch: readonly Waiting[], { stale }: Committed): void => {
+    listener.saved();
     const lost = new Set(lostWith(stale, waiting));
     waiting = waiting.filter((each) => !lost.has(each));
     for (const each of [...batch, ...lost]) {

@@ -13,14 +13,14 @@ const toolStartSchema = z.looseObject({ call_id: z.string(), arguments: z.string
 const shownArguments = 200;
 
 /** One line for each tool call of an attempt, oldest first. */
-export const readToolCallLog = (
+export const readToolCallLog = async (
   store: Pick<EntryReads, 'read'>,
   taskId: string,
   attempt: number,
-): readonly string[] => {
+): Promise<readonly string[]> => {
   const started = new Map<string, string>();
   const lines: string[] = [];
-  for (const entry of entriesOf(store, taskId)) {
+  for await (const entry of entriesOf(store, taskId)) {
     if (entry.attempt !== attempt) continue;
     if (entry.type === 'tool_start') {
       const start = toolStartSchema.parse(JSON.parse(entry.data));

@@ -165,6 +165,9 @@ export interface AttemptUsage extends UsageSums {
 export const goesOnFrom = (change: Change, actor: ActorState): boolean =>
   change.actor !== undefined && (change.actor.id === actor.id || change.actor.id === actor.taskId);
 
+/** An answer at once, or of a store that is far away. */
+export type Answer<Result> = Result | Promise<Result>;
+
 /** The store failed. The message names the cause and may be shown. */
 export class StoreError extends Error {
   override readonly name: string = 'StoreError';
@@ -191,48 +194,60 @@ export interface StoreWrites {
    * answers; it may answer later. After an error they may be saved or not.
    * @throws StoreError, or rejects with it
    */
-  commit(...changes: readonly Change[]): Committed | Promise<Committed>;
+  commit(...changes: readonly Change[]): Answer<Committed>;
   /**
    * Reads a saved actor for a new actor. A commit of an earlier one that has not arrived is stale
    * from now on.
    */
-  takeOver(id: string): SavedActor | null | Promise<SavedActor | null>;
+  takeOver(id: string): Answer<SavedActor | null>;
 }
 
 export interface EntryReads {
-  read(options: ReadOptions): readonly Entry[];
-  latest(taskId: string, type: string): Entry | null;
+  read(options: ReadOptions): Answer<readonly Entry[]>;
+  latest(taskId: string, type: string): Answer<Entry | null>;
   /** Seqs of the newest entry of a type of each pending task, rising. */
-  latestOfPending(type: string): readonly number[];
-  lastSeq(): number;
+  latestOfPending(type: string): Answer<readonly number[]>;
+  lastSeq(): Answer<number>;
+  /**
+   * Calls the listener with every entry from now on, in the order of the journal, also with those
+   * that other programs commit. Entries of a commit of this process come when it answers, before
+   * its caller goes on, or later.
+   * @returns ends it
+   */
+  subscribe(listener: (entries: readonly Entry[]) => void): () => void;
   /** Of a task, or the highest of all (null); null when nothing was removed. */
-  removed(taskId: string | null): RemovedHistory | null;
-  counters(): Counters;
+  removed(taskId: string | null): Answer<RemovedHistory | null>;
+  counters(): Answer<Counters>;
   /** From a day on, by day and role. */
-  usage(since: string): readonly UsageDay[];
+  usage(since: string): Answer<readonly UsageDay[]>;
   /** Those of a task that are over, in their order. */
-  attempts(taskId: string): readonly AttemptUsage[];
+  attempts(taskId: string): Answer<readonly AttemptUsage[]>;
 }
 
 export interface ActorReads {
-  actor(id: string): SavedActor | null;
+  actor(id: string): Answer<SavedActor | null>;
   /** In the order in which they began. */
-  steps(taskId: string, attempt: number): readonly Step[];
+  steps(taskId: string, attempt: number): Answer<readonly Step[]>;
   /** Actors of tasks, without those of agents. */
-  tasks(filter: 'all' | 'pending'): readonly SavedActor[];
+  tasks(filter: 'all' | 'pending'): Answer<readonly SavedActor[]>;
 }
 
 export type StoreReads = EntryReads & ActorReads;
 
+export interface RememberedRequest {
+  readonly taskId: string;
+  readonly answer: string | null;
+}
+
 export interface RequestAnswers {
   /** The task of a request, and its answer if there is one. */
-  request(id: string): { readonly taskId: string; readonly answer: string | null } | null;
-  rememberAnswer(requestId: string, answer: string): void | Promise<void>;
+  request(id: string): Answer<RememberedRequest | null>;
+  rememberAnswer(requestId: string, answer: string): Answer<void>;
 }
 
 export interface StoreHealth {
   /** One sentence on whether it can be written. Never throws. */
-  check(): { readonly ok: boolean; readonly detail: string };
+  check(): Answer<{ readonly ok: boolean; readonly detail: string }>;
 }
 
 /**

@@ -1,16 +1,23 @@
 import { createCounterRows } from './counters.ts';
 import { type Database, type DatabaseOptions, openDatabase, type Row } from './database.ts';
+import { createEntryFeed } from './entry-feed.ts';
 import { createEntryReader, createJournalRows } from './journal-rows.ts';
 import {
+  type AttemptUsage,
   type Change,
   type Committed,
+  type Counters,
+  type Entry,
   goesOnFrom,
   type NewEntry,
   type ReadOptions,
+  type RememberedRequest,
+  type RemovedHistory,
   type SavedActor,
   type Step,
   type Store,
   type TaskEdit,
+  type UsageDay,
 } from './port.ts';
 import { createUsageRows } from './usage-rows.ts';
 
@@ -115,7 +122,21 @@ const noEdits: TaskEdits = {
   write: () => {},
 };
 
+/** Its reads answer at once. */
 export interface SqliteStore extends Store {
+  read(options: ReadOptions): readonly Entry[];
+  latest(taskId: string, type: string): Entry | null;
+  latestOfPending(type: string): readonly number[];
+  lastSeq(): number;
+  removed(taskId: string | null): RemovedHistory | null;
+  counters(): Counters;
+  usage(since: string): readonly UsageDay[];
+  attempts(taskId: string): readonly AttemptUsage[];
+  actor(id: string): SavedActor | null;
+  steps(taskId: string, attempt: number): readonly Step[];
+  tasks(filter: 'all' | 'pending'): readonly SavedActor[];
+  request(id: string): RememberedRequest | null;
+  check(): ReturnType<Database['check']>;
   takeOver(id: string): SavedActor | null;
 }
 
@@ -193,9 +214,20 @@ export const createSqliteStore = (
     return row === null ? null : actorOf(row);
   };
 
+  const lastSeq = (): number => Number(sql.lastSeq.first()?.['seq'] ?? 0);
+  const feed = createEntryFeed((after, limit) => entriesOf(sql.readAll.all(after, limit)), lastSeq);
+  const shown = (committed: Committed): Committed => {
+    feed.committed(committed.entries);
+    return committed;
+  };
+
   return {
-    commit: (...changes) => database.write(() => write(changes)),
+    commit: (...changes) => {
+      const answer = database.write(() => write(changes));
+      return answer instanceof Promise ? answer.then(shown) : shown(answer);
+    },
     takeOver: savedActor,
+    subscribe: feed.subscribe,
     read: ({ taskId, after, limit }: ReadOptions) =>
       entriesOf(
         taskId === undefined
@@ -204,7 +236,7 @@ export const createSqliteStore = (
       ),
     latest: (taskId, type) => entriesOf(sql.latest.all(taskId, type))[0] ?? null,
     latestOfPending: (type) => sql.latestOfPending.all(type).map((row) => Number(row['latest'])),
-    lastSeq: () => Number(sql.lastSeq.first()?.['seq'] ?? 0),
+    lastSeq,
     removed: (taskId) => {
       if (!sql.keepsRemoved()) return null;
       const row = taskId === null ? sql.lastRemoved().first() : sql.removedOf().first(taskId);

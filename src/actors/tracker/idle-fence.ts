@@ -1,13 +1,12 @@
 import { isServiceError, ServiceError } from '../../machines/errors.ts';
 import type { TaskId } from '../../machines/task.ts';
-import type { ActorReads } from '../store/port.ts';
 import type { Fence } from './port.ts';
 
-/** A fence that stops a correction of an idle task when an attempt has started meanwhile. */
+/** A fence that stops a correction of an idle task when a run has begun meanwhile. */
 export const onlyWhileIdle =
-  (store: Pick<ActorReads, 'actor'>, id: TaskId): Fence =>
+  (isPending: (taskId: TaskId) => boolean, id: TaskId): Fence =>
   () => {
-    if (store.actor(id)?.pending === true)
+    if (isPending(id))
       throw new ServiceError('event_not_allowed', {
         task_id: id,
         event: 'release',

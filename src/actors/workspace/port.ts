@@ -102,7 +102,9 @@ export interface Workspace {
    * Saves the attempts that are over and could not be saved when they ended. @returns those that
    * still cannot
    */
-  sweep(isOver: (taskId: TaskId, attempt: number) => boolean): Promise<readonly string[]>;
+  sweep(
+    isOver: (taskId: TaskId, attempt: number) => boolean | Promise<boolean>,
+  ): Promise<readonly string[]>;
   /**
    * Merges the saved work of an attempt into the project's branch. The work of other tasks that the
    * attempt began with must be merged first. Merging again gives `nothing`. Rejects when the signal

@@ -107,7 +107,7 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
       const failed = [...(await removals.sweep()), ...(cut === null ? [] : [cut])];
       for (const { task_id, attempt, role, closed } of await records.all()) {
         const taskId = task_id as TaskId;
-        if (!closed && !isOver(taskId, attempt)) continue;
+        if (!closed && !(await isOver(taskId, attempt))) continue;
         const input = { taskId, attempt, role: role as Role, options: {} };
         const again = async (): Promise<void> => {
           if (closed) await removeFolder(placesOf(taskId, attempt), removals);

@@ -53,10 +53,11 @@ export interface Parts {
 }
 
 /** Pending deadlines use the clock of the server that set them, so time must not run backwards. */
-const lastMomentOf = (store: StoreReads): number =>
-  store.tasks('pending').length === 0
-    ? 0
-    : (store.read({ after: store.lastSeq() - 1, limit: 1 })[0]?.at ?? 0);
+const lastMomentOf = async (store: StoreReads): Promise<number> => {
+  if ((await store.tasks('pending')).length === 0) return 0;
+  const [last] = await store.read({ after: (await store.lastSeq()) - 1, limit: 1 });
+  return last?.at ?? 0;
+};
 
 /** The event loop of a server must not stop while another program holds the database. */
 const heldWait: HeldWait = { blockingMs: 50, inPausesMs: storeDeadline.deadlineMs - 500 };
@@ -79,7 +80,7 @@ export const assemble = async (parts: Parts) => {
   const now = createSteadyClock({
     wall: Date.now,
     steady: () => performance.now(),
-    notBefore: lastMomentOf(store),
+    notBefore: await lastMomentOf(store),
   });
   const system = createSystem(current.resolved.settings, {
     tracker,

@@ -28,7 +28,7 @@ interface Parts {
   readonly work: FinishedWork;
   readonly retention: Retention;
   readonly histories: Histories;
-  readonly isPending: (taskId: string) => boolean;
+  readonly isPending: (taskId: string) => Promise<boolean>;
   close(): void;
 }
 
@@ -55,7 +55,7 @@ const open = async (
     work,
     histories,
     retention: createRetention({ histories, tracker, work, days, now: Date.now }),
-    isPending: (taskId) => store.actor(taskId)?.pending === true,
+    isPending: async (taskId) => (await store.actor(taskId))?.pending === true,
     close: store.close,
   };
 };
@@ -92,7 +92,8 @@ const pruneWork = async (
   const removed: Removed[] = [];
   const kept: Kept[] = [];
   for (const each of works) {
-    if (isPending(each.taskId) || (each.branch === null && each.folder === null)) continue;
+    if (each.branch === null && each.folder === null) continue;
+    if (await isPending(each.taskId)) continue;
     const parts = each.stays === null ? await partsOf(work, each) : [];
     const why = each.stays ?? (dryRun ? null : await work.remove(each));
     if (why === null) removed.push(...parts);

@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { isServiceError } from '../../../src/machines/errors.ts';
+import { atOnce } from '../../simulation/at-once.ts';
 import { randomFrom } from '../../simulation/random.ts';
 import { finish, type Running, startSystem, untilStatus } from '../../support/running.ts';
 
@@ -38,7 +39,9 @@ test('of 50 runs never more hold a slot than the cap of that moment, which chang
       most = Math.max(most, holding);
       if (began) begun.push({ holding, cap: system.settings().cap });
     }
-    const done = entries.some(({ type }) => type === 'completed') ? system.counters().completed : 0;
+    const done = entries.some(({ type }) => type === 'completed')
+      ? atOnce(system.counters()).completed
+      : 0;
     const cap = done >= 20 ? 5 : done >= 5 ? 1 : 3;
     // Not in the midst of a commit: a slot that was given right before is shown first.
     if (done > 0) setImmediate(() => system.reconfigure({ ...system.settings(), cap }));

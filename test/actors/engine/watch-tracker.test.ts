@@ -18,7 +18,10 @@ test('a change that could not be taken in is seen again by the next look', async
   observe.mockRejectedValueOnce(new Error('the disk is full'));
   const looks = vi.spyOn(tracker, 'changes');
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-  const watch = createTrackerWatch({ tracker, store, observe, log: () => {} });
+  const watch = createTrackerWatch({
+    ...{ tracker, store, observe },
+    ...{ isPending: () => false, log: () => {} },
+  });
 
   watch.start();
   await vi.waitFor(() => expect(vi.getTimerCount()).toBe(1));
@@ -59,7 +62,10 @@ test('stop waits for the task that is taken in, and no other one is taken in aft
     return true;
   };
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
-  const watch = createTrackerWatch({ tracker, store, observe, log: () => {} });
+  const watch = createTrackerWatch({
+    ...{ tracker, store, observe },
+    ...{ isPending: () => false, log: () => {} },
+  });
   watch.start();
   await vi.waitFor(() => expect(vi.getTimerCount()).toBe(1));
   for (const title of ['one', 'two'])

@@ -16,13 +16,13 @@ test('a replay of the journal reaches every recorded state, and the saved one', 
   const id = await run(running, ['true']);
   await untilStatus(running, id, 'complete');
 
-  const { steps, task, agent } = fold(id, entriesUpTo(running.store, id, null));
+  const { steps, task, agent } = fold(id, await entriesUpTo(running.store, id, null));
 
   expect(steps.length).toBeGreaterThan(10);
   expect(steps.filter(({ same }) => !same)).toEqual([]);
   expect([task.value, agent?.value]).toEqual(['complete', 'done']);
   expect(agent?.context.usage).toMatchObject({ turns: 2, tool_calls: 2 });
-  expect(differenceFrom(running.store, id)).toBeNull();
+  expect(await differenceFrom(running.store, id)).toBeNull();
 });
 
 test.each(['failed', 'cancelled'] as const)(
@@ -36,9 +36,9 @@ test.each(['failed', 'cancelled'] as const)(
     await untilStatus(running, id, 'failed');
 
     expect(
-      fold(id, entriesUpTo(running.store, id, null)).steps.filter(({ same }) => !same),
+      fold(id, await entriesUpTo(running.store, id, null)).steps.filter(({ same }) => !same),
     ).toEqual([]);
-    expect(differenceFrom(running.store, id)).toBeNull();
+    expect(await differenceFrom(running.store, id)).toBeNull();
   },
 );
 
@@ -50,7 +50,7 @@ test('up to a point it shows the task as it was then', async () => {
     .read({ taskId: id, after: 0, limit: 100 })
     .find(({ data }) => data.includes('"value":{"started":"working"}'));
 
-  const { task } = fold(id, entriesUpTo(running.store, id, working?.seq ?? 0));
+  const { task } = fold(id, await entriesUpTo(running.store, id, working?.seq ?? 0));
 
   expect(task.value).toEqual({ started: 'working' });
   expect(task.context.attempt).toBe(1);
@@ -69,7 +69,7 @@ test('a saved state that the journal does not lead to is named', async () => {
     actor: { ...saved, snapshot: JSON.stringify(snapshot) },
   });
 
-  expect(differenceFrom(running.store, id)).toContain(
+  expect(await differenceFrom(running.store, id)).toContain(
     'the saved state of the task is not what its journal makes of it',
   );
 });

@@ -1,11 +1,10 @@
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { differenceFrom } from '../../../src/actors/journal/replay.ts';
 import { openDatabase } from '../../../src/actors/store/database.ts';
-import type { Entry, Store } from '../../../src/actors/store/port.ts';
-import { createSqliteStore } from '../../../src/actors/store/sqlite.ts';
-import type { TaskId } from '../../../src/machines/task.ts';
+import type { Entry } from '../../../src/actors/store/port.ts';
+import { createSqliteStore, type SqliteStore } from '../../../src/actors/store/sqlite.ts';
 import { atOnce } from '../../simulation/at-once.ts';
+import { differencesOf } from '../../support/differences.ts';
 import { embeddedAt, ledgerAt } from '../../support/ledger.ts';
 
 /** What was acknowledged before the power failed. */
@@ -28,15 +27,19 @@ export const truthOf = (file: string): Truth => {
   return entries;
 };
 
-const reading = <Result>(work: () => Result): Result | Error => {
+const reading = async <Result>(work: () => Result | Promise<Result>): Promise<Result | Error> => {
   try {
-    return work();
+    return await work();
   } catch (error) {
     return error instanceof Error ? error : new Error(String(error));
   }
 };
 
-const journalProblems = (store: Store, promised: Promised, truth: Truth): readonly string[] => {
+const journalProblems = async (
+  store: SqliteStore,
+  promised: Promised,
+  truth: Truth,
+): Promise<readonly string[]> => {
   const entries = store.read(everything);
   const other = entries.find(
     (entry, index) => JSON.stringify(entry) !== JSON.stringify(truth[index]),
@@ -52,7 +55,7 @@ const journalProblems = (store: Store, promised: Promised, truth: Truth): readon
     ...promised.executed
       .filter((id) => store.request(`run-${id}`)?.taskId !== id)
       .map((id) => `the request that ran ${id} is forgotten`),
-    ...store.tasks('all').flatMap(({ id }) => differenceFrom(store, id as TaskId) ?? []),
+    ...(await differencesOf(store)),
   ];
 };
 
@@ -70,12 +73,16 @@ const nextCommit = (file: string): readonly string[] => {
   return kept ? [] : ['what was committed next is lost'];
 };
 
-const checkJournal = (file: string, promised: Promised, truth: Truth): readonly string[] => {
-  const store = reading(() => createSqliteStore({ file }));
+const checkJournal = async (
+  file: string,
+  promised: Promised,
+  truth: Truth,
+): Promise<readonly string[]> => {
+  const store = await reading(() => createSqliteStore({ file }));
   if (store instanceof Error) return [`the journal does not open: ${store.message}`];
-  const problems = reading(() => journalProblems(store, promised, truth));
+  const problems = await reading(() => journalProblems(store, promised, truth));
   store.close();
-  const next = reading(() => nextCommit(file));
+  const next = await reading(() => nextCommit(file));
   return [problems, next].flatMap((found) => (found instanceof Error ? [String(found)] : found));
 };
 
@@ -144,7 +151,7 @@ export const problemsOf = async (
   const file = join(state, 'journal.db');
   const isThere = existsSync(state);
   const lost = promised.shown > 0 ? ['the state folder is gone'] : [];
-  const journal = isThere ? checkJournal(file, promised, truth) : lost;
+  const journal = isThere ? await checkJournal(file, promised, truth) : lost;
   mkdirSync(state, { recursive: true });
   return [...journal, ...(await checkTracker(join(folder, 'project'), file, promised, truth))];
 };

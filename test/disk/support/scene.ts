@@ -1,10 +1,9 @@
 import { existsSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { differenceFrom } from '../../../src/actors/journal/replay.ts';
 import { createSqliteStore } from '../../../src/actors/store/sqlite.ts';
-import type { TaskId } from '../../../src/machines/task.ts';
 import { openProject } from '../../support/cli.ts';
+import { differencesOf } from '../../support/differences.ts';
 import { clientOf } from './client.ts';
 
 const turn = (tool: string, args: object) => ({ calls: [{ tool, arguments: args }] });
@@ -66,17 +65,15 @@ export const openWork = (more: object = {}) => {
  * How the saved states of a server that has ended differ from what its journal makes of them, and
  * its gaps.
  */
-export const differencesIn = (
+export const differencesIn = async (
   stateDir: string,
-): { entries: number; differences: readonly string[] } => {
+): Promise<{ entries: number; differences: readonly string[] }> => {
   const store = createSqliteStore({ file: join(stateDir, 'journal.db') });
   const entries = store.read({ after: 0, limit: 1_000_000 });
   const gaps = entries
     .filter(({ seq }, index) => seq !== index + 1)
     .map(({ seq }) => `a gap before entry ${seq}`);
-  const differences = store
-    .tasks('all')
-    .flatMap(({ id }) => differenceFrom(store, id as TaskId) ?? []);
+  const differences = await differencesOf(store);
   store.close();
   return { entries: entries.length, differences: [...gaps, ...differences] };
 };
