@@ -120,9 +120,10 @@ const main = async (): Promise<void> => {
     return;
   }
   requireLocal(args);
-  const load = () => loadConfig({ ...args, maxConcurrent: args['max-concurrent'] }, process.env);
-  const { config } = load();
   const project = findProject(args.project, process.cwd(), process.env);
+  const { 'max-concurrent': maxConcurrent } = args;
+  const load = () => loadConfig({ ...args, project, maxConcurrent }, process.env);
+  const { config } = load();
   const note = trackerNote(config, process.env, project.root);
   if (note !== null) print('stderr', `${note}\n`);
   const { runServer } = await import('./server/run-server.ts');

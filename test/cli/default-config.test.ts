@@ -17,7 +17,7 @@ const doctor = async ({ run }: ReturnType<typeof install>) => {
 };
 
 test('the shipped file has the built-in defaults, and its port is not a choice', () => {
-  expect(loadConfig({}, {})).toEqual({
+  expect(loadConfig({}, {})).toMatchObject({
     config: configSchema.parse({}),
     file: shipped,
     fileChosen: false,

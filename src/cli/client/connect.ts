@@ -69,7 +69,7 @@ const openFiles = async (
   });
   let isUsed = false;
   const tracker = trackerFor(
-    loadConfig({ config }, env).config,
+    loadConfig({ config, project }, env).config,
     project.root,
     env,
     () => {},

@@ -23,10 +23,11 @@ const isPortFree = (port: number): Promise<boolean> =>
 
 /** Another port, when the default one is in use and the user chose none. */
 const portFlags = async (
+  project: Project,
   config: string | undefined,
   env: NodeJS.ProcessEnv,
 ): Promise<readonly string[]> => {
-  const loaded = loadConfig({ config }, env);
+  const loaded = loadConfig({ config, project }, env);
   if (loaded.portChosen || (await isPortFree(loaded.config.server.port))) return [];
   return ['--port', '0'];
 };
@@ -62,7 +63,7 @@ export const startServer = async (
   const file = config ?? (env['AGENT_SERVER_CONFIG'] || undefined);
   const flags = [
     ...(file === undefined ? [] : ['--config', resolve(file)]),
-    ...(await portFlags(config, env)),
+    ...(await portFlags(project, config, env)),
   ];
   const child = spawn(process.execPath, [script, '--server', '--project', project.root, ...flags], {
     detached: true,

@@ -1,3 +1,5 @@
+import type { Project } from './project.ts';
+
 /** `source` names the variable or flag. */
 export interface Override {
   readonly source: string;
@@ -6,6 +8,8 @@ export interface Override {
 }
 
 export interface ConfigFlags {
+  /** The project whose configuration in the user's folder counts. */
+  readonly project?: Pick<Project, 'defaultDir'>;
   readonly config?: string | undefined;
   readonly port?: number | undefined;
   readonly host?: string | undefined;

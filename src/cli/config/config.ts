@@ -1,5 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { dirname, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { type Parsed, parseWithProblems, type SchemaProblem } from '../../http/schema-problems.ts';
 import { messageOf } from '../../machines/message-of.ts';
@@ -7,6 +7,7 @@ import { closest } from '../output/closest.ts';
 import { ConfigError } from './config-error.ts';
 import { type ConfigFlags, type Override, overridesFrom } from './config-overrides.ts';
 import { type Config, configSchema, configSections } from './config-schema.ts';
+import { existingUserFiles } from './user-files.ts';
 
 type Tree = { [key: string]: unknown };
 const isTree = (value: unknown): value is Tree =>
@@ -42,6 +43,35 @@ const withOverrides = (tree: Tree, overrides: readonly Override[]): Tree => {
   return merged;
 };
 
+/** Objects are merged, key by key; anything else is replaced. */
+const merged = (under: Tree, over: Tree): Tree => {
+  const result: Tree = { ...under };
+  for (const [key, value] of Object.entries(over)) {
+    const before = result[key];
+    result[key] = isTree(before) && isTree(value) ? merged(before, value) : value;
+  }
+  return result;
+};
+
+const absolute = (file: string, value: unknown): unknown =>
+  typeof value === 'string' ? resolve(dirname(file), value) : value;
+
+/** Relative paths of a file that another one is laid over start at its own folder. */
+const withOwnPaths = (file: string, tree: Tree): Tree => {
+  const { api, roles } = tree;
+  const withFile = (role: unknown): unknown =>
+    isTree(role) && 'file' in role ? { ...role, file: absolute(file, role['file']) } : role;
+  return {
+    ...tree,
+    ...(isTree(api) && 'script' in api
+      ? { api: { ...api, script: absolute(file, api['script']) } }
+      : {}),
+    ...(isTree(roles)
+      ? { roles: Object.fromEntries(Object.entries(roles).map(([k, role]) => [k, withFile(role)])) }
+      : {}),
+  };
+};
+
 const describeConfigProblem = ({ path, problem, knownKeys }: SchemaProblem): string => {
   const meant = knownKeys === undefined ? null : closest(String(path.at(-1)), knownKeys);
   return `${path.join('.') || 'file'}: ${problem}${meant === null ? '' : `; did you mean ${meant}?`}`;
@@ -50,12 +80,19 @@ const describeConfigProblem = ({ path, problem, knownKeys }: SchemaProblem): str
 const problemsOf = (parsed: Parsed<unknown>, source: string): readonly string[] =>
   parsed.ok ? [] : parsed.problems.map((problem) => `${source}: ${describeConfigProblem(problem)}`);
 
+export interface ConfigLayer {
+  readonly source: string;
+  readonly tree: Readonly<Record<string, unknown>>;
+}
+
 export interface LoadedConfig {
   readonly config: Config;
   /** Null when no file is named and the default file is missing. */
   readonly file: string | null;
   /** True for a named file, false for the default one. */
   readonly fileChosen: boolean;
+  /** What was laid over each other, the last on top: files, variables and flags, by name. */
+  readonly layers: readonly ConfigLayer[];
   /** True when the user chose the port: then no other port replaces it. */
   readonly portChosen: boolean;
 }
@@ -72,32 +109,50 @@ const isPortChosen = (tree: Tree, fileChosen: boolean): boolean => {
   return port !== undefined && (fileChosen || port !== configSections.parse({}).server.port);
 };
 
+/** The default file lies under the user's files, unless one was named: its values are defaults. */
+const filesFor = (
+  { config, project }: ConfigFlags,
+  env: NodeJS.ProcessEnv,
+): { readonly files: readonly string[]; readonly fileChosen: boolean } => {
+  const named = config ?? (env['AGENT_SERVER_CONFIG'] || null);
+  const own = project === undefined ? [] : existingUserFiles(project, env);
+  const chosen = [...own, ...(named === null ? [] : [named])];
+  const shipped = defaultFile();
+  const files = named === null && shipped !== null ? [shipped, ...chosen] : chosen;
+  return { files, fileChosen: chosen.length > 0 };
+};
+
 /**
- * Defaults < file < environment < flags. The file is `--config`, else `AGENT_SERVER_CONFIG`, else
- * the default file.
+ * Defaults < the user's files < the named file < environment < flags. The named file is `--config`,
+ * else `AGENT_SERVER_CONFIG`.
  * @throws ConfigError naming file or variable, key, and what was expected
  */
 export const loadConfig = (flags: ConfigFlags, env: NodeJS.ProcessEnv): LoadedConfig => {
-  const chosen = flags.config ?? (env['AGENT_SERVER_CONFIG'] || null);
-  const fileChosen = chosen !== null;
-  const file = chosen ?? defaultFile();
-  const tree = file === null ? {} : readTree(file);
+  const { files, fileChosen } = filesFor(flags, env);
+  const file = files.at(-1) ?? null;
+  const layers = files.map((source) => {
+    const tree = readTree(source);
+    return { source, tree: source === file ? tree : withOwnPaths(source, tree) };
+  });
   const overrides = overridesFrom(flags, env);
-  const fileName = file ?? 'defaults';
   // Each section first: a wrong value is reported even where another source overrides it.
   const problems = [
-    ...problemsOf(parseWithProblems(configSections, tree), fileName),
+    ...layers.flatMap(({ source, tree }) =>
+      problemsOf(parseWithProblems(configSections, tree), source),
+    ),
     ...overrides.flatMap((one) =>
       problemsOf(parseWithProblems(configSections, withOverrides({}, [one])), one.source),
     ),
   ];
   if (problems.length > 0) throw new ConfigError(problems.join('\n'));
+  const tree = layers.reduce<Tree>((under, layer) => merged(under, layer.tree), {});
   const parsed = parseWithProblems(configSchema, withOverrides(tree, overrides));
-  if (!parsed.ok) throw new ConfigError(problemsOf(parsed, fileName).join('\n'));
+  if (!parsed.ok) throw new ConfigError(problemsOf(parsed, file ?? 'defaults').join('\n'));
   const portChosen =
     overrides.some(({ path }) => path.join('.') === 'server.port') ||
     isPortChosen(tree, fileChosen);
-  return { config: parsed.value, file, fileChosen, portChosen };
+  const given = overrides.map((one) => ({ source: one.source, tree: withOverrides({}, [one]) }));
+  return { config: parsed.value, file, fileChosen, portChosen, layers: [...layers, ...given] };
 };
 
 /** Relative paths in the configuration start here. */

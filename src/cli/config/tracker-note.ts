@@ -49,7 +49,9 @@ export const withTrackerNote = async (
   run: () => Promise<number>,
 ): Promise<number> => {
   const isWanted = !json && (when === 'always' || !isNoted(project));
-  const note = isWanted ? trackerNote(loadConfig({ config }, env).config, env, project.root) : null;
+  const note = isWanted
+    ? trackerNote(loadConfig({ config, project }, env).config, env, project.root)
+    : null;
   if (note === null) return run();
   say(note);
   try {

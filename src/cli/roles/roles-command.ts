@@ -101,7 +101,7 @@ export const listRoles = async (
   { project, io, env, json }: CommandContext,
   configFile: string | undefined,
 ): Promise<number> => {
-  const loaded = loadConfig({ config: configFile }, env);
+  const loaded = loadConfig({ config: configFile, project }, env);
   const { settings, projectRoles } = resolveSettings(loaded, project.root);
   const described = roles.map((role) => {
     const { file } = ownRole(loaded, role);

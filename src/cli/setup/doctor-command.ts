@@ -143,7 +143,7 @@ export const doctor = async (
   configFile: string | undefined,
 ): Promise<number> => {
   const { project, io, env, json } = context;
-  const loaded = loadConfig({ config: configFile }, env);
+  const loaded = loadConfig({ config: configFile, project }, env);
   const resolved = resolveSettings(loaded, project.root);
   const { cap } = resolved.settings;
   const { config } = loaded;
@@ -192,7 +192,7 @@ export const probeSandbox = async (
   { io, env, json, project }: CommandContext,
   configFile: string | undefined,
 ): Promise<number> => {
-  const { config } = loadConfig({ config: configFile }, env);
+  const { config } = loadConfig({ config: configFile, project }, env);
   const held = sandboxFor(config, project);
   const { ok, detail } = held.check();
   if (!ok || config.sandbox.mode === 'off') {

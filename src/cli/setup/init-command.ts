@@ -57,7 +57,7 @@ export const init = async (
   configFile: string | undefined,
 ): Promise<number> => {
   const { project, io, env, json } = context;
-  const { config } = loadConfig({ config: configFile }, env);
+  const { config } = loadConfig({ config: configFile, project }, env);
   const mode = wanted === 'auto' ? config.tracker.mode : wanted;
   if (mode === 'embedded') return initEmbedded(context);
   const bd = bdFor(config, project.root, env);

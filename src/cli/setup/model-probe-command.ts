@@ -150,8 +150,8 @@ export const probeModelCommand = async (
   context: CommandContext,
   configFile: string | undefined,
 ): Promise<number> => {
-  const { io, env, json } = context;
-  const { config } = loadConfig({ config: configFile }, env);
+  const { io, env, json, project } = context;
+  const { config } = loadConfig({ config: configFile, project }, env);
   const { api } = config;
   const key = env[keyVariable] || null;
   const backend = api.backend === 'auto' || api.backend === 'builtin' ? null : api.backend;

@@ -60,6 +60,40 @@ export const setupCommands: readonly Command[] = [
     },
   }),
   defineCommand({
+    name: 'config',
+    group: 'setup',
+    describe: 'Show the configuration and where each value is from, or change yours',
+    words: [
+      {
+        name: 'action',
+        describe: 'What to do; default: show',
+        choices: ['show', 'get', 'set', 'path'],
+        optional: true,
+      },
+      {
+        name: 'key',
+        describe: 'Key, such as server.port',
+        optional: true,
+        completes: 'config_key',
+      },
+      { name: 'value', describe: 'Value to set', optional: true },
+    ],
+    flags: {
+      global: {
+        type: 'switch',
+        default: false,
+        describe: 'Set it for every project, not only for this one',
+      },
+    },
+    common: readsConfig,
+    examples: [
+      ['agent config get server.port', 'one value'],
+      ['agent config set api.provider_model gpt-5.1 --global', 'your model in every project'],
+    ],
+    run: async (context, args) =>
+      (await import('../config/config-command.ts')).configCommand(context, args),
+  }),
+  defineCommand({
     name: 'roles',
     group: 'setup',
     describe: 'List the roles: tools, limits, and the files that set them',

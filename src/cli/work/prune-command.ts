@@ -36,7 +36,7 @@ const open = async (
   { project, env, io }: CommandContext,
   configFile: string | undefined,
 ): Promise<Parts> => {
-  const { config } = loadConfig({ config: configFile }, env);
+  const { config } = loadConfig({ config: configFile, project }, env);
   const kept = hasTasks(project);
   const { ledger, store } = await openTasks(project, {
     kept,

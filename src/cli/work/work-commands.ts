@@ -23,7 +23,7 @@ const taskOf = async ({ connection }: CommandContext, taskId: TaskId): Promise<T
   readTask(await connection.files(), taskId);
 
 const openFor = ({ project, env }: CommandContext, config: string | undefined) =>
-  workspaceFor(loadConfig({ config }, env).config, project, env);
+  workspaceFor(loadConfig({ config, project }, env).config, project, env);
 
 /** `git apply` skips these lines. */
 const guardedText = (guarded: readonly string[]): string =>

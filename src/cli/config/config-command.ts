@@ -1,0 +1,131 @@
+import { mkdirSync, readFileSync, unlinkSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { writeFileAtomically } from '../../actors/files/atomic-write.ts';
+import { isJson } from '../client/json.ts';
+import { closest } from '../output/closest.ts';
+import { exitCodes } from '../output/exit-codes.ts';
+import { oneLine } from '../output/safe-text.ts';
+import type { CommandContext } from '../tasks/commands.ts';
+import { UsageError } from '../usage-error.ts';
+import { type ConfigLayer, loadConfig } from './config.ts';
+import { configKeys } from './config-keys.ts';
+import { userFilesOf } from './user-files.ts';
+
+type Tree = Readonly<Record<string, unknown>>;
+
+const valueAt = (tree: unknown, key: string): unknown =>
+  key.split('.').reduce<unknown>((value, part) => (isJson(value) ? value[part] : undefined), tree);
+
+const originOf = (layers: readonly ConfigLayer[], key: string): string =>
+  layers.findLast(({ tree }) => valueAt(tree, key) !== undefined)?.source ?? 'default';
+
+/** @throws UsageError for a key that does not exist */
+const requireKey = (key: string): string => {
+  const known = configKeys().map(([name]) => name);
+  if (known.some((name) => name === key || key.startsWith(`${name}.`))) return key;
+  const meant = closest(key, known);
+  const hint = meant === null ? 'see: agent config' : `did you mean ${meant}?`;
+  throw new UsageError(`unknown key: ${key}; ${hint}`);
+};
+
+const load = ({ project, env }: CommandContext, config: string | undefined) =>
+  loadConfig({ config, project }, env);
+
+const show = (context: CommandContext, file: string | undefined): number => {
+  const { config, layers } = load(context, file);
+  const rows = configKeys().flatMap(([key]) => {
+    const value = valueAt(config, key);
+    return value === undefined ? [] : [{ key, value, origin: originOf(layers, key) }];
+  });
+  if (context.json) context.io.json(rows);
+  else
+    for (const { key, value, origin } of rows)
+      context.io.out(`${key} = ${oneLine(JSON.stringify(value))}  (${origin})`);
+  return exitCodes.done;
+};
+
+const get = (context: CommandContext, file: string | undefined, key: string): number => {
+  const { config, layers } = load(context, file);
+  const value = valueAt(config, requireKey(key)) ?? null;
+  if (context.json) context.io.json({ key, value, origin: originOf(layers, key) });
+  else context.io.out(typeof value === 'string' ? value : JSON.stringify(value));
+  return exitCodes.done;
+};
+
+const withValue = (tree: Tree, [part = '', ...rest]: readonly string[], value: unknown): Tree => {
+  const inner = tree[part];
+  return {
+    ...tree,
+    [part]: rest.length === 0 ? value : withValue(isJson(inner) ? inner : {}, rest, value),
+  };
+};
+
+const parsedValue = (text: string): unknown => {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+};
+
+const readTextIfAny = (file: string): string | null => {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch {
+    return null;
+  }
+};
+
+/** Writes the file only if the whole configuration is still valid with it. @throws ConfigError */
+const set = async (
+  context: CommandContext,
+  target: string,
+  key: string,
+  text: string,
+): Promise<number> => {
+  requireKey(key);
+  const before = readTextIfAny(target);
+  const tree: unknown = before === null ? {} : JSON.parse(before);
+  const next = withValue(isJson(tree) ? tree : {}, key.split('.'), parsedValue(text));
+  mkdirSync(dirname(target), { recursive: true, mode: 0o700 });
+  const candidate = `${target}.new`;
+  await writeFileAtomically(candidate, `${JSON.stringify(next, null, 2)}\n`);
+  try {
+    loadConfig({ config: candidate }, {});
+    await writeFileAtomically(target, `${JSON.stringify(next, null, 2)}\n`);
+  } finally {
+    unlinkSync(candidate);
+  }
+  if (context.json) context.io.json({ key, file: target });
+  else context.io.out(`wrote ${key} to ${target}`);
+  context.io.err('note: a running server reads most keys after kill -HUP, all after a restart');
+  return exitCodes.done;
+};
+
+export interface ConfigCommandArgs {
+  readonly action: 'show' | 'get' | 'set' | 'path' | undefined;
+  readonly key: string | undefined;
+  readonly value: string | undefined;
+  readonly global: boolean;
+  readonly config: string | undefined;
+}
+
+/** Shows the configuration with origins, or changes the user's own files. @throws UsageError */
+export const configCommand = (
+  context: CommandContext,
+  { action = 'show', key, value, global, config }: ConfigCommandArgs,
+): number | Promise<number> => {
+  const files = userFilesOf(context.project, context.env);
+  const target = global ? files.everywhere : files.project;
+  if (action === 'show') return show(context, config);
+  if (action === 'path') {
+    if (context.json) context.io.json({ file: target });
+    else context.io.out(target);
+    return exitCodes.done;
+  }
+  if (key === undefined) throw new UsageError(`config ${action} needs a key; see: agent config`);
+  if (action === 'get') return get(context, config, key);
+  if (value === undefined)
+    throw new UsageError(`config set needs a value: agent config set ${key} <value>`);
+  return set(context, target, key, value);
+};

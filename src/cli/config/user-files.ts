@@ -1,0 +1,34 @@
+import { existsSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { homeOf } from './home.ts';
+import type { Project } from './project.ts';
+
+export interface UserFiles {
+  /** For every project. */
+  readonly everywhere: string;
+  /** For one project; it wins. */
+  readonly project: string;
+}
+
+/** The user's own configuration, outside every project. */
+export const userFilesOf = (
+  { defaultDir }: Pick<Project, 'defaultDir'>,
+  env: NodeJS.ProcessEnv,
+): UserFiles => {
+  const given = env['XDG_CONFIG_HOME'];
+  const home = given?.startsWith('/') === true ? given : join(homeOf(env), '.config');
+  const folder = join(home, 'agent-task-server');
+  return {
+    everywhere: join(folder, 'config.json'),
+    project: join(folder, 'projects', `${basename(defaultDir)}.json`),
+  };
+};
+
+/** Those that exist; later ones win. */
+export const existingUserFiles = (
+  project: Pick<Project, 'defaultDir'>,
+  env: NodeJS.ProcessEnv,
+): readonly string[] => {
+  const { everywhere, project: own } = userFilesOf(project, env);
+  return [everywhere, own].filter((file) => existsSync(file));
+};
