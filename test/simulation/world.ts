@@ -167,7 +167,7 @@ export const trackerOf = (world: World, life: Life): Tracker => {
     dependents: (id) => looks(() => real.dependents(id)),
     page: (request) => looks(() => real.page(request)),
     count: (request) => looks(() => real.count(request)),
-    changes: (mark) => looks(() => real.changes(mark)),
+    changes: (mark, done) => looks(() => real.changes(mark, done)),
     check: () => looks(real.check),
     create: (task) => writes(() => real.create(task)),
     claim: (id, fence) => {

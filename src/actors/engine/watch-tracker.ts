@@ -138,6 +138,8 @@ export const createTrackerWatch = (ports: WatchPorts): TrackerWatch => {
   const isStopped: IsStopped = () => stopped;
   const compare = createComparison(ports, isStopped);
   let mark: number | null = null;
+  /** Up to it nothing waits to be observed again. A later server begins there. */
+  let done: number | null = null;
 
   const takeChanges = async (): Promise<void> => {
     if (mark === null) {
@@ -146,7 +148,7 @@ export const createTrackerWatch = (ports: WatchPorts): TrackerWatch => {
     }
     const waiting = compare.waiting();
     for (let isDone = false; !isDone && !stopped; ) {
-      const { tasks, mark: next, extent } = await tracker.changes(mark);
+      const { tasks, mark: next, extent } = await tracker.changes(mark, done);
       if (extent === 'all') await compare.all(tasks);
       else await compare.changed(tasks);
       // Only what was observed is done with.
@@ -156,6 +158,7 @@ export const createTrackerWatch = (ports: WatchPorts): TrackerWatch => {
         await compare.changed(await tracker.findMany(waiting));
       if (!isDone) await nextTurn();
     }
+    if (!stopped && compare.waiting().length === 0) done = mark;
     if (!stopped) compare.begin();
   };
 

@@ -67,10 +67,10 @@ export interface TrackerReads {
   /** Number of tasks of a page without limit. */
   count(request: Pick<PageRequest, 'status' | 'unblocked'>): Promise<number>;
   /**
-   * What changed since a mark of an earlier answer, which is done with; null: since the last one of
-   * an earlier server.
+   * What changed since a mark of an earlier answer; null: since the last mark that an earlier server
+   * was done with. `done`: every change up to it was observed, so a later server begins there.
    */
-  changes(mark: number | null): Promise<TrackerChanges>;
+  changes(mark: number | null, done: number | null): Promise<TrackerChanges>;
   /** One sentence about tasks that cannot be read; null when all can. */
   unreadable(): Promise<string | null>;
 }

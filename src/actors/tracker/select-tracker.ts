@@ -111,7 +111,7 @@ export const createTracker = (options: TrackerOptions): Tracker => {
     matching: (text, limit) => use((tracker) => tracker.matching(text, limit)),
     page: (request) => use((tracker) => tracker.page(request)),
     count: (request) => use((tracker) => tracker.count(request)),
-    changes: (mark) => use((tracker) => tracker.changes(mark)),
+    changes: (mark, done) => use((tracker) => tracker.changes(mark, done)),
     create: (task) => use((tracker) => tracker.create(task)),
     prepare: (change, preparation) => use((tracker) => tracker.prepare(change, preparation)),
     claim: (id, fence) => use((tracker) => tracker.claim(id, fence)),

@@ -96,14 +96,23 @@ test('two claims that were made from the same task: the second is stale', async 
 
 test('a server that starts sees the changes since the last look of an earlier one', async () => {
   const { tracker, id } = await open();
-  const first = await tracker.changes(null);
-  await tracker.changes(first.mark);
+  const first = await tracker.changes(null, null);
+  await tracker.changes(first.mark, first.mark);
   await tracker.note(id, 'a word, while no server runs');
 
-  const later = await tracker.changes(null);
-  await tracker.changes(later.mark);
+  const later = await tracker.changes(null, null);
+  await tracker.changes(later.mark, later.mark);
 
   expect(first.tasks.map((task) => task.id)).toEqual([id]);
   expect(later.tasks.map((task) => task.id)).toEqual([id]);
-  expect((await tracker.changes(null)).tasks).toEqual([]);
+  expect((await tracker.changes(null, null)).tasks).toEqual([]);
+});
+
+test('a change that was not observed before a crash is seen by the next server', async () => {
+  const { tracker, id } = await open();
+  const first = await tracker.changes(null, null);
+
+  await tracker.changes(first.mark, null);
+
+  expect((await tracker.changes(null, null)).tasks.map((task) => task.id)).toEqual([id]);
 });

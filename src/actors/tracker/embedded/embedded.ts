@@ -44,9 +44,13 @@ const addTask = ({ table, actor, clock, random }: Ports, task: NewTask): Tracked
   return created;
 };
 
-const changesSince = async ({ table }: Ports, mark: number | null): Promise<TrackerChanges> => {
+const changesSince = async (
+  { table }: Ports,
+  mark: number | null,
+  done: number | null,
+): Promise<TrackerChanges> => {
   const looked = table.lookedUpTo();
-  if (mark !== null && mark > looked) await table.lookedAt(mark);
+  if (done !== null && done > looked) await table.lookedAt(done);
   const { tasks, revision } = table.changedSince(mark ?? looked, changesAtOnce);
   return { tasks, mark: revision, extent: tasks.length < changesAtOnce ? 'end' : 'more' };
 };
@@ -88,7 +92,7 @@ export const createEmbeddedTracker = (options: EmbeddedOptions, ledger: Ledger):
     matching: (text, limit) => read(() => table.matching(text, limit)),
     page: (request) => read(() => table.page(request)),
     count: (request) => read(() => table.countOf(request)),
-    changes: (mark) => read(() => changesSince(ports, mark)),
+    changes: (mark, done) => read(() => changesSince(ports, mark, done)),
     create: async (task) => {
       requireValidTask(task);
       return access.write(() => addTask(ports, task));
