@@ -17,7 +17,7 @@ export default defineConfig({
     include: [tests],
     reporters: ['default', './scripts/summary-reporter.ts'],
     // Many tests wait, for processes of their own or for a time limit: another file can use the core meanwhile.
-    maxWorkers: Math.ceil(1.5 * availableParallelism()),
+    maxWorkers: 2 * availableParallelism(),
     ...limits,
     // The files of a worker share what they import: to load everything once more takes a second for each file.
     projects: [
