@@ -197,6 +197,7 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
       record: journal.append,
       now,
       workspace: ports.workspace,
+      projectRoot: () => settings().projectRoot,
       ...runRules,
     }),
     journal,

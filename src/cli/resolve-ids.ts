@@ -1,4 +1,5 @@
 import { isFreeText } from '../actors/engine/task-id.ts';
+import { CallError, type Client } from './client/client.ts';
 import { findTask } from './client/find-task.ts';
 import type { Flags, Word } from './table/command.ts';
 import type { CommandContext } from './tasks/commands.ts';
@@ -17,6 +18,16 @@ const namesOfIds = ({ words, flags }: Declared): readonly string[] => [
   ),
 ];
 
+/** An id that no task has stays: the command checks the rest of its words first. */
+const idOf = async (client: Client, id: string): Promise<string> => {
+  try {
+    return (await findTask(client, id)).task_id;
+  } catch (error) {
+    if (error instanceof CallError && error.code === 'task_not_found') return id;
+    throw error;
+  }
+};
+
 /**
  * Completes shortened ids. Free text, which a role takes in the place of an id, and an empty text
  * stay. @throws UsageError for an id that several tasks have
@@ -29,7 +40,7 @@ export const resolveIds = async <Args extends object>(
   const resolve = async (text: unknown): Promise<unknown> => {
     if (typeof text !== 'string' || text === '' || isFreeText(text)) return text;
     const client = await connection.files();
-    const ids = text.split(',').map(async (id) => (await findTask(client, id)).task_id);
+    const ids = text.split(',').map((id) => idOf(client, id));
     return (await Promise.all(ids)).join(',');
   };
   const values: Values = Object.fromEntries(Object.entries(args));

@@ -1,8 +1,10 @@
+import { join } from 'node:path';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { expect, test } from 'vitest';
 import { createMethods } from '../../src/http/methods.ts';
 import { openApiDocument } from '../../src/http/openapi.ts';
 import { describedMethods } from '../../src/http/openapi-rpc.ts';
+import { makeRepository, worktreesOf } from '../support/git.ts';
 import { finish, hang, startServer, untilStatus } from '../support/running.ts';
 import { readFrames } from '../support/sse.ts';
 
@@ -36,7 +38,11 @@ const problems = async ({ base, headers }: Server) => {
 
 test('real requests and answers of every method match the description', async () => {
   const ask = { calls: [{ tool: 'ask', arguments: { question: 'red or blue?' } }] };
-  const server = await startServer({ turns: [ask, finish('so blue')] });
+  const write = { calls: [{ tool: 'write', arguments: { path: 'b.txt', content: 'new' } }] };
+  const server = await startServer({
+    ...{ root: makeRepository(), turns: [write, ask, finish('so blue')] },
+    workspace: (root, stateDir) => worktreesOf(root, join(stateDir, 'worktrees')),
+  });
   const { of } = await problems(server);
   const seen = new Set<string>();
   const call = async (method: string, params: object = {}) => {
@@ -72,14 +78,15 @@ test('real requests and answers of every method match the description', async ()
     ({ event }) => event === 'input_required',
   );
   await call('status', { task_id });
-  await call('respond', { task_id, attempt: 1, input_id: 'input-1', text: 'blue' });
+  await call('respond', { task_id, attempt: 1, input_id: 'input-2', text: 'blue' });
   await untilStatus(server, task_id, 'complete');
   await call('status', { task_id });
   await call('history', { task_id, limit: 2 });
   await call('replay', { task_id });
   await call('explain', { task_id });
-  const comments = [{ path: 'a.js', line: 1, text: 'why?' }];
-  await call('review', { task_id, comments, verdict: 'comment' });
+  await call('diff', { task_id, attempt: 1 });
+  await call('usage', { since: '2026-01-01' });
+  await call('merge', { task_id, squash: true });
   await call('reopen', { task_id });
   await call('cancel', { task_id: first, reason: 'not now' });
   await call('retry', { task_id: first, role: 'tester' });
@@ -92,7 +99,7 @@ test('real requests and answers of every method match the description', async ()
   await call('close', { task_id: first, reason: 'done by hand' });
   await call('review', {
     ...{ task_id: first, attempt: 1, verdict: 'comment' },
-    comments: [{ path: 'a.js', line: 3, end_line: 4, text: 'why?' }],
+    comments: [{ path: 'a.txt', line: 1, end_line: 2, text: 'why?' }],
   });
   await call('run', { task_ids: [task_id], role: 'engineer' });
   await call('discovery');

@@ -6,6 +6,7 @@ import type { EventType } from '../journal/event-types.ts';
 import type { ToolCall } from '../model/port.ts';
 import type { Sandbox } from '../sandbox/port.ts';
 import { bashTool } from '../tools/bash.ts';
+import { answersMissing } from '../tools/finish.ts';
 import type { CallResult, ToolContext } from '../tools/port.ts';
 import { isRepeatable } from '../tools/toolbox.ts';
 import type { Workspace } from '../workspace/port.ts';
@@ -89,6 +90,13 @@ const createRecall =
     return { ...ended, finish: null, question: null, malformed: false };
   };
 
+/** An agent that does not answer the comments of a review after two reminders may end without. */
+const remindersAtMost = 2;
+const toldOften = ({ conversation }: Session): boolean =>
+  conversation.messages.filter(
+    (message) => message.role === 'tool' && message.text.startsWith(answersMissing),
+  ).length >= remindersAtMost;
+
 export const createToolCalls = (ports: ToolCallPorts) => {
   const { workspace, emit, logs } = ports;
 
@@ -108,7 +116,7 @@ export const createToolCalls = (ports: ToolCallPorts) => {
     git: session.workspace.git,
     isOwn: workspace.mode === 'worktree',
     signal,
-    comments: input.review?.comments.map(({ id }) => id) ?? [],
+    comments: toldOften(session) ? [] : (input.review?.comments.map(({ id }) => id) ?? []),
     env: ports.environmentOf(input),
     sandbox: ports.sandboxOf(input),
     openLog: (fromBytes) =>

@@ -1,6 +1,5 @@
 import type { Response } from '../../machines/agent-context.ts';
 import { ServiceError } from '../../machines/errors.ts';
-import { type ReviewCommand, reviewedWork } from '../../machines/review.ts';
 import type { Finding, Role, RunOptions, TaskId } from '../../machines/task.ts';
 import { holderOf } from '../../machines/tracked-task.ts';
 import { conflictsOf } from '../journal/snapshots.ts';
@@ -15,6 +14,7 @@ import {
   type Execution,
 } from './execute-task.ts';
 import { type Explanation, explain, type SlotUse } from './explain.ts';
+import { createReview, type TaskReviews } from './review-task.ts';
 import { createRunGraph, type GraphRun, type RunGraphRequest } from './run-graph.ts';
 import type { TaskCommands } from './task-commands.ts';
 import { requireId } from './task-id.ts';
@@ -23,7 +23,7 @@ import type { TaskViews } from './task-views.ts';
 import { createTaskWork, type TaskWork } from './task-work.ts';
 
 /** Operations behind HTTP and JSON-RPC. They reject with `ServiceError` only. */
-export interface TaskService extends TaskQueries, TaskWork {
+export interface TaskService extends TaskQueries, TaskWork, TaskReviews {
   /**
    * @throws task_not_found, dependencies_unmet, already_running, event_not_allowed,
    * credential_missing, queue_full
@@ -44,11 +44,6 @@ export interface TaskService extends TaskQueries, TaskWork {
    * invalid_params
    */
   respond(taskId: string, attempt: number, response: Response): Promise<TaskView>;
-  /**
-   * Keeps a person's comments on the work of an attempt; when changes are requested, the next attempt
-   * goes on with its branch. @throws task_not_found, event_not_allowed
-   */
-  review(taskId: string, review: ReviewRequest): Promise<TaskView>;
   retry(
     taskId: string,
     role: Role | null,
@@ -56,8 +51,6 @@ export interface TaskService extends TaskQueries, TaskWork {
     reason: string | null,
   ): Promise<TaskView>;
 }
-
-export type ReviewRequest = Pick<ReviewCommand, 'verdict' | 'attempt' | 'comments'>;
 
 export interface ServicePorts extends Omit<ExecutePorts, 'commands' | 'queries'> {
   readonly store: ExecutePorts['store'] & StoreReads;
@@ -69,14 +62,8 @@ export interface ServicePorts extends Omit<ExecutePorts, 'commands' | 'queries'>
   readonly record: (entry: NewEntry) => void;
   readonly now: () => number;
   readonly workspace: Pick<Workspace, 'diff' | 'merge' | 'workOf'>;
+  readonly projectRoot: () => string;
 }
-
-/** Comments that were given before count too. */
-const requireComments = (comments: readonly unknown[]): void => {
-  if (comments.length > 0) return;
-  const problem = 'give at least one comment: the next attempt must know what to change';
-  throw new ServiceError('invalid_params', { fields: [{ path: 'comments', problem }] });
-};
 
 export const createService = (ports: ServicePorts): TaskService => {
   const { tracker, store, commands, views, requirePrice, requireNetwork, optionsFor } = ports;
@@ -146,17 +133,7 @@ export const createService = (ports: ServicePorts): TaskService => {
       const view = await queries.status(taskId);
       return (await commands.respond(requireId(view.task_id), attempt, response)) ?? view;
     },
-    review: async (taskId, review) => {
-      const id = requireId(taskId);
-      const { options, role, review: earlier } = (await views.snapshotOf(id)).context;
-      if (review.verdict === 'request_changes') {
-        requireComments([...review.comments, ...(reviewedWork(earlier).review?.comments ?? [])]);
-        // The configuration may have changed since the last attempt.
-        requireNetwork(options);
-        await requirePrice(options, role ?? 'engineer');
-      }
-      return commands.ask(id, { ...review, type: 'review', maxRetries: ports.maxRetries() });
-    },
+    review: createReview(ports),
     retry: async (taskId, role, options, reason) => {
       const id = requireId(taskId);
       const last = (await views.snapshotOf(id)).context;

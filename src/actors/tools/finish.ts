@@ -2,6 +2,8 @@ import { z } from 'zod';
 import { unanswered } from '../../machines/review.ts';
 import type { Finish, Tool } from './port.ts';
 
+export const answersMissing = 'not finished: the review has comments without an answer';
+
 export const commentAnswersSchema = z.array(
   z.strictObject({
     comment: z.int().positive().describe('the number of the comment'),
@@ -38,7 +40,7 @@ export const finishTool: Tool<Finish> = {
       ? { ok: true, text: `finished: ${status}` }
       : {
           ok: false,
-          text: `not finished: the review has comments without an answer (${open.join(', ')}); call finish again with answers to all of them`,
+          text: `${answersMissing} (${open.join(', ')}); call finish again with answers: [{"comment": ${open[0]}, "answer": "…"}, …]`,
         };
   },
 };

@@ -65,7 +65,10 @@ export const liveChanges = async (
   const largeFiles = own.largeFiles === null ? null : join(scratch, 'lfs');
   const job = { ...own, largeFiles, objects: scratch, otherObjects: dirs.objects };
   const { tree } = await snapshotInThread(job);
-  if (tree === null) return { attempt: record.attempt, patch: '', guarded: [] };
+  if (tree === null)
+    return record.first_base === null
+      ? { attempt: record.attempt, patch: '', guarded: [] }
+      : changesOf(dirs, record.attempt, record.first_base, record.base);
   const elsewhere = {
     GIT_OBJECT_DIRECTORY: scratch,
     GIT_ALTERNATE_OBJECT_DIRECTORIES: dirs.objects,

@@ -27,9 +27,12 @@ export const trackerNote = (
 const isNoted = ({ root, stateDir }: Project): boolean =>
   readTextOrNull(stateFiles(stateDir).noted)?.split('\n').includes(root) === true;
 
+/** Where nothing can be written, it is said again. */
 const remember = ({ root, stateDir }: Project): void => {
-  if (existsSync(stateDir))
+  if (!existsSync(stateDir)) return;
+  try {
     appendFileSync(stateFiles(stateDir).noted, `${root}\n`, { mode: 0o600 });
+  } catch {}
 };
 
 export interface NoteOptions {

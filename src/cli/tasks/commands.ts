@@ -151,7 +151,9 @@ const runKnownTask = async (
   if (context.json) context.io.json(execution);
   else
     context.io.out(
-      `${task_id} attempt ${attempt} continues in the background; see: agent show ${task_id}, agent logs -f ${task_id}`,
+      execution['phase'] === 'waiting_for_dependencies'
+        ? `${task_id} starts by itself when its dependencies are complete; see: agent explain ${task_id}`
+        : `${task_id} attempt ${attempt} continues in the background; see: agent show ${task_id}, agent logs -f ${task_id}`,
     );
   return exitCodes.done;
 };

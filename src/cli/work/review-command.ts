@@ -43,12 +43,17 @@ const askedVerdict = ({
 };
 
 const reviewLines = (
-  { task_id }: TaskView,
+  { task_id, status }: TaskView,
   verdict: ReviewVerdict,
   comments: number,
 ): readonly string[] => {
   const given = `${task_id}: ${plural(comments, 'comment')}`;
-  if (verdict === 'approve') return [`${given}, approved; take it with: agent merge ${task_id}`];
+  if (verdict === 'approve')
+    return [
+      status === 'complete'
+        ? `${given}, approved; take it with: agent merge ${task_id}`
+        : `${given}, approved; the task is ${status}, so a merge needs --force: agent merge ${task_id} --force`,
+    ];
   if (verdict === 'comment') return [`${given}; they are given to the next attempt`];
   return [
     `${given}, sent back; the next attempt goes on with the same branch`,

@@ -167,7 +167,7 @@ describe('the calls of an answer', () => {
     expect(results.map(({ ok, finish }) => [ok, finish])).toEqual([
       [false, null],
       [true, null],
-      [true, { status: 'done', summary: 'all done', artifacts: [] }],
+      [true, { status: 'done', summary: 'all done', artifacts: [], answers: [] }],
       [false, null],
       [false, null],
     ]);

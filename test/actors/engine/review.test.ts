@@ -208,6 +208,42 @@ test('approved work leaves nothing for a later attempt; closed and reopened work
   expect(textOf(2)).not.toContain('A small thing');
 });
 
+test('a path that neither the changes nor the project have starts nothing; a removed file can be commented', async () => {
+  const { model } = playedModel((_, turn) => (turn === 0 ? write('b.txt') : finish()));
+  const scene = await open(model);
+  await run(scene);
+  const review = (path: string) =>
+    scene.service.review(scene.id, {
+      ...{ verdict: 'comment', attempt: null, comments: [comment(path, 1, 'x')] },
+    });
+
+  await expect(review('nofile.js')).rejects.toMatchObject({
+    code: 'invalid_params',
+    facts: { fields: [{ path: 'comments.0.path' }] },
+  });
+  expect((await review('b.txt')).review?.comments).toHaveLength(1);
+  expect((await review('a.txt')).review?.comments).toHaveLength(2);
+});
+
+test('an agent that does not answer is reminded twice, then its work counts', async () => {
+  const { model, textOf } = playedModel((attempt, turn) =>
+    turn === 0 ? write(`${attempt}.txt`) : finish(),
+  );
+  const scene = await open(model);
+  await run(scene);
+  await scene.service.review(scene.id, {
+    ...{ verdict: 'request_changes', attempt: null },
+    comments: [comment('1.txt', 1, 'Say it better')],
+  });
+
+  const view = await untilStatus(scene, scene.id, 'complete', 'failed');
+
+  expect(view.status).toBe('complete');
+  expect(occurrences(textOf(2), 'comments without an answer')).toBe(2);
+  expect(view.review?.comments).toMatchObject([{ open: false, answered_by: 2 }]);
+  expect(view.review?.comments[0]).not.toHaveProperty('answer');
+});
+
 test('a task without an attempt, at work, or without that attempt takes no review', async () => {
   const { model } = playedModel((attempt) => (attempt === 1 ? finish() : 'hang'));
   const scene = await open(model);

@@ -51,8 +51,10 @@ test('an attempt that a review sent back goes on with the branch, and its diff s
 test('while it runs its diff shows the work of both attempts', async () => {
   const { workspace } = await open();
   const { root } = await workspace.open(second);
+  const early = await workspace.diff(id, null);
   writeFileSync(join(root, 'second.txt'), 'new\n');
 
+  expect(early?.patch).toContain('first.txt');
   expect((await workspace.diff(id, null))?.patch).toMatch(/first\.txt[\s\S]*second\.txt/);
 });
 
