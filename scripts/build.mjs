@@ -50,13 +50,13 @@ const onlyParser = /node_modules\/(yargs|cliui|y18n|escalade|get-caller-file)\//
 const together = [
   [
     'words',
-    'cli/(run-agent|command-line|read-command|command-table|usage-error|words/.*|table/.*)',
+    'cli/(run-agent|command-line|command-table|words/.*|table/.*)',
     'cli/output/(closest|exit-codes|io|safe-text|styled|width)|cli/client/client',
     'cli/tasks/sort-tasks|machines/(task|errors)',
   ],
   [
     'look',
-    'cli/(command-context|config/(project|project-root|home)|server/(private|server)-files?)',
+    'cli/(client/command-context|config/(project|project-root|home)|server/(private|server)-files?)',
     'cli/client/(connect|find-server|http-client|http-request|json|task-answers|find-task)',
     'cli/tasks/(look-commands|fetch-tasks)|machines/(message-of|plural)',
     'cli/output/(render-list|render-task|table|task-text|durations|money|status-style)',

@@ -9,11 +9,11 @@ import { print } from './output/io.ts';
 import type { RunningServer } from './server/run-server.ts';
 import type { Flags } from './table/command.ts';
 import { everywhere } from './table/common-flags.ts';
-import { UsageError } from './usage-error.ts';
 import { version } from './version.ts';
 import { checkWords, type Grammar } from './words/check-words.ts';
 import { helpWidth, renderProgramHelp } from './words/help.ts';
 import { parseWords } from './words/parse-words.ts';
+import { UsageError } from './words/usage-error.ts';
 
 const exit = { usage: 2, failed: 1, config: 78 } as const;
 

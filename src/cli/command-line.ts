@@ -2,8 +2,8 @@ import { commandTable } from './command-table.ts';
 import type { Invocation } from './invocation.ts';
 import { exitCodes } from './output/exit-codes.ts';
 import type { Io } from './output/io.ts';
-import { type Reading, readCommand } from './read-command.ts';
 import { helpWidth, renderCommandHelp, renderHelp } from './words/help.ts';
+import { type Reading, readCommand } from './words/read-command.ts';
 
 type Asked<Kind extends Reading['kind']> = Extract<Reading, { readonly kind: Kind }>;
 
@@ -25,11 +25,11 @@ const runCommand = async (
   invocation: Invocation,
   io: Io,
 ): Promise<number> => {
-  const { createContext } = await import('./command-context.ts');
+  const { createContext } = await import('./client/command-context.ts');
   const context = createContext(args, invocation, io);
   const run = async () => {
     if (command.findsTask === true) return command.run(context, args as never);
-    const { resolveIds } = await import('./resolve-ids.ts');
+    const { resolveIds } = await import('./client/resolve-ids.ts');
     return command.run(context, (await resolveIds(context, command, args)) as never);
   };
   if (command.notesTracker === undefined) return run();

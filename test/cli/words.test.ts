@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
 import { commandTable } from '../../src/cli/command-table.ts';
 import { createIo } from '../../src/cli/output/io.ts';
-import { type Reading, readCommand } from '../../src/cli/read-command.ts';
 import { renderCommandHelp, renderHelp } from '../../src/cli/words/help.ts';
 import { type UsageCode, usageCodes } from '../../src/cli/words/messages.ts';
+import { type Reading, readCommand } from '../../src/cli/words/read-command.ts';
 import { bin } from '../support/cli.ts';
 
 /** One command line for each message about a line that was written wrongly. */

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { loadConfig } from '../../src/cli/config/config.ts';
-import { readCommand } from '../../src/cli/read-command.ts';
+import { readCommand } from '../../src/cli/words/read-command.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 import { codeOf, guides, textOf } from './pages.ts';
 

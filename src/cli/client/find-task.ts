@@ -1,5 +1,5 @@
 import type { TaskView } from '../../actors/journal/task-view.ts';
-import { UsageError } from '../usage-error.ts';
+import { UsageError } from '../words/usage-error.ts';
 import { CallError, type Client } from './client.ts';
 import { readTask, tasksIn } from './task-answers.ts';
 

@@ -6,7 +6,7 @@ import { closest } from '../output/closest.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { oneLine } from '../output/safe-text.ts';
 import type { CommandContext } from '../tasks/commands.ts';
-import { UsageError } from '../usage-error.ts';
+import { UsageError } from '../words/usage-error.ts';
 import { type ConfigLayer, loadConfig } from './config.ts';
 import { configKeys } from './config-keys.ts';
 import { userFilesOf } from './user-files.ts';

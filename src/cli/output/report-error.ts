@@ -6,7 +6,7 @@ import { textIn } from '../client/json.ts';
 import { ConfigError } from '../config/config-error.ts';
 import type { Invocation } from '../invocation.ts';
 import { PrivateFileError, StateFolderError } from '../server/private-files.ts';
-import { UsageError } from '../usage-error.ts';
+import { UsageError } from '../words/usage-error.ts';
 import { exitCodeOf, exitCodes } from './exit-codes.ts';
 import { hintFor } from './hints.ts';
 import type { Io } from './io.ts';

@@ -1,6 +1,6 @@
 import { exitCodes } from '../output/exit-codes.ts';
 import type { Io } from '../output/io.ts';
-import { UsageError } from '../usage-error.ts';
+import { UsageError } from '../words/usage-error.ts';
 
 export type Shell = 'bash' | 'zsh' | 'fish';
 

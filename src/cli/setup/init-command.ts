@@ -12,7 +12,7 @@ import type { Project } from '../config/project.ts';
 import { bdFor } from '../config/tracker.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import type { CommandContext } from '../tasks/commands.ts';
-import { UsageError } from '../usage-error.ts';
+import { UsageError } from '../words/usage-error.ts';
 
 type WantedTracker = 'auto' | 'bd' | 'embedded';
 

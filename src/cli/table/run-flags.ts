@@ -1,4 +1,4 @@
-import { UsageError } from '../usage-error.ts';
+import { UsageError } from '../words/usage-error.ts';
 import type { Flags } from './command.ts';
 
 const wireNames = {

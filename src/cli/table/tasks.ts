@@ -1,6 +1,6 @@
 import { roles } from '../../machines/task.ts';
 import { sortKeys } from '../tasks/sort-tasks.ts';
-import { UsageError } from '../usage-error.ts';
+import { UsageError } from '../words/usage-error.ts';
 import {
   type Command,
   defineCommand,

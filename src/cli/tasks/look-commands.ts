@@ -5,7 +5,7 @@ import { exitCodes } from '../output/exit-codes.ts';
 import type { Io } from '../output/io.ts';
 import { renderList } from '../output/render-list.ts';
 import { renderTask } from '../output/render-task.ts';
-import { UsageError } from '../usage-error.ts';
+import { UsageError } from '../words/usage-error.ts';
 import { type FetchedTasks, fetchTasks, type TaskFilter } from './fetch-tasks.ts';
 import { compareBy, type SortKey } from './sort-tasks.ts';
 

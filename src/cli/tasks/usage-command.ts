@@ -4,7 +4,7 @@ import { exitCodes } from '../output/exit-codes.ts';
 import { costText } from '../output/money.ts';
 import { type Cell, renderTable } from '../output/table.ts';
 import { tokenCount } from '../output/task-text.ts';
-import { UsageError } from '../usage-error.ts';
+import { UsageError } from '../words/usage-error.ts';
 import type { CommandContext } from './commands.ts';
 
 const sumsSchema = z.looseObject({

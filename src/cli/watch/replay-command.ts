@@ -4,7 +4,7 @@ import { taskViewSchema } from '../../actors/journal/task-view.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { removedText } from '../output/render-task.ts';
 import type { CommandContext } from '../tasks/commands.ts';
-import { UsageError } from '../usage-error.ts';
+import { UsageError } from '../words/usage-error.ts';
 
 const replayedSchema = z.looseObject({
   steps: z.array(

@@ -1,4 +1,4 @@
-import { UsageError } from '../usage-error.ts';
+import { UsageError } from './usage-error.ts';
 
 export interface UsageFacts {
   command_missing: { flag: string };

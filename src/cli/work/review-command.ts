@@ -5,7 +5,7 @@ import type { ReviewVerdict } from '../../machines/review.ts';
 import { callForTask } from '../client/task-answers.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import type { CommandContext } from '../tasks/commands.ts';
-import { UsageError } from '../usage-error.ts';
+import { UsageError } from '../words/usage-error.ts';
 
 export interface ReviewArgs {
   readonly task_id: string;

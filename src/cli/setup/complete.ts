@@ -1,13 +1,13 @@
-import { tasksIn } from './client/task-answers.ts';
-import { createContext } from './command-context.ts';
-import { commandTable } from './command-table.ts';
-import type { Invocation } from './invocation.ts';
-import { exitCodes } from './output/exit-codes.ts';
-import type { Io } from './output/io.ts';
-import { oneLine } from './output/safe-text.ts';
-import type { Command, Completes, Flag, Flags } from './table/command.ts';
-import { commonFlags, everywhere } from './table/common-flags.ts';
-import { parseWords } from './words/parse-words.ts';
+import { createContext } from '../client/command-context.ts';
+import { tasksIn } from '../client/task-answers.ts';
+import { commandTable } from '../command-table.ts';
+import type { Invocation } from '../invocation.ts';
+import { exitCodes } from '../output/exit-codes.ts';
+import type { Io } from '../output/io.ts';
+import { oneLine } from '../output/safe-text.ts';
+import type { Command, Completes, Flag, Flags } from '../table/command.ts';
+import { commonFlags, everywhere } from '../table/common-flags.ts';
+import { parseWords } from '../words/parse-words.ts';
 
 /** A word that fits, and what it means. */
 type Candidate = readonly [value: string, says: string];
@@ -48,7 +48,7 @@ const valuesOf = async (
 ): Promise<readonly Candidate[]> => {
   if (choices !== undefined) return choices.map((choice) => [choice, '']);
   if (completes === 'task') return taskIds(current, invocation, io);
-  if (completes === 'config_key') return (await import('./config/config-keys.ts')).configKeys();
+  if (completes === 'config_key') return (await import('../config/config-keys.ts')).configKeys();
   return completes === undefined ? [] : [files];
 };
 

@@ -1,8 +1,8 @@
-import { isFreeText } from '../actors/engine/task-id.ts';
-import { CallError, type Client } from './client/client.ts';
-import { findTask } from './client/find-task.ts';
-import type { Flags, Word } from './table/command.ts';
-import type { CommandContext } from './tasks/commands.ts';
+import { isFreeText } from '../../actors/engine/task-id.ts';
+import type { Flags, Word } from '../table/command.ts';
+import type { CommandContext } from '../tasks/commands.ts';
+import { CallError, type Client } from './client.ts';
+import { findTask } from './find-task.ts';
 
 type Values = Readonly<Record<string, unknown>>;
 

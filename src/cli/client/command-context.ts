@@ -1,9 +1,9 @@
-import { connect } from './client/connect.ts';
-import { findProject } from './config/project.ts';
-import type { Invocation } from './invocation.ts';
-import type { Io } from './output/io.ts';
-import type { Common } from './table/command.ts';
-import type { CommandContext } from './tasks/commands.ts';
+import { findProject } from '../config/project.ts';
+import type { Invocation } from '../invocation.ts';
+import type { Io } from '../output/io.ts';
+import type { Common } from '../table/command.ts';
+import type { CommandContext } from '../tasks/commands.ts';
+import { connect } from './connect.ts';
 
 /** @throws UsageError when the project folder cannot be used */
 export const createContext = (

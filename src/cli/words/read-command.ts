@@ -1,12 +1,12 @@
-import { roles } from '../machines/task.ts';
-import { CallError } from './client/client.ts';
-import { commandTable } from './command-table.ts';
-import { closest } from './output/closest.ts';
-import type { Command, Common, Flags } from './table/command.ts';
-import { commonFlags, everywhere } from './table/common-flags.ts';
-import { checkWords, flagsOf, type Grammar, refuseUnknownFlags } from './words/check-words.ts';
-import { usageError } from './words/messages.ts';
-import { type ParsedWords, parseWords } from './words/parse-words.ts';
+import { roles } from '../../machines/task.ts';
+import { CallError } from '../client/client.ts';
+import { commandTable } from '../command-table.ts';
+import { closest } from '../output/closest.ts';
+import type { Command, Common, Flags } from '../table/command.ts';
+import { commonFlags, everywhere } from '../table/common-flags.ts';
+import { checkWords, flagsOf, type Grammar, refuseUnknownFlags } from './check-words.ts';
+import { usageError } from './messages.ts';
+import { type ParsedWords, parseWords } from './parse-words.ts';
 
 /** What a command line asks for. */
 export type Reading =
