@@ -1,3 +1,5 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import fc from 'fast-check';
 import { test } from 'vitest';
 import { somebodyElse } from '../support/ledger.ts';
@@ -27,6 +29,8 @@ const runLimitMs = 60_000;
 const boot = async (maxRetries: number, isCrowded: boolean) => {
   const held = createHeldModel(cap);
   const server = await startServer({ model: held.model, options: { cap, queueLimit, maxRetries } });
+  // Reviews are about a file that there is.
+  writeFileSync(join(server.root, 'a.js'), '');
   const as = (actor: string) => somebodyElse(server.root, actor, server.ledger);
   const real: Real = { server, held, amy: as('amy'), thief: as('agent-server') };
   const model = createExpected(cap, queueLimit, maxRetries);

@@ -16,8 +16,11 @@ export const endOfFile = (): AtEnd => {
 };
 
 /** A new folder, removed after the test. */
+/** A process that was ended may still write its last file. */
+const patience = { maxRetries: 10, retryDelay: 50 };
+
 export const temporaryFolder = (atEnd: AtEnd = onTestFinished): string => {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), 'agent-test-')));
-  atEnd(() => rmSync(folder, { recursive: true, force: true }));
+  atEnd(() => rmSync(folder, { recursive: true, force: true, ...patience }));
   return folder;
 };
