@@ -15,10 +15,10 @@ export const endOfFile = (): AtEnd => {
   return (work) => void all.push(work);
 };
 
-/** A new folder, removed after the test. */
 /** A process that was ended may still write its last file. */
 const patience = { maxRetries: 10, retryDelay: 50 };
 
+/** A new folder, removed after the test. */
 export const temporaryFolder = (atEnd: AtEnd = onTestFinished): string => {
   const folder = realpathSync(mkdtempSync(join(tmpdir(), 'agent-test-')));
   atEnd(() => rmSync(folder, { recursive: true, force: true, ...patience }));
