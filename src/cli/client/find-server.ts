@@ -1,4 +1,6 @@
 import { createHmac, randomBytes } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import { hasCode } from '../../actors/files/error-code.ts';
 import { isAlive } from '../../actors/process/pid.ts';
 import { type Project, requireOwnServer, stateFiles } from '../config/project.ts';
 import { readToken } from '../server/private-files.ts';
@@ -8,6 +10,8 @@ import { type Address, getJson, NoAnswerError } from './http-request.ts';
 import { textIn } from './json.ts';
 
 const probeMs = 3_000;
+const probesAtMost = 3;
+const probePauseMs = 50;
 
 const silent = ({ url, pid }: ServerFile, log: string): CallError =>
   new CallError(
@@ -23,7 +27,7 @@ export const isSilent = (error: unknown): boolean =>
  * Checks that the listener knows our token before we send it: another program may have taken the
  * port. @throws NoAnswerError
  */
-const provesItself = async (url: string, token: string): Promise<boolean> => {
+const provesItself = async (url: string, token: string, tries = 1): Promise<boolean> => {
   const challenge = randomBytes(16).toString('base64url');
   const { hostname, port } = new URL(url);
   const expected = createHmac('sha256', token)
@@ -38,7 +42,10 @@ const provesItself = async (url: string, token: string): Promise<boolean> => {
     );
   } catch (error) {
     if (error instanceof NoAnswerError) throw error;
-    return false;
+    // A connection that was cut says nothing; nobody listens where it is refused.
+    if (tries >= probesAtMost || hasCode(error, 'ECONNREFUSED')) return false;
+    await delay(probePauseMs);
+    return provesItself(url, token, tries + 1);
   }
 };
 

@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { loadConfig } from '../config/config.ts';
 import { type Project, stateFiles } from '../config/project.ts';
 import { ensurePrivateFolder } from '../server/private-files.ts';
+import { readServerFile } from '../server/server-file.ts';
 import { CallError } from './client.ts';
 import { findServer, isSilent } from './find-server.ts';
 import type { Address } from './http-request.ts';
@@ -88,7 +89,11 @@ export const startServer = async (
       silence = error;
       return null;
     });
-    if (address !== null) return address;
+    if (address !== null) {
+      // Ours waits for the lock of another one, and would serve when that one stops.
+      if (readServerFile(stateFiles(project.stateDir).server)?.pid !== child.pid) child.kill();
+      return address;
+    }
     if (ended && !(await otherServerStarted(project))) break;
   }
   if (silence !== null) throw silence;
