@@ -15,6 +15,7 @@ const call = {
 const end = {
   attempt: 'number of the attempt',
   usage: 'turns, calls and tokens of the attempt',
+  role: 'the role that worked on it',
   execution_seconds: 'time from the start to the end',
   results_path: 'the results file, inside the project',
 };
