@@ -44,6 +44,24 @@ const refuseLate = {
   actions: { type: 'recordRefusal', params: read.trackerTimeout },
 } as const;
 
+const openInTracker = <Target extends 'checking' | 'idle'>(says: string, target: Target) =>
+  ({
+    tags: ['pending', 'answering', 'phase:preparing'],
+    meta: { says },
+    entry: within(waits.closing),
+    invoke: {
+      id: 'reopen',
+      src: 'reopenInTracker',
+      input: read.taskOnly,
+      onDone: [
+        { guard: { type: 'accepted', params: read.verdict }, target },
+        { target: 'refused', actions: { type: 'recordRefusal', params: read.verdict } },
+      ],
+      onError: refuse,
+    },
+    on: { DEADLINE: refuseLate },
+  }) as const;
+
 /** States without a slot: at rest, under check, waiting, or changing in the tracker. */
 export const queued = taskSetup.createStateConfig({
   tags: 'queued',
@@ -241,37 +259,13 @@ export const queued = taskSetup.createStateConfig({
       },
       on: { close: { actions: 'keep' }, DEADLINE: refuseLate },
     },
-    sendingBack: {
-      tags: ['pending', 'answering', 'phase:preparing'],
-      meta: { says: 'a review asks for changes: opens the task in the tracker, then runs it' },
-      entry: within(waits.closing),
-      invoke: {
-        id: 'reopen',
-        src: 'reopenInTracker',
-        input: read.taskOnly,
-        onDone: [
-          { guard: { type: 'accepted', params: read.verdict }, target: 'checking' },
-          { target: 'refused', actions: { type: 'recordRefusal', params: read.verdict } },
-        ],
-        onError: refuse,
-      },
-      on: { DEADLINE: refuseLate },
-    },
-    reopening: {
-      tags: ['pending', 'answering', 'phase:preparing'],
-      meta: { says: 'opens the task in the tracker again; no run was requested yet' },
-      entry: within(waits.closing),
-      invoke: {
-        id: 'reopen',
-        src: 'reopenInTracker',
-        input: read.taskOnly,
-        onDone: [
-          { guard: { type: 'accepted', params: read.verdict }, target: 'idle' },
-          { target: 'refused', actions: { type: 'recordRefusal', params: read.verdict } },
-        ],
-        onError: refuse,
-      },
-      on: { DEADLINE: refuseLate },
-    },
+    sendingBack: openInTracker(
+      'a review asks for changes: opens the task in the tracker, then runs it',
+      'checking',
+    ),
+    reopening: openInTracker(
+      'opens the task in the tracker again; no run was requested yet',
+      'idle',
+    ),
   },
 });

@@ -17,7 +17,7 @@ interface Told {
   readonly message: string;
 }
 
-/** What a person must know before the agent begins, and what to do. */
+/** Warnings for a person before the agent begins, each with what to do. */
 const absentLogs = (
   { uncommitted, ignored, install }: Absent,
   lacksPackages: boolean,

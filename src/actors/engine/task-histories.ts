@@ -35,7 +35,6 @@ export interface HistoryRequest {
   readonly limit?: number;
 }
 
-/** What the journal says of a task. */
 export interface TaskHistories {
   /** @throws task_not_found */
   replay(request: ReplayRequest): Promise<Replayed>;

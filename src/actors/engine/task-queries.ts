@@ -29,7 +29,7 @@ export interface TaskQueries extends TaskEdits, TaskHistories {
   status(taskId: string): Promise<TaskView>;
   /** `status: queued`: tasks whose dependencies are complete. */
   list(request: ListRequest): Promise<TaskPage>;
-  /** Of attempts that ended, per day (UTC) and role; `since`: the first day. */
+  /** Sums over attempts that ended, per day (UTC) and role, from the day `since`. */
   usage(since: string | null): Promise<Usage>;
   /** The first task depends on the second. @throws task_not_found, dependency_cycle */
   addDependency(taskId: string, dependsOn: string): Promise<TaskView>;

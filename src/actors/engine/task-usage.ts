@@ -32,7 +32,7 @@ const addDay = (sum: Usage['total'], more: UsageDay): Usage['total'] => {
 
 type UsageReads = Pick<StoreReads, 'usage' | 'attempts'> | null;
 
-/** What attempts used, per day (UTC) and role, and in sum. `since`: the first day. */
+/** Sums of the usage of attempts, per day (UTC) and role, from the day `since`. */
 export const usageOf = async (store: UsageReads, since: string | null): Promise<Usage> => {
   const days = (await store?.usage(since ?? '')) ?? [];
   return { days, total: days.reduce(addDay, noUsage) };

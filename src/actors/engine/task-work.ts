@@ -17,7 +17,10 @@ type OfAttempt = { readonly task_id: string; readonly attempt: number };
 
 /** The changes of attempts. They reject with `ServiceError` only. */
 export interface TaskWork {
-  /** Of the latest attempt, or a given one; also while it runs. @throws task_not_found, event_not_allowed */
+  /**
+   * The changes of the latest attempt, or of a given one; also while it runs.
+   * @throws task_not_found, event_not_allowed
+   */
   diff(taskId: string, attempt: number | null): Promise<OfAttempt & Changes>;
   /** `conflict`: nothing was changed. @throws task_not_found, event_not_allowed */
   merge(request: MergeRequest): Promise<OfAttempt & Merged>;

@@ -10,7 +10,7 @@ export interface DatabaseOptions {
   /** `:memory:` for one that ends with the process. */
   readonly file: string;
   readonly readonly?: boolean;
-  /** How long a write waits for another program. By default it blocks for 5 s, as a command may. */
+  /** Limits of a wait for another program. By default a write blocks for 5 s, as a command may. */
   readonly heldWait?: HeldWait;
 }
 
