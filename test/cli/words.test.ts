@@ -24,7 +24,7 @@ const wrong: Readonly<Record<UsageCode, readonly [words: readonly string[], mess
   number_expected: [['create', 'x', '--priority', 'high'], '--priority needs a number, not "high"'],
   choice_expected: [
     ['server', 'strat'],
-    'server <action> is one of start, stop, status; not "strat"; did you mean start?',
+    'server <action> is one of start, stop, restart, status, logs; not "strat"; did you mean start?',
   ],
   given_twice: [
     ['list', '--project', 'a', '--project', 'b'],
@@ -33,6 +33,10 @@ const wrong: Readonly<Record<UsageCode, readonly [words: readonly string[], mess
   not_together: [
     ['respond', 'bd-a', '--allow', '--deny'],
     '--allow and --deny cannot be given together',
+  ],
+  flag_of_action: [
+    ['server', 'stop', '-f'],
+    'server stop does not take --follow; it belongs to server logs',
   ],
   flag_needed: [['create', 'x', '--run'], '--run needs --role <role>'],
   word_missing: [['close'], 'close needs <task_id>: agent close <task_id>'],

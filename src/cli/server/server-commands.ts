@@ -6,9 +6,13 @@ import { isAlive } from '../../actors/process/pid.ts';
 import { CallError } from '../client/client.ts';
 import { findServer, isSilent } from '../client/find-server.ts';
 import { tasksIn } from '../client/task-answers.ts';
+import { loadConfig } from '../config/config.ts';
 import { stateFiles } from '../config/project.ts';
+import { resolveSettings } from '../config/settings.ts';
 import { exitCodes } from '../output/exit-codes.ts';
+import type { Common } from '../table/command.ts';
 import type { CommandContext } from '../tasks/commands.ts';
+import { UsageError } from '../words/usage-error.ts';
 import { ensurePrivateFolder, readToken } from './private-files.ts';
 import { readServerFile } from './server-file.ts';
 import { statusOfServer } from './server-status.ts';
@@ -37,39 +41,70 @@ const parkedTasks = async ({ connection }: CommandContext): Promise<readonly Tas
   }
 };
 
-/** Sends SIGTERM and waits for the end. @throws CallError after the time limit */
-export const stopServerCommand = async (context: CommandContext): Promise<number> => {
-  const { project, io, json } = context;
+interface Stopped {
+  readonly pid: number;
+  /** Tasks that were at work. */
+  readonly parked: readonly TaskView[];
+}
+
+/**
+ * Sends SIGTERM and waits for the end. @returns null when none runs @throws CallError after the
+ * time limit
+ */
+const stopServer = async (context: CommandContext): Promise<Stopped | null> => {
+  const { project } = context;
   const isRunning = await findServer(project).then((address) => address !== null, isSilentServer);
   const file = readServerFile(stateFiles(project.stateDir).server);
-  if (!isRunning || file === null) {
-    if (json) io.json({ running: false, stopped: false });
-    else io.out(`no server runs for ${project.root}`);
-    return exitCodes.done;
-  }
+  if (!isRunning || file === null) return null;
   const { pid } = file;
   process.kill(pid, 'SIGTERM');
   for (
     const deadline = performance.now() + stopWithinMs;
     performance.now() < deadline;
     await delay(stopPollMs)
-  ) {
-    if (isAlive(pid)) continue;
-    const parked = await parkedTasks(context);
-    if (json) {
-      const ids = parked.map(({ task_id }) => task_id);
-      io.json({ running: false, stopped: true, pid, ...(ids.length === 0 ? {} : { parked: ids }) });
-    } else {
-      io.out(`the server (pid ${pid}) has stopped`);
-      for (const { task_id, role, attempt } of parked)
-        io.out(`  ${task_id} (${role}, attempt ${attempt}) goes on when a server starts`);
-    }
-    return exitCodes.done;
-  }
+  )
+    if (!isAlive(pid)) return { pid, parked: await parkedTasks(context) };
   throw new CallError(
     'server_not_stopped',
     `the server (pid ${pid}) did not stop; end it with: kill -9 ${pid}`,
   );
+};
+
+const stoppedLines = ({ pid, parked }: Stopped, when: string): readonly string[] => [
+  `the server (pid ${pid}) has stopped`,
+  ...parked.map(
+    ({ task_id, role, attempt }) => `  ${task_id} (${role}, attempt ${attempt}) goes on ${when}`,
+  ),
+];
+
+export const stopServerCommand = async (context: CommandContext): Promise<number> => {
+  const { project, io, json } = context;
+  const stopped = await stopServer(context);
+  if (json) {
+    const ids = stopped?.parked.map(({ task_id }) => task_id) ?? [];
+    const facts = stopped === null ? {} : { pid: stopped.pid };
+    const parked = ids.length === 0 ? {} : { parked: ids };
+    io.json({ running: false, stopped: stopped !== null, ...facts, ...parked });
+  } else if (stopped === null) io.out(`no server runs for ${project.root}`);
+  else for (const line of stoppedLines(stopped, 'when a server starts')) io.out(line);
+  return exitCodes.done;
+};
+
+/**
+ * The next server has the environment and the configuration of this command. A configuration that
+ * is not valid stops nothing. @throws ConfigError
+ */
+export const restartServerCommand = async (
+  context: CommandContext,
+  { config, start }: Pick<Common, 'config' | 'start'>,
+): Promise<number> => {
+  const { project, env, io, json } = context;
+  if (!start) throw new UsageError('server restart starts a server; leave out --no-start');
+  resolveSettings(loadConfig({ config, project }, env), project.root);
+  const stopped = await stopServer(context);
+  if (stopped !== null && !json)
+    for (const line of stoppedLines(stopped, 'with the next one')) io.out(line);
+  return startServerCommand(context);
 };
 
 export const showToken = async ({ project, io, json }: CommandContext): Promise<number> => {

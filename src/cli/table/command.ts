@@ -12,6 +12,8 @@ interface FlagBase {
   readonly conflicts?: string;
   /** Another flag that must be given with this one. */
   readonly needs?: string;
+  /** The values of the word `action` that take it. Default: all. */
+  readonly actions?: readonly string[];
 }
 
 /** Takes no value. */

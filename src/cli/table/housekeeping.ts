@@ -1,4 +1,5 @@
-import { type Command, defineCommand, readsConfig, startsServer } from './command.ts';
+import { type Command, defineCommand, readsConfig } from './command.ts';
+import { serverCommand } from './server.ts';
 
 export const setupCommands: readonly Command[] = [
   defineCommand({
@@ -104,23 +105,7 @@ export const setupCommands: readonly Command[] = [
     run: async (context, { config }) =>
       (await import('../roles/roles-command.ts')).listRoles(context, config),
   }),
-  defineCommand({
-    name: 'server',
-    group: 'setup',
-    describe: "Start or stop this project's server, or show its status",
-    words: [{ name: 'action', describe: 'What to do', choices: ['start', 'stop', 'status'] }],
-    flags: {},
-    common: startsServer,
-    examples: [['agent server status', 'exits 6 if no server runs']],
-    run: async (context, { action }) => {
-      if (action === 'status')
-        return (await import('../server/server-status.ts')).statusOfServer(context);
-      const { startServerCommand, stopServerCommand } = await import(
-        '../server/server-commands.ts'
-      );
-      return action === 'start' ? startServerCommand(context) : stopServerCommand(context);
-    },
-  }),
+  serverCommand,
   defineCommand({
     name: 'token',
     group: 'setup',

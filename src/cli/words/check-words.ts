@@ -73,19 +73,34 @@ const flagValue = (name: string, flag: Flag, given: unknown): unknown => {
   return flag.many === true ? parsed : parsed[0];
 };
 
+const isGiven = (args: Values, name: string): boolean =>
+  args[name] !== undefined && args[name] !== false;
+
 const checkCompany = (flags: Flags, args: Values): void => {
-  const isGiven = (name: string): boolean => args[name] !== undefined && args[name] !== false;
   for (const [name, { conflicts, needs }] of Object.entries(flags)) {
-    if (!isGiven(name)) continue;
-    if (conflicts !== undefined && isGiven(conflicts))
+    if (!isGiven(args, name)) continue;
+    if (conflicts !== undefined && isGiven(args, conflicts))
       throw usageError('not_together', { flag: long(name), other: long(conflicts) });
     const other = needs === undefined ? undefined : flags[needs];
-    if (needs !== undefined && other !== undefined && !isGiven(needs))
+    if (needs !== undefined && other !== undefined && !isGiven(args, needs))
       throw usageError('flag_needed', {
         flag: long(name),
         other: long(needs),
         value: other.type === 'switch' ? '' : ` <${other.value}>`,
       });
+  }
+};
+
+const checkAction = (name: string, flags: Flags, args: Values): void => {
+  for (const [flag, { actions }] of Object.entries(flags)) {
+    if (actions === undefined || !isGiven(args, flag) || actions.includes(String(args['action'])))
+      continue;
+    const of = actions.map((action) => `${name} ${action}`);
+    throw usageError('flag_of_action', {
+      flag: long(flag),
+      given: [name, args['action']].filter(Boolean).join(' '),
+      of,
+    });
   }
 };
 
@@ -147,6 +162,7 @@ export const checkWords = <Words extends readonly Word[], Own extends Flags>(
   checkCompany(flags, values);
   const words = [...parsed.words, ...parsed.text].slice(grammar.program === 'agent' ? 1 : 0);
   const args: Values = { ...values, ...checkedWords(command, words, helpFor(grammar, command)) };
+  checkAction(command.name, command.flags, args);
   // The checks above made each value what its declaration says.
   return args as OwnArgs<Words, Own>;
 };

@@ -18,6 +18,8 @@ export interface UsageFacts {
   };
   given_twice: { flag: string };
   not_together: { flag: string; other: string };
+  /** `given` and `of` are commands with an action. */
+  flag_of_action: { flag: string; given: string; of: readonly string[] };
   flag_needed: { flag: string; other: string; value: string };
   word_missing: { command: string; word: string; usage: string };
   words_extra: { command: string; words: readonly string[]; instead: string };
@@ -47,6 +49,8 @@ const messages: { readonly [Code in UsageCode]: (facts: UsageFacts[Code]) => str
     `${what} is one of ${choices.join(', ')}; not ${JSON.stringify(given)}${didYouMean(meant)}`,
   given_twice: ({ flag }) => `${flag} is given twice; give it once`,
   not_together: ({ flag, other }) => `${flag} and ${other} cannot be given together`,
+  flag_of_action: ({ flag, given, of }) =>
+    `${given} does not take ${flag}; it belongs to ${of.join(', ')}`,
   flag_needed: ({ flag, other, value }) => `${flag} needs ${other}${value}`,
   word_missing: ({ command, word, usage }) => `${command} needs ${word}: ${usage}`,
   words_extra: ({ command, words, instead }) =>
