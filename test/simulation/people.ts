@@ -166,6 +166,8 @@ export const createPeople = (
     ]);
     const next = { ...changed, updated_at: at };
     atOnce(world.ledger.db.write(() => world.ledger.table.put(next)));
+    // A disk that is full now is written by the server later.
+    world.ledger.exchange.flush().catch(world.ledger.exchange.changed);
   };
 
   return {

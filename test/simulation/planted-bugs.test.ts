@@ -128,6 +128,20 @@ const bugs: Readonly<Record<string, Planted>> = {
     seed: 191,
     says: /I14/,
   },
+  'tasks are exported before they are committed': {
+    file: 'src/actors/ledger/write-timer.ts',
+    find: '      if (timer === null) writeIn(pauseMs());',
+    put: '      void write();',
+    seed: 113,
+    says: /the file holds .* as it was never committed/,
+  },
+  'a failed export is not made again': {
+    file: 'src/actors/ledger/write-timer.ts',
+    find: '      write().catch(() => writeIn(retryMs));',
+    put: '      write().catch(() => {});',
+    seed: 586,
+    says: /the file does not hold/,
+  },
   'an import overwrites a live attempt': {
     file: 'src/actors/ledger/take-difference.ts',
     find: "status === 'in_progress' && pending.first(id) !== null;",

@@ -3,7 +3,7 @@ import { differenceFrom } from '../../src/actors/journal/replay.ts';
 import { shownIn } from '../../src/actors/journal/transition-frames.ts';
 import { createOwnTasks } from '../../src/actors/ledger/own-tasks.ts';
 import { checkJournal } from '../../src/actors/store/check-journal.ts';
-import { openDatabase } from '../../src/actors/store/database.ts';
+import { type Database, openDatabase } from '../../src/actors/store/database.ts';
 import { createHistories } from '../../src/actors/store/histories.ts';
 import type { SavedActor } from '../../src/actors/store/port.ts';
 import { createSqliteStore } from '../../src/actors/store/sqlite.ts';
@@ -16,7 +16,32 @@ import { type Plan, type Server, startServer } from './life.ts';
 import { createOldFile } from './old-file.ts';
 import { createPeople } from './people.ts';
 import { randomFrom } from './random.ts';
-import { ledgerWithoutFile, type World } from './world.ts';
+import { createSimulatedFile } from './simulated-file.ts';
+import { ledgerWith, type Weather, type World } from './world.ts';
+
+/** A database whose transactions can be cut off at their end. */
+const openCuttable = (): { readonly db: Database; readonly cutOff: World['cutOff'] } => {
+  const db = openDatabase({ file: ':memory:' });
+  let isCut = false;
+  return {
+    db: {
+      ...db,
+      write: (work) =>
+        db.write(() => {
+          const result = work();
+          if (isCut) throw new Error('cut off');
+          return result;
+        }),
+    },
+    cutOff: (work) => {
+      isCut = true;
+      try {
+        work();
+      } catch {}
+      isCut = false;
+    },
+  };
+};
 
 /** What came of one seed. */
 export interface Report {
@@ -65,33 +90,44 @@ export const simulate = async (seed: number, far = false): Promise<Report> => {
   const crash = random.pick([0, 0.001, 0.004, 0.02]);
   const maxTasks = 2 + random.below(7);
   const horizonMs = minute * (1 + random.below(4));
-  const db = openDatabase({ file: ':memory:' });
+  const { db, cutOff } = openCuttable();
   const tasks = createOwnTasks(db, '/simulated');
   const store = createSqliteStore({ file: db.file, tasks }, db);
   // Not drawn: what the other seeds lead to stays.
   const trackerWrites = seed % 2 === 0;
+  const weather: Weather = {
+    trackerAway: false,
+    diskFull: false,
+    providerDown: false,
+    crash,
+    calm: false,
+  };
+  const file = createSimulatedFile(db, tasks, weather);
   const world: World = {
     clock,
     random,
     store,
-    weather: { trackerAway: false, diskFull: false, providerDown: false, crash, calm: false },
+    weather,
+    file,
+    cutOff,
     invariants: createInvariants(plan, store, {
       far,
       isInTransaction: !trackerWrites,
       tracked: tasks.table.tracked,
     }),
-    ledger: ledgerWithoutFile(db, tasks),
+    ledger: ledgerWith(db, tasks, file),
     results: new Map(),
     far,
     trackerWrites,
   };
-  const { invariants, weather } = world;
+  const { invariants } = world;
   let server = null as Server | null;
   let lives = 0;
   const people = createPeople(world, () => server, maxTasks, seed % 7 === 0);
 
   const boot = (): void => {
     lives += 1;
+    file.open();
     const born = startServer(world, plan, () => {
       server = null;
       clock.after('world', 100 + random.delay(20_000), boot);
@@ -221,6 +257,8 @@ export const simulate = async (seed: number, far = false): Promise<Report> => {
       const difference = await differenceFrom(store, taskId as TaskId);
       if (difference !== null) invariants.violated(`fold(journal) of ${taskId}: ${difference}`);
     }
+    for (const id of file.differences())
+      invariants.violated(`the file does not hold ${id} as it is`);
     for (const id of people.created) {
       const tracked = world.ledger.table.tracked(id);
       if (tracked === null) {

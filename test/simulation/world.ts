@@ -15,6 +15,7 @@ import type { Clock } from './clock.ts';
 import { createFarStore, type Fate } from './far-store.ts';
 import type { Invariants } from './invariants.ts';
 import type { Random } from './random.ts';
+import type { SimulatedFile } from './simulated-file.ts';
 
 /** What goes wrong around the server, as it changes with time. */
 export interface Weather {
@@ -35,6 +36,9 @@ export interface World {
   readonly store: SqliteStore;
   readonly invariants: Invariants;
   readonly ledger: Ledger;
+  readonly file: SimulatedFile;
+  /** Undoes the transaction of this work at its end, as a crash does. */
+  readonly cutOff: (work: () => void) => void;
   readonly results: Map<string, string>;
   /** The store is far away: its answers come late, and not always. */
   readonly far: boolean;
@@ -107,7 +111,13 @@ export const storeOf = (world: World, life: Life): Store => {
 };
 
 const nearStoreOf = (world: World, life: Life): SqliteStore => {
-  const { store, weather, random, invariants } = world;
+  const { store, weather, random, invariants, file } = world;
+  /** A crash in the transaction, before it is committed. */
+  const cutOff = (changes: readonly Change[]): void => {
+    world.cutOff(() => atOnce(store.commit(...changes)));
+    for (const id of file.heldOf(changes))
+      invariants.violated(`the file holds ${id} as it was never committed`);
+  };
   return {
     ...store,
     subscribe: (listener) =>
@@ -117,6 +127,7 @@ const nearStoreOf = (world: World, life: Life): SqliteStore => {
     commit: (...changes: readonly Change[]) => {
       if (!life.alive) throw new CrashError();
       if (random.chance(weather.crash)) {
+        cutOff(changes);
         life.crash();
         throw new CrashError();
       }
@@ -189,15 +200,15 @@ export const trackerOf = (world: World, life: Life): Tracker => {
   return tracker;
 };
 
-/** The tables of a project whose file nobody looks at. */
-export const ledgerWithoutFile = (db: Database, { table }: OwnTasks): Ledger => ({
+/** The tables of a project whose file nobody else changes. */
+export const ledgerWith = (db: Database, { table }: OwnTasks, file: SimulatedFile): Ledger => ({
   db,
   table,
   requireOurs: () => {},
   exchange: {
     refresh: async () => {},
-    changed: () => {},
-    flush: async () => {},
+    changed: file.changed,
+    flush: file.flush,
     problem: () => null,
     alone: (work) => work(),
     stop: async () => {},
