@@ -16,8 +16,11 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { isAlive } from '../../src/actors/process/pid.ts';
+import { openDatabase } from '../../src/actors/store/database.ts';
 import { createSqliteStore } from '../../src/actors/store/sqlite.ts';
+import { aTask } from '../contracts/tracker.ts';
 import { bin, openProject, plain } from '../support/cli.ts';
+import { embeddedAt, ledgerAt } from '../support/ledger.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
 const until = async (what: () => boolean): Promise<void> => {
@@ -164,6 +167,20 @@ test('after kill -9 the next server starts at once, and nothing is lost', async 
 
   expect(run.code).toBe(0);
   expect(serverFile().pid).not.toBe(pid);
+});
+
+test('a server exports at its start what an earlier process only saved', async () => {
+  const { agent, root, stateDir, start } = openProject();
+  await agent('create', 'exported');
+  const db = openDatabase({ file: join(stateDir, 'journal.db') });
+  await embeddedAt(root, {}, ledgerAt(root, db)).create(aTask({ title: 'only saved' }));
+  db.close();
+  const file = (): string => readFileSync(join(root, '.beads', 'issues.jsonl'), 'utf8');
+  expect(file()).not.toContain('only saved');
+
+  start('agent-server', ['--server']);
+
+  await until(() => file().includes('only saved'));
 });
 
 /** A zombie does not count as running. */

@@ -143,6 +143,8 @@ export const serve = async (
   state.names = hostNames(listening.port);
   const url = `http://${host === '::1' ? '[::1]' : '127.0.0.1'}:${listening.port}`;
   await system.start();
+  // An earlier process may have ended before it wrote the file.
+  ledger.exchange.changed();
   await writeServerFile(files.server, {
     url,
     pid: process.pid,
