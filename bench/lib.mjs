@@ -148,6 +148,7 @@ export const openServer = async (
     tokenHint: '',
     modelCheck: () => ({ ok: true, detail: '' }),
     inspection: null,
+    surroundings: () => ({}),
     heartbeatMs: 15_000,
     draining: () => false,
     requestsPerSecond: () => 1_000_000,

@@ -57,7 +57,7 @@ const together = [
   [
     'look',
     'cli/(client/command-context|config/(project|project-root|home)|server/(private|server)-files?)',
-    'cli/client/(connect|find-server|http-client|http-request|json|task-answers|find-task)',
+    'cli/client/(connect|config-note|find-server|http-client|http-request|json|task-answers|find-task)',
     'cli/tasks/(look-commands|fetch-tasks)|machines/(message-of|plural)',
     'cli/output/(render-list|render-task|table|task-text|durations|money|status-style)',
     'actors/files/(regular-file|durable-folder|error-code)',

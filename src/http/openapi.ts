@@ -86,6 +86,9 @@ export const openApiDocument = (name: string, version: string) => ({
         responses: { 200: { description: 'counters', content: counterContent }, ...commonRefusals },
       },
     },
+    '/surroundings': readRoute(
+      'node, PATH, names of the keys and configuration that the server works with',
+    ),
     '/openapi.json': readRoute('this description'),
   },
   components: {

@@ -20,6 +20,8 @@ export interface HttpServerOptions
   readonly store: EntryReads & StoreHealth;
   readonly redact: (text: string) => string;
   readonly heartbeatMs: number;
+  /** What the server took from the shell that started it. */
+  readonly surroundings: () => object;
 }
 
 const maxHeaderSize = 16 * 1024;
@@ -87,6 +89,7 @@ export const buildServer = async (options: HttpServerOptions): Promise<FastifyIn
     if ((request.headers.accept ?? '').includes('application/json')) return reply.send(document);
     return reply.type('text/plain; version=0.0.4; charset=utf-8').send(metricsText(document));
   });
+  app.get('/surroundings', async () => options.surroundings());
   addStreamRoutes(app, sse, options);
   return app;
 };

@@ -228,6 +228,7 @@ export const startServer = async (setting: Setting = {}) => {
     redact: (text) => text,
     tokenHint: 'look into the token file',
     modelCheck: () => ({ ok: true, detail: 'scripted' }),
+    surroundings: () => ({}),
     heartbeatMs: setting.heartbeatMs ?? 15_000,
     draining: () => false,
     requestsPerSecond: () => setting.requestsPerSecond ?? 1_000_000,

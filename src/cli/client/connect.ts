@@ -3,7 +3,9 @@ import { isServiceError } from '../../machines/errors.ts';
 import { messageOf } from '../../machines/message-of.ts';
 import { type Project, stateFiles, taskFiles } from '../config/project.ts';
 import type { Io } from '../output/io.ts';
+import { readServerFile } from '../server/server-file.ts';
 import { CallError, type Client } from './client.ts';
+import { configNote, type NamedConfig } from './config-note.ts';
 import { findServer } from './find-server.ts';
 import { createHttpClient } from './http-client.ts';
 
@@ -142,6 +144,13 @@ const readsAgain = (client: Client, options: ConnectOptions): Client => ({
   },
 });
 
+/** A file that is named on the line is noted each time, one of the environment by what starts runs. */
+const namedConfig = ({ config, env }: ConnectOptions, starts: boolean): NamedConfig | null => {
+  if (config !== undefined) return { source: '--config', file: config };
+  const file = env['AGENT_SERVER_CONFIG'];
+  return starts && file ? { source: 'AGENT_SERVER_CONFIG', file } : null;
+};
+
 export const connect = (options: ConnectOptions): Connection => {
   let looked: ReturnType<typeof findServer> | null = null;
   /** Looks once for a command. */
@@ -149,11 +158,23 @@ export const connect = (options: ConnectOptions): Connection => {
     looked ??= findServer(options.project);
     return looked;
   };
+  let isNoted = false;
+  const noteConfig = (starts: boolean): void => {
+    const named = isNoted ? null : namedConfig(options, starts);
+    const server = named && readServerFile(stateFiles(options.project.stateDir).server);
+    const note = named && server && configNote(server, named);
+    if (note === null) return;
+    isNoted = true;
+    options.io.err(note);
+  };
   return {
     server: async () => {
       const { project, config, start, io, env } = options;
       const found = await find();
-      if (found !== null) return createHttpClient(found);
+      if (found !== null) {
+        noteConfig(true);
+        return createHttpClient(found);
+      }
       if (!start)
         throw new CallError(
           'server_needed',
@@ -165,7 +186,9 @@ export const connect = (options: ConnectOptions): Connection => {
     },
     files: async () => {
       const found = await find();
-      return found === null ? offlineClient(options) : readsAgain(createHttpClient(found), options);
+      if (found === null) return offlineClient(options);
+      noteConfig(false);
+      return readsAgain(createHttpClient(found), options);
     },
   };
 };

@@ -7,17 +7,12 @@ import { exitCodes } from '../output/exit-codes.ts';
 import { oneLine } from '../output/safe-text.ts';
 import type { CommandContext } from '../tasks/commands.ts';
 import { UsageError } from '../words/usage-error.ts';
-import { type ConfigLayer, loadConfig } from './config.ts';
+import { loadConfig } from './config.ts';
 import { configKeys } from './config-keys.ts';
+import { originOf, valueAt } from './key-paths.ts';
 import { userFilesOf } from './user-files.ts';
 
 type Tree = Readonly<Record<string, unknown>>;
-
-const valueAt = (tree: unknown, key: string): unknown =>
-  key.split('.').reduce<unknown>((value, part) => (isJson(value) ? value[part] : undefined), tree);
-
-const originOf = (layers: readonly ConfigLayer[], key: string): string =>
-  layers.findLast(({ tree }) => valueAt(tree, key) !== undefined)?.source ?? 'default';
 
 /** @throws UsageError for a key that does not exist */
 const requireKey = (key: string): string => {

@@ -89,6 +89,8 @@ export interface LoadedConfig {
   readonly config: Config;
   /** Null when no file is named and the default file is missing. */
   readonly file: string | null;
+  /** The file of `--config` or `AGENT_SERVER_CONFIG`. */
+  readonly named: string | null;
   /** True for a named file, false for the default one. */
   readonly fileChosen: boolean;
   /** What was laid over each other, the last on top: files, variables and flags, by name. */
@@ -113,13 +115,17 @@ const isPortChosen = (tree: Tree, fileChosen: boolean): boolean => {
 const filesFor = (
   { config, project }: ConfigFlags,
   env: NodeJS.ProcessEnv,
-): { readonly files: readonly string[]; readonly fileChosen: boolean } => {
+): {
+  readonly named: string | null;
+  readonly files: readonly string[];
+  readonly fileChosen: boolean;
+} => {
   const named = config ?? (env['AGENT_SERVER_CONFIG'] || null);
   const own = project === undefined ? [] : existingUserFiles(project, env);
   const chosen = [...own, ...(named === null ? [] : [named])];
   const shipped = defaultFile();
   const files = named === null && shipped !== null ? [shipped, ...chosen] : chosen;
-  return { files, fileChosen: chosen.length > 0 };
+  return { named, files, fileChosen: chosen.length > 0 };
 };
 
 /**
@@ -128,7 +134,7 @@ const filesFor = (
  * @throws ConfigError naming file or variable, key, and what was expected
  */
 export const loadConfig = (flags: ConfigFlags, env: NodeJS.ProcessEnv): LoadedConfig => {
-  const { files, fileChosen } = filesFor(flags, env);
+  const { named, files, fileChosen } = filesFor(flags, env);
   const file = files.at(-1) ?? null;
   const layers = files.map((source) => {
     const tree = readTree(source);
@@ -152,7 +158,14 @@ export const loadConfig = (flags: ConfigFlags, env: NodeJS.ProcessEnv): LoadedCo
     overrides.some(({ path }) => path.join('.') === 'server.port') ||
     isPortChosen(tree, fileChosen);
   const given = overrides.map((one) => ({ source: one.source, tree: withOverrides({}, [one]) }));
-  return { config: parsed.value, file, fileChosen, portChosen, layers: [...layers, ...given] };
+  return {
+    config: parsed.value,
+    file,
+    named,
+    fileChosen,
+    portChosen,
+    layers: [...layers, ...given],
+  };
 };
 
 /** Relative paths in the configuration start here. */

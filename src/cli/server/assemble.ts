@@ -50,6 +50,7 @@ export interface Parts {
   readonly sandbox: Sandbox;
   readonly workspace: Workspace;
   readonly environment: Readonly<Record<string, string>>;
+  readonly credentials: Readonly<Record<string, string>>;
 }
 
 /** Pending deadlines use the clock of the server that set them, so time must not run backwards. */

@@ -1,5 +1,5 @@
-import { isJson } from '../client/json.ts';
 import type { Config } from '../config/config-schema.ts';
+import { valueAt } from '../config/key-paths.ts';
 
 /** The server reads these keys only when it starts. */
 const fixed = [
@@ -16,9 +16,6 @@ const fixed = [
   'workspace.copy',
   'workspace.filters',
 ] as const;
-
-const valueAt = (config: Config, path: string): unknown =>
-  path.split('.').reduce<unknown>((value, key) => (isJson(value) ? value[key] : undefined), config);
 
 export const needsRestart = (before: Config, after: Config): readonly string[] =>
   fixed.filter(

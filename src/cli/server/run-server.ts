@@ -79,6 +79,7 @@ export const runServer = async ({
       sandbox,
       workspace,
       environment,
+      credentials,
     };
     const running = await assemble(parts);
     assembled = running;

@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import type { FastifyInstance } from 'fastify';
 import { createRetention, scheduleRetention } from '../../actors/engine/retention.ts';
 import type { ProcessLock } from '../../actors/files/process-lock.ts';
@@ -16,6 +17,7 @@ import { banner } from './banner.ts';
 import { listenOnLoopback } from './listen.ts';
 import { modelNote } from './models.ts';
 import { networkNotes, notesOf } from './notes.ts';
+import { surroundingsOf } from './surroundings.ts';
 import { removeServerFile, writeServerFile } from './write-server-file.ts';
 
 export interface Serving {
@@ -48,7 +50,7 @@ interface ServingState {
 }
 
 const buildApplication = (
-  { project, current, tokens, redact, logger, inspection }: Parts,
+  { project, current, tokens, redact, logger, inspection, credentials, environment }: Parts,
   { tracker, store, system }: Assembled,
   state: ServingState,
 ): Promise<FastifyInstance> => {
@@ -71,6 +73,7 @@ const buildApplication = (
       return paused === null ? modelNote(config(), current) : { ok: false, detail: paused };
     },
     inspection,
+    surroundings: () => surroundingsOf(current.loaded, credentials, environment['PATH']),
     heartbeatMs,
     draining: () => state.draining,
     requestsPerSecond: () => config().server.max_requests_per_second,
@@ -138,6 +141,7 @@ export const serve = async (
   const files = stateFiles(project.stateDir);
   const state: ServingState = { names: [], draining: false };
   const app = await buildApplication(parts, assembled, state);
+  const { named } = current.loaded;
   const { host, port, max_streams } = current.loaded.config.server;
   const listening = await listenOnLoopback(app, host, port, max_streams);
   state.names = hostNames(listening.port);
@@ -151,6 +155,7 @@ export const serve = async (
     version,
     started_at: new Date().toISOString(),
     project: project.root,
+    config: named === null ? '' : resolve(named),
   });
   await printBanner(parts, assembled, { url, port: listening.port, note: listening.note });
   const retention = scheduleRetention(retentionFor(parts, assembled), logger.log);

@@ -8,8 +8,10 @@ export interface ServerFile {
   readonly version: string;
   /** RFC 3339. */
   readonly started_at: string;
-  /** Older servers do not write this. */
+  /** Older servers do not write this or the next. */
   readonly project?: string;
+  /** The file that `--config` or `AGENT_SERVER_CONFIG` named; empty when none did. */
+  readonly config?: string;
 }
 
 /** Null when the file is missing or invalid. */
@@ -21,9 +23,12 @@ export const readServerFile = (path: string): ServerFile | null => {
     );
     const pid = isJson(file) ? file['pid'] : undefined;
     if (url == null || version == null || startedAt == null || typeof pid !== 'number') return null;
-    const project = textIn(file, 'project');
-    const served = project === null ? {} : { project };
-    return { url: new URL(url).origin, pid, version, started_at: startedAt, ...served };
+    const [project, config] = ['project', 'config'].map((key) => textIn(file, key));
+    return {
+      ...{ url: new URL(url).origin, pid, version, started_at: startedAt },
+      ...(project == null ? {} : { project }),
+      ...(config == null ? {} : { config }),
+    };
   } catch {
     return null;
   }

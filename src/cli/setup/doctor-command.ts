@@ -4,6 +4,7 @@ import { runHostProbes } from '../../actors/sandbox/host-probes.ts';
 import { runSandboxProbes, type SandboxProbe } from '../../actors/sandbox/self-test.ts';
 import { messageOf } from '../../machines/message-of.ts';
 import { findServer, isSilent } from '../client/find-server.ts';
+import type { Address } from '../client/http-request.ts';
 import { hasTasks, openTasks } from '../client/open-tasks.ts';
 import { type LoadedConfig, loadConfig } from '../config/config.ts';
 import type { Config } from '../config/config-schema.ts';
@@ -14,11 +15,14 @@ import { bdFor, trackerFor } from '../config/tracker.ts';
 import { workspaceFor } from '../config/workspace.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { type ProjectRoleOutcome, projectRoleNote } from '../roles/apply-project-roles.ts';
+import { takeCredentials } from '../server/assistants.ts';
 import { networkNotes } from '../server/notes.ts';
 import { faultsOf } from '../server/server-status.ts';
+import { surroundingsOf } from '../server/surroundings.ts';
 import type { CommandContext } from '../tasks/commands.ts';
 import { version } from '../version.ts';
 import { backendChecks, type Check } from './backend-checks.ts';
+import { differencesFrom } from './server-differences.ts';
 
 const onPath = (program: string, env: NodeJS.ProcessEnv): boolean =>
   (env['PATH'] ?? '')
@@ -95,16 +99,39 @@ const checkRemotes = ({ project }: CommandContext): readonly Check[] =>
     detail: `.git/config contains a credential for ${host}; remove it (git remote set-url) and use a credential helper`,
   }));
 
-const checkServer = async ({ project }: CommandContext): Promise<Check> => {
-  const address = await findServer(project).catch((error: unknown) => {
+const differenceChecks = async (
+  { env }: CommandContext,
+  loaded: LoadedConfig,
+  address: Address,
+): Promise<readonly Check[]> => {
+  const here = surroundingsOf(loaded, takeCredentials({ ...env }), env['PATH']);
+  const found = await differencesFrom(here, address, env).catch((error: unknown) => [
+    `it cannot be asked how it differs: ${messageOf(error)}`,
+  ]);
+  if (found.length === 0) return [];
+  return [...found, 'it takes what this shell has at: agent server restart'].map((detail) => ({
+    check: 'server',
+    status: 'note',
+    detail,
+  }));
+};
+
+const checkServer = async (
+  context: CommandContext,
+  loaded: LoadedConfig,
+): Promise<readonly Check[]> => {
+  const address = await findServer(context.project).catch((error: unknown) => {
     if (isSilent(error)) return messageOf(error);
     throw error;
   });
-  if (address === null) return { check: 'server', status: 'ok', detail: 'not running' };
-  if (typeof address === 'string') return { check: 'server', status: 'problem', detail: address };
+  if (address === null) return [{ check: 'server', status: 'ok', detail: 'not running' }];
+  if (typeof address === 'string') return [{ check: 'server', status: 'problem', detail: address }];
   const faults = await faultsOf(address);
   const detail = [`running at ${address.url}`, ...faults].join('; ');
-  return { check: 'server', status: faults.length === 0 ? 'ok' : 'problem', detail };
+  return [
+    { check: 'server', status: faults.length === 0 ? 'ok' : 'problem', detail },
+    ...(await differenceChecks(context, loaded, address)),
+  ];
 };
 
 /** When the folder is missing, its parent must be writable. */
@@ -160,7 +187,7 @@ export const doctor = async (
     ...checkProjectRoles(resolved.projectRoles),
     ...(await backendChecks(loaded, env)),
     await checkTracker(context, config),
-    await checkServer(context),
+    ...(await checkServer(context, loaded)),
     checkSandbox(context, config),
     checkAssistants(config),
     ...networkNotes(resolved.settings, config).map((detail) => ({

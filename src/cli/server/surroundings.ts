@@ -1,0 +1,25 @@
+import type { ConfigLayer, LoadedConfig } from '../config/config.ts';
+import type { Config } from '../config/config-schema.ts';
+
+/** What a process took from the shell that started it. Of a key, only that it is set. */
+export interface Surroundings {
+  readonly node: string;
+  readonly path: string;
+  /** Names of the credential variables that are set. */
+  readonly keys: readonly string[];
+  readonly config: Config;
+  /** What was laid over each other, the last on top. */
+  readonly layers: readonly ConfigLayer[];
+}
+
+export const surroundingsOf = (
+  { config, layers }: Pick<LoadedConfig, 'config' | 'layers'>,
+  credentials: Readonly<Record<string, string>>,
+  path: string | undefined,
+): Surroundings => ({
+  node: process.version,
+  path: path ?? '',
+  keys: Object.keys(credentials).toSorted(),
+  config,
+  layers,
+});
