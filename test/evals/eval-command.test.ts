@@ -15,7 +15,7 @@ import { temporaryFolder } from '../support/temporary.ts';
 
 const command = fileURLToPath(new URL('../../scripts/eval.mjs', import.meta.url));
 const names: readonly string[] = readSuite().map(({ name }) => name);
-const some = isLong ? names : ['review-planted-bugs', 'fix-last-page'];
+const some = isLong ? names : ['fix-last-page'];
 const timeout = isLong ? 600_000 : 90_000;
 
 interface Row {

@@ -18,15 +18,22 @@ type Described = Readonly<
   Record<string, Readonly<Record<string, { responses: Readonly<Record<string, unknown>> }>>>
 >;
 
+/** The schemas of a document, which every server serves alike, are compiled once. */
+const compiled = new Map<string, Ajv2020>();
+const compile = (text: string): Ajv2020 => {
+  const known = compiled.get(text);
+  if (known !== undefined) return known;
+  const ajv = new Ajv2020({ strict: false, validateFormats: false });
+  compiled.set(text, ajv.addSchema(JSON.parse(text), 'api'));
+  return ajv;
+};
+
 /** The reasons why a value is not what the document calls `name`; [] when it is. */
 const problems = async ({ base, headers }: Server) => {
-  const document = (await (await fetch(`${base}/openapi.json`, { headers })).json()) as {
-    paths: Described;
-  };
-  const ajv = new Ajv2020({ strict: false, validateFormats: false });
-  ajv.addSchema(document, 'api');
+  const text = await (await fetch(`${base}/openapi.json`, { headers })).text();
+  const ajv = compile(text);
   return {
-    paths: document.paths,
+    paths: (JSON.parse(text) as { paths: Described }).paths,
     of: (name: string, value: unknown) => {
       const validate = ajv.getSchema(`api#/components/schemas/${name}`);
       if (validate === undefined) return [`the document has no ${name}`];

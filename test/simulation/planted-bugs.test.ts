@@ -54,7 +54,7 @@ const bugs: Readonly<Record<string, Planted>> = {
     file: 'src/actors/engine/start-task.ts',
     find: 'if (isPending) ports.setDeadline(taskId, deadlineAt);',
     put: '',
-    seed: 26,
+    seed: 38,
     says: /stuck/,
   },
   'pending tasks are not taken up at a restart': {
@@ -82,7 +82,7 @@ const bugs: Readonly<Record<string, Planted>> = {
     file: 'src/actors/engine/agent-runs.ts',
     find: 'await work.whenAttemptEnded(taskId, attempt);',
     put: '',
-    seed: 18,
+    seed: 25,
     says: /I6/,
   },
   'the tracker is not told of an end': {
@@ -103,7 +103,7 @@ const bugs: Readonly<Record<string, Planted>> = {
     file: 'src/actors/store/sqlite.ts',
     find: 'where given.revision is null',
     put: 'where true or given.revision is null',
-    seed: 5,
+    seed: 13,
     store: 'far',
     says: /./,
   },
@@ -118,7 +118,7 @@ const bugs: Readonly<Record<string, Planted>> = {
     file: 'src/actors/engine/watch-tracker.ts',
     find: 'return latest !== null && shownIn(latest.data).status !== statusInTracker(task);',
     put: 'return false;',
-    seed: 36,
+    seed: 24,
     says: /I14 .* is shown as/,
   },
   'an interrupted write of the tracker is not made again': {
