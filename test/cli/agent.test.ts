@@ -9,6 +9,7 @@ import {
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { openProject, plain } from '../support/cli.ts';
+import { gitIn } from '../support/git.ts';
 import { startModelServer } from '../support/model-server.ts';
 import { endOfFile, temporaryFolder } from '../support/temporary.ts';
 
@@ -473,9 +474,29 @@ test('init sets up a project, and repeating it changes nothing', async () => {
   const first = await agent('init');
   const second = await agent('init');
 
-  expect(first.out).toBe(`wrote ${join(root, '.beads', 'issues.jsonl')}\n`);
+  const wrote = ['issues.jsonl', '.gitignore'].map((name) => join(root, '.beads', name));
+  expect(first.out).toBe(wrote.map((path) => `wrote ${path}\n`).join(''));
   expect(second).toMatchObject({ code: 0, out: expect.stringContaining('already exists') });
   expect((await agent('list', '--json')).out).toBe('[]\n');
+});
+
+test('git ignores results and takes the tasks after init, which leaves a file of yours', async () => {
+  const [fresh, own] = [openProject(), openProject()];
+  gitIn(fresh.root, 'init', '--quiet');
+  mkdirSync(join(own.root, '.beads'));
+  writeFileSync(join(own.root, '.beads', '.gitignore'), '# mine\n');
+
+  await fresh.agent('init');
+  const kept = await own.agent('init');
+  mkdirSync(join(fresh.root, '.beads', 'tasks', 'task-bd-a'), { recursive: true });
+  writeFileSync(join(fresh.root, '.beads', 'tasks', 'task-bd-a', '30-results.md'), 'x');
+  writeFileSync(join(fresh.root, '.beads', '.~issues.jsonl.0123456789ab'), 'x');
+
+  expect(gitIn(fresh.root, 'status', '--porcelain', '--untracked-files=all')).toBe(
+    '?? .beads/.gitignore\n?? .beads/issues.jsonl',
+  );
+  expect(kept.out).toBe(`wrote ${join(own.root, '.beads', 'issues.jsonl')}\n`);
+  expect(readFileSync(join(own.root, '.beads', '.gitignore'), 'utf8')).toBe('# mine\n');
 });
 
 test('a long list is written whole to a pipe, and a reader that stops early is no error', async () => {

@@ -1,4 +1,4 @@
-import { closeSync, constants, lstatSync } from 'node:fs';
+import { closeSync, constants, lstatSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { makeRealFolder } from '../../actors/files/real-folder.ts';
 import { openRegular } from '../../actors/files/regular-file.ts';
@@ -16,14 +16,35 @@ import { UsageError } from '../words/usage-error.ts';
 
 type WantedTracker = 'auto' | 'bd' | 'embedded';
 
+const ignored = [
+  '# issues.jsonl holds the tasks and is not ignored: commit it.',
+  '# Results, work logs and output of commands. Remove this line to commit them, too.',
+  '/tasks/',
+  '# Files that are being written.',
+  '.~*',
+  '',
+].join('\n');
+
+/** Leaves a file that exists as it is. */
+const writeIfNone = (file: string, text: string): boolean => {
+  if (lstatSync(file, { throwIfNoEntry: false }) !== undefined) return false;
+  writeFileSync(file, text, { flag: 'wx', mode: 0o644 });
+  return true;
+};
+
 const initEmbedded = async ({ project, io, json }: CommandContext): Promise<number> => {
   const folder = join(project.root, '.beads');
   const file = join(folder, 'issues.jsonl');
+  const ignore = join(folder, '.gitignore');
   makeRealFolder(project.root, folder);
   const already = lstatSync(file, { throwIfNoEntry: false }) !== undefined;
   closeSync(openRegular(file, constants.O_RDWR | constants.O_CREAT));
-  if (json) io.json({ tracker: 'embedded', wrote: already ? [] : [file], already });
-  else io.out(already ? `${file} already exists` : `wrote ${file}`);
+  const wrote = [...(already ? [] : [file]), ...(writeIfNone(ignore, ignored) ? [ignore] : [])];
+  if (json) io.json({ tracker: 'embedded', wrote, already });
+  else {
+    if (already) io.out(`${file} already exists`);
+    for (const path of wrote) io.out(`wrote ${path}`);
+  }
   return exitCodes.done;
 };
 
