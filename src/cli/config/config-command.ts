@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, unlinkSync } from 'node:fs';
+import { mkdirSync, unlinkSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { writeFileAtomically } from '../../actors/files/atomic-write.ts';
 import { isJson } from '../client/json.ts';
@@ -9,7 +9,9 @@ import type { CommandContext } from '../tasks/commands.ts';
 import { UsageError } from '../words/usage-error.ts';
 import { loadConfig } from './config.ts';
 import { configKeys } from './config-keys.ts';
+import { editConfig } from './edit-config.ts';
 import { originOf, valueAt } from './key-paths.ts';
+import { readTextIfAny, reloadNote, requireValid } from './own-file.ts';
 import { userFilesOf } from './user-files.ts';
 
 type Tree = Readonly<Record<string, unknown>>;
@@ -63,14 +65,6 @@ const parsedValue = (text: string): unknown => {
   }
 };
 
-const readTextIfAny = (file: string): string | null => {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch {
-    return null;
-  }
-};
-
 /** Writes the file only if the whole configuration is still valid with it. @throws ConfigError */
 const set = async (
   context: CommandContext,
@@ -86,19 +80,19 @@ const set = async (
   const candidate = `${target}.new`;
   await writeFileAtomically(candidate, `${JSON.stringify(next, null, 2)}\n`);
   try {
-    loadConfig({ config: candidate }, {});
+    requireValid(candidate, target);
     await writeFileAtomically(target, `${JSON.stringify(next, null, 2)}\n`);
   } finally {
     unlinkSync(candidate);
   }
   if (context.json) context.io.json({ key, file: target });
   else context.io.out(`wrote ${key} to ${target}`);
-  context.io.err('note: a running server reads most keys after kill -HUP, all after a restart');
+  context.io.err(reloadNote);
   return exitCodes.done;
 };
 
 export interface ConfigCommandArgs {
-  readonly action: 'show' | 'get' | 'set' | 'path' | undefined;
+  readonly action: 'show' | 'get' | 'set' | 'path' | 'edit' | undefined;
   readonly key: string | undefined;
   readonly value: string | undefined;
   readonly global: boolean;
@@ -118,6 +112,7 @@ export const configCommand = (
     else context.io.out(target);
     return exitCodes.done;
   }
+  if (action === 'edit') return editConfig(context, target);
   if (key === undefined) throw new UsageError(`config ${action} needs a key; see: agent config`);
   if (action === 'get') return get(context, config, key);
   if (value === undefined)

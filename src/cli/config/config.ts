@@ -7,13 +7,19 @@ import { closest } from '../output/closest.ts';
 import { ConfigError } from './config-error.ts';
 import { type ConfigFlags, type Override, overridesFrom } from './config-overrides.ts';
 import { type Config, configSchema, configSections } from './config-schema.ts';
+import { linesOfJson } from './json-lines.ts';
 import { existingUserFiles } from './user-files.ts';
 
 type Tree = { [key: string]: unknown };
 const isTree = (value: unknown): value is Tree =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-const readTree = (path: string): Tree => {
+interface ReadFile {
+  readonly text: string;
+  readonly tree: Tree;
+}
+
+const readTree = (path: string): ReadFile => {
   let text: string;
   try {
     text = readFileSync(path, 'utf8');
@@ -27,10 +33,12 @@ const readTree = (path: string): Tree => {
   try {
     value = JSON.parse(text);
   } catch (cause) {
-    throw new ConfigError(`${path}: not JSON: ${messageOf(cause)}`, { cause });
+    const { fault } = linesOfJson(text);
+    const where = fault === null ? messageOf(cause) : `line ${fault.line}: ${fault.problem}`;
+    throw new ConfigError(`${path}: not JSON: ${where}`, { cause });
   }
   if (!isTree(value)) throw new ConfigError(`${path}: expected a JSON object`);
-  return value;
+  return { text, tree: value };
 };
 
 const withOverrides = (tree: Tree, overrides: readonly Override[]): Tree => {
@@ -77,8 +85,21 @@ const describeConfigProblem = ({ path, problem, knownKeys }: SchemaProblem): str
   return `${path.join('.') || 'file'}: ${problem}${meant === null ? '' : `; did you mean ${meant}?`}`;
 };
 
-const problemsOf = (parsed: Parsed<unknown>, source: string): readonly string[] =>
-  parsed.ok ? [] : parsed.problems.map((problem) => `${source}: ${describeConfigProblem(problem)}`);
+/** ` (line 3)` for a place in a text; of a key that is missing, the line of what it belongs to. */
+const lineText = (text: string, path: readonly PropertyKey[]): string => {
+  const lines = linesOfJson(text).of;
+  const known = path
+    .map((_, at) => lines.get(JSON.stringify(path.slice(0, path.length - at))))
+    .find((line) => line !== undefined);
+  return known === undefined ? '' : ` (line ${known})`;
+};
+
+const problemsOf = (parsed: Parsed<unknown>, source: string, text = ''): readonly string[] =>
+  parsed.ok
+    ? []
+    : parsed.problems.map(
+        (problem) => `${source}: ${describeConfigProblem(problem)}${lineText(text, problem.path)}`,
+      );
 
 export interface ConfigLayer {
   readonly source: string;
@@ -136,15 +157,16 @@ const filesFor = (
 export const loadConfig = (flags: ConfigFlags, env: NodeJS.ProcessEnv): LoadedConfig => {
   const { named, files, fileChosen } = filesFor(flags, env);
   const file = files.at(-1) ?? null;
-  const layers = files.map((source) => {
-    const tree = readTree(source);
-    return { source, tree: source === file ? tree : withOwnPaths(source, tree) };
-  });
+  const read = files.map((source) => ({ source, ...readTree(source) }));
+  const layers = read.map(({ source, tree }) => ({
+    source,
+    tree: source === file ? tree : withOwnPaths(source, tree),
+  }));
   const overrides = overridesFrom(flags, env);
   // Each section first: a wrong value is reported even where another source overrides it.
   const problems = [
-    ...layers.flatMap(({ source, tree }) =>
-      problemsOf(parseWithProblems(configSections, tree), source),
+    ...read.flatMap(({ source, text, tree }) =>
+      problemsOf(parseWithProblems(configSections, tree), source, text),
     ),
     ...overrides.flatMap((one) =>
       problemsOf(parseWithProblems(configSections, withOverrides({}, [one])), one.source),

@@ -68,7 +68,7 @@ export const setupCommands: readonly Command[] = [
       {
         name: 'action',
         describe: 'What to do; default: show',
-        choices: ['show', 'get', 'set', 'path'],
+        choices: ['show', 'get', 'set', 'edit', 'path'],
         optional: true,
       },
       {
@@ -82,13 +82,15 @@ export const setupCommands: readonly Command[] = [
     flags: {
       global: {
         type: 'switch',
+        actions: ['set', 'edit', 'path'],
         default: false,
-        describe: 'Set it for every project, not only for this one',
+        describe: 'Your file for every project, not only for this one',
       },
     },
     common: readsConfig,
     examples: [
       ['agent config get server.port', 'one value'],
+      ['agent config edit', 'open your file for this project in $EDITOR, and check it'],
       ['agent config set api.provider_model gpt-5.1 --global', 'your model in every project'],
     ],
     run: async (context, args) =>

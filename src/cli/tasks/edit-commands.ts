@@ -1,9 +1,10 @@
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import { callForTask, readTask } from '../client/task-answers.ts';
+import { hasTerminal } from '../output/editor.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { UsageError } from '../words/usage-error.ts';
 import type { CommandContext } from './commands.ts';
-import { editText, hasTerminal, splitText, textFrom } from './task-text.ts';
+import { editText, splitText, textFrom } from './task-text.ts';
 
 export interface EditArgs {
   readonly task_id: string;

@@ -1,8 +1,8 @@
-import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { messageOf } from '../../machines/message-of.ts';
+import { hasTerminal, openEditor } from '../output/editor.ts';
 import { UsageError } from '../words/usage-error.ts';
 
 const scissors = '# ------------------------ >8 ------------------------';
@@ -11,10 +11,6 @@ const advice = [
   '# Write the task above this line. The first line is its title.',
   '# If you leave it empty, nothing happens.',
 ];
-
-/** Both ends, since an editor needs them. */
-export const hasTerminal = (): boolean =>
-  process.stdin.isTTY === true && process.stdout.isTTY === true;
 
 /** @throws UsageError when it cannot be read */
 const readText = (path: string): string => {
@@ -33,19 +29,13 @@ const requireText = (text: string): string => {
   return trimmed;
 };
 
-/** Opens `$VISUAL`, `$EDITOR` or vi on the text. @throws UsageError when it fails, or leaves no text */
+/** Opens an editor on the text. @throws UsageError when it fails, or leaves no text */
 export const editText = (before: string, env: NodeJS.ProcessEnv): string => {
-  const editor = env['VISUAL'] || env['EDITOR'] || 'vi';
   const folder = mkdtempSync(join(tmpdir(), 'agent-text-'));
   try {
     const file = join(folder, 'TASK.md');
     writeFileSync(file, [before, '', ...advice, ''].join('\n'), { mode: 0o600 });
-    const { status } = spawnSync('/bin/sh', ['-c', `${editor} "$1"`, editor, file], {
-      stdio: 'inherit',
-      env,
-    });
-    if (status !== 0)
-      throw new UsageError(`the editor (${editor}) ended with ${status}, so nothing was done`);
+    openEditor(file, env);
     return requireText(readFileSync(file, 'utf8').split(scissors, 1)[0] ?? '');
   } finally {
     rmSync(folder, { recursive: true, force: true });

@@ -1,0 +1,60 @@
+import { randomBytes } from 'node:crypto';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { writeFileAtomically } from '../../actors/files/atomic-write.ts';
+import { hasTerminal, openEditor } from '../output/editor.ts';
+import { exitCodes } from '../output/exit-codes.ts';
+import type { CommandContext } from '../tasks/commands.ts';
+import { UsageError } from '../words/usage-error.ts';
+import { ConfigError } from './config-error.ts';
+import { readTextIfAny, reloadNote, requireValid } from './own-file.ts';
+
+/** True when the draft replaces the file; false when the user gives up. @throws UsageError */
+const editUntilValid = async (
+  { io, env }: CommandContext,
+  draft: string,
+  target: string,
+): Promise<boolean> => {
+  for (;;) {
+    openEditor(draft, env);
+    try {
+      requireValid(draft, target);
+      return true;
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error;
+      io.err(`agent: ${error.message}`);
+      const said = io.ask === null ? null : await io.ask('Edit it again? [Y/n] ');
+      if (said === null || /^n/i.test(said)) return false;
+    }
+  }
+};
+
+/** Opens a copy beside the file in an editor; a copy that is not valid never replaces it. */
+export const editConfig = async (context: CommandContext, target: string): Promise<number> => {
+  const { io, json } = context;
+  if (!hasTerminal())
+    throw new UsageError(
+      'config edit opens an editor and needs a terminal; use: agent config set <key> <value>',
+    );
+  const folder = dirname(target);
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  // Relative paths in it start at its folder.
+  const draft = join(folder, `.edit-${randomBytes(6).toString('hex')}.json`);
+  const before = readTextIfAny(target);
+  writeFileSync(draft, before ?? '{\n}\n', { flag: 'wx', mode: 0o600 });
+  try {
+    if (!(await editUntilValid(context, draft, target))) {
+      io.err(before === null ? `${target} was not written` : `${target} is as it was`);
+      return exitCodes.failed;
+    }
+    const text = readFileSync(draft, 'utf8');
+    const isChanged = text !== before;
+    if (isChanged) await writeFileAtomically(target, text);
+    if (json) io.json({ file: target, changed: isChanged });
+    else io.out(isChanged ? `wrote ${target}` : `${target} is as it was`);
+    if (isChanged) io.err(reloadNote);
+    return exitCodes.done;
+  } finally {
+    rmSync(draft, { force: true });
+  }
+};
