@@ -23,13 +23,13 @@ const protocolVersion = '0.7.2';
 const actorsAtMost = 10_000;
 const shownTextLength = 2_000;
 
-const cut = (text: string): string =>
+const shortened = (text: string): string =>
   text.length > shownTextLength ? `${text.slice(0, shownTextLength)}…` : text;
 
 /** Replaces functions by names, drops actors, cuts long texts. */
 const withoutCycles = (key: string, value: unknown): unknown => {
   if (typeof value === 'function') return { type: value.name };
-  if (typeof value === 'string') return key === 'definition' ? value : cut(value);
+  if (typeof value === 'string') return key === 'definition' ? value : shortened(value);
   return key === 'children' || key === 'self' ? undefined : value;
 };
 

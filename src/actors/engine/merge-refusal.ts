@@ -7,7 +7,7 @@ interface EndFrame {
   readonly data: unknown;
 }
 
-const ends: Readonly<Record<string, string>> = {
+const statusByEnd: Readonly<Record<string, string>> = {
   completed: 'complete',
   failed: 'failed',
   cancelled: 'cancelled',
@@ -17,7 +17,7 @@ const isByHand = (data: unknown): boolean =>
 
 /** The first end of the attempt, whatever happened to the task later. Null for other frames. */
 export const endOfAttempt = (frame: EndFrame, attempt: number): string | null => {
-  const end = frame.attempt === attempt ? ends[frame.type] : undefined;
+  const end = frame.attempt === attempt ? statusByEnd[frame.type] : undefined;
   return end === 'complete' && isByHand(frame.data) ? 'closed by hand' : (end ?? null);
 };
 

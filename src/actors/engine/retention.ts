@@ -4,7 +4,7 @@ import { statusInTracker } from '../../machines/tracked-task.ts';
 import { finalStatuses } from '../journal/task-view.ts';
 import type { Histories } from '../store/histories.ts';
 import type { TrackerReads } from '../tracker/port.ts';
-import type { AttemptWork, FinishedWork } from '../workspace/finished-work.ts';
+import type { FinishedAttempt, FinishedWork } from '../workspace/finished-work.ts';
 
 export interface RetentionPorts {
   readonly histories: Histories;
@@ -20,9 +20,9 @@ export interface RetentionPorts {
 /** Removes what is known of tasks that ended long ago, in short turns of the event loop. */
 export interface Retention {
   /** Tasks whose history is old enough to go. */
-  old(works: readonly AttemptWork[]): AsyncGenerator<TaskId>;
+  old(works: readonly FinishedAttempt[]): AsyncGenerator<TaskId>;
   /** @returns false when the task is at work again */
-  remove(taskId: TaskId, works: readonly AttemptWork[], signal?: AbortSignal): Promise<boolean>;
+  remove(taskId: TaskId, works: readonly FinishedAttempt[], signal?: AbortSignal): Promise<boolean>;
   /**
    * Removes what is old, and what an interrupted run left. @returns how many tasks lost their
    * history
@@ -52,7 +52,7 @@ export const createRetention = ({
     return new Set(taskIds.filter((id) => !open.has(id)));
   };
 
-  async function* old(works: readonly AttemptWork[]): AsyncGenerator<TaskId> {
+  async function* old(works: readonly FinishedAttempt[]): AsyncGenerator<TaskId> {
     if (days() === 0) return;
     const kept = new Set(works.filter(({ isUnmerged }) => isUnmerged).map(({ taskId }) => taskId));
     for (let after: string | null = ''; after !== null; await pause()) {
@@ -71,7 +71,10 @@ export const createRetention = ({
   /**
    * Records of attempts that left nothing else. Branches and folders go only when a person says so.
    */
-  const removeRecords = async (taskId: TaskId, works: readonly AttemptWork[]): Promise<void> => {
+  const removeRecords = async (
+    taskId: TaskId,
+    works: readonly FinishedAttempt[],
+  ): Promise<void> => {
     for (const each of works)
       if (
         each.taskId === taskId &&

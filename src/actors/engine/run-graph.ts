@@ -37,14 +37,14 @@ export interface RunGraphPorts extends Omit<ExecutePorts, 'queries'> {
 }
 
 type Accepted = GraphRun['accepted'][number];
-type Skipped = GraphRun['skipped'][number];
+type SkippedTask = GraphRun['skipped'][number];
 
 const pageSize = 1_000;
 /** They share commits of the store. */
 const startedAtOnce = 32;
 const openStatuses = ['queued', 'started', 'failed', 'cancelled'] as const;
 
-const openTasks = async ({ tracker }: RunGraphPorts): Promise<readonly TrackedTask[]> => {
+const findOpenTasks = async ({ tracker }: RunGraphPorts): Promise<readonly TrackedTask[]> => {
   const found: TrackedTask[] = [];
   for (const status of openStatuses) {
     let after: TrackedTask | undefined;
@@ -87,7 +87,7 @@ const roleOf = async (
   { views }: RunGraphPorts,
   { id, labels }: TrackedTask,
   fallback: Role | undefined,
-): Promise<Role | Skipped> => {
+): Promise<Role | SkippedTask> => {
   const label = labels.find((text) => text.startsWith(rolePrefix))?.slice(rolePrefix.length);
   const labelled = roles.find((role) => role === label);
   if (labelled !== undefined) return labelled;
@@ -116,7 +116,7 @@ const createStartOne = async (
   const { commands, views, store } = ports;
   const limit = ports.queueLimit();
   let room = limit - (await ports.pendingCount());
-  return async (task: TrackedTask): Promise<Accepted | Skipped> => {
+  return async (task: TrackedTask): Promise<Accepted | SkippedTask> => {
     const task_id = task.id;
     if (statusInTracker(task) === 'complete')
       return { task_id, reason: `it is complete; put it back with: agent reopen ${task_id}` };
@@ -148,10 +148,10 @@ const cycleReason = (id: TaskId, cycle: readonly TaskId[]): string =>
 
 const startAll = async (ports: RunGraphPorts, request: RunGraphRequest): Promise<GraphRun> => {
   const { taskIds } = request;
-  const tasks = await (taskIds === undefined ? openTasks(ports) : namedTasks(ports, taskIds));
+  const tasks = await (taskIds === undefined ? findOpenTasks(ports) : namedTasks(ports, taskIds));
   const { generations, cyclic } = orderTasks(tasks);
   const startOne = await createStartOne(ports, request);
-  const results: (Accepted | Skipped)[] = [];
+  const results: (Accepted | SkippedTask)[] = [];
   // A failed dependency is started again before its dependents look at it.
   for (const generation of generations)
     for (let n = 0; n < generation.length; n += startedAtOnce)

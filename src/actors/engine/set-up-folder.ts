@@ -12,7 +12,7 @@ const named = (paths: readonly string[]): string =>
     ? `${paths.slice(0, namedAtMost).join(', ')} and ${paths.length - namedAtMost} more`
     : paths.join(', ');
 
-interface Told {
+interface SetupMessage {
   readonly level: 'info' | 'warn';
   readonly message: string;
 }
@@ -21,7 +21,7 @@ interface Told {
 const absentLogs = (
   { uncommitted, ignored, install }: Absent,
   lacksPackages: boolean,
-): readonly Told[] => [
+): readonly SetupMessage[] => [
   ...(uncommitted.length === 0
     ? []
     : [
@@ -48,10 +48,12 @@ const absentLogs = (
     : []),
 ];
 
-type Ports = SetupPorts & { readonly workspace: Pick<Workspace, 'setupCache' | 'absent'> };
+type SetUpFolderPorts = SetupPorts & {
+  readonly workspace: Pick<Workspace, 'setupCache' | 'absent'>;
+};
 
 /** Sets up a new folder, and says what it lacks. */
-export const createSetUp = (ports: Ports): SetUp => {
+export const createSetUp = (ports: SetUpFolderPorts): SetUp => {
   const setupWorktree = createSetupWorktree(ports);
   return async (attempt: AttemptInput, workspace, signal) => {
     const [absent, failure] = await Promise.all([

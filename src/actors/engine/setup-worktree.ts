@@ -39,7 +39,7 @@ const networkAdvice = (wanted: boolean, isTrusted: boolean): string => {
     : '; it ran without the network, since its folder has work that no person has merged: merge that first';
 };
 
-const createCommand =
+const setupCommandOf =
   ({ sandbox, environmentOf, emit }: SetupPorts, setup: SetupSettings, isTrusted: boolean) =>
   async (
     attempt: AttemptInput,
@@ -100,7 +100,7 @@ export const createSetupWorktree =
       ports.emit(attempt, 'log', { level: 'info', message });
       return null;
     }
-    const run = createCommand(ports, setup, isTrusted);
+    const run = setupCommandOf(ports, setup, isTrusted);
     for (const command of setup.commands) {
       const failure = await run(attempt, command, opened, signal);
       if (failure !== null) return failure;

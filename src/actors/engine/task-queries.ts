@@ -11,7 +11,7 @@ import { type ListRequest, listTasks, type TaskPage } from './list-tasks.ts';
 import { createTaskEdits, type TaskEdits } from './task-edits.ts';
 import { createTaskHistories, type TaskHistories } from './task-histories.ts';
 import { requireId } from './task-id.ts';
-import { type Usage, usageOf, withDetails } from './task-usage.ts';
+import { type UsageReport, usageOf, withDetails } from './task-usage.ts';
 
 export interface CreateRequest {
   readonly description: string;
@@ -30,7 +30,7 @@ export interface TaskQueries extends TaskEdits, TaskHistories {
   /** `status: queued`: tasks whose dependencies are complete. */
   list(request: ListRequest): Promise<TaskPage>;
   /** Sums over attempts that ended, per day (UTC) and role, from the day `since`. */
-  usage(since: string | null): Promise<Usage>;
+  usage(since: string | null): Promise<UsageReport>;
   /** The first task depends on the second. @throws task_not_found, dependency_cycle */
   addDependency(taskId: string, dependsOn: string): Promise<TaskView>;
   /** @throws task_not_found */

@@ -3,17 +3,17 @@ import type { TaskView } from '../journal/task-view.ts';
 import type { StoreReads, UsageDay } from '../store/port.ts';
 import type { WorkReads } from '../workspace/work-view.ts';
 
-export interface Usage {
+export interface UsageReport {
   readonly days: readonly UsageDay[];
   readonly total: Omit<UsageDay, 'day' | 'role'>;
 }
 
-const noUsage: Usage['total'] = {
+const noUsageTotal: UsageReport['total'] = {
   ...{ attempts: 0, complete: 0, failed: 0, cancelled: 0, seconds: 0 },
   ...{ model_calls: 0, tool_calls: 0, input_tokens: 0, output_tokens: 0, cached_tokens: 0 },
 };
 
-const addDay = (sum: Usage['total'], more: UsageDay): Usage['total'] => {
+const addDay = (sum: UsageReport['total'], more: UsageDay): UsageReport['total'] => {
   const hasCost = sum.cost_usd !== undefined || more.cost_usd !== undefined;
   return {
     attempts: sum.attempts + more.attempts,
@@ -33,9 +33,9 @@ const addDay = (sum: Usage['total'], more: UsageDay): Usage['total'] => {
 type UsageReads = Pick<StoreReads, 'usage' | 'attempts'> | null;
 
 /** Sums of the usage of attempts, per day (UTC) and role, from the day `since`. */
-export const usageOf = async (store: UsageReads, since: string | null): Promise<Usage> => {
+export const usageOf = async (store: UsageReads, since: string | null): Promise<UsageReport> => {
   const days = (await store?.usage(since ?? '')) ?? [];
-  return { days, total: days.reduce(addDay, noUsage) };
+  return { days, total: days.reduce(addDay, noUsageTotal) };
 };
 
 const workFields = async (workOf: WorkReads, view: TaskView): Promise<Pick<TaskView, 'work'>> => {

@@ -34,7 +34,7 @@ export interface TaskWorkPorts {
 
 const entriesAtOnce = 1_000;
 
-const endIn = async (
+const readEnd = async (
   store: TaskWorkPorts['store'],
   taskId: TaskId,
   attempt: number,
@@ -72,7 +72,7 @@ export const createTaskWork = ({ workspace, store, status }: TaskWorkPorts): Tas
       taskId: id,
       attempt,
       isLive: task.status === 'started' && attempt === task.attempt,
-      end: await endIn(store, id, attempt),
+      end: await readEnd(store, id, attempt),
       force,
     });
     if (refused !== null) throw ServiceError.from(refused);

@@ -184,11 +184,11 @@ const resultsText = (report: AttemptReport, logs: readonly string[]): string => 
 };
 
 const resultBytesAtMost = 16 * 1024 * 1024;
-const readText = (path: string): Promise<string | null> =>
+const readResultText = (path: string): Promise<string | null> =>
   readRegularAsync(path, resultBytesAtMost).catch(() => null);
 
 const attemptOnDisk = async (folder: string): Promise<number> => {
-  const text = await readText(join(folder, '00-metadata.json'));
+  const text = await readResultText(join(folder, '00-metadata.json'));
   try {
     return metadataSchema.parse(JSON.parse(text ?? '')).attempt;
   } catch {
@@ -261,7 +261,7 @@ export const createResults = (projectRoot: string, redact: (text: string) => str
     read: async (taskId) => {
       const folder = folderOf(taskId);
       if (leadsElsewhere(folder)) return null;
-      return withoutLogs(await readText(join(folder, '30-results.md')));
+      return withoutLogs(await readResultText(join(folder, '30-results.md')));
     },
     write: async (report) => {
       const folder = folderOf(report.task.id);

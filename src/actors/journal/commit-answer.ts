@@ -12,13 +12,13 @@ export interface CommitDeadline {
   later(run: () => void, ms: number): () => void;
 }
 
-const later: CommitDeadline['later'] = (run, ms) => {
+const runLater: CommitDeadline['later'] = (run, ms) => {
   const timer = setTimeout(run, ms).unref();
   return () => clearTimeout(timer);
 };
 
 /** For one answer of the store. */
-export const storeDeadline: CommitDeadline = { deadlineMs: 4_000, later };
+export const storeDeadline: CommitDeadline = { deadlineMs: 4_000, later: runLater };
 
 /** For a transition, which may wait behind another commit. */
-export const transitionDeadline: CommitDeadline = { deadlineMs: 10_000, later };
+export const transitionDeadline: CommitDeadline = { deadlineMs: 10_000, later: runLater };

@@ -8,7 +8,7 @@ import type {
   StoreWrites,
 } from '../store/port.ts';
 import { createCommitListeners } from './commit-listeners.ts';
-import { createStoreQueue, type Gathered, type Waiting } from './store-queue.ts';
+import { createStoreQueue, type Gathered, type WaitingChange } from './store-queue.ts';
 
 /**
  * Commits transitions at once and progress in batches, in the order in which they happened. While
@@ -50,7 +50,7 @@ const textBytes = ({ entries }: Change): number =>
   entries.reduce((sum, { data }) => sum + data.length, 0);
 
 /** Bounds the gathered changes: drops the oldest progress, never a state. */
-const withinLimit = (gathered: readonly Waiting[]): readonly Waiting[] => {
+const withinLimit = (gathered: readonly WaitingChange[]): readonly WaitingChange[] => {
   let bytes = gathered.reduce((sum, { change }) => sum + textBytes(change), 0);
   return gathered.filter(({ change }) => {
     const isKept = change.actor !== undefined || bytes <= waitingBytesAtMost;

@@ -104,7 +104,7 @@ interface State {
 }
 
 /** The order of the fields does not count: an absent one is added where it is set first. */
-const isSame = (text: string, replayed: State): boolean => {
+const isSameState = (text: string, replayed: State): boolean => {
   const saved: State = JSON.parse(text);
   const { value, context }: State = JSON.parse(JSON.stringify(replayed));
   return isDeepStrictEqual([saved.value, saved.context], [value, context]);
@@ -122,12 +122,12 @@ const differenceIn = async (
   const wrong = steps.find(({ same }) => !same);
   if (wrong !== undefined)
     return `at ${wrong.seq} the ${wrong.machine} comes to ${JSON.stringify(wrong.state)} by ${wrong.event}, which is not what was recorded`;
-  if (!isSame(saved.snapshot, task))
+  if (!isSameState(saved.snapshot, task))
     return `the saved state of the task is not what its journal makes of it (${JSON.stringify(task.value)})`;
   const savedAgent = await store.actor(attemptKey(taskId, task.context.attempt));
   if (agent === null || savedAgent === null || agent.context.attempt !== task.context.attempt)
     return null;
-  return isSame(savedAgent.snapshot, agent)
+  return isSameState(savedAgent.snapshot, agent)
     ? null
     : `the saved state of its agent is not what its journal makes of it (${JSON.stringify(agent.value)})`;
 };

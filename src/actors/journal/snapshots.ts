@@ -17,7 +17,7 @@ const persistedSchema = z.looseObject({
   context: z.record(z.string(), z.unknown()),
 });
 
-const parse = ({ id, version, snapshot }: SavedActor) => {
+const parseSnapshot = ({ id, version, snapshot }: SavedActor) => {
   if (version !== machineVersion)
     throw new Error(
       `the state of ${id} was written by version ${version} of the charts; this server reads ${machineVersion}`,
@@ -25,7 +25,7 @@ const parse = ({ id, version, snapshot }: SavedActor) => {
   return persistedSchema.parse(JSON.parse(snapshot));
 };
 
-export const persistedSnapshot = (saved: SavedActor): never => parse(saved) as never;
+export const persistedSnapshot = (saved: SavedActor): never => parseSnapshot(saved) as never;
 
 export interface SavedTask {
   readonly task: TaskState;
@@ -36,7 +36,7 @@ export interface SavedTask {
 
 const agentOf = (saved: SavedActor | null): AgentState | null => {
   if (saved === null) return null;
-  const { value, context } = parse(saved);
+  const { value, context } = parseSnapshot(saved);
   return agentMachine.resolveState({ value, context } as never);
 };
 
@@ -53,7 +53,7 @@ export type SavedTaskReads = Pick<ActorReads, 'actor'> & Pick<EntryReads, 'remov
 
 /** The committed state of a task, without an actor. */
 export const readSaved = async (store: SavedTaskReads, saved: SavedActor): Promise<SavedTask> => {
-  const { value, context } = parse(saved);
+  const { value, context } = parseSnapshot(saved);
   const task: TaskState = taskMachine.resolveState({ value, context } as never);
   const key = attemptKey(saved.taskId as TaskId, task.context.attempt);
   const [agent, removed] = await Promise.all([store.actor(key), store.removed(saved.taskId)]);
@@ -67,7 +67,7 @@ export const savedSnapshot = async (
 ): Promise<TaskSnapshot> => {
   const saved = (await store?.actor(taskId)) ?? null;
   if (saved === null) return createActor(taskMachine, { input: { taskId } }).getSnapshot();
-  const { value, context } = parse(saved);
+  const { value, context } = parseSnapshot(saved);
   return taskMachine.resolveState({ value, context } as never);
 };
 
@@ -120,7 +120,7 @@ export const savedSlot = async (
   taskId: TaskId,
 ): Promise<{ readonly role: Role; readonly lent: boolean } | null> => {
   const saved = await store.actor(taskId);
-  const parsed = saved?.version === machineVersion && saved.pending ? parse(saved) : null;
+  const parsed = saved?.version === machineVersion && saved.pending ? parseSnapshot(saved) : null;
   if (parsed === null) return null;
   const task = taskMachine.resolveState(parsed as never);
   if (!task.hasTag('live')) return null;
@@ -139,7 +139,7 @@ export const mayContinue = async (
 ): Promise<boolean> => {
   const saved = await store.actor(taskId);
   if (saved?.pending !== true) return false;
-  return saved.version !== machineVersion || parse(saved).context['attempt'] === attempt;
+  return saved.version !== machineVersion || parseSnapshot(saved).context['attempt'] === attempt;
 };
 
 const noRows = { task: null, agent: null, changedAt: 0 };

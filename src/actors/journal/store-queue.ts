@@ -12,7 +12,7 @@ import { createTurnCount } from './turn-count.ts';
 /**
  * A change on its way to the store. Without a caller it is gathered, and kept until it is saved.
  */
-export interface Waiting {
+export interface WaitingChange {
   readonly change: Change;
   readonly caller: Reply | null;
   readonly onStale: (() => void) | undefined;
@@ -21,7 +21,7 @@ export interface Waiting {
 export type Gathered = 'added' | 'joined';
 
 /** Both as one, when `next` is the next state of the same actor and has no condition of its own. */
-const joined = (last: Waiting | undefined, next: Change): Change | null => {
+const joinedChange = (last: WaitingChange | undefined, next: Change): Change | null => {
   const actor = last?.caller === null ? last.change.actor : undefined;
   if (last === undefined || actor === undefined || actor.id !== next.actor?.id) return null;
   const { guard, entries } = last.change;
@@ -58,21 +58,24 @@ export interface StoreQueue {
 export interface StoreQueueListener {
   saved(): void;
   /** @returns the gathered changes to keep */
-  failed(error: unknown, gathered: readonly Waiting[]): readonly Waiting[];
+  failed(error: unknown, gathered: readonly WaitingChange[]): readonly WaitingChange[];
 }
 
 /** After a failure: callers hear of it, what is gathered and `kept` is tried again. */
 const keptOf = (
-  batch: readonly Waiting[],
-  waiting: readonly Waiting[],
-  kept: ReadonlySet<Waiting>,
-): Waiting[] => [
+  batch: readonly WaitingChange[],
+  waiting: readonly WaitingChange[],
+  kept: ReadonlySet<WaitingChange>,
+): WaitingChange[] => [
   ...batch.filter((each) => kept.has(each)),
   ...waiting.filter((each) => each.caller !== null || kept.has(each)),
 ];
 
 /** Changes that go on from a stale one. */
-const lostWith = (stale: readonly Change[], waiting: readonly Waiting[]): readonly Waiting[] =>
+const lostWith = (
+  stale: readonly Change[],
+  waiting: readonly WaitingChange[],
+): readonly WaitingChange[] =>
   waiting.filter(
     ({ change: { actor } }) =>
       actor !== undefined && stale.some((change) => goesOnFrom(change, actor)),
@@ -101,10 +104,10 @@ export const createStoreQueue = (
   store: Pick<StoreWrites, 'commit'>,
   listener: StoreQueueListener,
 ): StoreQueue => {
-  let waiting: Waiting[] = [];
+  let waiting: WaitingChange[] = [];
   let isUnderway = false;
 
-  const saved = (batch: readonly Waiting[], { stale }: Committed): void => {
+  const saved = (batch: readonly WaitingChange[], { stale }: Committed): void => {
     listener.saved();
     const lost = new Set(lostWith(stale, waiting));
     waiting = waiting.filter((each) => !lost.has(each));
@@ -114,12 +117,12 @@ export const createStoreQueue = (
       if (isStale) each.onStale?.();
     }
   };
-  const failed = (batch: readonly Waiting[], error: unknown): void => {
+  const failed = (batch: readonly WaitingChange[], error: unknown): void => {
     const gathered = [...batch, ...waiting].filter(({ caller }) => caller === null);
     waiting = keptOf(batch, waiting, new Set(listener.failed(error, gathered)));
     for (const { caller } of batch) caller?.reject(error);
   };
-  const follow = (batch: readonly Waiting[], answer: Promise<Committed>): void => {
+  const follow = (batch: readonly WaitingChange[], answer: Promise<Committed>): void => {
     isUnderway = true;
     inTime(answer, {
       committed: (committed) => {
@@ -159,13 +162,13 @@ export const createStoreQueue = (
       return caller.read();
     },
     gather: (change, onStale) => {
-      const both = joined(waiting.at(-1), change);
+      const both = joinedChange(waiting.at(-1), change);
       if (both !== null) waiting.pop();
       waiting.push({ change: both ?? change, caller: null, onStale });
       return both === null ? 'added' : 'joined';
     },
     discard: (taskId) => {
-      const isOf = ({ change: { actor } }: Waiting): boolean => actor?.taskId === taskId;
+      const isOf = ({ change: { actor } }: WaitingChange): boolean => actor?.taskId === taskId;
       const discarded = waiting.filter(isOf);
       waiting = waiting.filter((each) => !isOf(each));
       for (const { caller } of discarded) caller?.resolve('stale');

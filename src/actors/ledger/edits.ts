@@ -132,7 +132,7 @@ export const neededBy = (
       };
 
 /** As `TrackerWrites.remove`. bd of that time kept deleted tasks as tombstones, too. */
-export const removed = (
+export const removedIssue = (
   issue: Issue,
   dependents: readonly TaskId[],
   { actor, now }: Editor,

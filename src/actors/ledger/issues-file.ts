@@ -32,7 +32,7 @@ const lineCharactersAtMost = 16 * 1024 * 1024;
 type TakeLine = (text: string | null, number: number) => void;
 
 /** Joins pieces to lines, each character once, and keeps no more of a line than it may have. */
-const createLineSplitter = (take: TakeLine) => {
+const createIssueLines = (take: TakeLine) => {
   let parts: string[] = [];
   let length = 0;
   let number = 0;
@@ -73,7 +73,7 @@ export const readLines = async (file: string, take: TakeLine): Promise<void> => 
       );
     const decoder = new StringDecoder('utf8');
     const piece = Buffer.alloc(Math.min(pieceBytes, size + 1));
-    const lines = createLineSplitter(take);
+    const lines = createIssueLines(take);
     for (let got = readSync(opened, piece); got > 0; got = readSync(opened, piece)) {
       lines.push(decoder.write(piece.subarray(0, got)));
       await nextTurn();

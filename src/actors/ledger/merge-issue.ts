@@ -6,7 +6,7 @@ const stateKeys: readonly string[] = ['status', 'assignee', 'closed_at', 'close_
 const setKeys: readonly string[] = ['labels', 'dependencies', 'comments'];
 
 const jsonOf = (value: unknown): string | undefined => JSON.stringify(value);
-const isSame = (one: unknown, other: unknown): boolean => jsonOf(one) === jsonOf(other);
+const isSameJson = (one: unknown, other: unknown): boolean => jsonOf(one) === jsonOf(other);
 const partOf = (issue: Issue, keys: readonly string[]): unknown =>
   keys.map((key) => issue[key] ?? null);
 const updatedAt = ({ updated_at }: Issue): number => Date.parse(updated_at) || 0;
@@ -43,8 +43,8 @@ export const mergeIssue = ({ base, ours, theirs, isLive }: Versions): Issue => {
   const newer = updatedAt(theirs) > updatedAt(ours) ? theirs : ours;
   const sideOf = (keys: readonly string[]): Issue => {
     if (base === null) return newer;
-    if (isSame(partOf(theirs, keys), partOf(base, keys))) return ours;
-    return isSame(partOf(ours, keys), partOf(base, keys)) ? theirs : newer;
+    if (isSameJson(partOf(theirs, keys), partOf(base, keys))) return ours;
+    return isSameJson(partOf(ours, keys), partOf(base, keys)) ? theirs : newer;
   };
   const state = isLive ? ours : sideOf(stateKeys);
   const mergedValue = (key: string): unknown => {
@@ -62,5 +62,5 @@ export const mergeIssue = ({ base, ours, theirs, isLive }: Versions): Issue => {
 /** The keys in which two versions of a task differ, for people. */
 export const changedKeys = (before: Issue, after: Issue): readonly string[] =>
   [...new Set([...Object.keys(before), ...Object.keys(after)])].filter(
-    (key) => !isSame(before[key], after[key]),
+    (key) => !isSameJson(before[key], after[key]),
   );

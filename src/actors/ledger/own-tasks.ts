@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import type { Database } from '../store/database.ts';
-import type { TaskEdits } from '../store/sqlite.ts';
+import type { EditRows } from '../store/sqlite.ts';
 import { issueOf } from './issue-line.ts';
 import { findBdData } from './ownership.ts';
 import { createTaskTable, type TaskTable } from './task-table.ts';
@@ -10,7 +10,7 @@ export const bdDataOf = (projectRoot: string): string | undefined =>
   findBdData(join(projectRoot, '.beads'));
 
 /** The tables of the tasks, and the edits of them that a change of the store holds. */
-export interface OwnTasks extends TaskEdits {
+export interface OwnTasks extends EditRows {
   readonly table: TaskTable;
   /** Calls the listener after each edit. */
   onEdit(listener: () => void): void;

@@ -57,13 +57,13 @@ export interface TaskReads {
   ): { readonly tasks: readonly TrackedTask[]; readonly revision: number };
 }
 
-const byCreation = (one: Row, other: Row): number => {
+const rowsByCreation = (one: Row, other: Row): number => {
   const [a, b] = [`${one['created_at']} ${one['id']}`, `${other['created_at']} ${other['id']}`];
   return a < b ? -1 : a > b ? 1 : 0;
 };
-const byNewest = (one: Row, other: Row): number => byCreation(other, one);
+const byNewest = (one: Row, other: Row): number => rowsByCreation(other, one);
 /** Before and behind every time of creation. */
-const ends = {
+const listEnds = {
   oldest: { createdAt: '', id: '' },
   newest: { createdAt: '\uffff', id: '' },
 } as const;
@@ -77,17 +77,17 @@ const rowsOf = (
   sql: TaskStatements,
   { status, unblocked = false, order = 'oldest', after, limit }: PageRequest,
 ): readonly Row[] => {
-  const { createdAt, id } = after ?? ends[order];
+  const { createdAt, id } = after ?? listEnds[order];
   if (status === undefined) return sql.pages[order].all(createdAt, id, limit);
   const pages = sql.pagesOf[order];
   const open = pages.all(status, 0, createdAt, id, limit);
   if (unblocked) return open;
   const blocked = pages.all(status, 1, createdAt, id, limit);
-  const inOrder = order === 'oldest' ? byCreation : byNewest;
+  const inOrder = order === 'oldest' ? rowsByCreation : byNewest;
   return [...open, ...blocked].sort(inOrder).slice(0, limit);
 };
 
-const countOf = (
+const countTasks = (
   sql: TaskStatements,
   { status, unblocked = false }: Pick<PageRequest, 'status' | 'unblocked'>,
 ): number => {
@@ -101,8 +101,8 @@ export const createTaskReads = (db: Database, sql: TaskStatements): TaskReads =>
     trackedFrom(issueOf(columnText(row, 'line')), unmetOf(sql, row));
 
   return {
-    count: () => countOf(sql, {}),
-    countOf: (request) => countOf(sql, request),
+    count: () => countTasks(sql, {}),
+    countOf: (request) => countTasks(sql, request),
     tracked: (id) => {
       const row = sql.row.first(id);
       return row === null || row['status'] === 'tombstone' ? null : trackedOf(row);

@@ -80,7 +80,7 @@ const notProbed = {
   reportsUsage: null,
 };
 
-const unreachable: ReadonlySet<unknown> = new Set([
+const unreachableReasons: ReadonlySet<unknown> = new Set([
   'network',
   'certificate',
   'setup',
@@ -95,7 +95,7 @@ const afterFailure = (
 ): ProtocolProbe => {
   const { kind, status } = failure.facts;
   const probe = { ...notProbed, ...asked, reachable: true, failure };
-  if (unreachable.has(kind)) return { ...probe, reachable: false };
+  if (unreachableReasons.has(kind)) return { ...probe, reachable: false };
   if (kind === 'auth') return { ...probe, authorised: false };
   const unlisted = models !== null && !models.includes(model);
   if (failure.facts['provider_code'] === 'model_not_found' || (status === 404 && unlisted))

@@ -39,7 +39,7 @@ const fetchJson = async (url: string, apiKey: string): Promise<unknown> => {
   }
 };
 
-const kinds: Readonly<Record<string, ServerModels['kind']>> = {
+const kindByOwner: Readonly<Record<string, ServerModels['kind']>> = {
   library: 'Ollama',
   llamacpp: 'llama.cpp',
   vllm: 'vLLM',
@@ -57,8 +57,9 @@ export const readServerModels = async (
   if (!parsed.success) return unknownServer;
   const { data } = parsed.data;
   const kind =
-    data.map(({ owned_by }) => kinds[String(owned_by)] ?? null).find((each) => each !== null) ??
-    null;
+    data
+      .map(({ owned_by }) => kindByOwner[String(owned_by)] ?? null)
+      .find((each) => each !== null) ?? null;
   const own = data.find(({ id }) => id === model);
   const listed = [own?.max_model_len, own?.context_length, own?.max_context_length].find(
     (size): size is number => typeof size === 'number' && size > 0,

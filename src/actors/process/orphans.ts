@@ -22,7 +22,7 @@ const hasNoEnvironment = (pid: string): boolean => {
   );
 };
 
-const originOf = (pid: string, mark: Buffer): Origin => {
+const originOfProcess = (pid: string, mark: Buffer): Origin => {
   try {
     const environment = readFileSync(`/proc/${pid}/environ`);
     if (environment.length === 0) return hasNoEnvironment(pid) ? 'unmarked' : 'unknown';
@@ -55,7 +55,7 @@ const findOrphans = async (variable: string, value: string): Promise<readonly nu
     if (fresh.length === 0) break;
     const found: number[] = [];
     for (const pid of fresh) {
-      const standing = originOf(pid, mark);
+      const standing = originOfProcess(pid, mark);
       if (standing === 'marked') found.push(Number(pid));
       if (standing === 'unmarked') unmarked.add(pid);
     }

@@ -72,7 +72,7 @@ const isProtected = (name: string): boolean =>
 const isRepository = (names: ReadonlySet<string>): boolean =>
   names.has('HEAD') && (names.has('commondir') || (names.has('objects') && names.has('refs')));
 
-const readFolder = (
+const listFolder = (
   folder: number,
   stat: Stats,
   before: ScannedFolder | null,
@@ -232,7 +232,7 @@ const scanFolder = async (
 ): Promise<ScannedFolder> => {
   const stat = fstatSync(folder);
   const isPackages = path === 'node_modules' || path.endsWith('/node_modules');
-  const now = isUnchanged(before, stat) ? before : readFolder(folder, stat, before, isPackages);
+  const now = isUnchanged(before, stat) ? before : listFolder(folder, stat, before, isPackages);
   const below = (name: string): string => (path === '' ? name : `${path}/${name}`);
   if (now.isRepository) add(run, folder, below('HEAD'), 'HEAD', path === '' ? 'HEAD' : path);
   if (now.isRepository && path !== '') return now;

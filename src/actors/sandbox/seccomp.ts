@@ -136,7 +136,7 @@ const returnValues = {
 
 type Instruction = readonly [code: number, whenTrue: number, whenFalse: number, operand: number];
 
-const load = (offset: number): Instruction => [opcodes.load, 0, 0, offset];
+const loadWord = (offset: number): Instruction => [opcodes.load, 0, 0, offset];
 const returnValue = (value: number): Instruction => [opcodes.answer, 0, 0, value];
 /** Runs the next instruction only when the value is equal. */
 const whenEqual = (value: number, then: number): readonly Instruction[] => [
@@ -151,9 +151,9 @@ const checkArgument = (
   tests: readonly Instruction[],
 ): readonly Instruction[] => [
   [opcodes.equal, 0, tests.length + 2, call],
-  load(offsets.argument(n)),
+  loadWord(offsets.argument(n)),
   ...tests,
-  load(offsets.number),
+  loadWord(offsets.number),
 ];
 
 /** The number of a refused call on this machine, for a probe; -1 when unknown. */
@@ -179,10 +179,10 @@ const programFor = (
   );
   const families = [packetSockets, vmSockets, ...(network ? [unixSockets] : [])];
   return [
-    load(offsets.machine),
+    loadWord(offsets.machine),
     [opcodes.equal, 1, 0, calls.machine],
     returnValue(returnValues.kill),
-    load(offsets.number),
+    loadWord(offsets.number),
     // The x32 calls of an x64 machine have their own numbers.
     [opcodes.atLeast, 0, 1, 0x40000000],
     returnValue(returnValues.refuse),

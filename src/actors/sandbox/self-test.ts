@@ -136,7 +136,7 @@ const makeWorkspace = () => {
   return { folder, root, other };
 };
 
-const readText = (path: string): string | null => {
+const readTextOrNull = (path: string): string | null => {
   try {
     return readFileSync(path, 'utf8');
   } catch {
@@ -180,7 +180,7 @@ export const runSandboxProbes = async (sandbox: Sandbox): Promise<readonly Sandb
       const tried = !('refusal' in result) && result.output.startsWith(probeRanText);
       const isUntouched =
         ['.git/config', '.beads/issues.jsonl', '.vscode/tasks.json'].every(
-          (file) => readText(join(root, file)) === 'as it was\n',
+          (file) => readTextOrNull(join(root, file)) === 'as it was\n',
         ) && readdirSync(other).sort().join() === '.vscode,secret,workflows';
       return {
         name,

@@ -109,7 +109,7 @@ const madeBetween = (before: Scan, after: Scan): readonly ProtectedEntry[] => {
   return made.filter(({ path }) => !isBelow(path));
 };
 
-const joined = (one: Quarantined, next: Quarantined): Quarantined => ({
+const bothQuarantined = (one: Quarantined, next: Quarantined): Quarantined => ({
   moved: [...one.moved, ...next.moved],
   left: [...one.left, ...next.left],
   folder: next.folder ?? one.folder,
@@ -155,13 +155,13 @@ const createMoving = (
     // Too many folders to check: every folder that the command made is moved.
     for (let hasMoved = true; hasMoved && !after.isWhole && after.newFolders.length > 0; ) {
       const now = await moveToQuarantine(root, after.newFolders, quarantine);
-      done = joined(done, now);
+      done = bothQuarantined(done, now);
       hasMoved = now.moved.length > 0;
       after = await scan(before);
     }
     const made = madeBetween(before, after).filter(({ id }) => ids === null || ids.has(id));
     if (made.length > 0)
-      done = joined(
+      done = bothQuarantined(
         done,
         await moveToQuarantine(
           root,
@@ -229,7 +229,10 @@ export const createSharedFolders = (quarantine: string, maxFolders = 50_000): Sh
       return {
         refusal: `${root} has more than ${maxReadOnly} files and folders that must be read-only; ${worktreeHint}`,
       };
-    return { readOnly, settle: async () => joined(late, await settle(root, before, null)) };
+    return {
+      readOnly,
+      settle: async () => bothQuarantined(late, await settle(root, before, null)),
+    };
   };
 
   return { guard, unsettled: (root) => unsettled.get(root)?.why ?? null };

@@ -21,7 +21,7 @@ const rowsPerRead = 1_000;
 const changed = 'was changed after it was written';
 const added = 'was added to the journal by another program';
 const moved = 'does not follow the entry before it: entries were removed, added or swapped';
-const cut = 'is not the last entry that was written: later ones were removed';
+const endIsMissing = 'is not the last entry that was written: later ones were removed';
 
 const problemOf = (row: Row, expected: string, hasHashes: boolean): string | null => {
   if (row['hash'] == null) return hasHashes ? added : null;
@@ -78,7 +78,7 @@ export const checkJournal = (db: Database): JournalCheck => {
         expected = String(row['hash']);
       }
     if (expected !== String(history.first(taskId)?.['last_hash'] ?? ''))
-      faults.push({ taskId, seq, problem: cut });
+      faults.push({ taskId, seq, problem: endIsMissing });
   };
   const tasks = db.prepare('select task_id from journal union select task_id from histories').all();
   for (const { task_id } of tasks) db.read(() => checkTask(String(task_id)));

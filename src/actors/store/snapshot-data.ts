@@ -11,12 +11,12 @@ const smallBytes = 1_024;
 const isFields = (value: unknown): value is Fields =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-const parse = (text: string): SnapshotData | null => {
+const parseData = (text: string): SnapshotData | null => {
   const data: unknown = JSON.parse(text);
   return isFields(data) && isFields(data['task']) ? { ...data, task: data['task'] } : null;
 };
 
-const isSame = (one: unknown, other: unknown): boolean =>
+const isDeepSame = (one: unknown, other: unknown): boolean =>
   one === other ||
   (typeof one === 'object' &&
     typeof other === 'object' &&
@@ -39,16 +39,16 @@ export interface SnapshotBase {
 }
 
 export const createSnapshotBase = (text: string): SnapshotBase => {
-  const base = parse(text)?.task;
+  const base = parseData(text)?.task;
   return {
     shorten: (text) => {
-      const data = base === undefined ? null : parse(text);
+      const data = base === undefined ? null : parseData(text);
       if (base === undefined || data === null || JSON.stringify(data) !== text) return null;
       const fields = Object.entries(data.task);
       if (fields.some(([, value]) => isStandIn(value))) return null;
       const shorter = withTask(
         data,
-        fields.map(([key, value]) => [key, isSame(value, base[key]) ? {} : value]),
+        fields.map(([key, value]) => [key, isDeepSame(value, base[key]) ? {} : value]),
       );
       return shorter.length <= Math.max(smallBytes, text.length / 2) ? shorter : null;
     },
@@ -56,7 +56,7 @@ export const createSnapshotBase = (text: string): SnapshotBase => {
 };
 
 export const withBase = (text: string, base: string): string => {
-  const [given, other] = [parse(text), parse(base)];
+  const [given, other] = [parseData(text), parseData(base)];
   if (given === null || other === null) return text;
   const fields = Object.entries(given.task);
   return withTask(

@@ -42,7 +42,7 @@ const stepOf = (row: Row): Step => ({
 });
 
 /** Carries out the edits of tasks. Called inside the transaction. */
-export interface TaskEdits {
+export interface EditRows {
   /** True while the task is as it was when the edit was made, and the tasks are kept here. */
   isCurrent(edit: TaskEdit): boolean;
   write(edit: TaskEdit): void;
@@ -52,11 +52,11 @@ export interface SqliteOptions extends DatabaseOptions {
   /** Removes secrets from every text. */
   readonly redact?: (text: string) => string;
   /** Absent where no change holds one. */
-  readonly tasks?: TaskEdits;
+  readonly tasks?: EditRows;
 }
 
 /** A journal of version 2.1 that is only read lacks tables and columns of some statements. */
-const later = <Result>(prepare: () => Result): (() => Result) => {
+const lazy = <Result>(prepare: () => Result): (() => Result) => {
   let prepared: { readonly result: Result } | null = null;
   return () => {
     prepared ??= { result: prepare() };
@@ -78,7 +78,7 @@ on conflict (id) do update set version = excluded.version, pending = excluded.pe
   live_attempt = excluded.live_attempt`;
 
 const prepare = (db: Database) => ({
-  saveActor: later(() => db.prepare(saveActorSql)),
+  saveActor: lazy(() => db.prepare(saveActorSql)),
   saveStep: db.prepare(
     `insert into steps (task_id, attempt, key, intent, result) values (?, ?, ?, ?, ?)
      on conflict (task_id, attempt, key) do update set intent = excluded.intent, result = excluded.result`,
@@ -95,16 +95,16 @@ const prepare = (db: Database) => ({
     `select (select seq from journal where task_id = actors.id and type = ? order by seq desc limit 1) as latest
      from actors where pending = 1 and id = task_id and latest is not null order by latest`,
   ),
-  keepsRemoved: later(
+  keepsRemoved: lazy(
     () =>
       db
         .prepare("select 1 from pragma_table_info('histories') where name = 'removed_seq'")
         .first() !== null,
   ),
-  removedOf: later(() =>
+  removedOf: lazy(() =>
     db.prepare('select * from histories where task_id = ? and removed_seq is not null'),
   ),
-  lastRemoved: later(() =>
+  lastRemoved: lazy(() =>
     db.prepare(
       'select * from histories where removed_seq is not null order by removed_seq desc limit 1',
     ),
@@ -117,7 +117,7 @@ const prepare = (db: Database) => ({
   answer: db.prepare('update requests set answer = ? where id = ?'),
 });
 
-const noEdits: TaskEdits = {
+const noEdits: EditRows = {
   isCurrent: () => false,
   write: () => {},
 };
@@ -148,10 +148,10 @@ export const createSqliteStore = (
   const sql = prepare(database);
   const redact = options.redact ?? ((given: string) => given);
   const entriesOf = createEntryReader(database);
-  const journalRows = later(() => createJournalRows(database, redact));
-  const counterRows = later(() => createCounterRows(database));
-  const usageRows = later(() => createUsageRows(database));
-  const keepsUsage = later(
+  const journalRows = lazy(() => createJournalRows(database, redact));
+  const counterRows = lazy(() => createCounterRows(database));
+  const usageRows = lazy(() => createUsageRows(database));
+  const keepsUsage = lazy(
     () =>
       database.prepare("select 1 from sqlite_schema where name = 'usage_days'").first() !== null,
   );

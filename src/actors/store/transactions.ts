@@ -10,7 +10,7 @@ export interface HeldWait {
   readonly inPausesMs: number;
 }
 
-const pauseMs = 100;
+const busyPauseMs = 100;
 
 export const isBusy = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && String(error.code).startsWith('SQLITE_BUSY');
@@ -35,7 +35,7 @@ export const createTransactions = (
   file: string,
   { heldWait: { blockingMs, inPausesMs }, onFailure, onSuccess }: TransactionOptions,
 ): Transactions => {
-  const waiting = createWaitingWrites({ waitMs: inPausesMs, pauseMs });
+  const waiting = createWaitingWrites({ waitMs: inPausesMs, pauseMs: busyPauseMs });
   let wasHeld = false;
   const named = <Result>(step: () => Result): Result => {
     try {

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { Database, Row } from './database.ts';
 import type { AttemptUsage, Entry, UsageDay, UsageSums } from './port.ts';
 
-const usageSchema = z.looseObject({
+const savedUsageSchema = z.looseObject({
   model_calls: z.number(),
   tool_calls: z.number(),
   input_tokens: z.number(),
@@ -13,7 +13,7 @@ const usageSchema = z.looseObject({
 const endSchema = z.looseObject({
   role: z.string(),
   execution_seconds: z.number(),
-  usage: usageSchema,
+  usage: savedUsageSchema,
 });
 /** A failed attempt that is followed by another one has no last frame. */
 const retrySchema = z.looseObject({ attempt_ended: endSchema });
@@ -31,7 +31,7 @@ interface End {
 }
 
 /** Entries of version 2.1 do not name the role, and count nothing. */
-const endIn = ({ type, data }: Entry): End | null => {
+const endOfEntry = ({ type, data }: Entry): End | null => {
   const status = statuses[type];
   if (status !== undefined) {
     const parsed = endSchema.safeParse(JSON.parse(data));
@@ -51,7 +51,7 @@ const sumsOf = (row: Row): UsageSums => ({
   cached_tokens: Number(row['cached_tokens']),
   ...(row['cost_usd'] === null ? {} : { cost_usd: Number(row['cost_usd']) }),
 });
-const text = (row: Row, column: string): string => String(row[column] ?? '');
+const textColumn = (row: Row, column: string): string => String(row[column] ?? '');
 
 export interface UsageRows {
   /** Inside the transaction of the entries. */
@@ -110,14 +110,14 @@ export const createUsageRows = (db: Database): UsageRows => {
   return {
     add: (entries) => {
       for (const entry of entries) {
-        const end = entry.attempt === 0 ? null : endIn(entry);
+        const end = entry.attempt === 0 ? null : endOfEntry(entry);
         if (end !== null) addOne(entry, end);
       }
     },
     days: (since) =>
       days.all(since).map((row) => ({
-        day: text(row, 'day'),
-        role: text(row, 'role'),
+        day: textColumn(row, 'day'),
+        role: textColumn(row, 'role'),
         attempts: Number(row['attempts']),
         complete: Number(row['complete']),
         failed: Number(row['failed']),
@@ -127,8 +127,8 @@ export const createUsageRows = (db: Database): UsageRows => {
     attempts: (taskId) =>
       attempts.all(taskId).map((row) => ({
         attempt: Number(row['attempt']),
-        role: text(row, 'role'),
-        status: text(row, 'status'),
+        role: textColumn(row, 'role'),
+        status: textColumn(row, 'status'),
         endedAt: Number(row['ended_at']),
         ...sumsOf(row),
       })),

@@ -20,14 +20,14 @@ export interface WaitingWritesOptions {
   readonly pauseMs: number;
 }
 
-interface Waiting {
+interface WaitingWrite {
   /** @returns false when the write goes on waiting */
   readonly tryOnce: () => boolean;
   readonly reject: (error: unknown) => void;
 }
 
 export const createWaitingWrites = ({ waitMs, pauseMs }: WaitingWritesOptions): WaitingWrites => {
-  let waiting: Waiting[] = [];
+  let waiting: WaitingWrite[] = [];
   let timer: NodeJS.Timeout | null = null;
 
   const tryAll = (): void => {

@@ -12,7 +12,7 @@ const matching = (
     .filter(({ unmet }) => !unblocked || unmet.length === 0);
 
 /** Number of tasks of a page without limit. */
-export const countOf = (all: readonly TrackedTask[], filter: Filter): number =>
+export const countMatching = (all: readonly TrackedTask[], filter: Filter): number =>
   matching(all, filter).length;
 
 /** A page of a list that is in the order of creation. */

@@ -5,7 +5,7 @@ import { findRepository } from './find-repository.ts';
 import { type GitDirs, withGitDirs } from './git-dirs.ts';
 import type { Absent } from './port.ts';
 
-const limitMs = 5_000;
+const statusLimitMs = 5_000;
 const statusArgs = [
   'status',
   '--porcelain',
@@ -66,7 +66,12 @@ const listedByGit = async (
     GIT_WORK_TREE: repository.top,
     GIT_INDEX_FILE: join(repository.gitDir, 'index'),
   };
-  const { ok, stdout } = await git([...statusArgs], { cwd: repository.top, env, limitMs, signal });
+  const { ok, stdout } = await git([...statusArgs], {
+    cwd: repository.top,
+    env,
+    limitMs: statusLimitMs,
+    signal,
+  });
   const entries = ok ? stdout.toString().split('\0').filter(Boolean).slice(0, shownAtMost) : [];
   const named = (isIgnored: boolean): string[] =>
     entries

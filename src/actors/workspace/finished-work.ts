@@ -12,7 +12,7 @@ import { createWorkParts, type WorkParts, type WorktreeOptions } from './work-pa
 import { firstBase, type WorkRecord } from './work-records.ts';
 
 /** What an attempt left in the repository and in the folder of worktrees. */
-export interface AttemptWork {
+export interface FinishedAttempt {
   readonly taskId: string;
   readonly attempt: number;
   /** Its branch, when that still is there. */
@@ -26,11 +26,11 @@ export interface AttemptWork {
 }
 
 export interface FinishedWork {
-  all(): Promise<readonly AttemptWork[]>;
+  all(): Promise<readonly FinishedAttempt[]>;
   /** Removes branch, folder and record, in this order. @returns why it stays, or null */
-  remove(work: AttemptWork): Promise<string | null>;
+  remove(work: FinishedAttempt): Promise<string | null>;
   /** Of the files in its folder, in bytes. */
-  sizeOf(work: AttemptWork): Promise<number>;
+  sizeOf(work: FinishedAttempt): Promise<number>;
   /** Waits until removed folders are gone. @returns what cannot be removed */
   finish(): Promise<readonly string[]>;
 }
@@ -48,7 +48,7 @@ const keyOf = ({ task_id, attempt }: Pick<WorkRecord, 'task_id' | 'attempt'>): s
   `${task_id}#${attempt}`;
 
 /** An attempt that goes on after a review has the branch of an earlier one. */
-const isOurs = ({ task_id, attempt, first_base, branch }: WorkRecord): boolean => {
+const isOurBranch = ({ task_id, attempt, first_base, branch }: WorkRecord): boolean => {
   const prefix = `agent/${task_id}/`;
   const [, number] = /^(\d+)(-\d+)?$/.exec(branch.slice(prefix.length)) ?? [];
   if (!branch.startsWith(prefix) || number === undefined) return false;
@@ -73,7 +73,7 @@ const readTips = async ({ git }: GitDirs): Promise<ReadonlyMap<string, string>> 
 };
 
 /** Those of the commits that are there and in no branch but the records' own. */
-const findUnmerged = async (
+const unmergedTasks = async (
   dirs: GitDirs,
   records: readonly WorkRecord[],
   tips: ReadonlyMap<string, string>,
@@ -139,25 +139,25 @@ const branchStays = (
   const { branch, commit, merged } = record;
   const tip = tips.get(refOf(record));
   if (tip === undefined) return null;
-  if (!isOurs(record) || tip !== commit) return `somebody else moved the branch ${branch}`;
+  if (!isOurBranch(record) || tip !== commit) return `somebody else moved the branch ${branch}`;
   if (checkedOut.has(refOf(record))) return `the branch ${branch} is checked out`;
   const isMerged = !unmerged.has(commit) || (merged !== null && !unmerged.has(merged));
   return isMerged ? null : 'not merged';
 };
 
 /** Work of the project's own repository, or of ours. */
-const lookAt = async (
+const finishedAttempt = async (
   parts: WorkParts,
   dirs: GitDirs,
   records: readonly WorkRecord[],
-): Promise<AttemptWork[]> => {
+): Promise<FinishedAttempt[]> => {
   const tips = await readTips(dirs);
   const branches: Branches = {
     tips,
     checkedOut: await findCheckedOut(dirs.repository),
-    unmerged: await findUnmerged(dirs, records, tips),
+    unmerged: await unmergedTasks(dirs, records, tips),
   };
-  const works: AttemptWork[] = [];
+  const works: FinishedAttempt[] = [];
   const last = lastOnBranch(records);
   for (const record of records) {
     const { task_id: taskId, attempt, branch, closed } = record;
@@ -183,9 +183,9 @@ const lookAt = async (
 
 /** What a later attempt with unmerged work began with: merging that needs the record. */
 const withIncluded = (
-  works: readonly AttemptWork[],
+  works: readonly FinishedAttempt[],
   records: readonly WorkRecord[],
-): readonly AttemptWork[] => {
+): readonly FinishedAttempt[] => {
   const open = new Set(
     works.flatMap((work) => (work.isUnmerged ? [`${work.taskId}#${work.attempt}`] : [])),
   );
@@ -211,11 +211,11 @@ export const createFinishedWork = (options: WorktreeOptions): FinishedWork => {
   const ofKind = async (
     kind: WorkRecord['kind'],
     all: readonly WorkRecord[],
-  ): Promise<readonly AttemptWork[]> => {
+  ): Promise<readonly FinishedAttempt[]> => {
     const own = all.filter((record) => record.kind === kind);
     if (own.length === 0) return [];
     try {
-      return await stores.use(kind, (dirs) => lookAt(parts, dirs, own));
+      return await stores.use(kind, (dirs) => finishedAttempt(parts, dirs, own));
     } catch (error) {
       const stays = messageOf(error);
       return own.map(({ task_id: taskId, attempt }) => ({
@@ -235,7 +235,7 @@ export const createFinishedWork = (options: WorktreeOptions): FinishedWork => {
     attempt,
     folder,
     branch,
-  }: AttemptWork): Promise<string | null> => {
+  }: FinishedAttempt): Promise<string | null> => {
     const record = await records.read(taskId, attempt);
     if (record === null) return null;
     if (!record.closed) return 'not saved yet';

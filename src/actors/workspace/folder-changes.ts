@@ -11,9 +11,9 @@ import { asPointer } from './large-files.ts';
 import { shownName } from './names.ts';
 import { unlockWay } from './removal.ts';
 import type { IndexChange, SnapshotJob } from './snapshot-job.ts';
-import { type Candidate, isGone, walk } from './walk.ts';
+import { isGone, type WalkCandidate, walk } from './walk.ts';
 
-export interface Reading {
+export interface FolderReading {
   readonly index: Index;
   readonly git: Git;
   readonly note: (text: string) => void;
@@ -28,7 +28,7 @@ const fileMiB = 100;
 /** Reading and storing this much takes seconds at most. */
 const saveMiB = 512;
 
-const modeOf = ({ stat }: Candidate): string => {
+const modeOf = ({ stat }: WalkCandidate): string => {
   if (stat.isSymbolicLink()) return '120000';
   return (stat.mode & 0o100) === 0 ? '100644' : '100755';
 };
@@ -117,12 +117,12 @@ const keepInOtherForm = async (
 
 export const findChanges = async (
   job: SnapshotJob,
-  { index, git, note, checkpoint, signal }: Reading,
+  { index, git, note, checkpoint, signal }: FolderReading,
 ): Promise<readonly IndexChange[]> => {
   const keeper = createKeeper(job, note);
   let bytesLeft = saveMiB * mebibyte;
 
-  const take = (candidate: Candidate): void => {
+  const take = (candidate: WalkCandidate): void => {
     const { path, folder, name, stat, before, held } = candidate;
     checkpoint();
     const leaveOut = (why: string): void => note(`${shownName(path)} was not saved: ${why}`);

@@ -6,7 +6,7 @@ import { readRegular } from '../files/regular-file.ts';
  * Reads one configuration file as data: git enters no repository and follows no include that a
  * repository names.
  */
-const get = (from: readonly string[], key: string, input = ''): string => {
+const getSetting = (from: readonly string[], key: string, input = ''): string => {
   const options = {
     input,
     cwd: '/',
@@ -36,7 +36,7 @@ export const gitIdentity = (projectRoot: string): Readonly<Record<string, string
   const config = configOf(projectRoot);
   const local = ['--file', '-', '--no-includes'];
   const own = (key: string): string =>
-    get(local, key, config) === '' ? get(['--global'], key) : '';
+    getSetting(local, key, config) === '' ? getSetting(['--global'], key) : '';
   const [name, email] = [own('user.name'), own('user.email')];
   return {
     ...(name === '' ? {} : { GIT_AUTHOR_NAME: name, GIT_COMMITTER_NAME: name }),

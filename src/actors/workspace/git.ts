@@ -58,7 +58,7 @@ const environment = {
   GIT_COMMITTER_EMAIL: 'agent-server@localhost',
 } as const;
 
-const atMostMs = 120_000;
+const gitLimitMs = 120_000;
 /** Git removes its locks on the first signal; the second signal cannot be ignored. */
 const patienceMs = 1_000;
 const outputAtMost = 64 * 1024 * 1024;
@@ -124,7 +124,7 @@ const createEnding = (child: ChildProcess) => {
  */
 export const createGit =
   (program: string, gitDir: string, always: Readonly<Record<string, string>> = {}): Git =>
-  (args, { env = {}, cwd = '/', input, signal, limitMs = atMostMs } = {}) =>
+  (args, { env = {}, cwd = '/', input, signal, limitMs = gitLimitMs } = {}) =>
     new Promise((resolve, reject) => {
       signal?.throwIfAborted();
       const child = spawn(program, [...args], {

@@ -6,7 +6,7 @@ import { isGone, isShut } from './walk.ts';
 
 const rulesAtMost = 1024 * 1024;
 /** A user can write rules that take git for ever. */
-const limitMs = 5_000;
+const ignoreLimitMs = 5_000;
 const latin1 = (path: string): Buffer => Buffer.from(path, 'latin1');
 
 /**
@@ -43,16 +43,20 @@ export const createIgnores = (
       for (const path of paths) if (path.endsWith('/')) mkdirSync(at(path), { recursive: true });
       const input = latin1(paths.map((path) => `${path}\0`).join(''));
       const args = ['check-ignore', '-z', '--stdin', '--no-index'];
-      const answer = await git(args, { env, cwd: shadow, input, signal, limitMs }).catch(
-        (error: unknown) => {
-          if (error instanceof GitTimeout) return null;
-          throw error;
-        },
-      );
+      const answer = await git(args, {
+        env,
+        cwd: shadow,
+        input,
+        signal,
+        limitMs: ignoreLimitMs,
+      }).catch((error: unknown) => {
+        if (error instanceof GitTimeout) return null;
+        throw error;
+      });
       if (answer === null) {
         areTooSlow = true;
         note(
-          `the rules of .gitignore took git more than ${limitMs / 1_000} s; no further file was treated as ignored`,
+          `the rules of .gitignore took git more than ${ignoreLimitMs / 1_000} s; no further file was treated as ignored`,
         );
         return new Set();
       }

@@ -6,14 +6,14 @@ import { join } from 'node:path';
  * Git stores a pointer instead of a file of git-lfs:
  * https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md
  */
-const version = 'version https://git-lfs.github.com/spec/v1';
+const pointerVersion = 'version https://git-lfs.github.com/spec/v1';
 /** A pointer is shorter than this. */
 export const pointerBytes = 1_024;
 
 export const isPointer = (content: Uint8Array): boolean =>
   content.length === 0 ||
   (content.length < pointerBytes &&
-    Buffer.from(content).toString('latin1').startsWith(`${version}\n`));
+    Buffer.from(content).toString('latin1').startsWith(`${pointerVersion}\n`));
 
 export const asPointer = (store: string, content: Buffer): Buffer => {
   if (isPointer(content)) return content;
@@ -26,5 +26,5 @@ export const asPointer = (store: string, content: Buffer): Buffer => {
     writeFileSync(temporary, content, { flag: 'wx', mode: 0o644 });
     renameSync(temporary, file);
   }
-  return Buffer.from(`${version}\noid sha256:${oid}\nsize ${content.length}\n`);
+  return Buffer.from(`${pointerVersion}\noid sha256:${oid}\nsize ${content.length}\n`);
 };

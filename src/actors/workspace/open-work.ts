@@ -15,7 +15,7 @@ import type { RepositoryAtHead } from './stores.ts';
 import type { WorkParts } from './work-parts.ts';
 import type { WorkRecord } from './work-records.ts';
 
-type Told = Pick<OpenWorkspace, 'notes' | 'conflicts' | 'isUsersCommit'>;
+type StartFacts = Pick<OpenWorkspace, 'notes' | 'conflicts' | 'isUsersCommit'>;
 
 const conflictsIn = ({ conflicts }: WorkRecord): readonly StartConflict[] =>
   conflicts.map(({ task_id, branch, files }) => ({ taskId: task_id as TaskId, branch, files }));
@@ -43,7 +43,7 @@ const recordOf = (
   ...{ complete: false, commit: null, closed: false, merged: null, merged_at: null, size: null },
 });
 
-const createNotes = ({ options: { filters }, records }: WorkParts) => {
+const createStartNotes = ({ options: { filters }, records }: WorkParts) => {
   return async (
     { taskId, attempt }: AttemptInput,
     { start, firstBase, withheld: { length: withheld } }: Beginning,
@@ -66,13 +66,13 @@ const createNotes = ({ options: { filters }, records }: WorkParts) => {
 const createWorktree = (parts: WorkParts) => {
   const { options, records, removals, branches, placesOf, release } = parts;
   const { projectRoot, copies, sandboxed } = options;
-  const notesOf = createNotes(parts);
+  const notesOf = createStartNotes(parts);
   return async (
     attempt: AttemptInput,
     after: readonly TaskId[],
     atHead: RepositoryAtHead,
     signal: AbortSignal | undefined,
-  ): Promise<Told> => {
+  ): Promise<StartFacts> => {
     const { dirs } = atHead;
     const continued = await findContinuedBranch(dirs, records, attempt);
     const start = continued?.start ?? (await startOf(atHead, records, after, signal));
@@ -126,7 +126,7 @@ export const createOpening = (parts: WorkParts) => {
     const record = await records.read(taskId, number);
     if (record?.closed === true)
       throw new GitError(`attempt ${number} of ${taskId} is over; its work is on ${record.branch}`);
-    const opened = async ({ repository }: GitDirs, told: Told): Promise<OpenWorkspace> => {
+    const opened = async ({ repository }: GitDirs, told: StartFacts): Promise<OpenWorkspace> => {
       const real = await realpath(top);
       const git = (await isPresent(agentGit)) ? { dir: agentGit, at: join(real, '.git') } : null;
       return {

@@ -33,7 +33,7 @@ const copy = (from: string, to: string): Promise<void> =>
     mode: constants.COPYFILE_FICLONE,
   });
 
-const isFolder = (path: string): Promise<boolean> =>
+const isPlainFolder = (path: string): Promise<boolean> =>
   lstat(path).then(
     (found) => found.isDirectory(),
     () => false,
@@ -86,7 +86,8 @@ export const createSetupCache = (folder: string): SetupCache => ({
     try {
       await mkdir(building, { recursive: true, mode: 0o700 });
       for (const path of paths)
-        if (await isFolder(join(root, path))) await copy(join(root, path), join(building, path));
+        if (await isPlainFolder(join(root, path)))
+          await copy(join(root, path), join(building, path));
       await rename(building, kept);
     } catch {
       // Another attempt was first, or the disk is full: the next worktree is set up again.

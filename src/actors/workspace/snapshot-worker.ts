@@ -19,7 +19,7 @@ export interface AskedToRemove {
   readonly remove: string;
 }
 
-export type Told =
+export type SnapshotReply =
   | { readonly id: number; readonly removed: true }
   | { readonly id: number; readonly snapshot: Awaited<ReturnType<typeof takeSnapshot>> }
   | {
@@ -29,7 +29,7 @@ export type Told =
 
 const running = new Map<number, AbortController>();
 
-const run = async ({ id, job, flag }: Asked): Promise<Told> => {
+const run = async ({ id, job, flag }: Asked): Promise<SnapshotReply> => {
   const abort = new AbortController();
   running.set(id, abort);
   try {
@@ -40,12 +40,12 @@ const run = async ({ id, job, flag }: Asked): Promise<Told> => {
   }
 };
 
-const remove = async ({ id, remove: path }: AskedToRemove): Promise<Told> => {
+const remove = async ({ id, remove: path }: AskedToRemove): Promise<SnapshotReply> => {
   await removeTree(path);
   return { id, removed: true };
 };
 
-const failedAnswer = (id: number, error: unknown): Told => ({
+const failedAnswer = (id: number, error: unknown): SnapshotReply => ({
   id,
   failure: { message: messageOf(error), isGit: error instanceof GitError },
 });

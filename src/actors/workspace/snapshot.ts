@@ -8,7 +8,7 @@ import { shownName } from './names.ts';
 import { type IndexChange, indexRecords, type Snapshot, type SnapshotJob } from './snapshot-job.ts';
 
 const mostNotes = 50;
-const atMostMs = 120_000;
+const snapshotLimitMs = 120_000;
 
 const putInto = async (
   git: Git,
@@ -52,11 +52,11 @@ export const takeSnapshot = async (
   isAborted: () => boolean,
 ): Promise<Snapshot> => {
   const { temporary, objects, otherObjects, format } = job;
-  const until = Date.now() + atMostMs;
+  const until = Date.now() + snapshotLimitMs;
   const checkpoint = (): void => {
     if (isAborted()) throw signal.reason ?? new Error('aborted');
     if (Date.now() > until)
-      throw new GitError(`the folder could not be read within ${atMostMs / 1_000} s`);
+      throw new GitError(`the folder could not be read within ${snapshotLimitMs / 1_000} s`);
   };
   mkdirSync(temporary, { recursive: true, mode: 0o700 });
   const { note, all } = createNotes();

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { GitError } from './git.ts';
 import type { Snapshot, SnapshotJob } from './snapshot-job.ts';
-import type { Asked, AskedToRemove, Told } from './snapshot-worker.ts';
+import type { Asked, AskedToRemove, SnapshotReply } from './snapshot-worker.ts';
 
 /** Node runs no TypeScript in a thread: from the sources, the built file is used. */
 const workerFile = (): string => {
@@ -17,7 +17,7 @@ const idleMs = 10_000;
 /** Several, so that a large folder delays no other one. */
 const mostThreads = 4;
 
-type WorkerAnswer = Exclude<Told, { readonly failure: unknown }>;
+type WorkerAnswer = Exclude<SnapshotReply, { readonly failure: unknown }>;
 
 interface Asker {
   readonly resolve: (answer: WorkerAnswer) => void;
@@ -45,7 +45,7 @@ const startThread = (): Thread => {
     for (const { reject } of waiting.values()) reject(error);
     waiting.clear();
   };
-  worker.on('message', (told: Told) => {
+  worker.on('message', (told: SnapshotReply) => {
     const asker = waiting.get(told.id);
     waiting.delete(told.id);
     if (!('failure' in told)) asker?.resolve(told);

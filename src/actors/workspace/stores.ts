@@ -21,7 +21,7 @@ type UseRepository = <Result>(
   work: (dirs: GitDirs) => Promise<Result>,
 ) => Promise<Result>;
 
-const createRecovery = (
+const createUpdateRecovery = (
   places: ReturnType<typeof updatePlacesIn>,
   use: UseRepository,
   indexOf: (repository: Repository) => string,
@@ -61,7 +61,7 @@ export const createStores = ({ program, projectRoot, folder }: StoresOptions) =>
     return withGitDirs(program, repository, uses, work);
   };
 
-  const { recover, shown } = createRecovery(places, use, indexOf);
+  const { recover, shown } = createUpdateRecovery(places, use, indexOf);
 
   const beginOwn = async <Result>(
     work: (atHead: RepositoryAtHead) => Promise<Result>,

@@ -43,7 +43,7 @@ export const readUpdate = async (places: UpdatePlaces): Promise<UpdateRecord | n
   return text === null ? null : updateRecordSchema.parse(JSON.parse(text));
 };
 
-const hashOf = (bytes: Buffer | null): string | null =>
+const hashOfBytes = (bytes: Buffer | null): string | null =>
   bytes === null ? null : createHash('sha256').update(bytes).digest('hex');
 
 /** @returns the hash of the user's index */
@@ -55,7 +55,7 @@ export const copyIndex = async (
   await mkdir(places.folder, { mode: 0o700 });
   const bytes = await bytesAt(usersIndex);
   if (bytes !== null) await writeFile(places.index, bytes, { mode: 0o600 });
-  return hashOf(bytes);
+  return hashOfBytes(bytes);
 };
 
 export const beginUpdate = (places: UpdatePlaces, record: UpdateRecord): Promise<void> =>
@@ -75,7 +75,7 @@ export const installIndex = async (
   { index_hash: before }: UpdateRecord,
 ): Promise<boolean> => {
   const [now, next] = [await bytesAt(usersIndex), await bytesAt(places.index)];
-  if (next === null || hashOf(now) !== before) return false;
+  if (next === null || hashOfBytes(now) !== before) return false;
   const beside = `${usersIndex}.agent-server`;
   await rm(beside, { force: true });
   await writeFile(beside, next, { flag: 'wx', mode: 0o644 });

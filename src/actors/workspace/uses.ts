@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { isAlive } from '../process/pid.ts';
 
-interface Kept {
+interface KeptUse {
   readonly key: string;
   readonly dir: string;
 }
@@ -19,10 +19,10 @@ const keptMs = 10_000;
 const mostKept = 4;
 /** The folders of this process: an old folder may name the same process id. */
 const ownFolders = new Set<string>();
-let kept: readonly Kept[] = [];
+let kept: readonly KeptUse[] = [];
 let idle: NodeJS.Timeout | undefined;
 
-const forget = (some: readonly Kept[]): void => {
+const forget = (some: readonly KeptUse[]): void => {
   kept = kept.filter((each) => !some.includes(each));
   for (const { dir } of some) {
     rmSync(dir, { recursive: true, force: true });

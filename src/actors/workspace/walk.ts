@@ -6,7 +6,7 @@ import { type Index, type IndexEntry, noteOf } from './index-file.ts';
 import { createNameRules, foldersOf, type NameRule, shownName } from './names.ts';
 
 /** A file or link that may have changed. Its folder is open during the callback. */
-export interface Candidate {
+export interface WalkCandidate {
   /** From the top of the tree; latin1, like all names here. */
   readonly path: string;
   readonly folder: number;
@@ -32,7 +32,7 @@ export interface WalkOptions {
    */
   readonly ignored: (paths: readonly string[]) => Promise<ReadonlySet<string>>;
   readonly showRules: (folder: number, path: string) => void;
-  readonly take: (candidate: Candidate) => void;
+  readonly take: (candidate: WalkCandidate) => void;
   readonly note: (text: string) => void;
   /** @throws when the walk must end */
   readonly checkpoint: () => void;
@@ -40,7 +40,7 @@ export interface WalkOptions {
 
 const linkMode = 0o120000;
 const gitlinkMode = 0o160000;
-const deepest = 300;
+const deepestWalk = 300;
 /** Bytes. The system still accepts the path below a folder of ours. */
 const longestPath = 3_000;
 const mostEntries = 2_000_000;
@@ -196,7 +196,7 @@ const visitEntry = (
 const openInside = (walk: Walk, folder: number, parent: string, name: string): number | null => {
   const path = parent + name;
   try {
-    if (path.split('/').length <= deepest) return openFolderIn(folder, name);
+    if (path.split('/').length <= deepestWalk) return openFolderIn(folder, name);
     leaveOut(walk, path, 'it is too deep');
   } catch (error) {
     if (!isGone(error)) leaveOut(walk, path, 'it cannot be read');

@@ -13,7 +13,7 @@ const advice = [
 ];
 
 /** @throws UsageError when it cannot be read */
-const readText = (path: string): string => {
+const readTaskText = (path: string): string => {
   try {
     return readFileSync(path === '-' ? 0 : path, 'utf8');
   } catch (error) {
@@ -56,8 +56,8 @@ export interface TextSource {
 export const textFrom = ({ given, file }: TextSource, env: NodeJS.ProcessEnv): string | null => {
   if (given !== undefined && file !== undefined)
     throw new UsageError('give the text or --file, not both');
-  if (file !== undefined) return requireText(readText(file));
-  if (given === '-') return requireText(readText('-'));
+  if (file !== undefined) return requireText(readTaskText(file));
+  if (given === '-') return requireText(readTaskText('-'));
   if (given !== undefined) return given;
   return hasTerminal() ? editText('', env) : null;
 };

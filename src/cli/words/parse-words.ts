@@ -17,7 +17,7 @@ const namesOf = (flags: Flags, type: 'switch' | 'value'): string[] =>
     (flag.type === 'switch') === (type === 'switch') ? [name] : [],
   );
 
-const countOf = (flag: Flag | undefined): number =>
+const valuesOf = (flag: Flag | undefined): number =>
   flag?.type === 'text' && flag.second !== undefined ? 2 : 1;
 
 const shortNames = (flags: Flags): { [name: string]: string } =>
@@ -48,7 +48,7 @@ export const parseWords = (given: readonly string[], flags: Flags): ParsedWords 
   } = Parser([...given], {
     boolean: namesOf(flags, 'switch'),
     string: withValue,
-    narg: Object.fromEntries(withValue.map((name) => [name, countOf(flags[name])])),
+    narg: Object.fromEntries(withValue.map((name) => [name, valuesOf(flags[name])])),
     alias: shortNames(flags),
     configuration,
     __: (_text: string, name: string) => {

@@ -1,7 +1,7 @@
 import { basename } from 'node:path';
 import { createRetention, type Retention } from '../../actors/engine/retention.ts';
 import { createHistories, type Histories } from '../../actors/store/histories.ts';
-import type { AttemptWork, FinishedWork } from '../../actors/workspace/finished-work.ts';
+import type { FinishedAttempt, FinishedWork } from '../../actors/workspace/finished-work.ts';
 import { plural } from '../../machines/plural.ts';
 import { hasTasks, openTasks } from '../client/open-tasks.ts';
 import { loadConfig } from '../config/config.ts';
@@ -60,10 +60,10 @@ const open = async (
   };
 };
 
-const nameOf = ({ branch, folder, taskId, attempt }: AttemptWork): string =>
+const nameOf = ({ branch, folder, taskId, attempt }: FinishedAttempt): string =>
   branch ?? (folder === null ? `${taskId}@${attempt}` : basename(folder));
 
-const partsOf = async (work: FinishedWork, each: AttemptWork): Promise<readonly Removed[]> => {
+const partsOf = async (work: FinishedWork, each: FinishedAttempt): Promise<readonly Removed[]> => {
   const { taskId: task_id, branch, folder } = each;
   return [
     ...(branch === null ? [] : [{ kind: 'branch' as const, task_id, name: branch, bytes: 0 }]),
@@ -86,7 +86,7 @@ const partsOf = async (work: FinishedWork, each: AttemptWork): Promise<readonly 
  */
 const pruneWork = async (
   { work, isPending }: Parts,
-  works: readonly AttemptWork[],
+  works: readonly FinishedAttempt[],
   dryRun: boolean,
 ) => {
   const removed: Removed[] = [];
@@ -104,7 +104,7 @@ const pruneWork = async (
 
 const pruneHistories = async (
   { retention, histories }: Parts,
-  works: readonly AttemptWork[],
+  works: readonly FinishedAttempt[],
   dryRun: boolean,
 ) => {
   const removed: Removed[] = [];

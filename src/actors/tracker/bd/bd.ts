@@ -1,5 +1,5 @@
 import { carryOut } from '../carry-out.ts';
-import { countOf, pageOf } from '../page-of.ts';
+import { countMatching, pageOf } from '../page-of.ts';
 import type { Tracker } from '../port.ts';
 import { asArgument } from './argument.ts';
 import { type BdCalls, bdUnavailable } from './calls.ts';
@@ -61,7 +61,7 @@ export const createBdTracker = ({ calls, projectRoot, actor, log }: BdOptions): 
         .filter(({ id }) => id.startsWith(text) || id.endsWith(text) || id.includes(`-${text}`))
         .slice(0, limit),
     page: async (request) => pageOf(await reads.list('interactive'), request),
-    count: async (request) => countOf(await reads.list('interactive'), request),
+    count: async (request) => countMatching(await reads.list('interactive'), request),
     changes: async () => ({ tasks: await reads.list('background'), mark: 0, extent: 'all' }),
     create: createCreate(calls, reads, by),
     prepare: async (change, { fence, committed }) => {

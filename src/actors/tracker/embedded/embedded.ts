@@ -2,7 +2,7 @@ import { ServiceError } from '../../../machines/errors.ts';
 import { messageOf } from '../../../machines/message-of.ts';
 import { plural } from '../../../machines/plural.ts';
 import {
-  removed,
+  removedIssue,
   withComment,
   withDependency,
   withFields,
@@ -31,10 +31,10 @@ export interface EmbeddedOptions {
 const changesAtOnce = 500;
 const everyTask = Number.MAX_SAFE_INTEGER;
 
-type Ports = Required<EmbeddedOptions> & Ledger;
+type EmbeddedParts = Required<EmbeddedOptions> & Ledger;
 
 /** Inside a transaction. */
-const addTask = ({ table, actor, clock, random }: Ports, task: NewTask): TrackedTask => {
+const addTask = ({ table, actor, clock, random }: EmbeddedParts, task: NewTask): TrackedTask => {
   for (const id of task.dependencies)
     if (table.tracked(id) === null) throw new ServiceError('task_not_found', { task_id: id });
   const id = createId(table, random);
@@ -45,7 +45,7 @@ const addTask = ({ table, actor, clock, random }: Ports, task: NewTask): Tracked
 };
 
 const changesSince = async (
-  { table }: Ports,
+  { table }: EmbeddedParts,
   mark: number | null,
   done: number | null,
 ): Promise<TrackerChanges> => {
@@ -60,7 +60,7 @@ const check = async ({
   table,
   exchange,
   requireOurs,
-}: Ports): ReturnType<TrackerHealth['check']> => {
+}: EmbeddedParts): ReturnType<TrackerHealth['check']> => {
   try {
     await exchange.refresh();
     requireOurs();
@@ -77,7 +77,7 @@ const check = async ({
 export const createEmbeddedTracker = (options: EmbeddedOptions, ledger: Ledger): Tracker => {
   const { actor = 'agent-server', clock, random } = options;
   const { table, exchange } = ledger;
-  const ports: Ports = { actor, clock, random, ...ledger };
+  const ports: EmbeddedParts = { actor, clock, random, ...ledger };
   const access = createLedgerAccess(ledger);
   const { read } = access;
   const { edit, changeStatus, prepareStatus } = createTaskEditor(ports, table, access);
@@ -114,7 +114,7 @@ export const createEmbeddedTracker = (options: EmbeddedOptions, ledger: Ledger):
     },
     remove: (id) =>
       edit(id, (issue, editor) =>
-        removed(
+        removedIssue(
           issue,
           table.dependents(id).map((task) => task.id),
           editor,
