@@ -77,12 +77,14 @@ const withAnswers = (delegated: Delegated, { review }: DelegateInput): Delegated
     ? { ...delegated, answers: answersIn(delegated.summary, review.comments) }
     : delegated;
 
+const assistantOf = ({ find }: DelegationPorts['assistant'], backend: Backend): Assistant => {
+  if (backend === 'builtin') throw new Error('the built-in backend delegates to no assistant');
+  return find(backend);
+};
+
 export const createDelegation = (ports: DelegationPorts): Delegation => {
   const { emit } = ports.run;
-  const assistantFor = (backend: Backend): Assistant => {
-    if (backend === 'builtin') throw new Error('the built-in backend delegates to no assistant');
-    return ports.assistant.find(backend);
-  };
+  const assistantFor = (backend: Backend): Assistant => assistantOf(ports.assistant, backend);
 
   const delegate = async (input: DelegateInput, signal: AbortSignal): Promise<Delegated> => {
     const { taskId, role, round, answer, decision, moneyLeftUsd } = input;

@@ -65,6 +65,33 @@ export interface ServicePorts extends Omit<ExecutePorts, 'commands' | 'queries'>
   readonly projectRoot: () => string;
 }
 
+const createExplain = (
+  { tracker, store, views, lookUp, slotUse }: ServicePorts,
+  queries: Pick<TaskService, 'status'>,
+): TaskService['explain'] => {
+  /** `bd-a1 (failed: no disk; run it again with: agent retry bd-a1)` */
+  const statusPhrase = async (id: TaskId): Promise<string> => {
+    const tracked = await tracker.find(id);
+    if (tracked === null) return `${id} (which does not exist)`;
+    const { status, error } = await views.viewOf(tracked);
+    const why = error === undefined ? '' : `: ${error.message}`;
+    const isOver = status === 'failed' || status === 'cancelled';
+    return `${id} (${status}${why}${isOver ? `; run it again with: agent retry ${id}` : ''})`;
+  };
+
+  return async (taskId) => {
+    const { task_id, awaiting } = await queries.status(taskId);
+    const id = requireId(task_id);
+    const tracked = await tracker.find(id).catch(() => null);
+    const snapshot = await views.snapshotOf(id, tracked);
+    const { options, role, attempt } = snapshot.context;
+    const finding = await lookUp(id, options, role ?? 'engineer');
+    const blockers = await Promise.all(finding.unmet.map(statusPhrase));
+    const conflicts = await conflictsOf(store, id, attempt);
+    return explain(snapshot, { finding, slots: slotUse(), blockers, awaiting, conflicts });
+  };
+};
+
 export const createService = (ports: ServicePorts): TaskService => {
   const { tracker, store, commands, views, requirePrice, requireNetwork, optionsFor } = ports;
   const queries = createTaskQueries({
@@ -76,16 +103,6 @@ export const createService = (ports: ServicePorts): TaskService => {
     knownTask: views.knownTask,
     workOf: ports.workspace.workOf,
   });
-
-  /** `bd-a1 (failed: no disk; run it again with: agent retry bd-a1)` */
-  const statusPhrase = async (id: TaskId): Promise<string> => {
-    const tracked = await tracker.find(id);
-    if (tracked === null) return `${id} (which does not exist)`;
-    const { status, error } = await views.viewOf(tracked);
-    const why = error === undefined ? '' : `: ${error.message}`;
-    const isOver = status === 'failed' || status === 'cancelled';
-    return `${id} (${status}${why}${isOver ? `; run it again with: agent retry ${id}` : ''})`;
-  };
 
   /**
    * @throws tracker_conflict for a task that somebody else holds and no attempt of ours works on
@@ -111,17 +128,7 @@ export const createService = (ports: ServicePorts): TaskService => {
       queueLimit: () => ports.slotUse().queueLimit,
       pendingCount: async () => (await store.tasks('pending')).length,
     }),
-    explain: async (taskId) => {
-      const { task_id, awaiting } = await queries.status(taskId);
-      const id = requireId(task_id);
-      const tracked = await tracker.find(id).catch(() => null);
-      const snapshot = await views.snapshotOf(id, tracked);
-      const { options, role, attempt } = snapshot.context;
-      const finding = await ports.lookUp(id, options, role ?? 'engineer');
-      const blockers = await Promise.all(finding.unmet.map(statusPhrase));
-      const conflicts = await conflictsOf(store, id, attempt);
-      return explain(snapshot, { finding, slots: ports.slotUse(), blockers, awaiting, conflicts });
-    },
+    explain: createExplain(ports, queries),
     close: async (taskId, reason) => commands.ask(requireId(taskId), { type: 'close', reason }),
     reopen: async (taskId, reason) => commands.ask(requireId(taskId), { type: 'reopen', reason }),
     cancel: async (taskId, reason) => {
