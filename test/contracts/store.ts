@@ -245,6 +245,15 @@ export const describeStore = (name: string, over: (near: SqliteStore) => Store) 
       expect(await store.actor('bd-a')).toBeNull();
     });
 
+    test('the result of a step stays when its intent arrives again later', async () => {
+      const step = { taskId: 'bd-a', attempt: 1, key: 'think:1', intent: '{}', result: '"x"' };
+      await store.commit({ entries: [], step });
+
+      await store.commit({ entries: [], step: { ...step, result: null } });
+
+      expect(await store.steps('bd-a', 1)).toEqual([step]);
+    });
+
     test('steps are kept in the order in which they began, with what came of them, until they are forgotten', async () => {
       const step = (key: string, result: string | null = null, attempt = 1) => ({
         taskId: 'bd-a',

@@ -54,7 +54,8 @@ export const createFarStore = (
     const { revision: _, ...state } = saved;
     atOnce(near.commit({ actor: state, entries: [] }));
   };
-  const isGuarded = ({ guard }: Change): boolean => guard !== undefined;
+  const mayComeTwice = ({ guard, step }: Change): boolean =>
+    guard !== undefined || step !== undefined;
 
   const commits: Readonly<Record<Fate, (changes: readonly Change[]) => Promise<Committed>>> = {
     answered: (changes) => back(there(() => atOnce(near.commit(...changes)))),
@@ -77,7 +78,7 @@ export const createFarStore = (
     late: async (changes) => {
       await pause(lateMs + delay());
       // Progress has no guard: it would be recorded twice.
-      return atOnce(near.commit(...changes.filter(isGuarded)));
+      return atOnce(near.commit(...changes.filter(mayComeTwice)));
     },
   };
   /** A read is answered as the rows are when it arrives. */

@@ -106,7 +106,8 @@ export const createInvariants = (
   const lending = new Map<string, boolean>();
   const violations: string[] = [];
   const thinking = new Map<string, Set<number>>();
-  const finished = new Set<string>();
+  /** Results of steps. */
+  const finished = new Map<string, string>();
   const executed = new Set<string>();
   const repeatable = new Set<string>();
   const runs = new Map<string, number>();
@@ -188,12 +189,14 @@ export const createInvariants = (
   /** A step that has a result keeps it until its attempt is over. */
   const stepped = ({ step, forgetSteps }: Change): void => {
     if (forgetSteps !== undefined)
-      for (const key of finished)
+      for (const key of finished.keys())
         if (key.startsWith(`${forgetSteps.taskId}#`)) finished.delete(key);
     if (step === undefined) return;
     const key = `${step.taskId}#${step.attempt} ${step.key}`;
-    require(!finished.has(key), () => `I10 ${key} was finished and is done again`);
-    if (step.result !== null) finished.add(key);
+    const known = finished.get(key);
+    require(known === undefined || known === step.result, () =>
+      `I10 ${key} was finished and is done again`);
+    if (step.result !== null) finished.set(key, step.result);
   };
 
   const agentMoved = (id: string, taskId: string): void => {

@@ -76,6 +76,7 @@ export interface Change {
   readonly guard?: Guard;
   readonly entries: readonly NewEntry[];
   readonly tasks?: readonly TaskEdit[];
+  /** A result stays when the step is written again without one. */
   readonly step?: Step;
   /** Deletes the steps of this and earlier attempts. */
   readonly forgetSteps?: { readonly taskId: string; readonly attempt: number };

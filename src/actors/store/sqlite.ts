@@ -81,7 +81,8 @@ const prepare = (db: Database) => ({
   saveActor: lazy(() => db.prepare(saveActorSql)),
   saveStep: db.prepare(
     `insert into steps (task_id, attempt, key, intent, result) values (?, ?, ?, ?, ?)
-     on conflict (task_id, attempt, key) do update set intent = excluded.intent, result = excluded.result`,
+     on conflict (task_id, attempt, key) do update set intent = excluded.intent,
+       result = coalesce(excluded.result, steps.result)`,
   ),
   forgetSteps: db.prepare('delete from steps where task_id = ? and attempt <= ?'),
   steps: db.prepare('select * from steps where task_id = ? and attempt = ? order by position'),

@@ -1,0 +1,40 @@
+import { expect, test } from 'vitest';
+import { createSteps } from '../../../src/actors/agent/steps.ts';
+import { createJournal } from '../../../src/actors/journal/journal.ts';
+import { type Change, StoreError } from '../../../src/actors/store/port.ts';
+import { createSqliteStore } from '../../../src/actors/store/sqlite.ts';
+import type { TaskId } from '../../../src/machines/task.ts';
+
+/** A store whose next commits fail. */
+const failing = (failures: number) => {
+  const store = createSqliteStore({ file: ':memory:' });
+  let left = failures;
+  const commit = (...changes: readonly Change[]) => {
+    left -= 1;
+    if (left >= 0) throw new StoreError('the disk is full');
+    return store.commit(...changes);
+  };
+  const journal = createJournal(
+    { ...store, commit },
+    { onError: () => {}, onListenerError: () => {} },
+  );
+  return { store, journal };
+};
+const key = { taskId: 'bd-a' as TaskId, attempt: 1 };
+
+test('a step is written again when the store fails for a moment', async () => {
+  const { store, journal } = failing(2);
+  const steps = await createSteps(store, journal, key);
+
+  await steps.keepPrompt('do it');
+
+  expect((await createSteps(store, journal, key)).prompt()).toBe('do it');
+});
+
+test('a step that cannot be written in three tries fails', async () => {
+  const { store, journal } = failing(3);
+  const steps = await createSteps(store, journal, key);
+
+  await expect(steps.keepPrompt('do it')).rejects.toThrow('the disk is full');
+  expect(steps.prompt()).toBeNull();
+});
