@@ -135,6 +135,7 @@ export const openProject = (
     root,
     stateDir,
     configFile,
+    env,
     start,
     collect,
     serverFile,

@@ -39,6 +39,13 @@ export const transpileInto = (folder: string): void => {
         transpile(join(part, name), folder, (text) => text);
 };
 
+/** Puts files of the tests into an empty folder, as JavaScript that loads the built modules. */
+export const transpileTests = (folder: string, paths: readonly string[]): void => {
+  writeFileSync(join(folder, 'package.json'), '{"type":"module"}');
+  symlinkSync(join(root, 'build'), join(folder, 'src'));
+  for (const path of paths) transpile(path, folder, (text) => text);
+};
+
 /**
  * Copies such a folder into an empty one, with one change. @throws when the text does not occur
  * exactly once

@@ -1,24 +1,21 @@
 import type { Assistants } from '../../actors/assistants/assistants.ts';
 import type { Inspection } from '../../actors/engine/inspection.ts';
 import { createResults } from '../../actors/files/results.ts';
-import { storeDeadline } from '../../actors/journal/commit-answer.ts';
 import { createSteadyClock } from '../../actors/journal/monotonic-clock.ts';
-import { openLedger } from '../../actors/ledger/ledger.ts';
 import type { Model } from '../../actors/model/port.ts';
 import { endOrphans } from '../../actors/process/orphans.ts';
 import type { Sandbox } from '../../actors/sandbox/port.ts';
-import { openDatabase } from '../../actors/store/database.ts';
 import type { StoreReads } from '../../actors/store/port.ts';
-import type { HeldWait } from '../../actors/store/transactions.ts';
 import { createSystem } from '../../actors/system.ts';
 import type { Workspace } from '../../actors/workspace/port.ts';
 import type { LoadedConfig } from '../config/config.ts';
-import { type Project, taskFiles } from '../config/project.ts';
+import type { Project } from '../config/project.ts';
 import { keyVariable, type ResolvedSettings, resolveSettings } from '../config/settings.ts';
 import { trackerFor } from '../config/tracker.ts';
 import { assistantsFor, latest, type ServerEnvironment } from './assistants.ts';
 import type { Logger } from './logger.ts';
 import { modelsFor } from './models.ts';
+import type { OpenedStore } from './open-store.ts';
 import type { TokenSource } from './token-source.ts';
 
 export interface Current {
@@ -60,21 +57,10 @@ const lastMomentOf = async (store: StoreReads): Promise<number> => {
   return last?.at ?? 0;
 };
 
-/** The event loop of a server must not stop while another program holds the database. */
-const heldWait: HeldWait = { blockingMs: 50, inPausesMs: storeDeadline.deadlineMs - 500 };
-
 /** The caller starts the system. */
-export const assemble = async (parts: Parts) => {
+export const assemble = async (parts: Parts, { store, ledger, importThrough }: OpenedStore) => {
   const { project, env, current, redact, logger, inspection, sandbox, workspace, environment } =
     parts;
-  const db = openDatabase({ file: taskFiles(project).journal, heldWait });
-  const { store, ledger, importThrough } = openLedger({
-    db,
-    projectRoot: project.root,
-    redact,
-    clock: Date.now,
-    log: logger.log,
-  });
   // A journal of version 2.1 is counted now, while nobody waits.
   await store.commit({ entries: [] });
   const tracker = trackerFor(current.loaded.config, project.root, env, logger.log, () => ledger);

@@ -12,6 +12,7 @@ import { secretsIn, takeCredentials } from './assistants.ts';
 import { lockProject } from './lock-project.ts';
 import { createLogger } from './logger.ts';
 import { modelNote } from './models.ts';
+import { type OpenedStore, openStore, type StorePlace } from './open-store.ts';
 import { stateFolderError } from './private-files.ts';
 import { createRedactor } from './redact.ts';
 import { needsRestart } from './reload.ts';
@@ -31,6 +32,8 @@ export interface RunServerOptions {
   readonly inspect: boolean;
   /** Time (ms) for running attempts to finish after a signal; then they wait for the next start. */
   readonly drainMs: number;
+  /** @throws StoreError */
+  readonly open?: (place: StorePlace) => OpenedStore;
 }
 
 /**
@@ -43,6 +46,7 @@ export const runServer = async ({
   env,
   inspect,
   drainMs,
+  open = openStore,
 }: RunServerOptions): Promise<RunningServer> => {
   const loaded = load();
   const sandbox = sandboxFor(loaded.config, project);
@@ -81,7 +85,7 @@ export const runServer = async ({
       environment,
       credentials,
     };
-    const running = await assemble(parts);
+    const running = await assemble(parts, open(parts));
     assembled = running;
     const serving = await serve(parts, running, lock);
     return { ...serving, reload: () => reload(parts, running, () => take(load())) };
