@@ -54,7 +54,7 @@ const bugs: Readonly<Record<string, Planted>> = {
     file: 'src/actors/engine/start-task.ts',
     find: 'if (isPending) ports.setDeadline(taskId, deadlineAt);',
     put: '',
-    seed: 38,
+    seed: 48,
     says: /stuck/,
   },
   'pending tasks are not taken up at a restart': {
@@ -103,7 +103,7 @@ const bugs: Readonly<Record<string, Planted>> = {
     file: 'src/actors/store/sqlite.ts',
     find: 'where given.revision is null',
     put: 'where true or given.revision is null',
-    seed: 13,
+    seed: 34,
     store: 'far',
     says: /./,
   },
