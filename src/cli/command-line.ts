@@ -1,9 +1,11 @@
 import { commandTable } from './command-table.ts';
 import type { Invocation } from './invocation.ts';
+import { isYes } from './output/ask.ts';
 import { exitCodes } from './output/exit-codes.ts';
 import type { Io } from './output/io.ts';
+import { oneLine } from './output/safe-text.ts';
 import { helpWidth, renderCommandHelp, renderHelp } from './words/help.ts';
-import { type Reading, readCommand } from './words/read-command.ts';
+import { correctionOf, type Reading, readCommand } from './words/read-command.ts';
 
 type Asked<Kind extends Reading['kind']> = Extract<Reading, { readonly kind: Kind }>;
 
@@ -39,13 +41,32 @@ const runCommand = async (
   return withTrackerNote(command.notesTracker, { project, config, env, json, say: io.err }, run);
 };
 
+const shownWord = (word: string): string =>
+  /^[\w./:=,@+-]+$/.test(word) ? word : JSON.stringify(word);
+
+/** On a terminal, a command that is spelled wrongly is asked about; it may start a paid run. */
+const corrected = async (
+  words: readonly string[],
+  { ask }: Pick<Io, 'ask'>,
+): Promise<readonly string[]> => {
+  if (ask === null || words.includes('--json')) return words;
+  const correction = correctionOf(words);
+  if (correction === null) return words;
+  const line = oneLine(['agent', ...correction.words.map(shownWord)].join(' '), 200);
+  const said = await ask(
+    `there is no command ${oneLine(correction.given, 40)}; run this? ${line} [y/N] `,
+  );
+  return said !== null && isYes(said) ? correction.words : words;
+};
+
 /** @returns the exit code; never rejects */
 export const runCommandLine = async (invocation: Invocation, io: Io): Promise<number> => {
   try {
-    const asked = readCommand(invocation.words);
+    const words = await corrected(invocation.words, io);
+    const asked = readCommand(words);
     if (asked.kind === 'help') return printHelp(asked, io);
     if (asked.kind === 'version') return await printVersion(asked, io);
-    return await runCommand(asked, invocation, io);
+    return await runCommand(asked, { ...invocation, words }, io);
   } catch (error) {
     const { reportError } = await import('./output/report-error.ts');
     return reportError(error, invocation, io);

@@ -6,6 +6,8 @@ import { stripControls } from './safe-text.ts';
  */
 export type Ask = (question: string, signal?: AbortSignal) => Promise<string | null>;
 
+export const isYes = (said: string): boolean => /^y(es)?$/i.test(said);
+
 export const createAsk =
   (input: NodeJS.ReadableStream, output: NodeJS.WritableStream): Ask =>
   async (question, signal) => {

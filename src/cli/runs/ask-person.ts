@@ -1,7 +1,7 @@
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import { messageOf } from '../../machines/message-of.ts';
 import type { Client, Frame } from '../client/client.ts';
-import type { Ask } from '../output/ask.ts';
+import { type Ask, isYes } from '../output/ask.ts';
 import type { Io } from '../output/io.ts';
 
 export interface Answer {
@@ -15,7 +15,7 @@ const askDecision = async (ask: Ask, signal?: AbortSignal): Promise<Answer | nul
   for (let tries = 0; tries < triesAtMost; tries += 1) {
     const said = await ask('Allow? [y/n] ', signal);
     if (said === null) return null;
-    if (/^y(es)?$/i.test(said)) return { decision: 'allow' };
+    if (isYes(said)) return { decision: 'allow' };
     if (!/^no?$/i.test(said)) continue;
     const why = await ask('Why not? The agent is told (Enter: no reason): ', signal);
     if (why === null) return null;

@@ -11,6 +11,7 @@ import type { Io } from '../output/io.ts';
 import { renderFrame } from '../output/render-frame.ts';
 import { removedText, renderTask } from '../output/render-task.ts';
 import { joined } from '../output/styled.ts';
+import { confirmText } from '../runs/confirm-text.ts';
 import { followRun, type RunRequest, submit } from '../runs/run-task.ts';
 
 export interface CommandContext {
@@ -122,8 +123,10 @@ export const runTask = async (
   request: RunRequest,
   detach: boolean,
 ): Promise<number> => {
-  if (isFreeText(request.task))
+  if (isFreeText(request.task)) {
+    await confirmText(context, request);
     return createAndRun(context, { description: request.task }, request, detach);
+  }
   requireId(request.task);
   return runKnownTask(context, request, detach).catch((error: unknown) => {
     throw error instanceof CallError && error.code === 'dependencies_unmet' && !context.json

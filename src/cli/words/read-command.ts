@@ -54,6 +54,23 @@ const requireCommand = (given: string, next: string | undefined): Command => {
   return command;
 };
 
+export interface Correction {
+  readonly given: string;
+  readonly words: readonly string[];
+}
+
+/** The line with the command that was meant; null when its command exists, or none is close. */
+export const correctionOf = (words: readonly string[]): Correction | null => {
+  const parsed = parseWords(words, grammar.all);
+  const [given] = parsed.words;
+  if (parsed.flags['help'] === true || given === undefined || names.includes(given)) return null;
+  const meant = closest(given, names);
+  if (meant === null) return null;
+  const at = words.indexOf(given);
+  const corrected = words.map((word, index) => (index === at ? meant : word));
+  return parseWords(corrected, grammar.all).words[0] === meant ? { given, words: corrected } : null;
+};
+
 const helpOn = (topic: string | undefined): Reading => ({
   kind: 'help',
   command:
