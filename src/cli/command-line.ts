@@ -2,6 +2,7 @@ import { commandTable } from './command-table.ts';
 import type { Invocation } from './invocation.ts';
 import { isYes } from './output/ask.ts';
 import { exitCodes } from './output/exit-codes.ts';
+import { inPager } from './output/in-pager.ts';
 import type { Io } from './output/io.ts';
 import { oneLine } from './output/safe-text.ts';
 import { helpWidth, renderCommandHelp, renderHelp } from './words/help.ts';
@@ -9,10 +10,19 @@ import { correctionOf, type Reading, readCommand } from './words/read-command.ts
 
 type Asked<Kind extends Reading['kind']> = Extract<Reading, { readonly kind: Kind }>;
 
-const printHelp = ({ command }: Asked<'help'>, io: Io): number => {
+const printHelp = (
+  { command }: Asked<'help'>,
+  { words, env }: Invocation,
+  io: Io,
+): Promise<number> => {
   const width = helpWidth(process.stdout.columns);
-  io.out(command === null ? renderHelp(commandTable, width) : renderCommandHelp(command, width));
-  return exitCodes.done;
+  const pager = !words.includes('--no-pager');
+  return inPager(io, { env, pager, json: false }, async (paged) => {
+    paged.out(
+      command === null ? renderHelp(commandTable, width) : renderCommandHelp(command, width),
+    );
+    return exitCodes.done;
+  });
 };
 
 const printVersion = async ({ json }: Asked<'version'>, io: Io): Promise<number> => {
@@ -64,7 +74,7 @@ export const runCommandLine = async (invocation: Invocation, io: Io): Promise<nu
   try {
     const words = await corrected(invocation.words, io);
     const asked = readCommand(words);
-    if (asked.kind === 'help') return printHelp(asked, io);
+    if (asked.kind === 'help') return await printHelp(asked, invocation, io);
     if (asked.kind === 'version') return await printVersion(asked, io);
     return await runCommand(asked, { ...invocation, words }, io);
   } catch (error) {

@@ -9,6 +9,8 @@ export interface Io {
   readonly width: number | null;
   /** Null when nobody is there to answer. */
   readonly ask: Ask | null;
+  /** Whether a pager may show long output. */
+  readonly pages: boolean;
   readonly out: (text: Text) => void;
   /** One JSON value in one line. */
   readonly json: (value: unknown) => void;
@@ -17,6 +19,8 @@ export interface Io {
   readonly live: (text: string) => void;
   /** Replaces the live lines of a terminal. No lines clear them. */
   readonly liveLines: (lines: readonly Text[]) => void;
+  /** Resolves when a slow reader has taken enough of what was written. */
+  readonly room: () => Promise<void>;
   /** Columns and rows of the terminal as it is now; null when there is none. */
   readonly terminal: () => { readonly columns: number; readonly rows: number } | null;
 }
@@ -25,6 +29,8 @@ interface Output {
   readonly isTTY?: boolean | undefined;
   readonly columns?: number | undefined;
   readonly rows?: number | undefined;
+  readonly writableNeedDrain?: boolean | undefined;
+  once?(event: 'drain', listener: () => void): unknown;
   write(text: string): unknown;
 }
 
@@ -63,6 +69,7 @@ export const createIo = (
   return {
     width: stdout.isTTY === true ? stdout.columns || usualColumns : null,
     ask,
+    pages: false,
     out: (text) => {
       clear();
       stdout.write(`${terminalText(text, colour)}\n`);
@@ -89,6 +96,10 @@ export const createIo = (
       stderr.write(lines.map((line) => terminalText(line, colour)).join('\n'));
       shown = lines.map((line) => textWidth(terminalText(line, false)));
     },
+    room: () =>
+      stdout.writableNeedDrain === true
+        ? new Promise((resolve) => stdout.once?.('drain', resolve))
+        : Promise.resolve(),
     terminal: () => (terminal ? { columns: columns(), rows: stderr.rows || usualRows } : null),
   };
 };
@@ -96,5 +107,5 @@ export const createIo = (
 export const processIo = (): Io => {
   const { stdin, stdout, stderr, env } = process;
   const ask = stdin.isTTY && stdout.isTTY ? createAsk(stdin, stdout) : null;
-  return createIo(stdout, stderr, env, ask);
+  return { ...createIo(stdout, stderr, env, ask), pages: stdout.isTTY === true };
 };

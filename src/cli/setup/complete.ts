@@ -32,7 +32,13 @@ const taskIds = async (
   const { project, config } = parseWords(invocation.words, commonFlags).flags;
   const text = (value: unknown): string | undefined =>
     typeof value === 'string' ? value : undefined;
-  const common = { project: text(project), config: text(config), start: false, json: false };
+  const common = {
+    project: text(project),
+    config: text(config),
+    start: false,
+    json: false,
+    pager: false,
+  };
   const quiet: Io = { ...io, err: () => {} };
   const client = await createContext(common, invocation, quiet).connection.files();
   const wanted = current === '' ? { order: 'newest' } : { id: current };

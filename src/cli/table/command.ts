@@ -60,6 +60,7 @@ export interface Common {
   readonly project: string | undefined;
   readonly config: string | undefined;
   readonly start: boolean;
+  readonly pager: boolean;
 }
 
 type ChoiceOf<Declared> = Declared extends { choices: readonly (infer Choice extends string)[] }
@@ -145,6 +146,8 @@ export const fileFlag = {
   describe: 'Read the description from a file; - is standard input',
 } as const satisfies TextFlag;
 
+/** For commands whose long output a pager shows. */
+export const pages = ['json', 'project', 'config', 'pager'] as const;
 /** For commands that may start a server. */
 export const startsServer = ['json', 'project', 'config', 'start'] as const;
 /** For commands that read the configuration, for example to find the tracker. */

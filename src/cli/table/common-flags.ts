@@ -10,6 +10,7 @@ export const commonFlags = {
     describe: 'Configuration file',
   },
   start: { type: 'switch', default: true, describe: 'Refuse to start a server if none runs' },
+  pager: { type: 'switch', default: true, describe: 'Print long output without a pager' },
 } as const satisfies Record<keyof Common, Flag>;
 
 export const everywhere = {

@@ -1,10 +1,12 @@
 import { roles } from '../../machines/task.ts';
+import { inPager } from '../output/in-pager.ts';
 import { sortKeys } from '../tasks/sort-tasks.ts';
 import { UsageError } from '../words/usage-error.ts';
 import {
   type Command,
   defineCommand,
   fileFlag,
+  pages,
   readsConfig,
   reasonFlag,
   startsServer,
@@ -19,11 +21,13 @@ export const showCommand = defineCommand({
   findsTask: true,
   words: [taskWord],
   flags: {},
-  common: readsConfig,
+  common: pages,
   examples: [['agent show bd-a1b2', 'state, error and results']],
-  run: async ({ connection, io, json }, { task_id }) => {
+  run: async ({ connection, io, json, env }, { task_id, pager }) => {
     const { showTask } = await import('../tasks/look-commands.ts');
-    return showTask(await connection.files(), io, json, task_id);
+    return inPager(io, { env, pager, json }, async (paged) =>
+      showTask(await connection.files(), paged, json, task_id),
+    );
   },
 });
 
@@ -184,13 +188,18 @@ export const logsCommand = defineCommand({
       describe: 'With the output of every call, and whole texts',
     },
   },
-  common: startsServer,
+  common: [...startsServer, 'pager'],
   examples: [
     ['agent logs -f bd-a1b2', 'watch a running task'],
     ['agent logs --full bd-a1b2', 'what every command printed'],
   ],
-  run: async (context, { task_id, follow, full }) =>
-    (await import('../tasks/commands.ts')).showLogs(context, task_id, { follow, full }),
+  run: async (context, { task_id, follow, full, pager }) => {
+    const { showLogs } = await import('../tasks/commands.ts');
+    const { io, env, json } = context;
+    return inPager(io, { env, pager: pager && !follow, json }, (paged) =>
+      showLogs({ ...context, io: paged }, task_id, { follow, full }),
+    );
+  },
 });
 
 export const dependencyCommand = defineCommand({

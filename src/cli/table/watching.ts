@@ -1,4 +1,12 @@
-import { type Command, defineCommand, readsConfig, startsServer, taskWord } from './command.ts';
+import { inPager } from '../output/in-pager.ts';
+import {
+  type Command,
+  defineCommand,
+  pages,
+  readsConfig,
+  startsServer,
+  taskWord,
+} from './command.ts';
 
 const attemptFlag = {
   attempt: { type: 'number', value: 'n', describe: 'Attempt number; default: the latest' },
@@ -17,10 +25,15 @@ export const workCommands: readonly Command[] = [
         describe: 'Show the comments of reviews in the patch; default: on a terminal',
       },
     },
-    common: readsConfig,
+    common: pages,
     examples: [['agent diff bd-a1b2', 'works while the attempt runs, too']],
-    run: async (context, args) =>
-      (await import('../work/work-commands.ts')).showDiff(context, args),
+    run: async (context, args) => {
+      const { showDiff } = await import('../work/work-commands.ts');
+      const { io, env, json } = context;
+      return inPager(io, { env, pager: args.pager, json }, (paged) =>
+        showDiff({ ...context, io: paged }, args),
+      );
+    },
   }),
   defineCommand({
     name: 'merge',

@@ -208,6 +208,7 @@ export const showLogs = async (
     const line = renderFrame(frame, full);
     if (json) io.json(frame);
     else if (line !== null) io.out(joined([`${frame.timestamp} `, line], ''));
+    await io.room();
   }
   return exitCodes.done;
 };

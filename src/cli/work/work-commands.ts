@@ -12,6 +12,7 @@ import { exitCodes } from '../output/exit-codes.ts';
 import { showControls } from '../output/safe-text.ts';
 import { type CommandContext, history } from '../tasks/commands.ts';
 import { withComments } from './inline-comments.ts';
+import { stylePatch } from './patch-style.ts';
 
 export interface WorkArgs {
   readonly task_id: string;
@@ -74,7 +75,7 @@ export const showDiff = async (
   else {
     const patch = patchText(found.patch);
     const said = comments ? (review?.comments ?? []) : [];
-    io.out(guardedText(found.guarded) + withComments(patch, said));
+    io.out(stylePatch(guardedText(found.guarded) + withComments(patch, said)));
   }
   return exitCodes.done;
 };
