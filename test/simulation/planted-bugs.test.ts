@@ -74,7 +74,7 @@ const bugs: Readonly<Record<string, Planted>> = {
   'a command that was at work in a crash is run again unasked': {
     file: 'src/actors/agent/tool-calls.ts',
     find: "if (isRepeatable(call.tool) || onInterrupted() === 'repeat' || isRepeat(decision))",
-    put: 'if (begun !== null)',
+    put: "if (call.id !== '')",
     seed: 23,
     says: /I10 .* done again, unasked/,
   },

@@ -17,5 +17,9 @@ export const questionAbout = (calls: string): string =>
 export const isRepeat = (decision: string | null): boolean =>
   decision?.trim().toLowerCase() === 'repeat';
 
+/** Before the next turn of an attempt that goes on in another process. */
+export const restartedText =
+  'The server stopped in the meantime, and has started again. Files are as they were. Processes that you started have ended; start again what you still need.';
+
 export const unknownOutcome =
   'The server stopped while this call was running. Its outcome is unknown: look before you do it again.';

@@ -15,6 +15,8 @@ export interface Session {
   readonly system: string;
   readonly conversation: Conversation;
   readonly steps: TurnSteps;
+  /** Messages for the next turn that is new; given once. */
+  readonly takeNotes: () => readonly string[];
 }
 
 interface SessionInput {
@@ -24,6 +26,8 @@ interface SessionInput {
   readonly steps: TurnSteps;
   readonly turns: number;
   readonly resumeAt: Resume['at'];
+  /** What the model has to be told before its next turn. */
+  readonly notes: readonly string[];
 }
 
 const replayMessages = (conversation: Conversation, steps: TurnSteps, turn: number): void => {
@@ -68,6 +72,7 @@ const rebuildConversation = (
 export const createSession = (input: SessionInput, first: string): Session => {
   const { task, profile, workspace, steps } = input;
   const system = systemPrompt(profile, profile.tools);
+  let notes = input.notes;
   return {
     task,
     profile,
@@ -75,6 +80,11 @@ export const createSession = (input: SessionInput, first: string): Session => {
     system,
     steps,
     conversation: rebuildConversation(first, input),
+    takeNotes: () => {
+      const taken = notes;
+      notes = [];
+      return taken;
+    },
   };
 };
 

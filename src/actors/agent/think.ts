@@ -59,7 +59,10 @@ export const createThink = (
 
   return async (session: Session, input: ThinkInput, signal: AbortSignal): Promise<Thought> => {
     const { steps, conversation } = session;
-    const said = messagesBefore(input);
+    const said = steps.thought(input.turn)?.said ?? [
+      ...session.takeNotes(),
+      ...messagesBefore(input),
+    ];
     conversation.addMessages(input.turn, said);
     const known = steps.thought(input.turn)?.answer ?? null;
     const outcome = known ?? (await callAsStep(session, input, said, signal));

@@ -74,21 +74,19 @@ const createCallObserver = (
   };
 };
 
-/** A person's decision replaces a lost result. */
-const createRecall =
-  (
-    onInterrupted: ToolCallPorts['onInterrupted'],
-    { turn, decision }: ActInput,
-    steps: ToolCallSteps,
-  ) =>
-  (call: ToolCall): CallResult | null => {
-    const begun = steps.call(turn, call.id);
-    if (begun === null || begun.result !== null) return begun?.result ?? null;
-    if (isRepeatable(call.tool) || onInterrupted() === 'repeat' || isRepeat(decision)) return null;
-    const text = `${unknownOutcome}${decision === null ? '' : ` A person says: ${decision}`}`;
-    const ended = { callId: call.id, tool: call.tool, ok: false, text, durationMs: 0 };
-    return { ...ended, finish: null, question: null, malformed: false };
-  };
+/** A person's decision replaces a lost result. Null for a call that has one, or may be made. */
+const lostResult = (
+  call: ToolCall,
+  onInterrupted: ToolCallPorts['onInterrupted'],
+  { turn, decision }: ActInput,
+  steps: ToolCallSteps,
+): CallResult | null => {
+  if (steps.call(turn, call.id)?.result !== null) return null;
+  if (isRepeatable(call.tool) || onInterrupted() === 'repeat' || isRepeat(decision)) return null;
+  const text = `${unknownOutcome}${decision === null ? '' : ` A person says: ${decision}`}`;
+  const ended = { callId: call.id, tool: call.tool, ok: false, text, durationMs: 0 };
+  return { ...ended, finish: null, question: null, malformed: false };
+};
 
 /** An agent that does not answer the comments of a review after two reminders may end without. */
 const remindersAtMost = 2;
@@ -126,6 +124,11 @@ export const createToolCalls = (ports: ToolCallPorts) => {
   return async (session: Session, input: ActInput, signal: AbortSignal): Promise<Acted> => {
     const { conversation, steps, profile } = session;
     const calls = conversation.pendingCalls();
+    for (const call of calls) {
+      const result = lostResult(call, ports.onInterrupted, input, steps);
+      // The next server must find it, too: a conversation has a result for each call.
+      if (result !== null) await steps.recordCallResult(input.turn, call, result);
+    }
     const executor = createExecutor({
       tools: profile.tools,
       denied: input.denied,
@@ -133,7 +136,7 @@ export const createToolCalls = (ports: ToolCallPorts) => {
         contextOf(session, input, calls.findIndex((call) => call.id === id) + 1, signal),
       alone: (work) =>
         workspace.alone(work, { signal, onWait: () => emit(input, 'log', folderWaitLog) }),
-      recall: createRecall(ports.onInterrupted, input, steps),
+      recall: ({ id }) => steps.call(input.turn, id)?.result ?? null,
       observe: createCallObserver(emit, input, steps, signal),
     });
     const results = await executor.run(calls);

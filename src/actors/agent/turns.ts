@@ -14,7 +14,12 @@ import {
 } from '../../machines/task.ts';
 import { createCompactor } from './compactor.ts';
 import { type AttemptPorts, openAttempt } from './first-message.ts';
-import { interruptedFailure, type OnInterrupted, questionAbout } from './interrupted-calls.ts';
+import {
+  interruptedFailure,
+  type OnInterrupted,
+  questionAbout,
+  restartedText,
+} from './interrupted-calls.ts';
 import { createModelCall, type ModelCallPorts } from './model-call.ts';
 import type { RoleProfile } from './roles.ts';
 import { createSession, type Session, unclearCalls } from './session.ts';
@@ -76,8 +81,10 @@ export const createAgentTurns = (ports: TurnPorts): AgentTurns => {
       if (resumeAt !== null || turns > 0) await ports.endLeftovers(attempt.taskId, attempt.attempt);
       // `forget` has already run for an attempt that was stopped meanwhile.
       signal.throwIfAborted();
-      const input = { ...opened, profile: ports.profileOf(attempt.role), turns, resumeAt };
-      sessions.set(attemptKey(attempt.taskId, attempt.attempt), createSession(input, first));
+      const key = attemptKey(attempt.taskId, attempt.attempt);
+      const notes = resumeAt !== null && !sessions.has(key) ? [restartedText] : [];
+      const input = { ...opened, profile: ports.profileOf(attempt.role), turns, resumeAt, notes };
+      sessions.set(key, createSession(input, first));
       const interrupted = prepareInterruptedCalls(unclearCalls(input), ports.tools.onInterrupted());
       return { ...interrupted, conflicts };
     },

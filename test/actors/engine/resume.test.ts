@@ -139,13 +139,36 @@ test('after a crash an attempt goes on with its conversation, and what was done 
   // The last question holds all that went before, once, and word for word as before the crash.
   const [before, after] = [requests[2], requests[3]];
   expect(after?.messages.slice(0, before?.messages.length)).toEqual(before?.messages);
-  expect(after?.messages.at(-1)).toMatchObject({
-    role: 'tool',
-    ok: false,
-    text: expect.stringMatching(/outcome is unknown.*A person says: the mark is there, go on/),
-  });
+  expect(after?.messages.slice(-2)).toMatchObject([
+    {
+      role: 'tool',
+      ok: false,
+      text: expect.stringMatching(/outcome is unknown.*A person says: the mark is there, go on/),
+    },
+    { role: 'user', text: expect.stringMatching(/^The server stopped in the meantime/) },
+  ]);
   expect(requests.map(({ idempotencyKey }) => idempotencyKey)).toEqual(
     [1, 2, 3, 4].map((turn) => `${id}#1/think:${turn}`),
+  );
+});
+
+test('the model is told once of each stop of the server, and its conversation keeps that', async () => {
+  const { first, id, setting, requests } = await open([marked, bash('true'), marked, finish()]);
+  await untilMarked(first);
+  const second = await startSystem(await crash(first, setting));
+  await respond(second, id, (await untilAsked(second, id)).input_id, 'go on');
+  await vi.waitFor(() => expect(marks(second.root)).toBe(2), { timeout: 10_000 });
+  const third = await startSystem(await crash(second, setting));
+  await respond(third, id, (await untilAsked(third, id)).input_id, 'go on');
+  await untilStatus(third, id, 'complete');
+
+  const told = requests.map(
+    ({ messages }) =>
+      messages.filter(({ text }) => text.startsWith('The server stopped in')).length,
+  );
+  expect(told).toEqual([0, 1, 1, 2]);
+  expect(requests[3]?.messages.slice(0, requests[2]?.messages.length)).toEqual(
+    requests[2]?.messages,
   );
 });
 
