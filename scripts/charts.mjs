@@ -1,0 +1,50 @@
+// Draws the machines: docs/images/*-machine.svg for the docs and web/charts/charts.json for the
+// page. With --check, fails when a file has drifted from its machine.
+import { agentMachine } from '../build/machines/agent-machine.js';
+import { supervisorMachine } from '../build/machines/supervisor-machine.js';
+import { taskMachine } from '../build/machines/task-machine.js';
+import { drawSvg } from './charts/draw-svg.mjs';
+import { layOut } from './charts/lay-out.mjs';
+import { readChart } from './charts/read-chart.mjs';
+import { generate } from './generated.mjs';
+
+const ends = ['complete', 'failed', 'cancelled'];
+
+const inQueue = ['idle', 'checking', 'existing', 'ready', 'free', 'equipped', 'asking'];
+const atWork = ['claiming', 'working', 'verifying', 'recording', 'merging', 'closing'];
+
+/** `isExit`: a tick on the box stands for it. `main`: the usual way, drawn straight. */
+const charts = {
+  // From an end back into the queue, from a run back to `refused`, from the queue to an end.
+  task: {
+    machine: taskMachine,
+    isExit: ({ from, to }) =>
+      ends.includes(from) ||
+      (from.startsWith('queued.') && ends.includes(to)) ||
+      (from.startsWith('started.') && to === 'queued.refused'),
+    main: [
+      ...[...inQueue, 'waitingForSlot'].map((name) => `queued.${name}`),
+      ...atWork.map((name) => `started.${name}`),
+      'complete',
+    ],
+  },
+  // Every state can fail, and a restart goes on in each.
+  agent: {
+    machine: agentMachine,
+    isExit: ({ from, to }) => to === 'failed' || (from === 'preparing' && to !== 'considering'),
+    main: ['preparing', 'considering', 'thinking', 'acting', 'done'],
+  },
+  supervisor: {
+    machine: supervisorMachine,
+    isExit: () => false,
+    main: ['restoring', 'open', 'paused', 'probing'],
+  },
+};
+
+const drawn = {};
+for (const [name, { machine, ...chart }] of Object.entries(charts))
+  drawn[name] = await layOut(readChart(machine, chart));
+
+for (const [name, chart] of Object.entries(drawn))
+  generate(`docs/images/${name}-machine.svg`, drawSvg(chart, `The states of the ${name} machine`));
+generate('web/charts/charts.json', `${JSON.stringify(drawn)}\n`);
