@@ -100,7 +100,7 @@ const bugs: Readonly<Record<string, Planted>> = {
     says: /I14/,
   },
   'a commit that lost the race is carried out': {
-    file: 'src/actors/store/sqlite.ts',
+    file: 'src/actors/store/store-statements.ts',
     find: 'where given.revision is null',
     put: 'where true or given.revision is null',
     seed: 34,

@@ -23,8 +23,8 @@ export interface LiveTask {
   fault: unknown;
 }
 
-/** Live tasks by id. A task that is neither pending nor in use, and commits nothing, is removed. */
-export interface LiveTasks {
+/** By id. A task that is neither pending nor in use, and commits nothing, is removed. */
+export interface KeptTasks {
   get(taskId: TaskId): LiveTask | null;
   /** True while a run of the task goes on in this process. */
   isPending(taskId: TaskId): boolean;
@@ -34,18 +34,23 @@ export interface LiveTasks {
   removeIfIdle(taskId: TaskId, task: LiveTask): void;
   /** @returns ends the use */
   beginUse(taskId: TaskId): () => void;
+}
+
+export interface Discards {
   /** Stops an actor whose state could not be committed; it is restored from the state before. */
   discard(taskId: TaskId, task: LiveTask, error: unknown): void;
   /** Names who restores it. */
-  onDiscard(listener: LiveTasks['discard']): void;
+  onDiscard(listener: Discards['discard']): void;
   /** Stops all; `fault` is the answer for those who still wait. */
   dropAll(fault: Error): void;
 }
 
+export type LiveTasks = KeptTasks & Discards;
+
 export const createLiveTasks = (stopActor: (actor: LiveTask['actor']) => void): LiveTasks => {
   const live = new Map<TaskId, LiveTask>();
   const uses = new Map<TaskId, number>();
-  let discarded: LiveTasks['discard'] = () => {};
+  let discarded: Discards['discard'] = () => {};
 
   const removeIfIdle = (taskId: TaskId, task: LiveTask): void => {
     if (live.get(taskId) !== task || uses.has(taskId) || task.committing !== null) return;

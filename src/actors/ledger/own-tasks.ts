@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import type { Database } from '../store/database.ts';
-import type { EditRows } from '../store/sqlite.ts';
+import type { EditRows } from '../store/write-changes.ts';
 import { issueOf } from './issue-line.ts';
 import { findBdData } from './ownership.ts';
 import { createTaskTable, type TaskTable } from './task-table.ts';

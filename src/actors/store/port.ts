@@ -218,6 +218,9 @@ export interface EntryReads {
   subscribe(listener: (entries: readonly Entry[]) => void): () => void;
   /** Of a task, or the highest of all (null); null when nothing was removed. */
   removed(taskId: string | null): Answer<RemovedHistory | null>;
+}
+
+export interface UsageReads {
   counters(): Answer<Counters>;
   /** From a day on, by day and role. */
   usage(since: string): Answer<readonly UsageDay[]>;
@@ -233,7 +236,7 @@ export interface ActorReads {
   tasks(filter: 'all' | 'pending'): Answer<readonly SavedActor[]>;
 }
 
-export type StoreReads = EntryReads & ActorReads;
+export type StoreReads = EntryReads & UsageReads & ActorReads;
 
 export interface RememberedRequest {
   readonly taskId: string;

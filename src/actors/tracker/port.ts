@@ -51,7 +51,7 @@ export interface TrackerInfo {
   readonly actor: string;
 }
 
-export interface TrackerReads {
+export interface TaskReads {
   /** @returns null when there is no such task. */
   find(id: TaskId): Promise<TrackedTask | null>;
   /** Every task, in the order of their creation. */
@@ -66,14 +66,19 @@ export interface TrackerReads {
   page(request: PageRequest): Promise<readonly TrackedTask[]>;
   /** Number of tasks of a page without limit. */
   count(request: Pick<PageRequest, 'status' | 'unblocked'>): Promise<number>;
+  /** One sentence about tasks that cannot be read; null when all can. */
+  unreadable(): Promise<string | null>;
+}
+
+export interface ChangeReads {
   /**
    * What changed since a mark of an earlier answer; null: since the last mark that an earlier server
    * was done with. `done`: every change up to it was observed, so a later server begins there.
    */
   changes(mark: number | null, done: number | null): Promise<TrackerChanges>;
-  /** One sentence about tasks that cannot be read; null when all can. */
-  unreadable(): Promise<string | null>;
 }
+
+export type TrackerReads = TaskReads & ChangeReads;
 
 /** What people may change of a task; an absent field stays. */
 export interface TaskFields {

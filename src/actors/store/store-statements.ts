@@ -1,0 +1,66 @@
+import type { Database } from './database.ts';
+
+/** A journal of version 2.1 that is only read lacks tables and columns of some statements. */
+export const lazy = <Result>(prepare: () => Result): (() => Result) => {
+  let prepared: { readonly result: Result } | null = null;
+  return () => {
+    prepared ??= { result: prepare() };
+    return prepared.result;
+  };
+};
+
+/** Without a guard, revision and attempt are null. */
+const saveActorSql = `
+with given (id, task, version, pending, at, snapshot, attempt, revision) as (values (?, ?, ?, ?, ?, ?, ?, ?))
+insert into actors (id, task_id, version, pending, changed_at, snapshot, live_attempt, revision)
+select id, task, version, pending, at, snapshot,
+  coalesce(attempt, (select live_attempt from actors where id = given.id), 0), 1 from given
+where given.revision is null
+  or (given.revision = coalesce((select revision from actors where id = given.id), 0)
+    and (given.id = given.task or given.attempt = (select live_attempt from actors where id = given.task)))
+on conflict (id) do update set version = excluded.version, pending = excluded.pending,
+  changed_at = excluded.changed_at, snapshot = excluded.snapshot, revision = revision + 1,
+  live_attempt = excluded.live_attempt`;
+
+export const prepareStatements = (db: Database) => ({
+  saveActor: lazy(() => db.prepare(saveActorSql)),
+  saveStep: db.prepare(
+    `insert into steps (task_id, attempt, key, intent, result) values (?, ?, ?, ?, ?)
+     on conflict (task_id, attempt, key) do update set intent = excluded.intent,
+       result = coalesce(excluded.result, steps.result)`,
+  ),
+  forgetSteps: db.prepare('delete from steps where task_id = ? and attempt <= ?'),
+  steps: db.prepare('select * from steps where task_id = ? and attempt = ? order by position'),
+  addRequest: db.prepare('insert or ignore into requests (id, task_id) values (?, ?)'),
+  readAll: db.prepare('select * from journal where seq > ? order by seq limit ?'),
+  readTask: db.prepare('select * from journal where task_id = ? and seq > ? order by seq limit ?'),
+  latest: db.prepare(
+    'select * from journal where task_id = ? and type = ? order by seq desc limit 1',
+  ),
+  latestOfPending: db.prepare(
+    `select (select seq from journal where task_id = actors.id and type = ? order by seq desc limit 1) as latest
+     from actors where pending = 1 and id = task_id and latest is not null order by latest`,
+  ),
+  keepsRemoved: lazy(
+    () =>
+      db
+        .prepare("select 1 from pragma_table_info('histories') where name = 'removed_seq'")
+        .first() !== null,
+  ),
+  removedOf: lazy(() =>
+    db.prepare('select * from histories where task_id = ? and removed_seq is not null'),
+  ),
+  lastRemoved: lazy(() =>
+    db.prepare(
+      'select * from histories where removed_seq is not null order by removed_seq desc limit 1',
+    ),
+  ),
+  lastSeq: db.prepare("select seq from sqlite_sequence where name = 'journal'"),
+  actor: db.prepare('select * from actors where id = ?'),
+  tasks: db.prepare('select * from actors where id = task_id'),
+  pending: db.prepare('select * from actors where pending = 1 and id = task_id'),
+  request: db.prepare('select * from requests where id = ?'),
+  answer: db.prepare('update requests set answer = ? where id = ?'),
+});
+
+export type StoreStatements = ReturnType<typeof prepareStatements>;

@@ -1,0 +1,89 @@
+import { createCounterRows } from './counters.ts';
+import type { Database } from './database.ts';
+import { createJournalRows } from './journal-rows.ts';
+import { type Change, type Committed, goesOnFrom, type NewEntry, type TaskEdit } from './port.ts';
+import { lazy, type StoreStatements } from './store-statements.ts';
+import type { UsageRows } from './usage-rows.ts';
+
+/** Carries out the edits of tasks. Called inside the transaction. */
+export interface EditRows {
+  /** True while the task is as it was when the edit was made, and the tasks are kept here. */
+  isCurrent(edit: TaskEdit): boolean;
+  write(edit: TaskEdit): void;
+}
+
+const noEdits: EditRows = {
+  isCurrent: () => false,
+  write: () => {},
+};
+
+interface WriterParts {
+  readonly redact: (text: string) => string;
+  readonly edits: EditRows | undefined;
+  readonly usageRows: () => UsageRows;
+}
+
+/** Writes changes with their entries. Called inside the transaction. */
+export const createChangeWriter = (
+  database: Database,
+  statements: StoreStatements,
+  { redact, edits = noEdits, usageRows }: WriterParts,
+) => {
+  const journalRows = lazy(() => createJournalRows(database, redact));
+  const counterRows = lazy(() => createCounterRows(database));
+
+  /** @returns null when the change is stale */
+  const apply = ({
+    actor,
+    guard,
+    entries,
+    tasks,
+    step,
+    forgetSteps,
+    request,
+  }: Change): readonly NewEntry[] | null => {
+    if (tasks?.every((edit) => edits.isCurrent(edit)) === false) return null;
+    if (actor !== undefined) {
+      const { id, taskId, version, pending, changedAt, snapshot } = actor;
+      const isPending = pending ? 1 : 0;
+      const { attempt = null, revision = null } = guard ?? {};
+      const { changes } = statements
+        .saveActor()
+        .run(id, taskId, version, isPending, changedAt, redact(snapshot), attempt, revision);
+      if (changes === 0) return null;
+    }
+    for (const edit of tasks ?? []) edits.write(edit);
+    if (step !== undefined) {
+      const { taskId, attempt, key, intent, result } = step;
+      statements.saveStep.run(
+        taskId,
+        attempt,
+        key,
+        redact(intent),
+        result === null ? null : redact(result),
+      );
+    }
+    if (forgetSteps !== undefined)
+      statements.forgetSteps.run(forgetSteps.taskId, forgetSteps.attempt);
+    if (request !== undefined) statements.addRequest.run(request.id, request.taskId);
+    return entries;
+  };
+  const write = (changes: readonly Change[]): Committed => {
+    counterRows().begin();
+    const stale: Change[] = [];
+    const given = changes.flatMap((change) => {
+      // What goes on from a stale change is stale, whatever the revision is now.
+      const { actor } = change;
+      const follows = actor !== undefined && stale.some((other) => goesOnFrom(other, actor));
+      const added = follows ? null : apply(change);
+      if (added === null) stale.push(change);
+      return added ?? [];
+    });
+    const entries = journalRows()(given);
+    counterRows().add(entries);
+    usageRows().add(entries);
+    return { entries, stale };
+  };
+
+  return { write, counters: () => counterRows().read() };
+};
