@@ -112,8 +112,12 @@ test.each([
       });
     };
     const boot = async () => {
-      const server = startServer();
-      while (serverFile()?.pid !== server.pid) await delay(5);
+      let server = startServer();
+      while (serverFile()?.pid !== server.pid) {
+        await delay(5);
+        // The first commit failed.
+        if (far !== null && server.exitCode !== null) server = startServer();
+      }
       const { url } = serverFile();
       const token = readFileSync(join(stateDir, 'token'), 'utf8').trim();
       const call = async (method: string, params: object) => {

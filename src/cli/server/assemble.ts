@@ -1,9 +1,11 @@
 import type { Assistants } from '../../actors/assistants/assistants.ts';
 import type { Inspection } from '../../actors/engine/inspection.ts';
 import { createResults } from '../../actors/files/results.ts';
+import { storeDeadline } from '../../actors/journal/commit-answer.ts';
 import { createSteadyClock } from '../../actors/journal/monotonic-clock.ts';
 import type { Model } from '../../actors/model/port.ts';
 import { endOrphans } from '../../actors/process/orphans.ts';
+import { withTimeout } from '../../actors/process/with-timeout.ts';
 import type { Sandbox } from '../../actors/sandbox/port.ts';
 import type { StoreReads } from '../../actors/store/port.ts';
 import { createSystem } from '../../actors/system.ts';
@@ -62,7 +64,11 @@ export const assemble = async (parts: Parts, { store, ledger, importThrough }: O
   const { project, env, current, redact, logger, inspection, sandbox, workspace, environment } =
     parts;
   // A journal of version 2.1 is counted now, while nobody waits.
-  await store.commit({ entries: [] });
+  await withTimeout(
+    (async () => store.commit({ entries: [] }))(),
+    storeDeadline.deadlineMs,
+    'the first commit',
+  );
   const tracker = trackerFor(current.loaded.config, project.root, env, logger.log, () => ledger);
   const now = createSteadyClock({
     wall: Date.now,
