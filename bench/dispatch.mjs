@@ -1,8 +1,8 @@
 // From execute to the first state of the agent, beside one durable commit on the same disk.
-import { median, openSystem, report, timed, until } from './lib.mjs';
+import { cpuMs, median, openSystem, report, timed, until } from './lib.mjs';
 
 const runs = Number(process.env.RUNS ?? 60);
-const { system, store, tracker, close } = await openSystem();
+const { system, store, tracker, writes, close } = await openSystem();
 const note = {
   taskId: 'bd-bench',
   attempt: 0,
@@ -14,7 +14,7 @@ const note = {
 const agentStarted = ({ type, data }) =>
   type === 'snapshot' && data.startsWith('{"machine":"agent"');
 
-const [commits, starts, claims, whole] = [[], [], [], []];
+const [commits, starts, claims, whole, durable, cpus] = [[], [], [], [], [], []];
 const { prepare } = tracker;
 tracker.prepare = async (change, preparation) => {
   const began = performance.now();
@@ -27,10 +27,12 @@ for (let run = 0; run < runs; run += 1) {
   const { task_id } = await system.service.create({ description: `task ${run}` });
   const started = until(system, task_id, agentStarted);
   const done = until(system, task_id, ({ type }) => type === 'stream_closed');
-  const began = performance.now();
+  const [before, cpuBefore, began] = [writes(), process.cpuUsage(), performance.now()];
   await system.service.execute({ task: task_id, role: 'engineer', options: {} });
   await started;
   starts.push(performance.now() - began);
+  cpus.push(cpuMs(cpuBefore));
+  durable.push(writes() - before);
   await done;
   whole.push(performance.now() - began);
 }
@@ -43,6 +45,8 @@ report('execute to agent started / one commit (p50)', {
   ratio: median(starts) / commit,
   goal: 8,
 });
+report('  of which are durable commits', { ours: median(durable), unit: '' });
+report('  CPU time', { ours: median(cpus) });
 report('  of which the claim in the tracker', {
   ours: median(claims),
   limit: commit,

@@ -52,10 +52,18 @@ const finish = {
 
 /** The tasks of a project, with their database in the project itself. */
 export const openTasks = (folder, file = join(folder, 'journal.db')) => {
-  const db = openDatabase({ file });
+  const opened = openDatabase({ file });
+  let writes = 0;
+  const write = (work) => {
+    writes += 1;
+    return opened.write(work);
+  };
+  const db = { ...opened, write };
   const { store, ledger } = openLedger({ db, projectRoot: folder, clock: Date.now, log: () => {} });
   const random = (max) => Math.floor(Math.random() * max);
-  return { db, store, ledger, tracker: createEmbeddedTracker({ clock: Date.now, random }, ledger) };
+  const tracker = createEmbeddedTracker({ clock: Date.now, random }, ledger);
+  /** How many transactions there were, each one durable commit. */
+  return { db, store, ledger, tracker, writes: () => writes };
 };
 
 /**
@@ -68,7 +76,7 @@ export const openSystem = async (
   { scripts = [{ turns: [finish] }], turnMs = 0, workspace, wrap = (model) => model } = {},
 ) => {
   const folder = mkdtempSync(join(tmpdir(), 'agent-bench-'));
-  const { db, store, ledger, tracker } = openTasks(folder);
+  const { db, store, ledger, tracker, writes } = openTasks(folder);
   const model = wrap(createScriptedModel({ turn_ms: turnMs, scripts }));
   const system = createSystem(
     {
@@ -126,7 +134,7 @@ export const openSystem = async (
     store.close();
     rmSync(folder, { recursive: true });
   };
-  return { folder, db, store, ledger, tracker, system, close };
+  return { folder, db, store, ledger, tracker, writes, system, close };
 };
 
 /** The HTTP face of a system, on a free port; `more` adds routes before it listens. */

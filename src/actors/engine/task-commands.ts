@@ -99,7 +99,8 @@ const createAsk =
       };
       requireSame();
       try {
-        await journal.flush();
+        // A claim that needs no other program is ready in this turn: one transaction holds both.
+        await journal.whenSaved();
       } catch (error) {
         live.discard(taskId, task, error);
         throw error;

@@ -28,6 +28,11 @@ export interface Journal {
   append(entry: NewEntry): void;
   /** Commits the gathered changes. */
   flush(): CommitAnswer | Promise<CommitAnswer>;
+  /**
+   * Resolves when the gathered changes are committed: with what else comes in this turn of the event
+   * loop. @throws StoreError
+   */
+  whenSaved(): Promise<void>;
   /** Why gathered changes cannot be committed now, or null. The journal tries again by itself. */
   problem(): string | null;
   /** Commits the gathered changes, and never retries. */
@@ -69,10 +74,13 @@ export const createJournal = (
   let failures = 0;
   let problem: string | null = null;
   let stopped = false;
+  const savers = new Set<() => void>();
   const queue = createStoreQueue(store, {
     saved: () => {
       failures = 0;
       problem = null;
+      for (const tell of savers) tell();
+      savers.clear();
     },
     failed: (error, gathered) => {
       failures += 1;
@@ -87,6 +95,16 @@ export const createJournal = (
     timer = null;
     return queue.isEmpty() ? 'ok' : queue.commit({ entries: [] });
   };
+  /** Resolves with the next commit, to true, or at the end of this turn. */
+  const isSavedThisTurn = (): Promise<boolean> =>
+    new Promise((resolve) => {
+      const tell = (): void => resolve(true);
+      savers.add(tell);
+      setImmediate(() => {
+        savers.delete(tell);
+        resolve(false);
+      });
+    });
   const flushLater = (): void => {
     if (stopped) return;
     timer ??= setTimeout(
@@ -106,6 +124,10 @@ export const createJournal = (
     commit: queue.commit,
     flush,
     gather,
+    whenSaved: async () => {
+      if (queue.isEmpty() || (!queue.isUnderway() && (await isSavedThisTurn()))) return;
+      await flush();
+    },
     discard: queue.discard,
     problem: () => (queue.hasGathered() ? problem : null),
     stop: () => {

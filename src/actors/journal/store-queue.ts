@@ -51,6 +51,7 @@ export interface StoreQueue {
   /** Makes the states of a task and of its agents stale that wait. */
   discard(taskId: string): void;
   hasGathered(): boolean;
+  isUnderway(): boolean;
   /** True when nothing waits and nothing is underway. */
   isEmpty(): boolean;
 }
@@ -174,6 +175,7 @@ export const createStoreQueue = (
       for (const { caller } of discarded) caller?.resolve('stale');
     },
     hasGathered: () => waiting.some(({ caller }) => caller === null),
+    isUnderway: () => isUnderway,
     isEmpty: () => waiting.length === 0 && !isUnderway,
   };
 };
