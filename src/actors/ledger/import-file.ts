@@ -8,7 +8,7 @@ import { chunksOf } from './chunks.ts';
 import { type BrokenLine, compareFile, type FileDifference } from './compare-file.ts';
 import type { ExchangeState } from './exchange-state.ts';
 import { issueOf } from './issue-line.ts';
-import { issuesFileOf, missing, stampOf } from './issues-file.ts';
+import { issuesFileOf, missing, sizeProblem, stampOf } from './issues-file.ts';
 import { createImports, type ImportedTask } from './take-difference.ts';
 import type { TaskTable } from './task-table.ts';
 
@@ -126,10 +126,20 @@ export const createFileImport = (options: FileImportOptions, state: ExchangeStat
     );
   };
 
+  const wait = async (stamp: string, problem: string): Promise<void> => {
+    await db.write(() => state.wait({ stamp, problem }));
+  };
+
   return {
     knows,
     run: async () => {
       for (let tries = 0; tries < triesAtMost && !knows(stampOf(file)); tries += 1) {
+        const found = stampOf(file);
+        const tooLarge = sizeProblem(file);
+        if (tooLarge !== null) {
+          await wait(found, tooLarge);
+          continue;
+        }
         const difference = await compareFile(db, projectRoot);
         const { stamp, broken } = difference;
         if (!(await isFinished(difference))) continue;
@@ -141,10 +151,7 @@ export const createFileImport = (options: FileImportOptions, state: ExchangeStat
           await take(difference);
           await db.write(() => finish(difference));
         }
-        if (first !== undefined) {
-          const problem = sentenceOn(first, broken.length);
-          await db.write(() => state.wait({ stamp, problem }));
-        }
+        if (first !== undefined) await wait(stamp, sentenceOn(first, broken.length));
       }
     },
   };

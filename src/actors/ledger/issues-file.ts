@@ -2,7 +2,7 @@ import { closeSync, fstatSync, lstatSync, readSync } from 'node:fs';
 import { join } from 'node:path';
 import { StringDecoder } from 'node:string_decoder';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { openRegular, UnsafeFileError } from '../files/regular-file.ts';
+import { openRegular } from '../files/regular-file.ts';
 
 /** A million tasks. New lines are in memory together. */
 export const issuesBytesAtMost = 512 * 1024 * 1024;
@@ -61,16 +61,18 @@ const createIssueLines = (take: TakeLine) => {
   };
 };
 
+/** Why the file is not read at all; null when it is. */
+export const sizeProblem = (file: string): string | null => {
+  const { size } = lstatSync(file, { throwIfNoEntry: false }) ?? { size: 0 };
+  if (size <= issuesBytesAtMost) return null;
+  return `.beads/issues.jsonl holds ${size} bytes, and at most ${issuesBytesAtMost} are read; make it smaller`;
+};
+
 /** Calls `take` with each line that is not empty, and its number from 1. @throws UnsafeFileError */
 export const readLines = async (file: string, take: TakeLine): Promise<void> => {
   const opened = openRegular(file);
   try {
     const { size } = fstatSync(opened);
-    if (size > issuesBytesAtMost)
-      throw new UnsafeFileError(
-        `${file} holds ${size} bytes, more than ${issuesBytesAtMost}`,
-        'make it smaller',
-      );
     const decoder = new StringDecoder('utf8');
     const piece = Buffer.alloc(Math.min(pieceBytes, size + 1));
     const lines = createIssueLines(take);

@@ -28,6 +28,20 @@ export interface WriteRequest {
 
 /** Rows that are read in one turn of the event loop. */
 const rowsAtOnce = 500;
+/** No string may hold all comments that tasks can have. */
+const pieceCharacters = 1024 * 1024;
+
+/** Lines in pieces that are written one after another. */
+function* inPieces(lines: Iterable<string>): Generator<string> {
+  let piece = '';
+  for (const line of lines) {
+    piece += `${line}\n`;
+    if (piece.length < pieceCharacters) continue;
+    yield piece;
+    piece = '';
+  }
+  yield piece;
+}
 
 /**
  * Writes all tasks in bd's form, sorted by id, so that a change is a small difference in git.
@@ -40,11 +54,11 @@ export const writeIssuesFile = async (db: Database, request: WriteRequest): Prom
   // A task that changes while the next ones are read is written by the next export.
   const next = db.prepare('select id, line, base from tasks where id > ? order by id limit ?');
   function* pieces(): Generator<string> {
-    yield others.map((line) => `${line}\n`).join('');
+    yield* inPieces(others);
     for (let after = '', isLast = false; !isLast; ) {
       const rows = next.all(after, rowsAtOnce);
       for (const { id, line, base } of rows) if (base !== null) fresh.set(String(id), String(line));
-      yield rows.map(({ line }) => `${line}\n`).join('');
+      yield* inPieces(rows.map(({ line }) => String(line)));
       after = String(rows.at(-1)?.['id'] ?? after);
       isLast = rows.length < rowsAtOnce;
     }
@@ -71,8 +85,7 @@ export const writeIssuesFile = async (db: Database, request: WriteRequest): Prom
 export const writeNotInBd = async (db: Database, projectRoot: string): Promise<string> => {
   const path = '.beads/not-in-bd.jsonl';
   const rows = db.prepare('select line from tasks where base is not null order by id').all();
-  await writeFileAtomically(join(projectRoot, path), rows.map(({ line }) => `${line}\n`).join(''), {
-    mode: 0o600,
-  });
+  const lines = rows.map(({ line }) => String(line));
+  await writeFileAtomically(join(projectRoot, path), inPieces(lines), { mode: 0o600 });
   return path;
 };

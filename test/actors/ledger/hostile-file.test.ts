@@ -1,7 +1,18 @@
-import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync, writeSync } from 'node:fs';
+import {
+  closeSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  truncateSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test } from 'vitest';
+import { issuesBytesAtMost } from '../../../src/actors/ledger/issues-file.ts';
 import type { TaskId } from '../../../src/machines/task.ts';
 import { aTask } from '../../contracts/tracker.ts';
 import { embeddedAt, ledgerAt } from '../../support/ledger.ts';
@@ -87,6 +98,29 @@ test.each([
   expect(ids).toEqual(['bd-b', 'bd-c']);
   expect(claimed).toEqual({ refusal: null });
   expect(ledger.exchange.problem()).toMatch(new RegExp(`line 2 cannot be read: .*${problem}`));
+});
+
+test('a file that is too large is not read and stays; the tasks can be used, and health says so', async () => {
+  const { file, tracker, save } = openProject();
+  const { id } = await tracker.create(aTask({ title: 'ours' }));
+  await save();
+  const bytes = issuesBytesAtMost + 1;
+
+  truncateSync(file, bytes);
+
+  await tracker.create(aTask({ title: 'ours too' }));
+  expect((await tracker.list()).map((task) => task.title)).toEqual(['ours', 'ours too']);
+  expect((await tracker.find(id))?.status).toBe('open');
+  await save();
+  expect(statSync(file).size).toBe(bytes);
+  expect(await tracker.check()).toEqual({
+    ok: false,
+    detail: `.beads/issues.jsonl holds ${bytes} bytes, and at most ${issuesBytesAtMost} are read; make it smaller`,
+  });
+
+  rmSync(file);
+  await save();
+  expect(readFileSync(file, 'utf8').trim().split('\n')).toHaveLength(2);
 });
 
 test('a byte order mark and line ends of Windows are no part of a task', async () => {
