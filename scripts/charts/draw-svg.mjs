@@ -1,6 +1,6 @@
 // Draws a chart as SVG, readable on light and dark pages.
 
-const escape = (text) =>
+const escaped = (text) =>
   text.replace(
     /[&<>"]/g,
     (sign) => ({ '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' })[sign],
@@ -58,20 +58,20 @@ const ticks = (state) => {
 
 const drawState = (state) => [
   `<rect class="state" x="${state.x}" y="${state.y}" width="${state.width}" height="${state.height}" rx="6"/>`,
-  `<text x="${state.x + state.width / 2}" y="${state.y + 18}" text-anchor="middle">${escape(state.label)}</text>`,
+  `<text x="${state.x + state.width / 2}" y="${state.y + 18}" text-anchor="middle">${escaped(state.label)}</text>`,
   ...ticks(state),
 ];
 
 const drawGroup = (group) => [
   `<rect class="group" x="${group.x}" y="${group.y}" width="${group.width}" height="${group.height}" rx="8"/>`,
-  `<text class="label" x="${group.x + 12}" y="${group.y + 20}">${escape(group.label)}</text>`,
+  `<text class="label" x="${group.x + 12}" y="${group.y + 20}">${escaped(group.label)}</text>`,
 ];
 
 const titleOf = ({ from, to, on }) =>
   `${from} → ${to}: ${on.map(({ event, guard }) => (guard === null ? event : `${event} [${guard}]`)).join(', ')}`;
 
 const drawLine = (line) =>
-  `<path class="line" marker-end="url(#head)" d="${pathAlong(line.points)}"><title>${escape(titleOf(line))}</title></path>`;
+  `<path class="line" marker-end="url(#head)" d="${pathAlong(line.points)}"><title>${escaped(titleOf(line))}</title></path>`;
 
 const legend = (chart, y) => {
   const used = Object.keys(exitKinds).filter((kind) =>
@@ -93,7 +93,7 @@ export const drawSvg = (chart, title) => {
   const height = chart.height + 30;
   return `${[
     `<svg xmlns="http://www.w3.org/2000/svg" width="${chart.width}" height="${height}" viewBox="0 0 ${chart.width} ${height}" role="img">`,
-    `<title>${escape(title)}</title><style>${style}</style>`,
+    `<title>${escaped(title)}</title><style>${style}</style>`,
     '<defs><marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto"><path class="head" d="M0,0.8L8,4L0,7.2z"/></marker></defs>',
     `<rect class="page" width="${chart.width}" height="${height}"/>`,
     ...chart.groups.flatMap(drawGroup),
