@@ -76,7 +76,13 @@ export const runResultSchema = z.strictObject({
     .array(z.strictObject({ task_id: z.string(), role: z.string(), phase: z.string() }))
     .describe('the tasks that start when their dependencies are complete'),
   skipped: z
-    .array(z.strictObject({ task_id: z.string(), reason: z.string() }))
+    .array(
+      z.strictObject({
+        task_id: z.string(),
+        reason: z.string(),
+        code: z.string().optional().describe('the name of the refusal'),
+      }),
+    )
     .describe('the tasks that were not started, and why'),
 });
 

@@ -129,19 +129,75 @@ test('nothing to run ends with 0, nothing that could be started with 4', async (
   expect(unknown.code).toBe(3);
 });
 
-test('run --async returns at once, and a second run says what is running', async () => {
+test('run --async returns at once, and a second one says what is running', async () => {
   const project = withScript([hang]);
   const first = await create(project, 'first', ...engineer);
   const second = await create(project, 'second', ...engineer, '--deps', first);
 
   const started = await project.agent('run', '--async');
-  const again = await project.agent('run');
+  const again = await project.agent('run', '--async');
 
   expect(started.code).toBe(0);
   expect(started.out).toContain(`${second} engineer waiting for dependencies`);
   expect(again).toMatchObject({ code: 4, err: expect.stringContaining('already running') });
   await project.agent('cancel', second);
   await project.agent('cancel', first);
+});
+
+test('a second run follows what already runs, to its end', async () => {
+  const wait = { tool: 'bash', arguments: { command: 'until test -e go; do sleep 0.05; done' } };
+  const done = { tool: 'finish', arguments: { summary: 'done' } };
+  const project = withScript([wait, done]);
+  const first = await create(project, 'first', ...engineer);
+  const second = await create(project, 'second', ...engineer, '--deps', first);
+  await project.agent('run', '--async');
+  const third = await create(project, 'third', ...engineer, '--deps', second);
+
+  const child = project.start('agent', ['run', '--json']);
+  const ended = project.collect(child);
+  child.stdout?.once('data', () => writeFileSync(join(project.root, 'go'), ''));
+  const { code, out } = await ended;
+
+  const lines = out
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  expect(code).toBe(0);
+  expect(lines[0]).toMatchObject({ accepted: [{ task_id: third }], skipped: [] });
+  expect(lines[0].attached.toSorted()).toEqual([first, second].toSorted());
+  expect(lines.at(-1).complete.toSorted()).toEqual([first, second, third].toSorted());
+});
+
+test('Ctrl-C leaves what an earlier run started, and ends', async () => {
+  const project = withScript([hang]);
+  const id = await create(project, 'first', ...engineer);
+  await project.agent('run', '--async');
+  const child = project.start('agent', ['run']);
+  const ended = project.collect(child);
+  let said = '';
+  child.stderr?.on('data', (text) => {
+    said += text;
+  });
+  await until(() => said.includes(`${id} already runs`));
+
+  child.kill('SIGINT');
+
+  expect((await ended).code).toBe(130);
+  expect(await statusOf(project, id)).toBe('started');
+  await project.agent('cancel', id);
+});
+
+test('a run of everything skips a failed task whose work was approved; a run of it does not', async () => {
+  const project = withScript([giveUp]);
+  const id = await create(project, 'first', ...engineer);
+  await project.agent('run');
+  await project.agent('review', id, '--approve');
+
+  const all = await project.agent('run');
+  const named = await project.agent('run', id);
+
+  expect(all).toMatchObject({ code: 4, err: expect.stringContaining('its work is approved') });
+  expect(named.out).toContain(`failed     ${id}`);
 });
 
 test('away from a terminal Ctrl-C cancels what the run started, and nothing else', async () => {

@@ -1,4 +1,10 @@
-import { describeRefusal, isServiceError, refusal, ServiceError } from '../../machines/errors.ts';
+import {
+  describeRefusal,
+  type ErrorCode,
+  isServiceError,
+  refusal,
+  ServiceError,
+} from '../../machines/errors.ts';
 import { type Role, type RunOptions, roles, type TaskId } from '../../machines/task.ts';
 import type { TaskCommand } from '../../machines/task-context.ts';
 import type { TaskSnapshot } from '../../machines/task-machine.ts';
@@ -25,7 +31,12 @@ export interface GraphRun {
     readonly role: Role;
     readonly phase: string;
   }[];
-  readonly skipped: readonly { readonly task_id: string; readonly reason: string }[];
+  readonly skipped: readonly {
+    readonly task_id: string;
+    readonly reason: string;
+    /** The name of the refusal. */
+    readonly code?: ErrorCode;
+  }[];
 }
 
 export interface RunGraphPorts extends Omit<ExecutePorts, 'queries'> {
@@ -98,20 +109,29 @@ const roleOf = async (
   return role ?? { task_id: id, reason };
 };
 
+const isOverWithoutSuccess = (snapshot: TaskSnapshot): boolean =>
+  snapshot.hasTag('failed') || snapshot.hasTag('cancelled');
+
 const commandFor = (
   snapshot: TaskSnapshot,
   role: Role,
   options: RunOptions,
   maxRetries: number,
 ): TaskCommand =>
-  snapshot.hasTag('failed') || snapshot.hasTag('cancelled')
+  isOverWithoutSuccess(snapshot)
     ? { type: 'retry', role, options, maxRetries, reason: null }
     : { type: 'run', role, options, maxRetries };
+
+/** A person took the work of an attempt that failed: a run of everything does not pay for it again. */
+const isApproved = (snapshot: TaskSnapshot): boolean =>
+  isOverWithoutSuccess(snapshot) && snapshot.context.review?.verdict === 'approve';
+const approvedReason = (id: TaskId): string =>
+  `its work is approved; take it with: agent merge ${id} --force, then agent close ${id}; or run it again: agent retry ${id}`;
 
 /** Starts one task, or says why not. A repeated request finds what it started before. */
 const createStartOne = async (
   ports: RunGraphPorts,
-  { role: fallback, options, requestId }: RunGraphRequest,
+  { taskIds, role: fallback, options, requestId }: RunGraphRequest,
 ) => {
   const { commands, views, store } = ports;
   const limit = ports.queueLimit();
@@ -130,13 +150,15 @@ const createStartOne = async (
     const own = { ...ports.optionsFor(options, role), when: 'ready' } as const;
     try {
       const snapshot = await views.snapshotOf(task.id, task);
+      if (taskIds === undefined && isApproved(snapshot))
+        return { task_id, reason: approvedReason(task_id) };
       const command = commandFor(snapshot, role, own, ports.maxRetries());
       const { phase } = await commands.ask(task.id, command, ownRequest);
       return { task_id, role, phase };
     } catch (error) {
       if (!isServiceError(error)) throw error;
       room += 1;
-      return { task_id, reason: error.message };
+      return { task_id, reason: error.message, code: error.code };
     }
   };
 };

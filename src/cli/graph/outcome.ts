@@ -5,6 +5,7 @@ import type { Progress, TaskProgress } from './progress.ts';
 export interface Skipped {
   readonly task_id: string;
   readonly reason: string;
+  readonly code?: string | undefined;
 }
 
 export interface StartedRun {
@@ -14,6 +15,11 @@ export interface StartedRun {
     readonly phase: string;
   }[];
   readonly skipped: readonly Skipped[];
+}
+
+/** A run with the tasks that an earlier one started, and that go on. */
+export interface FollowedRun extends StartedRun {
+  readonly attached: readonly TaskView[];
 }
 
 /** How the tasks of a run ended. */
@@ -50,11 +56,11 @@ const totalsOf = (tasks: readonly TaskProgress[]) => {
 };
 
 export const outcomeOf = (
-  { accepted, skipped }: StartedRun,
+  { accepted, attached, skipped }: FollowedRun,
   progress: Progress,
   seconds: number,
 ): Outcome => {
-  const tasks = accepted.flatMap(({ task_id }) => progress.get(task_id) ?? []);
+  const tasks = [...accepted, ...attached].flatMap(({ task_id }) => progress.get(task_id) ?? []);
   const withStatus = (status: string) => tasks.filter(({ view }) => view.status === status);
   const refused = tasks.filter(({ view, isPending }) => view.status === 'queued' && !isPending);
   return {

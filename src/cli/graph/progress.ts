@@ -30,6 +30,8 @@ export interface Progress {
    * one, of which no frame tells.
    */
   isStale(taskId: string): boolean;
+  /** Takes the view of a task that runs already, of which no frame has come. */
+  begin(view: TaskView): void;
   /** Takes the view of a stale task. */
   refresh(view: TaskView): void;
 }
@@ -120,6 +122,19 @@ export const createProgress = (): Progress => {
       const task = tasks.get(taskId);
       const isComplete = (id: string): boolean => tasks.get(id)?.view.status === 'complete';
       return task !== undefined && waits(task) && task.view.unmet_dependencies.every(isComplete);
+    },
+    begin: (view) => {
+      if (tasks.has(view.task_id)) return;
+      const usage = new Map([[view.attempt, view.usage]]);
+      tasks.set(view.task_id, {
+        view,
+        isPending: true,
+        hasEnded: false,
+        words: '',
+        turn: null,
+        usage,
+      });
+      blockers.forget();
     },
     refresh: (view) => {
       const task = tasks.get(view.task_id);

@@ -3,17 +3,21 @@ import type { TaskId } from '../../machines/task.ts';
 import type { Client, Frame } from '../client/client.ts';
 import { readTask } from '../client/task-answers.ts';
 import { exitCodes } from '../output/exit-codes.ts';
+import type { Io } from '../output/io.ts';
 import { oneLine } from '../output/safe-text.ts';
 import type { CommandContext } from '../tasks/commands.ts';
+import { attach } from './attach.ts';
 import { createDisplay, type Display } from './display.ts';
 import { handleInterrupts } from './interrupts.ts';
-import { exitCodeFor, outcomeOf, type StartedRun } from './outcome.ts';
+import { exitCodeFor, type FollowedRun, outcomeOf, type StartedRun } from './outcome.ts';
 import { changesState, createProgress, isOver, type Progress } from './progress.ts';
 import { renderOutcome } from './render-progress.ts';
 
 const startedSchema = z.object({
   accepted: z.array(z.object({ task_id: z.string(), role: z.string(), phase: z.string() })),
-  skipped: z.array(z.object({ task_id: z.string(), reason: z.string() })),
+  skipped: z.array(
+    z.object({ task_id: z.string(), reason: z.string(), code: z.string().optional() }),
+  ),
 });
 
 export interface RunTasksRequest {
@@ -37,8 +41,8 @@ const printSkipped = ({ io }: CommandContext, { skipped }: StartedRun): void => 
 };
 
 /** @returns the exit code when there is nothing to follow, else null */
-const nothingStarted = (context: CommandContext, run: StartedRun): number | null => {
-  if (run.accepted.length > 0) return null;
+const nothingStarted = (context: CommandContext, run: FollowedRun): number | null => {
+  if (run.accepted.length + run.attached.length > 0) return null;
   printSkipped(context, run);
   if (run.skipped.length === 0) {
     if (!context.json) context.io.out('every task is complete; there is nothing to run');
@@ -56,7 +60,7 @@ export const startTasks = async (
   const { io, json, connection } = context;
   const run = await start(await connection.server(), request);
   if (json) io.json(run);
-  const code = nothingStarted(context, run);
+  const code = nothingStarted(context, { ...run, attached: [] });
   if (code !== null) return code;
   if (json) return exitCodes.done;
   printSkipped(context, run);
@@ -142,14 +146,14 @@ interface Followed {
   readonly client: Client;
   readonly progress: Progress;
   readonly display: Display;
-  readonly run: StartedRun;
+  readonly run: FollowedRun;
   readonly rest: AsyncIterator<Frame>;
   readonly abort: AbortController;
 }
 
 /** Reads frames until the run is done. */
 const follow = async ({ client, progress, display, run, rest, abort }: Followed): Promise<void> => {
-  const ids = run.accepted.map(({ task_id }) => task_id);
+  const ids = followedIn(run);
   const own = new Set([...ids, ...run.skipped.map(({ task_id }) => task_id)]);
   const end = watchForEnd(progress, ids, () => abort.abort());
   const stopRefreshing = refreshStale(client, progress, ids, end.changed);
@@ -168,19 +172,26 @@ const follow = async ({ client, progress, display, run, rest, abort }: Followed)
 };
 
 /** Listens first, so that it misses nothing. */
-const startAndListen = async (client: Client, request: RunTasksRequest, abort: AbortController) => {
+const startAndListen = async (
+  client: Client,
+  io: Io,
+  request: RunTasksRequest,
+  abort: AbortController,
+) => {
   const frames = client.frames(null, null, abort.signal)[Symbol.asyncIterator]();
   await frames.next();
-  return { run: await start(client, request), rest: frames };
+  return { run: await attach(client, io, await start(client, request)), rest: frames };
 };
 
 const idsIn = ({ accepted }: StartedRun): readonly string[] =>
   accepted.map(({ task_id }) => task_id);
+const followedIn = ({ accepted, attached }: FollowedRun): readonly string[] =>
+  [...accepted, ...attached].map(({ task_id }) => task_id);
 
 /** Prints what came of a run that was followed. @returns the exit code */
 const report = (
   { io, json }: CommandContext,
-  run: StartedRun,
+  run: FollowedRun,
   progress: Progress,
   beganAt: number,
 ): number => {
@@ -206,22 +217,36 @@ export const runTasks = async (
   const progress = createProgress();
   let ids: readonly string[] = [];
   const display = createDisplay({ io, json, progress, followed: () => ids });
-  const starting = startAndListen(client, request, abort);
+  const starting = startAndListen(client, io, request, abort);
   const interrupts = handleInterrupts({
     io,
     asks: !json && io.terminal() !== null && process.stdin.isTTY === true,
     // Also when it comes before the answer.
-    cancel: async () => cancelAll(client, progress, idsIn((await starting).run)),
+    cancel: async () => {
+      const { run } = await starting;
+      await cancelAll(client, progress, idsIn(run));
+      // What others started goes on.
+      if (run.attached.length > 0) abort.abort();
+    },
     show: display.ask,
     leave: () => abort.abort(),
   });
   try {
     const { run, rest } = await starting;
-    if (json) io.json({ type: 'run_started', ...run });
+    if (json)
+      io.json({
+        type: 'run_started',
+        ...run,
+        attached: run.attached.map(({ task_id }) => task_id),
+      });
     const code = nothingStarted(context, run);
     if (code !== null) return code;
     printSkipped(context, run);
-    ids = idsIn(run);
+    for (const view of run.attached) {
+      io.err(`${view.task_id} already runs (attempt ${view.attempt}); following it`);
+      progress.begin(view);
+    }
+    ids = followedIn(run);
     await follow({ client, progress, display, run, rest, abort });
     display.stop();
     const ended = interrupts.wasLeft()
