@@ -51,7 +51,7 @@ const together = [
   [
     'words',
     'cli/(run-agent|command-line|command-table|words/.*|table/.*)',
-    'cli/output/(ask|closest|exit-codes|in-pager|io|safe-text|styled|width)|cli/client/client',
+    'cli/output/(ask|closest|exit-codes|in-pager|io|safe-text|styled|width|wrap)|cli/client/client',
     'cli/tasks/sort-tasks|machines/(task|errors)',
   ],
   [

@@ -187,17 +187,18 @@ export const logsCommand = defineCommand({
       default: false,
       describe: 'With the output of every call, and whole texts',
     },
+    attempt: { type: 'number', value: 'n', describe: 'Only this attempt; default: all' },
   },
   common: [...startsServer, 'pager'],
   examples: [
     ['agent logs -f bd-a1b2', 'watch a running task'],
     ['agent logs --full bd-a1b2', 'what every command printed'],
   ],
-  run: async (context, { task_id, follow, full, pager }) => {
-    const { showLogs } = await import('../tasks/commands.ts');
+  run: async (context, { task_id, follow, full, attempt, pager }) => {
+    const { showLogs } = await import('../tasks/logs.ts');
     const { io, env, json } = context;
     return inPager(io, { env, pager: pager && !follow, json }, (paged) =>
-      showLogs({ ...context, io: paged }, task_id, { follow, full }),
+      showLogs({ ...context, io: paged }, task_id, { follow, full, attempt }),
     );
   },
 });

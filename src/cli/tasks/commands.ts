@@ -1,16 +1,14 @@
 import { z } from 'zod';
 import { isFreeText, requireId } from '../../actors/engine/task-id.ts';
-import { type TaskView, taskViewSchema } from '../../actors/journal/task-view.ts';
+import type { TaskView } from '../../actors/journal/task-view.ts';
 import { optionsSchema, parseParams } from '../../http/wire.ts';
-import { CallError, type Client, type Frame } from '../client/client.ts';
+import { CallError, type Client } from '../client/client.ts';
 import type { Connection } from '../client/connect.ts';
 import { callForTask } from '../client/task-answers.ts';
 import type { Project } from '../config/project.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import type { Io } from '../output/io.ts';
-import { renderFrame } from '../output/render-frame.ts';
-import { removedText, renderTask } from '../output/render-task.ts';
-import { joined } from '../output/styled.ts';
+import { renderTask } from '../output/render-task.ts';
 import { confirmText } from '../runs/confirm-text.ts';
 import { followRun, type RunRequest, submit } from '../runs/run-task.ts';
 
@@ -50,10 +48,16 @@ const createTask = async (client: Client, args: CreateArgs): Promise<TaskView> =
   });
 };
 
+const isRoleLabel = (label: string): boolean => label.startsWith('role:');
+
 export const createOnly = async (context: CommandContext, args: CreateArgs): Promise<number> => {
   const task = await createTask(await context.connection.files(), args);
   if (context.json) context.io.json(task);
   else context.io.out(task.task_id);
+  if (!context.json && context.io.width !== null && !task.labels.some(isRoleLabel))
+    context.io.err(
+      `note: it has no role, so a plain 'agent run' skips it; run it with: agent engineer ${task.task_id}, or create it with --role`,
+    );
   return exitCodes.done;
 };
 
@@ -158,57 +162,5 @@ const runKnownTask = async (
         ? `${task_id} starts by itself when its dependencies are complete; see: agent explain ${task_id}`
         : `${task_id} attempt ${attempt} continues in the background; see: agent show ${task_id}, agent logs -f ${task_id}`,
     );
-  return exitCodes.done;
-};
-
-const frameSchema = z.looseObject({
-  type: z.string(),
-  task_id: z.string(),
-  attempt: z.number(),
-  seq: z.number().nullable(),
-  timestamp: z.string(),
-  data: z.record(z.string(), z.unknown()),
-});
-const historyAnswerSchema = z.looseObject({
-  entries: z.array(frameSchema),
-  next_after: z.number().optional(),
-  history_removed: taskViewSchema.shape.history_removed,
-});
-
-/** `onRemoved` is told why the history does not begin with the task. */
-export async function* history(
-  client: Client,
-  taskId: string,
-  onRemoved: (why: string) => void = () => {},
-): AsyncGenerator<Frame> {
-  for (let after = 0; ; ) {
-    const page = historyAnswerSchema.parse(
-      await client.call('history', { task_id: taskId, after_seq: after }),
-    );
-    if (page.history_removed !== undefined) onRemoved(removedText(page.history_removed));
-    yield* page.entries;
-    if (page.next_after === undefined) return;
-    after = page.next_after;
-  }
-}
-
-export const showLogs = async (
-  { connection, io, json }: CommandContext,
-  id: string,
-  { follow, full }: { readonly follow: boolean; readonly full: boolean },
-): Promise<number> => {
-  const taskId = requireId(id);
-  const abort = new AbortController();
-  const frames = follow
-    ? (await connection.server()).frames(taskId, 0, abort.signal)
-    : history(await connection.files(), taskId, (why) =>
-        io.err(`note: the history of ${taskId} was ${why}`),
-      );
-  for await (const frame of frames) {
-    const line = renderFrame(frame, full);
-    if (json) io.json(frame);
-    else if (line !== null) io.out(joined([`${frame.timestamp} `, line], ''));
-    await io.room();
-  }
   return exitCodes.done;
 };

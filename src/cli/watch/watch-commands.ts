@@ -9,6 +9,7 @@ import type { Io } from '../output/io.ts';
 import { renderFrame } from '../output/render-frame.ts';
 import { stateText } from '../output/render-task.ts';
 import { terminalText } from '../output/styled.ts';
+import { wrapAfter } from '../output/wrap.ts';
 import type { CommandContext } from '../tasks/commands.ts';
 
 const exitByStatus: Readonly<Record<string, number>> = {
@@ -110,6 +111,12 @@ const explanationSchema = z.looseObject({
   ),
 });
 
+/** With a space after each comma where a line may have to be broken. */
+const inputsText = (inputs: object, width: number | null): string => {
+  const text = JSON.stringify(inputs);
+  return width === null ? text : text.replaceAll(',"', ', "');
+};
+
 export const explainTask = async (
   { connection, io, json }: CommandContext,
   id: string,
@@ -125,15 +132,17 @@ export const explainTask = async (
     explanation;
   io.out(`${taskId} is in ${JSON.stringify(state).replace(/[{}"]/g, '').replace(':', '.')}`);
   const hint = allowed_events.includes('respond') ? ' (agent respond)' : '';
-  if (reason !== null) io.out(`  because ${reason}${hint}`);
-  if (request_reason !== null) io.out(`  requested because ${request_reason}`);
+  const line = (start: string, text: string): void => io.out(wrapAfter(start, text, io.width));
+  if (reason !== null) line('  because ', `${reason}${hint}`);
+  if (request_reason !== null) line('  requested because ', request_reason);
   for (const { task_id, branch, files } of conflicts)
-    io.out(
-      `  works without ${task_id} (${branch}), which conflicts in ${files.join(', ') || 'no file'}`,
+    line(
+      '  works without ',
+      `${task_id} (${branch}), which conflicts in ${files.join(', ') || 'no file'}`,
     );
   if (deadline !== null) io.out(`  until ${deadline} at the latest`);
   for (const { guard, value, inputs } of guards)
-    io.out(`  ${value ? 'yes' : 'no '}  ${guard.padEnd(20)} ${JSON.stringify(inputs)}`);
-  io.out(`  may now: ${allowed_events.join(', ') || 'nothing; it must wait'}`);
+    line(`  ${value ? 'yes' : 'no '}  ${guard.padEnd(20)} `, inputsText(inputs, io.width));
+  line('  may now: ', allowed_events.join(', ') || 'nothing; it must wait');
   return exitCodes.done;
 };

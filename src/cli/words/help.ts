@@ -1,17 +1,9 @@
+import { wrap } from '../output/wrap.ts';
 import { type Command, type Flag, type Flags, groups } from '../table/command.ts';
 import { commonFlags, everywhere } from '../table/common-flags.ts';
 import { usageOf } from './check-words.ts';
 
 type Row = readonly [name: string, says: string];
-
-/** Breaks text between words. */
-const wrap = (text: string, width: number): readonly string[] =>
-  text.split(' ').reduce<readonly string[]>((lines, word) => {
-    const last = lines.at(-1);
-    return last === undefined || last.length + 1 + word.length > width
-      ? [...lines, word]
-      : [...lines.slice(0, -1), `${last} ${word}`];
-  }, []);
 
 const widestName = 26;
 

@@ -10,7 +10,8 @@ import { loadConfig } from '../config/config.ts';
 import { workspaceFor } from '../config/workspace.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { showControls } from '../output/safe-text.ts';
-import { type CommandContext, history } from '../tasks/commands.ts';
+import type { CommandContext } from '../tasks/commands.ts';
+import { history } from '../tasks/logs.ts';
 import { withComments } from './inline-comments.ts';
 import { stylePatch } from './patch-style.ts';
 
