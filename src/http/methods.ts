@@ -76,11 +76,12 @@ const createCatalogueMethods = (catalogue: TaskQueries): Readonly<Record<string,
     return catalogue.replay({ taskId: task_id, at: at_seq ?? null });
   },
   history: async (params) => {
-    const { task_id, after_seq, limit } = parseParams(historyParamsSchema, params);
+    const { task_id, after_seq, limit, kept } = parseParams(historyParamsSchema, params);
     return catalogue.history({
       taskId: task_id,
       ...(after_seq === undefined ? {} : { after: after_seq }),
       ...(limit === undefined ? {} : { limit }),
+      ...(kept === undefined ? {} : { kept }),
     });
   },
 });

@@ -145,6 +145,10 @@ export const historyParamsSchema = z.strictObject({
   task_id: id,
   after_seq: z.int().nonnegative().optional().describe('only entries after this seq'),
   limit: z.int().min(1).max(1_000).optional().describe('how many entries to return'),
+  kept: z
+    .boolean()
+    .optional()
+    .describe('entries as they are kept, with their hashes, in place of frames'),
 });
 
 export const replayParamsSchema = z.strictObject({

@@ -94,6 +94,7 @@ export const createFarStore = (
   return {
     ...near,
     read: later(near.read),
+    kept: later(near.kept),
     latest: later(near.latest),
     latestOfPending: later(near.latestOfPending),
     lastSeq: later(near.lastSeq),

@@ -2,7 +2,7 @@ import type { TaskId } from '../../machines/task.ts';
 import { frameText } from '../journal/event-types.ts';
 import { differenceFrom, entriesUpTo, fold, type ReplayedStep } from '../journal/replay.ts';
 import { removedView, type TaskView } from '../journal/task-view.ts';
-import type { StoreReads } from '../store/port.ts';
+import type { Entry, KeptEntry, StoreReads } from '../store/port.ts';
 
 export interface ReplayRequest {
   readonly taskId: string;
@@ -33,20 +33,25 @@ export interface HistoryRequest {
   readonly taskId: string;
   readonly after?: number;
   readonly limit?: number;
+  /** Entries as they are kept, with their hashes, in place of frames. */
+  readonly kept?: boolean;
 }
 
 export interface TaskHistories {
   /** @throws task_not_found */
   replay(request: ReplayRequest): Promise<Replayed>;
-  /** Frames of a task, oldest first. */
+  /** Journal of a task, oldest first. */
   history(request: HistoryRequest): Promise<TaskHistory>;
 }
 
 const pageSize = 1_000;
 
+const keptView = ({ taskId, ...entry }: KeptEntry) => ({ task_id: taskId, ...entry });
+const frameOf = (entry: Entry): { readonly seq: number } => JSON.parse(frameText(entry));
+
 /** `store` is null in a project without runs. `find` rejects for a task that does not exist. */
 export const createTaskHistories = (
-  store: Pick<StoreReads, 'read' | 'actor' | 'removed'> | null,
+  store: Pick<StoreReads, 'read' | 'kept' | 'actor' | 'removed'> | null,
   find: (taskId: string) => Promise<{ readonly id: TaskId }>,
 ): TaskHistories => ({
   replay: async ({ taskId, at }) => {
@@ -65,13 +70,16 @@ export const createTaskHistories = (
       ...(removed === null ? {} : { history_removed: removedView(removed) }),
     };
   },
-  history: async ({ taskId, after: seq = 0, limit = pageSize }) => {
+  history: async ({ taskId, after: seq = 0, limit = pageSize, kept = false }) => {
     const { id } = await find(taskId);
-    const entries = (await store?.read({ taskId: id, after: seq, limit })) ?? [];
+    const page = { taskId: id, after: seq, limit };
+    const entries = kept
+      ? ((await store?.kept(page)) ?? []).map(keptView)
+      : ((await store?.read(page)) ?? []).map(frameOf);
     const last = entries.at(-1);
     const removed = (await store?.removed(id)) ?? null;
     return {
-      entries: entries.map((entry): unknown => JSON.parse(frameText(entry))),
+      entries,
       ...(entries.length === limit && last !== undefined ? { next_after: last.seq } : {}),
       ...(removed !== null && seq < removed.seq ? { history_removed: removedView(removed) } : {}),
     };

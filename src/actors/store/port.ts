@@ -14,6 +14,15 @@ export interface Entry {
 }
 export type NewEntry = Omit<Entry, 'seq'>;
 
+/** An entry as it is kept: with the hashes by which `hashOfEntry` proves it. */
+export interface KeptEntry extends Entry {
+  /** `data` lacks the fields that are as in the entry with this seq. */
+  readonly base: number | null;
+  /** Of the task's previous entry, empty for the first; null in an entry of version 2.1. */
+  readonly previous: string | null;
+  readonly hash: string | null;
+}
+
 export interface ActorState {
   /** `bd-a1b2` for a task, `bd-a1b2#1` for the agent of its first attempt. */
   readonly id: string;
@@ -205,6 +214,8 @@ export interface StoreWrites {
 
 export interface EntryReads {
   read(options: ReadOptions): Answer<readonly Entry[]>;
+  /** As `read`. */
+  kept(options: ReadOptions & { readonly taskId: string }): Answer<readonly KeptEntry[]>;
   latest(taskId: string, type: string): Answer<Entry | null>;
   /** Seqs of the newest entry of a type of each pending task, rising. */
   latestOfPending(type: string): Answer<readonly number[]>;

@@ -12,6 +12,7 @@ import type {
   UsageReads,
 } from './port.ts';
 import { lazy, prepareStatements } from './store-statements.ts';
+import { keptEntryOf } from './stored-entry.ts';
 import { createUsageRows } from './usage-rows.ts';
 import { createChangeWriter, type EditRows } from './write-changes.ts';
 
@@ -97,6 +98,7 @@ export const createSqliteStore = (
           ? sql.readAll.all(after, limit)
           : sql.readTask.all(taskId, after, limit),
       ),
+    kept: ({ taskId, after, limit }) => sql.readTask.all(taskId, after, limit).map(keptEntryOf),
     latest: (taskId, type) => entriesOf(sql.latest.all(taskId, type))[0] ?? null,
     latestOfPending: (type) => sql.latestOfPending.all(type).map((row) => Number(row['latest'])),
     lastSeq,

@@ -1,5 +1,5 @@
 import type { Row } from './database.ts';
-import type { Entry } from './port.ts';
+import type { Entry, KeptEntry } from './port.ts';
 
 /** An entry as its row has it: `data` lacks the fields that are as in the entry `base`. */
 export interface StoredEntry extends Entry {
@@ -15,4 +15,13 @@ export const storedEntryOf = (row: Row): StoredEntry => ({
   data: String(row['data']),
   cause: row['cause'] === null ? null : String(row['cause']),
   base: row['base'] == null ? null : Number(row['base']),
+});
+
+const textOrNull = (row: Row, column: string): string | null =>
+  row[column] == null ? null : String(row[column]);
+
+export const keptEntryOf = (row: Row): KeptEntry => ({
+  ...storedEntryOf(row),
+  previous: textOrNull(row, 'previous'),
+  hash: textOrNull(row, 'hash'),
 });
