@@ -1,6 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { errorBody, requestErrors } from './error-table.ts';
+import type { PageSessions } from './page-sessions.ts';
 import { createThrottle, type Throttle, windowMs } from './throttle.ts';
 
 export interface GateOptions {
@@ -8,13 +9,23 @@ export interface GateOptions {
   readonly hosts: () => readonly string[];
   /** Null when authentication is off. */
   readonly token: () => string | null;
+  /** The logins of the web page. */
+  readonly sessions: Pick<PageSessions, 'find'>;
   /** Part of the message of a 401. */
   readonly tokenHint: string;
   readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
 }
 
 /** Routes that answer without a token, as `METHOD url`. */
-export const openRoutes: ReadonlySet<string> = new Set(['GET /health', 'GET /health/ready']);
+export const openRoutes: ReadonlySet<string> = new Set([
+  'GET /health',
+  'GET /health/ready',
+  'GET /',
+  'GET /assets/:name',
+  'POST /page/session',
+]);
+/** A session of the web page cannot make another one. */
+const routesOfServerToken: ReadonlySet<string> = new Set(['POST /page/codes']);
 
 const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
 /** Constant time. */
@@ -33,7 +44,8 @@ const routeOf = ({ method, routeOptions }: FastifyRequest): string =>
 
 /** False for pages, which a person opens by typing an address (Sec-Fetch-Site: none). */
 const isApi = (request: FastifyRequest): boolean =>
-  request.routeOptions.url !== undefined && !openRoutes.has(routeOf(request));
+  request.routeOptions.url !== undefined &&
+  !(request.method === 'GET' && openRoutes.has(routeOf(request)));
 
 /**
  * The check that refuses the request, or null. These checks stop DNS rebinding and requests that a
@@ -57,7 +69,8 @@ const refusedBy = (request: FastifyRequest, hosts: readonly string[]): string | 
   return request.method === 'OPTIONS' ? 'the method OPTIONS' : null;
 };
 
-const bearer = (request: FastifyRequest): string | null => {
+/** Null when the request has no token, or more than one. */
+export const bearer = (request: FastifyRequest): string | null => {
   const values = rawValues(request, 'authorization');
   const match =
     values.length === 1 ? /^Bearer ([A-Za-z0-9_-]{1,256})$/.exec(values[0] ?? '') : null;
@@ -110,6 +123,11 @@ const refuseToken = (
     );
 };
 
+const refuseSession = (reply: FastifyReply, { tokenHint }: GateOptions): FastifyReply =>
+  reply
+    .code(requestErrors.forbidden)
+    .send(errorBody('forbidden', `this needs the token of the server; ${tokenHint}`));
+
 export const createGate = (options: GateOptions) => {
   const throttle = createThrottle(() => performance.now());
   return async (
@@ -128,6 +146,8 @@ export const createGate = (options: GateOptions) => {
     if (open || expected === null) return undefined;
     const given = bearer(request);
     if (given !== null && safeEqual(given, expected)) return undefined;
+    if (given !== null && options.sessions.find(given) !== null)
+      return routesOfServerToken.has(routeOf(request)) ? refuseSession(reply, options) : undefined;
     return refuseToken(request, reply, throttle, options);
   };
 };

@@ -21,7 +21,7 @@ export const errorSchema = {
   },
 };
 
-const errorAnswer = (description: string) => ({ description, ...jsonContent(ref('Error')) });
+export const errorAnswer = (description: string) => ({ description, ...jsonContent(ref('Error')) });
 const retryLaterAnswer = (description: string) => ({
   ...errorAnswer(description),
   headers: { 'Retry-After': { description: 'seconds', schema: { type: 'integer' } } },

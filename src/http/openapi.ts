@@ -7,6 +7,7 @@ import {
   openRefusals,
   taskStreamRefusals,
 } from './openapi-answers.ts';
+import { pagePaths } from './openapi-page.ts';
 import { rpcRoute, rpcSchemas } from './openapi-rpc.ts';
 
 const frameAnswer = {
@@ -89,6 +90,7 @@ export const openApiDocument = (name: string, version: string) => ({
     '/surroundings': readRoute(
       'node, PATH, names of the keys and configuration that the server works with',
     ),
+    ...pagePaths,
     '/openapi.json': readRoute('this description'),
   },
   components: {

@@ -7,13 +7,16 @@ import { errorBody } from './error-table.ts';
 import { createGate, type GateOptions } from './gate.ts';
 import { addHealthRoutes, type HealthOptions } from './health.ts';
 import { metricsDocument, metricsText } from './metrics-text.ts';
+import { addPageRoutes, type PageRouteOptions } from './page-routes.ts';
+import { createPageSessions } from './page-sessions.ts';
 import { addRpcRoutes, type RpcRouteOptions } from './rpc-routes.ts';
 import { createSse } from './sse.ts';
 import { addStreamRoutes, type StreamRouteOptions } from './stream-routes.ts';
 
 export interface HttpServerOptions
-  extends GateOptions,
+  extends Omit<GateOptions, 'sessions'>,
     HealthOptions,
+    Omit<PageRouteOptions, 'sessions'>,
     RpcRouteOptions,
     StreamRouteOptions {
   readonly system: System;
@@ -22,6 +25,8 @@ export interface HttpServerOptions
   readonly heartbeatMs: number;
   /** What the server took from the shell that started it. */
   readonly surroundings: () => object;
+  /** Epoch ms. */
+  readonly now: () => number;
 }
 
 const maxHeaderSize = 16 * 1024;
@@ -45,7 +50,10 @@ const fastifyLimits = {
   },
 } as const;
 
-const addHooks = (app: FastifyInstance, options: HttpServerOptions): void => {
+const addHooks = (
+  app: FastifyInstance,
+  options: HttpServerOptions & Pick<GateOptions, 'sessions'>,
+): void => {
   const { log, redact } = options;
   app.addHook('onRequest', createGate(options));
   app.addHook('onSend', async (_request, _reply, payload) =>
@@ -79,10 +87,12 @@ export const buildServer = async (options: HttpServerOptions): Promise<FastifyIn
   const startedAt = performance.now();
   const uptimeSeconds = (): number => (performance.now() - startedAt) / 1000;
   const app = Fastify(fastifyLimits);
-  addHooks(app, options);
+  const sessions = createPageSessions(options.token, options.now);
+  addHooks(app, { ...options, sessions });
   const sse = await createSse(app, options.heartbeatMs);
   app.addHook('preClose', sse.endAll);
   addRpcRoutes(app, options);
+  addPageRoutes(app, { ...options, sessions });
   addHealthRoutes(app, options, uptimeSeconds);
   app.get('/metrics', async (request, reply) => {
     const document = metricsDocument(await system.counters(), system.slotUse(), uptimeSeconds());

@@ -20,6 +20,7 @@ import type { Tracker } from '../../src/actors/tracker/port.ts';
 import type { Workspace } from '../../src/actors/workspace/port.ts';
 import { createSharedWorkspace } from '../../src/actors/workspace/shared.ts';
 import { shippedRoles } from '../../src/cli/roles/shipped-roles.ts';
+import type { PageFiles } from '../../src/http/page-files.ts';
 import { buildServer } from '../../src/http/server.ts';
 import { noAssistants } from './assistants.ts';
 import { differencesOf } from './differences.ts';
@@ -56,6 +57,12 @@ export interface Setting {
   readonly heartbeatMs?: number;
   readonly inspect?: boolean;
   readonly requestsPerSecond?: number;
+  /** The files of the web page; none by default. */
+  readonly page?: PageFiles;
+  /** The clock of the page's logins (epoch ms). */
+  readonly now?: () => number;
+  /** The token of the server. */
+  readonly token?: () => string | null;
 }
 
 export const finish = (summary = 'done', status = 'done'): Turn => ({
@@ -222,7 +229,7 @@ export const startServer = async (setting: Setting = {}) => {
     version: '2.1.0',
     models: () => ['scripted'],
     hosts: () => names,
-    token: () => token,
+    token: setting.token ?? (() => token),
     proofToken: () => token,
     tokenProblem: () => null,
     redact: (text) => text,
@@ -230,6 +237,9 @@ export const startServer = async (setting: Setting = {}) => {
     modelCheck: () => ({ ok: true, detail: 'scripted' }),
     surroundings: () => ({}),
     heartbeatMs: setting.heartbeatMs ?? 15_000,
+    page: setting.page ?? new Map(),
+    projectName: 'project',
+    now: setting.now ?? Date.now,
     draining: () => false,
     requestsPerSecond: () => setting.requestsPerSecond ?? 1_000_000,
     streamLimits: () => ({ inAll: 10, perTask: 8 }),

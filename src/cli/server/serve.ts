@@ -1,4 +1,4 @@
-import { resolve } from 'node:path';
+import { basename, resolve } from 'node:path';
 import type { FastifyInstance } from 'fastify';
 import { createRetention, scheduleRetention } from '../../actors/engine/retention.ts';
 import type { ProcessLock } from '../../actors/files/process-lock.ts';
@@ -10,6 +10,7 @@ import { finishedWorkFor } from '../config/workspace.ts';
 import { registerHandler } from '../handler/register.ts';
 import { thisProgram } from '../handler/this-program.ts';
 import { print } from '../output/io.ts';
+import { readPage } from '../page/read-page.ts';
 import { projectRoleNote } from '../roles/apply-project-roles.ts';
 import { serverName, version } from '../version.ts';
 import type { Assembled, Parts } from './assemble.ts';
@@ -74,6 +75,9 @@ const buildApplication = (
     },
     inspection,
     surroundings: () => surroundingsOf(current.loaded, credentials, environment['PATH']),
+    page: readPage(),
+    projectName: basename(project.root),
+    now: Date.now,
     heartbeatMs,
     draining: () => state.draining,
     requestsPerSecond: () => config().server.max_requests_per_second,

@@ -1,4 +1,4 @@
-import { type Command, defineCommand, readsConfig } from './command.ts';
+import { type Command, defineCommand, readsConfig, startsServer, taskWord } from './command.ts';
 import { serverCommand } from './server.ts';
 
 export const setupCommands: readonly Command[] = [
@@ -108,6 +108,25 @@ export const setupCommands: readonly Command[] = [
       (await import('../roles/roles-command.ts')).listRoles(context, config),
   }),
   serverCommand,
+  defineCommand({
+    name: 'open',
+    group: 'setup',
+    describe: 'Open the web page in your browser, signed in; with an id, at that task',
+    words: [{ ...taskWord, optional: true }],
+    flags: {
+      print: {
+        type: 'switch',
+        default: false,
+        describe: 'Print the address, which works once and for 60 seconds, and open nothing',
+      },
+    },
+    common: startsServer,
+    examples: [
+      ['agent open bd-a1b2', 'open one task'],
+      ['agent open --print', 'without a desktop, or for a tunnel'],
+    ],
+    run: async (context, args) => (await import('../page/open-command.ts')).openPage(context, args),
+  }),
   defineCommand({
     name: 'token',
     group: 'setup',

@@ -1,0 +1,57 @@
+import { findServer } from '../client/find-server.ts';
+import { connectionLost, errorInAnswer, readBody, sendRequest } from '../client/http-request.ts';
+import { textIn } from '../client/json.ts';
+import { exitCodes } from '../output/exit-codes.ts';
+import type { CommandContext } from '../tasks/commands.ts';
+import { openBrowser } from './open-browser.ts';
+
+const askMs = 10_000;
+
+export interface OpenArgs {
+  readonly task_id: string | undefined;
+  readonly print: boolean;
+}
+
+interface OneTimeAddress {
+  readonly url: string;
+  readonly expires_at: string;
+}
+
+/** @throws CallError */
+const oneTimeAddress = async (
+  { project, connection }: CommandContext,
+  taskId: string | undefined,
+): Promise<OneTimeAddress> => {
+  const client = await connection.server();
+  if (taskId !== undefined) await client.call('status', { task_id: taskId });
+  const address = await findServer(project);
+  if (address === null) throw connectionLost(new Error('the server has stopped'));
+  const headers = { 'content-type': 'application/json' };
+  const options = { method: 'POST', headers, idleMs: askMs };
+  const answer: unknown = JSON.parse(
+    await readBody(await sendRequest(address, '/page/codes', options, '{}')),
+  );
+  const [code, expires] = [textIn(answer, 'code'), textIn(answer, 'expires_at')];
+  if (code === null || expires === null)
+    throw errorInAnswer(answer) ?? connectionLost(new Error('the answer has no code'));
+  const target = taskId === undefined ? '' : `&task=${encodeURIComponent(taskId)}`;
+  return { url: `${address.url}/#c=${code}${target}`, expires_at: expires };
+};
+
+/** The address holds a code that works once and for 60 seconds. */
+export const openPage = async (
+  context: CommandContext,
+  { task_id, print }: OpenArgs,
+): Promise<number> => {
+  const { io, json, env } = context;
+  const found = await oneTimeAddress(context, task_id);
+  if (json) io.json(found);
+  else if (print) io.out(found.url);
+  else if (await openBrowser(found.url, env))
+    io.out(`opened ${new URL(found.url).origin} in your browser`);
+  else {
+    io.err('no browser could be opened; open this address within 60 seconds, it works once:');
+    io.out(found.url);
+  }
+  return exitCodes.done;
+};

@@ -1,0 +1,80 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import { errorBody, requestErrors } from './error-table.ts';
+import { bearer } from './gate.ts';
+import { addPageFiles, type PageFiles } from './page-files.ts';
+import type { CodeRefusal, PageSessions } from './page-sessions.ts';
+import { createThrottle, windowMs } from './throttle.ts';
+import { parseParams } from './wire.ts';
+
+export interface PageRouteOptions {
+  /** Of the built page; empty when it is not built. */
+  readonly page: PageFiles;
+  readonly sessions: PageSessions;
+  /** The name of the project's folder. */
+  readonly projectName: string;
+  readonly version: string;
+}
+
+const codeSchema = z.strictObject({ code: z.string().min(1).max(256) });
+/** In bytes. */
+const bodyLimit = 1024;
+
+const whyRefused: Readonly<Record<CodeRefusal, string>> = {
+  used: 'That code was used already. Run `agent open` again for a new one.',
+  expired: 'That code is too old. Run `agent open` again for a new one.',
+  unknown: 'The server does not know that code. Run `agent open` for a new one.',
+};
+
+const iso = (at: number): string => new Date(at).toISOString();
+
+const jsonBody = ({ body }: FastifyRequest): unknown => {
+  try {
+    return JSON.parse(typeof body === 'string' ? body : '');
+  } catch {
+    return null;
+  }
+};
+
+const refuseCode = (reply: FastifyReply, refused: CodeRefusal, over: boolean): FastifyReply =>
+  over
+    ? reply
+        .code(requestErrors.too_many_failures)
+        .header('retry-after', windowMs / 1_000)
+        .send(errorBody('too_many_failures', 'too many wrong codes; wait a minute'))
+    : reply
+        .code(requestErrors.unauthorized)
+        .send(errorBody('unauthorized', whyRefused[refused], { code_refused: refused }));
+
+/**
+ * The web page and its login: `agent open` asks for a code with the token of the server, the page
+ * exchanges it for the token of a session.
+ */
+export const addPageRoutes = (app: FastifyInstance, options: PageRouteOptions): void => {
+  const { page, sessions, projectName, version } = options;
+  const throttle = createThrottle(() => performance.now());
+  addPageFiles(app, page);
+  app.post('/page/codes', { bodyLimit }, async () => {
+    const { code, expiresAt } = sessions.createCode();
+    return { code, expires_at: iso(expiresAt) };
+  });
+  app.post('/page/session', { bodyLimit }, async (request, reply) => {
+    const { code } = parseParams(codeSchema, jsonBody(request));
+    const session = sessions.exchange(code);
+    if ('refused' in session)
+      return refuseCode(reply, session.refused, throttle.failed(request.ip).over);
+    return { token: session.token, expires_at: iso(session.expiresAt) };
+  });
+  app.get('/page/session', async (request) => {
+    const found = sessions.find(bearer(request) ?? '');
+    return {
+      project: projectName,
+      version,
+      ...(found === null ? {} : { expires_at: iso(found.expiresAt) }),
+    };
+  });
+  app.delete('/page/session', async (request, reply) => {
+    sessions.end(bearer(request) ?? '');
+    return reply.code(204).send();
+  });
+};

@@ -1,0 +1,92 @@
+import { createHash, randomBytes } from 'node:crypto';
+
+export interface PageCode {
+  readonly code: string;
+  /** Epoch ms. */
+  readonly expiresAt: number;
+}
+
+export interface PageSession {
+  readonly token: string;
+  /** Epoch ms. */
+  readonly expiresAt: number;
+}
+
+export type CodeRefusal = 'used' | 'expired' | 'unknown';
+
+/** The logins of the web page. They are in memory: a restart ends them all. */
+export interface PageSessions {
+  createCode(): PageCode;
+  /** A code works once. */
+  exchange(code: string): PageSession | { readonly refused: CodeRefusal };
+  /** Null when the token is not that of a session, or the session is over. */
+  find(token: string): Pick<PageSession, 'expiresAt'> | null;
+  end(token: string): void;
+}
+
+export const codeMs = 60_000;
+export const sessionMs = 12 * 60 * 60 * 1_000;
+/** How long a code is remembered, to say why it does not work. */
+const rememberedMs = 60 * 60 * 1_000;
+/** The oldest gives way. */
+const codesAtMost = 100;
+const sessionsAtMost = 100;
+
+interface KnownCode {
+  readonly expiresAt: number;
+  /** The server's token at that time. */
+  readonly under: string;
+  readonly used: boolean;
+}
+
+const digest = (text: string): string => createHash('sha256').update(text).digest('base64url');
+const secret = (): string => randomBytes(32).toString('base64url');
+
+/** Adds as the newest; the oldest leaves when there are too many. */
+const keep = <Value>(all: Map<string, Value>, key: string, value: Value, atMost: number): void => {
+  all.delete(key);
+  all.set(key, value);
+  const [oldest] = all.keys();
+  if (all.size > atMost && oldest !== undefined) all.delete(oldest);
+};
+
+/**
+ * `token`: that of the server; a new one ends every session. `now`: epoch ms. Holds digests, never
+ * a code or a token.
+ */
+export const createPageSessions = (token: () => string | null, now: () => number): PageSessions => {
+  const codes = new Map<string, KnownCode>();
+  const sessions = new Map<string, { readonly expiresAt: number; readonly under: string }>();
+  const master = (): string => digest(token() ?? '');
+  return {
+    createCode: () => {
+      const code = secret();
+      const expiresAt = now() + codeMs;
+      keep(codes, digest(code), { expiresAt, under: master(), used: false }, codesAtMost);
+      return { code, expiresAt };
+    },
+    exchange: (code) => {
+      const key = digest(code);
+      const known = codes.get(key);
+      if (known === undefined || now() > known.expiresAt + rememberedMs)
+        return { refused: 'unknown' };
+      if (known.used) return { refused: 'used' };
+      if (now() > known.expiresAt || known.under !== master()) return { refused: 'expired' };
+      codes.set(key, { ...known, used: true });
+      const session = { token: secret(), expiresAt: now() + sessionMs };
+      const { expiresAt } = session;
+      keep(sessions, digest(session.token), { expiresAt, under: known.under }, sessionsAtMost);
+      return session;
+    },
+    find: (given) => {
+      const key = digest(given);
+      const found = sessions.get(key);
+      if (found === undefined) return null;
+      if (now() <= found.expiresAt && found.under === master())
+        return { expiresAt: found.expiresAt };
+      sessions.delete(key);
+      return null;
+    },
+    end: (given) => void sessions.delete(digest(given)),
+  };
+};
