@@ -67,6 +67,28 @@ export default {
       { circular: true },
       'Type imports count. Move the shared type to the lower file.',
     ),
+    error(
+      'the-page-shares-little',
+      { path: '^web/' },
+      {
+        path: '^src/',
+        pathNot: '^src/(cli/client/sse-parser|machines/message-of)\\.ts$',
+        dependencyTypesNot: ['type-only'],
+      },
+      'The page runs in a browser: it takes types from src, and two functions that need nothing.',
+    ),
+    error(
+      'programs-know-no-page',
+      { path: '^src/' },
+      { path: '^web/' },
+      'The programs serve the built files of the page, and import nothing from it.',
+    ),
+    error(
+      'page-packages',
+      { path: '^src/' },
+      { path: 'node_modules/(preact|@preact)/' },
+      'Only web uses this package.',
+    ),
     error('no-tests-in-src', { path: '^src/' }, { path: '^test/' }, 'Test code stays in test/.'),
     {
       name: 'no-orphans',

@@ -1,11 +1,12 @@
-// Writes `dist`, the programs as they are published, with the packages that they need; and `build`,
-// one module for each source, for scripts, benches and tests.
+// Writes `dist`, the programs and the web page as they are published, with the packages that they
+// need; and `build`, one module for each source of the programs, for scripts, benches and tests.
 import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { rolldown } from 'rolldown';
 import { transformSync } from 'rolldown/utils';
 import { bundledPackages, licenceTexts } from './licences.mjs';
+import { buildPage } from './page.mjs';
 
 const root = fileURLToPath(new URL('../', import.meta.url));
 const target = 'es2023';
@@ -118,9 +119,12 @@ const replace = (folder, files) => {
   }
 };
 
-const chunks = await bundle();
-const packages = bundledPackages(chunks.flatMap(({ moduleIds }) => moduleIds));
+const [chunks, page] = await Promise.all([bundle(), buildPage()]);
+const packages = bundledPackages([
+  ...chunks.flatMap(({ moduleIds }) => moduleIds),
+  ...page.moduleIds,
+]);
 const licences = { fileName: 'THIRD_PARTY_LICENSES.txt', code: licenceTexts(packages) };
 replace('build', modules());
-replace('dist', [...chunks, licences]);
+replace('dist', [...chunks, ...page.files, licences]);
 for (const name of programs) chmodSync(join(root, 'dist', `${name}.js`), 0o755);

@@ -61,6 +61,7 @@ test('the package has the programs, the configuration, the examples and the docu
     ...programs,
     ...parts.map((name) => `dist/actors/${name}.js`),
     'dist/THIRD_PARTY_LICENSES.txt',
+    ...filesBelow('dist/page'),
   ];
   const read = ['CHANGELOG.md', 'LICENSE', 'README.md', 'SECURITY.md', 'package.json'];
   const wanted = [...built, ...filesBelow('configs'), ...filesBelow('examples'), ...read];
@@ -103,7 +104,7 @@ test('before a command runs, the parser is the only package that is loaded, and 
 
 test('a build leaves no file of an older one, and one module for each source', () => {
   const folder = temporaryFolder();
-  for (const part of ['src', 'scripts', 'package.json'])
+  for (const part of ['src', 'web', 'scripts', 'package.json', 'tsconfig.json'])
     cpSync(join(root, part), join(folder, part), { recursive: true });
   symlinkSync(join(root, 'node_modules'), join(folder, 'node_modules'));
   for (const path of ['dist/chunks/old-1.js', 'build/gone/old.js']) {

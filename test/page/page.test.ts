@@ -1,0 +1,204 @@
+import axe from 'axe-core';
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { noBrowser, startBrowser, watchPage } from '../support/browser.ts';
+import { startCutNetwork } from '../support/cut-network.ts';
+import { isLong } from '../support/long.ts';
+import { endOfFile } from '../support/temporary.ts';
+import { openPageProject } from './project.ts';
+
+/** The page in a real browser, against the real server; what it did is seen with the CLI. */
+
+interface AxeResult {
+  readonly violations: readonly {
+    readonly id: string;
+    readonly impact: string;
+    readonly nodes: readonly { readonly html: string }[];
+  }[];
+}
+const atEnd = endOfFile();
+
+describe.skipIf(noBrowser !== null)(
+  `the page${noBrowser === null ? '' : ` (${noBrowser})`}`,
+  () => {
+    let project: Awaited<ReturnType<typeof openPageProject>>;
+    let browser: Browser;
+    let network: Awaited<ReturnType<typeof startCutNetwork>>;
+    let page: Page;
+    let problems: readonly string[];
+
+    beforeAll(async () => {
+      [project, browser, network] = await Promise.all([
+        openPageProject(atEnd),
+        startBrowser(),
+        startCutNetwork(atEnd),
+      ]);
+      await project.agent('server', 'start');
+      page = await browser.newPage({
+        proxy: network.proxy,
+        viewport: { width: 1280, height: 800 },
+      });
+      page.setDefaultTimeout(15_000);
+      problems = watchPage(page);
+      await page.goto(await project.address());
+      await page.getByRole('link', { name: 'Board' }).waitFor();
+    });
+    afterAll(() => browser?.close());
+
+    const to = (view: string) => page.evaluate(`location.hash = ${JSON.stringify(`#/${view}`)}`);
+    const button = (name: string) => page.getByRole('button', { name });
+    /** The row of a task in Needs you. */
+    const row = (title: string) =>
+      page.locator('li', { has: page.getByRole('link', { name: title }) });
+    const status = async (id: string, wanted: string) =>
+      vi.waitFor(async () => expect((await project.show(id)).status).toBe(wanted), 15_000);
+
+    test('the code leaves the address at once, and no token is in it', () => {
+      expect(page.url()).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/#\/needs-you$/);
+    });
+
+    test('a task is created and run, and its card is a link on the board', async () => {
+      await to('new');
+      await page.getByLabel('What to do').fill('Write the first file');
+      await page.getByLabel('Role').selectOption('engineer');
+      await button('Create and run').click();
+      await page.getByText('Ready to merge').first().waitFor();
+
+      const [task] = JSON.parse((await project.agent('list', '--json')).out);
+      expect(task).toMatchObject({ title: 'Write the first file', status: 'complete', attempt: 1 });
+      await to('board');
+      await page.getByRole('link', { name: 'Write the first file' }).click();
+      expect(page.url()).toContain(`#/task/${task.task_id}`);
+    });
+
+    test('a comment on a line sends the work back, and the second attempt is merged', async () => {
+      const id = await project.create('Write a file', '--role', 'engineer', '--run', '--async');
+      const [taskId = ''] = /bd-\w+/.exec(id) ?? [];
+      await status(taskId, 'complete');
+      await to(`task/${taskId}/diff`);
+      await button('Comment on line 2 of src/a.js').click();
+      await page.getByLabel('Comment on line 2', { exact: true }).fill('Say why.');
+      await button('Add comment').click();
+      await button('Send back with 1 comment').click();
+
+      await vi.waitFor(
+        async () =>
+          expect(await project.show(taskId)).toMatchObject({ status: 'complete', attempt: 2 }),
+        15_000,
+      );
+      const { review } = await project.show(taskId);
+      expect(review.comments).toMatchObject([{ path: 'src/a.js', line: 2, text: 'Say why.' }]);
+      await button('Merge').click();
+      await page.getByText('Merged', { exact: true }).first().waitFor();
+      expect((await project.show(taskId)).work.merged_at).toBeDefined();
+    });
+
+    test('a question shows its field and is answered in place; the title counts it', async () => {
+      const id = await project.create('Choose a colour', '--role', 'product-manager');
+      await project.agent('run', id, '--async');
+      await to('needs-you');
+      const asked = row('Choose a colour');
+      await asked.getByText('Red or blue?').waitFor();
+      expect(await page.title()).toMatch(/^\(\d+\) /);
+      await asked.getByRole('textbox').fill('blue');
+      await asked.getByRole('button', { name: 'Answer' }).click();
+
+      await status(id, 'complete');
+      await asked.waitFor({ state: 'detached' });
+      expect((await project.agent('logs', id)).out).toContain('blue');
+    });
+
+    test('calls are allowed with the key a in the focused row, and denied with the reason', async () => {
+      const allowed = await project.create('Look at it', '--role', 'reviewer');
+      const denied = await project.create('Look again', '--role', 'reviewer');
+      await project.agent('run', allowed, denied, '--async');
+      await row('Look at it').getByText('seq 1 40').waitFor();
+      await row('Look again').getByRole('textbox').fill('not now');
+      await row('Look again').getByRole('button', { name: 'Deny' }).click();
+      await row('Look at it').focus();
+      await page.keyboard.press('a');
+
+      await Promise.all([status(allowed, 'complete'), status(denied, 'complete')]);
+      expect((await project.agent('logs', allowed)).out).toContain('40');
+      expect((await project.agent('logs', denied)).out).toContain('not now');
+    });
+
+    test('a running task is cancelled after the page asked once', async () => {
+      const id = await project.create('Sleep', '--role', 'tester');
+      await project.agent('run', id, '--async');
+      await to(`task/${id}`);
+      await button('Cancel').click();
+      await button('Cancel it').click();
+
+      await status(id, 'cancelled');
+      await button('Retry').waitFor();
+    });
+
+    test('Run all starts every task that has a role, in the order of their dependencies', async () => {
+      const first = await project.create('One', '--role', 'architect');
+      const second = await project.create('Two', '--role', 'architect', '--deps', first);
+      await to('board');
+      await button('Run all').click();
+
+      await status(second, 'complete');
+      expect((await project.show(first)).status).toBe('complete');
+    });
+
+    test('a stream that was cut misses nothing, and the page says so', async () => {
+      await to('board');
+      network.cut();
+      await page.getByText('Reconnecting.').waitFor();
+      const id = await project.create('While it was cut', '--role', 'architect');
+      await project.agent('run', id);
+      network.mend();
+      await button('Try now').click();
+      await page.getByText('nothing is missing').waitFor();
+
+      await page.getByRole('link', { name: 'While it was cut' }).getByText('complete').waitFor();
+    });
+
+    test('axe finds nothing serious on any view', async () => {
+      const [task] = JSON.parse((await project.agent('list', '--json')).out);
+      const views = ['needs-you', 'board', 'graph', 'machines', 'system', 'new'];
+      const ofTask = ['', '/diff', '/edit'].map((part) => `task/${task.task_id}${part}`);
+      const found: string[] = [];
+      for (const colorScheme of isLong ? (['light', 'dark'] as const) : (['light'] as const)) {
+        await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
+        for (const view of [...views, ...ofTask]) {
+          await to(view);
+          await page.locator('main h1, main h2').first().waitFor();
+          // The page's policy does not bind the debugger.
+          await page.evaluate(axe.source);
+          const { violations } = await page.evaluate<AxeResult>('axe.run()');
+          found.push(
+            ...violations
+              .filter(({ impact }) => ['serious', 'critical'].includes(impact))
+              .map(({ id, nodes }) => `${colorScheme} ${view} ${id} ${nodes[0]?.html}`),
+          );
+        }
+      }
+      await page.emulateMedia({ colorScheme: 'light' });
+
+      expect(found).toEqual([]);
+    });
+
+    test('after signing out the page is closed, and a used code says so', async () => {
+      const address = await project.address();
+      const other = await browser.newPage();
+      await other.goto(address);
+      await other.getByRole('button', { name: 'Sign out' }).click();
+      await other.getByText('You are signed out.').waitFor();
+      await other.goto('about:blank');
+      await other.goto(address);
+
+      await other.getByText('That code was used already.').waitFor();
+      await other.close();
+    });
+
+    test('nothing was refused by the policy, logged as an error, or asked of another machine', () => {
+      // The cut, and the code that was used.
+      const expected = /net::ERR_|401/;
+      expect(problems.filter((problem) => !expected.test(problem))).toEqual([]);
+    });
+  },
+);

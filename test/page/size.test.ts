@@ -1,0 +1,22 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import { expect, test } from 'vitest';
+
+const page = join(import.meta.dirname, '..', '..', 'dist', 'page');
+
+test('scripts and styles of the page are at most 60 KB, compressed', () => {
+  const sizes = readdirSync(join(page, 'assets')).map(
+    (name) => gzipSync(readFileSync(join(page, 'assets', name))).length,
+  );
+
+  expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThanOrEqual(60 * 1024);
+});
+
+test('the page has nothing inline and nothing foreign, and every file is named by its hash', () => {
+  const html = readFileSync(join(page, 'index.html'), 'utf8');
+
+  expect(html).not.toMatch(/<script(?![^>]*\bsrc=)|<style|\bon\w+=|\bstyle=|https?:/);
+  for (const name of readdirSync(join(page, 'assets')))
+    expect(name).toMatch(/-[\w-]{8}\.(js|css|svg)$/);
+});

@@ -1,0 +1,28 @@
+import { existsSync } from 'node:fs';
+import { type Browser, chromium, type Page } from 'playwright-core';
+
+const executablePath = ['/usr/bin/chromium', '/usr/bin/chromium-browser'].find((path) =>
+  existsSync(path),
+);
+
+/** Why tests with a browser are skipped; null when they run. */
+export const noBrowser = executablePath === undefined ? 'Chromium is not installed' : null;
+
+export const startBrowser = (): Promise<Browser> =>
+  chromium.launch({
+    ...(executablePath === undefined ? {} : { executablePath }),
+    args: ['--no-sandbox'],
+  });
+
+/** What a page must never do: log an error, break its policy, ask another machine. */
+export const watchPage = (page: Page): readonly string[] => {
+  const seen: string[] = [];
+  page.on('console', (message) => {
+    if (message.type() === 'error') seen.push(message.text());
+  });
+  page.on('pageerror', (error) => seen.push(String(error)));
+  page.on('request', (request) => {
+    if (!/^http:\/\/127\.0\.0\.1:/.test(request.url())) seen.push(`asked ${request.url()}`);
+  });
+  return seen;
+};

@@ -1,0 +1,110 @@
+import { signal } from '@preact/signals';
+import { call } from './call.ts';
+import { readDetails } from './details.ts';
+import { putTask, removeTask, type TaskView } from './tasks.ts';
+
+const change = async (
+  method: string,
+  params: Readonly<Record<string, unknown>>,
+): Promise<TaskView> => {
+  const view = await call<TaskView>(method, params);
+  putTask(view);
+  return view;
+};
+
+export const answer = ({ task_id, attempt, awaiting }: TaskView, text: string) =>
+  change('respond', { task_id, attempt, input_id: awaiting?.input_id ?? '', text });
+
+export const decide = (
+  { task_id, attempt, awaiting }: TaskView,
+  decision: 'allow' | 'deny',
+  reason: string,
+) =>
+  change('respond', {
+    ...{ task_id, attempt, input_id: awaiting?.input_id ?? '', decision },
+    ...(reason === '' ? {} : { text: reason }),
+  });
+
+type Change = 'cancel' | 'close' | 'reopen' | 'retry';
+export const changeTask = (method: Change, { task_id }: TaskView, reason = '') =>
+  change(method, { task_id, ...(reason === '' ? {} : { reason }) });
+
+interface Merged {
+  readonly status: 'merged' | 'nothing' | 'conflict';
+  /** Of a conflict. */
+  readonly files?: readonly string[];
+  readonly why?: string;
+}
+
+/** Conflicts of the merges that were tried on this page: the files, by task. */
+export const conflicts = signal<ReadonlyMap<string, readonly string[]>>(new Map());
+
+/** @throws when it conflicts: nothing was changed then */
+export const merge = async ({ task_id }: TaskView): Promise<void> => {
+  const merged = await call<Merged>('merge', { task_id });
+  const all = new Map(conflicts.value);
+  if (merged.status === 'conflict') all.set(task_id, merged.files ?? []);
+  else all.delete(task_id);
+  conflicts.value = all;
+  readDetails([task_id]);
+  if (merged.status === 'conflict')
+    throw new Error(
+      `Not merged, nothing was changed: ${merged.why ?? 'it conflicts'} ${(merged.files ?? []).join(', ')}`,
+    );
+};
+
+export interface NewComment {
+  readonly path: string;
+  readonly line?: number;
+  readonly end_line?: number;
+  readonly text: string;
+}
+export type Verdict = 'comment' | 'request_changes' | 'approve';
+
+export const review = async (
+  { task_id }: TaskView,
+  verdict: Verdict,
+  comments: readonly NewComment[],
+): Promise<void> => {
+  await change('review', { task_id, verdict, comments });
+};
+
+/** Starts a task and all that it depends on, each when it is ready. @returns why not, or null */
+export const run = async (
+  taskIds: readonly string[] | null,
+  role: string | null,
+): Promise<string | null> => {
+  const { accepted, skipped } = await call<{
+    readonly accepted: readonly { readonly task_id: string }[];
+    readonly skipped: readonly { readonly task_id: string; readonly reason: string }[];
+  }>('run', {
+    ...(taskIds === null ? {} : { task_ids: taskIds }),
+    ...(role === null ? {} : { role }),
+  });
+  const [first] = skipped;
+  if (first === undefined) return accepted.length === 0 ? 'No open task is left to run.' : null;
+  const more = skipped.length > 1 ? `, and ${skipped.length - 1} more` : '';
+  return `Started ${accepted.length}. Not started: ${first.task_id} (${first.reason})${more}.`;
+};
+
+export interface NewTask {
+  readonly description: string;
+  readonly title?: string;
+  readonly dependencies?: readonly string[];
+  readonly priority?: number;
+  readonly labels?: readonly string[];
+}
+export const create = (task: NewTask): Promise<TaskView> => change('create', { ...task });
+
+export const edit = (task_id: string, fields: Partial<NewTask>): Promise<TaskView> =>
+  change('edit', { task_id, ...fields });
+
+export const addDependency = (task_id: string, depends_on: string) =>
+  change('add_dependency', { task_id, depends_on });
+export const removeDependency = (task_id: string, depends_on: string) =>
+  change('remove_dependency', { task_id, depends_on });
+
+export const deleteTask = async (task_id: string): Promise<void> => {
+  await call('delete', { task_id });
+  removeTask(task_id);
+};

@@ -1,0 +1,77 @@
+import { authorization, signOutHere } from './session.ts';
+
+/** An error answer of the server. */
+export class CallError extends Error {
+  override readonly name = 'CallError';
+  readonly code: string;
+
+  constructor(code: string, message: string) {
+    super(message);
+    this.code = code;
+  }
+}
+
+type Params = Readonly<Record<string, unknown>>;
+interface Answer {
+  readonly id?: number;
+  readonly result?: unknown;
+  readonly error?: { readonly message: string; readonly data?: { readonly code?: string } };
+}
+
+const askMs = 60_000;
+const ended = 'Your session has ended.';
+
+/** Also for answers outside JSON-RPC. @throws CallError */
+export const request = async (path: string, init: RequestInit = {}): Promise<Response> => {
+  let response: Response;
+  try {
+    response = await fetch(path, {
+      signal: AbortSignal.timeout(askMs),
+      ...init,
+      headers: { ...init.headers, ...authorization() },
+    });
+  } catch {
+    throw new CallError('server_lost', 'The server does not answer.');
+  }
+  if (response.status === 401) signOutHere(ended);
+  return response;
+};
+
+const post = async (body: unknown): Promise<unknown> => {
+  const response = await request('/a2a/execute', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(body),
+  });
+  const answer: unknown = await response.json().catch(() => null);
+  if (response.ok) return answer;
+  const { error } = (answer ?? {}) as Answer;
+  throw new CallError('refused', error?.message ?? `the server answered ${response.status}`);
+};
+
+const failureIn = ({ error }: Answer): CallError | null =>
+  error === undefined ? null : new CallError(error.data?.code ?? 'internal', error.message);
+
+/** The result has the type of the method, docs/reference/http.md. @throws CallError */
+export const call = async <Result>(method: string, params: Params = {}): Promise<Result> => {
+  const answer = (await post({ jsonrpc: '2.0', id: 1, method, params })) as Answer;
+  const failure = failureIn(answer);
+  if (failure !== null) throw failure;
+  return answer.result as Result;
+};
+
+/** A server takes this many calls in one request. */
+export const batchSize = 20;
+
+/** Null for each call that failed. @throws CallError when the request fails */
+export const callEach = async <Result>(
+  method: string,
+  params: readonly Params[],
+): Promise<readonly (Result | null)[]> => {
+  if (params.length === 0) return [];
+  const answers = (await post(
+    params.map((each, id) => ({ jsonrpc: '2.0', id, method, params: each })),
+  )) as readonly Answer[];
+  const byId = new Map(answers.map((answer) => [answer.id, answer]));
+  return params.map((_, id) => (byId.get(id)?.result as Result | undefined) ?? null);
+};

@@ -1,0 +1,118 @@
+import { signal } from '@preact/signals';
+import type { TaskView } from '../../src/actors/journal/task-view.ts';
+import { call } from './call.ts';
+import { type Frame, numberOf, textOf } from './frame.ts';
+
+export type { TaskView };
+
+/** What the frames of a live attempt say beyond the task. */
+export interface Activity {
+  /** Epoch ms of the latest frame. */
+  readonly at: number;
+  readonly turn: number | null;
+  readonly maxTurns: number | null;
+  /** The tool that runs, with its first argument. */
+  readonly tool: string | null;
+  readonly attempt: number;
+}
+
+export type Tasks = ReadonlyMap<string, TaskView>;
+
+export const tasks = signal<Tasks>(new Map());
+export const activities = signal<ReadonlyMap<string, Activity>>(new Map());
+/** False until the first list has been read. */
+export const isLoaded = signal(false);
+
+const changeTasks = (change: (all: Map<string, TaskView>) => void): void => {
+  const all = new Map(tasks.value);
+  change(all);
+  tasks.value = all;
+};
+
+/** Details that only `status` answers stay, as long as they are about the same attempt. */
+const withDetails = (before: TaskView | undefined, after: TaskView): TaskView => {
+  if (before === undefined || before.attempt !== after.attempt) return after;
+  const { work, attempts } = before;
+  return {
+    ...(work === undefined ? {} : { work }),
+    ...(attempts === undefined ? {} : { attempts }),
+    ...after,
+  };
+};
+
+/** After a call that answers with the task. */
+export const putTask = (view: TaskView): void =>
+  changeTasks((all) => void all.set(view.task_id, withDetails(all.get(view.task_id), view)));
+
+export const removeTask = (id: string): void => changeTasks((all) => void all.delete(id));
+
+interface Page {
+  readonly tasks: readonly TaskView[];
+  readonly next_cursor?: string;
+}
+
+export const loadTasks = async (): Promise<void> => {
+  const found = new Map<string, TaskView>();
+  let cursor: string | undefined;
+  do {
+    const page: Page = await call('list', {
+      limit: 1_000,
+      ...(cursor === undefined ? {} : { cursor }),
+    });
+    for (const task of page.tasks)
+      found.set(task.task_id, withDetails(tasks.value.get(task.task_id), task));
+    cursor = page.next_cursor;
+  } while (cursor !== undefined);
+  tasks.value = found;
+  isLoaded.value = true;
+};
+
+const argumentIn = (json: string): string => {
+  try {
+    const found = Object.values(JSON.parse(json) as object).find(
+      (each) => typeof each === 'string',
+    );
+    return textOf(found);
+  } catch {
+    return '';
+  }
+};
+
+const activityAfter = (before: Activity | undefined, { type, attempt, timestamp, data }: Frame) => {
+  const same = before?.attempt === attempt ? before : null;
+  const next: Activity = {
+    ...{ at: Date.parse(timestamp), attempt, tool: same?.tool ?? null },
+    ...{ turn: same?.turn ?? null, maxTurns: same?.maxTurns ?? null },
+  };
+  if (type === 'api_call_start')
+    return {
+      ...next,
+      turn: numberOf(data['turn']),
+      maxTurns: numberOf(data['max_turns']) || next.maxTurns,
+      tool: null,
+    };
+  if (type === 'tool_start')
+    return { ...next, tool: `${textOf(data['tool'])} ${argumentIn(textOf(data['arguments']))}` };
+  return type === 'tool_end' ? { ...next, tool: null } : next;
+};
+
+/** @returns the ids of tasks to read again */
+export const applyFrames = (frames: readonly Frame[]): ReadonlySet<string> => {
+  const all = new Map(tasks.value);
+  const live = new Map(activities.value);
+  const unknown = new Set<string>();
+  for (const frame of frames) {
+    const { task_id: id, type, data } = frame;
+    live.set(id, activityAfter(live.get(id), frame));
+    if (type === 'snapshot') {
+      const view = data['task'] as TaskView;
+      all.set(id, withDetails(all.get(id), view));
+    } else if (data['deleted'] === true) {
+      all.delete(id);
+      unknown.delete(id);
+    } else if (type === 'log' || type === 'tracker_imported' || !all.has(id)) unknown.add(id);
+  }
+  tasks.value = all;
+  activities.value = live;
+  return unknown;
+};

@@ -1,0 +1,77 @@
+import { signal } from '@preact/signals';
+import { call, request } from './call.ts';
+
+export interface UsageSums {
+  readonly attempts: number;
+  readonly complete: number;
+  readonly failed: number;
+  readonly cancelled: number;
+  readonly seconds: number;
+  readonly model_calls: number;
+  readonly tool_calls: number;
+  readonly input_tokens: number;
+  readonly output_tokens: number;
+  readonly cached_tokens: number;
+  readonly cost_usd?: number;
+}
+export interface Usage {
+  readonly days: readonly (UsageSums & { readonly day: string; readonly role: string })[];
+  readonly total: UsageSums;
+}
+export interface Check {
+  readonly status: string;
+  readonly detail: string;
+}
+export interface Health {
+  readonly status: string;
+  readonly version: string;
+  readonly uptime_seconds: number;
+  readonly checks: Readonly<Record<string, Check>>;
+}
+interface Discovery {
+  readonly capabilities: { readonly max_concurrent: number };
+  readonly agents: readonly { readonly role: string; readonly description: string }[];
+}
+
+/** How many agents run at once; null before it is known. */
+export const slots = signal<number | null>(null);
+export const roles = signal<Discovery['agents']>([]);
+/** In USD; null where no price is known. */
+export const spentToday = signal<number | null>(null);
+export const usage = signal<Usage | null>(null);
+export const health = signal<Health | null>(null);
+
+export const dayOf = (at: number): string => new Date(at).toISOString().slice(0, 10);
+
+export const readUsage = async (): Promise<void> => {
+  const found = await call<Usage>('usage', { since: dayOf(Date.now() - 6 * 86_400_000) });
+  usage.value = found;
+  const today = found.days.filter(
+    ({ day, cost_usd }) => day === dayOf(Date.now()) && cost_usd !== undefined,
+  );
+  spentToday.value =
+    found.total.cost_usd === undefined
+      ? null
+      : today.reduce((sum, { cost_usd }) => sum + (cost_usd ?? 0), 0);
+};
+
+export const readHealth = async (): Promise<void> => {
+  health.value = (await (await request('/health')).json()) as Health;
+};
+
+export const readDiscovery = async (): Promise<void> => {
+  const found = await call<Discovery>('discovery');
+  slots.value = found.capabilities.max_concurrent;
+  roles.value = found.agents;
+};
+
+const usageEveryMs = 30_000;
+
+/** Reads what the top bar shows, and the money again from time to time. */
+export const followTotals = (): (() => void) => {
+  const read = (): void => void readUsage().catch(() => null);
+  void readDiscovery().catch(() => null);
+  read();
+  const timer = setInterval(read, usageEveryMs);
+  return () => clearInterval(timer);
+};

@@ -1,0 +1,39 @@
+import './styles/tokens.css';
+import './styles/base.css';
+import './styles/parts.css';
+import './styles/shell.css';
+import './styles/views.css';
+import './styles/small.css';
+import { render } from 'preact';
+import { useEffect } from 'preact/hooks';
+import { goLive } from './data/live.ts';
+import { session, signIn } from './data/session.ts';
+import { followTotals } from './data/totals.ts';
+import { listenToKeys } from './shell/keys.ts';
+import { readAddress } from './shell/router.ts';
+import { Shell } from './shell/shell.tsx';
+import { Login } from './views/login/login.tsx';
+
+const Page = () => {
+  const { state } = session.value;
+  useEffect(() => {
+    if (state !== 'in') return undefined;
+    void goLive();
+    return followTotals();
+  }, [state]);
+  if (state === 'checking') return null;
+  return state === 'in' ? <Shell /> : <Login />;
+};
+
+const start = async (): Promise<void> => {
+  await signIn();
+  readAddress();
+};
+
+addEventListener('hashchange', () => {
+  if (location.hash.startsWith('#c=')) void start();
+});
+listenToKeys();
+void start();
+const root = document.getElementById('page');
+if (root !== null) render(<Page />, root);

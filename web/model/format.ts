@@ -1,0 +1,44 @@
+/** `8 s`, `4 min`, `2 h`, `3 d`. */
+export const age = (ms: number): string => {
+  const seconds = Math.max(0, Math.floor(ms / 1_000));
+  if (seconds < 60) return `${seconds} s`;
+  if (seconds < 3_600) return `${Math.floor(seconds / 60)} min`;
+  if (seconds < 86_400) return `${Math.floor(seconds / 3_600)} h`;
+  return `${Math.floor(seconds / 86_400)} d`;
+};
+
+/** `120 ms`, `8.4 s`, `4 min 2 s`, `1 h 5 min`. */
+export const duration = (ms: number): string => {
+  if (ms < 1_000) return `${Math.round(ms)} ms`;
+  if (ms < 60_000) return `${(ms / 1_000).toFixed(1)} s`;
+  const seconds = Math.round(ms / 1_000);
+  if (seconds < 3_600) return `${Math.floor(seconds / 60)} min ${seconds % 60} s`;
+  return `${Math.floor(seconds / 3_600)} h ${Math.floor((seconds % 3_600) / 60)} min`;
+};
+
+export const money = (usd: number): string =>
+  usd > 0 && usd < 0.01 ? '< $0.01' : `$${usd.toFixed(2)}`;
+
+/** `318`, `58.3k`, `1.2M`. */
+export const count = (value: number): string => {
+  if (value < 1_000) return `${value}`;
+  if (value < 100_000) return `${(value / 1_000).toFixed(1)}k`;
+  return value < 1_000_000 ? `${Math.round(value / 1_000)}k` : `${(value / 1_000_000).toFixed(1)}M`;
+};
+
+const two = (value: number): string => `${value}`.padStart(2, '0');
+
+/** The time of day where the reader is. */
+export const clock = (at: number): string => {
+  const date = new Date(at);
+  return `${two(date.getHours())}:${two(date.getMinutes())}`;
+};
+export const clockWithSeconds = (at: number): string =>
+  `${clock(at)}:${two(new Date(at).getSeconds())}`;
+
+export const numbered = (value: number, one: string, many = `${one}s`): string =>
+  `${value.toLocaleString('en')} ${value === 1 ? one : many}`;
+
+/** One line, without control and bidi characters. */
+export const oneLine = (text: string): string =>
+  text.replace(/[\p{Cc}\u202a-\u202e\u2066-\u2069]+/gu, ' ').trim();

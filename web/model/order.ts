@@ -1,0 +1,86 @@
+import type { Tasks, TaskView } from '../data/tasks.ts';
+import { type Column, lookOf, needsYou } from './state.ts';
+
+const isOver = ({ status }: TaskView): boolean => status === 'complete' || status === 'cancelled';
+
+/** For each task the open tasks that wait for it directly. */
+const dependentsOf = (all: Tasks): ReadonlyMap<string, readonly string[]> => {
+  const found = new Map<string, string[]>();
+  for (const task of all.values()) {
+    if (isOver(task)) continue;
+    for (const id of task.unmet_dependencies) {
+      const known = found.get(id);
+      if (known === undefined) found.set(id, [task.task_id]);
+      else known.push(task.task_id);
+    }
+  }
+  return found;
+};
+
+/** How many open tasks wait behind each of these, directly or not. */
+export const heldUpBy = (ids: readonly string[], all: Tasks): ReadonlyMap<string, number> => {
+  const dependents = dependentsOf(all);
+  const countBehind = (id: string): number => {
+    const seen = new Set<string>([id]);
+    const next = [id];
+    for (let one = next.pop(); one !== undefined; one = next.pop())
+      for (const dependent of dependents.get(one) ?? [])
+        if (!seen.has(dependent)) {
+          seen.add(dependent);
+          next.push(dependent);
+        }
+    return seen.size - 1;
+  };
+  return new Map(ids.map((id) => [id, countBehind(id)]));
+};
+
+/** What needs a person; what holds up most comes first, then what waits longest. */
+export const needing = (all: Tasks): readonly TaskView[] => {
+  const found = [...all.values()].filter(needsYou);
+  const held = heldUpBy(
+    found.map(({ task_id }) => task_id),
+    all,
+  );
+  return found.sort(
+    (one, other) =>
+      (held.get(other.task_id) ?? 0) - (held.get(one.task_id) ?? 0) ||
+      (one.updated_at < other.updated_at ? -1 : 1),
+  );
+};
+
+const newestFirst = (one: TaskView, other: TaskView): number =>
+  one.updated_at < other.updated_at ? 1 : -1;
+const urgentFirst = (one: TaskView, other: TaskView): number =>
+  one.priority - other.priority || (one.created_at < other.created_at ? -1 : 1);
+
+/** The tasks of each column of the board, in order. */
+export const columnsOf = (all: Tasks): Readonly<Record<Column, readonly TaskView[]>> => {
+  const found: Record<Column, TaskView[]> = {
+    dependency: [],
+    slot: [],
+    working: [],
+    needs: [],
+    review: [],
+    done: [],
+  };
+  for (const task of all.values()) found[lookOf(task).column].push(task);
+  const rank = new Map(needing(all).map(({ task_id }, index) => [task_id, index]));
+  const byRank = (one: TaskView, other: TaskView): number =>
+    (rank.get(one.task_id) ?? 0) - (rank.get(other.task_id) ?? 0);
+  found.dependency.sort(urgentFirst);
+  found.slot.sort(urgentFirst);
+  found.working.sort(urgentFirst);
+  found.needs.sort(byRank);
+  found.review.sort(byRank);
+  found.done.sort(newestFirst);
+  return found;
+};
+
+/** By title, id, role or label. */
+export const matches = (task: TaskView, words: string): boolean => {
+  const text = [task.title, task.task_id, task.role ?? '', ...task.labels].join(' ').toLowerCase();
+  return words
+    .toLowerCase()
+    .split(/\s+/)
+    .every((word) => text.includes(word));
+};

@@ -1,0 +1,138 @@
+import type { Activity, Tasks, TaskView } from '../data/tasks.ts';
+import type { IconName } from '../parts/icon.tsx';
+import { age, clock, oneLine } from './format.ts';
+
+export type Tone = 'wait' | 'work' | 'need' | 'fail' | 'rev' | 'done';
+export type Column = 'dependency' | 'slot' | 'working' | 'needs' | 'review' | 'done';
+
+/** How a task looks: its column on the board, its icon, its colour, its word. */
+export interface Look {
+  readonly column: Column;
+  readonly icon: IconName;
+  readonly tone: Tone;
+  readonly word: string;
+}
+
+const look = (column: Column, icon: IconName, tone: Tone, word: string): Look => ({
+  ...{ column, icon, tone, word },
+});
+
+const phases: Readonly<Record<string, Look>> = {
+  waiting_for_run: look('slot', 'circle', 'wait', 'Not asked to run'),
+  waiting_for_dependencies: look('dependency', 'dashed', 'wait', 'Waiting for dependency'),
+  waiting_for_slot: look('slot', 'clock', 'wait', 'Waiting for slot'),
+  waiting_for_tracker: look('slot', 'pause', 'wait', 'Waiting for the tracker'),
+  backing_off: look('slot', 'pause', 'wait', 'Parked'),
+  preparing: look('working', 'quarter', 'work', 'Preparing'),
+  closing: look('working', 'quarter', 'work', 'Closing'),
+  thinking: look('working', 'dots', 'work', 'Model call'),
+  acting: look('working', 'prompt', 'work', 'Tool call'),
+  verifying: look('working', 'verify', 'work', 'Verifying'),
+  awaiting_input: look('needs', 'question', 'need', 'Question'),
+  awaiting_approval: look('needs', 'shield', 'need', 'Approval'),
+  cancelling: look('working', 'struck', 'wait', 'Cancelling'),
+};
+
+/** Complete, with changes that nobody has merged. */
+export const isToReview = ({ status, work }: TaskView): boolean =>
+  status === 'complete' && work !== undefined && work.files > 0 && work.merged_at === undefined;
+
+const ended = (task: TaskView): Look => {
+  if (task.status === 'failed') {
+    const verify = task.error?.code === 'verify_failed';
+    return look('needs', 'cross', 'fail', verify ? 'Verify failed' : 'Failed');
+  }
+  if (task.status === 'cancelled') return look('done', 'struck', 'wait', 'Cancelled');
+  if (isToReview(task)) return look('review', 'merge', 'rev', 'Ready to merge');
+  return look('done', 'check', 'done', task.work?.merged_at === undefined ? 'Done' : 'Merged');
+};
+
+export const lookOf = (task: TaskView): Look => {
+  const { status, phase } = task;
+  if (status === 'complete' || status === 'failed' || status === 'cancelled') return ended(task);
+  if (task.awaiting !== undefined)
+    return phases[task.awaiting.kind === 'input' ? 'awaiting_input' : 'awaiting_approval'] ?? other;
+  // A task that is checked before it gets a slot works on nothing yet.
+  if (status === 'queued' && phase === 'preparing') return phases['waiting_for_slot'] ?? other;
+  return phases[phase] ?? (status === 'queued' || status === 'started' ? other : unknown(status));
+};
+const other = look('slot', 'circle', 'wait', 'Waiting');
+const unknown = (status: string): Look => look('slot', 'circle', 'wait', oneLine(status));
+
+/** A person should look at it. */
+export const needsYou = (task: TaskView): boolean => {
+  const { column } = lookOf(task);
+  return column === 'needs' || column === 'review';
+};
+
+const nameOf = (id: string, all: Tasks): string => {
+  const found = all.get(id);
+  return found === undefined ? id : `${id} (${lookOf(found).word.toLowerCase()})`;
+};
+
+const waitsFor = ({ unmet_dependencies: unmet }: TaskView, all: Tasks): string => {
+  const shown = unmet.slice(0, 2).map((id) => nameOf(id, all));
+  const more = unmet.length - shown.length;
+  return `waits for ${shown.join(' and ')}${more > 0 ? ` and ${more} more` : ''}`;
+};
+
+/** A task that is parked says until when, and why. */
+const parkedOf = (task: TaskView): string => {
+  const { parked_until: until, parked_reason: reason } = task as {
+    readonly parked_until?: string;
+    readonly parked_reason?: string;
+  };
+  const why = reason ?? task.error?.message ?? 'it is tried again later';
+  return until === undefined ? why : `${why}; goes on at ${clock(Date.parse(until))}`;
+};
+
+const changesOf = ({ work }: TaskView): string => {
+  if (work === undefined) return 'no changes';
+  const { files, insertions, deletions } = work;
+  return `${files} ${files === 1 ? 'file' : 'files'}, +${insertions} −${deletions}`;
+};
+
+const whyEnded = (task: TaskView): string => {
+  if (task.status === 'failed') return task.error?.message ?? 'the attempt failed';
+  if (task.status === 'cancelled') return 'cancelled';
+  if (isToReview(task)) return `ready to merge: ${changesOf(task)}`;
+  const at = task.work?.merged_at;
+  if (at !== undefined) return `merged, ${clock(Date.parse(at))}`;
+  return task.attempt === 0 ? 'closed by hand' : 'complete, nothing to merge';
+};
+
+const whyByPhase: Readonly<
+  Record<string, (task: TaskView, activity: Activity | undefined, all: Tasks) => string>
+> = {
+  waiting_for_run: () => 'not asked to run',
+  waiting_for_dependencies: (task, _, all) => waitsFor(task, all),
+  waiting_for_slot: () => 'waits for a free slot',
+  waiting_for_tracker: (task) => task.error?.message ?? 'the tracker cannot be used',
+  backing_off: parkedOf,
+  preparing: () => 'preparing the worktree',
+  closing: () => 'writing the results',
+  thinking: () => 'model call',
+  acting: (_, activity) => activity?.tool ?? 'tool call',
+  verifying: () => 'runs the verify commands',
+  cancelling: () => 'stops its processes',
+};
+
+/** One sentence: why the task is where it is. */
+export const whyOf = (task: TaskView, activity: Activity | undefined, all: Tasks): string => {
+  const { awaiting } = task;
+  if (awaiting !== undefined) {
+    const [call] = awaiting.calls;
+    return oneLine(
+      awaiting.kind === 'input'
+        ? `asks: ${awaiting.question}`
+        : `asks permission: ${call === undefined ? awaiting.question : call.tool}`,
+    );
+  }
+  if (task.status === 'complete' || task.status === 'failed' || task.status === 'cancelled')
+    return oneLine(whyEnded(task));
+  return oneLine(whyByPhase[task.phase]?.(task, activity, all) ?? task.phase);
+};
+
+/** Since the last sign of life of a live attempt, or since the last change. */
+export const ageOf = (task: TaskView, activity: Activity | undefined, at: number): string =>
+  age(at - Math.max(activity?.at ?? 0, Date.parse(task.updated_at)));

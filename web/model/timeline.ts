@@ -1,0 +1,124 @@
+import { type Frame, textOf } from '../data/frame.ts';
+
+export const lanes = ['queue', 'prepare', 'model', 'tool', 'you', 'verify', 'close'] as const;
+export type Lane = (typeof lanes)[number];
+
+/** Times in epoch ms. */
+export interface Bar {
+  readonly lane: Lane;
+  readonly from: number;
+  readonly to: number;
+  readonly isFailed: boolean;
+  readonly isRunning: boolean;
+  readonly label: string;
+  readonly attempt: number;
+}
+
+/** A stretch of time, and where it is drawn: 0 to 1. */
+export interface Stretch {
+  readonly from: number;
+  readonly to: number;
+  readonly at: number;
+  readonly width: number;
+  /** Nothing but waiting: drawn shorter than it was. */
+  readonly isCompressed: boolean;
+}
+
+const laneOfPhase: Readonly<Record<string, Lane>> = {
+  waiting_for_slot: 'queue',
+  waiting_for_tracker: 'queue',
+  backing_off: 'queue',
+  preparing: 'prepare',
+  awaiting_input: 'you',
+  awaiting_approval: 'you',
+  verifying: 'verify',
+  closing: 'close',
+  cancelling: 'close',
+};
+
+type Open = Omit<Bar, 'to' | 'isRunning'>;
+
+const started = (frame: Frame): readonly [key: string, bar: Open] | null => {
+  const { type, data, timestamp, attempt } = frame;
+  const bar = { from: Date.parse(timestamp), isFailed: false, attempt };
+  if (type === 'api_call_start')
+    return ['model', { ...bar, lane: 'model', label: `${data['turn']}` }];
+  if (type === 'tool_start')
+    return [textOf(data['call_id']), { ...bar, lane: 'tool', label: textOf(data['tool']) }];
+  const lane = type === 'status_update' ? laneOfPhase[textOf(data['phase'])] : undefined;
+  return lane === undefined ? null : ['phase', { ...bar, lane, label: textOf(data['phase']) }];
+};
+
+const endedKey = ({ type, data }: Frame): string | null => {
+  if (type === 'api_call_complete') return 'model';
+  if (type === 'tool_end') return textOf(data['call_id']);
+  return type === 'status_update' ? 'phase' : null;
+};
+
+/** The bars of all attempts; what has not ended ends at `now`. */
+export const barsOf = (frames: readonly Frame[], now: number): readonly Bar[] => {
+  const open = new Map<string, Open>();
+  const bars: Bar[] = [];
+  const end = (key: string, at: number, isFailed: boolean): void => {
+    const bar = open.get(key);
+    if (bar === undefined) return;
+    open.delete(key);
+    bars.push({ ...bar, to: Math.max(at, bar.from), isFailed, isRunning: false });
+  };
+  for (const frame of frames) {
+    const at = Date.parse(frame.timestamp);
+    const key = endedKey(frame);
+    if (key !== null) end(key, at, frame.data['ok'] === false);
+    if (frame.type === 'stream_closed') for (const each of [...open.keys()]) end(each, at, false);
+    const begun = started(frame);
+    if (begun !== null) open.set(...begun);
+  }
+  for (const bar of open.values()) bars.push({ ...bar, to: now, isRunning: true });
+  return bars;
+};
+
+const isWaiting = ({ lane }: Bar): boolean => lane === 'queue' || lane === 'you';
+/** A wait longer than this part of the work is compressed to it. */
+const waitPart = 0.12;
+const minimumMs = 1_000;
+
+/** The stretches of the whole time, in order; idle ones are compressed. */
+export const stretchesOf = (bars: readonly Bar[]): readonly Stretch[] => {
+  const [first] = bars;
+  if (first === undefined) return [];
+  const busy = bars.filter((bar) => !isWaiting(bar)).sort((one, other) => one.from - other.from);
+  const start = Math.min(...bars.map(({ from }) => from));
+  const end = Math.max(...bars.map(({ to }) => to));
+  const parts: { from: number; to: number; isIdle: boolean }[] = [];
+  let at = start;
+  for (const { from, to } of busy) {
+    if (from > at) parts.push({ from: at, to: from, isIdle: true });
+    if (to > at) parts.push({ from: Math.max(at, from), to, isIdle: false });
+    at = Math.max(at, to);
+  }
+  if (end > at) parts.push({ from: at, to: end, isIdle: true });
+  const work = parts.reduce((sum, { from, to, isIdle }) => sum + (isIdle ? 0 : to - from), 0);
+  const longest = Math.max(minimumMs, work * waitPart);
+  const sized = parts.map(({ from, to, isIdle }) => {
+    const isCompressed = isIdle && to - from > longest;
+    return { from, to, isCompressed, size: isCompressed ? longest : to - from };
+  });
+  const total = Math.max(
+    1,
+    sized.reduce((sum, { size }) => sum + size, 0),
+  );
+  let drawn = 0;
+  return sized.map(({ from, to, isCompressed, size }) => {
+    const stretch = { from, to, at: drawn / total, width: size / total, isCompressed };
+    drawn += size;
+    return stretch;
+  });
+};
+
+/** Where a moment is drawn: 0 to 1. */
+export const placeOf = (at: number, stretches: readonly Stretch[]): number => {
+  const found = stretches.find(({ to }) => at <= to) ?? stretches.at(-1);
+  if (found === undefined) return 0;
+  const part = (at - found.from) / Math.max(1, found.to - found.from);
+  return found.at + found.width * Math.min(1, Math.max(0, part));
+};

@@ -1,0 +1,61 @@
+import { useSignal } from '@preact/signals';
+import type { ComponentChildren } from 'preact';
+import { messageOf } from '../../src/machines/message-of.ts';
+
+export interface ButtonProps {
+  readonly children: ComponentChildren;
+  /** While it works, the button is busy and a second press does nothing. */
+  readonly onPress: () => Promise<unknown> | unknown;
+  readonly kind?: 'primary' | 'plain' | 'quiet' | 'danger';
+  /** The key that does the same. */
+  readonly hotkey?: string;
+  /** Why it cannot be pressed now. */
+  readonly whyNot?: string | null;
+  readonly onError?: (message: string) => void;
+  readonly label?: string;
+}
+
+export const Kbd = ({ children }: { children: ComponentChildren }) => <kbd>{children}</kbd>;
+
+export const Button = ({
+  children,
+  onPress,
+  kind = 'plain',
+  hotkey,
+  whyNot,
+  onError,
+  label,
+}: ButtonProps) => {
+  const isBusy = useSignal(false);
+  const press = async (): Promise<void> => {
+    if (isBusy.value || (whyNot ?? null) !== null) return;
+    isBusy.value = true;
+    try {
+      await onPress();
+    } catch (error) {
+      onError?.(messageOf(error));
+    } finally {
+      isBusy.value = false;
+    }
+  };
+  return (
+    <button
+      type="button"
+      class={`button ${kind} ${isBusy.value ? 'busy' : ''}`}
+      data-key={hotkey}
+      aria-disabled={(whyNot ?? null) !== null}
+      aria-busy={isBusy.value}
+      aria-keyshortcuts={hotkey}
+      aria-label={label}
+      title={whyNot ?? undefined}
+      onClick={() => void press()}
+    >
+      {children}
+      {hotkey !== undefined && (
+        <span aria-hidden="true">
+          <Kbd>{hotkey}</Kbd>
+        </span>
+      )}
+    </button>
+  );
+};

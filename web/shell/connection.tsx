@@ -1,0 +1,48 @@
+import { now } from '../data/live.ts';
+import { link, reconnectNow } from '../data/stream.ts';
+import { clockWithSeconds, numbered } from '../model/format.ts';
+import { Button } from '../parts/button.tsx';
+import { Icon } from '../parts/icon.tsx';
+
+/** A short cut is not worth a word. */
+const shownAfterMs = 1_000;
+
+export const LiveDot = () => {
+  const isLive = link.value.state === 'live' || link.value.state === 'back';
+  return (
+    <span class="live">
+      <span class={`dot ${isLive ? 'dot-live' : 'dot-cut'}`} />
+      {isLive ? 'Live' : link.value.state === 'lost' ? 'Cut' : 'Connecting'}
+    </span>
+  );
+};
+
+const Line = () => {
+  const current = link.value;
+  if (current.state === 'lost' && now.value - current.since >= shownAfterMs)
+    return (
+      <div class="line tint-wait">
+        <Icon name="clock" />
+        <span>Reconnecting. What you see is from {clockWithSeconds(current.since)}.</span>
+        <Button onPress={reconnectNow}>Try now</Button>
+      </div>
+    );
+  if (current.state === 'back')
+    return (
+      <div class="line tint-done tone-done">
+        <Icon name="check" />
+        <span>
+          Back. {numbered(current.caughtUp, 'entry was', 'entries were')} caught up, nothing is
+          missing.
+        </span>
+      </div>
+    );
+  return null;
+};
+
+/** Says once that the stream is cut, and that nothing was missed. */
+export const ConnectionLine = () => (
+  <div role="status" aria-live="polite">
+    <Line />
+  </div>
+);

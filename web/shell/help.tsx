@@ -1,0 +1,93 @@
+import { useEffect, useRef } from 'preact/hooks';
+import { Kbd } from '../parts/button.tsx';
+import { isHelpOpen } from './keys.ts';
+
+const groups: readonly (readonly [string, readonly (readonly [string, string])[]])[] = [
+  [
+    'Anywhere',
+    [
+      ['This help', '?'],
+      ['Search tasks', '/'],
+      ['New task', 'c'],
+      ['Needs you', 'g n'],
+      ['Board', 'g b'],
+      ['Graph', 'g g'],
+      ['Machines', 'g m'],
+      ['System', 'g s'],
+      ['Close, or back', 'Esc'],
+    ],
+  ],
+  [
+    'Lists and board',
+    [
+      ['Next, previous', 'j k'],
+      ['Column left, right', 'h l'],
+      ['Open', 'Enter'],
+    ],
+  ],
+  [
+    'Needs you, in the focused row',
+    [
+      ['Allow', 'a'],
+      ['Deny, with the reason', 'd'],
+      ['Write', 'i'],
+      ['Send it', 'Ctrl Enter'],
+      ['Retry', 'r'],
+      ['Merge', 'm'],
+    ],
+  ],
+  [
+    'Task and diff',
+    [
+      ['Diff', 'v'],
+      ['Edit', 'e'],
+      ['Follow the log', 'f'],
+      ['Merge', 'm'],
+      ['Send back', 's'],
+    ],
+  ],
+];
+
+export const Help = () => {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const isOpen = isHelpOpen.value;
+  useEffect(() => {
+    if (isOpen) dialog.current?.showModal();
+    else dialog.current?.close();
+  }, [isOpen]);
+  return (
+    <dialog
+      ref={dialog}
+      class="help"
+      aria-label="Keyboard"
+      onClose={() => {
+        isHelpOpen.value = false;
+      }}
+    >
+      <header>
+        <h2>Keyboard</h2>
+        <span class="quiet small">Off while you type</span>
+        <Kbd>Esc</Kbd>
+      </header>
+      <div class="help-groups">
+        {groups.map(([name, keys]) => (
+          <section key={name}>
+            <h3>{name}</h3>
+            <dl>
+              {keys.map(([what, key]) => (
+                <div key={what}>
+                  <dt>{what}</dt>
+                  <dd>
+                    {key.split(' ').map((each) => (
+                      <Kbd key={each}>{each}</Kbd>
+                    ))}
+                  </dd>
+                </div>
+              ))}
+            </dl>
+          </section>
+        ))}
+      </div>
+    </dialog>
+  );
+};

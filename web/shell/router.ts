@@ -1,0 +1,62 @@
+import { computed, signal } from '@preact/signals';
+
+export type View =
+  | 'needs-you'
+  | 'board'
+  | 'graph'
+  | 'machines'
+  | 'system'
+  | 'task'
+  | 'diff'
+  | 'edit'
+  | 'new';
+
+export interface Route {
+  readonly view: View;
+  /** For task, diff and edit. */
+  readonly taskId: string;
+}
+
+const plain: ReadonlySet<string> = new Set([
+  'needs-you',
+  'board',
+  'graph',
+  'machines',
+  'system',
+  'new',
+] satisfies View[]);
+const ofTask: Readonly<Record<string, View>> = { '': 'task', diff: 'diff', edit: 'edit' };
+
+const decoded = (text: string): string => {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+};
+
+const parse = (fragment: string): Route => {
+  const [view = '', id = '', part = ''] =
+    fragment.replace(/^#\/?/, '').split('?')[0]?.split('/') ?? [];
+  if (view === 'task' && id !== '') return { view: ofTask[part] ?? 'task', taskId: decoded(id) };
+  return { view: plain.has(view) ? (view as View) : 'needs-you', taskId: '' };
+};
+
+const fragment = signal(location.hash);
+export const route = computed(() => parse(fragment.value));
+
+const read = (): void => {
+  fragment.value = location.hash;
+};
+addEventListener('hashchange', read);
+
+/** After a change of the address without an event. */
+export const readAddress = read;
+
+export const go = (path: string): void => {
+  location.hash = path.replace(/^#/, '');
+};
+
+export const pathOf = (view: View): string => `#/${view}`;
+export const taskPath = (id: string, part: '' | 'diff' | 'edit' = ''): string =>
+  `#/task/${encodeURIComponent(id)}${part === '' ? '' : `/${part}`}`;

@@ -1,0 +1,65 @@
+import { effect, signal } from '@preact/signals';
+import { tasks } from '../data/tasks.ts';
+import { matches } from '../model/order.ts';
+import { Kbd } from '../parts/button.tsx';
+import { Icon } from '../parts/icon.tsx';
+import { TaskLine } from '../parts/task-link.tsx';
+import { go, route, taskPath } from './router.ts';
+
+const words = signal('');
+const shownAtMost = 12;
+
+const close = (): void => {
+  words.value = '';
+};
+
+const Found = () => {
+  const found = [...tasks.value.values()].filter((task) => matches(task, words.value));
+  return (
+    <div class="search-found">
+      {found.slice(0, shownAtMost).map(({ task_id }) => (
+        <TaskLine key={task_id} id={task_id} />
+      ))}
+      <p class="quiet small">
+        {found.length === 0
+          ? `No task matches “${words.value}”.`
+          : found.length > shownAtMost
+            ? `${found.length - shownAtMost} more; type more to find them.`
+            : 'Enter opens the first.'}
+      </p>
+    </div>
+  );
+};
+
+const openFirst = (): void => {
+  const [first] = [...tasks.value.values()].filter((task) => matches(task, words.value));
+  if (first !== undefined) go(taskPath(first.task_id));
+};
+effect(() => {
+  if (route.value.taskId !== '') close();
+});
+
+export const Search = () => (
+  <div class="search">
+    <Icon name="search" />
+    <input
+      type="search"
+      aria-label="Search tasks"
+      placeholder="Search tasks"
+      value={words.value}
+      onInput={({ currentTarget }) => {
+        words.value = currentTarget.value;
+      }}
+      onKeyDown={({ key, currentTarget }) => {
+        if (key === 'Enter') openFirst();
+        if (key !== 'Escape') return;
+        close();
+        currentTarget.blur();
+      }}
+    />
+    <span class="search-key" aria-hidden="true">
+      <Kbd>/</Kbd>
+    </span>
+    {words.value.trim() !== '' && <Found />}
+  </div>
+);

@@ -1,0 +1,161 @@
+import { useSignal } from '@preact/signals';
+import { type TaskView, tasks } from '../../data/tasks.ts';
+import { roles, slots } from '../../data/totals.ts';
+import { numbered } from '../../model/format.ts';
+import { columnsOf, matches } from '../../model/order.ts';
+import type { Column } from '../../model/state.ts';
+import { Icon, type IconName } from '../../parts/icon.tsx';
+import { Empty } from '../../parts/notice.tsx';
+import { Rows } from '../../parts/rows.tsx';
+import { RunAll } from '../../parts/run-all.tsx';
+import { TaskLine } from '../../parts/task-link.tsx';
+import { CreateForm } from '../create/create-form.tsx';
+import { Card } from './card.tsx';
+
+interface ColumnHead {
+  readonly column: Column;
+  readonly name: string;
+  readonly icon: IconName;
+  readonly tone: string;
+  readonly fact: (all: readonly TaskView[]) => string;
+}
+
+const columns: readonly ColumnHead[] = [
+  {
+    ...{ column: 'dependency', name: 'Waiting for dependency', icon: 'dashed', tone: 'wait' },
+    fact: () => 'start when these are complete',
+  },
+  {
+    ...{ column: 'slot', name: 'Waiting for slot', icon: 'clock', tone: 'wait' },
+    fact: (all) =>
+      `${all.filter(({ phase }) => phase === 'waiting_for_run').length} not asked to run`,
+  },
+  {
+    ...{ column: 'working', name: 'Working', icon: 'prompt', tone: 'work' },
+    fact: (all) => (slots.value === null ? '' : `${all.length} of ${slots.value} slots`),
+  },
+  {
+    ...{ column: 'needs', name: 'Needs you', icon: 'question', tone: 'need' },
+    fact: () => 'what holds up most comes first',
+  },
+  {
+    ...{ column: 'review', name: 'To review', icon: 'merge', tone: 'rev' },
+    fact: (all) => `${all.length} ready to merge`,
+  },
+  {
+    ...{ column: 'done', name: 'Done', icon: 'check', tone: 'done' },
+    fact: () => 'newest first',
+  },
+];
+
+/** A column with more tasks has rows instead of cards. */
+const cardsAtMost = 30;
+
+const ColumnView = ({ head, all }: { head: ColumnHead; all: readonly TaskView[] }) => (
+  <section class={`column column-${head.column}`} aria-label={head.name}>
+    <header>
+      <Icon name={head.icon} tone={head.tone} />
+      <h2>{head.name}</h2>
+      <span class="quiet">{all.length.toLocaleString('en')}</span>
+    </header>
+    <p class="quiet small column-fact">{all.length === 0 ? ' ' : head.fact(all)}</p>
+    {all.length > cardsAtMost ? (
+      <Rows
+        total={all.length}
+        row={(index) => {
+          const task = all[index];
+          return task === undefined ? null : <TaskLine key={task.task_id} id={task.task_id} />;
+        }}
+      />
+    ) : (
+      <div class="cards">
+        {all.map((task) => (
+          <Card key={task.task_id} task={task} />
+        ))}
+      </div>
+    )}
+  </section>
+);
+
+const NoTasks = () => (
+  <div class="first">
+    <h1>No tasks in this project yet</h1>
+    <p class="quiet">
+      A task is a line of text. An agent works on it, and nothing is merged until you merge it.
+    </p>
+    <CreateForm />
+    <p class="quiet small">or in a terminal</p>
+    <pre class="box sunken">
+      {
+        'agent create "Fix the login form" --role engineer --run\nagent create "Test the login form" --role tester --deps bd-a1b2'
+      }
+    </pre>
+  </div>
+);
+
+export const Board = () => {
+  const role = useSignal('');
+  const words = useSignal('');
+  const all = tasks.value;
+  if (all.size === 0) return <NoTasks />;
+  const wanted = (task: TaskView): boolean =>
+    (role.value === '' || task.role === role.value) &&
+    (words.value.trim() === '' || matches(task, words.value.trim()));
+  const found = columnsOf(all);
+  const shown = [...all.values()].filter(wanted).length;
+  const clear = (): void => {
+    role.value = '';
+    words.value = '';
+  };
+  return (
+    <section class="page page-board">
+      <header class="view-head">
+        <h1>Board</h1>
+        <span class="quiet">
+          {shown === all.size
+            ? numbered(all.size, 'task')
+            : `${shown} of ${numbered(all.size, 'task')}`}
+        </span>
+        <span class="view-actions">
+          <input
+            type="text"
+            aria-label="Filter by words"
+            placeholder="Filter"
+            value={words.value}
+            onInput={({ currentTarget }) => {
+              words.value = currentTarget.value;
+            }}
+          />
+          <select
+            aria-label="Role"
+            value={role.value}
+            onChange={({ currentTarget }) => {
+              role.value = currentTarget.value;
+            }}
+          >
+            <option value="">Role: any</option>
+            {roles.value.map((each) => (
+              <option key={each.role} value={each.role}>
+                {each.role}
+              </option>
+            ))}
+          </select>
+          <RunAll />
+        </span>
+      </header>
+      {shown === 0 ? (
+        <Empty title="No task matches.">
+          <button type="button" class="button" onClick={clear}>
+            Show all {all.size}
+          </button>
+        </Empty>
+      ) : (
+        <div class="board">
+          {columns.map((head) => (
+            <ColumnView key={head.column} head={head} all={found[head.column].filter(wanted)} />
+          ))}
+        </div>
+      )}
+    </section>
+  );
+};

@@ -1,0 +1,8 @@
+import { CreateForm } from './create-form.tsx';
+
+export const CreateView = () => (
+  <div class="first">
+    <h1>New task</h1>
+    <CreateForm />
+  </div>
+);

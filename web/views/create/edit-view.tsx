@@ -1,0 +1,164 @@
+import { useSignal } from '@preact/signals';
+import { addDependency, deleteTask, edit, removeDependency } from '../../data/actions.ts';
+import { type TaskView, tasks } from '../../data/tasks.ts';
+import { Button } from '../../parts/button.tsx';
+import { Empty, Problem } from '../../parts/notice.tsx';
+import { TaskLine } from '../../parts/task-link.tsx';
+import { go, pathOf, taskPath } from '../../shell/router.ts';
+import { TaskSuggestions } from './create-form.tsx';
+
+const Dependencies = ({ task, fail }: { task: TaskView; fail: (message: string) => void }) => {
+  const id = useSignal('');
+  return (
+    <section>
+      <h2>Waits for</h2>
+      {task.dependencies.length === 0 && <p class="quiet">It waits for no other task.</p>}
+      <ul class="dependencies">
+        {task.dependencies.map((each) => (
+          <li key={each}>
+            <TaskLine id={each} />
+            <Button
+              kind="quiet"
+              label={`Remove the dependency on ${each}`}
+              onPress={() => removeDependency(task.task_id, each)}
+              onError={fail}
+            >
+              Remove
+            </Button>
+          </li>
+        ))}
+      </ul>
+      <div class="actions">
+        <input
+          type="text"
+          list="tasks"
+          aria-label="Id of a task that must be complete first"
+          placeholder="bd-a1b2"
+          value={id.value}
+          onInput={({ currentTarget }) => {
+            id.value = currentTarget.value;
+          }}
+        />
+        <Button
+          onPress={async () => {
+            await addDependency(task.task_id, id.value.trim());
+            id.value = '';
+          }}
+          onError={fail}
+        >
+          Add dependency
+        </Button>
+      </div>
+      <TaskSuggestions />
+    </section>
+  );
+};
+
+const Fields = ({ task, fail }: { task: TaskView; fail: (message: string) => void }) => {
+  const [title, description] = [useSignal(task.title), useSignal(task.description)];
+  const [priority, labels] = [useSignal(`${task.priority}`), useSignal(task.labels.join(', '))];
+  const save = async (): Promise<void> => {
+    await edit(task.task_id, {
+      title: title.value,
+      description: description.value,
+      priority: Number(priority.value),
+      labels: labels.value
+        .split(',')
+        .map((label) => label.trim())
+        .filter(Boolean),
+    });
+    go(taskPath(task.task_id));
+  };
+  return (
+    <form class="create" onSubmit={(event) => event.preventDefault()}>
+      <label>
+        <span>Title</span>
+        <input
+          type="text"
+          maxLength={500}
+          value={title.value}
+          onInput={({ currentTarget }) => {
+            title.value = currentTarget.value;
+          }}
+        />
+      </label>
+      <label>
+        <span>What to do</span>
+        <textarea
+          rows={6}
+          value={description.value}
+          onInput={({ currentTarget }) => {
+            description.value = currentTarget.value;
+          }}
+        />
+      </label>
+      <div class="fields">
+        <label>
+          <span>Priority, 0 is first</span>
+          <input
+            type="number"
+            min={0}
+            max={4}
+            value={priority.value}
+            onInput={({ currentTarget }) => {
+              priority.value = currentTarget.value;
+            }}
+          />
+        </label>
+        <label>
+          <span>Labels</span>
+          <input
+            type="text"
+            value={labels.value}
+            onInput={({ currentTarget }) => {
+              labels.value = currentTarget.value;
+            }}
+          />
+        </label>
+      </div>
+      <div class="actions end">
+        <a class="button" href={taskPath(task.task_id)}>
+          Back
+        </a>
+        <Button kind="primary" onPress={save} onError={fail}>
+          Save
+        </Button>
+      </div>
+    </form>
+  );
+};
+
+export const EditView = ({ taskId }: { taskId: string }) => {
+  const problem = useSignal<string | null>(null);
+  const isSure = useSignal(false);
+  const task = tasks.value.get(taskId);
+  const fail = (message: string): void => {
+    problem.value = message;
+  };
+  if (task === undefined) return <Empty title={`No task ${taskId} in this project.`} />;
+  return (
+    <div class="first">
+      <h1>Edit {task.task_id}</h1>
+      <Problem message={problem} />
+      <Fields task={task} fail={fail} />
+      <Dependencies task={task} fail={fail} />
+      <section>
+        <h2>Delete</h2>
+        <Button
+          kind="danger"
+          onPress={async () => {
+            if (!isSure.value) {
+              isSure.value = true;
+              return;
+            }
+            await deleteTask(task.task_id);
+            go(pathOf('board'));
+          }}
+          onError={fail}
+        >
+          {isSure.value ? 'Delete it, this cannot be undone' : 'Delete'}
+        </Button>
+      </section>
+    </div>
+  );
+};

@@ -1,0 +1,179 @@
+import { useSignal } from '@preact/signals';
+import { useEffect, useMemo } from 'preact/hooks';
+import { merge, type NewComment, review } from '../../data/actions.ts';
+import { call } from '../../data/call.ts';
+import { type TaskView, tasks } from '../../data/tasks.ts';
+import { type ChangedFile, filesIn } from '../../model/diff.ts';
+import { numbered } from '../../model/format.ts';
+import { isToReview } from '../../model/state.ts';
+import { Button } from '../../parts/button.tsx';
+import { Icon } from '../../parts/icon.tsx';
+import { Empty, Problem } from '../../parts/notice.tsx';
+import { StatusPill } from '../../parts/status.tsx';
+import { go, pathOf, taskPath } from '../../shell/router.ts';
+import { FileDiff } from './file-diff.tsx';
+
+interface Changes {
+  readonly attempt: number;
+  readonly patch: string;
+  readonly guarded: readonly string[];
+}
+
+const Files = ({
+  files,
+  pending,
+}: {
+  files: readonly ChangedFile[];
+  pending: readonly NewComment[];
+}) => (
+  <nav class="files" aria-label="Changed files">
+    <p>
+      <strong>{numbered(files.length, 'file')}</strong>{' '}
+      <span class="tone-done">+{files.reduce((sum, { added }) => sum + added, 0)}</span>{' '}
+      <span class="tone-fail">−{files.reduce((sum, { removed }) => sum + removed, 0)}</span>
+    </p>
+    {files.map((file, index) => {
+      const comments = pending.filter(({ path }) => path === file.path).length;
+      return (
+        <button
+          key={file.path}
+          type="button"
+          class="file-link"
+          onClick={() => document.getElementById(`file-${index}`)?.scrollIntoView()}
+        >
+          <span class="cut" title={file.path}>
+            {file.path}
+          </span>
+          {comments > 0 && <span class="count tone-need tint-need">{comments}</span>}
+          <span class="tone-done">+{file.added}</span>
+          {file.removed > 0 && <span class="tone-fail">−{file.removed}</span>}
+        </button>
+      );
+    })}
+  </nav>
+);
+
+interface HeadProps {
+  readonly task: TaskView;
+  readonly pending: readonly NewComment[];
+  readonly fail: (message: string) => void;
+}
+
+/** Merge is primary when no comment is pending, else sending back is. */
+const Head = ({ task, pending, fail }: HeadProps) => {
+  const sendBack = async (): Promise<void> => {
+    await review(task, 'request_changes', pending);
+    go(taskPath(task.task_id));
+  };
+  const isOver = task.status !== 'started' && task.status !== 'queued';
+  return (
+    <header class="task-head diff-head">
+      <div class="task-name">
+        <p class="crumbs small">
+          <a href={taskPath(task.task_id)}>Task</a>
+          <Icon name="right" />
+          <span class="id">{task.task_id}</span>
+        </p>
+        <div class="task-title">
+          <h1>{task.title}</h1>
+          <StatusPill task={task} />
+        </div>
+        {task.work !== undefined && (
+          <p class="quiet small">
+            Attempt {task.attempt} on <code>{task.work.branch}</code>
+          </p>
+        )}
+      </div>
+      <div class="task-actions">
+        {isToReview(task) && (
+          <Button
+            kind={pending.length === 0 ? 'primary' : 'plain'}
+            hotkey="m"
+            onPress={() => merge(task)}
+            onError={fail}
+          >
+            Merge
+          </Button>
+        )}
+        {isOver && (
+          <Button
+            kind={pending.length === 0 ? 'plain' : 'primary'}
+            hotkey="s"
+            whyNot={pending.length === 0 ? 'Comment on a line first' : null}
+            onPress={sendBack}
+            onError={fail}
+          >
+            {pending.length === 0
+              ? 'Send back'
+              : `Send back with ${numbered(pending.length, 'comment')}`}
+          </Button>
+        )}
+      </div>
+    </header>
+  );
+};
+
+const useChanges = (taskId: string, stamp: string, fail: (message: string) => void) => {
+  const changes = useSignal<Changes | null>(null);
+  // Another attempt has another diff.
+  useEffect(() => {
+    call<Changes>('diff', { task_id: taskId }).then(
+      (found) => {
+        changes.value = found;
+      },
+      (error: Error) => fail(error.message),
+    );
+  }, [taskId, stamp, fail, changes]);
+  return changes.value;
+};
+
+export const DiffView = ({ taskId }: { taskId: string }) => {
+  const problem = useSignal<string | null>(null);
+  const pending = useSignal<readonly NewComment[]>([]);
+  const task = tasks.value.get(taskId);
+  const fail = useMemo(
+    () => (message: string) => {
+      problem.value = message;
+    },
+    [problem],
+  );
+  const changes = useChanges(taskId, `${task?.attempt} ${task?.status}`, fail);
+  const files = useMemo(() => filesIn(changes?.patch ?? ''), [changes]);
+  if (task === undefined)
+    return (
+      <Empty title={`No task ${taskId} in this project.`}>
+        <a class="button" href={pathOf('board')}>
+          Board
+        </a>
+      </Empty>
+    );
+  return (
+    <article class="task">
+      <Head task={task} pending={pending.value} fail={fail} />
+      <Problem message={problem} />
+      {changes !== null && changes.guarded.length > 0 && (
+        <p class="line tint-need tone-need">
+          <Icon name="shield" />
+          <span>Other programs run or trust what changed here: {changes.guarded.join(', ')}</span>
+        </p>
+      )}
+      {changes !== null && files.length === 0 && <Empty title="This attempt changed no file." />}
+      {files.length > 0 && (
+        <div class="diff">
+          <Files files={files} pending={pending.value} />
+          <div class="diff-files">
+            {files.map((file, index) => (
+              <FileDiff
+                key={file.path}
+                id={`file-${index}`}
+                file={file}
+                given={task.review?.comments ?? []}
+                pending={pending}
+              />
+            ))}
+          </div>
+        </div>
+      )}
+    </article>
+  );
+};

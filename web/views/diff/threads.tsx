@@ -1,0 +1,110 @@
+import { type Signal, useSignal } from '@preact/signals';
+import { useEffect, useRef } from 'preact/hooks';
+import type { NewComment } from '../../data/actions.ts';
+import type { TaskView } from '../../data/tasks.ts';
+import { Button } from '../../parts/button.tsx';
+import { Icon } from '../../parts/icon.tsx';
+
+export type GivenComment = NonNullable<TaskView['review']>['comments'][number];
+
+const linesOf = (from: number | undefined, to: number | undefined): string =>
+  to === undefined || to === from ? `line ${from}` : `lines ${from} to ${to}`;
+
+/** A comment that was sent, with the answer of the agent. */
+export const Given = ({ comment }: { comment: GivenComment }) => (
+  <div class="thread">
+    <p>
+      <strong>You</strong>{' '}
+      <span class="quiet small">
+        on attempt {comment.attempt}, {linesOf(comment.line, comment.end_line)}
+      </span>
+      {!comment.open && (
+        <span class="pill tone-done tint-done">
+          <Icon name="check" />
+          answered
+        </span>
+      )}
+    </p>
+    <p>{comment.text}</p>
+    {comment.answer !== undefined && (
+      <div class="thread-answer">
+        <p class="quiet small">attempt {comment.answered_by}</p>
+        <p>{comment.answer}</p>
+      </div>
+    )}
+  </div>
+);
+
+export const Pending = ({
+  comment,
+  pending,
+}: {
+  comment: NewComment;
+  pending: Signal<readonly NewComment[]>;
+}) => (
+  <div class="thread pending">
+    <p>
+      <strong>Your comment</strong>{' '}
+      <span class="quiet small">
+        {linesOf(comment.line, comment.end_line)}, goes to the agent when you send back
+      </span>
+      <Button
+        kind="quiet"
+        onPress={() => {
+          pending.value = pending.value.filter((each) => each !== comment);
+        }}
+      >
+        Remove
+      </Button>
+    </p>
+    <p>{comment.text}</p>
+  </div>
+);
+
+export const WriteComment = ({
+  selection,
+  onAdd,
+  onDiscard,
+}: {
+  selection: { readonly from: number; readonly to: number };
+  onAdd: (text: string, selection: { readonly from: number; readonly to: number }) => void;
+  onDiscard: () => void;
+}) => {
+  const text = useSignal('');
+  const field = useRef<HTMLTextAreaElement>(null);
+  useEffect(() => field.current?.focus(), []);
+  const add = (): void => {
+    if (text.value.trim() !== '') onAdd(text.value.trim(), selection);
+  };
+  return (
+    <div class="thread writing">
+      <p>
+        <strong>New comment</strong>{' '}
+        <span class="quiet small">{linesOf(selection.from, selection.to)}</span>
+      </p>
+      <textarea
+        ref={field}
+        rows={2}
+        maxLength={2_000}
+        aria-label={`Comment on ${linesOf(selection.from, selection.to)}`}
+        value={text.value}
+        onInput={({ currentTarget }) => {
+          text.value = currentTarget.value;
+        }}
+        onKeyDown={({ key, ctrlKey, metaKey }) => {
+          if (key === 'Enter' && (ctrlKey || metaKey)) add();
+          if (key === 'Escape') onDiscard();
+        }}
+      />
+      <div class="actions">
+        <Button kind="primary" onPress={add}>
+          Add comment
+        </Button>
+        <Button kind="quiet" onPress={onDiscard}>
+          Discard
+        </Button>
+        <span class="quiet small">Shift and a line number choose more lines</span>
+      </div>
+    </div>
+  );
+};

@@ -1,0 +1,97 @@
+import { useSignal } from '@preact/signals';
+import { answer, decide } from '../../data/actions.ts';
+import type { TaskView } from '../../data/tasks.ts';
+import { Button } from '../../parts/button.tsx';
+
+export interface AskedProps {
+  readonly task: TaskView;
+  readonly fail: (message: string) => void;
+}
+
+/** The command of a call, or its arguments as they are. */
+const callText = (json: string): string => {
+  try {
+    const { command } = JSON.parse(json) as { command?: unknown };
+    return typeof command === 'string' ? command : json;
+  } catch {
+    return json;
+  }
+};
+
+export const Question = ({ task, fail }: AskedProps) => {
+  const text = useSignal('');
+  const send = async (): Promise<void> => {
+    if (text.value.trim() === '') throw new Error('Write the answer first.');
+    await answer(task, text.value);
+  };
+  return (
+    <>
+      <p class="asked">{task.awaiting?.question}</p>
+      <div class="actions">
+        <textarea
+          rows={1}
+          aria-label={`Your answer to ${task.title}`}
+          placeholder="Your answer"
+          value={text.value}
+          onInput={({ currentTarget }) => {
+            text.value = currentTarget.value;
+          }}
+          onKeyDown={({ key, ctrlKey, metaKey }) => {
+            if (key === 'Enter' && (ctrlKey || metaKey))
+              void send().catch((error: Error) => fail(error.message));
+          }}
+        />
+        <Button onPress={send} onError={fail}>
+          Answer
+        </Button>
+        <Button
+          kind="quiet"
+          onPress={() =>
+            answer(task, 'Decide for yourself, and say in the results what you chose.')
+          }
+          onError={fail}
+        >
+          Let the agent decide
+        </Button>
+      </div>
+    </>
+  );
+};
+
+export const Approval = ({ task, fail }: AskedProps) => {
+  const reason = useSignal('');
+  const calls = task.awaiting?.calls ?? [];
+  return (
+    <>
+      {calls.map(({ call_id, tool, arguments: given }) => (
+        <pre key={call_id} class="box">
+          <span class="quiet">{tool} </span>
+          {callText(given)}
+        </pre>
+      ))}
+      {calls.length === 0 && <p class="asked">{task.awaiting?.question}</p>}
+      <div class="actions">
+        <Button
+          kind="primary"
+          hotkey="a"
+          onPress={() => decide(task, 'allow', reason.value)}
+          onError={fail}
+        >
+          Allow
+        </Button>
+        <Button hotkey="d" onPress={() => decide(task, 'deny', reason.value)} onError={fail}>
+          Deny
+        </Button>
+        <input
+          type="text"
+          aria-label={`Reason, for ${task.title}`}
+          placeholder="Reason, sent to the agent when you deny"
+          value={reason.value}
+          onInput={({ currentTarget }) => {
+            reason.value = currentTarget.value;
+          }}
+        />
+      </div>
+    </>
+  );
+};

@@ -1,0 +1,91 @@
+import { useSignal } from '@preact/signals';
+import { conflicts } from '../../data/actions.ts';
+import { now } from '../../data/live.ts';
+import { activities, type TaskView } from '../../data/tasks.ts';
+import { age, clock, money, numbered } from '../../model/format.ts';
+import { lookOf } from '../../model/state.ts';
+import { Icon } from '../../parts/icon.tsx';
+import { Problem } from '../../parts/notice.tsx';
+import { taskPath } from '../../shell/router.ts';
+import { Approval, Question } from './asked.tsx';
+import { Failed, ReadyToMerge } from './ended.tsx';
+
+/** Role, attempt, turn, cost, and what waits behind it. */
+const Facts = ({ task, holds }: { task: TaskView; holds: number }) => {
+  const { role, attempt, usage, work } = task;
+  const activity = activities.value.get(task.task_id);
+  const most = activity?.maxTurns == null ? '' : `/${activity.maxTurns}`;
+  const facts = [
+    role,
+    `attempt ${attempt}`,
+    `turn ${usage.turns}${most}`,
+    usage.cost_usd === undefined ? null : money(usage.cost_usd),
+    work === undefined ? null : numbered(work.files, 'file'),
+  ];
+  return (
+    <p class="facts small">
+      {facts.filter(Boolean).map((fact) => (
+        <span key={fact}>{fact}</span>
+      ))}
+      {work !== undefined && (
+        <span>
+          <span class="tone-done">+{work.insertions}</span>{' '}
+          <span class="tone-fail">−{work.deletions}</span>
+        </span>
+      )}
+      {holds > 0 && <strong class="tone-need">holds up {numbered(holds, 'task')}</strong>}
+    </p>
+  );
+};
+
+const waitOf = (task: TaskView, at: number): string => {
+  const since = age(at - Date.parse(task.updated_at));
+  const { awaiting } = task;
+  if (awaiting === undefined) return `${since} ago`;
+  if (awaiting.deadline === undefined) return `waits ${since}`;
+  const end = clock(Date.parse(awaiting.deadline));
+  return `waits ${since} · ${awaiting.default_answer === undefined ? 'fails' : 'the default counts'} at ${end}`;
+};
+
+export const Asked = ({ task, fail }: { task: TaskView; fail: (message: string) => void }) => {
+  if (task.awaiting?.kind === 'input') return <Question task={task} fail={fail} />;
+  if (task.awaiting !== undefined) return <Approval task={task} fail={fail} />;
+  return task.status === 'failed' ? (
+    <Failed task={task} fail={fail} />
+  ) : (
+    <ReadyToMerge task={task} fail={fail} />
+  );
+};
+
+export const NeedRow = ({ task, holds }: { task: TaskView; holds: number }) => {
+  const problem = useSignal<string | null>(null);
+  const isConflict = conflicts.value.has(task.task_id);
+  const { icon, tone, word } = lookOf(task);
+  const shown = isConflict
+    ? { icon: 'conflict' as const, tone: 'fail', word: 'Conflict' }
+    : { icon, tone, word };
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: j and k move the focus from row to row
+    <li class="need" tabIndex={0} data-stop>
+      <Icon name={shown.icon} tone={shown.tone} />
+      <div>
+        <p class="need-head">
+          <span class={`kind tone-${shown.tone}`}>{shown.word}</span>
+          <a class="title" href={taskPath(task.task_id)}>
+            {task.title}
+          </a>
+          <span class="id">{task.task_id}</span>
+          <span class="need-wait">{waitOf(task, now.value)}</span>
+        </p>
+        <Facts task={task} holds={holds} />
+        <Asked
+          task={task}
+          fail={(message) => {
+            problem.value = message;
+          }}
+        />
+        <Problem message={problem} />
+      </div>
+    </li>
+  );
+};

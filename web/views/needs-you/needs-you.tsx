@@ -1,0 +1,82 @@
+import { useSignal } from '@preact/signals';
+import { tasks } from '../../data/tasks.ts';
+import { numbered } from '../../model/format.ts';
+import { heldUpBy, needing } from '../../model/order.ts';
+import { lookOf } from '../../model/state.ts';
+import { Kbd } from '../../parts/button.tsx';
+import { Empty } from '../../parts/notice.tsx';
+import { RunAll } from '../../parts/run-all.tsx';
+import { pathOf } from '../../shell/router.ts';
+import { NeedRow } from './need-row.tsx';
+
+/** More rows are drawn when they are asked for. */
+const rowsAtOnce = 50;
+
+const NothingNeeded = () => {
+  const all = [...tasks.value.values()];
+  const inColumn = (...columns: readonly string[]): number =>
+    all.filter((task) => columns.includes(lookOf(task).column)).length;
+  const [working, waiting] = [inColumn('working'), inColumn('slot', 'dependency')];
+  if (all.length === 0)
+    return (
+      <Empty title="No tasks in this project yet">
+        <p>A task is a line of text. An agent works on it; nothing is merged until you do it.</p>
+        <a class="button" href={pathOf('new')}>
+          New task
+        </a>
+      </Empty>
+    );
+  return (
+    <Empty title="Nothing needs you.">
+      <p>
+        {numbered(working, 'agent works', 'agents work')},{' '}
+        {numbered(waiting, 'task waits', 'tasks wait')}. The title of this tab counts what comes.
+      </p>
+      {working === 0 && waiting > 0 && <RunAll />}
+    </Empty>
+  );
+};
+
+export const NeedsYou = () => {
+  const shown = useSignal(rowsAtOnce);
+  const rows = needing(tasks.value);
+  const held = heldUpBy(
+    rows.map(({ task_id }) => task_id),
+    tasks.value,
+  );
+  return (
+    <section class="page">
+      <header class="view-head">
+        <h1>Needs you</h1>
+        <span class="quiet">
+          {rows.length === 0
+            ? ''
+            : `${numbered(rows.length, 'task')}, what holds up most comes first`}
+        </span>
+        <span class="keys" aria-hidden="true">
+          <Kbd>j</Kbd> <Kbd>k</Kbd> move <Kbd>↵</Kbd> open
+        </span>
+      </header>
+      {rows.length === 0 ? (
+        <NothingNeeded />
+      ) : (
+        <ul class="needs">
+          {rows.slice(0, shown.value).map((task) => (
+            <NeedRow key={task.task_id} task={task} holds={held.get(task.task_id) ?? 0} />
+          ))}
+        </ul>
+      )}
+      {rows.length > shown.value && (
+        <button
+          type="button"
+          class="link"
+          onClick={() => {
+            shown.value += rowsAtOnce;
+          }}
+        >
+          Show {Math.min(rowsAtOnce, rows.length - shown.value)} more of {rows.length}
+        </button>
+      )}
+    </section>
+  );
+};

@@ -1,0 +1,110 @@
+import { useSignal } from '@preact/signals';
+import { changeTask, merge, run } from '../../data/actions.ts';
+import type { TaskView } from '../../data/tasks.ts';
+import { roles } from '../../data/totals.ts';
+import { isToReview } from '../../model/state.ts';
+import { Button } from '../../parts/button.tsx';
+import { taskPath } from '../../shell/router.ts';
+
+interface ActionProps {
+  readonly task: TaskView;
+  readonly fail: (message: string) => void;
+}
+
+/** The first press asks, the second cancels. */
+const Cancel = ({ task, fail }: ActionProps) => {
+  const isSure = useSignal(false);
+  return (
+    <Button
+      kind="danger"
+      onPress={async () => {
+        if (isSure.value) await changeTask('cancel', task);
+        isSure.value = !isSure.value;
+      }}
+      onError={fail}
+    >
+      {isSure.value ? 'Cancel it, its processes end' : 'Cancel'}
+    </Button>
+  );
+};
+
+/** Starts the task with all that it depends on. */
+const Run = ({ task, fail }: ActionProps) => {
+  const role = useSignal<string>(task.role ?? '');
+  const start = async (): Promise<void> => {
+    const why = await run([task.task_id], role.value === '' ? null : role.value);
+    if (why !== null) throw new Error(why);
+  };
+  return (
+    <span class="run">
+      {task.role === undefined && (
+        <select
+          aria-label="Role that works on it"
+          value={role.value}
+          onChange={({ currentTarget }) => {
+            role.value = currentTarget.value;
+          }}
+        >
+          <option value="">Role</option>
+          {roles.value.map((each) => (
+            <option key={each.role} value={each.role}>
+              {each.role}
+            </option>
+          ))}
+        </select>
+      )}
+      <Button
+        kind="primary"
+        onPress={start}
+        onError={fail}
+        whyNot={role.value === '' ? 'Choose the role that works on it' : null}
+      >
+        Run
+      </Button>
+    </span>
+  );
+};
+
+const isAsked = ({ status, phase }: TaskView): boolean =>
+  status === 'started' || (status === 'queued' && phase !== 'waiting_for_run');
+
+export const Actions = ({ task, fail }: ActionProps) => {
+  const { status, task_id: id, work } = task;
+  const isWaiting = status === 'queued' && task.phase === 'waiting_for_dependencies';
+  return (
+    <div class="task-actions">
+      <a class="button quiet" href={taskPath(id, 'edit')} data-key="e">
+        Edit
+      </a>
+      {status === 'complete' && (
+        <Button kind="quiet" onPress={() => changeTask('reopen', task)} onError={fail}>
+          Reopen
+        </Button>
+      )}
+      {status !== 'complete' && status !== 'started' && (
+        <Button kind="quiet" onPress={() => changeTask('close', task)} onError={fail}>
+          Close as it is
+        </Button>
+      )}
+      {work !== undefined && (
+        <a class="button" href={taskPath(id, 'diff')} data-key="v">
+          Diff
+        </a>
+      )}
+      {(status === 'failed' || status === 'cancelled') && (
+        <Button kind="primary" hotkey="r" onPress={() => changeTask('retry', task)} onError={fail}>
+          Retry
+        </Button>
+      )}
+      {isAsked(task) && <Cancel task={task} fail={fail} />}
+      {(status === 'queued' && task.phase === 'waiting_for_run') || isWaiting ? (
+        <Run task={task} fail={fail} />
+      ) : null}
+      {isToReview(task) && (
+        <Button kind="primary" hotkey="m" onPress={() => merge(task)} onError={fail}>
+          Merge
+        </Button>
+      )}
+    </div>
+  );
+};

@@ -1,0 +1,106 @@
+import { type TaskView, tasks } from '../../data/tasks.ts';
+import { count, duration, money } from '../../model/format.ts';
+import { Icon, type IconName } from '../../parts/icon.tsx';
+import { TaskLine } from '../../parts/task-link.tsx';
+
+const endings: Readonly<Record<string, readonly [IconName, string]>> = {
+  complete: ['check', 'done'],
+  failed: ['cross', 'fail'],
+  cancelled: ['struck', 'wait'],
+};
+
+const Attempts = ({ task: { attempts = [] } }: { task: TaskView }) =>
+  attempts.length === 0 ? null : (
+    <section>
+      <h2>Attempts</h2>
+      <table>
+        <thead>
+          <tr>
+            <th>#</th>
+            <th>Ended</th>
+            <th class="number">Time</th>
+            <th class="number">In, out</th>
+            <th class="number">Cost</th>
+          </tr>
+        </thead>
+        <tbody>
+          {attempts.toReversed().map((each) => {
+            const [icon, tone] = endings[each.status] ?? ['circle', 'wait'];
+            return (
+              <tr key={each.attempt}>
+                <td>{each.attempt}</td>
+                <td>
+                  <Icon name={icon} tone={tone} /> {each.status}{' '}
+                  <span class="quiet">{each.role}</span>
+                </td>
+                <td class="number">{duration(each.seconds * 1_000)}</td>
+                <td class="number">
+                  {count(each.input_tokens)}, {count(each.output_tokens)}
+                </td>
+                <td class="number">{each.cost_usd === undefined ? '–' : money(each.cost_usd)}</td>
+              </tr>
+            );
+          })}
+        </tbody>
+      </table>
+    </section>
+  );
+
+const Usage = ({ task: { usage, attempt } }: { task: TaskView }) =>
+  attempt === 0 ? null : (
+    <section>
+      <h2>Usage of attempt {attempt}</h2>
+      <table>
+        <tbody>
+          <tr>
+            <td>Model calls</td>
+            <td class="number">{usage.model_calls}</td>
+          </tr>
+          <tr>
+            <td>Tool calls</td>
+            <td class="number">{usage.tool_calls}</td>
+          </tr>
+          <tr>
+            <td>Tokens in</td>
+            <td class="number">
+              {count(usage.input_tokens)}
+              {usage.cached_tokens > 0 && (
+                <span class="quiet"> {count(usage.cached_tokens)} cached</span>
+              )}
+            </td>
+          </tr>
+          <tr>
+            <td>Tokens out</td>
+            <td class="number">{count(usage.output_tokens)}</td>
+          </tr>
+        </tbody>
+      </table>
+    </section>
+  );
+
+const shownAtMost = 20;
+const List = ({ name, ids, none }: { name: string; ids: readonly string[]; none: string }) => (
+  <section>
+    <h2>{name}</h2>
+    {ids.length === 0 && <p class="quiet small">{none}</p>}
+    {ids.slice(0, shownAtMost).map((id) => (
+      <TaskLine key={id} id={id} />
+    ))}
+    {ids.length > shownAtMost && <p class="quiet small">{ids.length - shownAtMost} more</p>}
+  </section>
+);
+
+/** Attempts, usage and the tasks around this one. */
+export const Side = ({ task }: { task: TaskView }) => {
+  const dependents = [...tasks.value.values()]
+    .filter(({ dependencies }) => dependencies.includes(task.task_id))
+    .map(({ task_id }) => task_id);
+  return (
+    <aside class="task-side" aria-label="About the task">
+      <Attempts task={task} />
+      <Usage task={task} />
+      <List name="Waits for" ids={task.dependencies} none="It waits for no other task." />
+      <List name="Needed by" ids={dependents} none="No other task waits for it." />
+    </aside>
+  );
+};

@@ -1,0 +1,94 @@
+import type { ComponentChildren } from 'preact';
+import { now } from '../../data/live.ts';
+import { activities, type TaskView, tasks } from '../../data/tasks.ts';
+import { age, clock, count, duration, money } from '../../model/format.ts';
+import { lookOf, whyOf } from '../../model/state.ts';
+import { Icon } from '../../parts/icon.tsx';
+import { StatusPill } from '../../parts/status.tsx';
+import { pathOf } from '../../shell/router.ts';
+import { Actions } from './actions.tsx';
+
+const Fact = ({ name, children }: { name: string; children: ComponentChildren }) => (
+  <div>
+    <dt>{name}</dt>
+    <dd>{children}</dd>
+  </div>
+);
+
+const timeOf = ({ started_at, completed_at, status }: TaskView, at: number): string | null => {
+  if (started_at === undefined) return null;
+  const end = status === 'started' ? at : Date.parse(completed_at ?? started_at);
+  return duration(Math.max(0, end - Date.parse(started_at)));
+};
+
+const Facts = ({ task }: { task: TaskView }) => {
+  const { usage, attempt, role, priority, completed_at: end } = task;
+  const activity = activities.value.get(task.task_id);
+  const time = timeOf(task, now.value);
+  const isLive = task.status === 'started';
+  return (
+    <dl class="task-facts">
+      {role !== undefined && <Fact name="Role">{role}</Fact>}
+      <Fact name="Attempt">{attempt === 0 ? 'none yet' : attempt}</Fact>
+      {attempt > 0 && (
+        <>
+          <Fact name={isLive ? 'Turn' : 'Turns'}>
+            {usage.turns}
+            {isLive && activity?.maxTurns != null && (
+              <span class="quiet"> of {activity.maxTurns}</span>
+            )}
+          </Fact>
+          <Fact name="Tokens">
+            {count(usage.input_tokens)} in, {count(usage.output_tokens)} out
+          </Fact>
+          {usage.cost_usd !== undefined && <Fact name="Cost">{money(usage.cost_usd)}</Fact>}
+        </>
+      )}
+      {time !== null && <Fact name="Time">{time}</Fact>}
+      {isLive && activity !== undefined && (
+        <Fact name="Last sign of life">
+          <span class="tone-work">{age(now.value - activity.at)} ago</span>
+        </Fact>
+      )}
+      {end !== undefined && (
+        <Fact name="Ended">
+          {clock(Date.parse(end))} <span class="quiet">{age(now.value - Date.parse(end))} ago</span>
+        </Fact>
+      )}
+      <Fact name="Priority">{priority}</Fact>
+    </dl>
+  );
+};
+
+const columnNames: Readonly<Record<string, string>> = {
+  dependency: 'Waiting for dependency',
+  slot: 'Waiting for slot',
+  working: 'Working',
+  needs: 'Needs you',
+  review: 'To review',
+  done: 'Done',
+};
+
+export const TaskHead = ({ task, fail }: { task: TaskView; fail: (message: string) => void }) => {
+  const { column } = lookOf(task);
+  return (
+    <header class="task-head">
+      <div class="task-name">
+        <p class="crumbs small">
+          <a href={pathOf('board')}>Board</a>
+          <Icon name="right" />
+          <span>{columnNames[column]}</span>
+          <Icon name="right" />
+          <span class="id">{task.task_id}</span>
+        </p>
+        <div class="task-title">
+          <h1>{task.title}</h1>
+          <StatusPill task={task} />
+        </div>
+        <p class="task-why quiet">{whyOf(task, activities.value.get(task.task_id), tasks.value)}</p>
+      </div>
+      <Actions task={task} fail={fail} />
+      <Facts task={task} />
+    </header>
+  );
+};
