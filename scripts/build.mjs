@@ -50,20 +50,26 @@ const onlyParser = /node_modules\/(yargs|cliui|y18n|escalade|get-caller-file)\//
 /** Every file takes time to load: `agent help` needs the first of these, `agent list` both. */
 const together = [
   [
-    'words',
-    'cli/(run-agent|command-line|command-table|words/.*|table/.*)',
-    'cli/output/(ask|closest|exit-codes|in-pager|io|safe-text|styled|width|wrap)|cli/client/client',
-    'cli/tasks/sort-tasks|machines/(task|errors)',
+    'start',
+    'cli/(run-agent|command-line|command-table|words/.*|table/.*|client/client)',
+    'cli/client/(find-task|json|task-answers)|cli/tasks/(fetch-tasks|look-commands|sort-tasks)',
+    'cli/output/(ask|closest|durations|exit-codes|in-pager|io|money|render-list|render-task)',
+    'cli/output/(safe-text|status-style|styled|table|task-text|width|wrap)',
+    'actors/engine/task-id|machines/(errors|last-lines|message-of|plural|task)',
   ],
   [
-    'look',
-    'cli/(client/command-context|config/(project|project-root|home)|server/(private|server)-files?)',
-    'cli/client/(connect|config-note|find-server|http-client|http-request|json|task-answers|find-task)',
-    'cli/tasks/(look-commands|fetch-tasks)|machines/(message-of|plural)',
-    'cli/output/(render-list|render-task|table|task-text|durations|money|status-style)',
-    'actors/files/(regular-file|durable-folder|error-code)',
+    'connect',
+    'cli/client/(command-context|config-note|connect|find-server|http-client|http-request)',
+    'cli/client/resolve-ids|cli/config/(project|project-root|home)',
+    'cli/server/(private|server)-files?|actors/process/pid',
+    'actors/files/(durable-folder|error-code|regular-file)',
   ],
-].map(([name, ...files]) => ({ name, test: new RegExp(`src/(${files.join('|')})\\.ts$`) }));
+].map(([name, ...files]) => ({
+  name,
+  test: new RegExp(
+    `src/(${files.join('|')})\\.ts$${name === 'start' ? '|node_modules/yargs(-parser)?/' : ''}`,
+  ),
+}));
 
 const bundle = async () => {
   const input = Object.fromEntries(

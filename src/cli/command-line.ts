@@ -37,13 +37,9 @@ const runCommand = async (
   invocation: Invocation,
   io: Io,
 ): Promise<number> => {
-  const { createContext } = await import('./client/command-context.ts');
-  const context = createContext(args, invocation, io);
-  const run = async () => {
-    if (command.findsTask === true) return command.run(context, args as never);
-    const { resolveIds } = await import('./client/resolve-ids.ts');
-    return command.run(context, (await resolveIds(context, command, args)) as never);
-  };
+  const { openCommand } = await import('./client/open-command.ts');
+  const { context, readArgs } = openCommand(command, args, invocation, io);
+  const run = async () => command.run(context, (await readArgs()) as never);
   if (command.notesTracker === undefined) return run();
   const { withTrackerNote } = await import('./config/tracker-note.ts');
   const { json, config } = args;

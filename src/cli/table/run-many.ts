@@ -1,3 +1,4 @@
+import { requireId } from '../../actors/engine/task-id.ts';
 import { roles } from '../../machines/task.ts';
 import { defineCommand, startsServer } from './command.ts';
 import { asyncFlag } from './common-flags.ts';
@@ -36,7 +37,6 @@ export const runCommand = defineCommand({
   ],
   run: async (context, args) => {
     const { runTasks, startTasks } = await import('../graph/run-tasks.ts');
-    const { requireId } = await import('../../actors/engine/task-id.ts');
     const taskIds = args.task_ids.map(requireId);
     const request = { taskIds, role: args.role, options: runOptionsOf(args) };
     return args.async ? startTasks(context, request) : runTasks(context, request);

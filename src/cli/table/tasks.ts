@@ -1,5 +1,6 @@
 import { roles } from '../../machines/task.ts';
 import { inPager } from '../output/in-pager.ts';
+import { listTasks, showTask } from '../tasks/look-commands.ts';
 import { sortKeys } from '../tasks/sort-tasks.ts';
 import { UsageError } from '../words/usage-error.ts';
 import {
@@ -24,7 +25,6 @@ export const showCommand = defineCommand({
   common: pages,
   examples: [['agent show bd-a1b2', 'state, error and results']],
   run: async ({ connection, io, json, env }, { task_id, pager }) => {
-    const { showTask } = await import('../tasks/look-commands.ts');
     return inPager(io, { env, pager, json }, async (paged) =>
       showTask(await connection.files(), paged, json, task_id),
     );
@@ -65,7 +65,6 @@ export const listCommand = defineCommand({
     ['agent list --sort cost --limit 10', 'the ten dearest tasks'],
   ],
   run: async ({ connection, io, json }, args) => {
-    const { listTasks } = await import('../tasks/look-commands.ts');
     return listTasks(await connection.files(), io, { ...args, json });
   },
 });
@@ -79,7 +78,6 @@ export const psCommand = defineCommand({
   common: readsConfig,
   examples: [['agent ps', 'what runs now']],
   run: async ({ connection, io, json }) => {
-    const { listTasks } = await import('../tasks/look-commands.ts');
     return listTasks(await connection.files(), io, { json, status: 'active', all: true });
   },
 });
