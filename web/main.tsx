@@ -3,6 +3,7 @@ import './styles/base.css';
 import './styles/parts.css';
 import './styles/shell.css';
 import './styles/views.css';
+import './styles/charts.css';
 import './styles/small.css';
 import { render } from 'preact';
 import { useEffect } from 'preact/hooks';

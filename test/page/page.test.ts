@@ -144,6 +144,37 @@ describe.skipIf(noBrowser !== null)(
       expect((await project.show(first)).status).toBe('complete');
     });
 
+    test('the chart of a task is lit, and the scrubber goes back to an earlier entry', async () => {
+      const id = await project.create('Light up', '--role', 'architect');
+      await project.agent('run', id);
+      await to(`machines/${id}`);
+      const here = page.locator('.chart .state.here text');
+      await here.getByText('complete', { exact: true }).waitFor();
+      await page.getByRole('list').getByText('reopen').waitFor();
+
+      await page.getByRole('slider').fill('0');
+      await vi.waitFor(() => expect(page.url()).toMatch(/\?at=\d+$/));
+      expect(await here.textContent()).not.toBe('complete');
+      await page.getByRole('tab', { name: 'Agent' }).click();
+      await page.getByRole('img', { name: 'The agent machine, in no state yet' }).waitFor();
+      await button('Back to live').click();
+      await here.getByText('done', { exact: true }).waitFor();
+      await page.getByRole('tab', { name: 'Task' }).click();
+    });
+
+    test('the graph draws what waits for what, and names what the longest chain waits for', async () => {
+      const first = await project.create('Dig a hole');
+      const second = await project.create('Fill it', '--deps', first);
+      await project.create('Look at it all', '--deps', second);
+      await to('graph');
+
+      await page.getByText('Critical path: 3 open tasks').waitFor();
+      await page.locator('.critical-path').getByRole('link', { name: 'Dig a hole' }).waitFor();
+      expect(await page.locator('.edge.critical').count()).toBe(2);
+      await page.locator('.node').getByText('Look at it all').click();
+      expect(page.url()).toContain('#/task/');
+    });
+
     test('a stream that was cut misses nothing, and the page says so', async () => {
       await to('board');
       network.cut();

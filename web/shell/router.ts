@@ -13,7 +13,7 @@ export type View =
 
 export interface Route {
   readonly view: View;
-  /** For task, diff and edit. */
+  /** For task, diff, edit and machines. */
   readonly taskId: string;
 }
 
@@ -39,6 +39,7 @@ const parse = (fragment: string): Route => {
   const [view = '', id = '', part = ''] =
     fragment.replace(/^#\/?/, '').split('?')[0]?.split('/') ?? [];
   if (view === 'task' && id !== '') return { view: ofTask[part] ?? 'task', taskId: decoded(id) };
+  if (view === 'machines') return { view, taskId: decoded(id) };
   return { view: plain.has(view) ? (view as View) : 'needs-you', taskId: '' };
 };
 
@@ -56,6 +57,15 @@ export const readAddress = read;
 export const go = (path: string): void => {
   location.hash = path.replace(/^#/, '');
 };
+
+/** `?at=4655`: the entry of the journal that is shown; null: the latest. */
+export const atSeq = computed(() => {
+  const at = Number(/[?&]at=(\d+)/.exec(fragment.value)?.[1]);
+  return Number.isSafeInteger(at) ? at : null;
+});
+
+export const machinesPath = (id: string, seq: number | null = null): string =>
+  `#/machines/${encodeURIComponent(id)}${seq === null ? '' : `?at=${seq}`}`;
 
 export const pathOf = (view: View): string => `#/${view}`;
 export const taskPath = (id: string, part: '' | 'diff' | 'edit' = ''): string =>

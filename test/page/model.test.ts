@@ -1,0 +1,82 @@
+import { expect, test } from 'vitest';
+import type { TaskView } from '../../src/actors/journal/task-view.ts';
+import type { Frame } from '../../web/data/frame.ts';
+import { momentsOf, sceneAt } from '../../web/model/chart.ts';
+import { graphOf, nodesAtMost } from '../../web/model/graph.ts';
+
+/** What the graph reads of a task. */
+const taskOf = (task_id: string, dependencies: readonly string[], more: object = {}) =>
+  [
+    task_id,
+    {
+      ...{ task_id, dependencies, title: task_id, status: 'queued', phase: 'waiting_for_run' },
+      ...more,
+    } as unknown as TaskView,
+  ] as const;
+
+test('the graph puts a task right of all that it waits for, and marks the longest open chain', () => {
+  const tasks = new Map([
+    taskOf('a', [], { status: 'complete' }),
+    taskOf('b', ['a']),
+    taskOf('c', ['b']),
+    taskOf('d', ['a', 'c']),
+    taskOf('e', ['a']),
+    taskOf('alone', []),
+  ]);
+
+  const { nodes, edges, critical, hidden } = graphOf(tasks);
+
+  const layers = Object.fromEntries(nodes.map(({ task, layer }) => [task.task_id, layer]));
+  expect(layers).toEqual({ a: 0, b: 1, c: 2, d: 3, e: 1 });
+  expect(critical).toEqual(['b', 'c', 'd']);
+  expect(hidden).toBe(0);
+  const long = edges.find(({ from, to }) => from === 'a' && to === 'd');
+  expect(long?.by.map(({ layer }) => layer)).toEqual([1, 2]);
+  const places = [...nodes, ...edges.flatMap(({ by }) => by)];
+  expect(new Set(places.map(({ layer, row }) => `${layer} ${row}`)).size).toBe(places.length);
+});
+
+test('of thousands of tasks the graph draws the longest chain and counts the rest', () => {
+  const tasks = new Map(
+    Array.from({ length: 5_000 }, (_, nth) =>
+      taskOf(`t${nth}`, nth === 0 ? [] : [`t${nth < 40 ? nth - 1 : nth % 40}`]),
+    ),
+  );
+
+  const { nodes, critical, hidden } = graphOf(tasks);
+
+  expect(nodes).toHaveLength(nodesAtMost);
+  expect(critical).toHaveLength(41);
+  expect(nodes.filter(({ isCritical }) => isCritical)).toHaveLength(41);
+  expect(hidden).toBe(5_000 - nodesAtMost);
+});
+
+test('a list of tasks with a cycle, which the server refuses, is drawn all the same', () => {
+  const { nodes } = graphOf(new Map([taskOf('a', ['b']), taskOf('b', ['a'])]));
+
+  expect(nodes).toHaveLength(2);
+});
+
+const snapshot = (seq: number, machine: string, value: unknown, attempt = 1): Frame => ({
+  ...{ type: 'snapshot', task_id: 'bd-a', seq, timestamp: '2026-01-01T00:00:00.000Z', attempt },
+  data: { machine, value },
+});
+
+test('a chart shows the state at an entry, with the states that were passed at once', () => {
+  const moments = momentsOf([
+    snapshot(1, 'task', { queued: 'checking' }, 0),
+    snapshot(3, 'task', { queued: 'asking' }, 0),
+    snapshot(5, 'task', { started: 'working' }),
+    snapshot(6, 'agent', 'thinking'),
+    snapshot(9, 'agent', 'acting'),
+  ]);
+
+  const scene = sceneAt(moments, 'task', 4);
+  expect(scene.here).toBe('queued.asking');
+  expect([...scene.visited].map((id) => id.replace('queued.', ''))).toEqual(
+    expect.arrayContaining(['checking', 'existing', 'ready', 'free', 'equipped', 'asking']),
+  );
+  expect(scene.last).toContain('queued.equipped queued.asking');
+  expect(sceneAt(moments, 'agent', 4).here).toBeNull();
+  expect(sceneAt(moments, 'agent', 8).here).toBe('thinking');
+});

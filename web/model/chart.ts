@@ -1,0 +1,157 @@
+import charts from '../charts/charts.json' with { type: 'json' };
+import { type Frame, textOf } from '../data/frame.ts';
+import type { TaskView } from '../data/tasks.ts';
+
+export interface Exit {
+  readonly kind: string;
+  readonly event: string;
+  readonly guard: string | null;
+  readonly to: string;
+}
+
+export interface Box {
+  /** The path of the state, `started.working`. */
+  readonly id: string;
+  readonly label: string;
+  readonly x: number;
+  readonly y: number;
+  readonly width: number;
+  readonly height: number;
+  readonly exits: readonly Exit[];
+}
+
+export interface Line {
+  readonly from: string;
+  readonly to: string;
+  readonly on: readonly Pick<Exit, 'event' | 'guard'>[];
+  readonly points: readonly (readonly number[])[];
+}
+
+/** Written by scripts/charts.mjs. */
+export interface Chart {
+  readonly width: number;
+  readonly height: number;
+  readonly anywhere: readonly object[];
+  readonly groups: readonly Box[];
+  readonly states: readonly Box[];
+  readonly lines: readonly Line[];
+}
+
+export const machines = ['task', 'agent', 'supervisor'] as const;
+export type Machine = (typeof machines)[number];
+
+export const chartOf = (machine: Machine): Chart => charts[machine];
+
+/** A transition that the journal holds. */
+export interface Moment {
+  readonly seq: number;
+  /** Epoch ms. */
+  readonly at: number;
+  readonly attempt: number;
+  readonly machine: Machine;
+  /** The path of the state. */
+  readonly state: string;
+  /** The state of the same machine before; null at the first. */
+  readonly before: string | null;
+  readonly task: TaskView | null;
+}
+
+/** `{ started: { telling: 'closing' } }` as `started.telling.closing`. */
+export const pathOfValue = (value: unknown): string => {
+  if (typeof value === 'string') return value;
+  if (typeof value !== 'object' || value === null) return '';
+  const [[name, inner] = ['', '']] = Object.entries(value);
+  const rest = pathOfValue(inner);
+  return rest === '' ? name : `${name}.${rest}`;
+};
+
+const machineOf = (frame: Frame): Machine | null => {
+  if (frame.type !== 'snapshot') return null;
+  const name = textOf(frame.data['machine']);
+  return name === 'task' || name === 'agent' ? name : null;
+};
+
+/** The transitions in a history, oldest first. Each attempt has an agent of its own. */
+export const momentsOf = (frames: readonly Frame[]): readonly Moment[] => {
+  const last = new Map<string, string>();
+  return frames.flatMap((frame) => {
+    const machine = machineOf(frame);
+    if (machine === null) return [];
+    const actor = machine === 'task' ? machine : `${machine} ${frame.attempt}`;
+    const state = pathOfValue(frame.data['value']);
+    const before = last.get(actor) ?? null;
+    last.set(actor, state);
+    return {
+      ...{ seq: frame.seq, at: Date.parse(frame.timestamp), attempt: frame.attempt },
+      ...{ machine, state, before, task: (frame.data['task'] as TaskView | undefined) ?? null },
+    };
+  });
+};
+
+/** What a chart shows at one moment. */
+export interface Scene {
+  readonly here: string | null;
+  readonly visited: ReadonlySet<string>;
+  /** Lines that were taken, `from to`. */
+  readonly taken: ReadonlySet<string>;
+  /** Lines of the latest transition. */
+  readonly last: ReadonlySet<string>;
+  readonly latest: Moment | null;
+}
+
+const isImmediate = ({ on }: Line): boolean => on.some(({ event }) => event === 'always');
+
+/** The states from one to another: the first step by an event, the others taken at once. */
+const stepsBetween = ({ lines }: Chart, from: string, to: string): readonly string[] => {
+  const before = new Map<string, string>();
+  const next = [from];
+  for (const state of next) {
+    if (state === to) break;
+    for (const line of lines)
+      if (line.from === state && !before.has(line.to) && (state === from || isImmediate(line))) {
+        before.set(line.to, state);
+        next.push(line.to);
+      }
+  }
+  const steps: string[] = [];
+  for (let state: string | undefined = to; state !== undefined; state = before.get(state)) {
+    steps.unshift(state);
+    if (state === from) return steps;
+  }
+  return [from, to];
+};
+
+const pairs = (steps: readonly string[]): readonly string[] =>
+  steps.slice(1).map((state, index) => `${steps[index]} ${state}`);
+
+export const sceneAt = (moments: readonly Moment[], machine: Machine, seq: number): Scene => {
+  const until = moments.filter((moment) => moment.seq <= seq);
+  const attempt = until.at(-1)?.attempt ?? 0;
+  const own = until.filter(
+    (moment) => moment.machine === machine && (machine === 'task' || moment.attempt === attempt),
+  );
+  const latest = own.at(-1) ?? null;
+  const chart = chartOf(machine);
+  const stepsOf = ({ before, state }: Moment): readonly string[] =>
+    before === null || before === state ? [state] : stepsBetween(chart, before, state);
+  const steps = own.map(stepsOf);
+  return {
+    here: latest?.state ?? null,
+    visited: new Set(steps.flat()),
+    taken: new Set(steps.flatMap(pairs)),
+    last: new Set(latest === null ? [] : pairs(stepsOf(latest))),
+    latest,
+  };
+};
+
+/** Ways from one state to another: the events, with their guards. */
+export const waysBetween = (
+  { states, lines }: Chart,
+  from: string,
+  to: string,
+): readonly Pick<Exit, 'event' | 'guard'>[] => [
+  ...lines.filter((line) => line.from === from && line.to === to).flatMap(({ on }) => on),
+  ...states
+    .filter(({ id }) => id === from)
+    .flatMap(({ exits }) => exits.filter((exit) => exit.to === to)),
+];

@@ -1,0 +1,136 @@
+import { useEffect, useRef } from 'preact/hooks';
+import type { Box, Chart, Line, Scene } from '../../model/chart.ts';
+
+const radius = 6;
+
+const towards = ([x = 0, y = 0]: readonly number[], [toX = 0, toY = 0]: readonly number[]) => {
+  const length = Math.hypot(toX - x, toY - y);
+  const part = length === 0 ? 0 : Math.min(radius, length / 2) / length;
+  return [x + (toX - x) * part, y + (toY - y) * part];
+};
+
+const pathAlong = (points: readonly (readonly number[])[]): string =>
+  points
+    .map((point, index) => {
+      const [before, next] = [points[index - 1], points[index + 1]];
+      if (before === undefined) return `M${point}`;
+      return next === undefined
+        ? `L${point}`
+        : `L${towards(point, before)}Q${point} ${towards(point, next)}`;
+    })
+    .join('');
+
+const lineKind = ({ from, to }: Line, { here, taken, last }: Scene): string => {
+  if (last.has(`${from} ${to}`)) return 'last';
+  if (taken.has(`${from} ${to}`)) return 'taken';
+  return from === here ? 'next' : '';
+};
+
+const stateKind = ({ id }: Box, { here, visited }: Scene, next: ReadonlySet<string>): string => {
+  if (id === here) return 'here';
+  if (next.has(id)) return visited.has(id) ? 'was next' : 'next';
+  return visited.has(id) ? 'was' : '';
+};
+
+const ticksOf = ({ exits }: Box): readonly string[] =>
+  ['cancel', 'deadline', 'error', 'tracker', 'away'].filter((kind) =>
+    exits.some((exit) => exit.kind === kind),
+  );
+
+const wordsOf = ({ on }: Line): string =>
+  on.map(({ event, guard }) => (guard === null ? event : `${event} [${guard}]`)).join('\n');
+
+const exitWords = ({ exits }: Box): string =>
+  exits
+    .map(({ event, guard, to }) => `${event}${guard === null ? '' : ` [${guard}]`} → ${to}`)
+    .join('\n');
+
+const StateBox = ({ box, kind }: { box: Box; kind: string }) => {
+  const ticks = ticksOf(box);
+  const top = box.y + box.height / 2 - (ticks.length - 1) * 3;
+  return (
+    <g class={`state ${kind}`} aria-current={kind === 'here' ? 'step' : undefined}>
+      <title>{exitWords(box) === '' ? box.id : `${box.id}\n${exitWords(box)}`}</title>
+      <rect x={box.x} y={box.y} width={box.width} height={box.height} rx="6" />
+      <text x={box.x + box.width / 2} y={box.y + 18}>
+        {box.label}
+      </text>
+      {ticks.map((tick, index) => (
+        <path
+          key={tick}
+          class={`tick tick-${tick}`}
+          d={`M${box.x + box.width + 3},${top + index * 6}h8`}
+        />
+      ))}
+    </g>
+  );
+};
+
+/** Active states are lit; `next`: states that an allowed event leads to. */
+export const ChartDrawing = ({
+  chart,
+  scene,
+  name,
+}: {
+  chart: Chart;
+  scene: Scene;
+  name: string;
+}) => {
+  const drawing = useRef<SVGSVGElement>(null);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the lit state changes with the scene
+  useEffect(() => {
+    drawing.current
+      ?.querySelector('.state.here')
+      ?.scrollIntoView({ block: 'center', inline: 'center' });
+  }, [scene.here, name]);
+  const next = new Set(chart.lines.filter(({ from }) => from === scene.here).map(({ to }) => to));
+  return (
+    <svg
+      ref={drawing}
+      class="chart"
+      viewBox={`0 0 ${chart.width} ${chart.height}`}
+      width={chart.width}
+      height={chart.height}
+      role="img"
+      aria-label={`The ${name} machine, ${scene.here === null ? 'in no state yet' : `in ${scene.here}`}`}
+    >
+      <defs>
+        <marker
+          id="head"
+          viewBox="0 0 8 8"
+          refX="7"
+          refY="4"
+          markerWidth="6"
+          markerHeight="6"
+          orient="auto"
+        >
+          <path d="M0,0.800L8,4L0,7.200z" fill="context-stroke" />
+        </marker>
+      </defs>
+      {chart.groups.map((group) => (
+        <g
+          key={group.id}
+          class={`group ${scene.here?.startsWith(`${group.id}.`) === true ? 'here' : ''}`}
+        >
+          <rect x={group.x} y={group.y} width={group.width} height={group.height} rx="8" />
+          <text x={group.x + 12} y={group.y + 20}>
+            {group.label}
+          </text>
+        </g>
+      ))}
+      {chart.lines.map((line) => (
+        <path
+          key={`${line.from} ${line.to}`}
+          class={`line ${lineKind(line, scene)}`}
+          d={pathAlong(line.points)}
+          marker-end="url(#head)"
+        >
+          <title>{`${line.from} → ${line.to}\n${wordsOf(line)}`}</title>
+        </path>
+      ))}
+      {chart.states.map((box) => (
+        <StateBox key={box.id} box={box} kind={stateKind(box, scene, next)} />
+      ))}
+    </svg>
+  );
+};

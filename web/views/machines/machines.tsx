@@ -1,0 +1,131 @@
+import { useComputed, useSignal } from '@preact/signals';
+import { useEffect, useMemo } from 'preact/hooks';
+import { openHistory } from '../../data/history.ts';
+import { type TaskView, tasks } from '../../data/tasks.ts';
+import { chartOf, type Machine, machines, momentsOf, sceneAt } from '../../model/chart.ts';
+import { Empty } from '../../parts/notice.tsx';
+import { atSeq, go, machinesPath, pathOf, taskPath } from '../../shell/router.ts';
+import { ChartDrawing } from './chart-drawing.tsx';
+import { Facts } from './facts.tsx';
+import { Scrubber } from './scrubber.tsx';
+
+const names: Readonly<Record<Machine, string>> = {
+  task: 'Task',
+  agent: 'Agent',
+  supervisor: 'Supervisor',
+};
+
+const choicesAtMost = 200;
+
+/** Tasks that ran or run, the latest change first. */
+const choices = (): readonly TaskView[] =>
+  [...tasks.value.values()]
+    .sort((one, other) => (one.updated_at < other.updated_at ? 1 : -1))
+    .slice(0, choicesAtMost);
+
+const Picker = ({ taskId }: { taskId: string }) => (
+  <label class="picker">
+    <span class="hidden">Task</span>
+    <select value={taskId} onChange={({ currentTarget }) => go(machinesPath(currentTarget.value))}>
+      {choices().map(({ task_id, title }) => (
+        <option key={task_id} value={task_id}>
+          {task_id} {title}
+        </option>
+      ))}
+    </select>
+  </label>
+);
+
+const Legend = () => (
+  <p class="chart-legend quiet small">
+    <span class="swatch here" /> here <span class="swatch next" /> may be next{' '}
+    <span class="swatch was" /> was here <span class="swatch" /> not yet · Ticks: exits that nearly
+    every state has; hold the pointer over a state to read them
+  </p>
+);
+
+const Body = ({ taskId }: { taskId: string }) => {
+  const history = useMemo(() => openHistory(taskId), [taskId]);
+  useEffect(() => history.close, [history]);
+  const machine = useSignal<Machine>('task');
+  const moments = useComputed(() => momentsOf(history.frames.value));
+  const wanted = atSeq.value;
+  const all = moments.value;
+  const found = wanted === null ? -1 : all.findLastIndex(({ seq }) => seq <= wanted);
+  const isLive = found === -1 || found === all.length - 1;
+  const index = isLive ? all.length - 1 : found;
+  const moment = all[index] ?? null;
+  const chart = chartOf(machine.value);
+  const scene = sceneAt(all, machine.value, moment?.seq ?? 0);
+  const choose = (to: number | null): void => {
+    const seq = to === null || to === all.length - 1 ? null : (all[to]?.seq ?? null);
+    go(machinesPath(taskId, seq));
+  };
+  return (
+    <>
+      <header class="view-head">
+        <h1>Machines</h1>
+        <Picker taskId={taskId} />
+        <a href={taskPath(taskId)}>Task</a>
+        <div class="segments" role="tablist" aria-label="Machine">
+          {machines.map((each) => (
+            <button
+              key={each}
+              type="button"
+              role="tab"
+              aria-selected={machine.value === each}
+              onClick={() => {
+                machine.value = each;
+              }}
+            >
+              {names[each]}{' '}
+              <span class="mono quiet">{sceneAt(all, each, moment?.seq ?? 0).here ?? ''}</span>
+            </button>
+          ))}
+        </div>
+      </header>
+      <div class="machine">
+        {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls by the keyboard */}
+        <section class="machine-chart" tabIndex={0} aria-label="Statechart">
+          <ChartDrawing chart={chart} scene={scene} name={machine.value} />
+          <Legend />
+          {machine.value === 'supervisor' && (
+            <p class="quiet small">
+              One supervisor serves all tasks; the journal of a task does not hold its states.
+            </p>
+          )}
+        </section>
+        <Facts
+          taskId={taskId}
+          chart={chart}
+          scene={scene}
+          moment={moment}
+          previous={all[index - 1] ?? null}
+          place={all.length === 0 ? '' : `entry ${index + 1} of ${all.length}`}
+          isLive={isLive}
+        />
+      </div>
+      {all.length > 1 && <Scrubber moments={all} index={index} choose={choose} isLive={isLive} />}
+    </>
+  );
+};
+
+/** The statecharts, lit by one task. */
+export const Machines = ({ taskId }: { taskId: string }) => {
+  const [latest] = choices();
+  const id = taskId === '' ? latest?.task_id : taskId;
+  if (id === undefined || !tasks.value.has(id))
+    return (
+      <Empty title={id === undefined ? 'No tasks yet' : `No task ${id} in this project.`}>
+        <p>The charts light up when a task runs.</p>
+        <a class="button" href={pathOf('new')}>
+          New task
+        </a>
+      </Empty>
+    );
+  return (
+    <section class="page page-machines">
+      <Body key={id} taskId={id} />
+    </section>
+  );
+};
