@@ -46,6 +46,7 @@ const frames = {
       phase: 'what it does or waits for',
       progress: 'from 0 to 1',
       error: 'why a request was refused or an attempt failed',
+      waited_seconds: 'how long the task waited for its slot, when it gets it',
     },
   ],
   api_call_start: [

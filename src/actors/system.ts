@@ -21,6 +21,7 @@ import { createVerify } from './engine/verify.ts';
 import { createTrackerWatch } from './engine/watch-tracker.ts';
 import { createJournal, type Journal } from './journal/journal.ts';
 import { mayContinue, savedSlot } from './journal/snapshots.ts';
+import { createProcessDurations, timed } from './metrics/process-durations.ts';
 import { withTimeout } from './process/with-timeout.ts';
 import type { Answer, Counters } from './store/port.ts';
 
@@ -28,6 +29,8 @@ export interface System {
   readonly service: TaskService;
   readonly journal: Journal;
   readonly counters: () => Answer<Counters>;
+  /** Of the calls that this process made. */
+  readonly durations: ReturnType<typeof createProcessDurations>['read'];
   readonly slotUse: () => SlotUse;
   /** One sentence on the supervisor. */
   readonly check: () => { readonly ok: boolean; readonly detail: string };
@@ -156,9 +159,32 @@ const createStart = (
 };
 type Tasks = ReturnType<typeof createTasks>;
 
+/** Measures the calls of the tracker and the commits. */
+const timedPorts = (ports: SystemPorts) => {
+  const { observe, read } = createProcessDurations();
+  const { tracker, store } = ports;
+  return {
+    read,
+    ports: {
+      ...ports,
+      tracker: timed(
+        tracker,
+        () => true,
+        (seconds) => observe('tracker_call', seconds),
+      ),
+      store: timed(
+        store,
+        (method) => method === 'commit',
+        (seconds) => observe('store_commit', seconds),
+      ),
+    },
+  };
+};
+
 /** The only place that creates root actors. It connects the parts through their ports. */
-export const createSystem = (initial: Settings, ports: SystemPorts): System => {
+export const createSystem = (initial: Settings, given: SystemPorts): System => {
   let current = initial;
+  const { ports, read: durations } = timedPorts(given);
   const settings = (): Settings => current;
   const { tracker, store, now, log } = ports;
   const parts = createParts(settings, ports);
@@ -202,6 +228,7 @@ export const createSystem = (initial: Settings, ports: SystemPorts): System => {
     }),
     journal,
     counters: store.counters,
+    durations,
     slotUse,
     check: supervisor.check,
     settings,

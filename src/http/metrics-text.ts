@@ -1,4 +1,6 @@
 import type { SlotUse } from '../actors/engine/explain.ts';
+import type { ProcessDuration } from '../actors/metrics/process-durations.ts';
+import { type Histogram, histogramOf, type JournalDuration } from '../actors/store/durations.ts';
 import type { Counters } from '../actors/store/port.ts';
 
 /** Times in seconds. */
@@ -16,30 +18,78 @@ export const metricsDocument = (tally: Counters, load: SlotUse, uptimeSeconds: n
   output_tokens_total: tally.outputTokens,
   uptime_seconds: uptimeSeconds,
 });
-type Name = keyof ReturnType<typeof metricsDocument>;
+export type MetricsDocument = ReturnType<typeof metricsDocument>;
+/** Prometheus computes the mean from a histogram. */
+type Name = Exclude<keyof MetricsDocument, 'average_execution_seconds'>;
 
-const described: Readonly<Record<Name, readonly [type: 'counter' | 'gauge', help: string]>> = {
-  tasks_spawned: ['counter', 'Attempts whose agent began.'],
-  tasks_completed: ['counter', 'Tasks that became complete.'],
-  tasks_failed: ['counter', 'Tasks that failed.'],
-  tasks_cancelled: ['counter', 'Tasks that were cancelled.'],
-  tasks_in_progress: ['gauge', 'Tasks that hold a slot.'],
-  queue_depth: ['gauge', 'Tasks that wait for a slot.'],
-  api_calls_total: ['counter', 'Calls of the language model.'],
-  api_calls_failed: ['counter', 'Calls of the language model that failed.'],
-  average_execution_seconds: [
-    'gauge',
-    'Mean time from start to complete, of tasks that an agent worked on.',
+const described: Readonly<
+  Record<Name, readonly [metric: string, type: 'counter' | 'gauge', help: string]>
+> = {
+  tasks_spawned: ['tasks_spawned_total', 'counter', 'Attempts whose agent began.'],
+  tasks_completed: ['tasks_completed_total', 'counter', 'Tasks that became complete.'],
+  tasks_failed: ['tasks_failed_total', 'counter', 'Tasks that failed.'],
+  tasks_cancelled: ['tasks_cancelled_total', 'counter', 'Tasks that were cancelled.'],
+  tasks_in_progress: ['tasks_in_progress', 'gauge', 'Tasks that hold a slot.'],
+  queue_depth: ['queue_depth', 'gauge', 'Tasks that wait for a slot.'],
+  api_calls_total: ['api_calls_total', 'counter', 'Calls of the language model.'],
+  api_calls_failed: [
+    'api_calls_failed_total',
+    'counter',
+    'Calls of the language model that failed.',
   ],
-  input_tokens_total: ['counter', 'Tokens sent to the language model.'],
-  output_tokens_total: ['counter', 'Tokens received from the language model.'],
-  uptime_seconds: ['gauge', 'Time since the server started.'],
+  input_tokens_total: ['input_tokens_total', 'counter', 'Tokens sent to the language model.'],
+  output_tokens_total: [
+    'output_tokens_total',
+    'counter',
+    'Tokens received from the language model.',
+  ],
+  uptime_seconds: ['uptime_seconds', 'gauge', 'Time since the server started.'],
 };
 
-export const metricsText = (document: Readonly<Record<Name, number>>): string =>
-  (Object.keys(described) as Name[])
-    .map((name) => {
-      const [type, help] = described[name];
-      return `# HELP agent_${name} ${help}\n# TYPE agent_${name} ${type}\nagent_${name} ${document[name]}\n`;
-    })
-    .join('');
+type HistogramName = JournalDuration | ProcessDuration;
+
+const timed: Readonly<Record<HistogramName, string>> = {
+  queue_wait: 'Time that a task waited for a slot.',
+  run: 'Time of an attempt, from its start to its end.',
+  model_call: 'Time of a call of the language model, also of one that failed.',
+  tool_call: 'Time of a tool call of the built-in loop.',
+  tracker_call: 'Time until the tracker answered, since this process started.',
+  store_commit: 'Time until the store had committed, since this process started.',
+};
+const histogramNames = Object.keys(timed) as HistogramName[];
+
+const head = (metric: string, type: string, help: string): string =>
+  `# HELP ${metric} ${help}\n# TYPE ${metric} ${type}\n`;
+
+const histogramText = (name: HistogramName, histogram: Histogram): string => {
+  const metric = `agent_${name}_duration_seconds`;
+  let count = 0;
+  const buckets = histogram.counts.map((own, index) => {
+    count += own;
+    return `${metric}_bucket{le="${histogram.bounds[index] ?? '+Inf'}"} ${count}\n`;
+  });
+  return `${head(metric, 'histogram', timed[name])}${buckets.join('')}${metric}_sum ${histogram.sumSeconds}\n${metric}_count ${count}\n`;
+};
+
+export type Histograms = Readonly<Record<HistogramName, Histogram>>;
+
+export const histogramsFrom = (
+  { durations }: Pick<Counters, 'durations'>,
+  ofProcess: Readonly<Record<ProcessDuration, Histogram>>,
+): Histograms => ({
+  queue_wait: histogramOf(durations, 'queue_wait'),
+  run: histogramOf(durations, 'run'),
+  model_call: histogramOf(durations, 'model_call'),
+  tool_call: histogramOf(durations, 'tool_call'),
+  ...ofProcess,
+});
+
+/** The text format of Prometheus 0.0.4. */
+export const metricsText = (document: MetricsDocument, histograms: Histograms): string => {
+  const single = (Object.keys(described) as Name[]).map((name) => {
+    const [metric, type, help] = described[name];
+    return `${head(`agent_${metric}`, type, help)}agent_${metric} ${document[name]}\n`;
+  });
+  const inBuckets = histogramNames.map((name) => histogramText(name, histograms[name]));
+  return [...single, ...inBuckets].join('');
+};

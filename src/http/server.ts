@@ -6,7 +6,7 @@ import { answerBrokenBytes, answerBrokenPath } from './broken-requests.ts';
 import { errorBody } from './error-table.ts';
 import { createGate, type GateOptions } from './gate.ts';
 import { addHealthRoutes, type HealthOptions } from './health.ts';
-import { metricsDocument, metricsText } from './metrics-text.ts';
+import { histogramsFrom, metricsDocument, metricsText } from './metrics-text.ts';
 import { addPageRoutes, type PageRouteOptions } from './page-routes.ts';
 import { createPageSessions } from './page-sessions.ts';
 import { addRpcRoutes, type RpcRouteOptions } from './rpc-routes.ts';
@@ -95,9 +95,12 @@ export const buildServer = async (options: HttpServerOptions): Promise<FastifyIn
   addPageRoutes(app, { ...options, sessions });
   addHealthRoutes(app, options, uptimeSeconds);
   app.get('/metrics', async (request, reply) => {
-    const document = metricsDocument(await system.counters(), system.slotUse(), uptimeSeconds());
+    const counters = await system.counters();
+    const document = metricsDocument(counters, system.slotUse(), uptimeSeconds());
     if ((request.headers.accept ?? '').includes('application/json')) return reply.send(document);
-    return reply.type('text/plain; version=0.0.4; charset=utf-8').send(metricsText(document));
+    return reply
+      .type('text/plain; version=0.0.4; charset=utf-8')
+      .send(metricsText(document, histogramsFrom(counters, system.durations())));
   });
   app.get('/surroundings', async () => options.surroundings());
   addStreamRoutes(app, sse, options);

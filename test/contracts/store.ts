@@ -311,6 +311,7 @@ export const describeStore = (name: string, over: (near: SqliteStore) => Store) 
       const counted = {
         ...{ spawned: 1, completed: 1, failed: 1, cancelled: 0, callsTotal: 1, callsFailed: 1 },
         ...{ inputTokens: 3, outputTokens: 2, executed: 1, executionSeconds: 1.5 },
+        durations: {},
       };
       expect(await store.counters()).toEqual(counted);
       expect(await opened.reopen().counters()).toEqual(counted);

@@ -105,7 +105,12 @@ export const transitionEntries = ({
 }: TransitionFrames): NewEntry[] => {
   const { task_id, status, phase, progress, error } = after;
   const moved = before === null || before.status !== status || before.phase !== phase;
-  const update = { status, phase, progress, ...(error === undefined ? {} : { error }) };
+  const gotSlot = status === 'started' && before?.phase === 'waiting_for_slot';
+  const update = {
+    ...{ status, phase, progress },
+    ...(error === undefined ? {} : { error }),
+    ...(gotSlot ? { waited_seconds: Math.max(0, at - before.changedAt) / 1_000 } : {}),
+  };
   return [
     ...(moved ? [entry(task_id, attempt, 'status_update', at, update)] : []),
     entry(

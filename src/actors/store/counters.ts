@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { Database } from './database.ts';
+import { isDurationRow, rowsOfDuration, rowsOfEntry, timedTypes } from './durations.ts';
 import type { Counters, Entry } from './port.ts';
 
 const zeroCounters: Counters = {
@@ -13,6 +14,7 @@ const zeroCounters: Counters = {
   outputTokens: 0,
   executed: 0,
   executionSeconds: 0,
+  durations: {},
 };
 
 const callSchema = z.looseObject({
@@ -66,7 +68,19 @@ const folds: Readonly<Record<string, (counters: Counters, data: unknown) => Coun
 
 const agentBegins = '{"machine":"agent","value":"preparing",';
 
-const count = (counters: Counters, { type, data }: Pick<Entry, 'type' | 'data'>): Counters => {
+type Counted = Pick<Entry, 'type' | 'data'>;
+
+const countDuration = (counters: Counters, entry: Counted): Counters => {
+  const rows = rowsOfEntry(entry);
+  if (rows.length === 0) return counters;
+  const durations = { ...counters.durations };
+  for (const [row, value] of rows) durations[row] = (durations[row] ?? 0) + value;
+  return { ...counters, durations };
+};
+
+const count = (before: Counters, entry: Counted): Counters => {
+  const { type, data } = entry;
+  const counters = countDuration(before, entry);
   // Most entries are snapshots, and large; the start of the text is enough.
   if (type === 'snapshot')
     return data.startsWith(agentBegins) ? { ...counters, spawned: counters.spawned + 1 } : counters;
@@ -80,7 +94,8 @@ export interface CounterRows {
    * once.
    */
   begin(): void;
-  add(entries: readonly Entry[]): void;
+  /** `runs`: times (s) of the attempts that ended with them. */
+  add(entries: readonly Entry[], runs: readonly number[]): void;
   read(): Counters;
 }
 
@@ -93,11 +108,11 @@ export const createCounterRows = (db: Database): CounterRows => {
     `insert into counters (name, value) values (?, ?)
      on conflict (name) do update set value = value + excluded.value`,
   );
+  const countedTypes = new Set([...Object.keys(folds), ...timedTypes]);
+  const rowsOf = ({ durations, ...sums }: Counters) => Object.entries({ ...sums, ...durations });
   const counted = db.prepare(
     `select seq, type, data from journal where seq > ? and (
-       type in (${Object.keys(folds)
-         .map((type) => `'${type}'`)
-         .join(', ')})
+       type in (${[...countedTypes].map((type) => `'${type}'`).join(', ')})
        or (type = 'snapshot' and data like '${agentBegins}%'))
      order by seq limit ?`,
   );
@@ -119,19 +134,23 @@ export const createCounterRows = (db: Database): CounterRows => {
     if (isCounted) return;
     isCounted = any.first() !== null;
     if (isCounted) return;
-    for (const [name, value] of Object.entries(countJournal())) add.run(name, value);
+    for (const [name, value] of rowsOf(countJournal())) add.run(name, value);
   };
   return {
     begin,
-    add: (entries) => {
-      const sums: Counters = entries.reduce(count, zeroCounters);
-      for (const [name, value] of Object.entries(sums)) if (value !== 0) add.run(name, value);
+    add: (entries, runs) => {
+      for (const [name, value] of rowsOf(entries.reduce(count, zeroCounters)))
+        if (value !== 0) add.run(name, value);
+      for (const seconds of runs)
+        for (const [name, value] of rowsOfDuration('run', seconds)) add.run(name, value);
     },
     read: () => {
       if (any.first() === null) return countJournal();
+      const rows = all.all().map(({ name, value }) => [String(name), Number(value)] as const);
       return {
         ...zeroCounters,
-        ...Object.fromEntries(all.all().map(({ name, value }) => [name, Number(value)])),
+        ...Object.fromEntries(rows.filter(([name]) => !isDurationRow(name))),
+        durations: Object.fromEntries(rows.filter(([name]) => isDurationRow(name))),
       };
     },
   };

@@ -135,6 +135,8 @@ export interface Counters {
   /** Completed tasks that an agent worked on, and the sum of their times. */
   readonly executed: number;
   readonly executionSeconds: number;
+  /** Rows of the histograms; `histogramOf` reads them. */
+  readonly durations: Readonly<Record<string, number>>;
 }
 
 export interface UsageSums {

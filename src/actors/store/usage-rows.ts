@@ -54,8 +54,11 @@ const sumsOf = (row: Row): UsageSums => ({
 const textColumn = (row: Row, column: string): string => String(row[column] ?? '');
 
 export interface UsageRows {
-  /** Inside the transaction of the entries. */
-  add(entries: readonly Entry[]): void;
+  /**
+   * Inside the transaction of the entries.
+   * @returns times (s) of the attempts that ended with them
+   */
+  add(entries: readonly Entry[]): readonly number[];
   /** Per day (UTC) and role, the oldest first; from the given day on. */
   days(since: string): readonly UsageDay[];
   attempts(taskId: string): readonly AttemptUsage[];
@@ -86,7 +89,8 @@ export const createUsageRows = (db: Database): UsageRows => {
   const days = db.prepare('select * from usage_days where day >= ? order by day, role');
   const attempts = db.prepare('select * from attempts where task_id = ? order by attempt');
 
-  const addOne = (entry: Entry, { status, data }: End): void => {
+  /** @returns false when the end of the attempt is known */
+  const addOne = (entry: Entry, { status, data }: End): boolean => {
     const { role, execution_seconds: seconds, usage } = data;
     const sums = [
       seconds,
@@ -101,19 +105,19 @@ export const createUsageRows = (db: Database): UsageRows => {
       ...[entry.taskId, entry.attempt, role, status, entry.at, ...sums],
     );
     // A task that is closed or cancelled between two attempts ends with the number of the last one.
-    if (changes === 0) return;
+    if (changes === 0) return false;
     const counts = [status === 'complete', status === 'failed', status === 'cancelled'];
     const day = new Date(entry.at).toISOString().slice(0, 10);
     addDay.run(day, role, ...counts.map(Number), ...sums);
+    return true;
   };
 
   return {
-    add: (entries) => {
-      for (const entry of entries) {
+    add: (entries) =>
+      entries.flatMap((entry) => {
         const end = entry.attempt === 0 ? null : endOfEntry(entry);
-        if (end !== null) addOne(entry, end);
-      }
-    },
+        return end !== null && addOne(entry, end) ? [end.data.execution_seconds] : [];
+      }),
     days: (since) =>
       days.all(since).map((row) => ({
         day: textColumn(row, 'day'),

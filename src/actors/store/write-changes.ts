@@ -80,8 +80,7 @@ export const createChangeWriter = (
       return added ?? [];
     });
     const entries = journalRows()(given);
-    counterRows().add(entries);
-    usageRows().add(entries);
+    counterRows().add(entries, usageRows().add(entries));
     return { entries, stale };
   };
 
