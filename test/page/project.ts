@@ -17,27 +17,29 @@ const call = (tool: string, args: object, say = '') => ({
   calls: [{ tool, arguments: args }],
 });
 
-const script = parseScript({
-  scripts: [
-    {
-      role: 'product-manager',
-      turns: [call('ask', { question: 'Red or blue?' }), finish('as you said')],
-    },
-    { role: 'reviewer', turns: [call('bash', { command: 'seq 1 40' }), finish('looked')] },
-    { role: 'tester', turns: [call('bash', { command: 'exec sleep 600' })] },
-    {
-      role: 'engineer',
-      turns: [
-        call('write', { path: 'src/a.js', content: 'export const a = 1;\nexport const b = 2;\n' }),
-        finish('wrote src/a.js'),
-      ],
-    },
-    { turns: [finish('done')] },
-  ],
-});
+const scripts = [
+  {
+    role: 'product-manager',
+    turns: [call('ask', { question: 'Red or blue?' }), finish('as you said')],
+  },
+  { role: 'reviewer', turns: [call('bash', { command: 'seq 1 40' }), finish('looked')] },
+  { role: 'tester', turns: [call('bash', { command: 'exec sleep 600' })] },
+  {
+    role: 'engineer',
+    turns: [
+      call('write', { path: 'src/a.js', content: 'export const a = 1;\nexport const b = 2;\n' }),
+      finish('wrote src/a.js'),
+    ],
+  },
+  { turns: [finish('done')] },
+];
 
-/** A git repository, whose agents a script plays over HTTP. */
-export const openPageProject = async (atEnd: AtEnd) => {
+/**
+ * A git repository, whose agents a script plays over HTTP. `first`: scripts that count before the
+ * others.
+ */
+export const openPageProject = async (atEnd: AtEnd, first: readonly object[] = []) => {
+  const script = parseScript({ scripts: [...first, ...scripts] });
   const provider = await createModelServer({ answer: play(createScriptedModel(script)) });
   atEnd(provider.close);
   const project = openProject(

@@ -1,6 +1,8 @@
 import type { Tasks, TaskView } from '../data/tasks.ts';
 import { type Column, lookOf, needsYou } from './state.ts';
 
+const compare = (one: string, other: string): number => (one < other ? -1 : one > other ? 1 : 0);
+
 const isOver = ({ status }: TaskView): boolean => status === 'complete' || status === 'cancelled';
 
 /** For each task the open tasks that wait for it directly. */
@@ -44,14 +46,14 @@ export const needing = (all: Tasks): readonly TaskView[] => {
   return found.sort(
     (one, other) =>
       (held.get(other.task_id) ?? 0) - (held.get(one.task_id) ?? 0) ||
-      (one.updated_at < other.updated_at ? -1 : 1),
+      compare(one.updated_at, other.updated_at),
   );
 };
 
 const newestFirst = (one: TaskView, other: TaskView): number =>
-  one.updated_at < other.updated_at ? 1 : -1;
+  compare(other.updated_at, one.updated_at);
 const urgentFirst = (one: TaskView, other: TaskView): number =>
-  one.priority - other.priority || (one.created_at < other.created_at ? -1 : 1);
+  one.priority - other.priority || compare(one.created_at, other.created_at);
 
 /** The tasks of each column of the board, in order. */
 export const columnsOf = (all: Tasks): Readonly<Record<Column, readonly TaskView[]>> => {

@@ -117,6 +117,16 @@ const whyByPhase: Readonly<
   cancelling: () => 'stops its processes',
 };
 
+/** The command of a call, or its arguments as they are. */
+export const callText = (json: string): string => {
+  try {
+    const { command } = JSON.parse(json) as { command?: unknown };
+    return typeof command === 'string' ? command : json;
+  } catch {
+    return json;
+  }
+};
+
 /** One sentence: why the task is where it is. */
 export const whyOf = (task: TaskView, activity: Activity | undefined, all: Tasks): string => {
   const { awaiting } = task;
@@ -125,7 +135,7 @@ export const whyOf = (task: TaskView, activity: Activity | undefined, all: Tasks
     return oneLine(
       awaiting.kind === 'input'
         ? `asks: ${awaiting.question}`
-        : `asks permission: ${call === undefined ? awaiting.question : call.tool}`,
+        : `asks permission: ${call === undefined ? awaiting.question : callText(call.arguments)}`,
     );
   }
   if (task.status === 'complete' || task.status === 'failed' || task.status === 'cancelled')

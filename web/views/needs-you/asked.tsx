@@ -1,22 +1,13 @@
 import { useSignal } from '@preact/signals';
 import { answer, decide } from '../../data/actions.ts';
 import type { TaskView } from '../../data/tasks.ts';
+import { callText } from '../../model/state.ts';
 import { Button } from '../../parts/button.tsx';
 
 export interface AskedProps {
   readonly task: TaskView;
   readonly fail: (message: string) => void;
 }
-
-/** The command of a call, or its arguments as they are. */
-const callText = (json: string): string => {
-  try {
-    const { command } = JSON.parse(json) as { command?: unknown };
-    return typeof command === 'string' ? command : json;
-  } catch {
-    return json;
-  }
-};
 
 export const Question = ({ task, fail }: AskedProps) => {
   const text = useSignal('');

@@ -24,7 +24,7 @@ const TaskRow = ({ task }: { task: TaskView }) => {
         </a>{' '}
         <span class="id">{task.task_id}</span>
       </td>
-      <td>{task.role ?? ''}</td>
+      <td class="role-cell">{task.role ?? ''}</td>
       <td class="why-cell">
         <Icon name={icon} tone={tone} /> {whyOf(task, activity, tasks.value)}
       </td>

@@ -1,0 +1,127 @@
+import type { Browser } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { noBrowser, startBrowser, watchPage } from '../support/browser.ts';
+import { isLong } from '../support/long.ts';
+import { endOfFile } from '../support/temporary.ts';
+import { hostileStrings } from './hostile-strings.ts';
+import { openPageProject } from './project.ts';
+
+/** Texts of tasks and agents on the page, and many tasks. */
+
+const atEnd = endOfFile();
+const says = hostileStrings.join('\n');
+const turn = (tool: string, args: object) => ({ say: says, calls: [{ tool, arguments: args }] });
+const hostileAgent = {
+  role: 'engineer',
+  title: hostileStrings[0] ?? '',
+  turns: [
+    turn('write', { path: `src/<img src=x onerror=window.ran=1>.js`, content: says }),
+    turn('bash', { command: `printf '%s' '${says.replaceAll("'", '')}'` }),
+    turn('finish', { status: 'done', summary: says, artifacts: [] }),
+  ],
+};
+
+describe.skipIf(noBrowser !== null)(
+  `hostile texts${noBrowser === null ? '' : ` (${noBrowser})`}`,
+  () => {
+    let project: Awaited<ReturnType<typeof openPageProject>>;
+    let browser: Browser;
+
+    beforeAll(async () => {
+      [project, browser] = await Promise.all([
+        openPageProject(atEnd, [hostileAgent]),
+        startBrowser(),
+      ]);
+      await project.agent('server', 'start');
+    });
+    afterAll(() => browser?.close());
+
+    const createAll = async (tasks: readonly object[]): Promise<readonly string[]> => {
+      const token = (await project.agent('token')).out.trim();
+      const ids: string[] = [];
+      for (let from = 0; from < tasks.length; from += 20) {
+        const calls = tasks
+          .slice(from, from + 20)
+          .map((params, id) => ({ jsonrpc: '2.0', id, method: 'create', params }));
+        const response = await fetch(`${project.serverFile().url}/a2a/execute`, {
+          method: 'POST',
+          headers: { 'content-type': 'application/json', authorization: `Bearer ${token}` },
+          body: JSON.stringify(calls),
+        });
+        const answers = (await response.json()) as readonly {
+          error?: unknown;
+          result: { task_id: string };
+        }[];
+        expect(answers.flatMap(({ error }) => error ?? [])).toEqual([]);
+        ids.push(...answers.map(({ result }) => result.task_id));
+      }
+      return ids;
+    };
+    const openPage = async () => {
+      const page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
+      const problems = watchPage(page);
+      await page.goto(await project.address());
+      await page.locator('main h1, main h2').first().waitFor();
+      const to = (view: string) => page.evaluate(`location.hash = ${JSON.stringify(`#/${view}`)}`);
+      return { page, problems, to };
+    };
+
+    test('40 texts in every field run nothing and break no policy', async () => {
+      expect(hostileStrings).toHaveLength(40);
+      const [first = ''] = await createAll(
+        hostileStrings.map((text) => ({
+          title: text,
+          description: says,
+        })),
+      );
+      await project.agent('engineer', first);
+      const { page, problems, to } = await openPage();
+
+      for (const view of [
+        'needs-you',
+        'board',
+        'system',
+        'new',
+        `task/${first}`,
+        `task/${first}/edit`,
+      ]) {
+        await to(view);
+        await page.locator('main h1, main h2').first().waitFor();
+      }
+      await to(`task/${first}`);
+      for (const tab of ['Log', 'Description', 'Results']) {
+        await page.getByRole('tab', { name: tab }).click();
+        await page.getByText('<script>window.ran=1</script>').first().waitFor();
+      }
+      await to(`task/${first}/diff`);
+      await page.getByText('<script>window.ran=1</script>').first().waitFor();
+      await page.getByRole('searchbox').fill('onerror');
+      await page.getByRole('link', { name: 'onerror' }).first().waitFor();
+
+      expect(await page.evaluate('window.ran')).toBe(undefined);
+      expect(problems).toEqual([]);
+      await page.close();
+    });
+
+    test.skipIf(!isLong)(
+      'of 2,000 tasks only what is on the screen is in the document',
+      async () => {
+        await createAll(
+          Array.from({ length: 2_000 }, (_, index) => ({ description: `Task number ${index}` })),
+        );
+        const { page, to } = await openPage();
+        await to('board');
+        await page.locator('.rows').first().waitFor();
+
+        const size = Number(await page.evaluate('document.querySelectorAll("*").length'));
+        expect(size).toBeLessThan(1_500);
+        await page.evaluate("document.querySelector('.rows').scrollTo(0, 1e6)");
+        await page
+          .getByText(/Task number 19\d\d/)
+          .first()
+          .waitFor({ timeout: 10_000 });
+        await page.close();
+      },
+    );
+  },
+);
