@@ -113,10 +113,10 @@ export const createDependencyWaits = (ports: DependencyWaitPorts): DependencyWai
   const failed: DependencyWaits['failed'] = (ended) => {
     for (const taskId of index.waitingFor(ended.dependency)) end(taskId, ended);
   };
-  const changed: DependencyWaits['changed'] = ({ id, unmet, ready, status }) => {
+  const changed: DependencyWaits['changed'] = ({ id, unmet }) => {
     const wait = index.remove(id);
     if (wait === undefined) return false;
-    if (ready || status !== 'open') wait.end(null);
+    if (unmet.length === 0) wait.end(null);
     else index.add(id, { unmet: new Set(unmet), end: wait.end });
     const isMore = unmet.some((dependency) => !wait.unmet.has(dependency));
     if (isMore && policy() === 'fail') looks.add(id);
