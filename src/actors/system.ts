@@ -20,7 +20,7 @@ import { tellDependents } from './engine/tell-dependents.ts';
 import { createVerify } from './engine/verify.ts';
 import { createTrackerWatch } from './engine/watch-tracker.ts';
 import { createJournal, type Journal } from './journal/journal.ts';
-import { mayContinue, savedSlot } from './journal/snapshots.ts';
+import { mayContinue, savedParking, savedSlot } from './journal/snapshots.ts';
 import { createProcessDurations, timed } from './metrics/process-durations.ts';
 import { withTimeout } from './process/with-timeout.ts';
 import type { Answer, Counters } from './store/port.ts';
@@ -137,6 +137,8 @@ const createStart = (
       const slot = await savedSlot(store, taskId as TaskId);
       if (slot !== null)
         supervisor.send({ type: 'slot.retaken', taskId: taskId as TaskId, ...slot });
+      const parking = await savedParking(store, taskId as TaskId);
+      if (parking !== null) supervisor.send({ type: 'backend.parked', parking });
     }
   };
   /** Saves changes that could not be saved at the end of their attempts. */

@@ -1,4 +1,4 @@
-import { actorFailure, attemptInput, compacted, fault } from './agent-selectors.ts';
+import { actorFailure, attemptInput, compacted, fault, parksAt } from './agent-selectors.ts';
 import { agentSetup } from './agent-setup.ts';
 
 /** Shortens the conversation (ADR 0016), at most once per turn. */
@@ -20,6 +20,14 @@ export const compacting = agentSetup.createStateConfig({
         actions: [
           { type: 'countSummary', params: compacted },
           { type: 'setPause', params: fault },
+        ],
+      },
+      {
+        guard: { type: 'mayPark', params: fault },
+        target: 'parked',
+        actions: [
+          { type: 'countSummary', params: compacted },
+          { type: 'park', params: parksAt('compacting') },
         ],
       },
       {

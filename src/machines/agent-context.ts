@@ -1,5 +1,5 @@
 import type { CommentAnswer, ReviewedWork } from './review.ts';
-import type { Failure, Role, RunOptions, Stamped, TaskId, Usage } from './task.ts';
+import type { Failure, Parking, Role, RunOptions, Stamped, TaskId, Usage } from './task.ts';
 
 export interface AgentLimits {
   readonly maxTurns: number;
@@ -25,7 +25,12 @@ export interface AgentLimits {
   /** Size of the model's context in tokens; null where unknown. */
   readonly contextWindow: number | null;
   readonly approvals: readonly string[];
+  /** At a limit of the provider: wait for its end without a slot, or fail. Absent: `park`. */
+  readonly onQuota?: OnQuota;
 }
+
+export const quotaPolicies = ['park', 'fail'] as const;
+export type OnQuota = (typeof quotaPolicies)[number];
 
 /** `builtin`: our loop over a model; else an assistant program. */
 export type Backend = 'builtin' | AssistantName;
@@ -199,6 +204,10 @@ export interface AgentContext extends AgentInput {
   /** Time left when the clock stopped (ms). */
   readonly remainingMs: number;
   readonly failure: Failure | null;
+  /** Set when a limit of the provider stopped the agent. */
+  readonly parking?: Parking | undefined;
+  /** Times in a row that a limit stopped it. */
+  readonly parks?: number;
   /** Missing work of earlier tasks; absent when nothing is missing. */
   readonly conflicts?: readonly StartConflict[] | undefined;
   /** Epoch ms; null during a wait without limit. */

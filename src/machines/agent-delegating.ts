@@ -1,4 +1,11 @@
-import { actorFailure, delegated, delegateInput, reported } from './agent-selectors.ts';
+import {
+  actorFailure,
+  delegated,
+  delegateInput,
+  fault,
+  parksAt,
+  reported,
+} from './agent-selectors.ts';
 import { agentSetup } from './agent-setup.ts';
 
 const overLimit = (what: 'recordTurnLimit' | 'recordTokenLimit' | 'recordCostLimit') =>
@@ -13,6 +20,14 @@ export const delegating = agentSetup.createStateConfig({
     src: 'delegate',
     input: delegateInput,
     onDone: [
+      {
+        guard: { type: 'mayPark', params: fault },
+        target: 'parked',
+        actions: [
+          { type: 'countDelegated', params: delegated },
+          { type: 'park', params: parksAt('delegating') },
+        ],
+      },
       {
         guard: { type: 'assistantFailed', params: delegated },
         target: 'failed',

@@ -17,6 +17,7 @@ import {
   denial,
   fault,
   nudge,
+  parksAt,
   prepared,
   preparesFor,
   thought,
@@ -81,6 +82,7 @@ export const agentMachine = agentSetup.createMachine({
     failure: null,
     deadlineAt: input?.limits.deadlineAt ?? 0,
     ...input?.resume?.context,
+    parking: undefined,
     resumeAt: input?.resume?.at ?? null,
   }),
   initial: 'preparing',
@@ -172,6 +174,14 @@ export const agentMachine = agentSetup.createMachine({
             actions: [
               { type: 'countThought', params: thought },
               { type: 'setPause', params: fault },
+            ],
+          },
+          {
+            guard: { type: 'mayPark', params: fault },
+            target: 'parked',
+            actions: [
+              { type: 'countThought', params: thought },
+              { type: 'park', params: parksAt('thinking') },
             ],
           },
           {
@@ -278,22 +288,30 @@ export const agentMachine = agentSetup.createMachine({
       tags: ['ended', 'phase:closing'],
       meta: { says: 'the agent called finish, or the assistant reported its result' },
     },
+    parked: {
+      type: 'final',
+      tags: ['ended', 'phase:closing'],
+      meta: {
+        says: 'a limit of the provider stopped the agent; the attempt goes on here when it is over',
+      },
+    },
     failed: {
       type: 'final',
       tags: ['ended', 'phase:closing'],
       meta: { says: 'a limit, the model or the agent itself ended the attempt' },
     },
   },
-  output: ({ context }): AttemptOutcome =>
-    context.failure === null
-      ? {
-          status: 'done',
-          summary: context.finish?.summary ?? '',
-          artifacts: context.finish?.artifacts ?? [],
-          ...(context.finish?.answers === undefined ? {} : { answers: context.finish.answers }),
-          usage: context.usage,
-        }
-      : { status: 'failed', failure: context.failure, usage: context.usage },
+  output: ({ context: { usage, failure, parking, finish } }): AttemptOutcome => {
+    if (failure !== null) return { status: 'failed', failure, usage };
+    if (parking !== undefined) return { status: 'parked', parking, usage };
+    return {
+      status: 'done',
+      summary: finish?.summary ?? '',
+      artifacts: finish?.artifacts ?? [],
+      ...(finish?.answers === undefined ? {} : { answers: finish.answers }),
+      usage,
+    };
+  },
 });
 
 export type AgentSnapshot = SnapshotFrom<typeof agentMachine>;

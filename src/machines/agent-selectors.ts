@@ -100,13 +100,14 @@ export const nudge = ({ context: { cuts, nudges } }: { context: AgentContext }):
   if (cuts > 0) return 'cut';
   return nudges > 0 ? 'silent' : null;
 };
-export const fault = ({
-  event: { output },
-}: {
-  event: { readonly output: Thought | Compacted };
-}) => ({
+type MayFail = { readonly event: { readonly output: Thought | Compacted | Delegated } };
+export const fault = ({ event: { output } }: MayFail) => ({
   failure: output.kind === 'failed' ? output.failure : null,
 });
+/** `at`: where the attempt goes on when the limit is over. */
+export const parksAt =
+  (at: Resume['at']) =>
+  ({ event }: MayFail) => ({ ...fault({ event }), at });
 export const compacted = ({ event }: { event: { readonly output: Compacted } }) => ({
   compacted: event.output,
 });

@@ -36,6 +36,7 @@ import type {
   ThinkInput,
 } from './agent-selectors.ts';
 import { declareActor } from './declare-actor.ts';
+import { failureAtEnd, mayPark, parkingFor } from './parking.ts';
 import type { AttemptInput, AttemptOutcome, Failure } from './task.ts';
 
 type Preparing = { prepared: Prepared };
@@ -94,6 +95,7 @@ export const agentSetup = setup({
       failure?.retryable === true &&
       context.modelTries < context.limits.maxModelRetries &&
       pauseAfter(failure, context) <= longestModelPauseMs,
+    mayPark: ({ context }, { failure }: Failing) => mayPark(failure, context),
     pauseIsOver: ({ context, event }) => isPauseOver(context, event.at),
     modelFailed: (_, { failure }: Failing) => failure !== null,
     answerTruncated: (_, { thought }: Thinking) => thought.kind === 'truncated',
@@ -145,6 +147,8 @@ export const agentSetup = setup({
         thought.kind === 'failed' ? context.answer : null,
       modelTries: ({ context }, { thought }: Thinking) =>
         thought.kind === 'failed' ? context.modelTries : 0,
+      parks: ({ context }, { thought }: Thinking) =>
+        thought.kind === 'failed' ? (context.parks ?? 0) : 0,
       modelFault: ({ context }, { thought }: Thinking) =>
         thought.kind === 'failed' ? context.modelFault : undefined,
       conversationTokens: ({ context }, { thought }: Thinking) =>
@@ -171,6 +175,15 @@ export const agentSetup = setup({
         event.at + (failure === null ? 0 : pauseAfter(failure, context)),
       ),
     })),
+    /** The clock of the attempt stops. */
+    park: assign(({ context, event }, { failure, at }: Failing & { at: Resume['at'] }) => ({
+      parking: failure === null ? undefined : parkingFor(failure, context, event.at),
+      parks: (context.parks ?? 0) + 1,
+      resumeAt: at,
+      remainingMs: Math.max(0, (context.deadlineAt ?? event.at) - event.at),
+      modelTries: 0,
+      modelFault: undefined,
+    })),
     endPause: assign({
       deadlineAt: ({ context }) => context.limitAt ?? context.deadlineAt,
       limitAt: null,
@@ -191,7 +204,11 @@ export const agentSetup = setup({
       decision: null,
     }),
     forgetResume: assign({ resumeAt: null }),
+    countDelegated: assign({
+      usage: ({ context }, { delegated }: Delegating) => withSpent(context.usage, delegated.spent),
+    }),
     countSpent: assign({
+      parks: 0,
       usage: ({ context }, { spent }: Spending) => withSpent(context.usage, spent),
     }),
     takeDelegated: assign({
@@ -205,8 +222,8 @@ export const agentSetup = setup({
               artifacts: delegated.artifacts,
               answers: delegated.answers,
             },
-      failure: (_, { delegated }: Delegating) =>
-        delegated.kind === 'failed' ? delegated.failure : null,
+      failure: ({ context }, { delegated }: Delegating) =>
+        failureAtEnd(delegated.kind === 'failed' ? delegated.failure : null, context),
       answer: null,
       decision: null,
     }),
@@ -281,7 +298,9 @@ export const agentSetup = setup({
     }),
     returnLater: assign({ resumeAt: 'returning' }),
     recordFailure: assign({ failure: (_, { failure }: { failure: Failure }) => failure }),
-    recordModelFailure: assign({ failure: (_, { failure }: Failing) => failure }),
+    recordModelFailure: assign({
+      failure: ({ context }, { failure }: Failing) => failureAtEnd(failure, context),
+    }),
     keep: () => {},
     recordTurnLimit: assign({ failure: ({ context }) => failures.turnLimitReached(context) }),
     recordTokenLimit: assign({ failure: ({ context }) => failures.tokenLimitReached(context) }),

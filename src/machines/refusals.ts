@@ -4,6 +4,7 @@ import { type Refusal, refusal } from './errors.ts';
 import type { Stamped } from './task.ts';
 import type { TaskCommand } from './task-context.ts';
 import type { TaskSnapshot } from './task-machine.ts';
+import { hasParkedAttempt } from './task-selectors.ts';
 
 const sampleCommands = {
   run: { type: 'run', role: 'engineer', options: {}, maxRetries: 0 },
@@ -39,7 +40,8 @@ export const refuses = (
   if (snapshot.can(command)) return null;
   const { taskId, attempt } = snapshot.context;
   if (command.type === 'run' && snapshot.hasTag('pending')) {
-    const number = snapshot.hasTag('live') ? attempt : attempt + 1;
+    const hasBegun = snapshot.hasTag('live') || hasParkedAttempt(snapshot.context);
+    const number = hasBegun ? attempt : attempt + 1;
     return refusal('already_running', { task_id: taskId, attempt: number });
   }
   return refusal('event_not_allowed', {

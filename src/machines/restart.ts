@@ -23,6 +23,7 @@ export const agentRestart: Readonly<
   awaitingApproval: 'awaitingApproval',
   returning: 'returning',
   awaitingDecision: 'awaitingDecision',
+  parked: ({ resumeAt }) => resumeAt,
   done: 'over',
   failed: 'over',
 };

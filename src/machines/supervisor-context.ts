@@ -1,6 +1,6 @@
 import type { DoneActorEvent, ErrorActorEvent } from 'xstate';
 import type { AgentStart } from './agent-context.ts';
-import type { AttemptKey, AttemptOutcome, Role, TaskId } from './task.ts';
+import type { AttemptKey, AttemptOutcome, Parking, Role, Stamped, TaskId } from './task.ts';
 
 export interface SlotRequest {
   readonly taskId: TaskId;
@@ -10,6 +10,10 @@ export interface SlotRequest {
   readonly submittedAt: number;
   /** True for a task that was in the queue before: the limit does not refuse it. */
   readonly admitted: boolean;
+  /** Null where no limit of a provider can stop it. */
+  readonly backend: string | null;
+  /** A person asked to try before the limit is over. */
+  readonly triesNow: boolean;
 }
 
 export interface SupervisorInput {
@@ -30,6 +34,8 @@ export interface SlotHolder {
   readonly taskId: TaskId;
   readonly role: Role;
   readonly lent: boolean;
+  /** Set while it tests whether the limit of this backend is over. */
+  readonly tries?: string | undefined;
 }
 
 export interface SupervisorContext extends SupervisorInput {
@@ -41,10 +47,12 @@ export interface SupervisorContext extends SupervisorInput {
   readonly holding: readonly SlotHolder[];
   /** Tasks that want their lent slot back, oldest request first. */
   readonly returning: readonly TaskId[];
+  /** The latest limit of each backend; it counts until its time. */
+  readonly parkings: Readonly<Record<string, Parking>>;
 }
 
 export type SupervisorEvent =
-  | { readonly type: 'slot.requested'; readonly request: SlotRequest }
+  | Stamped<{ readonly type: 'slot.requested'; readonly request: SlotRequest }>
   | {
       readonly type: 'slot.retaken';
       readonly taskId: TaskId;
@@ -54,6 +62,8 @@ export type SupervisorEvent =
   | { readonly type: 'slot.lent'; readonly taskId: TaskId }
   | { readonly type: 'slot.wanted'; readonly taskId: TaskId }
   | { readonly type: 'slot.returned'; readonly taskId: TaskId }
+  /** A task of an earlier process is parked. */
+  | { readonly type: 'backend.parked'; readonly parking: Parking }
   | { readonly type: 'agent.requested'; readonly key: AttemptKey; readonly input: AgentStart }
   | { readonly type: 'agent.dismissed'; readonly key: AttemptKey }
   | ({ readonly type: 'caps.changed' } & SupervisorInput)
@@ -69,6 +79,8 @@ export type SupervisorFact =
   | { readonly type: 'slot.refused'; readonly taskId: TaskId; readonly limit: number }
   | { readonly type: 'slot.granted'; readonly taskId: TaskId }
   | { readonly type: 'slot.regained'; readonly taskId: TaskId }
+  /** It left the queue: its backend is parked. */
+  | { readonly type: 'slot.parked'; readonly taskId: TaskId; readonly parking: Parking }
   /** The receiver sends `pause.over` after `ms`. */
   | { readonly type: 'queue.paused'; readonly ms: number }
   | { readonly type: 'agent.ended'; readonly key: string; readonly outcome: AttemptOutcome }
@@ -84,12 +96,39 @@ export const pauseOf = ({ pauses }: Pick<SupervisorContext, 'pauses'>): number =
 
 /** Counts temporary failures of the provider; any other end resets the streak. */
 export const streakAfter = (streak: Streak | null, outcome: AttemptOutcome): Streak | null => {
+  if (outcome.status === 'parked') return streak;
   if (outcome.status === 'done') return null;
   const { code, retryable, facts, message } = outcome.failure;
   if (code !== 'model_failed' || !retryable) return null;
   const kind = String(facts['kind'] ?? '');
   return { kind, count: streak?.kind === kind ? streak.count + 1 : 1, message };
 };
+
+/** The limit that stops a request, or null. */
+export const limitFor = (
+  { parkings }: Pick<SupervisorContext, 'parkings'>,
+  { backend, triesNow }: SlotRequest,
+  at: number,
+): Parking | null => {
+  const parking = backend === null || triesNow ? undefined : parkings[backend];
+  return parking !== undefined && parking.until > at ? parking : null;
+};
+
+/** The later one of two limits of a backend. */
+export const withParking = (
+  parkings: SupervisorContext['parkings'],
+  parking: Parking,
+): SupervisorContext['parkings'] =>
+  (parkings[parking.backend]?.until ?? 0) >= parking.until
+    ? parkings
+    : { ...parkings, [parking.backend]: parking };
+
+/** A person's try succeeded: the limit is over. */
+export const withoutParking = (
+  parkings: SupervisorContext['parkings'],
+  backend: string | undefined,
+): SupervisorContext['parkings'] =>
+  Object.fromEntries(Object.entries(parkings).filter(([name]) => name !== backend));
 
 const comesBefore = (one: SlotRequest, other: SlotRequest): boolean =>
   one.priority !== other.priority

@@ -5,6 +5,7 @@ import { messageOf } from './message-of.ts';
 import {
   atWork,
   insertByPriority,
+  limitFor,
   mayWait,
   nextReturning,
   nextWaiting,
@@ -17,15 +18,21 @@ import {
   streakAfter,
   streakAtMost,
   withLent,
+  withoutParking,
+  withParking,
 } from './supervisor-context.ts';
 import {
   type AttemptKey,
   type AttemptOutcome,
   type Failure,
   noUsage,
+  type Parking,
   type Role,
   type TaskId,
 } from './task.ts';
+import { parkedOutcome } from './task-selectors.ts';
+
+type Asked = { readonly request: SlotRequest; readonly at: number };
 
 const crashed = (error: unknown): AttemptOutcome => {
   const failure: Failure = {
@@ -63,6 +70,8 @@ export const supervisorMachine = setup({
     hasSlot: ({ context }, { request }: { request: SlotRequest }) =>
       context.holding.some(({ taskId }) => taskId === request.taskId),
     mayWait: ({ context }, { request }: { request: SlotRequest }) => mayWait(context, request),
+    meetsLimit: ({ context }, { request, at }: Asked) =>
+      mayWait(context, request) && limitFor(context, request, at) !== null,
     holdsSlot: ({ context }, { key }: { key: string }) =>
       context.holding.some(({ taskId }) => key.startsWith(`${taskId}#`)),
   },
@@ -71,6 +80,26 @@ export const supervisorMachine = setup({
       enqueue.assign({ waiting: insertByPriority(context.waiting, request) });
       enqueue.emit({ type: 'slot.queued', taskId: request.taskId });
     }),
+    tellParked: enqueueActions(({ context, enqueue }, { request, at }: Asked) => {
+      const parking = limitFor(context, request, at);
+      const { taskId } = request;
+      if (parking === null) return;
+      enqueue.assign({ waiting: context.waiting.filter((other) => other.taskId !== taskId) });
+      enqueue.emit({ type: 'slot.queued', taskId });
+      enqueue.emit({ type: 'slot.parked', taskId, parking });
+    }),
+    parkBackend: enqueueActions(
+      ({ context, enqueue }, { parking }: { parking: Parking | null }) => {
+        if (parking === null) return;
+        enqueue.assign({ parkings: withParking(context.parkings, parking) });
+        const stops = ({ backend, triesNow }: SlotRequest): boolean =>
+          backend === parking.backend && !triesNow;
+        const stopped = context.waiting.filter(stops);
+        if (stopped.length === 0) return;
+        enqueue.assign({ waiting: context.waiting.filter((request) => !stops(request)) });
+        for (const { taskId } of stopped) enqueue.emit({ type: 'slot.parked', taskId, parking });
+      },
+    ),
     tellGrant: emit((_, { request }: { request: SlotRequest }) => ({
       type: 'slot.granted' as const,
       taskId: request.taskId,
@@ -129,7 +158,15 @@ export const supervisorMachine = setup({
       if (request === undefined) return;
       enqueue.assign({
         waiting: context.waiting.filter(({ taskId }) => taskId !== request.taskId),
-        holding: [...context.holding, { taskId: request.taskId, role: request.role, lent: false }],
+        holding: [
+          ...context.holding,
+          {
+            taskId: request.taskId,
+            role: request.role,
+            lent: false,
+            tries: request.triesNow ? (request.backend ?? undefined) : undefined,
+          },
+        ],
       });
       enqueue.emit({ type: 'slot.granted', taskId: request.taskId });
     }),
@@ -146,6 +183,14 @@ export const supervisorMachine = setup({
       ({ enqueue }, { key, outcome }: { key: string; outcome: AttemptOutcome }) => {
         enqueue.stopChild(key);
         enqueue.assign({ streak: ({ context }) => streakAfter(context.streak, outcome) });
+        if (outcome.status === 'done')
+          enqueue.assign({
+            parkings: ({ context }) =>
+              withoutParking(
+                context.parkings,
+                context.holding.find(({ taskId }) => key.startsWith(`${taskId}#`))?.tries,
+              ),
+          });
         enqueue.emit({ type: 'agent.ended', key, outcome });
         enqueue.emit({ type: 'agent.gone', key });
       },
@@ -175,6 +220,7 @@ export const supervisorMachine = setup({
     waiting: [],
     holding: [],
     returning: [],
+    parkings: {},
   }),
   initial: 'restoring',
   on: {
@@ -182,6 +228,10 @@ export const supervisorMachine = setup({
       {
         guard: { type: 'hasSlot', params: ({ event }) => event },
         actions: { type: 'tellGrant', params: ({ event }) => event },
+      },
+      {
+        guard: { type: 'meetsLimit', params: ({ event }) => event },
+        actions: { type: 'tellParked', params: ({ event }) => event },
       },
       {
         guard: { type: 'mayWait', params: ({ event }) => event },
@@ -198,6 +248,7 @@ export const supervisorMachine = setup({
         { type: 'giveBack', params: ({ event }) => event },
       ],
     },
+    'backend.parked': { actions: { type: 'parkBackend', params: ({ event }) => event } },
     'agent.requested': [
       {
         guard: { type: 'holdsSlot', params: ({ event }) => event },
@@ -208,10 +259,13 @@ export const supervisorMachine = setup({
     'agent.dismissed': { actions: { type: 'dismiss', params: ({ event }) => event } },
     'caps.changed': { actions: { type: 'setCaps', params: ({ event }) => event } },
     'xstate.done.actor.*': {
-      actions: {
-        type: 'reap',
-        params: ({ event }) => ({ key: event.actorId, outcome: event.output }),
-      },
+      actions: [
+        { type: 'parkBackend', params: parkedOutcome },
+        {
+          type: 'reap',
+          params: ({ event }) => ({ key: event.actorId, outcome: event.output }),
+        },
+      ],
     },
     'xstate.error.actor.*': {
       actions: {

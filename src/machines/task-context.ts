@@ -4,6 +4,7 @@ import type {
   AttemptOutcome,
   Failure,
   Finding,
+  Parking,
   Role,
   RunOptions,
   Stamped,
@@ -21,6 +22,10 @@ export interface TaskContext {
   readonly finding: Finding | null;
   readonly refusal: Refusal | null;
   readonly outcome: AttemptOutcome | null;
+  /** Set from a limit of the provider until the attempt goes on, or ends. */
+  readonly parked?: Parked | undefined;
+  /** Time for which the attempt was parked (ms). */
+  readonly parkedMs?: number;
   /** Output of the failed check, and how often the work was returned. */
   readonly feedback: { readonly round: number; readonly text: string } | null;
   readonly failure: Failure | null;
@@ -40,6 +45,15 @@ export interface TaskContext {
   readonly trackerTries: number;
   /** Deadline of the present state (epoch ms). */
   readonly deadlineAt: number | null;
+}
+
+export interface Parked extends Parking {
+  /** Epoch ms. */
+  readonly since: number;
+  /** False for a task that waits for the limit before its attempt begins. */
+  readonly hasBegun: boolean;
+  /** A person asked to try before `until`. */
+  readonly triesNow: boolean;
 }
 
 export interface TaskInput {

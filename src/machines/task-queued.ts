@@ -3,6 +3,8 @@ import { taskSetup } from './task-setup.ts';
 
 const { cancel, observedAs: isSeen, waits, deadlineIn: within } = read;
 
+const recordRequestReason = { type: 'recordRequestReason', params: read.eventOf } as const;
+
 const restingEvents = {
   run: {
     target: '#task.queued.checking',
@@ -34,6 +36,18 @@ const closedByHand = {
   actions: ['recordOvertaken', 'recordEnd'],
 } as const;
 
+const closedWhileQueued = [
+  {
+    guard: { ...isSeen('complete'), type: 'observedWhileParked' },
+    target: 'standingDown',
+    actions: 'recordOvertaken',
+  },
+  closedByHand,
+] as const;
+
+const wasParked = { guard: 'isParked', target: 'parked', actions: 'parkAgain' } as const;
+const wasParkedLate = { ...wasParked, guard: 'lateWhileParked' } as const;
+
 const refuse = {
   target: 'refused',
   actions: { type: 'recordRefusal', params: read.trackerUnavailable },
@@ -62,6 +76,27 @@ const openInTracker = <Target extends 'checking' | 'idle'>(says: string, target:
     on: { DEADLINE: refuseLate },
   }) as const;
 
+/** Ends the attempt of a parked task. Work that cannot be saved now stays in its folder. */
+const endParked = <Target extends 'checking' | 'closing' | 'refused' | '#task.complete'>(
+  says: string,
+  target: Target,
+) => {
+  const actions = target === '#task.complete' ? 'recordEnd' : 'forgetParking';
+  return {
+    tags: ['pending', 'answering', 'phase:closing'],
+    meta: { says },
+    entry: within(waits.releasing),
+    invoke: {
+      id: 'standDown',
+      src: 'standDown',
+      input: read.stopInput,
+      onDone: { target, actions },
+      onError: { target, actions },
+    },
+    on: { DEADLINE: { guard: 'deadlinePassed', target, actions } },
+  } as const;
+};
+
 /** States without a slot: at rest, under check, waiting, or changing in the tracker. */
 export const queued = taskSetup.createStateConfig({
   tags: 'queued',
@@ -78,6 +113,7 @@ export const queued = taskSetup.createStateConfig({
       tags: ['resting', 'refused', 'phase:waiting_for_run'],
       entry: 'clearDeadline',
       meta: { says: 'the last request was refused, with a reason; the task is still queued' },
+      always: { guard: 'hasParkedAttempt', target: 'yielding' },
       on: restingEvents,
     },
     checking: {
@@ -90,6 +126,7 @@ export const queued = taskSetup.createStateConfig({
         input: read.lookUpInput,
         onDone: { target: 'existing', actions: { type: 'recordFinding', params: read.finding } },
         onError: [
+          wasParked,
           { guard: 'betweenAttempts', target: 'backingOff' },
           { guard: 'wasAccepted', target: 'waitingForDependencies' },
           refuse,
@@ -98,6 +135,7 @@ export const queued = taskSetup.createStateConfig({
       on: {
         cancel,
         DEADLINE: [
+          wasParkedLate,
           { guard: 'lateBetweenAttempts', target: 'backingOff' },
           { guard: 'lateAfterAcceptance', target: 'waitingForDependencies' },
           refuseLate,
@@ -137,7 +175,7 @@ export const queued = taskSetup.createStateConfig({
       },
       on: {
         cancel,
-        'tracker.observed': closedByHand,
+        'tracker.observed': closedWhileQueued,
         DEADLINE: { guard: 'deadlinePassed', target: 'refused', actions: 'refuseUnmet' },
       },
     },
@@ -165,11 +203,12 @@ export const queued = taskSetup.createStateConfig({
           { guard: { type: 'accepted', params: read.verdict }, target: 'waitingForSlot' },
           { target: 'refused', actions: { type: 'recordRefusal', params: read.verdict } },
         ],
-        onError: [{ guard: 'betweenAttempts', target: 'backingOff' }, refuse],
+        onError: [wasParked, { guard: 'betweenAttempts', target: 'backingOff' }, refuse],
       },
       on: {
         cancel,
         DEADLINE: [
+          wasParkedLate,
           { guard: 'lateBetweenAttempts', target: 'backingOff' },
           {
             guard: 'deadlinePassed',
@@ -186,8 +225,16 @@ export const queued = taskSetup.createStateConfig({
       invoke: {
         id: 'waitForSlot',
         src: 'waitForSlot',
-        input: read.slotInput,
-        onDone: { target: '#task.started', actions: 'beginAttempt' },
+        input: read.slotWaitInput,
+        onDone: [
+          {
+            guard: { type: 'meetsLimit', params: read.parkedBackend },
+            target: 'parked',
+            actions: { type: 'recordLimit', params: read.parkedBackend },
+          },
+          { guard: 'hasParkedAttempt', target: '#task.started', actions: 'goOn' },
+          { target: '#task.started', actions: 'beginAttempt' },
+        ],
         onError: {
           target: 'releasing',
           actions: { type: 'recordFailure', params: read.workFailure },
@@ -195,7 +242,7 @@ export const queued = taskSetup.createStateConfig({
       },
       on: {
         cancel,
-        'tracker.observed': closedByHand,
+        'tracker.observed': closedWhileQueued,
         DEADLINE: {
           guard: 'deadlinePassed',
           target: 'releasing',
@@ -213,6 +260,56 @@ export const queued = taskSetup.createStateConfig({
         DEADLINE: { guard: 'deadlinePassed', target: 'checking' },
       },
     },
+    parked: {
+      tags: ['pending', 'parked', 'phase:backing_off'],
+      meta: {
+        says: 'waits for the end of a limit of the provider, without a slot; then the attempt begins, or goes on where it was',
+      },
+      entry: 'setWake',
+      on: {
+        cancel,
+        close: [
+          {
+            guard: 'hasParkedAttempt',
+            target: 'givingUp',
+            actions: { type: 'recordReason', params: read.eventOf },
+          },
+          { target: 'closing', actions: { type: 'recordReason', params: read.eventOf } },
+        ],
+        retry: [
+          {
+            guard: { type: 'changesRun', params: read.eventOf },
+            target: 'restarting',
+            actions: [
+              'forgetLastRun',
+              { type: 'requestRun', params: read.eventOf },
+              recordRequestReason,
+            ],
+          },
+          {
+            guard: 'hasParkedAttempt',
+            target: 'checking',
+            actions: ['tryNow', recordRequestReason],
+          },
+          {
+            target: 'checking',
+            actions: [{ type: 'requestRun', params: read.eventOf }, 'tryNow', recordRequestReason],
+          },
+        ],
+        'tracker.observed': closedWhileQueued,
+        DEADLINE: { guard: 'deadlinePassed', target: 'checking' },
+      },
+    },
+    givingUp: endParked('a person closes a parked task: saves the work of its attempt', 'closing'),
+    restarting: endParked(
+      'a person asked for another role or other options: saves the work of the parked attempt',
+      'checking',
+    ),
+    yielding: endParked('a parked task was refused: saves the work of its attempt', 'refused'),
+    standingDown: endParked(
+      'somebody closed a parked task in the tracker: saves the work of its attempt',
+      '#task.complete',
+    ),
     releasing: {
       tags: ['pending', 'phase:closing'],
       meta: { says: 'failed before it had a slot; tells the tracker' },
@@ -220,7 +317,7 @@ export const queued = taskSetup.createStateConfig({
       invoke: {
         id: 'release',
         src: 'release',
-        input: read.releaseWithoutAttempt('agent-failed'),
+        input: read.releaseQueued('agent-failed'),
         onDone: { target: '#task.failed', actions: 'recordEnd' },
         onError: { target: '#task.failed', actions: 'recordEnd' },
       },
@@ -233,7 +330,7 @@ export const queued = taskSetup.createStateConfig({
       invoke: {
         id: 'release',
         src: 'release',
-        input: read.releaseWithoutAttempt('agent-cancelled'),
+        input: read.releaseQueued('agent-cancelled'),
         onDone: { target: '#task.cancelled', actions: 'recordEnd' },
         onError: refuse,
       },

@@ -1,7 +1,13 @@
 import { describeRefusal, type ErrorFacts, type Refusal, refusal } from './errors.ts';
 import { messageOf } from './message-of.ts';
 import { type ReviewCommand, reviewedWork } from './review.ts';
-import { type AttemptOutcome, type Failure, type Finding, failureOf } from './task.ts';
+import {
+  type AttemptOutcome,
+  type Failure,
+  type Finding,
+  failureOf,
+  type Parking,
+} from './task.ts';
 import type { EndedDependency, ObservedStatus, TaskContext, Verdict } from './task-context.ts';
 
 /** Read events and context into the params of guards and actions and the input of actors. */
@@ -81,14 +87,13 @@ export const dependenciesInput = ({ context }: Now) => ({
   taskId: context.taskId,
   unmet: context.finding?.unmet ?? [],
 });
-export const slotInput = ({ context }: Now) => ({
+/** A parked attempt goes on with the backend that it began with. */
+export const slotWaitInput = ({ context }: Now) => ({
   ...taskAndRole({ context }),
   submittedAt: context.submittedAt ?? 0,
-});
-/** A task between two attempts, or after a wait for its dependencies, was accepted before. */
-export const slotRequestInput = ({ context }: Now) => ({
-  ...slotInput({ context }),
-  admitted: context.failure !== null || context.accepted === true,
+  options: context.options,
+  backend: context.parked?.hasBegun === true ? context.parked.backend : null,
+  triesNow: context.parked?.triesNow === true,
 });
 export const attemptOf = ({ context }: Now) => ({
   ...taskAndRole({ context }),
@@ -108,14 +113,26 @@ export const stopInput = ({ context }: Now) => ({
   ...attemptOf({ context }),
   reason: context.reason,
 });
+/** A task between two attempts, after a wait for its dependencies, or parked was accepted before. */
+export const slotRequestInput = ({ context }: Now) => ({
+  ...slotWaitInput({ context }),
+  admitted: context.failure !== null || context.accepted === true || context.parked !== undefined,
+});
 /** The label of an end in the tracker; null when another attempt follows. */
 export type EndLabel = 'agent-failed' | 'agent-cancelled' | null;
 export const releaseInput =
   (label: EndLabel) =>
   ({ context }: Now) => ({ taskId: context.taskId, attempt: context.attempt, label });
-export const releaseWithoutAttempt =
+/** Attempt 0: no attempt began. A parked one ends. */
+export const releaseQueued =
   (label: EndLabel) =>
-  ({ context }: Now) => ({ taskId: context.taskId, attempt: 0, label });
+  ({ context }: Now) => ({
+    taskId: context.taskId,
+    attempt: hasParkedAttempt(context) ? context.attempt : 0,
+    label,
+  });
+export const hasParkedAttempt = ({ parked }: Pick<TaskContext, 'parked'>): boolean =>
+  parked?.hasBegun === true;
 export const willRetry = ({ failure, retriesLeft }: TaskContext): boolean =>
   failure?.retryable === true && retriesLeft > 0;
 export const releaseAfterFailure = ({ context }: Now) =>
@@ -134,6 +151,11 @@ export const outcome = ({ event }: Answered<AttemptOutcome>) => ({ outcome: even
 export const whyFailed = ({ event }: Answered<AttemptOutcome>) => ({
   failure: event.output.status === 'failed' ? event.output.failure : null,
 });
+/** Null unless the attempt is parked. */
+export const parkedOutcome = ({ event }: Answered<AttemptOutcome>) => ({
+  parking: event.output.status === 'parked' ? event.output.parking : null,
+});
+export const parkedBackend = ({ event }: Answered<Parking | null>) => ({ parking: event.output });
 export const verification = ({ event }: Answered<{ readonly failure: Failure | null }>) =>
   event.output;
 

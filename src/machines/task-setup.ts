@@ -2,6 +2,7 @@ import { assign, setup } from 'xstate';
 import { declareActor } from './declare-actor.ts';
 import { type Refusal, refusal } from './errors.ts';
 import { jitter } from './jitter.ts';
+import { shortestParkMs } from './parking.ts';
 import { addReview, endReview, type ReviewCommand } from './review.ts';
 import { runGuards } from './run-guards.ts';
 import type {
@@ -9,6 +10,7 @@ import type {
   AttemptOutcome,
   Failure,
   Finding,
+  Parking,
   Role,
   RunOptions,
   Stamped,
@@ -17,6 +19,7 @@ import type {
 import type {
   EndedDependency,
   ObservedStatus,
+  Parked,
   TaskContext,
   TaskEvent,
   TaskInput,
@@ -24,9 +27,12 @@ import type {
 } from './task-context.ts';
 import {
   type EndLabel,
+  hasParkedAttempt,
   longestTrackerOutageMs,
   requestedPauseMs,
   roundsAtMost,
+  type slotRequestInput,
+  type slotWaitInput,
 } from './task-selectors.ts';
 
 type Request = {
@@ -34,7 +40,11 @@ type Request = {
   readonly options: RunOptions | null;
   readonly maxRetries: number;
 };
+type Limited = { readonly parking: Parking | null };
 type TaskOnly = { readonly taskId: TaskId };
+
+/** Before a parked task is looked at again after that failed (ms). */
+const lookAgainMs = 60_000;
 
 export const taskSetup = setup({
   types: {
@@ -50,14 +60,9 @@ export const taskSetup = setup({
       EndedDependency | null,
       TaskOnly & { readonly unmet: readonly TaskId[] }
     >('awaitDependencies'),
-    requestSlot: declareActor<
-      Verdict,
-      TaskOnly & { readonly role: Role; readonly submittedAt: number; readonly admitted: boolean }
-    >('requestSlot'),
-    waitForSlot: declareActor<
-      void,
-      TaskOnly & { readonly role: Role; readonly submittedAt: number }
-    >('waitForSlot'),
+    requestSlot: declareActor<Verdict, ReturnType<typeof slotRequestInput>>('requestSlot'),
+    /** Null with a slot; else its backend is parked. */
+    waitForSlot: declareActor<Parking | null, ReturnType<typeof slotWaitInput>>('waitForSlot'),
     holdSlot: declareActor<void, TaskOnly & { readonly role: Role }>('holdSlot'),
     claim: declareActor<Verdict, AttemptInput>('claim'),
     runAttempt: declareActor<
@@ -80,6 +85,7 @@ export const taskSetup = setup({
     >('closeInTracker'),
     reopenInTracker: declareActor<Verdict, TaskOnly>('reopenInTracker'),
     standDown: declareActor<void, AttemptInput & { readonly reason: string | null }>('standDown'),
+    parkAttempt: declareActor<Verdict, AttemptInput>('parkAttempt'),
     release: declareActor<
       Verdict,
       TaskOnly & { readonly attempt: number; readonly label: EndLabel }
@@ -95,7 +101,15 @@ export const taskSetup = setup({
       agentHasTime === true && context.deadlineAt !== null && event.at >= context.deadlineAt,
     /** Another attempt follows a failed one: no caller waits for an answer. */
     betweenAttempts: ({ context }) => context.failure !== null,
-    waitsForDependencies: ({ context }) => context.options.when === 'ready',
+    waitsForDependencies: ({ context }) =>
+      context.options.when === 'ready' || hasParkedAttempt(context),
+    isParked: ({ context }) => context.parked !== undefined,
+    lateWhileParked: ({ context, event }) =>
+      context.parked !== undefined && context.deadlineAt !== null && event.at >= context.deadlineAt,
+    hasParkedAttempt: ({ context }) => hasParkedAttempt(context),
+    meetsLimit: (_, { parking }: Limited) => parking !== null,
+    changesRun: ({ context }, { role, options }: Request) =>
+      hasParkedAttempt(context) && ((role ?? context.role) !== context.role || options !== null),
     dependencyEnded: (_, { ended }: { ended: EndedDependency | null }) => ended !== null,
     wasAccepted: ({ context }) => context.accepted === true,
     lateAfterAcceptance: ({ context, event }) =>
@@ -118,6 +132,10 @@ export const taskSetup = setup({
     mustMerge: (_, { toMerge }: { toMerge: boolean }) => toMerge,
     mayMendIt: ({ context }) => (context.feedback?.round ?? 0) < roundsAtMost,
     verified: (_, { failure }: { failure: Failure | null }) => failure === null,
+    observedWhileParked: (
+      { context },
+      { status, is }: { status: ObservedStatus; is: ObservedStatus },
+    ) => status === is && hasParkedAttempt(context),
     observed: (_, { status, is }: { status: ObservedStatus; is: ObservedStatus }) => status === is,
   },
   actions: {
@@ -130,6 +148,7 @@ export const taskSetup = setup({
       completedAt: null,
       trackerAwaySince: null,
       trackerTries: 0,
+      parked: undefined,
     }),
     requestRun: assign({
       role: ({ context }, { role }: Request) => role ?? context.role,
@@ -169,6 +188,40 @@ export const taskSetup = setup({
       attempt: ({ context }) => context.attempt + 1,
       startedAt: ({ event }) => event.at,
       feedback: null,
+      parked: undefined,
+      parkedMs: 0,
+    }),
+    /** The attempt that was parked has a slot again. */
+    goOn: assign({
+      parkedMs: ({ context, event }) =>
+        (context.parkedMs ?? 0) + Math.max(0, event.at - (context.parked?.since ?? event.at)),
+      parked: ({ context: { parked }, event }) => parked && { ...parked, since: event.at },
+    }),
+    forgetParking: assign({ parked: undefined }),
+    recordLimit: assign({
+      parked: ({ context, event }, { parking }: Limited): Parked | undefined => {
+        if (parking === null) return context.parked;
+        const { since = event.at, hasBegun = false } = context.parked ?? {};
+        return { ...parking, since, hasBegun, triesNow: false };
+      },
+    }),
+    recordParking: assign({
+      parked: ({ event }, { parking }: Limited): Parked | undefined =>
+        parking === null
+          ? undefined
+          : { ...parking, since: event.at, hasBegun: true, triesNow: false },
+    }),
+    tryNow: assign({
+      parked: ({ context: { parked } }) => parked && { ...parked, triesNow: true },
+    }),
+    /** The look at the task failed; its reason to wait stays the same. */
+    parkAgain: assign({
+      parked: ({ context: { parked }, event }) =>
+        parked && { ...parked, until: event.at + lookAgainMs, triesNow: false },
+    }),
+    setWake: assign({
+      deadlineAt: ({ context: { parked }, event }) =>
+        Math.max(parked?.until ?? 0, event.at + shortestParkMs),
     }),
     sendBack: assign({
       feedback: ({ context }, { failure }: { failure: Failure | null }) => ({
@@ -220,7 +273,7 @@ export const taskSetup = setup({
           : endReview(review, attempt, outcome?.status === 'done' ? (outcome.answers ?? []) : []),
     }),
     recordReason: assign({ reason: (_, { reason }: { reason: string | null }) => reason }),
-    recordEnd: assign({ completedAt: ({ event }) => event.at }),
+    recordEnd: assign({ completedAt: ({ event }) => event.at, parked: undefined }),
     spendRetry: assign({ retriesLeft: ({ context }) => context.retriesLeft - 1 }),
     setDeadline: assign({
       deadlineAt: ({ event }, { afterMs }: { afterMs: number }) => event.at + afterMs,

@@ -5,21 +5,21 @@ const { cancel, observedAs: isSeen, waits, deadlineIn: within } = read;
 
 /** Tells the tracker after its outage. */
 const tellLater = (
-  what: 'claiming' | 'recording' | 'merging' | 'closing' | 'failing' | 'cancelling',
+  what: 'claiming' | 'recording' | 'merging' | 'closing' | 'failing' | 'parking' | 'cancelling',
 ) =>
   ({
     guard: { type: 'trackerIsAway', params: read.isAway },
     target: `telling.${what}`,
     actions: { type: 'recordAway', params: read.trackerUnavailable },
   }) as const;
-const tellLateLater = (what: 'claiming' | 'closing') =>
+const tellLateLater = (what: 'claiming' | 'closing' | 'parking') =>
   ({
     guard: 'deadlinePassed',
     target: `telling.${what}`,
     actions: { type: 'recordAway', params: read.trackerTimeout },
   }) as const;
 
-const again = (what: 'recording' | 'merging' | 'closing' | 'failing' | 'cancelling') =>
+const again = (what: 'recording' | 'merging' | 'closing' | 'failing' | 'parking' | 'cancelling') =>
   [
     {
       guard: 'trackerGoneTooLong',
@@ -79,7 +79,7 @@ export const started = taskSetup.createStateConfig({
           {
             guard: { type: 'accepted', params: read.verdict },
             target: 'working',
-            actions: 'recordBack',
+            actions: ['recordBack', 'forgetParking'],
           },
           {
             target: '#task.queued.refused',
@@ -105,6 +105,11 @@ export const started = taskSetup.createStateConfig({
         src: 'runAttempt',
         input: read.runInput,
         onDone: [
+          {
+            guard: { type: 'meetsLimit', params: read.parkedOutcome },
+            target: 'parking',
+            actions: { type: 'recordParking', params: read.parkedOutcome },
+          },
           {
             guard: { type: 'mustVerify', params: read.outcome },
             target: 'verifying',
@@ -230,6 +235,21 @@ export const started = taskSetup.createStateConfig({
       },
       on: { DEADLINE: { guard: 'deadlinePassed', target: '#task.failed', actions: 'recordEnd' } },
     },
+    parking: {
+      tags: 'phase:closing',
+      meta: {
+        says: 'a limit of the provider: stops the processes of the attempt, keeps its folder and opens the task in the tracker',
+      },
+      entry: within(waits.releasing),
+      invoke: {
+        id: 'parkAttempt',
+        src: 'parkAttempt',
+        input: read.attemptOf,
+        onDone: { target: '#task.queued.parked', actions: 'recordBack' },
+        onError: [tellLater('parking'), fail],
+      },
+      on: { cancel, DEADLINE: tellLateLater('parking') },
+    },
     cancelling: {
       tags: ['answering', 'phase:cancelling'],
       meta: { says: 'keeps the slot until no process of the attempt runs' },
@@ -327,6 +347,17 @@ export const started = taskSetup.createStateConfig({
           meta: { says: 'the tracker does not know yet that the attempt failed' },
           entry: 'setTrackerPause',
           on: { DEADLINE: again('failing') },
+        },
+        parking: {
+          meta: { says: 'the tracker does not know yet that the attempt is parked' },
+          entry: 'setTrackerPause',
+          on: {
+            cancel: {
+              target: '#task.started.cancelling',
+              actions: { type: 'recordReason', params: read.eventOf },
+            },
+            DEADLINE: again('parking'),
+          },
         },
         cancelling: {
           meta: { says: 'the tracker does not know yet that the attempt was cancelled' },

@@ -112,6 +112,13 @@ export const failureOf = (
   retryable: false,
 });
 
+/** A limit of the provider holds up every task of a backend until `until` (epoch ms). */
+export interface Parking {
+  readonly until: number;
+  readonly reason: string;
+  readonly backend: string;
+}
+
 export type AttemptOutcome =
   | {
       readonly status: 'done';
@@ -120,7 +127,9 @@ export type AttemptOutcome =
       readonly answers?: readonly CommentAnswer[] | undefined;
       readonly usage: Usage;
     }
-  | { readonly status: 'failed'; readonly failure: Failure; readonly usage: Usage };
+  | { readonly status: 'failed'; readonly failure: Failure; readonly usage: Usage }
+  /** Not over: it goes on after `parking.until`. */
+  | { readonly status: 'parked'; readonly parking: Parking; readonly usage: Usage };
 
 /**
  * Adds the time of the event in epoch ms: machines get the time as input, so that a replay repeats

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import type { AgentContext, Delegated, Thought } from '../../src/machines/agent-context.ts';
 import { agentMachine } from '../../src/machines/agent-machine.ts';
+import { longestParkMs, parksAtMost, unknownParkMs } from '../../src/machines/parking.ts';
 import { type Failure, noUsage, type TaskId } from '../../src/machines/task.ts';
 import { at, broken, done, edgeOf, edgesOf, pathOf, type Row, step } from './chart.ts';
 
@@ -126,6 +127,74 @@ const why = (code: string) => ({ failure: expect.objectContaining({ code }) });
 const asking = { from: 'person' as const, text: 'left', allowed: true };
 const inTime = { deadlineAt: at + 1 };
 const late = { type: 'DEADLINE', at };
+
+const longPause: Failure = {
+  code: 'model_failed',
+  message: 'slow down',
+  facts: { retry_after_ms: 3_600_000 },
+  retryable: true,
+};
+const usedUp: Failure = { ...longPause, facts: { kind: 'insufficient_quota' }, retryable: false };
+const nothingSpent = {
+  ...{ modelCalls: 0, toolCalls: 0, inputTokens: 0, outputTokens: 0, cachedTokens: 0 },
+  costUsd: null,
+};
+const parkedFor = (ms: number, resumeAt: string) => ({
+  parking: { until: at + ms, reason: 'provider limit: slow down', backend: 'builtin' },
+  parks: 1,
+  resumeAt,
+  remainingMs: 5_000,
+  failure: null,
+});
+const timed = { deadlineAt: at + 5_000 };
+const quotaRow = (from: string, actor: string, output: object): Row => ({
+  says: 'a used-up quota without a time parks it there for an hour',
+  from,
+  event: done(actor, { kind: 'failed', failure: usedUp, ...output }),
+  given: timed,
+  to: 'parked',
+  expected: parkedFor(unknownParkMs, from),
+});
+const parkedRows: readonly Row[] = [
+  quotaRow('thinking', 'think', {}),
+  quotaRow('compacting', 'compact', { spent: nothingSpent }),
+  quotaRow('delegating', 'delegate', { spent: nothingSpent }),
+  {
+    says: 'a provider that asks for a long pause parks it, and its clock stops',
+    from: 'thinking',
+    event: done('think', { kind: 'failed', failure: longPause }),
+    given: timed,
+    to: 'parked',
+    expected: parkedFor(3_600_000, 'thinking'),
+  },
+  {
+    says: 'a pause without end is a week',
+    from: 'thinking',
+    event: done('think', {
+      kind: 'failed',
+      failure: { ...longPause, facts: { retry_after_ms: 10 ** 16 } },
+    }),
+    given: timed,
+    to: 'parked',
+    expected: parkedFor(longestParkMs, 'thinking'),
+  },
+  {
+    says: 'a limit that never ends fails it, without another attempt',
+    from: 'thinking',
+    event: done('think', { kind: 'failed', failure: longPause }),
+    given: { ...timed, parks: parksAtMost },
+    to: 'failed',
+    expected: { failure: { ...longPause, retryable: false } },
+  },
+  {
+    says: 'a limit fails it where the user chose so',
+    from: 'thinking',
+    event: done('think', { kind: 'failed', failure: longPause }),
+    given: { ...timed, limits: { ...limits, onQuota: 'fail' } },
+    to: 'failed',
+    expected: { failure: { ...longPause, retryable: false } },
+  },
+];
 
 const rows: readonly Row[] = [
   {
@@ -323,16 +392,7 @@ const rows: readonly Row[] = [
     to: 'failed',
     expected: why('model_failed'),
   },
-  {
-    says: 'a provider that asks for a long pause ends it',
-    from: 'thinking',
-    event: done('think', {
-      kind: 'failed',
-      failure: { ...failure, facts: { retry_after_ms: 3_600_000 } },
-    }),
-    to: 'failed',
-    expected: why('model_failed'),
-  },
+  ...parkedRows,
   {
     says: 'a conversation that the provider refuses as too long is compacted',
     from: 'thinking',

@@ -54,7 +54,10 @@ test.each([1, 2, 3])(
                   priority: index % 2,
                   submittedAt: index,
                   admitted: false,
+                  backend: null,
+                  triesNow: false,
                 },
+                at: 0,
               },
             ]),
         { type: 'slot.returned', taskId },
@@ -97,6 +100,7 @@ test('one task: no reachable state is stuck, started without an attempt, or ende
   const failure = (retryable: boolean) =>
     ({ code: 'model_failed', message: 'x', facts: {}, retryable }) as const;
   const well: AttemptOutcome = { status: 'done', summary: '', artifacts: [], usage: noUsage };
+  const parking = { until: at + 10, reason: 'a limit', backend: 'builtin' };
   const away = {
     name: 'ServiceError',
     message: 'away',
@@ -108,10 +112,11 @@ test('one task: no reachable state is stuck, started without an attempt, or ende
     lookUp: [found, { ...found, exists: false }, { ...found, unmet: ['bd-b'] }],
     awaitDependencies: [null, { dependency: 'bd-b', status: 'failed', why: 'x' }],
     requestSlot: [{ refusal: null }, no],
-    waitForSlot: [undefined],
+    waitForSlot: [null, parking],
     claim: [{ refusal: null }, no],
     work: [
       well,
+      { status: 'parked', parking, usage: noUsage },
       ...[true, false].map((retryable) => ({
         status: 'failed',
         failure: failure(retryable),
@@ -123,6 +128,7 @@ test('one task: no reachable state is stuck, started without an attempt, or ende
     merge: [undefined],
     close: [{ refusal: null }, no],
     reopen: [{ refusal: null }, no],
+    parkAttempt: [{ refusal: null }],
     release: [undefined],
     standDown: [undefined],
   };
@@ -134,6 +140,7 @@ test('one task: no reachable state is stuck, started without an attempt, or ende
     { type: 'run', role: 'engineer', options: { ...options, when: 'ready' }, maxRetries: 1 },
     { type: 'run', role: 'engineer', options, maxRetries: 1 },
     { type: 'retry', role: null, options: null, maxRetries: 1 },
+    { type: 'retry', role: null, options, maxRetries: 1 },
     ...['comment', 'request_changes'].map((verdict) => ({
       ...{ type: 'review', verdict, attempt: null, maxRetries: 1, comments: [] },
     })),
@@ -177,6 +184,8 @@ test('one task: no reachable state is stuck, started without an attempt, or ende
       context.refusal?.code,
       context.options.when,
       context.accepted,
+      context.parked?.hasBegun,
+      context.parked?.triesNow,
     ]);
   };
   const events = (snapshot: Snapshot): readonly EventObject[] => [
@@ -206,7 +215,9 @@ test('one task: no reachable state is stuck, started without an attempt, or ende
       );
     if (before !== null) {
       const began = context.attempt - before.context.attempt;
-      assert.equal(began, !before.hasTag('live') && snapshot.hasTag('live') ? 1 : 0, by);
+      const begins = !before.hasTag('live') && snapshot.hasTag('live');
+      // A parked attempt goes on with its number.
+      assert.equal(began, begins && before.context.parked?.hasBegun !== true ? 1 : 0, by);
     }
     // In every state some command or the deadline leads on.
     assert.ok(

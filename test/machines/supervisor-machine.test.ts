@@ -23,6 +23,8 @@ const place = (id: string, priority = 2, submittedAt = 0, role: Role = 'engineer
   priority,
   submittedAt,
   admitted: false,
+  backend: 'builtin' as string | null,
+  triesNow: false,
 });
 
 const start = (
@@ -42,6 +44,7 @@ const start = (
 const request = (...args: Parameters<typeof place>): SupervisorEvent => ({
   type: 'slot.requested',
   request: place(...args),
+  at: 0,
 });
 const giveBack = (id: string): SupervisorEvent => ({ type: 'slot.returned', taskId: id as TaskId });
 
@@ -72,7 +75,7 @@ test('a full queue refuses the next request, but none that was queued before', (
   const { send, facts, granted, actor } = start(1);
   send({ type: 'caps.changed', cap: 1, roleCaps: {}, queueLimit: 1 });
   for (const id of ['bd-a', 'bd-b', 'bd-c', 'bd-b', 'bd-a']) send(request(id));
-  send({ type: 'slot.requested', request: { ...place('bd-d'), admitted: true } });
+  send({ type: 'slot.requested', request: { ...place('bd-d'), admitted: true }, at: 0 });
 
   const refused = facts.filter(({ type }) => type === 'slot.refused');
   expect(refused).toEqual([{ type: 'slot.refused', taskId: 'bd-c', limit: 1 }]);
@@ -90,7 +93,11 @@ test('no task gets a slot during the restore, then the first in order does', () 
     ['bd-a', 2],
     ['bd-b', 0],
   ] as const)
-    actor.send({ type: 'slot.requested', request: { ...place(id, priority), admitted: true } });
+    actor.send({
+      type: 'slot.requested',
+      request: { ...place(id, priority), admitted: true },
+      at: 0,
+    });
   expect(granted).toEqual([]);
   actor.send({ type: 'queue.opened' });
 
@@ -428,4 +435,40 @@ test('failures of different kinds do not pause the queue, and a paused queue can
   expect(open.actor.getSnapshot().value).toBe('open');
   expect(paused.actor.getSnapshot().value).toBe('draining');
   expect(paused.granted.length).toBeLessThan(20);
+});
+
+const parking = { until: 1_000, reason: 'a limit', backend: 'builtin' };
+const toldOf = (facts: readonly SupervisorFact[]) =>
+  facts.flatMap((fact) => (fact.type === 'slot.parked' ? [fact.taskId] : []));
+
+test('at a limit of a backend its tasks leave the queue, and others go on', () => {
+  const { send, facts, granted, actor } = start(1);
+  send(request('bd-busy'));
+  send(request('bd-waits'));
+  send({
+    ...{ type: 'slot.requested', at: 0 },
+    request: { ...place('bd-other'), backend: 'codex' },
+  } as SupervisorEvent);
+
+  send({ type: 'backend.parked', parking });
+  send(request('bd-late'));
+  send(giveBack('bd-busy'));
+
+  expect(toldOf(facts)).toEqual(['bd-waits', 'bd-late']);
+  expect(granted()).toEqual(['bd-busy', 'bd-other']);
+  expect(actor.getSnapshot().context.waiting).toEqual([]);
+});
+
+test('a limit counts until its time, and not for a person who tries now', () => {
+  const { send, facts, granted } = start(3);
+  send({ type: 'backend.parked', parking });
+
+  const asks = (id: string, at: number, triesNow: boolean): void =>
+    send({ type: 'slot.requested', request: { ...place(id), triesNow }, at });
+  asks('bd-early', 999, false);
+  asks('bd-tries', 999, true);
+  asks('bd-after', 1_000, false);
+
+  expect(toldOf(facts)).toEqual(['bd-early']);
+  expect(granted()).toEqual(['bd-tries', 'bd-after']);
 });

@@ -6,6 +6,7 @@ import type { ObservedStatus, TaskContext } from '../../src/machines/task-contex
 import { taskMachine } from '../../src/machines/task-machine.ts';
 import { longestTrackerOutageMs, roundsAtMost, waits } from '../../src/machines/task-selectors.ts';
 import { at, broken, done, edgeOf, edgesOf, nodesOf, pathOf, type Row, step } from './chart.ts';
+import { parkedRows } from './parked-rows.ts';
 
 interface Persisted {
   readonly children: Readonly<Record<string, { readonly snapshot: { readonly input: unknown } }>>;
@@ -325,7 +326,7 @@ const queuedRows: readonly Row[] = [
   {
     says: 'a slot begins the next attempt',
     from: 'queued.waitingForSlot',
-    event: done('waitForSlot'),
+    event: done('waitForSlot', null),
     given: { attempt: 1 },
     to: 'started.claiming',
     target: 'started',
@@ -922,7 +923,14 @@ const settledRows: readonly Row[] = [
   { says: 'cancelled stays cancelled', from: 'cancelled', event: cancel, to: 'cancelled' },
 ];
 
-const rows = [...restRows, ...waitingRows, ...queuedRows, ...startedRows, ...settledRows];
+const rows = [
+  ...restRows,
+  ...waitingRows,
+  ...queuedRows,
+  ...startedRows,
+  ...parkedRows,
+  ...settledRows,
+];
 
 describe('edges', () => {
   test.each(rows)('$from: $says', ({ from, event, given, to, expected }) => {

@@ -106,6 +106,7 @@ const answers: Readonly<Record<string, readonly [id: string, outputs: readonly u
     [
       { kind: 'compacted', spent },
       { kind: 'failed', failure: failure(true), spent },
+      { kind: 'failed', failure: failure(false, { kind: 'insufficient_quota' }), spent },
       { kind: 'failed', failure: failure(false), spent },
     ],
   ],
@@ -145,6 +146,7 @@ const answers: Readonly<Record<string, readonly [id: string, outputs: readonly u
     [
       { kind: 'done', summary: 'so', artifacts: [], spent },
       { kind: 'failed', failure: failure(false), spent },
+      { kind: 'failed', failure: failure(true, { kind: 'usage_limit' }), spent },
     ],
   ],
 };

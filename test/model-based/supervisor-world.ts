@@ -1,16 +1,37 @@
 import { expect } from 'vitest';
 import type { EventObject, SnapshotFrom } from 'xstate';
-import { atWork, streakAtMost } from '../../src/machines/supervisor-context.ts';
+import { atWork, type SlotRequest, streakAtMost } from '../../src/machines/supervisor-context.ts';
 import { supervisorMachine } from '../../src/machines/supervisor-machine.ts';
-import { type AttemptOutcome, noUsage, type TaskId } from '../../src/machines/task.ts';
-import { broken, done } from '../machines/chart.ts';
+import {
+  type AttemptOutcome,
+  noUsage,
+  type Parking,
+  type TaskId,
+} from '../../src/machines/task.ts';
+import { at, broken, done } from '../machines/chart.ts';
 import type { Move, World } from './world.ts';
 
 type Snapshot = SnapshotFrom<typeof supervisorMachine>;
 
 const tasks = [
-  { taskId: 'bd-a' as TaskId, role: 'engineer', priority: 2, submittedAt: 1, admitted: false },
-  { taskId: 'bd-b' as TaskId, role: 'tester', priority: 1, submittedAt: 2, admitted: true },
+  {
+    taskId: 'bd-a' as TaskId,
+    role: 'engineer',
+    priority: 2,
+    submittedAt: 1,
+    admitted: false,
+    backend: 'builtin',
+    triesNow: false,
+  },
+  {
+    taskId: 'bd-b' as TaskId,
+    role: 'tester',
+    priority: 1,
+    submittedAt: 2,
+    admitted: true,
+    backend: 'builtin',
+    triesNow: true,
+  },
 ] as const;
 const input = { cap: 1, roleCaps: {}, queueLimit: 1 };
 const key = 'bd-a#1';
@@ -20,6 +41,8 @@ const down: AttemptOutcome = {
   failure: { code: 'model_failed', message: 'down', facts: { kind: 'server' }, retryable: true },
   usage: noUsage,
 };
+const parking: Parking = { until: at + 1, reason: 'a limit', backend: 'builtin' };
+const limited = done(key, { status: 'parked', parking, usage: noUsage });
 const providerFails = done(key, down);
 
 const holds = ({ context }: Snapshot, taskId: TaskId): boolean =>
@@ -31,7 +54,7 @@ const waits = ({ context }: Snapshot, taskId: TaskId): boolean =>
 const ofTasks = (snapshot: Snapshot): readonly EventObject[] =>
   tasks.flatMap((request): readonly EventObject[] => {
     const { taskId, role } = request;
-    const ask = { type: 'slot.requested', request } as EventObject;
+    const ask = { type: 'slot.requested', request, at } as EventObject;
     const retake = { type: 'slot.retaken', taskId, role } as EventObject;
     const giveBack = { type: 'slot.returned', taskId } as EventObject;
     const lend = { type: 'slot.lent', taskId } as EventObject;
@@ -45,6 +68,7 @@ const ofAgents: readonly EventObject[] = [
   { type: 'agent.dismissed', key } as EventObject,
   providerFails,
   done(key, well),
+  limited,
   broken(key),
 ];
 
@@ -68,6 +92,9 @@ const judge = (move: Move<Snapshot>): void => {
   }
   if (granted.length > 0 && after.value === 'probing')
     expect(atWork(after.context).length, 'one probes').toBe(1);
+  const isHeldUp = ({ backend, triesNow }: SlotRequest): boolean =>
+    backend !== null && !triesNow && after.context.parkings[backend] !== undefined;
+  expect(waiting.some(isHeldUp), 'nobody queues for a backend at its limit').toBe(false);
   for (const taskId of returning)
     expect(
       holding.find((holder) => holder.taskId === taskId)?.lent,
@@ -92,6 +119,7 @@ const isTrouble: ReadonlySet<string> = new Set([
   providerFails.type,
   broken(key).type,
   'pause.over',
+  'backend.parked',
 ]);
 
 /**
@@ -122,17 +150,22 @@ export const supervisorWorld: World<Snapshot, null> = {
     { type: 'caps.changed', cap: 2, roleCaps: {}, queueLimit: 1 } as EventObject,
     opened,
     { type: 'pause.over' },
+    { type: 'backend.parked', parking } as EventObject,
     { type: 'drain' },
   ],
-  keyOf: ({ value, context: { waiting, holding, returning, streak, cap } }) =>
-    JSON.stringify([
+  keyOf: ({ value, context }) => {
+    const { waiting, holding, returning, streak, cap } = context;
+    return JSON.stringify([
       value,
       waiting.map(({ taskId }) => taskId),
       holding.map(({ taskId, lent }) => `${taskId} ${lent}`).toSorted(),
       returning,
+      Object.keys(context.parkings),
+      holding.map(({ tries }) => tries),
       Math.min(streak?.count ?? 0, streakAtMost),
       cap,
-    ]),
+    ]);
+  },
   isRest: ({ value }) => value === 'draining' || value === 'paused',
   sortOf: ({ value }) => String(value),
   begin: null,

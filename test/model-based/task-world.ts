@@ -1,7 +1,12 @@
 import { expect } from 'vitest';
 import type { EventObject, SnapshotFrom } from 'xstate';
 import { refusal } from '../../src/machines/errors.ts';
-import { type AttemptOutcome, noUsage, type TaskId } from '../../src/machines/task.ts';
+import {
+  type AttemptOutcome,
+  noUsage,
+  type Parking,
+  type TaskId,
+} from '../../src/machines/task.ts';
 import { taskMachine } from '../../src/machines/task-machine.ts';
 import { longestTrackerOutageMs, roundsAtMost } from '../../src/machines/task-selectors.ts';
 import { at, broken, done, nodesOf, pathOf } from '../machines/chart.ts';
@@ -19,6 +24,7 @@ const badly = (retryable: boolean): AttemptOutcome => ({
   failure: failure(retryable),
   usage: noUsage,
 });
+const parking: Parking = { until: at + 3_600_000, reason: 'a limit', backend: 'builtin' };
 const away = {
   code: 'tracker_unavailable',
   message: 'away',
@@ -43,15 +49,16 @@ const answers: Readonly<Record<string, readonly unknown[]>> = {
     { refusal: null },
     { refusal: refusal('queue_full', { limit: 1, retry_after_seconds: 10 }) },
   ],
-  waitForSlot: [undefined],
+  waitForSlot: [null, parking],
   holdSlot: [undefined],
   claim: verdicts,
-  work: [well, badly(true), badly(false)],
+  work: [well, badly(true), badly(false), { status: 'parked', parking, usage: noUsage }],
   verify: [{ failure: null }, { failure: failure(false) }],
   record: [{ toMerge: false }, { toMerge: true }],
   merge: [undefined],
   close: verdicts,
   reopen: verdicts,
+  parkAttempt: verdicts,
   release: [undefined],
   standDown: [undefined],
 };
@@ -61,6 +68,7 @@ const commands: readonly EventObject[] = [
   { type: 'run', role: 'engineer', options: { verify: ['true'] }, maxRetries: 1 },
   { type: 'run', role: 'engineer', options: { when: 'ready' }, maxRetries: 1 },
   { type: 'retry', role: null, options: null, maxRetries: 1 },
+  { type: 'retry', role: null, options: {}, maxRetries: 1 },
   ...['comment', 'request_changes'].map((verdict) => ({
     ...{ type: 'review', verdict, attempt: null, maxRetries: 1, comments: [] },
   })),
@@ -135,6 +143,7 @@ const leavesRest: ReadonlySet<string> = new Set([
 ]);
 const endings: ReadonlySet<string> = new Set([
   'xstate.done.actor.release',
+  'xstate.done.actor.parkAttempt',
   'xstate.done.actor.standDown',
 ]);
 
@@ -149,14 +158,18 @@ const endsWork = ({ before, event }: Move<Snapshot>): boolean =>
 const remember = (memory: Memory, move: Move<Snapshot>): Memory => {
   const { before, event, after } = move;
   const begins = !before.hasTag('live') && after.hasTag('live');
+  const counts = begins && !goesOn(before);
   const isAsked = asks.has(event.type) && pathOf(before) !== pathOf(after);
   return {
-    attempts: (isAsked ? 0 : memory.attempts) + (begins ? 1 : 0),
+    attempts: (isAsked ? 0 : memory.attempts) + (counts ? 1 : 0),
     recorded: !begins && (memory.recorded || event.type === 'xstate.done.actor.record'),
     ended: begins ? false : memory.ended || endsWork(move),
     cancelled: after.hasTag('pending') && (memory.cancelled || event.type === 'cancel'),
   };
 };
+
+/** I12: the attempt of a parked task goes on with its number. */
+const goesOn = ({ context }: Snapshot): boolean => context.parked?.hasBegun === true;
 
 /** What must hold on every path, whatever happens in the world. */
 const judge = (memory: Memory, { before, event, after }: Move<Snapshot>): void => {
@@ -164,8 +177,16 @@ const judge = (memory: Memory, { before, event, after }: Move<Snapshot>): void =
   const [from, to] = [pathOf(before), pathOf(after)];
   const began = context.attempt - before.context.attempt;
   expect(began, 'an attempt is counted when it begins, and never else').toBe(
-    !before.hasTag('live') && after.hasTag('live') ? 1 : 0,
+    !before.hasTag('live') && after.hasTag('live') && !goesOn(before) ? 1 : 0,
   );
+  if (to === 'queued.parked') {
+    const stands = [context.failure, context.retriesLeft, context.options, context.submittedAt];
+    const { failure, retriesLeft, options, submittedAt } = before.context;
+    expect(stands, 'a limit costs neither a retry nor its turn').toEqual([
+      ...[failure, retriesLeft, options, submittedAt],
+    ]);
+    expect(after.hasTag('live'), 'who is parked has no slot').toBe(false);
+  }
   if (began === 1) expect(memory.ended, 'the attempt before has ended').toBe(true);
   expect(memory.attempts + began, 'retries are bounded').toBeLessThanOrEqual(1 + maxRetries);
   if (to === 'queued.backingOff' && before.hasTag('live'))
@@ -188,7 +209,7 @@ const judge = (memory: Memory, { before, event, after }: Move<Snapshot>): void =
   if (after.hasTag('settled') && before.hasTag('pending'))
     expect(context.completedAt, 'an end has a time').toEqual(expect.any(Number));
   if (memory.cancelled && after.hasTag('pending'))
-    expect(to, 'what is cancelled is not taken up again').toMatch(/(cancelling|failing)$/);
+    expect(to, 'what is cancelled is not taken up again').toMatch(/(cancelling|failing|yielding)$/);
   expect(context.feedback?.round ?? 0, 'work is sent back so often only').toBeLessThanOrEqual(
     roundsAtMost,
   );
@@ -208,7 +229,7 @@ export const taskWorld: World<Snapshot, Memory> = {
     ...deadlines(snapshot),
   ],
   keyOf: (snapshot) => {
-    const { role, options, accepted, retriesLeft, failure, feedback } = snapshot.context;
+    const { role, options, accepted, retriesLeft, failure, feedback, parked } = snapshot.context;
     return JSON.stringify([
       pathOf(snapshot),
       failure === null ? null : failure.retryable,
@@ -218,6 +239,8 @@ export const taskWorld: World<Snapshot, Memory> = {
       (options.verify ?? []).length > 0,
       options.when ?? 'now',
       accepted === true,
+      parked?.hasBegun,
+      parked?.triesNow,
     ]);
   },
   isRest: (snapshot) => !snapshot.hasTag('pending'),

@@ -72,6 +72,7 @@ const settingsFor = (plan: Plan): Settings => {
     cap: plan.cap,
     roles: roleSettings,
     onInterrupted: plan.onInterrupted,
+    onQuota: 'park',
     onDependencyFailure: plan.onDependencyFailure,
     notes: false,
     allowTaskNetwork: false,

@@ -131,6 +131,7 @@ export const startSystem = async (setting: Setting = {}) => {
       backend: 'builtin',
       onInterrupted: 'ask',
       onDependencyFailure: 'wait',
+      onQuota: 'park',
       notes: false,
       allowTaskNetwork: false,
       queueLimit: 100,

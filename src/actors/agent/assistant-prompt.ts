@@ -20,7 +20,7 @@ const rejectionText = (text: string): string =>
   `Your work is not accepted yet. ${text}\n\nFix it, then end with your summary again.`;
 const interruptionText = (decision: string | null): string =>
   [
-    'The server that ran you stopped while you were at work. Look at what is there, then go on with the task.',
+    'You were stopped while you were at work. Look at what is there, then go on with the task.',
     ...(decision === null || isRepeat(decision) ? [] : [`A person says: ${decision}`]),
   ].join('\n\n');
 

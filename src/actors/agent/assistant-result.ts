@@ -3,6 +3,7 @@ import type { Failure } from '../../machines/task.ts';
 import type { Assistant, AssistantEvent } from '../assistants/port.ts';
 import { isTransient } from '../assistants/program.ts';
 import type { RunEnd } from '../assistants/run-assistant.ts';
+import { usageLimitIn } from '../assistants/usage-limit.ts';
 import { giveUpReason } from './assistant-prompt.ts';
 
 type Outcome =
@@ -80,19 +81,43 @@ const outcomeWithoutResult = (
   });
 };
 
-export const createResultReader = (assistant: Assistant): ResultReader => {
+type Failed = Extract<AssistantEvent, { type: 'failed' }>;
+type Limited = Extract<AssistantEvent, { type: 'limited' }>;
+
+/** A used-up quota, or the failure as the assistant reports it. */
+const failureOutcome = (
+  name: string,
+  { code, message, retryable }: Failed,
+  limited: Limited | null,
+  now: number,
+): Outcome => {
+  const said = `${name} failed: ${message}`;
+  const limit = usageLimitIn(message, now);
+  if (code !== 'model_failed' || (limit === null && limited === null))
+    return failedOutcome(said, { code, retryable });
+  const resetsAt = limited?.resetsAt ?? limit?.resetsAt ?? null;
+  const pause = resetsAt === null ? {} : { retry_after_ms: Math.max(0, resetsAt - now) };
+  return failedOutcome(said.slice(0, 500), {
+    facts: { kind: 'usage_limit', ...pause },
+    retryable: true,
+  });
+};
+
+export const createResultReader = (assistant: Assistant, now: () => number): ResultReader => {
   const { name } = assistant;
   let lastText = '';
   let result: { readonly text: string } | null = null;
   let ranCommand = false;
   let problem: string | null = null;
-  let failure: Extract<AssistantEvent, { type: 'failed' }> | null = null;
+  let failure: Failed | null = null;
+  let limited: Limited | null = null;
 
   return {
     add: (event) => {
       if (event.type === 'text') lastText = event.text;
       if (event.type === 'result') result = { text: event.text || lastText };
       if (event.type === 'failed') failure = event;
+      if (event.type === 'limited') limited = event;
       if (event.type !== 'command') return;
       if (event.problem === null) ranCommand = true;
       else problem = event.problem;
@@ -102,10 +127,7 @@ export const createResultReader = (assistant: Assistant): ResultReader => {
       if (end.how === 'refused') return failedOutcome(end.stderr.trim(), { code: 'tool_failed' });
       if (end.how === 'flooded')
         return failedOutcome(`${name} wrote more than 64 MiB and was ended`);
-      if (failure !== null) {
-        const { code, message, retryable } = failure;
-        return failedOutcome(`${name} failed: ${message}`, { code, retryable });
-      }
+      if (failure !== null) return failureOutcome(name, failure, limited, now());
       if (result !== null && problem !== null && !ranCommand)
         return failedOutcome(`${name} could not start any of its commands: ${problem}`, {
           code: 'tool_failed',

@@ -44,7 +44,7 @@ export const observeRun = (
   const frames = createAssistantFrames({ root, round, emit, now: ports.now });
   const costOf = (used: TokensUsed): number | null => ports.costOf(model, used);
   const meter = createUsageMeter({ before, costOf });
-  const result = createResultReader(assistant);
+  const result = createResultReader(assistant, ports.now);
   const key = attemptKey(attempt.taskId, attempt.attempt);
 
   const takeSpent = (): Spent => {

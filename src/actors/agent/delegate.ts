@@ -82,6 +82,10 @@ const assistantOf = ({ find }: DelegationPorts['assistant'], backend: Backend): 
   return find(backend);
 };
 
+/** After a limit the same run goes on. */
+const isUsageLimit = (delegated: Delegated): boolean =>
+  delegated.kind === 'failed' && delegated.failure.facts['kind'] === 'usage_limit';
+
 export const createDelegation = (ports: DelegationPorts): Delegation => {
   const { emit } = ports.run;
   const assistantFor = (backend: Backend): Assistant => assistantOf(ports.assistant, backend);
@@ -140,7 +144,8 @@ export const createDelegation = (ports: DelegationPorts): Delegation => {
     const end = await ports.attempt.workspace.alone(run, { signal, onWait });
     const delegated = withAnswers(observer.end(end), input);
     await sessionKept;
-    await steps.endRun(round, session, end.how === 'stopped' ? null : delegated);
+    const goesOn = end.how === 'stopped' || isUsageLimit(delegated);
+    await steps.endRun(round, session, goesOn ? null : delegated);
     return delegated;
   };
 

@@ -57,6 +57,14 @@ const claudeResultSchema = z.looseObject({
   modelUsage: modelsSchema.optional(),
   model_usage_since_last_result: modelsSchema.optional(),
 });
+const limitSchema = z.looseObject({
+  type: z.literal('rate_limit_event'),
+  rate_limit_info: z.looseObject({
+    status: z.string(),
+    /** Epoch seconds. */
+    resetsAt: z.number().nonnegative().nullish(),
+  }),
+});
 const claudeLineSchema = z.discriminatedUnion('type', [
   z.looseObject({
     type: z.literal('system'),
@@ -66,6 +74,7 @@ const claudeLineSchema = z.discriminatedUnion('type', [
   assistantSchema,
   z.looseObject({ type: z.literal('user'), message: z.looseObject({ content: z.unknown() }) }),
   claudeResultSchema,
+  limitSchema,
 ]);
 
 /** Cache reads and writes count as input. */
@@ -182,6 +191,11 @@ const claudeEvents = (line: z.infer<typeof claudeLineSchema>): readonly Assistan
       return messageEvents(line);
     case 'user':
       return toolResultEvents(line.message.content);
+    case 'rate_limit_event': {
+      const { status, resetsAt } = line.rate_limit_info;
+      const at = resetsAt == null ? null : resetsAt * 1_000;
+      return status === 'rejected' ? [{ type: 'limited', resetsAt: at }] : [];
+    }
     case 'result':
       return resultEvents(line);
   }

@@ -38,6 +38,8 @@ export type AssistantEvent =
    */
   | { readonly type: 'cost_so_far'; readonly usd: number; readonly inputTokens: number | null }
   | { readonly type: 'note'; readonly level: 'info' | 'warn'; readonly message: string }
+  /** The account is over a limit until then (epoch ms); null: not said. */
+  | { readonly type: 'limited'; readonly resetsAt: number | null }
   /** Null: the last text is the result. Usage events follow. */
   | { readonly type: 'result'; readonly text: string | null }
   | {

@@ -41,7 +41,7 @@ export const createAttempts = (given: AttemptsPorts): Attempts => {
   // Whoever stops or fails has left its state to its successor.
   const holdsSlot = (taskId: TaskId): boolean =>
     host.live.get(taskId)?.actor.getSnapshot().hasTag('live') ?? true;
-  const slots = createSlots(supervisor, holdsSlot);
+  const slots = createSlots(supervisor, holdsSlot, now);
   const work = createAttemptWork();
   const agents = createAgentActors({
     ports,

@@ -86,6 +86,13 @@ const waitReason = (
     : `it waits for ${blockers.join(', ')}`;
 };
 
+const parkedReason = (snapshot: TaskSnapshot): string | null => {
+  const { parked } = snapshot.context;
+  return snapshot.hasTag('parked') && parked !== undefined
+    ? `it is parked until ${new Date(parked.until).toISOString()}: ${parked.reason}; to try now: agent retry ${snapshot.context.taskId}`
+    : null;
+};
+
 const slotGuards = ({
   running,
   waiting,
@@ -152,7 +159,7 @@ export const explain = (snapshot: TaskSnapshot, given: ExplainInputs): Explanati
     allowed_events: allowedCommands(snapshot, awaiting !== undefined).filter(
       (name) => !wouldBeRefused(name, snapshot.hasTag('complete'), guards),
     ),
-    reason: refused ?? failed ?? waitReason(snapshot, given),
+    reason: parkedReason(snapshot) ?? refused ?? failed ?? waitReason(snapshot, given),
     deadline: awaiting === undefined ? isoOrNull(deadlineAt) : (awaiting.deadline ?? null),
     request_reason: context.requestReason ?? null,
     conflicts: given.conflicts.map(({ taskId: task_id, ...conflict }) => ({

@@ -38,16 +38,24 @@ const resumeWithFeedback = (context: AgentContext, { round, text }: Feedback): R
   },
 });
 
+/** The clock of a parked attempt goes on where it stopped. */
+const resumeParked = (context: AgentContext, now: number): Resume => ({
+  at: context.resumeAt,
+  context: { ...context, deadlineAt: now + context.remainingMs, limitAt: null },
+});
+
 /**
- * Continues an agent of an earlier process (ADR 0010): from its saved state, or, when it had ended,
- * with its outcome.
+ * Continues an agent of an earlier process (ADR 0010) or a parked one: from its saved state, or, when it
+ * had ended, with its outcome.
  */
 export const resumeFrom = (
   saved: SavedActor,
   feedback: Feedback | null,
+  now: number,
 ): { readonly resume: Resume } | { readonly outcome: AttemptOutcome } => {
   const { status, value, context, output } = savedSchema.parse(persistedSnapshot(saved));
   const known = context as unknown as AgentContext;
+  if (value === 'parked') return { resume: resumeParked(known, now) };
   if (status === 'done')
     return feedback !== null && known.round < feedback.round && known.failure === null
       ? { resume: resumeWithFeedback(known, feedback) }

@@ -14,6 +14,11 @@ export const createRunChoices = (
 ): RunChoices => ({
   limits: (run, role) => limitsFor(settings(), run, role, now()),
   backendOf: (run, role) => backends.now(run, role).backend,
+  limitedBackendOf: (run, role) => {
+    const chosen = backends.now(run, role);
+    const isScripted = chosen.backend === 'builtin' && chosen.model?.disclaimer != null;
+    return isScripted ? null : chosen.backend;
+  },
   modelOf: (run, role) => {
     const chosen = backends.now(run, role);
     const disclaimer = chosen.backend === 'builtin' ? (chosen.model?.disclaimer ?? null) : null;

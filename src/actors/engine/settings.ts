@@ -1,4 +1,4 @@
-import type { AgentLimits, Backend } from '../../machines/agent-context.ts';
+import type { AgentLimits, Backend, OnQuota } from '../../machines/agent-context.ts';
 import type { SupervisorInput } from '../../machines/supervisor-context.ts';
 import type { Role, RunOptions } from '../../machines/task.ts';
 import type { OnInterrupted } from '../agent/interrupted-calls.ts';
@@ -37,6 +37,8 @@ export interface Settings {
   readonly onInterrupted: OnInterrupted;
   /** For tasks whose dependency failed. */
   readonly onDependencyFailure: 'wait' | 'fail';
+  /** At a limit of the provider. */
+  readonly onQuota: OnQuota;
   /** Comment in the tracker at the end of an attempt. */
   readonly notes: boolean;
   /** Callers may enable the network. */
@@ -122,5 +124,6 @@ export const limitsFor = (
     maxStrikes,
     contextWindow: settings.contextWindow ?? contextWindowOf(modelNameFor(settings, run, role)),
     approvals: own.approvals,
+    onQuota: settings.onQuota,
   };
 };

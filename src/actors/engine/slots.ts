@@ -1,6 +1,6 @@
 import { refusal } from '../../machines/errors.ts';
 import type { SlotRequest } from '../../machines/supervisor-context.ts';
-import type { Role, TaskId } from '../../machines/task.ts';
+import type { Parking, Role, TaskId } from '../../machines/task.ts';
 import type { Verdict } from '../../machines/task-context.ts';
 import type { Supervision } from './supervision.ts';
 import { createWaiters } from './waiters.ts';
@@ -12,7 +12,8 @@ import { createWaiters } from './waiters.ts';
 export interface Slots {
   /** Resolves when the request is in the queue or granted. Refusal: queue_full. */
   requestSlot(request: SlotRequest, signal: AbortSignal): Promise<Verdict>;
-  waitForSlot(request: SlotRequest, signal: AbortSignal): Promise<void>;
+  /** Resolves with null and a slot, or with the limit that parks the backend. */
+  waitForSlot(request: SlotRequest, signal: AbortSignal): Promise<Parking | null>;
   /**
    * Never resolves. After the abort the slot stays held as long as the committed state holds it.
    */
@@ -29,16 +30,18 @@ const queueRetrySeconds = 10;
 export const createSlots = (
   supervisor: Pick<Supervision, 'send' | 'on'>,
   holdsSlot: (taskId: TaskId) => boolean,
+  now: () => number,
 ): Slots => {
   const requests = createWaiters<Verdict>();
-  const grants = createWaiters<void>();
+  const grants = createWaiters<Parking | null>();
   const returns = createWaiters<void>();
   supervisor.on('slot.queued', ({ taskId }) => requests.answer(taskId, { refusal: null }));
   supervisor.on('slot.refused', ({ taskId, limit }) => {
     const refused = refusal('queue_full', { limit, retry_after_seconds: queueRetrySeconds });
     requests.answer(taskId, { refusal: refused });
   });
-  supervisor.on('slot.granted', ({ taskId }) => grants.answer(taskId));
+  supervisor.on('slot.granted', ({ taskId }) => grants.answer(taskId, null));
+  supervisor.on('slot.parked', ({ taskId, parking }) => grants.answer(taskId, parking));
   supervisor.on('slot.regained', ({ taskId }) => returns.answer(taskId));
 
   const giveBack = (taskId: TaskId) => (reject: () => void) => {
@@ -48,12 +51,12 @@ export const createSlots = (
   return {
     requestSlot: (request, signal) => {
       const verdict = requests.wait(request.taskId, signal, giveBack(request.taskId));
-      supervisor.send({ type: 'slot.requested', request });
+      supervisor.send({ type: 'slot.requested', request, at: now() });
       return verdict;
     },
     waitForSlot: (request, signal) => {
       const granted = grants.wait(request.taskId, signal, giveBack(request.taskId));
-      supervisor.send({ type: 'slot.requested', request });
+      supervisor.send({ type: 'slot.requested', request, at: now() });
       return granted;
     },
     holdSlot: (taskId, role, signal) =>

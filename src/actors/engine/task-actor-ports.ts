@@ -16,6 +16,8 @@ import type { VerifyCommands } from './verify.ts';
 export interface RunChoices {
   readonly limits: (options: RunOptions, role: Role) => AgentLimits;
   readonly backendOf: (options: RunOptions, role: Role) => Backend;
+  /** The backend whose limits hold up a run; null for the scripted model, which has none. */
+  readonly limitedBackendOf: (options: RunOptions, role: Role) => Backend | null;
   readonly modelOf: (
     options: RunOptions,
     role: Role,

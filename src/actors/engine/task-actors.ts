@@ -1,4 +1,4 @@
-import type { TaskId } from '../../machines/task.ts';
+import type { Role, RunOptions, TaskId } from '../../machines/task.ts';
 import type { Verdict } from '../../machines/task-context.ts';
 import { type TaskMachine, taskMachine } from '../../machines/task-machine.ts';
 import type { Fence, StatusChange } from '../tracker/port.ts';
@@ -21,6 +21,13 @@ export const provideTaskActors = (ports: TaskActorPorts): TaskMachine => {
   );
 };
 
+type SlotInput = {
+  readonly taskId: TaskId;
+  readonly role: Role;
+  readonly options: RunOptions;
+  readonly backend: string | null;
+};
+
 type Prepare = (change: StatusChange, fence: Fence) => Promise<Verdict>;
 
 /** Tells the tracker of a change, or keeps it for the commit of the transition that follows. */
@@ -38,22 +45,23 @@ const preparing =
 
 const provideSlotActors = (
   machine: TaskMachine,
-  { invoked, slots, host }: TaskActorPorts,
-): TaskMachine =>
-  machine.provide({
+  { invoked, slots, host, choices }: TaskActorPorts,
+): TaskMachine => {
+  const requestOf = <Input extends SlotInput>({ options, ...input }: Input) => ({
+    ...input,
+    priority: host.views.priorityOf(input.taskId),
+    backend: input.backend ?? choices.limitedBackendOf(options, input.role),
+  });
+  return machine.provide({
     actors: {
-      requestSlot: invoked.actor((input, signal) =>
-        slots.requestSlot({ ...input, priority: host.views.priorityOf(input.taskId) }, signal),
-      ),
+      requestSlot: invoked.actor((input, signal) => slots.requestSlot(requestOf(input), signal)),
       waitForSlot: invoked.actor((input, signal) =>
-        slots.waitForSlot(
-          { ...input, priority: host.views.priorityOf(input.taskId), admitted: true },
-          signal,
-        ),
+        slots.waitForSlot({ ...requestOf(input), admitted: true }, signal),
       ),
       holdSlot: invoked.actor(({ taskId, role }, signal) => slots.holdSlot(taskId, role, signal)),
     },
   });
+};
 
 const provideAttemptActors = (
   machine: TaskMachine,
@@ -72,7 +80,7 @@ const provideAttemptActors = (
             { ...input, backend: ports.choices.backendOf(options, role), limits },
             signal,
           );
-        const found = resumeFrom(earlier, feedback);
+        const found = resumeFrom(earlier, feedback, ports.now());
         if ('outcome' in found) return found.outcome;
         return agentRuns.run({ ...input, limits, resume: found.resume }, signal);
       }),
@@ -142,11 +150,8 @@ const provideStopActors = (
   prepare: Prepare,
 ): TaskMachine => {
   const { invoked, agentRuns } = ports;
-  /**
-   * Stops the attempt, also processes of an earlier server, commits its progress and keeps its
-   * changes.
-   */
-  const stopAttempt = async (
+  /** Stops the attempt, also processes of an earlier server, and commits its progress. */
+  const stopProcesses = async (
     taskId: TaskId,
     attempt: number,
     signal: AbortSignal,
@@ -155,6 +160,14 @@ const provideStopActors = (
     await ports.endLeftovers(taskId, attempt);
     await ends.commitProgress();
     signal.throwIfAborted();
+  };
+  /** Also keeps its changes. */
+  const stopAttempt = async (
+    taskId: TaskId,
+    attempt: number,
+    signal: AbortSignal,
+  ): Promise<void> => {
+    await stopProcesses(taskId, attempt, signal);
     await ends.keepWork(taskId, attempt);
     signal.throwIfAborted();
   };
@@ -164,6 +177,12 @@ const provideStopActors = (
         await stopAttempt(input.taskId, input.attempt, signal);
         const end = { status: 'cancelled', reason } as const;
         await ends.writeReport({ ...input, outcome: null, end }, signal).catch(() => {});
+      }),
+      parkAttempt: invoked.actor(async (input, signal) => {
+        const { taskId, attempt } = input;
+        await stopProcesses(taskId, attempt, signal);
+        const change = { kind: 'release', id: taskId, label: null } as const;
+        return prepare(change, ends.fenceOf(input, signal));
       }),
       release: invoked.actor(async ({ taskId, attempt, label }, signal) => {
         await stopAttempt(taskId, attempt, signal);

@@ -2,7 +2,7 @@ import { createActor, transition } from 'xstate';
 import { z } from 'zod';
 import type { AgentContext, StartConflict, WaitsAt } from '../../machines/agent-context.ts';
 import { agentMachine } from '../../machines/agent-machine.ts';
-import { attemptKey, type Role, type TaskId } from '../../machines/task.ts';
+import { attemptKey, type Parking, type Role, type TaskId } from '../../machines/task.ts';
 import type { ObservedStatus } from '../../machines/task-context.ts';
 import { type TaskSnapshot, taskMachine } from '../../machines/task-machine.ts';
 import { statusInTracker, type TrackedTask } from '../../machines/tracked-task.ts';
@@ -129,6 +129,17 @@ export const savedSlot = async (
     role: task.context.role ?? 'engineer',
     lent: task.matches({ started: 'working' }) && isSlotLent(agent),
   };
+};
+
+/** The limit that a parked task waits for, or null. */
+export const savedParking = async (
+  store: Pick<ActorReads, 'actor'>,
+  taskId: TaskId,
+): Promise<Parking | null> => {
+  const saved = await store.actor(taskId);
+  if (saved?.version !== machineVersion || !saved.pending) return null;
+  const task = taskMachine.resolveState(parseSnapshot(saved) as never);
+  return task.hasTag('parked') ? (task.context.parked ?? null) : null;
 };
 
 /** True when the committed attempt may continue, also when its state cannot be read. */

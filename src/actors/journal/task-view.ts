@@ -128,6 +128,11 @@ export const taskViewSchema = z.strictObject({
   started_at: z.iso.datetime().optional().describe('when the latest attempt started'),
   completed_at: z.iso.datetime().optional().describe('when it ended'),
   progress: z.number().min(0).max(1).describe('from 0 to 1; never falls within an attempt'),
+  parked_until: z.iso
+    .datetime()
+    .optional()
+    .describe('when a task that waits for the end of a limit of the provider goes on by itself'),
+  parked_reason: z.string().optional().describe('why it waits for that'),
   result: z.string().optional().describe('the summary of the agent'),
   results_path: z.string().optional().describe('the results file, inside the project'),
   error: z
@@ -254,6 +259,9 @@ const runFields = (parts: ViewParts, status: string): Partial<TaskView> => {
       ? { result: context.outcome.summary }
       : {}),
     ...(over ? { results_path: `.beads/tasks/task-${parts.tracked.id}/30-results.md` } : {}),
+    ...(tags.has('parked') && context.parked !== undefined
+      ? { parked_until: iso(context.parked.until), parked_reason: context.parked.reason }
+      : {}),
     ...(error === undefined ? {} : { error }),
     ...(context.review === undefined ? {} : { review: reviewOf(context.review) }),
     ...(context.requestReason === undefined ? {} : { request_reason: context.requestReason }),

@@ -92,6 +92,9 @@ interface TransitionFrames {
   readonly after: TaskView;
 }
 
+const parkedFields = ({ parked_until, parked_reason }: TaskView) =>
+  parked_until === undefined ? {} : { parked_until, parked_reason };
+
 /** Entries of a transition: the status if it changed, then the snapshot. */
 export const transitionEntries = ({
   machine,
@@ -108,6 +111,7 @@ export const transitionEntries = ({
   const gotSlot = status === 'started' && before?.phase === 'waiting_for_slot';
   const update = {
     ...{ status, phase, progress },
+    ...parkedFields(after),
     ...(error === undefined ? {} : { error }),
     ...(gotSlot ? { waited_seconds: Math.max(0, at - before.changedAt) / 1_000 } : {}),
   };
@@ -167,6 +171,10 @@ export const requestEntries = (
   return [entry(task_id, attempt, 'log', at, { level: 'info', message })];
 };
 
+/** Seconds of work of an attempt: without the time for which it was parked. */
+const workedSeconds = ({ startedAt, parkedMs }: TaskState['context'], until: number): number =>
+  startedAt === null ? 0 : Math.max(0, until - startedAt - (parkedMs ?? 0)) / 1000;
+
 /** A log entry when a failed attempt is followed by another one. */
 export const retryEntries = (
   { context }: TaskState,
@@ -174,14 +182,15 @@ export const retryEntries = (
   before: PreviousView | null,
   at: number,
 ): NewEntry[] => {
-  const { failure, deadlineAt, retriesLeft, role, startedAt } = context;
+  const { failure, deadlineAt, retriesLeft, role, parked } = context;
   if (phase !== 'backing_off' || before?.phase === phase || failure === null) return [];
+  if (parked !== undefined) return [];
   const pause =
     deadlineAt === null ? '' : ` in ${Math.max(0, Math.round((deadlineAt - at) / 1000))} s`;
   // The retry that follows is spent already.
   const attempts = attempt + retriesLeft + 1;
   const message = `attempt ${attempt} of ${attempts} failed: ${failure.code}: ${failure.message}; the next one begins${pause}`;
-  const seconds = startedAt === null ? 0 : (at - startedAt) / 1000;
+  const seconds = workedSeconds(context, at);
   const ended = { role, execution_seconds: seconds, usage };
   return [
     entry(task_id, attempt, 'log', at, {
@@ -192,11 +201,10 @@ export const retryEntries = (
 };
 
 const endingFrame = (task: TaskState, view: TaskView) => {
-  const { startedAt, completedAt, outcome, reason, role } = task.context;
+  const { completedAt, outcome, reason, role } = task.context;
   // A task that was closed by hand has no time of work.
   const isOurs = view.status !== 'complete' || outcome?.status === 'done';
-  const seconds =
-    !isOurs || startedAt === null || completedAt === null ? 0 : (completedAt - startedAt) / 1000;
+  const seconds = !isOurs || completedAt === null ? 0 : workedSeconds(task.context, completedAt);
   const { result, results_path, error, usage } = view;
   const common = {
     attempt: view.attempt,

@@ -1,4 +1,5 @@
 import { APIConnectionError, APIError } from 'openai';
+import { z } from 'zod';
 import type { Failure } from '../../machines/task.ts';
 import { modelFailure } from './failures.ts';
 import type { Trip } from './watchdog.ts';
@@ -29,9 +30,26 @@ const retryableStatus = (status: number): boolean =>
 
 /** Values of `code` or `type` that no retry cures. */
 const lastingFaults: ReadonlyMap<unknown, string> = new Map([
-  ['insufficient_quota', 'the quota of the provider account is used up'],
   ['content_filter', "the provider's content filter refused the request"],
 ]);
+
+const quotaUsedUp = 'the quota of the provider account is used up';
+/** Codes of OpenAI, Anthropic and the ChatGPT plans for a quota that is used up. */
+const quotaFaults: ReadonlySet<unknown> = new Set([
+  'insufficient_quota',
+  'billing_error',
+  'billing_hard_limit_reached',
+  'usage_limit_reached',
+]);
+/** OpenRouter, DeepSeek and others. */
+const paymentRequired = 402;
+
+/** ChatGPT plans tell the end of a limit in the body only. */
+const bodySchema = z.looseObject({ resets_in_seconds: z.number().nonnegative() });
+const resetsInMs = ({ error }: APIError): number | null => {
+  const body = bodySchema.safeParse(error).data;
+  return body === undefined ? null : body.resets_in_seconds * 1_000;
+};
 
 /** Codes of OpenAI and llama.cpp for a conversation that is longer than the context. */
 const overflows: ReadonlySet<unknown> = new Set([
@@ -75,7 +93,7 @@ const httpStatus = ({ status, code }: APIError): number | null => {
 const providerFailure = (error: APIError, now: number): Failure => {
   const status = httpStatus(error);
   const said = [error.code, error.type];
-  const after = retryAfterMs(error.headers, now);
+  const after = retryAfterMs(error.headers, now) ?? resetsInMs(error);
   const facts = {
     ...(status === null ? {} : { status }),
     ...(after === null ? {} : { retry_after_ms: after }),
@@ -83,6 +101,8 @@ const providerFailure = (error: APIError, now: number): Failure => {
       ? { provider_code: error.code }
       : {}),
   };
+  if (status === paymentRequired || said.some((word) => quotaFaults.has(word)))
+    return modelFailure('insufficient_quota', quotaUsedUp, false, facts);
   const kind = said.find((word) => lastingFaults.has(word));
   if (kind != null) return modelFailure(kind, lastingFaults.get(kind) ?? kind, false, facts);
   if (isContextOverflow(said, status, error.message))

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { filterNames, mergeModes } from '../../actors/workspace/port.ts';
+import { quotaPolicies } from '../../machines/agent-context.ts';
 import { roles } from '../../machines/task.ts';
 import { backend, limitKeys, roleSection, tool } from '../roles/role-schema.ts';
 import {
@@ -179,6 +180,12 @@ export const configSections = z.strictObject({
         .enum(['wait', 'fail'])
         .default('wait')
         .describe('what a queued task does when a task that it depends on fails or is cancelled'),
+      on_quota: z
+        .enum(quotaPolicies)
+        .default('park')
+        .describe(
+          'at a limit of the provider that lasts longer than five minutes, or a used-up quota: wait for its end without a slot, or fail the attempt',
+        ),
       idle_timeout_seconds: positive
         .max(86_400)
         .default(1_800)

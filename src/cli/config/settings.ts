@@ -104,6 +104,7 @@ const ownSettings = (loaded: LoadedConfig, projectRoot: string): Settings => {
     backend: api.backend,
     onInterrupted: agent.on_interrupted,
     onDependencyFailure: agent.on_dependency_failure,
+    onQuota: agent.on_quota,
     notes: loaded.config.tracker.notes,
     allowTaskNetwork: sandbox.allow_task_network,
     queueLimit: server.queue_limit,

@@ -69,7 +69,7 @@ test.each([
       usage: { input_tokens: 300, turns: 3 },
     });
     expect(second?.argv.slice(-3)).toEqual(['resume', 'session-1', '-']);
-    expect(second?.prompt).toMatch(/^The server that ran you stopped/);
+    expect(second?.prompt).toMatch(/^You were stopped/);
     expect(second?.prompt).toMatch(prompt);
   },
 );

@@ -198,7 +198,8 @@ const play = async (faults: readonly Fault[], timeouts: Partial<Timeouts>) => {
       calls.set(key, [...before, { at: Date.now(), body: text }]);
       return found.kind === 'passes' && before.length > 0 ? finished : found.fault.answer;
     },
-    { options: { cap: 99, maxModelRetries: 1 } },
+    // `parked.test.ts` has what comes of a quota by default.
+    { options: { cap: 99, maxModelRetries: 1, onQuota: 'fail' } },
     timeouts,
   );
   const end = async (key: string): Promise<End> => {

@@ -17,11 +17,11 @@ test.each([
   ['flying', 'this server does not know the state flying of bd-a1#1'],
   ['failed', 'the agent bd-a1#1 had ended in the state failed'],
 ])('an agent that was saved as %s is not resumed, and the error says why', (value, message) => {
-  expect(() => resumeFrom(savedIn(value), null)).toThrow(message);
+  expect(() => resumeFrom(savedIn(value), null, 0)).toThrow(message);
 });
 
 test('a pause of the model goes on with the deadline of the attempt', () => {
-  expect(resumeFrom(savedIn('acting'), null)).toMatchObject({
+  expect(resumeFrom(savedIn('acting'), null, 0)).toMatchObject({
     resume: { at: 'acting', context: { deadlineAt: 1, limitAt: null } },
   });
 });

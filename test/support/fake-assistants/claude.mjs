@@ -94,5 +94,18 @@ const wire = {
   ],
 };
 
+wire.limited = () => [
+  {
+    type: 'rate_limit_event',
+    rate_limit_info: {
+      status: 'rejected',
+      resetsAt: Math.ceil(Date.now() / 1_000) + 2,
+      rateLimitType: 'five_hour',
+    },
+    session_id: session,
+  },
+  ...wire.failure("You've hit your session limit · resets 3pm (Europe/Berlin)"),
+];
+
 const at = args.indexOf('--resume');
 await play(wire, { session: at < 0 ? null : args[at + 1] });

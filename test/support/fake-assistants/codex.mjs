@@ -90,6 +90,10 @@ const wire = {
     { type: 'turn.failed', error: { message } },
   ],
 };
+wire.limited = () =>
+  wire.failure(
+    "You've hit your usage limit. Visit https://chatgpt.com/codex/settings/usage to purchase more credits or try again in 3 seconds.",
+  );
 const fileChange = (path) => {
   const change = {
     id: next(),

@@ -41,6 +41,14 @@ const plays = {
     await parts(wire, wire.failure('exceeded retry limit, last status: 429 Too Many Requests'));
     process.exitCode = 1;
   },
+  limited: async (wire) => {
+    writeFileSync('half.txt', 'half');
+    await parts(wire, [
+      ...wire.turn({ tool: { name: 'command', input: 'begin', output: 'begun' } }),
+      ...wire.limited(),
+    ]);
+    process.exitCode = 1;
+  },
   gives_up: async (wire) => {
     const text = 'FAILED: the file is not there';
     await parts(wire, [...wire.turn({ text }), ...wire.result(text)]);
@@ -147,8 +155,8 @@ export const play = async (wire, { session }) => {
   keep(calls);
   wire.begin({ before: calls, keep });
   await parts(wire, wire.session(id));
-  // The second run of what hung goes well.
-  const again = !isNew && ['hang', 'stubborn', 'daemon'].includes(name);
+  // The second run of what hung, or met a limit, goes well.
+  const again = !isNew && ['hang', 'stubborn', 'daemon', 'limited'].includes(name);
   await plays[again ? 'well' : name](wire, { prompt });
 };
 

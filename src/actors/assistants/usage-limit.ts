@@ -1,0 +1,91 @@
+/** The words of codex and claude for a used-up quota. */
+const limitWords =
+  /usage limit|hit your [\w -]{0,24}limit|(session|weekly|5-hour|hourly|opus|sonnet) limit reached|quota exceeded|out of (extra )?usage|credit balance is too low|insufficient_quota/i;
+
+const unitMs: Readonly<Record<string, number>> = {
+  day: 86_400_000,
+  hour: 3_600_000,
+  minute: 60_000,
+  second: 1_000,
+};
+
+/** `try again in 3 days 4 hours 28 minutes` */
+const afterPause = (message: string, now: number): number | null => {
+  const words = /(?:try again|resets?) in ((?:\d{1,6} (?:day|hour|minute|second)s?,? ?)+)/i.exec(
+    message,
+  )?.[1];
+  if (words === undefined) return null;
+  const parts = [...words.matchAll(/(\d+) (day|hour|minute|second)/gi)];
+  return parts.reduce(
+    (at, [, count, unit = '']) => at + Number(count) * (unitMs[unit.toLowerCase()] ?? 0),
+    now,
+  );
+};
+
+/** `usage limit reached|1749924000` */
+const atEpoch = (message: string): number | null => {
+  const seconds = /limit reached\|(\d{9,11})\b/.exec(message)?.[1];
+  return seconds === undefined ? null : Number(seconds) * 1_000;
+};
+
+const isoZone = 'UTC';
+/** How far a time zone is ahead of UTC (ms). @throws for an unknown zone */
+const zoneAheadMs = (timeZone: string, at: number): number => {
+  const parts = new Intl.DateTimeFormat('en-US', {
+    timeZone,
+    hourCycle: 'h23',
+    dateStyle: 'short',
+    timeStyle: 'medium',
+  }).format(at);
+  const shown = Date.parse(`${parts.replace(',', '')} ${isoZone}`);
+  return shown - Math.floor(at / 1_000) * 1_000;
+};
+
+/** A time of day as it is now in the zone: `3pm`, `7:50pm`, `Oct 28th, 2026 3:05 PM`. */
+const clockPattern =
+  /(?:try again at|resets?(?: at| on)?) (?:([A-Z][a-z]{2})[a-z]* (\d{1,2})(?:st|nd|rd|th)?,?(?: (\d{4}),?)?(?: at)? )?(\d{1,2})(?::(\d{2}))? ?([ap])m(?: \(([A-Za-z_+\-/0-9]{1,64})\))?/i;
+
+const atClock = (message: string, now: number): number | null => {
+  const match = clockPattern.exec(message);
+  if (match === null) return null;
+  const [, month, day, year, hour, minute = '00', half = 'a', zone] = match;
+  const timeZone = zone ?? Intl.DateTimeFormat().resolvedOptions().timeZone;
+  const ahead = zoneAheadMs(timeZone, now);
+  const there = new Date(now + ahead);
+  const hours = (Number(hour) % 12) + (half.toLowerCase() === 'p' ? 12 : 0);
+  const date =
+    month === undefined
+      ? there.toISOString().slice(0, 10)
+      : new Date(Date.parse(`${month} ${day} ${year ?? there.getUTCFullYear()} ${isoZone}`))
+          .toISOString()
+          .slice(0, 10);
+  const at = Date.parse(`${date}T${String(hours).padStart(2, '0')}:${minute}:00Z`) - ahead;
+  // A time of day that is past means tomorrow.
+  return at < now && month === undefined ? at + (unitMs['day'] ?? 0) : at;
+};
+
+const orNull = (read: () => number | null): number | null => {
+  try {
+    const at = read();
+    return at === null || !Number.isFinite(at) ? null : at;
+  } catch {
+    return null;
+  }
+};
+
+/**
+ * The end of the usage limit that a message tells of (epoch ms); `resetsAt` is null when it does
+ * not say when. Null for another message.
+ */
+export const usageLimitIn = (
+  message: string,
+  now: number,
+): { readonly resetsAt: number | null } | null =>
+  limitWords.test(message)
+    ? {
+        resetsAt:
+          atEpoch(message) ??
+          orNull(() => afterPause(message, now)) ??
+          orNull(() => atClock(message, now)),
+      }
+    : null;

@@ -1,0 +1,47 @@
+import type { AgentContext } from './agent-context.ts';
+import { longestModelPauseMs, pauseAfter } from './agent-rules.ts';
+import type { Failure, Parking } from './task.ts';
+
+const hourMs = 3_600_000;
+/** A provider may ask for any time; then we look again at least this often. */
+export const longestParkMs = 7 * 24 * hourMs;
+/** The pause after a used-up quota whose provider does not say when it is refilled. */
+export const unknownParkMs = hourMs;
+export const shortestParkMs = 1_000;
+/** An attempt that is parked more often without one successful call in between fails. */
+export const parksAtMost = 100;
+
+/** Kinds of failure that say: the quota is used up. */
+const quotaKinds: ReadonlySet<unknown> = new Set(['insufficient_quota', 'usage_limit']);
+
+/** True for a used-up quota, and for a pause that is too long to keep a slot. */
+export const isProviderLimit = (failure: Failure | null, context: AgentContext): boolean =>
+  failure !== null &&
+  failure.code === 'model_failed' &&
+  (quotaKinds.has(failure.facts['kind']) ||
+    (failure.retryable && pauseAfter(failure, context) > longestModelPauseMs));
+
+export const mayPark = (failure: Failure | null, context: AgentContext): boolean =>
+  isProviderLimit(failure, context) &&
+  context.limits.onQuota !== 'fail' &&
+  (context.parks ?? 0) < parksAtMost;
+
+export const parkingFor = (
+  { facts, message }: Failure,
+  { backend }: AgentContext,
+  at: number,
+): Parking => {
+  const wanted = facts['retry_after_ms'];
+  const pause = typeof wanted === 'number' ? wanted : unknownParkMs;
+  return {
+    until: at + Math.round(Math.min(Math.max(pause, shortestParkMs), longestParkMs)),
+    reason: `provider limit: ${message}`,
+    backend,
+  };
+};
+
+/** Another attempt would meet the same limit: the user chose to fail. */
+export const failureAtEnd = (failure: Failure | null, context: AgentContext): Failure | null =>
+  failure !== null && isProviderLimit(failure, context)
+    ? { ...failure, retryable: false }
+    : failure;

@@ -1,0 +1,224 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test, vi } from 'vitest';
+import { createOpenAiChatModel } from '../../../src/actors/model/openai-chat.ts';
+import { fakeAssistants, runsIn } from '../../support/assistants.ts';
+import { type Answer, type SeenRequest, startModelServer } from '../../support/model-server.ts';
+import type { Setting } from '../../support/running.ts';
+import { type Running, startSystem, untilStatus } from '../../support/running.ts';
+
+/** Tasks whose provider is at a limit, over real sockets and with real programs. */
+
+const finished: Answer = {
+  kind: 'answer',
+  calls: [{ name: 'finish', arguments: '{"status":"done","summary":"well"}' }],
+};
+const write: Answer = {
+  kind: 'answer',
+  calls: [{ name: 'write', arguments: '{"path":"half.txt","content":"half"}' }],
+};
+const limited = (seconds: number | string, error: object = {}): Answer => ({
+  kind: 'status',
+  status: 429,
+  headers: { 'retry-after': String(seconds) },
+  body: { error: { message: 'slow down', ...error } },
+});
+const noQuota = (seconds: number): Answer => limited(seconds, { code: 'insufficient_quota' });
+
+const open = async (answer: (request: SeenRequest) => Answer, setting: Setting = {}) => {
+  const provider = await startModelServer(answer);
+  const model = createOpenAiChatModel({
+    apiKey: 'sk-test-0123456789',
+    baseURL: provider.baseURL,
+    timeouts: {},
+  });
+  const whole: Setting = { model, ...setting };
+  const running = await startSystem(whole);
+  return { running, provider, setting: whole };
+};
+const begin = async ({ service }: Running, description = 'work', options = {}) => {
+  const { task_id } = await service.create({ description });
+  await service.execute({ task: task_id, role: 'engineer', options });
+  return task_id;
+};
+const untilParked = ({ service }: Running, id: string) =>
+  vi.waitFor(
+    async () => {
+      const view = await service.status(id);
+      expect(view.parked_until).toBeDefined();
+      return view;
+    },
+    { timeout: 10_000 },
+  );
+const framesOf = async ({ store }: Running, taskId: string, type: string) =>
+  (await store.read({ taskId, after: 0, limit: 1_000 })).filter((entry) => entry.type === type);
+
+test('a used-up quota parks the task without a slot, and the attempt goes on where it was', async () => {
+  let asked = 0;
+  const { running, provider } = await open(() => {
+    asked += 1;
+    return [write, noQuota(2)][asked - 1] ?? finished;
+  });
+  const id = await begin(running);
+
+  const parked = await untilParked(running, id);
+  const [explained, slots] = [await running.service.explain(id), running.system.slotUse()];
+  const ended = await untilStatus(running, id, 'complete', 'failed');
+
+  expect(parked).toMatchObject({
+    status: 'queued',
+    phase: 'backing_off',
+    attempt: 1,
+    parked_reason: 'provider limit: the quota of the provider account is used up',
+  });
+  expect(Date.parse(parked.parked_until ?? '')).toBeGreaterThan(Date.now() - 60_000);
+  expect(explained.reason).toMatch(/^it is parked until 2.*: provider limit: the quota/);
+  expect(slots).toMatchObject({ running: 0, waiting: 0 });
+  expect(ended).toMatchObject({ status: 'complete', attempt: 1, usage: { turns: 2 } });
+  expect(ended.parked_until).toBeUndefined();
+  expect(readFileSync(join(running.root, 'half.txt'), 'utf8')).toBe('half');
+  expect(JSON.stringify(provider.requests.at(-1)?.body), 'it knows its conversation').toContain(
+    'half.txt',
+  );
+  const updates = (await framesOf(running, id, 'status_update')).map(({ data }) =>
+    JSON.parse(data),
+  );
+  expect(updates).toContainEqual(
+    expect.objectContaining({ status: 'queued', parked_until: parked.parked_until }),
+  );
+  const [completed] = await framesOf(running, id, 'completed');
+  expect(JSON.parse(completed?.data ?? '{}').execution_seconds).toBeLessThan(2);
+});
+
+test('another task of the same backend does not call the provider, and says the same reason', async () => {
+  const { running, provider } = await open(() => noQuota(600), {
+    assistants: fakeAssistants(),
+  });
+  const first = await begin(running);
+  const parked = await untilParked(running, first);
+
+  const second = await begin(running);
+  const waits = await untilParked(running, second);
+  running.system.reconfigure({ ...running.system.settings(), backend: 'codex' });
+  const elsewhere = await untilStatus(running, await begin(running), 'complete', 'failed');
+
+  expect(waits).toMatchObject({
+    status: 'queued',
+    attempt: 0,
+    parked_until: parked.parked_until,
+    parked_reason: parked.parked_reason,
+  });
+  expect(provider.requests, 'only the first task called').toHaveLength(1);
+  expect(elsewhere.status, 'a task of another backend').toBe('complete');
+});
+
+test('a Retry-After of a million years parks for a week', async () => {
+  const { running } = await open(() => limited('31536000000000'));
+
+  const { parked_until = '' } = await untilParked(running, await begin(running));
+
+  const week = 7 * 86_400_000;
+  expect(Date.parse(parked_until) - Date.now()).toBeLessThanOrEqual(week);
+  expect(Date.parse(parked_until) - Date.now()).toBeGreaterThan(week - 60_000);
+});
+
+test('with on_quota fail the attempt fails, and no other follows', async () => {
+  const { running, provider } = await open(() => limited(3_600), {
+    options: { onQuota: 'fail', maxRetries: 3 },
+  });
+  const id = await begin(running);
+
+  const view = await untilStatus(running, id, 'failed');
+
+  expect(view.error).toMatchObject({ code: 'model_failed' });
+  expect(provider.requests).toHaveLength(1);
+});
+
+test('a retry tries now, and a person can cancel, close and edit a parked task', async () => {
+  let open_ = false;
+  const { running } = await open(() => (open_ ? finished : noQuota(600)));
+  const { service } = running;
+  const [tried, cancelled, closed, edited] = [
+    await begin(running),
+    await begin(running),
+    await begin(running),
+    await begin(running),
+  ];
+  for (const id of [tried, cancelled, closed, edited]) await untilParked(running, id);
+
+  await service.retry(tried, null, null, null);
+  await vi.waitFor(async () => expect((await service.status(tried)).usage.model_calls).toBe(2));
+  const again = await untilParked(running, tried);
+  open_ = true;
+  await service.retry(tried, null, null, null);
+  const done = await untilStatus(running, tried, 'complete', 'failed');
+
+  expect(again).toMatchObject({ attempt: 1, status: 'queued' });
+  expect(done).toMatchObject({ status: 'complete', attempt: 1 });
+  expect(await service.cancel(cancelled, null)).toMatchObject({ status: 'cancelled' });
+  expect(await service.close(closed, 'by hand')).toMatchObject({ status: 'complete' });
+  expect(await service.edit(edited, { title: 'a new title' })).toMatchObject({
+    title: 'a new title',
+    status: 'queued',
+  });
+  expect((await service.status(edited)).parked_until).toBeDefined();
+});
+
+test('the parked task and its reason survive a restart, and so does the wall for others', async () => {
+  let asked = 0;
+  const { running, setting, provider } = await open(() => {
+    asked += 1;
+    return [write, noQuota(5)][asked - 1] ?? finished;
+  });
+  const id = await begin(running);
+  const before = await untilParked(running, id);
+  await running.stop();
+
+  const next = await startSystem({ ...setting, root: running.root, stateDir: running.stateDir });
+  const after = await next.service.status(id);
+  const other = await begin(next);
+  const waits = await untilParked(next, other);
+  const calls = provider.requests.length;
+  const ended = await untilStatus(next, id, 'complete', 'failed');
+
+  expect(after).toMatchObject({ parked_until: before.parked_until, attempt: 1, status: 'queued' });
+  expect(waits.parked_until).toBe(before.parked_until);
+  expect(calls).toBe(2);
+  expect(ended).toMatchObject({ status: 'complete', attempt: 1, usage: { turns: 2 } });
+  await untilStatus(next, other, 'complete', 'failed');
+});
+
+test('the time limit of an attempt does not run while it is parked', async () => {
+  let asked = 0;
+  const { running } = await open(() => {
+    asked += 1;
+    return asked === 1 ? noQuota(4) : finished;
+  });
+  const id = await begin(running, 'work', { timeoutMs: 3_000 });
+
+  await untilParked(running, id);
+  const ended = await untilStatus(running, id, 'complete', 'failed');
+
+  expect(ended).toMatchObject({ status: 'complete', attempt: 1 });
+});
+
+test.each(['codex', 'claude'] as const)(
+  '%s at its usage limit is parked, and goes on with its session',
+  async (backend) => {
+    const running = await startSystem({ assistants: fakeAssistants(), options: { backend } });
+    const id = await begin(running, 'play: limited');
+
+    const parked = await untilParked(running, id);
+    const ended = await untilStatus(running, id, 'complete', 'failed');
+
+    expect(parked).toMatchObject({ status: 'queued', attempt: 1 });
+    expect(parked.parked_reason).toMatch(
+      new RegExp(`^provider limit: ${backend} failed: You've hit your (usage|session) limit`),
+    );
+    expect(ended).toMatchObject({ status: 'complete', attempt: 1, result: 'made' });
+    const runs = runsIn(running.root);
+    expect(runs).toHaveLength(2);
+    expect(runs[1]?.argv.join(' ')).toMatch(/resume session-1/);
+    expect(existsSync(join(running.root, 'half.txt'))).toBe(true);
+  },
+);
