@@ -2,6 +2,7 @@ import type { TaskView } from '../../actors/journal/task-view.ts';
 import { plural } from '../../machines/plural.ts';
 import { durationText } from '../output/durations.ts';
 import { costText } from '../output/money.ts';
+import { clockText } from '../output/parked-text.ts';
 import { oneLine } from '../output/safe-text.ts';
 import { type Style, styled, type Text } from '../output/styled.ts';
 import { type Cell, renderTable } from '../output/table.ts';
@@ -26,14 +27,15 @@ const styles: Readonly<Record<string, Style>> = {
 const longestState = 17;
 const longestRole = 9;
 
-const stateOf = (task: TaskProgress, blocker: string | null): Cell => {
-  const { status, phase, unmet_dependencies: unmet, awaiting } = task.view;
+const stateOf = (task: TaskProgress, blocker: string | null, now: number): Cell => {
+  const { status, phase, unmet_dependencies: unmet, awaiting, parked_until: parked } = task.view;
   if (blocker !== null) return { text: 'stuck', style: 'yellow' };
   if (isOver(task)) {
     const style = styles[status];
     const text = status === 'queued' ? 'refused' : oneLine(status, longestState);
     return style === undefined ? { text, style: 'red' } : { text, style };
   }
+  if (parked !== undefined) return { text: `parked ${clockText(parked, now)}`, style: 'yellow' };
   if (phase === 'waiting_for_dependencies')
     return {
       text: unmet.length === 1 ? `after ${unmet[0]}` : `after ${unmet.length} tasks`,
@@ -54,13 +56,14 @@ const elapsedOf = ({ started_at, completed_at, attempt }: TaskView, now: number)
 const lastWordsOf = ({ view, words }: TaskProgress, blocker: string | null): string => {
   if (blocker !== null) return `waits for ${blocker}`;
   if (view.status === 'complete') return view.result ?? view.title;
+  if (view.parked_reason !== undefined) return view.parked_reason;
   if (view.error !== undefined && view.status !== 'started') return view.error.message;
   return words === '' ? view.title : words;
 };
 
 const rowOf = (task: TaskProgress, blocker: string | null, now: number): readonly Cell[] => {
   const { view } = task;
-  const state = stateOf(task, blocker);
+  const state = stateOf(task, blocker, now);
   return [
     { text: view.task_id },
     { ...state, text: cutToWidth(state.text, longestState) },
@@ -94,11 +97,13 @@ export const renderRows = (
 export const renderCounts = (tasks: readonly TaskProgress[]): string => {
   const count = (isSo: (task: TaskProgress) => boolean): number => tasks.filter(isSo).length;
   const failed = count(({ view }) => view.status === 'failed');
+  const parked = count(({ view }) => view.parked_until !== undefined);
   const running = count((task) => task.view.status === 'started' && !isOver(task));
   return [
     `${count(({ view }) => view.status === 'complete')} of ${tasks.length} complete`,
     ...(failed === 0 ? [] : [`${failed} failed`]),
     `${running} running`,
+    ...(parked === 0 ? [] : [`${parked} parked`]),
   ].join(', ');
 };
 

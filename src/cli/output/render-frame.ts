@@ -2,6 +2,7 @@ import { lastLines } from '../../machines/last-lines.ts';
 import type { Frame } from '../client/client.ts';
 import { isJson } from '../client/json.ts';
 import { durationText } from './durations.ts';
+import { clockText } from './parked-text.ts';
 import { oneLine, stripControls } from './safe-text.ts';
 import { joined, type Styled, styled, type Text } from './styled.ts';
 
@@ -98,7 +99,15 @@ const shownLiveOnly: ReadonlySet<string> = new Set(['thinking', 'acting', 'closi
 /** The final frames show more than the status. */
 const finalStatuses: ReadonlySet<string> = new Set(['complete', 'failed', 'cancelled']);
 
-const statusUpdate = ({ data }: Frame): string | null => {
+/** `parked until 14:30: provider limit: …` */
+export const parkedLine = ({ parked_until: until, parked_reason: why }: Data): string | null =>
+  typeof until === 'string'
+    ? `parked until ${clockText(until, Date.now())}: ${oneLine(textOrEmpty(why), 400)}`
+    : null;
+
+const statusUpdate = ({ data }: Frame): Text | null => {
+  const parked = parkedLine(data);
+  if (parked !== null) return [styled('yellow', parked)];
   const [status, phase] = [textOrEmpty(data['status']), textOrEmpty(data['phase'])];
   if (shownLiveOnly.has(phase) || finalStatuses.has(status)) return null;
   if (status === 'queued' && phase === 'preparing') return null;

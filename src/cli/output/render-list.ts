@@ -1,6 +1,7 @@
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import { ageText } from './durations.ts';
 import { costText } from './money.ts';
+import { parkedText } from './parked-text.ts';
 import { oneLine } from './safe-text.ts';
 import { statusStyle } from './status-style.ts';
 import type { Text } from './styled.ts';
@@ -18,13 +19,16 @@ const shortPhases: Readonly<Record<string, string>> = {
 };
 const longestTitle = 200;
 
-const statusText = ({ status, phase, ready }: TaskView): string => {
+const statusText = (task: TaskView, now: number): string => {
+  const { status, phase, ready } = task;
+  const parked = parkedText(task, now);
+  if (parked !== undefined) return parked;
   if (phase === status || (phase === 'waiting_for_run' && !ready)) return oneLine(status, 30);
   return `${oneLine(status, 30)} (${shortPhases[phase] ?? oneLine(phase, 30).replaceAll('_', ' ')})`;
 };
 
-const statusCell = (task: TaskView): Cell => {
-  const text = statusText(task);
+const statusCell = (task: TaskView, now: number): Cell => {
+  const text = statusText(task, now);
   const style = statusStyle(task);
   return style === undefined ? { text } : { text, style };
 };
@@ -33,7 +37,7 @@ const rowOf =
   (now: number, width: number | null) =>
   (task: TaskView): readonly Cell[] => [
     { text: task.task_id },
-    statusCell(task),
+    statusCell(task, now),
     { text: task.role ?? '-' },
     { text: task.attempt === 0 ? '-' : String(task.attempt) },
     { text: ageText(now - Date.parse(task.created_at)) },

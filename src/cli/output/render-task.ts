@@ -3,6 +3,7 @@ import { lastLines } from '../../machines/last-lines.ts';
 import { plural } from '../../machines/plural.ts';
 import { durationText } from './durations.ts';
 import { costText } from './money.ts';
+import { parkedText } from './parked-text.ts';
 import { oneLine, stripControls } from './safe-text.ts';
 import { statusStyle } from './status-style.ts';
 import { joined, styled, type Text } from './styled.ts';
@@ -10,8 +11,11 @@ import { nextSteps, tokensText } from './task-text.ts';
 
 const withSpaces = (text: string): string => text.replaceAll('_', ' ');
 
-/** `queued (ready)`, `started (thinking)` */
-export const stateText = ({ status, phase, ready }: TaskView): string => {
+/** `queued (ready)`, `started (thinking)`, `queued (parked until 14:30)` */
+export const stateText = (task: TaskView): string => {
+  const { status, phase, ready } = task;
+  const parked = parkedText(task, Date.now());
+  if (parked !== undefined) return `${oneLine(status)} (${parked})`;
   if (status === 'queued' && ready && phase === 'waiting_for_run') return 'queued (ready)';
   const shown = oneLine(status);
   return phase === status ? shown : `${shown} (${withSpaces(oneLine(phase))})`;
@@ -94,6 +98,7 @@ const rowsOf = (task: TaskView): readonly (readonly [string, string | undefined]
   ['cost', costText(task.usage.cost_usd)],
   ['asks', task.awaiting && questionText(task.awaiting)],
   ['until', task.awaiting && deadlineText(task.awaiting)],
+  ['parked', task.parked_reason && oneLine(task.parked_reason, 400)],
   ['reason', task.request_reason],
   ['error', errorText(task)],
   ['results', task.results_path],

@@ -8,6 +8,10 @@ const styles: Readonly<Record<string, Style>> = {
   cancelled: 'yellow',
 };
 
-/** The colour of a task's status; a task that asks has that of a warning. */
-export const statusStyle = ({ status, awaiting }: TaskView): Style | undefined =>
-  awaiting === undefined ? styles[status] : 'yellow';
+/** The colour of a task's status; a task that asks or is parked has that of a warning. */
+export const statusStyle = ({
+  status,
+  awaiting,
+  parked_until: parked,
+}: TaskView): Style | undefined =>
+  awaiting === undefined && parked === undefined ? styles[status] : 'yellow';

@@ -28,9 +28,12 @@ export const nextSteps = ({
   role,
   ready,
   work,
+  parked_until: parked,
 }: TaskView): readonly string[] => {
   const step = (command: string, does: string): string => `  agent ${command.padEnd(18)}  ${does}`;
   if (awaiting !== undefined) return [step(`respond ${id}`, 'answer')];
+  if (parked !== undefined)
+    return [step(`retry ${id}`, 'try now'), step(`cancel ${id}`, 'give it up')];
   if (status === 'started') return [step(`logs -f ${id}`, 'watch')];
   if (status === 'queued' && ready) return [step(`${role ?? 'engineer'} ${id}`, 'run')];
   if (status === 'queued') return [step(`explain ${id}`, 'why it waits')];

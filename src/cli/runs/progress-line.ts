@@ -1,7 +1,7 @@
 import type { Frame } from '../client/client.ts';
 import { durationText } from '../output/durations.ts';
 import type { Io } from '../output/io.ts';
-import { callText, turnText } from '../output/render-frame.ts';
+import { callText, parkedLine, turnText } from '../output/render-frame.ts';
 
 const spinner = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'] as const;
 const tickMs = 120;
@@ -29,6 +29,8 @@ const changeIn = (frame: Frame): Partial<Shown> => {
   if (type === 'log' && typeof data['command'] === 'string' && data['exit_code'] === undefined)
     return { attempt, doing: `verify ${data['command']}` };
   const phase = type === 'status_update' ? data['phase'] : undefined;
+  const parked = type === 'status_update' ? parkedLine(data) : null;
+  if (parked !== null) return { attempt, doing: parked };
   if (typeof phase !== 'string' || phase === 'acting') return {};
   return { attempt, doing: phase.replaceAll('_', ' ') };
 };

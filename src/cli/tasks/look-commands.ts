@@ -17,7 +17,8 @@ import { compareBy, type SortKey } from './sort-tasks.ts';
 /** Without a server, a started task is not running. */
 const warnStranded = (client: Client, tasks: readonly TaskView[], io: Io): void => {
   const stranded = tasks.filter(
-    ({ status, phase }) => status === 'started' || phase === 'waiting_for_slot',
+    ({ status, phase }) =>
+      status === 'started' || phase === 'waiting_for_slot' || phase === 'backing_off',
   );
   if (client.live || stranded.length === 0) return;
   const ids = stranded.map(({ task_id }) => task_id).join(', ');

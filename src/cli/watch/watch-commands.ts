@@ -2,12 +2,13 @@ import { z } from 'zod';
 import { requireId } from '../../actors/engine/task-id.ts';
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import type { TaskId } from '../../machines/task.ts';
-import type { Client } from '../client/client.ts';
+import type { Client, Frame } from '../client/client.ts';
 import { readTask } from '../client/task-answers.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import type { Io } from '../output/io.ts';
 import { renderFrame } from '../output/render-frame.ts';
 import { stateText } from '../output/render-task.ts';
+import { oneLine } from '../output/safe-text.ts';
 import { terminalText } from '../output/styled.ts';
 import { wrapAfter } from '../output/wrap.ts';
 import type { CommandContext } from '../tasks/commands.ts';
@@ -18,6 +19,9 @@ const exitByStatus: Readonly<Record<string, number>> = {
   cancelled: exitCodes.cancelled,
 };
 
+const isNews = ({ type, data }: Frame): boolean =>
+  ['input_required', 'approval_required'].includes(type) || data['parked_until'] !== undefined;
+
 const waitForOne = async (
   client: Client,
   taskId: TaskId,
@@ -26,8 +30,7 @@ const waitForOne = async (
 ): Promise<TaskView> => {
   for await (const frame of client.frames(taskId, null, signal)) {
     if (signal.aborted) break;
-    const asks = frame.type === 'input_required' || frame.type === 'approval_required';
-    const line = asks ? renderFrame(frame) : null;
+    const line = isNews(frame) ? renderFrame(frame) : null;
     if (line !== null) io.err(terminalText(line, false));
   }
   return readTask(client, taskId);
@@ -56,6 +59,7 @@ const waitedFor = (task: TaskView): string => {
     stateText(task),
     ...(role === undefined ? [] : [role]),
     ...(attempt === 0 ? [] : [`attempt ${attempt}`]),
+    ...(task.parked_reason === undefined ? [] : [oneLine(task.parked_reason, 300)]),
     ...(unmet.length === 0 ? [] : [`which waits for ${unmet.join(', ')}`]),
   ];
   const hint =

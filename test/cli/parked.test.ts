@@ -1,0 +1,53 @@
+import { expect, test, vi } from 'vitest';
+import { openProject } from '../support/cli.ts';
+import { type Answer, startModelServer } from '../support/model-server.ts';
+
+const finished: Answer = {
+  kind: 'answer',
+  calls: [{ name: 'finish', arguments: '{"status":"done","summary":"well"}' }],
+};
+const usedUp: Answer = {
+  kind: 'status',
+  status: 429,
+  headers: { 'retry-after': '600' },
+  body: { error: { message: 'x', code: 'insufficient_quota' } },
+};
+
+test('every command says until when a task is parked, and why; a retry tries now', async () => {
+  let isOver = false;
+  const provider = await startModelServer(() => (isOver ? finished : usedUp));
+  const project = openProject({ api: { base_url: provider.baseURL, provider_model: 'm' } });
+  const key = { OPENAI_API_KEY: 'sk-test-0123456789' };
+  const agent = (...words: string[]) => project.agentWith(key, ...words);
+  const id = (await agent('create', 'Fix the login form', '--role', 'engineer')).out.trim();
+  const running = agent('run');
+  const read = async (...words: string[]): Promise<string> => (await agent(...words)).out;
+  await vi.waitFor(async () => expect(await read('list')).toContain('parked until'), {
+    timeout: 15_000,
+  });
+
+  const parked = /parked until (\w{3} )?\d\d:\d\d/;
+  const why = 'provider limit: the quota of the provider account is used up';
+  expect(await read('list')).toMatch(parked);
+  expect(await read('ps')).toMatch(parked);
+  const shown = await read('show', id);
+  expect(shown).toMatch(parked);
+  expect(shown).toContain(why);
+  expect(shown).toContain(`agent retry ${id}`);
+  expect(await read('explain', id)).toContain(why);
+  expect(await read('logs', id)).toMatch(new RegExp(`${parked.source}: ${why}`));
+  const waited = await agent('wait', id, '--timeout', '1');
+  expect(waited.err).toMatch(parked);
+  expect(waited.err).toContain(why);
+  const view = JSON.parse(await read('show', id, '--json'));
+  expect(view).toMatchObject({ status: 'queued', phase: 'backing_off', parked_reason: why });
+
+  isOver = true;
+  expect((await agent('retry', id)).code).toBe(0);
+  const ran = await running;
+
+  expect(ran.code).toBe(0);
+  expect(ran.out).toMatch(new RegExp(`${id} ${parked.source}: ${why}`));
+  expect(ran.out).toMatch(/1 task complete/);
+  expect(JSON.parse(await read('show', id, '--json'))).toMatchObject({ attempt: 1 });
+});
