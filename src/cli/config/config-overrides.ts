@@ -35,6 +35,7 @@ const fromEnvironment = (env: NodeJS.ProcessEnv): readonly Override[] => {
     ...read('OPENAI_BASE_URL', ['api', 'base_url']),
     ...read('LOG_LEVEL', ['logging', 'level']),
     ...read('LOG_FORMAT', ['logging', 'format']),
+    ...read('OTEL_EXPORTER_OTLP_ENDPOINT', ['telemetry', 'otlp_endpoint']),
   ];
 };
 

@@ -374,6 +374,15 @@ export const configSections = z.strictObject({
       format: z.enum(['json', 'text']).default('json').describe('format of the log'),
     })
     .prefault({}),
+  telemetry: z
+    .strictObject({
+      otlp_endpoint: httpUrl
+        .optional()
+        .describe(
+          'address of an OpenTelemetry collector that gets traces (OTLP over HTTP); unset: no trace leaves this machine',
+        ),
+    })
+    .prefault({}),
 });
 
 /** The whole configuration, including how its values fit together. */

@@ -13,7 +13,7 @@ export const networkNotes = ({ roles }: Settings, { sandbox }: Config): readonly
 
 /** One line per unusual setting. */
 export const notesOf = (config: Config): readonly string[] => {
-  const { server, api } = config;
+  const { server, api, telemetry } = config;
   const cap = effectiveCap(config);
   const proxy = api.mode === 'proxy' ? api.proxy.base_url : undefined;
   return [
@@ -33,5 +33,8 @@ export const notesOf = (config: Config): readonly string[] => {
           `api.proxy.base_url is http: the key and the code travel to ${new URL(proxy).host} unencrypted`,
         ]
       : []),
+    ...(telemetry.otlp_endpoint === undefined
+      ? []
+      : [`traces of attempts go to ${new URL(telemetry.otlp_endpoint).host}`]),
   ];
 };

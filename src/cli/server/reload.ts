@@ -15,6 +15,7 @@ const fixed = [
   'workspace.mode',
   'workspace.copy',
   'workspace.filters',
+  'telemetry.otlp_endpoint',
 ] as const;
 
 export const needsRestart = (before: Config, after: Config): readonly string[] =>

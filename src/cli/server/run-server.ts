@@ -18,6 +18,7 @@ import { createRedactor } from './redact.ts';
 import { needsRestart } from './reload.ts';
 import { type Serving, serve } from './serve.ts';
 import { createTokenSource } from './token-source.ts';
+import { traceHeaders } from './traces.ts';
 
 export interface RunningServer extends Serving {
   /** A bad file changes nothing. */
@@ -59,7 +60,10 @@ export const runServer = async ({
   let assembled: Assembled | null = null;
   try {
     const tokens = createTokenSource(stateFiles(project.stateDir).token);
-    const given = secretsIn(loaded.config, credentials, env);
+    const given = [
+      ...secretsIn(loaded.config, credentials, env),
+      ...Object.values(traceHeaders(env)),
+    ];
     const ofRemotes = remoteSecrets(project.root);
     const redact = createRedactor(() => [...given, ...tokens.all(), ...ofRemotes()]);
     const logger = createLogger(loaded.config.logging, redact);

@@ -19,6 +19,7 @@ import { listenOnLoopback } from './listen.ts';
 import { modelNote } from './models.ts';
 import { networkNotes, notesOf } from './notes.ts';
 import { surroundingsOf } from './surroundings.ts';
+import { startTraces } from './traces.ts';
 import { removeServerFile, writeServerFile } from './write-server-file.ts';
 
 export interface Serving {
@@ -150,6 +151,7 @@ export const serve = async (
   const listening = await listenOnLoopback(app, host, port, max_streams);
   state.names = hostNames(listening.port);
   const url = `http://${host === '::1' ? '[::1]' : '127.0.0.1'}:${listening.port}`;
+  const traces = await startTraces(parts, assembled);
   await system.start();
   // An earlier process may have ended before it wrote the file.
   ledger.exchange.changed();
@@ -168,6 +170,7 @@ export const serve = async (
     await Promise.all([retention.stop(), system.drain(drainMs)]);
     removeServerFile(files.server, process.pid);
     await system.stop();
+    await traces.stop();
     await ledger.exchange
       .stop()
       .catch((error: unknown) =>

@@ -1,0 +1,124 @@
+import { messageOf } from '../../machines/message-of.ts';
+import { exportRequest, type Resource } from './otlp-json.ts';
+import type { Span } from './span.ts';
+
+export interface Collector {
+  /** With the path `/v1/traces`. */
+  readonly url: string;
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+export interface SpanExporterOptions {
+  readonly collector: Collector;
+  readonly resource: Resource;
+  readonly redact: (text: string) => string;
+  readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
+}
+
+/** Sends spans in the background. No caller waits for the collector, and none gets its errors. */
+export interface SpanExporter {
+  add(spans: readonly Span[]): void;
+  /** Sends what waits, for at most 2 s. */
+  stop(): Promise<void>;
+}
+
+const waitingAtMost = 2_048;
+const perRequest = 512;
+const gatherMs = 1_000;
+const longestPauseMs = 30_000;
+const requestMs = 10_000;
+const stopMs = 2_000;
+const retried: readonly number[] = [429, 502, 503, 504];
+
+type Sent = 'sent' | { readonly problem: string; readonly mayRetry: boolean };
+
+const send = async (
+  { url, headers }: Collector,
+  body: string,
+  signal: AbortSignal,
+): Promise<Sent> => {
+  try {
+    const response = await fetch(url, {
+      method: 'POST',
+      headers: { ...headers, 'content-type': 'application/json' },
+      body,
+      redirect: 'error',
+      signal,
+    });
+    await response.body?.cancel();
+    if (response.ok) return 'sent';
+    const { status } = response;
+    return { problem: `the collector answered ${status}`, mayRetry: retried.includes(status) };
+  } catch (error) {
+    const { cause } = error as { readonly cause?: unknown };
+    return { problem: messageOf(cause ?? error), mayRetry: true };
+  }
+};
+
+export const createSpanExporter = ({
+  collector,
+  resource,
+  redact,
+  log,
+}: SpanExporterOptions): SpanExporter => {
+  const stopping = new AbortController();
+  let waiting: readonly Span[] = [];
+  let lost = 0;
+  let failures = 0;
+  let timer: NodeJS.Timeout | null = null;
+  let sending: Promise<void> | null = null;
+
+  const keep = (spans: readonly Span[]): void => {
+    lost += Math.max(0, spans.length - waitingAtMost);
+    waiting = spans.slice(0, waitingAtMost);
+  };
+  const note = (sent: Sent, spans: readonly Span[]): void => {
+    if (sent === 'sent') {
+      if (failures > 0) log('traces are sent again', { lost_spans: lost });
+      failures = 0;
+      lost = 0;
+      return;
+    }
+    failures += 1;
+    if (failures === 1) log('traces cannot be sent; tasks go on', { problem: sent.problem });
+    if (sent.mayRetry) keep([...spans, ...waiting]);
+    else lost += spans.length;
+  };
+  const sendNext = async (signal: AbortSignal): Promise<void> => {
+    const spans = waiting.slice(0, perRequest);
+    waiting = waiting.slice(perRequest);
+    const body = redact(JSON.stringify(exportRequest(spans, resource)));
+    const limit = AbortSignal.any([signal, AbortSignal.timeout(requestMs)]);
+    note(await send(collector, body, limit), spans);
+  };
+  const sendLater = (): void => {
+    if (timer !== null || sending !== null || waiting.length === 0 || stopping.signal.aborted)
+      return;
+    const pause = Math.min(gatherMs * 2 ** failures, longestPauseMs);
+    timer = setTimeout(() => {
+      timer = null;
+      sending = sendNext(stopping.signal).finally(() => {
+        sending = null;
+        sendLater();
+      });
+    }, pause).unref();
+  };
+
+  return {
+    add: (spans) => {
+      if (spans.length === 0 || stopping.signal.aborted) return;
+      keep([...waiting, ...spans]);
+      sendLater();
+    },
+    stop: async () => {
+      if (timer !== null) clearTimeout(timer);
+      const limit = AbortSignal.timeout(stopMs);
+      limit.addEventListener('abort', () => stopping.abort());
+      await sending;
+      if (timer !== null) clearTimeout(timer);
+      const before = failures;
+      while (waiting.length > 0 && failures === before && !limit.aborted) await sendNext(limit);
+      stopping.abort();
+    },
+  };
+};
