@@ -66,7 +66,7 @@ export const CreateForm = () => {
       </label>
       <div class="fields">
         <label>
-          <span>Title, if the first line is not one</span>
+          <span>Title (optional)</span>
           <input
             type="text"
             maxLength={500}

@@ -1,0 +1,55 @@
+import { expect, test } from 'vitest';
+import { filesIn } from '../../../web/model/diff.ts';
+
+const patch = `diff --git a/src/a.js b/src/a.js
+index 1..2 100644
+--- a/src/a.js
++++ b/src/a.js
+@@ -1,3 +1,3 @@ function one
+ same
+-old
++new
+ last
+\\ No newline at end of file
+diff --git "a/docs/\\303\\244.md" "b/docs/\\303\\244.md"
+new file mode 100644
+--- /dev/null
++++ "b/docs/\\303\\244.md"
+@@ -0,0 +1,2 @@
++--- a/not/a/head
++diff --git a/x b/x
+diff --git a/old.txt b/new.txt
+similarity index 100%
+rename from old.txt
+rename to new.txt
+diff --git a/gone.txt b/gone.txt
+deleted file mode 100644
+--- a/gone.txt
++++ /dev/null
+@@ -1 +0,0 @@
+-gone
+`;
+
+test('a patch is read into files, with names as people write them', () => {
+  expect(
+    filesIn(patch).map(({ path, note, added, removed }) => [path, note, added, removed]),
+  ).toEqual([
+    ['src/a.js', '', 1, 1],
+    ['docs/ä.md', 'new file', 2, 0],
+    ['new.txt', 'renamed from old.txt', 0, 0],
+    ['gone.txt', 'deleted', 0, 1],
+  ]);
+});
+
+test('the lines of a file have their numbers on both sides', () => {
+  expect(filesIn(patch)[0]?.hunks[0]?.lines).toEqual([
+    { kind: 'same', text: 'same', before: 1, after: 1 },
+    { kind: 'removed', text: 'old', before: 2, after: null },
+    { kind: 'added', text: 'new', before: null, after: 2 },
+    { kind: 'same', text: 'last', before: 3, after: 3 },
+  ]);
+});
+
+test('an empty patch has no files', () => {
+  expect(filesIn('')).toEqual([]);
+});

@@ -1,0 +1,67 @@
+import { expect, test } from 'vitest';
+import type { Frame } from '../../../web/data/frame.ts';
+import { logOf } from '../../../web/model/log.ts';
+import { barsOf, placeOf, stretchesOf } from '../../../web/model/timeline.ts';
+
+let seq = 0;
+const frame = (seconds: number, type: string, data: object = {}): Frame => {
+  seq += 1;
+  const timestamp = new Date(seconds * 1_000).toISOString();
+  return { type, task_id: 'bd-1', attempt: 1, seq, timestamp, data: { ...data } };
+};
+const phase = (seconds: number, name: string) => frame(seconds, 'status_update', { phase: name });
+
+const frames = [
+  phase(0, 'preparing'),
+  phase(2, 'thinking'),
+  frame(2, 'api_call_start', { turn: 1 }),
+  frame(4, 'text_delta', { text: 'I ' }),
+  frame(4, 'text_delta', { text: 'ask.' }),
+  frame(6, 'api_call_complete', { turn: 1, ok: true, duration_ms: 4_000, input_tokens: 5 }),
+  phase(6, 'awaiting_input'),
+  phase(1_000, 'acting'),
+  frame(1_000, 'tool_start', { call_id: 'c', tool: 'bash', arguments: '{"command":"npm test"}' }),
+  frame(1_001, 'tool_output', { call_id: 'c', chunk: 'not ok' }),
+  frame(1_004, 'tool_end', { call_id: 'c', ok: false, duration_ms: 4_000, output: '' }),
+];
+
+test('the bars are what an attempt did, and how long it waited', () => {
+  const bars = barsOf(frames, 0);
+
+  expect(bars.map(({ lane, from, to, isFailed }) => [lane, from, to, isFailed])).toEqual([
+    ['prepare', 0, 2_000, false],
+    ['model', 2_000, 6_000, false],
+    ['you', 6_000, 1_000_000, false],
+    ['tool', 1_000_000, 1_004_000, true],
+  ]);
+});
+
+test('what has not ended runs until now', () => {
+  expect(barsOf(frames.slice(0, 3), 9_000)).toMatchObject([
+    { lane: 'prepare', to: 2_000, isRunning: false },
+    { lane: 'model', to: 9_000, isRunning: true },
+  ]);
+});
+
+test('a long wait is drawn short, and moments keep their order', () => {
+  const stretches = stretchesOf(barsOf(frames, 0));
+
+  expect(stretches.filter(({ isCompressed }) => isCompressed)).toMatchObject([
+    { from: 6_000, to: 1_000_000 },
+  ]);
+  const places = [0, 2_000, 6_000, 500_000, 1_000_000, 1_004_000].map((at) =>
+    placeOf(at, stretches),
+  );
+  expect(places).toEqual(places.toSorted((one, other) => one - other));
+  expect([places[0], places.at(-1)]).toEqual([0, 1]);
+  expect((places[4] ?? 0) - (places[2] ?? 0)).toBeLessThan(0.2);
+});
+
+test('the log joins text, and gives a call its output and its end', () => {
+  expect(logOf(frames, 1)).toMatchObject([
+    { kind: 'turn', turn: 1, ms: 4_000, input: 5 },
+    { kind: 'text', text: 'I ask.' },
+    { kind: 'tool', tool: 'bash', about: 'npm test', output: 'not ok', state: 'failed' },
+  ]);
+  expect(logOf(frames, 2)).toEqual([]);
+});
