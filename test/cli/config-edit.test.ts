@@ -81,6 +81,10 @@ test('a broken file can be edited again', async () => {
 test('an editor that fails, or changes nothing, changes nothing', async () => {
   const { edit, text, file } = await setUp(good);
 
+  const none = await setUp(null);
+
+  expect((await none.edit('true')).out).toContain(`${none.file} was not written`);
+  expect(existsSync(none.file)).toBe(false);
   const failed = await edit('false');
   const same = await edit('true');
 

@@ -41,17 +41,19 @@ export const editConfig = async (context: CommandContext, target: string): Promi
   // Relative paths in it start at its folder.
   const draft = join(folder, `.edit-${randomBytes(6).toString('hex')}.json`);
   const before = readTextIfAny(target);
-  writeFileSync(draft, before ?? '{\n}\n', { flag: 'wx', mode: 0o600 });
+  const given = before ?? '{\n}\n';
+  const kept = before === null ? `${target} was not written` : `${target} is as it was`;
+  writeFileSync(draft, given, { flag: 'wx', mode: 0o600 });
   try {
     if (!(await editUntilValid(context, draft, target))) {
-      io.err(before === null ? `${target} was not written` : `${target} is as it was`);
+      io.err(kept);
       return exitCodes.failed;
     }
     const text = readFileSync(draft, 'utf8');
-    const isChanged = text !== before;
+    const isChanged = text !== given;
     if (isChanged) await writeFileAtomically(target, text);
     if (json) io.json({ file: target, changed: isChanged });
-    else io.out(isChanged ? `wrote ${target}` : `${target} is as it was`);
+    else io.out(isChanged ? `wrote ${target}` : kept);
     if (isChanged) io.err(reloadNote);
     return exitCodes.done;
   } finally {
