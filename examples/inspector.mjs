@@ -26,13 +26,18 @@ if (!response.ok) {
   console.error(await response.text());
   process.exit(1);
 }
+// The official inspector knows only these; the server also sends microsteps and actions.
+const known = ['@xstate.actor', '@xstate.event', '@xstate.snapshot'];
+const show = (message) => {
+  if (known.includes(message.type)) inspector.adapter.send(message);
+};
 let text = '';
 for await (const chunk of response.body.pipeThrough(new TextDecoderStream())) {
   text += chunk;
   const events = text.split('\n\n');
   text = events.pop() ?? '';
   for (const event of events)
-    if (event.startsWith('data: ')) inspector.adapter.send(JSON.parse(event.slice('data: '.length)));
+    if (event.startsWith('data: ')) show(JSON.parse(event.slice('data: '.length)));
 }
 inspector.stop();
 page.stop();

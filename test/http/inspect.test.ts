@@ -69,6 +69,18 @@ test("the official inspector sees a task's machines from their definitions to th
       ({ type, event }) => type === '@xstate.event' && (event as { type: string }).type === 'run',
     ),
   ).toBe(true);
+  const machineOf = new Map(
+    seen
+      .filter(({ type }) => type === '@xstate.actor')
+      .map(({ sessionId, definition }) => [
+        sessionId,
+        (JSON.parse(String(definition)) as { id: string }).id,
+      ]),
+  );
+  for (const kind of ['@xstate.event', '@xstate.snapshot'])
+    expect(
+      seen.filter(({ type }) => type === kind).map(({ sessionId }) => machineOf.get(sessionId)),
+    ).toEqual(expect.arrayContaining(['supervisor', 'task', 'agent']));
   for (const message of seen)
     expect(message).toMatchObject({
       sessionId: expect.any(String),
@@ -95,4 +107,43 @@ test('the inspection stream needs the token, contains no secret, and exists only
   expect(text).toContain('the password is ***');
   expect(text).not.toContain('hunter2');
   expect((await fetch(`${plain.base}/inspect`, { headers: plain.headers })).status).toBe(404);
+});
+
+test('the stream has the microsteps of a transition before its snapshot, and the actions', async () => {
+  const server = await startServer({ inspect: true, turns: [finish()] });
+  const { task_id } = (await server.call('create', { description: 'a task' })).result;
+  const response = await fetch(`${server.base}/inspect`, { headers: server.headers });
+  await server.call('execute', { task_id, role: 'engineer' });
+  let text = '';
+  const decoder = new TextDecoder();
+  for await (const chunk of response.body ?? []) {
+    text += decoder.decode(chunk, { stream: true });
+    if (/"@xstate.snapshot".*"value":"complete"/.test(text)) break;
+  }
+
+  const seen = text
+    .split('\n\n')
+    .filter((event) => event.startsWith('data: '))
+    .map((event) => JSON.parse(event.slice('data: '.length)) as Seen);
+  const task = seen.find(
+    ({ type, definition }) =>
+      type === '@xstate.actor' && (JSON.parse(String(definition)) as { id: string }).id === 'task',
+  );
+  const own = seen.filter(({ sessionId }) => sessionId === task?.['sessionId']);
+  const found = own.findIndex(
+    ({ type, value }) =>
+      type === '@xstate.microstep' && JSON.stringify(value) === '{"queued":"existing"}',
+  );
+  const steps = own.slice(found, found + 3);
+  expect(steps.map(({ type, value }) => [type, value])).toEqual([
+    ['@xstate.microstep', { queued: 'existing' }],
+    ['@xstate.microstep', { queued: 'ready' }],
+    ['@xstate.microstep', { queued: 'free' }],
+  ]);
+  const after = own.slice(found).find(({ type }) => type === '@xstate.snapshot');
+  expect(after).toBeDefined();
+  const actions = own
+    .filter(({ type }) => type === '@xstate.action')
+    .map(({ action }) => (action as { type: string }).type);
+  expect(actions).toContain('xstate.spawnChild');
 });

@@ -1,8 +1,16 @@
 import type { AnyActorRef, InspectionEvent } from 'xstate';
 
-/** A message of XState's inspector protocol, as @statelyai/inspect sends it. */
+/**
+ * A message of XState's inspector protocol, as @statelyai/inspect sends it. It sends no microsteps
+ * and no actions; they have the names that XState gives them.
+ */
 export interface InspectionMessage {
-  readonly type: '@xstate.actor' | '@xstate.event' | '@xstate.snapshot';
+  readonly type:
+    | '@xstate.actor'
+    | '@xstate.event'
+    | '@xstate.snapshot'
+    | '@xstate.microstep'
+    | '@xstate.action';
   readonly sessionId: string;
   readonly rootId: string;
   /** Epoch ms, as text. */
@@ -102,6 +110,15 @@ const inspectionMessage = (event: InspectionEvent): InspectionMessage | null => 
       event: event.event,
       snapshot: plainSnapshot(event.snapshot),
     };
+  if (event.type === '@xstate.microstep')
+    return {
+      ...base(actor, event.rootId),
+      type: '@xstate.microstep',
+      event: event.event,
+      value: (event.snapshot as LooseSnapshot).value,
+    };
+  if (event.type === '@xstate.action')
+    return { ...base(actor, event.rootId), type: '@xstate.action', action: event.action };
   return null;
 };
 
