@@ -40,6 +40,7 @@ const exits = {
   unauthorized: 'the token is missing or wrong',
   timedOut: 'the time of `agent wait --timeout` is up',
   interrupted: 'Ctrl-C; the task is cancelled',
+  terminated: 'killed during `agent watch`',
 };
 
 /** The output of --help, which depends on no server and no project. */

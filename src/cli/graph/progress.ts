@@ -15,6 +15,8 @@ export interface TaskProgress {
   readonly words: string;
   /** `3/50` */
   readonly turn: string | null;
+  /** Time of the last frame, or of the last change (epoch ms). */
+  readonly seenAt: number;
   /** Of each attempt. */
   readonly usage: ReadonlyMap<number, TaskView['usage']>;
 }
@@ -32,7 +34,7 @@ export interface Progress {
   isStale(taskId: string): boolean;
   /** Takes the view of a task that runs already, of which no frame has come. */
   begin(view: TaskView): void;
-  /** Takes the view of a stale task. */
+  /** Takes the view of a stale task, or one that is newer than what the frames told. */
   refresh(view: TaskView): void;
 }
 
@@ -101,6 +103,7 @@ const withView = (
   hasEnded: before?.hasEnded === true && finalStatuses.has(view.status),
   words: before?.words ?? '',
   turn: before?.turn ?? null,
+  seenAt: Date.parse(frame.timestamp),
   usage: new Map(before?.usage).set(view.attempt, view.usage),
 });
 
@@ -114,7 +117,12 @@ export const createProgress = (): Progress => {
       if (isTaskView(view)) {
         tasks.set(frame.task_id, withView(frame, view, before));
         blockers.forget();
-      } else if (before !== undefined) tasks.set(frame.task_id, { ...before, ...changeIn(frame) });
+      } else if (before !== undefined)
+        tasks.set(frame.task_id, {
+          ...before,
+          ...changeIn(frame),
+          seenAt: Date.parse(frame.timestamp),
+        });
     },
     get: (taskId) => tasks.get(taskId) ?? null,
     blocker: blockers.find,
@@ -132,13 +140,15 @@ export const createProgress = (): Progress => {
         hasEnded: false,
         words: '',
         turn: null,
+        seenAt: Date.parse(view.updated_at),
         usage,
       });
       blockers.forget();
     },
     refresh: (view) => {
       const task = tasks.get(view.task_id);
-      if (task === undefined || !waits(task)) return;
+      const isNewer = task !== undefined && view.updated_at > task.view.updated_at;
+      if (task === undefined || !(waits(task) || isNewer)) return;
       tasks.set(view.task_id, { ...task, view });
       blockers.forget();
     },

@@ -13,6 +13,7 @@ export const exitCodes = {
   unauthorized: 8,
   timedOut: 124,
   interrupted: 130,
+  terminated: 143,
 } as const;
 
 const byError: Readonly<Record<string, number>> = {

@@ -19,6 +19,10 @@ export interface Io {
   readonly live: (text: string) => void;
   /** Replaces the live lines of a terminal. No lines clear them. */
   readonly liveLines: (lines: readonly Text[]) => void;
+  /**
+   * Fills the terminal with these lines, and null leaves it as it was before. Notes wait until then.
+   */
+  readonly screen: (lines: readonly Text[] | null) => void;
   /** Resolves when a slow reader has taken enough of what was written. */
   readonly room: () => Promise<void>;
   /** Columns and rows of the terminal as it is now; null when there is none. */
@@ -43,8 +47,13 @@ export const print = (stream: Stream, text: string): void =>
 export const printJson = (stream: Stream, json: string): void =>
   void process[stream].write(`${escapeControls(json)}\n`);
 
+const oneScreenLine = (text: string): string => text.replace(/[\n\t]/g, ' ');
+
 type Environment = Readonly<Record<string, string | undefined>>;
 
+/** The alternate screen, without a cursor and without wrapping: no line can move another. */
+const openScreen = '\u001b[?1049h\u001b[?25l\u001b[?7l';
+const closeScreen = '\u001b[?7h\u001b[?25h\u001b[?1049l';
 const usualColumns = 80;
 const usualRows = 24;
 
@@ -58,6 +67,8 @@ export const createIo = (
   const colour = takesColour(stdout.isTTY === true, env);
   /** Columns of each live line that is shown. */
   let shown: readonly number[] = [];
+  let isScreen = false;
+  let held: string[] = [];
   const columns = (): number => stderr.columns || usualColumns;
   const clear = (): void => {
     if (shown.length === 0) return;
@@ -79,6 +90,7 @@ export const createIo = (
       stdout.write(`${escapeControls(JSON.stringify(value))}\n`);
     },
     err: (text) => {
+      if (isScreen) return void held.push(text);
       clear();
       stderr.write(stripControls(`${text}\n`));
     },
@@ -95,6 +107,20 @@ export const createIo = (
       clear();
       stderr.write(lines.map((line) => terminalText(line, colour)).join('\n'));
       shown = lines.map((line) => textWidth(terminalText(line, false)));
+    },
+    screen: (lines) => {
+      if (!terminal || (lines === null && !isScreen)) return;
+      if (lines !== null) {
+        clear();
+        const rows = lines.map((line) => `${oneScreenLine(terminalText(line, colour))}\u001b[K`);
+        stderr.write(`${isScreen ? '' : openScreen}\u001b[H${rows.join('\r\n')}\u001b[J`);
+        isScreen = true;
+        return;
+      }
+      stderr.write(closeScreen);
+      isScreen = false;
+      stderr.write(stripControls(held.map((text) => `${text}\n`).join('')));
+      held = [];
     },
     room: () =>
       stdout.writableNeedDrain === true

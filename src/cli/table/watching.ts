@@ -115,6 +115,19 @@ export const pruneCommand: Command = defineCommand({
 
 export const watchCommands: readonly Command[] = [
   defineCommand({
+    name: 'watch',
+    group: 'watch',
+    describe: 'Show the board of all tasks, kept up to date; q quits',
+    words: [],
+    flags: {},
+    common: startsServer,
+    examples: [
+      ['agent watch', 'j and k move, Enter shows a task, ? is help'],
+      ['agent watch --json', 'every event of the server, one per line'],
+    ],
+    run: async (context) => (await import('../board/board-command.ts')).watchBoard(context),
+  }),
+  defineCommand({
     name: 'wait',
     group: 'watch',
     describe: 'Wait until tasks finish; exits 0 if all completed',

@@ -1,0 +1,37 @@
+import type { TaskView } from '../../actors/journal/task-view.ts';
+import type { Style } from '../output/styled.ts';
+
+/** In the order of the screen: what a person can do something about comes first. */
+export const sections = ['need', 'working', 'review', 'slot', 'dependency', 'done'] as const;
+export type Section = (typeof sections)[number];
+
+export const sectionTitles: Readonly<Record<Section, string>> = {
+  need: 'Needs you',
+  working: 'Working',
+  review: 'To review',
+  slot: 'Waiting for slot',
+  dependency: 'Waiting for dependency',
+  done: 'Done',
+};
+
+export const sectionStyles: Readonly<Record<Section, Style>> = {
+  need: 'yellow',
+  working: 'cyan',
+  review: 'blue',
+  slot: 'dim',
+  dependency: 'dim',
+  done: 'green',
+};
+
+/** `work`: the changes of the latest attempt, where they are known. */
+export const sectionOf = (
+  { status, phase, awaiting }: TaskView,
+  work: TaskView['work'],
+): Section => {
+  if (awaiting !== undefined || status === 'failed') return 'need';
+  if (status === 'started') return 'working';
+  if (status === 'complete')
+    return work !== undefined && work.files > 0 && work.merged_at === undefined ? 'review' : 'done';
+  if (status === 'cancelled') return 'done';
+  return phase === 'waiting_for_dependencies' ? 'dependency' : 'slot';
+};

@@ -1,0 +1,66 @@
+import type { TaskView } from '../../actors/journal/task-view.ts';
+import { plural } from '../../machines/plural.ts';
+import type { TaskProgress } from '../graph/progress.ts';
+import { type Section, sectionTitles } from './sections.ts';
+
+/** A task with its place on the board. */
+export interface BoardTask {
+  readonly task: TaskProgress;
+  readonly section: Section;
+  readonly work: TaskView['work'];
+}
+
+const namedAtMost = 2;
+
+const dependenciesText = (
+  { unmet_dependencies: unmet }: TaskView,
+  find: (taskId: string) => BoardTask | null,
+): string => {
+  const named = unmet.slice(0, namedAtMost).map((id) => {
+    const section = find(id)?.section;
+    return section === undefined ? id : `${id} (${sectionTitles[section].toLowerCase()})`;
+  });
+  const rest = unmet.length - named.length;
+  return `waits for ${[...named, ...(rest === 0 ? [] : [`${rest} more`])].join(' and ')}`;
+};
+
+const phaseTexts: Readonly<Record<string, string>> = {
+  waiting_for_slot: 'waits until an agent is free',
+  waiting_for_tracker: 'waits for the tracker',
+  backing_off: 'pauses before the next try',
+  preparing: 'prepares the workspace',
+  thinking: 'asks the model',
+  acting: 'runs a tool',
+  verifying: 'runs the verify commands',
+  closing: 'writes the results',
+  cancelling: 'stops its processes',
+};
+
+const asking = ({ kind, question, calls }: NonNullable<TaskView['awaiting']>): string =>
+  kind === 'input'
+    ? `asks: ${question}`
+    : `asks permission: ${calls.map((call) => `${call.tool} ${call.arguments}`).join(', ')}`;
+
+const workText = ({ files, insertions, deletions }: NonNullable<TaskView['work']>): string =>
+  `${plural(files, 'file')}, +${insertions} -${deletions}`;
+
+const overText = ({ task: { view }, section, work }: BoardTask): string | null => {
+  if (view.status === 'failed') return view.error?.message ?? 'failed';
+  if (view.status === 'cancelled') return 'cancelled';
+  if (view.status !== 'complete') return null;
+  if (section === 'review' && work !== undefined) return `ready to merge: ${workText(work)}`;
+  return work?.merged_at === undefined ? (view.result ?? 'complete') : `merged: ${workText(work)}`;
+};
+
+/** One sentence: why a task is where it is. */
+export const whyText = (shown: BoardTask, find: (taskId: string) => BoardTask | null): string => {
+  const { view, words } = shown.task;
+  if (view.awaiting !== undefined) return asking(view.awaiting);
+  const over = overText(shown);
+  if (over !== null) return over;
+  if (view.phase === 'waiting_for_dependencies') return dependenciesText(view, find);
+  if (view.phase === 'waiting_for_run') return 'not asked to run';
+  const phase = phaseTexts[view.phase] ?? view.phase.replaceAll('_', ' ');
+  if (view.error !== undefined) return `${phase}: ${view.error.message}`;
+  return view.status === 'started' && words !== '' ? `${phase}: ${words}` : phase;
+};

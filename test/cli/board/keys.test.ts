@@ -1,0 +1,8 @@
+import { expect, test } from 'vitest';
+import { keysIn } from '../../../src/cli/board/keys.ts';
+
+test('keys that come together are told apart, and unknown sequences do nothing', () => {
+  expect(keysIn('jk\u001b[B\u001bOA\u001b[15~xq')).toEqual(['down', 'up', 'down', 'up', 'quit']);
+  expect(keysIn('\u001b')).toEqual(['back']);
+  expect(keysIn('\r\u0003')).toEqual(['show', 'interrupt']);
+});
