@@ -108,7 +108,7 @@ test('health, metrics and discovery have the documented form', async () => {
     'uptime_seconds',
   ]);
   expect(text).toMatch(
-    /^# HELP agent_tasks_spawned .*\n# TYPE agent_tasks_spawned counter\nagent_tasks_spawned 0\n/,
+    /^# HELP agent_tasks_spawned_total .*\n# TYPE agent_tasks_spawned_total counter\nagent_tasks_spawned_total 0\n/,
   );
 });
 

@@ -145,7 +145,8 @@ interface Given {
 }
 
 export const Facts = ({ taskId, chart, scene, moment, previous, place, isLive }: Given) => (
-  <aside class="machine-facts" aria-label="About this moment">
+  // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls by the keyboard
+  <aside class="machine-facts" tabIndex={0} aria-label="About this moment">
     <section>
       <h2>
         seq {moment === null ? '–' : moment.seq.toLocaleString('en')}
