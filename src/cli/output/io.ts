@@ -54,6 +54,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 /** The alternate screen, without a cursor and without wrapping: no line can move another. */
 const openScreen = '\u001b[?1049h\u001b[?25l\u001b[?7l';
 const closeScreen = '\u001b[?7h\u001b[?25h\u001b[?1049l';
+const heldAtMost = 100;
 const usualColumns = 80;
 const usualRows = 24;
 
@@ -68,7 +69,8 @@ export const createIo = (
   /** Columns of each live line that is shown. */
   let shown: readonly number[] = [];
   let isScreen = false;
-  let held: string[] = [];
+  /** What is said while a screen is shown, each once. */
+  const held = new Set<string>();
   const columns = (): number => stderr.columns || usualColumns;
   const clear = (): void => {
     if (shown.length === 0) return;
@@ -90,7 +92,10 @@ export const createIo = (
       stdout.write(`${escapeControls(JSON.stringify(value))}\n`);
     },
     err: (text) => {
-      if (isScreen) return void held.push(text);
+      if (isScreen) {
+        if (held.size < heldAtMost) held.add(text);
+        return;
+      }
       clear();
       stderr.write(stripControls(`${text}\n`));
     },
@@ -119,8 +124,8 @@ export const createIo = (
       }
       stderr.write(closeScreen);
       isScreen = false;
-      stderr.write(stripControls(held.map((text) => `${text}\n`).join('')));
-      held = [];
+      stderr.write(stripControls([...held].map((text) => `${text}\n`).join('')));
+      held.clear();
     },
     room: () =>
       stdout.writableNeedDrain === true

@@ -50,3 +50,18 @@ test('live lines have no control characters, and nothing is live away from a ter
   expect(written).toEqual(['ab']);
   expect(piped).toEqual([]);
 });
+
+test('what is said while a screen is shown is printed once, when it closes', () => {
+  const { io, written } = terminalOf(80);
+
+  io.screen(['a board']);
+  for (let nth = 0; nth < 500; nth += 1) {
+    io.err('warning: the same');
+    io.err(`warning ${nth}`);
+  }
+  io.screen(null);
+
+  const said = written.at(-1)?.trim().split('\n') ?? [];
+  expect(said.filter((line) => line === 'warning: the same')).toHaveLength(1);
+  expect(said).toHaveLength(100);
+});
