@@ -78,10 +78,7 @@ const waitsFor = ({ unmet_dependencies: unmet }: TaskView, all: Tasks): string =
 
 /** A task that is parked says until when, and why. */
 const parkedOf = (task: TaskView): string => {
-  const { parked_until: until, parked_reason: reason } = task as {
-    readonly parked_until?: string;
-    readonly parked_reason?: string;
-  };
+  const { parked_until: until, parked_reason: reason } = task;
   const why = reason ?? task.error?.message ?? 'it is tried again later';
   return until === undefined ? why : `${why}; goes on at ${clock(Date.parse(until))}`;
 };

@@ -22,7 +22,8 @@ const warnStranded = (client: Client, tasks: readonly TaskView[], io: Io): void 
   );
   if (client.live || stranded.length === 0) return;
   const ids = stranded.map(({ task_id }) => task_id).join(', ');
-  io.err(`note: no server runs, so ${ids} makes no progress until the next one starts`);
+  const makes = stranded.length === 1 ? 'makes' : 'make';
+  io.err(`note: no server runs, so ${ids} ${makes} no progress until the next one starts`);
 };
 
 const ourStatuses: readonly string[] = [
