@@ -71,6 +71,13 @@ const bugs: Readonly<Record<string, Planted>> = {
     seed: 50,
     says: /I10 .* was finished and is done again/,
   },
+  'a model call that was given up while its intent was saved is made': {
+    file: 'src/actors/agent/model-call.ts',
+    find: '    signal.throwIfAborted();\n',
+    put: '',
+    seed: 387447,
+    says: /I1 .* while the task is/,
+  },
   'a command that was at work in a crash is run again unasked': {
     file: 'src/actors/agent/tool-calls.ts',
     find: "if (isRepeatable(call.tool) || onInterrupted() === 'repeat' || isRepeat(decision))",

@@ -80,6 +80,8 @@ export const createModelCall = (ports: ModelCallPorts) => {
     signal: AbortSignal,
   ): Promise<CallOutcome> => {
     const { turn, maxTurns, step, messages, purpose } = call;
+    // It may have been given up while its intent was saved.
+    signal.throwIfAborted();
     const { model, name } = ports.chooseModel(attempt);
     const startedAt = ports.now();
     const key = attemptKey(attempt.taskId, attempt.attempt);
