@@ -5,36 +5,13 @@ import { sectionOf } from '../../../src/cli/board/sections.ts';
 import type { BoardTask } from '../../../src/cli/board/why.ts';
 import { terminalText } from '../../../src/cli/output/styled.ts';
 import { textWidth } from '../../../src/cli/output/width.ts';
+import { aTask } from '../output/a-task.ts';
 
 const at = '2026-11-20T10:00:00.000Z';
 const now = Date.parse(at) + 65_000;
 
-const view = (over: Partial<TaskView>): TaskView => ({
-  task_id: 'bd-a1',
-  title: 'a title',
-  description: '',
-  status: 'queued',
-  phase: 'waiting_for_run',
-  ready: true,
-  attempt: 0,
-  dependencies: [],
-  unmet_dependencies: [],
-  priority: 2,
-  labels: [],
-  created_at: at,
-  updated_at: at,
-  progress: 0,
-  usage: {
-    input_tokens: 0,
-    output_tokens: 0,
-    cached_tokens: 0,
-    model_calls: 0,
-    tool_calls: 0,
-    turns: 0,
-  },
-  stream_url: '/stream/bd-a1',
-  ...over,
-});
+const view = (over: Partial<TaskView>): TaskView =>
+  aTask({ task_id: 'bd-a1', title: 'a title', created_at: at, updated_at: at, ...over });
 
 const place = (over: Partial<TaskView>, work?: TaskView['work'], words = ''): BoardTask => {
   const shown = view(over);

@@ -3,6 +3,7 @@ import { activities, tasks } from '../../data/tasks.ts';
 import { numbered } from '../../model/format.ts';
 import { type Edge, graphOf, type Node, type Place } from '../../model/graph.ts';
 import { lookOf, whyOf } from '../../model/state.ts';
+import { ArrowHead } from '../../parts/arrow-head.tsx';
 import { Icon } from '../../parts/icon.tsx';
 import { Empty } from '../../parts/notice.tsx';
 import { RunAll } from '../../parts/run-all.tsx';
@@ -125,19 +126,7 @@ export const Graph = () => {
       <section class="graph" tabIndex={0} aria-label="Dependencies">
         <div class="graph-inner" style={{ width: `${right}px`, height: `${bottom}px` }}>
           <svg width={right} height={bottom} aria-hidden="true">
-            <defs>
-              <marker
-                id="arrow"
-                viewBox="0 0 8 8"
-                refX="6"
-                refY="4"
-                markerWidth="6"
-                markerHeight="6"
-                orient="auto"
-              >
-                <path d="M0,0.800L8,4L0,7.200z" fill="context-stroke" />
-              </marker>
-            </defs>
+            <ArrowHead id="arrow" />
             {edges.map((edge) => (
               <EdgeLine key={`${edge.from} ${edge.to}`} edge={edge} nodes={byId} />
             ))}

@@ -1,5 +1,6 @@
 import { useEffect, useRef } from 'preact/hooks';
 import type { Box, Chart, Line, Scene } from '../../model/chart.ts';
+import { ArrowHead } from '../../parts/arrow-head.tsx';
 
 const radius = 6;
 
@@ -94,19 +95,7 @@ export const ChartDrawing = ({
       role="img"
       aria-label={`The ${name} machine, ${scene.here === null ? 'in no state yet' : `in ${scene.here}`}`}
     >
-      <defs>
-        <marker
-          id="head"
-          viewBox="0 0 8 8"
-          refX="7"
-          refY="4"
-          markerWidth="6"
-          markerHeight="6"
-          orient="auto"
-        >
-          <path d="M0,0.800L8,4L0,7.200z" fill="context-stroke" />
-        </marker>
-      </defs>
+      <ArrowHead id="head" />
       {chart.groups.map((group) => (
         <g
           key={group.id}
