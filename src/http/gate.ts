@@ -128,6 +128,16 @@ const refuseSession = (reply: FastifyReply, { tokenHint }: GateOptions): Fastify
     .code(requestErrors.forbidden)
     .send(errorBody('forbidden', `this needs the token of the server; ${tokenHint}`));
 
+type Rights = Pick<GateOptions, 'token' | 'sessions'>;
+
+/** False from when the token of a request is replaced, and from the end of its session. */
+export const isStillAllowed = (request: FastifyRequest, { token, sessions }: Rights): boolean => {
+  const expected = token();
+  const given = bearer(request);
+  if (expected === null) return true;
+  return given !== null && (safeEqual(given, expected) || sessions.find(given) !== null);
+};
+
 export const createGate = (options: GateOptions) => {
   const throttle = createThrottle(() => performance.now());
   return async (

@@ -11,6 +11,8 @@ export interface PageRouteOptions {
   /** Of the built page; empty when it is not built. */
   readonly page: PageFiles;
   readonly sessions: PageSessions;
+  /** Ends the streams of the session. */
+  readonly onLogout: () => void;
   /** The name of the project's folder. */
   readonly projectName: string;
   readonly version: string;
@@ -51,7 +53,7 @@ const refuseCode = (reply: FastifyReply, refused: CodeRefusal, over: boolean): F
  * exchanges it for the token of a session.
  */
 export const addPageRoutes = (app: FastifyInstance, options: PageRouteOptions): void => {
-  const { page, sessions, projectName, version } = options;
+  const { page, sessions, onLogout, projectName, version } = options;
   const throttle = createThrottle(() => performance.now());
   addPageFiles(app, page);
   app.post('/page/codes', { bodyLimit }, async () => {
@@ -75,6 +77,7 @@ export const addPageRoutes = (app: FastifyInstance, options: PageRouteOptions): 
   });
   app.delete('/page/session', async (request, reply) => {
     sessions.end(bearer(request) ?? '');
+    onLogout();
     return reply.code(204).send();
   });
 };

@@ -4,7 +4,7 @@ import type { System } from '../actors/system.ts';
 import { answerError, bodyLimit } from './answer-error.ts';
 import { answerBrokenBytes, answerBrokenPath } from './broken-requests.ts';
 import { errorBody } from './error-table.ts';
-import { createGate, type GateOptions } from './gate.ts';
+import { createGate, type GateOptions, isStillAllowed } from './gate.ts';
 import { addHealthRoutes, type HealthOptions } from './health.ts';
 import { histogramsFrom, metricsDocument, metricsText } from './metrics-text.ts';
 import { addPageRoutes, type PageRouteOptions } from './page-routes.ts';
@@ -16,7 +16,7 @@ import { addStreamRoutes, type StreamRouteOptions } from './stream-routes.ts';
 export interface HttpServerOptions
   extends Omit<GateOptions, 'sessions'>,
     HealthOptions,
-    Omit<PageRouteOptions, 'sessions'>,
+    Omit<PageRouteOptions, 'sessions' | 'onLogout'>,
     RpcRouteOptions,
     StreamRouteOptions {
   readonly system: System;
@@ -89,10 +89,12 @@ export const buildServer = async (options: HttpServerOptions): Promise<FastifyIn
   const app = Fastify(fastifyLimits);
   const sessions = createPageSessions(options.token, options.now);
   addHooks(app, { ...options, sessions });
-  const sse = await createSse(app, options.heartbeatMs);
+  const sse = await createSse(app, options.heartbeatMs, (request) =>
+    isStillAllowed(request, { token: options.token, sessions }),
+  );
   app.addHook('preClose', sse.endAll);
   addRpcRoutes(app, options);
-  addPageRoutes(app, { ...options, sessions });
+  addPageRoutes(app, { ...options, sessions, onLogout: sse.checkRights });
   addHealthRoutes(app, options, uptimeSeconds);
   app.get('/metrics', async (request, reply) => {
     const counters = await system.counters();

@@ -1,4 +1,4 @@
-import type { FastifyInstance, FastifyReply } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { FastifySSEPlugin } from 'fastify-sse-v2';
 
 /**
@@ -39,6 +39,8 @@ export interface SseConnection {
 
 export interface Sse {
   open(reply: FastifyReply): SseConnection;
+  /** Asks each stream now whether it is still allowed. */
+  checkRights(): void;
   /** Ends every stream with a comment that the server stops; waits at most 1 s for slow clients. */
   endAll(): Promise<void>;
 }
@@ -52,6 +54,7 @@ const closeWaitMs = 1_000;
 
 interface OpenConnection extends SseConnection {
   beat(): void;
+  checkRights(): void;
 }
 
 const untilEnded = (ended: Promise<void>): AsyncIterable<never> => ({
@@ -64,7 +67,7 @@ const untilEnded = (ended: Promise<void>): AsyncIterable<never> => ({
  * The plugin opens and ends the response. Frames bypass it: it would encode each one for every
  * reader, sends no heartbeat, and does not end with its socket (docs/adr/0006).
  */
-const openConnection = (reply: FastifyReply): OpenConnection => {
+const openConnection = (reply: FastifyReply, isAllowed: () => boolean): OpenConnection => {
   const { raw } = reply;
   let finish = (): void => {};
   let ended = false;
@@ -89,6 +92,13 @@ const openConnection = (reply: FastifyReply): OpenConnection => {
     finish();
   });
   const isWritable = (): boolean => !ended && !raw.destroyed;
+  const end = (): void => {
+    ended = true;
+    finish();
+  };
+  const checkRights = (): void => {
+    if (!ended && !isAllowed()) end();
+  };
   return {
     write: (frames) => {
       if (isWritable()) raw.write(frames);
@@ -107,16 +117,15 @@ const openConnection = (reply: FastifyReply): OpenConnection => {
         if (!raw.writableNeedDrain || raw.destroyed) return resolve();
         waiting.push(resolve);
       }),
-    end: () => {
-      ended = true;
-      finish();
-    },
+    end,
+    checkRights,
     onClose: (listener) => {
       if (raw.destroyed) listener();
       else raw.once('close', listener);
     },
     closed: () => raw.destroyed,
     beat: () => {
+      checkRights();
       const now = raw.socket?.bytesWritten ?? 0;
       missed = raw.writableLength > 0 && now === written ? missed + 1 : 0;
       written = now;
@@ -128,8 +137,13 @@ const openConnection = (reply: FastifyReply): OpenConnection => {
 
 /**
  * The only user of fastify-sse-v2. It sends heartbeats, and ends all streams when the server stops.
+ * `isAllowed`: a stream whose request lost its right ends at the next heartbeat.
  */
-export const createSse = async (app: FastifyInstance, heartbeatMs: number): Promise<Sse> => {
+export const createSse = async (
+  app: FastifyInstance,
+  heartbeatMs: number,
+  isAllowed: (request: FastifyRequest) => boolean,
+): Promise<Sse> => {
   await app.register(FastifySSEPlugin, { retryDelay: 2_000 });
   const connections = new Set<OpenConnection>();
   const heartbeat = setInterval(() => {
@@ -138,10 +152,13 @@ export const createSse = async (app: FastifyInstance, heartbeatMs: number): Prom
   app.addHook('onClose', async () => clearInterval(heartbeat));
   return {
     open: (reply) => {
-      const connection = openConnection(reply);
+      const connection = openConnection(reply, () => isAllowed(reply.request));
       connections.add(connection);
       connection.onClose(() => connections.delete(connection));
       return connection;
+    },
+    checkRights: () => {
+      for (const connection of connections) connection.checkRights();
     },
     endAll: async () => {
       const all = [...connections].map(

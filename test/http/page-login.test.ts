@@ -144,6 +144,26 @@ test('after logout, and after the token of the server changed, a session is over
   expect([await status(other), (await exchange(server, unused)).status]).toEqual([401, 401]);
 });
 
+test('logout ends the streams of the session at once, a new token of the server at the next heartbeat', async () => {
+  let current = token;
+  const server = await startServer({ token: () => current, heartbeatMs: 50 });
+  const [one, other] = [await login(server), await login(server)];
+  const open = async (as: string) => {
+    const signal = AbortSignal.timeout(15_000);
+    const headers = { authorization: `Bearer ${as}` };
+    const { body } = await fetch(`${server.base}/stream`, { headers, signal });
+    return { ended: new Response(body).text().then(() => true) };
+  };
+  const [first, second, third] = [await open(one), await open(other), await open(token)];
+
+  await send(server, 'DELETE', '/page/session', { as: one, body: '' });
+  expect(await first.ended).toBe(true);
+  const waits = Promise.race([second.ended, third.ended, Promise.resolve('open')]);
+  expect(await waits).toBe('open');
+  current = 'another-token-another-token-another-token';
+  expect(await Promise.all([second.ended, third.ended])).toEqual([true, true]);
+});
+
 test('only the token of the server makes codes', async () => {
   const server = await startServer();
   const session = await login(server);
