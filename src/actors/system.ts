@@ -29,7 +29,7 @@ export interface System {
   readonly service: TaskService;
   readonly journal: Journal;
   readonly counters: () => Answer<Counters>;
-  /** Of the calls that this process made. */
+  /** Counts only calls of this process. */
   readonly durations: ReturnType<typeof createProcessDurations>['read'];
   readonly slotUse: () => SlotUse;
   /** One sentence on the supervisor. */

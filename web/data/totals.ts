@@ -1,23 +1,9 @@
 import { signal } from '@preact/signals';
+import type { UsageReport } from '../../src/actors/engine/task-usage.ts';
 import { call, request } from './call.ts';
 
-export interface UsageSums {
-  readonly attempts: number;
-  readonly complete: number;
-  readonly failed: number;
-  readonly cancelled: number;
-  readonly seconds: number;
-  readonly model_calls: number;
-  readonly tool_calls: number;
-  readonly input_tokens: number;
-  readonly output_tokens: number;
-  readonly cached_tokens: number;
-  readonly cost_usd?: number;
-}
-export interface Usage {
-  readonly days: readonly (UsageSums & { readonly day: string; readonly role: string })[];
-  readonly total: UsageSums;
-}
+export type Usage = UsageReport;
+
 export interface Check {
   readonly status: string;
   readonly detail: string;

@@ -53,7 +53,8 @@ const chainsOf = (
       const open = before.filter((each) => !chains.has(each) && !visiting.has(each));
       visiting.add(id);
       if (open.length > 0) {
-        stack.push(...open);
+        // Not by spreading: a task may have more dependencies than a call has room for.
+        for (const each of open) stack.push(each);
         continue;
       }
       stack.pop();

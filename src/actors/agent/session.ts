@@ -26,7 +26,7 @@ interface SessionInput {
   readonly steps: TurnSteps;
   readonly turns: number;
   readonly resumeAt: Resume['at'];
-  /** What the model has to be told before its next turn. */
+  /** Texts for the model, said before its next turn. */
   readonly notes: readonly string[];
 }
 

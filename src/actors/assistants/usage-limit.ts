@@ -29,7 +29,7 @@ const atEpoch = (message: string): number | null => {
 };
 
 const isoZone = 'UTC';
-/** How far a time zone is ahead of UTC (ms). @throws for an unknown zone */
+/** Offset of a time zone from UTC (ms). @throws for an unknown zone */
 const zoneAheadMs = (timeZone: string, at: number): number => {
   const parts = new Intl.DateTimeFormat('en-US', {
     timeZone,

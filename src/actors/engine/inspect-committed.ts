@@ -11,7 +11,7 @@ type Inspect = (event: InspectionEvent) => void;
 export const inspectCommitted = (inspect: Inspect): Inspect => {
   const unborn = new WeakMap<AnyActorRef, InspectionEvent>();
   const shown = new WeakMap<AnyActorRef, unknown>();
-  /** Of a transition that is not committed yet. */
+  /** Held until their transition is committed. */
   const microsteps = new WeakMap<AnyActorRef, InspectionEvent[]>();
 
   const introduce = (actor: AnyActorRef): void => {

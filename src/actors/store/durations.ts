@@ -53,7 +53,7 @@ export const isDurationRow = (name: string): boolean => name.includes('/');
 
 type Rows = readonly (readonly [row: string, value: number])[];
 
-/** What a duration adds to the rows `model_call/2` (a bucket) and `model_call/sum`. */
+/** One duration, as it is added to the rows `model_call/2` (a bucket) and `model_call/sum`. */
 export const rowsOfDuration = (name: JournalDuration, seconds: number): Rows => [
   [rowName(name, bucketOf(journalBounds[name], seconds)), 1],
   [rowName(name, 'sum'), seconds],

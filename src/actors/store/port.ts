@@ -18,7 +18,7 @@ export type NewEntry = Omit<Entry, 'seq'>;
 export interface KeptEntry extends Entry {
   /** `data` lacks the fields that are as in the entry with this seq. */
   readonly base: number | null;
-  /** Of the task's previous entry, empty for the first; null in an entry of version 2.1. */
+  /** Hash of the task's previous entry, empty for the first; null in an entry of version 2.1. */
   readonly previous: string | null;
   readonly hash: string | null;
 }

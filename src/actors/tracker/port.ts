@@ -72,7 +72,7 @@ export interface TaskReads {
 
 export interface ChangeReads {
   /**
-   * What changed since a mark of an earlier answer; null: since the last mark that an earlier server
+   * Answers the changes since a mark of an earlier answer; null: since the last mark that an earlier server
    * was done with. `done`: every change up to it was observed, so a later server begins there.
    */
   changes(mark: number | null, done: number | null): Promise<TrackerChanges>;

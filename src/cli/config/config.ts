@@ -114,7 +114,7 @@ export interface LoadedConfig {
   readonly named: string | null;
   /** True for a named file, false for the default one. */
   readonly fileChosen: boolean;
-  /** What was laid over each other, the last on top: files, variables and flags, by name. */
+  /** Files, variables and flags by name; a later one overrides. */
   readonly layers: readonly ConfigLayer[];
   /** True when the user chose the port: then no other port replaces it. */
   readonly portChosen: boolean;

@@ -8,7 +8,7 @@ export interface Surroundings {
   /** Names of the credential variables that are set. */
   readonly keys: readonly string[];
   readonly config: Config;
-  /** What was laid over each other, the last on top. */
+  /** Files, variables and flags by name; a later one overrides. */
   readonly layers: readonly ConfigLayer[];
 }
 

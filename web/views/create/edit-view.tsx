@@ -2,7 +2,8 @@ import { useSignal } from '@preact/signals';
 import { addDependency, deleteTask, edit, removeDependency } from '../../data/actions.ts';
 import { type TaskView, tasks } from '../../data/tasks.ts';
 import { Button } from '../../parts/button.tsx';
-import { Empty, Problem } from '../../parts/notice.tsx';
+import { NoTask } from '../../parts/no-task.tsx';
+import { Problem } from '../../parts/notice.tsx';
 import { TaskLine } from '../../parts/task-link.tsx';
 import { go, pathOf, taskPath } from '../../shell/router.ts';
 import { TaskSuggestions } from './create-form.tsx';
@@ -135,7 +136,7 @@ export const EditView = ({ taskId }: { taskId: string }) => {
   const fail = (message: string): void => {
     problem.value = message;
   };
-  if (task === undefined) return <Empty title={`No task ${taskId} in this project.`} />;
+  if (task === undefined) return <NoTask id={taskId} />;
   return (
     <div class="first">
       <h1>Edit {task.task_id}</h1>

@@ -8,9 +8,10 @@ import { numbered } from '../../model/format.ts';
 import { isToReview } from '../../model/state.ts';
 import { Button } from '../../parts/button.tsx';
 import { Icon } from '../../parts/icon.tsx';
+import { NoTask } from '../../parts/no-task.tsx';
 import { Empty, Problem } from '../../parts/notice.tsx';
 import { StatusPill } from '../../parts/status.tsx';
-import { go, pathOf, taskPath } from '../../shell/router.ts';
+import { go, taskPath } from '../../shell/router.ts';
 import { FileDiff } from './file-diff.tsx';
 
 interface Changes {
@@ -139,14 +140,7 @@ export const DiffView = ({ taskId }: { taskId: string }) => {
   );
   const changes = useChanges(taskId, `${task?.attempt} ${task?.status}`, fail);
   const files = useMemo(() => filesIn(changes?.patch ?? ''), [changes]);
-  if (task === undefined)
-    return (
-      <Empty title={`No task ${taskId} in this project.`}>
-        <a class="button" href={pathOf('board')}>
-          Board
-        </a>
-      </Empty>
-    );
+  if (task === undefined) return <NoTask id={taskId} />;
   return (
     <article class="task">
       <Head task={task} pending={pending.value} fail={fail} />

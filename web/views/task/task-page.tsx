@@ -5,8 +5,8 @@ import { openHistory } from '../../data/history.ts';
 import { now } from '../../data/live.ts';
 import { putTask, type TaskView, tasks } from '../../data/tasks.ts';
 import { logOf } from '../../model/log.ts';
-import { Empty, Problem } from '../../parts/notice.tsx';
-import { pathOf } from '../../shell/router.ts';
+import { NoTask } from '../../parts/no-task.tsx';
+import { Problem } from '../../parts/notice.tsx';
 import { Asked } from '../needs-you/need-row.tsx';
 import { Log } from './log.tsx';
 import { Results } from './results.tsx';
@@ -104,14 +104,7 @@ export const TaskPage = ({ taskId }: { taskId: string }) => {
   );
   useDetails(taskId, fail);
   const task = tasks.value.get(taskId);
-  if (task === undefined)
-    return (
-      <Empty title={`No task ${taskId} in this project.`}>
-        <a class="button" href={pathOf('board')}>
-          Board
-        </a>
-      </Empty>
-    );
+  if (task === undefined) return <NoTask id={taskId} />;
   return (
     <article class="task">
       <TaskHead task={task} fail={fail} />
