@@ -1,9 +1,8 @@
-import { frameText } from '../actors/journal/event-types.ts';
+import { frameText, type SentEntry } from '../actors/journal/event-types.ts';
 import type { TaskView } from '../actors/journal/task-view.ts';
-import type { Entry } from '../actors/store/port.ts';
 
 /** The data is JSON, so it has no line break. */
-export const sseFrame = (entry: Entry): string =>
+export const sseFrame = (entry: SentEntry): string =>
   `id: ${entry.seq}\nevent: ${entry.type}\ndata: ${frameText(entry)}\n\n`;
 
 interface ControlSubject {
@@ -38,5 +37,4 @@ export const snapshotFrame = (seq: number, task: TaskView): string =>
     type: 'snapshot',
     at: Date.now(),
     data: JSON.stringify({ machine: 'task', value: task.status, tags: [], task }),
-    cause: null,
   });

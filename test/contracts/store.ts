@@ -64,6 +64,25 @@ export const describeStore = (name: string, over: (near: SqliteStore) => Store) 
       expect(await store.lastSeq()).toBe(3);
     });
 
+    test('the entries of each task are numbered without a gap, whoever commits them', async () => {
+      const save = { actor: actor('bd-a'), guard: { revision: 0, attempt: 0 } };
+      await store.commit({ entries: [line('bd-a'), line('bd-b'), line('bd-a')] });
+      await store.commit({ ...save, entries: [line('bd-a')] }, { entries: [line('bd-b')] });
+      await store.commit({ ...save, entries: [line('bd-a')] }, { entries: [line('bd-b')] });
+
+      const next = opened.reopen();
+      const { entries } = await next.commit({ entries: [line('bd-a'), line('bd-c')] });
+
+      const numbers = async (taskId: string) =>
+        (await next.read({ taskId, after: 0, limit: 10 })).map(({ taskSeq }) => taskSeq);
+      expect([await numbers('bd-a'), await numbers('bd-b')]).toEqual([
+        [1, 2, 3, 4],
+        [1, 2, 3],
+      ]);
+      expect(entries.map(({ taskSeq }) => taskSeq)).toEqual([4, 1]);
+      expect((await next.kept({ taskId: 'bd-a', after: 1, limit: 1 }))[0]?.taskSeq).toBe(2);
+    });
+
     test('a reader gets the entries of one task after a point, up to a limit', async () => {
       await store.commit({ entries: [line('bd-a'), line('bd-b'), line('bd-a'), line('bd-a')] });
 
@@ -80,7 +99,7 @@ export const describeStore = (name: string, over: (near: SqliteStore) => Store) 
       };
       await store.commit({ entries: [entry] });
 
-      expect(await store.read({ after: 0, limit: 1 })).toEqual([{ ...entry, seq: 1 }]);
+      expect(await store.read({ after: 0, limit: 1 })).toEqual([{ ...entry, seq: 1, taskSeq: 1 }]);
     });
 
     test('every snapshot comes back whole, however little of the task changed', async () => {

@@ -3,7 +3,10 @@ import { expect, test } from 'vitest';
 import type { KeptEntry } from '../../src/actors/store/port.ts';
 import { bash, finish, startServer, untilStatus } from '../support/running.ts';
 
-type OnTheWire = Omit<KeptEntry, 'taskId'> & { readonly task_id: string };
+type OnTheWire = Omit<KeptEntry, 'taskId' | 'taskSeq'> & {
+  readonly task_id: string;
+  readonly task_seq: number;
+};
 
 /** As `docs/guides/operating.md` says. */
 const hashOf = (entry: OnTheWire): string => {
@@ -31,6 +34,7 @@ test('a client can prove by the hashes that no entry of a journal was changed, a
 
   const frames = (await server.call('history', { task_id })).result.entries;
   expect(entries.map(({ seq }) => seq)).toEqual(frames.map((frame: OnTheWire) => frame.seq));
+  expect(entries.map(({ task_seq }) => task_seq)).toEqual(entries.map((_, n) => n + 1));
   expect(entries.length).toBeGreaterThan(10);
   expect(isChain(entries)).toBe(true);
 

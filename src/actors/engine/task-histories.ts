@@ -46,7 +46,11 @@ export interface TaskHistories {
 
 const pageSize = 1_000;
 
-const keptView = ({ taskId, ...entry }: KeptEntry) => ({ task_id: taskId, ...entry });
+const keptView = ({ taskId, taskSeq, ...entry }: KeptEntry) => ({
+  task_id: taskId,
+  task_seq: taskSeq,
+  ...entry,
+});
 const frameOf = (entry: Entry): { readonly seq: number } => JSON.parse(frameText(entry));
 
 /** `store` is null in a project without runs. `find` rejects for a task that does not exist. */

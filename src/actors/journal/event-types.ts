@@ -41,6 +41,9 @@ export const entry = (
   cause: cause === null ? null : JSON.stringify(cause),
 });
 
+/** An entry as it is sent: its number is that of the whole journal. */
+export type SentEntry = Omit<Entry, 'taskSeq' | 'cause'>;
+
 /** JSON text of a frame: `{type, task_id, attempt, seq, timestamp, data}`. */
-export const frameText = ({ type, taskId, attempt, seq, at, data }: Entry): string =>
+export const frameText = ({ type, taskId, attempt, seq, at, data }: SentEntry): string =>
   `{"type":${JSON.stringify(type)},"task_id":${JSON.stringify(taskId)},"attempt":${attempt},"seq":${seq},"timestamp":"${new Date(at).toISOString()}","data":${data}}`;

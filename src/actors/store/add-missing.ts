@@ -49,6 +49,26 @@ const additions: readonly Addition[] = [
       insert or ignore into histories (task_id, last_hash) select distinct task_id, '' from journal`,
   },
   {
+    table: 'histories',
+    column: 'last_task_seq',
+    sql: `alter table histories add column last_task_seq integer not null default 0;
+      alter table histories add column removed_task_seq integer`,
+  },
+  {
+    table: 'journal',
+    column: 'task_seq',
+    // How many entries were removed before is not known: what is left begins at 1.
+    sql: `alter table journal add column task_seq integer not null default 0;
+      update journal set task_seq = numbered.number from (
+        select seq, row_number() over (partition by task_id order by seq) as number from journal
+      ) as numbered where numbered.seq = journal.seq;
+      update histories set
+        last_task_seq = (select count(*) from journal where task_id = histories.task_id);
+      update histories set removed_task_seq = (
+        select count(*) from journal where task_id = histories.task_id and seq <= removed_seq
+      ) where removed_seq is not null`,
+  },
+  {
     table: 'task_counts',
     column: 'count',
     sql: taskCounts,

@@ -21,13 +21,42 @@ const rowsPerRead = 1_000;
 const changed = 'was changed after it was written';
 const added = 'was added to the journal by another program';
 const moved = 'does not follow the entry before it: entries were removed, added or swapped';
+const misnumbered = 'has another number in its task than it was written with';
 const endIsMissing = 'is not the last entry that was written: later ones were removed';
 
-const problemOf = (row: Row, expected: string, hasHashes: boolean): string | null => {
+const gapBefore = (first: number, last: number): string => {
+  const missing =
+    first === last
+      ? `entry ${first} of the task is missing`
+      : `entries ${first} to ${last} of the task are missing`;
+  return `does not follow the entry before it: ${missing}`;
+};
+
+/** The last entry that was checked of a task. */
+interface CheckedEnd {
+  hash: string;
+  taskSeq: number;
+  /** False while the entries are of version 2.1. */
+  hasHashes: boolean;
+}
+
+const hashProblem = (row: Row, { hash, hasHashes }: CheckedEnd): string | null => {
   if (row['hash'] == null) return hasHashes ? added : null;
   const previous = String(row['previous']);
   if (hashOfEntry(previous, storedEntryOf(row)) !== row['hash']) return changed;
-  return previous === expected ? null : moved;
+  return previous === hash ? null : moved;
+};
+
+const problemOf = (row: Row, end: CheckedEnd): string | null => {
+  const problem = hashProblem(row, end);
+  const isChecked = problem === null || problem === moved;
+  // A journal of an earlier version that is only read has no numbers.
+  if (!isChecked || row['task_seq'] === undefined) return problem;
+  const { taskSeq } = storedEntryOf(row);
+  const next = end.taskSeq + 1;
+  if (taskSeq > next && (problem === moved || row['hash'] == null))
+    return gapBefore(next, taskSeq - 1);
+  return problem ?? (taskSeq === next ? null : misnumbered);
 };
 
 /**
@@ -47,9 +76,7 @@ export const checkJournal = (db: Database): JournalCheck => {
   const read = db.prepare(
     'select * from journal where task_id = ? and seq > ? order by seq limit ?',
   );
-  const history = db.prepare(
-    'select last_hash, removed_seq, removed_hash from histories where task_id = ?',
-  );
+  const history = db.prepare('select * from histories where task_id = ?');
   const faults: JournalFault[] = [];
   let entries = 0;
   let withoutHash = 0;
@@ -58,26 +85,32 @@ export const checkJournal = (db: Database): JournalCheck => {
     const kept = history.first(taskId);
     // What is being removed may be gone in part.
     let seq = Number(kept?.['removed_seq'] ?? 0);
-    let expected = String(kept?.['removed_hash'] ?? '');
-    let hasHashes = false;
+    const end: CheckedEnd = {
+      hash: String(kept?.['removed_hash'] ?? ''),
+      taskSeq: Number(kept?.['removed_task_seq'] ?? 0),
+      hasHashes: false,
+    };
+    const checkRow = (row: Row): void => {
+      seq = Number(row['seq']);
+      entries += 1;
+      const problem = problemOf(row, end);
+      if (problem !== null) faults.push({ taskId, seq, problem });
+      if (row['hash'] == null) withoutHash += 1;
+      if (problem === added) return;
+      end.taskSeq = problem === misnumbered ? end.taskSeq + 1 : storedEntryOf(row).taskSeq;
+      if (row['hash'] == null) return;
+      end.hasHashes = true;
+      end.hash = String(row['hash']);
+    };
     for (
       let rows = read.all(taskId, seq, rowsPerRead);
       rows.length > 0;
       rows = read.all(taskId, seq, rowsPerRead)
     )
-      for (const row of rows) {
-        seq = Number(row['seq']);
-        entries += 1;
-        const problem = problemOf(row, expected, hasHashes);
-        if (problem !== null) faults.push({ taskId, seq, problem });
-        if (row['hash'] == null) {
-          withoutHash += 1;
-          continue;
-        }
-        hasHashes = true;
-        expected = String(row['hash']);
-      }
-    if (expected !== String(history.first(taskId)?.['last_hash'] ?? ''))
+      for (const row of rows) checkRow(row);
+    const last = history.first(taskId);
+    const isShort = !end.hasHashes && end.taskSeq < Number(last?.['last_task_seq'] ?? 0);
+    if (end.hash !== String(last?.['last_hash'] ?? '') || isShort)
       faults.push({ taskId, seq, problem: endIsMissing });
   };
   const tasks = db.prepare('select task_id from journal union select task_id from histories').all();

@@ -58,7 +58,8 @@ const prepare = (db: Database) => ({
   bytes: db.prepare(
     'select sum(length(data) + coalesce(length(cause), 0)) as bytes from journal where task_id = ?',
   ),
-  mark: db.prepare(`update histories set base = null, removed_hash = last_hash, removed_at = ?3, removed_days = ?4,
+  mark: db.prepare(`update histories set base = null, removed_hash = last_hash,
+      removed_task_seq = last_task_seq, removed_at = ?3, removed_days = ?4,
       removed_seq = (select max(seq) from journal where task_id = ?1), removing = 1
     where task_id = ?1 and ${isOld}`),
   dropAgents: db.prepare(`delete from actors where ${agents}

@@ -36,6 +36,7 @@ export type AddEntries = (entries: readonly NewEntry[]) => readonly Entry[];
 /** The end of a task's journal, which its next entry continues. */
 interface History {
   hash: string;
+  taskSeq: number;
   /** The last whole snapshot. */
   base: number | null;
   /** That snapshot, once another one is compared with it. */
@@ -46,23 +47,31 @@ export const createJournalRows = (db: Database, redact: (text: string) => string
   const end = db.prepare(
     `select (select seq from sqlite_sequence where name = 'journal') as seq,
        (select last_hash from histories where task_id = ?1) as hash,
+       (select last_task_seq from histories where task_id = ?1) as task_seq,
        (select base from histories where task_id = ?1) as base`,
   );
   const dataOf = db.prepare('select data from journal where seq = ?');
   const insert = db.prepare(
-    `insert into journal (seq, task_id, attempt, type, at, data, cause, base, previous, hash)
-     values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+    `insert into journal
+       (seq, task_id, task_seq, attempt, type, at, data, cause, base, previous, hash)
+     values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   );
   const keep = db.prepare(
-    `insert into histories (task_id, last_hash, base) values (?, ?, ?)
-     on conflict (task_id) do update set last_hash = excluded.last_hash, base = excluded.base`,
+    `insert into histories (task_id, last_hash, last_task_seq, base) values (?, ?, ?, ?)
+     on conflict (task_id) do update set last_hash = excluded.last_hash,
+       last_task_seq = excluded.last_task_seq, base = excluded.base`,
   );
   const endOf = (taskId: string): { readonly seq: number; readonly history: History } => {
     const row = end.first(taskId);
     const base = row?.['base'] == null ? null : Number(row['base']);
     return {
       seq: Number(row?.['seq'] ?? 0),
-      history: { hash: String(row?.['hash'] ?? ''), base, snapshot: null },
+      history: {
+        hash: String(row?.['hash'] ?? ''),
+        taskSeq: Number(row?.['task_seq'] ?? 0),
+        base,
+        snapshot: null,
+      },
     };
   };
   const snapshotAt = (seq: number): SnapshotBase =>
@@ -76,11 +85,13 @@ export const createJournalRows = (db: Database, redact: (text: string) => string
     return shorter === null ? { ...entry, base: null } : { ...entry, data: shorter, base };
   };
   const addTo = (history: History, entry: Entry): void => {
-    const { seq, taskId, attempt, type, at, cause } = entry;
+    const { seq, taskId, taskSeq, attempt, type, at, cause } = entry;
     const { data, base } = shortened(entry, history);
     const previous = history.hash;
     history.hash = hashOfEntry(previous, { ...entry, data, base });
-    insert.run(seq, taskId, attempt, type, at, data, cause, base, previous, history.hash);
+    insert.run(
+      ...[seq, taskId, taskSeq, attempt, type, at, data, cause, base, previous, history.hash],
+    );
     if (type === 'snapshot' && base === null) {
       history.base = seq;
       history.snapshot = null;
@@ -100,12 +111,15 @@ export const createJournalRows = (db: Database, redact: (text: string) => string
     const added = entries.map((given): Entry => {
       const history = historyOf(given.taskId);
       last += 1;
+      history.taskSeq += 1;
+      const { taskSeq } = history;
       const cause = given.cause === null ? null : redact(given.cause);
-      const entry = { ...given, seq: last, data: redact(given.data), cause };
+      const entry = { ...given, seq: last, taskSeq, data: redact(given.data), cause };
       addTo(history, entry);
       return entry;
     });
-    for (const [taskId, { hash, base }] of histories) keep.run(taskId, hash, base);
+    for (const [taskId, { hash, taskSeq, base }] of histories)
+      keep.run(taskId, hash, taskSeq, base);
     return added;
   };
 };

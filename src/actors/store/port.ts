@@ -3,6 +3,8 @@ export interface Entry {
   /** Rises with each commit of the server; id of the SSE frame. */
   readonly seq: number;
   readonly taskId: string;
+  /** Its number among the entries of its task: 1, 2, 3, without a gap. */
+  readonly taskSeq: number;
   readonly attempt: number;
   readonly type: string;
   /** Epoch ms. */
@@ -12,7 +14,7 @@ export interface Entry {
   /** JSON text of the event that caused a transition, else null; never streamed. */
   readonly cause: string | null;
 }
-export type NewEntry = Omit<Entry, 'seq'>;
+export type NewEntry = Omit<Entry, 'seq' | 'taskSeq'>;
 
 /** An entry as it is kept: with the hashes by which `hashOfEntry` proves it. */
 export interface KeptEntry extends Entry {

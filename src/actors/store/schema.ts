@@ -3,7 +3,8 @@
  * when nobody changed it; `tasks.base` is the line that the file held last, null when that is
  * `line`, empty when the file never held the task. `tasks.unmet` counts the blockers that are not
  * done. `journal.previous` is the hash of the task's previous entry, null for entries of version
- * 2.1; `histories.last_hash` is that of its last one. `journal.base` is the snapshot whose task has
+ * 2.1; `histories.last_hash` is that of its last one. `journal.task_seq` numbers the entries of a
+ * task without a gap; `histories.last_task_seq` is that of its last one. `journal.base` is the snapshot whose task has
  * the fields that are `{}` in this one; `histories.base` is the task's last whole snapshot. The
  * entries up to `histories.removed_seq` were removed when they were `removed_days` old; `removing`
  * while some are still there. `task_counts` is added by `add-missing.ts`.
@@ -19,14 +20,17 @@ create table if not exists journal (
   cause text,
   base integer,
   previous text,
-  hash text
+  hash text,
+  task_seq integer not null default 0
 );
 create index if not exists journal_by_task on journal (task_id, seq);
 create table if not exists histories (
   task_id text primary key,
   last_hash text not null,
+  last_task_seq integer not null default 0,
   base integer,
   removed_seq integer,
+  removed_task_seq integer,
   removed_hash text,
   removed_at integer,
   removed_days integer,

@@ -9,6 +9,8 @@ export interface StoredEntry extends Entry {
 export const storedEntryOf = (row: Row): StoredEntry => ({
   seq: Number(row['seq']),
   taskId: String(row['task_id']),
+  // A journal of an earlier version that is only read has no numbers.
+  taskSeq: Number(row['task_seq'] ?? 0),
   attempt: Number(row['attempt']),
   type: String(row['type']),
   at: Number(row['at']),

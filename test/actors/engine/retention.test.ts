@@ -187,7 +187,7 @@ test('a removal that was cut off is finished, and the chain of hashes goes on af
   await store.commit({ entries: [entry('bd-a', now)] });
   await run();
 
-  expect(store.read({ after: 0, limit: 10 }).map(({ seq }) => seq)).toEqual([251]);
+  expect(store.read({ after: 0, limit: 10 })).toMatchObject([{ seq: 251, taskSeq: 251 }]);
   expect(checkJournal(db)).toMatchObject({ entries: 1, faults: [] });
   await db.write(() => db.prepare("update journal set data = '{}'").run());
   expect(checkJournal(db).faults).toMatchObject([{ taskId: 'bd-a', seq: 251 }]);

@@ -49,11 +49,25 @@ test.each([
   ['its cause', "update journal set cause = '{}' where seq = 4", [['bd-b', 4, 'was changed']]],
   ['its base', 'update journal set base = 1 where seq = 5', [['bd-a', 5, 'was changed']]],
   ['its attempt', 'update journal set attempt = 9 where seq = 5', [['bd-a', 5, 'was changed']]],
-  ['the first is removed', 'delete from journal where seq = 1', [['bd-a', 3, 'does not follow']]],
+  [
+    'the first is removed',
+    'delete from journal where seq = 1',
+    [['bd-a', 3, 'entry 1 of the task is missing']],
+  ],
   [
     'one in the middle is removed',
     'delete from journal where seq = 3',
-    [['bd-a', 5, 'does not follow']],
+    [['bd-a', 5, 'entry 2 of the task is missing']],
+  ],
+  [
+    'two are removed',
+    'delete from journal where seq in (1, 3)',
+    [['bd-a', 5, 'entries 1 to 2 of the task are missing']],
+  ],
+  [
+    'its number in its task',
+    'update journal set task_seq = 4 where seq = 3',
+    [['bd-a', 3, 'has another number in its task']],
   ],
   ['the last is removed', 'delete from journal where seq = 5', [['bd-a', 3, 'is not the last']]],
   [
@@ -111,11 +125,24 @@ test.each([
 test('entries of version 2.1 have no hash; what is written after them has one', () => {
   const { db, write } = openJournal();
   atOnce(db.write(() => db.prepare('update journal set previous = null, hash = null').run()));
-  atOnce(db.write(() => db.prepare('delete from histories').run()));
+  atOnce(db.write(() => db.prepare("update histories set last_hash = ''").run()));
 
   write('bd-a', 'bd-b');
 
   expect(checkJournal(db)).toEqual({ tasks: 2, entries: 7, withoutHash: 5, faults: [] });
-  atOnce(db.write(() => db.prepare('delete from journal where seq = 6').run()));
-  expect(checkJournal(db).faults).toMatchObject([{ taskId: 'bd-a', seq: 5 }]);
+  atOnce(db.write(() => db.prepare('delete from journal where seq in (2, 6)').run()));
+  expect(checkJournal(db).faults).toMatchObject([
+    { taskId: 'bd-a', seq: 5 },
+    { taskId: 'bd-b', seq: 4, problem: expect.stringContaining('entry 1 of the task is missing') },
+  ]);
+});
+
+test('the last entry of a journal of version 2.1 is missed by its number', () => {
+  const { db } = openJournal();
+  atOnce(db.write(() => db.prepare('update journal set previous = null, hash = null').run()));
+  atOnce(db.write(() => db.prepare("update histories set last_hash = ''").run()));
+
+  atOnce(db.write(() => db.prepare('delete from journal where seq = 5').run()));
+
+  expect(checkJournal(db).faults).toMatchObject([{ taskId: 'bd-a', seq: 3 }]);
 });

@@ -174,6 +174,42 @@ test('a journal of version 2.1 goes on with hashes', () => {
   store.close();
 });
 
+test('a journal without numbers in its tasks gets them when it is opened, also behind what was removed', () => {
+  const file = join(temporaryFolder(), 'journal.db');
+  const first = createSqliteStore({ file });
+  const of = (taskId: string) => ({ ...note('{}'), taskId });
+  atOnce(first.commit({ entries: [of('bd-a'), of('bd-b'), of('bd-a'), of('bd-a')] }));
+  first.close();
+  const old = new Database(file);
+  for (const [table, column] of [
+    ['journal', 'task_seq'],
+    ['histories', 'last_task_seq'],
+    ['histories', 'removed_task_seq'],
+  ])
+    old.exec(`alter table ${table} drop column ${column}`);
+  // The first entry of bd-a is removed, the second is to be.
+  old.exec(`delete from journal where seq = 1;
+    update histories set removed_seq = 3, removed_hash = (select hash from journal where seq = 3),
+      removing = 1 where task_id = 'bd-a'`);
+  old.close();
+  const before = openDatabase({ file, readonly: true });
+  expect(checkJournal(before).faults).toEqual([]);
+  before.close();
+
+  const db = openDatabase({ file });
+  const store = createSqliteStore({ file }, db);
+  atOnce(store.commit({ entries: [of('bd-a'), of('bd-b')] }));
+
+  const numbers = (taskId: string) =>
+    store.read({ taskId, after: 0, limit: 9 }).map(({ taskSeq }) => taskSeq);
+  expect([numbers('bd-a'), numbers('bd-b'), checkJournal(db).faults]).toEqual([
+    [1, 2, 3],
+    [1, 2],
+    [],
+  ]);
+  store.close();
+});
+
 test('a journal of version 2.1 is counted once; then nobody reads it to count', () => {
   const file = join(temporaryFolder(), 'journal.db');
   const db = openDatabase({ file });
