@@ -161,6 +161,7 @@ export const openServer = async (
     draining: () => false,
     requestsPerSecond: () => 1_000_000,
     streamLimits: () => ({ inAll: streams, perTask: streams }),
+    redact: (text) => text,
     log: () => {},
   });
   more(app);

@@ -1,26 +1,28 @@
-import { spawnSync } from 'node:child_process';
+// A bench that cannot run says nothing for as long as nobody runs it: each one, with little to do.
+import { execFile } from 'node:child_process';
+import { readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
+import { isLong } from '../support/long.ts';
 
-/**
- * Benches are no tests: nothing is said about their figures, only that they still run and print
- * them.
- */
-test.each([
-  ['dispatch', 'execute to agent started / one commit'],
-  ['turn', 'our own of it, without the tool, of 5 ms'],
-  ['parallel', 'three agents on one repository / one alone'],
-  ['sandbox', 'a command in the sandbox'],
-  ['journal', 'journal of a turn'],
-  ['ledger', 'page of 50 ready tasks'],
-])('the bench %s runs', { timeout: 60_000 }, (name, row) => {
-  const file = fileURLToPath(new URL(`../../bench/${name}.mjs`, import.meta.url));
+const folder = fileURLToPath(new URL('../../bench/', import.meta.url));
+const notBenches = new Set(['lib.mjs', 'run.mjs']);
+const all = readdirSync(folder).filter((name) => name.endsWith('.mjs') && !notBenches.has(name));
+/** The parts that the others are made of: a system with tasks, and a server in front of it. */
+const shortPass = ['memory.mjs', 'status.mjs'];
+const little = { RUNS: '2', TASKS: '200', CALLS: '20', MS: '100', FINISHED: '20', WAITING: '10' };
 
-  const { status, stdout, stderr } = spawnSync(process.execPath, [file], {
-    env: { ...process.env, RUNS: '1', TASKS: '2000' },
-    encoding: 'utf8',
-  });
-
-  expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
-  expect(stdout).toContain(row);
-});
+test.each(isLong ? all : shortPass)(
+  'bench/%s runs and reports a ratio',
+  async (name) => {
+    const { stdout } = await promisify(execFile)(
+      process.execPath,
+      ['--expose-gc', `${folder}${name}`],
+      { env: { ...process.env, ...little, SIZES: '20' } },
+    );
+    expect(stdout).toMatch(/ \d+\.\d\d( |$)/m);
+    expect(stdout).not.toContain('NaN');
+  },
+  isLong ? 300_000 : 60_000,
+);
