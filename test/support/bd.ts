@@ -3,6 +3,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { execa } from 'execa';
 import { inject } from 'vitest';
+import type { Ledger } from '../../src/actors/ledger/ledger.ts';
+import { createTracker } from '../../src/actors/tracker/select-tracker.ts';
 import { temporaryFolder } from './temporary.ts';
 
 const script = fileURLToPath(new URL('./fake-bd/fake-bd.sh', import.meta.url));
@@ -84,3 +86,20 @@ export const makeBdProject = async (bd: FakeBd): Promise<string> => {
   await bdIn(bd, root, 'init', '--prefix=bd', '--quiet');
   return root;
 };
+
+/** The tracker of a system whose project keeps its tasks in this bd. */
+export const bdTracker = (bd: FakeBd) => (projectRoot: string, ledger: Ledger) =>
+  createTracker({
+    projectRoot,
+    ledger: () => ledger,
+    mode: 'auto',
+    bdPath: bd.path,
+    processEnv: process.env,
+    clock: () => Date.now(),
+    random: (max) => Math.floor(Math.random() * max),
+    log: () => {},
+  });
+
+/** A task as bd has it. */
+export const inBd = async (bd: FakeBd, root: string, id: string) =>
+  JSON.parse(await bdIn(bd, root, 'show', '--json', '--', id))[0] as Record<string, unknown>;

@@ -1,37 +1,23 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
-import { createOpenAiChatModel } from '../../../src/actors/model/openai-chat.ts';
 import { fakeAssistants, runsIn } from '../../support/assistants.ts';
-import { type Answer, type SeenRequest, startModelServer } from '../../support/model-server.ts';
+import type { Answer, SeenRequest } from '../../support/model-server.ts';
+import {
+  finished,
+  limited,
+  noQuota,
+  startProvider,
+  untilParked,
+  writeHalf,
+} from '../../support/provider-limits.ts';
 import type { Setting } from '../../support/running.ts';
 import { type Running, startSystem, untilStatus } from '../../support/running.ts';
 
 /** Tasks whose provider is at a limit, over real sockets and with real programs. */
 
-const finished: Answer = {
-  kind: 'answer',
-  calls: [{ name: 'finish', arguments: '{"status":"done","summary":"well"}' }],
-};
-const write: Answer = {
-  kind: 'answer',
-  calls: [{ name: 'write', arguments: '{"path":"half.txt","content":"half"}' }],
-};
-const limited = (seconds: number | string, error: object = {}): Answer => ({
-  kind: 'status',
-  status: 429,
-  headers: { 'retry-after': String(seconds) },
-  body: { error: { message: 'slow down', ...error } },
-});
-const noQuota = (seconds: number): Answer => limited(seconds, { code: 'insufficient_quota' });
-
 const open = async (answer: (request: SeenRequest) => Answer, setting: Setting = {}) => {
-  const provider = await startModelServer(answer);
-  const model = createOpenAiChatModel({
-    apiKey: 'sk-test-0123456789',
-    baseURL: provider.baseURL,
-    timeouts: {},
-  });
+  const { provider, model } = await startProvider(answer);
   const whole: Setting = { model, ...setting };
   const running = await startSystem(whole);
   return { running, provider, setting: whole };
@@ -41,15 +27,6 @@ const begin = async ({ service }: Running, description = 'work', options = {}) =
   await service.execute({ task: task_id, role: 'engineer', options });
   return task_id;
 };
-const untilParked = ({ service }: Running, id: string) =>
-  vi.waitFor(
-    async () => {
-      const view = await service.status(id);
-      expect(view.parked_until).toBeDefined();
-      return view;
-    },
-    { timeout: 10_000 },
-  );
 const framesOf = async ({ store }: Running, taskId: string, type: string) =>
   (await store.read({ taskId, after: 0, limit: 1_000 })).filter((entry) => entry.type === type);
 
@@ -57,7 +34,7 @@ test('a used-up quota parks the task without a slot, and the attempt goes on whe
   let asked = 0;
   const { running, provider } = await open(() => {
     asked += 1;
-    return [write, noQuota(2)][asked - 1] ?? finished;
+    return [writeHalf, noQuota(2)][asked - 1] ?? finished;
   });
   const id = await begin(running);
 
@@ -168,7 +145,7 @@ test('the parked task and its reason survive a restart, and so does the wall for
   let asked = 0;
   const { running, setting, provider } = await open(() => {
     asked += 1;
-    return [write, noQuota(5)][asked - 1] ?? finished;
+    return [writeHalf, noQuota(5)][asked - 1] ?? finished;
   });
   const id = await begin(running);
   const before = await untilParked(running, id);

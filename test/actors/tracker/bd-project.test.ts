@@ -1,9 +1,7 @@
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
-import type { Ledger } from '../../../src/actors/ledger/ledger.ts';
-import { createTracker } from '../../../src/actors/tracker/select-tracker.ts';
-import { bdIn, type FakeBd, type Fault, makeBd, makeBdProject } from '../../support/bd.ts';
+import { bdIn, bdTracker, type Fault, inBd, makeBd, makeBdProject } from '../../support/bd.ts';
 import {
   finish,
   hang,
@@ -14,18 +12,6 @@ import {
   untilStatus,
 } from '../../support/running.ts';
 
-const trackerOf = (bd: FakeBd) => (projectRoot: string, ledger: Ledger) =>
-  createTracker({
-    projectRoot,
-    ledger: () => ledger,
-    mode: 'auto',
-    bdPath: bd.path,
-    processEnv: process.env,
-    clock: () => Date.now(),
-    random: (max) => Math.floor(Math.random() * max),
-    log: () => {},
-  });
-
 /** A running system on a project that keeps its tasks in bd, with one task in it. */
 const open = async (setting: Setting = {}) => {
   const bd = makeBd('A-direct');
@@ -34,14 +20,11 @@ const open = async (setting: Setting = {}) => {
     turns: [finish()],
     ...setting,
     root,
-    tracker: trackerOf(bd),
+    tracker: bdTracker(bd),
   });
   const { task_id } = await running.service.create({ description: 'a task' });
   return { bd, root, running, id: task_id, service: running.service };
 };
-
-const inBd = async (bd: FakeBd, root: string, id: string) =>
-  JSON.parse(await bdIn(bd, root, 'show', '--json', '--', id))[0] as Record<string, unknown>;
 
 const untilPhase = ({ service }: Running, id: string, phase: string) =>
   vi.waitFor(
@@ -132,7 +115,7 @@ test('a run while bd is unavailable is refused by name, and nothing starts', asy
     turns: [hang],
     root,
     stateDir: running.stateDir,
-    tracker: trackerOf(bd),
+    tracker: bdTracker(bd),
   });
 
   const refused = execute(next, id);
@@ -180,7 +163,7 @@ test('a failed attempt releases its task when bd is back, also after a restart',
 
   await running.stop();
   bd.fail();
-  const next = await startSystem({ root, stateDir: running.stateDir, tracker: trackerOf(bd) });
+  const next = await startSystem({ root, stateDir: running.stateDir, tracker: bdTracker(bd) });
 
   expect(await untilStatus(next, id, 'failed')).toMatchObject({
     status: 'failed',
@@ -252,7 +235,7 @@ test('a task with another holder is refused by name, and a bad id never reaches 
 test('changes that people make with bd show in the list and on the stream within five seconds', async () => {
   const bd = makeBd('A-direct');
   const root = await makeBdProject(bd);
-  const running = await startServer({ root, tracker: trackerOf(bd) });
+  const running = await startServer({ root, tracker: bdTracker(bd) });
   const { task_id: first } = await running.service.create({ description: 'first' });
   const { task_id: second } = await running.service.create({ description: 'second' });
   const abort = new AbortController();
@@ -297,7 +280,7 @@ test('a task that an earlier server left started is opened again, one that it ne
   for (const each of [id, stranger])
     await bdIn(bd, root, 'update', '--status=in_progress', '--assignee=agent-server', '--', each);
 
-  const next = await startSystem({ root, stateDir: running.stateDir, tracker: trackerOf(bd) });
+  const next = await startSystem({ root, stateDir: running.stateDir, tracker: bdTracker(bd) });
 
   await vi.waitFor(async () => expect(await inBd(bd, root, id)).toMatchObject({ status: 'open' }), {
     timeout: 5_000,
@@ -311,7 +294,7 @@ test('a task that an earlier server left started is opened again, one that it ne
 
 test('a project that moves to bd while the server runs is handed over with all its tasks', async () => {
   const bd = makeBd('A-direct');
-  const running = await startSystem({ turns: [finish()], tracker: trackerOf(bd) });
+  const running = await startSystem({ turns: [finish()], tracker: bdTracker(bd) });
   const { service, root, tracker } = running;
   const { task_id: before } = await service.create({ description: 'made before' });
   expect(tracker.name).toBe('embedded');
@@ -338,7 +321,7 @@ test('a project of bd whose bd is missing is not written to', async () => {
   const gone = makeBd('A-direct');
   const { tracker } = await startSystem({
     root,
-    tracker: (_, ledger) => trackerOf({ ...gone, path: '/nowhere/bd' })(root, ledger),
+    tracker: (_, ledger) => bdTracker({ ...gone, path: '/nowhere/bd' })(root, ledger),
   });
 
   await expect(tracker.list()).rejects.toMatchObject({ code: 'tracker_unavailable' });
