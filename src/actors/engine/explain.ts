@@ -93,6 +93,12 @@ const parkedReason = (snapshot: TaskSnapshot): string | null => {
     : null;
 };
 
+const lastFailure = ({ context: { failure } }: TaskSnapshot): string | null =>
+  failure === null ? null : `${failure.code}: ${failure.message}`;
+/** A refusal of an earlier request has no part in the end of a task. */
+const endReason = (snapshot: TaskSnapshot): string | null =>
+  snapshot.hasTag('failed') ? lastFailure(snapshot) : snapshot.context.reason;
+
 const slotGuards = ({
   running,
   waiting,
@@ -144,14 +150,16 @@ export const explain = (snapshot: TaskSnapshot, given: ExplainInputs): Explanati
     })),
     ...slotGuards(slots),
   ];
-  const { refusal, failure, deadlineAt } = snapshot.context;
+  const { refusal, deadlineAt } = snapshot.context;
   // The dependencies may have changed since the refusal.
   const since =
     refusal?.code === 'dependencies_unmet' && blockers.length > 0
       ? `; now: ${blockers.join(', ')}`
       : '';
   const refused = refusal === null ? null : `${describeRefusal(refusal)}${since}`;
-  const failed = failure === null ? null : `${failure.code}: ${failure.message}`;
+  const reason = snapshot.hasTag('settled')
+    ? endReason(snapshot)
+    : (parkedReason(snapshot) ?? refused ?? lastFailure(snapshot) ?? waitReason(snapshot, given));
   return {
     task_id: context.taskId,
     state: snapshot.value,
@@ -159,7 +167,7 @@ export const explain = (snapshot: TaskSnapshot, given: ExplainInputs): Explanati
     allowed_events: allowedCommands(snapshot, awaiting !== undefined).filter(
       (name) => !wouldBeRefused(name, snapshot.hasTag('complete'), guards),
     ),
-    reason: parkedReason(snapshot) ?? refused ?? failed ?? waitReason(snapshot, given),
+    reason,
     deadline: awaiting === undefined ? isoOrNull(deadlineAt) : (awaiting.deadline ?? null),
     request_reason: context.requestReason ?? null,
     conflicts: given.conflicts.map(({ taskId: task_id, ...conflict }) => ({

@@ -1,8 +1,8 @@
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import { plural } from '../../machines/plural.ts';
 import { durationText } from '../output/durations.ts';
+import { clockText } from '../output/local-time.ts';
 import { costText } from '../output/money.ts';
-import { clockText } from '../output/parked-text.ts';
 import { oneLine } from '../output/safe-text.ts';
 import { type Style, styled, type Text } from '../output/styled.ts';
 import { type Cell, renderTable } from '../output/table.ts';

@@ -2,7 +2,7 @@ import { lastLines } from '../../machines/last-lines.ts';
 import type { Frame } from '../client/client.ts';
 import { isJson } from '../client/json.ts';
 import { durationText } from './durations.ts';
-import { clockText } from './parked-text.ts';
+import { clockText } from './local-time.ts';
 import { oneLine, stripControls } from './safe-text.ts';
 import { joined, type Styled, styled, type Text } from './styled.ts';
 

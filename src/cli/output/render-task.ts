@@ -2,6 +2,7 @@ import type { TaskView } from '../../actors/journal/task-view.ts';
 import { lastLines } from '../../machines/last-lines.ts';
 import { plural } from '../../machines/plural.ts';
 import { durationText } from './durations.ts';
+import { clockText, timeText } from './local-time.ts';
 import { costText } from './money.ts';
 import { parkedText } from './parked-text.ts';
 import { oneLine, stripControls } from './safe-text.ts';
@@ -21,7 +22,7 @@ export const stateText = (task: TaskView): string => {
   return phase === status ? shown : `${shown} (${withSpaces(oneLine(phase))})`;
 };
 
-const tookText = (from: string | undefined, to: string | undefined): string =>
+export const tookText = (from: string | undefined, to: string | undefined): string =>
   from === undefined || to === undefined
     ? ''
     : ` in ${durationText(Date.parse(to) - Date.parse(from))}`;
@@ -35,15 +36,15 @@ const deadlineText = ({
 }: NonNullable<TaskView['awaiting']>): string => {
   if (deadline === undefined) return 'you answer';
   return answer === undefined
-    ? `${deadline}, then it fails`
-    : `${deadline}, then it counts as: ${oneLine(answer, 200)}`;
+    ? `${clockText(deadline, Date.now())}, then it fails`
+    : `${clockText(deadline, Date.now())}, then it counts as: ${oneLine(answer, 200)}`;
 };
 
 const indented = (value: string): string =>
   stripControls(value).replaceAll('\n', `\n${' '.repeat(13)}`);
 
 export const removedText = ({ at, after_days }: NonNullable<TaskView['history_removed']>): string =>
-  `removed on ${at.slice(0, 10)}, ${plural(after_days, 'day')} after its end (store.retention_days)`;
+  `removed on ${timeText(at).slice(0, 10)}, ${plural(after_days, 'day')} after its end (store.retention_days)`;
 
 const errorText = ({ error }: TaskView): string | undefined => {
   if (error === undefined) return undefined;
@@ -75,7 +76,7 @@ const attemptsText = ({ attempts = [] }: TaskView): string | undefined =>
 const changesText = ({ work }: TaskView): string | undefined => {
   if (work === undefined) return undefined;
   const { files, insertions, deletions, branch, merged_at: merged } = work;
-  const state = merged === undefined ? 'not merged' : `merged ${merged}`;
+  const state = merged === undefined ? 'not merged' : `merged ${timeText(merged)}`;
   return `${plural(files, 'file')} +${insertions} -${deletions} on ${branch}, ${state}`;
 };
 
@@ -85,11 +86,12 @@ const rowsOf = (task: TaskView): readonly (readonly [string, string | undefined]
   ['depends on', task.dependencies.join(', ') || undefined],
   ['waits for', task.unmet_dependencies.join(', ') || undefined],
   ['labels', task.labels.join(', ') || undefined],
-  ['created', task.created_at],
-  ['started', task.started_at],
+  ['created', timeText(task.created_at)],
+  ['started', task.started_at && timeText(task.started_at)],
   [
     task.status === 'complete' ? 'completed' : 'ended',
-    task.completed_at && `${task.completed_at}${tookText(task.started_at, task.completed_at)}`,
+    task.completed_at &&
+      `${timeText(task.completed_at)}${tookText(task.started_at, task.completed_at)}`,
   ],
   ['attempts', attemptsText(task)],
   ['work', workText(task)],

@@ -6,10 +6,12 @@ import type { Client, Frame } from '../client/client.ts';
 import { readTask } from '../client/task-answers.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import type { Io } from '../output/io.ts';
-import { renderFrame } from '../output/render-frame.ts';
-import { stateText } from '../output/render-task.ts';
+import { clockText } from '../output/local-time.ts';
+import { parkedLine, renderFrame } from '../output/render-frame.ts';
+import { stateText, tookText } from '../output/render-task.ts';
 import { oneLine } from '../output/safe-text.ts';
 import { terminalText } from '../output/styled.ts';
+import { nextSteps } from '../output/task-text.ts';
 import { wrapAfter } from '../output/wrap.ts';
 import type { CommandContext } from '../tasks/commands.ts';
 
@@ -121,32 +123,55 @@ const inputsText = (inputs: object, width: number | null): string => {
   return width === null ? text : text.replaceAll(',"', ', "');
 };
 
-export const explainTask = async (
-  { connection, io, json }: CommandContext,
-  id: string,
-): Promise<number> => {
-  const taskId = requireId(id);
-  const client = await connection.server();
-  const explanation = explanationSchema.parse(await client.call('explain', { task_id: taskId }));
-  if (json) {
-    io.json(explanation);
-    return exitCodes.done;
-  }
-  const { state, guards, allowed_events, reason, deadline, request_reason, conflicts } =
-    explanation;
-  io.out(`${taskId} is in ${JSON.stringify(state).replace(/[{}"]/g, '').replace(':', '.')}`);
+type Explained = z.infer<typeof explanationSchema>;
+type Line = (start: string, text: string) => void;
+
+/** A task that is over is held up by nothing: its guards say nothing about it. */
+const explainEnd = ({ reason, request_reason }: Explained, task: TaskView, line: Line): void => {
+  const { task_id: id, status, role, attempt, started_at: from, completed_at: to } = task;
+  const by = attempt === 0 ? '' : `, attempt ${attempt}${role === undefined ? '' : ` (${role})`}`;
+  line(`${id} is `, `${status}${by}`);
+  if (reason !== null) line('  because ', reason);
+  if (request_reason !== null) line('  requested because ', request_reason);
+  if (to !== undefined) line('  ended ', `${clockText(to, Date.now())}${tookText(from, to)}`);
+  for (const step of nextSteps(task)) line('', step);
+};
+
+const explainState = (explained: Explained, task: TaskView, line: Line, width: number | null) => {
+  const { state, guards, allowed_events, reason, deadline, request_reason, conflicts } = explained;
+  line(`${task.task_id} is in `, JSON.stringify(state).replace(/[{}"]/g, '').replace(':', '.'));
+  const { parked_until, parked_reason } = task;
   const hint = allowed_events.includes('respond') ? ' (agent respond)' : '';
-  const line = (start: string, text: string): void => io.out(wrapAfter(start, text, io.width));
-  if (reason !== null) line('  because ', `${reason}${hint}`);
+  const parked = parkedLine({ parked_until, parked_reason });
+  if (parked !== null)
+    line('  because ', `it is ${parked}; to try now: agent retry ${task.task_id}`);
+  else if (reason !== null) line('  because ', `${reason}${hint}`);
   if (request_reason !== null) line('  requested because ', request_reason);
   for (const { task_id, branch, files } of conflicts)
     line(
       '  works without ',
       `${task_id} (${branch}), which conflicts in ${files.join(', ') || 'no file'}`,
     );
-  if (deadline !== null) io.out(`  until ${deadline} at the latest`);
+  if (deadline !== null) line('  until ', `${clockText(deadline, Date.now())} at the latest`);
   for (const { guard, value, inputs } of guards)
-    line(`  ${value ? 'yes' : 'no '}  ${guard.padEnd(20)} `, inputsText(inputs, io.width));
-  line('  may now: ', allowed_events.join(', ') || 'nothing; it must wait');
+    line(`  ${value ? 'yes' : 'no '}  ${guard.padEnd(20)} `, inputsText(inputs, width));
+};
+
+export const explainTask = async (
+  { connection, io, json }: CommandContext,
+  id: string,
+): Promise<number> => {
+  const taskId = requireId(id);
+  const client = await connection.server();
+  const explained = explanationSchema.parse(await client.call('explain', { task_id: taskId }));
+  if (json) {
+    io.json(explained);
+    return exitCodes.done;
+  }
+  const task = await readTask(client, taskId);
+  const line: Line = (start, text) => io.out(wrapAfter(start, text, io.width));
+  if (task.status in exitByStatus) explainEnd(explained, task, line);
+  else explainState(explained, task, line, io.width);
+  line('  may now: ', explained.allowed_events.join(', ') || 'nothing; it must wait');
   return exitCodes.done;
 };

@@ -94,21 +94,23 @@ test('while bd is away the task waits to be parked, and is parked when bd is bac
 test.each([
   {
     what: 'closes',
+    seconds: 600,
     words: ['close', '--reason', 'by hand'],
     end: ['complete', 'complete'],
-    why: /^null$/,
+    why: /^somebody closed the task/,
     inTheEnd: { status: 'closed', close_reason: 'by hand' },
   },
   {
     what: 'takes',
+    seconds: 2,
     words: ['update', '--status', 'in_progress', '--assignee', 'alice'],
     end: ['started', 'started'],
     why: /alice/,
     inTheEnd: { status: 'in_progress', assignee: 'alice' },
   },
 ])('when somebody $what a parked task in bd, its attempt ends', async (row) => {
-  const { words, end, why, inTheEnd } = row;
-  const { bd, root, provider, running, id } = await open([writeHalf, noQuota(2)]);
+  const { seconds, words, end, why, inTheEnd } = row;
+  const { bd, root, provider, running, id } = await open([writeHalf, noQuota(seconds)]);
   await untilParked(running, id);
 
   const [command = '', ...options] = words;

@@ -1,0 +1,41 @@
+import { expect, test } from 'vitest';
+import { openProject } from '../support/cli.ts';
+
+const ofGuards = /^ {2}(yes|no) /m;
+
+test('explain of a task that is over says how, when and why it ended, and how to go on', async () => {
+  const { agent } = openProject();
+  const id = (await agent('create', 'x')).out.trim();
+  await agent('engineer', id, '--model', 'scripted');
+  const complete = (await agent('explain', id)).out;
+  await agent('reopen', id);
+  await agent('cancel', id, '--reason', 'we need it no more');
+  const cancelled = (await agent('explain', id)).out;
+  const whole = JSON.parse((await agent('explain', id, '--json')).out);
+
+  expect(complete).toMatch(new RegExp(`^${id} is complete, attempt 1 \\(engineer\\)\n`));
+  expect(complete).toMatch(/^ {2}ended \d\d:\d\d in \d+\.\d s$/m);
+  expect(complete).not.toMatch(ofGuards);
+  expect(complete).not.toContain('because');
+  expect(cancelled).toMatch(new RegExp(`^${id} is cancelled, attempt 1 `));
+  expect(cancelled).toContain('because we need it no more\n');
+  expect(cancelled).toMatch(new RegExp(`^ {2}agent retry ${id} +try again$`, 'm'));
+  expect(cancelled).toMatch(/^ {2}may now: retry, review, close, cancel$/m);
+  expect(cancelled).not.toMatch(ofGuards);
+  expect(whole.guards.map(({ guard }: { guard: string }) => guard)).toContain('heldByNobodyElse');
+});
+
+test('explain and show print the local time, as the rest of the CLI does', async () => {
+  const { agent, start, collect } = openProject();
+  const id = (await agent('create', 'x')).out.trim();
+  await agent('engineer', id, '--model', 'scripted');
+  const { completed_at } = JSON.parse((await agent('show', id, '--json')).out);
+  // 5 h 45 min before UTC all the year.
+  const at = new Date(Date.parse(completed_at) + 345 * 60_000).toISOString();
+  const there = (...words: string[]) => collect(start('agent', words, { TZ: 'Asia/Kathmandu' }));
+
+  expect((await there('explain', id)).out).toContain(`ended ${at.slice(11, 16)} `);
+  expect((await there('show', id)).out).toContain(
+    `completed  ${at.slice(0, 10)} ${at.slice(11, 19)} `,
+  );
+});
