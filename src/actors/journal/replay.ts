@@ -32,7 +32,8 @@ interface Recorded {
   readonly value: unknown;
 }
 
-const isTransition = ({ type, cause }: Entry): boolean => type === 'snapshot' && cause !== null;
+export const isTransition = ({ type, cause }: Pick<Entry, 'type' | 'cause'>): boolean =>
+  type === 'snapshot' && cause !== null;
 
 const initialAgent = (input: AgentStart): AgentSnapshot =>
   createActor(agentMachine, { input }).getSnapshot();
@@ -84,6 +85,14 @@ export const fold = (taskId: TaskId, entries: readonly Entry[]): Replay => {
   return { steps, task, agent: latest };
 };
 
+/** One sentence on the first state that is not as recorded; null: all are. */
+export const wrongStep = (steps: readonly ReplayedStep[]): string | null => {
+  const wrong = steps.find(({ same }) => !same);
+  return wrong === undefined
+    ? null
+    : `at ${wrong.seq} the ${wrong.machine} comes to ${JSON.stringify(wrong.state)} by ${wrong.event}, which is not what was recorded`;
+};
+
 /** The journal of a task up to a seq; null: all of it. */
 export const entriesUpTo = async (
   store: Pick<EntryReads, 'read'>,
@@ -119,9 +128,8 @@ const differenceIn = async (
   entries: readonly Entry[],
 ): Promise<string | null> => {
   const { steps, task, agent } = fold(taskId, entries);
-  const wrong = steps.find(({ same }) => !same);
-  if (wrong !== undefined)
-    return `at ${wrong.seq} the ${wrong.machine} comes to ${JSON.stringify(wrong.state)} by ${wrong.event}, which is not what was recorded`;
+  const wrong = wrongStep(steps);
+  if (wrong !== null) return wrong;
   if (!isSameState(saved.snapshot, task))
     return `the saved state of the task is not what its journal makes of it (${JSON.stringify(task.value)})`;
   const savedAgent = await store.actor(attemptKey(taskId, task.context.attempt));

@@ -55,12 +55,15 @@ export const createSnapshotBase = (text: string): SnapshotBase => {
   };
 };
 
+/** The fields of a task, those that a shortened snapshot lacks from its base. */
+export const filledFrom = (base: Fields, task: Fields): Fields =>
+  Object.fromEntries(
+    Object.entries(task).map(([key, value]) => [key, isStandIn(value) ? base[key] : value]),
+  );
+
 export const withBase = (text: string, base: string): string => {
   const [given, other] = [parseData(text), parseData(base)];
-  if (given === null || other === null) return text;
-  const fields = Object.entries(given.task);
-  return withTask(
-    given,
-    fields.map(([key, value]) => [key, isStandIn(value) ? other.task[key] : value]),
-  );
+  return given === null || other === null
+    ? text
+    : JSON.stringify({ ...given, task: filledFrom(other.task, given.task) });
 };
