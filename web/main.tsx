@@ -7,8 +7,12 @@ import './styles/charts.css';
 import './styles/small.css';
 import { render } from 'preact';
 import { useEffect } from 'preact/hooks';
+import { callServer } from './data/call.ts';
+import { openServerHistory } from './data/history.ts';
 import { goLive } from './data/live.ts';
+import { startClock } from './data/now.ts';
 import { session, signIn } from './data/session.ts';
+import { readFrom } from './data/source.ts';
 import { followTotals } from './data/totals.ts';
 import { listenToKeys } from './shell/keys.ts';
 import { readAddress } from './shell/router.ts';
@@ -34,6 +38,8 @@ const start = async (): Promise<void> => {
 addEventListener('hashchange', () => {
   if (location.hash.startsWith('#c=')) void start();
 });
+readFrom({ call: callServer, openHistory: openServerHistory, isRecorded: false });
+startClock();
 listenToKeys();
 void start();
 const root = document.getElementById('page');

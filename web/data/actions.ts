@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals';
-import { call } from './call.ts';
 import { readDetails } from './details.ts';
+import { call } from './source.ts';
 import { putTask, removeTask, type TaskView } from './tasks.ts';
 
 const change = async (

@@ -1,4 +1,5 @@
 import { authorization, signOutHere } from './session.ts';
+import type { Params } from './source.ts';
 
 /** An error answer of the server. */
 export class CallError extends Error {
@@ -11,7 +12,6 @@ export class CallError extends Error {
   }
 }
 
-type Params = Readonly<Record<string, unknown>>;
 interface Answer {
   readonly id?: number;
   readonly result?: unknown;
@@ -52,12 +52,12 @@ const post = async (body: unknown): Promise<unknown> => {
 const failureIn = ({ error }: Answer): CallError | null =>
   error === undefined ? null : new CallError(error.data?.code ?? 'internal', error.message);
 
-/** The result has the type of the method, docs/reference/http.md. @throws CallError */
-export const call = async <Result>(method: string, params: Params = {}): Promise<Result> => {
+/** @throws CallError */
+export const callServer = async (method: string, params: Params): Promise<unknown> => {
   const answer = (await post({ jsonrpc: '2.0', id: 1, method, params })) as Answer;
   const failure = failureIn(answer);
   if (failure !== null) throw failure;
-  return answer.result as Result;
+  return answer.result;
 };
 
 /** A server takes this many calls in one request. */

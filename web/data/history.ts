@@ -1,15 +1,7 @@
-import { type Signal, signal } from '@preact/signals';
-import { call } from './call.ts';
+import { signal } from '@preact/signals';
 import type { Frame } from './frame.ts';
 import { followFrames } from './live.ts';
-
-export interface TaskHistory {
-  readonly frames: Signal<readonly Frame[]>;
-  /** The server removed what was before. */
-  readonly isCut: Signal<boolean>;
-  readonly isRead: Signal<boolean>;
-  close(): void;
-}
+import { call, type Source } from './source.ts';
 
 interface Page {
   readonly entries: readonly Frame[];
@@ -21,10 +13,11 @@ interface Page {
 const framesAtMost = 20_000;
 const retryMs = 2_000;
 
-/** The whole history of a task, then what happens. */
-export const openHistory = (taskId: string): TaskHistory => {
+const removed = 'Older entries were removed.';
+
+export const openServerHistory: Source['openHistory'] = (taskId) => {
   const frames = signal<readonly Frame[]>([]);
-  const isCut = signal(false);
+  const missing = signal<string | null>(null);
   const isRead = signal(false);
   let waiting: Frame[] = [];
   let isClosed = false;
@@ -33,7 +26,7 @@ export const openHistory = (taskId: string): TaskHistory => {
     const fresh = more.filter(({ seq }) => seq > last);
     if (fresh.length === 0) return;
     const all = [...frames.value, ...fresh];
-    isCut.value ||= all.length > framesAtMost;
+    if (all.length > framesAtMost) missing.value = removed;
     frames.value = all.slice(-framesAtMost);
   };
   const read = async (): Promise<void> => {
@@ -41,7 +34,7 @@ export const openHistory = (taskId: string): TaskHistory => {
     let after: number | undefined = frames.value.at(-1)?.seq ?? 0;
     while (after !== undefined && !isClosed) {
       const page: Page = await call('history', { task_id: taskId, after_seq: after, limit: 1_000 });
-      if (page.history_removed !== undefined) isCut.value = true;
+      if (page.history_removed !== undefined) missing.value = removed;
       add(page.entries);
       after = page.next_after;
     }
@@ -64,7 +57,7 @@ export const openHistory = (taskId: string): TaskHistory => {
   readAgain();
   return {
     frames,
-    isCut,
+    missing,
     isRead,
     close: () => {
       isClosed = true;

@@ -1,4 +1,3 @@
-import { signal } from '@preact/signals';
 import { readDetails, readWorkOfEnded, readWorkToReview } from './details.ts';
 import type { Frame } from './frame.ts';
 import { session } from './session.ts';
@@ -61,9 +60,3 @@ export const goLive = async (): Promise<void> => {
   clearInterval(reviewTimer);
   isFollowing = false;
 };
-
-/** Epoch ms; changes every second, for ages. */
-export const now = signal(Date.now());
-setInterval(() => {
-  now.value = Date.now();
-}, 1_000);

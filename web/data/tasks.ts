@@ -1,7 +1,7 @@
 import { signal } from '@preact/signals';
 import type { TaskView } from '../../src/actors/journal/task-view.ts';
-import { call } from './call.ts';
 import { type Frame, numberOf, textOf } from './frame.ts';
+import { call } from './source.ts';
 
 export type { TaskView };
 

@@ -1,6 +1,7 @@
 import { signal } from '@preact/signals';
 import type { UsageReport } from '../../src/actors/engine/task-usage.ts';
-import { call, request } from './call.ts';
+import { request } from './call.ts';
+import { call } from './source.ts';
 
 export type Usage = UsageReport;
 

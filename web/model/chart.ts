@@ -101,8 +101,7 @@ export interface Scene {
 
 const isImmediate = ({ on }: Line): boolean => on.some(({ event }) => event === 'always');
 
-/** The states from one to another: the first step by an event, the others taken at once. */
-const stepsBetween = ({ lines }: Chart, from: string, to: string): readonly string[] => {
+const searchSteps = ({ lines }: Chart, from: string, to: string): readonly string[] => {
   const before = new Map<string, string>();
   const next = [from];
   for (const state of next) {
@@ -119,6 +118,17 @@ const stepsBetween = ({ lines }: Chart, from: string, to: string): readonly stri
     if (state === from) return steps;
   }
   return [from, to];
+};
+
+const knownSteps = new WeakMap<Chart, Map<string, readonly string[]>>();
+
+/** The states from one to another: the first step by an event, the others taken at once. */
+const stepsBetween = (chart: Chart, from: string, to: string): readonly string[] => {
+  const known = knownSteps.get(chart) ?? new Map<string, readonly string[]>();
+  knownSteps.set(chart, known);
+  const steps = known.get(`${from} ${to}`) ?? searchSteps(chart, from, to);
+  known.set(`${from} ${to}`, steps);
+  return steps;
 };
 
 const pairs = (steps: readonly string[]): readonly string[] =>

@@ -36,6 +36,12 @@ export const clock = (at: number): string => {
 export const clockWithSeconds = (at: number): string =>
   `${clock(at)}:${two(new Date(at).getSeconds())}`;
 
+/** `23 Nov 2026, 05:01:12`, where the reader is. */
+export const dateAndTime = (at: number): string => {
+  const day = new Date(at).toLocaleDateString('en-GB', { dateStyle: 'medium' });
+  return `${day}, ${clockWithSeconds(at)}`;
+};
+
 export const numbered = (value: number, one: string, many = `${one}s`): string =>
   `${value.toLocaleString('en')} ${value === 1 ? one : many}`;
 

@@ -1,3 +1,4 @@
+import { isRecorded } from '../data/source.ts';
 import { tasks } from '../data/tasks.ts';
 import { lookOf } from '../model/state.ts';
 import { taskPath } from '../shell/router.ts';
@@ -5,6 +6,13 @@ import { Icon } from './icon.tsx';
 
 /** A task in a list of tasks: icon, title, id. */
 export const TaskLine = ({ id }: { id: string }) => {
+  // A file holds one task.
+  if (isRecorded())
+    return (
+      <span class="task-line">
+        <span class="id">{id}</span>
+      </span>
+    );
   const task = tasks.value.get(id);
   const look = task === undefined ? null : lookOf(task);
   return (

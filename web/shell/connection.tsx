@@ -1,4 +1,4 @@
-import { now } from '../data/live.ts';
+import { now } from '../data/now.ts';
 import { link, reconnectNow } from '../data/stream.ts';
 import { clockWithSeconds, numbered } from '../model/format.ts';
 import { Button } from '../parts/button.tsx';

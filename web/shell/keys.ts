@@ -1,4 +1,5 @@
 import { signal } from '@preact/signals';
+import { isRecorded } from '../data/source.ts';
 import { go, pathOf, route } from './router.ts';
 
 export const isHelpOpen = signal(false);
@@ -101,6 +102,10 @@ const onKey = (event: KeyboardEvent): void => {
     return;
   }
   if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (isRecorded()) {
+    if (pressButton(key)) event.preventDefault();
+    return;
+  }
   const view = isAfterG ? views[key] : undefined;
   isAfterG = key === 'g' && !isAfterG;
   if (view !== undefined) {

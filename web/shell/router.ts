@@ -58,14 +58,32 @@ export const go = (path: string): void => {
   location.hash = path.replace(/^#/, '');
 };
 
+/** A browser ignores an address that changes more often. */
+const addressRestsMs = 150;
+let rest: ReturnType<typeof setTimeout> | null = null;
+
+/** For a place that changes while somebody drags: the way back does not lead through each. */
+export const slideTo = (path: string): void => {
+  fragment.value = path;
+  const before = location.hash;
+  rest ??= setTimeout(() => {
+    rest = null;
+    if (location.hash === before) history.replaceState(null, '', fragment.value);
+  }, addressRestsMs);
+};
+
 /** `?at=4655`: the entry of the journal that is shown; null: the latest. */
 export const atSeq = computed(() => {
   const at = Number(/[?&]at=(\d+)/.exec(fragment.value)?.[1]);
   return Number.isSafeInteger(at) ? at : null;
 });
 
+const at = (seq: number | null): string => (seq === null ? '' : `?at=${seq}`);
+
 export const machinesPath = (id: string, seq: number | null = null): string =>
-  `#/machines/${encodeURIComponent(id)}${seq === null ? '' : `?at=${seq}`}`;
+  `#/machines/${encodeURIComponent(id)}${at(seq)}`;
+/** The task as it was at an entry. */
+export const taskAtPath = (id: string, seq: number | null): string => `${taskPath(id)}${at(seq)}`;
 
 export const pathOf = (view: View): string => `#/${view}`;
 export const taskPath = (id: string, part: '' | 'diff' | 'edit' = ''): string =>

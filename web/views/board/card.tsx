@@ -1,4 +1,4 @@
-import { now } from '../../data/live.ts';
+import { now } from '../../data/now.ts';
 import { link } from '../../data/stream.ts';
 import { activities, type TaskView, tasks } from '../../data/tasks.ts';
 import { clock, money } from '../../model/format.ts';

@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
 import { merge, type NewComment, review } from '../../data/actions.ts';
-import { call } from '../../data/call.ts';
+import { call, isRecorded } from '../../data/source.ts';
 import { type TaskView, tasks } from '../../data/tasks.ts';
 import { type ChangedFile, filesIn } from '../../model/diff.ts';
 import { numbered } from '../../model/format.ts';
@@ -18,6 +18,8 @@ interface Changes {
   readonly attempt: number;
   readonly patch: string;
   readonly guarded: readonly string[];
+  /** Of a recording: files that are not in it. */
+  readonly files_left_out?: number;
 }
 
 const Files = ({
@@ -85,31 +87,33 @@ const Head = ({ task, pending, fail }: HeadProps) => {
           </p>
         )}
       </div>
-      <div class="task-actions">
-        {isToReview(task) && (
-          <Button
-            kind={pending.length === 0 ? 'primary' : 'plain'}
-            hotkey="m"
-            onPress={() => merge(task)}
-            onError={fail}
-          >
-            Merge
-          </Button>
-        )}
-        {isOver && (
-          <Button
-            kind={pending.length === 0 ? 'plain' : 'primary'}
-            hotkey="s"
-            whyNot={pending.length === 0 ? 'Comment on a line first' : null}
-            onPress={sendBack}
-            onError={fail}
-          >
-            {pending.length === 0
-              ? 'Send back'
-              : `Send back with ${numbered(pending.length, 'comment')}`}
-          </Button>
-        )}
-      </div>
+      {!isRecorded() && (
+        <div class="task-actions">
+          {isToReview(task) && (
+            <Button
+              kind={pending.length === 0 ? 'primary' : 'plain'}
+              hotkey="m"
+              onPress={() => merge(task)}
+              onError={fail}
+            >
+              Merge
+            </Button>
+          )}
+          {isOver && (
+            <Button
+              kind={pending.length === 0 ? 'plain' : 'primary'}
+              hotkey="s"
+              whyNot={pending.length === 0 ? 'Comment on a line first' : null}
+              onPress={sendBack}
+              onError={fail}
+            >
+              {pending.length === 0
+                ? 'Send back'
+                : `Send back with ${numbered(pending.length, 'comment')}`}
+            </Button>
+          )}
+        </div>
+      )}
     </header>
   );
 };
@@ -149,6 +153,12 @@ export const DiffView = ({ taskId }: { taskId: string }) => {
         <p class="line tint-need tone-need">
           <Icon name="shield" />
           <span>Other programs run or trust what changed here: {changes.guarded.join(', ')}</span>
+        </p>
+      )}
+      {changes?.files_left_out !== undefined && changes.files_left_out > 0 && (
+        <p class="line tint-need tone-need">
+          {numbered(changes.files_left_out, 'changed file is', 'changed files are')} too large for
+          this recording.
         </p>
       )}
       {changes !== null && files.length === 0 && <Empty title="This attempt changed no file." />}

@@ -1,6 +1,7 @@
 import { type Signal, useSignal } from '@preact/signals';
 import { Fragment } from 'preact';
 import type { NewComment } from '../../data/actions.ts';
+import { isRecorded } from '../../data/source.ts';
 import type { ChangedFile, DiffLine, Hunk } from '../../model/diff.ts';
 import { numbered } from '../../model/format.ts';
 import { Given, type GivenComment, Pending, WriteComment } from './threads.tsx';
@@ -38,8 +39,8 @@ const Line = ({
   return (
     <div class={`diff-line ${line.kind} ${isSelected ? 'selected' : ''}`}>
       <span class="ln">{line.before}</span>
-      {after === null ? (
-        <span class="ln" />
+      {after === null || isRecorded() ? (
+        <span class="ln">{after}</span>
       ) : (
         <button
           type="button"

@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
-import { call } from '../../data/call.ts';
+import { call } from '../../data/source.ts';
 import type { TaskView } from '../../data/tasks.ts';
 import { type Chart, type Moment, type Scene, waysBetween } from '../../model/chart.ts';
 import { clockWithSeconds } from '../../model/format.ts';

@@ -1,12 +1,13 @@
-import { useComputed, useSignal } from '@preact/signals';
+import { useSignal } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
-import { openHistory } from '../../data/history.ts';
+import { isRecorded, openHistory } from '../../data/source.ts';
 import { type TaskView, tasks } from '../../data/tasks.ts';
-import { chartOf, type Machine, machines, momentsOf, sceneAt } from '../../model/chart.ts';
+import { chartOf, type Machine, machines, sceneAt } from '../../model/chart.ts';
 import { Empty } from '../../parts/notice.tsx';
-import { atSeq, go, machinesPath, pathOf, taskPath } from '../../shell/router.ts';
+import { go, machinesPath, pathOf, taskAtPath } from '../../shell/router.ts';
 import { ChartDrawing } from './chart-drawing.tsx';
 import { Facts } from './facts.tsx';
+import { useMoment } from './moment.ts';
 import { Scrubber } from './scrubber.tsx';
 
 const names: Readonly<Record<Machine, string>> = {
@@ -36,6 +37,12 @@ const Picker = ({ taskId }: { taskId: string }) => (
   </label>
 );
 
+const Title = ({ taskId }: { taskId: string }) => (
+  <span class="cut">
+    <span class="id">{taskId}</span> {tasks.value.get(taskId)?.title}
+  </span>
+);
+
 const Legend = () => (
   <p class="chart-legend quiet small">
     <span class="swatch here" /> here <span class="swatch next" /> may be next{' '}
@@ -48,25 +55,16 @@ const Body = ({ taskId }: { taskId: string }) => {
   const history = useMemo(() => openHistory(taskId), [taskId]);
   useEffect(() => history.close, [history]);
   const machine = useSignal<Machine>('task');
-  const moments = useComputed(() => momentsOf(history.frames.value));
-  const wanted = atSeq.value;
-  const all = moments.value;
-  const found = wanted === null ? -1 : all.findLastIndex(({ seq }) => seq <= wanted);
-  const isLive = found === -1 || found === all.length - 1;
-  const index = isLive ? all.length - 1 : found;
-  const moment = all[index] ?? null;
+  const shown = useMoment(history, (seq) => machinesPath(taskId, seq));
+  const { all, index, moment, previous, isLatest } = shown;
   const chart = chartOf(machine.value);
   const scene = sceneAt(all, machine.value, moment?.seq ?? 0);
-  const choose = (to: number | null): void => {
-    const seq = to === null || to === all.length - 1 ? null : (all[to]?.seq ?? null);
-    go(machinesPath(taskId, seq));
-  };
   return (
     <>
       <header class="view-head">
         <h1>Machines</h1>
-        <Picker taskId={taskId} />
-        <a href={taskPath(taskId)}>Task</a>
+        {isRecorded() ? <Title taskId={taskId} /> : <Picker taskId={taskId} />}
+        <a href={taskAtPath(taskId, isLatest ? null : (moment?.seq ?? null))}>Task</a>
         <div class="segments" role="tablist" aria-label="Machine">
           {machines.map((each) => (
             <button
@@ -100,12 +98,12 @@ const Body = ({ taskId }: { taskId: string }) => {
           chart={chart}
           scene={scene}
           moment={moment}
-          previous={all[index - 1] ?? null}
+          previous={previous}
           place={all.length === 0 ? '' : `entry ${index + 1} of ${all.length}`}
-          isLive={isLive}
+          isLive={isLatest && !isRecorded()}
         />
       </div>
-      {all.length > 1 && <Scrubber moments={all} index={index} choose={choose} isLive={isLive} />}
+      <Scrubber shown={shown} />
     </>
   );
 };

@@ -1,22 +1,17 @@
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
+import { isRecorded } from '../../data/source.ts';
 import type { Moment } from '../../model/chart.ts';
+import { clockWithSeconds } from '../../model/format.ts';
 import { Button } from '../../parts/button.tsx';
 import { Icon } from '../../parts/icon.tsx';
+import type { Shown } from './moment.ts';
 
 const playMs = 400;
 /** More ticks than this are too close to tell apart. */
 const ticksAtMost = 600;
 
-interface Given {
-  readonly moments: readonly Moment[];
-  readonly index: number;
-  /** Null: live. */
-  readonly choose: (index: number | null) => void;
-  readonly isLive: boolean;
-}
-
-const Ticks = ({ moments }: Pick<Given, 'moments'>) => {
+const Ticks = ({ moments }: { moments: readonly Moment[] }) => {
   const step = Math.max(1, Math.ceil(moments.length / ticksAtMost));
   const last = Math.max(1, moments.length - 1);
   return (
@@ -38,7 +33,11 @@ const Ticks = ({ moments }: Pick<Given, 'moments'>) => {
 };
 
 /** One position in the journal; all panes show it. */
-export const Scrubber = ({ moments, index, choose, isLive }: Given) => {
+export const Scrubber = ({
+  shown: { all: moments, index, choose, isLatest },
+}: {
+  shown: Shown;
+}) => {
   const isPlaying = useSignal(false);
   const last = moments.length - 1;
   const go = (to: number): void => choose(Math.min(last, Math.max(0, to)));
@@ -54,6 +53,8 @@ export const Scrubber = ({ moments, index, choose, isLive }: Given) => {
     if (!isPlaying.value && index >= last) go(0);
     isPlaying.value = !isPlaying.value;
   };
+  if (moments.length < 2) return null;
+  const latest = isRecorded() ? 'Latest' : isLatest ? 'Live' : 'Back to live';
   return (
     <footer class="scrubber">
       <Button label="Entry before" hotkey="ArrowLeft" onPress={() => go(index - 1)}>
@@ -80,12 +81,15 @@ export const Scrubber = ({ moments, index, choose, isLive }: Given) => {
         />
         <Ticks moments={moments} />
       </label>
+      <span class="scrub-at mono quiet">
+        seq {moments[index]?.seq}, {clockWithSeconds(moments[index]?.at ?? 0)}
+      </span>
       <Button
-        kind={isLive ? 'plain' : 'primary'}
-        whyNot={isLive ? 'This is the latest entry' : null}
+        kind={isLatest ? 'plain' : 'primary'}
+        whyNot={isLatest ? 'This is the latest entry' : null}
         onPress={() => choose(null)}
       >
-        {isLive ? 'Live' : 'Back to live'}
+        {latest}
       </Button>
     </footer>
   );

@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals';
 import { conflicts } from '../../data/actions.ts';
-import { now } from '../../data/live.ts';
+import { now } from '../../data/now.ts';
 import { activities, type TaskView } from '../../data/tasks.ts';
 import { age, clock, money, numbered } from '../../model/format.ts';
 import { lookOf } from '../../model/state.ts';

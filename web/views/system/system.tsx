@@ -1,5 +1,5 @@
 import { useEffect } from 'preact/hooks';
-import { now } from '../../data/live.ts';
+import { now } from '../../data/now.ts';
 import { activities, type TaskView, tasks } from '../../data/tasks.ts';
 import { health, readHealth, readUsage, slots, usage } from '../../data/totals.ts';
 import { age, duration, numbered } from '../../model/format.ts';

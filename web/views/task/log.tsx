@@ -1,6 +1,6 @@
 import { useSignal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
-import { now } from '../../data/live.ts';
+import { now } from '../../data/now.ts';
 import type { TaskView } from '../../data/tasks.ts';
 import { clockWithSeconds, count, duration, money, numbered } from '../../model/format.ts';
 import type { LogItem, ToolItem } from '../../model/log.ts';
@@ -116,12 +116,12 @@ const NothingYet = ({ task, isRead }: { task: TaskView; isRead: boolean }) => (
 
 export const Log = ({
   items,
-  isCut,
+  missing,
   isRead,
   task,
 }: {
   items: readonly LogItem[];
-  isCut: boolean;
+  missing: string | null;
   isRead: boolean;
   task: TaskView;
 }) => {
@@ -145,7 +145,7 @@ export const Log = ({
           isFollowing.value = scrollHeight - scrollTop - clientHeight < 40;
         }}
       >
-        {isCut && <p class="quiet small">Older entries were removed.</p>}
+        {missing !== null && <p class="quiet small">{missing}</p>}
         {hidden > 0 && (
           <button
             type="button"

@@ -1,3 +1,4 @@
+import { isRecorded } from '../../data/source.ts';
 import { type TaskView, tasks } from '../../data/tasks.ts';
 import { count, duration, money } from '../../model/format.ts';
 import { Icon, type IconName } from '../../parts/icon.tsx';
@@ -100,7 +101,9 @@ export const Side = ({ task }: { task: TaskView }) => {
       <Attempts task={task} />
       <Usage task={task} />
       <List name="Waits for" ids={task.dependencies} none="It waits for no other task." />
-      <List name="Needed by" ids={dependents} none="No other task waits for it." />
+      {!isRecorded() && (
+        <List name="Needed by" ids={dependents} none="No other task waits for it." />
+      )}
     </aside>
   );
 };

@@ -1,7 +1,8 @@
 import type { ComponentChildren } from 'preact';
-import { now } from '../../data/live.ts';
+import { now } from '../../data/now.ts';
+import { isRecorded } from '../../data/source.ts';
 import { activities, type TaskView, tasks } from '../../data/tasks.ts';
-import { age, clock, count, duration, money } from '../../model/format.ts';
+import { age, clock, count, dateAndTime, duration, money } from '../../model/format.ts';
 import { lookOf, whyOf } from '../../model/state.ts';
 import { Icon } from '../../parts/icon.tsx';
 import { StatusPill } from '../../parts/status.tsx';
@@ -21,10 +22,22 @@ const timeOf = ({ started_at, completed_at, status }: TaskView, at: number): str
   return duration(Math.max(0, end - Date.parse(started_at)));
 };
 
-const Facts = ({ task }: { task: TaskView }) => {
-  const { usage, attempt, role, priority, completed_at: end } = task;
+const Ended = ({ at }: { at: number }) => (
+  <Fact name="Ended">
+    {isRecorded() ? (
+      dateAndTime(at)
+    ) : (
+      <>
+        {clock(at)} <span class="quiet">{age(now.value - at)} ago</span>
+      </>
+    )}
+  </Fact>
+);
+
+const Facts = ({ task, at }: { task: TaskView; at: number }) => {
+  const { usage, attempt, role, priority, started_at: start, completed_at: end } = task;
   const activity = activities.value.get(task.task_id);
-  const time = timeOf(task, now.value);
+  const time = timeOf(task, at);
   const isLive = task.status === 'started';
   return (
     <dl class="task-facts">
@@ -50,11 +63,10 @@ const Facts = ({ task }: { task: TaskView }) => {
           <span class="tone-work">{age(now.value - activity.at)} ago</span>
         </Fact>
       )}
-      {end !== undefined && (
-        <Fact name="Ended">
-          {clock(Date.parse(end))} <span class="quiet">{age(now.value - Date.parse(end))} ago</span>
-        </Fact>
+      {isRecorded() && start !== undefined && (
+        <Fact name="Started">{dateAndTime(Date.parse(start))}</Fact>
       )}
+      {end !== undefined && <Ended at={Date.parse(end)} />}
       <Fact name="Priority">{priority}</Fact>
     </dl>
   );
@@ -69,26 +81,41 @@ const columnNames: Readonly<Record<string, string>> = {
   done: 'Done',
 };
 
-export const TaskHead = ({ task, fail }: { task: TaskView; fail: (message: string) => void }) => {
-  const { column } = lookOf(task);
+const Crumbs = ({ task }: { task: TaskView }) => (
+  <p class="crumbs small">
+    {!isRecorded() && (
+      <>
+        <a href={pathOf('board')}>Board</a>
+        <Icon name="right" />
+      </>
+    )}
+    <span>{columnNames[lookOf(task).column]}</span>
+    <Icon name="right" />
+    <span class="id">{task.task_id}</span>
+  </p>
+);
+
+interface Given {
+  readonly task: TaskView;
+  readonly fail: (message: string) => void;
+  /** The time that is shown (epoch ms). */
+  readonly at: number;
+  readonly mayAct: boolean;
+}
+
+export const TaskHead = ({ task, fail, at, mayAct }: Given) => {
   return (
     <header class="task-head">
       <div class="task-name">
-        <p class="crumbs small">
-          <a href={pathOf('board')}>Board</a>
-          <Icon name="right" />
-          <span>{columnNames[column]}</span>
-          <Icon name="right" />
-          <span class="id">{task.task_id}</span>
-        </p>
+        <Crumbs task={task} />
         <div class="task-title">
           <h1>{task.title}</h1>
           <StatusPill task={task} />
         </div>
         <p class="task-why quiet">{whyOf(task, activities.value.get(task.task_id), tasks.value)}</p>
       </div>
-      <Actions task={task} fail={fail} />
-      <Facts task={task} />
+      {mayAct && <Actions task={task} fail={fail} />}
+      <Facts task={task} at={at} />
     </header>
   );
 };

@@ -1,27 +1,17 @@
-import { useComputed, useSignal } from '@preact/signals';
+import { type Signal, useSignal } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
-import { call } from '../../data/call.ts';
-import { openHistory } from '../../data/history.ts';
-import { now } from '../../data/live.ts';
+import { now } from '../../data/now.ts';
+import { call, isRecorded, openHistory } from '../../data/source.ts';
 import { putTask, type TaskView, tasks } from '../../data/tasks.ts';
-import { logOf } from '../../model/log.ts';
 import { NoTask } from '../../parts/no-task.tsx';
 import { Problem } from '../../parts/notice.tsx';
+import { taskAtPath } from '../../shell/router.ts';
+import { useMoment } from '../machines/moment.ts';
+import { Scrubber } from '../machines/scrubber.tsx';
 import { Asked } from '../needs-you/need-row.tsx';
-import { Log } from './log.tsx';
-import { Results } from './results.tsx';
-import { Side } from './side.tsx';
+import { TaskBody } from './task-body.tsx';
 import { TaskHead } from './task-head.tsx';
 import { Timeline } from './timeline.tsx';
-
-const tabs = ['Log', 'Results', 'Description'] as const;
-type Tab = (typeof tabs)[number];
-
-const Description = ({ task }: { task: TaskView }) => (
-  <div class="text-block">
-    <pre class="prose">{task.description}</pre>
-  </div>
-);
 
 /** Reads the task with its attempts and its work; the list has neither. */
 const useDetails = (taskId: string, fail: (message: string) => void): void => {
@@ -32,64 +22,40 @@ const useDetails = (taskId: string, fail: (message: string) => void): void => {
   }, [taskId, fail]);
 };
 
-const Body = ({ task }: { task: TaskView }) => {
-  const history = useMemo(() => openHistory(task.task_id), [task.task_id]);
+interface OpenedTask {
+  readonly latest: TaskView;
+  readonly problem: Signal<string | null>;
+  readonly fail: (message: string) => void;
+}
+
+const Opened = ({ latest, problem, fail }: OpenedTask) => {
+  const id = latest.task_id;
+  const history = useMemo(() => openHistory(id), [id]);
   useEffect(() => history.close, [history]);
-  const tab = useSignal<Tab>(task.status === 'complete' ? 'Results' : 'Log');
-  const attempt = useSignal<number | null>(null);
-  const shown = attempt.value ?? task.attempt;
-  const items = useComputed(() => logOf(history.frames.value, attempt.value ?? task.attempt));
+  const shown = useMoment(history, (seq) => taskAtPath(id, seq));
+  const { moment, isLatest } = shown;
+  const until = isLatest ? null : moment;
+  const task = until?.task ?? latest;
+  const all = history.frames.value;
+  const frames = useMemo(
+    () => (until === null ? all : all.filter(({ seq }) => seq <= until.seq)),
+    [all, until],
+  );
   const isLive = task.status === 'started' || task.status === 'queued';
+  const at = until?.at ?? now.value;
+  const mayAct = isLatest && !isRecorded();
   return (
     <>
-      <Timeline frames={history.frames.value} now={isLive ? now.value : 0} />
-      <div class="task-body">
-        <section class="task-main" aria-label="Log and results">
-          <div class="tabs" role="tablist">
-            {tabs.map((name) => (
-              <button
-                key={name}
-                type="button"
-                role="tab"
-                aria-selected={tab.value === name}
-                onClick={() => {
-                  tab.value = name;
-                }}
-              >
-                {name}
-              </button>
-            ))}
-            {task.attempt > 1 && tab.value === 'Log' && (
-              <label class="attempt-choice">
-                Attempt
-                <select
-                  value={`${shown}`}
-                  onChange={({ currentTarget }) => {
-                    attempt.value = Number(currentTarget.value);
-                  }}
-                >
-                  {Array.from({ length: task.attempt }, (_, index) => (
-                    <option key={`${index}`} value={`${index + 1}`}>
-                      {index + 1}
-                    </option>
-                  ))}
-                </select>
-              </label>
-            )}
-          </div>
-          {tab.value === 'Log' && (
-            <Log
-              items={items.value}
-              isCut={history.isCut.value}
-              isRead={history.isRead.value}
-              task={task}
-            />
-          )}
-          {tab.value === 'Results' && <Results task={task} />}
-          {tab.value === 'Description' && <Description task={task} />}
-        </section>
-        <Side task={task} />
-      </div>
+      <TaskHead task={task} fail={fail} at={at} mayAct={mayAct} />
+      <Problem message={problem} />
+      {mayAct && task.awaiting !== undefined && (
+        <div class="task-asks">
+          <Asked task={task} fail={fail} />
+        </div>
+      )}
+      <Timeline frames={frames} now={isLive ? at : 0} />
+      <TaskBody task={task} history={history} frames={frames} />
+      {(isRecorded() || !isLatest) && <Scrubber shown={shown} />}
     </>
   );
 };
@@ -107,14 +73,7 @@ export const TaskPage = ({ taskId }: { taskId: string }) => {
   if (task === undefined) return <NoTask id={taskId} />;
   return (
     <article class="task">
-      <TaskHead task={task} fail={fail} />
-      <Problem message={problem} />
-      {task.awaiting !== undefined && (
-        <div class="task-asks">
-          <Asked task={task} fail={fail} />
-        </div>
-      )}
-      <Body task={task} />
+      <Opened latest={task} problem={problem} fail={fail} />
     </article>
   );
 };

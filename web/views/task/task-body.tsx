@@ -1,0 +1,99 @@
+import { useSignal } from '@preact/signals';
+import { useMemo } from 'preact/hooks';
+import type { Frame } from '../../data/frame.ts';
+import { isRecorded, type TaskHistory } from '../../data/source.ts';
+import type { TaskView } from '../../data/tasks.ts';
+import { logOf } from '../../model/log.ts';
+import { Log } from './log.tsx';
+import { Results } from './results.tsx';
+import { Side } from './side.tsx';
+
+const tabs = ['Log', 'Results', 'Description'] as const;
+type Tab = (typeof tabs)[number];
+
+const Description = ({ task }: { task: TaskView }) => (
+  <div class="text-block">
+    <pre class="prose">{task.description}</pre>
+  </div>
+);
+
+const AttemptChoice = ({
+  attempts,
+  shown,
+  choose,
+}: {
+  attempts: number;
+  shown: number;
+  choose: (attempt: number) => void;
+}) => (
+  <label class="attempt-choice">
+    Attempt
+    <select
+      value={`${shown}`}
+      onChange={({ currentTarget }) => choose(Number(currentTarget.value))}
+    >
+      {Array.from({ length: attempts }, (_, index) => (
+        <option key={`${index}`} value={`${index + 1}`}>
+          {index + 1}
+        </option>
+      ))}
+    </select>
+  </label>
+);
+
+/** Log, results and description of a task, and what is around it. */
+export const TaskBody = ({
+  task,
+  history,
+  frames,
+}: {
+  task: TaskView;
+  history: TaskHistory;
+  frames: readonly Frame[];
+}) => {
+  const tab = useSignal<Tab>(task.status === 'complete' && !isRecorded() ? 'Results' : 'Log');
+  const chosen = useSignal<number | null>(null);
+  const attempt = Math.min(chosen.value ?? task.attempt, task.attempt);
+  const items = useMemo(() => logOf(frames, attempt), [frames, attempt]);
+  return (
+    <div class="task-body">
+      <section class="task-main" aria-label="Log and results">
+        <div class="tabs" role="tablist">
+          {tabs.map((name) => (
+            <button
+              key={name}
+              type="button"
+              role="tab"
+              aria-selected={tab.value === name}
+              onClick={() => {
+                tab.value = name;
+              }}
+            >
+              {name}
+            </button>
+          ))}
+          {task.attempt > 1 && tab.value === 'Log' && (
+            <AttemptChoice
+              attempts={task.attempt}
+              shown={attempt}
+              choose={(next) => {
+                chosen.value = next;
+              }}
+            />
+          )}
+        </div>
+        {tab.value === 'Log' && (
+          <Log
+            items={items}
+            missing={history.missing.value}
+            isRead={history.isRead.value}
+            task={task}
+          />
+        )}
+        {tab.value === 'Results' && <Results task={task} />}
+        {tab.value === 'Description' && <Description task={task} />}
+      </section>
+      <Side task={task} />
+    </div>
+  );
+};
