@@ -1,4 +1,4 @@
-// Builds the web page, as files of dist/page.
+// Builds the web page as files of dist/page, and the page of an exported task in dist/recording.
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'vite';
@@ -6,7 +6,7 @@ import { build } from 'vite';
 const root = fileURLToPath(new URL('../', import.meta.url));
 
 /** @returns the files, and the modules that they are made of */
-export const buildPage = async () => {
+const built = async (folder, more) => {
   const { output } = await build({
     root: join(root, 'web'),
     configFile: false,
@@ -19,13 +19,33 @@ export const buildPage = async () => {
       // The page allows no data: addresses.
       assetsInlineLimit: 0,
       emptyOutDir: false,
+      ...more,
     },
   });
   return {
     files: output.map((file) => ({
-      fileName: join('page', file.fileName),
+      fileName: join(folder, file.fileName),
       code: file.type === 'chunk' ? file.code : file.source,
     })),
     moduleIds: output.flatMap((file) => (file.type === 'chunk' ? file.moduleIds : [])),
+  };
+};
+
+/** One script and one style sheet, which are written into each exported file. */
+const recording = {
+  rolldownOptions: {
+    input: join(root, 'web', 'recording', 'main.tsx'),
+    output: { entryFileNames: 'recording.js', assetFileNames: 'recording[extname]' },
+  },
+};
+
+export const buildPage = async () => {
+  const [page, file] = [await built('page', {}), await built('recording', recording)];
+  for (const { fileName, code } of file.files)
+    if (/<\/?(script|style)|<!--/i.test(code))
+      throw new Error(`${fileName} would end the element that it is written into`);
+  return {
+    files: [...page.files, ...file.files],
+    moduleIds: [...page.moduleIds, ...file.moduleIds],
   };
 };

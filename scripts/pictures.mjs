@@ -4,7 +4,7 @@ import { execFile, execFileSync } from 'node:child_process';
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 import { chromium } from 'playwright-core';
 
@@ -93,6 +93,11 @@ const photograph = async (id) => {
       await page.waitForTimeout(settleMs);
       await page.screenshot({ path: join(root, 'docs', 'images', `page-${name}.png`) });
     }
+    const file = join(folder, 'task.html');
+    await agent('export', id, '-o', file);
+    await page.goto(pathToFileURL(file).href);
+    await page.locator('.scrubber').waitFor();
+    await page.screenshot({ path: join(root, 'docs', 'images', 'page-recording.png') });
   } finally {
     await browser.close();
   }

@@ -62,6 +62,7 @@ test('the package has the programs, the configuration, the examples and the docu
     ...parts.map((name) => `dist/actors/${name}.js`),
     'dist/THIRD_PARTY_LICENSES.txt',
     ...filesBelow('dist/page'),
+    ...filesBelow('dist/recording'),
   ];
   const read = ['CHANGELOG.md', 'LICENSE', 'README.md', 'SECURITY.md', 'package.json'];
   const wanted = [...built, ...filesBelow('configs'), ...filesBelow('examples'), ...read];

@@ -13,6 +13,16 @@ test('scripts and styles of the page are at most 60 KB, compressed', () => {
   expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThanOrEqual(60 * 1024);
 });
 
+test('script and styles of an exported task are at most 60 KB, compressed', () => {
+  const folder = join(page, '..', 'recording');
+  const sizes = readdirSync(folder).map(
+    (name) => gzipSync(readFileSync(join(folder, name))).length,
+  );
+
+  expect(sizes).toHaveLength(2);
+  expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThanOrEqual(60 * 1024);
+});
+
 test('the page has nothing inline and nothing foreign, and every file is named by its hash', () => {
   const html = readFileSync(join(page, 'index.html'), 'utf8');
 

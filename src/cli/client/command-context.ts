@@ -13,5 +13,5 @@ export const createContext = (
 ): CommandContext => {
   const project = findProject(folder, cwd, env);
   const connection = connect({ project, config, start, io, env });
-  return { project, connection, io, env, json };
+  return { project, cwd, connection, io, env, json };
 };

@@ -16,13 +16,16 @@ const places: ReadonlySet<string> = new Set([
   'ANTHROPIC_BASE_URL',
 ]);
 
+export const credentialsIn = (env: NodeJS.ProcessEnv): Readonly<Record<string, string>> =>
+  Object.fromEntries(
+    credentialVariables.flatMap((name) => (env[name] ? [[name, env[name]] as const] : [])),
+  );
+
 /** Removes every credential from the environment, so that no child process inherits one. */
 export const takeCredentials = (env: NodeJS.ProcessEnv): Readonly<Record<string, string>> => {
-  const given = credentialVariables.flatMap((name) =>
-    env[name] ? [[name, env[name]] as const] : [],
-  );
-  for (const [name] of given) delete env[name];
-  return Object.fromEntries(given);
+  const given = credentialsIn(env);
+  for (const name of Object.keys(given)) delete env[name];
+  return given;
 };
 
 export const secretsIn = (

@@ -148,18 +148,52 @@ export const watchCommands: readonly Command[] = [
     name: 'replay',
     group: 'watch',
     describe: 'Replay the recorded events of a task through the state machine',
-    words: [taskWord],
+    words: [{ ...taskWord, optional: true }],
     flags: {
       at: {
         type: 'number',
         value: 'seq',
         describe: 'Stop at this seq of the journal (agent logs --json shows it)',
       },
+      verify: {
+        type: 'text',
+        value: 'file',
+        completes: 'file',
+        conflicts: 'at',
+        describe: 'Prove that a file of agent export is as it was written, in place of a task',
+      },
     },
     common: readsConfig,
-    examples: [['agent replay bd-a1b2 --at 42', 'the task as it was at that time']],
-    run: async (context, { task_id, at }) =>
-      (await import('../watch/replay-command.ts')).replayTask(context, task_id, at),
+    examples: [
+      ['agent replay bd-a1b2 --at 42', 'the task as it was at that time'],
+      ['agent replay --verify bd-a1b2.html', 'exits 1 if anything in the file was changed'],
+    ],
+    run: async (context, { task_id, at, verify }) => {
+      if (verify === undefined)
+        return (await import('../watch/replay-command.ts')).replayTask(context, task_id, at);
+      const { verifyRecording } = await import('../recording/verify-command.ts');
+      return verifyRecording(context, verify, task_id);
+    },
+  }),
+  defineCommand({
+    name: 'export',
+    group: 'watch',
+    describe: 'Write a task with its journal and changes as one file for a browser',
+    words: [taskWord],
+    flags: {
+      output: {
+        type: 'text',
+        value: 'file',
+        short: 'o',
+        completes: 'file',
+        describe: 'File to write, - for standard output; default: <task_id>.html',
+      },
+      force: { type: 'switch', default: false, describe: 'Replace a file that exists' },
+    },
+    common: readsConfig,
+    examples: [['agent export bd-a1b2 -o task.html', 'open it without a server']],
+    run: async (context, args) =>
+      (await import('../recording/export-command.ts')).exportTask(context, args),
   }),
   defineCommand({
     name: 'explain',

@@ -14,6 +14,8 @@ import { followRun, type RunRequest, submit } from '../runs/run-task.ts';
 
 export interface CommandContext {
   readonly project: Project;
+  /** The folder of relative paths on the command line. */
+  readonly cwd: string;
   readonly connection: Connection;
   readonly io: Io;
   readonly env: NodeJS.ProcessEnv;

@@ -4,6 +4,7 @@ import { taskViewSchema } from '../../actors/journal/task-view.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { removedText } from '../output/render-task.ts';
 import type { CommandContext } from '../tasks/commands.ts';
+import { usageError } from '../words/messages.ts';
 import { UsageError } from '../words/usage-error.ts';
 
 const replayedSchema = z.looseObject({
@@ -34,10 +35,16 @@ const statePath = (value: unknown): string =>
 /** Exit code 1 if the replay differs from the record. */
 export const replayTask = async (
   context: CommandContext,
-  id: string,
+  id: string | undefined,
   at: number | undefined,
 ): Promise<number> => {
   const { connection, io, json } = context;
+  if (id === undefined)
+    throw usageError('word_missing', {
+      command: 'replay',
+      word: '<task_id>',
+      usage: 'agent replay <task_id>',
+    });
   const taskId = requireId(id);
   if (at !== undefined && !(Number.isSafeInteger(at) && at >= 0))
     throw new UsageError(

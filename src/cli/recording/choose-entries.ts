@@ -1,0 +1,58 @@
+import type { RecordedEntry } from '../../actors/journal/recording.ts';
+import { isTransition } from '../../actors/journal/replay.ts';
+
+/** What the choice needs of an entry; a journal may be larger than the memory. */
+export interface EntryFacts {
+  readonly seq: number;
+  readonly bytes: number;
+  readonly isSnapshot: boolean;
+  readonly isTransition: boolean;
+  readonly base: number | null;
+  readonly hasSecret: boolean;
+  readonly hash: string | null;
+  /** Its number in the task. */
+  readonly number: number;
+}
+
+export const factsOf = (entry: RecordedEntry, hasSecret: boolean): EntryFacts => ({
+  seq: entry.seq,
+  bytes: Buffer.byteLength(JSON.stringify(entry)),
+  isSnapshot: entry.type === 'snapshot',
+  isTransition: isTransition(entry),
+  base: entry.base,
+  hasSecret,
+  hash: entry.hash,
+  number: entry.task_seq,
+});
+
+const sizeOf = (facts: readonly EntryFacts[]): number =>
+  facts.reduce((sum, { bytes }) => sum + bytes, 0);
+
+/**
+ * The entries that fit: all snapshots, by which the states can be replayed, then the newest others.
+ * When the snapshots alone do not fit, the newest entries with the snapshots that they refer to.
+ */
+export const chooseEntries = (
+  facts: readonly EntryFacts[],
+  bytesAtMost: number,
+): ReadonlySet<number> => {
+  const shown = facts.filter(({ hasSecret }) => !hasSecret);
+  const snapshots = shown.filter(({ isSnapshot }) => isSnapshot);
+  const first = sizeOf(snapshots) <= bytesAtMost ? snapshots : [];
+  const chosen = new Map(first.map((each) => [each.seq, each]));
+  let left = bytesAtMost - sizeOf(first);
+  for (const each of shown.toReversed()) {
+    if (chosen.has(each.seq)) continue;
+    left -= each.bytes;
+    if (left < 0) break;
+    chosen.set(each.seq, each);
+  }
+  const all = new Map(shown.map((each) => [each.seq, each]));
+  for (const { seq, base } of [...chosen.values()]) {
+    const needed = base === null ? undefined : all.get(base);
+    if (needed !== undefined) chosen.set(needed.seq, needed);
+    // Its base holds a secret.
+    else if (base !== null) chosen.delete(seq);
+  }
+  return new Set(chosen.keys());
+};

@@ -1,0 +1,142 @@
+import { existsSync, statSync } from 'node:fs';
+import { basename, dirname, resolve } from 'node:path';
+import { requireId } from '../../actors/engine/task-id.ts';
+import { writeFileAtomically } from '../../actors/files/atomic-write.ts';
+import { sealOf } from '../../actors/journal/prove-recording.ts';
+import {
+  isGap,
+  type Recording,
+  recordingFormat,
+  recordingVersion,
+} from '../../actors/journal/recording.ts';
+import type { TaskView } from '../../actors/journal/task-view.ts';
+import { messageOf } from '../../machines/message-of.ts';
+import { plural } from '../../machines/plural.ts';
+import type { TaskId } from '../../machines/task.ts';
+import { readTask } from '../client/task-answers.ts';
+import { loadConfig } from '../config/config.ts';
+import { workspaceFor } from '../config/workspace.ts';
+import { bytesText } from '../output/bytes.ts';
+import { exitCodes } from '../output/exit-codes.ts';
+import type { CommandContext } from '../tasks/commands.ts';
+import { version } from '../version.ts';
+import { UsageError } from '../words/usage-error.ts';
+import { gatherEntries } from './gather-entries.ts';
+import { renderRecording } from './recording-document.ts';
+import { readRecordingPage } from './recording-page.ts';
+import { redactorFor } from './redactor.ts';
+
+export interface ExportArgs {
+  readonly task_id: string;
+  readonly output: string | undefined;
+  readonly force: boolean;
+  readonly config: string | undefined;
+}
+
+const entryBytesAtMost = 20 * 1024 * 1024;
+const patchBytesAtMost = 5 * 1024 * 1024;
+
+type Redact = (text: string) => string;
+
+const redacted = <Value>(value: Value, redact: Redact): Value =>
+  JSON.parse(redact(JSON.stringify(value))) as Value;
+
+/** Whole files of a patch, as many as fit. */
+const fittingPatch = (patch: string) => {
+  const files = patch.split(/^(?=diff --git )/m);
+  let left = patchBytesAtMost;
+  const fitting = files.filter((file) => {
+    left -= Buffer.byteLength(file);
+    return left >= 0;
+  });
+  return { patch: fitting.join(''), files_left_out: files.length - fitting.length };
+};
+
+/** The changes of the latest attempt; null when it has no branch of its own. */
+const changesOf = async (
+  { project, env, io }: CommandContext,
+  config: string | undefined,
+  taskId: TaskId,
+): Promise<Recording['changes']> => {
+  try {
+    const workspace = await workspaceFor(loadConfig({ config, project }, env).config, project, env);
+    const found = await workspace.diff(taskId, null);
+    if (found === null) return null;
+    const { attempt, patch, guarded } = found;
+    return { attempt, guarded: [...guarded], ...fittingPatch(patch) };
+  } catch (error) {
+    io.err(`note: the file is without the changes of the task: ${messageOf(error)}`);
+    return null;
+  }
+};
+
+/** @throws UsageError before anything is read */
+const checkPlace = (file: string, force: boolean): void => {
+  if (!existsSync(dirname(file)))
+    throw new UsageError(`the folder ${dirname(file)} does not exist; create it, or name another`);
+  const found = statSync(file, { throwIfNoEntry: false });
+  if (found === undefined) return;
+  if (!found.isFile()) throw new UsageError(`${file} is not a file; name another with -o`);
+  if (!force) throw new UsageError(`${file} exists; --force replaces it, -o names another`);
+};
+
+const write = async (file: string, document: string): Promise<void> => {
+  try {
+    await writeFileAtomically(file, document);
+  } catch (error) {
+    throw new UsageError(`${file} cannot be written: ${messageOf(error)}`);
+  }
+};
+
+const record = async (
+  context: CommandContext,
+  { config }: ExportArgs,
+  task: TaskView,
+): Promise<Recording> => {
+  const taskId = requireId(task.task_id);
+  const redact = redactorFor(context, config);
+  const client = await context.connection.files();
+  const { items, head } = await gatherEntries(client, taskId, {
+    redact,
+    bytesAtMost: entryBytesAtMost,
+  });
+  const sealed = {
+    format: recordingFormat,
+    version: recordingVersion,
+    made_at: new Date().toISOString(),
+    made_by: version,
+    page: readRecordingPage().digest,
+    project: basename(context.project.root),
+    task: redacted(task, redact),
+    items,
+    changes: redacted(await changesOf(context, config, taskId), redact),
+    head,
+  } as const;
+  return { ...sealed, seal: sealOf(sealed) };
+};
+
+const isWhole = ({ items, changes }: Recording): boolean =>
+  !items.some(isGap) && (changes?.files_left_out ?? 0) === 0;
+
+/** Writes one file that shows the task in a browser without a server, and proves its journal. */
+export const exportTask = async (context: CommandContext, args: ExportArgs): Promise<number> => {
+  const { connection, io, json, cwd } = context;
+  const task = await readTask(await connection.files(), requireId(args.task_id));
+  const name = args.output ?? `${task.task_id}.html`;
+  const file = resolve(cwd, name);
+  if (name !== '-') checkPlace(file, args.force);
+  const recording = await record(context, args, task);
+  const document = renderRecording(recording, readRecordingPage());
+  if (!isWhole(recording))
+    io.err('note: a part was too large, held a secret or was removed; the file says which');
+  if (name === '-') {
+    io.out(document);
+    return exitCodes.done;
+  }
+  await write(file, `${document}\n`);
+  const entries = recording.head?.entries ?? 0;
+  const bytes = Buffer.byteLength(document) + 1;
+  if (json) io.json({ task_id: task.task_id, file, bytes, entries });
+  else io.out(`wrote ${name} (${bytesText(bytes)}, ${plural(entries, 'entry', 'entries')})`);
+  return exitCodes.done;
+};

@@ -1,0 +1,32 @@
+import { loadConfig } from '../config/config.ts';
+import { type Project, stateFiles } from '../config/project.ts';
+import { remoteSecrets } from '../config/remote-credentials.ts';
+import { credentialsIn, secretsIn } from '../server/assistants.ts';
+import { readExistingToken } from '../server/private-files.ts';
+import { createRedactor } from '../server/redact.ts';
+import { traceHeaders } from '../server/traces.ts';
+import type { CommandContext } from '../tasks/commands.ts';
+
+const tokenOf = ({ stateDir }: Project): readonly string[] => {
+  try {
+    return [readExistingToken(stateFiles(stateDir).token)];
+  } catch {
+    // No server ever ran here, or one with another token, which it replaces itself.
+    return [];
+  }
+};
+
+/** Replaces the secrets that this shell and this project have. @throws ConfigError */
+export const redactorFor = (
+  { project, env }: Pick<CommandContext, 'project' | 'env'>,
+  config: string | undefined,
+): ((text: string) => string) => {
+  const { config: loaded } = loadConfig({ config, project }, env);
+  const secrets = [
+    ...secretsIn(loaded, credentialsIn(env), env),
+    ...Object.values(traceHeaders(env)),
+    ...tokenOf(project),
+    ...remoteSecrets(project.root)(),
+  ];
+  return createRedactor(() => secrets);
+};

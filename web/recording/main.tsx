@@ -1,0 +1,24 @@
+import '../styles/tokens.css';
+import '../styles/base.css';
+import '../styles/parts.css';
+import '../styles/shell.css';
+import '../styles/views.css';
+import '../styles/charts.css';
+import '../styles/small.css';
+import { render } from 'preact';
+import type { Recording } from '../../src/actors/journal/recording.ts';
+import { now } from '../data/now.ts';
+import { readFrom } from '../data/source.ts';
+import { putTask } from '../data/tasks.ts';
+import { listenToKeys } from '../shell/keys.ts';
+import { RecordedShell } from './recorded-shell.tsx';
+import { recordedSource } from './recorded-source.ts';
+
+const text = document.getElementById('recording')?.textContent ?? '';
+const root = document.getElementById('page');
+const recording = JSON.parse(text) as Recording;
+readFrom(recordedSource(recording));
+putTask(recording.task);
+now.value = Date.parse(recording.made_at);
+listenToKeys();
+if (root !== null) render(<RecordedShell recording={recording} />, root);
