@@ -9,7 +9,11 @@ const callers = 64;
 const ms = Number(process.env.MS ?? 2_000);
 const folder = mkdtempSync(join(tmpdir(), 'agent-bench-'));
 const { store } = openTasks(folder);
-const journal = createJournal(store, { onError: console.error, onListenerError: console.error });
+const journal = createJournal(store, {
+  node: 'bench',
+  onError: console.error,
+  onListenerError: console.error,
+});
 const note = (n) => ({
   taskId: `bd-${n}`,
   attempt: 0,

@@ -20,6 +20,7 @@ import { tellDependents } from './engine/tell-dependents.ts';
 import { createVerify } from './engine/verify.ts';
 import { createTrackerWatch } from './engine/watch-tracker.ts';
 import { createJournal, type Journal } from './journal/journal.ts';
+import { createNodeId } from './journal/node-id.ts';
 import { mayContinue, savedParking, savedSlot } from './journal/snapshots.ts';
 import { createProcessDurations, timed } from './metrics/process-durations.ts';
 import { withTimeout } from './process/with-timeout.ts';
@@ -51,6 +52,7 @@ const stopMs = 8_000;
 const createParts = (settings: () => Settings, ports: SystemPorts) => {
   const { tracker, store, selectModel, assistants, inspect, now, log } = ports;
   const journal = createJournal(store, {
+    node: createNodeId(now()),
     onError: (error) => log('progress could not be committed', { error }),
     onListenerError: (error) => log('a listener of the journal failed', { error }),
   });

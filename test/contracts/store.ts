@@ -235,6 +235,48 @@ export const describeStore = (name: string, over: (near: SqliteStore) => Store) 
       expect([entries.length, stale]).toEqual([1, [agent(1, 1)]]);
     });
 
+    test('a commit that comes again by its id is carried out once, and answered as before', async () => {
+      const id = { entries: [], commit: { node: 'a', number: 1 } };
+      const save = {
+        actor: actor('bd-a'),
+        guard: { revision: 0, attempt: 0 },
+        entries: [line('bd-a')],
+      };
+      const lost = { ...save, actor: { ...actor('bd-a'), snapshot: '"lost"' } };
+      const progress = { entries: [line('bd-a'), line('bd-b')] };
+      const first = await store.commit(id, save, lost, progress);
+
+      const again = await store.commit(id, save, lost, progress);
+      const after = await opened.reopen().commit(id, save, lost, progress);
+
+      expect([first.stale, again.stale, after.stale]).toEqual([[lost], [lost], [lost]]);
+      store = opened.reopen();
+      expect(await store.lastSeq()).toBe(3);
+      expect(await store.actor('bd-a')).toEqual({ ...actor('bd-a'), revision: 1 });
+    });
+
+    test('a commit that comes after a later one of its server is stale; those of others are not', async () => {
+      const id = (node: string, number: number) => ({ entries: [], commit: { node, number } });
+      const progress = { entries: [line('bd-a')] };
+      await store.commit(id('a', 2), progress);
+
+      const late = await store.commit(id('a', 1), progress);
+      const other = await store.commit(id('b', 1), progress);
+
+      expect([late.stale.includes(progress), other.stale]).toEqual([true, []]);
+      expect(await store.lastSeq()).toBe(2);
+    });
+
+    test('a commit that failed by its id is carried out when it comes again', async () => {
+      const id = { entries: [], commit: { node: 'a', number: 1 } };
+      const broken = { ...line('bd-a'), data: null as unknown as string };
+      await expect((async () => store.commit(id, { entries: [broken] }))()).rejects.toThrow();
+
+      await store.commit(id, { entries: [line('bd-a')] });
+
+      expect(await store.lastSeq()).toBe(1);
+    });
+
     test('a new actor takes over the saved one', async () => {
       await store.commit({ actor: actor('bd-a'), guard: { revision: 0, attempt: 0 }, entries: [] });
 

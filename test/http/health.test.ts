@@ -6,7 +6,11 @@ import { addHealthRoutes } from '../../src/http/health.ts';
 
 test('GET /health reports failed writes, and writes nothing itself', async () => {
   const store = createSqliteStore({ file: ':memory:' });
-  const journal = createJournal(store, { onError: () => {}, onListenerError: () => {} });
+  const journal = createJournal(store, {
+    node: 'n',
+    onError: () => {},
+    onListenerError: () => {},
+  });
   const commit = vi.spyOn(store, 'commit').mockImplementation(() => {
     throw new Error('disk full');
   });

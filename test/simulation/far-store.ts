@@ -54,9 +54,6 @@ export const createFarStore = (
     const { revision: _, ...state } = saved;
     atOnce(near.commit({ actor: state, entries: [] }));
   };
-  const mayComeTwice = ({ guard, step }: Change): boolean =>
-    guard !== undefined || step !== undefined;
-
   const commits: Readonly<Record<Fate, (changes: readonly Change[]) => Promise<Committed>>> = {
     answered: (changes) => back(there(() => atOnce(near.commit(...changes)))),
     'failed before': async () => {
@@ -77,8 +74,7 @@ export const createFarStore = (
     lost: () => new Promise(() => {}),
     late: async (changes) => {
       await pause(lateMs + delay());
-      // Progress has no guard: it would be recorded twice.
-      return atOnce(near.commit(...changes.filter(mayComeTwice)));
+      return atOnce(near.commit(...changes));
     },
   };
   /** A read is answered as the rows are when it arrives. */

@@ -114,6 +114,14 @@ const bugs: Readonly<Record<string, Planted>> = {
     store: 'far',
     says: /./,
   },
+  'a commit that comes again is carried out again': {
+    file: 'src/actors/store/node-rows.ts',
+    find: 'if (number > last) return null;',
+    put: 'if (number > 0) return null;',
+    seed: 1,
+    store: 'far',
+    says: /I10 a commit that came again was carried out again/,
+  },
   'a task is closed before its results are written': {
     file: 'src/actors/engine/attempt-end.ts',
     find: '    await results.write({',

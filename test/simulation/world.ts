@@ -112,6 +112,14 @@ export const storeOf = (world: World, life: Life): Store => {
 
 const nearStoreOf = (world: World, life: Life): SqliteStore => {
   const { store, weather, random, invariants, file } = world;
+  /** A commit that comes again is not carried out again. */
+  const carriedOut = new Set<string>();
+  const isFirst = ([first]: readonly Change[]): boolean => {
+    const id = first?.commit === undefined ? null : JSON.stringify(first.commit);
+    const isNew = id === null || !carriedOut.has(id);
+    if (id !== null) carriedOut.add(id);
+    return isNew;
+  };
   /** A crash in the transaction, before it is committed. */
   const cutOff = (changes: readonly Change[]): void => {
     world.cutOff(() => atOnce(store.commit(...changes)));
@@ -134,7 +142,10 @@ const nearStoreOf = (world: World, life: Life): SqliteStore => {
       if (weather.diskFull) throw new StoreError('the disk is full');
       const committed = atOnce(store.commit(...changes));
       const saved = changes.filter((change) => !committed.stale.includes(change));
-      invariants.committed(saved, committed.entries);
+      const isNew = isFirst(changes);
+      if (!isNew && committed.entries.length > 0)
+        invariants.violated('I10 a commit that came again was carried out again');
+      invariants.committed(isNew ? saved : [], committed.entries);
       if (random.chance(weather.crash)) {
         life.crash();
         throw new CrashError();

@@ -15,6 +15,8 @@ import { childEnvironment } from '../../src/actors/process/run-command.ts';
 import { createNoSandbox } from '../../src/actors/sandbox/no-sandbox.ts';
 import type { Sandbox } from '../../src/actors/sandbox/port.ts';
 import { openDatabase } from '../../src/actors/store/database.ts';
+import type { Store } from '../../src/actors/store/port.ts';
+import type { SqliteStore } from '../../src/actors/store/sqlite.ts';
 import { createSystem } from '../../src/actors/system.ts';
 import type { Tracker } from '../../src/actors/tracker/port.ts';
 import type { Workspace } from '../../src/actors/workspace/port.ts';
@@ -41,6 +43,8 @@ export interface Setting {
   readonly root?: string;
   readonly stateDir?: string;
   readonly model?: Model | null;
+  /** Puts the store far away, or between tries. */
+  readonly store?: (near: SqliteStore) => Store;
   /** Another tracker than the embedded one. */
   readonly tracker?: (root: string, ledger: Ledger) => Tracker;
   /** Whether the test changes what was saved, so that it is not what the journal leads to. */
@@ -155,7 +159,7 @@ export const startSystem = async (setting: Setting = {}) => {
     },
     {
       tracker,
-      store,
+      store: setting.store?.(store) ?? store,
       workspace:
         (await setting.workspace?.(root, stateDir)) ?? createSharedWorkspace({ projectRoot: root }),
       sandbox: setting.sandbox ?? createNoSandbox(),

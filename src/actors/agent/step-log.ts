@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import type { TaskId } from '../../machines/task.ts';
 import type { Journal } from '../journal/journal.ts';
-import { type ActorReads, type Step, StoreError } from '../store/port.ts';
+import type { ActorReads } from '../store/port.ts';
 
 /**
  * The steps of one attempt by key. The intent is written before the call, again with the result
@@ -13,22 +13,6 @@ export interface StepLog {
   resultOf<Shape>(key: string, schema: z.ZodType<Shape>): Shape | null;
   write(key: string, intent: unknown, result?: unknown): Promise<void>;
 }
-
-/** Between the tries to write a step: without it the attempt and all that it paid for would fail. */
-const retryPausesMs = [100, 400];
-
-/** Writing a step again changes nothing. @throws StoreError */
-const commitStep = async (journal: Pick<Journal, 'commit'>, step: Step): Promise<void> => {
-  for (const pauseMs of retryPausesMs)
-    try {
-      // The commit also makes the buffered frames of this step durable.
-      return void (await journal.commit({ entries: [], step }));
-    } catch (error) {
-      if (!(error instanceof StoreError)) throw error;
-      await new Promise((resolve) => setTimeout(resolve, pauseMs));
-    }
-  await journal.commit({ entries: [], step });
-};
 
 export const createStepLog = async (
   store: Pick<ActorReads, 'steps'>,
@@ -52,7 +36,8 @@ export const createStepLog = async (
         intent: JSON.stringify(intent),
         result: result === null ? null : JSON.stringify(result),
       };
-      await commitStep(journal, { taskId, attempt, key, ...texts });
+      // The commit also makes the buffered frames of this step durable.
+      await journal.commit({ entries: [], step: { taskId, attempt, key, ...texts } });
       known.set(key, texts);
     },
   };

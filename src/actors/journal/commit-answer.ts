@@ -20,5 +20,5 @@ const runLater: CommitDeadline['later'] = (run, ms) => {
 /** For one answer of the store. */
 export const storeDeadline: CommitDeadline = { deadlineMs: 4_000, later: runLater };
 
-/** For a transition, which may wait behind another commit. */
-export const transitionDeadline: CommitDeadline = { deadlineMs: 10_000, later: runLater };
+/** For a transition, which may wait behind another commit; both may be tried again. */
+export const transitionDeadline: CommitDeadline = { deadlineMs: 20_000, later: runLater };

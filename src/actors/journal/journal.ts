@@ -46,6 +46,8 @@ const longestRetryPauseMs = 30_000;
 const waitingBytesAtMost = 16 * 1024 * 1024;
 
 export interface JournalOptions {
+  /** Of this start of the server; names its commits. */
+  readonly node: string;
   /** Called when gathered changes could not be committed; they stay gathered and are retried. */
   readonly onError: (error: unknown) => void;
   readonly onListenerError: (error: unknown) => void;
@@ -66,7 +68,7 @@ const withinLimit = (gathered: readonly WaitingChange[]): readonly WaitingChange
 
 export const createJournal = (
   store: Pick<StoreWrites, 'commit'> & Pick<EntryReads, 'subscribe'>,
-  { onError, onListenerError }: JournalOptions,
+  { node, onError, onListenerError }: JournalOptions,
 ): Journal => {
   const listeners = createCommitListeners(onListenerError);
   store.subscribe(listeners.notify);
@@ -76,6 +78,7 @@ export const createJournal = (
   let stopped = false;
   const savers = new Set<() => void>();
   const queue = createStoreQueue(store, {
+    node,
     saved: () => {
       failures = 0;
       problem = null;

@@ -1,12 +1,13 @@
 import {
   type Change,
   type CommitAnswer,
+  type CommitId,
   type Committed,
   goesOnFrom,
   type StoreWrites,
 } from '../store/port.ts';
-import { lateCommit, storeDeadline } from './commit-answer.ts';
 import { createReply, type Reply } from './commit-reply.ts';
+import { type Batch, createCarryOut } from './commit-tries.ts';
 import { createTurnCount } from './turn-count.ts';
 
 /**
@@ -62,16 +63,6 @@ export interface StoreQueueListener {
   failed(error: unknown, gathered: readonly WaitingChange[]): readonly WaitingChange[];
 }
 
-/** After a failure: callers hear of it, what is gathered and `kept` is tried again. */
-const keptOf = (
-  batch: readonly WaitingChange[],
-  waiting: readonly WaitingChange[],
-  kept: ReadonlySet<WaitingChange>,
-): WaitingChange[] => [
-  ...batch.filter((each) => kept.has(each)),
-  ...waiting.filter((each) => each.caller !== null || kept.has(each)),
-];
-
 /** Changes that go on from a stale one. */
 const lostWith = (
   stale: readonly Change[],
@@ -82,84 +73,101 @@ const lostWith = (
       actor !== undefined && stale.some((change) => goesOnFrom(change, actor)),
   );
 
-interface AnswerListener {
-  readonly committed: (committed: Committed) => void;
-  readonly failed: (error: unknown) => void;
+/** In the place of a change that is not committed any more. */
+const nothing: WaitingChange = { change: { entries: [] }, caller: null, onStale: undefined };
+
+/** After the last try: callers hear of it, what is gathered and `kept` goes with the next commit. */
+const keptOf = (
+  batch: readonly WaitingChange[],
+  waiting: readonly WaitingChange[],
+  kept: ReadonlySet<WaitingChange>,
+): WaitingChange[] => [
+  ...batch.filter((each) => kept.has(each)),
+  ...waiting.filter((each) => each.caller !== null || kept.has(each)),
+];
+
+const answer = (
+  changes: readonly WaitingChange[],
+  isStale: (change: WaitingChange) => boolean,
+): void => {
+  for (const each of changes) {
+    each.caller?.resolve(isStale(each) ? 'stale' : 'ok');
+    if (isStale(each)) each.onStale?.();
+  }
+};
+
+const isGathered = (each: WaitingChange): boolean => each.caller === null && each !== nothing;
+
+interface SentBatch extends Batch {
+  all: WaitingChange[];
 }
 
-/** Takes the answer of the store, or its failure, or the end of the time that it has. */
-const inTime = (answer: Promise<Committed>, { committed, failed }: AnswerListener): void => {
-  let isOpen = true;
-  const end = (act: () => void): void => {
-    cancel();
-    if (!isOpen) return;
-    isOpen = false;
-    act();
-  };
-  const fail = (error: unknown): void => end(() => failed(error));
-  const cancel = storeDeadline.later(() => fail(lateCommit()), storeDeadline.deadlineMs);
-  answer.then((word) => end(() => committed(word)), fail);
+const batchOf = (id: CommitId, all: WaitingChange[]): SentBatch => {
+  const batch: SentBatch = { id, all, changes: () => batch.all.map(({ change }) => change) };
+  return batch;
 };
+
+export interface StoreQueueOptions extends StoreQueueListener {
+  /** Of this start of the server; names its commits. */
+  readonly node: string;
+}
 
 export const createStoreQueue = (
   store: Pick<StoreWrites, 'commit'>,
-  listener: StoreQueueListener,
+  { node, ...listener }: StoreQueueOptions,
 ): StoreQueue => {
   let waiting: WaitingChange[] = [];
-  let isUnderway = false;
+  let underway: SentBatch | null = null;
+  let lastNumber = 0;
+  const carryOut = createCarryOut(store);
 
-  const saved = (batch: readonly WaitingChange[], { stale }: Committed): void => {
+  const saved = ({ all }: SentBatch, { stale }: Committed): void => {
     listener.saved();
     const lost = new Set(lostWith(stale, waiting));
     waiting = waiting.filter((each) => !lost.has(each));
-    for (const each of [...batch, ...lost]) {
-      const isStale = lost.has(each) || stale.includes(each.change);
-      each.caller?.resolve(isStale ? 'stale' : 'ok');
-      if (isStale) each.onStale?.();
-    }
+    answer(all, (each) => stale.includes(each.change));
+    answer([...lost], () => true);
   };
-  const failed = (batch: readonly WaitingChange[], error: unknown): void => {
-    const gathered = [...batch, ...waiting].filter(({ caller }) => caller === null);
-    waiting = keptOf(batch, waiting, new Set(listener.failed(error, gathered)));
-    for (const { caller } of batch) caller?.reject(error);
+  const failed = ({ all }: SentBatch, error: unknown): void => {
+    const gathered = [...all, ...waiting].filter(isGathered);
+    waiting = keptOf(all, waiting, new Set(listener.failed(error, gathered)));
+    for (const { caller } of all) caller?.reject(error);
   };
-  const follow = (batch: readonly WaitingChange[], answer: Promise<Committed>): void => {
-    isUnderway = true;
-    inTime(answer, {
+  const send = (): void => {
+    lastNumber += 1;
+    const batch = batchOf({ node, number: lastNumber }, waiting);
+    waiting = [];
+    /** @returns false while the first try goes on, so the caller is still there */
+    const end = (): boolean => {
+      if (underway !== batch) return false;
+      underway = null;
+      return true;
+    };
+    const isAnswered = carryOut(batch, {
       committed: (committed) => {
-        isUnderway = false;
+        const isLater = end();
         saved(batch, committed);
-        sendRest();
+        if (isLater) sendRest();
       },
       failed: (error) => {
-        isUnderway = false;
+        const isLater = end();
         failed(batch, error);
         // The callers hear of it first, and may discard what goes on from it.
-        setImmediate(sendRest);
+        if (isLater) setImmediate(sendRest);
       },
     });
+    if (!isAnswered) underway = batch;
   };
   const sendRest = (): void => {
-    if (!isUnderway && waiting.some(({ caller }) => caller !== null)) send();
+    if (underway === null && waiting.some(({ caller }) => caller !== null)) send();
   };
   const turn = createTurnCount(sendRest);
-  const send = (): void => {
-    const batch = waiting;
-    waiting = [];
-    try {
-      const answer = store.commit(...batch.map(({ change }) => change));
-      if (answer instanceof Promise) follow(batch, answer);
-      else saved(batch, answer);
-    } catch (error) {
-      failed(batch, error);
-    }
-  };
 
   return {
     commit: (change) => {
       const caller = createReply();
       waiting.push({ change, caller, onStale: undefined });
-      if (!turn.isCrowded() && !isUnderway) send();
+      if (!turn.isCrowded() && underway === null) send();
       return caller.read();
     },
     gather: (change, onStale) => {
@@ -170,12 +178,14 @@ export const createStoreQueue = (
     },
     discard: (taskId) => {
       const isOf = ({ change: { actor } }: WaitingChange): boolean => actor?.taskId === taskId;
-      const discarded = waiting.filter(isOf);
+      const discarded = [...(underway?.all ?? []), ...waiting].filter(isOf);
       waiting = waiting.filter((each) => !isOf(each));
+      if (underway !== null)
+        underway.all = underway.all.map((each) => (isOf(each) ? nothing : each));
       for (const { caller } of discarded) caller?.resolve('stale');
     },
-    hasGathered: () => waiting.some(({ caller }) => caller === null),
-    isUnderway: () => isUnderway,
-    isEmpty: () => waiting.length === 0 && !isUnderway,
+    hasGathered: () => [...(underway?.all ?? []), ...waiting].some(isGathered),
+    isUnderway: () => underway !== null,
+    isEmpty: () => waiting.length === 0 && underway === null,
   };
 };

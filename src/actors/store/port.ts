@@ -80,8 +80,21 @@ export interface TaskEdit {
   readonly base?: string;
 }
 
+/** Names a commit of a server. */
+export interface CommitId {
+  /** Of one start of a server. */
+  readonly node: string;
+  /** Rises with each commit of the node. */
+  readonly number: number;
+}
+
 /** Committed in one transaction. */
 export interface Change {
+  /**
+   * Names the whole commit, so that it is carried out once, however often it comes: the last one
+   * of its node is answered as before, and an earlier one is too late, so all of it is stale.
+   */
+  readonly commit?: CommitId;
   readonly actor?: ActorState;
   /** When it does not hold, the whole change is stale. */
   readonly guard?: Guard;
@@ -205,7 +218,8 @@ export class DatabaseHeldError extends StoreError {
 export interface StoreWrites {
   /**
    * Commits the changes in their order, all that are not stale or none. They are durable when it
-   * answers; it may answer later. After an error they may be saved or not.
+   * answers; it may answer later. After an error they may be saved or not. The first change may name
+   * the commit; then it can be tried again.
    * @throws StoreError, or rejects with it
    */
   commit(...changes: readonly Change[]): Answer<Committed>;

@@ -7,7 +7,8 @@
  * task without a gap; `histories.last_task_seq` is that of its last one. `journal.base` is the snapshot whose task has
  * the fields that are `{}` in this one; `histories.base` is the task's last whole snapshot. The
  * entries up to `histories.removed_seq` were removed when they were `removed_days` old; `removing`
- * while some are still there. `task_counts` is added by `add-missing.ts`.
+ * while some are still there. `nodes` has the last commit of each start of a server, and which of its
+ * changes were stale. `task_counts` is added by `add-missing.ts`.
  */
 export const schema = `
 create table if not exists journal (
@@ -99,6 +100,11 @@ create table if not exists requests (
   answer text
 ) without rowid;
 create index if not exists requests_by_task on requests (task_id);
+create table if not exists nodes (
+  id text primary key,
+  last_commit integer not null,
+  stale text not null
+) without rowid;
 create table if not exists tasks (
   position integer primary key,
   id text not null unique,

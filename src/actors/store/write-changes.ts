@@ -1,6 +1,7 @@
 import { createCounterRows } from './counters.ts';
 import type { Database } from './database.ts';
 import { createJournalRows } from './journal-rows.ts';
+import { createNodeRows } from './node-rows.ts';
 import { type Change, type Committed, goesOnFrom, type NewEntry, type TaskEdit } from './port.ts';
 import { lazy, type StoreStatements } from './store-statements.ts';
 import type { UsageRows } from './usage-rows.ts';
@@ -31,6 +32,7 @@ export const createChangeWriter = (
 ) => {
   const journalRows = lazy(() => createJournalRows(database, redact));
   const counterRows = lazy(() => createCounterRows(database));
+  const nodeRows = lazy(() => createNodeRows(database));
 
   /** @returns null when the change is stale */
   const apply = ({
@@ -68,7 +70,7 @@ export const createChangeWriter = (
     if (request !== undefined) statements.addRequest.run(request.id, request.taskId);
     return entries;
   };
-  const write = (changes: readonly Change[]): Committed => {
+  const writeAll = (changes: readonly Change[]): Committed => {
     counterRows().begin();
     const stale: Change[] = [];
     const given = changes.flatMap((change) => {
@@ -82,6 +84,22 @@ export const createChangeWriter = (
     const entries = journalRows()(given);
     counterRows().add(entries, usageRows().add(entries));
     return { entries, stale };
+  };
+  const write = (changes: readonly Change[]): Committed => {
+    const id = changes[0]?.commit;
+    if (id === undefined) return writeAll(changes);
+    const known = nodeRows().staleOf(id);
+    if (known !== null)
+      return {
+        entries: [],
+        stale: changes.filter((_, at) => known === 'all' || known.includes(at)),
+      };
+    const committed = writeAll(changes);
+    nodeRows().keep(
+      id,
+      committed.stale.map((change) => changes.indexOf(change)),
+    );
+    return committed;
   };
 
   return { write, counters: () => counterRows().read() };

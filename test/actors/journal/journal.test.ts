@@ -1,7 +1,12 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { createJournal } from '../../../src/actors/journal/journal.ts';
-import type { Entry, NewEntry, Store } from '../../../src/actors/store/port.ts';
+import {
+  type Entry,
+  type NewEntry,
+  type Store,
+  StoreError,
+} from '../../../src/actors/store/port.ts';
 import { createSqliteStore } from '../../../src/actors/store/sqlite.ts';
 import { atOnce } from '../../simulation/at-once.ts';
 
@@ -21,7 +26,7 @@ const setUp = () => {
     store,
     onError,
     onListenerError,
-    journal: createJournal(store, { onError, onListenerError }),
+    journal: createJournal(store, { node: 'n', onError, onListenerError }),
   };
 };
 
@@ -186,14 +191,16 @@ const setUpLate = () => {
   const near = createSqliteStore({ file: ':memory:' });
   const sent: {
     answer: () => void;
+    write: () => void;
     fail: (error: Error, written: boolean) => void;
     size: number;
   }[] = [];
   const commit: Store['commit'] = (...changes) =>
     new Promise((resolve, reject) => {
       sent.push({
-        size: changes.length,
+        size: changes.filter(({ commit: id }) => id === undefined).length,
         answer: () => resolve(near.commit(...changes)),
+        write: () => void near.commit(...changes),
         fail: (error, written) => {
           if (written) atOnce(near.commit(...changes));
           reject(error);
@@ -201,7 +208,7 @@ const setUpLate = () => {
       });
     });
   const [onError, onListenerError] = [vi.fn(), vi.fn()];
-  const journal = createJournal({ ...near, commit }, { onError, onListenerError });
+  const journal = createJournal({ ...near, commit }, { node: 'n', onError, onListenerError });
   const heard: number[] = [];
   journal.onCommit((entries) => heard.push(...entries.map(({ seq }) => seq)));
   return { near, sent, journal, heard };
@@ -264,18 +271,124 @@ test('when a gathered state is stale, what its actor committed after it is stale
   expect([near.actor('bd-a')?.snapshot, sent.length]).toEqual(['"theirs"', 1]);
 });
 
-test('a commit that is not answered in 4 s has failed, and the next one goes', async () => {
+const useFakeTimers = (): void => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   onTestFinished(() => void vi.useRealTimers());
+};
+
+test('a commit that is not answered twice has failed after 8 s, and the next one goes', async () => {
+  useFakeTimers();
   const { sent, journal } = setUpLate();
   const first = journal.commit({ entries: [line('bd-a', 1)] });
   const refused = expect(first).rejects.toThrow('the store did not answer in time');
   const second = journal.commit({ entries: [line('bd-a', 2)] });
 
+  await vi.advanceTimersByTimeAsync(4_100);
+  expect(sent).toHaveLength(2);
   await vi.advanceTimersByTimeAsync(4_000);
   await refused;
   await nextTurn();
-  sent[1]?.answer();
+  sent[2]?.answer();
 
   expect(await second).toBe('ok');
+});
+
+test.each<[string, number, (tries: ReturnType<typeof setUpLate>['sent'][number]) => void]>([
+  ['failed before it was written', 100, ({ fail }) => fail(new StoreError('no route'), false)],
+  ['failed after it was written', 100, ({ fail }) => fail(new StoreError('no route'), true)],
+  ['was written and never answered', 4_100, ({ write }) => write()],
+  ['was never answered, and is written late', 4_100, () => {}],
+])(
+  'a commit that %s is tried again, and everything of it is saved once',
+  async (_, pauseMs, happen) => {
+    useFakeTimers();
+    const { near, sent, journal, heard } = setUpLate();
+    const state = { id: 'bd-a', taskId: 'bd-a', version: 1, pending: true, changedAt: 1 };
+    const step = (revision: number) => ({
+      actor: { ...state, snapshot: `"${revision + 1}"` },
+      guard: { revision, attempt: 0 },
+      entries: [line('bd-a', revision)],
+    });
+    journal.append(line('bd-a', 7));
+    const first = journal.commit(step(0));
+    const next = journal.commit(step(1));
+    const [tried] = sent;
+
+    if (tried !== undefined) happen(tried);
+    await vi.advanceTimersByTimeAsync(pauseMs);
+    sent[1]?.answer();
+    expect(await first).toBe('ok');
+    tried?.write();
+    sent[2]?.answer();
+    expect(await next).toBe('ok');
+    tried?.write();
+
+    const entries = near.read({ after: 0, limit: 9 });
+    expect(entries.map(({ data }) => data)).toEqual(['7', '0', '1']);
+    expect(near.actor('bd-a')).toMatchObject({ revision: 2, snapshot: '"2"' });
+    expect(heard).toEqual([1, 2, 3]);
+  },
+);
+
+test('a try that was stale is stale when its answer is asked for again', async () => {
+  useFakeTimers();
+  const { near, sent, journal } = setUpLate();
+  const state = { id: 'bd-a', taskId: 'bd-a', version: 1, pending: true, changedAt: 1 };
+  const change = (snapshot: string) => ({
+    actor: { ...state, snapshot },
+    guard: { revision: 0, attempt: 0 },
+    entries: [line('bd-a', 1)],
+  });
+  await near.commit(change('"theirs"'));
+  journal.append(line('bd-a', 2));
+  const ours = journal.commit(change('"ours"'));
+
+  sent[0]?.fail(new StoreError('no route'), true);
+  await vi.advanceTimersByTimeAsync(100);
+  sent[1]?.answer();
+
+  expect(await ours).toBe('stale');
+  expect(near.read({ after: 0, limit: 9 }).map(({ data }) => data)).toEqual(['1', '2']);
+});
+
+test('what is given up between two tries is not saved by the next one, all else is', async () => {
+  useFakeTimers();
+  const { near, sent, journal } = setUpLate();
+  const state = (id: string) => ({
+    actor: { id, taskId: id, version: 1, pending: true, changedAt: 1, snapshot: '{}' },
+    guard: { revision: 0, attempt: 0 },
+    entries: [line(id, 1)],
+  });
+  journal.gather(state('bd-a'));
+  const other = journal.commit(state('bd-b'));
+  sent[0]?.fail(new StoreError('no route'), false);
+  await vi.advanceTimersByTimeAsync(50);
+
+  journal.discard('bd-a');
+  await vi.advanceTimersByTimeAsync(50);
+  sent[1]?.answer();
+
+  expect(await other).toBe('ok');
+  expect([near.actor('bd-a'), near.actor('bd-b')?.revision]).toEqual([null, 1]);
+});
+
+test('a store that goes on failing is given up after four tries; what was gathered is kept', async () => {
+  useFakeTimers();
+  const { near, sent, journal } = setUpLate();
+  journal.append(line('bd-a', 1));
+  const refused = expect(journal.commit({ entries: [line('bd-a', 2)] })).rejects.toThrow(
+    'no route',
+  );
+
+  for (const pauseMs of [100, 400, 1_000, 0]) {
+    sent.at(-1)?.fail(new StoreError('no route'), false);
+    await vi.advanceTimersByTimeAsync(pauseMs);
+  }
+  await refused;
+  expect([sent.length, journal.problem()]).toEqual([4, 'no route']);
+  const next = journal.flush();
+  sent.at(-1)?.answer();
+
+  expect(await next).toBe('ok');
+  expect(near.read({ after: 0, limit: 9 }).map(({ data }) => data)).toEqual(['1']);
 });

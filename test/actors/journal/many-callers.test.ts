@@ -22,11 +22,14 @@ const open = (refused: (sizes: readonly number[]) => boolean = () => false) => {
   const near = createSqliteStore({ file: ':memory:' });
   const sizes: number[] = [];
   const commit: typeof near.commit = (...changes) => {
-    sizes.push(changes.length);
+    sizes.push(changes.filter(({ commit: id }) => id === undefined).length);
     if (refused(sizes)) throw new Error('the disk is full');
     return near.commit(...changes);
   };
-  const journal = createJournal({ ...near, commit }, { onError: () => {}, onListenerError: fail });
+  const journal = createJournal(
+    { ...near, commit },
+    { node: 'n', onError: () => {}, onListenerError: fail },
+  );
   const times = (): readonly number[] => near.read({ after: 0, limit: 1_000 }).map(({ at }) => at);
   return { journal, sizes, times };
 };
