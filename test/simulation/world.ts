@@ -120,6 +120,15 @@ const nearStoreOf = (world: World, life: Life): SqliteStore => {
     if (id !== null) carriedOut.add(id);
     return isNew;
   };
+  /** Changes of actors that are not as the changes left them. */
+  const lostOf = (changes: readonly Change[]): readonly Change[] => {
+    const seen = new Set<string>();
+    return changes.filter(({ actor, guard }) => {
+      if (actor === undefined || guard === undefined || seen.has(actor.id)) return false;
+      seen.add(actor.id);
+      return guard.revision !== (store.actor(actor.id)?.revision ?? 0);
+    });
+  };
   /** A crash in the transaction, before it is committed. */
   const cutOff = (changes: readonly Change[]): void => {
     world.cutOff(() => atOnce(store.commit(...changes)));
@@ -140,9 +149,12 @@ const nearStoreOf = (world: World, life: Life): SqliteStore => {
         throw new CrashError();
       }
       if (weather.diskFull) throw new StoreError('the disk is full');
+      const lost = lostOf(changes);
       const committed = atOnce(store.commit(...changes));
       const saved = changes.filter((change) => !committed.stale.includes(change));
       const isNew = isFirst(changes);
+      if (isNew && lost.some((change) => !committed.stale.includes(change)))
+        invariants.violated('a commit that lost the race was carried out');
       if (!isNew && committed.entries.length > 0)
         invariants.violated('I10 a commit that came again was carried out again');
       invariants.committed(isNew ? saved : [], committed.entries);
