@@ -5,13 +5,32 @@ import type { Common } from '../table/command.ts';
 import type { CommandContext } from '../tasks/commands.ts';
 import { connect } from './connect.ts';
 
-/** @throws UsageError when the project folder cannot be used */
+const once = <Value>(make: () => Value): (() => Value) => {
+  let made: { readonly value: Value } | null = null;
+  return () => {
+    made ??= { value: make() };
+    return made.value;
+  };
+};
+
+/**
+ * The project is looked for when it is needed: a file is verified in any folder. Its fields throw
+ * UsageError when the project folder cannot be used.
+ */
 export const createContext = (
   { project: folder, config, start, json }: Common,
   { cwd, env }: Invocation,
   io: Io,
 ): CommandContext => {
-  const project = findProject(folder, cwd, env);
-  const connection = connect({ project, config, start, io, env });
-  return { project, cwd, connection, io, env, json };
+  const project = once(() => findProject(folder, cwd, env));
+  const connection = once(() => connect({ project: project(), config, start, io, env }));
+  return {
+    ...{ cwd, io, env, json },
+    get project() {
+      return project();
+    },
+    get connection() {
+      return connection();
+    },
+  };
 };

@@ -33,13 +33,13 @@ const idOf = async (client: Client, id: string): Promise<string> => {
  * stay. @throws UsageError for an id that several tasks have
  */
 export const resolveIds = async <Args extends object>(
-  { connection }: CommandContext,
+  context: CommandContext,
   declared: Declared,
   args: Args,
 ): Promise<Args> => {
   const resolve = async (text: unknown): Promise<unknown> => {
     if (typeof text !== 'string' || text === '' || isFreeText(text)) return text;
-    const client = await connection.files();
+    const client = await context.connection.files();
     const ids = text.split(',').map((id) => idOf(client, id));
     return (await Promise.all(ids)).join(',');
   };

@@ -72,6 +72,7 @@ const compared = (note: string): Comparison => ({ note, problem: null });
 const entriesIn = (answer: unknown): readonly RecordedEntry[] =>
   (answer as { readonly entries: readonly RecordedEntry[] }).entries;
 
+/** @throws UsageError, CallError, StoreError */
 const compareWithJournal = async (
   { connection, project }: CommandContext,
   { task: { task_id }, head }: Recording,

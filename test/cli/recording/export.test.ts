@@ -235,3 +235,18 @@ test('what is no exported task, and words that do not fit, are refused', async (
     err: 'agent: new.html: another version of agent wrote it (form 2)\n',
   });
 });
+
+test('a file is proven in a folder that can be no project', async () => {
+  const project = openProject();
+  const id = await ranTask(project);
+  await project.agent('export', id, '-o', 'task.html');
+  const nowhere = join(project.root, 'no-folder');
+
+  const said = await project.agent('replay', '--verify', 'task.html', '--project', nowhere);
+
+  expect(said).toMatchObject({ code: 0, err: '' });
+  expect(said.out).toContain(
+    `not compared with the journal of a project: the project folder ${nowhere}`,
+  );
+  expect(await project.agent('list', '--project', nowhere)).toMatchObject({ code: 2 });
+});
