@@ -16,25 +16,15 @@ const pageSchema = z.looseObject({
   history_removed: z.looseObject({ through_seq: z.number() }).optional(),
 });
 
-interface Page {
-  readonly entries: readonly RecordedEntry[];
-  /** The last entry that the server removed. */
-  readonly removed: number | null;
-}
+const entriesPerPage = 1_000;
 
-/** Small pages: an entry may hold the output of a command. */
-const entriesPerPage = 200;
-
-async function* pagesOf(client: Pick<Client, 'call'>, taskId: string): AsyncGenerator<Page> {
-  for (let after: number | undefined = 0; after !== undefined; ) {
-    const page = { task_id: taskId, after_seq: after, limit: entriesPerPage, kept: true };
-    const answer: unknown = await client.call('history', page);
-    const { next_after, history_removed: removed } = pageSchema.parse(answer);
-    const { entries } = answer as { readonly entries: readonly RecordedEntry[] };
-    yield { entries, removed: removed?.through_seq ?? null };
-    after = next_after;
-  }
-}
+const readPage = async (client: Pick<Client, 'call'>, taskId: string, after: number) => {
+  const page = { task_id: taskId, after_seq: after, limit: entriesPerPage, kept: true };
+  const answer: unknown = await client.call('history', page);
+  const { next_after, history_removed: removed } = pageSchema.parse(answer);
+  const { entries } = answer as { readonly entries: readonly RecordedEntry[] };
+  return { entries, next: next_after ?? null, removed: removed?.through_seq ?? null };
+};
 
 /** What the redactor of the server or this one puts in the place of a secret. */
 const placeholder = '[secret]';
@@ -91,27 +81,58 @@ interface GatherOptions {
   readonly bytesAtMost: number;
 }
 
-/** The journal of a task. It is read twice: what fits is known after the first time. */
+interface Facts {
+  readonly all: readonly EntryFacts[];
+  /** What the server had removed before. */
+  readonly removed: Gap | null;
+}
+
+const readFacts = async (
+  client: Pick<Client, 'call'>,
+  taskId: string,
+  redact: GatherOptions['redact'],
+): Promise<Facts> => {
+  const all: EntryFacts[] = [];
+  let removed: Gap | null = null;
+  for (let after: number | null = 0; after !== null; ) {
+    const page = await readPage(client, taskId, after);
+    const [first] = page.entries;
+    if (after === 0 && page.removed !== null && first !== undefined)
+      removed = removedGap(page.removed, first);
+    for (const entry of page.entries) all.push(factsOf(entry, hidesSecret(entry, redact)));
+    after = page.next;
+  }
+  return { all, removed };
+};
+
+/**
+ * The journal of a task. It is read twice, page by page: what fits is known after the first time,
+ * and pages of which nothing fits are read once.
+ */
 export const gatherEntries = async (
   client: Pick<Client, 'call'>,
   taskId: string,
   { redact, bytesAtMost }: GatherOptions,
 ): Promise<Gathered> => {
-  const facts = new Map<number, EntryFacts>();
-  for await (const { entries } of pagesOf(client, taskId))
-    for (const entry of entries) facts.set(entry.seq, factsOf(entry, hidesSecret(entry, redact)));
-  const chosen = chooseEntries([...facts.values()], bytesAtMost);
-  const items: RecordedItem[] = [];
-  for await (const { entries, removed } of pagesOf(client, taskId))
-    for (const entry of entries) {
-      const known = facts.get(entry.seq);
-      // It was written since.
-      if (known === undefined) continue;
-      if (items.length === 0 && removed !== null) items.push(removedGap(removed, entry));
-      if (chosen.has(entry.seq)) items.push(entry);
-      else addGap(items, gapOf(known));
+  const { all, removed } = await readFacts(client, taskId, redact);
+  const chosen = chooseEntries(all, bytesAtMost);
+  const items: RecordedItem[] = removed === null ? [] : [removed];
+  let page = new Map<number, RecordedEntry>();
+  for (const facts of all) {
+    if (!chosen.has(facts.seq)) {
+      addGap(items, gapOf(facts));
+      continue;
     }
-  const last = [...facts.values()].at(-1);
-  const head = last && { seq: last.seq, entries: last.number || facts.size, hash: last.hash };
+    if (!page.has(facts.seq)) {
+      const { entries } = await readPage(client, taskId, facts.seq - 1);
+      page = new Map(entries.map((entry) => [entry.seq, entry]));
+    }
+    const entry = page.get(facts.seq);
+    // Its history was removed meanwhile.
+    if (entry === undefined) addGap(items, gapOf(facts));
+    else items.push(entry);
+  }
+  const last = all.at(-1);
+  const head = last && { seq: last.seq, entries: last.number || all.length, hash: last.hash };
   return { items, head: head ?? null };
 };
