@@ -157,6 +157,16 @@ describe.skipIf(noBrowser !== null)(
       expect(await here.textContent()).not.toBe('complete');
       await page.getByRole('tab', { name: 'Agent' }).click();
       await page.getByRole('img', { name: 'The agent machine, in no state yet' }).waitFor();
+      await page.locator('main').getByRole('link', { name: 'Task', exact: true }).click();
+      await page.locator('.task-title').getByText('Waiting for slot').waitFor();
+      expect(await page.getByRole('log').getByText('complete: done').count()).toBe(0);
+      expect(await button('Reopen').count()).toBe(0);
+      await button('Back to live').click();
+      await button('Reopen').waitFor();
+      await page.getByRole('log').getByText('complete: done').waitFor();
+      await to(`machines/${id}`);
+      await page.getByRole('tab', { name: 'Agent' }).click();
+      await page.getByRole('slider').fill('0');
       await button('Back to live').click();
       await here.getByText('done', { exact: true }).waitFor();
       await page.getByRole('tab', { name: 'Task' }).click();

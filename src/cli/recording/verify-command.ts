@@ -31,9 +31,12 @@ const readDocument = (file: string, name: string): string => {
   throw new UsageError(`${name} is larger than any exported task`);
 };
 
+/** Null when it is no JSON, or nested too deeply to be written again. */
 const parsed = (text: string): unknown => {
   try {
-    return JSON.parse(text);
+    const value: unknown = JSON.parse(text);
+    JSON.stringify(value);
+    return value;
   } catch {
     return null;
   }
@@ -118,7 +121,7 @@ const lines = (
   { entries, leftOut, withoutHash, isFolded }: Proof,
   page: boolean | null,
 ): readonly string[] => [
-  `${task.task_id}: ${plural(head?.entries ?? 0, 'entry', 'entries')}, exported ${made_at}: nothing was altered, reordered or cut off`,
+  `${task.task_id}: ${plural(head?.entries ?? 0, 'entry', 'entries')}, exported ${made_at}: no entry was altered, reordered or cut off`,
   `  hashes    ${plural(entries, 'entry follows', 'entries follow')} each other`,
   isFolded
     ? '  machines  come to every recorded state'

@@ -49,7 +49,7 @@ test('a task is exported and proven, with and without a server, and outside of i
   });
   expect(statSync(file).mode & 0o777).toBe(0o600);
   expect(proven).toMatchObject({ code: 0, err: '' });
-  expect(proven.out).toContain('nothing was altered, reordered or cut off');
+  expect(proven.out).toContain('no entry was altered, reordered or cut off');
   expect(proven.out).toMatch(/machines {2}come to every recorded state/);
   expect(proven.out).toMatch(/page {6}as this agent writes it/);
   expect(proven.out).toContain(`the journal of ${root} has the same entry`);
@@ -227,6 +227,14 @@ test('what is no exported task, and words that do not fit, are refused', async (
   expect(await agent('replay', id, '--verify', 'other.html')).toMatchObject({
     code: 2,
     err: 'agent: give a task or --verify, not both\n',
+  });
+  await agent('export', id, '-o', 'deep.html');
+  const deep = `${'['.repeat(100_000)}${']'.repeat(100_000)}`;
+  const text = readFileSync(join(root, 'deep.html'), 'utf8');
+  writeFileSync(join(root, 'deep.html'), text.replace('"task":{', `"task":{"x":${deep},`));
+  expect(await agent('replay', '--verify', 'deep.html')).toMatchObject({
+    code: 1,
+    err: 'agent: deep.html: it was changed, so it cannot be read (at its beginning)\n',
   });
   await agent('export', id, '-o', 'new.html');
   change(join(root, 'new.html'), (recording) => ({ ...recording, version: 2 as 1 }));

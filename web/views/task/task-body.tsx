@@ -4,6 +4,7 @@ import type { Frame } from '../../data/frame.ts';
 import { isRecorded, type TaskHistory } from '../../data/source.ts';
 import type { TaskView } from '../../data/tasks.ts';
 import { logOf } from '../../model/log.ts';
+import { atSeq } from '../../shell/router.ts';
 import { Log } from './log.tsx';
 import { Results } from './results.tsx';
 import { Side } from './side.tsx';
@@ -51,7 +52,8 @@ export const TaskBody = ({
   history: TaskHistory;
   frames: readonly Frame[];
 }) => {
-  const tab = useSignal<Tab>(task.status === 'complete' && !isRecorded() ? 'Results' : 'Log');
+  const isStepping = isRecorded() || atSeq.value !== null;
+  const tab = useSignal<Tab>(task.status === 'complete' && !isStepping ? 'Results' : 'Log');
   const chosen = useSignal<number | null>(null);
   const attempt = Math.min(chosen.value ?? task.attempt, task.attempt);
   const items = useMemo(() => logOf(frames, attempt), [frames, attempt]);
