@@ -9,18 +9,19 @@ import { isLong } from '../support/long.ts';
 const folder = fileURLToPath(new URL('../../bench/', import.meta.url));
 const notBenches = new Set(['lib.mjs', 'run.mjs']);
 const all = readdirSync(folder).filter((name) => name.endsWith('.mjs') && !notBenches.has(name));
-/** The parts that the others are made of: a system with tasks, and a server in front of it. */
-const shortPass = ['memory.mjs', 'status.mjs'];
+/** Those that cost a second. */
+const short = ['dispatch', 'journal', 'ledger', 'memory', 'status', 'turn'];
 const little = { RUNS: '2', TASKS: '200', CALLS: '20', MS: '100', FINISHED: '20', WAITING: '10' };
 
-test.each(isLong ? all : shortPass)(
+test.each(isLong ? all : short.map((name) => `${name}.mjs`))(
   'bench/%s runs and reports a ratio',
   async (name) => {
-    const { stdout } = await promisify(execFile)(
+    const { stdout, stderr } = await promisify(execFile)(
       process.execPath,
       ['--expose-gc', `${folder}${name}`],
       { env: { ...process.env, ...little, SIZES: '20' } },
     );
+    expect(stderr).toBe('');
     expect(stdout).toMatch(/ \d+\.\d\d( |$)/m);
     expect(stdout).not.toContain('NaN');
   },
