@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import type { AnyStateMachine } from 'xstate';
 import { createActor, toPromise } from 'xstate';
 import { toView } from '../../src/actors/journal/task-view.ts';
+import { trackedFromView } from '../../src/actors/journal/transition-frames.ts';
 import { agentMachine } from '../../src/machines/agent-machine.ts';
 import { declareActor } from '../../src/machines/declare-actor.ts';
 import {
@@ -188,6 +189,25 @@ const tracked = (over: Partial<TrackedTask> = {}): TrackedTask => ({
 });
 const viewOf = (value: unknown, context: object = {}, over: Partial<TrackedTask> = {}) =>
   toView({ tracked: tracked(over), task: snapshotIn(value, context), agent: null, changedAt: 0 });
+
+test.each([
+  ['in_progress', 'started'],
+  ['closed', 'complete'],
+  ['blocked', 'blocked'],
+  ['open', 'queued'],
+])(
+  'a request that ends in an outage leaves a task that is %s in the tracker %s',
+  (status, shown) => {
+    const asked = viewOf({ queued: 'checking' }, {}, { status, assignee: 'amy' });
+    const known = trackedFromView(asked, 'agent-server');
+    const refused = viewOf({ queued: 'refused' }, {}, known);
+    const again = trackedFromView(refused, 'agent-server');
+
+    expect(asked.status).toBe('queued');
+    expect([refused.status, viewOf({ queued: 'idle' }, {}, again).status]).toEqual([shown, shown]);
+    expect(again.assignee).toBe(null);
+  },
+);
 
 test('the view of a task without a run comes from the tracker alone', () => {
   const view = toView({

@@ -113,6 +113,10 @@ export const taskViewSchema = z.strictObject({
   status: z
     .string()
     .describe('queued, started, complete, failed, cancelled, or a status of the tracker'),
+  tracker_status: z
+    .string()
+    .optional()
+    .describe('status in the tracker of a task that was asked to run and is not open there'),
   phase: z
     .union([z.enum(phases), z.string()])
     .describe('what it does or waits for; the status when it is over'),
@@ -191,6 +195,12 @@ const tagged = (tags: ReadonlySet<string>): string | undefined =>
 const statusOf = ({ tracked, task }: ViewParts): string => {
   if (task?.tags.has('pending')) return task.tags.has('started') ? 'started' : 'queued';
   return statusInTracker(tracked);
+};
+
+/** A request hides what the tracker says; a server that starts in an outage needs it. */
+const trackerStatusOf = ({ tracked, task }: ViewParts): Pick<TaskView, 'tracker_status'> => {
+  const isAsked = task?.tags.has('pending') === true && !task.tags.has('started');
+  return isAsked && tracked.status !== 'open' ? { tracker_status: tracked.status } : {};
 };
 
 const phaseOf = ({ tracked, task, agent }: ViewParts, status: string): string => {
@@ -323,6 +333,7 @@ export const toView = (parts: ViewParts): TaskView => {
     title: tracked.title,
     description: tracked.description,
     status,
+    ...trackerStatusOf(parts),
     phase,
     ready: status === 'queued' && tracked.ready,
     ...(role === undefined ? {} : { role }),

@@ -47,15 +47,24 @@ export const shownIn = (data: string): TaskView =>
 
 const asId = (id: string): TaskId => id as TaskId;
 
+const statusesInTracker = new Map([
+  ['complete', 'closed'],
+  ['started', 'in_progress'],
+  ['queued', 'open'],
+  ['failed', 'open'],
+  ['cancelled', 'open'],
+]);
+
 /** A task from its last view, for outages of the tracker. */
 export const trackedFromView = (view: TaskView, actor: string): TrackedTask => ({
   id: asId(view.task_id),
   title: view.title,
   description: view.description,
-  status: view.status === 'started' ? 'in_progress' : 'open',
+  status: view.tracker_status ?? statusesInTracker.get(view.status) ?? view.status,
   priority: view.priority,
   labels: view.labels,
-  assignee: view.status === 'started' ? actor : null,
+  // At rest, somebody else has it.
+  assignee: view.status === 'started' && view.phase !== 'started' ? actor : null,
   dependencies: view.dependencies.map(asId),
   unmet: view.unmet_dependencies.map(asId),
   ready: view.ready,
