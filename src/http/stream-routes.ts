@@ -10,7 +10,7 @@ import { createStreamCounter, type StreamLimits } from './stream-limits.ts';
 import { createStreams } from './task-stream.ts';
 
 export interface StreamRouteOptions {
-  readonly system: Pick<System, 'service' | 'journal'>;
+  readonly system: Pick<System, 'service'>;
   readonly store: EntryReads;
   /** Null unless the server was started with --inspect. */
   readonly inspection: Inspection | null;
@@ -68,7 +68,7 @@ export const addStreamRoutes = (
 ): void => {
   const { system, store, inspection, streamLimits, log } = options;
   const counter = createStreamCounter(streamLimits);
-  const streams = createStreams(store, system.journal, (error) => log('stream failed', { error }));
+  const streams = createStreams(store, (error) => log('stream failed', { error }));
   const openStream = (
     reply: FastifyReply,
     taskId: string | null,

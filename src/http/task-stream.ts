@@ -1,9 +1,7 @@
-import type { Journal } from '../actors/journal/journal.ts';
 import { finalStatuses, type TaskView } from '../actors/journal/task-view.ts';
 import type { EntryReads } from '../actors/store/port.ts';
 import { plural } from '../machines/plural.ts';
-import { type Batch, type Broadcast, createBroadcast } from './broadcast.ts';
-import { createJournalReplay, type Following } from './journal-replay.ts';
+import { followJournal } from './follow-journal.ts';
 import type { SseConnection } from './sse.ts';
 import { controlFrame, snapshotFrame, sseFrame } from './stream-frames.ts';
 
@@ -20,55 +18,6 @@ export interface Streams {
    */
   every(connection: SseConnection, after: number | null): void;
 }
-
-/**
- * A live reader that is further behind gets `gap` with the id to resume from, and its stream ends.
- */
-const readerBytesAtMost = 1024 * 1024;
-
-const followJournal = (
-  broadcast: Broadcast,
-  connection: SseConnection,
-  taskId: string | null,
-): Following => {
-  /** Until the reader has read the journal to its end. */
-  let gathered: Batch[] | null = [];
-  let seq = 0;
-  const write = (batch: Batch): void => {
-    const [first] = batch.entries;
-    const rest = batch.entries.filter((entry) => entry.seq > seq);
-    if (first !== undefined && first.seq > seq) connection.share(batch.frames);
-    else connection.write(rest.map(sseFrame).join(''));
-  };
-  const send = (batch: Batch): void => {
-    if (batch.lastSeq <= seq) return;
-    const late = connection.buffered() > readerBytesAtMost;
-    if (late) {
-      const message = `this reader is too far behind; reconnect with Last-Event-ID: ${seq}`;
-      connection.write(
-        controlFrame('gap', { taskId, attempt: batch.attempt }, { resume_from: seq, message }),
-      );
-    } else write(batch);
-    seq = batch.lastSeq;
-    if (!late && !(taskId !== null && batch.ended)) return;
-    leave();
-    connection.end();
-  };
-  const leave = broadcast.join(taskId, (batch) => {
-    if (gathered === null) send(batch);
-    else gathered.push(batch);
-  });
-  connection.onClose(leave);
-  return {
-    leave,
-    begin: (from) => {
-      const batches = gathered ?? [];
-      gathered = null;
-      seq = from;
-      for (const batch of batches) send(batch);
-    },
-  };
-};
 
 /** Starts at the latest snapshot, or at 0 when the task is over. */
 const startWithoutId = async (
@@ -102,15 +51,25 @@ const tellRemoved = async (
   return true;
 };
 
-export const createStreams = (
+const framesPerRead = 256;
+
+/** Single entries, no faster than the client reads. */
+const sendEntries = async (
   store: EntryReads,
-  journal: Journal,
-  onError: (error: unknown) => void,
-): Streams => {
-  const broadcast = createBroadcast(journal);
-  const replay = createJournalReplay(store, onError);
-  const follow = (connection: SseConnection, taskId: string | null) => () =>
-    followJournal(broadcast, connection, taskId);
+  connection: SseConnection,
+  seqs: readonly number[],
+): Promise<void> => {
+  for (let at = 0; at < seqs.length && !connection.closed(); at += framesPerRead) {
+    const some = seqs.slice(at, at + framesPerRead);
+    const entries = (
+      await Promise.all(some.map(async (seq) => store.read({ after: seq - 1, limit: 1 })))
+    ).flat();
+    connection.write(entries.map(sseFrame).join(''));
+    await connection.drained();
+  }
+};
+
+export const createStreams = (store: EntryReads, onError: (error: unknown) => void): Streams => {
   const run = (connection: SseConnection, stream: () => Promise<void>): void => {
     stream().catch((error: unknown) => {
       onError(error);
@@ -130,34 +89,24 @@ export const createStreams = (
       controlFrame('connected', subject, { task_id: taskId, message: `connected to ${taskId}` }),
     );
     if (await tellRemoved(store, connection, subject, after)) return;
-    replay({
-      connection,
+    const data = { task_id: taskId, message: `task is ${view.status}` };
+    followJournal(store, connection, {
       taskId,
-      from: after ?? (await startWithoutId(store, connection, view, isOver)),
+      after: after ?? (await startWithoutId(store, connection, view, isOver)),
       endsAfter: view.status === 'queued' ? await store.lastSeq() : 0,
-      follow: follow(connection, taskId),
-      onCaughtUp: (seq, ended, following) => {
-        if (!ended && !isOver) return following.begin(seq);
-        following.leave();
-        const data = { task_id: taskId, message: `task is ${view.status}` };
-        if (!ended) connection.write(controlFrame('stream_closed', subject, data));
-        connection.end();
-      },
+      closing: isOver ? controlFrame('stream_closed', subject, data) : null,
+      onError,
     });
   };
-  const streamAll = async (connection: SseConnection, after: number | null): Promise<void> => {
-    const from = after ?? (await store.lastSeq());
+  const streamAll = async (connection: SseConnection, given: number | null): Promise<void> => {
+    const after = given ?? (await store.lastSeq());
     const subject = { taskId: null, attempt: 0 };
     connection.write(controlFrame('connected', subject, { message: 'connected to every task' }));
-    if (await tellRemoved(store, connection, subject, after)) return;
-    replay({
-      connection,
-      taskId: null,
-      from,
-      first: after === null ? await store.latestOfPending('snapshot') : [],
-      endsAfter: 0,
-      follow: follow(connection, null),
-      onCaughtUp: (seq, _, following) => following.begin(seq),
+    if (await tellRemoved(store, connection, subject, given)) return;
+    if (given === null)
+      await sendEntries(store, connection, await store.latestOfPending('snapshot'));
+    followJournal(store, connection, {
+      ...{ taskId: null, after, endsAfter: 0, closing: null, onError },
     });
   };
   return {

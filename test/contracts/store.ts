@@ -1,8 +1,9 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { Change, NewEntry, Store } from '../../src/actors/store/port.ts';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import type { Change, Entry, NewEntry, Store, Subscription } from '../../src/actors/store/port.ts';
 import { createSqliteStore, type SqliteStore } from '../../src/actors/store/sqlite.ts';
 
 const line = (taskId: string, type = 'log', data: unknown = { n: 1 }): NewEntry => ({
@@ -34,6 +35,12 @@ const openIn = (over: (near: SqliteStore) => Store) => {
   };
   return {
     store: openStore(),
+    /** Another program on the same data. */
+    beside: () => {
+      const other = createSqliteStore({ file: join(folder, 'journal.db') });
+      stores.push(other);
+      return other;
+    },
     reopen: () => {
       stores.pop()?.close();
       return openStore();
@@ -275,6 +282,117 @@ export const describeStore = (name: string, over: (near: SqliteStore) => Store) 
       await store.commit(id, { entries: [line('bd-a')] });
 
       expect(await store.lastSeq()).toBe(1);
+    });
+
+    const seqs = (entries: readonly Entry[]) => entries.map(({ seq }) => seq);
+    const upTo = (count: number) => Array.from({ length: count }, (_, index) => index + 1);
+    const fail = (error: unknown): never => {
+      throw error;
+    };
+    /** What a subscriber was given, call by call. */
+    const subscribe = (subscription?: Subscription, wait?: () => Promise<void>) => {
+      const given: (readonly Entry[])[] = [];
+      const heard: number[] = [];
+      let caughtUpAt: number | null = null;
+      const leave = store.subscribe(
+        {
+          entries: (entries) => {
+            given.push(entries);
+            heard.push(...seqs(entries));
+            return wait?.();
+          },
+          caughtUp: () => {
+            caughtUpAt = heard.length;
+          },
+          failed: fail,
+        },
+        subscription,
+      );
+      return { given, heard, leave, caughtUpAt: () => caughtUpAt };
+    };
+
+    test('a subscriber gets what is after its point and goes on with what comes, without a gap and none twice', async () => {
+      for (let n = 0; n < 300; n += 1)
+        await store.commit({ entries: [line('bd-a'), line('bd-b')] });
+
+      const [all, own, fresh] = [
+        subscribe({ after: 0 }),
+        subscribe({ after: 400, taskId: 'bd-b' }),
+        subscribe(),
+      ];
+      for (let n = 0; n < 50; n += 1) {
+        await store.commit({ entries: [line('bd-b')] });
+        if (n % 5 === 0) await nextTurn();
+      }
+
+      await vi.waitFor(() => expect(all.heard.length + own.heard.length).toBe(650 + 150));
+      expect(all.heard).toEqual(upTo(650));
+      expect(own.heard).toEqual([
+        ...upTo(600).filter((seq) => seq > 400 && seq % 2 === 0),
+        ...upTo(650).slice(600),
+      ]);
+      await vi.waitFor(() => expect(fresh.heard).toEqual(upTo(650).slice(600)));
+      expect([all.caughtUpAt() ?? 0, fresh.caughtUpAt()]).toEqual([
+        expect.toSatisfy((at: number) => at >= 600 && at <= 650),
+        null,
+      ]);
+    });
+
+    test('a subscriber that is slow gets nothing more until it is done, then the rest in pieces', async () => {
+      let done = (): void => {};
+      const untilDone = (): Promise<void> =>
+        new Promise((resolve) => {
+          done = resolve;
+        });
+      const slow = subscribe({ after: 0 }, untilDone);
+      const gone = subscribe({ after: 0 }, () => new Promise((resolve) => setTimeout(resolve, 20)));
+      await store.commit({ entries: [line('bd-a')] });
+      await vi.waitFor(() => expect([slow.heard, gone.heard]).toEqual([[1], [1]]));
+      gone.leave();
+
+      for (let n = 0; n < 600; n += 1) await store.commit({ entries: [line('bd-a')] });
+      expect(slow.given).toHaveLength(1);
+
+      await vi.waitFor(() => {
+        done();
+        expect(slow.heard).toHaveLength(601);
+      });
+      expect([slow.heard, gone.heard]).toEqual([upTo(601), [1]]);
+      expect(Math.max(...slow.given.map((entries) => entries.length))).toBeLessThanOrEqual(256);
+    });
+
+    test('a subscriber gets what other programs commit, in the order of the journal', async () => {
+      const [all, own] = [subscribe(), subscribe({ after: 0, taskId: 'bd-a' })];
+      await store.commit({ entries: [line('bd-a')] });
+      const other = opened.beside();
+      for (let n = 0; n < 300; n += 1) other.commit({ entries: [line('bd-a'), line('bd-b')] });
+
+      await store.commit({ entries: [line('bd-b')] });
+      await store.commit({ entries: [line('bd-a')] });
+
+      await vi.waitFor(() => expect(all.heard).toEqual(upTo(603)));
+      await vi.waitFor(() => expect(own.heard).toHaveLength(302));
+      expect(new Set(own.heard).size).toBe(302);
+    });
+
+    test('a subscriber that throws, or leaves, gets no more; the others do', async () => {
+      const failed = vi.fn();
+      store.subscribe({
+        entries: () => {
+          throw new Error('it broke');
+        },
+        failed,
+      });
+      const [gone, other] = [subscribe(), subscribe({ after: 0 })];
+      await store.commit({ entries: [line('bd-a')] });
+      await vi.waitFor(() => expect(gone.heard).toEqual([1]));
+
+      gone.leave();
+      await store.commit({ entries: [line('bd-a')] });
+
+      await vi.waitFor(() => expect(other.heard).toEqual([1, 2]));
+      expect(gone.heard).toEqual([1]);
+      expect(failed.mock.calls).toEqual([[new Error('it broke')]]);
     });
 
     test('a new actor takes over the saved one', async () => {

@@ -298,6 +298,32 @@ test('a reader joins a busy journal at any time without gap or duplicate', async
     );
 });
 
+test('the stream of a queued task goes on after the end of an earlier attempt', async () => {
+  const server = await startServer();
+  const id = await newTask(server);
+  const commit = (attempt: number, type: string) =>
+    server.system.journal.commit({
+      entries: [{ taskId: id, attempt, type, at: 1, data: '{}', cause: null }],
+    });
+  commit(1, 'log');
+  commit(1, 'stream_closed');
+
+  const frames = await readFrames(`${server.base}/stream/${id}?after=0`, server.headers, (seen) => {
+    if (seen.event === 'log' && seen.body.attempt === 1)
+      setTimeout(() => {
+        commit(2, 'log');
+        commit(2, 'stream_closed');
+      }, 50);
+    return false;
+  });
+
+  expect(frames.map(({ event, body }) => [event, body.attempt]).slice(1)).toEqual([
+    ['log', 1],
+    ['log', 2],
+    ['stream_closed', 2],
+  ]);
+});
+
 test('a reader that falls behind gets a gap with the id to resume from, and misses nothing', async () => {
   const server = await startServer();
   const id = await newTask(server);

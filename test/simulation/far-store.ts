@@ -84,7 +84,6 @@ export const createFarStore = (
     ) =>
     (...given: Given): Promise<Result> =>
       back(pause(delay()).then(() => read(...given)));
-  let arriving = Promise.resolve();
   /** No answer is longer on its way. */
   const answerMs = 50;
   return {
@@ -104,10 +103,17 @@ export const createFarStore = (
     request: later(near.request),
     rememberAnswer: later(near.rememberAnswer),
     check: later(near.check),
-    subscribe: (listener) =>
-      near.subscribe((entries) => {
-        arriving = arriving.then(() => pause(answerMs + delay())).then(() => listener(entries));
-      }),
+    subscribe: (listener, subscription) =>
+      near.subscribe(
+        {
+          ...listener,
+          entries: async (entries) => {
+            await pause(answerMs + delay());
+            await listener.entries(entries);
+          },
+        },
+        subscription,
+      ),
     commit: (...changes) => commits[fate()](changes),
     takeOver: (id): Promise<SavedActor | null> =>
       back(

@@ -137,10 +137,14 @@ const nearStoreOf = (world: World, life: Life): SqliteStore => {
   };
   return {
     ...store,
-    subscribe: (listener) =>
-      store.subscribe((entries) => {
-        if (life.alive) listener(entries);
-      }),
+    subscribe: (listener, subscription) =>
+      store.subscribe(
+        {
+          ...listener,
+          entries: (entries) => (life.alive ? listener.entries(entries) : undefined),
+        },
+        subscription,
+      ),
     commit: (...changes: readonly Change[]) => {
       if (!life.alive) throw new CrashError();
       if (random.chance(weather.crash)) {

@@ -7,7 +7,6 @@ import type {
   NewEntry,
   StoreWrites,
 } from '../store/port.ts';
-import { createCommitListeners } from './commit-listeners.ts';
 import { createStoreQueue, type Gathered, type WaitingChange } from './store-queue.ts';
 
 /**
@@ -66,12 +65,33 @@ const withinLimit = (gathered: readonly WaitingChange[]): readonly WaitingChange
   });
 };
 
+const createListeners = (
+  store: Pick<EntryReads, 'subscribe'>,
+  onError: (error: unknown) => void,
+): Journal['onCommit'] => {
+  const listeners = new Set<(entries: readonly Entry[]) => void>();
+  const call = (entries: readonly Entry[]) => (listener: (entries: readonly Entry[]) => void) => {
+    try {
+      listener(entries);
+    } catch (error) {
+      onError(error);
+    }
+  };
+  store.subscribe({
+    entries: (entries) => [...listeners].forEach(call(entries)),
+    failed: onError,
+  });
+  return (listener) => {
+    listeners.add(listener);
+    return () => void listeners.delete(listener);
+  };
+};
+
 export const createJournal = (
   store: Pick<StoreWrites, 'commit'> & Pick<EntryReads, 'subscribe'>,
   { node, onError, onListenerError }: JournalOptions,
 ): Journal => {
-  const listeners = createCommitListeners(onListenerError);
-  store.subscribe(listeners.notify);
+  const onCommit = createListeners(store, onListenerError);
   let timer: NodeJS.Timeout | null = null;
   let failures = 0;
   let problem: string | null = null;
@@ -138,6 +158,6 @@ export const createJournal = (
       return flush();
     },
     append: (entry) => void gather({ entries: [entry] }),
-    onCommit: listeners.add,
+    onCommit,
   };
 };

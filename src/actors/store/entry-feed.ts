@@ -1,33 +1,72 @@
-import type { Entry } from './port.ts';
+import { createFeedReader, type FeedReader, type ReadEntries } from './feed-reader.ts';
+import type { Entry, EntryReads } from './port.ts';
 
-/** Gives every entry to its listeners, in the order of the journal, whoever committed it. */
+/** Gives every entry to its readers, in the order of the journal, whoever committed it. */
 export interface EntryFeed {
-  /** @returns removes the listener */
-  subscribe(listener: (entries: readonly Entry[]) => void): () => void;
-  /** With the entries of a commit; what others committed before comes first. */
+  readonly subscribe: EntryReads['subscribe'];
+  /** With the entries of a commit. */
   committed(entries: readonly Entry[]): void;
+  /** Reads no more. */
+  close(): void;
 }
 
-export const createEntryFeed = (
-  /** The entries after a seq, up to a limit. */
-  read: (after: number, limit: number) => readonly Entry[],
-  lastSeq: () => number,
-): EntryFeed => {
-  const listeners = new Set<(entries: readonly Entry[]) => void>();
+const byTask = (entries: readonly Entry[]): ReadonlyMap<string, readonly Entry[]> => {
+  const tasks = new Map<string, Entry[]>();
+  for (const entry of entries) {
+    const own = tasks.get(entry.taskId);
+    if (own === undefined) tasks.set(entry.taskId, [entry]);
+    else own.push(entry);
+  }
+  return tasks;
+};
+
+export const createEntryFeed = (read: ReadEntries, lastSeq: () => number): EntryFeed => {
+  /** By task; null: readers of every task. */
+  const readers = new Map<string | null, Set<FeedReader>>();
+  /** Commits of a listener come behind the one that it was told of. */
+  const commits: (readonly Entry[])[] = [];
+  let isGiving = false;
   let last = 0;
+
+  const offer = (taskId: string | null, entries: readonly Entry[], isNext: boolean): void => {
+    for (const reader of [...(readers.get(taskId) ?? [])]) reader.offer(entries, isNext);
+  };
+  const give = (entries: readonly Entry[]): void => {
+    // Else another program committed what is between.
+    const isNext = entries[0]?.seq === last + 1;
+    last = entries.at(-1)?.seq ?? last;
+    offer(null, entries, isNext);
+    if (isNext) for (const [taskId, own] of byTask(entries)) offer(taskId, own, true);
+    else for (const taskId of [...readers.keys()]) if (taskId !== null) offer(taskId, [], false);
+  };
+
   return {
-    subscribe: (listener) => {
-      if (listeners.size === 0) last = lastSeq();
-      listeners.add(listener);
-      return () => void listeners.delete(listener);
+    subscribe: (listener, { taskId = null, after = null } = {}) => {
+      if (readers.size === 0) last = lastSeq();
+      const own = readers.get(taskId) ?? new Set();
+      const reader = createFeedReader(listener, {
+        read: (from) => read(taskId, from),
+        from: after ?? lastSeq(),
+        isLive: after === null,
+      });
+      readers.set(taskId, own.add(reader));
+      return () => {
+        reader.close();
+        own.delete(reader);
+        if (own.size === 0 && readers.get(taskId) === own) readers.delete(taskId);
+      };
     },
     committed: (entries) => {
-      const [first] = entries;
-      if (first === undefined || listeners.size === 0) return;
-      const missed = first.seq - last - 1;
-      const all = missed > 0 ? [...read(last, missed), ...entries] : entries;
-      last = entries.at(-1)?.seq ?? last;
-      for (const listener of [...listeners]) listener(all);
+      if (entries.length === 0 || readers.size === 0) return;
+      commits.push(entries);
+      if (isGiving) return;
+      isGiving = true;
+      for (let next = commits.shift(); next !== undefined; next = commits.shift()) give(next);
+      isGiving = false;
+    },
+    close: () => {
+      for (const own of readers.values()) for (const reader of own) reader.close();
+      readers.clear();
     },
   };
 };

@@ -115,6 +115,22 @@ export interface ReadOptions {
   readonly limit: number;
 }
 
+export interface Subscription {
+  /** Absent: every task. */
+  readonly taskId?: string;
+  /** Only entries with a higher seq, beginning with those of before; absent: from now on. */
+  readonly after?: number;
+}
+
+export interface EntryListener {
+  /** While its promise is pending it gets no more, and the store keeps nothing for it. */
+  entries(entries: readonly Entry[]): void | Promise<void>;
+  /** Called once with `after`: everything of before was given. */
+  caughtUp?(): void;
+  /** It threw, or the journal cannot be read. It gets no more. */
+  failed(error: unknown): void;
+}
+
 /** `stale`: what is saved is not what the change started from. */
 export type CommitAnswer = 'ok' | 'stale';
 
@@ -239,12 +255,11 @@ export interface EntryReads {
   latestOfPending(type: string): Answer<readonly number[]>;
   lastSeq(): Answer<number>;
   /**
-   * Calls the listener with every entry from now on, in the order of the journal, also with those
-   * that other programs commit. Entries of a commit of this process come when it answers, before
-   * its caller goes on, or later.
-   * @returns ends it
+   * Gives the listener every entry of the subscription, in the order of the journal, without a gap
+   * and none twice, also those that other programs commit. Entries of a commit of this process come
+   * when it answers, before its caller goes on, or later. @returns ends it
    */
-  subscribe(listener: (entries: readonly Entry[]) => void): () => void;
+  subscribe(listener: EntryListener, subscription?: Subscription): () => void;
   /** Of a task, or the highest of all (null); null when nothing was removed. */
   removed(taskId: string | null): Answer<RemovedHistory | null>;
 }

@@ -4,6 +4,7 @@ import { createEntryReader } from './journal-rows.ts';
 import type {
   ActorReads,
   Committed,
+  Entry,
   EntryReads,
   ReadOptions,
   SavedActor,
@@ -51,6 +52,9 @@ type ReadName =
   | 'takeOver'
   | 'check';
 
+/** Of a subscriber that is behind. */
+const entriesPerRead = 256;
+
 /** Its reads answer at once. */
 export type SqliteStore = Omit<Store, ReadName> & {
   readonly [Name in ReadName]: (
@@ -79,7 +83,15 @@ export const createSqliteStore = (
   };
 
   const lastSeq = (): number => Number(sql.lastSeq.first()?.['seq'] ?? 0);
-  const feed = createEntryFeed((after, limit) => entriesOf(sql.readAll.all(after, limit)), lastSeq);
+  const read = ({ taskId, after, limit }: ReadOptions): readonly Entry[] =>
+    entriesOf(
+      taskId === undefined ? sql.readAll.all(after, limit) : sql.readTask.all(taskId, after, limit),
+    );
+  const feed = createEntryFeed(
+    (taskId, after) =>
+      read({ ...(taskId === null ? {} : { taskId }), after, limit: entriesPerRead }),
+    lastSeq,
+  );
   const shown = (committed: Committed): Committed => {
     feed.committed(committed.entries);
     return committed;
@@ -92,12 +104,7 @@ export const createSqliteStore = (
     },
     takeOver: savedActor,
     subscribe: feed.subscribe,
-    read: ({ taskId, after, limit }: ReadOptions) =>
-      entriesOf(
-        taskId === undefined
-          ? sql.readAll.all(after, limit)
-          : sql.readTask.all(taskId, after, limit),
-      ),
+    read,
     kept: ({ taskId, after, limit }) => sql.readTask.all(taskId, after, limit).map(keptEntryOf),
     latest: (taskId, type) => entriesOf(sql.latest.all(taskId, type))[0] ?? null,
     latestOfPending: (type) => sql.latestOfPending.all(type).map((row) => Number(row['latest'])),
@@ -129,6 +136,9 @@ export const createSqliteStore = (
     rememberAnswer: (requestId, answer) =>
       database.write(() => void sql.answer.run(redact(answer), requestId)),
     check: database.check,
-    close: database.close,
+    close: () => {
+      feed.close();
+      database.close();
+    },
   };
 };

@@ -210,6 +210,30 @@ test('a journal without numbers in its tasks gets them when it is opened, also b
   store.close();
 });
 
+test('a subscriber that begins while others are told of a commit gets only what comes after', () => {
+  const store = createSqliteStore({ file: ':memory:' });
+  const heard: number[] = [];
+  const listenTo = (entries: readonly { readonly seq: number }[]): void =>
+    void heard.push(...entries.map(({ seq }) => seq));
+  const failed = (error: unknown): never => {
+    throw error;
+  };
+  store.subscribe({
+    entries: ([first]) => {
+      if (first?.seq !== 1) return;
+      atOnce(store.commit({ entries: [note('{}')] }));
+      store.subscribe({ entries: listenTo, failed });
+    },
+    failed,
+  });
+
+  atOnce(store.commit({ entries: [note('{}')] }));
+  atOnce(store.commit({ entries: [note('{}')] }));
+
+  expect(heard).toEqual([3]);
+  store.close();
+});
+
 test('a journal of version 2.1 is counted once; then nobody reads it to count', () => {
   const file = join(temporaryFolder(), 'journal.db');
   const db = openDatabase({ file });

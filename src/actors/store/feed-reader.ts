@@ -1,0 +1,82 @@
+import type { Entry, EntryListener } from './port.ts';
+
+/** Entries of a task, or of all (null), after a seq, up to a limit. */
+export type ReadEntries = (taskId: string | null, after: number) => readonly Entry[];
+
+/**
+ * A listener and its position. It is given what is committed, or, while it is behind, what the
+ * journal has next: nothing is kept for it.
+ */
+export interface FeedReader {
+  /** New entries; `isNext`: none is between them and those of the last commit. */
+  offer(entries: readonly Entry[], isNext: boolean): void;
+  close(): void;
+}
+
+interface ReaderStart {
+  readonly read: (after: number) => readonly Entry[];
+  /** The last entry that it does not get. */
+  readonly from: number;
+  /** False: it begins with what the journal has. */
+  readonly isLive: boolean;
+}
+
+export const createFeedReader = (
+  listener: EntryListener,
+  { read, from, isLive: startsLive }: ReaderStart,
+): FeedReader => {
+  let last = from;
+  let isLive = startsLive;
+  let isCaughtUp = startsLive;
+  let isOpen = true;
+
+  const fail = (error: unknown): void => {
+    if (!isOpen) return;
+    isOpen = false;
+    listener.failed(error);
+  };
+  /** @returns true when it may get more at once */
+  const give = (entries: readonly Entry[]): boolean => {
+    last = entries.at(-1)?.seq ?? last;
+    try {
+      const done = listener.entries(entries);
+      if (!(done instanceof Promise)) return true;
+      done.then(readLater, fail);
+    } catch (error) {
+      fail(error);
+    }
+    return false;
+  };
+  const readOn = (): void => {
+    if (!isOpen) return;
+    try {
+      const entries = read(last);
+      isLive = entries.length === 0;
+      if (!isLive) {
+        if (give(entries)) readLater();
+      } else if (!isCaughtUp) {
+        isCaughtUp = true;
+        listener.caughtUp?.();
+      }
+    } catch (error) {
+      fail(error);
+    }
+  };
+  /** Other work comes between two reads. */
+  const readLater = (): void => void setImmediate(readOn);
+  if (!isLive) readLater();
+
+  return {
+    offer: (entries, isNext) => {
+      if (!isOpen || !isLive) return;
+      if (!isNext) return readOn();
+      const [first] = entries;
+      const fresh =
+        first !== undefined && first.seq > last ? entries : entries.filter(({ seq }) => seq > last);
+      if (fresh.length > 0) isLive = give(fresh);
+    },
+    close: () => {
+      isOpen = false;
+    },
+  };
+};
