@@ -83,3 +83,25 @@ test('a retention that is no number of days is refused', async () => {
     err: expect.stringContaining('store.retention_days'),
   });
 });
+
+test('a task whose history was removed is exported with what came later, and that is proven', async () => {
+  const { agent, stateDir, stopServer } = openProject(scripted(30));
+  const id = (await agent('create', 'Do it')).out.trim();
+  await agent('engineer', id);
+  await stopServer();
+  age(stateDir, 31);
+  await agent('prune');
+
+  const nothing = await agent('export', id, '-o', 'nothing.html');
+  const proofOfNothing = await agent('replay', '--verify', 'nothing.html');
+  await agent('reopen', id);
+  await agent('engineer', id);
+  await agent('export', id);
+  const { out, code } = await agent('replay', '--verify', `${id}.html`);
+
+  expect([nothing.code, proofOfNothing.code, code]).toEqual([0, 0, 0]);
+  expect(nothing.out).toContain('0 entries');
+  expect(out).toContain('machines  not run: the file does not hold every transition');
+  expect(out).toMatch(/left out {2}\d+ entries are in the file by hash only/);
+  expect(out).toContain('has the same entry');
+});

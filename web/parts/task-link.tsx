@@ -7,12 +7,7 @@ import { Icon } from './icon.tsx';
 /** A task in a list of tasks: icon, title, id. */
 export const TaskLine = ({ id }: { id: string }) => {
   // A file holds one task.
-  if (isRecorded())
-    return (
-      <span class="task-line">
-        <span class="id">{id}</span>
-      </span>
-    );
+  if (isRecorded()) return <p class="id">{id}</p>;
   const task = tasks.value.get(id);
   const look = task === undefined ? null : lookOf(task);
   return (
