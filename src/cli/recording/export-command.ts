@@ -12,16 +12,14 @@ import {
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import { messageOf } from '../../machines/message-of.ts';
 import { plural } from '../../machines/plural.ts';
-import type { TaskId } from '../../machines/task.ts';
 import { readTask } from '../client/task-answers.ts';
-import { loadConfig } from '../config/config.ts';
-import { workspaceFor } from '../config/workspace.ts';
 import { bytesText } from '../output/bytes.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import type { CommandContext } from '../tasks/commands.ts';
 import { version } from '../version.ts';
 import { UsageError } from '../words/usage-error.ts';
 import { gatherEntries } from './gather-entries.ts';
+import { recordedChanges } from './recorded-changes.ts';
 import { renderRecording } from './recording-document.ts';
 import { readRecordingPage } from './recording-page.ts';
 import { redactorFor } from './redactor.ts';
@@ -34,41 +32,11 @@ export interface ExportArgs {
 }
 
 const entryBytesAtMost = 20 * 1024 * 1024;
-const patchBytesAtMost = 5 * 1024 * 1024;
 
 type Redact = (text: string) => string;
 
 const redacted = <Value>(value: Value, redact: Redact): Value =>
   JSON.parse(redact(JSON.stringify(value))) as Value;
-
-/** Whole files of a patch, as many as fit. */
-const fittingPatch = (patch: string) => {
-  const files = patch.split(/^(?=diff --git )/m);
-  let left = patchBytesAtMost;
-  const fitting = files.filter((file) => {
-    left -= Buffer.byteLength(file);
-    return left >= 0;
-  });
-  return { patch: fitting.join(''), files_left_out: files.length - fitting.length };
-};
-
-/** The changes of the latest attempt; null when it has no branch of its own. */
-const changesOf = async (
-  { project, env, io }: CommandContext,
-  config: string | undefined,
-  taskId: TaskId,
-): Promise<Recording['changes']> => {
-  try {
-    const workspace = await workspaceFor(loadConfig({ config, project }, env).config, project, env);
-    const found = await workspace.diff(taskId, null);
-    if (found === null) return null;
-    const { attempt, patch, guarded } = found;
-    return { attempt, guarded: [...guarded], ...fittingPatch(patch) };
-  } catch (error) {
-    io.err(`note: the file is without the changes of the task: ${messageOf(error)}`);
-    return null;
-  }
-};
 
 /** @throws UsageError before anything is read */
 const checkPlace = (file: string, force: boolean): void => {
@@ -109,7 +77,7 @@ const record = async (
     project: basename(context.project.root),
     task: redacted(task, redact),
     items,
-    changes: redacted(await changesOf(context, config, taskId), redact),
+    changes: redacted(await recordedChanges(context, client, config, taskId), redact),
     head,
   } as const;
   return { ...sealed, seal: sealOf(sealed) };

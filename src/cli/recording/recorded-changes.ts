@@ -1,0 +1,60 @@
+import type { Recording } from '../../actors/journal/recording.ts';
+import type { Changes } from '../../actors/workspace/port.ts';
+import { messageOf } from '../../machines/message-of.ts';
+import type { TaskId } from '../../machines/task.ts';
+import { CallError, type Client } from '../client/client.ts';
+import { loadConfig } from '../config/config.ts';
+import { workspaceFor } from '../config/workspace.ts';
+import type { CommandContext } from '../tasks/commands.ts';
+
+const patchBytesAtMost = 5 * 1024 * 1024;
+
+/** Whole files from the beginning of a patch, as many as fit. */
+export const fittingPatch = (patch: string, bytesAtMost = patchBytesAtMost) => {
+  const files = patch.split(/^(?=diff --git )/m);
+  let left = bytesAtMost;
+  const fitting = files.filter((file) => {
+    left -= Buffer.byteLength(file);
+    return left >= 0;
+  });
+  return { patch: fitting.join(''), files_left_out: files.length - fitting.length };
+};
+
+/** A server knows secrets that this shell does not have, and replaces them. */
+const askServer = async (client: Client, taskId: TaskId): Promise<Changes | null> => {
+  try {
+    return (await client.call('diff', { task_id: taskId })) as Changes;
+  } catch (error) {
+    if (error instanceof CallError && error.code === 'event_not_allowed') return null;
+    throw error;
+  }
+};
+
+const readWorkspace = async (
+  { project, env }: CommandContext,
+  config: string | undefined,
+  taskId: TaskId,
+): Promise<Changes | null> => {
+  const workspace = await workspaceFor(loadConfig({ config, project }, env).config, project, env);
+  return workspace.diff(taskId, null);
+};
+
+/** The changes of the latest attempt; null when it has no branch of its own. */
+export const recordedChanges = async (
+  context: CommandContext,
+  client: Client,
+  config: string | undefined,
+  taskId: TaskId,
+): Promise<Recording['changes']> => {
+  try {
+    const found = client.live
+      ? await askServer(client, taskId)
+      : await readWorkspace(context, config, taskId);
+    if (found === null) return null;
+    const { attempt, patch, guarded } = found;
+    return { attempt, guarded: [...guarded], ...fittingPatch(patch) };
+  } catch (error) {
+    context.io.err(`note: the file is without the changes of the task: ${messageOf(error)}`);
+    return null;
+  }
+};
