@@ -2,6 +2,7 @@ import type { AttemptKey, TaskId } from '../machines/task.ts';
 import { createActorRoot } from './engine/actor-system.ts';
 import { createAttempts } from './engine/attempts.ts';
 import { createDependencyWaits } from './engine/dependency-waits.ts';
+import { endLimits } from './engine/end-limits.ts';
 import type { SlotUse } from './engine/explain.ts';
 import { inspectCommitted } from './engine/inspect-committed.ts';
 import { createInvokedActors } from './engine/invoked.ts';
@@ -89,6 +90,8 @@ const createTasks = (settings: () => Settings, ports: SystemPorts, parts: Parts)
   const invoked = createInvokedActors();
   const limitMs: Parameters<typeof createVerify>[0]['limitMs'] = ({ options, role }) =>
     wallLimitMs(settings(), options, role);
+  const choices = createRunChoices(settings, backends, now);
+  endLimits({ journal, supervisor, live: host.live, choices, now });
   const machine = provideTaskActors({
     ...{
       tracker,
@@ -105,7 +108,7 @@ const createTasks = (settings: () => Settings, ports: SystemPorts, parts: Parts)
       endLeftovers,
       now,
     },
-    choices: createRunChoices(settings, backends, now),
+    choices,
     verify: createVerify({ workspace, sandboxOf, environmentOf, limitMs, emit }),
     flush: journal.flush,
   });

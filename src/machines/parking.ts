@@ -34,6 +34,7 @@ export const parkingFor = (
   const wanted = facts['retry_after_ms'];
   const pause = typeof wanted === 'number' ? wanted : unknownParkMs;
   return {
+    since: at,
     until: at + Math.round(Math.min(Math.max(pause, shortestParkMs), longestParkMs)),
     reason: `provider limit: ${message}`,
     backend,

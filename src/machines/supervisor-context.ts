@@ -49,6 +49,15 @@ export interface SupervisorContext extends SupervisorInput {
   readonly returning: readonly TaskId[];
   /** The latest limit of each backend; it counts until its time. */
   readonly parkings: Readonly<Record<string, Parking>>;
+  /** The time of the last limit of each backend that an answer ended early (epoch ms). */
+  readonly endedEarly: Readonly<Record<string, number>>;
+}
+
+/** A call that a backend answered; `startedAt` in epoch ms. */
+export interface BackendAnswer {
+  readonly backend: string;
+  readonly taskId: TaskId;
+  readonly startedAt: number;
 }
 
 export type SupervisorEvent =
@@ -64,6 +73,7 @@ export type SupervisorEvent =
   | { readonly type: 'slot.returned'; readonly taskId: TaskId }
   /** A task of an earlier process is parked. */
   | { readonly type: 'backend.parked'; readonly parking: Parking }
+  | ({ readonly type: 'backend.answered' } & BackendAnswer)
   | { readonly type: 'agent.requested'; readonly key: AttemptKey; readonly input: AgentStart }
   | { readonly type: 'agent.dismissed'; readonly key: AttemptKey }
   | ({ readonly type: 'caps.changed' } & SupervisorInput)
@@ -81,6 +91,8 @@ export type SupervisorFact =
   | { readonly type: 'slot.regained'; readonly taskId: TaskId }
   /** It left the queue: its backend is parked. */
   | { readonly type: 'slot.parked'; readonly taskId: TaskId; readonly parking: Parking }
+  /** Its limit is over: its parked tasks may go on. */
+  | { readonly type: 'backend.freed'; readonly backend: string }
   /** The receiver sends `pause.over` after `ms`. */
   | { readonly type: 'queue.paused'; readonly ms: number }
   | { readonly type: 'agent.ended'; readonly key: string; readonly outcome: AttemptOutcome }
@@ -123,12 +135,33 @@ export const withParking = (
     ? parkings
     : { ...parkings, [parking.backend]: parking };
 
-/** A person's try succeeded: the limit is over. */
+/** The limit that the try of this task tests, or undefined. */
+export const testedLimit = (
+  { holding }: Pick<SupervisorContext, 'holding'>,
+  isTask: (taskId: TaskId) => boolean,
+): string | undefined => holding.find(({ taskId }) => isTask(taskId))?.tries;
+
+/**
+ * A person's try that succeeds ends a limit. So does any call that began after it, unless the limit
+ * has come back after such a call: then it may be one of another model.
+ */
+export const endsLimit = (
+  context: SupervisorContext,
+  { backend, taskId, startedAt }: BackendAnswer,
+): boolean => {
+  const limit = context.parkings[backend];
+  if (limit === undefined) return false;
+  if (testedLimit(context, (id) => id === taskId) === backend) return true;
+  return startedAt > limit.since && (context.endedEarly[backend] ?? 0) <= limit.since;
+};
+
 export const withoutParking = (
-  parkings: SupervisorContext['parkings'],
-  backend: string | undefined,
-): SupervisorContext['parkings'] =>
-  Object.fromEntries(Object.entries(parkings).filter(([name]) => name !== backend));
+  { parkings, endedEarly }: SupervisorContext,
+  backend: string,
+): Pick<SupervisorContext, 'parkings' | 'endedEarly'> => ({
+  parkings: Object.fromEntries(Object.entries(parkings).filter(([name]) => name !== backend)),
+  endedEarly: { ...endedEarly, [backend]: parkings[backend]?.until ?? 0 },
+});
 
 const comesBefore = (one: SlotRequest, other: SlotRequest): boolean =>
   one.priority !== other.priority

@@ -4,6 +4,8 @@ import { agentMachine } from './agent-machine.ts';
 import { messageOf } from './message-of.ts';
 import {
   atWork,
+  type BackendAnswer,
+  endsLimit,
   insertByPriority,
   limitFor,
   mayWait,
@@ -17,6 +19,7 @@ import {
   type SupervisorInput,
   streakAfter,
   streakAtMost,
+  testedLimit,
   withLent,
   withoutParking,
   withParking,
@@ -70,6 +73,7 @@ export const supervisorMachine = setup({
     hasSlot: ({ context }, { request }: { request: SlotRequest }) =>
       context.holding.some(({ taskId }) => taskId === request.taskId),
     mayWait: ({ context }, { request }: { request: SlotRequest }) => mayWait(context, request),
+    endsLimit: ({ context }, answer: BackendAnswer) => endsLimit(context, answer),
     meetsLimit: ({ context }, { request, at }: Asked) =>
       mayWait(context, request) && limitFor(context, request, at) !== null,
     holdsSlot: ({ context }, { key }: { key: string }) =>
@@ -98,6 +102,13 @@ export const supervisorMachine = setup({
         if (stopped.length === 0) return;
         enqueue.assign({ waiting: context.waiting.filter((request) => !stops(request)) });
         for (const { taskId } of stopped) enqueue.emit({ type: 'slot.parked', taskId, parking });
+      },
+    ),
+    freeBackend: enqueueActions(
+      ({ context, enqueue }, { backend }: { backend: string | undefined }) => {
+        if (backend === undefined || context.parkings[backend] === undefined) return;
+        enqueue.assign(withoutParking(context, backend));
+        enqueue.emit({ type: 'backend.freed', backend });
       },
     ),
     tellGrant: emit((_, { request }: { request: SlotRequest }) => ({
@@ -183,14 +194,6 @@ export const supervisorMachine = setup({
       ({ enqueue }, { key, outcome }: { key: string; outcome: AttemptOutcome }) => {
         enqueue.stopChild(key);
         enqueue.assign({ streak: ({ context }) => streakAfter(context.streak, outcome) });
-        if (outcome.status === 'done')
-          enqueue.assign({
-            parkings: ({ context }) =>
-              withoutParking(
-                context.parkings,
-                context.holding.find(({ taskId }) => key.startsWith(`${taskId}#`))?.tries,
-              ),
-          });
         enqueue.emit({ type: 'agent.ended', key, outcome });
         enqueue.emit({ type: 'agent.gone', key });
       },
@@ -221,6 +224,7 @@ export const supervisorMachine = setup({
     holding: [],
     returning: [],
     parkings: {},
+    endedEarly: {},
   }),
   initial: 'restoring',
   on: {
@@ -249,6 +253,10 @@ export const supervisorMachine = setup({
       ],
     },
     'backend.parked': { actions: { type: 'parkBackend', params: ({ event }) => event } },
+    'backend.answered': {
+      guard: { type: 'endsLimit', params: ({ event }) => event },
+      actions: { type: 'freeBackend', params: ({ event }) => event },
+    },
     'agent.requested': [
       {
         guard: { type: 'holdsSlot', params: ({ event }) => event },
@@ -261,6 +269,15 @@ export const supervisorMachine = setup({
     'xstate.done.actor.*': {
       actions: [
         { type: 'parkBackend', params: parkedOutcome },
+        {
+          type: 'freeBackend',
+          params: ({ context, event }) => ({
+            backend:
+              event.output.status === 'done'
+                ? testedLimit(context, (taskId) => event.actorId.startsWith(`${taskId}#`))
+                : undefined,
+          }),
+        },
         {
           type: 'reap',
           params: ({ event }) => ({ key: event.actorId, outcome: event.output }),

@@ -48,8 +48,6 @@ export interface TaskContext {
 }
 
 export interface Parked extends Parking {
-  /** Epoch ms. */
-  readonly since: number;
   /** False for a task that waits for the limit before its attempt begins. */
   readonly hasBegun: boolean;
   /** A person asked to try before `until`. */
@@ -100,6 +98,8 @@ export type TaskEvent = Stamped<
     }
   /** A dependency failed or was cancelled, so this task fails without a run. */
   | ({ readonly type: 'dependency.failed' } & EndedDependency)
+  /** The provider answered again before the limit of this backend was over. */
+  | { readonly type: 'limit.ended'; readonly backend: string }
   /** `agentHasTime`: the agent's own deadline has not passed. */
   | { readonly type: 'DEADLINE'; readonly agentHasTime?: boolean }
 >;

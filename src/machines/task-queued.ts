@@ -297,6 +297,7 @@ export const queued = taskSetup.createStateConfig({
           },
         ],
         'tracker.observed': closedWhileQueued,
+        'limit.ended': { guard: { type: 'isLimitOf', params: read.eventOf }, target: 'checking' },
         DEADLINE: { guard: 'deadlinePassed', target: 'checking' },
       },
     },

@@ -107,6 +107,8 @@ export const taskSetup = setup({
     lateWhileParked: ({ context, event }) =>
       context.parked !== undefined && context.deadlineAt !== null && event.at >= context.deadlineAt,
     hasParkedAttempt: ({ context }) => hasParkedAttempt(context),
+    isLimitOf: ({ context }, { backend }: { backend: string }) =>
+      context.parked?.backend === backend,
     meetsLimit: (_, { parking }: Limited) => parking !== null,
     changesRun: ({ context }, { role, options }: Request) =>
       hasParkedAttempt(context) && ((role ?? context.role) !== context.role || options !== null),
@@ -213,6 +215,9 @@ export const taskSetup = setup({
     }),
     tryNow: assign({
       parked: ({ context: { parked } }) => parked && { ...parked, triesNow: true },
+    }),
+    endLimit: assign({
+      parked: ({ context: { parked }, event }) => parked && { ...parked, until: event.at },
     }),
     /** The look at the task failed; its reason to wait stays the same. */
     parkAgain: assign({

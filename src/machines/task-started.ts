@@ -29,6 +29,12 @@ const again = (what: 'recording' | 'merging' | 'closing' | 'failing' | 'parking'
     { guard: 'deadlinePassed', target: `#task.started.${what}` },
   ] as const;
 
+/** The limit ended before the attempt was parked: it goes on as soon as it is. */
+const limitEnds = {
+  guard: { type: 'isLimitOf', params: read.eventOf },
+  actions: 'endLimit',
+} as const;
+
 /** Somebody closed or took the task in the tracker: the attempt stops, its results stay. */
 const changedInTracker = [
   { guard: isSeen('complete'), target: 'standingDown', actions: 'recordOvertaken' },
@@ -248,7 +254,7 @@ export const started = taskSetup.createStateConfig({
         onDone: { target: '#task.queued.parked', actions: 'recordBack' },
         onError: [tellLater('parking'), fail],
       },
-      on: { cancel, DEADLINE: tellLateLater('parking') },
+      on: { cancel, 'limit.ended': limitEnds, DEADLINE: tellLateLater('parking') },
     },
     cancelling: {
       tags: ['answering', 'phase:cancelling'],
@@ -356,6 +362,7 @@ export const started = taskSetup.createStateConfig({
               target: '#task.started.cancelling',
               actions: { type: 'recordReason', params: read.eventOf },
             },
+            'limit.ended': limitEnds,
             DEADLINE: again('parking'),
           },
         },

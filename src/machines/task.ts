@@ -114,6 +114,8 @@ export const failureOf = (
 
 /** A limit of the provider holds up every task of a backend until `until` (epoch ms). */
 export interface Parking {
+  /** Epoch ms. */
+  readonly since: number;
   readonly until: number;
   readonly reason: string;
   readonly backend: string;

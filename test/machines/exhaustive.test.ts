@@ -100,7 +100,7 @@ test('one task: no reachable state is stuck, started without an attempt, or ende
   const failure = (retryable: boolean) =>
     ({ code: 'model_failed', message: 'x', facts: {}, retryable }) as const;
   const well: AttemptOutcome = { status: 'done', summary: '', artifacts: [], usage: noUsage };
-  const parking = { until: at + 10, reason: 'a limit', backend: 'builtin' };
+  const parking = { since: at, until: at + 10, reason: 'a limit', backend: 'builtin' };
   const away = {
     name: 'ServiceError',
     message: 'away',
@@ -149,6 +149,7 @@ test('one task: no reachable state is stuck, started without an attempt, or ende
       type: 'tracker.observed',
       status,
     })),
+    { type: 'limit.ended', backend: 'builtin' },
     { type: 'dependency.failed', dependency: 'bd-b', status: 'failed', why: 'x' },
   ].map((event): EventObject => Object.assign({ at }, event));
   const endings = (id: string): readonly EventObject[] => [

@@ -10,7 +10,12 @@ import type { Parked, TaskContext } from '../../src/machines/task-context.ts';
 import { longestTrackerOutageMs } from '../../src/machines/task-selectors.ts';
 import { at, broken, done, type Row } from './chart.ts';
 
-const parking: Parking = { until: at + 3_600_000, reason: 'provider limit: x', backend: 'builtin' };
+const parking: Parking = {
+  since: at,
+  until: at + 3_600_000,
+  reason: 'provider limit: x',
+  backend: 'builtin',
+};
 const parked: Parked = { ...parking, since: at - 5_000, hasBegun: true, triesNow: false };
 const notBegun: Parked = { ...parked, hasBegun: false };
 const begun: Partial<TaskContext> = {
@@ -25,6 +30,8 @@ const waiting = { ...begun, attempt: 0, startedAt: null, parked: notBegun };
 const stopped: AttemptOutcome = { status: 'parked', parking, usage: noUsage };
 const cancel: EventObject = Object.assign({ type: 'cancel' }, { reason: 'not now', at });
 const close: EventObject = Object.assign({ type: 'close' }, { reason: 'by hand', at });
+const ended = (backend: string): EventObject =>
+  Object.assign({ type: 'limit.ended' }, { backend, at });
 const late = { type: 'DEADLINE', at };
 const seen = { type: 'tracker.observed', status: 'complete', holder: null, at };
 const retry = (role: string | null, options: object | null = null) => ({
@@ -80,6 +87,22 @@ const endsParked = (from: string, to: string): readonly Row[] =>
   }));
 
 export const parkedRows: readonly Row[] = [
+  ...[begun, waiting].map((given) => ({
+    says: 'the provider answers again: a parked task is looked at before its time',
+    from: 'queued.parked',
+    event: ended('builtin'),
+    given,
+    to: 'queued.checking',
+    expected: { parked: given.parked },
+  })),
+  ...['started.parking', 'started.telling.parking'].map((from) => ({
+    says: 'a limit that ends while the attempt is being parked parks it for a moment',
+    from,
+    event: ended('builtin'),
+    given: begun,
+    to: from,
+    expected: { parked: { ...parked, until: at } },
+  })),
   {
     says: 'a limit of the provider parks the attempt',
     from: 'started.working',

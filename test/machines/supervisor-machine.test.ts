@@ -437,7 +437,7 @@ test('failures of different kinds do not pause the queue, and a paused queue can
   expect(paused.granted.length).toBeLessThan(20);
 });
 
-const parking = { until: 1_000, reason: 'a limit', backend: 'builtin' };
+const parking = { since: 0, until: 1_000, reason: 'a limit', backend: 'builtin' };
 const toldOf = (facts: readonly SupervisorFact[]) =>
   facts.flatMap((fact) => (fact.type === 'slot.parked' ? [fact.taskId] : []));
 
@@ -457,6 +457,47 @@ test('at a limit of a backend its tasks leave the queue, and others go on', () =
   expect(toldOf(facts)).toEqual(['bd-waits', 'bd-late']);
   expect(granted()).toEqual(['bd-busy', 'bd-other']);
   expect(actor.getSnapshot().context.waiting).toEqual([]);
+});
+
+const freedIn = (facts: readonly SupervisorFact[]) =>
+  facts.flatMap((fact) => (fact.type === 'backend.freed' ? [fact.backend] : []));
+const answered = (taskId: string, startedAt: number, backend = 'builtin') =>
+  ({ type: 'backend.answered', backend, taskId, startedAt }) as SupervisorEvent;
+
+test('an answer to a call that began after the limit ends it for all, an earlier one does not', () => {
+  const { send, facts, granted } = start(3);
+  send({ type: 'backend.parked', parking: { ...parking, since: 100 } });
+
+  send(answered('bd-busy', 100));
+  send(answered('bd-busy', 101, 'codex'));
+  expect(freedIn(facts)).toEqual([]);
+  send(answered('bd-busy', 101));
+  send(request('bd-next'));
+
+  expect(freedIn(facts)).toEqual(['builtin']);
+  expect(granted()).toEqual(['bd-next']);
+});
+
+test('a limit that comes back after an answer is ended by a person who tries, not by other answers', () => {
+  const { send, facts } = start(3);
+  const limits = (since: number, until: number): void =>
+    send({ type: 'backend.parked', parking: { ...parking, since, until } });
+  limits(100, 1_000);
+  send(answered('bd-busy', 200));
+  limits(300, 1_200);
+  send(answered('bd-busy', 400));
+  expect(freedIn(facts)).toHaveLength(1);
+
+  send({
+    ...{ type: 'slot.requested', at: 500 },
+    request: { ...place('bd-tries'), triesNow: true },
+  } as SupervisorEvent);
+  send(answered('bd-tries', 600));
+  expect(freedIn(facts)).toHaveLength(2);
+
+  limits(5_000, 6_000);
+  send(answered('bd-busy', 5_500));
+  expect(freedIn(facts), 'a later limit counts anew').toHaveLength(3);
 });
 
 test('a limit counts until its time, and not for a person who tries now', () => {

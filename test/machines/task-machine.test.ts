@@ -1057,6 +1057,16 @@ test.each([
   });
 });
 
+test('the end of the limit of another backend leaves a parked task as it is', () => {
+  const parked = { ...{ since: 1, until: at + 9, reason: 'x' }, hasBegun: true, triesNow: false };
+  const context = { ...resting, ...running, parked: { ...parked, backend: 'codex' } };
+  const limitEnded = Object.assign({ type: 'limit.ended' }, { backend: 'builtin', at });
+
+  expect(step(taskMachine, 'queued.parked', context, limitEnded).value).toEqual({
+    queued: 'parked',
+  });
+});
+
 test('the pause between attempts doubles and has a ceiling', () => {
   const pause = (attempt: number) =>
     step(

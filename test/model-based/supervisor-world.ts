@@ -41,7 +41,7 @@ const down: AttemptOutcome = {
   failure: { code: 'model_failed', message: 'down', facts: { kind: 'server' }, retryable: true },
   usage: noUsage,
 };
-const parking: Parking = { until: at + 1, reason: 'a limit', backend: 'builtin' };
+const parking: Parking = { since: at, until: at + 1, reason: 'a limit', backend: 'builtin' };
 const limited = done(key, { status: 'parked', parking, usage: noUsage });
 const providerFails = done(key, down);
 
@@ -151,6 +151,12 @@ export const supervisorWorld: World<Snapshot, null> = {
     opened,
     { type: 'pause.over' },
     { type: 'backend.parked', parking } as EventObject,
+    {
+      type: 'backend.answered',
+      backend: 'builtin',
+      taskId: 'bd-a',
+      startedAt: at + 1,
+    } as EventObject,
     { type: 'drain' },
   ],
   keyOf: ({ value, context }) => {

@@ -24,7 +24,12 @@ const badly = (retryable: boolean): AttemptOutcome => ({
   failure: failure(retryable),
   usage: noUsage,
 });
-const parking: Parking = { until: at + 3_600_000, reason: 'a limit', backend: 'builtin' };
+const parking: Parking = {
+  since: at,
+  until: at + 3_600_000,
+  reason: 'a limit',
+  backend: 'builtin',
+};
 const away = {
   code: 'tracker_unavailable',
   message: 'away',
@@ -77,6 +82,7 @@ const commands: readonly EventObject[] = [
     type: 'tracker.observed',
     status,
   })),
+  { type: 'limit.ended', backend: 'builtin' },
   { type: 'dependency.failed', dependency: 'bd-b', status: 'failed', why: 'x' },
 ].map((event): EventObject => Object.assign({ at }, event));
 

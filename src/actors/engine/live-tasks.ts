@@ -28,6 +28,7 @@ export interface KeptTasks {
   get(taskId: TaskId): LiveTask | null;
   /** True while a run of the task goes on in this process. */
   isPending(taskId: TaskId): boolean;
+  all(): Iterable<readonly [TaskId, LiveTask]>;
   add(taskId: TaskId, task: LiveTask): void;
   /** Removes this task, not one that replaced it. */
   remove(taskId: TaskId, task: LiveTask): void;
@@ -61,6 +62,7 @@ export const createLiveTasks = (stopActor: (actor: LiveTask['actor']) => void): 
   return {
     get: (taskId) => live.get(taskId) ?? null,
     isPending: (taskId) => live.get(taskId)?.actor.getSnapshot().hasTag('pending') === true,
+    all: () => live.entries(),
     add: (taskId, task) => void live.set(taskId, task),
     remove: (taskId, task) => {
       if (live.get(taskId) === task) live.delete(taskId);

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { fakeAssistants, runsIn } from '../../support/assistants.ts';
@@ -126,19 +126,68 @@ test('a retry tries now, and a person can cancel, close and edit a parked task',
   await service.retry(tried, null, null, null);
   await vi.waitFor(async () => expect((await service.status(tried)).usage.model_calls).toBe(2));
   const again = await untilParked(running, tried);
+  const ends = [await service.cancel(cancelled, null), await service.close(closed, 'by hand')];
+  const renamed = await service.edit(edited, { title: 'a new title' });
+  const stillParked = await service.status(edited);
   open_ = true;
   await service.retry(tried, null, null, null);
   const done = await untilStatus(running, tried, 'complete', 'failed');
 
   expect(again).toMatchObject({ attempt: 1, status: 'queued' });
   expect(done).toMatchObject({ status: 'complete', attempt: 1 });
-  expect(await service.cancel(cancelled, null)).toMatchObject({ status: 'cancelled' });
-  expect(await service.close(closed, 'by hand')).toMatchObject({ status: 'complete' });
-  expect(await service.edit(edited, { title: 'a new title' })).toMatchObject({
-    title: 'a new title',
-    status: 'queued',
+  expect(ends.map(({ status }) => status)).toEqual(['cancelled', 'complete']);
+  expect(renamed).toMatchObject({ title: 'a new title', status: 'queued' });
+  expect(stillParked.parked_until).toBeDefined();
+});
+
+test('a retry that is answered frees the other parked tasks before its attempt is over', async () => {
+  let isOpen = false;
+  const { running } = await open(() => {
+    if (!isOpen) return noQuota(3_600);
+    return { kind: 'answer', calls: [{ name: 'ask', arguments: '{"question":"Which?"}' }] };
   });
-  expect((await service.status(edited)).parked_until).toBeDefined();
+  const [first, begun, waits] = [await begin(running), await begin(running), await begin(running)];
+  for (const id of [first, begun, waits]) await untilParked(running, id);
+
+  isOpen = true;
+  await running.service.retry(first, null, null, null);
+  for (const id of [first, begun, waits])
+    await vi.waitFor(
+      async () => expect((await running.service.status(id)).phase).toBe('awaiting_input'),
+      { timeout: 10_000 },
+    );
+
+  for (const id of [begun, waits]) {
+    const logged = (await framesOf(running, id, 'log')).map(({ data }) => JSON.parse(data).message);
+    expect(logged).toContain(
+      'the provider answers again: the task goes on before the limit was over',
+    );
+    expect((await running.service.explain(id)).reason).toMatch(/^it waits for a person/);
+  }
+});
+
+test('a task at work whose call is answered after the limit frees the parked ones', async () => {
+  let isOpen = false;
+  const untilFile = '{"command":"while [ ! -e go ]; do :; done"}';
+  const { running } = await open(({ body }) => {
+    if (isOpen) return finished;
+    if (!JSON.stringify(body).includes('long work')) return noQuota(3_600);
+    return { kind: 'answer', calls: [{ name: 'bash', arguments: untilFile }] };
+  });
+  const working = await begin(running, 'long work');
+  await vi.waitFor(async () =>
+    expect((await running.service.status(working)).phase).toBe('acting'),
+  );
+  const parked = await begin(running);
+  await untilParked(running, parked);
+
+  isOpen = true;
+  writeFileSync(join(running.root, 'go'), '');
+
+  expect(await untilStatus(running, parked, 'complete', 'failed')).toMatchObject({
+    status: 'complete',
+    attempt: 1,
+  });
 });
 
 test('the parked task and its reason survive a restart, and so does the wall for others', async () => {
