@@ -86,7 +86,8 @@ export const conversationTooLong = ({ limits }: AgentContext): Failure =>
 
 export const noToolCalls = failureOf(
   'model_failed',
-  'the model stopped calling tools and did not call finish',
+  'the agent stopped without a result: the model called no tool and did not call finish',
+  { no_result: true },
 );
 
 export const truncatedAnswers = ({ cuts }: AgentContext): Failure =>

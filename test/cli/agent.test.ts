@@ -185,7 +185,7 @@ test('a failed run ends with 1 and says why', async () => {
   const run = await program('engineer', id);
 
   expect(run.code).toBe(1);
-  expect(run.out).toContain('failed: model_failed: the agent gave up: the tests are red');
+  expect(run.out).toContain('failed: the agent gave up: the tests are red');
 });
 
 test('Ctrl-C cancels the task, stops its processes and ends with 130', async () => {

@@ -78,7 +78,7 @@ test('on a terminal a table is kept up to date, and no line is longer than 80 co
   expect(code).toBe(0);
   expect(err).toMatch(/ID +STATE +ROLE +TRY +TURN +TIME/);
   expect(err).toContain('\u001b[J');
-  expect(out).toMatch(new RegExp(`${first} +complete +engineer +1 `));
+  expect(out).toMatch(new RegExp(`${first} +complete +engineer +1/3 `));
   const lines = `${out}\n${err}`.replaceAll('\u001b[', '\n').split(/[\r\n]/);
   const tooLong = lines.filter((line) => line.length > 80 && !line.startsWith('starting'));
   expect(tooLong).toEqual([]);
@@ -92,7 +92,7 @@ test('a task that failed ends the run with 1, with the reason and what waits for
   const { code, out } = await project.agent('run');
 
   expect(code).toBe(1);
-  expect(out).toContain(`failed     ${first}  model_failed: the agent gave up: no luck`);
+  expect(out).toContain(`failed     ${first}  the agent gave up: no luck`);
   expect(out).toContain(`agent retry ${first}`);
   expect(out).toMatch(new RegExp(`waiting    ${second} +for ${first}`));
   expect(out.trim().split('\n').at(-1)).toMatch(/^0 tasks complete, 1 failed, 1 waiting in /);

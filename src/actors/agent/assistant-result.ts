@@ -27,7 +27,8 @@ const failedOutcome = (message: string, more: Partial<Failure> = {}): Outcome =>
 
 const outcomeFromText = (name: string, text: string, artifacts: readonly string[]): Outcome => {
   const summary = text.trim().slice(-maxSummaryLength);
-  if (summary === '') return failedOutcome(`${name} ended without a result`);
+  if (summary === '')
+    return failedOutcome(`${name} ended without a result`, { facts: { no_result: true } });
   const reason = giveUpReason(summary);
   if (reason === null) return { kind: 'done', summary, artifacts };
   return failedOutcome(`the agent gave up: ${reason}`, { facts: { gave_up: true } });
@@ -73,7 +74,9 @@ const outcomeWithoutResult = (
   if (exitCode === 0)
     return endsByExit && stdout.trim() !== ''
       ? outcomeFromText(name, stdout, artifacts)
-      : failedOutcome(withStderr(`${name} ended without a result`, tail));
+      : failedOutcome(withStderr(`${name} ended without a result`, tail), {
+          facts: { no_result: true },
+        });
   const facts = { exit_code: exitCode, stderr: tail };
   return failedOutcome(withStderr(`${name} ended with exit code ${exitCode}`, tail), {
     facts,

@@ -1,4 +1,5 @@
 import type { StartConflict } from '../../machines/agent-context.ts';
+import { describeFailure } from '../../machines/describe-failure.ts';
 import { describeRefusal } from '../../machines/errors.ts';
 import { allowedCommands } from '../../machines/refusals.ts';
 import { type RunGuard, runGuards } from '../../machines/run-guards.ts';
@@ -94,7 +95,7 @@ const parkedReason = (snapshot: TaskSnapshot): string | null => {
 };
 
 const lastFailure = ({ context: { failure } }: TaskSnapshot): string | null =>
-  failure === null ? null : `${failure.code}: ${failure.message}`;
+  failure === null ? null : describeFailure(failure);
 /** A refusal of an earlier request has no part in the end of a task. */
 const endReason = (snapshot: TaskSnapshot): string | null =>
   snapshot.hasTag('failed') ? lastFailure(snapshot) : snapshot.context.reason;

@@ -2,6 +2,7 @@ import { link, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import type { StartConflict } from '../../machines/agent-context.ts';
+import { describeFailure } from '../../machines/describe-failure.ts';
 import { lastLines } from '../../machines/last-lines.ts';
 import { plural } from '../../machines/plural.ts';
 import { commentPlace, type ReviewComment } from '../../machines/review.ts';
@@ -22,7 +23,7 @@ export type AttemptEnd =
 /** Empty for a complete attempt. */
 export const describeEnd = (end: AttemptEnd): string => {
   if (end.status === 'complete') return '';
-  if (end.status === 'failed') return `failed: ${end.failure.code}: ${end.failure.message}`;
+  if (end.status === 'failed') return `failed: ${describeFailure(end.failure)}`;
   return end.reason === null ? 'was cancelled' : `was cancelled: ${end.reason}`;
 };
 

@@ -4,6 +4,7 @@ import { describeRefusal } from '../../machines/errors.ts';
 import { type Review, verdicts } from '../../machines/review.ts';
 import { noUsage, roles } from '../../machines/task.ts';
 import type { TaskContext } from '../../machines/task-context.ts';
+import { hasParkedAttempt } from '../../machines/task-selectors.ts';
 import { statusInTracker, type TrackedTask } from '../../machines/tracked-task.ts';
 import type { RemovedHistory } from '../store/port.ts';
 
@@ -123,6 +124,11 @@ export const taskViewSchema = z.strictObject({
   ready: z.boolean().describe('whether it can be run now'),
   role: roleSchema.optional().describe('the role of the latest run'),
   attempt: z.int().nonnegative().describe('number of the latest attempt; 0 before the first'),
+  max_attempts: z
+    .int()
+    .positive()
+    .optional()
+    .describe('the number of the last attempt that may follow by itself; absent without a run'),
   dependencies: z.array(z.string()).describe('the tasks that it depends on'),
   unmet_dependencies: z.array(z.string()).describe('those of them that are not complete'),
   priority: z.int().describe('0 (first) to 4 (last)'),
@@ -298,6 +304,15 @@ const roleOf = ({ task, tracked }: ViewParts): TaskView['role'] => {
   return task?.context.role ?? roleSchema.safeParse(label).data;
 };
 
+/** Before an attempt begins, its number is not counted yet. */
+const maxAttemptsOf = (task: TaskState | null): number | undefined => {
+  if (task === null || task.tags.has('resting')) return undefined;
+  const { attempt, retriesLeft } = task.context;
+  const isToBegin = task.tags.has('queued') && !hasParkedAttempt(task.context);
+  const most = attempt + retriesLeft + (isToBegin ? 1 : 0);
+  return most === 0 ? undefined : most;
+};
+
 const completedAtOf = ({ task, tracked }: ViewParts, status: string): string | undefined => {
   if (!finalStatuses.has(status)) return undefined;
   const at = task?.context.completedAt ?? null;
@@ -327,6 +342,7 @@ export const toView = (parts: ViewParts): TaskView => {
     task?.tags.has('started') === true && agent?.context.attempt === task.context.attempt
       ? awaitingOf(agent)
       : undefined;
+  const maxAttempts = maxAttemptsOf(task);
   const usage = agent?.context.usage ?? task?.context.outcome?.usage ?? noUsage;
   return {
     task_id: tracked.id,
@@ -338,6 +354,7 @@ export const toView = (parts: ViewParts): TaskView => {
     ready: status === 'queued' && tracked.ready,
     ...(role === undefined ? {} : { role }),
     attempt: task?.context.attempt ?? 0,
+    ...(maxAttempts === undefined ? {} : { max_attempts: maxAttempts }),
     dependencies: [...tracked.dependencies],
     unmet_dependencies: [...tracked.unmet],
     priority: tracked.priority,

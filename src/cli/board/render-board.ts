@@ -2,6 +2,7 @@ import { ageText } from '../output/durations.ts';
 import { costText } from '../output/money.ts';
 import { oneLine } from '../output/safe-text.ts';
 import { type Styled, styled, type Text } from '../output/styled.ts';
+import { attemptText } from '../output/task-text.ts';
 import { cutToWidth, textWidth } from '../output/width.ts';
 import { wrap } from '../output/wrap.ts';
 import { sectionStyles, sections, sectionTitles } from './sections.ts';
@@ -28,7 +29,7 @@ const factsOf = ({ task: { view, turn } }: BoardTask): readonly string[] => {
   const cost = costText(view.usage.cost_usd);
   return [
     ...(view.role === undefined ? [] : [view.role]),
-    ...(view.attempt === 0 ? [] : [`attempt ${view.attempt}`]),
+    ...(view.attempt === 0 ? [] : [`attempt ${attemptText(view)}`]),
     ...(turn === null || view.status !== 'started' ? [] : [`turn ${turn}`]),
     ...(cost === undefined ? [] : [cost]),
   ];

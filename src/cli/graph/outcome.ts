@@ -1,4 +1,5 @@
 import type { TaskView } from '../../actors/journal/task-view.ts';
+import { describeFailure } from '../../machines/describe-failure.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import type { Progress, TaskProgress } from './progress.ts';
 
@@ -38,7 +39,7 @@ export interface Outcome {
 }
 
 const errorText = ({ error }: TaskView): string =>
-  error === undefined ? 'for an unknown reason' : `${error.code}: ${error.message}`;
+  error === undefined ? 'for an unknown reason' : describeFailure(error);
 
 const usagesOf = (tasks: readonly TaskProgress[]): readonly TaskView['usage'][] =>
   tasks.flatMap(({ usage }) => [...usage.values()]).filter(({ model_calls }) => model_calls > 0);

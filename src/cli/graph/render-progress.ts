@@ -6,6 +6,7 @@ import { costText } from '../output/money.ts';
 import { oneLine } from '../output/safe-text.ts';
 import { type Style, styled, type Text } from '../output/styled.ts';
 import { type Cell, renderTable } from '../output/table.ts';
+import { attemptText } from '../output/task-text.ts';
 import { cutToWidth } from '../output/width.ts';
 import type { Outcome } from './outcome.ts';
 import { isOver, type Progress, type TaskProgress } from './progress.ts';
@@ -68,7 +69,7 @@ const rowOf = (task: TaskProgress, blocker: string | null, now: number): readonl
     { text: view.task_id },
     { ...state, text: cutToWidth(state.text, longestState) },
     { text: cutToWidth(view.role ?? '-', longestRole) },
-    { text: view.attempt === 0 ? '-' : String(view.attempt) },
+    { text: view.attempt === 0 ? '-' : attemptText(view).replace(' of ', '/') },
     { text: task.turn ?? '-' },
     { text: elapsedOf(view, now) },
     { text: costText(view.usage.cost_usd) ?? '-' },

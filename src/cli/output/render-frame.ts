@@ -1,3 +1,4 @@
+import { describeFailure } from '../../machines/describe-failure.ts';
 import { lastLines } from '../../machines/last-lines.ts';
 import type { Frame } from '../client/client.ts';
 import { isJson } from '../client/json.ts';
@@ -28,9 +29,10 @@ export const callText = ({ data }: Frame): string =>
 
 const failureText = (data: Data): string => {
   const { error } = data;
-  return isJson(error)
-    ? `failed: ${error['code']}: ${stripControls(textOrEmpty(error['message']))}`
-    : 'failed';
+  if (!isJson(error)) return 'failed';
+  const facts = isJson(error['facts']) ? error['facts'] : {};
+  const [code, message] = [textOrEmpty(error['code']), textOrEmpty(error['message'])];
+  return `failed: ${stripControls(describeFailure({ code, message, facts }))}`;
 };
 
 const callsText = (data: Data): string => {

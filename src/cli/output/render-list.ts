@@ -6,6 +6,7 @@ import { oneLine } from './safe-text.ts';
 import { statusStyle } from './status-style.ts';
 import type { Text } from './styled.ts';
 import { type Cell, renderTable } from './table.ts';
+import { attemptText } from './task-text.ts';
 
 /** The list has room for one short word beside the status; `show` has the whole phase. */
 const shortPhases: Readonly<Record<string, string>> = {
@@ -39,7 +40,7 @@ const rowOf =
     { text: task.task_id },
     statusCell(task, now),
     { text: task.role ?? '-' },
-    { text: task.attempt === 0 ? '-' : String(task.attempt) },
+    { text: task.attempt === 0 ? '-' : attemptText(task) },
     { text: ageText(now - Date.parse(task.created_at)) },
     { text: costText(task.usage.cost_usd) ?? '-' },
     { text: oneLine(task.title, width === null ? Number.POSITIVE_INFINITY : longestTitle) },

@@ -1,4 +1,5 @@
 import type { TaskView } from '../../actors/journal/task-view.ts';
+import { describeFailure } from '../../machines/describe-failure.ts';
 import { lastLines } from '../../machines/last-lines.ts';
 import { plural } from '../../machines/plural.ts';
 import { durationText } from './durations.ts';
@@ -8,7 +9,7 @@ import { parkedText } from './parked-text.ts';
 import { oneLine, stripControls } from './safe-text.ts';
 import { statusStyle } from './status-style.ts';
 import { joined, styled, type Text } from './styled.ts';
-import { nextSteps, tokensText } from './task-text.ts';
+import { attemptText, nextSteps, tokensText } from './task-text.ts';
 
 const withSpaces = (text: string): string => text.replaceAll('_', ' ');
 
@@ -50,11 +51,13 @@ const errorText = ({ error }: TaskView): string | undefined => {
   if (error === undefined) return undefined;
   const { output } = error.facts;
   const end = typeof output === 'string' && output !== '' ? `\n${lastLines(output)}` : '';
-  return `${error.code}: ${error.message}${end}`;
+  return `${describeFailure(error)}${end}`;
 };
 
-const roleText = ({ role, attempt }: TaskView): string | undefined =>
-  role === undefined ? undefined : `${role}${attempt > 0 ? `, attempt ${attempt}` : ''}`;
+const roleText = (task: TaskView): string | undefined =>
+  task.role === undefined
+    ? undefined
+    : `${task.role}${task.attempt > 0 ? `, attempt ${attemptText(task)}` : ''}`;
 
 const workText = ({ usage }: TaskView): string | undefined =>
   usage.turns === 0
@@ -72,6 +75,12 @@ const attemptsText = ({ attempts = [] }: TaskView): string | undefined =>
             .join('  '),
         )
         .join('\n');
+
+/** The time of all attempts that are over, when there were several. */
+const totalTimeText = ({ attempts = [] }: TaskView): string | undefined =>
+  attempts.length < 2
+    ? undefined
+    : `${durationText(attempts.reduce((sum, { seconds }) => sum + seconds, 0) * 1_000)} in ${attempts.length} attempts`;
 
 const changesText = ({ work }: TaskView): string | undefined => {
   if (work === undefined) return undefined;
@@ -94,6 +103,7 @@ const rowsOf = (task: TaskView): readonly (readonly [string, string | undefined]
       `${timeText(task.completed_at)}${tookText(task.started_at, task.completed_at)}`,
   ],
   ['attempts', attemptsText(task)],
+  ['time', totalTimeText(task)],
   ['work', workText(task)],
   ['changes', changesText(task)],
   ['tokens', tokensText(task.usage)],

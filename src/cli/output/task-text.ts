@@ -13,6 +13,13 @@ export const tokensText = (usage: TaskView['usage']): string | undefined => {
   return `${tokenCount(input_tokens)} tokens in${cached}, ${tokenCount(output_tokens)} out`;
 };
 
+/** `2 of 3`, `2` */
+export const attemptText = ({
+  attempt,
+  max_attempts: most = attempt,
+}: Pick<TaskView, 'attempt' | 'max_attempts'>): string =>
+  most > attempt || most > 1 ? `${attempt} of ${most}` : `${attempt}`;
+
 /** What a run used, as the end of a sentence: `; 12.3k tokens in, 321 out, $0.42`. */
 export const usedText = (usage: TaskView['usage']): string => {
   const used = [tokensText(usage), costText(usage.cost_usd)].filter((text) => text !== undefined);

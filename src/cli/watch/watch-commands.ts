@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { requireId } from '../../actors/engine/task-id.ts';
 import type { TaskView } from '../../actors/journal/task-view.ts';
+import { describeFailure } from '../../machines/describe-failure.ts';
 import type { TaskId } from '../../machines/task.ts';
 import type { Client, Frame } from '../client/client.ts';
 import { readTask } from '../client/task-answers.ts';
@@ -11,7 +12,7 @@ import { parkedLine, renderFrame } from '../output/render-frame.ts';
 import { stateText, tookText } from '../output/render-task.ts';
 import { oneLine } from '../output/safe-text.ts';
 import { terminalText } from '../output/styled.ts';
-import { nextSteps } from '../output/task-text.ts';
+import { attemptText, nextSteps } from '../output/task-text.ts';
 import { wrapAfter } from '../output/wrap.ts';
 import type { CommandContext } from '../tasks/commands.ts';
 
@@ -60,7 +61,7 @@ const waitedFor = (task: TaskView): string => {
   const parts = [
     stateText(task),
     ...(role === undefined ? [] : [role]),
-    ...(attempt === 0 ? [] : [`attempt ${attempt}`]),
+    ...(attempt === 0 ? [] : [`attempt ${attemptText(task)}`]),
     ...(task.parked_reason === undefined ? [] : [oneLine(task.parked_reason, 300)]),
     ...(unmet.length === 0 ? [] : [`which waits for ${unmet.join(', ')}`]),
   ];
@@ -129,9 +130,11 @@ type Line = (start: string, text: string) => void;
 /** A task that is over is held up by nothing: its guards say nothing about it. */
 const explainEnd = ({ reason, request_reason }: Explained, task: TaskView, line: Line): void => {
   const { task_id: id, status, role, attempt, started_at: from, completed_at: to } = task;
-  const by = attempt === 0 ? '' : `, attempt ${attempt}${role === undefined ? '' : ` (${role})`}`;
+  const by =
+    attempt === 0 ? '' : `, attempt ${attemptText(task)}${role === undefined ? '' : ` (${role})`}`;
   line(`${id} is `, `${status}${by}`);
-  if (reason !== null) line('  because ', reason);
+  const why = task.error === undefined ? reason : describeFailure(task.error);
+  if (why !== null) line('  because ', why);
   if (request_reason !== null) line('  requested because ', request_reason);
   if (to !== undefined) line('  ended ', `${clockText(to, Date.now())}${tookText(from, to)}`);
   for (const step of nextSteps(task)) line('', step);

@@ -376,11 +376,21 @@ test('a provider that is away for a moment costs an attempt, and the next one co
   const id = await newTask(running, 'Mend the sum');
   await run(running, id);
 
+  const between = await vi.waitFor(
+    async () => {
+      const now = await running.service.status(id);
+      expect(now.phase).toBe('backing_off');
+      return now;
+    },
+    { timeout: 5_000 },
+  );
   const view = await untilStatus(running, id, 'complete', 'failed');
 
+  expect(between).toMatchObject({ attempt: 1, max_attempts: 2 });
   expect(view).toMatchObject({
     status: 'complete',
     attempt: 2,
+    max_attempts: 2,
     result: 'well',
     usage: { input_tokens: 11, output_tokens: 7 },
   });

@@ -15,17 +15,18 @@ test('a list has a header, also when it is empty', () => {
 });
 
 test('the columns stand below each other', () => {
+  const attempts = { attempt: 2, max_attempts: 3 };
   const tasks = [
     aTask({}),
     aTask({ task_id: 'bd-c3', ready: false, phase: 'waiting_for_dependencies' }),
-    aTask({ status: 'started', phase: 'awaiting_input', role: 'engineer', attempt: 2, usage }),
+    aTask({ status: 'started', phase: 'awaiting_input', role: 'engineer', ...attempts, usage }),
   ];
 
   expect(shown(tasks, null).split('\n')).toEqual([
     'ID       STATUS              ROLE      ATTEMPT  AGE  COST   TITLE',
     'bd-a1b2  queued (ready)      -         -        4m   -      Mend the sum',
     'bd-c3    queued (blocked)    -         -        4m   -      Mend the sum',
-    'bd-a1b2  started (asks you)  engineer  2        4m   $1.23  Mend the sum',
+    'bd-a1b2  started (asks you)  engineer  2 of 3   4m   $1.23  Mend the sum',
   ]);
 });
 

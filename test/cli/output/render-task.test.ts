@@ -38,6 +38,33 @@ test('a failed task shows why, the end of the output, what it used and how to go
   expect(text).toMatch(/agent retry bd-a1b2 +try again$/);
 });
 
+test('a task with several attempts shows which one of how many it is, and the time of all', () => {
+  const ended = (attempt: number, seconds: number) => ({
+    ...{ attempt, role: 'engineer', status: 'failed', ended_at: '2026-11-22T11:59:05.000Z' },
+    ...{ seconds, model_calls: 1, tool_calls: 1 },
+    ...{ input_tokens: 1, output_tokens: 1, cached_tokens: 0 },
+  });
+  const over = { status: 'failed', phase: 'failed', role: 'engineer', attempt: 2 } as const;
+
+  const text = shown({ ...over, max_attempts: 3, attempts: [ended(1, 61), ended(2, 9)] });
+
+  expect(text).toContain('engineer, attempt 2 of 3\n');
+  expect(text).toMatch(/^ {2}time +1 min 10 s in 2 attempts$/m);
+  expect(shown({ ...over, attempt: 1, max_attempts: 1 })).toContain('engineer, attempt 1\n');
+});
+
+test.each([
+  [{ gave_up: true }, 'it gave up'],
+  [{ no_result: true }, 'it gave up'],
+  [{}, 'model_failed: it gave up'],
+])('with the facts %j a failure is not put down to the model: %s', (facts, text) => {
+  const error = { code: 'model_failed', message: 'it gave up', facts };
+
+  expect(shown({ status: 'failed', phase: 'failed', error })).toMatch(
+    new RegExp(`^ {2}error +${text}$`, 'm'),
+  );
+});
+
 const work = { branch: 'agent/bd-a1b2/1', commit: 'c', files: 1, insertions: 1, deletions: 0 };
 
 test('work that changed nothing, or is merged, is not to be merged', () => {
