@@ -129,8 +129,10 @@ describe.skipIf(noBrowser !== null)(
       await log.getByText('complete: wrote src/a.js').waitFor();
       await page.getByRole('slider').fill('9');
       await vi.waitFor(() => expect(page.url()).toMatch(/\?at=\d+$/));
+      const before = page.url();
       await page.keyboard.press('Escape');
       await page.keyboard.press('ArrowLeft');
+      await vi.waitFor(() => expect(page.url()).not.toBe(before));
       await go(page, 'Machines');
       await page.getByRole('slider').fill('9');
       const here = page.locator('.chart .state.here text');

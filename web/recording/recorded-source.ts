@@ -25,32 +25,39 @@ export const framesOf = (items: readonly Item[]): readonly Frame[] => {
   });
 };
 
-const gapText = ({ why, entries, bytes, through_seq: last }: Gap): string => {
-  if (why === 'removed')
-    return `The entries up to ${last} had been removed from the journal before the export.`;
-  const left = `${numbered(entries, 'entry', 'entries')} up to ${last} ${entries === 1 ? 'is' : 'are'} left out`;
-  return why === 'secret'
-    ? `${left}: a secret is in it.`
-    : `${left}, ${(bytes / 1e6).toFixed(1)} MB: the file would be too large.`;
+const countIn = (gaps: readonly Gap[]): string =>
+  numbered(
+    gaps.reduce((sum, { entries }) => sum + entries, 0),
+    'entry',
+    'entries',
+  );
+
+const texts: Readonly<Record<Gap['why'], (gaps: readonly Gap[]) => string>> = {
+  removed: (gaps) =>
+    `The entries up to ${gaps.at(-1)?.through_seq} had been removed from the journal before the export.`,
+  size: (gaps) => {
+    const bytes = gaps.reduce((sum, gap) => sum + gap.bytes, 0);
+    return `${countIn(gaps)} (${(bytes / 1e6).toFixed(1)} MB) left out: the file would be too large.`;
+  },
+  secret: (gaps) => `${countIn(gaps)} left out: a secret would be in the file.`,
 };
 
-const gapsShown = 5;
-
-/** What the file does not hold, a sentence for each part; null when it holds everything. */
+/** What the file does not hold, a sentence for each reason; null when it holds everything. */
 export const missingIn = ({ items, task }: Recording): string | null => {
-  const gaps = items.filter(isGap);
   if (items.length === 0 && task.history_removed !== undefined)
     return 'The journal had been removed before the export.';
-  if (gaps.length === 0) return null;
-  const more = gaps.length > gapsShown ? [`And ${gaps.length - gapsShown} more parts.`] : [];
-  return [...gaps.slice(0, gapsShown).map(gapText), ...more].join(' ');
+  const gaps = items.filter(isGap);
+  const reasons = [...new Set(gaps.map(({ why }) => why))];
+  const said = reasons.map((reason) => texts[reason](gaps.filter(({ why }) => why === reason)));
+  return said.length === 0 ? null : said.join(' ');
 };
 
 /** Answers from an exported file. */
 export const recordedSource = (recording: Recording): Source => {
   const history: TaskHistory = {
     frames: signal(framesOf(recording.items)),
-    missing: signal(missingIn(recording)),
+    // The shell says it in every view.
+    missing: signal(null),
     isRead: signal(true),
     close: () => {},
   };

@@ -7,6 +7,8 @@ export interface EntryFacts {
   readonly bytes: number;
   readonly isSnapshot: boolean;
   readonly isTransition: boolean;
+  /** A piece of what a model or a command wrote. */
+  readonly isText: boolean;
   readonly base: number | null;
   readonly hasSecret: boolean;
   readonly hash: string | null;
@@ -19,6 +21,7 @@ export const factsOf = (entry: RecordedEntry, hasSecret: boolean): EntryFacts =>
   bytes: Buffer.byteLength(JSON.stringify(entry)),
   isSnapshot: entry.type === 'snapshot',
   isTransition: isTransition(entry),
+  isText: entry.type === 'tool_output' || entry.type === 'text_delta',
   base: entry.base,
   hasSecret,
   hash: entry.hash,
@@ -29,8 +32,9 @@ const sizeOf = (facts: readonly EntryFacts[]): number =>
   facts.reduce((sum, { bytes }) => sum + bytes, 0);
 
 /**
- * The entries that fit: all snapshots, by which the states can be replayed, then the newest others.
- * When the snapshots alone do not fit, the newest entries with the snapshots that they refer to.
+ * The entries that fit: all snapshots, by which the states can be replayed, then the newest others,
+ * the texts of models and commands last. When the snapshots alone do not fit, the newest entries
+ * with the snapshots that they refer to.
  */
 export const chooseEntries = (
   facts: readonly EntryFacts[],
@@ -38,15 +42,17 @@ export const chooseEntries = (
 ): ReadonlySet<number> => {
   const shown = facts.filter(({ hasSecret }) => !hasSecret);
   const snapshots = shown.filter(({ isSnapshot }) => isSnapshot);
-  const first = sizeOf(snapshots) <= bytesAtMost ? snapshots : [];
-  const chosen = new Map(first.map((each) => [each.seq, each]));
-  let left = bytesAtMost - sizeOf(first);
-  for (const each of shown.toReversed()) {
-    if (chosen.has(each.seq)) continue;
-    left -= each.bytes;
-    if (left < 0) break;
-    chosen.set(each.seq, each);
-  }
+  const isFoldable = sizeOf(snapshots) <= bytesAtMost;
+  const ranks = isFoldable ? [snapshots, shown.filter(({ isText }) => !isText), shown] : [shown];
+  const chosen = new Map<number, EntryFacts>();
+  let left = bytesAtMost;
+  for (const rank of ranks)
+    for (const each of rank.toReversed()) {
+      if (chosen.has(each.seq)) continue;
+      if (each.bytes > left) break;
+      left -= each.bytes;
+      chosen.set(each.seq, each);
+    }
   const all = new Map(shown.map((each) => [each.seq, each]));
   for (const { seq, base } of [...chosen.values()]) {
     const needed = base === null ? undefined : all.get(base);
