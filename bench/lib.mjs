@@ -12,6 +12,7 @@ import { openDatabase } from '../build/actors/store/database.js';
 import { createSystem } from '../build/actors/system.js';
 import { createEmbeddedTracker } from '../build/actors/tracker/embedded/embedded.js';
 import { createSharedWorkspace } from '../build/actors/workspace/shared.js';
+import { readPage } from '../build/cli/page/read-page.js';
 import { shippedRoles } from '../build/cli/roles/shipped-roles.js';
 import { buildServer } from '../build/http/server.js';
 
@@ -149,6 +150,9 @@ export const openServer = async (
     tracker,
     name: 'bench',
     version: '0',
+    projectName: 'bench',
+    page: readPage(),
+    now: Date.now,
     models: () => [],
     hosts: () => names,
     token: () => token,
