@@ -191,8 +191,7 @@ const browser = await chromium.launch({
 });
 try {
   const paints = [];
-  for (let load = 0; load < loads; load += 1)
-    paints.push(await firstPaint(browser, server.port));
+  for (let load = 0; load < loads; load += 1) paints.push(await firstPaint(browser, server.port));
   report('first paint of the page', {
     ours: median(paints),
     limit: paintGoalMs,

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { TaskView } from '../../src/actors/journal/task-view.ts';
 import type { Frame } from '../../web/data/frame.ts';
-import { momentsOf, sceneAt } from '../../web/model/chart.ts';
+import { createMoments, sceneAt } from '../../web/model/chart.ts';
 import { graphOf, nodesAtMost } from '../../web/model/graph.ts';
 
 /** What the graph reads of a task. */
@@ -63,7 +63,7 @@ const snapshot = (seq: number, machine: string, value: unknown, attempt = 1): Fr
 });
 
 test('a chart shows the state at an entry, with the states that were passed at once', () => {
-  const moments = momentsOf([
+  const moments = createMoments()([
     snapshot(1, 'task', { queued: 'checking' }, 0),
     snapshot(3, 'task', { queued: 'asking' }, 0),
     snapshot(5, 'task', { started: 'working' }),

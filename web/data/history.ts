@@ -11,6 +11,8 @@ interface Page {
 
 /** Older frames leave, so that the memory of the page stays bounded. */
 const framesAtMost = 20_000;
+/** They leave together, since the views read everything again then. */
+const framesPerCut = 2_000;
 const retryMs = 2_000;
 
 const removed = 'Older entries were removed.';
@@ -26,8 +28,9 @@ export const openServerHistory: Source['openHistory'] = (taskId) => {
     const fresh = more.filter(({ seq }) => seq > last);
     if (fresh.length === 0) return;
     const all = [...frames.value, ...fresh];
-    if (all.length > framesAtMost) missing.value = removed;
-    frames.value = all.slice(-framesAtMost);
+    const isFull = all.length > framesAtMost + framesPerCut;
+    if (isFull) missing.value = removed;
+    frames.value = isFull ? all.slice(-framesAtMost) : all;
   };
   const read = async (): Promise<void> => {
     isRead.value = false;

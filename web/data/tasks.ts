@@ -96,23 +96,50 @@ const activityAfter = (before: Activity | undefined, { type, attempt, timestamp,
   return type === 'tool_end' ? { ...next, tool: null } : next;
 };
 
-/** @returns the ids of tasks to read again */
-export const applyFrames = (frames: readonly Frame[]): ReadonlySet<string> => {
-  const all = new Map(tasks.value);
-  const live = new Map(activities.value);
+const knownMs = 1_000;
+/** What a person would not see is no change. */
+const isNews = (before: Activity | undefined, after: Activity): boolean =>
+  before === undefined ||
+  after.at - before.at >= knownMs ||
+  after.attempt !== before.attempt ||
+  after.tool !== before.tool ||
+  after.turn !== before.turn ||
+  after.maxTurns !== before.maxTurns;
+
+/** What frames do to tasks; `changed`: whether a task is another than before. */
+const changesIn = (frames: readonly Frame[], all: Map<string, TaskView>) => {
   const unknown = new Set<string>();
-  for (const frame of frames) {
-    const { task_id: id, type, data } = frame;
-    live.set(id, activityAfter(live.get(id), frame));
+  let changed = false;
+  for (const { task_id: id, type, data } of frames)
     if (type === 'snapshot') {
-      const view = data['task'] as TaskView;
-      all.set(id, withDetails(all.get(id), view));
+      all.set(id, withDetails(all.get(id), data['task'] as TaskView));
+      changed = true;
     } else if (data['deleted'] === true) {
       all.delete(id);
       unknown.delete(id);
+      changed = true;
     } else if (type === 'log' || type === 'tracker_imported' || !all.has(id)) unknown.add(id);
+  return { unknown, changed };
+};
+
+const noteActivities = (frames: readonly Frame[]): void => {
+  const live = new Map(activities.value);
+  let changed = false;
+  for (const frame of frames) {
+    const before = live.get(frame.task_id);
+    const after = activityAfter(before, frame);
+    if (!isNews(before, after)) continue;
+    live.set(frame.task_id, after);
+    changed = true;
   }
-  tasks.value = all;
-  activities.value = live;
+  if (changed) activities.value = live;
+};
+
+/** @returns the ids of tasks to read again */
+export const applyFrames = (frames: readonly Frame[]): ReadonlySet<string> => {
+  const all = new Map(tasks.value);
+  const { unknown, changed } = changesIn(frames, all);
+  noteActivities(frames);
+  if (changed) tasks.value = all;
   return unknown;
 };

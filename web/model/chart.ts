@@ -1,6 +1,7 @@
 import charts from '../charts/charts.json' with { type: 'json' };
 import { type Frame, textOf } from '../data/frame.ts';
 import type { TaskView } from '../data/tasks.ts';
+import { createFold } from './fold.ts';
 
 export interface Exit {
   readonly kind: string;
@@ -71,21 +72,35 @@ const machineOf = (frame: Frame): Machine | null => {
   return name === 'task' || name === 'agent' ? name : null;
 };
 
-/** The transitions in a history, oldest first. Each attempt has an agent of its own. */
-export const momentsOf = (frames: readonly Frame[]): readonly Moment[] => {
-  const last = new Map<string, string>();
-  return frames.flatMap((frame) => {
-    const machine = machineOf(frame);
-    if (machine === null) return [];
-    const actor = machine === 'task' ? machine : `${machine} ${frame.attempt}`;
-    const state = pathOfValue(frame.data['value']);
-    const before = last.get(actor) ?? null;
-    last.set(actor, state);
-    return {
-      ...{ seq: frame.seq, at: Date.parse(frame.timestamp), attempt: frame.attempt },
-      ...{ machine, state, before, task: (frame.data['task'] as TaskView | undefined) ?? null },
-    };
+interface Moments {
+  readonly all: Moment[];
+  /** The latest state of each machine. */
+  readonly states: Map<string, string>;
+}
+
+const addMoment = ({ all, states }: Moments, frame: Frame): void => {
+  const machine = machineOf(frame);
+  if (machine === null) return;
+  const actor = machine === 'task' ? machine : `${machine} ${frame.attempt}`;
+  const state = pathOfValue(frame.data['value']);
+  all.push({
+    ...{ seq: frame.seq, at: Date.parse(frame.timestamp), attempt: frame.attempt },
+    ...{ machine, state, before: states.get(actor) ?? null },
+    task: (frame.data['task'] as TaskView | undefined) ?? null,
   });
+  states.set(actor, state);
+};
+
+/** The transitions in a history, oldest first. Each attempt has an agent of its own. */
+export const createMoments = (): ((frames: readonly Frame[]) => readonly Moment[]) => {
+  const fold = createFold<Frame, Moments>(() => ({ all: [], states: new Map() }), addMoment);
+  let shown: readonly Moment[] = [];
+  return (frames) => {
+    const { all } = fold(frames);
+    // The same list as long as nothing was added, so that nothing is drawn again.
+    if (shown.length !== all.length || shown[0] !== all[0]) shown = [...all];
+    return shown;
+  };
 };
 
 /** What a chart shows at one moment. */

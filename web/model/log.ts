@@ -1,4 +1,5 @@
 import { type Frame, numberOf, textOf } from '../data/frame.ts';
+import { createFold } from './fold.ts';
 
 export interface ToolItem {
   readonly kind: 'tool';
@@ -135,22 +136,27 @@ const steps: Readonly<Record<string, (draft: Draft, frame: Frame) => void>> = {
     })),
 };
 
-/** The log of one attempt (null: of all), oldest first. */
-export const logOf = (frames: readonly Frame[], attempt: number | null): readonly LogItem[] => {
-  const draft: Draft = { items: [], tools: new Map(), turn: null };
-  for (const frame of frames) {
-    if (attempt !== null && frame.attempt !== attempt) continue;
-    const step = steps[frame.type];
-    const text = step === undefined ? noteOf(frame) : null;
-    step?.(draft, frame);
-    if (text !== null)
-      draft.items.push({
-        kind: 'note',
-        key: `${frame.seq}`,
-        at: Date.parse(frame.timestamp),
-        level: levels[frame.type] ?? textOf(frame.data['level']),
-        text,
-      });
-  }
-  return draft.items;
+const addFrame = (draft: Draft, frame: Frame): void => {
+  const step = steps[frame.type];
+  const text = step === undefined ? noteOf(frame) : null;
+  step?.(draft, frame);
+  if (text !== null)
+    draft.items.push({
+      kind: 'note',
+      key: `${frame.seq}`,
+      at: Date.parse(frame.timestamp),
+      level: levels[frame.type] ?? textOf(frame.data['level']),
+      text,
+    });
+};
+
+/** The log of one attempt, oldest first. */
+export const createLog = (attempt: number): ((frames: readonly Frame[]) => readonly LogItem[]) => {
+  const fold = createFold<Frame, Draft>(
+    () => ({ items: [], tools: new Map(), turn: null }),
+    (draft, frame) => {
+      if (frame.attempt === attempt) addFrame(draft, frame);
+    },
+  );
+  return (frames) => [...fold(frames).items];
 };

@@ -1,4 +1,5 @@
 import { type Frame, textOf } from '../data/frame.ts';
+import { createFold } from './fold.ts';
 
 export const lanes = ['queue', 'prepare', 'model', 'tool', 'you', 'verify', 'close'] as const;
 export type Lane = (typeof lanes)[number];
@@ -40,13 +41,13 @@ type Open = Omit<Bar, 'to' | 'isRunning'>;
 
 const started = (frame: Frame): readonly [key: string, bar: Open] | null => {
   const { type, data, timestamp, attempt } = frame;
-  const bar = { from: Date.parse(timestamp), isFailed: false, attempt };
-  if (type === 'api_call_start')
-    return ['model', { ...bar, lane: 'model', label: `${data['turn']}` }];
-  if (type === 'tool_start')
-    return [textOf(data['call_id']), { ...bar, lane: 'tool', label: textOf(data['tool']) }];
+  const bar = (lane: Lane, label: string): Open => ({
+    ...{ lane, label, attempt, from: Date.parse(timestamp), isFailed: false },
+  });
+  if (type === 'api_call_start') return ['model', bar('model', `${data['turn']}`)];
+  if (type === 'tool_start') return [textOf(data['call_id']), bar('tool', textOf(data['tool']))];
   const lane = type === 'status_update' ? laneOfPhase[textOf(data['phase'])] : undefined;
-  return lane === undefined ? null : ['phase', { ...bar, lane, label: textOf(data['phase']) }];
+  return lane === undefined ? null : ['phase', bar(lane, textOf(data['phase']))];
 };
 
 const endedKey = ({ type, data }: Frame): string | null => {
@@ -55,26 +56,35 @@ const endedKey = ({ type, data }: Frame): string | null => {
   return type === 'status_update' ? 'phase' : null;
 };
 
+interface Draft {
+  readonly open: Map<string, Open>;
+  readonly ended: Bar[];
+}
+
+const endBar = ({ open, ended }: Draft, key: string, frame: Frame, isFailed: boolean): void => {
+  const bar = open.get(key);
+  if (bar === undefined) return;
+  open.delete(key);
+  const to = Math.max(Date.parse(frame.timestamp), bar.from);
+  ended.push({ ...bar, to, isFailed, isRunning: false });
+};
+
+const addFrame = (draft: Draft, frame: Frame): void => {
+  const key = endedKey(frame);
+  if (key !== null) endBar(draft, key, frame, frame.data['ok'] === false);
+  if (frame.type === 'stream_closed')
+    for (const each of [...draft.open.keys()]) endBar(draft, each, frame, false);
+  const begun = started(frame);
+  if (begun !== null) draft.open.set(...begun);
+};
+
 /** The bars of all attempts; what has not ended ends at `now`. */
-export const barsOf = (frames: readonly Frame[], now: number): readonly Bar[] => {
-  const open = new Map<string, Open>();
-  const bars: Bar[] = [];
-  const end = (key: string, at: number, isFailed: boolean): void => {
-    const bar = open.get(key);
-    if (bar === undefined) return;
-    open.delete(key);
-    bars.push({ ...bar, to: Math.max(at, bar.from), isFailed, isRunning: false });
+export const createBars = (): ((frames: readonly Frame[], now: number) => readonly Bar[]) => {
+  const fold = createFold<Frame, Draft>(() => ({ open: new Map(), ended: [] }), addFrame);
+  return (frames, now) => {
+    const { open, ended } = fold(frames);
+    return [...ended, ...[...open.values()].map((bar) => ({ ...bar, to: now, isRunning: true }))];
   };
-  for (const frame of frames) {
-    const at = Date.parse(frame.timestamp);
-    const key = endedKey(frame);
-    if (key !== null) end(key, at, frame.data['ok'] === false);
-    if (frame.type === 'stream_closed') for (const each of [...open.keys()]) end(each, at, false);
-    const begun = started(frame);
-    if (begun !== null) open.set(...begun);
-  }
-  for (const bar of open.values()) bars.push({ ...bar, to: now, isRunning: true });
-  return bars;
 };
 
 const isWaiting = ({ lane }: Bar): boolean => lane === 'queue' || lane === 'you';

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Frame } from '../../../web/data/frame.ts';
-import { logOf } from '../../../web/model/log.ts';
-import { barsOf, placeOf, stretchesOf } from '../../../web/model/timeline.ts';
+import { createLog } from '../../../web/model/log.ts';
+import { createBars, placeOf, stretchesOf } from '../../../web/model/timeline.ts';
 
 let seq = 0;
 const frame = (seconds: number, type: string, data: object = {}): Frame => {
@@ -26,7 +26,7 @@ const frames = [
 ];
 
 test('the bars are what an attempt did, and how long it waited', () => {
-  const bars = barsOf(frames, 0);
+  const bars = createBars()(frames, 0);
 
   expect(bars.map(({ lane, from, to, isFailed }) => [lane, from, to, isFailed])).toEqual([
     ['prepare', 0, 2_000, false],
@@ -37,14 +37,14 @@ test('the bars are what an attempt did, and how long it waited', () => {
 });
 
 test('what has not ended runs until now', () => {
-  expect(barsOf(frames.slice(0, 3), 9_000)).toMatchObject([
+  expect(createBars()(frames.slice(0, 3), 9_000)).toMatchObject([
     { lane: 'prepare', to: 2_000, isRunning: false },
     { lane: 'model', to: 9_000, isRunning: true },
   ]);
 });
 
 test('a long wait is drawn short, and moments keep their order', () => {
-  const stretches = stretchesOf(barsOf(frames, 0));
+  const stretches = stretchesOf(createBars()(frames, 0));
 
   expect(stretches.filter(({ isCompressed }) => isCompressed)).toMatchObject([
     { from: 6_000, to: 1_000_000 },
@@ -58,10 +58,17 @@ test('a long wait is drawn short, and moments keep their order', () => {
 });
 
 test('the log joins text, and gives a call its output and its end', () => {
-  expect(logOf(frames, 1)).toMatchObject([
+  expect(createLog(1)(frames)).toMatchObject([
     { kind: 'turn', turn: 1, ms: 4_000, input: 5 },
     { kind: 'text', text: 'I ask.' },
     { kind: 'tool', tool: 'bash', about: 'npm test', output: 'not ok', state: 'failed' },
   ]);
-  expect(logOf(frames, 2)).toEqual([]);
+  expect(createLog(2)(frames)).toEqual([]);
+});
+
+test('a log that grows, loses its beginning or goes back is as if it were read anew', () => {
+  const logOf = createLog(1);
+  const lists = [frames.slice(0, 4), frames, frames.slice(2), frames.slice(2, 5), frames];
+
+  for (const list of lists) expect(logOf(list)).toEqual(createLog(1)(list));
 });

@@ -1,6 +1,7 @@
 import { useComputed } from '@preact/signals';
+import { useMemo } from 'preact/hooks';
 import type { TaskHistory } from '../../data/source.ts';
-import { type Moment, momentsOf } from '../../model/chart.ts';
+import { createMoments, type Moment } from '../../model/chart.ts';
 import { atSeq, slideTo } from '../../shell/router.ts';
 
 /** The transition of a history that is shown. */
@@ -19,6 +20,7 @@ export const useMoment = (
   { frames }: TaskHistory,
   pathAt: (seq: number | null) => string,
 ): Shown => {
+  const momentsOf = useMemo(createMoments, []);
   const all = useComputed(() => momentsOf(frames.value)).value;
   const wanted = atSeq.value;
   const found = wanted === null ? -1 : all.findLastIndex(({ seq }) => seq <= wanted);

@@ -1,5 +1,6 @@
 import { useSignal } from '@preact/signals';
-import { useEffect, useRef } from 'preact/hooks';
+import type { VNode } from 'preact';
+import { useEffect, useMemo, useRef } from 'preact/hooks';
 import { now } from '../../data/now.ts';
 import type { TaskView } from '../../data/tasks.ts';
 import { clockWithSeconds, count, duration, money, numbered } from '../../model/format.ts';
@@ -114,6 +115,16 @@ const NothingYet = ({ task, isRead }: { task: TaskView; isRead: boolean }) => (
   </p>
 );
 
+/** What was drawn of an item is drawn again as it is: most items never change. */
+const createDraw = (): ((item: LogItem) => VNode) => {
+  const drawn = new WeakMap<LogItem, VNode>();
+  return (item) => {
+    const found = drawn.get(item) ?? <Item key={item.key} item={item} />;
+    drawn.set(item, found);
+    return found;
+  };
+};
+
 export const Log = ({
   items,
   missing,
@@ -126,6 +137,7 @@ export const Log = ({
   task: TaskView;
 }) => {
   const box = useRef<HTMLDivElement>(null);
+  const draw = useMemo(createDraw, []);
   const isFollowing = useSignal(true);
   const shown = useSignal(itemsAtOnce);
   const hidden = Math.max(0, items.length - shown.value);
@@ -158,9 +170,7 @@ export const Log = ({
           </button>
         )}
         {items.length === 0 && <NothingYet task={task} isRead={isRead} />}
-        {items.slice(hidden).map((item) => (
-          <Item key={item.key} item={item} />
-        ))}
+        {items.slice(hidden).map(draw)}
       </div>
       {task.status === 'started' && !isFollowing.value && (
         <div class="follow">

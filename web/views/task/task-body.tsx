@@ -3,7 +3,7 @@ import { useMemo } from 'preact/hooks';
 import type { Frame } from '../../data/frame.ts';
 import { isRecorded, type TaskHistory } from '../../data/source.ts';
 import type { TaskView } from '../../data/tasks.ts';
-import { logOf } from '../../model/log.ts';
+import { createLog } from '../../model/log.ts';
 import { atSeq } from '../../shell/router.ts';
 import { Log } from './log.tsx';
 import { Results } from './results.tsx';
@@ -56,7 +56,8 @@ export const TaskBody = ({
   const tab = useSignal<Tab>(task.status === 'complete' && !isStepping ? 'Results' : 'Log');
   const chosen = useSignal<number | null>(null);
   const attempt = Math.min(chosen.value ?? task.attempt, task.attempt);
-  const items = useMemo(() => logOf(frames, attempt), [frames, attempt]);
+  const logOf = useMemo(() => createLog(attempt), [attempt]);
+  const items = useMemo(() => logOf(frames), [frames, logOf]);
   return (
     <div class="task-body">
       <section class="task-main" aria-label="Log and results">

@@ -1,8 +1,9 @@
+import { useMemo } from 'preact/hooks';
 import type { Frame } from '../../data/frame.ts';
 import { duration } from '../../model/format.ts';
 import {
   type Bar,
-  barsOf,
+  createBars,
   lanes,
   placeOf,
   type Stretch,
@@ -89,10 +90,7 @@ const Attempts = ({ bars, stretches }: { bars: readonly Bar[]; stretches: readon
   );
 };
 
-/** What the attempts did, over time; `now` 0: nothing runs. */
-export const Timeline = ({ frames, now }: { frames: readonly Frame[]; now: number }) => {
-  const last = Date.parse(frames.at(-1)?.timestamp ?? '') || 0;
-  const bars = barsOf(frames, Math.max(now, last)).slice(-barsAtMost);
+const Drawing = ({ bars }: { bars: readonly Bar[] }) => {
   if (bars.length === 0) return null;
   const stretches = stretchesOf(bars);
   const [first, end] = [stretches[0]?.from ?? 0, stretches.at(-1)?.to ?? 0];
@@ -132,4 +130,17 @@ export const Timeline = ({ frames, now }: { frames: readonly Frame[]; now: numbe
       </svg>
     </figure>
   );
+};
+
+/**
+ * What the attempts did, over time; `now` 0: nothing runs. While something runs, it is drawn once a
+ * second.
+ */
+export const Timeline = ({ frames, now }: { frames: readonly Frame[]; now: number }) => {
+  const barsOf = useMemo(createBars, []);
+  const latest = now === 0 ? frames.length : frames[0];
+  return useMemo(() => {
+    const last = Date.parse(frames.at(-1)?.timestamp ?? '') || 0;
+    return <Drawing bars={barsOf(frames, Math.max(now, last)).slice(-barsAtMost)} />;
+  }, [now, latest, barsOf]);
 };
