@@ -31,6 +31,22 @@ export const factsOf = (entry: RecordedEntry, hasSecret: boolean): EntryFacts =>
 const sizeOf = (facts: readonly EntryFacts[]): number =>
   facts.reduce((sum, { bytes }) => sum + bytes, 0);
 
+/** Of each rank the newest that fit. */
+const newestOf = (
+  ranks: readonly (readonly EntryFacts[])[],
+  bytesAtMost: number,
+): Map<number, EntryFacts> => {
+  const chosen = new Map<number, EntryFacts>();
+  let left = bytesAtMost;
+  for (const rank of ranks)
+    for (const each of rank.toReversed().filter(({ seq }) => !chosen.has(seq))) {
+      if (each.bytes > left) break;
+      left -= each.bytes;
+      chosen.set(each.seq, each);
+    }
+  return chosen;
+};
+
 /**
  * The entries that fit: all snapshots, by which the states can be replayed, then the newest others,
  * the texts of models and commands last. When the snapshots alone do not fit, the newest entries
@@ -42,23 +58,15 @@ export const chooseEntries = (
 ): ReadonlySet<number> => {
   const shown = facts.filter(({ hasSecret }) => !hasSecret);
   const snapshots = shown.filter(({ isSnapshot }) => isSnapshot);
+  const others = [shown.filter(({ isText }) => !isText), shown];
   const isFoldable = sizeOf(snapshots) <= bytesAtMost;
-  const ranks = isFoldable ? [snapshots, shown.filter(({ isText }) => !isText), shown] : [shown];
-  const chosen = new Map<number, EntryFacts>();
-  let left = bytesAtMost;
-  for (const rank of ranks)
-    for (const each of rank.toReversed()) {
-      if (chosen.has(each.seq)) continue;
-      if (each.bytes > left) break;
-      left -= each.bytes;
-      chosen.set(each.seq, each);
-    }
+  const chosen = newestOf(isFoldable ? [snapshots, ...others] : [shown], bytesAtMost);
   const all = new Map(shown.map((each) => [each.seq, each]));
-  for (const { seq, base } of [...chosen.values()]) {
-    const needed = base === null ? undefined : all.get(base);
-    if (needed !== undefined) chosen.set(needed.seq, needed);
-    // Its base holds a secret.
-    else if (base !== null) chosen.delete(seq);
+  for (const { seq, base } of [...chosen.values()].filter((each) => each.base !== null)) {
+    const needed = all.get(base ?? 0);
+    // Without one, the base holds a secret.
+    if (needed === undefined) chosen.delete(seq);
+    else chosen.set(needed.seq, needed);
   }
   return new Set(chosen.keys());
 };
