@@ -82,6 +82,7 @@ export const openSystem = async (
   const system = createSystem(
     {
       projectRoot: folder,
+      leaseMs: 120_000,
       cap: 3,
       roles,
       onInterrupted: 'ask',
@@ -125,6 +126,7 @@ export const openSystem = async (
       results: createResults(folder, (text) => text),
       endOrphans,
       now: Date.now,
+      onLeaseLost: () => {},
       log: () => {},
     },
   );

@@ -6,7 +6,9 @@ import { endLimits } from './engine/end-limits.ts';
 import type { SlotUse } from './engine/explain.ts';
 import { inspectCommitted } from './engine/inspect-committed.ts';
 import { createInvokedActors } from './engine/invoked.ts';
+import { createLeaseKeeper } from './engine/lease.ts';
 import { endQueuePauses, slotUseOf } from './engine/queue-pauses.ts';
+import { pendingOf } from './engine/restore-tasks.ts';
 import { createLookUp, createRunChoices } from './engine/run-choices.ts';
 import { createRunRules } from './engine/run-rules.ts';
 import { createBackendSelector } from './engine/select-assistant.ts';
@@ -52,8 +54,9 @@ const stopMs = 8_000;
 /** The parts that actors run in, each after those that it needs. */
 const createParts = (settings: () => Settings, ports: SystemPorts) => {
   const { tracker, store, selectModel, assistants, inspect, now, log } = ports;
+  const node = createNodeId(now());
   const journal = createJournal(store, {
-    node: createNodeId(now()),
+    node,
     onError: (error) => log('progress could not be committed', { error }),
     onListenerError: (error) => log('a listener of the journal failed', { error }),
   });
@@ -77,14 +80,17 @@ const createParts = (settings: () => Settings, ports: SystemPorts) => {
     viewOf: host.views.viewOf,
     policy: () => settings().onDependencyFailure,
   });
-  return { journal, root, supervisor, agentActor, host, backends, attempts, lookUp, waits };
+  return {
+    ...{ node, journal, root, supervisor, agentActor, host, backends, attempts, lookUp, waits },
+  };
 };
 type Parts = ReturnType<typeof createParts>;
 
 /** The task machine with its actors, and the commands to them. */
 const createTasks = (settings: () => Settings, ports: SystemPorts, parts: Parts) => {
   const { tracker, store, workspace, results, now, log } = ports;
-  const { journal, root, supervisor, agentActor, host, backends, attempts, lookUp, waits } = parts;
+  const { node, journal, root, supervisor, agentActor, host, backends } = parts;
+  const { attempts, lookUp, waits } = parts;
   const { slots, work, agents, runs: agentRuns } = attempts;
   const { emit, endLeftovers, sandboxOf, environmentOf } = agents;
   const invoked = createInvokedActors();
@@ -113,7 +119,7 @@ const createTasks = (settings: () => Settings, ports: SystemPorts, parts: Parts)
     flush: journal.flush,
   });
   const commands = createTaskCommands(machine, {
-    ...{ root, host, tracker, store, journal, agentActor, now, log, waits },
+    ...{ node, root, host, tracker, store, journal, agentActor, now, log, waits },
     whenEnded: async (taskId) => {
       await invoked.whenEnded(taskId);
       await work.whenTaskEnded(taskId);
@@ -132,13 +138,13 @@ const createTasks = (settings: () => Settings, ports: SystemPorts, parts: Parts)
 
 const createStart = (
   ports: SystemPorts,
-  { supervisor, attempts }: Parts,
+  { node, supervisor, attempts }: Parts,
   commands: Tasks['commands'],
 ) => {
   const { store, workspace, log } = ports;
   /** Runs before any waiting task gets a slot. */
   const retakeSlots = async (): Promise<void> => {
-    for (const { taskId } of await store.tasks('pending')) {
+    for (const { taskId } of await pendingOf(store, node)) {
       const slot = await savedSlot(store, taskId as TaskId);
       if (slot !== null)
         supervisor.send({ type: 'slot.retaken', taskId: taskId as TaskId, ...slot });
@@ -198,6 +204,13 @@ export const createSystem = (initial: Settings, given: SystemPorts): System => {
   const { journal, supervisor, host, backends, attempts, lookUp } = parts;
   const { commands, invoked } = createTasks(settings, ports, parts);
   const start = createStart(ports, parts, commands);
+  const lease = createLeaseKeeper({
+    store,
+    node: parts.node,
+    leaseMs: initial.leaseMs,
+    onLost: ports.onLeaseLost,
+    log,
+  });
   const queuePauses = endQueuePauses(supervisor, log);
   tellDependents({
     tracker,
@@ -244,6 +257,7 @@ export const createSystem = (initial: Settings, given: SystemPorts): System => {
       supervisor.send({ type: 'caps.changed', ...capsOf(next) });
     },
     start: async () => {
+      await lease.start();
       await start();
       watch.start();
     },
@@ -258,6 +272,7 @@ export const createSystem = (initial: Settings, given: SystemPorts): System => {
       parts.waits.stop();
       supervisor.stop();
       queuePauses.stop();
+      lease.stop();
       await Promise.all([watched, invoked.settle(stopMs), attempts.work.settle(stopMs)]);
       try {
         await withTimeout((async () => journal.stop())(), stopMs, 'the last commit');

@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import { hideBin } from 'yargs/helpers';
+import { LeaseLostError } from '../actors/store/port.ts';
 import { messageOf } from '../machines/message-of.ts';
 import { loadConfig } from './config/config.ts';
 import { ConfigError } from './config/config-error.ts';
@@ -79,27 +80,32 @@ const exitCodeOfError = (error: unknown): number => {
   return error instanceof UsageError ? exit.usage : exit.failed;
 };
 
-/** A signal during the start takes effect after it. */
-const obeySignals = (starting: Promise<RunningServer>): void => {
+/**
+ * A signal during the start takes effect after it. @returns stops the server, then ends the process
+ */
+const obeySignals = (
+  starting: Promise<RunningServer>,
+): ((code: number, drainMs?: number) => void) => {
   let stopping = false;
-  const onSignal = (): void => {
+  const end = (code: number, drainMs?: number): void => {
     if (stopping) process.exit(exit.failed);
     stopping = true;
     starting
-      .then(({ stop }) => stop())
+      .then(({ stop }) => stop(drainMs))
       .then(
-        () => process.exit(0),
+        () => process.exit(code),
         (error: unknown) => {
           print('stderr', `agent-server: ${messageOf(error)}\n`);
           process.exit(exit.failed);
         },
       );
   };
-  process.on('SIGTERM', onSignal);
-  process.on('SIGINT', onSignal);
+  process.on('SIGTERM', () => end(0));
+  process.on('SIGINT', () => end(0));
   process.on('SIGHUP', () => {
     starting.then(({ reload }) => reload()).catch(() => {});
   });
+  return end;
 };
 
 // A full disk under the log must not end running attempts.
@@ -131,8 +137,14 @@ const main = async (): Promise<void> => {
   if (!Number.isFinite(drain) || drain < 0 || drain > 86_400)
     throw new UsageError('--drain-timeout: expected seconds, 0 to 86400');
   const drainMs = drain * 1_000;
-  const starting = runServer({ project, load, env: process.env, inspect: args.inspect, drainMs });
-  obeySignals(starting);
+  let end = (code: number, _drainMs?: number): void => process.exit(code);
+  const onLeaseLost = (): void => {
+    print('stderr', `agent-server: ${new LeaseLostError().message}\n`);
+    end(exit.failed, 0);
+  };
+  const { inspect } = args;
+  const starting = runServer({ project, load, env: process.env, inspect, drainMs, onLeaseLost });
+  end = obeySignals(starting);
   await starting;
 };
 

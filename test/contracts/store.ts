@@ -2,8 +2,15 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
-import type { Change, Entry, NewEntry, Store, Subscription } from '../../src/actors/store/port.ts';
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import {
+  type Change,
+  type Entry,
+  LeaseLostError,
+  type NewEntry,
+  type Store,
+  type Subscription,
+} from '../../src/actors/store/port.ts';
 import { createSqliteStore, type SqliteStore } from '../../src/actors/store/sqlite.ts';
 
 const line = (taskId: string, type = 'log', data: unknown = { n: 1 }): NewEntry => ({
@@ -177,6 +184,7 @@ export const describeStore = (name: string, over: (near: SqliteStore) => Store) 
         pending: false,
         snapshot: '{}',
         revision: 2,
+        owner: null,
       });
       expect(await store.actor('bd-b')).toBeNull();
     });
@@ -199,7 +207,7 @@ export const describeStore = (name: string, over: (near: SqliteStore) => Store) 
       const { entries, stale } = await store.commit(late, other);
 
       expect([entries.map(({ taskId }) => taskId), stale]).toEqual([['bd-b'], [late]]);
-      expect(await store.actor('bd-a')).toEqual({ ...actor('bd-a'), revision: 1 });
+      expect(await store.actor('bd-a')).toEqual({ ...actor('bd-a'), revision: 1, owner: null });
       expect(await store.request('r1')).toBeNull();
       const next = { ...late, guard: { revision: 1, attempt: 0 } };
       expect((await store.commit(next)).stale).toEqual([]);
@@ -259,7 +267,7 @@ export const describeStore = (name: string, over: (near: SqliteStore) => Store) 
       expect([first.stale, again.stale, after.stale]).toEqual([[lost], [lost], [lost]]);
       store = opened.reopen();
       expect(await store.lastSeq()).toBe(3);
-      expect(await store.actor('bd-a')).toEqual({ ...actor('bd-a'), revision: 1 });
+      expect(await store.actor('bd-a')).toEqual({ ...actor('bd-a'), revision: 1, owner: null });
     });
 
     test('a commit that comes after a later one of its server is stale; those of others are not', async () => {
@@ -282,6 +290,107 @@ export const describeStore = (name: string, over: (near: SqliteStore) => Store) 
       await store.commit(id, { entries: [line('bd-a')] });
 
       expect(await store.lastSeq()).toBe(1);
+    });
+
+    /** As the servers `a`, `b` and so on commit, one commit after another. */
+    const commitAs = (() => {
+      let number = 0;
+      return (node: string, ...changes: readonly Change[]) => {
+        number += 1;
+        return (async () => store.commit({ entries: [], commit: { node, number } }, ...changes))();
+      };
+    })();
+    const save = (id: string, revision: number, attempt: number) => ({
+      actor: actor(id),
+      guard: { revision, attempt },
+      entries: [line('bd-a')],
+    });
+    const ownerOf = async (id: string) => (await store.actor(id))?.owner;
+    const joinAs = async (node: string, leaseMs: number, isAlone = false) =>
+      store.join({ node, leaseMs, isAlone });
+    const hour = 3_600_000;
+
+    test('the server that commits a live attempt owns it until its end; what another one commits of it is stale', async () => {
+      await joinAs('a', hour);
+      await joinAs('b', hour);
+      await commitAs('a', save('bd-a', 0, 0), save('bd-b', 0, 0));
+      expect([await ownerOf('bd-a'), await ownerOf('bd-b')]).toEqual([null, null]);
+      await commitAs('a', save('bd-a', 1, 1), save('bd-a#1', 0, 1));
+      expect([await ownerOf('bd-a'), await ownerOf('bd-a#1')]).toEqual(['a', null]);
+
+      const theirs = [save('bd-a', 2, 1), save('bd-a#1', 1, 1), save('bd-b', 1, 1)];
+      const { stale } = await commitAs('b', ...theirs);
+
+      expect(stale).toEqual(theirs.slice(0, 2));
+      expect([await ownerOf('bd-a'), await ownerOf('bd-b')]).toEqual(['a', 'b']);
+      expect((await commitAs('a', save('bd-a#1', 1, 1), save('bd-a', 2, 0))).stale).toEqual([]);
+      expect([await ownerOf('bd-a'), (await commitAs('b', save('bd-a', 3, 2))).stale]).toEqual([
+        null,
+        [],
+      ]);
+    });
+
+    test('a server that is alone takes over the attempts of the others, whose commits are refused from then on', async () => {
+      await joinAs('a', hour);
+      await commitAs('a', save('bd-a', 0, 1));
+
+      await joinAs('b', hour, true);
+
+      expect(await ownerOf('bd-a')).toBe('b');
+      await expect(commitAs('a', { entries: [line('bd-a')] })).rejects.toThrow(LeaseLostError);
+      await expect((async () => store.renew('a'))()).rejects.toThrow(LeaseLostError);
+      expect(await store.lastSeq()).toBe(1);
+      expect((await commitAs('b', save('bd-a', 1, 1))).stale).toEqual([]);
+    });
+
+    test('a server that is not alone takes over what a lease held that is over, and nothing else', async () => {
+      await joinAs('b', hour);
+      await commitAs('b', save('bd-b', 0, 1));
+      await joinAs('a', 0);
+      await commitAs('a', save('bd-a', 0, 1));
+
+      await joinAs('c', hour);
+
+      expect([await ownerOf('bd-a'), await ownerOf('bd-b')]).toEqual(['c', 'b']);
+      await expect(commitAs('a', save('bd-a', 1, 1))).rejects.toThrow(LeaseLostError);
+      await store.renew('b');
+    });
+
+    test('a lease that is over goes on when its server renews it, or commits, before another one comes', async () => {
+      const now = vi.spyOn(Date, 'now');
+      onTestFinished(() => now.mockRestore());
+      const at = (ms: number) => void now.mockReturnValue(ms);
+      at(1_000_000);
+      await joinAs('a', 10);
+      await joinAs('b', 10);
+      await commitAs('a', save('bd-a', 0, 1));
+      await commitAs('b', save('bd-b', 0, 1));
+
+      at(1_000_500);
+      await store.renew('a');
+      await commitAs('b', { entries: [] });
+      at(1_000_505);
+      await joinAs('c', 10);
+      expect([await ownerOf('bd-a'), await ownerOf('bd-b')]).toEqual(['a', 'b']);
+      at(1_000_511);
+      await joinAs('d', 10);
+
+      expect([await ownerOf('bd-a'), await ownerOf('bd-b')]).toEqual(['d', 'd']);
+    });
+
+    test('the record of an attempt names the server that ended it', async () => {
+      const usage = {
+        model_calls: 1,
+        tool_calls: 0,
+        input_tokens: 1,
+        output_tokens: 1,
+        cached_tokens: 0,
+      };
+      const ended = line('bd-a', 'completed', { role: 'engineer', execution_seconds: 2, usage });
+      await commitAs('a', { entries: [ended] });
+      await store.commit({ entries: [{ ...ended, attempt: 2 }] });
+
+      expect((await store.attempts('bd-a')).map(({ owner }) => owner)).toEqual(['a', null]);
     });
 
     const seqs = (entries: readonly Entry[]) => entries.map(({ seq }) => seq);
@@ -506,7 +615,7 @@ export const describeStore = (name: string, over: (near: SqliteStore) => Store) 
       const next = opened.reopen();
 
       expect(await next.read({ after: 0, limit: 10 })).toHaveLength(1);
-      expect(await next.actor('bd-a')).toEqual({ ...actor('bd-a'), revision: 1 });
+      expect(await next.actor('bd-a')).toEqual({ ...actor('bd-a'), revision: 1, owner: null });
       expect((await next.commit({ entries: [line('bd-a')] })).entries[0]?.seq).toBe(2);
     });
 

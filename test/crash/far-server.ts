@@ -23,6 +23,7 @@ const { stop } = await runServer({
   env: process.env,
   inspect: false,
   drainMs: 0,
+  onLeaseLost: () => process.exit(1),
   open: (parts) => {
     const { store: near, ...opened } = openStore(parts);
     const store = createFarStore(near, {

@@ -51,7 +51,7 @@ export const createFarStore = (
   const raise = (id: string): void => {
     const saved = near.actor(id);
     if (saved === null) return;
-    const { revision: _, ...state } = saved;
+    const { revision: _, owner: __, ...state } = saved;
     atOnce(near.commit({ actor: state, entries: [] }));
   };
   const commits: Readonly<Record<Fate, (changes: readonly Change[]) => Promise<Committed>>> = {
@@ -102,6 +102,8 @@ export const createFarStore = (
     tasks: later(near.tasks),
     request: later(near.request),
     rememberAnswer: later(near.rememberAnswer),
+    join: later(near.join),
+    renew: later(near.renew),
     check: later(near.check),
     subscribe: (listener, subscription) =>
       near.subscribe(

@@ -69,6 +69,7 @@ const settingsFor = (plan: Plan): Settings => {
   ) as unknown as Record<Role, Settings['roles'][Role]>;
   return {
     projectRoot: '/simulated',
+    leaseMs: 120_000,
     cap: plan.cap,
     roles: roleSettings,
     onInterrupted: plan.onInterrupted,
@@ -157,6 +158,7 @@ export const startServer = (
     results: resultsOf(world, life),
     endOrphans: async () => 0,
     now: world.clock.now,
+    onLeaseLost: () => world.invariants.violated('a server that is alone lost its lease'),
     log: (message, facts) => {
       if (!life.alive || expected.has(message)) return;
       world.invariants.violated(

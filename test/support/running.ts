@@ -45,6 +45,7 @@ export interface Setting {
   readonly model?: Model | null;
   /** Puts the store far away, or between tries. */
   readonly store?: (near: SqliteStore) => Store;
+  readonly onLeaseLost?: () => void;
   /** Another tracker than the embedded one. */
   readonly tracker?: (root: string, ledger: Ledger) => Tracker;
   /** Whether the test changes what was saved, so that it is not what the journal leads to. */
@@ -130,6 +131,7 @@ export const startSystem = async (setting: Setting = {}) => {
   const system = createSystem(
     {
       projectRoot: root,
+      leaseMs: 120_000,
       cap: 3,
       roles: rolesWith(setting.role),
       backend: 'builtin',
@@ -169,6 +171,7 @@ export const startSystem = async (setting: Setting = {}) => {
       results: createResults(root, (text) => text),
       endOrphans: endOrphans,
       now: () => Date.now(),
+      onLeaseLost: setting.onLeaseLost ?? (() => {}),
       log,
       ...(inspection === null ? {} : { inspect: inspection.observe }),
     },

@@ -18,6 +18,13 @@ const byLastChange = async (
   );
 };
 
+/** Pending tasks whose live attempt, if there is one, this server has. */
+export const pendingOf = async (
+  store: Pick<ActorReads, 'tasks'>,
+  node: string,
+): Promise<readonly SavedActor[]> =>
+  (await store.tasks('pending')).filter(({ owner }) => owner === null || owner === node);
+
 type Log = (message: string, facts: Readonly<Record<string, unknown>>) => void;
 
 /**
@@ -45,15 +52,17 @@ export const compareWithJournals = async (
  */
 export const restoreTasks = async (
   {
+    node,
     store,
     tracker,
   }: {
+    readonly node: string;
     readonly store: Pick<ActorReads, 'tasks'> & Pick<EntryReads, 'latest'>;
     readonly tracker: Pick<TrackerReads, 'findMany'>;
   },
   registry: Pick<TaskRegistry, 'restore' | 'lastShown'>,
 ): Promise<readonly TaskId[]> => {
-  const pending = await byLastChange(store, await store.tasks('pending'));
+  const pending = await byLastChange(store, await pendingOf(store, node));
   const ids = pending.map(({ taskId }) => taskId as TaskId);
   if (ids.length === 0) return ids;
   const found = await tracker.findMany(ids).catch(() => []);

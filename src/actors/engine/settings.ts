@@ -29,6 +29,8 @@ export interface RoleSettings extends RoleProfile {
 /** Values from the configuration; replaced as a whole while the server runs. */
 export interface Settings {
   readonly projectRoot: string;
+  /** The lease of a server; read at its start. */
+  readonly leaseMs: number;
   /** Most agents at once. */
   readonly cap: number;
   readonly roles: Readonly<Record<Role, RoleSettings>>;

@@ -20,6 +20,8 @@ export interface SystemPorts {
   /** Ends every process with this environment variable. @returns how many */
   readonly endOrphans: (variable: string, value: string) => Promise<number>;
   readonly now: () => number;
+  /** Called when another server has taken over. */
+  readonly onLeaseLost: () => void;
   /** Absent by default: with an inspector, XState reports every event of every actor. */
   readonly inspect?: (event: InspectionEvent) => void;
   readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;

@@ -25,6 +25,8 @@ import { createObserver } from './tracker-sync.ts';
 
 export interface TaskCommandPorts
   extends Omit<TaskRegistryPorts, 'root' | 'live' | 'setDeadline' | 'observation' | 'tracker'> {
+  /** This start of the server. */
+  readonly node: string;
   readonly root: ActorRoot;
   readonly host: TaskHost;
   readonly tracker: Tracker;
@@ -168,7 +170,7 @@ const createRespond = (
 };
 
 const createRestore = (
-  { store, tracker, log }: TaskCommandPorts,
+  { node, store, tracker, log }: TaskCommandPorts,
   registry: TaskRegistry,
   isStopped: () => boolean,
 ): { readonly run: () => Promise<void>; readonly isDone: () => boolean } => {
@@ -177,7 +179,7 @@ const createRestore = (
     isDone: () => isDone,
     run: async () => {
       isDone = false;
-      const ids = await restoreTasks({ store, tracker }, registry);
+      const ids = await restoreTasks({ node, store, tracker }, registry);
       isDone = true;
       compareWithJournals(store, ids, log, isStopped).catch((error: unknown) =>
         log('the journals could not be compared with the saved states', { error }),

@@ -53,7 +53,7 @@ export const withDetails = async (
   view: TaskView,
 ): Promise<TaskView> => {
   const ended = (await store?.attempts(view.task_id)) ?? [];
-  const attempts = ended.map(({ endedAt, ...rest }) => ({
+  const attempts = ended.map(({ endedAt, owner: _, ...rest }) => ({
     ...rest,
     ended_at: new Date(endedAt).toISOString(),
   }));

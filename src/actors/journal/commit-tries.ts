@@ -3,6 +3,7 @@ import {
   type CommitId,
   type Committed,
   DatabaseHeldError,
+  LeaseLostError,
   StoreError,
   type StoreWrites,
 } from '../store/port.ts';
@@ -32,9 +33,10 @@ const pausesMs = [100, 400, 1_000];
 /** Without an answer for so long, a commit is not tried again. */
 const unansweredMs = 5_000;
 
-/** A held database was tried again by itself. */
+/** A held database was tried again by itself; a lost lease stays lost. */
 const mayHelp = (error: unknown): boolean =>
-  error instanceof StoreError && !(error instanceof DatabaseHeldError);
+  error instanceof StoreError &&
+  !(error instanceof DatabaseHeldError || error instanceof LeaseLostError);
 
 interface AnswerListener {
   readonly committed: (committed: Committed) => void;

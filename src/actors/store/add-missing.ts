@@ -48,6 +48,8 @@ const additions: readonly Addition[] = [
       alter table journal add column hash text;
       insert or ignore into histories (task_id, last_hash) select distinct task_id, '' from journal`,
   },
+  { table: 'actors', column: 'owner', sql: 'alter table actors add column owner text' },
+  { table: 'attempts', column: 'owner', sql: 'alter table attempts add column owner text' },
   {
     table: 'histories',
     column: 'last_task_seq',

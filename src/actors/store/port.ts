@@ -39,6 +39,8 @@ export interface ActorState {
 }
 
 export interface SavedActor extends ActorState {
+  /** The start of a server that has the live attempt of this task; null: none. */
+  readonly owner: string | null;
   /** Rises by one with each commit of the actor. */
   readonly revision: number;
 }
@@ -49,7 +51,8 @@ export interface Guard {
   readonly revision: number;
   /**
    * Of a task: its live attempt after the change, 0 when none is. Of an agent: its attempt, which
-   * must be the live one.
+   * must be the live one. The server that commits it owns a live attempt from then on; when another
+   * one owns it, the change is stale.
    */
   readonly attempt: number;
 }
@@ -193,6 +196,8 @@ export interface UsageDay extends UsageSums {
 
 /** An attempt that is over. */
 export interface AttemptUsage extends UsageSums {
+  /** The start of a server that ran it to its end; null: of an earlier version. */
+  readonly owner: string | null;
   readonly attempt: number;
   readonly role: string;
   /** `complete`, `failed` or `cancelled`. */
@@ -231,11 +236,39 @@ export class DatabaseHeldError extends StoreError {
   }
 }
 
+/** Another server has taken over the attempts of this one; it must end. */
+export class LeaseLostError extends StoreError {
+  override readonly name = 'LeaseLostError';
+
+  constructor() {
+    super('another server has taken over this project; nothing of this one is saved any more');
+  }
+}
+
+export interface Lease {
+  /** Of one start of a server. */
+  readonly node: string;
+  readonly leaseMs: number;
+  /** No other server runs: then every other lease is over. */
+  readonly isAlone: boolean;
+}
+
+/**
+ * Leases of servers. A commit by id renews its server's lease; after another one took over, it is
+ * refused.
+ */
+export interface StoreLeases {
+  /** Begins a lease, and takes over the attempts of servers whose lease is over. */
+  join(lease: Lease): Answer<void>;
+  /** Also after its time, if nobody took over. @throws LeaseLostError, or rejects with it */
+  renew(node: string): Answer<void>;
+}
+
 export interface StoreWrites {
   /**
    * Commits the changes in their order, all that are not stale or none. They are durable when it
    * answers; it may answer later. After an error they may be saved or not. The first change may name
-   * the commit; then it can be tried again.
+   * the commit; then it can be tried again, until the lease of its server is lost.
    * @throws StoreError, or rejects with it
    */
   commit(...changes: readonly Change[]): Answer<Committed>;
@@ -302,4 +335,8 @@ export interface StoreHealth {
  * Journal, actor states, steps and requests. Commits are carried out in the order in
  * which they were given.
  */
-export type Store = StoreWrites & StoreReads & RequestAnswers & StoreHealth & { close(): void };
+export type Store = StoreWrites &
+  StoreLeases &
+  StoreReads &
+  RequestAnswers &
+  StoreHealth & { close(): void };

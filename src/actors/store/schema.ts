@@ -7,8 +7,9 @@
  * task without a gap; `histories.last_task_seq` is that of its last one. `journal.base` is the snapshot whose task has
  * the fields that are `{}` in this one; `histories.base` is the task's last whole snapshot. The
  * entries up to `histories.removed_seq` were removed when they were `removed_days` old; `removing`
- * while some are still there. `nodes` has the last commit of each start of a server, and which of its
- * changes were stale. `task_counts` is added by `add-missing.ts`.
+ * while some are still there. `nodes` has the lease and the last commit of each start of a server, and
+ * which of its changes were stale; `ended`: another one took over. `actors.owner` is the start of a
+ * server that has the live attempt of a task, `attempts.owner` the one that ended it. `task_counts` is added by `add-missing.ts`.
  */
 export const schema = `
 create table if not exists journal (
@@ -56,6 +57,7 @@ create table if not exists attempts (
   output_tokens integer not null,
   cached_tokens integer not null,
   cost_usd real,
+  owner text,
   primary key (task_id, attempt)
 ) without rowid;
 create table if not exists usage_days (
@@ -82,7 +84,8 @@ create table if not exists actors (
   changed_at integer not null,
   snapshot text not null,
   revision integer not null default 0,
-  live_attempt integer not null default 0
+  live_attempt integer not null default 0,
+  owner text
 ) without rowid;
 create index if not exists actors_pending on actors (id) where pending = 1;
 create table if not exists steps (
@@ -103,7 +106,10 @@ create index if not exists requests_by_task on requests (task_id);
 create table if not exists nodes (
   id text primary key,
   last_commit integer not null,
-  stale text not null
+  stale text not null,
+  lease_ms integer not null default 0,
+  lease_until integer not null default 0,
+  ended integer not null default 0
 ) without rowid;
 create table if not exists tasks (
   position integer primary key,

@@ -27,6 +27,7 @@ const actorOf = (row: Row): SavedActor => ({
   changedAt: Number(row['changed_at']),
   snapshot: text(row, 'snapshot'),
   revision: Number(row['revision'] ?? 0),
+  owner: row['owner'] == null ? null : text(row, 'owner'),
 });
 
 const stepOf = (row: Row): Step => ({
@@ -102,6 +103,8 @@ export const createSqliteStore = (
       const answer = database.write(() => writer.write(changes));
       return answer instanceof Promise ? answer.then(shown) : shown(answer);
     },
+    join: (lease) => database.write(() => writer.nodes().join(lease)),
+    renew: (node) => database.write(() => writer.nodes().renew(node)),
     takeOver: savedActor,
     subscribe: feed.subscribe,
     read,

@@ -9,18 +9,21 @@ export const lazy = <Result>(prepare: () => Result): (() => Result) => {
   };
 };
 
-/** Without a guard, revision and attempt are null. */
+/** Without a guard, revision and attempt are null; without an id of the commit, node is null. */
 const saveActorSql = `
-with given (id, task, version, pending, at, snapshot, attempt, revision) as (values (?, ?, ?, ?, ?, ?, ?, ?))
-insert into actors (id, task_id, version, pending, changed_at, snapshot, live_attempt, revision)
+with given (id, task, version, pending, at, snapshot, attempt, revision, node) as (values (?, ?, ?, ?, ?, ?, ?, ?, ?))
+insert into actors (id, task_id, version, pending, changed_at, snapshot, live_attempt, owner, revision)
 select id, task, version, pending, at, snapshot,
-  coalesce(attempt, (select live_attempt from actors where id = given.id), 0), 1 from given
+  coalesce(attempt, (select live_attempt from actors where id = given.id), 0),
+  case when attempt is null then (select owner from actors where id = given.id)
+    when id = task and attempt > 0 then node end, 1 from given
 where given.revision is null
   or (given.revision = coalesce((select revision from actors where id = given.id), 0)
-    and (given.id = given.task or given.attempt = (select live_attempt from actors where id = given.task)))
+    and (given.id = given.task or given.attempt = (select live_attempt from actors where id = given.task))
+    and coalesce((select owner from actors where id = given.task), given.node) is given.node)
 on conflict (id) do update set version = excluded.version, pending = excluded.pending,
   changed_at = excluded.changed_at, snapshot = excluded.snapshot, revision = revision + 1,
-  live_attempt = excluded.live_attempt`;
+  live_attempt = excluded.live_attempt, owner = excluded.owner`;
 
 export const prepareStatements = (db: Database) => ({
   saveActor: lazy(() => db.prepare(saveActorSql)),

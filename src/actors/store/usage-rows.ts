@@ -55,10 +55,10 @@ const textColumn = (row: Row, column: string): string => String(row[column] ?? '
 
 export interface UsageRows {
   /**
-   * Inside the transaction of the entries.
+   * Inside the transaction of the entries; `owner` commits them.
    * @returns times (s) of the attempts that ended with them
    */
-  add(entries: readonly Entry[]): readonly number[];
+  add(entries: readonly Entry[], owner: string | null): readonly number[];
   /** Per day (UTC) and role, the oldest first; from the given day on. */
   days(since: string): readonly UsageDay[];
   attempts(taskId: string): readonly AttemptUsage[];
@@ -68,8 +68,8 @@ export interface UsageRows {
 export const createUsageRows = (db: Database): UsageRows => {
   const addAttempt = db.prepare(
     `insert or ignore into attempts (task_id, attempt, role, status, ended_at, seconds, model_calls,
-       tool_calls, input_tokens, output_tokens, cached_tokens, cost_usd)
-     values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+       tool_calls, input_tokens, output_tokens, cached_tokens, cost_usd, owner)
+     values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   );
   const addDay = db.prepare(
     `insert into usage_days (day, role, attempts, complete, failed, cancelled, seconds, model_calls,
@@ -90,7 +90,7 @@ export const createUsageRows = (db: Database): UsageRows => {
   const attempts = db.prepare('select * from attempts where task_id = ? order by attempt');
 
   /** @returns false when the end of the attempt is known */
-  const addOne = (entry: Entry, { status, data }: End): boolean => {
+  const addOne = (entry: Entry, { status, data }: End, owner: string | null): boolean => {
     const { role, execution_seconds: seconds, usage } = data;
     const sums = [
       seconds,
@@ -102,7 +102,7 @@ export const createUsageRows = (db: Database): UsageRows => {
       usage.cost_usd ?? null,
     ];
     const { changes } = addAttempt.run(
-      ...[entry.taskId, entry.attempt, role, status, entry.at, ...sums],
+      ...[entry.taskId, entry.attempt, role, status, entry.at, ...sums, owner],
     );
     // A task that is closed or cancelled between two attempts ends with the number of the last one.
     if (changes === 0) return false;
@@ -113,10 +113,10 @@ export const createUsageRows = (db: Database): UsageRows => {
   };
 
   return {
-    add: (entries) =>
+    add: (entries, owner) =>
       entries.flatMap((entry) => {
         const end = entry.attempt === 0 ? null : endOfEntry(entry);
-        return end !== null && addOne(entry, end) ? [end.data.execution_seconds] : [];
+        return end !== null && addOne(entry, end, owner) ? [end.data.execution_seconds] : [];
       }),
     days: (since) =>
       days.all(since).map((row) => ({
@@ -134,6 +134,7 @@ export const createUsageRows = (db: Database): UsageRows => {
         role: textColumn(row, 'role'),
         status: textColumn(row, 'status'),
         endedAt: Number(row['ended_at']),
+        owner: row['owner'] == null ? null : textColumn(row, 'owner'),
         ...sumsOf(row),
       })),
   };

@@ -32,18 +32,13 @@ export const createChangeWriter = (
 ) => {
   const journalRows = lazy(() => createJournalRows(database, redact));
   const counterRows = lazy(() => createCounterRows(database));
-  const nodeRows = lazy(() => createNodeRows(database));
+  const nodeRows = lazy(() => createNodeRows(database, Date.now));
 
   /** @returns null when the change is stale */
-  const apply = ({
-    actor,
-    guard,
-    entries,
-    tasks,
-    step,
-    forgetSteps,
-    request,
-  }: Change): readonly NewEntry[] | null => {
+  const apply = (
+    node: string | null,
+    { actor, guard, entries, tasks, step, forgetSteps, request }: Change,
+  ): readonly NewEntry[] | null => {
     if (tasks?.every((edit) => edits.isCurrent(edit)) === false) return null;
     if (actor !== undefined) {
       const { id, taskId, version, pending, changedAt, snapshot } = actor;
@@ -51,7 +46,7 @@ export const createChangeWriter = (
       const { attempt = null, revision = null } = guard ?? {};
       const { changes } = statements
         .saveActor()
-        .run(id, taskId, version, isPending, changedAt, redact(snapshot), attempt, revision);
+        .run(id, taskId, version, isPending, changedAt, redact(snapshot), attempt, revision, node);
       if (changes === 0) return null;
     }
     for (const edit of tasks ?? []) edits.write(edit);
@@ -70,31 +65,31 @@ export const createChangeWriter = (
     if (request !== undefined) statements.addRequest.run(request.id, request.taskId);
     return entries;
   };
-  const writeAll = (changes: readonly Change[]): Committed => {
+  const writeAll = (changes: readonly Change[], node: string | null): Committed => {
     counterRows().begin();
     const stale: Change[] = [];
     const given = changes.flatMap((change) => {
       // What goes on from a stale change is stale, whatever the revision is now.
       const { actor } = change;
       const follows = actor !== undefined && stale.some((other) => goesOnFrom(other, actor));
-      const added = follows ? null : apply(change);
+      const added = follows ? null : apply(node, change);
       if (added === null) stale.push(change);
       return added ?? [];
     });
     const entries = journalRows()(given);
-    counterRows().add(entries, usageRows().add(entries));
+    counterRows().add(entries, usageRows().add(entries, node));
     return { entries, stale };
   };
   const write = (changes: readonly Change[]): Committed => {
     const id = changes[0]?.commit;
-    if (id === undefined) return writeAll(changes);
+    if (id === undefined) return writeAll(changes, null);
     const known = nodeRows().staleOf(id);
     if (known !== null)
       return {
         entries: [],
         stale: changes.filter((_, at) => known === 'all' || known.includes(at)),
       };
-    const committed = writeAll(changes);
+    const committed = writeAll(changes, id.node);
     nodeRows().keep(
       id,
       committed.stale.map((change) => changes.indexOf(change)),
@@ -102,5 +97,5 @@ export const createChangeWriter = (
     return committed;
   };
 
-  return { write, counters: () => counterRows().read() };
+  return { write, nodes: nodeRows, counters: () => counterRows().read() };
 };

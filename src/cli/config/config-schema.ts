@@ -363,6 +363,14 @@ export const configSections = z.strictObject({
         .describe(
           'how many days after the end of a task its journal is kept; work that is not merged keeps it; 0: for ever',
         ),
+      lease_seconds: z
+        .int()
+        .min(3)
+        .max(86_400)
+        .default(120)
+        .describe(
+          'how long a server may be silent before another one may take over its attempts; one that was paused for longer goes on if none did',
+        ),
     })
     .prefault({}),
   logging: z

@@ -99,6 +99,7 @@ const ownSettings = (loaded: LoadedConfig, projectRoot: string): Settings => {
   const { agent, api, sandbox, server, workspace } = loaded.config;
   return {
     projectRoot,
+    leaseMs: loaded.config.store.lease_seconds * 1_000,
     cap: effectiveCap(loaded.config),
     roles: forEachRole((role) => roleFrom(loaded, role)),
     backend: api.backend,

@@ -46,6 +46,7 @@ export interface Parts {
   readonly logger: Logger;
   readonly inspection: Inspection | null;
   readonly drainMs: number;
+  readonly onLeaseLost: () => void;
   readonly sandbox: Sandbox;
   readonly workspace: Workspace;
   readonly environment: Readonly<Record<string, string>>;
@@ -86,6 +87,7 @@ export const assemble = async (parts: Parts, { store, ledger, importThrough }: O
     results: createResults(project.root, redact),
     endOrphans: endOrphans,
     now,
+    onLeaseLost: parts.onLeaseLost,
     log: logger.log,
     ...(inspection === null ? {} : { inspect: inspection.observe }),
   });

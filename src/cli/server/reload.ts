@@ -15,6 +15,7 @@ const fixed = [
   'workspace.mode',
   'workspace.copy',
   'workspace.filters',
+  'store.lease_seconds',
   'telemetry.otlp_endpoint',
 ] as const;
 

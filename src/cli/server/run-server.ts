@@ -33,6 +33,8 @@ export interface RunServerOptions {
   readonly inspect: boolean;
   /** Time (ms) for running attempts to finish after a signal; then they wait for the next start. */
   readonly drainMs: number;
+  /** Called when another server has taken over; the caller ends this one. */
+  readonly onLeaseLost: () => void;
   /** @throws StoreError */
   readonly open?: (place: StorePlace) => OpenedStore;
 }
@@ -47,6 +49,7 @@ export const runServer = async ({
   env,
   inspect,
   drainMs,
+  onLeaseLost,
   open = openStore,
 }: RunServerOptions): Promise<RunningServer> => {
   const loaded = load();
@@ -84,6 +87,7 @@ export const runServer = async ({
       logger,
       inspection,
       drainMs,
+      onLeaseLost,
       sandbox,
       workspace,
       environment,

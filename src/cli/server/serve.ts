@@ -25,7 +25,7 @@ import { removeServerFile, writeServerFile } from './write-server-file.ts';
 export interface Serving {
   readonly url: string;
   /** Waits for attempts up to the drain timeout, then stops, commits and releases the project. */
-  stop(): Promise<void>;
+  stop(drainMs?: number): Promise<void>;
 }
 
 const heartbeatMs = 15_000;
@@ -141,7 +141,7 @@ export const serve = async (
   assembled: Assembled,
   lock: ProcessLock,
 ): Promise<Serving> => {
-  const { project, current, drainMs, logger } = parts;
+  const { project, current, logger } = parts;
   const { store, system, ledger } = assembled;
   const files = stateFiles(project.stateDir);
   const state: ServingState = { names: [], draining: false };
@@ -165,7 +165,7 @@ export const serve = async (
   });
   await printBanner(parts, assembled, { url, port: listening.port, note: listening.note });
   const retention = scheduleRetention(retentionFor(parts, assembled), logger.log);
-  const stop = async (): Promise<void> => {
+  const stop = async (drainMs = parts.drainMs): Promise<void> => {
     state.draining = true;
     await Promise.all([retention.stop(), system.drain(drainMs)]);
     removeServerFile(files.server, process.pid);

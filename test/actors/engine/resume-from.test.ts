@@ -10,6 +10,7 @@ const savedIn = (value: string) => ({
   changedAt: 0,
   attempt: 1,
   revision: 1,
+  owner: null,
   snapshot: JSON.stringify({ status: 'active', value, context: { deadlineAt: 1, limitAt: 2 } }),
 });
 

@@ -263,7 +263,9 @@ test('a journal of version 2.1 can be read by a reader', () => {
   const file = join(temporaryFolder(), 'journal.db');
   createSqliteStore({ file }).close();
   const old = new Database(file);
-  old.exec('alter table actors drop column revision; alter table actors drop column live_attempt');
+  old.exec(
+    'alter table actors drop column revision; alter table actors drop column live_attempt; alter table actors drop column owner',
+  );
   old.prepare('insert into actors values (?, ?, 1, 1, 5, ?)').run('bd-a', 'bd-a', '{}');
   old.close();
 

@@ -1,0 +1,60 @@
+import { LeaseLostError, type StoreLeases } from '../store/port.ts';
+
+/** Keeps the lease of this start of the server. */
+export interface LeaseKeeper {
+  /** Takes over the attempts of earlier servers. @throws StoreError */
+  start(): Promise<void>;
+  stop(): void;
+}
+
+export interface LeaseKeeperPorts {
+  readonly store: StoreLeases;
+  readonly node: string;
+  readonly leaseMs: number;
+  /** Another server has taken over: nothing of this one is saved any more. */
+  readonly onLost: () => void;
+  readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
+}
+
+/**
+ * Renews it by one row three times in its time, however many tasks there are. A server that was
+ * paused for longer goes on, unless another one has taken over.
+ */
+export const createLeaseKeeper = ({
+  store,
+  node,
+  leaseMs,
+  onLost,
+  log,
+}: LeaseKeeperPorts): LeaseKeeper => {
+  let timer: NodeJS.Timeout | undefined;
+  let isStopped = false;
+  const renewLater = (): void => {
+    if (!isStopped) timer = setTimeout(() => void renew(), leaseMs / 3).unref();
+  };
+  const renew = async (): Promise<void> => {
+    try {
+      await store.renew(node);
+      renewLater();
+    } catch (error) {
+      if (isStopped) return;
+      if (!(error instanceof LeaseLostError)) {
+        log('the lease could not be renewed; the server tries again', { error });
+        return renewLater();
+      }
+      log('another server has taken over; this one ends', { node });
+      onLost();
+    }
+  };
+  return {
+    start: async () => {
+      // The project's lock says that no other server runs.
+      await store.join({ node, leaseMs, isAlone: true });
+      renewLater();
+    },
+    stop: () => {
+      isStopped = true;
+      clearTimeout(timer);
+    },
+  };
+};

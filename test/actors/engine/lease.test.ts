@@ -1,0 +1,85 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { expect, test, vi } from 'vitest';
+import { pendingOf } from '../../../src/actors/engine/restore-tasks.ts';
+import { createSqliteStore } from '../../../src/actors/store/sqlite.ts';
+import { bash, finish, hang, startSystem, untilStatus } from '../../support/running.ts';
+
+test('a server has the attempts that it runs, and takes over those of an earlier one', async () => {
+  const options = { onInterrupted: 'repeat' as const };
+  const setting = {
+    turns: [bash('until [ -e go ]; do sleep 0.02; done'), finish('done')],
+    options,
+  };
+  const first = await startSystem(setting);
+  const { task_id } = await first.service.create({ description: 'x' });
+  await first.service.execute({ task: task_id, role: 'engineer', options: {} });
+  await vi.waitFor(async () => expect((await first.service.status(task_id)).phase).toBe('acting'));
+  const before = first.store.actor(task_id)?.owner;
+  await first.stop();
+
+  const { root, stateDir } = first;
+  const next = await startSystem({ ...setting, root, stateDir });
+  const after = next.store.actor(task_id)?.owner;
+  writeFileSync(join(root, 'go'), '');
+  await untilStatus(next, task_id, 'complete');
+
+  expect(before).toMatch(/^\d{4}-\d\d-\d\dT.*Z-[0-9a-f]{6}$/);
+  expect([after === before, typeof after]).toEqual([false, 'string']);
+  expect(next.store.actor(task_id)?.owner).toBeNull();
+  expect(next.store.attempts(task_id).map(({ owner }) => owner)).toEqual([after]);
+});
+
+test('a server whose attempts another one has taken over saves nothing more, and is told to end', async () => {
+  const onLeaseLost = vi.fn();
+  const first = await startSystem({
+    turns: [hang],
+    onLeaseLost,
+    options: { leaseMs: 60 },
+    tampered: true,
+  });
+  const { task_id } = await first.service.create({ description: 'x' });
+  await first.service.execute({ task: task_id, role: 'engineer', options: {} });
+  await vi.waitFor(async () => expect((await first.service.status(task_id)).phase).toBe('acting'));
+  await first.system.journal.flush();
+  const other = createSqliteStore({ file: `${first.stateDir}/journal.db` });
+
+  other.join({ node: 'other', leaseMs: 60_000, isAlone: true });
+  const last = other.lastSeq();
+  const refused = await first.service.cancel(task_id, null).catch((error: unknown) => error);
+  await vi.waitFor(() => expect(onLeaseLost).toHaveBeenCalledTimes(1));
+
+  expect(String(refused)).toContain('another server has taken over');
+  expect([other.lastSeq(), other.actor(task_id)?.owner]).toEqual([last, 'other']);
+  other.close();
+});
+
+test('a pending task that another server has is not taken up, one that nobody has is', async () => {
+  const store = createSqliteStore({ file: ':memory:' });
+  const pending = (id: string, node: string, attempt: number, number: number) =>
+    store.commit(
+      { entries: [], commit: { node, number } },
+      {
+        actor: { id, taskId: id, version: 1, pending: true, changedAt: 1, snapshot: '{}' },
+        guard: { revision: 0, attempt },
+        entries: [],
+      },
+    );
+  await pending('bd-ours', 'a', 1, 1);
+  await pending('bd-theirs', 'b', 1, 1);
+  await pending('bd-waits', 'b', 0, 2);
+
+  expect((await pendingOf(store, 'a')).map(({ id }) => id)).toEqual(['bd-ours', 'bd-waits']);
+});
+
+test('a lease is renewed while nothing is committed', async () => {
+  const { store, logged } = await startSystem({ options: { leaseMs: 60 } });
+  await delay(100);
+
+  // Were it over, this one would take over.
+  store.join({ node: 'other', leaseMs: 60_000, isAlone: false });
+  await delay(100);
+
+  expect(logged).toEqual([]);
+});
