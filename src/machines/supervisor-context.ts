@@ -193,23 +193,33 @@ export const mayWait = (
 export const atWork = ({ holding }: Pick<SupervisorContext, 'holding'>): readonly SlotHolder[] =>
   holding.filter(({ lent }) => !lent);
 
-const roomFor = (context: SupervisorContext, role: Role): boolean =>
-  atWork(context).filter((holder) => holder.role === role).length <
-  (context.roleCaps[role] ?? Number.POSITIVE_INFINITY);
+type SlotUse = Pick<SupervisorContext, 'cap' | 'roleCaps' | 'holding'>;
 
-/** The first request whose role has room, when a slot is free. */
+const roomFor = (slots: SlotUse, role: Role): boolean =>
+  atWork(slots).filter((holder) => holder.role === role).length <
+  (slots.roleCaps[role] ?? Number.POSITIVE_INFINITY);
+
+/**
+ * Who gets a free slot: the first whose role has room. Of all servers, this is the only choice; the
+ * commit of the claim is stale when another one was faster.
+ */
+export const chooseNext = <Waiting extends { readonly role: Role }>(
+  waiting: readonly Waiting[],
+  slots: SlotUse,
+): Waiting | undefined =>
+  atWork(slots).length < slots.cap ? waiting.find(({ role }) => roomFor(slots, role)) : undefined;
+
 export const nextWaiting = (context: SupervisorContext): SlotRequest | undefined =>
-  atWork(context).length < context.cap
-    ? context.waiting.find(({ role }) => roomFor(context, role))
-    : undefined;
+  chooseNext(context.waiting, context);
 
 /** These come before the queue: their attempts have begun. */
 export const nextReturning = (context: SupervisorContext): SlotHolder | undefined =>
-  atWork(context).length < context.cap
-    ? context.returning
-        .flatMap((taskId) => context.holding.filter((holder) => holder.taskId === taskId))
-        .find(({ role }) => roomFor(context, role))
-    : undefined;
+  chooseNext(
+    context.returning.flatMap((taskId) =>
+      context.holding.filter((holder) => holder.taskId === taskId),
+    ),
+    context,
+  );
 
 export const withLent = (
   holding: readonly SlotHolder[],

@@ -24,6 +24,7 @@ await runServer({
   env: process.env,
   inspect: false,
   drainMs: 0,
+  onLeaseLost: () => process.exit(1),
   open: (parts) => {
     const { store, ...opened } = openStore(parts);
     const commit: typeof store.commit = (...changes) => {

@@ -31,8 +31,8 @@ const bugs: Readonly<Record<string, Planted>> = {
   },
   'one slot more than the cap is given': {
     file: 'src/machines/supervisor-context.ts',
-    find: 'atWork(context).length < context.cap\n    ? context.waiting',
-    put: 'atWork(context).length <= context.cap\n    ? context.waiting',
+    find: 'atWork(slots).length < slots.cap',
+    put: 'atWork(slots).length <= slots.cap',
     seed: 8,
     says: /I2 \d hold a slot/,
   },
