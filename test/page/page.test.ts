@@ -198,6 +198,19 @@ describe.skipIf(noBrowser !== null)(
       await page.getByRole('link', { name: 'While it was cut' }).getByText('complete').waitFor();
     });
 
+    test('a line says that the tracker is away, and why', async () => {
+      const other = await browser.newPage();
+      await other.route('**/health', async (route) => {
+        const health = await (await route.fetch()).json();
+        health.checks.tracker = { status: 'failing', detail: '`bd` does not answer' };
+        await route.fulfill({ json: health });
+      });
+      await other.goto(await project.address());
+
+      await other.getByText('The tracker is away').getByText('`bd` does not answer').waitFor();
+      await other.close();
+    });
+
     test('axe finds nothing serious on any view', async () => {
       const [task] = JSON.parse((await project.agent('list', '--json')).out);
       const views = ['needs-you', 'board', 'graph', 'machines', 'system', 'new'];
@@ -234,6 +247,12 @@ describe.skipIf(noBrowser !== null)(
 
       await other.getByText('That code was used already.').waitFor();
       await other.close();
+    });
+
+    test('a line says that the server has stopped', async () => {
+      await project.agent('server', 'stop');
+
+      await page.getByText('The server has stopped').waitFor();
     });
 
     test('nothing was refused by the policy, logged as an error, or asked of another machine', () => {

@@ -38,7 +38,7 @@ export const readDetails = (ids: Iterable<string>): void => {
   if (wanted.size > 0) void fetchWanted();
 };
 
-/** A merge in a terminal writes no frame. */
+/** `agent merge` needs no server, and so writes no frame. */
 export const readWorkToReview = (): void => {
   const waiting = [...tasks.value.values()].filter(isToReview).slice(0, endedAtMost);
   readDetails(waiting.map(({ task_id }) => task_id));

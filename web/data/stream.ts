@@ -6,7 +6,8 @@ import { authorization, signOutHere } from './session.ts';
 export type Link =
   | { readonly state: 'connecting' }
   | { readonly state: 'live' }
-  | { readonly state: 'lost'; readonly since: number }
+  /** `isStopped`: the server said that it stops. */
+  | { readonly state: 'lost'; readonly since: number; readonly isStopped: boolean }
   /** For a few seconds after a cut. */
   | { readonly state: 'back'; readonly caughtUp: number };
 
@@ -68,25 +69,36 @@ const createCatchUp = (wasCut: boolean) => {
   };
 };
 
+/** The last words of a server; a line of its own, which no frame can hold. */
+const farewell = /(^|\n): the server stops/;
+const tailLength = 200;
+
+/** @returns whether the server said that it stops */
 const readAll = async (
   body: ReadableStream<Uint8Array>,
   onBytes: () => void,
   onFrames: (frames: readonly Frame[]) => void,
-): Promise<void> => {
+): Promise<boolean> => {
   const parse = createSseParser();
   const decoder = new TextDecoder();
   const reader = body.getReader();
+  let tail = '';
   for (;;) {
     const { done, value } = await reader.read();
-    if (done) return;
+    if (done) return farewell.test(tail);
     onBytes();
-    const frames = framesIn(parse(decoder.decode(value, { stream: true })));
+    const text = decoder.decode(value, { stream: true });
+    tail = (tail + text).slice(-tailLength);
+    const frames = framesIn(parse(text));
     if (frames.length > 0) onFrames(frames);
   }
 };
 
-/** One connection, until it ends. @returns whether it was opened */
-const connectOnce = async (user: StreamUser, wasCut: boolean): Promise<boolean> => {
+/** How a connection ended. */
+type End = 'refused' | 'cut' | 'stopped';
+
+/** One connection, until it ends. */
+const connectOnce = async (user: StreamUser, wasCut: boolean): Promise<End> => {
   const abort = new AbortController();
   let watch = setTimeout(() => abort.abort(), silenceMs);
   const onBytes = (): void => {
@@ -103,17 +115,17 @@ const connectOnce = async (user: StreamUser, wasCut: boolean): Promise<boolean> 
     if (response.status === 401) signOutHere('Your session has ended.');
     // The server has another journal than the one this page has read.
     if (response.status === 400) lastId = null;
-    if (!response.ok || response.body === null) return false;
+    if (!response.ok || response.body === null) return 'refused';
     if (lastId === null) await user.onFresh();
     catchUp = createCatchUp(wasCut);
     const counted = catchUp;
-    await readAll(response.body, onBytes, (frames) => {
+    const isStopped = await readAll(response.body, onBytes, (frames) => {
       counted.count(frames);
       user.onFrames(frames);
     });
-    return true;
+    return isStopped ? 'stopped' : 'cut';
   } catch {
-    return catchUp !== null;
+    return catchUp === null ? 'refused' : 'cut';
   } finally {
     clearTimeout(watch);
     catchUp?.end();
@@ -125,12 +137,16 @@ const connectOnce = async (user: StreamUser, wasCut: boolean): Promise<boolean> 
 export const followStream = async (user: StreamUser, wanted: () => boolean): Promise<void> => {
   let tries = 0;
   let since: number | null = null;
+  let isStopped = false;
   while (wanted()) {
-    const opened = await connectOnce(user, since !== null);
+    const end = await connectOnce(user, since !== null);
     if (!wanted()) return;
-    if (opened) tries = 0;
-    if (opened || since === null) since = Date.now();
-    link.value = { state: 'lost', since };
+    if (end !== 'refused') {
+      tries = 0;
+      isStopped = end === 'stopped';
+    }
+    if (end !== 'refused' || since === null) since = Date.now();
+    link.value = { state: 'lost', since, isStopped };
     await pause(pausesMs[Math.min(tries, pausesMs.length - 1)] ?? 0);
     tries += 1;
   }

@@ -52,13 +52,16 @@ export const readDiscovery = async (): Promise<void> => {
   roles.value = found.agents;
 };
 
-const usageEveryMs = 30_000;
+const readEveryMs = 30_000;
 
-/** Reads what the top bar shows, and the money again from time to time. */
+/** Reads what the top bar shows, and the money and the health again from time to time. */
 export const followTotals = (): (() => void) => {
-  const read = (): void => void readUsage().catch(() => null);
+  const read = (): void => {
+    void readUsage().catch(() => null);
+    void readHealth().catch(() => null);
+  };
   void readDiscovery().catch(() => null);
   read();
-  const timer = setInterval(read, usageEveryMs);
+  const timer = setInterval(read, readEveryMs);
   return () => clearInterval(timer);
 };

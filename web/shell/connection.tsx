@@ -1,5 +1,6 @@
 import { now } from '../data/now.ts';
 import { link, reconnectNow } from '../data/stream.ts';
+import { health } from '../data/totals.ts';
 import { clockWithSeconds, numbered } from '../model/format.ts';
 import { Button } from '../parts/button.tsx';
 import { Icon } from '../parts/icon.tsx';
@@ -23,7 +24,12 @@ const Line = () => {
     return (
       <div class="line tint-wait">
         <Icon name="clock" />
-        <span>Reconnecting. What you see is from {clockWithSeconds(current.since)}.</span>
+        <span>
+          {current.isStopped
+            ? 'The server has stopped; agent open starts it again.'
+            : 'Reconnecting.'}{' '}
+          What you see is from {clockWithSeconds(current.since)}.
+        </span>
         <Button onPress={reconnectNow}>Try now</Button>
       </div>
     );
@@ -37,10 +43,18 @@ const Line = () => {
         </span>
       </div>
     );
+  const tracker = health.value?.checks['tracker'];
+  if (tracker !== undefined && tracker.status !== 'ok')
+    return (
+      <div class="line tint-need tone-need">
+        <Icon name="pause" />
+        <span>The tracker is away, what needs it waits: {tracker.detail}</span>
+      </div>
+    );
   return null;
 };
 
-/** Says once that the stream is cut, and that nothing was missed. */
+/** Says once what is wrong between the page, the server and the tracker. */
 export const ConnectionLine = () => (
   <div role="status" aria-live="polite">
     <Line />

@@ -121,7 +121,7 @@ export const createService = (ports: ServicePorts): TaskService => {
 
   return {
     ...queries,
-    ...createTaskWork({ workspace: ports.workspace, store, status: queries.status }),
+    ...createTaskWork({ ...ports, status: queries.status }),
     execute: createExecute({ ...ports, queries }),
     run: createRunGraph({
       ...ports,

@@ -1,7 +1,8 @@
 import { ServiceError } from '../../machines/errors.ts';
 import type { TaskId } from '../../machines/task.ts';
+import { entry } from '../journal/event-types.ts';
 import type { TaskView } from '../journal/task-view.ts';
-import type { StoreReads } from '../store/port.ts';
+import type { NewEntry, StoreReads } from '../store/port.ts';
 import type { Changes, Merged, Workspace } from '../workspace/port.ts';
 import { endOfAttempt, refusesMerge } from './merge-refusal.ts';
 import { requireId } from './task-id.ts';
@@ -30,6 +31,8 @@ export interface TaskWorkPorts {
   readonly workspace: Pick<Workspace, 'diff' | 'merge'>;
   readonly store: Pick<StoreReads, 'read'>;
   readonly status: (taskId: string) => Promise<TaskView>;
+  readonly record: (entry: NewEntry) => void;
+  readonly now: () => number;
 }
 
 const entriesAtOnce = 1_000;
@@ -55,7 +58,13 @@ const readEnd = async (
 const noWork = (task_id: TaskId, event: 'diff' | 'merge', state: string): ServiceError =>
   new ServiceError('event_not_allowed', { task_id, event, state, allowed: ['execute'] });
 
-export const createTaskWork = ({ workspace, store, status }: TaskWorkPorts): TaskWork => ({
+export const createTaskWork = ({
+  workspace,
+  store,
+  status,
+  record,
+  now,
+}: TaskWorkPorts): TaskWork => ({
   diff: async (given, attempt) => {
     const { task_id, phase } = await status(given);
     const id = requireId(task_id);
@@ -77,6 +86,10 @@ export const createTaskWork = ({ workspace, store, status }: TaskWorkPorts): Tas
     });
     if (refused !== null) throw ServiceError.from(refused);
     const merged = await workspace.merge(id, attempt, squash ? 'squash' : 'ff', task.title);
+    if (merged.status === 'merged') {
+      const message = `merged into ${merged.into}`;
+      record(entry(id, attempt, 'log', now(), { level: 'info', message }));
+    }
     return { task_id: id, attempt, ...merged };
   },
 });

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { gitIn, makeRepository, worktreesOf } from '../../support/git.ts';
 import {
   finish,
@@ -37,6 +37,10 @@ test('status has the saved work; diff and merge take it', async () => {
   const merged = await running.service.merge({ taskId: id });
 
   const commit = gitIn(running.root, 'rev-parse', `agent/${id}/1`);
+  await vi.waitFor(async () => {
+    const { entries } = await running.service.history({ taskId: id, limit: 1_000 });
+    expect(entries.at(-1)).toMatchObject({ type: 'log', data: { message: 'merged into main' } });
+  });
   expect(work).toEqual({
     branch: `agent/${id}/1`,
     commit,
