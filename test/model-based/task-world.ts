@@ -1,4 +1,4 @@
-import { expect } from 'vitest';
+import assert from 'node:assert/strict';
 import type { EventObject, SnapshotFrom } from 'xstate';
 import { refusal } from '../../src/machines/errors.ts';
 import {
@@ -177,48 +177,63 @@ const remember = (memory: Memory, move: Move<Snapshot>): Memory => {
 /** I12: the attempt of a parked task goes on with its number. */
 const goesOn = ({ context }: Snapshot): boolean => context.parked?.hasBegun === true;
 
-/** What must hold on every path, whatever happens in the world. */
-const judge = (memory: Memory, { before, event, after }: Move<Snapshot>): void => {
+/** What a pending task was given: neither a limit of its backend nor a wait changes it. */
+const givenIn = ({ failure, retriesLeft, options, submittedAt }: Snapshot['context']) => [
+  failure,
+  retriesLeft,
+  options,
+  submittedAt,
+];
+
+/** What must hold when the task comes to another state. Moves are many, so expect is too slow. */
+const judgeState = (memory: Memory, { before, event, after }: Move<Snapshot>): void => {
   const { context } = after;
   const [from, to] = [pathOf(before), pathOf(after)];
-  const began = context.attempt - before.context.attempt;
-  expect(began, 'an attempt is counted when it begins, and never else').toBe(
-    !before.hasTag('live') && after.hasTag('live') && !goesOn(before) ? 1 : 0,
-  );
   if (to === 'queued.parked') {
-    const stands = [context.failure, context.retriesLeft, context.options, context.submittedAt];
-    const { failure, retriesLeft, options, submittedAt } = before.context;
-    expect(stands, 'a limit costs neither a retry nor its turn').toEqual([
-      ...[failure, retriesLeft, options, submittedAt],
-    ]);
-    expect(after.hasTag('live'), 'who is parked has no slot').toBe(false);
+    const [stands, stood] = [givenIn(context), givenIn(before.context)];
+    assert.deepEqual(stands, stood, 'a limit costs neither a retry nor its turn');
+    assert.ok(!after.hasTag('live'), 'who is parked has no slot');
   }
-  if (began === 1) expect(memory.ended, 'the attempt before has ended').toBe(true);
-  expect(memory.attempts + began, 'retries are bounded').toBeLessThanOrEqual(1 + maxRetries);
   if (to === 'queued.backingOff' && before.hasTag('live'))
-    expect(context.retriesLeft, 'another attempt costs a retry').toBe(
+    assert.equal(
+      context.retriesLeft,
       before.context.retriesLeft - 1,
+      'another attempt costs a retry',
     );
-  expect(context.retriesLeft).toBeGreaterThanOrEqual(0);
   if (after.hasTag('pending') && from !== to)
-    expect(context.deadlineAt, 'who waits has a deadline to come').toBeGreaterThanOrEqual(
-      ((event as { at?: number }).at ?? at) + shortestWaitMs,
+    assert.ok(
+      Number(context.deadlineAt) >= ((event as { at?: number }).at ?? at) + shortestWaitMs,
+      'who waits has a deadline to come',
     );
-  if (!after.hasTag('pending')) expect(context.deadlineAt, 'who rests has none').toBeNull();
+  if (!after.hasTag('pending')) assert.equal(context.deadlineAt, null, 'who rests has none');
   if (before.hasTag('settled') && from !== to)
-    expect(leavesRest.has(event.type), "an end is left on somebody's word only").toBe(true);
+    assert.ok(leavesRest.has(event.type), "an end is left on somebody's word only");
   if (to === 'complete' && from === 'started.closing')
-    expect(memory.recorded, 'it is closed after its results are on disk').toBe(true);
-  if (to === 'queued.refused') expect(context.refusal, 'a refusal says why').not.toBeNull();
+    assert.ok(memory.recorded, 'it is closed after its results are on disk');
+  if (to === 'queued.refused') assert.notEqual(context.refusal, null, 'a refusal says why');
   if (after.hasTag('failed') && before.hasTag('pending'))
-    expect(context.failure, 'a failure says why').not.toBeNull();
+    assert.notEqual(context.failure, null, 'a failure says why');
   if (after.hasTag('settled') && before.hasTag('pending'))
-    expect(context.completedAt, 'an end has a time').toEqual(expect.any(Number));
+    assert.equal(typeof context.completedAt, 'number', 'an end has a time');
   if (memory.cancelled && after.hasTag('pending'))
-    expect(to, 'what is cancelled is not taken up again').toMatch(/(cancelling|failing|yielding)$/);
-  expect(context.feedback?.round ?? 0, 'work is sent back so often only').toBeLessThanOrEqual(
-    roundsAtMost,
+    assert.match(to, /(cancelling|failing|yielding)$/, 'what is cancelled is not taken up again');
+};
+
+/** What must hold on every path, whatever happens in the world. */
+const judge = (memory: Memory, move: Move<Snapshot>): void => {
+  const { before, after } = move;
+  const { context } = after;
+  const began = context.attempt - before.context.attempt;
+  assert.equal(
+    began,
+    !before.hasTag('live') && after.hasTag('live') && !goesOn(before) ? 1 : 0,
+    'an attempt is counted when it begins, and never else',
   );
+  if (began === 1) assert.ok(memory.ended, 'the attempt before has ended');
+  assert.ok(memory.attempts + began <= 1 + maxRetries, 'retries are bounded');
+  assert.ok(context.retriesLeft >= 0, 'no retry is owed');
+  assert.ok((context.feedback?.round ?? 0) <= roundsAtMost, 'work is sent back so often only');
+  judgeState(memory, move);
 };
 
 const beginning = { says: 'the beginning', input: { taskId } };

@@ -7,13 +7,18 @@ planned='[]'
 if [[ $planned != '[]' ]] || ! { exec 3<>"/dev/tcp/127.0.0.1/$port"; } 2>/dev/null; then
   exec "$node" "${BASH_SOURCE[0]%.sh}.mjs" "$setup" "$@"
 fi
-names=$(compgen -e)
 input=
 case " $* " in *' --body-file=- '* | *' --description=- '*) IFS= read -r -d '' input ;; esac
 cd -P .
-printf '%s\0' "$setup" "$PWD" "$$" "$names" "$BD_JSON_ENVELOPE" "$input" "$#" "$@" >&3
+{
+  printf '%s\0' "$setup" "$PWD" "$$"
+  compgen -e
+  printf '\0'
+  printf '%s\0' "$BD_JSON_ENVELOPE" "$input" "$#" "$@"
+} >&3
 read -r code <&3
 read -r length <&3
 [[ $length == 0 ]] || head -c "$length" <&3 >&2
+[[ $code == 0 ]] && exec cat <&3
 cat <&3
 exit "$code"

@@ -10,7 +10,7 @@ const heads = 7;
 
 const respond = ([setup, cwd, pid, names, envelope, input, , ...argv]) => {
   const { family, ...files } = JSON.parse(setup);
-  recordCall(files, argv, names.split('\n'), Number(pid));
+  recordCall(files, argv, names.trimEnd().split('\n'), Number(pid));
   const {
     code,
     stdout = '',
