@@ -13,8 +13,7 @@ import { randomFrom, seed } from '../support/random.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 import { transpileTests } from '../support/transpiled.ts';
 
-const killsOf = (store: 'near' | 'far'): number =>
-  Number(process.env['AGENT_TEST_KILLS'] ?? (isLong ? 500 : store === 'near' ? 4 : 2));
+const kills = Number(process.env['AGENT_TEST_KILLS'] ?? (isLong ? 500 : 2));
 
 /**
  * A command that says when it begins and ends, and when another one of its attempt runs beside it.
@@ -73,13 +72,13 @@ const farServer = (): string => {
 };
 
 test.each([
-  { tracker: 'embedded', store: 'near', kills: killsOf('near') },
-  { tracker: 'bd', store: 'near', kills: killsOf('near') },
-  { tracker: 'embedded', store: 'far', kills: killsOf('far') },
+  { tracker: 'embedded', store: 'near' },
+  { tracker: 'bd', store: 'near' },
+  { tracker: 'embedded', store: 'far' },
 ] as const)(
-  `with the tracker $tracker and a $store store a server that is killed $kills times under load loses nothing (seed ${seed})`,
-  { timeout: killsOf('near') * 10_000 + 120_000 },
-  async ({ tracker, store: distance, kills }) => {
+  `with the tracker $tracker and a $store store a server that is killed ${kills} times under load loses nothing (seed ${seed})`,
+  { timeout: kills * 10_000 + 120_000 },
+  async ({ tracker, store: distance }) => {
     const random = randomFrom(seed);
     const bd = makeBd('A-direct');
     const { root, stateDir, configFile, env, start, serverFile, agent } = openProject();

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { isLong } from '../support/long.ts';
-import { type Answer, driveWorkspace } from './support/driven-workspace.ts';
+import { type Answer, type DrivenWorkspace, driveWorkspaces } from './support/driven-workspace.ts';
 import { hostileGitDirs, hostileLogs } from './support/hostile-git-dirs.ts';
 import { hostileConfiguration, hostileFilters } from './support/hostile-settings.ts';
 import {
@@ -91,9 +91,7 @@ const work = (folder: string): void => {
 };
 
 /** The answers of a whole attempt, until one refuses. */
-const attempt = async (vector: Vector, plan: Plan) => {
-  const before = treeOfFolder(plan.outside);
-  const driven = driveWorkspace(plan.project, plan.state);
+const attempt = async (vector: Vector, plan: Plan, driven: DrivenWorkspace) => {
   const answers: Answer<unknown>[] = [];
   const roots: string[] = [];
   let [expected, saved]: [Tree, Tree | null] = [new Map(), null];
@@ -110,26 +108,10 @@ const attempt = async (vector: Vector, plan: Plan) => {
     const kept = await driven.save(1);
     stop?.();
     answers.push(kept, await driven.diff(1), await driven.merge(1, 'squash'));
-    const recorded = await driven.end();
-    const deeds = deedsOf(recorded, plan, roots);
     if ('value' in kept && kept.value !== null)
       saved = treeOfCommit(plan.gitDir, kept.value.commit);
-    return {
-      answers,
-      deeds,
-      expected,
-      saved,
-      outside: { before, after: treeOfFolder(plan.outside) },
-    };
   }
-  const deeds = deedsOf(await driven.end(), plan, roots);
-  return {
-    answers,
-    deeds,
-    expected,
-    saved,
-    outside: { before, after: treeOfFolder(plan.outside) },
-  };
+  return { answers, roots, expected, saved };
 };
 
 const overlaid = (tree: Tree, savedAs: Vector['savedAs'] = {}): Tree => {
@@ -140,14 +122,11 @@ const overlaid = (tree: Tree, savedAs: Vector['savedAs'] = {}): Tree => {
   return new Map([...tree, ...hashes]);
 };
 
-const judge = async (vector: Vector): Promise<void> => {
-  const plan = makePlan();
-  vector.plant?.(plan);
-
-  const { answers, deeds, expected, saved, outside } = await attempt(vector, plan);
-
-  expect(deeds).toEqual(nothing);
-  expect(outside.after).toEqual(outside.before);
+const judgeAnswers = (
+  vector: Vector,
+  plan: Plan,
+  { answers, expected, saved }: Awaited<ReturnType<typeof attempt>>,
+): void => {
   const refusals = answers.map(refusalIn).filter((words) => words !== null);
   onTestFinished(({ task }) => {
     Object.assign(task.meta, { happened: refusals[0] });
@@ -172,44 +151,73 @@ const judge = async (vector: Vector): Promise<void> => {
   expect(same(merged)).toEqual(same(files));
 };
 
-const titled = (vectors: Vectors) => Object.entries(isLong ? vectors : together(vectors));
-const limit = 60_000;
+/** Each in a project of its own, one after the other, and all in one recorded process. */
+const judge = async (vectors: Vectors): Promise<void> => {
+  const driver = driveWorkspaces();
+  const attempts: { plan: Plan; roots: readonly string[]; before: Tree; title: string }[] = [];
+  for (const [title, vector] of Object.entries(vectors)) {
+    const plan = makePlan();
+    vector.plant?.(plan);
+    const before = treeOfFolder(plan.outside);
+    const made = await attempt(vector, plan, driver.of(plan.project, plan.state));
+    judgeAnswers(vector, plan, made);
+    attempts.push({ plan, roots: made.roots, before, title });
+  }
+  const recorded = await driver.end();
+  for (const { plan, roots, before, title } of attempts) {
+    expect(deedsOf(recorded, plan, roots), title).toEqual(nothing);
+    expect(treeOfFolder(plan.outside), title).toEqual(before);
+  }
+};
+
+const each = (vectors: Vectors): readonly [string, Vectors][] =>
+  Object.entries(vectors).map(([title, vector]) => [title, { [title]: vector }]);
+const titled = (vectors: Vectors) => each(isLong ? vectors : together(vectors));
+/** In the short form they share a process: to start one takes longer than a refusal. */
+const inTurn = (vectors: Vectors): readonly [string, Vectors][] =>
+  isLong || process.env['AGENT_TEST_SECURITY'] === '1'
+    ? each(vectors)
+    : [[`${Object.keys(vectors).length} in turn`, vectors]];
+const limit = 120_000;
 
 describe.skipIf(!canRecord)(
   `git starts no other program${canRecord ? '' : ' (skipped: needs strace)'}`,
   () => {
     test.each(titled(hostileConfiguration))(
       'when the settings name programs: %s',
-      (_, vector) => judge(vector),
+      (_, vectors) => judge(vectors),
       limit,
     );
     test.each(titled(nestedRepositories))(
       'when agents make repositories: %s',
-      (_, vector) => judge(vector),
+      (_, vectors) => judge(vectors),
       limit,
     );
     test.each(titled(oddTrees))(
       'when agents leave odd files: %s',
-      (_, vector) => judge(vector),
+      (_, vectors) => judge(vectors),
       limit,
     );
-    test.each(Object.entries({ ...conversions, ...swapped }))(
+    test.each(inTurn({ ...conversions, ...swapped }))(
       'and the work is saved: %s',
-      (_, vector) => judge(vector),
+      (_, vectors) => judge(vectors),
       limit,
     );
-    test.each(Object.entries(hostileGitDirs))(
+    test.each(inTurn(hostileGitDirs))(
       'when the git dir is refused: %s',
-      (_, vector) => judge(vector),
+      (_, vectors) => judge(vectors),
       limit,
     );
-    test.each(
-      Object.entries({ ...hostileLogs, ...hostileFilters, ...filtersByName, ...linksAway }),
-    )('when the merge is refused or done: %s', (_, vector) => judge(vector), limit);
+    test.each(inTurn({ ...hostileLogs, ...hostileFilters, ...filtersByName, ...linksAway }))(
+      'when the merge is refused or done: %s',
+      (_, vectors) => judge(vectors),
+      limit,
+    );
 
     test('in a folder that an earlier attempt made a repository of', async () => {
       const plan = makePlan();
-      const driven = driveWorkspace(plan.project, plan.state);
+      const driver = driveWorkspaces();
+      const driven = driver.of(plan.project, plan.state);
       const roots: string[] = [];
       const answers: Answer<unknown>[] = [];
       for (const [index, agent] of [
@@ -227,7 +235,7 @@ describe.skipIf(!canRecord)(
         );
       }
 
-      const deeds = deedsOf(await driven.end(), plan, roots);
+      const deeds = deedsOf(await driver.end(), plan, roots);
 
       expect(deeds).toEqual(nothing);
       expect(answers.map(refusalIn).filter(Boolean)).toEqual([]);

@@ -16,6 +16,11 @@ export interface DrivenWorkspace {
   diff(attempt: number): Promise<Answer<{ readonly patch: string } | null>>;
   save(attempt: number): Promise<Answer<SavedWork | null>>;
   merge(attempt: number, mode: 'ff' | 'squash'): Promise<Answer<Merged>>;
+}
+
+export interface WorkspaceDriver {
+  /** The workspace of a project; `state` is the folder of its worktrees. */
+  of(projectRoot: string, state: string): DrivenWorkspace;
   /** Ends the process. @returns what it and its children did */
   end(): Promise<readonly Recorded[]>;
 }
@@ -27,11 +32,8 @@ export const taskId = 'bd-a1';
 const answerMs = 30_000;
 const driver = join(import.meta.dirname, 'workspace-driver.mjs');
 
-/**
- * The workspace of a project in a process of its own, recorded; `state` is the folder of its
- * worktrees.
- */
-export const driveWorkspace = (projectRoot: string, state: string): DrivenWorkspace => {
+/** Workspaces in a process of their own, recorded. */
+export const driveWorkspaces = (): WorkspaceDriver => {
   const [home, logs] = [temporaryFolder(), temporaryFolder()];
   const log = join(logs, 'recording');
   const [program = '', ...args] = [...recorder(log), process.execPath, driver];
@@ -49,15 +51,8 @@ export const driveWorkspace = (projectRoot: string, state: string): DrivenWorksp
   });
   const ended = once(child, 'close');
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
-  const ask = async <Value>(
-    call: string,
-    number: number,
-    more: object = {},
-  ): Promise<Answer<Value>> => {
-    const attempt = { taskId, attempt: number, role: 'engineer', options: {} };
-    child.stdin.write(
-      `${JSON.stringify({ call, projectRoot, folder: state, attempt, ...more })}\n`,
-    );
+  const ask = async <Value>(call: string, order: object): Promise<Answer<Value>> => {
+    child.stdin.write(`${JSON.stringify({ call, ...order })}\n`);
     const value = await Promise.race([
       lines.next().then((line) => line.value),
       sleep(answerMs, null, { ref: false }),
@@ -66,10 +61,18 @@ export const driveWorkspace = (projectRoot: string, state: string): DrivenWorksp
     return JSON.parse(value);
   };
   return {
-    open: (attempt, after = []) => ask('open', attempt, { after }),
-    diff: (attempt) => ask('diff', attempt),
-    save: (attempt) => ask('save', attempt),
-    merge: (attempt, mode) => ask('merge', attempt, { mode }),
+    of: (projectRoot, folder) => {
+      const order = (attempt: number) => ({
+        ...{ projectRoot, folder },
+        attempt: { taskId, attempt, role: 'engineer', options: {} },
+      });
+      return {
+        open: (attempt, after = []) => ask('open', { ...order(attempt), after }),
+        diff: (attempt) => ask('diff', order(attempt)),
+        save: (attempt) => ask('save', order(attempt)),
+        merge: (attempt, mode) => ask('merge', { ...order(attempt), mode }),
+      };
+    },
     end: async () => {
       child.stdin.end();
       await ended;
