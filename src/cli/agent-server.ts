@@ -46,7 +46,11 @@ const flags = {
   'tls-key': { type: 'text', value: 'file', hidden: true, describe: 'Refused' },
 } as const satisfies Flags;
 
-const grammar: Grammar = { program: 'agent-server', common: {}, all: { ...flags, ...everywhere } };
+const serverGrammar: Grammar = {
+  program: 'agent-server',
+  common: {},
+  all: { ...flags, ...everywhere },
+};
 
 const program = {
   name: 'agent-server',
@@ -111,17 +115,17 @@ const obeySignals = (
 // A full disk under the log must not end running attempts.
 for (const stream of [process.stdout, process.stderr]) stream.on('error', () => {});
 
-const printHelp = (): void =>
+const printServerHelp = (): void =>
   print('stdout', `${renderProgramHelp(program, helpWidth(process.stdout.columns))}\n`);
 
 const main = async (): Promise<void> => {
   const given = hideBin(process.argv);
-  const parsed = parseWords(given, grammar.all);
-  if (parsed.flags['help'] === true) return printHelp();
+  const parsed = parseWords(given, serverGrammar.all);
+  if (parsed.flags['help'] === true) return printServerHelp();
   if (parsed.flags['version'] === true) return print('stdout', `${version}\n`);
-  const args = checkWords(given, parsed, program, grammar);
+  const args = checkWords(given, parsed, program, serverGrammar);
   if (args.server !== true) {
-    printHelp();
+    printServerHelp();
     process.exitCode = exit.usage;
     return;
   }

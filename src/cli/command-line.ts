@@ -8,10 +8,10 @@ import { oneLine } from './output/safe-text.ts';
 import { helpWidth, renderCommandHelp, renderHelp } from './words/help.ts';
 import { correctionOf, type Reading, readCommand } from './words/read-command.ts';
 
-type Asked<Kind extends Reading['kind']> = Extract<Reading, { readonly kind: Kind }>;
+type AskedOf<Kind extends Reading['kind']> = Extract<Reading, { readonly kind: Kind }>;
 
 const printHelp = (
-  { command }: Asked<'help'>,
+  { command }: AskedOf<'help'>,
   { words, env }: Invocation,
   io: Io,
 ): Promise<number> => {
@@ -25,15 +25,15 @@ const printHelp = (
   });
 };
 
-const printVersion = async ({ json }: Asked<'version'>, io: Io): Promise<number> => {
+const printVersion = async ({ json }: AskedOf<'version'>, io: Io): Promise<number> => {
   const { version } = await import('./version.ts');
   if (json) io.json({ version });
   else io.out(version);
   return exitCodes.done;
 };
 
-const runCommand = async (
-  { command, args }: Asked<'run'>,
+const runNamedCommand = async (
+  { command, args }: AskedOf<'run'>,
   invocation: Invocation,
   io: Io,
 ): Promise<number> => {
@@ -72,7 +72,7 @@ export const runCommandLine = async (invocation: Invocation, io: Io): Promise<nu
     const asked = readCommand(words);
     if (asked.kind === 'help') return await printHelp(asked, invocation, io);
     if (asked.kind === 'version') return await printVersion(asked, io);
-    return await runCommand(asked, { ...invocation, words }, io);
+    return await runNamedCommand(asked, { ...invocation, words }, io);
   } catch (error) {
     const { reportError } = await import('./output/report-error.ts');
     return reportError(error, invocation, io);

@@ -1,6 +1,6 @@
-import { type Command, defineCommand } from './table/command.ts';
+import { type CliCommand, defineCommand } from './table/command.ts';
 import { linkCommands, setupCommands } from './table/housekeeping.ts';
-import { runCommand } from './table/run-many.ts';
+import { runManyCommand } from './table/run-many.ts';
 import { createCommand, roleCommands } from './table/runs.ts';
 import {
   changeCommand,
@@ -30,9 +30,9 @@ const completing = defineCommand({
 });
 
 /** In the order of the help. The code of a command is imported when it runs. */
-export const commandTable: readonly Command[] = [
+export const commandTable: readonly CliCommand[] = [
   createCommand,
-  runCommand,
+  runManyCommand,
   ...roleCommands,
   listCommand,
   psCommand,

@@ -48,7 +48,7 @@ const described: Readonly<
 
 type HistogramName = JournalDuration | ProcessDuration;
 
-const timed: Readonly<Record<HistogramName, string>> = {
+const histogramHelp: Readonly<Record<HistogramName, string>> = {
   queue_wait: 'Time that a task waited for a slot.',
   run: 'Time of an attempt, from its start to its end.',
   model_call: 'Time of a call of the language model, also of one that failed.',
@@ -56,7 +56,7 @@ const timed: Readonly<Record<HistogramName, string>> = {
   tracker_call: 'Time until the tracker answered, since this process started.',
   store_commit: 'Time until the store had committed, since this process started.',
 };
-const histogramNames = Object.keys(timed) as HistogramName[];
+const histogramNames = Object.keys(histogramHelp) as HistogramName[];
 
 const head = (metric: string, type: string, help: string): string =>
   `# HELP ${metric} ${help}\n# TYPE ${metric} ${type}\n`;
@@ -68,7 +68,7 @@ const histogramText = (name: HistogramName, histogram: Histogram): string => {
     count += own;
     return `${metric}_bucket{le="${histogram.bounds[index] ?? '+Inf'}"} ${count}\n`;
   });
-  return `${head(metric, 'histogram', timed[name])}${buckets.join('')}${metric}_sum ${histogram.sumSeconds}\n${metric}_count ${count}\n`;
+  return `${head(metric, 'histogram', histogramHelp[name])}${buckets.join('')}${metric}_sum ${histogram.sumSeconds}\n${metric}_count ${count}\n`;
 };
 
 export type Histograms = Readonly<Record<HistogramName, Histogram>>;

@@ -1,11 +1,11 @@
 import { commonRefusals, errorAnswer, jsonContent, openRefusals } from './openapi-answers.ts';
 
-const text = { type: 'string' };
-const answerOf = (description: string, ...keys: readonly string[]) => ({
+const stringSchema = { type: 'string' };
+const answerSchemaOf = (description: string, ...keys: readonly string[]) => ({
   description,
   ...jsonContent({
     type: 'object',
-    properties: Object.fromEntries(keys.map((key) => [key, text])),
+    properties: Object.fromEntries(keys.map((key) => [key, stringSchema])),
   }),
 });
 
@@ -26,7 +26,7 @@ export const pagePaths = {
     get: {
       summary: 'a file of the web page',
       security: [],
-      parameters: [{ name: 'name', in: 'path', required: true, schema: text }],
+      parameters: [{ name: 'name', in: 'path', required: true, schema: stringSchema }],
       responses: {
         200: { description: 'a script, a style or a picture' },
         404: errorAnswer('no such file'),
@@ -38,7 +38,7 @@ export const pagePaths = {
     post: {
       summary: 'makes a login code of the web page; needs the token of the server',
       responses: {
-        200: answerOf('a code that works once and for 60 seconds', 'code', 'expires_at'),
+        200: answerSchemaOf('a code that works once and for 60 seconds', 'code', 'expires_at'),
         ...commonRefusals,
       },
     },
@@ -49,10 +49,10 @@ export const pagePaths = {
       security: [],
       requestBody: {
         required: true,
-        ...jsonContent({ type: 'object', required: ['code'], properties: { code: text } }),
+        ...jsonContent({ type: 'object', required: ['code'], properties: { code: stringSchema } }),
       },
       responses: {
-        200: answerOf('the token of the session', 'token', 'expires_at'),
+        200: answerSchemaOf('the token of the session', 'token', 'expires_at'),
         ...commonRefusals,
         400: errorAnswer('no code was given'),
         401: errorAnswer('the code was used, is too old, or is not known'),
@@ -63,7 +63,7 @@ export const pagePaths = {
     get: {
       summary: 'the project of this server, and when the session ends',
       responses: {
-        200: answerOf('the session', 'project', 'version', 'expires_at'),
+        200: answerSchemaOf('the session', 'project', 'version', 'expires_at'),
         ...commonRefusals,
       },
     },

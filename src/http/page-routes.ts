@@ -20,7 +20,7 @@ export interface PageRouteOptions {
 
 const codeSchema = z.strictObject({ code: z.string().min(1).max(256) });
 /** In bytes. */
-const bodyLimit = 1024;
+const codeBodyLimit = 1024;
 
 const whyRefused: Readonly<Record<CodeRefusal, string>> = {
   used: 'That code was used already. Run `agent open` again for a new one.',
@@ -56,11 +56,11 @@ export const addPageRoutes = (app: FastifyInstance, options: PageRouteOptions): 
   const { page, sessions, onLogout, projectName, version } = options;
   const throttle = createThrottle(() => performance.now());
   addPageFiles(app, page);
-  app.post('/page/codes', { bodyLimit }, async () => {
+  app.post('/page/codes', { bodyLimit: codeBodyLimit }, async () => {
     const { code, expiresAt } = sessions.createCode();
     return { code, expires_at: iso(expiresAt) };
   });
-  app.post('/page/session', { bodyLimit }, async (request, reply) => {
+  app.post('/page/session', { bodyLimit: codeBodyLimit }, async (request, reply) => {
     const { code } = parseParams(codeSchema, jsonBody(request));
     const session = sessions.exchange(code);
     if ('refused' in session)

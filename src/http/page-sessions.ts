@@ -39,7 +39,8 @@ interface KnownCode {
   readonly used: boolean;
 }
 
-const digest = (text: string): string => createHash('sha256').update(text).digest('base64url');
+const digestOfSession = (text: string): string =>
+  createHash('sha256').update(text).digest('base64url');
 const secret = (): string => randomBytes(32).toString('base64url');
 
 /** Adds as the newest; the oldest leaves when there are too many. */
@@ -57,16 +58,16 @@ const keep = <Value>(all: Map<string, Value>, key: string, value: Value, atMost:
 export const createPageSessions = (token: () => string | null, now: () => number): PageSessions => {
   const codes = new Map<string, KnownCode>();
   const sessions = new Map<string, { readonly expiresAt: number; readonly under: string }>();
-  const master = (): string => digest(token() ?? '');
+  const master = (): string => digestOfSession(token() ?? '');
   return {
     createCode: () => {
       const code = secret();
       const expiresAt = now() + codeMs;
-      keep(codes, digest(code), { expiresAt, under: master(), used: false }, codesAtMost);
+      keep(codes, digestOfSession(code), { expiresAt, under: master(), used: false }, codesAtMost);
       return { code, expiresAt };
     },
     exchange: (code) => {
-      const key = digest(code);
+      const key = digestOfSession(code);
       const known = codes.get(key);
       if (known === undefined || now() > known.expiresAt + rememberedMs)
         return { refused: 'unknown' };
@@ -75,11 +76,16 @@ export const createPageSessions = (token: () => string | null, now: () => number
       codes.set(key, { ...known, used: true });
       const session = { token: secret(), expiresAt: now() + sessionMs };
       const { expiresAt } = session;
-      keep(sessions, digest(session.token), { expiresAt, under: known.under }, sessionsAtMost);
+      keep(
+        sessions,
+        digestOfSession(session.token),
+        { expiresAt, under: known.under },
+        sessionsAtMost,
+      );
       return session;
     },
     find: (given) => {
-      const key = digest(given);
+      const key = digestOfSession(given);
       const found = sessions.get(key);
       if (found === undefined) return null;
       if (now() <= found.expiresAt && found.under === master())
@@ -87,6 +93,6 @@ export const createPageSessions = (token: () => string | null, now: () => number
       sessions.delete(key);
       return null;
     },
-    end: (given) => void sessions.delete(digest(given)),
+    end: (given) => void sessions.delete(digestOfSession(given)),
   };
 };

@@ -67,7 +67,7 @@ const expectation = (schema: JsonSchema): string => {
   return type === 'object' ? 'an object' : 'another value';
 };
 
-const shownAtMost = 60;
+const problemsAtMost = 60;
 
 /** Shows only the length of free text, which may hold a secret. */
 const given = (value: unknown, { type, enum: choices }: JsonSchema): string => {
@@ -77,7 +77,7 @@ const given = (value: unknown, { type, enum: choices }: JsonSchema): string => {
   if (typeof value !== 'string') return String(value);
   if (value === '') return 'empty text';
   const isFreeText = type === 'string' && choices === undefined;
-  return isFreeText || value.length > shownAtMost
+  return isFreeText || value.length > problemsAtMost
     ? `text of ${plural(value.length, 'character')}`
     : JSON.stringify(value);
 };

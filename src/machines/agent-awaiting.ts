@@ -15,14 +15,14 @@ const lendSlot = {
 } as const;
 
 const goOnLater = (at: GoesOnAt) => ({ type: 'goOnLater', params: { at } }) as const;
-const answer = { type: 'takeAnswer', params: response } as const;
+const takeAnswer = { type: 'takeAnswer', params: response } as const;
 const decision = { type: 'takeDecision', params: response } as const;
 
 const answered = (goesOnAt: GoesOnAt) =>
   ({
     guard: { type: 'answersQuestion', params: response },
     target: 'returning',
-    actions: [answer, goOnLater(goesOnAt)],
+    actions: [takeAnswer, goOnLater(goesOnAt)],
   }) as const;
 
 const takeFallbackTo = (goesOnAt: GoesOnAt) =>

@@ -62,7 +62,7 @@ export const answers = ({ question }: AgentContext, response: Response): boolean
   question?.inputId === response.inputId &&
   (question.kind === 'approval' ? response.decision !== null : response.text !== null);
 
-export const counted = (usage: Usage, thought: Thought): Usage => {
+export const countedUsage = (usage: Usage, thought: Thought): Usage => {
   const called = { ...usage, model_calls: usage.model_calls + 1 };
   if (thought.kind === 'failed') return called;
   return {

@@ -18,7 +18,7 @@ import * as failures from './agent-failures.ts';
 import {
   answers,
   asks,
-  counted,
+  countedUsage,
   fallbackOf,
   isLate,
   isPauseOver,
@@ -141,7 +141,7 @@ export const agentSetup = setup({
   actions: {
     countThought: assign({
       calls: (_, { thought }: Thinking) => (thought.kind === 'failed' ? [] : thought.calls),
-      usage: ({ context }, { thought }: Thinking) => counted(context.usage, thought),
+      usage: ({ context }, { thought }: Thinking) => countedUsage(context.usage, thought),
       // After a failed call the model has not seen it.
       answer: ({ context }, { thought }: Thinking) =>
         thought.kind === 'failed' ? context.answer : null,

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-const entrySchema = z.looseObject({
+const servedModelSchema = z.looseObject({
   id: z.string(),
   owned_by: z.unknown().optional(),
   /** vLLM, OpenRouter, LM Studio and llama.cpp, in this order. */
@@ -9,7 +9,7 @@ const entrySchema = z.looseObject({
   max_context_length: z.unknown().optional(),
   meta: z.unknown().optional(),
 });
-const modelListSchema = z.object({ data: z.array(entrySchema).max(10_000) });
+const modelListSchema = z.object({ data: z.array(servedModelSchema).max(10_000) });
 const propsSchema = z.object({
   default_generation_settings: z.object({ n_ctx: z.int().positive() }),
 });

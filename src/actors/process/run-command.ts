@@ -107,7 +107,7 @@ const firstEnding = (child: Child, { timeoutMs, signal }: Command): Promise<Comm
  * heap grow.
  */
 const burstBytes = 512 * 1024;
-const pauseMs = 5;
+const killPauseMs = 5;
 
 const listen = (stream: Readable, take: (text: string) => void): void => {
   const decoder = new StringDecoder('utf8');
@@ -121,7 +121,7 @@ const listen = (stream: Readable, take: (text: string) => void): void => {
     if (burst < burstBytes) return;
     burst = 0;
     stream.pause();
-    setTimeout(() => stream.resume(), pauseMs);
+    setTimeout(() => stream.resume(), killPauseMs);
   });
   stream.on('end', () => takeSome(decoder.end()));
   stream.on('error', () => undefined);

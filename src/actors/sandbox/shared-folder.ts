@@ -115,14 +115,14 @@ const bothQuarantined = (one: Quarantined, next: Quarantined): Quarantined => ({
   folder: next.folder ?? one.folder,
 });
 
-const shortened = (paths: readonly string[]): readonly string[] =>
+const shortenedPath = (paths: readonly string[]): readonly string[] =>
   paths.length <= mostTold
     ? paths
     : [...paths.slice(0, mostTold), `and ${paths.length - mostTold} more`];
 
 const told = (done: Quarantined, more: readonly string[]): Quarantined => ({
-  moved: shortened(done.moved),
-  left: [...shortened(done.left), ...more],
+  moved: shortenedPath(done.moved),
+  left: [...shortenedPath(done.left), ...more],
   folder: done.folder,
 });
 

@@ -53,7 +53,7 @@ interface OpenAttempt {
 
 const attemptsAtMost = 10_000;
 
-const stepOf = ({ machine, value }: Shown): string | null => {
+const spanNameOf = ({ machine, value }: Shown): string | null => {
   const inside = typeof value === 'string' ? value : value['started'];
   const state = typeof inside === 'object' && inside !== null ? Object.keys(inside)[0] : inside;
   const steps = machine === 'agent' ? stepsOfAgent : stepsOfTask;
@@ -120,7 +120,7 @@ export const createAttemptSpans = (project: string) => {
     const isLive = shown.task.status === 'started';
     const attempt = isLive ? attemptOf(entry, shown) : open.get(taskId);
     if (attempt?.attempt !== entry.attempt) return [];
-    const name = isLive ? stepOf(shown) : null;
+    const name = isLive ? spanNameOf(shown) : null;
     if (isLive && attempt.step?.name === name) return [];
     const ended = endStep(attempt, at);
     attempt.step = name === null ? null : { name, at, seq };

@@ -60,7 +60,7 @@ const toolCall = (data: unknown): Named | null => {
   };
 };
 
-const readers: Readonly<Record<string, (data: unknown) => Named | null>> = {
+const spanReaders: Readonly<Record<string, (data: unknown) => Named | null>> = {
   api_call_complete: modelCall,
   tool_end: toolCall,
 };
@@ -70,7 +70,7 @@ export const callSpan = (
   { type, data, at, seq }: Entry,
   { traceId, rootId, idOf }: TraceIds,
 ): Span | null => {
-  const call = readers[type]?.(JSON.parse(data)) ?? null;
+  const call = spanReaders[type]?.(JSON.parse(data)) ?? null;
   if (call === null) return null;
   const { ms, ...named } = call;
   const ids = { traceId, spanId: idOf(type, seq), parentSpanId: rootId };

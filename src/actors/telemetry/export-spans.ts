@@ -22,12 +22,12 @@ export interface SpanExporter {
   stop(): Promise<void>;
 }
 
-const waitingAtMost = 2_048;
+const spansWaitingAtMost = 2_048;
 const perRequest = 512;
-const gatherMs = 1_000;
-const longestPauseMs = 30_000;
+const gatherSpansMs = 1_000;
+const longestExportPauseMs = 30_000;
 const requestMs = 10_000;
-const stopMs = 2_000;
+const stopExportMs = 2_000;
 const retried: readonly number[] = [429, 502, 503, 504];
 
 type Sent = 'sent' | { readonly problem: string; readonly mayRetry: boolean };
@@ -69,8 +69,8 @@ export const createSpanExporter = ({
   let sending: Promise<void> | null = null;
 
   const keep = (spans: readonly Span[]): void => {
-    lost += Math.max(0, spans.length - waitingAtMost);
-    waiting = spans.slice(0, waitingAtMost);
+    lost += Math.max(0, spans.length - spansWaitingAtMost);
+    waiting = spans.slice(0, spansWaitingAtMost);
   };
   const note = (sent: Sent, spans: readonly Span[]): void => {
     if (sent === 'sent') {
@@ -94,7 +94,7 @@ export const createSpanExporter = ({
   const sendLater = (): void => {
     if (timer !== null || sending !== null || waiting.length === 0 || stopping.signal.aborted)
       return;
-    const pause = Math.min(gatherMs * 2 ** failures, longestPauseMs);
+    const pause = Math.min(gatherSpansMs * 2 ** failures, longestExportPauseMs);
     timer = setTimeout(() => {
       timer = null;
       sending = sendNext(stopping.signal).finally(() => {
@@ -112,7 +112,7 @@ export const createSpanExporter = ({
     },
     stop: async () => {
       if (timer !== null) clearTimeout(timer);
-      const limit = AbortSignal.timeout(stopMs);
+      const limit = AbortSignal.timeout(stopExportMs);
       limit.addEventListener('abort', () => stopping.abort());
       await sending;
       if (timer !== null) clearTimeout(timer);

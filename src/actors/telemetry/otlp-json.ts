@@ -1,26 +1,26 @@
 import type { Span } from './span.ts';
 
-type Value = string | number;
+type OtlpValue = string | number;
 
-const anyValue = (value: Value): object => {
+const anyValue = (value: OtlpValue): object => {
   if (typeof value === 'string') return { stringValue: value };
   return Number.isInteger(value) ? { intValue: String(value) } : { doubleValue: value };
 };
 
-const attributesOf = (given: Readonly<Record<string, Value | undefined>>): readonly object[] =>
+const attributesOf = (given: Readonly<Record<string, OtlpValue | undefined>>): readonly object[] =>
   Object.entries(given).flatMap(([key, value]) =>
     value === undefined ? [] : [{ key, value: anyValue(value) }],
   );
 
 const nanoseconds = (ms: number): string => `${Math.round(ms * 1_000)}000`;
 
-const kinds = { internal: 1, client: 3 } as const;
+const spanKinds = { internal: 1, client: 3 } as const;
 const failed = 2;
 
 const spanJson = ({ parentSpanId, startAt, endAt, kind, error, attributes, ...ids }: Span) => ({
   ...ids,
   ...(parentSpanId === null ? {} : { parentSpanId }),
-  kind: kinds[kind],
+  kind: spanKinds[kind],
   startTimeUnixNano: nanoseconds(startAt),
   endTimeUnixNano: nanoseconds(endAt),
   attributes: attributesOf({ ...attributes, 'error.type': error ?? undefined }),

@@ -40,9 +40,9 @@ export const entriesIn = (folder: number): readonly Dirent[] =>
   readdirSync(handlePath(folder), { encoding: 'latin1', withFileTypes: true });
 
 /** Linux's O_PATH, which Node does not name. It opens a folder whose mode forbids reading. */
-const pathOnly = 0o10000000;
+const pathOnlyFlag = 0o10000000;
 export const handleOf = (folder: number, name: string): number =>
-  openSync(within(folder, name), pathOnly | constants.O_DIRECTORY | constants.O_NOFOLLOW);
+  openSync(within(folder, name), pathOnlyFlag | constants.O_DIRECTORY | constants.O_NOFOLLOW);
 
 export const isEmptyFolder = (folder: number, name: string): boolean => {
   const inside = openFolderIn(folder, name);

@@ -28,7 +28,7 @@ type Attributes = { text?: string; eol?: string; filter?: string };
 /** How git stores a file: byte for byte, with LF, or as a pointer of git-lfs. */
 export type Form = 'bytes' | 'lf' | 'pointer';
 
-const attributesOf = async (paths: readonly string[], { git, index, signal }: FormRules) => {
+const gitAttributesOf = async (paths: readonly string[], { git, index, signal }: FormRules) => {
   const input = Buffer.from(paths.map((path) => `${path}\0`).join(''), 'latin1');
   const args = ['check-attr', '-z', '--stdin', '--cached', 'text', 'eol', 'filter'];
   const call = git(args, { env: { GIT_INDEX_FILE: index }, input, signal, limitMs: attributesMs });
@@ -53,7 +53,7 @@ export const formsOf = async (
   content: (path: string) => Buffer | null,
 ): Promise<ReadonlyMap<string, Form>> => {
   const { git, hasAutoCrlf, usesLargeFiles, signal } = rules;
-  const attributes = await attributesOf([...files.keys()], rules);
+  const attributes = await gitAttributesOf([...files.keys()], rules);
   const forms = new Map<string, Form>();
   for (const [path, before] of files) {
     const { text = 'unspecified', eol = 'unspecified', filter } = attributes.get(path) ?? {};

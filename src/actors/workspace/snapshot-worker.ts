@@ -8,7 +8,7 @@ import type { SnapshotJob } from './snapshot-job.ts';
 /**
  * A request to the thread. `flag` becomes 1 when the job is aborted, also while the thread is busy.
  */
-export interface Asked {
+export interface SnapshotOrder {
   readonly id: number;
   readonly job: SnapshotJob;
   readonly flag: SharedArrayBuffer;
@@ -29,7 +29,7 @@ export type SnapshotReply =
 
 const running = new Map<number, AbortController>();
 
-const run = async ({ id, job, flag }: Asked): Promise<SnapshotReply> => {
+const run = async ({ id, job, flag }: SnapshotOrder): Promise<SnapshotReply> => {
   const abort = new AbortController();
   running.set(id, abort);
   try {
@@ -50,7 +50,7 @@ const failedAnswer = (id: number, error: unknown): SnapshotReply => ({
   failure: { message: messageOf(error), isGit: error instanceof GitError },
 });
 
-parentPort?.on('message', (asked: Asked | AskedToRemove | { readonly abort: number }) => {
+parentPort?.on('message', (asked: SnapshotOrder | AskedToRemove | { readonly abort: number }) => {
   if ('abort' in asked) return running.get(asked.abort)?.abort();
   const { id } = asked;
   const answer = 'remove' in asked ? remove(asked) : run(asked);

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { GitError } from './git.ts';
 import type { Snapshot, SnapshotJob } from './snapshot-job.ts';
-import type { Asked, AskedToRemove, SnapshotReply } from './snapshot-worker.ts';
+import type { AskedToRemove, SnapshotOrder, SnapshotReply } from './snapshot-worker.ts';
 
 /** Node runs no TypeScript in a thread: from the sources, the built file is used. */
 const workerFile = (): string => {
@@ -80,7 +80,7 @@ const takeThread = (): Thread => {
 };
 
 const ask = (
-  asked: (id: number) => Asked | AskedToRemove,
+  asked: (id: number) => SnapshotOrder | AskedToRemove,
 ): { readonly id: number; readonly worker: Worker; readonly answer: Promise<WorkerAnswer> } => {
   const { worker, waiting } = takeThread();
   lastId += 1;

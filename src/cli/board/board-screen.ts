@@ -4,11 +4,11 @@ import { renderTask } from '../output/render-task.ts';
 import { styled, type Text, terminalText } from '../output/styled.ts';
 import { cutToWidth } from '../output/width.ts';
 import { wrap } from '../output/wrap.ts';
-import { type Key, keyHelp, keysIn } from './keys.ts';
+import { type KeyPress, keyHelp, keyPressesIn } from './keys.ts';
 import { type Board, renderBoard } from './render-board.ts';
 
-const redrawMs = 200;
-const clockMs = 1_000;
+const redrawBoardMs = 200;
+const boardClockMs = 1_000;
 
 export interface BoardScreen {
   /** Draws again soon, at most five times a second. */
@@ -26,7 +26,7 @@ interface Sight {
   readonly top: number;
 }
 
-const moved = (board: Board, { chosen }: Sight, key: Key): string | null => {
+const movedTo = (board: Board, { chosen }: Sight, key: KeyPress): string | null => {
   const ids = board.tasks.map(({ task }) => task.view.task_id);
   const at = chosen === null ? -1 : ids.indexOf(chosen);
   const last = ids.length - 1;
@@ -36,15 +36,15 @@ const moved = (board: Board, { chosen }: Sight, key: Key): string | null => {
   return ids[next] ?? null;
 };
 
-const moves: ReadonlySet<Key> = new Set(['up', 'down', 'first', 'last']);
+const moves: ReadonlySet<KeyPress> = new Set(['up', 'down', 'first', 'last']);
 
-const afterKey = (board: Board, sight: Sight, key: Key): Sight => {
+const afterKey = (board: Board, sight: Sight, key: KeyPress): Sight => {
   if (key === 'help') return { ...sight, page: sight.page === 'help' ? 'board' : 'help', top: 0 };
   if (sight.page !== 'board') {
     if (!moves.has(key)) return { ...sight, page: 'board', top: 0 };
     return { ...sight, top: Math.max(0, sight.top + (key === 'down' ? 1 : -1)) };
   }
-  if (moves.has(key)) return { ...sight, chosen: moved(board, sight, key) };
+  if (moves.has(key)) return { ...sight, chosen: movedTo(board, sight, key) };
   return key === 'show' && sight.chosen !== null ? { ...sight, page: 'task', top: 0 } : sight;
 };
 
@@ -92,10 +92,10 @@ export const openBoardScreen = (io: Io, read: () => Board): BoardScreen => {
     io.screen(lines.slice(0, size.rows));
   };
   const drawSoon = (): void => {
-    later ??= setTimeout(draw, redrawMs);
+    later ??= setTimeout(draw, redrawBoardMs);
   };
   const onKeys = (sent: Buffer): void => {
-    for (const key of keysIn(sent.toString('utf8'))) {
+    for (const key of keyPressesIn(sent.toString('utf8'))) {
       if (key === 'interrupt') leave(exitCodes.interrupted);
       if (key === 'quit' && sight.page === 'board') leave(exitCodes.done);
       sight = afterKey(read(), sight, key);
@@ -106,7 +106,7 @@ export const openBoardScreen = (io: Io, read: () => Board): BoardScreen => {
   const onInterrupt = (): void => leave(exitCodes.interrupted);
   const onTerminate = (): void => leave(exitCodes.terminated);
   const close = (): void => io.screen(null);
-  const clock = setInterval(drawSoon, clockMs);
+  const clock = setInterval(drawSoon, boardClockMs);
   process.stderr.on('resize', drawSoon);
   process.on('SIGINT', onInterrupt);
   process.on('SIGTERM', onTerminate);

@@ -31,7 +31,7 @@ const order = (one: BoardTask, other: BoardTask): number =>
     ? other.task.seenAt - one.task.seenAt
     : one.task.view.created_at.localeCompare(other.task.view.created_at));
 
-const attemptOf = ({ task_id, attempt }: TaskView): string => `${task_id} ${attempt}`;
+const workKey = ({ task_id, attempt }: TaskView): string => `${task_id} ${attempt}`;
 
 export const createBoardTasks = (client: Client, progress: Progress): BoardTasks => {
   const ids = new Set<string>();
@@ -46,7 +46,7 @@ export const createBoardTasks = (client: Client, progress: Progress): BoardTasks
   };
   const tasks = (): readonly TaskProgress[] => [...ids].flatMap((id) => progress.get(id) ?? []);
   const placed = (task: TaskProgress): BoardTask => {
-    const work = works.get(attemptOf(task.view));
+    const work = works.get(workKey(task.view));
     return { task, work, section: sectionOf(task.view, work) };
   };
   const find = (taskId: string): BoardTask | null => {
@@ -70,12 +70,12 @@ export const createBoardTasks = (client: Client, progress: Progress): BoardTasks
     loadWork: async (signal) => {
       const finished = tasks()
         .filter(({ view }) => view.status === 'complete' && view.attempt > 0)
-        .filter(({ view }) => works.get(attemptOf(view))?.merged_at === undefined)
+        .filter(({ view }) => works.get(workKey(view))?.merged_at === undefined)
         .toSorted((one, other) => other.seenAt - one.seenAt)
         .slice(0, worksAtMost);
       for (const { view } of finished) {
         if (signal.aborted) return;
-        works.set(attemptOf(view), (await readTask(client, view.task_id)).work);
+        works.set(workKey(view), (await readTask(client, view.task_id)).work);
       }
     },
     ids: () => [...ids],

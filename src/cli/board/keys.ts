@@ -1,4 +1,4 @@
-export type Key =
+export type KeyPress =
   | 'up'
   | 'down'
   | 'first'
@@ -9,7 +9,7 @@ export type Key =
   | 'quit'
   | 'interrupt';
 
-const keys: Readonly<Record<string, Key>> = {
+const keyNames: Readonly<Record<string, KeyPress>> = {
   j: 'down',
   k: 'up',
   g: 'first',
@@ -33,8 +33,8 @@ const escapeCharacter = '\u001b';
 const oneKey = new RegExp(`${escapeCharacter}(?:\\[[0-9;]*[A-Za-z~]|O[A-Za-z])?|.`, 'gsu');
 
 /** The keys in what a terminal sent; others are left out. */
-export const keysIn = (sent: string): readonly Key[] =>
-  (sent.match(oneKey) ?? []).flatMap((text) => keys[text] ?? []);
+export const keyPressesIn = (sent: string): readonly KeyPress[] =>
+  (sent.match(oneKey) ?? []).flatMap((text) => keyNames[text] ?? []);
 
 export const keyHelp: readonly string[] = [
   'j, Down    next task',

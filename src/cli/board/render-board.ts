@@ -25,7 +25,7 @@ const silentMs = 60_000;
 const longestId = 24;
 const longestText = 400;
 
-const factsOf = ({ task: { view, turn } }: BoardTask): readonly string[] => {
+const boardFacts = ({ task: { view, turn } }: BoardTask): readonly string[] => {
   const cost = costText(view.usage.cost_usd);
   return [
     ...(view.role === undefined ? [] : [view.role]),
@@ -50,7 +50,7 @@ const taskLines = (board: Board, shown: BoardTask, place: RowPlace): readonly Te
   const age = ageText(now - seenAt).padStart(4);
   const used = 2 + textWidth(id) + 2 + textWidth(age) + 2;
   const title = cutToWidth(oneLine(view.title, longestText), columns - used);
-  const why = oneLine([...factsOf(shown), whyText(shown, board.find)].join(' · '), longestText);
+  const why = oneLine([...boardFacts(shown), whyText(shown, board.find)].join(' · '), longestText);
   const mark = isChosen ? '> ' : '  ';
   const idPart: string | Styled = isChosen ? styled('bold', id) : id;
   return [
@@ -67,17 +67,17 @@ const countsText = (board: Board): string =>
     })
     .join(' · ');
 
-interface Line {
+interface BoardLine {
   readonly text: () => readonly Text[];
   readonly height: number;
   readonly taskId: string | null;
 }
 
-const linesOf = (
+const boardLines = (
   board: Board,
   chosen: string | null,
   place: Omit<RowPlace, 'isChosen'>,
-): readonly Line[] =>
+): readonly BoardLine[] =>
   sections.flatMap((section) => {
     const tasks = board.tasks.filter((task) => task.section === section);
     if (tasks.length === 0) return [];
@@ -94,13 +94,13 @@ const linesOf = (
   });
 
 /** The part of the lines around the chosen task that fits. */
-const windowOf = (lines: readonly Line[], chosen: string | null, rows: number) => {
+const windowOf = (lines: readonly BoardLine[], chosen: string | null, rows: number) => {
   const at = Math.max(
     0,
     lines.findIndex(({ taskId }) => taskId !== null && taskId === chosen),
   );
   let [first, end, used] = [at, at + 1, lines[at]?.height ?? 0];
-  const fits = (line: Line | undefined): line is Line =>
+  const fits = (line: BoardLine | undefined): line is BoardLine =>
     line !== undefined && used + line.height <= rows;
   // Upwards to the middle of the screen, then down, then up with what is left.
   for (let line = lines[first - 1]; fits(line) && used < rows / 2; line = lines[first - 1]) {
@@ -118,7 +118,7 @@ const windowOf = (lines: readonly Line[], chosen: string | null, rows: number) =
   return { first, end };
 };
 
-const tasksIn = (lines: readonly Line[]): number =>
+const tasksInSection = (lines: readonly BoardLine[]): number =>
   lines.filter(({ taskId }) => taskId !== null).length;
 
 const emptyText = 'No tasks yet. Create one with: agent create "what to do"';
@@ -130,12 +130,12 @@ export const renderBoard = (
   now: number,
   { columns, rows }: BoardSize,
 ): readonly Text[] => {
-  const lines = linesOf(board, chosen, { now, columns });
+  const lines = boardLines(board, chosen, { now, columns });
   const counts =
     lines.length === 0 ? [] : wrap(countsText(board), columns).slice(0, Math.max(0, rows - 3));
   const { first, end } = windowOf(lines, chosen, Math.max(1, rows - 1 - counts.length));
-  const above = tasksIn(lines.slice(0, first));
-  const below = tasksIn(lines.slice(end)) + board.unread;
+  const above = tasksInSection(lines.slice(0, first));
+  const below = tasksInSection(lines.slice(end)) + board.unread;
   const rest = above + below === 0 ? '' : `${above} above, ${below} below · `;
   const foot = `${rest}j/k move · Enter show · ? help · q quit`;
   return [

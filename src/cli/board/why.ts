@@ -10,13 +10,13 @@ export interface BoardTask {
   readonly work: TaskView['work'];
 }
 
-const namedAtMost = 2;
+const blockersAtMost = 2;
 
 const dependenciesText = (
   { unmet_dependencies: unmet }: TaskView,
   find: (taskId: string) => BoardTask | null,
 ): string => {
-  const named = unmet.slice(0, namedAtMost).map((id) => {
+  const named = unmet.slice(0, blockersAtMost).map((id) => {
     const section = find(id)?.section;
     return section === undefined ? id : `${id} (${sectionTitles[section].toLowerCase()})`;
   });
@@ -41,15 +41,17 @@ const asking = ({ kind, question, calls }: NonNullable<TaskView['awaiting']>): s
     ? `asks: ${question}`
     : `asks permission: ${calls.map((call) => `${call.tool} ${call.arguments}`).join(', ')}`;
 
-const workText = ({ files, insertions, deletions }: NonNullable<TaskView['work']>): string =>
+const changeSummary = ({ files, insertions, deletions }: NonNullable<TaskView['work']>): string =>
   `${plural(files, 'file')}, +${insertions} -${deletions}`;
 
 const overText = ({ task: { view }, section, work }: BoardTask): string | null => {
   if (view.status === 'failed') return view.error?.message ?? 'failed';
   if (view.status === 'cancelled') return 'cancelled';
   if (view.status !== 'complete') return null;
-  if (section === 'review' && work !== undefined) return `ready to merge: ${workText(work)}`;
-  return work?.merged_at === undefined ? (view.result ?? 'complete') : `merged: ${workText(work)}`;
+  if (section === 'review' && work !== undefined) return `ready to merge: ${changeSummary(work)}`;
+  return work?.merged_at === undefined
+    ? (view.result ?? 'complete')
+    : `merged: ${changeSummary(work)}`;
 };
 
 /** One sentence: why a task is where it is. */

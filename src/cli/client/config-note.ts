@@ -3,7 +3,7 @@ import { resolve } from 'node:path';
 import type { ServerFile } from '../server/server-file.ts';
 
 /** A file may be named in several ways. */
-const placeOf = (file: string): string => {
+const resolvedPath = (file: string): string => {
   try {
     return realpathSync(file);
   } catch {
@@ -21,7 +21,7 @@ export const configNote = (
   { config: used }: Pick<ServerFile, 'config'>,
   { source, file }: NamedConfig,
 ): string | null => {
-  if (used === undefined || (used !== '' && placeOf(used) === placeOf(file))) return null;
+  if (used === undefined || (used !== '' && resolvedPath(used) === resolvedPath(file))) return null;
   const started = used === '' ? 'without one' : `with ${used}`;
   const flag = source === '--config' ? ` --config ${file}` : '';
   return `note: ${source} ${file} does not count: a server runs already, which was started ${started}; to change that: agent server restart${flag}`;

@@ -41,7 +41,7 @@ interface Files {
 /**
  * Above this many tasks a write takes noticeable time: it is left to the next server or command.
  */
-const manyTasks = 10_000;
+const exportedTasksAtMost = 10_000;
 
 const openFiles = async (
   { project, config, env, io }: ConnectOptions,
@@ -84,7 +84,7 @@ const openFiles = async (
     methods: createOfflineMethods(createOfflineService(tracker, store, Date.now, workOf)),
     close: store.close,
     finish: async () => {
-      if (!isUsed || !kept || ledger.table.count() > manyTasks) return;
+      if (!isUsed || !kept || ledger.table.count() > exportedTasksAtMost) return;
       await ledger.exchange.flush().catch((error: unknown) => {
         io.err(
           `warning: it is saved, but .beads/issues.jsonl could not be written: ${messageOf(error)}`,

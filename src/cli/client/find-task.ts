@@ -3,11 +3,13 @@ import { UsageError } from '../words/usage-error.ts';
 import { CallError, type Client } from './client.ts';
 import { readTask, tasksIn } from './task-answers.ts';
 
-const shownAtMost = 8;
+const matchesAtMost = 8;
 
-const ambiguous = (text: string, found: readonly TaskView[]): UsageError => {
-  const shown = found.slice(0, shownAtMost).map(({ task_id, title }) => `\n  ${task_id}  ${title}`);
-  const more = found.length > shownAtMost ? '\n  …' : '';
+const ambiguousId = (text: string, found: readonly TaskView[]): UsageError => {
+  const shown = found
+    .slice(0, matchesAtMost)
+    .map(({ task_id, title }) => `\n  ${task_id}  ${title}`);
+  const more = found.length > matchesAtMost ? '\n  …' : '';
   return new UsageError(
     `${JSON.stringify(text)} is in the ids of several tasks; give more of one:${shown.join('')}${more}`,
   );
@@ -20,10 +22,10 @@ export const findTask = async (client: Client, text: string): Promise<TaskView> 
   } catch (error) {
     const isUnknown = error instanceof CallError && error.code === 'task_not_found';
     if (!isUnknown || !/^[\w.+-]{1,128}$/.test(text)) throw error;
-    const found = tasksIn(await client.call('list', { id: text, limit: shownAtMost + 1 }));
+    const found = tasksIn(await client.call('list', { id: text, limit: matchesAtMost + 1 }));
     const [only] = found;
     if (only === undefined) throw error;
-    if (found.length > 1) throw ambiguous(text, found);
+    if (found.length > 1) throw ambiguousId(text, found);
     return only;
   }
 };

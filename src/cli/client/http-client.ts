@@ -4,7 +4,7 @@ import {
   connectionLost,
   errorInAnswer,
   readBody,
-  sendRequest,
+  sendHttpRequest,
 } from './http-request.ts';
 import { isJson } from './json.ts';
 
@@ -18,7 +18,7 @@ const call = async (address: Address, method: string, params: object): Promise<u
       'content-type': 'application/json',
       'content-length': String(Buffer.byteLength(body)),
     };
-    const response = await sendRequest(
+    const response = await sendHttpRequest(
       address,
       '/a2a/execute',
       { method: 'POST', headers, idleMs: callMs },

@@ -5,7 +5,7 @@ import {
   connectionLost,
   errorInAnswer,
   readBody,
-  sendRequest,
+  sendHttpRequest,
 } from './http-request.ts';
 import { isJson, textIn } from './json.ts';
 import { createSseParser } from './sse-parser.ts';
@@ -15,7 +15,7 @@ const reconnectMs = 500;
 const reconnects = 20;
 
 /** Frames that are not in the journal have no seq; those of no task have an empty id. */
-const frameOf = (data: string): Frame => {
+const parsedFrame = (data: string): Frame => {
   const value: unknown = JSON.parse(data);
   const [type, timestamp] = ['type', 'timestamp'].map((key) => textIn(value, key));
   if (!isJson(value) || type == null || timestamp == null || !isJson(value['data']))
@@ -38,7 +38,7 @@ async function* connection(
   signal: AbortSignal,
 ) {
   const headers: Record<string, string> = after === null ? {} : { 'last-event-id': after };
-  const response = await sendRequest(address, path, {
+  const response = await sendHttpRequest(address, path, {
     method: 'GET',
     headers,
     signal,
@@ -51,7 +51,7 @@ async function* connection(
   response.setEncoding('utf8');
   const parse = createSseParser();
   for await (const chunk of response)
-    for (const { id, data } of parse(String(chunk))) yield { id, frame: frameOf(data) };
+    for (const { id, data } of parse(String(chunk))) yield { id, frame: parsedFrame(data) };
 }
 
 /** Reconnects after the last frame received. */

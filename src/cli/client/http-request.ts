@@ -27,7 +27,7 @@ export class NoAnswerError extends Error {
 }
 
 /** The caller reads the answer. @throws NoAnswerError, or when the server cannot be reached */
-export const sendRequest = (
+export const sendHttpRequest = (
   { url, token }: Address,
   path: string,
   options: {
@@ -66,7 +66,7 @@ export const readBody = async (response: IncomingMessage): Promise<string> => {
 
 /** @throws CallError */
 export const getJson = async (address: Address, path: string, idleMs: number): Promise<unknown> => {
-  const response = await sendRequest(address, path, { method: 'GET', idleMs });
+  const response = await sendHttpRequest(address, path, { method: 'GET', idleMs });
   return JSON.parse(await readBody(response));
 };
 

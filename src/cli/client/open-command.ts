@@ -1,6 +1,6 @@
 import type { Invocation } from '../invocation.ts';
 import type { Io } from '../output/io.ts';
-import type { Command, Common } from '../table/command.ts';
+import type { CliCommand, Common } from '../table/command.ts';
 import type { CommandContext } from '../tasks/commands.ts';
 import { createContext } from './command-context.ts';
 import { resolveIds } from './resolve-ids.ts';
@@ -13,7 +13,7 @@ export interface OpenedCommand {
 
 /** One module, so that one import loads what every command needs. */
 export const openCommand = (
-  command: Command,
+  command: CliCommand,
   args: Common,
   invocation: Invocation,
   io: Io,

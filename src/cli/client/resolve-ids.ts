@@ -19,7 +19,7 @@ const namesOfIds = ({ words, flags }: Declared): readonly string[] => [
 ];
 
 /** An id that no task has stays: the command checks the rest of its words first. */
-const idOf = async (client: Client, id: string): Promise<string> => {
+const resolveId = async (client: Client, id: string): Promise<string> => {
   try {
     return (await findTask(client, id)).task_id;
   } catch (error) {
@@ -40,7 +40,7 @@ export const resolveIds = async <Args extends object>(
   const resolve = async (text: unknown): Promise<unknown> => {
     if (typeof text !== 'string' || text === '' || isFreeText(text)) return text;
     const client = await context.connection.files();
-    const ids = text.split(',').map((id) => idOf(client, id));
+    const ids = text.split(',').map((id) => resolveId(client, id));
     return (await Promise.all(ids)).join(',');
   };
   const values: Values = Object.fromEntries(Object.entries(args));

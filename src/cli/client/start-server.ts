@@ -40,7 +40,7 @@ const rotateLog = (path: string): void => {
   if (fileSize(path) > maxLogBytes) renameSync(path, `${path}.1`);
 };
 
-const lastLines = (path: string, from: number): string =>
+const endOfLog = (path: string, from: number): string =>
   readFileSync(path).subarray(from).toString('utf8').trim().split('\n').slice(-5).join('\n');
 
 const fileSize = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0;
@@ -99,7 +99,7 @@ export const startServer = async (
   if (silence !== null) throw silence;
   throw new CallError(
     'server_not_started',
-    `the server did not start: ${lastLines(log, before) || `see ${log}`}`,
+    `the server did not start: ${endOfLog(log, before) || `see ${log}`}`,
   );
 };
 

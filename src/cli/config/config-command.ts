@@ -14,7 +14,7 @@ import { originOf, valueAt } from './key-paths.ts';
 import { readTextIfAny, reloadNote, requireValid } from './own-file.ts';
 import { userFilesOf } from './user-files.ts';
 
-type Tree = Readonly<Record<string, unknown>>;
+type ConfigTree = Readonly<Record<string, unknown>>;
 
 /** @throws UsageError for a key that does not exist */
 const requireKey = (key: string): string => {
@@ -49,7 +49,11 @@ const get = (context: CommandContext, file: string | undefined, key: string): nu
   return exitCodes.done;
 };
 
-const withValue = (tree: Tree, [part = '', ...rest]: readonly string[], value: unknown): Tree => {
+const withValue = (
+  tree: ConfigTree,
+  [part = '', ...rest]: readonly string[],
+  value: unknown,
+): ConfigTree => {
   const inner = tree[part];
   return {
     ...tree,

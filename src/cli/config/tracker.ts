@@ -4,13 +4,13 @@ import { type BdCalls, createBdCalls, defaultBdLimits } from '../../actors/track
 import { createTracker } from '../../actors/tracker/select-tracker.ts';
 import type { Config } from './config-schema.ts';
 
-export type Log = (message: string, facts: Readonly<Record<string, unknown>>) => void;
+export type TrackerLog = (message: string, facts: Readonly<Record<string, unknown>>) => void;
 
 export const trackerFor = (
   { tracker: { mode, bd_path, actor } }: Config,
   projectRoot: string,
   env: NodeJS.ProcessEnv,
-  log: Log,
+  log: TrackerLog,
   ledger: () => Ledger,
 ) =>
   createTracker({

@@ -3,7 +3,7 @@ import type { Io } from '../output/io.ts';
 import { renderFrame } from '../output/render-frame.ts';
 import { type Text, terminalText } from '../output/styled.ts';
 import { isOver, type Progress, type TaskProgress } from './progress.ts';
-import { renderCounts, renderRows } from './render-progress.ts';
+import { renderCounts, renderProgressRows } from './render-progress.ts';
 
 /** Shows a run while it goes on. */
 export interface Display {
@@ -54,8 +54,8 @@ const createLiveTable = (ports: DisplayPorts): Display => {
     const shown = fitting(tasks, size.rows - otherLines - 1);
     const rest = tasks.length - shown.length;
     const counts = `${renderCounts(tasks)}${rest === 0 ? '' : `; ${rest} more are not shown`}`;
-    const table = renderRows(shown, progress, Date.now(), size.columns);
-    io.liveLines([...linesOf(table), counts, ...(question === null ? [] : [question])]);
+    const table = renderProgressRows(shown, progress, Date.now(), size.columns);
+    io.liveLines([...displayLines(table), counts, ...(question === null ? [] : [question])]);
   };
   const drawSoon = (): void => {
     later ??= setTimeout(draw, redrawMs);
@@ -77,13 +77,13 @@ const createLiveTable = (ports: DisplayPorts): Display => {
       io.liveLines([]);
       const tasks = tasksOf(ports);
       if (tasks.length === 0) return;
-      io.out(renderRows(tasks, progress, Date.now(), io.terminal()?.columns ?? io.width));
+      io.out(renderProgressRows(tasks, progress, Date.now(), io.terminal()?.columns ?? io.width));
     },
   };
 };
 
 /** A text in its lines; a part with a style has no line break. */
-const linesOf = (text: Text): readonly Text[] => {
+const displayLines = (text: Text): readonly Text[] => {
   const lines: Exclude<Text, string>[number][][] = [[]];
   for (const part of typeof text === 'string' ? [text] : text) {
     const [first = '', ...more] = typeof part === 'string' ? part.split('\n') : [part];
@@ -93,7 +93,7 @@ const linesOf = (text: Text): readonly Text[] => {
   return lines;
 };
 
-const told: ReadonlySet<string> = new Set([
+const shownTypes: ReadonlySet<string> = new Set([
   'status_update',
   'input_required',
   'approval_required',
@@ -107,7 +107,7 @@ const createLines = ({ io }: DisplayPorts): Display => {
   const last = new Map<string, string>();
   return {
     see: (frame) => {
-      const line = told.has(frame.type) ? renderFrame(frame) : null;
+      const line = shownTypes.has(frame.type) ? renderFrame(frame) : null;
       if (line === null) return;
       const text = terminalText(line, false);
       if (last.get(frame.task_id) !== text) io.out(line);

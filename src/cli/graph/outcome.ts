@@ -24,7 +24,7 @@ export interface FollowedRun extends StartedRun {
 }
 
 /** How the tasks of a run ended. */
-export interface Outcome {
+export interface GraphOutcome {
   readonly complete: readonly string[];
   readonly failed: readonly { readonly task_id: string; readonly reason: string }[];
   readonly cancelled: readonly string[];
@@ -38,7 +38,7 @@ export interface Outcome {
   readonly cost_usd?: number;
 }
 
-const errorText = ({ error }: TaskView): string =>
+const errorReason = ({ error }: TaskView): string =>
   error === undefined ? 'for an unknown reason' : describeFailure(error);
 
 const usagesOf = (tasks: readonly TaskProgress[]): readonly TaskView['usage'][] =>
@@ -60,7 +60,7 @@ export const outcomeOf = (
   { accepted, attached, skipped }: FollowedRun,
   progress: Progress,
   seconds: number,
-): Outcome => {
+): GraphOutcome => {
   const tasks = [...accepted, ...attached].flatMap(({ task_id }) => progress.get(task_id) ?? []);
   const withStatus = (status: string) => tasks.filter(({ view }) => view.status === status);
   const refused = tasks.filter(({ view, isPending }) => view.status === 'queued' && !isPending);
@@ -68,7 +68,7 @@ export const outcomeOf = (
     complete: withStatus('complete').map(({ view }) => view.task_id),
     failed: withStatus('failed').map(({ view }) => ({
       task_id: view.task_id,
-      reason: errorText(view),
+      reason: errorReason(view),
     })),
     cancelled: withStatus('cancelled').map(({ view }) => view.task_id),
     waiting: tasks.flatMap(({ view: { task_id } }) => {
@@ -77,14 +77,14 @@ export const outcomeOf = (
     }),
     skipped: [
       ...skipped.filter(({ task_id }) => progress.get(task_id)?.view.status !== 'complete'),
-      ...refused.map(({ view }) => ({ task_id: view.task_id, reason: errorText(view) })),
+      ...refused.map(({ view }) => ({ task_id: view.task_id, reason: errorReason(view) })),
     ],
     seconds: Math.round(seconds * 1_000) / 1_000,
     ...totalsOf(tasks),
   };
 };
 
-export const exitCodeFor = ({ failed, cancelled, waiting, skipped }: Outcome): number => {
+export const exitCodeFor = ({ failed, cancelled, waiting, skipped }: GraphOutcome): number => {
   if (failed.length > 0) return exitCodes.failed;
   if (cancelled.length > 0) return exitCodes.cancelled;
   return waiting.length + skipped.length > 0 ? exitCodes.failed : exitCodes.done;

@@ -68,7 +68,7 @@ const changeIn = (frame: Frame): Partial<TaskProgress> => {
     : { words: terminalText(line, false).slice(frame.task_id.length).trim() };
 };
 
-const waits = ({ isPending, view }: TaskProgress): boolean =>
+const waitsForDependencies = ({ isPending, view }: TaskProgress): boolean =>
   isPending && view.status === 'queued' && view.phase === 'waiting_for_dependencies';
 
 /** Finds the blocker of each task once, until a state changes. */
@@ -85,7 +85,7 @@ const createBlockers = (tasks: ReadonlyMap<string, TaskProgress>) => {
     known.set(taskId, null); // Ends a walk through a cycle.
     const task = tasks.get(taskId);
     let blocker: string | null = null;
-    if (task !== undefined && waits(task))
+    if (task !== undefined && waitsForDependencies(task))
       for (const id of task.view.unmet_dependencies) blocker ??= blockerBehind(id);
     known.set(taskId, blocker);
     return blocker;
@@ -129,7 +129,11 @@ export const createProgress = (): Progress => {
     isStale: (taskId) => {
       const task = tasks.get(taskId);
       const isComplete = (id: string): boolean => tasks.get(id)?.view.status === 'complete';
-      return task !== undefined && waits(task) && task.view.unmet_dependencies.every(isComplete);
+      return (
+        task !== undefined &&
+        waitsForDependencies(task) &&
+        task.view.unmet_dependencies.every(isComplete)
+      );
     },
     begin: (view) => {
       if (tasks.has(view.task_id)) return;
@@ -148,7 +152,7 @@ export const createProgress = (): Progress => {
     refresh: (view) => {
       const task = tasks.get(view.task_id);
       const isNewer = task !== undefined && view.updated_at > task.view.updated_at;
-      if (task === undefined || !(waits(task) || isNewer)) return;
+      if (task === undefined || !(waitsForDependencies(task) || isNewer)) return;
       tasks.set(view.task_id, { ...task, view });
       blockers.forget();
     },

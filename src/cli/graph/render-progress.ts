@@ -8,10 +8,10 @@ import { type Style, styled, type Text } from '../output/styled.ts';
 import { type Cell, renderTable } from '../output/table.ts';
 import { attemptText } from '../output/task-text.ts';
 import { cutToWidth } from '../output/width.ts';
-import type { Outcome } from './outcome.ts';
+import type { GraphOutcome } from './outcome.ts';
 import { isOver, type Progress, type TaskProgress } from './progress.ts';
 
-const shortPhases: Readonly<Record<string, string>> = {
+const progressPhases: Readonly<Record<string, string>> = {
   waiting_for_slot: 'in the queue',
   waiting_for_tracker: 'tracker is away',
   backing_off: 'pausing',
@@ -42,7 +42,7 @@ const stateOf = (task: TaskProgress, blocker: string | null, now: number): Cell 
       text: unmet.length === 1 ? `after ${unmet[0]}` : `after ${unmet.length} tasks`,
       style: 'dim',
     };
-  const text = shortPhases[phase] ?? oneLine(phase, longestState).replaceAll('_', ' ');
+  const text = progressPhases[phase] ?? oneLine(phase, longestState).replaceAll('_', ' ');
   if (awaiting !== undefined) return { text, style: 'yellow' };
   return status === 'started' ? { text, style: 'cyan' } : { text };
 };
@@ -62,7 +62,7 @@ const lastWordsOf = ({ view, words }: TaskProgress, blocker: string | null): str
   return words === '' ? view.title : words;
 };
 
-const rowOf = (task: TaskProgress, blocker: string | null, now: number): readonly Cell[] => {
+const progressRow = (task: TaskProgress, blocker: string | null, now: number): readonly Cell[] => {
   const { view } = task;
   const state = stateOf(task, blocker, now);
   return [
@@ -77,21 +77,30 @@ const rowOf = (task: TaskProgress, blocker: string | null, now: number): readonl
   ];
 };
 
-const header = ['ID', 'STATE', 'ROLE', 'TRY', 'TURN', 'TIME', 'COST', 'LAST WORDS'] as const;
-const costColumn = header.indexOf('COST');
+const progressHeader = [
+  'ID',
+  'STATE',
+  'ROLE',
+  'TRY',
+  'TURN',
+  'TIME',
+  'COST',
+  'LAST WORDS',
+] as const;
+const costColumn = progressHeader.indexOf('COST');
 
 /** The cost has a column only where a price is known. */
-export const renderRows = (
+export const renderProgressRows = (
   tasks: readonly TaskProgress[],
   progress: Progress,
   now: number,
   width: number | null,
 ): Text => {
-  const rows = tasks.map((task) => rowOf(task, progress.blocker(task.view.task_id), now));
+  const rows = tasks.map((task) => progressRow(task, progress.blocker(task.view.task_id), now));
   const isPriced = rows.some((row) => row[costColumn]?.text !== '-');
   const shown = <Each>(all: readonly Each[]): readonly Each[] =>
     all.filter((_, at) => isPriced || at !== costColumn);
-  return renderTable(shown(header), rows.map(shown), width);
+  return renderTable(shown(progressHeader), rows.map(shown), width);
 };
 
 /** `3 of 7 complete, 1 failed, 2 running`. */
@@ -108,7 +117,7 @@ export const renderCounts = (tasks: readonly TaskProgress[]): string => {
   ].join(', ');
 };
 
-const amounts = ({ seconds, input_tokens, output_tokens, cost_usd }: Outcome): string => {
+const amounts = ({ seconds, input_tokens, output_tokens, cost_usd }: GraphOutcome): string => {
   const cost = costText(cost_usd);
   return [
     durationText(seconds * 1_000),
@@ -118,7 +127,7 @@ const amounts = ({ seconds, input_tokens, output_tokens, cost_usd }: Outcome): s
 };
 
 /** What came of the run, and what to do about what did not complete. */
-export const renderOutcome = (outcome: Outcome): Text => {
+export const renderOutcome = (outcome: GraphOutcome): Text => {
   const { complete, failed, cancelled, waiting, skipped } = outcome;
   const numbers = Object.entries({ failed, cancelled, waiting, skipped }).flatMap(
     ([word, { length }]) => (length === 0 ? [] : [`${length} ${word}`]),

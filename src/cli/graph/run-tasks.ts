@@ -86,7 +86,7 @@ const cancelAll = async (client: Client, progress: Progress, ids: readonly strin
 };
 
 /** True when no task of the run will change by itself. */
-const isDone = (progress: Progress, ids: readonly string[]): boolean =>
+const areDone = (progress: Progress, ids: readonly string[]): boolean =>
   ids.every((id) => {
     const task = progress.get(id);
     return task !== null && (isOver(task) || progress.blocker(id) !== null);
@@ -110,7 +110,7 @@ const watchForEnd = (progress: Progress, ids: readonly string[], done: () => voi
   };
   const look = (): void => {
     later = null;
-    doneSince = isDone(progress, ids) ? (doneSince ?? performance.now()) : null;
+    doneSince = areDone(progress, ids) ? (doneSince ?? performance.now()) : null;
     if (doneSince === null) return;
     const waits = ids.some((id) => progress.blocker(id) !== null);
     if (!waits || performance.now() - doneSince >= graceMs) done();

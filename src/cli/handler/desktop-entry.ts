@@ -63,7 +63,7 @@ const assigns = (line: MimeappsLine, section: string): boolean =>
   line.section === section && line.value !== null;
 
 /** The last line wins, as in GLib. */
-const idsIn = (text: string, section: string): readonly string[] =>
+const entryIdsIn = (text: string, section: string): readonly string[] =>
   idsOf(mimeappsLines(text).findLast((line) => assigns(line, section))?.value ?? '');
 
 const mapValues = (text: string, change: (value: string) => string | null): string =>
@@ -78,14 +78,14 @@ const mapValues = (text: string, change: (value: string) => string | null): stri
     .join('\n');
 
 export const defaultHandler = (mimeapps: string): string | null =>
-  idsIn(mimeapps, defaults)[0] ?? null;
+  entryIdsIn(mimeapps, defaults)[0] ?? null;
 
 /**
  * Another program that claims `agent://`, and so opens it where there is no default; null without
  * one.
  */
 export const otherClaimant = (mimeinfoCache: string): string | null =>
-  idsIn(mimeinfoCache, cache).find((id) => id !== desktopId) ?? null;
+  entryIdsIn(mimeinfoCache, cache).find((id) => id !== desktopId) ?? null;
 
 /**
  * Makes us the default. The previous default stays behind us in the list, so that removing us

@@ -66,7 +66,7 @@ const readUtf8 = (path: string): string | null =>
     : null;
 
 /** Keeps links and modes: people link mimeapps.list to their settings folder. */
-const write = async (path: string, text: string): Promise<void> => {
+const writeEntry = async (path: string, text: string): Promise<void> => {
   const target =
     lstatSync(path, { throwIfNoEntry: false }) === undefined ? path : realpathSync(path);
   mkdirSync(dirname(target), { recursive: true, mode: 0o700 });
@@ -113,8 +113,8 @@ const install = async (environment: HandlerEnvironment): Promise<InstallChange> 
   const [oldEntry, oldDefaults] = [readUtf8(entry), readUtf8(defaults) ?? ''];
   const [newEntry, newDefaults] = [desktopEntry(environment), withOurDefault(oldDefaults)];
   // The entry first: a default must not name a missing file.
-  if (oldEntry !== newEntry) await write(entry, newEntry);
-  if (oldDefaults !== newDefaults) await write(defaults, newDefaults);
+  if (oldEntry !== newEntry) await writeEntry(entry, newEntry);
+  if (oldDefaults !== newDefaults) await writeEntry(defaults, newDefaults);
   if (oldDefaults !== newDefaults || oldEntry === null) return 'default';
   return oldEntry === newEntry ? 'nothing' : 'entry';
 };
@@ -152,7 +152,7 @@ export const unregisterOnLinux = async (environment: HandlerEnvironment): Promis
   const done: string[] = [];
   if (before !== after) {
     if (after === '') unlinkSync(realpathSync(defaults));
-    else await write(defaults, after);
+    else await writeEntry(defaults, after);
     done.push(`our default in ${defaults}`);
   }
   if (lstatSync(entry, { throwIfNoEntry: false }) !== undefined) {

@@ -4,12 +4,12 @@ import { stripControls } from './safe-text.ts';
  * Asks on the terminal. @returns the answer; null at the end of the input, after Ctrl-C, and when
  * the question is withdrawn
  */
-export type Ask = (question: string, signal?: AbortSignal) => Promise<string | null>;
+export type AskPerson = (question: string, signal?: AbortSignal) => Promise<string | null>;
 
 export const isYes = (said: string): boolean => /^y(es)?$/i.test(said);
 
 export const createAsk =
-  (input: NodeJS.ReadableStream, output: NodeJS.WritableStream): Ask =>
+  (input: NodeJS.ReadableStream, output: NodeJS.WritableStream): AskPerson =>
   async (question, signal) => {
     const { createInterface } = await import('node:readline');
     return new Promise((resolve) => {

@@ -1,4 +1,4 @@
-import { type Ask, createAsk } from './ask.ts';
+import { type AskPerson, createAsk } from './ask.ts';
 import { escapeControls, oneLine, stripControls } from './safe-text.ts';
 import { type Text, takesColour, terminalText } from './styled.ts';
 import { textWidth } from './width.ts';
@@ -8,7 +8,7 @@ export interface Io {
   /** Columns of the terminal; null when stdout is none. */
   readonly width: number | null;
   /** Null when nobody is there to answer. */
-  readonly ask: Ask | null;
+  readonly ask: AskPerson | null;
   /** Whether a pager may show long output. */
   readonly pages: boolean;
   readonly out: (text: Text) => void;
@@ -62,7 +62,7 @@ export const createIo = (
   stdout: Output,
   stderr: Output,
   env: Environment = {},
-  ask: Ask | null = null,
+  ask: AskPerson | null = null,
 ): Io => {
   const terminal = stdout.isTTY === true && stderr.isTTY === true;
   const colour = takesColour(stdout.isTTY === true, env);

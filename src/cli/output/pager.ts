@@ -9,7 +9,7 @@ const usualRows = 24;
 /** The prompt of the shell. */
 const otherRows = 1;
 
-const rowsOf = (text: Text, columns: number): number =>
+const terminalRows = (text: Text, columns: number): number =>
   terminalText(text, false)
     .split('\n')
     .reduce((sum, line) => sum + Math.max(1, Math.ceil(textWidth(line) / columns)), 0);
@@ -70,7 +70,7 @@ export const createPagedIo = (io: Io, program: string, env: NodeJS.ProcessEnv) =
       if (isDirect) return io.out(text);
       if (child !== null) return write(text);
       waiting.push(text);
-      rows += rowsOf(text, io.width ?? Number.POSITIVE_INFINITY);
+      rows += terminalRows(text, io.width ?? Number.POSITIVE_INFINITY);
       if (rows > screenRows) open();
     },
     err: (text) => (child === null ? io.err(text) : void held.push(text)),

@@ -54,7 +54,7 @@ const errorText = ({ error }: TaskView): string | undefined => {
   return `${describeFailure(error)}${end}`;
 };
 
-const roleText = (task: TaskView): string | undefined =>
+const roleLine = (task: TaskView): string | undefined =>
   task.role === undefined
     ? undefined
     : `${task.role}${task.attempt > 0 ? `, attempt ${attemptText(task)}` : ''}`;
@@ -82,15 +82,15 @@ const totalTimeText = ({ attempts = [] }: TaskView): string | undefined =>
     ? undefined
     : `${durationText(attempts.reduce((sum, { seconds }) => sum + seconds, 0) * 1_000)} in ${attempts.length} attempts`;
 
-const changesText = ({ work }: TaskView): string | undefined => {
+const changesLine = ({ work }: TaskView): string | undefined => {
   if (work === undefined) return undefined;
   const { files, insertions, deletions, branch, merged_at: merged } = work;
   const state = merged === undefined ? 'not merged' : `merged ${timeText(merged)}`;
   return `${plural(files, 'file')} +${insertions} -${deletions} on ${branch}, ${state}`;
 };
 
-const rowsOf = (task: TaskView): readonly (readonly [string, string | undefined])[] => [
-  ['role', roleText(task)],
+const taskRows = (task: TaskView): readonly (readonly [string, string | undefined])[] => [
+  ['role', roleLine(task)],
   ['priority', `P${task.priority}`],
   ['depends on', task.dependencies.join(', ') || undefined],
   ['waits for', task.unmet_dependencies.join(', ') || undefined],
@@ -105,7 +105,7 @@ const rowsOf = (task: TaskView): readonly (readonly [string, string | undefined]
   ['attempts', attemptsText(task)],
   ['time', totalTimeText(task)],
   ['work', workText(task)],
-  ['changes', changesText(task)],
+  ['changes', changesLine(task)],
   ['tokens', tokensText(task.usage)],
   ['cost', costText(task.usage.cost_usd)],
   ['asks', task.awaiting && questionText(task.awaiting)],
@@ -124,7 +124,7 @@ export const renderTask = (task: TaskView): Text => {
   const lines: Text[] = [
     [styled('bold', task.task_id), `  ${oneLine(task.title, 200)}`],
     [row('status', ''), style === undefined ? status : styled(style, status)],
-    ...rowsOf(task).flatMap(([name, value]) => (value === undefined ? [] : [row(name, value)])),
+    ...taskRows(task).flatMap(([name, value]) => (value === undefined ? [] : [row(name, value)])),
   ];
   const body = task.description === task.title ? [] : ['', task.description];
   const result = task.result === undefined ? [] : ['', task.result];

@@ -35,18 +35,18 @@ const exitCodeOfName = (name: string): number => {
   return noServer.has(name) ? exitCodes.unavailable : exitCodeOf(name);
 };
 
-const factsOf = (error: unknown): Readonly<Record<string, unknown>> =>
+const errorFacts = (error: unknown): Readonly<Record<string, unknown>> =>
   isServiceError(error) || error instanceof CallError ? { ...error.facts } : {};
 
 /** @returns the exit code */
 export const reportError = (error: unknown, { words, env }: Invocation, io: Io): number => {
   const name = errorName(error);
-  const hint = hintFor(name, factsOf(error));
+  const hint = hintFor(name, errorFacts(error));
   const message = `${messageOf(error)}${hint === null ? '' : `; ${hint}`}`;
   io.live('');
-  if (words.includes('--json')) io.json({ error: { ...factsOf(error), code: name, message } });
+  if (words.includes('--json')) io.json({ error: { ...errorFacts(error), code: name, message } });
   io.err(`agent: ${message}`);
-  const variable = textIn(factsOf(error), 'variable');
+  const variable = textIn(errorFacts(error), 'variable');
   if (name === 'credential_missing' && variable !== null && env[variable])
     io.err(
       `note: ${variable} is set here, but was not where the server was started; end it with: agent server stop`,

@@ -12,10 +12,10 @@ export const wrap = (text: string, width: number): readonly string[] => {
 };
 
 /** A long word goes on in the next line. */
-const pieces = (word: string, width: number): readonly string[] => {
+const cutWord = (word: string, width: number): readonly string[] => {
   if (textWidth(word) <= width) return [word];
   const first = cutToWidth(word, width).slice(0, -1);
-  return first === '' ? [word] : [first, ...pieces(word.slice(first.length), width)];
+  return first === '' ? [word] : [first, ...cutWord(word.slice(first.length), width)];
 };
 
 /**
@@ -25,7 +25,7 @@ const pieces = (word: string, width: number): readonly string[] => {
 export const wrapAfter = (start: string, text: string, width: number | null): string => {
   if (width === null) return `${start}${text}`;
   const room = Math.max(20, width - textWidth(start));
-  const words = text.split(' ').flatMap((word) => pieces(word, room));
+  const words = text.split(' ').flatMap((word) => cutWord(word, room));
   const indent = ' '.repeat(textWidth(start));
   return `${start}${wrap(words.join(' '), room).join(`\n${indent}`)}`;
 };

@@ -5,7 +5,7 @@ const openers: Readonly<Record<string, readonly string[]>> = {
   win32: ['rundll32', 'url.dll,FileProtocolHandler'],
 };
 
-const waitMs = 5_000;
+const browserWaitMs = 5_000;
 
 /**
  * Opens an address in the browser of the desktop. @returns false when there is no desktop, or no
@@ -21,7 +21,7 @@ export const openBrowser = (url: string, env: NodeJS.ProcessEnv): Promise<boolea
     const [program = '', ...words] = opener;
     const child = spawn(program, [...words, url], { detached: true, stdio: 'ignore', env });
     // A browser that stays in the foreground of its opener has started by then.
-    const timer = setTimeout(() => resolve(true), waitMs);
+    const timer = setTimeout(() => resolve(true), browserWaitMs);
     const answer = (opened: boolean) => {
       clearTimeout(timer);
       resolve(opened);

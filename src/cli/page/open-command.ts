@@ -1,11 +1,16 @@
 import { findServer } from '../client/find-server.ts';
-import { connectionLost, errorInAnswer, readBody, sendRequest } from '../client/http-request.ts';
+import {
+  connectionLost,
+  errorInAnswer,
+  readBody,
+  sendHttpRequest,
+} from '../client/http-request.ts';
 import { textIn } from '../client/json.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import type { CommandContext } from '../tasks/commands.ts';
 import { openBrowser } from './open-browser.ts';
 
-const askMs = 10_000;
+const askPageMs = 10_000;
 
 export interface OpenArgs {
   readonly task_id: string | undefined;
@@ -27,9 +32,9 @@ const oneTimeAddress = async (
   const address = await findServer(project);
   if (address === null) throw connectionLost(new Error('the server has stopped'));
   const headers = { 'content-type': 'application/json' };
-  const options = { method: 'POST', headers, idleMs: askMs };
+  const options = { method: 'POST', headers, idleMs: askPageMs };
   const answer: unknown = JSON.parse(
-    await readBody(await sendRequest(address, '/page/codes', options, '{}')),
+    await readBody(await sendHttpRequest(address, '/page/codes', options, '{}')),
   );
   const [code, expires] = [textIn(answer, 'code'), textIn(answer, 'expires_at')];
   if (code === null || expires === null)

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { extname } from 'node:path';
 import type { PageFiles } from '../../http/page-files.ts';
 
-const folder = new URL('../../../dist/page/', import.meta.url);
+const pageFolder = new URL('../../../dist/page/', import.meta.url);
 
 const types: Readonly<Record<string, string>> = {
   '.html': 'text/html; charset=utf-8',
@@ -15,7 +15,7 @@ const assetsOf = (): readonly string[] => {
   try {
     return [
       'index.html',
-      ...readdirSync(new URL('assets/', folder)).map((name) => `assets/${name}`),
+      ...readdirSync(new URL('assets/', pageFolder)).map((name) => `assets/${name}`),
     ];
   } catch {
     return [];
@@ -29,7 +29,7 @@ export const readPage = (): PageFiles =>
       name,
       {
         type: types[extname(name)] ?? 'application/octet-stream',
-        body: readFileSync(new URL(name, folder)),
+        body: readFileSync(new URL(name, pageFolder)),
       },
     ]),
   );

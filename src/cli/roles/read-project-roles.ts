@@ -16,7 +16,7 @@ import { type Role, roles } from '../../machines/task.ts';
 import { parseRole } from './parse-role.ts';
 import { type ProjectRole, projectRole } from './role-schema.ts';
 
-const folder = '.agent/roles';
+const rolesFolder = '.agent/roles';
 /** Small enough that no YAML takes long to parse. */
 const roleFileMaxBytes = 16 * 1024;
 const maxEntries = 100;
@@ -80,7 +80,7 @@ const readBounded = (root: string, path: string): Checked<Buffer> | null => {
 };
 
 const readRole = (root: string, role: Role): readonly ProjectRoleFile[] => {
-  const path = `${folder}/${role}.yml`;
+  const path = `${rolesFolder}/${role}.yml`;
   const bytes = readBounded(root, path);
   if (bytes === null) return [];
   return [{ role, path, content: bytes.ok ? parseRole(bytes.value, role, projectRole) : bytes }];
@@ -97,7 +97,7 @@ const strays = (real: string): readonly ProjectRoleFile[] => {
       if (entry === null) break;
       if (!/\.ya?ml$/.test(entry.name) || known.includes(entry.name)) continue;
       const content = refusePath('it', `is not the file of a role; those are ${known.join(', ')}`);
-      found.push({ role: null, path: `${folder}/${entry.name}`, content });
+      found.push({ role: null, path: `${rolesFolder}/${entry.name}`, content });
     }
   } finally {
     entries.closeSync();
@@ -111,13 +111,13 @@ const strays = (real: string): readonly ProjectRoleFile[] => {
  */
 export const readProjectRoles = (root: string): readonly ProjectRoleFile[] => {
   try {
-    const real = resolveInside(root, folder);
+    const real = resolveInside(root, rolesFolder);
     if (real === null) return [];
-    if (!real.ok) return [{ role: null, path: folder, content: real }];
+    if (!real.ok) return [{ role: null, path: rolesFolder, content: real }];
     return [...roles.flatMap((role) => readRole(root, role)), ...strays(real.value)];
   } catch (error) {
     return hasCode(error, 'ENOTDIR')
       ? []
-      : [{ role: null, path: folder, content: refuseForError('it', error) }];
+      : [{ role: null, path: rolesFolder, content: refuseForError('it', error) }];
   }
 };

@@ -1,7 +1,7 @@
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import { messageOf } from '../../machines/message-of.ts';
 import type { Client, Frame } from '../client/client.ts';
-import { type Ask, isYes } from '../output/ask.ts';
+import { type AskPerson, isYes } from '../output/ask.ts';
 import type { Io } from '../output/io.ts';
 
 export interface Answer {
@@ -11,7 +11,7 @@ export interface Answer {
 
 const triesAtMost = 5;
 
-const askDecision = async (ask: Ask, signal?: AbortSignal): Promise<Answer | null> => {
+const askDecision = async (ask: AskPerson, signal?: AbortSignal): Promise<Answer | null> => {
   for (let tries = 0; tries < triesAtMost; tries += 1) {
     const said = await ask('Allow? [y/n] ', signal);
     if (said === null) return null;
@@ -26,7 +26,7 @@ const askDecision = async (ask: Ask, signal?: AbortSignal): Promise<Answer | nul
 
 /** Asks on the terminal for the answer to an open question. @returns null without an answer */
 export const askPerson = async (
-  ask: Ask,
+  ask: AskPerson,
   kind: NonNullable<TaskView['awaiting']>['kind'],
   signal?: AbortSignal,
 ): Promise<Answer | null> => {

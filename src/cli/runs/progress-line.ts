@@ -4,7 +4,7 @@ import type { Io } from '../output/io.ts';
 import { callText, parkedLine, turnText } from '../output/render-frame.ts';
 
 const spinner = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'] as const;
-const tickMs = 120;
+const progressTickMs = 120;
 
 /** The live line of a run on a terminal: a spinner, the turn, what happens now, and since when. */
 export interface ProgressLine {
@@ -14,14 +14,14 @@ export interface ProgressLine {
   stop(): void;
 }
 
-interface Shown {
+interface ShownProgress {
   readonly attempt: number;
   readonly turn: string | null;
   readonly doing: string;
 }
 
 /** What a frame changes of the line. */
-const changeIn = (frame: Frame): Partial<Shown> => {
+const changeInTask = (frame: Frame): Partial<ShownProgress> => {
   const { attempt, type, data } = frame;
   if (type === 'api_call_start') return { attempt, turn: turnText(frame), doing: 'thinking' };
   if (type === 'tool_start') return { attempt, doing: callText(frame) };
@@ -37,7 +37,7 @@ const changeIn = (frame: Frame): Partial<Shown> => {
 
 export const createProgressLine = (io: Io, taskId: string): ProgressLine => {
   const beganAt = performance.now();
-  let shown: Shown = { attempt: 0, turn: null, doing: 'starting' };
+  let shown: ShownProgress = { attempt: 0, turn: null, doing: 'starting' };
   let tick = 0;
   let isPaused = false;
   const draw = (): void => {
@@ -52,11 +52,11 @@ export const createProgressLine = (io: Io, taskId: string): ProgressLine => {
     io.live(`${spinner[tick % spinner.length]} ${taskId}  ${parts.join('  ')}`);
     tick += 1;
   };
-  const timer = io.width === null ? undefined : setInterval(draw, tickMs);
+  const timer = io.width === null ? undefined : setInterval(draw, progressTickMs);
   return {
     see: (frame) => {
       isPaused = false;
-      shown = { ...shown, ...changeIn(frame) };
+      shown = { ...shown, ...changeInTask(frame) };
       draw();
     },
     pause: () => {

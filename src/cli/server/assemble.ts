@@ -37,7 +37,7 @@ export const takeFrom =
     assistants: assistantsFor(loaded.config, surroundings),
   });
 
-export interface Parts {
+export interface ServerParts {
   readonly project: Project;
   readonly env: NodeJS.ProcessEnv;
   readonly current: Current;
@@ -61,7 +61,10 @@ const lastMomentOf = async (store: StoreReads): Promise<number> => {
 };
 
 /** The caller starts the system. */
-export const assemble = async (parts: Parts, { store, ledger, importThrough }: OpenedStore) => {
+export const assemble = async (
+  parts: ServerParts,
+  { store, ledger, importThrough }: OpenedStore,
+) => {
   const { project, env, current, redact, logger, inspection, sandbox, workspace, environment } =
     parts;
   // A journal of version 2.1 is counted now, while nobody waits.

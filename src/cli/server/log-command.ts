@@ -9,7 +9,7 @@ import { UsageError } from '../words/usage-error.ts';
 const linesByDefault = 100;
 const blockBytes = 64 * 1024;
 const lineFeed = 0x0a;
-const pollMs = 200;
+const logPollMs = 200;
 
 const readAt = (file: number, from: number, to: number): Buffer => {
   const block = Buffer.alloc(to - from);
@@ -70,7 +70,7 @@ const isReplaced = (file: number, path: string): boolean =>
 
 const followFile = async (path: string, begun: number, from: number, printer: LinePrinter) => {
   let file = begun;
-  for (let at = from; ; await delay(pollMs)) {
+  for (let at = from; ; await delay(logPollMs)) {
     at = printFrom(file, at, printer);
     if (!isReplaced(file, path)) continue;
     const next = openIfAny(path);
@@ -91,7 +91,7 @@ const openIfAny = (path: string): number | null => {
   }
 };
 
-const linesOf = (lines: number | undefined): number => {
+const lineCount = (lines: number | undefined): number => {
   if (lines === undefined) return linesByDefault;
   if (Number.isSafeInteger(lines) && lines >= 0) return lines;
   throw new UsageError(`--lines needs a whole number from 0; ${lines} is none`);
@@ -103,7 +103,7 @@ export const showServerLog = async (
   { follow, lines }: { readonly follow: boolean | undefined; readonly lines: number | undefined },
 ): Promise<number> => {
   const { project, io, json } = context;
-  const count = linesOf(lines);
+  const count = lineCount(lines);
   const { log } = stateFiles(project.stateDir);
   const file = openIfAny(log);
   if (file === null) {

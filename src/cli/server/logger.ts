@@ -1,11 +1,11 @@
 import pino from 'pino';
 import type { Config } from '../config/config-schema.ts';
-import type { Log } from '../config/tracker.ts';
+import type { TrackerLog } from '../config/tracker.ts';
 import { print, printJson } from '../output/io.ts';
 import { escapeControls, oneLine } from '../output/safe-text.ts';
 
 export interface Logger {
-  readonly log: Log;
+  readonly log: TrackerLog;
   configure(logging: Config['logging']): void;
 }
 

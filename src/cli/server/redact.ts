@@ -3,9 +3,11 @@ const shortestSecret = 8;
 const jsonLevelsAtMost = 3;
 
 /** The secret as JSON strings hold it, deepest first, and as it is. */
-const formsOf = (secret: string, levels = jsonLevelsAtMost): readonly string[] => {
+const formsOfSecret = (secret: string, levels = jsonLevelsAtMost): readonly string[] => {
   const escaped = JSON.stringify(secret).slice(1, -1);
-  return levels === 0 || escaped === secret ? [secret] : [...formsOf(escaped, levels - 1), secret];
+  return levels === 0 || escaped === secret
+    ? [secret]
+    : [...formsOfSecret(escaped, levels - 1), secret];
 };
 
 /** Replaces exact secret values, also where JSON escapes them. `secrets` is called each time. */
@@ -14,5 +16,5 @@ export const createRedactor =
   (text) =>
     secrets()
       .filter(({ length }) => length >= shortestSecret)
-      .flatMap((secret) => formsOf(secret))
+      .flatMap((secret) => formsOfSecret(secret))
       .reduce((safe, secret) => safe.replaceAll(secret, '[secret]'), text);

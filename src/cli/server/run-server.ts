@@ -7,7 +7,7 @@ import { remoteSecrets } from '../config/remote-credentials.ts';
 import { sandboxFor } from '../config/sandbox.ts';
 import { workspaceFor } from '../config/workspace.ts';
 import { projectRoleNote } from '../roles/apply-project-roles.ts';
-import { type Assembled, assemble, type Current, type Parts, takeFrom } from './assemble.ts';
+import { type Assembled, assemble, type Current, type ServerParts, takeFrom } from './assemble.ts';
 import { secretsIn, takeCredentials } from './assistants.ts';
 import { lockProject } from './lock-project.ts';
 import { createLogger } from './logger.ts';
@@ -78,7 +78,7 @@ export const runServer = async ({
           : cause;
       },
     );
-    const parts: Parts = {
+    const parts: ServerParts = {
       project,
       env,
       current,
@@ -104,7 +104,7 @@ export const runServer = async ({
   }
 };
 
-const reload = ({ current, logger }: Parts, { system }: Assembled, take: () => Current) => {
+const reload = ({ current, logger }: ServerParts, { system }: Assembled, take: () => Current) => {
   try {
     const next = take();
     const { loaded, resolved } = next;

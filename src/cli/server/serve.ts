@@ -13,7 +13,7 @@ import { print } from '../output/io.ts';
 import { readPage } from '../page/read-page.ts';
 import { projectRoleNote } from '../roles/apply-project-roles.ts';
 import { serverName, version } from '../version.ts';
-import type { Assembled, Parts } from './assemble.ts';
+import type { Assembled, ServerParts } from './assemble.ts';
 import { banner } from './banner.ts';
 import { listenOnLoopback } from './listen.ts';
 import { modelNote } from './models.ts';
@@ -52,7 +52,7 @@ interface ServingState {
 }
 
 const buildApplication = (
-  { project, current, tokens, redact, logger, inspection, credentials, environment }: Parts,
+  { project, current, tokens, redact, logger, inspection, credentials, environment }: ServerParts,
   { tracker, store, system }: Assembled,
   state: ServingState,
 ): Promise<FastifyInstance> => {
@@ -91,7 +91,7 @@ const buildApplication = (
 };
 
 const printBanner = async (
-  { project, env, current, inspection, sandbox, workspace }: Parts,
+  { project, env, current, inspection, sandbox, workspace }: ServerParts,
   { tracker, system }: Assembled,
   {
     url,
@@ -126,7 +126,7 @@ const printBanner = async (
   print('stdout', banner(facts));
 };
 
-const retentionFor = ({ project, env, current }: Parts, { ledger, tracker }: Assembled) =>
+const retentionFor = ({ project, env, current }: ServerParts, { ledger, tracker }: Assembled) =>
   createRetention({
     histories: createHistories(ledger.db),
     tracker,
@@ -137,7 +137,7 @@ const retentionFor = ({ project, env, current }: Parts, { ledger, tracker }: Ass
 
 /** Listens, starts the system, writes server.json and prints the banner, in this order. */
 export const serve = async (
-  parts: Parts,
+  parts: ServerParts,
   assembled: Assembled,
   lock: ProcessLock,
 ): Promise<Serving> => {

@@ -41,7 +41,7 @@ const parkedTasks = async ({ connection }: CommandContext): Promise<readonly Tas
   }
 };
 
-interface Stopped {
+interface StoppedServer {
   readonly pid: number;
   /** Tasks that were at work. */
   readonly parked: readonly TaskView[];
@@ -51,7 +51,7 @@ interface Stopped {
  * Sends SIGTERM and waits for the end. @returns null when none runs @throws CallError after the
  * time limit
  */
-const stopServer = async (context: CommandContext): Promise<Stopped | null> => {
+const stopServer = async (context: CommandContext): Promise<StoppedServer | null> => {
   const { project } = context;
   const isRunning = await findServer(project).then((address) => address !== null, isSilentServer);
   const file = readServerFile(stateFiles(project.stateDir).server);
@@ -70,7 +70,7 @@ const stopServer = async (context: CommandContext): Promise<Stopped | null> => {
   );
 };
 
-const stoppedLines = ({ pid, parked }: Stopped, when: string): readonly string[] => [
+const stoppedLines = ({ pid, parked }: StoppedServer, when: string): readonly string[] => [
   `the server (pid ${pid}) has stopped`,
   ...parked.map(
     ({ task_id, role, attempt }) => `  ${task_id} (${role}, attempt ${attempt}) goes on ${when}`,

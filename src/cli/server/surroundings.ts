@@ -2,7 +2,7 @@ import type { ConfigLayer, LoadedConfig } from '../config/config.ts';
 import type { Config } from '../config/config-schema.ts';
 
 /** What a process took from the shell that started it. Of a key, only that it is set. */
-export interface Surroundings {
+export interface ServerSurroundings {
   readonly node: string;
   readonly path: string;
   /** Names of the credential variables that are set. */
@@ -16,7 +16,7 @@ export const surroundingsOf = (
   { config, layers }: Pick<LoadedConfig, 'config' | 'layers'>,
   credentials: Readonly<Record<string, string>>,
   path: string | undefined,
-): Surroundings => ({
+): ServerSurroundings => ({
   node: process.version,
   path: path ?? '',
   keys: Object.keys(credentials).toSorted(),

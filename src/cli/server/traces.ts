@@ -2,11 +2,11 @@ import type { Collector } from '../../actors/telemetry/export-spans.ts';
 import { ConfigError } from '../config/config-error.ts';
 import type { Config } from '../config/config-schema.ts';
 import { serverName, version } from '../version.ts';
-import type { Assembled, Parts } from './assemble.ts';
+import type { Assembled, ServerParts } from './assemble.ts';
 
 const headersVariable = 'OTEL_EXPORTER_OTLP_HEADERS';
 
-const decoded = (text: string): string => {
+const decodedHeader = (text: string): string => {
   try {
     return decodeURIComponent(text.trim());
   } catch {
@@ -21,7 +21,7 @@ export const traceHeaders = (env: NodeJS.ProcessEnv): Readonly<Record<string, st
   const pairs = (env[headersVariable] ?? '').split(',').filter((pair) => pair.trim() !== '');
   const headers = pairs.map((pair): readonly [string, string] => {
     const [name = '', ...value] = pair.split('=');
-    return [name.trim(), decoded(value.join('='))];
+    return [name.trim(), decodedHeader(value.join('='))];
   });
   try {
     return Object.fromEntries(new Headers(headers.map(([name, value]) => [name, value])));
@@ -43,7 +43,7 @@ export const collectorOf = (
 
 /** Loads the code for traces only when they are sent. */
 export const startTraces = async (
-  { current, env, project, redact, logger }: Parts,
+  { current, env, project, redact, logger }: ServerParts,
   { system }: Assembled,
 ): Promise<{ stop(): Promise<void> }> => {
   const collector = collectorOf(current.loaded.config, env);

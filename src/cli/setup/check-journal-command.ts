@@ -5,10 +5,10 @@ import { taskFiles } from '../config/project.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import type { CommandContext } from '../tasks/commands.ts';
 
-const nothing: JournalCheck = { tasks: 0, entries: 0, withoutHash: 0, faults: [] };
+const nothingFound: JournalCheck = { tasks: 0, entries: 0, withoutHash: 0, faults: [] };
 
 const readJournal = (file: string): JournalCheck => {
-  if (!existsSync(file)) return nothing;
+  if (!existsSync(file)) return nothingFound;
   const db = openDatabase({ file, readonly: true });
   try {
     return checkJournal(db);

@@ -5,7 +5,7 @@ import type { Invocation } from '../invocation.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import type { Io } from '../output/io.ts';
 import { oneLine } from '../output/safe-text.ts';
-import type { Command, Completes, Flag, Flags } from '../table/command.ts';
+import type { CliCommand, Completes, Flag, Flags } from '../table/command.ts';
 import { commonFlags, everywhere } from '../table/common-flags.ts';
 import { parseWords } from '../words/parse-words.ts';
 
@@ -14,7 +14,7 @@ type Candidate = readonly [value: string, says: string];
 /** The shell completes the names of files. */
 const files: Candidate = [':files', ''];
 
-const shownAtMost = 50;
+const completionsAtMost = 50;
 
 const names: readonly Candidate[] = [
   ...commandTable.flatMap(({ name, aliases = [], describe }) =>
@@ -42,11 +42,11 @@ const taskIds = async (
   const quiet: Io = { ...io, err: () => {} };
   const client = await createContext(common, invocation, quiet).connection.files();
   const wanted = current === '' ? { order: 'newest' } : { id: current };
-  const tasks = tasksIn(await client.call('list', { ...wanted, limit: shownAtMost }));
+  const tasks = tasksIn(await client.call('list', { ...wanted, limit: completionsAtMost }));
   return tasks.map(({ task_id, title }) => [task_id, title]);
 };
 
-const valuesOf = async (
+const valuesOfFlag = async (
   { choices, completes }: { readonly choices?: readonly string[]; readonly completes?: Completes },
   current: string,
   invocation: Invocation,
@@ -65,7 +65,7 @@ const flagCandidates = (flags: Flags): readonly Candidate[] =>
     return [[`--${isOn ? 'no-' : ''}${name}`, flag.describe]];
   });
 
-const named = (name: string | undefined): Command | undefined =>
+const commandsNamed = (name: string | undefined): CliCommand | undefined =>
   commandTable.find((command) => command.name === name || command.aliases?.includes(name ?? ''));
 
 const flagOf = (flags: Flags, word: string): Flag | undefined =>
@@ -79,10 +79,10 @@ const candidatesFor = async (invocation: Invocation, io: Io): Promise<readonly C
   const before = invocation.words.slice(0, -1);
   const all: Flags = Object.assign({}, ...commandTable.map(({ flags }) => flags), commonFlags);
   const [first] = parseWords(before, all).words;
-  const command = named(first);
+  const command = commandsNamed(first);
   const flags: Flags = { ...command?.flags, ...commonFlags, ...everywhere };
   const value = (flag: Flag, text: string) =>
-    flag.type === 'switch' ? [] : valuesOf(flag, text, invocation, io);
+    flag.type === 'switch' ? [] : valuesOfFlag(flag, text, invocation, io);
 
   const [, name = '', text = ''] = /^(--[^=]+)=(.*)$/s.exec(current) ?? [];
   const assigned = flagOf(flags, name);
@@ -96,7 +96,7 @@ const candidatesFor = async (invocation: Invocation, io: Io): Promise<readonly C
   const given = parseWords(before, flags).words.length - 1;
   const last = command.words.at(-1);
   const word = command.words[given] ?? (last?.many === true ? last : undefined);
-  return word === undefined ? [] : valuesOf(word, current, invocation, io);
+  return word === undefined ? [] : valuesOfFlag(word, current, invocation, io);
 };
 
 const commas = /[\t\r\n]/g;

@@ -7,11 +7,11 @@ import { type Address, getJson } from '../client/http-request.ts';
 import { configKeys } from '../config/config-keys.ts';
 import { originOf, valueAt } from '../config/key-paths.ts';
 import { oneLine } from '../output/safe-text.ts';
-import type { Surroundings } from '../server/surroundings.ts';
+import type { ServerSurroundings } from '../server/surroundings.ts';
 
 const askMs = 5_000;
 const versionMs = 5_000;
-const shownAtMost = 10;
+const differencesAtMost = 10;
 
 const surroundingsSchema = z.object({
   node: z.string(),
@@ -22,20 +22,20 @@ const surroundingsSchema = z.object({
 });
 type Told = z.infer<typeof surroundingsSchema>;
 
-const foldersOf = (path: string): readonly string[] => [
+const foldersOfServer = (path: string): readonly string[] => [
   ...new Set(path.split(delimiter).filter((folder) => folder !== '')),
 ];
 
 const listed = (items: readonly string[]): string =>
-  items.length <= shownAtMost
+  items.length <= differencesAtMost
     ? items.join(', ')
-    : `${items.slice(0, shownAtMost).join(', ')} and ${items.length - shownAtMost} more`;
+    : `${items.slice(0, differencesAtMost).join(', ')} and ${items.length - differencesAtMost} more`;
 
 const without = (some: readonly string[], others: readonly string[]): readonly string[] =>
   some.filter((one) => !others.includes(one));
 
 const pathDifferences = (here: string, there: string): readonly string[] => {
-  const [own, other] = [foldersOf(here), foldersOf(there)];
+  const [own, other] = [foldersOfServer(here), foldersOfServer(there)];
   const [missing, added] = [without(own, other), without(other, own)];
   return [
     ...(missing.length === 0 ? [] : [`its PATH has no ${listed(missing)}`]),
@@ -81,22 +81,24 @@ const keyDifferences = (here: readonly string[], there: readonly string[]): read
   ...without(there, here).map((name) => `it has ${name}, which is not set in this shell`),
 ];
 
-const shown = (value: unknown): string =>
+const shownValue = (value: unknown): string =>
   value === undefined ? 'not set' : oneLine(JSON.stringify(value), 60);
 
 /** A flag of the server is meant for it alone, such as the port of a server in the background. */
-const configDifferences = (here: Surroundings, there: Told): readonly string[] =>
+const configDifferences = (here: ServerSurroundings, there: Told): readonly string[] =>
   configKeys().flatMap(([key]) => {
     const [own, other] = [valueAt(here.config, key), valueAt(there.config, key)];
     if (JSON.stringify(own) === JSON.stringify(other)) return [];
     const [from, origin] = [originOf(here.layers, key), originOf(there.layers, key)];
     if (origin.startsWith('--')) return [];
-    return [`${key} is ${shown(other)} (${origin}) for it, and ${shown(own)} (${from}) here`];
+    return [
+      `${key} is ${shownValue(other)} (${origin}) for it, and ${shownValue(own)} (${from}) here`,
+    ];
   });
 
 /** A sentence for each thing that the running server took from another shell. @throws CallError */
 export const differencesFrom = async (
-  here: Surroundings,
+  here: ServerSurroundings,
   address: Address,
   env: NodeJS.ProcessEnv,
 ): Promise<readonly string[]> => {
@@ -110,6 +112,6 @@ export const differencesFrom = async (
     ...keyDifferences(here.keys, there.keys),
     ...configDifferences(here, there),
   ];
-  const more = all.length - 2 * shownAtMost;
-  return more <= 0 ? all : [...all.slice(0, 2 * shownAtMost), `and ${more} more`];
+  const more = all.length - 2 * differencesAtMost;
+  return more <= 0 ? all : [...all.slice(0, 2 * differencesAtMost), `and ${more} more`];
 };

@@ -117,7 +117,7 @@ interface Declaration<Words extends readonly Word[], Own extends Flags> extends 
   readonly common?: readonly (keyof Common)[];
 }
 
-export interface Command extends Declaration<readonly Word[], Flags> {
+export interface CliCommand extends Declaration<readonly Word[], Flags> {
   readonly run: (context: CommandContext, args: never) => Promise<number>;
 }
 
@@ -126,7 +126,7 @@ export const defineCommand = <const Words extends readonly Word[], const Own ext
   command: Declaration<Words, Own> & {
     readonly run: (context: CommandContext, args: Common & OwnArgs<Words, Own>) => Promise<number>;
   },
-): Command => command;
+): CliCommand => command;
 
 export const taskWord = {
   name: 'task_id',

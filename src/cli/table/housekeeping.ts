@@ -1,7 +1,7 @@
-import { type Command, defineCommand, readsConfig, startsServer, taskWord } from './command.ts';
+import { type CliCommand, defineCommand, readsConfig, startsServer, taskWord } from './command.ts';
 import { serverCommand } from './server.ts';
 
-export const setupCommands: readonly Command[] = [
+export const setupCommands: readonly CliCommand[] = [
   defineCommand({
     name: 'init',
     group: 'setup',
@@ -141,7 +141,7 @@ export const setupCommands: readonly Command[] = [
   }),
 ];
 
-export const linkCommands: readonly Command[] = [
+export const linkCommands: readonly CliCommand[] = [
   defineCommand({
     name: 'register-handler',
     group: 'setup',

@@ -6,7 +6,7 @@ import { runFlags, runOptionsOf } from './run-flags.ts';
 
 const { 'when-ready': _, ...flagsOfEachRun } = runFlags;
 
-export const runCommand = defineCommand({
+export const runManyCommand = defineCommand({
   name: 'run',
   group: 'runs',
   describe: 'Run every open task, or some, in the order of their dependencies',

@@ -1,6 +1,6 @@
 import { roles } from '../../machines/task.ts';
 import { usageError } from '../words/messages.ts';
-import { type Command, defineCommand, fileFlag, startsServer, taskWord } from './command.ts';
+import { type CliCommand, defineCommand, fileFlag, startsServer, taskWord } from './command.ts';
 import { asyncFlag } from './common-flags.ts';
 import { refuseRunFlags, runFlags, runOptionsOf } from './run-flags.ts';
 
@@ -65,7 +65,7 @@ export const createCommand = defineCommand({
   },
 });
 
-export const roleCommands: readonly Command[] = roles.map((role) =>
+export const roleCommands: readonly CliCommand[] = roles.map((role) =>
   defineCommand({
     name: role,
     group: 'runs',

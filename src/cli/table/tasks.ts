@@ -4,7 +4,7 @@ import { listTasks, showTask } from '../tasks/look-commands.ts';
 import { sortKeys } from '../tasks/sort-tasks.ts';
 import { UsageError } from '../words/usage-error.ts';
 import {
-  type Command,
+  type CliCommand,
   defineCommand,
   fileFlag,
   pages,
@@ -138,7 +138,7 @@ export const changeCommand = (
   method: 'close' | 'reopen',
   describe: string,
   example: string,
-): Command =>
+): CliCommand =>
   defineCommand({
     name: method,
     group: 'tasks',
@@ -155,7 +155,7 @@ export const serverChangeCommand = (
   method: 'cancel' | 'retry',
   describe: string,
   example: string,
-): Command =>
+): CliCommand =>
   defineCommand({
     name: method,
     group: 'runs',

@@ -1,6 +1,6 @@
 import { inPager } from '../output/in-pager.ts';
 import {
-  type Command,
+  type CliCommand,
   defineCommand,
   pages,
   readsConfig,
@@ -12,7 +12,7 @@ const attemptFlag = {
   attempt: { type: 'number', value: 'n', describe: 'Attempt number; default: the latest' },
 } as const;
 
-export const workCommands: readonly Command[] = [
+export const workCommands: readonly CliCommand[] = [
   defineCommand({
     name: 'diff',
     group: 'work',
@@ -95,7 +95,7 @@ export const workCommands: readonly Command[] = [
   }),
 ];
 
-export const pruneCommand: Command = defineCommand({
+export const pruneCommand: CliCommand = defineCommand({
   name: 'prune',
   group: 'work',
   describe: 'Remove branches and worktrees of merged work, and old histories',
@@ -113,7 +113,7 @@ export const pruneCommand: Command = defineCommand({
     (await import('../work/prune-command.ts')).prune(context, { config, dryRun }),
 });
 
-export const watchCommands: readonly Command[] = [
+export const watchCommands: readonly CliCommand[] = [
   defineCommand({
     name: 'watch',
     group: 'watch',

@@ -43,9 +43,12 @@ const branchOf = (
   };
 };
 
-const lines = ({ task_id, title, status, depends_on }: Branch, depth = 0): readonly string[] => [
+const dependencyLines = (
+  { task_id, title, status, depends_on }: Branch,
+  depth = 0,
+): readonly string[] => [
   `${'  '.repeat(depth)}${task_id}  ${status}  ${oneLine(title)}`,
-  ...depends_on.flatMap((branch) => lines(branch, depth + 1)),
+  ...depends_on.flatMap((branch) => dependencyLines(branch, depth + 1)),
 ];
 
 export const dependencyTree = async (
@@ -59,6 +62,6 @@ export const dependencyTree = async (
   );
   const branch = branchOf(task_id, tasks);
   if (json) io.json(branch);
-  else io.out(lines(branch).join('\n'));
+  else io.out(dependencyLines(branch).join('\n'));
   return exitCodes.done;
 };

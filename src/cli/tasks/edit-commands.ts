@@ -15,7 +15,7 @@ export interface EditArgs {
   readonly label: readonly string[] | undefined;
 }
 
-type Fields = Readonly<Record<string, unknown>>;
+type EditFields = Readonly<Record<string, unknown>>;
 
 const fieldsOf = (
   { title, description, file, priority, label }: EditArgs,
@@ -35,7 +35,7 @@ const fieldsOf = (
 };
 
 /** A description that begins with the title is shown once. */
-const fieldsInEditor = ({ title, description }: TaskView, env: NodeJS.ProcessEnv): Fields => {
+const fieldsInEditor = ({ title, description }: TaskView, env: NodeJS.ProcessEnv): EditFields => {
   const isOneText = splitText(description).title === title;
   const text = editText(isOneText ? description : `${title}\n\n${description}`, env);
   const edited = splitText(text);
@@ -48,7 +48,7 @@ const fieldsInEditor = ({ title, description }: TaskView, env: NodeJS.ProcessEnv
 /** Without a flag, opens an editor. */
 export const editTask = async (context: CommandContext, args: EditArgs): Promise<number> => {
   const { connection, io, env, json } = context;
-  const given: Fields = fieldsOf(args, env);
+  const given: EditFields = fieldsOf(args, env);
   const client = await connection.files();
   const isGiven = Object.keys(given).length > 0;
   if (!isGiven && !hasTerminal())

@@ -22,11 +22,11 @@ const answerSchema = z.looseObject({
   total: sumsSchema,
 });
 
-const header = ['DAY', 'ROLE', 'ATTEMPTS', 'COMPLETE', 'FAILED', 'TIME', 'TOKENS', 'COST'];
+const usageHeader = ['DAY', 'ROLE', 'ATTEMPTS', 'COMPLETE', 'FAILED', 'TIME', 'TOKENS', 'COST'];
 const dayMs = 24 * 60 * 60_000;
 const defaultDays = 30;
 
-const rowOf = (day: string, role: string, sums: z.infer<typeof sumsSchema>): readonly Cell[] =>
+const usageRow = (day: string, role: string, sums: z.infer<typeof sumsSchema>): readonly Cell[] =>
   [
     day,
     role,
@@ -52,9 +52,9 @@ export const showUsage = async (
     io.json(answer);
     return exitCodes.done;
   }
-  const rows = answer.days.map((each) => rowOf(each.day, each.role, each));
-  const sum = answer.days.length > 1 ? [rowOf('total', '', answer.total)] : [];
-  io.out(renderTable(header, [...rows, ...sum], null));
+  const rows = answer.days.map((each) => usageRow(each.day, each.role, each));
+  const sum = answer.days.length > 1 ? [usageRow('total', '', answer.total)] : [];
+  io.out(renderTable(usageHeader, [...rows, ...sum], null));
   if (answer.days.length === 0) io.err(`no attempt ended since ${since}`);
   return exitCodes.done;
 };

@@ -110,7 +110,7 @@ const wordPattern = ({ name, optional, many }: Word): string => {
 };
 
 /** `agent dep <action> <task_id> [depends_on]` */
-export const usageOf = ({ name, words }: Pick<AnySyntax, 'name' | 'words'>): string =>
+export const usageLineOf = ({ name, words }: Pick<AnySyntax, 'name' | 'words'>): string =>
   ['agent', name, ...words.map(wordPattern)].join(' ');
 
 const checkedWords = (command: AnySyntax, given: readonly string[], help: string): Values => {
@@ -123,7 +123,7 @@ const checkedWords = (command: AnySyntax, given: readonly string[], help: string
       throw usageError('word_missing', {
         command: name,
         word: wordPattern(word),
-        usage: usageOf(command),
+        usage: usageLineOf(command),
       });
     const checked = taken.map((text) => chosen(`${name} <${word.name}>`, text, word.choices));
     args[word.name] = word.many === true ? checked : checked[0];

@@ -1,14 +1,14 @@
 import { wrap } from '../output/wrap.ts';
-import { type Command, type Flag, type Flags, groups } from '../table/command.ts';
+import { type CliCommand, type Flag, type Flags, groups } from '../table/command.ts';
 import { commonFlags, everywhere } from '../table/common-flags.ts';
-import { usageOf } from './check-words.ts';
+import { usageLineOf } from './check-words.ts';
 
-type Row = readonly [name: string, says: string];
+type HelpRow = readonly [name: string, says: string];
 
 const widestName = 26;
 
 /** Two columns. A name that is too wide has a line of its own. */
-const renderRows = (rows: readonly Row[], width: number): readonly string[] => {
+const renderRows = (rows: readonly HelpRow[], width: number): readonly string[] => {
   const column = Math.min(
     widestName,
     Math.floor(width * 0.4),
@@ -24,7 +24,7 @@ const renderRows = (rows: readonly Row[], width: number): readonly string[] => {
   });
 };
 
-const section = (title: string, rows: readonly Row[], width: number): readonly string[] =>
+const section = (title: string, rows: readonly HelpRow[], width: number): readonly string[] =>
   rows.length === 0 ? [] : ['', `${title}:`, ...renderRows(rows, width)];
 
 const choicesText = (given: { readonly choices?: readonly string[] }): string =>
@@ -53,7 +53,7 @@ export const flagPattern = (name: string, flag: Flag): string => {
   return `${short}--${isOn ? 'no-' : ''}${name}${value}`;
 };
 
-const flagRows = (flags: Flags): readonly Row[] => {
+const flagRows = (flags: Flags): readonly HelpRow[] => {
   const shown = Object.entries(flags).filter(([, { hidden }]) => hidden !== true);
   const anyShort = shown.some(([, { short }]) => short !== undefined);
   return shown.map(([name, flag]) => {
@@ -62,28 +62,28 @@ const flagRows = (flags: Flags): readonly Row[] => {
   });
 };
 
-const examplesOf = ({ examples }: Pick<Command, 'examples'>): readonly string[] =>
+const examplesOf = ({ examples }: Pick<CliCommand, 'examples'>): readonly string[] =>
   examples.length === 0
     ? []
     : ['', 'Examples:', ...examples.flatMap(([line, says]) => [`  # ${says}`, `  $ ${line}`])];
 
-const commonOf = ({ common = ['json', 'project'] }: Pick<Command, 'common'>): Flags =>
+const commonFlagsOf = ({ common = ['json', 'project'] }: Pick<CliCommand, 'common'>): Flags =>
   Object.fromEntries(common.map((name) => [name, commonFlags[name]]));
 
-export const renderCommandHelp = (command: Command, width: number): string => {
+export const renderCommandHelp = (command: CliCommand, width: number): string => {
   const { aliases = [], describe, words, flags } = command;
   const also =
     aliases.length === 0 ? [] : ['', `Also: ${aliases.map((name) => `agent ${name}`).join(', ')}`];
-  const common = { ...commonOf(command), help: everywhere.help };
+  const common = { ...commonFlagsOf(command), help: everywhere.help };
   return [
     ...wrap(`${describe}.`, width),
     '',
     'Usage:',
-    `  ${usageOf(command)}${Object.keys(flags).length === 0 ? '' : ' [flags]'}`,
+    `  ${usageLineOf(command)}${Object.keys(flags).length === 0 ? '' : ' [flags]'}`,
     ...also,
     ...section(
       'Arguments',
-      words.map((word): Row => [word.name, meaningOf(word)]),
+      words.map((word): HelpRow => [word.name, meaningOf(word)]),
       width,
     ),
     ...section('Flags', flagRows(flags), width),
@@ -92,9 +92,9 @@ export const renderCommandHelp = (command: Command, width: number): string => {
   ].join('\n');
 };
 
-const namesOf = ({ name, aliases = [] }: Command): string => [name, ...aliases].join(', ');
+const flagNamesOf = ({ name, aliases = [] }: CliCommand): string => [name, ...aliases].join(', ');
 
-export const renderHelp = (commands: readonly Command[], width: number): string =>
+export const renderHelp = (commands: readonly CliCommand[], width: number): string =>
   [
     ...wrap('Runs coding agents on the tasks of this project.', width),
     '',
@@ -105,7 +105,7 @@ export const renderHelp = (commands: readonly Command[], width: number): string 
         title,
         commands
           .filter(({ group }) => group === key)
-          .map((command): Row => [namesOf(command), command.describe]),
+          .map((command): HelpRow => [flagNamesOf(command), command.describe]),
         width,
       ),
     ),
@@ -121,7 +121,7 @@ export const renderProgramHelp = (
     describe,
     flags,
     examples,
-  }: Pick<Command, 'describe' | 'flags' | 'examples'> & {
+  }: Pick<CliCommand, 'describe' | 'flags' | 'examples'> & {
     readonly usage: string;
   },
   width: number,

@@ -30,7 +30,7 @@ const didYouMean = (meant: string | null): string =>
   meant === null ? '' : `; did you mean ${meant}?`;
 
 /** Every message about a command line that was written wrongly. */
-const messages: { readonly [Code in UsageCode]: (facts: UsageFacts[Code]) => string } = {
+const wordMessages: { readonly [Code in UsageCode]: (facts: UsageFacts[Code]) => string } = {
   command_missing: ({ flag }) => `${flag} needs a command; see: agent --help`,
   unknown_command: ({ command, meant }) =>
     `unknown command: ${command}; ${meant === null ? 'see: agent --help' : `did you mean: agent ${meant}?`}`,
@@ -57,9 +57,9 @@ const messages: { readonly [Code in UsageCode]: (facts: UsageFacts[Code]) => str
     `${command} does not take ${words.map((word) => JSON.stringify(word)).join(' ')}: ${instead}`,
 };
 
-export const usageCodes = Object.keys(messages);
+export const usageCodes = Object.keys(wordMessages);
 
 export const usageError = <Code extends UsageCode>(
   code: Code,
   facts: UsageFacts[Code],
-): UsageError => new UsageError(messages[code](facts));
+): UsageError => new UsageError(wordMessages[code](facts));

@@ -2,7 +2,7 @@ import { roles } from '../../machines/task.ts';
 import { CallError } from '../client/client.ts';
 import { commandTable } from '../command-table.ts';
 import { closest } from '../output/closest.ts';
-import type { Command, Common, Flags } from '../table/command.ts';
+import type { CliCommand, Common, Flags } from '../table/command.ts';
 import { commonFlags, everywhere } from '../table/common-flags.ts';
 import { checkWords, flagsOf, type Grammar, refuseUnknownFlags } from './check-words.ts';
 import { usageError } from './messages.ts';
@@ -10,9 +10,9 @@ import { type ParsedWords, parseWords } from './parse-words.ts';
 
 /** What a command line asks for. */
 export type Reading =
-  | { readonly kind: 'help'; readonly command: Command | null }
+  | { readonly kind: 'help'; readonly command: CliCommand | null }
   | { readonly kind: 'version'; readonly json: boolean }
-  | { readonly kind: 'run'; readonly command: Command; readonly args: Common };
+  | { readonly kind: 'run'; readonly command: CliCommand; readonly args: Common };
 
 /** A flag that takes a value in one command counts as such until the command is known. */
 const allFlags = (): Flags => {
@@ -25,7 +25,7 @@ const allFlags = (): Flags => {
 
 const grammar: Grammar = { program: 'agent', common: commonFlags, all: allFlags() };
 
-const names = [
+const commandNames = [
   ...commandTable.flatMap(({ name, aliases = [] }) => [name, ...aliases]),
   'help',
   'version',
@@ -33,7 +33,7 @@ const names = [
 
 /** A word before a task may be a role that is spelled wrongly. */
 const unknownCommand = (given: string, next: string | undefined): Error => {
-  const meant = closest(given, names);
+  const meant = closest(given, commandNames);
   const isRole = meant === null || roles.some((role) => role === meant);
   if (next === undefined || !isRole)
     return usageError('unknown_command', { command: given, meant });
@@ -45,10 +45,10 @@ const unknownCommand = (given: string, next: string | undefined): Error => {
   );
 };
 
-const commandNamed = (name: string): Command | undefined =>
+const commandNamed = (name: string): CliCommand | undefined =>
   commandTable.find((command) => command.name === name || command.aliases?.includes(name));
 
-const requireCommand = (given: string, next: string | undefined): Command => {
+const requireCommand = (given: string, next: string | undefined): CliCommand => {
   const command = commandNamed(given);
   if (command === undefined) throw unknownCommand(given, next);
   return command;
@@ -63,8 +63,9 @@ export interface Correction {
 export const correctionOf = (words: readonly string[]): Correction | null => {
   const parsed = parseWords(words, grammar.all);
   const [given] = parsed.words;
-  if (parsed.flags['help'] === true || given === undefined || names.includes(given)) return null;
-  const meant = closest(given, names);
+  if (parsed.flags['help'] === true || given === undefined || commandNames.includes(given))
+    return null;
+  const meant = closest(given, commandNames);
   if (meant === null) return null;
   const at = words.indexOf(given);
   const corrected = words.map((word, index) => (index === at ? meant : word));

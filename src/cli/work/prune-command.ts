@@ -24,7 +24,7 @@ interface Kept {
   readonly why: string;
 }
 
-interface Parts {
+interface PruneParts {
   readonly work: FinishedWork;
   readonly retention: Retention;
   readonly histories: Histories;
@@ -32,10 +32,10 @@ interface Parts {
   close(): void;
 }
 
-const open = async (
+const openPruneParts = async (
   { project, env, io }: CommandContext,
   configFile: string | undefined,
-): Promise<Parts> => {
+): Promise<PruneParts> => {
   const { config } = loadConfig({ config: configFile, project }, env);
   const kept = hasTasks(project);
   const { ledger, store } = await openTasks(project, {
@@ -60,7 +60,7 @@ const open = async (
   };
 };
 
-const nameOf = ({ branch, folder, taskId, attempt }: FinishedAttempt): string =>
+const workNameOf = ({ branch, folder, taskId, attempt }: FinishedAttempt): string =>
   branch ?? (folder === null ? `${taskId}@${attempt}` : basename(folder));
 
 const partsOf = async (work: FinishedWork, each: FinishedAttempt): Promise<readonly Removed[]> => {
@@ -85,7 +85,7 @@ const partsOf = async (work: FinishedWork, each: FinishedAttempt): Promise<reado
  * looked at.
  */
 const pruneWork = async (
-  { work, isPending }: Parts,
+  { work, isPending }: PruneParts,
   works: readonly FinishedAttempt[],
   dryRun: boolean,
 ) => {
@@ -97,13 +97,13 @@ const pruneWork = async (
     const parts = each.stays === null ? await partsOf(work, each) : [];
     const why = each.stays ?? (dryRun ? null : await work.remove(each));
     if (why === null) removed.push(...parts);
-    else kept.push({ task_id: each.taskId, name: nameOf(each), why });
+    else kept.push({ task_id: each.taskId, name: workNameOf(each), why });
   }
   return { removed, kept };
 };
 
 const pruneHistories = async (
-  { retention, histories }: Parts,
+  { retention, histories }: PruneParts,
   works: readonly FinishedAttempt[],
   dryRun: boolean,
 ) => {
@@ -116,7 +116,7 @@ const pruneHistories = async (
   return removed;
 };
 
-const totalOf = (removed: readonly Removed[]): string => {
+const prunedTotal = (removed: readonly Removed[]): string => {
   const count = (kind: Removed['kind'], many?: string): readonly string[] => {
     const some = removed.filter((each) => each.kind === kind).length;
     return some === 0 ? [] : [plural(some, kind, many)];
@@ -146,7 +146,7 @@ const printText = (
   const verb = dryRun ? 'would remove' : 'removed';
   for (const { kind, name, bytes } of removed)
     io.out(`${verb}  ${kind.padEnd(8)} ${name}${bytes === 0 ? '' : `  ${bytesText(bytes)}`}`);
-  io.out(removed.length === 0 ? 'there is nothing to remove' : `${verb} ${totalOf(removed)}`);
+  io.out(removed.length === 0 ? 'there is nothing to remove' : `${verb} ${prunedTotal(removed)}`);
   if (kept.some(({ why }) => why === 'not merged'))
     io.err('note: merge such work with agent merge, or drop it with git branch -D <branch>');
 };
@@ -159,7 +159,7 @@ export const prune = async (
   context: CommandContext,
   { config, dryRun }: { readonly config: string | undefined; readonly dryRun: boolean },
 ): Promise<number> => {
-  const parts = await open(context, config);
+  const parts = await openPruneParts(context, config);
   try {
     const works = await parts.work.all();
     const { removed: ofWork, kept } = await pruneWork(parts, works, dryRun);

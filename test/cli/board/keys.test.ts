@@ -1,8 +1,14 @@
 import { expect, test } from 'vitest';
-import { keysIn } from '../../../src/cli/board/keys.ts';
+import { keyPressesIn } from '../../../src/cli/board/keys.ts';
 
 test('keys that come together are told apart, and unknown sequences do nothing', () => {
-  expect(keysIn('jk\u001b[B\u001bOA\u001b[15~xq')).toEqual(['down', 'up', 'down', 'up', 'quit']);
-  expect(keysIn('\u001b')).toEqual(['back']);
-  expect(keysIn('\r\u0003')).toEqual(['show', 'interrupt']);
+  expect(keyPressesIn('jk\u001b[B\u001bOA\u001b[15~xq')).toEqual([
+    'down',
+    'up',
+    'down',
+    'up',
+    'quit',
+  ]);
+  expect(keyPressesIn('\u001b')).toEqual(['back']);
+  expect(keyPressesIn('\r\u0003')).toEqual(['show', 'interrupt']);
 });
