@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { commandTable } from '../../build/cli/command-table.js';
 import { exitCodes } from '../../build/cli/output/exit-codes.js';
-import { usageOf } from '../../build/cli/words/check-words.js';
+import { usageLineOf } from '../../build/cli/words/check-words.js';
 import { flagPattern, meaningOf } from '../../build/cli/words/help.js';
 import { roles } from '../../build/machines/task.js';
 import { code, described, page, table } from './markdown.mjs';
@@ -22,7 +22,7 @@ const section = (command) => {
   const also = aliases.length === 0 ? '' : ` Also: ${aliases.map(code).join(', ')}.`;
   return [
     `### ${titleOf(name)}`,
-    `${code(usageOf(command))}: ${describe}.${also}`,
+    `${code(usageLineOf(command))}: ${describe}.${also}`,
     ...(rows.length === 0 ? [] : [table(['argument', 'meaning'], rows)]),
     `\`\`\`sh\n${examples.map(([line, what]) => `${line}    # ${what}`).join('\n')}\n\`\`\``,
   ].join('\n\n');
