@@ -101,7 +101,7 @@ test('wait says what it waits for, ps what is at work, and stop what it parks', 
 
   expect(waited.code).toBe(124);
   expect(waited.err).toContain(
-    `waiting for ${id}: started (awaiting input), product-manager, attempt 1; it asks you: agent respond ${id}`,
+    `waiting for ${id}: started (awaiting input), product-manager, attempt 1 of 3; it asks you: agent respond ${id}`,
   );
   expect(waited.err).toContain(
     `waiting for ${idle}: queued (ready); nobody runs it yet: agent engineer ${idle}`,
