@@ -13,7 +13,7 @@ test('explain of a task that is over says how, when and why it ended, and how to
   const cancelled = (await agent('explain', id)).out;
   const whole = JSON.parse((await agent('explain', id, '--json')).out);
 
-  expect(complete).toMatch(new RegExp(`^${id} is complete, attempt 1 \\(engineer\\)\n`));
+  expect(complete).toMatch(new RegExp(`^${id} is complete, attempt 1 of 3 \\(engineer\\)\n`));
   expect(complete).toMatch(/^ {2}ended \d\d:\d\d in \d+\.\d s$/m);
   expect(complete).not.toMatch(ofGuards);
   expect(complete).not.toContain('because');
