@@ -60,7 +60,13 @@ export const openTasks = (folder, file = join(folder, 'journal.db')) => {
     return opened.write(work);
   };
   const db = { ...opened, write };
-  const { store, ledger } = openLedger({ db, projectRoot: folder, clock: Date.now, log: () => {} });
+  const { store, ledger } = openLedger({
+    db,
+    projectRoot: folder,
+    clock: Date.now,
+    log: () => {},
+    redact: (text) => text,
+  });
   const random = (max) => Math.floor(Math.random() * max);
   const tracker = createEmbeddedTracker({ clock: Date.now, random }, ledger);
   /** How many transactions there were, each one durable commit. */

@@ -1,4 +1,7 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { createSqliteStore } from '../../src/actors/store/sqlite.ts';
 import { openProject } from '../support/cli.ts';
 
 /** Task commands that need no agent work without a server. */
@@ -78,3 +81,21 @@ test.each(['cancel', 'retry', 'explain', 'respond'])(
     expect(serverFile()).toBeNull();
   },
 );
+
+test('a secret in a changed line of the file is not stored, also without a server', async () => {
+  const { agentWith, root, stateDir, serverFile } = openProject();
+  const key = 'sk-canary-0123456789';
+  await agentWith({ OPENAI_API_KEY: key }, 'create', 'one');
+  const file = join(root, '.beads', 'issues.jsonl');
+  const line = JSON.parse(readFileSync(file, 'utf8'));
+  writeFileSync(file, `${JSON.stringify({ ...line, [key]: 1 })}\n`);
+  await agentWith({ OPENAI_API_KEY: key }, 'list');
+
+  const store = createSqliteStore({ file: join(stateDir, 'journal.db'), redact: (text) => text });
+  const stored = JSON.stringify(store.read({ after: 0, limit: 100 }));
+  store.close();
+
+  expect(serverFile()).toBe(null);
+  expect(stored).toContain('[secret]');
+  expect(stored).not.toContain(key);
+});

@@ -16,7 +16,8 @@ export const anyNumber = (max: number): number => Math.floor(Math.random() * max
 export const ledgerAt = (
   projectRoot: string,
   db: Database = openDatabase({ file: ':memory:' }),
-): Ledger => openLedger({ db, projectRoot, clock: Date.now, log: () => {} }).ledger;
+): Ledger =>
+  openLedger({ db, projectRoot, clock: Date.now, log: () => {}, redact: (text) => text }).ledger;
 
 export const embeddedAt = (
   projectRoot: string,

@@ -121,6 +121,7 @@ export const startSystem = async (setting: Setting = {}) => {
     projectRoot: root,
     clock: Date.now,
     log: () => {},
+    redact: (text) => text,
   });
   const tracker = setting.tracker?.(root, ledger) ?? embeddedAt(root, {}, ledger);
   const logged: { message: string; facts: Readonly<Record<string, unknown>> }[] = [];

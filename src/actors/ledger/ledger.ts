@@ -22,7 +22,7 @@ export interface LedgerOptions {
   readonly db: Database;
   readonly projectRoot: string;
   /** Removes secrets from what the journal holds. */
-  readonly redact?: (text: string) => string;
+  readonly redact: (text: string) => string;
   /** Epoch ms. */
   readonly clock: () => number;
   readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
@@ -39,7 +39,7 @@ export interface OpenedLedger {
 
 /** The store and the tasks of one database. */
 export const openLedger = (options: LedgerOptions): OpenedLedger => {
-  const { db, projectRoot, redact = (text) => text } = options;
+  const { db, projectRoot, redact } = options;
   const tasks = createOwnTasks(db, projectRoot);
   const store = createSqliteStore({ file: db.file, redact, tasks }, db);
   let commit: Commit = async (change) => {

@@ -54,6 +54,7 @@ const openFiles = async (
     { createOfflineMethods },
     { openTasks },
     { createWorkReads },
+    { redactorFor },
   ] = await Promise.all([
     import('../../actors/engine/offline-tasks.ts'),
     import('../config/tracker.ts'),
@@ -61,17 +62,20 @@ const openFiles = async (
     import('../../http/methods.ts'),
     import('./open-tasks.ts'),
     import('../../actors/workspace/work-view.ts'),
+    import('./redactor.ts'),
   ]);
+  const loaded = loadConfig({ config, project }, env).config;
   const workOf = createWorkReads(taskFiles(project).worktrees);
   const { ledger, store } = await openTasks(project, {
     kept,
+    redact: redactorFor({ project, env }, loaded),
     log: (message) => io.err(`note: ${message}`),
     onProgress: (done, all) =>
       io.live(done < all ? `reading ${done} of ${all} tasks from .beads/issues.jsonl` : ''),
   });
   let isUsed = false;
   const tracker = trackerFor(
-    loadConfig({ config, project }, env).config,
+    loaded,
     project.root,
     env,
     () => {},

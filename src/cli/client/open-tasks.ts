@@ -36,7 +36,10 @@ const openKept = async (project: Project): Promise<Database> => {
  */
 export const openTasks = async (
   project: Project,
-  { kept, ...told }: { readonly kept: boolean } & Pick<LedgerOptions, 'log' | 'onProgress'>,
+  {
+    kept,
+    ...told
+  }: { readonly kept: boolean } & Pick<LedgerOptions, 'redact' | 'log' | 'onProgress'>,
 ): Promise<OpenedTasks> => {
   const db = kept ? await openKept(project) : openDatabase({ file: ':memory:' });
   return openLedger({ db, projectRoot: project.root, clock: Date.now, ...told });

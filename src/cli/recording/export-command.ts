@@ -12,7 +12,9 @@ import {
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import { messageOf } from '../../machines/message-of.ts';
 import { plural } from '../../machines/plural.ts';
+import { redactorFor } from '../client/redactor.ts';
 import { readTask } from '../client/task-answers.ts';
+import { loadConfig } from '../config/config.ts';
 import { bytesText } from '../output/bytes.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import type { CommandContext } from '../tasks/commands.ts';
@@ -22,7 +24,6 @@ import { gatherEntries } from './gather-entries.ts';
 import { recordedChanges } from './recorded-changes.ts';
 import { renderRecording } from './recording-document.ts';
 import { readRecordingPage } from './recording-page.ts';
-import { redactorFor } from './redactor.ts';
 
 export interface ExportArgs {
   readonly task_id: string;
@@ -62,7 +63,10 @@ const record = async (
   task: TaskView,
 ): Promise<Recording> => {
   const taskId = requireId(task.task_id);
-  const redact = redactorFor(context, config);
+  const redact = redactorFor(
+    context,
+    loadConfig({ config, project: context.project }, context.env).config,
+  );
   const client = await context.connection.files();
   const { items, head } = await gatherEntries(client, taskId, {
     redact,

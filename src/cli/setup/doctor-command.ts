@@ -6,6 +6,7 @@ import { messageOf } from '../../machines/message-of.ts';
 import { findServer, isSilent } from '../client/find-server.ts';
 import type { Address } from '../client/http-request.ts';
 import { hasTasks, openTasks } from '../client/open-tasks.ts';
+import { redactorFor } from '../client/redactor.ts';
 import { type LoadedConfig, loadConfig } from '../config/config.ts';
 import type { Config } from '../config/config-schema.ts';
 import { remoteCredentials } from '../config/remote-credentials.ts';
@@ -40,7 +41,11 @@ const checkProgram = (
     : { check: name, status: needed ? 'problem' : 'note', detail: without };
 
 const checkTracker = async ({ project, env }: CommandContext, config: Config): Promise<Check> => {
-  const { ledger } = await openTasks(project, { kept: hasTasks(project), log: () => {} });
+  const { ledger } = await openTasks(project, {
+    kept: hasTasks(project),
+    redact: redactorFor({ project, env }, config),
+    log: () => {},
+  });
   const chosen = trackerFor(
     config,
     project.root,

@@ -7,8 +7,9 @@ import { findBdData } from '../../actors/ledger/ownership.ts';
 import { initializeBd } from '../../actors/tracker/bd/init.ts';
 import { findServer } from '../client/find-server.ts';
 import { hasTasks, openTasks } from '../client/open-tasks.ts';
+import { redactorFor } from '../client/redactor.ts';
 import { loadConfig } from '../config/config.ts';
-import type { Project } from '../config/project.ts';
+import type { Config } from '../config/config-schema.ts';
 import { bdFor } from '../config/tracker.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import type { CommandContext } from '../tasks/commands.ts';
@@ -52,12 +53,17 @@ type Alone = Ledger['exchange']['alone'];
 
 /** Everything that the tables hold goes into the file first, and nobody writes it meanwhile. */
 const handOver = async <Result>(
-  project: Project,
+  { project, env }: CommandContext,
+  config: Config,
   isDone: boolean,
   work: (alone: Alone) => Promise<Result>,
 ): Promise<Result> => {
   if (isDone || !hasTasks(project)) return work((step) => step());
-  const { ledger, store } = await openTasks(project, { kept: true, log: () => {} });
+  const { ledger, store } = await openTasks(project, {
+    kept: true,
+    redact: redactorFor({ project, env }, config),
+    log: () => {},
+  });
   try {
     await ledger.exchange.refresh();
     await ledger.exchange.flush();
@@ -91,7 +97,7 @@ export const init = async (
   }
   if ((await findServer(project)) !== null)
     throw new UsageError("a server runs for this project; stop it first with 'agent server stop'");
-  const { tasks, wrote, already } = await handOver(project, owned, (alone) =>
+  const { tasks, wrote, already } = await handOver(context, config, owned, (alone) =>
     initializeBd(bd, project.root, alone),
   );
   if (json) io.json({ tracker: 'bd', tasks, wrote, already });

@@ -4,6 +4,7 @@ import { createHistories, type Histories } from '../../actors/store/histories.ts
 import type { FinishedAttempt, FinishedWork } from '../../actors/workspace/finished-work.ts';
 import { plural } from '../../machines/plural.ts';
 import { hasTasks, openTasks } from '../client/open-tasks.ts';
+import { redactorFor } from '../client/redactor.ts';
 import { loadConfig } from '../config/config.ts';
 import { trackerFor } from '../config/tracker.ts';
 import { finishedWorkFor } from '../config/workspace.ts';
@@ -40,6 +41,7 @@ const openPruneParts = async (
   const kept = hasTasks(project);
   const { ledger, store } = await openTasks(project, {
     kept,
+    redact: redactorFor({ project, env }, config),
     log: (message) => io.err(`note: ${message}`),
   });
   const [work, histories] = [finishedWorkFor(config, project, env), createHistories(ledger.db)];

@@ -7,7 +7,13 @@ const { openDatabase } = await import(`${modules}/store/database.js`);
 const { openLedger } = await import(`${modules}/ledger/ledger.js`);
 const { createEmbeddedTracker } = await import(`${modules}/tracker/embedded/embedded.js`);
 const db = openDatabase({ file: `${tracked}/journal.db` });
-const { ledger } = openLedger({ db, projectRoot: tracked, clock: Date.now, log: () => {} });
+const { ledger } = openLedger({
+  db,
+  projectRoot: tracked,
+  clock: Date.now,
+  log: () => {},
+  redact: (text) => text,
+});
 const random = (max) => Math.floor(Math.random() * max);
 const tracker = createEmbeddedTracker({ clock: Date.now, random }, ledger);
 

@@ -11,7 +11,13 @@ import { temporaryFolder } from '../../support/temporary.ts';
 const open = async () => {
   const root = temporaryFolder();
   const db = openDatabase({ file: ':memory:' });
-  const { store, ledger } = openLedger({ db, projectRoot: root, clock: Date.now, log: () => {} });
+  const { store, ledger } = openLedger({
+    db,
+    projectRoot: root,
+    clock: Date.now,
+    log: () => {},
+    redact: (text) => text,
+  });
   const tracker = embeddedAt(root, {}, ledger);
   const { id } = await tracker.create({
     title: 'x',

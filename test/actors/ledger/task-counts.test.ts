@@ -25,7 +25,13 @@ test('the tasks are counted with each change, and once in a database that has no
   const root = temporaryFolder();
   const file = join(root, 'journal.db');
   const db = openDatabase({ file });
-  const { ledger } = openLedger({ db, projectRoot: root, clock: Date.now, log: () => {} });
+  const { ledger } = openLedger({
+    db,
+    projectRoot: root,
+    clock: Date.now,
+    log: () => {},
+    redact: (text) => text,
+  });
   const tracker = embeddedAt(root, {}, ledger);
   const create = async (...dependencies: readonly TaskId[]): Promise<TaskId> => {
     const task = { title: 'x', description: '', priority: 2, labels: [], dependencies };

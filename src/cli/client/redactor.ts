@@ -1,4 +1,4 @@
-import { loadConfig } from '../config/config.ts';
+import type { Config } from '../config/config-schema.ts';
 import { type Project, stateFiles } from '../config/project.ts';
 import { remoteSecrets } from '../config/remote-credentials.ts';
 import { credentialsIn, secretsIn } from '../server/assistants.ts';
@@ -19,11 +19,10 @@ const tokenOf = ({ stateDir }: Project): readonly string[] => {
 /** Replaces the secrets that this shell and this project have. @throws ConfigError */
 export const redactorFor = (
   { project, env }: Pick<CommandContext, 'project' | 'env'>,
-  config: string | undefined,
+  config: Config,
 ): ((text: string) => string) => {
-  const { config: loaded } = loadConfig({ config, project }, env);
   const secrets = [
-    ...secretsIn(loaded, credentialsIn(env), env),
+    ...secretsIn(config, credentialsIn(env), env),
     ...Object.values(traceHeaders(env)),
     ...tokenOf(project),
     ...remoteSecrets(project.root)(),
