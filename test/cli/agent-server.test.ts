@@ -467,7 +467,11 @@ test('the provider key reaches no child process, log or journal', async () => {
   await agentWith({ OPENAI_API_KEY: key }, 'engineer', id);
 
   // The task itself is the user's own text, as in .beads/issues.jsonl.
-  const store = createSqliteStore({ file: join(stateDir, 'journal.db'), readonly: true });
+  const store = createSqliteStore({
+    file: join(stateDir, 'journal.db'),
+    readonly: true,
+    redact: (text) => text,
+  });
   const journal = JSON.stringify([
     store.read({ after: 0, limit: 1_000 }),
     store.tasks('all'),

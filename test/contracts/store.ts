@@ -36,7 +36,7 @@ const openIn = (over: (near: SqliteStore) => Store) => {
   const folder = mkdtempSync(join(tmpdir(), 'agent-store-'));
   const stores: SqliteStore[] = [];
   const openStore = (): Store => {
-    const near = createSqliteStore({ file: join(folder, 'journal.db') });
+    const near = createSqliteStore({ file: join(folder, 'journal.db'), redact: (text) => text });
     stores.push(near);
     return over(near);
   };
@@ -44,7 +44,7 @@ const openIn = (over: (near: SqliteStore) => Store) => {
     store: openStore(),
     /** Another program on the same data. */
     beside: () => {
-      const other = createSqliteStore({ file: join(folder, 'journal.db') });
+      const other = createSqliteStore({ file: join(folder, 'journal.db'), redact: (text) => text });
       stores.push(other);
       return other;
     },

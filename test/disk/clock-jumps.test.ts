@@ -79,7 +79,7 @@ const computedMs = (pid: number): number => {
 };
 
 const timesIn = (stateDir: string): readonly number[] => {
-  const store = createSqliteStore({ file: join(stateDir, 'journal.db') });
+  const store = createSqliteStore({ file: join(stateDir, 'journal.db'), redact: (text) => text });
   const times = store.read({ after: 0, limit: 1_000_000 }).map(({ at }) => at);
   store.close();
   return times;

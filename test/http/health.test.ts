@@ -5,7 +5,7 @@ import { createSqliteStore } from '../../src/actors/store/sqlite.ts';
 import { addHealthRoutes } from '../../src/http/health.ts';
 
 test('GET /health reports failed writes, and writes nothing itself', async () => {
-  const store = createSqliteStore({ file: ':memory:' });
+  const store = createSqliteStore({ file: ':memory:', redact: (text) => text });
   const journal = createJournal(store, {
     node: 'n',
     onError: () => {},

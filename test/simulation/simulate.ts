@@ -92,7 +92,7 @@ export const simulate = async (seed: number, far = false): Promise<Report> => {
   const horizonMs = minute * (1 + random.below(4));
   const { db, cutOff } = openCuttable();
   const tasks = createOwnTasks(db, '/simulated');
-  const store = createSqliteStore({ file: db.file, tasks }, db);
+  const store = createSqliteStore({ file: db.file, tasks, redact: (text) => text }, db);
   // Not drawn: what the other seeds lead to stays.
   const trackerWrites = seed % 2 === 0;
   const weather: Weather = {

@@ -40,7 +40,7 @@ const stepOf = (row: Row): Step => ({
 
 export interface SqliteOptions extends DatabaseOptions {
   /** Removes secrets from every text. */
-  readonly redact?: (text: string) => string;
+  readonly redact: (text: string) => string;
   /** Absent where no change holds one. */
   readonly tasks?: EditRows;
 }
@@ -69,7 +69,7 @@ export const createSqliteStore = (
   database: Database = openDatabase(options),
 ): SqliteStore => {
   const sql = prepareStatements(database);
-  const redact = options.redact ?? ((given: string) => given);
+  const { redact } = options;
   const entriesOf = createEntryReader(database);
   const usageRows = lazy(() => createUsageRows(database));
   const keepsUsage = lazy(

@@ -7,7 +7,7 @@ import type { TaskId } from '../../../src/machines/task.ts';
 
 /** A store whose next commits fail. */
 const failing = (failures: number) => {
-  const store = createSqliteStore({ file: ':memory:' });
+  const store = createSqliteStore({ file: ':memory:', redact: (text) => text });
   let left = failures;
   const commit = (...changes: readonly Change[]) => {
     left -= 1;

@@ -49,7 +49,7 @@ const openWith = (
   days = 90,
 ) => {
   const db = openDatabase({ file: ':memory:' });
-  const store = createSqliteStore({ file: db.file }, db);
+  const store = createSqliteStore({ file: db.file, redact: (text) => text }, db);
   const actor = (
     id: string,
     taskId: string,

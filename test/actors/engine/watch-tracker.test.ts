@@ -12,7 +12,7 @@ test('a change that could not be taken in is seen again by the next look', async
   const root = temporaryFolder();
   const ledger = ledgerAt(root);
   const tracker = embeddedAt(root, {}, ledger);
-  const store = createSqliteStore({ file: ':memory:' });
+  const store = createSqliteStore({ file: ':memory:', redact: (text) => text });
   const seen: string[] = [];
   const observe = vi.fn(async ({ title }: { title: string }) => seen.push(title) > 0);
   observe.mockRejectedValueOnce(new Error('the disk is full'));
@@ -50,7 +50,7 @@ test('stop waits for the task that is taken in, and no other one is taken in aft
   const root = temporaryFolder();
   const ledger = ledgerAt(root);
   const tracker = embeddedAt(root, {}, ledger);
-  const store = createSqliteStore({ file: ':memory:' });
+  const store = createSqliteStore({ file: ':memory:', redact: (text) => text });
   const events: string[] = [];
   let goOn = (): void => {};
   const observe = async ({ title }: { title: string }): Promise<boolean> => {

@@ -20,7 +20,7 @@ const line = (taskId: string, n: number): NewEntry => ({
 });
 
 const setUp = () => {
-  const store = createSqliteStore({ file: ':memory:' });
+  const store = createSqliteStore({ file: ':memory:', redact: (text) => text });
   const [onError, onListenerError] = [vi.fn(), vi.fn()];
   return {
     store,
@@ -188,7 +188,7 @@ test('a listener that commits is called for it after the commit before', () => {
 
 /** A store whose commits are carried out and answered when the test says so. */
 const setUpLate = () => {
-  const near = createSqliteStore({ file: ':memory:' });
+  const near = createSqliteStore({ file: ':memory:', redact: (text) => text });
   const sent: {
     answer: () => void;
     write: () => void;

@@ -19,7 +19,7 @@ const fail = (error: unknown): never => {
 };
 
 const open = (refused: (sizes: readonly number[]) => boolean = () => false) => {
-  const near = createSqliteStore({ file: ':memory:' });
+  const near = createSqliteStore({ file: ':memory:', redact: (text) => text });
   const sizes: number[] = [];
   const commit: typeof near.commit = (...changes) => {
     sizes.push(changes.filter(({ commit: id }) => id === undefined).length);

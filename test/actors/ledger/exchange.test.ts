@@ -167,7 +167,7 @@ test('a line that an editor removes removes the task, unless it changed here or 
   const [gone, changed, atWork, stays] = ids as [TaskId, TaskId, TaskId, TaskId];
   await amy.tracker.claim(atWork);
   await amy.save();
-  const store = createSqliteStore({ file: amy.db.file }, amy.db);
+  const store = createSqliteStore({ file: amy.db.file, redact: (text) => text }, amy.db);
   const actor = {
     id: atWork,
     taskId: atWork,
@@ -199,7 +199,7 @@ test('a change of the file never takes a task away that an attempt works on', as
   const [atWork] = ids as [TaskId];
   await amy.tracker.claim(atWork);
   await amy.save();
-  const store = createSqliteStore({ file: amy.db.file }, amy.db);
+  const store = createSqliteStore({ file: amy.db.file, redact: (text) => text }, amy.db);
   await store.commit({
     entries: [],
     actor: { id: atWork, taskId: atWork, version: 1, pending: true, changedAt: 1, snapshot: '{}' },

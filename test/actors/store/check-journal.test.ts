@@ -16,7 +16,7 @@ const entry = (taskId: string, text: string) => ({
 /** Entries 1, 3 and 5 are of bd-a; 2 and 4 of bd-b. */
 const openJournal = () => {
   const db = openDatabase({ file: ':memory:' });
-  const store = createSqliteStore({ file: db.file }, db);
+  const store = createSqliteStore({ file: db.file, redact: (text) => text }, db);
   const write = (...taskIds: string[]) =>
     atOnce(store.commit({ entries: taskIds.map((id, index) => entry(id, `entry ${index}`)) }));
   write('bd-a', 'bd-b', 'bd-a');

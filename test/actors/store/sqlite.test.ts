@@ -47,17 +47,17 @@ test('secrets are taken out of everything that is written', async () => {
 
 test('the journal is readable by its owner only', () => {
   const file = join(temporaryFolder(), 'journal.db');
-  createSqliteStore({ file }).close();
+  createSqliteStore({ file, redact: (text) => text }).close();
 
   expect(statSync(file).mode & 0o777).toBe(0o600);
 });
 
 test('a reader beside the writer sees what was committed and cannot write', () => {
   const file = join(temporaryFolder(), 'journal.db');
-  const writer = createSqliteStore({ file });
+  const writer = createSqliteStore({ file, redact: (text) => text });
   atOnce(writer.commit({ entries: [note('{}')] }));
 
-  const reader = createSqliteStore({ file, readonly: true });
+  const reader = createSqliteStore({ file, readonly: true, redact: (text) => text });
 
   expect(reader.lastSeq()).toBe(1);
   expect(() => reader.commit({ entries: [note('{}')] })).toThrow();
@@ -88,7 +88,7 @@ test('a journal of version 2.1 gets its guards when it is opened, with the live 
   add.run('bd-b', 'bd-b', '{"value":{"queued":"backingOff"},"context":{"attempt":1}}');
   old.close();
 
-  const store = createSqliteStore({ file });
+  const store = createSqliteStore({ file, redact: (text) => text });
 
   expect(['bd-a', 'bd-a#2', 'bd-b'].map((id) => store.actor(id)?.revision)).toEqual([1, 1, 1]);
   const agent = (id: string, taskId: string, attempt: number, revision: number) => ({
@@ -103,7 +103,7 @@ test('a journal of version 2.1 gets its guards when it is opened, with the live 
 
 test('a snapshot takes the bytes of what changed; a new text of the task is kept once', () => {
   const db = openDatabase({ file: ':memory:' });
-  const store = createSqliteStore({ file: db.file }, db);
+  const store = createSqliteStore({ file: db.file, redact: (text) => text }, db);
   const [first, second] = ['one '.repeat(5_000), 'two '.repeat(5_000)];
   const snapshot = (turns: number, description: string) => ({
     ...note(
@@ -130,7 +130,7 @@ test('a snapshot takes the bytes of what changed; a new text of the task is kept
 
 test('a snapshot whose base is gone is refused by name', () => {
   const db = openDatabase({ file: ':memory:' });
-  const store = createSqliteStore({ file: db.file }, db);
+  const store = createSqliteStore({ file: db.file, redact: (text) => text }, db);
   const snapshot = {
     ...note(
       JSON.stringify({
@@ -163,7 +163,7 @@ test('a journal of version 2.1 goes on with hashes', () => {
   before.close();
 
   const db = openDatabase({ file });
-  const store = createSqliteStore({ file }, db);
+  const store = createSqliteStore({ file, redact: (text) => text }, db);
   atOnce(store.commit({ entries: [note('{"text":"new"}')] }));
 
   expect(store.read({ after: 0, limit: 9 }).map(({ data }) => data)).toEqual([
@@ -176,7 +176,7 @@ test('a journal of version 2.1 goes on with hashes', () => {
 
 test('a journal without numbers in its tasks gets them when it is opened, also behind what was removed', () => {
   const file = join(temporaryFolder(), 'journal.db');
-  const first = createSqliteStore({ file });
+  const first = createSqliteStore({ file, redact: (text) => text });
   const of = (taskId: string) => ({ ...note('{}'), taskId });
   atOnce(first.commit({ entries: [of('bd-a'), of('bd-b'), of('bd-a'), of('bd-a')] }));
   first.close();
@@ -197,7 +197,7 @@ test('a journal without numbers in its tasks gets them when it is opened, also b
   before.close();
 
   const db = openDatabase({ file });
-  const store = createSqliteStore({ file }, db);
+  const store = createSqliteStore({ file, redact: (text) => text }, db);
   atOnce(store.commit({ entries: [of('bd-a'), of('bd-b')] }));
 
   const numbers = (taskId: string) =>
@@ -211,7 +211,7 @@ test('a journal without numbers in its tasks gets them when it is opened, also b
 });
 
 test('a subscriber that begins while others are told of a commit gets only what comes after', () => {
-  const store = createSqliteStore({ file: ':memory:' });
+  const store = createSqliteStore({ file: ':memory:', redact: (text) => text });
   const heard: number[] = [];
   const listenTo = (entries: readonly { readonly seq: number }[]): void =>
     void heard.push(...entries.map(({ seq }) => seq));
@@ -237,7 +237,7 @@ test('a subscriber that begins while others are told of a commit gets only what 
 test('a journal of version 2.1 is counted once; then nobody reads it to count', () => {
   const file = join(temporaryFolder(), 'journal.db');
   const db = openDatabase({ file });
-  const store = createSqliteStore({ file }, db);
+  const store = createSqliteStore({ file, redact: (text) => text }, db);
   const ended = { ...note('{"execution_seconds":2}'), type: 'completed' };
   const began = { ...note('{"machine":"agent","value":"preparing","tags":[]}'), type: 'snapshot' };
   const later = { ...note('{"machine":"agent","value":"thinking","tags":[]}'), type: 'snapshot' };
@@ -261,7 +261,7 @@ test('a journal of version 2.1 is counted once; then nobody reads it to count', 
 
 test('a journal of version 2.1 can be read by a reader', () => {
   const file = join(temporaryFolder(), 'journal.db');
-  createSqliteStore({ file }).close();
+  createSqliteStore({ file, redact: (text) => text }).close();
   const old = new Database(file);
   old.exec(
     'alter table actors drop column revision; alter table actors drop column live_attempt; alter table actors drop column owner',
@@ -269,7 +269,7 @@ test('a journal of version 2.1 can be read by a reader', () => {
   old.prepare('insert into actors values (?, ?, 1, 1, 5, ?)').run('bd-a', 'bd-a', '{}');
   old.close();
 
-  const reader = createSqliteStore({ file, readonly: true });
+  const reader = createSqliteStore({ file, readonly: true, redact: (text) => text });
 
   expect(reader.actor('bd-a')).toMatchObject({ id: 'bd-a', revision: 0 });
   reader.close();

@@ -21,7 +21,7 @@ export type Truth = readonly Entry[];
 const everything = { after: 0, limit: 1_000_000 };
 
 export const truthOf = (file: string): Truth => {
-  const store = createSqliteStore({ file });
+  const store = createSqliteStore({ file, redact: (text) => text });
   const entries = store.read(everything);
   store.close();
   return entries;
@@ -62,12 +62,12 @@ const journalProblems = async (
 const line = { taskId: 'bd-next', attempt: 0, type: 'log', at: 1, data: '{}', cause: null };
 
 const nextCommit = (file: string): readonly string[] => {
-  const store = createSqliteStore({ file });
+  const store = createSqliteStore({ file, redact: (text) => text });
   const {
     entries: [entry],
   } = atOnce(store.commit({ entries: [line] }));
   store.close();
-  const again = createSqliteStore({ file });
+  const again = createSqliteStore({ file, redact: (text) => text });
   const kept = again.latest('bd-next', 'log')?.seq === entry?.seq;
   again.close();
   return kept ? [] : ['what was committed next is lost'];
@@ -78,7 +78,7 @@ const checkJournal = async (
   promised: Promised,
   truth: Truth,
 ): Promise<readonly string[]> => {
-  const store = await reading(() => createSqliteStore({ file }));
+  const store = await reading(() => createSqliteStore({ file, redact: (text) => text }));
   if (store instanceof Error) return [`the journal does not open: ${store.message}`];
   const problems = await reading(() => journalProblems(store, promised, truth));
   store.close();

@@ -68,7 +68,7 @@ export const openWork = (more: object = {}) => {
 export const differencesIn = async (
   stateDir: string,
 ): Promise<{ entries: number; differences: readonly string[] }> => {
-  const store = createSqliteStore({ file: join(stateDir, 'journal.db') });
+  const store = createSqliteStore({ file: join(stateDir, 'journal.db'), redact: (text) => text });
   const entries = store.read({ after: 0, limit: 1_000_000 });
   const gaps = entries
     .filter(({ seq }, index) => seq !== index + 1)
