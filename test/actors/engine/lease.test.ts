@@ -43,7 +43,7 @@ test('a server whose attempts another one has taken over saves nothing more, and
   await first.service.execute({ task: task_id, role: 'engineer', options: {} });
   await vi.waitFor(async () => expect((await first.service.status(task_id)).phase).toBe('acting'));
   await first.system.journal.flush();
-  const other = createSqliteStore({ file: `${first.stateDir}/journal.db` });
+  const other = createSqliteStore({ file: `${first.stateDir}/journal.db`, redact: (text) => text });
 
   other.join({ node: 'other', leaseMs: 60_000, isAlone: true });
   const last = other.lastSeq();
@@ -56,7 +56,7 @@ test('a server whose attempts another one has taken over saves nothing more, and
 });
 
 test('a pending task that another server has is not taken up, one that nobody has is', async () => {
-  const store = createSqliteStore({ file: ':memory:' });
+  const store = createSqliteStore({ file: ':memory:', redact: (text) => text });
   const pending = (id: string, node: string, attempt: number, number: number) =>
     store.commit(
       { entries: [], commit: { node, number } },
