@@ -82,6 +82,15 @@ test.each(['cancel', 'retry', 'explain', 'respond'])(
   },
 );
 
+test('headers of traces that cannot be read end no command', async () => {
+  const { agentWith } = openProject();
+
+  const listed = await agentWith({ OTEL_EXPORTER_OTLP_HEADERS: 'a b=%zz' }, 'list');
+
+  expect(listed.err).toMatch(/^no tasks/);
+  expect(listed.code).toBe(0);
+});
+
 test('a secret in a changed line of the file is not stored, also without a server', async () => {
   const { agentWith, root, stateDir, serverFile } = openProject();
   const key = 'sk-canary-0123456789';

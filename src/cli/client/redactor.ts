@@ -4,7 +4,7 @@ import { remoteSecrets } from '../config/remote-credentials.ts';
 import { credentialsIn, secretsIn } from '../server/assistants.ts';
 import { readExistingToken } from '../server/private-files.ts';
 import { createRedactor } from '../server/redact.ts';
-import { traceHeaders } from '../server/traces.ts';
+import { traceSecrets } from '../server/traces.ts';
 import type { CommandContext } from '../tasks/commands.ts';
 
 const tokenOf = ({ stateDir }: Project): readonly string[] => {
@@ -16,14 +16,14 @@ const tokenOf = ({ stateDir }: Project): readonly string[] => {
   }
 };
 
-/** Replaces the secrets that this shell and this project have. @throws ConfigError */
+/** Replaces the secrets that this shell and this project have. */
 export const redactorFor = (
   { project, env }: Pick<CommandContext, 'project' | 'env'>,
   config: Config,
 ): ((text: string) => string) => {
   const secrets = [
     ...secretsIn(config, credentialsIn(env), env),
-    ...Object.values(traceHeaders(env)),
+    ...traceSecrets(env),
     ...tokenOf(project),
     ...remoteSecrets(project.root)(),
   ];

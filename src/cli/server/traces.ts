@@ -6,25 +6,44 @@ import type { Assembled, ServerParts } from './assemble.ts';
 
 const headersVariable = 'OTEL_EXPORTER_OTLP_HEADERS';
 
-const decodedHeader = (text: string): string => {
+/** As they are written, with percent codes. */
+const headerPairs = (env: NodeJS.ProcessEnv): [name: string, value: string][] =>
+  (env[headersVariable] ?? '')
+    .split(',')
+    .filter((pair) => pair.trim() !== '')
+    .map((pair) => {
+      const [name = '', ...value] = pair.split('=');
+      return [name.trim(), value.join('=').trim()];
+    });
+
+const decoded = (text: string): string | null => {
   try {
-    return decodeURIComponent(text.trim());
+    return decodeURIComponent(text);
   } catch {
-    throw new ConfigError(
-      `${headersVariable} holds a wrong percent code; write name=value,name=value`,
-    );
+    return null;
   }
 };
 
+const decodedHeader = (text: string): string => {
+  const value = decoded(text);
+  if (value !== null) return value;
+  throw new ConfigError(
+    `${headersVariable} holds a wrong percent code; write name=value,name=value`,
+  );
+};
+
+/** The values of the headers, also of those that cannot be sent. Never throws. */
+export const traceSecrets = (env: NodeJS.ProcessEnv): readonly string[] =>
+  headerPairs(env).flatMap(([, value]) => [value, decoded(value) ?? value]);
+
 /** `name=value,name=value` with percent codes, as OpenTelemetry writes it. @throws ConfigError */
 export const traceHeaders = (env: NodeJS.ProcessEnv): Readonly<Record<string, string>> => {
-  const pairs = (env[headersVariable] ?? '').split(',').filter((pair) => pair.trim() !== '');
-  const headers = pairs.map((pair): readonly [string, string] => {
-    const [name = '', ...value] = pair.split('=');
-    return [name.trim(), decodedHeader(value.join('='))];
-  });
+  const headers = headerPairs(env).map(([name, value]): [string, string] => [
+    name,
+    decodedHeader(value),
+  ]);
   try {
-    return Object.fromEntries(new Headers(headers.map(([name, value]) => [name, value])));
+    return Object.fromEntries(new Headers(headers));
   } catch {
     throw new ConfigError(`${headersVariable} holds a wrong header; write name=value,name=value`);
   }
