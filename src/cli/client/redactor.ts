@@ -5,7 +5,6 @@ import { credentialsIn, secretsIn } from '../server/assistants.ts';
 import { readExistingToken } from '../server/private-files.ts';
 import { createRedactor } from '../server/redact.ts';
 import { traceSecrets } from '../server/traces.ts';
-import type { CommandContext } from '../tasks/commands.ts';
 
 const tokenOf = ({ stateDir }: Project): readonly string[] => {
   try {
@@ -18,7 +17,7 @@ const tokenOf = ({ stateDir }: Project): readonly string[] => {
 
 /** Replaces the secrets that this shell and this project have. */
 export const redactorFor = (
-  { project, env }: Pick<CommandContext, 'project' | 'env'>,
+  { project, env }: { readonly project: Project; readonly env: NodeJS.ProcessEnv },
   config: Config,
 ): ((text: string) => string) => {
   const secrets = [
