@@ -11,6 +11,10 @@ interface TaskRow {
     readonly role: string | null;
     readonly refusal: unknown;
     readonly failure: unknown;
+    readonly review?: {
+      readonly comments: readonly { readonly text: string; readonly isOpen: boolean }[];
+    };
+    readonly parked?: { readonly hasBegun: boolean; readonly until: number };
   };
   readonly pending: boolean;
 }
@@ -29,7 +33,7 @@ export interface Invariants {
   /** After each commit of the store. */
   committed(changes: readonly Change[], entries: readonly Entry[]): void;
   /** A call of the model begins; what is given back is called when it has ended. */
-  asked(taskId: string, attempt: number, step: string): () => void;
+  asked(taskId: string, attempt: number, step: string, messages: string): () => void;
   /** A command of an agent is about to run. */
   ran(taskId: string, attempt: number, callId: string): void;
   /** The tracker is about to be told. */
@@ -42,6 +46,8 @@ export interface Invariants {
   /** How many requests to run a task were ever committed. */
   runsOf(taskId: string): number;
   rowOf(taskId: string): TaskRow | null;
+  /** How many tasks are at work with a slot that they did not lend. */
+  working(): number;
   readonly taskIds: () => readonly string[];
   readonly violations: readonly string[];
   violated(what: string): void;
@@ -59,6 +65,7 @@ const progress: ReadonlySet<string> = new Set([
 const endings: ReadonlySet<string> = new Set(['completed', 'failed', 'cancelled']);
 const reopening: ReadonlySet<string> = new Set([
   'retry',
+  'review',
   'reopen',
   'close',
   'tracker.observed',
@@ -132,7 +139,8 @@ export const createInvariants = (
     const moved = `${taskId} went by ${cause} from ${JSON.stringify(before?.value)} to ${JSON.stringify(after.value)}`;
     const began = isLive(after) && !isLive(before);
     const earlier = before?.context.attempt ?? 0;
-    require(after.context.attempt === earlier + (began ? 1 : 0), () =>
+    const goesOn = before?.context.parked?.hasBegun === true;
+    require(after.context.attempt === earlier + (began && !goesOn ? 1 : 0), () =>
       `I12 attempt ${earlier} became ${after.context.attempt}: ${moved}`);
     if (after.pending)
       require(Number.isFinite(after.context.deadlineAt), () => `I5 no deadline: ${moved}`);
@@ -142,7 +150,8 @@ export const createInvariants = (
       require(cause === 'tracker.observed' || cause === 'close', () => `I4 another end: ${moved}`);
     if (JSON.stringify(after.value) === '{"queued":"refused"}')
       require(after.context.refusal !== null, () => `I13 refused without a reason: ${moved}`);
-    if (cause === 'run' || cause === 'retry') runs.set(taskId, (runs.get(taskId) ?? 0) + 1);
+    if (cause === 'run' || cause === 'retry' || cause === 'review')
+      runs.set(taskId, (runs.get(taskId) ?? 0) + 1);
     const bound = (runs.get(taskId) ?? 0) * (1 + rules.maxRetries);
     require(after.context.attempt <= bound, () =>
       `I9 attempt ${after.context.attempt} of at most ${bound}: ${moved}`);
@@ -167,7 +176,8 @@ export const createInvariants = (
     const found = `I14 ${taskId} went by ${cause} to ${state} and is ${tracked?.status} in the tracker`;
     if (cause === 'xstate.done.actor.claim')
       require(isHeld || state === '{"queued":"refused"}', () => found);
-    if (cause === 'xstate.done.actor.release') require(!isHeld, () => found);
+    if (cause === 'xstate.done.actor.release' || cause === 'xstate.done.actor.parkAttempt')
+      require(!isHeld, () => found);
     if (cause !== 'xstate.done.actor.close' || after.value !== 'complete') return;
     require(tracked?.status === 'closed', () => found);
     if (isLive(before))
@@ -175,9 +185,9 @@ export const createInvariants = (
         `Spec 2.1 ${taskId} is closed before its results are there`);
   };
 
+  const isAtWork = ([id, row]: [string, TaskRow]): boolean =>
+    isLive(row) && lending.get(`${id}#${row.context.attempt}`) !== true;
   const countLive = (): void => {
-    const isAtWork = ([id, row]: [string, TaskRow]): boolean =>
-      isLive(row) && lending.get(`${id}#${row.context.attempt}`) !== true;
     const live = [...rows].filter(isAtWork).map(([, row]) => row);
     require(live.length <= rules.cap, () =>
       `I2 ${live.length} hold a slot, the cap is ${rules.cap}`);
@@ -202,7 +212,9 @@ export const createInvariants = (
 
   const agentMoved = (id: string, taskId: string): void => {
     const row = rows.get(taskId) ?? null;
-    require(isLive(row) && id === `${taskId}#${row?.context.attempt}`, () =>
+    // The way back to its slot may be stale while the first state of the agent is not.
+    const goesOn = far && row?.context.parked?.hasBegun === true;
+    require((isLive(row) || goesOn) && id === `${taskId}#${row?.context.attempt}`, () =>
       `I3 agent ${id} moved while the task is ${JSON.stringify(row?.value)} in attempt ${row?.context.attempt}`);
   };
 
@@ -220,6 +232,7 @@ export const createInvariants = (
     violated,
     taskIds: () => [...rows.keys()],
     rowOf: (taskId) => rows.get(taskId) ?? null,
+    working: () => [...rows].filter(isAtWork).length,
     runsOf: (taskId) => runs.get(taskId) ?? 0,
     committed: (changes, entries) => {
       for (const change of changes) {
@@ -247,9 +260,14 @@ export const createInvariants = (
       countLive();
       for (const entry of entries) framed(entry);
     },
-    asked: (taskId, attempt, step) => {
+    asked: (taskId, attempt, step, messages) => {
       const row = rows.get(taskId) ?? null;
       const at = `${taskId}#${attempt} ${step}`;
+      for (const { text, isOpen } of row?.context.review?.comments ?? []) {
+        const times = messages.split(text).length - 1;
+        require(times === (isOpen ? 1 : 0), () =>
+          `Review ${at} gets ${text} ${times} times; ${isOpen ? 'open' : 'answered'}`);
+      }
       const isWorking = JSON.stringify(row?.value) === '{"started":"working"}';
       require(isWorking || (far && isLive(row)), () =>
         `I1 ${at} while the task is ${JSON.stringify(row?.value)}`);

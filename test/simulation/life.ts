@@ -109,6 +109,7 @@ const assistants: Assistants = {
 
 const workspace: Workspace = {
   ...createSharedWorkspace({ projectRoot: '/simulated' }),
+  diff: async (_, attempt) => ({ attempt: attempt ?? 1, patch: '+++ b/a.js\n', guarded: [] }),
   open: async () => ({
     root: '/simulated',
     readable: [],

@@ -36,6 +36,7 @@ export const createPeople = (
   const created = new Set<string>();
   const unanswered = new Map<string, Order>();
   let requests = 0;
+  let reviews = 0;
 
   const anyTask = (): string | null => {
     const [first, ...more] = created;
@@ -119,6 +120,20 @@ export const createPeople = (
     });
   };
 
+  const review = (): void => {
+    const task = anyTask();
+    if (task === null) return;
+    reviews += 1;
+    const text = `[comment ${reviews}]`;
+    const comments = [{ path: 'a.js', line: 1, endLine: null, text }];
+    const isRequest = random.chance(0.7);
+    const verdict = isRequest ? ('request_changes' as const) : ('comment' as const);
+    ask(
+      ({ system }) => system.service.review(task, { verdict, attempt: null, comments }),
+      () => {},
+    );
+  };
+
   const respond = (task: string, stale: boolean): void => {
     ask(
       async ({ system: { service } }) => {
@@ -189,6 +204,7 @@ export const createPeople = (
       else if (draw < 78) command('reopen');
       else if (draw < 90) respond(anyTask() ?? '', random.chance(0.2));
       else if (draw < 96) explain();
+      else if (world.hasLimits && draw < 98) review();
       else outsider();
     },
   };

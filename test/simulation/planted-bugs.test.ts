@@ -36,6 +36,20 @@ const bugs: Readonly<Record<string, Planted>> = {
     seed: 8,
     says: /I2 \d hold a slot/,
   },
+  'a parked task keeps its slot': {
+    file: 'src/actors/engine/attempts.ts',
+    find: "getSnapshot().hasTag('live') ?? true",
+    put: "getSnapshot().context.parked !== undefined || (host.live.get(taskId)?.actor.getSnapshot().hasTag('live') ?? true)",
+    seed: 21,
+    says: /I2 \d+ slots are held/,
+  },
+  'the comments of a review are not given': {
+    file: 'src/machines/review.ts',
+    find: 'return continues === null && comments.length === 0 ? {} : { review: { continues, comments } };',
+    put: 'return continues === null && comments.length === 0 ? {} : { review: { continues, comments: [] } };',
+    seed: 98,
+    says: /Review .* gets \[comment \d+\] 0 times; open/,
+  },
   'after a restart who waits gets the slot of who ran': {
     file: 'src/machines/supervisor-machine.ts',
     find: "'slot.retaken': { actions: { type: 'hold', params: ({ event }) => event } },",

@@ -17,6 +17,7 @@ import { createOldFile } from './old-file.ts';
 import { createPeople } from './people.ts';
 import { randomFrom } from './random.ts';
 import { createSimulatedFile } from './simulated-file.ts';
+import { watchParked } from './watch-parked.ts';
 import { ledgerWith, type Weather, type World } from './world.ts';
 
 /** A database whose transactions can be cut off at their end. */
@@ -65,6 +66,7 @@ const minute = 60_000;
 /** Age of histories that go. */
 const oldMs = minute;
 const oldFileMs = 7_000;
+const longestLimitMs = 10 * minute;
 const patienceMs = 60 * minute;
 
 /**
@@ -95,10 +97,12 @@ export const simulate = async (seed: number, far = false): Promise<Report> => {
   const store = createSqliteStore({ file: db.file, tasks, redact: (text) => text }, db);
   // Not drawn: what the other seeds lead to stays.
   const trackerWrites = seed % 2 === 0;
+  const hasLimits = seed % 11 === 0 || seed % 11 > 8;
   const weather: Weather = {
     trackerAway: false,
     diskFull: false,
     providerDown: false,
+    limitedUntil: 0,
     crash,
     calm: false,
   };
@@ -117,6 +121,7 @@ export const simulate = async (seed: number, far = false): Promise<Report> => {
     }),
     ledger: ledgerWith(db, tasks, file),
     results: new Map(),
+    hasLimits,
     far,
     trackerWrites,
   };
@@ -171,6 +176,16 @@ export const simulate = async (seed: number, far = false): Promise<Report> => {
     });
   };
 
+  /** The provider names a time; sometimes somebody pays before. */
+  const limit = (): void => {
+    const ms = random.delay(longestLimitMs);
+    weather.limitedUntil = clock.now() + ms;
+    if (random.chance(0.5))
+      clock.after('world', random.delay(ms), () => {
+        weather.limitedUntil = 0;
+      });
+  };
+
   /** A dependency failed, or nobody asks for it. */
   const waitsForever = ({ taskId, snapshot }: SavedActor): boolean =>
     JSON.stringify(JSON.parse(snapshot).value) === '{"queued":"waitingForDependencies"}' &&
@@ -214,12 +229,18 @@ export const simulate = async (seed: number, far = false): Promise<Report> => {
     for (let n = random.below(4); n > 0; n -= 1)
       clock.after('world', random.below(horizonMs), badWeather);
     if (random.chance(0.3)) clock.after('world', random.below(horizonMs), stopAndStart);
+    if (hasLimits) {
+      for (let n = 1 + random.below(3); n > 0; n -= 1)
+        clock.after('world', random.below(horizonMs), limit);
+      watchParked(world, () => server?.system ?? null);
+    }
     await play(() => clock.now() >= start + horizonMs);
 
     Object.assign(weather, {
       trackerAway: false,
       diskFull: false,
       providerDown: false,
+      limitedUntil: 0,
       crash: 0,
       calm: true,
     });

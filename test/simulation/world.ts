@@ -22,6 +22,8 @@ export interface Weather {
   trackerAway: boolean;
   diskFull: boolean;
   providerDown: boolean;
+  /** The quota of the provider is used up until then (epoch ms), as far as the provider knows. */
+  limitedUntil: number;
   /** How likely each act of the server is its last. */
   crash: number;
   /** Nothing goes wrong any more, and agents come to an end. */
@@ -40,6 +42,8 @@ export interface World {
   /** Undoes the transaction of this work at its end, as a crash does. */
   readonly cutOff: (work: () => void) => void;
   readonly results: Map<string, string>;
+  /** The provider has limits. */
+  readonly hasLimits: boolean;
   /** The store is far away: its answers come late, and not always. */
   readonly far: boolean;
   /**
@@ -297,6 +301,16 @@ const failed = (retryable: boolean): ModelEvent => ({
   },
 });
 
+const usedUp = (ms: number): ModelEvent => ({
+  type: 'failed',
+  failure: {
+    code: 'model_failed',
+    message: 'the quota is used up',
+    facts: { kind: 'insufficient_quota', retry_after_ms: ms },
+    retryable: true,
+  },
+});
+
 export const modelOf = (world: World, life: Life): Model => {
   const { clock, random, weather, invariants } = world;
   const sleep = (ms: number, signal?: AbortSignal): Promise<void> =>
@@ -321,6 +335,7 @@ export const modelOf = (world: World, life: Life): Model => {
     );
 
   const answer = (key: string): ModelEvent | 'nothing' => {
+    if (weather.limitedUntil > clock.now()) return usedUp(weather.limitedUntil - clock.now());
     if (weather.providerDown) return failed(true);
     const draw = random.below(100) - (weather.calm ? 30 : 0);
     if (draw < 32) return answered(call('finish', key, { status: 'done', summary: 'done' }));
@@ -334,11 +349,13 @@ export const modelOf = (world: World, life: Life): Model => {
 
   return {
     name: 'simulated',
-    disclaimer: 'no model was called',
-    async *ask({ idempotencyKey, asker }: ModelRequest, signal: AbortSignal) {
+    // The scripted model has one, and no limits.
+    disclaimer: world.hasLimits ? null : 'no model was called',
+    async *ask({ idempotencyKey, asker, messages }: ModelRequest, signal: AbortSignal) {
       if (!life.alive) await never();
       const step = idempotencyKey.slice(idempotencyKey.indexOf('/') + 1);
-      const ended = invariants.asked(asker.taskId, asker.attempt, step);
+      const said = JSON.stringify(messages);
+      const ended = invariants.asked(asker.taskId, asker.attempt, step, said);
       try {
         await sleep(random.delay(8_000), signal);
         if (signal.aborted) return;
