@@ -216,6 +216,21 @@ export const describeStore = (name: string, over: (near: SqliteStore) => Store) 
       expect((await store.commit(unknown)).stale).toEqual([unknown]);
     });
 
+    test('entries that were made from a saved actor are stale when another one is saved', async () => {
+      const madeFrom = (revision: number) => ({
+        entries: [line('bd-a')],
+        unchanged: { id: 'bd-a', revision },
+      });
+      const before = await store.commit(madeFrom(0));
+      await store.commit({ actor: actor('bd-a'), entries: [] });
+      const late = madeFrom(0);
+
+      expect([before.stale, before.entries.length]).toEqual([[], 1]);
+      expect(await store.commit(late)).toEqual({ entries: [], stale: [late] });
+      expect((await store.commit(madeFrom(1))).stale).toEqual([]);
+      expect(await store.actor('bd-a')).toMatchObject({ revision: 1 });
+    });
+
     test('what continues a stale change is stale, also when the revision fits', async () => {
       const save = (revision: number, snapshot: string) => ({
         actor: { ...actor('bd-a'), snapshot },

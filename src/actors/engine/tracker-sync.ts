@@ -70,14 +70,17 @@ export const createObserver = (ports: ObserverPorts): ((seen: TrackedTask) => Pr
       await tracker.release(id, label, onlyWhileIdle(isPending, id)).catch(ignoreStartedRun);
   };
 
-  const showChange = async (seen: TrackedTask): Promise<void> => {
-    if (!(await isNews(seen))) return;
+  /** @returns false when the task changed meanwhile and must be observed again */
+  const showChange = async (seen: TrackedTask): Promise<boolean> => {
+    if (!(await isNews(seen))) return true;
     // The list may be older than our last write.
     const fresh = await tracker.find(seen.id);
-    if (fresh === null || !(await isNews(fresh))) return;
-    const view = await viewSaved(store, fresh);
-    if (isPending(seen.id)) return;
-    await journal.commit({ entries: observedEntries(view, now()) });
+    if (fresh === null || !(await isNews(fresh))) return true;
+    const saved = await store.actor(seen.id);
+    if (saved?.pending === true || isPending(seen.id)) return false;
+    const entries = observedEntries(await viewSaved(store, fresh), now());
+    const unchanged = { id: seen.id, revision: saved?.revision ?? 0 };
+    return (await journal.commit({ entries, unchanged })) === 'ok';
   };
 
   /** Tells a task at work that somebody closed or took it. */
@@ -106,7 +109,7 @@ export const createObserver = (ports: ObserverPorts): ((seen: TrackedTask) => Pr
     if (host === null && (await wasRevertedToStarted(seen))) await releaseAgain(seen);
     if (host === null && !ports.isStarting(seen.id) && (await wasClosedElsewhere(seen)))
       await ports.startActor(seen.id);
-    else await showChange(seen);
+    else if (!(await showChange(seen))) return false;
     return !isPending(seen.id);
   };
 };

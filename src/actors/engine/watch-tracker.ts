@@ -74,7 +74,7 @@ const releaseForgotten = async (
 
 /** Reports tasks that changed. A task that could not be observed comes again. */
 const createComparison = (ports: WatchPorts, isStopped: IsStopped) => {
-  const { store, observe } = ports;
+  const { store, observe, isPending } = ports;
   /** The last look at each task, for a tracker that lists all. */
   const known = new Map<TaskId, string>();
   /** Tasks at work that changed in the tracker; observed again when they are at rest. */
@@ -82,8 +82,12 @@ const createComparison = (ports: WatchPorts, isStopped: IsStopped) => {
   let last: readonly TrackedTask[] | null = null;
   let begun = false;
 
-  /** True when the status differs from the last frame of an earlier server. */
+  /**
+   * True when the status differs from the last frame of an earlier server. That of a request hides
+   * what the tracker says, so such a task is observed again when it is at rest.
+   */
   const changedMeanwhile = async (task: TrackedTask): Promise<boolean> => {
+    if (isPending(task.id)) return true;
     const latest = await store.latest(task.id, 'snapshot');
     return latest !== null && shownIn(latest.data).status !== statusInTracker(task);
   };

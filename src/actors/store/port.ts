@@ -102,6 +102,11 @@ export interface Change {
   /** When it does not hold, the whole change is stale. */
   readonly guard?: Guard;
   readonly entries: readonly NewEntry[];
+  /**
+   * The saved actor that the entries were made from; revision 0: none was saved. With another
+   * revision, the whole change is stale.
+   */
+  readonly unchanged?: { readonly id: string; readonly revision: number };
   readonly tasks?: readonly TaskEdit[];
   /** A result stays when the step is written again without one. */
   readonly step?: Step;

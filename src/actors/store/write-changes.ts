@@ -34,11 +34,14 @@ export const createChangeWriter = (
   const counterRows = lazy(() => createCounterRows(database));
   const nodeRows = lazy(() => createNodeRows(database, Date.now));
 
+  const revisionOf = (id: string): number => Number(statements.actor.first(id)?.['revision'] ?? 0);
+
   /** @returns null when the change is stale */
   const apply = (
     node: string | null,
-    { actor, guard, entries, tasks, step, forgetSteps, request }: Change,
+    { actor, guard, entries, unchanged, tasks, step, forgetSteps, request }: Change,
   ): readonly NewEntry[] | null => {
+    if (unchanged !== undefined && revisionOf(unchanged.id) !== unchanged.revision) return null;
     if (tasks?.every((edit) => edits.isCurrent(edit)) === false) return null;
     if (actor !== undefined) {
       const { id, taskId, version, pending, changedAt, snapshot } = actor;

@@ -1,9 +1,15 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
+import { createActor } from 'xstate';
+import { createObserver } from '../../../src/actors/engine/tracker-sync.ts';
 import { createTrackerWatch } from '../../../src/actors/engine/watch-tracker.ts';
+import { entry } from '../../../src/actors/journal/event-types.ts';
+import { createJournal } from '../../../src/actors/journal/journal.ts';
+import { machineVersion } from '../../../src/actors/journal/snapshots.ts';
 import { createSqliteStore } from '../../../src/actors/store/sqlite.ts';
 import type { TaskId } from '../../../src/machines/task.ts';
+import { taskMachine } from '../../../src/machines/task-machine.ts';
 import { embeddedAt, ledgerAt, somebodyElse } from '../../support/ledger.ts';
 import { finish, hang, startSystem } from '../../support/running.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
@@ -44,6 +50,87 @@ test('a change that could not be taken in is seen again by the next look', async
   vi.useRealTimers();
   store.close();
   expect(seen).toEqual(['one']);
+});
+
+test('a task that an earlier server was asked to run is observed again when it is at rest', async () => {
+  const root = temporaryFolder();
+  const tracker = embeddedAt(root, {}, ledgerAt(root));
+  const store = createSqliteStore({ file: ':memory:', redact: (text) => text });
+  const task = { title: 'one', description: '', dependencies: [], priority: 2, labels: [] };
+  const { id } = await tracker.create(task);
+  const shown = { machine: 'task', task: { task_id: id, status: 'queued' } };
+  store.commit({ entries: [entry(id, 0, 'snapshot', 1, shown)] });
+  let isPending = true;
+  const observe = vi.fn(async () => !isPending);
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  const watch = createTrackerWatch({
+    ...{ tracker, store, observe },
+    ...{ isPending: () => isPending, log: () => {} },
+  });
+
+  watch.start();
+  await vi.waitFor(() => expect(vi.getTimerCount()).toBe(1));
+  isPending = false;
+  for (const _ of ['at rest', 'taken'])
+    await vi.waitFor(() => {
+      vi.advanceTimersToNextTimer();
+      expect(observe.mock.calls.length).toBeGreaterThan(1);
+    });
+
+  await watch.stop();
+  vi.useRealTimers();
+  store.close();
+  expect(observe.mock.calls).toEqual([
+    [expect.objectContaining({ id })],
+    [expect.objectContaining({ id })],
+  ]);
+});
+
+test('a change to a task that runs meanwhile is not shown as of the task at rest', async () => {
+  const root = temporaryFolder();
+  const tracker = embeddedAt(root, {}, ledgerAt(root));
+  const store = createSqliteStore({ file: ':memory:', redact: (text) => text });
+  const journal = createJournal(store, {
+    ...{ node: 'n', onError: () => {}, onListenerError: () => {} },
+  });
+  const task = { title: 'one', description: '', dependencies: [], priority: 2, labels: [] };
+  const created = await tracker.create(task);
+  const { id } = created;
+  const next = { ...{ id, taskId: id, version: 1 }, ...{ pending: true, changedAt: 1 } };
+  let reads = Number.NEGATIVE_INFINITY;
+  const observe = createObserver({
+    ...{ tracker, journal, now: Date.now, live: () => null },
+    store: {
+      actor: (of) => store.actor(of),
+      latest: (...of) => store.latest(...of),
+      removed: (of) => {
+        reads += 1;
+        // After the last read of the actor, and before the entries are written.
+        if (reads === 3) store.commit({ actor: { ...next, snapshot: '{}' }, entries: [] });
+        return store.removed(of);
+      },
+    },
+    ...{ isPending: () => false, isStarting: () => false },
+    ...{ dependenciesChanged: () => false, startActor: async () => {} },
+  });
+  expect(await observe(created)).toBe(true);
+  const resting = createActor(taskMachine, { input: { taskId: id } }).getPersistedSnapshot();
+  const snapshot = JSON.stringify(resting);
+  store.commit({
+    actor: { ...next, version: machineVersion, pending: false, snapshot },
+    entries: [],
+  });
+  await tracker.edit(id, { title: 'two' });
+  const edited = await tracker.find(id);
+  if (edited === null) throw new Error('the task is gone');
+  reads = 0;
+
+  const isTaken = await observe(edited);
+
+  expect([isTaken, reads]).toEqual([false, 3]);
+  const shown = store.read({ after: 0, limit: 10, taskId: id });
+  expect(shown.filter(({ type }) => type === 'snapshot')).toHaveLength(1);
+  store.close();
 });
 
 test('stop waits for the task that is taken in, and no other one is taken in after it', async () => {
