@@ -16,6 +16,8 @@ export interface HealthOptions {
   readonly store: StoreHealth;
   readonly tracker: TrackerHealth;
   readonly modelCheck: () => CheckResult;
+  /** Null where no webhook is configured. */
+  readonly webhookCheck: () => CheckResult | null;
   /** Proves the identity of this server, also where authentication is off. */
   readonly proofToken: () => string;
   /** One sentence about a bad token file, or null. */
@@ -55,7 +57,9 @@ const healthDocument = async (
   const [tracker, model] = [await options.tracker.check(), options.modelCheck()];
   const tokenProblem = options.tokenProblem();
   const supervisor = options.system.check();
-  const isHealthy = store.ok && tracker.ok && supervisor.ok && tokenProblem === null;
+  const webhooks = options.webhookCheck();
+  const isHealthy =
+    store.ok && tracker.ok && supervisor.ok && tokenProblem === null && webhooks?.ok !== false;
   return {
     status: options.draining() ? 'draining' : isHealthy ? 'healthy' : 'degraded',
     version: options.version,
@@ -75,6 +79,7 @@ const healthDocument = async (
         detail: tokenProblem ?? 'the token file is in order',
       }),
       model: { ...statusAndDetail(model), status: model.ok ? 'ok' : 'missing' },
+      ...(webhooks === null ? {} : { webhooks: statusAndDetail(webhooks) }),
     },
     uptime_seconds: uptimeSeconds,
     ...(proof === undefined ? {} : { proof }),

@@ -22,7 +22,7 @@ test('GET /health reports failed writes, and writes nothing itself', async () =>
     {
       ...{ name: 'agent-server', version: '0', draining: () => false, tokenProblem: () => null },
       ...{ system: { journal, check: () => well }, store, tracker: { check: async () => well } },
-      ...{ modelCheck: () => well, proofToken: () => 'token' },
+      ...{ modelCheck: () => well, webhookCheck: () => null, proofToken: () => 'token' },
     },
     () => 0,
   );

@@ -244,6 +244,7 @@ export const startServer = async (setting: Setting = {}) => {
     redact: (text) => text,
     tokenHint: 'look into the token file',
     modelCheck: () => ({ ok: true, detail: 'scripted' }),
+    webhookCheck: () => null,
     surroundings: () => ({}),
     heartbeatMs: setting.heartbeatMs ?? 15_000,
     page: setting.page ?? new Map(),

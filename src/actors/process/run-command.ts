@@ -18,6 +18,7 @@ export interface Command extends Bounds {
   /** The whole environment; nothing is inherited. */
   readonly env: Readonly<Record<string, string>>;
   readonly stdinFile?: string;
+  readonly stdin?: Uint8Array;
   /** Contents of file descriptors 3, 4 and so on. */
   readonly inputs?: readonly Uint8Array[];
   readonly timeoutMs: number;
@@ -66,7 +67,7 @@ const commandIdVariable = 'ATS_COMMAND';
 type Pipes = Awaited<ReturnType<typeof openNamedPipes>>;
 
 const start = (
-  { argv: [file, ...args], cwd, env, stdinFile, inputs = [] }: Command,
+  { argv: [file, ...args], cwd, env, stdinFile, stdin, inputs = [] }: Command,
   mark: string,
   pipes: Pipes,
 ) =>
@@ -75,7 +76,7 @@ const start = (
     env: { ...env, [commandIdVariable]: mark },
     extendEnv: false,
     stdio: [
-      stdinFile === undefined ? 'ignore' : { file: stdinFile },
+      stdin ?? (stdinFile === undefined ? 'ignore' : { file: stdinFile }),
       pipes?.[0].fd ?? 'pipe',
       pipes?.[1].fd ?? 'pipe',
       ...inputs,

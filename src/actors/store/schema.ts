@@ -9,7 +9,8 @@
  * entries up to `histories.removed_seq` were removed when they were `removed_days` old; `removing`
  * while some are still there. `nodes` has the lease and the last commit of each start of a server, and
  * which of its changes were stale; `ended`: another one took over. `actors.owner` is the start of a
- * server that has the live attempt of a task, `attempts.owner` the one that ended it. `task_counts` is added by `add-missing.ts`.
+ * server that has the live attempt of a task, `attempts.owner` the one that ended it. `delivery_cursors` has
+ * the last entry that each webhook is done with. `task_counts` is added by `add-missing.ts`.
  */
 export const schema = `
 create table if not exists journal (
@@ -103,6 +104,10 @@ create table if not exists requests (
   answer text
 ) without rowid;
 create index if not exists requests_by_task on requests (task_id);
+create table if not exists delivery_cursors (
+  webhook text primary key,
+  seq integer not null
+) without rowid;
 create table if not exists nodes (
   id text primary key,
   last_commit integer not null,

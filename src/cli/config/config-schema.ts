@@ -13,6 +13,7 @@ import {
   positive,
   price,
 } from './config-values.ts';
+import { notifySection } from './notify-schema.ts';
 
 /** Each section is checked alone; `configSchema` checks how they fit together. */
 export const configSections = z.strictObject({
@@ -382,6 +383,7 @@ export const configSections = z.strictObject({
       format: z.enum(['json', 'text']).default('json').describe('format of the log'),
     })
     .prefault({}),
+  notify: notifySection,
   telemetry: z
     .strictObject({
       otlp_endpoint: httpUrl

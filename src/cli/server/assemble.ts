@@ -19,6 +19,7 @@ import type { Logger } from './logger.ts';
 import { modelsFor } from './models.ts';
 import type { OpenedStore } from './open-store.ts';
 import type { TokenSource } from './token-source.ts';
+import type { SecretWebhook } from './webhook-secrets.ts';
 
 export interface Current {
   loaded: LoadedConfig;
@@ -51,6 +52,7 @@ export interface ServerParts {
   readonly workspace: Workspace;
   readonly environment: Readonly<Record<string, string>>;
   readonly credentials: Readonly<Record<string, string>>;
+  readonly webhooks: readonly SecretWebhook[];
 }
 
 /** Pending deadlines use the clock of the server that set them, so time must not run backwards. */

@@ -13,7 +13,7 @@ export const networkNotes = ({ roles }: Settings, { sandbox }: Config): readonly
 
 /** One line per unusual setting. */
 export const notesOf = (config: Config): readonly string[] => {
-  const { server, api, telemetry } = config;
+  const { server, api, notify, telemetry } = config;
   const cap = effectiveCap(config);
   const proxy = api.mode === 'proxy' ? api.proxy.base_url : undefined;
   return [
@@ -36,5 +36,7 @@ export const notesOf = (config: Config): readonly string[] => {
     ...(telemetry.otlp_endpoint === undefined
       ? []
       : [`traces of attempts go to ${new URL(telemetry.otlp_endpoint).host}`]),
+    ...notify.webhooks.map(({ url }) => `events of tasks go to ${new URL(url).host}`),
+    ...notify.commands.map(({ command: [program] }) => `events of tasks start ${program}`),
   ];
 };

@@ -15,8 +15,9 @@ import {
 } from 'node:fs';
 import { dirname } from 'node:path';
 import { makeFolderDurably } from '../../actors/files/durable-folder.ts';
-import { openRegular, UnsafeFileError } from '../../actors/files/regular-file.ts';
+import { openRegular, readRegular, UnsafeFileError } from '../../actors/files/regular-file.ts';
 import { messageOf } from '../../machines/message-of.ts';
+import { ConfigError } from '../config/config-error.ts';
 
 /** Others can access a private file or folder. The message says what to do. */
 export class PrivateFileError extends Error {
@@ -123,3 +124,23 @@ export const readToken = (path: string): string =>
   lstatSync(path, { throwIfNoEntry: false }) === undefined
     ? createToken(path)
     : readExistingToken(path);
+
+const privateBytesAtMost = 4_096;
+
+/** A short file of the user's that holds a secret. @throws ConfigError, which names `key` */
+export const readPrivateText = (path: string, key: string): string => {
+  const refuse = (why: string): never => {
+    throw new ConfigError(`${key}: ${path} ${why}`);
+  };
+  let text: string;
+  try {
+    const { uid, mode } = statSync(path);
+    if (!isOwnUid(uid)) return refuse('belongs to somebody else; use a file of your own');
+    if ((mode & 0o077) !== 0) return refuse(`is readable by others; run: chmod 600 ${path}`);
+    text = readRegular(path, privateBytesAtMost);
+  } catch (cause) {
+    if (cause instanceof ConfigError) throw cause;
+    return refuse(`cannot be read (${messageOf(cause)})`);
+  }
+  return text;
+};

@@ -16,6 +16,8 @@ const fixed = [
   'workspace.copy',
   'workspace.filters',
   'store.lease_seconds',
+  'notify.webhooks',
+  'notify.commands',
   'telemetry.otlp_endpoint',
 ] as const;
 

@@ -19,6 +19,7 @@ import { needsRestart } from './reload.ts';
 import { type Serving, serve } from './serve.ts';
 import { createTokenSource } from './token-source.ts';
 import { traceHeaders } from './traces.ts';
+import { takeWebhooks } from './webhook-secrets.ts';
 
 export interface RunningServer extends Serving {
   /** A bad file changes nothing. */
@@ -56,6 +57,7 @@ export const runServer = async ({
   const sandbox = sandboxFor(loaded.config, project);
   const environment = { ...childEnvironment(env), ...gitIdentity(project.root) };
   const credentials = takeCredentials(env);
+  const webhooks = takeWebhooks(loaded.config, env);
   const take = takeFrom(project, { credentials, environment, env });
   const current: Current = take(loaded);
   if (!modelNote(loaded.config, current).ok) await current.assistants.checkLogins();
@@ -66,6 +68,7 @@ export const runServer = async ({
     const given = [
       ...secretsIn(loaded.config, credentials, env),
       ...Object.values(traceHeaders(env)),
+      ...webhooks.map(({ secretText }) => secretText),
     ];
     const ofRemotes = remoteSecrets(project.root);
     const redact = createRedactor(() => [...given, ...tokens.all(), ...ofRemotes()]);
@@ -92,6 +95,7 @@ export const runServer = async ({
       workspace,
       environment,
       credentials,
+      webhooks,
     };
     const running = await assemble(parts, open(parts));
     assembled = running;

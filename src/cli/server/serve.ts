@@ -18,6 +18,7 @@ import { banner } from './banner.ts';
 import { listenOnLoopback } from './listen.ts';
 import { modelNote } from './models.ts';
 import { networkNotes, notesOf } from './notes.ts';
+import { type Notifications, startNotifications } from './notifications.ts';
 import { surroundingsOf } from './surroundings.ts';
 import { startTraces } from './traces.ts';
 import { removeServerFile, writeServerFile } from './write-server-file.ts';
@@ -45,10 +46,11 @@ const handlerLine = async (wanted: boolean, env: NodeJS.ProcessEnv): Promise<str
     ? (await registerHandler(thisProgram(env))).line
     : 'not registered: server.register_protocol_handler is false';
 
-/** Both change after the application is built. */
+/** Changes after the application is built. */
 interface ServingState {
   names: readonly string[];
   draining: boolean;
+  webhookCheck: Notifications['check'];
 }
 
 const buildApplication = (
@@ -74,6 +76,7 @@ const buildApplication = (
       const { paused } = system.slotUse();
       return paused === null ? modelNote(config(), current) : { ok: false, detail: paused };
     },
+    webhookCheck: () => state.webhookCheck(),
     inspection,
     surroundings: () => surroundingsOf(current.loaded, credentials, environment['PATH']),
     page: readPage(),
@@ -144,7 +147,7 @@ export const serve = async (
   const { project, current, logger } = parts;
   const { store, system, ledger } = assembled;
   const files = stateFiles(project.stateDir);
-  const state: ServingState = { names: [], draining: false };
+  const state: ServingState = { names: [], draining: false, webhookCheck: () => null };
   const app = await buildApplication(parts, assembled, state);
   const { named } = current.loaded;
   const { host, port, max_streams } = current.loaded.config.server;
@@ -152,6 +155,8 @@ export const serve = async (
   state.names = hostNames(listening.port);
   const url = `http://${host === '::1' ? '[::1]' : '127.0.0.1'}:${listening.port}`;
   const traces = await startTraces(parts, assembled);
+  const notifications = await startNotifications(parts, assembled);
+  state.webhookCheck = notifications.check;
   await system.start();
   // An earlier process may have ended before it wrote the file.
   ledger.exchange.changed();
@@ -170,7 +175,7 @@ export const serve = async (
     await Promise.all([retention.stop(), system.drain(drainMs)]);
     removeServerFile(files.server, process.pid);
     await system.stop();
-    await traces.stop();
+    await Promise.all([traces.stop(), notifications.stop()]);
     await ledger.exchange
       .stop()
       .catch((error: unknown) =>

@@ -1,0 +1,72 @@
+import { type LookupAddress, lookup } from 'node:dns';
+import { BlockList, isIP, type LookupFunction } from 'node:net';
+
+const blockList = (...networks: readonly string[]): BlockList => {
+  const list = new BlockList();
+  for (const network of networks) {
+    const [address = '', bits] = network.split('/');
+    list.addSubnet(address, Number(bits), address.includes(':') ? 'ipv6' : 'ipv4');
+  }
+  return list;
+};
+
+/** No receiver is there: this host by another name, link-local with metadata services, multicast. */
+const neverAllowed = blockList(
+  ...['0.0.0.0/8', '169.254.0.0/16', '100.100.100.200/32', '168.63.129.16/32', '192.0.0.192/32'],
+  ...['224.0.0.0/4', '240.0.0.0/4', '::/128', 'fe80::/10', 'ff00::/8'],
+  ...['fd00:ec2::/32', 'fd20:ce::254/128', 'fd00:42::42/128'],
+);
+/** Of this machine, of a local network, of tests, or an address that stands for another one. */
+const privateOnly = blockList(
+  ...['10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', '172.16.0.0/12', '192.0.0.0/24'],
+  ...['192.0.2.0/24', '192.88.99.0/24', '192.168.0.0/16', '198.18.0.0/15', '198.51.100.0/24'],
+  ...['203.0.113.0/24', '::1/128', '64:ff9b::/96', '64:ff9b:1::/48', '100::/64', '2001::/23'],
+  ...['2001:db8::/32', '2002::/16', 'fc00::/7', 'fec0::/10'],
+);
+
+/** The name leads to no address that may be called. The message says which, and what to do. */
+export class AddressRefusedError extends Error {
+  override readonly name = 'AddressRefusedError';
+}
+
+const familyOf = (address: string): 'ipv4' | 'ipv6' => (isIP(address) === 4 ? 'ipv4' : 'ipv6');
+
+const isAllowed = (address: string, allowPrivate: boolean): boolean => {
+  const family = familyOf(address);
+  if (neverAllowed.check(address, family)) return false;
+  return allowPrivate || !privateOnly.check(address, family);
+};
+
+const refusal = (host: string, addresses: readonly string[], allowPrivate: boolean) => {
+  const place = addresses.includes(host) ? host : `${host} (${addresses.join(', ')})`;
+  const remedy = allowPrivate
+    ? 'name another address'
+    : 'if it is a receiver of yours, set allow_private to true';
+  return new AddressRefusedError(`${place} is not a public address; ${remedy}`);
+};
+
+/** @throws AddressRefusedError for an address that is written in the URL, which nobody looks up */
+export const requireAllowedHost = ({ hostname }: URL, allowPrivate: boolean): void => {
+  const host = hostname.replace(/^\[|\]$/g, '');
+  if (isIP(host) !== 0 && !isAllowed(host, allowPrivate)) throw refusal(host, [host], allowPrivate);
+};
+
+/**
+ * Looks a name up once, for `http.request`: the connection goes to an address that was checked,
+ * whatever the name means a moment later.
+ */
+export const createAllowedLookup =
+  (allowPrivate: boolean): LookupFunction =>
+  (hostname, options, callback) => {
+    lookup(hostname, { ...options, all: true }, (error, found: readonly LookupAddress[]) => {
+      if (error !== null) return callback(error, []);
+      const allowed = found.filter(({ address }) => isAllowed(address, allowPrivate));
+      const [first] = allowed;
+      if (first === undefined) {
+        const addresses = found.map(({ address }) => address);
+        return callback(refusal(hostname, addresses, allowPrivate), []);
+      }
+      if (options.all === true) return callback(null, [...allowed]);
+      return callback(null, first.address, first.family);
+    });
+  };

@@ -1,0 +1,173 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { messageOf } from '../../machines/message-of.ts';
+import type { Journal } from '../journal/journal.ts';
+import type { DeliveryCursors } from '../store/delivery-cursors.ts';
+import type { Entry, EntryReads } from '../store/port.ts';
+import { noticeTypeOf } from './notice.ts';
+import { postWebhook, type Webhook } from './post-webhook.ts';
+import type { ReadNotice } from './read-notice.ts';
+
+export interface DeliveryOptions {
+  readonly webhook: Webhook;
+  readonly journal: Pick<Journal, 'onCommit'>;
+  readonly store: Pick<EntryReads, 'read' | 'lastSeq'>;
+  readonly cursors: DeliveryCursors;
+  readonly readNotice: ReadNotice;
+  readonly now: () => number;
+  readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
+  readonly times?: {
+    readonly requestMs: number;
+    /** The pause after the first failed try; each next one is four times as long. */
+    readonly firstPauseMs: number;
+  };
+}
+
+/**
+ * Sends the events of the journal to one webhook, in their order and one at a time. Its place in
+ * the journal is saved behind each event, so a restart sends what was not sent.
+ */
+export interface Delivery {
+  problem(): string | null;
+  /** Gives a request that is underway 2 s. */
+  stop(): Promise<void>;
+}
+
+const waitingAtMost = 256;
+const pageSize = 200;
+const triesAtMost = 8;
+const ageAtMostMs = 24 * 3_600_000;
+const longestPauseMs = 15 * 60_000;
+const usualTimes = { requestMs: 10_000, firstPauseMs: 2_000 };
+const stopMs = 2_000;
+const savedEvery = 1_000;
+
+/** Half of it is chance, so that receivers that come back are not called all at once. */
+const pauseAfter = (tries: number, firstPauseMs: number): number =>
+  Math.min(firstPauseMs * 4 ** (tries - 1), longestPauseMs) * (0.5 + Math.random() / 2);
+
+/** The next entries of the journal that a webhook wants; the journal keeps what is too much. */
+const createWaiting = ({ events }: Webhook, from: number) => {
+  let entries: readonly Entry[] = [];
+  let scanned = from;
+  const isWanted = (entry: Entry): boolean => {
+    const type = noticeTypeOf(entry);
+    return type !== null && events.has(type);
+  };
+  return {
+    /** The seq through which the journal was looked at. */
+    scanned: () => scanned,
+    first: () => entries[0],
+    count: () => entries.length,
+    dropFirst: () => {
+      entries = entries.slice(1);
+    },
+    /** Takes what follows `after`; nothing when that is not where it stands, or it is too much. */
+    take: (after: number, following: readonly Entry[], through: number): void => {
+      const wanted = following.filter(isWanted);
+      if (after !== scanned || entries.length + wanted.length > waitingAtMost) return;
+      entries = [...entries, ...wanted];
+      scanned = through;
+    },
+  };
+};
+
+export const startDelivery = async (options: DeliveryOptions): Promise<Delivery> => {
+  const { webhook, journal, store, cursors, readNotice, now, log } = options;
+  const { requestMs, firstPauseMs } = options.times ?? usualTimes;
+  const { host } = webhook.url;
+  const stopping = new AbortController();
+  const cut = new AbortController();
+  let lastSeen = await store.lastSeq();
+  let saved = cursors.read(webhook.key) ?? lastSeen;
+  let problem: string | null = null;
+  let running: Promise<void> | null = null;
+  const waiting = createWaiting(webhook, saved);
+
+  const save = async (seq: number): Promise<void> => {
+    await cursors.save(webhook.key, seq);
+    saved = seq;
+  };
+  const pause = (ms: number): Promise<void> =>
+    delay(ms, undefined, { ref: false, signal: stopping.signal }).catch(() => {});
+
+  const giveUp = (entry: Entry, tries: number): void => {
+    const { taskId: task_id, attempt } = entry;
+    const facts = { task_id, attempt, event: noticeTypeOf(entry), host, tries, problem };
+    log('a webhook was given up for this event', facts);
+  };
+  const isHopeless = (entry: Entry, tries: number): boolean =>
+    tries >= triesAtMost || now() - entry.at > ageAtMostMs;
+  /** @returns false when the server stops before it is sent or given up */
+  const send = async (entry: Entry): Promise<boolean> => {
+    const notice = await readNotice(noticeTypeOf(entry) ?? 'completed', entry);
+    for (let tries = 1; !stopping.signal.aborted; tries += 1) {
+      const limits = { stopping: cut.signal, limitMs: requestMs };
+      const posted = await postWebhook(webhook, notice, now(), limits);
+      problem = posted === 'sent' ? null : posted.problem;
+      if (posted === 'sent') return true;
+      if (stopping.signal.aborted) return false;
+      if (!posted.mayRetry || isHopeless(entry, tries)) {
+        giveUp(entry, tries);
+        return true;
+      }
+      await pause(pauseAfter(tries, firstPauseMs));
+    }
+    return false;
+  };
+  const step = async (): Promise<void> => {
+    const next = waiting.first();
+    if (next === undefined) {
+      const after = waiting.scanned();
+      const page = await store.read({ after, limit: pageSize });
+      // The end of the journal may have been removed because it was old.
+      waiting.take(after, page, page.at(-1)?.seq ?? lastSeen);
+    } else if (await send(next)) {
+      waiting.dropFirst();
+      await save(waiting.count() === 0 ? waiting.scanned() : next.seq);
+    }
+  };
+  const isBehind = (): boolean => waiting.count() > 0 || waiting.scanned() < lastSeen;
+  const run = async (): Promise<void> => {
+    while (isBehind() && !stopping.signal.aborted) {
+      try {
+        await step();
+      } catch (error) {
+        if (problem === null) log('a webhook waits for the store', { host, error });
+        problem = messageOf(error);
+        await pause(pauseAfter(3, firstPauseMs));
+      }
+    }
+    running = null;
+  };
+  const go = (): void => {
+    if (!stopping.signal.aborted && isBehind()) running ??= run();
+  };
+  const saveNowAndThen = (): void => {
+    if (isBehind() || waiting.scanned() - saved < savedEvery) return;
+    save(waiting.scanned()).catch(() => {});
+  };
+  const leave = journal.onCommit((entries) => {
+    const [first, last] = [entries[0], entries.at(-1)];
+    if (first === undefined || last === undefined) return;
+    lastSeen = last.seq;
+    waiting.take(first.seq - 1, entries, last.seq);
+    go();
+    saveNowAndThen();
+  });
+  await save(saved);
+  go();
+
+  return {
+    problem: () =>
+      problem === null ? null : `${host}: ${problem}; ${waiting.count()} or more events wait`,
+    stop: async () => {
+      leave();
+      stopping.abort();
+      const timer = setTimeout(() => cut.abort(), stopMs);
+      await running;
+      clearTimeout(timer);
+      if (waiting.count() === 0 && waiting.scanned() > saved)
+        await save(waiting.scanned()).catch(() => {});
+    },
+  };
+};

@@ -1,0 +1,98 @@
+import type { TaskView } from '../journal/task-view.ts';
+import type { Entry } from '../store/port.ts';
+
+/** Events of a task that people want to hear of, named as in its stream; `parked` is our own. */
+export const noticeTypes = [
+  'completed',
+  'failed',
+  'cancelled',
+  'input_required',
+  'approval_required',
+  'parked',
+] as const;
+export type NoticeType = (typeof noticeTypes)[number];
+
+/** The JSON body of a webhook, and the input of a command. */
+export interface Notice {
+  readonly type: NoticeType;
+  readonly timestamp: string;
+  readonly data: {
+    /** Equal each time the event is sent, and for no other event. */
+    readonly id: string;
+    readonly project: string;
+    readonly task_id: string;
+    readonly title: string;
+    readonly status: string;
+    readonly attempt: number;
+    /** Why it failed, was cancelled or is parked, or the question. */
+    readonly reason?: string;
+    readonly cost_usd?: number;
+  };
+}
+
+export interface NoticeProject {
+  /** Tells equal task ids of two projects apart. */
+  readonly key: string;
+  readonly name: string;
+}
+
+interface EntryData {
+  readonly status?: string;
+  readonly error?: { readonly message: string } | null;
+  readonly reason?: string | null;
+  readonly question?: string;
+  readonly parked_until?: string;
+  readonly parked_reason?: string;
+}
+
+const charactersAtMost = 2_000;
+
+const short = (text: string): string =>
+  text.length <= charactersAtMost ? text : `${text.slice(0, charactersAtMost - 1)}…`;
+
+const statuses = {
+  completed: 'complete',
+  failed: 'failed',
+  cancelled: 'cancelled',
+  input_required: 'started',
+  approval_required: 'started',
+} as const;
+const isEnding = (type: string): type is keyof typeof statuses => Object.hasOwn(statuses, type);
+
+/** Null for an entry that is no news for people. */
+export const noticeTypeOf = ({ type, data }: Pick<Entry, 'type' | 'data'>): NoticeType | null => {
+  if (isEnding(type)) return type;
+  return type === 'status_update' && data.includes('"parked_until"') ? 'parked' : null;
+};
+
+const reasonOf = (type: NoticeType, data: EntryData): string | null => {
+  if (type === 'failed') return data.error?.message ?? null;
+  if (type === 'parked') return data.parked_reason ?? null;
+  return data.reason ?? data.question ?? null;
+};
+
+/** `task`: its latest view, for the title and the cost. */
+export const noticeOf = (
+  type: NoticeType,
+  entry: Entry,
+  task: TaskView | null,
+  project: NoticeProject,
+): Notice => {
+  const data = JSON.parse(entry.data) as EntryData;
+  const reason = reasonOf(type, data);
+  const cost = task?.attempt === entry.attempt ? task.usage.cost_usd : undefined;
+  return {
+    type,
+    timestamp: new Date(entry.at).toISOString(),
+    data: {
+      id: `${project.key}_${entry.seq}_${entry.at}`,
+      project: project.name,
+      task_id: entry.taskId,
+      title: short(task?.title ?? ''),
+      status: type === 'parked' ? (data.status ?? '') : statuses[type],
+      attempt: entry.attempt,
+      ...(reason === null ? {} : { reason: short(reason) }),
+      ...(cost === undefined ? {} : { cost_usd: cost }),
+    },
+  };
+};
