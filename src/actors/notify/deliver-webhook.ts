@@ -71,22 +71,19 @@ const createWaiting = ({ events }: Webhook, from: number) => {
   };
 };
 
-export const startDelivery = async (options: DeliveryOptions): Promise<Delivery> => {
-  const { webhook, journal, store, cursors, readNotice, now, log } = options;
-  const { requestMs, firstPauseMs } = options.times ?? usualTimes;
+/** Sends one event after another to a webhook, each until it is taken or given up. */
+const createSender = ({
+  webhook,
+  readNotice,
+  now,
+  log,
+  times: { requestMs, firstPauseMs } = usualTimes,
+}: DeliveryOptions) => {
   const { host } = webhook.url;
   const stopping = new AbortController();
   const cut = new AbortController();
-  let lastSeen = await store.lastSeq();
-  let saved = cursors.read(webhook.key) ?? lastSeen;
   let problem: string | null = null;
-  let running: Promise<void> | null = null;
-  const waiting = createWaiting(webhook, saved);
 
-  const save = async (seq: number): Promise<void> => {
-    await cursors.save(webhook.key, seq);
-    saved = seq;
-  };
   const pause = (ms: number): Promise<void> =>
     delay(ms, undefined, { ref: false, signal: stopping.signal }).catch(() => {});
 
@@ -114,6 +111,40 @@ export const startDelivery = async (options: DeliveryOptions): Promise<Delivery>
     }
     return false;
   };
+
+  return {
+    send,
+    problem: () => problem,
+    isStopping: () => stopping.signal.aborted,
+    /** The store failed: the next event waits. */
+    waitFor: async (error: unknown): Promise<void> => {
+      if (problem === null) log('a webhook waits for the store', { host, error });
+      problem = messageOf(error);
+      await pause(pauseAfter(3, firstPauseMs));
+    },
+    /** Gives a request that is underway 2 s; `work` ends with it. */
+    stop: async (work: Promise<void> | null): Promise<void> => {
+      stopping.abort();
+      const timer = setTimeout(() => cut.abort(), stopMs);
+      await work;
+      clearTimeout(timer);
+    },
+  };
+};
+
+export const startDelivery = async (options: DeliveryOptions): Promise<Delivery> => {
+  const { webhook, journal, store, cursors } = options;
+  const { host } = webhook.url;
+  const sender = createSender(options);
+  let lastSeen = await store.lastSeq();
+  let saved = cursors.read(webhook.key) ?? lastSeen;
+  let running: Promise<void> | null = null;
+  const waiting = createWaiting(webhook, saved);
+
+  const save = async (seq: number): Promise<void> => {
+    await cursors.save(webhook.key, seq);
+    saved = seq;
+  };
   const step = async (): Promise<void> => {
     const next = waiting.first();
     if (next === undefined) {
@@ -121,26 +152,24 @@ export const startDelivery = async (options: DeliveryOptions): Promise<Delivery>
       const page = await store.read({ after, limit: pageSize });
       // The end of the journal may have been removed because it was old.
       waiting.take(after, page, page.at(-1)?.seq ?? lastSeen);
-    } else if (await send(next)) {
+    } else if (await sender.send(next)) {
       waiting.dropFirst();
       await save(waiting.count() === 0 ? waiting.scanned() : next.seq);
     }
   };
   const isBehind = (): boolean => waiting.count() > 0 || waiting.scanned() < lastSeen;
   const run = async (): Promise<void> => {
-    while (isBehind() && !stopping.signal.aborted) {
+    while (isBehind() && !sender.isStopping()) {
       try {
         await step();
       } catch (error) {
-        if (problem === null) log('a webhook waits for the store', { host, error });
-        problem = messageOf(error);
-        await pause(pauseAfter(3, firstPauseMs));
+        await sender.waitFor(error);
       }
     }
     running = null;
   };
   const go = (): void => {
-    if (!stopping.signal.aborted && isBehind()) running ??= run();
+    if (!sender.isStopping() && isBehind()) running ??= run();
   };
   const saveNowAndThen = (): void => {
     if (isBehind() || waiting.scanned() - saved < savedEvery) return;
@@ -158,14 +187,13 @@ export const startDelivery = async (options: DeliveryOptions): Promise<Delivery>
   go();
 
   return {
-    problem: () =>
-      problem === null ? null : `${host}: ${problem}; ${waiting.count()} or more events wait`,
+    problem: () => {
+      const problem = sender.problem();
+      return problem && `${host}: ${problem}; ${waiting.count()} or more events wait`;
+    },
     stop: async () => {
       leave();
-      stopping.abort();
-      const timer = setTimeout(() => cut.abort(), stopMs);
-      await running;
-      clearTimeout(timer);
+      await sender.stop(running);
       if (waiting.count() === 0 && waiting.scanned() > saved)
         await save(waiting.scanned()).catch(() => {});
     },

@@ -1,7 +1,7 @@
 import { basename } from 'node:path';
 import type { Hook } from '../../actors/notify/run-hooks.ts';
 import type { Config } from '../config/config-schema.ts';
-import type { Assembled, Parts } from './assemble.ts';
+import type { Assembled, ServerParts } from './assemble.ts';
 import { shortHash } from './webhook-secrets.ts';
 
 const hooksOf = ({ notify }: Config): readonly Hook[] =>
@@ -25,7 +25,7 @@ export interface Notifications {
 
 /** Loads the code for notifications only when somebody is told. Runs before any task does. */
 export const startNotifications = async (
-  { current, project, environment, logger, webhooks }: Parts,
+  { current, project, environment, logger, webhooks }: ServerParts,
   { system, store, ledger }: Assembled,
 ): Promise<Notifications> => {
   const hooks = hooksOf(current.loaded.config);
