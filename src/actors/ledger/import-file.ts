@@ -75,6 +75,12 @@ const takeEach = async (
   }
 };
 
+/** A program that is still writing has not removed what it has not written yet. */
+const isFinished = async (file: string, { stamp, vanished }: FileDifference): Promise<boolean> => {
+  if (vanished.length > 0) await delay(stillMs);
+  return stampOf(file) === stamp;
+};
+
 export const createFileImport = (options: FileImportOptions, state: ExchangeState): FileImport => {
   const { db, table, projectRoot, commit, log } = options;
   const file = issuesFileOf(projectRoot);
@@ -86,12 +92,6 @@ export const createFileImport = (options: FileImportOptions, state: ExchangeStat
    */
   const knows = (stamp: string): boolean =>
     stamp === missing || stamp === state.stamp() || stamp === state.waiting()?.stamp;
-
-  /** A program that is still writing has not removed what it has not written yet. */
-  const isFinished = async ({ stamp, vanished }: FileDifference): Promise<boolean> => {
-    if (vanished.length > 0) await delay(stillMs);
-    return stampOf(file) === stamp;
-  };
 
   const take = async ({ broken, changed, vanished }: FileDifference): Promise<void> => {
     for (const part of chunksOf(changed)) await takeEach(commit, part, imports.takeLine);
@@ -142,7 +142,7 @@ export const createFileImport = (options: FileImportOptions, state: ExchangeStat
         }
         const difference = await compareFile(db, projectRoot);
         const { stamp, broken } = difference;
-        if (!(await isFinished(difference))) continue;
+        if (!(await isFinished(file, difference))) continue;
         const [first] = broken;
         // What can be read of a project's first file is shown; later ones wait until they can be
         // read whole.
