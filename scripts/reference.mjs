@@ -11,6 +11,7 @@ import { errorsPage } from './reference/errors.mjs';
 import { eventsPage } from './reference/events.mjs';
 import { httpPage } from './reference/http.mjs';
 import { metricsPage } from './reference/metrics.mjs';
+import { toolsPage } from './reference/tools.mjs';
 
 const json = (value) => `${JSON.stringify(value, null, 2)}\n`;
 const schema = z.toJSONSchema(configSchema, { io: 'input' });
@@ -38,3 +39,4 @@ generate('docs/reference/errors.md', errorsPage());
 generate('docs/reference/events.md', eventsPage());
 generate('docs/reference/http.md', httpPage(document));
 generate('docs/reference/metrics.md', metricsPage());
+generate('docs/reference/tools.md', toolsPage());

@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { toolbox } from '../../src/actors/tools/toolbox.ts';
 import { loadConfig } from '../../src/cli/config/config.ts';
 import { readCommand } from '../../src/cli/words/read-command.ts';
 import { temporaryFolder } from '../support/temporary.ts';
@@ -43,6 +44,26 @@ describe.each(guides)('%s', (page) => {
 
     expect(long).toEqual([]);
   });
+});
+
+/** Each object with `tool` and `arguments` in a value of JSON. */
+const callsIn = (value: unknown): readonly { tool: string; arguments: unknown }[] => {
+  if (typeof value !== 'object' || value === null) return [];
+  const inner = Object.values(value).flatMap(callsIn);
+  return 'tool' in value && 'arguments' in value
+    ? [{ tool: String(value.tool), arguments: value.arguments }, ...inner]
+    : inner;
+};
+
+test('the scripts of the guides call tools with arguments that they take', () => {
+  const scripts = guides.flatMap((page) => codeOf(page, 'json5')).map((code) => JSON.parse(code));
+  const calls = scripts.flatMap(callsIn);
+
+  for (const call of calls) {
+    const { schema } = toolbox.find(({ name }) => name === call.tool) ?? {};
+    expect(schema?.safeParse(call.arguments), call.tool).toMatchObject({ success: true });
+  }
+  expect(calls.length).toBeGreaterThan(2);
 });
 
 test('the guides show commands', () => {
