@@ -172,6 +172,28 @@ const createStart = (
 };
 type Tasks = ReturnType<typeof createTasks>;
 
+/** Keeps the attempts of this start of the server from every other one. */
+const keepLease = ({ leaseMs }: Settings, ports: SystemPorts, { node }: Parts) =>
+  createLeaseKeeper({
+    ...{ store: ports.store, node, leaseMs },
+    ...{ onLost: ports.onLeaseLost, log: ports.log },
+  });
+
+/** Takes what others change in the tracker, and tells tasks of their dependencies. */
+const watchTracker = (
+  settings: () => Settings,
+  { tracker, store, now, log }: SystemPorts,
+  { journal, host, waits }: Parts,
+  { failWith, observe }: Tasks['commands'],
+) => {
+  tellDependents({
+    ...{ tracker, journal, waits, failWith, now, log },
+    viewOf: host.views.viewOf,
+    policy: () => settings().onDependencyFailure,
+  });
+  return createTrackerWatch({ tracker, store, isPending: host.live.isPending, observe, log });
+};
+
 /** Measures the calls of the tracker and the commits. */
 const timedPorts = (ports: SystemPorts) => {
   const { observe, read } = createProcessDurations();
@@ -204,31 +226,9 @@ export const createSystem = (initial: Settings, given: SystemPorts): System => {
   const { journal, supervisor, host, backends, attempts, lookUp } = parts;
   const { commands, invoked } = createTasks(settings, ports, parts);
   const start = createStart(ports, parts, commands);
-  const lease = createLeaseKeeper({
-    store,
-    node: parts.node,
-    leaseMs: initial.leaseMs,
-    onLost: ports.onLeaseLost,
-    log,
-  });
+  const lease = keepLease(initial, ports, parts);
   const queuePauses = endQueuePauses(supervisor, log);
-  tellDependents({
-    tracker,
-    journal,
-    viewOf: host.views.viewOf,
-    waits: parts.waits,
-    policy: () => current.onDependencyFailure,
-    failWith: commands.failWith,
-    now,
-    log,
-  });
-  const watch = createTrackerWatch({
-    tracker,
-    store,
-    isPending: host.live.isPending,
-    observe: commands.observe,
-    log,
-  });
+  const watch = watchTracker(settings, ports, parts, commands);
   const slotUse = (): SlotUse => slotUseOf(supervisor.snapshot());
   const runRules = createRunRules(settings, backends, now);
 

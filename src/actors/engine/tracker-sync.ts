@@ -28,6 +28,12 @@ export interface ObserverPorts {
   readonly startActor: (taskId: TaskId) => Promise<void>;
 }
 
+/** True when the last snapshot of the task looks otherwise. */
+const isNews = async (store: ObserverPorts['store'], seen: TrackedTask): Promise<boolean> => {
+  const latest = await store.latest(seen.id, 'snapshot');
+  return latest === null || !looksSame(shownIn(latest.data), await viewSaved(store, seen));
+};
+
 /**
  * Takes changes that others made in the tracker.
  * @returns false when the task is at work and must be observed again
@@ -40,11 +46,6 @@ export const createObserver = (ports: ObserverPorts): ((seen: TrackedTask) => Pr
     status === 'closed' &&
     (await store.actor(id)) !== null &&
     (await savedSnapshot(store, id)).hasTag('resting');
-
-  const isNews = async (seen: TrackedTask): Promise<boolean> => {
-    const latest = await store.latest(seen.id, 'snapshot');
-    return latest === null || !looksSame(shownIn(latest.data), await viewSaved(store, seen));
-  };
 
   /**
    * Its file was reverted, for example by git, to a state in which our finished attempt was still
@@ -72,10 +73,10 @@ export const createObserver = (ports: ObserverPorts): ((seen: TrackedTask) => Pr
 
   /** @returns false when the task changed meanwhile and must be observed again */
   const showChange = async (seen: TrackedTask): Promise<boolean> => {
-    if (!(await isNews(seen))) return true;
+    if (!(await isNews(store, seen))) return true;
     // The list may be older than our last write.
     const fresh = await tracker.find(seen.id);
-    if (fresh === null || !(await isNews(fresh))) return true;
+    if (fresh === null || !(await isNews(store, fresh))) return true;
     const saved = await store.actor(seen.id);
     if (saved?.pending === true || isPending(seen.id)) return false;
     const entries = observedEntries(await viewSaved(store, fresh), now());

@@ -12,7 +12,7 @@ import { lateCommit, storeDeadline } from './commit-answer.ts';
 /** Changes that are committed together. */
 export interface Batch {
   readonly id: CommitId;
-  /** What is committed by the next try; each change keeps its position. */
+  /** The next try commits these; each change keeps its position. */
   readonly changes: () => readonly Change[];
 }
 

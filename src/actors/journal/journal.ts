@@ -45,7 +45,7 @@ const longestRetryPauseMs = 30_000;
 const waitingBytesAtMost = 16 * 1024 * 1024;
 
 export interface JournalOptions {
-  /** Of this start of the server; names its commits. */
+  /** The id of this start of the server, in the names of its commits. */
   readonly node: string;
   /** Called when gathered changes could not be committed; they stay gathered and are retried. */
   readonly onError: (error: unknown) => void;

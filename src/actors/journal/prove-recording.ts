@@ -17,7 +17,7 @@ export interface Proof {
   readonly entries: number;
   /** Counted by their hashes only. */
   readonly leftOut: number;
-  /** Of version 2.1. */
+  /** Entries of version 2.1, which have no hash. */
   readonly withoutHash: number;
   /** True when the machines were run over all transitions. */
   readonly isFolded: boolean;

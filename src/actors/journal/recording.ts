@@ -33,7 +33,7 @@ const gapSchema = z.strictObject({
   entries: count,
   transitions: count,
   bytes: count,
-  /** Of the last of them. */
+  /** Seq and hash of the last of them. */
   through_seq: z.int().positive(),
   hash: hash.nullable(),
 });

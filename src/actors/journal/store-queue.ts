@@ -108,7 +108,7 @@ const batchOf = (id: CommitId, all: WaitingChange[]): SentBatch => {
 };
 
 export interface StoreQueueOptions extends StoreQueueListener {
-  /** Of this start of the server; names its commits. */
+  /** The id of this start of the server, in the names of its commits. */
   readonly node: string;
 }
 

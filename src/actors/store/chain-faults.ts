@@ -29,7 +29,7 @@ const hashFault = (entry: KeptEntry, { hash: end }: ChainEnd): string | null => 
 };
 
 /**
- * What is wrong with the next entry of a task, to follow its name; null: nothing. A journal of an
+ * Says what is wrong with the next entry of a task, to follow its name; null: nothing. A journal of an
  * earlier version that is only read has no numbers.
  */
 export const faultInChain = (

@@ -85,7 +85,7 @@ export interface TaskEdit {
 
 /** Names a commit of a server. */
 export interface CommitId {
-  /** Of one start of a server. */
+  /** The id of one start of a server. */
   readonly node: string;
   /** Rises with each commit of the node. */
   readonly number: number;
@@ -251,7 +251,7 @@ export class LeaseLostError extends StoreError {
 }
 
 export interface Lease {
-  /** Of one start of a server. */
+  /** The id of one start of a server. */
   readonly node: string;
   readonly leaseMs: number;
   /** No other server runs: then every other lease is over. */

@@ -7,6 +7,7 @@ import type {
   Entry,
   EntryReads,
   ReadOptions,
+  RemovedHistory,
   SavedActor,
   Step,
   Store,
@@ -38,6 +39,12 @@ const stepOf = (row: Row): Step => ({
   result: row['result'] === null ? null : text(row, 'result'),
 });
 
+const removedOf = (row: Row): RemovedHistory => ({
+  seq: Number(row['removed_seq']),
+  at: Number(row['removed_at']),
+  days: Number(row['removed_days']),
+});
+
 export interface SqliteOptions extends DatabaseOptions {
   /** Removes secrets from every text. */
   readonly redact: (text: string) => string;
@@ -53,7 +60,7 @@ type ReadName =
   | 'takeOver'
   | 'check';
 
-/** Of a subscriber that is behind. */
+/** Limits one read for a subscriber that is behind. */
 const entriesPerRead = 256;
 
 /** Its reads answer at once. */
@@ -115,12 +122,7 @@ export const createSqliteStore = (
     removed: (taskId) => {
       if (!sql.keepsRemoved()) return null;
       const row = taskId === null ? sql.lastRemoved().first() : sql.removedOf().first(taskId);
-      if (row === null) return null;
-      return {
-        seq: Number(row['removed_seq']),
-        at: Number(row['removed_at']),
-        days: Number(row['removed_days']),
-      };
+      return row === null ? null : removedOf(row);
     },
     actor: savedActor,
     steps: (taskId, attempt) => sql.steps.all(taskId, attempt).map(stepOf),
