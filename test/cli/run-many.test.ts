@@ -182,7 +182,10 @@ test('Ctrl-C leaves what an earlier run started, and ends', async () => {
 
   child.kill('SIGINT');
 
-  expect((await ended).code).toBe(130);
+  const { code, err, out } = await ended;
+  expect(code).toBe(130);
+  expect(out).toContain('the tasks go on in the background');
+  expect(err + out).not.toMatch(/cancelling|0 tasks complete/);
   expect(await statusOf(project, id)).toBe('started');
   await project.agent('cancel', id);
 });

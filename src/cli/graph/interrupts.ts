@@ -6,6 +6,8 @@ export interface InterruptPorts {
   readonly io: Io;
   /** A person is there to be asked. */
   readonly asks: boolean;
+  /** True when all tasks were started by others: they go on. */
+  readonly onlyFollows: () => boolean;
   /** Cancels what this run started. */
   readonly cancel: () => Promise<void>;
   /** Shows a line, or takes it away. */
@@ -23,11 +25,20 @@ export interface Interrupts {
 const question =
   'Ctrl-C again cancels the tasks of this run; Enter leaves them running in the background';
 
+const questionOfFollower = 'Ctrl-C again ends this view; the tasks go on';
+
 /**
  * On a terminal the first Ctrl-C asks, the second cancels, the third exits at once. Elsewhere the
- * first one cancels.
+ * first one cancels. What others started goes on.
  */
-export const handleInterrupts = ({ io, asks, cancel, show, leave }: InterruptPorts): Interrupts => {
+export const handleInterrupts = ({
+  io,
+  asks,
+  onlyFollows,
+  cancel,
+  show,
+  leave,
+}: InterruptPorts): Interrupts => {
   let presses = asks ? 0 : 1;
   let isInterrupted = false;
   let isLeft = false;
@@ -41,18 +52,22 @@ export const handleInterrupts = ({ io, asks, cancel, show, leave }: InterruptPor
     process.stdin.off('data', onLine);
     process.stdin.pause();
   };
+  const cancelOwn = (): void => {
+    show(null);
+    io.err('cancelling the tasks of this run; press Ctrl-C again to exit at once');
+    cancel().catch((error: unknown) => io.err(messageOf(error)));
+  };
   const onSignal = (): void => {
     isInterrupted = true;
     presses += 1;
     if (presses === 1) {
-      show(question);
+      show(onlyFollows() ? questionOfFollower : question);
       process.stdin.once('data', onLine);
       process.stdin.resume();
     } else if (presses === 2) {
       stopAsking();
-      show(null);
-      io.err('cancelling the tasks of this run; press Ctrl-C again to exit at once');
-      cancel().catch((error: unknown) => io.err(messageOf(error)));
+      if (onlyFollows()) onLine();
+      else cancelOwn();
     } else process.exit(exitCodes.interrupted);
   };
   process.on('SIGINT', onSignal);

@@ -216,11 +216,13 @@ export const runTasks = async (
   const beganAt = performance.now();
   const progress = createProgress();
   let ids: readonly string[] = [];
+  let onlyFollows = false;
   const display = createDisplay({ io, json, progress, followed: () => ids });
   const starting = startAndListen(client, io, request, abort);
   const interrupts = handleInterrupts({
     io,
     asks: !json && io.terminal() !== null && process.stdin.isTTY === true,
+    onlyFollows: () => onlyFollows,
     // Also when it comes before the answer.
     cancel: async () => {
       const { run } = await starting;
@@ -247,6 +249,7 @@ export const runTasks = async (
       progress.begin(view);
     }
     ids = followedIn(run);
+    onlyFollows = run.accepted.length === 0;
     await follow({ client, progress, display, run, rest, abort });
     display.stop();
     const ended = interrupts.wasLeft()
