@@ -51,10 +51,10 @@ const onlyParser = /node_modules\/(yargs|cliui|y18n|escalade|get-caller-file)\//
 const together = [
   [
     'start',
-    'cli/(run-agent|command-line|command-table|words/.*|table/.*|client/client)',
+    'cli/(run-agent|command-line|command-table|words/.*|declarations/.*|client/client)',
     'cli/client/(find-task|json|task-answers)|cli/tasks/(fetch-tasks|look-commands|sort-tasks)',
     'cli/output/(ask|closest|durations|exit-codes|in-pager|io|money|render-list|render-task)',
-    'cli/output/(safe-text|status-style|styled|table|task-text|width|wrap)',
+    'cli/output/(safe-text|status-style|styled|table|next-steps|width|wrap)',
     'actors/engine/task-id|machines/(errors|last-lines|message-of|plural|task)',
   ],
   [

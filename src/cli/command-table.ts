@@ -1,7 +1,7 @@
-import { type CliCommand, defineCommand } from './table/command.ts';
-import { linkCommands, setupCommands } from './table/housekeeping.ts';
-import { runManyCommand } from './table/run-many.ts';
-import { createCommand, roleCommands } from './table/runs.ts';
+import { type CliCommand, defineCommand } from './declarations/command.ts';
+import { linkCommands, setupCommands } from './declarations/housekeeping.ts';
+import { runManyCommand } from './declarations/run-many.ts';
+import { createCommand, roleCommands } from './declarations/runs.ts';
 import {
   changeCommand,
   deleteCommand,
@@ -14,8 +14,8 @@ import {
   serverChangeCommand,
   showCommand,
   usageCommand,
-} from './table/tasks.ts';
-import { pruneCommand, watchCommands, workCommands } from './table/watching.ts';
+} from './declarations/tasks.ts';
+import { pruneCommand, watchCommands, workCommands } from './declarations/watching.ts';
 
 const completing = defineCommand({
   name: 'completion',

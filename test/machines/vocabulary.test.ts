@@ -4,6 +4,7 @@ import { createActor, toPromise } from 'xstate';
 import { toView } from '../../src/actors/journal/task-view.ts';
 import { trackedFromView } from '../../src/actors/journal/transition-frames.ts';
 import { agentMachine } from '../../src/machines/agent-machine.ts';
+import { allowedCommands, refuses } from '../../src/machines/command-refusals.ts';
 import { declareActor } from '../../src/machines/declare-actor.ts';
 import {
   describeRefusal,
@@ -13,7 +14,6 @@ import {
   requireRole,
   ServiceError,
 } from '../../src/machines/errors.ts';
-import { allowedCommands, refuses } from '../../src/machines/refusals.ts';
 import { supervisorMachine } from '../../src/machines/supervisor-machine.ts';
 import { parseTaskId, type TaskId } from '../../src/machines/task.ts';
 import { taskMachine } from '../../src/machines/task-machine.ts';

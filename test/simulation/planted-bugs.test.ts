@@ -107,7 +107,7 @@ const bugs: Readonly<Record<string, Planted>> = {
     says: /I6/,
   },
   'the tracker is not told of an end': {
-    file: 'src/actors/engine/task-actors.ts',
+    file: 'src/actors/engine/task-state-work.ts',
     find: "return prepare({ kind: 'release', id: taskId, label }, fence);",
     put: 'return { refusal: null };',
     seed: 1,

@@ -11,8 +11,8 @@ import type { CallResult, ToolContext } from '../tools/port.ts';
 import { isRepeatable } from '../tools/toolbox.ts';
 import type { Workspace } from '../workspace/port.ts';
 import { type CallObserver, createExecutor } from './executor.ts';
-import { folderWaitLog } from './first-message.ts';
 import { isRepeat, type OnInterrupted, unknownOutcome } from './interrupted-calls.ts';
+import { folderWaitLog } from './open-attempt.ts';
 import type { Session } from './session.ts';
 import type { ToolCallSteps } from './turn-steps.ts';
 

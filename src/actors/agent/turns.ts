@@ -13,7 +13,6 @@ import {
   type TaskId,
 } from '../../machines/task.ts';
 import { createCompactor } from './compactor.ts';
-import { type AttemptPorts, openAttempt } from './first-message.ts';
 import {
   interruptedFailure,
   type OnInterrupted,
@@ -21,6 +20,7 @@ import {
   restartedText,
 } from './interrupted-calls.ts';
 import { createModelCall, type ModelCallPorts } from './model-call.ts';
+import { type AttemptPorts, openAttempt } from './open-attempt.ts';
 import type { RoleProfile } from './roles.ts';
 import { createSession, type Session, unclearCalls } from './session.ts';
 import { createThink } from './think.ts';

@@ -25,7 +25,7 @@ import {
 } from '../../machines/task.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
 import { createDelegation, type Delegation } from '../agent/delegate.ts';
-import type { AttemptPorts } from '../agent/first-message.ts';
+import type { AttemptPorts } from '../agent/open-attempt.ts';
 import { createSteps } from '../agent/steps.ts';
 import { type AgentTurns, createAgentTurns } from '../agent/turns.ts';
 import { type EventType, entry } from '../journal/event-types.ts';
@@ -33,7 +33,7 @@ import type { Journal } from '../journal/journal.ts';
 import { costOf } from '../model/price.ts';
 import { createNoSandbox } from '../sandbox/no-sandbox.ts';
 import { forAssistant, type Sandbox, withNetwork } from '../sandbox/port.ts';
-import type { AttemptWork } from './attempt-work.ts';
+import type { AttemptWork } from './running-work.ts';
 import type { BackendSelector } from './select-assistant.ts';
 import { createSetUp } from './set-up-folder.ts';
 import { networkFor, type Settings } from './settings.ts';

@@ -2,7 +2,7 @@ import type { AgentStart } from '../../machines/agent-context.ts';
 import { type AttemptOutcome, attemptKey, type TaskId } from '../../machines/task.ts';
 import { staleCommit } from '../journal/commit-answer.ts';
 import type { CommitAnswer } from '../store/port.ts';
-import type { AttemptWork } from './attempt-work.ts';
+import type { AttemptWork } from './running-work.ts';
 import type { Supervision } from './supervision.ts';
 import { createWaiters } from './waiters.ts';
 

@@ -6,7 +6,7 @@ import { durable } from '../journal/durable-actor.ts';
 import type { Journal } from '../journal/journal.ts';
 import { type AgentActors, createAgentActors } from './agent-actors.ts';
 import { type AgentRuns, createAgentRuns } from './agent-runs.ts';
-import { type AttemptWork, createAttemptWork } from './attempt-work.ts';
+import { type AttemptWork, createAttemptWork } from './running-work.ts';
 import type { BackendSelector } from './select-assistant.ts';
 import type { Settings } from './settings.ts';
 import { createSlots, type Slots } from './slots.ts';

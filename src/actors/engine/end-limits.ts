@@ -3,7 +3,7 @@ import { parseTaskId, type TaskId } from '../../machines/task.ts';
 import { entry } from '../journal/event-types.ts';
 import type { Journal } from '../journal/journal.ts';
 import type { Entry } from '../store/port.ts';
-import type { KeptTasks } from './live-tasks.ts';
+import type { KeptTasks } from './loaded-tasks.ts';
 import type { Supervision } from './supervision.ts';
 import type { RunChoices } from './task-actor-ports.ts';
 

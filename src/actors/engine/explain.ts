@@ -1,7 +1,7 @@
 import type { StartConflict } from '../../machines/agent-context.ts';
+import { allowedCommands } from '../../machines/command-refusals.ts';
 import { describeFailure } from '../../machines/describe-failure.ts';
 import { describeRefusal } from '../../machines/errors.ts';
-import { allowedCommands } from '../../machines/refusals.ts';
 import { type RunGuard, runGuards } from '../../machines/run-guards.ts';
 import type { Finding } from '../../machines/task.ts';
 import type { TaskContext } from '../../machines/task-context.ts';

@@ -1,5 +1,5 @@
 import type { AnyActorRef, InspectionEvent } from 'xstate';
-import { isAnswered, nextTurnType } from '../journal/pending-steps.ts';
+import { isAnswered, nextTurnType } from '../journal/held-transitions.ts';
 
 type Inspect = (event: InspectionEvent) => void;
 

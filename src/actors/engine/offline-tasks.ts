@@ -1,5 +1,5 @@
+import { refuses } from '../../machines/command-refusals.ts';
 import { ServiceError } from '../../machines/errors.ts';
-import { refuses } from '../../machines/refusals.ts';
 import { asTracked, savedSnapshot, viewSaved } from '../journal/snapshots.ts';
 import type { TaskView } from '../journal/task-view.ts';
 import type { StoreReads, StoreWrites } from '../store/port.ts';

@@ -9,7 +9,7 @@ import type { Journal } from '../journal/journal.ts';
 import { type TaskView, toView } from '../journal/task-view.ts';
 import { previousViewOf } from '../journal/transition-frames.ts';
 import type { Change, CommitAnswer } from '../store/port.ts';
-import type { LiveTask, LiveTasks } from './live-tasks.ts';
+import type { LiveTask, LiveTasks } from './loaded-tasks.ts';
 import type { PreparedChanges } from './prepared-changes.ts';
 import { agentOfAttempt } from './task-views.ts';
 

@@ -1,6 +1,6 @@
 import { plural } from '../../machines/plural.ts';
 import type { AttemptInput } from '../../machines/task.ts';
-import type { SetUp } from '../agent/first-message.ts';
+import type { SetUp } from '../agent/open-attempt.ts';
 import { isPresent } from '../workspace/plain.ts';
 import type { Absent, Workspace } from '../workspace/port.ts';
 import { createSetupWorktree, type SetupPorts } from './setup-worktree.ts';

@@ -10,7 +10,7 @@ import { shownIn, trackedFromView } from '../journal/transition-frames.ts';
 import type { Store } from '../store/port.ts';
 import type { Tracker } from '../tracker/port.ts';
 import type { ActorRoot } from './actor-system.ts';
-import type { LiveTask, LiveTasks } from './live-tasks.ts';
+import type { LiveTask, LiveTasks } from './loaded-tasks.ts';
 
 export interface TaskStartPorts {
   readonly root: ActorRoot;

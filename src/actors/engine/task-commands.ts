@@ -1,8 +1,8 @@
 import { type AnyActorRef, waitFor } from 'xstate';
 import type { Response } from '../../machines/agent-context.ts';
 import type { AgentSnapshot } from '../../machines/agent-machine.ts';
+import { refuses, refusesResponse } from '../../machines/command-refusals.ts';
 import { isServiceError, ServiceError } from '../../machines/errors.ts';
-import { refuses, refusesResponse } from '../../machines/refusals.ts';
 import { attemptKey, type TaskId } from '../../machines/task.ts';
 import type { EndedDependency, TaskCommand } from '../../machines/task-context.ts';
 import type { TaskMachine, TaskSnapshot } from '../../machines/task-machine.ts';
@@ -17,7 +17,7 @@ import { StoreError } from '../store/port.ts';
 import type { Tracker } from '../tracker/port.ts';
 import type { ActorRoot } from './actor-system.ts';
 import type { DependencyWaits } from './dependency-waits.ts';
-import type { LiveTask } from './live-tasks.ts';
+import type { LiveTask } from './loaded-tasks.ts';
 import { compareWithJournals, restoreTasks } from './restore-tasks.ts';
 import type { TaskHost } from './task-host.ts';
 import { createTaskRegistry, type TaskRegistry, type TaskRegistryPorts } from './task-registry.ts';

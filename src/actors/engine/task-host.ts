@@ -7,7 +7,7 @@ import type { SavedActor, Store } from '../store/port.ts';
 import type { Tracker } from '../tracker/port.ts';
 import type { ActorRoot } from './actor-system.ts';
 import { createTimerWheel, type TimerWheel } from './deadlines.ts';
-import { createLiveTasks, type LiveTasks } from './live-tasks.ts';
+import { createLiveTasks, type LiveTasks } from './loaded-tasks.ts';
 import { createTransitionRecorder, type TransitionRecorder } from './persist-transitions.ts';
 import { createPreparedChanges, type PreparedChanges } from './prepared-changes.ts';
 import { agentOfAttempt, createTaskViews, type TaskViews } from './task-views.ts';

@@ -3,7 +3,7 @@ import type { TaskId } from '../../machines/task.ts';
 import type { TaskMachine } from '../../machines/task-machine.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
 import { savedSlot } from '../journal/snapshots.ts';
-import type { LiveTask, LiveTasks } from './live-tasks.ts';
+import type { LiveTask, LiveTasks } from './loaded-tasks.ts';
 import { createRestoreRetries, type RestoreRetries } from './restore-retries.ts';
 import { createSharedCalls } from './shared-calls.ts';
 import { createTaskStart, lastShownOf, type TaskStartPorts } from './start-task.ts';

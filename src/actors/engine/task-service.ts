@@ -7,6 +7,7 @@ import type { TaskView } from '../journal/task-view.ts';
 import type { NewEntry, StoreReads } from '../store/port.ts';
 import type { TrackerInfo, TrackerReads, TrackerWrites } from '../tracker/port.ts';
 import type { Workspace } from '../workspace/port.ts';
+import { createTaskWork, type TaskWork } from './attempt-diff-merge.ts';
 import {
   createExecute,
   type ExecutePorts,
@@ -20,7 +21,6 @@ import type { TaskCommands } from './task-commands.ts';
 import { requireId } from './task-id.ts';
 import { createTaskQueries, type TaskQueries } from './task-queries.ts';
 import type { TaskViews } from './task-views.ts';
-import { createTaskWork, type TaskWork } from './task-work.ts';
 
 /** Operations behind HTTP and JSON-RPC. They reject with `ServiceError` only. */
 export interface TaskService extends TaskQueries, TaskWork, TaskReviews {

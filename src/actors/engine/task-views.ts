@@ -4,7 +4,7 @@ import type { TaskSnapshot } from '../../machines/task-machine.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
 import { asTracked, type SavedTaskReads, savedSnapshot, viewSaved } from '../journal/snapshots.ts';
 import { type AgentState, type TaskView, toView } from '../journal/task-view.ts';
-import type { LiveTask } from './live-tasks.ts';
+import type { LiveTask } from './loaded-tasks.ts';
 
 export interface TaskViews {
   viewOf(tracked: TrackedTask): Promise<TaskView>;

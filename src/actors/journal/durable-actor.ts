@@ -19,7 +19,7 @@ import {
   type PendingSteps,
   type StepAnswered,
   type Turn,
-} from './pending-steps.ts';
+} from './held-transitions.ts';
 import { takeRequest } from './requests.ts';
 
 /** A transition before it is shown. */

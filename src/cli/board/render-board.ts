@@ -1,8 +1,8 @@
 import { ageText } from '../output/durations.ts';
 import { costText } from '../output/money.ts';
+import { attemptText } from '../output/next-steps.ts';
 import { oneLine } from '../output/safe-text.ts';
 import { type Styled, styled, type Text } from '../output/styled.ts';
-import { attemptText } from '../output/task-text.ts';
 import { cutToWidth, textWidth } from '../output/width.ts';
 import { wrap } from '../output/wrap.ts';
 import { sectionStyles, sections, sectionTitles } from './sections.ts';

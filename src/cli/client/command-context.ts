@@ -1,7 +1,7 @@
 import { findProject } from '../config/project.ts';
+import type { Common } from '../declarations/command.ts';
 import type { Invocation } from '../invocation.ts';
 import type { Io } from '../output/io.ts';
-import type { Common } from '../table/command.ts';
 import type { CommandContext } from '../tasks/commands.ts';
 import { connect } from './connect.ts';
 

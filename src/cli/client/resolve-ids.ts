@@ -1,5 +1,5 @@
 import { isFreeText } from '../../actors/engine/task-id.ts';
-import type { Flags, Word } from '../table/command.ts';
+import type { Flags, Word } from '../declarations/command.ts';
 import type { CommandContext } from '../tasks/commands.ts';
 import { CallError, type Client } from './client.ts';
 import { findTask } from './find-task.ts';

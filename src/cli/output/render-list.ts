@@ -1,12 +1,12 @@
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import { ageText } from './durations.ts';
 import { costText } from './money.ts';
+import { attemptText } from './next-steps.ts';
 import { parkedText } from './parked-text.ts';
 import { oneLine } from './safe-text.ts';
 import { statusStyle } from './status-style.ts';
 import type { Text } from './styled.ts';
 import { type Cell, renderTable } from './table.ts';
-import { attemptText } from './task-text.ts';
 
 /** The list has room for one short word beside the status; `show` has the whole phase. */
 const shortPhases: Readonly<Record<string, string>> = {

@@ -5,11 +5,11 @@ import { plural } from '../../machines/plural.ts';
 import { durationText } from './durations.ts';
 import { clockText, timeText } from './local-time.ts';
 import { costText } from './money.ts';
+import { attemptText, nextSteps, tokensText } from './next-steps.ts';
 import { parkedText } from './parked-text.ts';
 import { oneLine, stripControls } from './safe-text.ts';
 import { statusStyle } from './status-style.ts';
 import { joined, styled, type Text } from './styled.ts';
-import { attemptText, nextSteps, tokensText } from './task-text.ts';
 
 const withSpaces = (text: string): string => text.replaceAll('_', ' ');
 

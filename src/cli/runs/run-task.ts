@@ -6,9 +6,9 @@ import { readTask } from '../client/task-answers.ts';
 import { durationText } from '../output/durations.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import type { Io } from '../output/io.ts';
+import { nextSteps, usedText } from '../output/next-steps.ts';
 import { renderFrame } from '../output/render-frame.ts';
 import { joined, styled, type Text } from '../output/styled.ts';
-import { nextSteps, usedText } from '../output/task-text.ts';
 import { createAnswering } from './ask-person.ts';
 import { createProgressLine } from './progress-line.ts';
 

@@ -1,12 +1,12 @@
 import { createContext } from '../client/command-context.ts';
 import { tasksIn } from '../client/task-answers.ts';
 import { commandTable } from '../command-table.ts';
+import type { CliCommand, Completes, Flag, Flags } from '../declarations/command.ts';
+import { commonFlags, everywhere } from '../declarations/common-flags.ts';
 import type { Invocation } from '../invocation.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import type { Io } from '../output/io.ts';
 import { oneLine } from '../output/safe-text.ts';
-import type { CliCommand, Completes, Flag, Flags } from '../table/command.ts';
-import { commonFlags, everywhere } from '../table/common-flags.ts';
 import { parseWords } from '../words/parse-words.ts';
 
 /** A word that fits, and what it means. */

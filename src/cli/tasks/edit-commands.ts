@@ -4,7 +4,7 @@ import { hasTerminal } from '../output/editor.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { UsageError } from '../words/usage-error.ts';
 import type { CommandContext } from './commands.ts';
-import { editText, splitText, textFrom } from './task-text.ts';
+import { editText, splitText, textFrom } from './read-description.ts';
 
 export interface EditArgs {
   readonly task_id: string;

@@ -2,8 +2,8 @@ import { z } from 'zod';
 import { durationText } from '../output/durations.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { costText } from '../output/money.ts';
+import { tokenCount } from '../output/next-steps.ts';
 import { type Cell, renderTable } from '../output/table.ts';
-import { tokenCount } from '../output/task-text.ts';
 import { UsageError } from '../words/usage-error.ts';
 import type { CommandContext } from './commands.ts';
 

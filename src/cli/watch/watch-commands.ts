@@ -8,11 +8,11 @@ import { readTask } from '../client/task-answers.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import type { Io } from '../output/io.ts';
 import { clockText } from '../output/local-time.ts';
+import { attemptText, nextSteps } from '../output/next-steps.ts';
 import { parkedLine, renderFrame } from '../output/render-frame.ts';
 import { stateText, tookText } from '../output/render-task.ts';
 import { oneLine } from '../output/safe-text.ts';
 import { terminalText } from '../output/styled.ts';
-import { attemptText, nextSteps } from '../output/task-text.ts';
 import { wrapAfter } from '../output/wrap.ts';
 import type { CommandContext } from '../tasks/commands.ts';
 

@@ -1,6 +1,6 @@
+import type { Flag, Flags, OwnArgs, Switch, Syntax, Word } from '../declarations/command.ts';
+import { everywhere } from '../declarations/common-flags.ts';
 import { closest } from '../output/closest.ts';
-import type { Flag, Flags, OwnArgs, Switch, Syntax, Word } from '../table/command.ts';
-import { everywhere } from '../table/common-flags.ts';
 import { usageError } from './messages.ts';
 import { type ParsedWords, valuesOfSwitches } from './parse-words.ts';
 

@@ -1,6 +1,6 @@
+import { type CliCommand, type Flag, type Flags, groups } from '../declarations/command.ts';
+import { commonFlags, everywhere } from '../declarations/common-flags.ts';
 import { wrap } from '../output/wrap.ts';
-import { type CliCommand, type Flag, type Flags, groups } from '../table/command.ts';
-import { commonFlags, everywhere } from '../table/common-flags.ts';
 import { usageLineOf } from './check-words.ts';
 
 type HelpRow = readonly [name: string, says: string];

@@ -1,5 +1,5 @@
 import { Parser } from 'yargs/helpers';
-import type { Flag, Flags } from '../table/command.ts';
+import type { Flag, Flags } from '../declarations/command.ts';
 
 export interface ParsedWords {
   /** What comes before `--`, without the flags that are known. */

@@ -1,9 +1,9 @@
 import { roles } from '../../machines/task.ts';
 import { CallError } from '../client/client.ts';
 import { commandTable } from '../command-table.ts';
+import type { CliCommand, Common, Flags } from '../declarations/command.ts';
+import { commonFlags, everywhere } from '../declarations/common-flags.ts';
 import { closest } from '../output/closest.ts';
-import type { CliCommand, Common, Flags } from '../table/command.ts';
-import { commonFlags, everywhere } from '../table/common-flags.ts';
 import { checkWords, flagsOf, type Grammar, refuseUnknownFlags } from './check-words.ts';
 import { usageError } from './messages.ts';
 import { type ParsedWords, parseWords } from './parse-words.ts';

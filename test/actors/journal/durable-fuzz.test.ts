@@ -41,7 +41,7 @@ const faults: Readonly<Record<string, Patch>> = {
     put: 'scope.actionExecutor(action);',
   },
   'the events that wait are taken in reverse': {
-    file: `${folderOf}/pending-steps.ts`,
+    file: `${folderOf}/held-transitions.ts`,
     find: 'mailbox.turns.shift()',
     put: 'mailbox.turns.pop()',
   },
@@ -51,7 +51,7 @@ const faults: Readonly<Record<string, Patch>> = {
     put: '      throw error;',
   },
   'a commit has no deadline': {
-    file: `${folderOf}/pending-steps.ts`,
+    file: `${folderOf}/held-transitions.ts`,
     find: 'later(() => settle(lateCommit()), deadlineMs)',
     put: 'later(() => {}, deadlineMs)',
   },
@@ -66,7 +66,7 @@ const faults: Readonly<Record<string, Patch>> = {
     put: 'false;',
   },
   'a cancelled timer fires': {
-    file: `${folderOf}/pending-steps.ts`,
+    file: `${folderOf}/held-transitions.ts`,
     find: 'mailbox.turns.filter(({ event }) => !effects.cancels(event.type))',
     put: 'mailbox.turns.filter(() => effects !== undefined)',
   },

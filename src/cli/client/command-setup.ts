@@ -1,6 +1,6 @@
+import type { CliCommand, Common } from '../declarations/command.ts';
 import type { Invocation } from '../invocation.ts';
 import type { Io } from '../output/io.ts';
-import type { CliCommand, Common } from '../table/command.ts';
 import type { CommandContext } from '../tasks/commands.ts';
 import { createContext } from './command-context.ts';
 import { resolveIds } from './resolve-ids.ts';

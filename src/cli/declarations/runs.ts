@@ -47,7 +47,7 @@ export const createCommand = defineCommand({
   ],
   run: async (context, args) => {
     const commands = await import('../tasks/commands.ts');
-    const { textFrom } = await import('../tasks/task-text.ts');
+    const { textFrom } = await import('../tasks/read-description.ts');
     const { file, description: given } = args;
     if (args.run !== true) refuseRunFlags(args);
     const description = textFrom({ given, file }, context.env);
