@@ -44,11 +44,9 @@ interface History {
 }
 
 export const createJournalRows = (db: Database, redact: (text: string) => string): AddEntries => {
+  const lastSeq = db.prepare("select seq from sqlite_sequence where name = 'journal'");
   const end = db.prepare(
-    `select (select seq from sqlite_sequence where name = 'journal') as seq,
-       (select last_hash from histories where task_id = ?1) as hash,
-       (select last_task_seq from histories where task_id = ?1) as task_seq,
-       (select base from histories where task_id = ?1) as base`,
+    'select last_hash as hash, last_task_seq as task_seq, base from histories where task_id = ?',
   );
   const dataOf = db.prepare('select data from journal where seq = ?');
   const insert = db.prepare(
@@ -61,17 +59,13 @@ export const createJournalRows = (db: Database, redact: (text: string) => string
      on conflict (task_id) do update set last_hash = excluded.last_hash,
        last_task_seq = excluded.last_task_seq, base = excluded.base`,
   );
-  const endOf = (taskId: string): { readonly seq: number; readonly history: History } => {
+  const endOf = (taskId: string): History => {
     const row = end.first(taskId);
-    const base = row?.['base'] == null ? null : Number(row['base']);
     return {
-      seq: Number(row?.['seq'] ?? 0),
-      history: {
-        hash: String(row?.['hash'] ?? ''),
-        taskSeq: Number(row?.['task_seq'] ?? 0),
-        base,
-        snapshot: null,
-      },
+      hash: String(row?.['hash'] ?? ''),
+      taskSeq: Number(row?.['task_seq'] ?? 0),
+      base: row?.['base'] == null ? null : Number(row['base']),
+      snapshot: null,
     };
   };
   const snapshotAt = (seq: number): SnapshotBase =>
@@ -98,13 +92,13 @@ export const createJournalRows = (db: Database, redact: (text: string) => string
     }
   };
   return (entries) => {
-    let last = 0;
+    if (entries.length === 0) return [];
+    let last = Number(lastSeq.first()?.['seq'] ?? 0);
     const histories = new Map<string, History>();
     const historyOf = (taskId: string): History => {
       const known = histories.get(taskId);
       if (known !== undefined) return known;
-      const { seq, history } = endOf(taskId);
-      if (histories.size === 0) last = seq;
+      const history = endOf(taskId);
       histories.set(taskId, history);
       return history;
     };
