@@ -7,6 +7,8 @@ import { atOnce } from '../../simulation/at-once.ts';
 import { differencesOf } from '../../support/differences.ts';
 import { embeddedAt, ledgerAt } from '../../support/ledger.ts';
 
+type Embedded = ReturnType<typeof embeddedAt>;
+
 /** What was acknowledged before the power failed. */
 export interface Promised {
   readonly created: readonly string[];
@@ -108,16 +110,20 @@ const checkTracker = async (
   promised: Promised,
   truth: Truth,
 ): Promise<readonly string[]> => {
-  const open = () =>
-    embeddedAt(
-      projectRoot,
-      { clock: () => 1 },
-      ledgerAt(projectRoot, openDatabase({ file: journal })),
-    );
+  /** Each call sees what is on the disk. */
+  const ask = async <Result>(question: (tracker: Embedded) => Promise<Result>): Promise<Result> => {
+    const db = openDatabase({ file: journal });
+    try {
+      return await question(embeddedAt(projectRoot, { clock: () => 1 }, ledgerAt(projectRoot, db)));
+    } finally {
+      db.close();
+    }
+  };
   const reopened = new Set(
     truth.filter(({ cause }) => cause?.includes('"type":"reopen"')).map(({ taskId }) => taskId),
   );
-  const listed = new Map((await open().list()).map((task) => [task.id as string, task]));
+  const tasks = await ask((tracker) => tracker.list());
+  const listed = new Map(tasks.map((task) => [task.id as string, task]));
   const ends = truth.filter(({ type, seq }) => type === 'completed' && seq <= promised.shown);
   // A task that was opened again after its end may be anything.
   const closed = new Set(
@@ -130,11 +136,17 @@ const checkTracker = async (
       .map((id) => `${id} was shown as complete and is ${listed.get(id)?.status}`),
     ...lostResults(projectRoot, ends),
   ];
-  const made = await open()
-    .create({ title: 'next', description: 'next', dependencies: [], priority: 2, labels: [] })
-    .catch((error: unknown) => String(error));
+  const made = await ask((tracker) =>
+    tracker.create({
+      title: 'next',
+      description: 'next',
+      dependencies: [],
+      priority: 2,
+      labels: [],
+    }),
+  ).catch((error: unknown) => String(error));
   if (typeof made === 'string') return [...problems, made];
-  return (await open().find(made.id)) === null
+  return (await ask((tracker) => tracker.find(made.id))) === null
     ? [...problems, 'what was created next is lost']
     : problems;
 };
