@@ -113,9 +113,11 @@ const checkTracker = async (
   /** Each call sees what is on the disk. */
   const ask = async <Result>(question: (tracker: Embedded) => Promise<Result>): Promise<Result> => {
     const db = openDatabase({ file: journal });
+    const ledger = ledgerAt(projectRoot, db);
     try {
-      return await question(embeddedAt(projectRoot, { clock: () => 1 }, ledgerAt(projectRoot, db)));
+      return await question(embeddedAt(projectRoot, { clock: () => 1 }, ledger));
     } finally {
+      await ledger.exchange.stop();
       db.close();
     }
   };
