@@ -45,6 +45,11 @@ const mergedSchema = z.looseObject({
   task_id: z.string(),
   attempt: z.int(),
   status: z.enum(['merged', 'nothing', 'conflict']),
+  commit: z.string().optional(),
+  merge_first: z
+    .object({ task_id: z.string(), attempt: z.int(), complete: z.boolean() })
+    .optional(),
+  moved_on: z.literal(true).optional(),
 });
 const usageSumsSchema = z.strictObject({
   attempts: z.int(),

@@ -436,7 +436,7 @@ test('wait ends with 0 when all are complete, with 124 when the time is up; expl
   await agent('cancel', busy);
 
   expect(late).toMatchObject({ code: 124, out: `${busy} started\n${closed} complete\n` });
-  expect(why.out).toContain(`${busy} is in started.working`);
+  expect(why.out).toContain(`${busy} is started (`);
   expect(why.out).toMatch(/yes +dependenciesComplete +\{"unmet":\[\]\}/);
   expect(why.out).toContain('may now: cancel');
   expect(await agent('wait', busy)).toMatchObject({ code: 5 });

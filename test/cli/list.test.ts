@@ -22,7 +22,7 @@ const idsIn = (text: string): string[] => text.match(/^\S+-\S+/gm) ?? [];
 test('the newest task comes last, below the header', async () => {
   const { out } = await project.agent('list');
 
-  expect(out.split('\n')[0]).toMatch(/^ID +STATUS +ROLE +ATTEMPT +AGE +COST +TITLE$/);
+  expect(out.split('\n')[0]).toMatch(/^ID +STATUS +ROLE +TRY +AGE +COST +TITLE$/);
   expect(idsIn(out)).toEqual(ids);
 });
 

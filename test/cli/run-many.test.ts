@@ -35,7 +35,7 @@ test('run completes a graph in one command, and prints a line for each change wh
 
   expect(ran.code).toBe(0);
   const lines = ran.out.trim().split('\n');
-  expect(lines).toContain(`${second} queued (waiting for dependencies)`);
+  expect(lines).toContain(`${second} queued (blocked)`);
   expect(lines.indexOf(`${first} complete`)).toBeLessThan(lines.indexOf(`${second} complete`));
   expect(lines.at(-1)).toMatch(/^2 tasks complete in [\d.]+ s, [\d,]+ tokens/);
   expect(ran.out).not.toContain('\u001b');
@@ -138,7 +138,7 @@ test('run --async returns at once, and a second one says what is running', async
   const again = await project.agent('run', '--async');
 
   expect(started.code).toBe(0);
-  expect(started.out).toContain(`${second} engineer waiting for dependencies`);
+  expect(started.out).toContain(`${second} engineer blocked`);
   expect(again).toMatchObject({ code: 4, err: expect.stringContaining('already running') });
   await project.agent('cancel', second);
   await project.agent('cancel', first);

@@ -58,7 +58,10 @@ test("an attempt's changes are shown as a patch that git accepts, and merged on 
     expect.stringMatching(`^${id} attempt 1: merged into main \\(`),
   ]);
   expect(gitIn(root, 'show', 'HEAD:b.txt')).toBe('new');
-  expect(JSON.parse(again.out)).toEqual({ task_id: id, attempt: 1, status: 'nothing' });
+  expect(JSON.parse(again.out)).toEqual({
+    ...{ task_id: id, attempt: 1, status: 'nothing' },
+    commit: gitIn(root, 'rev-parse', 'HEAD'),
+  });
 });
 
 test('diff names protected files first, and git still accepts the patch', {

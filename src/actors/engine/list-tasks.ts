@@ -5,6 +5,8 @@ import type { TaskView } from '../journal/task-view.ts';
 import type { PageOrder } from '../ledger/task-reads.ts';
 import type { ActorReads } from '../store/port.ts';
 import type { TrackerReads } from '../tracker/port.ts';
+import type { WorkReads } from '../workspace/work-view.ts';
+import { withWork } from './task-usage.ts';
 
 export interface ListRequest {
   /** A beginning or an end of ids; then the tasks are sorted by id, on one page. */
@@ -32,6 +34,7 @@ export interface ListPorts {
   /** Null in a project without runs. */
   readonly store: Pick<ActorReads, 'tasks'> | null;
   readonly viewOf: (tracked: TrackedTask) => Promise<TaskView>;
+  readonly workOf: WorkReads;
 }
 
 const pageSize = 1_000;
@@ -130,6 +133,13 @@ const findTasks = async (ports: ListPorts, request: ListRequest, most: number) =
   return found;
 };
 
+/** Says of complete tasks whether their work is merged. */
+const withWorks = (
+  { workOf }: ListPorts,
+  views: readonly TaskView[],
+): Promise<readonly TaskView[]> =>
+  Promise.all(views.map((view) => (view.status === 'complete' ? withWork(workOf, view) : view)));
+
 /**
  * A page of tasks in the order of their creation; of `queued` those whose dependencies are
  * complete.
@@ -139,7 +149,7 @@ export const listTasks = async (ports: ListPorts, request: ListRequest): Promise
   if (id !== undefined) {
     const found = await ports.tracker.matching(id, limit);
     const views = await Promise.all(found.map(ports.viewOf));
-    return { tasks: views.filter(filterOf(request)) };
+    return { tasks: await withWorks(ports, views.filter(filterOf(request))) };
   }
   const [total, found] = await Promise.all([
     totalOf(ports, request),
@@ -149,7 +159,7 @@ export const listTasks = async (ports: ListPorts, request: ListRequest): Promise
   const last = tasks.at(-1);
   const note = await ports.tracker.unreadable();
   return {
-    tasks,
+    tasks: await withWorks(ports, tasks),
     ...(found.length > limit && last !== undefined ? { next_cursor: last.task_id } : {}),
     ...(total === null ? {} : { total }),
     ...(note === null ? {} : { note }),

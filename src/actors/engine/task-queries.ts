@@ -138,7 +138,7 @@ export const createTaskQueries = ({
     },
     status: async (taskId) => withDetails(store, workOf, await viewOf(await find(taskId))),
     usage: async (since) => usageOf(store, since),
-    list: (request) => listTasks({ tracker, store, viewOf }, request),
+    list: (request) => listTasks({ tracker, store, viewOf, workOf }, request),
     ...createTaskEdits({ tracker, store, find, viewOf, record, now }),
     ...createTaskHistories(store, find),
   };

@@ -38,12 +38,16 @@ export const usageOf = async (store: UsageReads, since: string | null): Promise<
   return { days, total: days.reduce(addDay, noUsageTotal) };
 };
 
-const workFields = async (workOf: WorkReads, view: TaskView): Promise<Pick<TaskView, 'work'>> => {
+/** Adds the saved work of the latest attempt. */
+export const withWork = async (workOf: WorkReads, view: TaskView): Promise<TaskView> => {
   const found = view.attempt === 0 ? null : await workOf(view.task_id as TaskId, view.attempt);
-  if (found === null) return {};
+  if (found === null) return view;
   const { conflicts, ...work } = found;
   const missing = conflicts?.map(({ files, ...each }) => ({ ...each, files: [...files] }));
-  return { work: { ...work, ...(missing === undefined ? {} : { conflicts: missing }) } };
+  return {
+    ...view,
+    work: { ...work, ...(missing === undefined ? {} : { conflicts: missing }) },
+  };
 };
 
 /** Adds what one task alone shows: its attempts and its saved work. */
@@ -58,8 +62,7 @@ export const withDetails = async (
     ended_at: new Date(endedAt).toISOString(),
   }));
   return {
-    ...view,
+    ...(await withWork(workOf, view)),
     ...(attempts.length === 0 ? {} : { attempts }),
-    ...(await workFields(workOf, view)),
   };
 };

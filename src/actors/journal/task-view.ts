@@ -157,7 +157,9 @@ export const taskViewSchema = z.strictObject({
   review: reviewViewSchema.optional().describe('what people said about its work'),
   awaiting: awaitingSchema.optional().describe('what the attempt waits for a person for'),
   usage: usageSchema.describe('what the latest attempt used'),
-  work: workSchema.optional().describe('what the latest attempt changed, in the answer to status'),
+  work: workSchema
+    .optional()
+    .describe('what the latest attempt changed, in the answers to status and, if complete, list'),
   attempts: z
     .array(endedAttemptSchema)
     .optional()

@@ -65,13 +65,19 @@ export const mergeInto = async (
     if (tree === null)
       return conflict(`the work is gone: the repository lacks the commit ${commit}`);
     const common = await commonOf(dirs, head, commit);
-    if (common === commit) return { status: 'nothing' };
+    if (common === commit) return { status: 'nothing', commit };
     const isAhead = common === head;
     if (mode === 'ff' && !isAhead)
-      return conflict(`${into} has moved on since the attempt began; it cannot be fast-forwarded`);
+      return {
+        status: 'conflict',
+        branch,
+        why: `${into} has moved on since the attempt began; it cannot be fast-forwarded`,
+        files: [],
+        moved_on: true,
+      };
     const ours = { commit: head, tree: headTree };
     const target = await targetOf(dirs, ours, { commit, tree }, { ...merge, isAhead });
-    if (target === null) return { status: 'nothing' };
+    if (target === null) return { status: 'nothing', commit: head };
     if (typeof target !== 'string')
       return conflict(`both ${into} and ${branch} changed the same lines`, target);
     const stopped = await updateCheckout(dirs, checkout, { head, target, signal });

@@ -49,15 +49,27 @@ export const filterNames = ['lfs'] as const;
 /** A filter of git that a user can allow by name. */
 export type FilterName = (typeof filterNames)[number];
 
+/** Work of another task, which this attempt began with. */
+export interface MergeFirst {
+  readonly task_id: string;
+  readonly attempt: number;
+  readonly complete: boolean;
+}
+
 /** `conflict`: nothing was changed; `why` says the reason, `files` where. */
 export type Merged =
   | { readonly status: 'merged'; readonly commit: string; readonly into: string }
-  | { readonly status: 'nothing' }
+  /** `commit`: a commit of the branch that has the work; absent when there is no work. */
+  | { readonly status: 'nothing'; readonly commit?: string }
   | {
       readonly status: 'conflict';
       readonly branch: string;
       readonly why: string;
       readonly files: readonly string[];
+      /** The branch has commits that the attempt did not begin with; a squash may still work. */
+      readonly moved_on?: true;
+      /** Merge this before. */
+      readonly merge_first?: MergeFirst;
     };
 
 export interface Changes {
@@ -107,7 +119,7 @@ export interface Workspace {
   ): Promise<readonly string[]>;
   /**
    * Merges the saved work of an attempt into the project's branch. The work of other tasks that the
-   * attempt began with must be merged first. Merging again gives `nothing`. Rejects when the signal
+   * attempt began with must be merged first. Merging again gives `nothing` with the commit. Rejects when the signal
    * is aborted; the branch is not moved after that.
    */
   merge(

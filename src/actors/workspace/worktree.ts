@@ -5,7 +5,7 @@ import { createSerialQueue, createSerialQueues } from '../process/serial-queue.t
 import { findAbsent } from './absent.ts';
 import { removeFolder } from './attempt-folder.ts';
 import { changesOf, liveChanges } from './changes.ts';
-import { commitOf } from './commits.ts';
+import { commitOf, contains } from './commits.ts';
 import { mergeInto } from './merge.ts';
 import { createOpening } from './open-work.ts';
 import type { Changes, Merged, MergeMode, Workspace } from './port.ts';
@@ -37,8 +37,14 @@ const createMerging =
     const message = `${title}\n\nTask: ${taskId}\nAttempt: ${attempt}\n`;
     return stores.use(record.kind, async (dirs) => {
       const checkout = await stores.checkout(dirs, options.filters, signal);
+      const head = await commitOf(dirs, 'HEAD');
+      if (head !== null && record.merged !== null && (await contains(dirs, head, record.merged)))
+        return { status: 'nothing', commit: record.merged };
       const first = await findUnmerged(dirs, records, record);
-      if (first !== null) return { status: 'conflict', branch, why: first, files: [] };
+      if (first !== null) {
+        const why = `${first.task_id}'s work is in it and is not merged yet`;
+        return { status: 'conflict', branch, why, files: [], merge_first: first };
+      }
       const merged = await mergeInto(dirs, checkout, {
         branch,
         commit,
@@ -47,11 +53,8 @@ const createMerging =
         role,
         signal,
       });
-      const has = merged.status === 'merged' ? merged.commit : await commitOf(dirs, 'HEAD');
-      if (merged.status !== 'conflict') {
-        const at = merged.status === 'merged' ? Date.now() : record.merged_at;
-        await records.write({ ...record, merged: has, merged_at: at });
-      }
+      if (merged.status !== 'conflict')
+        await records.write({ ...record, merged: merged.commit ?? head, merged_at: Date.now() });
       return merged;
     });
   };

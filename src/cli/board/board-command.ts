@@ -31,7 +31,6 @@ const showBoard = async ({ io }: CommandContext, client: Client): Promise<number
   const screen = openBoardScreen(io, tasks.board);
   const reload = async (): Promise<void> => {
     await tasks.load(io);
-    await tasks.loadWork(signal);
     screen.changed();
   };
   const follow = async (): Promise<number> => {
@@ -44,7 +43,6 @@ const showBoard = async ({ io }: CommandContext, client: Client): Promise<number
     }
   };
   try {
-    void tasks.loadWork(signal).then(screen.changed, () => {});
     reloadOften(reload, signal);
     return await Promise.race([screen.left, follow()]);
   } finally {

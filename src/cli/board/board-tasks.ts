@@ -1,6 +1,5 @@
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import type { Client, Frame } from '../client/client.ts';
-import { readTask } from '../client/task-answers.ts';
 import type { Progress, TaskProgress } from '../graph/progress.ts';
 import type { Io } from '../output/io.ts';
 import { fetchTasks } from '../tasks/fetch-tasks.ts';
@@ -10,16 +9,12 @@ import type { BoardTask } from './why.ts';
 
 /** The newest tasks, beside all that run or wait for a slot. */
 const tasksAtMost = 5_000;
-/** Each costs a call: the list does not say whether work was merged. */
-const worksAtMost = 200;
 
 /** The tasks of the board, as the list and the stream tell of them. */
 export interface BoardTasks {
   see(frame: Frame): void;
   /** Reads the list again: no frame tells of a task that nobody ran yet. */
   load(io: Io): Promise<void>;
-  /** Reads of finished tasks whether their work was merged. */
-  loadWork(signal: AbortSignal): Promise<void>;
   ids(): readonly string[];
   board(): Board;
 }
@@ -43,6 +38,7 @@ export const createBoardTasks = (client: Client, progress: Progress): BoardTasks
     if (known === null) progress.begin(view);
     else progress.refresh(view);
     ids.add(view.task_id);
+    if (view.status === 'complete') works.set(workKey(view), view.work);
   };
   const tasks = (): readonly TaskProgress[] => [...ids].flatMap((id) => progress.get(id) ?? []);
   const placed = (task: TaskProgress): BoardTask => {
@@ -66,17 +62,6 @@ export const createBoardTasks = (client: Client, progress: Progress): BoardTasks
       const listed = new Set([...newest.tasks, ...active.tasks].map(({ task_id }) => task_id));
       if (newest.more === 0) for (const id of ids) if (!listed.has(id)) ids.delete(id);
       unread = newest.more ?? 0;
-    },
-    loadWork: async (signal) => {
-      const finished = tasks()
-        .filter(({ view }) => view.status === 'complete' && view.attempt > 0)
-        .filter(({ view }) => works.get(workKey(view))?.merged_at === undefined)
-        .toSorted((one, other) => other.seenAt - one.seenAt)
-        .slice(0, worksAtMost);
-      for (const { view } of finished) {
-        if (signal.aborted) return;
-        works.set(workKey(view), (await readTask(client, view.task_id)).work);
-      }
     },
     ids: () => [...ids],
     board: () => ({ tasks: tasks().map(placed).toSorted(order), find, unread }),

@@ -1,5 +1,6 @@
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import type { Style } from '../output/styled.ts';
+import { mergeWord } from '../words/state-words.ts';
 
 /** In the order of the screen: what a person can do something about comes first. */
 export const sections = ['need', 'working', 'review', 'slot', 'dependency', 'done'] as const;
@@ -9,8 +10,8 @@ export const sectionTitles: Readonly<Record<Section, string>> = {
   need: 'Needs you',
   working: 'Working',
   review: 'To review',
-  slot: 'Waiting for slot',
-  dependency: 'Waiting for dependency',
+  slot: 'Queued',
+  dependency: 'Blocked',
   done: 'Done',
 };
 
@@ -30,8 +31,7 @@ export const sectionOf = (
 ): Section => {
   if (awaiting !== undefined || status === 'failed') return 'need';
   if (status === 'started') return 'working';
-  if (status === 'complete')
-    return work !== undefined && work.files > 0 && work.merged_at === undefined ? 'review' : 'done';
+  if (status === 'complete') return mergeWord(work) === 'not merged' ? 'review' : 'done';
   if (status === 'cancelled') return 'done';
   return phase === 'waiting_for_dependencies' ? 'dependency' : 'slot';
 };

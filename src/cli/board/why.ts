@@ -1,6 +1,7 @@
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import { plural } from '../../machines/plural.ts';
 import type { TaskProgress } from '../graph/progress.ts';
+import { mergeWord, phaseWord } from '../words/state-words.ts';
 import { type Section, sectionTitles } from './sections.ts';
 
 /** A task with its place on the board. */
@@ -24,18 +25,6 @@ const dependenciesText = (
   return `waits for ${[...named, ...(rest === 0 ? [] : [`${rest} more`])].join(' and ')}`;
 };
 
-const phaseTexts: Readonly<Record<string, string>> = {
-  waiting_for_slot: 'waits until an agent is free',
-  waiting_for_tracker: 'waits for the tracker',
-  backing_off: 'pauses before the next try',
-  preparing: 'prepares the workspace',
-  thinking: 'asks the model',
-  acting: 'runs a tool',
-  verifying: 'runs the verify commands',
-  closing: 'writes the results',
-  cancelling: 'stops its processes',
-};
-
 const asking = ({ kind, question, calls }: NonNullable<TaskView['awaiting']>): string =>
   kind === 'input'
     ? `asks: ${question}`
@@ -44,14 +33,14 @@ const asking = ({ kind, question, calls }: NonNullable<TaskView['awaiting']>): s
 const changeSummary = ({ files, insertions, deletions }: NonNullable<TaskView['work']>): string =>
   `${plural(files, 'file')}, +${insertions} -${deletions}`;
 
-const overText = ({ task: { view }, section, work }: BoardTask): string | null => {
+const overText = ({ task: { view }, work }: BoardTask): string | null => {
   if (view.status === 'failed') return view.error?.message ?? 'failed';
   if (view.status === 'cancelled') return 'cancelled';
   if (view.status !== 'complete') return null;
-  if (section === 'review' && work !== undefined) return `ready to merge: ${changeSummary(work)}`;
-  return work?.merged_at === undefined
+  const merge = mergeWord(work);
+  return work === undefined || merge === null
     ? (view.result ?? 'complete')
-    : `merged: ${changeSummary(work)}`;
+    : `${merge}: ${changeSummary(work)}`;
 };
 
 /** One sentence: why a task is where it is. */
@@ -61,8 +50,7 @@ export const whyText = (shown: BoardTask, find: (taskId: string) => BoardTask | 
   const over = overText(shown);
   if (over !== null) return over;
   if (view.phase === 'waiting_for_dependencies') return dependenciesText(view, find);
-  if (view.phase === 'waiting_for_run') return 'not asked to run';
-  const phase = phaseTexts[view.phase] ?? view.phase.replaceAll('_', ' ');
+  const phase = phaseWord(view.phase);
   if (view.error !== undefined) return `${phase}: ${view.error.message}`;
   return view.status === 'started' && words !== '' ? `${phase}: ${words}` : phase;
 };

@@ -134,6 +134,13 @@ export const taskWord = {
   completes: 'task',
 } as const satisfies Word;
 
+export const taskWords = {
+  name: 'task_ids',
+  describe: 'Task ids, or their unique beginnings or ends',
+  many: true,
+  completes: 'task',
+} as const satisfies Word;
+
 export const reasonFlag = {
   reason: { type: 'text', value: 'text', describe: 'Reason, kept with the task' },
 } as const satisfies Flags;

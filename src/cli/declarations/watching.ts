@@ -6,6 +6,7 @@ import {
   readsConfig,
   startsServer,
   taskWord,
+  taskWords,
 } from './command.ts';
 
 const attemptFlag = {
@@ -38,8 +39,8 @@ export const workCommands: readonly CliCommand[] = [
   defineCommand({
     name: 'merge',
     group: 'work',
-    describe: "Merge the changes of an attempt into the project's branch",
-    words: [taskWord],
+    describe: "Merge the changes of tasks into the project's branch",
+    words: [taskWords],
     flags: {
       ...attemptFlag,
       force: {
@@ -56,10 +57,10 @@ export const workCommands: readonly CliCommand[] = [
     common: readsConfig,
     examples: [
       ['agent merge bd-a1b2', 'fast-forward the branch'],
-      ['agent merge bd-a1b2 --squash', 'merge as one commit'],
+      ['agent merge bd-a1 bd-b2 --squash', 'each as one commit, in the order of dependencies'],
     ],
     run: async (context, args) =>
-      (await import('../work/work-commands.ts')).mergeWork(context, args),
+      (await import('../work/merge-command.ts')).mergeWork(context, args),
   }),
   defineCommand({
     name: 'review',

@@ -13,6 +13,10 @@ export interface TaskProgress {
   readonly hasEnded: boolean;
   /** What its agent said or did last. */
   readonly words: string;
+  /** The end of what its agent said in the latest turn with a text. */
+  readonly said: string;
+  /** True from the start of a turn until its agent says something. */
+  readonly isSilentTurn: boolean;
   /** `3/50` */
   readonly turn: string | null;
   /** Time of the last frame, or of the last change (epoch ms). */
@@ -48,25 +52,36 @@ const isPendingIn = ({ data }: Frame, before: boolean): boolean => {
   return Array.isArray(tags) && tags.includes('pending');
 };
 
-const saying: ReadonlySet<string> = new Set([
-  'text_delta',
-  'log',
-  'input_required',
-  'approval_required',
-]);
+const saying: ReadonlySet<string> = new Set(['log', 'input_required', 'approval_required']);
 
 const endings: ReadonlySet<string> = new Set(['completed', 'failed', 'cancelled']);
 
-const changeIn = (frame: Frame): Partial<TaskProgress> => {
+const saidAtMost = 400;
+
+const sayingMore = (frame: Frame, before: TaskProgress): Partial<TaskProgress> => {
+  const more = textIn(frame.data, 'text') ?? '';
+  const said = `${before.isSilentTurn ? '' : before.said}${more}`.slice(-saidAtMost);
+  return { said, isSilentTurn: false, words: lastSentence(said) };
+};
+
+const changeIn = (frame: Frame, before: TaskProgress): Partial<TaskProgress> => {
+  if (frame.type === 'text_delta') return sayingMore(frame, before);
   if (endings.has(frame.type)) return { hasEnded: true };
   if (frame.type === 'api_call_start')
-    return { turn: turnText(frame)?.replace('turn ', '') ?? null };
+    return { turn: turnText(frame)?.replace('turn ', '') ?? null, isSilentTurn: true };
   if (frame.type === 'tool_start') return { words: callText(frame) };
   const line = saying.has(frame.type) ? renderFrame(frame) : null;
   return line === null
     ? {}
     : { words: terminalText(line, false).slice(frame.task_id.length).trim() };
 };
+
+/** Empty for an empty text. */
+export const lastSentence = (text: string): string =>
+  text
+    .trim()
+    .split(/(?<=[.!?:])\s+|\n+/)
+    .at(-1) ?? '';
 
 const waitsForDependencies = ({ isPending, view }: TaskProgress): boolean =>
   isPending && view.status === 'queued' && view.phase === 'waiting_for_dependencies';
@@ -102,6 +117,8 @@ const withView = (
   isPending: isPendingIn(frame, before?.isPending ?? true),
   hasEnded: before?.hasEnded === true && finalStatuses.has(view.status),
   words: before?.words ?? '',
+  said: before?.said ?? '',
+  isSilentTurn: before?.isSilentTurn ?? true,
   turn: before?.turn ?? null,
   seenAt: Date.parse(frame.timestamp),
   usage: new Map(before?.usage).set(view.attempt, view.usage),
@@ -120,7 +137,7 @@ export const createProgress = (): Progress => {
       } else if (before !== undefined)
         tasks.set(frame.task_id, {
           ...before,
-          ...changeIn(frame),
+          ...changeIn(frame, before),
           seenAt: Date.parse(frame.timestamp),
         });
     },
@@ -143,6 +160,8 @@ export const createProgress = (): Progress => {
         isPending: true,
         hasEnded: false,
         words: '',
+        said: '',
+        isSilentTurn: true,
         turn: null,
         seenAt: Date.parse(view.updated_at),
         usage,

@@ -1,49 +1,36 @@
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import { plural } from '../../machines/plural.ts';
 import { durationText } from '../output/durations.ts';
-import { clockText } from '../output/local-time.ts';
 import { costText } from '../output/money.ts';
 import { attemptText } from '../output/next-steps.ts';
 import { oneLine } from '../output/safe-text.ts';
 import { type Style, styled, type Text } from '../output/styled.ts';
 import { type Cell, renderTable } from '../output/table.ts';
 import { cutToWidth } from '../output/width.ts';
+import { parkedWords, phaseWord } from '../words/state-words.ts';
 import type { GraphOutcome } from './outcome.ts';
-import { isOver, type Progress, type TaskProgress } from './progress.ts';
+import { isOver, lastSentence, type Progress, type TaskProgress } from './progress.ts';
 
-const progressPhases: Readonly<Record<string, string>> = {
-  waiting_for_slot: 'in the queue',
-  waiting_for_tracker: 'tracker is away',
-  backing_off: 'pausing',
-  acting: 'working',
-  awaiting_input: 'asks you',
-  awaiting_approval: 'asks you',
-};
 const styles: Readonly<Record<string, Style>> = {
   started: 'cyan',
   complete: 'green',
   failed: 'red',
   cancelled: 'yellow',
 };
-const longestState = 17;
+const longestState = 22;
 const longestRole = 9;
 
 const stateOf = (task: TaskProgress, blocker: string | null, now: number): Cell => {
-  const { status, phase, unmet_dependencies: unmet, awaiting, parked_until: parked } = task.view;
-  if (blocker !== null) return { text: 'stuck', style: 'yellow' };
+  const { view } = task;
+  const { status, phase, awaiting, parked_until: parked } = view;
   if (isOver(task)) {
-    const style = styles[status];
     const text = status === 'queued' ? 'refused' : oneLine(status, longestState);
-    return style === undefined ? { text, style: 'red' } : { text, style };
+    return { text, style: styles[status] ?? 'red' };
   }
-  if (parked !== undefined) return { text: `parked ${clockText(parked, now)}`, style: 'yellow' };
-  if (phase === 'waiting_for_dependencies')
-    return {
-      text: unmet.length === 1 ? `after ${unmet[0]}` : `after ${unmet.length} tasks`,
-      style: 'dim',
-    };
-  const text = progressPhases[phase] ?? oneLine(phase, longestState).replaceAll('_', ' ');
-  if (awaiting !== undefined) return { text, style: 'yellow' };
+  if (parked !== undefined) return { text: parkedWords(parked, now), style: 'yellow' };
+  const text = phaseWord(phase);
+  if (awaiting !== undefined || blocker !== null) return { text, style: 'yellow' };
+  if (phase === 'waiting_for_dependencies') return { text, style: 'dim' };
   return status === 'started' ? { text, style: 'cyan' } : { text };
 };
 
@@ -54,10 +41,21 @@ const elapsedOf = ({ started_at, completed_at, attempt }: TaskView, now: number)
   return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`;
 };
 
-const lastWordsOf = ({ view, words }: TaskProgress, blocker: string | null): string => {
-  if (blocker !== null) return `waits for ${blocker}`;
-  if (view.status === 'complete') return view.result ?? view.title;
+const blockersAtMost = 3;
+
+/** `waits for bd-a1, bd-b2`; a blocker that does not go on by itself is named alone. */
+const waitsFor = (unmet: readonly string[], blocker: string | null): string => {
+  if (blocker !== null) return `waits for ${blocker}, which needs you`;
+  const rest = unmet.length - blockersAtMost;
+  const named = unmet.slice(0, blockersAtMost).join(', ');
+  return `waits for ${named}${rest > 0 ? ` and ${rest} more` : ''}`;
+};
+
+const lastWordsOf = ({ view, words, said }: TaskProgress, blocker: string | null): string => {
+  if (view.status === 'complete') return lastSentence(said) || (view.result ?? view.title);
   if (view.parked_reason !== undefined) return view.parked_reason;
+  if (blocker !== null || view.phase === 'waiting_for_dependencies')
+    return waitsFor(view.unmet_dependencies, blocker);
   if (view.error !== undefined && view.status !== 'started') return view.error.message;
   return words === '' ? view.title : words;
 };

@@ -6,12 +6,14 @@ import { exitCodes } from '../output/exit-codes.ts';
 import type { Io } from '../output/io.ts';
 import { oneLine } from '../output/safe-text.ts';
 import type { CommandContext } from '../tasks/commands.ts';
+import { phaseWord } from '../words/state-words.ts';
 import { attach } from './attach.ts';
 import { createDisplay, type Display } from './display.ts';
 import { handleInterrupts } from './interrupts.ts';
 import { exitCodeFor, type FollowedRun, outcomeOf, type StartedRun } from './outcome.ts';
 import { changesState, createProgress, isOver, type Progress } from './progress.ts';
 import { renderOutcome } from './render-progress.ts';
+import { readUnmerged, takeWorkLines } from './take-work.ts';
 
 const startedSchema = z.object({
   accepted: z.array(z.object({ task_id: z.string(), role: z.string(), phase: z.string() })),
@@ -65,7 +67,7 @@ export const startTasks = async (
   if (json) return exitCodes.done;
   printSkipped(context, run);
   for (const { task_id, role, phase } of run.accepted)
-    io.out(`${task_id} ${role} ${phase.replaceAll('_', ' ')}`);
+    io.out(`${task_id} ${role} ${phaseWord(phase)}`);
   return exitCodes.done;
 };
 
@@ -188,16 +190,18 @@ const idsIn = ({ accepted }: StartedRun): readonly string[] =>
 const followedIn = ({ accepted, attached }: FollowedRun): readonly string[] =>
   [...accepted, ...attached].map(({ task_id }) => task_id);
 
-/** Prints what came of a run that was followed. @returns the exit code */
-const report = (
+/** Prints how a run that was followed ended, and what to do next. @returns the exit code */
+const report = async (
   { io, json }: CommandContext,
-  run: FollowedRun,
-  progress: Progress,
+  { client, run, progress }: Pick<Followed, 'client' | 'run' | 'progress'>,
   beganAt: number,
-): number => {
+): Promise<number> => {
   const outcome = outcomeOf(run, progress, (performance.now() - beganAt) / 1_000);
   if (json) io.json({ type: 'run_ended', ...outcome });
-  else io.out(renderOutcome(outcome));
+  else {
+    io.out(renderOutcome(outcome));
+    for (const line of takeWorkLines(await readUnmerged(client, outcome.complete))) io.out(line);
+  }
   return exitCodeFor(outcome);
 };
 
@@ -254,7 +258,7 @@ export const runTasks = async (
     display.stop();
     const ended = interrupts.wasLeft()
       ? leftCode(context)
-      : report(context, run, progress, beganAt);
+      : await report(context, { client, run, progress }, beganAt);
     return interrupts.wasInterrupted() ? exitCodes.interrupted : ended;
   } finally {
     abort.abort();

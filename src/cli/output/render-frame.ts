@@ -2,15 +2,14 @@ import { describeFailure } from '../../machines/describe-failure.ts';
 import { lastLines } from '../../machines/last-lines.ts';
 import type { Frame } from '../client/client.ts';
 import { isJson } from '../client/json.ts';
+import { parkedWords, statusWords } from '../words/state-words.ts';
 import { durationText } from './durations.ts';
-import { clockText } from './local-time.ts';
 import { oneLine, stripControls } from './safe-text.ts';
 import { joined, type Styled, styled, type Text } from './styled.ts';
 
 type Data = Frame['data'];
 
 const textOrEmpty = (value: unknown): string => (typeof value === 'string' ? value : '');
-const withSpaces = (text: string): string => text.replaceAll('_', ' ');
 
 const target = (data: Data, width: number): string => {
   try {
@@ -104,7 +103,7 @@ const finalStatuses: ReadonlySet<string> = new Set(['complete', 'failed', 'cance
 /** `parked until 14:30: provider limit: …` */
 export const parkedLine = ({ parked_until: until, parked_reason: why }: Data): string | null =>
   typeof until === 'string'
-    ? `parked until ${clockText(until, Date.now())}: ${oneLine(textOrEmpty(why), 400)}`
+    ? `${parkedWords(until, Date.now())}: ${oneLine(textOrEmpty(why), 400)}`
     : null;
 
 const statusUpdate = ({ data }: Frame): Text | null => {
@@ -113,7 +112,7 @@ const statusUpdate = ({ data }: Frame): Text | null => {
   const [status, phase] = [textOrEmpty(data['status']), textOrEmpty(data['phase'])];
   if (shownLiveOnly.has(phase) || finalStatuses.has(status)) return null;
   if (status === 'queued' && phase === 'preparing') return null;
-  return status === phase ? status : `${status} (${withSpaces(phase)})`;
+  return statusWords(status, phase);
 };
 
 /** `turn 3/50` */

@@ -1,35 +1,17 @@
 import type { TaskView } from '../../actors/journal/task-view.ts';
+import { stateWords } from '../words/state-words.ts';
 import { ageText } from './durations.ts';
 import { costText } from './money.ts';
 import { attemptText } from './next-steps.ts';
-import { parkedText } from './parked-text.ts';
 import { oneLine } from './safe-text.ts';
 import { statusStyle } from './status-style.ts';
 import type { Text } from './styled.ts';
 import { type Cell, renderTable } from './table.ts';
 
-/** The list has room for one short word beside the status; `show` has the whole phase. */
-const shortPhases: Readonly<Record<string, string>> = {
-  waiting_for_run: 'ready',
-  waiting_for_dependencies: 'blocked',
-  waiting_for_slot: 'waiting',
-  waiting_for_tracker: 'waiting',
-  backing_off: 'pausing',
-  awaiting_input: 'asks you',
-  awaiting_approval: 'asks you',
-};
 const longestTitle = 200;
 
-const statusText = (task: TaskView, now: number): string => {
-  const { status, phase, ready } = task;
-  const parked = parkedText(task, now);
-  if (parked !== undefined) return parked;
-  if (phase === status || (phase === 'waiting_for_run' && !ready)) return oneLine(status, 30);
-  return `${oneLine(status, 30)} (${shortPhases[phase] ?? oneLine(phase, 30).replaceAll('_', ' ')})`;
-};
-
 const statusCell = (task: TaskView, now: number): Cell => {
-  const text = statusText(task, now);
+  const text = stateWords(task, now);
   const style = statusStyle(task);
   return style === undefined ? { text } : { text, style };
 };
@@ -40,16 +22,22 @@ const rowOf =
     { text: task.task_id },
     statusCell(task, now),
     { text: task.role ?? '-' },
-    { text: task.attempt === 0 ? '-' : attemptText(task) },
+    { text: task.attempt === 0 ? '-' : attemptText(task).replace(' of ', '/') },
     { text: ageText(now - Date.parse(task.created_at)) },
     { text: costText(task.usage.cost_usd) ?? '-' },
     { text: oneLine(task.title, width === null ? Number.POSITIVE_INFINITY : longestTitle) },
   ];
 
-/** `now`: epoch ms; `width`: columns of the terminal, null where lines may be long. */
-export const renderList = (tasks: readonly TaskView[], now: number, width: number | null): Text =>
-  renderTable(
-    ['ID', 'STATUS', 'ROLE', 'ATTEMPT', 'AGE', 'COST', 'TITLE'],
-    tasks.map(rowOf(now, width)),
-    width,
-  );
+const header = ['ID', 'STATUS', 'ROLE', 'TRY', 'AGE', 'COST', 'TITLE'] as const;
+const costColumn = header.indexOf('COST');
+
+/**
+ * `now`: epoch ms; `width`: columns of the terminal, null where lines may be long. A terminal has no
+ * column for costs when none is known.
+ */
+export const renderList = (tasks: readonly TaskView[], now: number, width: number | null): Text => {
+  const isPriced = width === null || tasks.some(({ usage }) => usage.cost_usd !== undefined);
+  const shown = <Each>(all: readonly Each[]): readonly Each[] =>
+    all.filter((_, at) => isPriced || at !== costColumn);
+  return renderTable(shown(header), tasks.map(rowOf(now, width)).map(shown), width);
+};

@@ -2,26 +2,14 @@ import type { TaskView } from '../../actors/journal/task-view.ts';
 import { describeFailure } from '../../machines/describe-failure.ts';
 import { lastLines } from '../../machines/last-lines.ts';
 import { plural } from '../../machines/plural.ts';
+import { stateWords } from '../words/state-words.ts';
 import { durationText } from './durations.ts';
 import { clockText, timeText } from './local-time.ts';
 import { costText } from './money.ts';
 import { attemptText, nextSteps, tokensText } from './next-steps.ts';
-import { parkedText } from './parked-text.ts';
 import { oneLine, stripControls } from './safe-text.ts';
 import { statusStyle } from './status-style.ts';
 import { joined, styled, type Text } from './styled.ts';
-
-const withSpaces = (text: string): string => text.replaceAll('_', ' ');
-
-/** `queued (ready)`, `started (thinking)`, `queued (parked until 14:30)` */
-export const stateText = (task: TaskView): string => {
-  const { status, phase, ready } = task;
-  const parked = parkedText(task, Date.now());
-  if (parked !== undefined) return `${oneLine(status)} (${parked})`;
-  if (status === 'queued' && ready && phase === 'waiting_for_run') return 'queued (ready)';
-  const shown = oneLine(status);
-  return phase === status ? shown : `${shown} (${withSpaces(oneLine(phase))})`;
-};
 
 export const tookText = (from: string | undefined, to: string | undefined): string =>
   from === undefined || to === undefined
@@ -120,7 +108,7 @@ const taskRows = (task: TaskView): readonly (readonly [string, string | undefine
 export const renderTask = (task: TaskView): Text => {
   const row = (name: string, value: string): string => `  ${name.padEnd(10)} ${indented(value)}`;
   const style = statusStyle(task);
-  const status = stateText(task);
+  const status = stateWords(task, Date.now());
   const lines: Text[] = [
     [styled('bold', task.task_id), `  ${oneLine(task.title, 200)}`],
     [row('status', ''), style === undefined ? status : styled(style, status)],

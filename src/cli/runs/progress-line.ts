@@ -2,6 +2,7 @@ import type { Frame } from '../client/client.ts';
 import { durationText } from '../output/durations.ts';
 import type { Io } from '../output/io.ts';
 import { callText, parkedLine, turnText } from '../output/render-frame.ts';
+import { phaseWord } from '../words/state-words.ts';
 
 const spinner = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'] as const;
 const progressTickMs = 120;
@@ -32,7 +33,7 @@ const changeInTask = (frame: Frame): Partial<ShownProgress> => {
   const parked = type === 'status_update' ? parkedLine(data) : null;
   if (parked !== null) return { attempt, doing: parked };
   if (typeof phase !== 'string' || phase === 'acting') return {};
-  return { attempt, doing: phase.replaceAll('_', ' ') };
+  return { attempt, doing: phaseWord(phase) };
 };
 
 export const createProgressLine = (io: Io, taskId: string): ProgressLine => {

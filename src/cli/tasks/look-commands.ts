@@ -21,9 +21,9 @@ const warnStranded = (client: Client, tasks: readonly TaskView[], io: Io): void 
       status === 'started' || phase === 'waiting_for_slot' || phase === 'backing_off',
   );
   if (client.live || stranded.length === 0) return;
-  const ids = stranded.map(({ task_id }) => task_id).join(', ');
-  const makes = stranded.length === 1 ? 'makes' : 'make';
-  io.err(`note: no server runs, so ${ids} ${makes} no progress until the next one starts`);
+  const [only] = stranded.length === 1 ? stranded : [];
+  const who = only === undefined ? `${stranded.length} tasks make` : `${only.task_id} makes`;
+  io.err(`note: no server runs, so ${who} no progress; start one with: agent server start`);
 };
 
 const ourStatuses: readonly string[] = [

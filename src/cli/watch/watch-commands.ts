@@ -10,11 +10,12 @@ import type { Io } from '../output/io.ts';
 import { clockText } from '../output/local-time.ts';
 import { attemptText, nextSteps } from '../output/next-steps.ts';
 import { parkedLine, renderFrame } from '../output/render-frame.ts';
-import { stateText, tookText } from '../output/render-task.ts';
+import { tookText } from '../output/render-task.ts';
 import { oneLine } from '../output/safe-text.ts';
 import { terminalText } from '../output/styled.ts';
 import { wrapAfter } from '../output/wrap.ts';
 import type { CommandContext } from '../tasks/commands.ts';
+import { mergeWord, stateWords } from '../words/state-words.ts';
 
 const exitByStatus: Readonly<Record<string, number>> = {
   complete: exitCodes.done,
@@ -59,7 +60,7 @@ const waitForAll = async (
 const waitedFor = (task: TaskView): string => {
   const { task_id: id, role, attempt, phase, unmet_dependencies: unmet, awaiting } = task;
   const parts = [
-    stateText(task),
+    stateWords(task, Date.now()),
     ...(role === undefined ? [] : [role]),
     ...(attempt === 0 ? [] : [`attempt ${attemptText(task)}`]),
     ...(task.parked_reason === undefined ? [] : [oneLine(task.parked_reason, 300)]),
@@ -105,7 +106,6 @@ export const wait = async (
 
 const explanationSchema = z.looseObject({
   task_id: z.string(),
-  state: z.unknown(),
   guards: z.array(
     z.object({ guard: z.string(), value: z.boolean(), inputs: z.record(z.string(), z.unknown()) }),
   ),
@@ -137,12 +137,14 @@ const explainEnd = ({ reason, request_reason }: Explained, task: TaskView, line:
   if (why !== null) line('  because ', why);
   if (request_reason !== null) line('  requested because ', request_reason);
   if (to !== undefined) line('  ended ', `${clockText(to, Date.now())}${tookText(from, to)}`);
+  const merge = status === 'complete' ? mergeWord(task.work) : null;
+  if (merge !== null) line('  ', `its work is ${merge}`);
   for (const step of nextSteps(task)) line('', step);
 };
 
 const explainState = (explained: Explained, task: TaskView, line: Line, width: number | null) => {
-  const { state, guards, allowed_events, reason, deadline, request_reason, conflicts } = explained;
-  line(`${task.task_id} is in `, JSON.stringify(state).replace(/[{}"]/g, '').replace(':', '.'));
+  const { guards, allowed_events, reason, deadline, request_reason, conflicts } = explained;
+  line(`${task.task_id} is `, stateWords(task, Date.now()));
   const { parked_until, parked_reason } = task;
   const hint = allowed_events.includes('respond') ? ' (agent respond)' : '';
   const parked = parkedLine({ parked_until, parked_reason });

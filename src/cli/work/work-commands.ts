@@ -1,8 +1,5 @@
-import { endOfAttempt, refusesMerge } from '../../actors/engine/merge-refusal.ts';
 import { requireId } from '../../actors/engine/task-id.ts';
 import type { TaskView } from '../../actors/journal/task-view.ts';
-import type { Merged } from '../../actors/workspace/port.ts';
-import { describeRefusal } from '../../machines/errors.ts';
 import type { TaskId } from '../../machines/task.ts';
 import { CallError } from '../client/client.ts';
 import { readTask } from '../client/task-answers.ts';
@@ -11,7 +8,6 @@ import { workspaceFor } from '../config/workspace.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { showControls } from '../output/safe-text.ts';
 import type { CommandContext } from '../tasks/commands.ts';
-import { history } from '../tasks/logs.ts';
 import { withComments } from './inline-comments.ts';
 import { stylePatch } from './patch-style.ts';
 
@@ -24,7 +20,7 @@ export interface WorkArgs {
 const taskOf = async ({ connection }: CommandContext, taskId: TaskId): Promise<TaskView> =>
   readTask(await connection.files(), taskId);
 
-const openFor = ({ project, env }: CommandContext, config: string | undefined) =>
+export const openWorkspace = ({ project, env }: CommandContext, config: string | undefined) =>
   workspaceFor(loadConfig({ config, project }, env).config, project, env);
 
 /** `git apply` skips these lines. */
@@ -57,7 +53,7 @@ export const showDiff = async (
   const { io, json } = context;
   const taskId = requireId(task_id);
   const { review } = await taskOf(context, taskId);
-  const workspace = await openFor(context, config);
+  const workspace = await openWorkspace(context, config);
   const found = await workspace.diff(taskId, attempt ?? null);
   if (found === null) {
     const what = attempt === undefined ? 'no attempt' : `no attempt ${attempt}`;
@@ -77,77 +73,6 @@ export const showDiff = async (
     const patch = patchText(found.patch);
     const said = comments ? (review?.comments ?? []) : [];
     io.out(stylePatch(guardedText(found.guarded) + withComments(patch, said)));
-  }
-  return exitCodes.done;
-};
-
-export interface MergeArgs extends WorkArgs {
-  readonly squash: boolean;
-  readonly force: boolean;
-}
-
-const endOfAttemptIn = async (
-  { connection }: CommandContext,
-  taskId: TaskId,
-  attempt: number,
-): Promise<string | null> => {
-  for await (const frame of history(await connection.files(), taskId)) {
-    const end = endOfAttempt(frame, attempt);
-    if (end !== null) return end;
-  }
-  return null;
-};
-
-/** Advice for a conflict, unless its reason already says what to do. */
-const conflictAdvice = (
-  { branch, why, files }: Extract<Merged, { status: 'conflict' }>,
-  squash: boolean,
-): string => {
-  if (why.includes('merge it first')) return '';
-  if (squash || files.length > 0) return `\nresolve it by hand: git merge ${branch}`;
-  return why.includes('moved on') ? '\ntry --squash' : '';
-};
-
-/** Exit code 4 if the merge conflicts. */
-export const mergeWork = async (
-  context: CommandContext,
-  { task_id, attempt, config, squash, force }: MergeArgs,
-): Promise<number> => {
-  const { io, json } = context;
-  const taskId = requireId(task_id);
-  const task = await taskOf(context, taskId);
-  const number = attempt ?? task.attempt;
-  if (number === 0)
-    throw new CallError('nothing_to_merge', `${taskId} has no attempt`, { task_id: taskId });
-  const isLive = task.status === 'started' && number === task.attempt;
-  const refused = refusesMerge({
-    taskId,
-    attempt: number,
-    isLive,
-    end: await endOfAttemptIn(context, taskId, number),
-    force,
-  });
-  if (refused !== null)
-    throw new CallError(refused.code, describeRefusal(refused), { ...refused.facts });
-  const merged = await (await openFor(context, config)).merge(
-    taskId,
-    number,
-    squash ? 'squash' : 'ff',
-    task.title,
-  );
-  if (json) io.json({ task_id: taskId, attempt: number, ...merged });
-  if (merged.status === 'conflict') {
-    const files = merged.files.map((file) => `\n  ${file}`).join('');
-    const way = conflictAdvice(merged, squash);
-    io.err(`agent: not merged: ${merged.why}${files}${way}`);
-    return exitCodes.conflict;
-  }
-  if (!json) {
-    const done =
-      merged.status === 'merged'
-        ? `merged into ${merged.into} (${merged.commit.slice(0, 12)})`
-        : 'there is nothing to merge';
-    io.out(`${taskId} attempt ${number}: ${done}`);
   }
   return exitCodes.done;
 };

@@ -138,7 +138,8 @@ test.each(['ff', 'squash'] as const)(
     for (const task of ['bd-a2', 'bd-a3'])
       expect(await merge(workspace, task, mode)).toMatchObject({
         status: 'conflict',
-        why: "bd-a1's work is in it and is not merged yet; merge it first: agent merge bd-a1 --attempt 1",
+        why: "bd-a1's work is in it and is not merged yet",
+        merge_first: { task_id: 'bd-a1', attempt: 1, complete: true },
       });
     expect(gitIn(project, 'rev-parse', 'HEAD')).toBe(head);
     for (const task of ['bd-a1', 'bd-a2', 'bd-a3'])
@@ -158,7 +159,10 @@ test('work that the user merged in another way counts as merged', async () => {
   gitIn(project, 'merge', '--quiet', '--squash', 'agent/bd-a1/1');
   gitIn(project, 'commit', '--quiet', '-m', 'by hand');
 
-  expect(await merge(workspace)).toEqual({ status: 'nothing' });
+  expect(await merge(workspace)).toEqual({
+    status: 'nothing',
+    commit: gitIn(project, 'rev-parse', 'HEAD'),
+  });
   expect(await merge(workspace, 'bd-a2')).toMatchObject({ status: 'merged' });
 });
 

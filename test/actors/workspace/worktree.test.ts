@@ -199,7 +199,10 @@ test.each(['ff', 'squash'] as const)(
     expect(head === saved?.commit).toBe(mode === 'ff');
     expect(readFileSync(join(project, 'b.txt'), 'utf8')).toBe('new\n');
     expect(gitIn(project, 'status', '--porcelain')).toBe('');
-    expect(await workspace.merge(id, 1, mode, 'Change it')).toEqual({ status: 'nothing' });
+    commitIn(project, 'c.txt', 'later\n');
+    const nothing = { status: 'nothing', commit: head };
+    expect(await workspace.merge(id, 1, mode, 'Change it')).toEqual(nothing);
+    expect(await workspace.merge(id, 1, 'ff', 'Change it')).toEqual(nothing);
   },
 );
 

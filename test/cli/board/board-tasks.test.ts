@@ -9,20 +9,21 @@ const silent = { isTTY: false, write: () => true };
 const work = { branch: 'agent/bd-a1b2', commit: 'c0ffee', files: 1, insertions: 1, deletions: 0 };
 
 test('a task that was merged and ran again is to review, with the work of its last attempt', async () => {
-  let task = aTask({ status: 'complete', phase: 'complete', attempt: 1 });
-  let shown = { ...task, work: { ...work, merged_at: task.created_at } };
+  let task = aTask({
+    ...{ status: 'complete', phase: 'complete', attempt: 1 },
+    work: { ...work, merged_at: '2026-11-22T11:57:00.000Z' },
+  });
   const client = {
-    call: async (method: string) => (method === 'list' ? { tasks: [task], total: 1 } : shown),
+    call: async () => ({ tasks: [task], total: 1 }),
   } as unknown as Client;
   const board = createBoardTasks(client, createProgress());
   const look = async (): Promise<string | undefined> => {
     await board.load(createIo(silent, silent));
-    await board.loadWork(new AbortController().signal);
     return board.board().tasks[0]?.section;
   };
 
   expect(await look()).toBe('done');
-  task = { ...task, attempt: 2, updated_at: new Date(Date.now() + 60_000).toISOString() };
-  shown = { ...task, work: { ...work, merged_at: undefined } } as never;
+  const updated_at = new Date(Date.now() + 60_000).toISOString();
+  task = { ...task, attempt: 2, updated_at, work };
   expect(await look()).toBe('review');
 });

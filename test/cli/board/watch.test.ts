@@ -34,7 +34,7 @@ const openBoard = async () => {
 test('a task moves on the board while it runs, Enter shows it, and q leaves the terminal clean', async () => {
   const { project, id, child, shows, ended, screen } = await openBoard();
 
-  expect(screen()).toContain('Waiting for slot 1');
+  expect(screen()).toContain('Queued 1');
   await project.agent('engineer', id, '--model', 'scripted');
   await shows('Done 1');
   child.stdin?.write('\r');

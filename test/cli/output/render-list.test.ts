@@ -11,7 +11,7 @@ const shown = (tasks: readonly TaskView[], width: number | null) =>
   terminalText(renderList(tasks, now, width), false);
 
 test('a list has a header, also when it is empty', () => {
-  expect(shown([], null)).toBe('ID  STATUS  ROLE  ATTEMPT  AGE  COST  TITLE');
+  expect(shown([], null)).toBe('ID  STATUS  ROLE  TRY  AGE  COST  TITLE');
 });
 
 test('the columns stand below each other', () => {
@@ -23,10 +23,10 @@ test('the columns stand below each other', () => {
   ];
 
   expect(shown(tasks, null).split('\n')).toEqual([
-    'ID       STATUS              ROLE      ATTEMPT  AGE  COST   TITLE',
-    'bd-a1b2  queued (ready)      -         -        4m   -      Mend the sum',
-    'bd-c3    queued (blocked)    -         -        4m   -      Mend the sum',
-    'bd-a1b2  started (asks you)  engineer  2 of 3   4m   $1.23  Mend the sum',
+    'ID       STATUS              ROLE      TRY  AGE  COST   TITLE',
+    'bd-a1b2  queued (ready)      -         -    4m   -      Mend the sum',
+    'bd-c3    queued (blocked)    -         -    4m   -      Mend the sum',
+    'bd-a1b2  started (asks you)  engineer  2/3  4m   $1.23  Mend the sum',
   ]);
 });
 
@@ -45,6 +45,18 @@ test.each([40, 80, 120])('no line is longer than %i columns', (width) => {
 
   for (const line of lines) expect(textWidth(line)).toBeLessThanOrEqual(Math.max(width, 66));
   expect(lines[1]?.endsWith('\u2026')).toBe(true);
+});
+
+test('on 80 columns 28 are left for the title, since no cost is known', () => {
+  const done = { status: 'complete', phase: 'complete', role: 'engineer', attempt: 1 } as const;
+  const work = { branch: 'b', commit: 'c', files: 1, insertions: 1, deletions: 0 };
+
+  const lines = shown([aTask({ ...done, work, title: 'x'.repeat(100) })], 80).split('\n');
+
+  expect(lines).toEqual([
+    'ID       STATUS                 ROLE      TRY  AGE  TITLE',
+    `bd-a1b2  complete (not merged)  engineer  1    4m   ${'x'.repeat(27)}…`,
+  ]);
 });
 
 test('a pipe gets the whole title', () => {

@@ -1,0 +1,42 @@
+import type { TaskView } from '../../actors/journal/task-view.ts';
+import { plural } from '../../machines/plural.ts';
+import type { Client } from '../client/client.ts';
+import { readTask } from '../client/task-answers.ts';
+import { mergeWord } from '../words/state-words.ts';
+import { inDependencyOrder, mergeLine } from '../work/merge-order.ts';
+
+const readAtOnce = 16;
+
+/** Those of the complete tasks whose work is not merged, each after what it depends on. */
+export const readUnmerged = async (
+  client: Client,
+  complete: readonly string[],
+): Promise<readonly TaskView[]> => {
+  const known = new Map<string, TaskView>();
+  for (let at = 0; at < complete.length; at += readAtOnce) {
+    const ids = complete.slice(at, at + readAtOnce);
+    for (const task of await Promise.all(ids.map((id) => readTask(client, id))))
+      known.set(task.task_id, task);
+  }
+  const ordered = await inDependencyOrder(
+    complete,
+    async (id) => known.get(id) ?? readTask(client, id),
+  );
+  return ordered.filter(({ work }) => mergeWord(work) === 'not merged');
+};
+
+const diffsAtMost = 10;
+
+/** Commands to paste that show the work of tasks, and merge it. */
+export const takeWorkLines = (tasks: readonly TaskView[]): readonly string[] => {
+  if (tasks.length === 0) return [];
+  const more = tasks.length - diffsAtMost;
+  return [
+    '',
+    `the work of ${plural(tasks.length, 'task')} is not merged; to see it:`,
+    ...tasks.slice(0, diffsAtMost).map(({ task_id }) => `  agent diff ${task_id}`),
+    ...(more > 0 ? [`  and of ${more} more: agent list shows them`] : []),
+    'to take it:',
+    `  ${mergeLine(tasks)}`,
+  ];
+};

@@ -1,0 +1,45 @@
+import type { TaskView } from '../../actors/journal/task-view.ts';
+import { clockText } from '../output/local-time.ts';
+import { oneLine } from '../output/safe-text.ts';
+
+/** The words of states, the same in every command. */
+
+const phaseWords: Readonly<Record<string, string>> = {
+  waiting_for_run: 'ready',
+  waiting_for_dependencies: 'blocked',
+  waiting_for_slot: 'no free slot',
+  waiting_for_tracker: 'tracker is away',
+  acting: 'working',
+  backing_off: 'pausing',
+  awaiting_input: 'asks you',
+  awaiting_approval: 'asks you',
+};
+const longestWord = 30;
+
+export const phaseWord = (phase: string): string =>
+  phaseWords[phase] ?? oneLine(phase, longestWord).replaceAll('_', ' ');
+
+/** `queued (ready)`, `started (thinking)`, `complete` */
+export const statusWords = (status: string, phase: string): string => {
+  const shown = oneLine(status, longestWord);
+  return phase === status ? shown : `${shown} (${phaseWord(phase)})`;
+};
+
+/** Null for work that is not known, or that changed nothing. */
+export const mergeWord = (work: TaskView['work']): 'merged' | 'not merged' | null => {
+  if (work?.merged_at !== undefined) return 'merged';
+  return work === undefined || work.files === 0 ? null : 'not merged';
+};
+
+/** `parked until 14:30` */
+export const parkedWords = (until: string, now: number): string =>
+  `parked until ${clockText(until, now)}`;
+
+/** `queued (ready)`, `started (thinking)`, `complete (not merged)`, `parked until 14:30` */
+export const stateWords = (task: TaskView, now: number): string => {
+  const { status, phase, ready, work, parked_until: parked } = task;
+  if (parked !== undefined) return parkedWords(parked, now);
+  const merge = status === 'complete' ? mergeWord(work) : null;
+  if (merge !== null) return `complete (${merge})`;
+  return statusWords(status, phase === 'waiting_for_run' && !ready ? status : phase);
+};

@@ -1,0 +1,147 @@
+import { endOfAttempt, refusesMerge } from '../../actors/engine/merge-refusal.ts';
+import { requireId } from '../../actors/engine/task-id.ts';
+import type { TaskView } from '../../actors/journal/task-view.ts';
+import type { Merged, Workspace } from '../../actors/workspace/port.ts';
+import { describeRefusal } from '../../machines/errors.ts';
+import type { TaskId } from '../../machines/task.ts';
+import { CallError, type Client } from '../client/client.ts';
+import { readTask } from '../client/task-answers.ts';
+import { exitCodes } from '../output/exit-codes.ts';
+import type { CommandContext } from '../tasks/commands.ts';
+import { history } from '../tasks/logs.ts';
+import { UsageError } from '../words/usage-error.ts';
+import { inDependencyOrder } from './merge-order.ts';
+import { openWorkspace } from './work-commands.ts';
+
+export interface MergeArgs {
+  readonly task_ids: readonly string[];
+  readonly attempt: number | undefined;
+  readonly config: string | undefined;
+  readonly squash: boolean;
+  readonly force: boolean;
+}
+
+interface Merging {
+  readonly client: Client;
+  readonly workspace: Workspace;
+  readonly args: MergeArgs;
+}
+
+type Conflict = Extract<Merged, { status: 'conflict' }>;
+
+const endOfAttemptIn = async (
+  client: Client,
+  taskId: TaskId,
+  attempt: number,
+): Promise<string | null> => {
+  for await (const frame of history(client, taskId)) {
+    const end = endOfAttempt(frame, attempt);
+    if (end !== null) return end;
+  }
+  return null;
+};
+
+/** @throws CallError when it may not be merged */
+const mergeOne = async ({ client, workspace, args }: Merging, task: TaskView) => {
+  const { attempt: wanted, squash, force } = args;
+  const taskId = requireId(task.task_id);
+  const attempt = wanted ?? task.attempt;
+  if (attempt === 0)
+    throw new CallError('nothing_to_merge', `${taskId} has no attempt`, { task_id: taskId });
+  const refused = refusesMerge({
+    taskId,
+    attempt,
+    isLive: task.status === 'started' && attempt === task.attempt,
+    end: await endOfAttemptIn(client, taskId, attempt),
+    force,
+  });
+  if (refused !== null)
+    throw new CallError(refused.code, describeRefusal(refused), { ...refused.facts });
+  const merged = await workspace.merge(taskId, attempt, squash ? 'squash' : 'ff', task.title);
+  return { attempt, merged };
+};
+
+/** `agent merge bd-a1 bd-b2 --squash` */
+const commandFor = (
+  ids: readonly string[],
+  { attempt, squash, force }: Pick<MergeArgs, 'attempt' | 'squash' | 'force'>,
+): string =>
+  [
+    ...['agent merge', ...ids],
+    ...(attempt === undefined ? [] : [`--attempt ${attempt}`]),
+    ...(squash ? ['--squash'] : []),
+    ...(force ? ['--force'] : []),
+  ].join(' ');
+
+/** Commands that go on after a conflict, in the order in which they are run. */
+const wayOn = (
+  { branch, files, moved_on, merge_first: first }: Conflict,
+  left: readonly string[],
+  args: MergeArgs,
+): readonly string[] => {
+  const again = commandFor(left, args);
+  if (first !== undefined) {
+    const { task_id, attempt, complete } = first;
+    return [commandFor([task_id], { attempt, squash: args.squash, force: !complete }), again];
+  }
+  if (moved_on === true) return [commandFor(left, { ...args, squash: true })];
+  const others = left.length > 1 ? [again] : [];
+  return files.length > 0 || args.squash ? [`git merge ${branch}`, ...others] : [again];
+};
+
+const printConflict = (
+  { io }: CommandContext,
+  conflict: Conflict,
+  left: readonly string[],
+  args: MergeArgs,
+): void => {
+  const [id = '', ...others] = left;
+  const files = conflict.files.map((file) => `\n  ${file}`).join('');
+  const remain = others.length === 0 ? '' : `\nnot merged either: ${others.join(', ')}`;
+  const steps = wayOn(conflict, left, args).map((step) => `\n  ${step}`);
+  io.err(
+    `agent: ${id} is not merged: ${conflict.why}${files}${remain}\nto go on:${steps.join('')}`,
+  );
+};
+
+const mergedText = (merged: Exclude<Merged, Conflict>): string => {
+  if (merged.status === 'merged')
+    return `merged into ${merged.into} (${merged.commit.slice(0, 12)})`;
+  return merged.commit === undefined
+    ? 'there is nothing to merge'
+    : `already merged (${merged.commit.slice(0, 12)})`;
+};
+
+/** A refusal names what it leaves when several tasks were to be merged. */
+const noteLeft = ({ io }: CommandContext, left: readonly string[]): void => {
+  if (left.length > 1) io.err(`not merged: ${left.join(', ')}`);
+};
+
+/**
+ * Merges tasks in the order of their dependencies, up to the first that cannot be merged. With
+ * `--json` prints a line for each. Exit code 4 after a conflict.
+ */
+export const mergeWork = async (context: CommandContext, args: MergeArgs): Promise<number> => {
+  const { io, json, connection } = context;
+  if (args.attempt !== undefined && args.task_ids.length > 1)
+    throw new UsageError('--attempt is of one task: give one task id with it');
+  const client = await connection.files();
+  const tasks = await inDependencyOrder(args.task_ids.map(requireId), (id) => readTask(client, id));
+  const workspace = await openWorkspace(context, args.config);
+  for (const [at, task] of tasks.entries()) {
+    const left = tasks.slice(at).map(({ task_id }) => task_id);
+    const { attempt, merged } = await mergeOne({ client, workspace, args }, task).catch(
+      (error: unknown) => {
+        noteLeft(context, left);
+        throw error;
+      },
+    );
+    if (json) io.json({ task_id: task.task_id, attempt, ...merged });
+    if (merged.status === 'conflict') {
+      printConflict(context, merged, left, args);
+      return exitCodes.conflict;
+    }
+    if (!json) io.out(`${task.task_id} attempt ${attempt}: ${mergedText(merged)}`);
+  }
+  return exitCodes.done;
+};

@@ -1,0 +1,118 @@
+import { rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { openProject } from '../../support/cli.ts';
+import { commitIn, gitIn } from '../../support/git.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
+
+/** A project in git whose engineer writes a file named like the task. */
+const open = () => {
+  const script = join(temporaryFolder(), 'script.json');
+  const turns = (name: string) => [
+    { say: 'I write it.', calls: [{ tool: 'write', arguments: { path: name, content: name } }] },
+    {
+      say: 'I wrote it. It is good.',
+      calls: [{ tool: 'finish', arguments: { status: 'done', summary: 'written' } }],
+    },
+  ];
+  const scripts = ['one', 'two', 'three'].map((title) => ({ title, turns: turns(title) }));
+  writeFileSync(script, JSON.stringify({ scripts }));
+  const project = openProject({
+    api: { backend: 'scripted', script },
+    workspace: { mode: 'worktree' },
+  });
+  rmSync(join(project.root, '.git'), { recursive: true });
+  gitIn(project.root, 'init', '--quiet', '--initial-branch=main');
+  gitIn(project.root, 'config', 'user.name', 'Amy');
+  gitIn(project.root, 'config', 'user.email', 'amy@localhost');
+  commitIn(project.root, 'a.txt', 'one\n');
+  const create = async (title: string, ...deps: readonly string[]): Promise<string> => {
+    const flags = deps.flatMap((id) => ['--deps', id]);
+    return (await project.agent('create', title, '--role', 'engineer', ...flags)).out.trim();
+  };
+  return { ...project, create };
+};
+
+/** The words of the command that a line shows. */
+const commandIn = (text: string, start: string): string[] =>
+  (text.split('\n').find((line) => line.trim().startsWith(start)) ?? '').trim().split(' ').slice(1);
+
+test('a run ends with the commands that show its work and merge it, and they work as they are', {
+  timeout: 60_000,
+}, async () => {
+  const { agent, onTerminal, root, create } = open();
+  const one = await create('one');
+  const two = await create('two', one);
+
+  const ran = await onTerminal('run');
+  const before = await agent('list');
+  const explained = await agent('explain', two);
+  const merged = await agent(...commandIn(ran.out, 'agent merge'));
+  const after = await agent('list');
+  const again = await agent('merge', one, two);
+
+  expect(ran.out.split('\n').slice(-8)).toEqual([
+    expect.stringMatching(/^2 tasks complete in /),
+    '',
+    'the work of 2 tasks is not merged; to see it:',
+    `  agent diff ${one}`,
+    `  agent diff ${two}`,
+    'to take it:',
+    `  agent merge ${one} ${two}`,
+    '',
+  ]);
+  expect(ran.out).toMatch(new RegExp(`${one} +complete .* It is good\\.$`, 'm'));
+  expect(before.out.match(/complete \(not merged\)/g)).toHaveLength(2);
+  expect(explained.out).toContain('its work is not merged');
+  expect(merged.code).toBe(0);
+  expect(after.out.match(/complete \(merged\)/g)).toHaveLength(2);
+  expect(gitIn(root, 'ls-files')).toBe('a.txt\none\ntwo');
+  expect([again.code, again.out]).toEqual([
+    0,
+    expect.stringMatching(
+      `^${one} attempt 1: already merged \\([0-9a-f]{12}\\)\n${two} attempt 1: already merged \\(`,
+    ),
+  ]);
+});
+
+test('several are merged in the order of dependencies, up to the first that cannot be merged', {
+  timeout: 60_000,
+}, async () => {
+  const { agent, root, create } = open();
+  const one = await create('one');
+  const two = await create('two', one);
+  const three = await create('three', one);
+  const ran = await agent('run');
+
+  const stopped = await agent('merge', three, two, one);
+  const goOn = commandIn(stopped.err, 'agent merge');
+  const rest = await agent(...goOn);
+  const late = await agent('merge', three);
+
+  expect(commandIn(ran.out, 'agent merge').at(-1)).toBe('--squash');
+  expect([stopped.code, stopped.out.match(/merged into main/g)?.length]).toEqual([4, 2]);
+  expect(stopped.out.indexOf(one)).toBe(0);
+  expect(stopped.err).toContain('main has moved on');
+  expect(goOn).toContain('--squash');
+  expect([rest.code, gitIn(root, 'ls-files')]).toEqual([0, 'a.txt\none\nthree\ntwo']);
+  expect(late.out).toContain('already merged');
+});
+
+test('work that builds on other work names the merge to begin with, as commands', {
+  timeout: 60_000,
+}, async () => {
+  const { agent, create } = open();
+  const one = await create('one');
+  const two = await create('two', one);
+  await agent('run');
+
+  const early = await agent('merge', two);
+
+  expect(early.code).toBe(4);
+  expect(early.err.trimEnd().split('\n')).toEqual([
+    `agent: ${two} is not merged: ${one}'s work is in it and is not merged yet`,
+    'to go on:',
+    `  agent merge ${one} --attempt 1`,
+    `  agent merge ${two}`,
+  ]);
+});
