@@ -3,6 +3,7 @@ import type { TaskView } from '../../src/actors/journal/task-view.ts';
 import type { Frame } from '../../web/data/frame.ts';
 import { createMoments, sceneAt } from '../../web/model/chart.ts';
 import { graphOf, nodesAtMost } from '../../web/model/graph.ts';
+import { lookOf } from '../../web/model/state.ts';
 
 /** What the graph reads of a task. */
 const taskOf = (task_id: string, dependencies: readonly string[], more: object = {}) =>
@@ -79,4 +80,14 @@ test('a chart shows the state at an entry, with the states that were passed at o
   expect(scene.last).toContain('queued.equipped queued.asking');
   expect(sceneAt(moments, 'agent', 4).here).toBeNull();
   expect(sceneAt(moments, 'agent', 8).here).toBe('thinking');
+});
+
+test.each([
+  ['parked', { status: 'queued', parked_until: '2026-01-01T14:30:00.000Z' }, 'slot', 'Parked'],
+  ['before a retry', { status: 'queued' }, 'slot', 'Pausing'],
+  ['inside an attempt', { status: 'started' }, 'working', 'Pausing'],
+])('a pause (%s) has its own column and word', (_, more, column, word) => {
+  const [, task] = taskOf('a', [], { phase: 'backing_off', ...more });
+
+  expect(lookOf(task)).toMatchObject({ column, word });
 });

@@ -198,6 +198,25 @@ describe.skipIf(noBrowser !== null)(
       await page.getByRole('link', { name: 'While it was cut' }).getByText('complete').waitFor();
     });
 
+    test('entries that were removed while it was cut are not said to be there', async () => {
+      await to('board');
+      const gap = {
+        ...{ type: 'gap', task_id: null, attempt: 0, timestamp: '2026-01-01T00:00:00.000Z' },
+        data: { resume_from: 1_000_000, message: 'removed' },
+      };
+      const answer = {
+        contentType: 'text/event-stream',
+        body: `event: gap\ndata: ${JSON.stringify(gap)}\n\n`,
+      };
+      await page.route('**/stream', (route) => route.fulfill(answer), { times: 1 });
+      network.cut();
+      await page.getByText('Reconnecting.').waitFor();
+      network.mend();
+      await button('Try now').click();
+
+      await page.getByText('everything was read again').waitFor();
+    });
+
     test('a line says that the tracker is away, and why', async () => {
       const other = await browser.newPage();
       await other.route('**/health', async (route) => {

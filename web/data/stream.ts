@@ -8,8 +8,8 @@ export type Link =
   | { readonly state: 'live' }
   /** `isStopped`: the server said that it stops. */
   | { readonly state: 'lost'; readonly since: number; readonly isStopped: boolean }
-  /** For a few seconds after a cut. */
-  | { readonly state: 'back'; readonly caughtUp: number };
+  /** For a few seconds after a cut. `isReadAnew`: the entries since the cut could not be had. */
+  | { readonly state: 'back'; readonly caughtUp: number; readonly isReadAnew: boolean };
 
 export const link = signal<Link>({ state: 'connecting' });
 
@@ -39,21 +39,25 @@ const pause = (ms: number): Promise<void> =>
     };
   });
 
+/** Nothing to resume from when entries after the last one were removed. */
+const resumeAfterGap = (from: number): number | null =>
+  lastId !== null && from > lastId ? null : from;
+
 const framesIn = (events: readonly SseEvent[]): readonly Frame[] =>
   events.flatMap(({ id, event, data }) => {
     const frame = JSON.parse(data) as Frame;
-    if (event === 'gap') lastId = Number(frame.data['resume_from']);
+    if (event === 'gap') lastId = resumeAfterGap(Number(frame.data['resume_from']));
     if (id === null) return [];
     lastId = Math.max(lastId ?? 0, Number(id));
     return [frame];
   });
 
 /** Counts what arrives after a cut and happened before it ended. */
-const createCatchUp = (wasCut: boolean) => {
+const createCatchUp = (wasCut: boolean, isReadAnew: boolean) => {
   const connectedAt = Date.now();
   let caughtUp = 0;
   const show = (): void => {
-    link.value = wasCut ? { state: 'back', caughtUp } : { state: 'live' };
+    link.value = wasCut ? { state: 'back', caughtUp, isReadAnew } : { state: 'live' };
   };
   const timer = setTimeout(() => {
     link.value = { state: 'live' };
@@ -116,8 +120,9 @@ const connectOnce = async (user: StreamUser, wasCut: boolean): Promise<End> => {
     // The server has another journal than the one this page has read.
     if (response.status === 400) lastId = null;
     if (!response.ok || response.body === null) return 'refused';
-    if (lastId === null) await user.onFresh();
-    catchUp = createCatchUp(wasCut);
+    const isFresh = lastId === null;
+    if (isFresh) await user.onFresh();
+    catchUp = createCatchUp(wasCut, isFresh);
     const counted = catchUp;
     const isStopped = await readAll(response.body, onBytes, (frames) => {
       counted.count(frames);

@@ -22,7 +22,7 @@ const phases: Readonly<Record<string, Look>> = {
   waiting_for_dependencies: look('dependency', 'dashed', 'wait', 'Waiting for dependency'),
   waiting_for_slot: look('slot', 'clock', 'wait', 'Waiting for slot'),
   waiting_for_tracker: look('slot', 'pause', 'wait', 'Waiting for the tracker'),
-  backing_off: look('slot', 'pause', 'wait', 'Parked'),
+  backing_off: look('slot', 'pause', 'wait', 'Pausing'),
   preparing: look('working', 'quarter', 'work', 'Preparing'),
   closing: look('working', 'quarter', 'work', 'Closing'),
   thinking: look('working', 'dots', 'work', 'Model call'),
@@ -52,10 +52,15 @@ export const lookOf = (task: TaskView): Look => {
   if (status === 'complete' || status === 'failed' || status === 'cancelled') return ended(task);
   if (task.awaiting !== undefined)
     return phases[task.awaiting.kind === 'input' ? 'awaiting_input' : 'awaiting_approval'] ?? other;
+  if (task.parked_until !== undefined) return parked;
+  // The pause between two tries of a model call; the attempt keeps its slot.
+  if (status === 'started' && phase === 'backing_off') return pausing;
   // A task that is checked before it gets a slot works on nothing yet.
   if (status === 'queued' && phase === 'preparing') return phases['waiting_for_slot'] ?? other;
   return phases[phase] ?? (status === 'queued' || status === 'started' ? other : unknown(status));
 };
+const parked = look('slot', 'pause', 'wait', 'Parked');
+const pausing = look('working', 'pause', 'work', 'Pausing');
 const other = look('slot', 'circle', 'wait', 'Waiting');
 const unknown = (status: string): Look => look('slot', 'circle', 'wait', oneLine(status));
 
@@ -76,10 +81,10 @@ const waitsFor = ({ unmet_dependencies: unmet }: TaskView, all: Tasks): string =
   return `waits for ${shown.join(' and ')}${more > 0 ? ` and ${more} more` : ''}`;
 };
 
-/** A task that is parked says until when, and why. */
-const parkedOf = (task: TaskView): string => {
+/** A pause says why, and until when the task is parked. */
+const pauseOf = (task: TaskView): string => {
   const { parked_until: until, parked_reason: reason } = task;
-  const why = reason ?? task.error?.message ?? 'it is tried again later';
+  const why = reason ?? task.error?.message ?? 'pauses before the next try';
   return until === undefined ? why : `${why}; goes on at ${clock(Date.parse(until))}`;
 };
 
@@ -105,7 +110,7 @@ const whyByPhase: Readonly<
   waiting_for_dependencies: (task, _, all) => waitsFor(task, all),
   waiting_for_slot: () => 'waits for a free slot',
   waiting_for_tracker: (task) => task.error?.message ?? 'the tracker cannot be used',
-  backing_off: parkedOf,
+  backing_off: pauseOf,
   preparing: () => 'preparing the worktree',
   closing: () => 'writing the results',
   thinking: () => 'model call',

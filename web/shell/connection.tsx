@@ -38,8 +38,9 @@ const Line = () => {
       <div class="line tint-done tone-done">
         <Icon name="check" />
         <span>
-          Back. {numbered(current.caughtUp, 'entry was', 'entries were')} caught up, nothing is
-          missing.
+          {current.isReadAnew
+            ? 'Back. The entries since the cut are gone on the server, so everything was read again.'
+            : `Back. ${numbered(current.caughtUp, 'entry was', 'entries were')} caught up, nothing is missing.`}
         </span>
       </div>
     );
