@@ -59,7 +59,7 @@ const together = [
   ],
   [
     'connect',
-    'cli/client/(command-context|config-note|connect|find-server|http-client|http-request)',
+    'cli/client/(command-setup|config-note|connect|find-server|http-client|http-request)',
     'cli/client/resolve-ids|cli/config/(project|project-root|home)',
     'cli/server/(private|server)-files?|actors/process/pid',
     'actors/files/(durable-folder|error-code|regular-file)',

@@ -3,7 +3,7 @@ import { createActorRoot } from './engine/actor-system.ts';
 import { createAttempts } from './engine/attempts.ts';
 import { createDependencyWaits } from './engine/dependency-waits.ts';
 import { endLimits } from './engine/end-limits.ts';
-import { createRunRules } from './engine/execute-checks.ts';
+import { createExecuteChecks } from './engine/execute-checks.ts';
 import type { SlotUse } from './engine/explain.ts';
 import { inspectCommitted } from './engine/inspect-committed.ts';
 import { createInvokedActors } from './engine/invoked.ts';
@@ -18,7 +18,7 @@ import type { SystemPorts } from './engine/system-ports.ts';
 import { createTaskCommands } from './engine/task-commands.ts';
 import { createTaskHost } from './engine/task-host.ts';
 import { createService, type TaskService } from './engine/task-service.ts';
-import { provideTaskActors } from './engine/task-state-work.ts';
+import { provideStateWork } from './engine/task-state-work.ts';
 import { tellDependents } from './engine/tell-dependents.ts';
 import { createVerify } from './engine/verify.ts';
 import { createTrackerWatch } from './engine/watch-tracker.ts';
@@ -98,7 +98,7 @@ const createTasks = (settings: () => Settings, ports: SystemPorts, parts: Parts)
     wallLimitMs(settings(), options, role);
   const choices = createRunChoices(settings, backends, now);
   endLimits({ journal, supervisor, live: host.live, choices, now });
-  const machine = provideTaskActors({
+  const machine = provideStateWork({
     ...{
       tracker,
       store,
@@ -230,7 +230,7 @@ export const createSystem = (initial: Settings, given: SystemPorts): System => {
   const queuePauses = endQueuePauses(supervisor, log);
   const watch = watchTracker(settings, ports, parts, commands);
   const slotUse = (): SlotUse => slotUseOf(supervisor.snapshot());
-  const runRules = createRunRules(settings, backends, now);
+  const runRules = createExecuteChecks(settings, backends, now);
 
   return {
     service: createService({

@@ -37,7 +37,7 @@ const runNamedCommand = async (
   invocation: Invocation,
   io: Io,
 ): Promise<number> => {
-  const { openCommand } = await import('./client/command-setup.ts');
+  const { setUpCommand: openCommand } = await import('./client/command-setup.ts');
   const { context, readArgs } = openCommand(command, args, invocation, io);
   const run = async () => command.run(context, (await readArgs()) as never);
   if (command.notesTracker === undefined) return run();

@@ -10,7 +10,7 @@ const lendSlot = {
   id: 'lend',
   src: 'lendSlot',
   input: attemptInput,
-  onDone: { actions: 'keep' },
+  onDone: { actions: 'ignore' },
   onError: { target: 'failed', actions: { type: 'recordFailure', params: actorFailure } },
 } as const;
 

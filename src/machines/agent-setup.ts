@@ -301,7 +301,7 @@ export const agentSetup = setup({
     recordModelFailure: assign({
       failure: ({ context }, { failure }: Failing) => failureAtEnd(failure, context),
     }),
-    keep: () => {},
+    ignore: () => {},
     recordTurnLimit: assign({ failure: ({ context }) => failures.turnLimitReached(context) }),
     recordTokenLimit: assign({ failure: ({ context }) => failures.tokenLimitReached(context) }),
     recordCostLimit: assign({ failure: ({ context }) => failures.costLimitReached(context) }),

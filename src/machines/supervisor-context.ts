@@ -193,9 +193,9 @@ export const mayWait = (
 export const atWork = ({ holding }: Pick<SupervisorContext, 'holding'>): readonly SlotHolder[] =>
   holding.filter(({ lent }) => !lent);
 
-type SlotUse = Pick<SupervisorContext, 'cap' | 'roleCaps' | 'holding'>;
+type SlotCaps = Pick<SupervisorContext, 'cap' | 'roleCaps' | 'holding'>;
 
-const roomFor = (slots: SlotUse, role: Role): boolean =>
+const roomFor = (slots: SlotCaps, role: Role): boolean =>
   atWork(slots).filter((holder) => holder.role === role).length <
   (slots.roleCaps[role] ?? Number.POSITIVE_INFINITY);
 
@@ -205,7 +205,7 @@ const roomFor = (slots: SlotUse, role: Role): boolean =>
  */
 export const chooseNext = <Waiting extends { readonly role: Role }>(
   waiting: readonly Waiting[],
-  slots: SlotUse,
+  slots: SlotCaps,
 ): Waiting | undefined =>
   atWork(slots).length < slots.cap ? waiting.find(({ role }) => roomFor(slots, role)) : undefined;
 

@@ -104,4 +104,4 @@ export type TaskEvent = Stamped<
   | { readonly type: 'DEADLINE'; readonly agentHasTime?: boolean }
 >;
 
-export type Verdict = { readonly refusal: Refusal | null };
+export type Acceptance = { readonly refusal: Refusal | null };

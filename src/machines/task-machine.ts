@@ -1,6 +1,6 @@
 import type { SnapshotFrom } from 'xstate';
 import type { TaskId } from './task.ts';
-import { queued } from './task-queued.ts';
+import { queued, recordRequestReason } from './task-queued.ts';
 import * as read from './task-selectors.ts';
 import { taskSetup } from './task-setup.ts';
 import { started } from './task-started.ts';
@@ -13,8 +13,6 @@ const followTracker = [
   { guard: isSeen('failed'), target: 'failed' },
   { guard: isSeen('cancelled'), target: 'cancelled' },
 ] as const;
-
-const recordRequestReason = { type: 'recordRequestReason', params: read.eventOf } as const;
 
 const retry = [
   {
@@ -64,7 +62,7 @@ export const taskMachine = taskSetup.createMachine({
       tags: ['complete', 'settled'],
       meta: { says: 'closed in the tracker' },
       on: {
-        close: { actions: 'keep' },
+        close: { actions: 'ignore' },
         review: read.reviewOfComplete,
         reopen: {
           target: '#task.queued.reopening',
@@ -85,7 +83,7 @@ export const taskMachine = taskSetup.createMachine({
         retry,
         review: read.review,
         close,
-        cancel: { actions: 'keep' },
+        cancel: { actions: 'ignore' },
         'tracker.observed': followTracker,
       },
     },

@@ -3,7 +3,7 @@ import { taskSetup } from './task-setup.ts';
 
 const { cancel, observedAs: isSeen, waits, deadlineIn: within } = read;
 
-const recordRequestReason = { type: 'recordRequestReason', params: read.eventOf } as const;
+export const recordRequestReason = { type: 'recordRequestReason', params: read.eventOf } as const;
 
 const restingEvents = {
   run: {
@@ -68,8 +68,8 @@ const openInTracker = <Target extends 'checking' | 'idle'>(says: string, target:
       src: 'reopenInTracker',
       input: read.taskOnly,
       onDone: [
-        { guard: { type: 'accepted', params: read.verdict }, target },
-        { target: 'refused', actions: { type: 'recordRefusal', params: read.verdict } },
+        { guard: { type: 'accepted', params: read.acceptance }, target },
+        { target: 'refused', actions: { type: 'recordRefusal', params: read.acceptance } },
       ],
       onError: refuse,
     },
@@ -200,8 +200,8 @@ export const queued = taskSetup.createStateConfig({
         src: 'requestSlot',
         input: read.slotRequestInput,
         onDone: [
-          { guard: { type: 'accepted', params: read.verdict }, target: 'waitingForSlot' },
-          { target: 'refused', actions: { type: 'recordRefusal', params: read.verdict } },
+          { guard: { type: 'accepted', params: read.acceptance }, target: 'waitingForSlot' },
+          { target: 'refused', actions: { type: 'recordRefusal', params: read.acceptance } },
         ],
         onError: [wasParked, { guard: 'betweenAttempts', target: 'backingOff' }, refuse],
       },
@@ -335,7 +335,7 @@ export const queued = taskSetup.createStateConfig({
         onDone: { target: '#task.cancelled', actions: 'recordEnd' },
         onError: refuse,
       },
-      on: { cancel: { actions: 'keep' }, DEADLINE: refuseLate },
+      on: { cancel: { actions: 'ignore' }, DEADLINE: refuseLate },
     },
     closing: {
       tags: ['pending', 'answering', 'phase:closing'],
@@ -347,15 +347,15 @@ export const queued = taskSetup.createStateConfig({
         input: read.closeInput,
         onDone: [
           {
-            guard: { type: 'accepted', params: read.verdict },
+            guard: { type: 'accepted', params: read.acceptance },
             target: '#task.complete',
             actions: 'recordEnd',
           },
-          { target: 'refused', actions: { type: 'recordRefusal', params: read.verdict } },
+          { target: 'refused', actions: { type: 'recordRefusal', params: read.acceptance } },
         ],
         onError: refuse,
       },
-      on: { close: { actions: 'keep' }, DEADLINE: refuseLate },
+      on: { close: { actions: 'ignore' }, DEADLINE: refuseLate },
     },
     sendingBack: openInTracker(
       'a review asks for changes: opens the task in the tracker, then runs it',

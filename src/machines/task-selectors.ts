@@ -8,7 +8,7 @@ import {
   failureOf,
   type Parking,
 } from './task.ts';
-import type { EndedDependency, ObservedStatus, TaskContext, Verdict } from './task-context.ts';
+import type { Acceptance, EndedDependency, ObservedStatus, TaskContext } from './task-context.ts';
 
 /** Read events and context into the params of guards and actions and the input of actors. */
 
@@ -146,7 +146,7 @@ export const closeInput = ({ context }: Now) => ({
 
 export const finding = ({ event }: Answered<Finding>) => ({ finding: event.output });
 export const recorded = ({ event }: Answered<{ readonly toMerge: boolean }>) => event.output;
-export const verdict = ({ event }: Answered<Verdict>) => event.output;
+export const acceptance = ({ event }: Answered<Acceptance>) => event.output;
 export const outcome = ({ event }: Answered<AttemptOutcome>) => ({ outcome: event.output });
 export const whyFailed = ({ event }: Answered<AttemptOutcome>) => ({
   failure: event.output.status === 'failed' ? event.output.failure : null,
@@ -208,7 +208,7 @@ export const endedDependencyFailure = ({ event }: Answered<EndedDependency | nul
 export const tookTooLong = (what: string) => () => ({
   failure: failureOf('timed_out', `${what} took too long`),
 });
-export const closeRefused = ({ event: { output } }: Answered<Verdict>) => {
+export const closeRefused = ({ event: { output } }: Answered<Acceptance>) => {
   const why = output.refusal === null ? '' : `: ${describeRefusal(output.refusal)}`;
   return {
     failure: failureOf('internal', `the tracker refused to close the task${why}`, {

@@ -17,13 +17,13 @@ import type {
   TaskId,
 } from './task.ts';
 import type {
+  Acceptance,
   EndedDependency,
   ObservedStatus,
   Parked,
   TaskContext,
   TaskEvent,
   TaskInput,
-  Verdict,
 } from './task-context.ts';
 import {
   type EndLabel,
@@ -44,7 +44,7 @@ type Limited = { readonly parking: Parking | null };
 type TaskOnly = { readonly taskId: TaskId };
 
 /** Before a parked task is looked at again after that failed (ms). */
-const lookAgainMs = 60_000;
+const limitLookMs = 60_000;
 
 export const taskSetup = setup({
   types: {
@@ -60,11 +60,11 @@ export const taskSetup = setup({
       EndedDependency | null,
       TaskOnly & { readonly unmet: readonly TaskId[] }
     >('awaitDependencies'),
-    requestSlot: declareActor<Verdict, ReturnType<typeof slotRequestInput>>('requestSlot'),
+    requestSlot: declareActor<Acceptance, ReturnType<typeof slotRequestInput>>('requestSlot'),
     /** Null with a slot; else its backend is parked. */
     waitForSlot: declareActor<Parking | null, ReturnType<typeof slotWaitInput>>('waitForSlot'),
     holdSlot: declareActor<void, TaskOnly & { readonly role: Role }>('holdSlot'),
-    claim: declareActor<Verdict, AttemptInput>('claim'),
+    claim: declareActor<Acceptance, AttemptInput>('claim'),
     runAttempt: declareActor<
       AttemptOutcome,
       AttemptInput & { readonly feedback: TaskContext['feedback'] }
@@ -76,18 +76,18 @@ export const taskSetup = setup({
     >('recordResults'),
     mergeWork: declareActor<void, AttemptInput>('mergeWork'),
     closeInTracker: declareActor<
-      Verdict,
+      Acceptance,
       TaskOnly & {
         readonly attempt: number;
         readonly role: Role | null;
         readonly reason: string | null;
       }
     >('closeInTracker'),
-    reopenInTracker: declareActor<Verdict, TaskOnly>('reopenInTracker'),
+    reopenInTracker: declareActor<Acceptance, TaskOnly>('reopenInTracker'),
     standDown: declareActor<void, AttemptInput & { readonly reason: string | null }>('standDown'),
-    parkAttempt: declareActor<Verdict, AttemptInput>('parkAttempt'),
+    parkAttempt: declareActor<Acceptance, AttemptInput>('parkAttempt'),
     release: declareActor<
-      Verdict,
+      Acceptance,
       TaskOnly & { readonly attempt: number; readonly label: EndLabel }
     >('release'),
   },
@@ -126,7 +126,7 @@ export const taskSetup = setup({
       verdict === 'request_changes' &&
       context.attempt > 0 &&
       (attempt ?? context.attempt) <= context.attempt,
-    accepted: (_, { refusal }: Verdict) => refusal === null,
+    accepted: (_, { refusal }: Acceptance) => refusal === null,
     workDone: (_, { outcome }: { outcome: AttemptOutcome }) => outcome.status === 'done',
     mustVerify: ({ context }, { outcome }: { outcome: AttemptOutcome }) =>
       outcome.status === 'done' && (context.options.verify?.length ?? 0) > 0,
@@ -222,7 +222,7 @@ export const taskSetup = setup({
     /** The look at the task failed; its reason to wait stays the same. */
     parkAgain: assign({
       parked: ({ context: { parked }, event }) =>
-        parked && { ...parked, until: event.at + lookAgainMs, triesNow: false },
+        parked && { ...parked, until: event.at + limitLookMs, triesNow: false },
     }),
     setWake: assign({
       deadlineAt: ({ context: { parked }, event }) =>
@@ -294,6 +294,6 @@ export const taskSetup = setup({
       },
     }),
     clearDeadline: assign({ deadlineAt: null }),
-    keep: () => {},
+    ignore: () => {},
   },
 });

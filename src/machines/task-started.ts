@@ -68,7 +68,7 @@ export const started = taskSetup.createStateConfig({
     id: 'holdSlot',
     src: 'holdSlot',
     input: read.taskAndRole,
-    onDone: { actions: 'keep' },
+    onDone: { actions: 'ignore' },
     onError: { target: '.failing', actions: { type: 'recordFailure', params: read.workFailure } },
   },
   initial: 'claiming',
@@ -83,13 +83,13 @@ export const started = taskSetup.createStateConfig({
         input: read.attemptOf,
         onDone: [
           {
-            guard: { type: 'accepted', params: read.verdict },
+            guard: { type: 'accepted', params: read.acceptance },
             target: 'working',
             actions: ['recordBack', 'forgetParking'],
           },
           {
             target: '#task.queued.refused',
-            actions: { type: 'recordRefusal', params: read.verdict },
+            actions: { type: 'recordRefusal', params: read.acceptance },
           },
         ],
         onError: [
@@ -211,7 +211,7 @@ export const started = taskSetup.createStateConfig({
         input: read.closeInput,
         onDone: [
           {
-            guard: { type: 'accepted', params: read.verdict },
+            guard: { type: 'accepted', params: read.acceptance },
             target: '#task.complete',
             actions: ['recordEnd', 'recordAnswers'],
           },
@@ -274,7 +274,7 @@ export const started = taskSetup.createStateConfig({
         ],
       },
       on: {
-        cancel: { actions: 'keep' },
+        cancel: { actions: 'ignore' },
         DEADLINE: {
           guard: 'deadlinePassed',
           target: '#task.failed',
@@ -369,7 +369,7 @@ export const started = taskSetup.createStateConfig({
         cancelling: {
           meta: { says: 'the tracker does not know yet that the attempt was cancelled' },
           entry: 'setTrackerPause',
-          on: { cancel: { actions: 'keep' }, DEADLINE: again('cancelling') },
+          on: { cancel: { actions: 'ignore' }, DEADLINE: again('cancelling') },
         },
       },
     },

@@ -17,7 +17,7 @@ interface Planted extends Patch {
 const bugs: Readonly<Record<string, Planted>> = {
   'effects begin before the transition is committed': {
     file: 'src/actors/journal/durable-actor.ts',
-    find: "const isOk = !changed(snapshot, step.next) || commit(step, event, snapshot, scope) === 'ok';",
+    find: "const isOk = !changed(snapshot, held.next) || commit(held, event, snapshot, scope) === 'ok';",
     put: 'if (changed(snapshot, step.next)) setTimeout(() => commit(step, event, snapshot, scope), 5);\n    const isOk = true;',
     seed: 1,
     says: /./,

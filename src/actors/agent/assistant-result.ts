@@ -85,13 +85,13 @@ const outcomeWithoutResult = (
 };
 
 type Failed = Extract<AssistantEvent, { type: 'failed' }>;
-type Limited = Extract<AssistantEvent, { type: 'limited' }>;
+type LimitedEvent = Extract<AssistantEvent, { type: 'limited' }>;
 
 /** A used-up quota, or the failure as the assistant reports it. */
 const failureOutcome = (
   name: string,
   { code, message, retryable }: Failed,
-  limited: Limited | null,
+  limited: LimitedEvent | null,
   now: number,
 ): Outcome => {
   const said = `${name} failed: ${message}`;
@@ -113,7 +113,7 @@ export const createResultReader = (assistant: Assistant, now: () => number): Res
   let ranCommand = false;
   let problem: string | null = null;
   let failure: Failed | null = null;
-  let limited: Limited | null = null;
+  let limited: LimitedEvent | null = null;
 
   return {
     add: (event) => {

@@ -33,7 +33,7 @@ import type { Journal } from '../journal/journal.ts';
 import { costOf } from '../model/price.ts';
 import { createNoSandbox } from '../sandbox/no-sandbox.ts';
 import { forAssistant, type Sandbox, withNetwork } from '../sandbox/port.ts';
-import type { AttemptWork } from './running-work.ts';
+import type { RunningWork } from './running-work.ts';
 import type { BackendSelector } from './select-assistant.ts';
 import { createSetUp } from './set-up-folder.ts';
 import { networkFor, type Settings } from './settings.ts';
@@ -48,7 +48,7 @@ export interface AgentActorOptions {
   readonly journal: Journal;
   readonly findTask: (taskId: TaskId) => Promise<TrackedTask | null>;
   readonly slots: Pick<Slots, 'lendSlot' | 'regainSlot'>;
-  readonly work: Pick<AttemptWork, 'track'>;
+  readonly work: Pick<RunningWork, 'track'>;
   readonly tellAgent: (key: AttemptKey, event: AgentEvent) => void;
 }
 

@@ -2,7 +2,7 @@ import type { AgentStart } from '../../machines/agent-context.ts';
 import { type AttemptOutcome, attemptKey, type TaskId } from '../../machines/task.ts';
 import { staleCommit } from '../journal/commit-answer.ts';
 import type { CommitAnswer } from '../store/port.ts';
-import type { AttemptWork } from './running-work.ts';
+import type { RunningWork } from './running-work.ts';
 import type { Supervision } from './supervision.ts';
 import { createWaiters } from './waiters.ts';
 
@@ -20,7 +20,7 @@ export interface AgentRuns {
 /** `commitStart` saves the first snapshot of an agent before its actor exists. */
 export const createAgentRuns = (
   supervisor: Pick<Supervision, 'send' | 'on'>,
-  work: Pick<AttemptWork, 'ended' | 'whenAttemptEnded'>,
+  work: Pick<RunningWork, 'ended' | 'whenAttemptEnded'>,
   commitStart: (input: AgentStart) => CommitAnswer | Promise<CommitAnswer>,
 ): AgentRuns => {
   const outcomes = createWaiters<AttemptOutcome>();

@@ -17,7 +17,7 @@ export interface MergeRequest {
 type OfAttempt = { readonly task_id: string; readonly attempt: number };
 
 /** The changes of attempts. They reject with `ServiceError` only. */
-export interface TaskWork {
+export interface AttemptDiffMerge {
   /**
    * The changes of the latest attempt, or of a given one; also while it runs.
    * @throws task_not_found, event_not_allowed
@@ -27,7 +27,7 @@ export interface TaskWork {
   merge(request: MergeRequest): Promise<OfAttempt & Merged>;
 }
 
-export interface TaskWorkPorts {
+export interface DiffMergePorts {
   readonly workspace: Pick<Workspace, 'diff' | 'merge'>;
   readonly store: Pick<StoreReads, 'read'>;
   readonly status: (taskId: string) => Promise<TaskView>;
@@ -38,7 +38,7 @@ export interface TaskWorkPorts {
 const entriesAtOnce = 1_000;
 
 const readEnd = async (
-  store: TaskWorkPorts['store'],
+  store: DiffMergePorts['store'],
   taskId: TaskId,
   attempt: number,
 ): Promise<string | null> => {
@@ -58,13 +58,13 @@ const readEnd = async (
 const noWork = (task_id: TaskId, event: 'diff' | 'merge', state: string): ServiceError =>
   new ServiceError('event_not_allowed', { task_id, event, state, allowed: ['execute'] });
 
-export const createTaskWork = ({
+export const createAttemptDiffMerge = ({
   workspace,
   store,
   status,
   record,
   now,
-}: TaskWorkPorts): TaskWork => ({
+}: DiffMergePorts): AttemptDiffMerge => ({
   diff: async (given, attempt) => {
     const { task_id, phase } = await status(given);
     const id = requireId(task_id);

@@ -6,7 +6,7 @@ import { durable } from '../journal/durable-actor.ts';
 import type { Journal } from '../journal/journal.ts';
 import { type AgentActors, createAgentActors } from './agent-actors.ts';
 import { type AgentRuns, createAgentRuns } from './agent-runs.ts';
-import { type AttemptWork, createAttemptWork } from './running-work.ts';
+import { createRunningWork, type RunningWork } from './running-work.ts';
 import type { BackendSelector } from './select-assistant.ts';
 import type { Settings } from './settings.ts';
 import { createSlots, type Slots } from './slots.ts';
@@ -27,7 +27,7 @@ export interface AttemptsPorts {
 
 export interface Attempts {
   readonly slots: Slots;
-  readonly work: AttemptWork;
+  readonly work: RunningWork;
   readonly agents: AgentActors;
   /** The agent machine whose transitions are committed. */
   readonly logic: typeof agentMachine;
@@ -42,7 +42,7 @@ export const createAttempts = (given: AttemptsPorts): Attempts => {
   const holdsSlot = (taskId: TaskId): boolean =>
     host.live.get(taskId)?.actor.getSnapshot().hasTag('live') ?? true;
   const slots = createSlots(supervisor, holdsSlot, now);
-  const work = createAttemptWork();
+  const work = createRunningWork();
   const agents = createAgentActors({
     ports,
     settings,

@@ -4,7 +4,7 @@ import type { BackendSelector } from './select-assistant.ts';
 import { limitsFor, type Settings } from './settings.ts';
 
 /** Checks and defaults of a run by the settings of now. */
-export const createRunRules = (
+export const createExecuteChecks = (
   settings: () => Settings,
   backends: Pick<BackendSelector, 'requireCost'>,
   now: () => number,

@@ -19,7 +19,7 @@ export interface InvokedActors {
   settle(ms: number): Promise<void>;
 }
 
-interface RunningWork {
+interface StartedWork {
   readonly signal: AbortSignal;
   readonly work: Promise<unknown>;
 }
@@ -34,16 +34,16 @@ const tryAgainLater = (taskId: TaskId, cause: unknown): never => {
 };
 
 export const createInvokedActors = (): InvokedActors => {
-  const running = new Map<TaskId, Set<RunningWork>>();
+  const running = new Map<TaskId, Set<StartedWork>>();
 
-  const waitFor = async (taskId: TaskId, works: readonly RunningWork[]): Promise<void> => {
+  const waitFor = async (taskId: TaskId, works: readonly StartedWork[]): Promise<void> => {
     const all = Promise.allSettled(works.map(({ work }) => work));
     if (works.length > 0) await withTimeout(all, endWorkMs, `the earlier work of ${taskId}`);
   };
-  const stoppedWork = (taskId: TaskId): readonly RunningWork[] =>
+  const stoppedWork = (taskId: TaskId): readonly StartedWork[] =>
     [...(running.get(taskId) ?? [])].filter(({ signal }) => signal.aborted);
 
-  const remember = (taskId: TaskId, each: RunningWork): void => {
+  const remember = (taskId: TaskId, each: StartedWork): void => {
     const own = running.get(taskId) ?? new Set();
     running.set(taskId, own.add(each));
     const forget = (): void => {

@@ -7,7 +7,7 @@ import type { AgentState } from '../journal/task-view.ts';
 import type { PreviousView } from '../journal/transition-frames.ts';
 
 /** A task with an actor. */
-export interface LiveTask {
+export interface LoadedTask {
   readonly actor: ActorRefFrom<TaskMachine>;
   tracked: TrackedTask;
   agent: AgentState | null;
@@ -25,35 +25,35 @@ export interface LiveTask {
 
 /** By id. A task that is neither pending nor in use, and commits nothing, is removed. */
 export interface KeptTasks {
-  get(taskId: TaskId): LiveTask | null;
+  get(taskId: TaskId): LoadedTask | null;
   /** True while a run of the task goes on in this process. */
   isPending(taskId: TaskId): boolean;
-  all(): Iterable<readonly [TaskId, LiveTask]>;
-  add(taskId: TaskId, task: LiveTask): void;
+  all(): Iterable<readonly [TaskId, LoadedTask]>;
+  add(taskId: TaskId, task: LoadedTask): void;
   /** Removes this task, not one that replaced it. */
-  remove(taskId: TaskId, task: LiveTask): void;
-  removeIfIdle(taskId: TaskId, task: LiveTask): void;
+  remove(taskId: TaskId, task: LoadedTask): void;
+  removeIfIdle(taskId: TaskId, task: LoadedTask): void;
   /** @returns ends the use */
   beginUse(taskId: TaskId): () => void;
 }
 
 export interface Discards {
   /** Stops an actor whose state could not be committed; it is restored from the state before. */
-  discard(taskId: TaskId, task: LiveTask, error: unknown): void;
+  discard(taskId: TaskId, task: LoadedTask, error: unknown): void;
   /** Names who restores it. */
   onDiscard(listener: Discards['discard']): void;
   /** Stops all; `fault` is the answer for those who still wait. */
   dropAll(fault: Error): void;
 }
 
-export type LiveTasks = KeptTasks & Discards;
+export type LoadedTasks = KeptTasks & Discards;
 
-export const createLiveTasks = (stopActor: (actor: LiveTask['actor']) => void): LiveTasks => {
-  const live = new Map<TaskId, LiveTask>();
+export const createLoadedTasks = (stopActor: (actor: LoadedTask['actor']) => void): LoadedTasks => {
+  const live = new Map<TaskId, LoadedTask>();
   const uses = new Map<TaskId, number>();
   let discarded: Discards['discard'] = () => {};
 
-  const removeIfIdle = (taskId: TaskId, task: LiveTask): void => {
+  const removeIfIdle = (taskId: TaskId, task: LoadedTask): void => {
     if (live.get(taskId) !== task || uses.has(taskId) || task.committing !== null) return;
     if (task.actor.getSnapshot().hasTag('pending')) return;
     live.delete(taskId);

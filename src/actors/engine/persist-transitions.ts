@@ -9,23 +9,23 @@ import type { Journal } from '../journal/journal.ts';
 import { type TaskView, toView } from '../journal/task-view.ts';
 import { previousViewOf } from '../journal/transition-frames.ts';
 import type { Change, CommitAnswer } from '../store/port.ts';
-import type { LiveTask, LiveTasks } from './loaded-tasks.ts';
+import type { LoadedTask, LoadedTasks } from './loaded-tasks.ts';
 import type { PreparedChanges } from './prepared-changes.ts';
 import { agentOfAttempt } from './task-views.ts';
 
-type Answer = CommitAnswer | Promise<CommitAnswer>;
+type Committing = CommitAnswer | Promise<CommitAnswer>;
 
 /** Commits transitions of tasks and agents with their frames, and sets their deadlines. */
 export interface TransitionRecorder {
-  task(transition: PendingTransition<TaskSnapshot>, persisted: unknown): Answer;
+  task(transition: PendingTransition<TaskSnapshot>, persisted: unknown): Committing;
   /** Also the first snapshot of an agent, before its actor exists. */
-  agent(next: AgentSnapshot, cause: EventObject, persisted: unknown): Answer;
+  agent(next: AgentSnapshot, cause: EventObject, persisted: unknown): Committing;
 }
 
 export interface RecorderPorts {
   readonly journal: Journal;
   readonly prepared: PreparedChanges;
-  readonly live: Pick<LiveTasks, 'get' | 'discard'>;
+  readonly live: Pick<LoadedTasks, 'get' | 'discard'>;
   readonly setDeadline: (key: string, at: number | null) => void;
   readonly now: () => number;
 }
@@ -37,7 +37,7 @@ const timeOf = (event: EventObject & { readonly at?: number }, now: () => number
  * Runs the commits of a task and its agent one after another: the frames of each compare with the
  * view before it.
  */
-const inTurn = (task: LiveTask, commit: () => Answer): Answer => {
+const inTurn = (task: LoadedTask, commit: () => Committing): Committing => {
   const answer = task.committing === null ? commit() : task.committing.then(commit);
   if (!(answer instanceof Promise)) return answer;
   const ended = answer.then(
@@ -51,7 +51,7 @@ const inTurn = (task: LiveTask, commit: () => Answer): Answer => {
   return answer;
 };
 
-const onceOk = (answer: Answer, apply: () => void): Answer => {
+const onceOk = (answer: Committing, apply: () => void): Committing => {
   if (answer instanceof Promise) return answer.then((word) => onceOk(word, apply));
   if (answer === 'ok') apply();
   return answer;
@@ -59,7 +59,7 @@ const onceOk = (answer: Answer, apply: () => void): Answer => {
 
 /** A transition of a task as it is committed, and the task as people see it then. */
 const taskTransition = (
-  task: LiveTask,
+  task: LoadedTask,
   { next, cause, previous, requestId }: PendingTransition<TaskSnapshot>,
   {
     persisted,
@@ -90,7 +90,11 @@ const taskTransition = (
 
 const createTaskCommit =
   ({ journal, prepared, live, setDeadline, now }: RecorderPorts) =>
-  (task: LiveTask, transition: PendingTransition<TaskSnapshot>, persisted: unknown): Answer => {
+  (
+    task: LoadedTask,
+    transition: PendingTransition<TaskSnapshot>,
+    persisted: unknown,
+  ): Committing => {
     const { next, cause } = transition;
     const { taskId, deadlineAt } = next.context;
     const at = timeOf(cause, now);
@@ -116,7 +120,7 @@ const createTaskCommit =
 
 const createAgentCommit =
   ({ journal, setDeadline, now }: RecorderPorts) =>
-  (task: LiveTask, next: AgentSnapshot, cause: EventObject, persisted: unknown): Answer => {
+  (task: LoadedTask, next: AgentSnapshot, cause: EventObject, persisted: unknown): Committing => {
     const { taskId, attempt, deadlineAt } = next.context;
     const at = timeOf(cause, now);
     const snapshot = task.actor.getSnapshot();
@@ -141,7 +145,7 @@ export const createTransitionRecorder = (ports: RecorderPorts): TransitionRecord
   const commitAgent = createAgentCommit(ports);
 
   /** A task that was given up while its turn came commits nothing more. */
-  const inTurnOf = (taskId: TaskId, commit: (task: LiveTask) => Answer): Answer => {
+  const inTurnOf = (taskId: TaskId, commit: (task: LoadedTask) => Committing): Committing => {
     const task = live.get(taskId);
     if (task === null) throw new Error(`task ${taskId} changed, but its actor is not registered`);
     return inTurn(task, () => {

@@ -1,5 +1,5 @@
 import type { EventObject } from 'xstate';
-import type { Verdict } from '../../machines/task-context.ts';
+import type { Acceptance } from '../../machines/task-context.ts';
 import type { PreparedChange } from '../tracker/port.ts';
 
 type ToCommit = NonNullable<PreparedChange['toCommit']>;
@@ -10,7 +10,7 @@ type ToCommit = NonNullable<PreparedChange['toCommit']>;
  */
 export interface PreparedChanges {
   /** @returns the answer for the chart */
-  keep(prepared: PreparedChange): Verdict;
+  keep(prepared: PreparedChange): Acceptance;
   /** The change that a transition by this event must commit; null without one. */
   of(cause: EventObject & { readonly output?: unknown }): ToCommit | null;
 }

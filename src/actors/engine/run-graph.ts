@@ -50,7 +50,7 @@ export interface RunGraphPorts extends Omit<ExecutePorts, 'queries'> {
 type Accepted = GraphRun['accepted'][number];
 type SkippedTask = GraphRun['skipped'][number];
 
-const pageSize = 1_000;
+const graphPageSize = 1_000;
 /** They share commits of the store. */
 const startedAtOnce = 32;
 const openStatuses = ['queued', 'started', 'failed', 'cancelled'] as const;
@@ -62,11 +62,11 @@ const findOpenTasks = async ({ tracker }: RunGraphPorts): Promise<readonly Track
     do {
       const page = await tracker.page({
         status,
-        limit: pageSize,
+        limit: graphPageSize,
         ...(after === undefined ? {} : { after }),
       });
       found.push(...page);
-      after = page.length === pageSize ? page.at(-1) : undefined;
+      after = page.length === graphPageSize ? page.at(-1) : undefined;
     } while (after !== undefined);
   }
   return found;
@@ -94,7 +94,7 @@ const namedTasks = async (
 
 const rolePrefix = 'role:';
 
-const roleOf = async (
+const labelledRole = async (
   { views }: RunGraphPorts,
   { id, labels }: TrackedTask,
   fallback: Role | undefined,
@@ -140,7 +140,7 @@ const createStartOne = async (
     const task_id = task.id;
     if (statusInTracker(task) === 'complete')
       return { task_id, reason: `it is complete; put it back with: agent reopen ${task_id}` };
-    const role = await roleOf(ports, task, fallback);
+    const role = await labelledRole(ports, task, fallback);
     if (typeof role !== 'string') return role;
     const ownRequest = requestId === undefined ? undefined : `run/${requestId}/${task_id}`;
     const isRepeated = ownRequest !== undefined && (await store.request(ownRequest)) !== null;

@@ -2,7 +2,7 @@ import { type AttemptKey, attemptKey, type TaskId } from '../../machines/task.ts
 import { withTimeout } from '../process/with-timeout.ts';
 
 /** The work that agents started. An attempt is over only after all of its work has ended. */
-export interface AttemptWork {
+export interface RunningWork {
   track<Result>(key: AttemptKey, work: Promise<Result>): Promise<Result>;
   /** Waits without a limit. */
   ended(key: AttemptKey): Promise<void>;
@@ -16,7 +16,7 @@ export interface AttemptWork {
 
 const longestStopMs = 20_000;
 
-export const createAttemptWork = (): AttemptWork => {
+export const createRunningWork = (): RunningWork => {
   const working = new Map<string, Set<Promise<unknown>>>();
   const allOf = (belongs: (key: string) => boolean): readonly Promise<unknown>[] =>
     [...working].filter(([key]) => belongs(key)).flatMap(([, all]) => [...all]);

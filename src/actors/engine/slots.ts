@@ -1,7 +1,7 @@
 import { refusal } from '../../machines/errors.ts';
 import type { SlotRequest } from '../../machines/supervisor-context.ts';
 import type { Parking, Role, TaskId } from '../../machines/task.ts';
-import type { Verdict } from '../../machines/task-context.ts';
+import type { Acceptance } from '../../machines/task-context.ts';
 import type { Supervision } from './supervision.ts';
 import { createWaiters } from './waiters.ts';
 
@@ -11,9 +11,9 @@ import { createWaiters } from './waiters.ts';
  */
 export interface Slots {
   /** Resolves when the request is in the queue or granted. Refusal: queue_full. */
-  requestSlot(request: SlotRequest, signal: AbortSignal): Promise<Verdict>;
+  joinQueue(request: SlotRequest, signal: AbortSignal): Promise<Acceptance>;
   /** Resolves with null and a slot, or with the limit that parks the backend. */
-  waitForSlot(request: SlotRequest, signal: AbortSignal): Promise<Parking | null>;
+  awaitGrant(request: SlotRequest, signal: AbortSignal): Promise<Parking | null>;
   /**
    * Never resolves. After the abort the slot stays held as long as the committed state holds it.
    */
@@ -32,7 +32,7 @@ export const createSlots = (
   holdsSlot: (taskId: TaskId) => boolean,
   now: () => number,
 ): Slots => {
-  const requests = createWaiters<Verdict>();
+  const requests = createWaiters<Acceptance>();
   const grants = createWaiters<Parking | null>();
   const returns = createWaiters<void>();
   supervisor.on('slot.queued', ({ taskId }) => requests.answer(taskId, { refusal: null }));
@@ -49,12 +49,12 @@ export const createSlots = (
     reject();
   };
   return {
-    requestSlot: (request, signal) => {
+    joinQueue: (request, signal) => {
       const verdict = requests.wait(request.taskId, signal, giveBack(request.taskId));
       supervisor.send({ type: 'slot.requested', request, at: now() });
       return verdict;
     },
-    waitForSlot: (request, signal) => {
+    awaitGrant: (request, signal) => {
       const granted = grants.wait(request.taskId, signal, giveBack(request.taskId));
       supervisor.send({ type: 'slot.requested', request, at: now() });
       return granted;

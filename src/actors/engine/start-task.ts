@@ -10,11 +10,11 @@ import { shownIn, trackedFromView } from '../journal/transition-frames.ts';
 import type { Store } from '../store/port.ts';
 import type { Tracker } from '../tracker/port.ts';
 import type { ActorRoot } from './actor-system.ts';
-import type { LiveTask, LiveTasks } from './loaded-tasks.ts';
+import type { LoadedTask, LoadedTasks } from './loaded-tasks.ts';
 
 export interface TaskStartPorts {
   readonly root: ActorRoot;
-  readonly live: LiveTasks;
+  readonly live: LoadedTasks;
   readonly tracker: Pick<Tracker, 'find' | 'actor'>;
   readonly store: Store;
   /**
@@ -31,7 +31,7 @@ export interface TaskStartPorts {
 /** The registry's part in a start: it refuses one, and restores an actor that ends in error. */
 export interface TaskStartHooks {
   readonly requireRunning: () => void;
-  readonly crashed: LiveTasks['discard'];
+  readonly crashed: LoadedTasks['discard'];
 }
 
 export const lastShownOf = async (
@@ -62,14 +62,14 @@ const asInternalError = (cause: unknown): never => {
 };
 
 interface CreatedTask {
-  readonly task: LiveTask;
+  readonly task: LoadedTask;
   readonly isPending: boolean;
   /** Deadline of the saved state. */
   readonly deadlineAt: number | null;
 }
 
 /** An actor from the saved state of its task, not started. */
-const createLiveTask = async (
+const createLoadedTask = async (
   logic: TaskMachine,
   { root, store }: TaskStartPorts,
   { id: taskId, tracked }: { readonly id: TaskId; readonly tracked: TrackedTask },
@@ -83,7 +83,7 @@ const createLiveTask = async (
     ...snapshot,
   });
   const rows = saved === null ? null : await readSaved(store, saved);
-  const task: LiveTask = {
+  const task: LoadedTask = {
     actor,
     tracked,
     agent: rows?.agent ?? null,
@@ -104,14 +104,14 @@ const createLiveTask = async (
 /** Starts the actor of a task from its committed state. @throws task_not_found */
 export const createTaskStart =
   (logic: TaskMachine, ports: TaskStartPorts, hooks: TaskStartHooks) =>
-  async (taskId: TaskId, known: TrackedTask | null): Promise<LiveTask> => {
+  async (taskId: TaskId, known: TrackedTask | null): Promise<LoadedTask> => {
     const { live, store } = ports;
     const wasPending = (await store.actor(taskId))?.pending === true;
     const tracked = known ?? (await requireTracked(ports, taskId, wasPending));
     // A failed actor may have left work that is still being stopped; the next actor must not run
     // beside it.
     if (wasPending) await ports.whenEnded(taskId).catch(asInternalError);
-    const { task, isPending, deadlineAt } = await createLiveTask(logic, ports, {
+    const { task, isPending, deadlineAt } = await createLoadedTask(logic, ports, {
       id: taskId,
       tracked,
     });

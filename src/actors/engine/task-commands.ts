@@ -11,13 +11,13 @@ import { transitionDeadline } from '../journal/commit-answer.ts';
 import { durable } from '../journal/durable-actor.ts';
 import type { Journal } from '../journal/journal.ts';
 import { ActorEndedError, sendRequest } from '../journal/requests.ts';
-import { observationOf, willAskAgain } from '../journal/snapshots.ts';
+import { trackerObserved, willAskAgain } from '../journal/snapshots.ts';
 import type { TaskView } from '../journal/task-view.ts';
 import { StoreError } from '../store/port.ts';
 import type { Tracker } from '../tracker/port.ts';
 import type { ActorRoot } from './actor-system.ts';
 import type { DependencyWaits } from './dependency-waits.ts';
-import type { LiveTask } from './loaded-tasks.ts';
+import type { LoadedTask } from './loaded-tasks.ts';
 import { compareWithJournals, restoreTasks } from './restore-tasks.ts';
 import type { TaskHost } from './task-host.ts';
 import { createTaskRegistry, type TaskRegistry, type TaskRegistryPorts } from './task-registry.ts';
@@ -80,7 +80,7 @@ const asServiceError = (cause: unknown): ServiceError =>
       );
 
 /** The snapshot after the request was answered, or after 30 s. */
-const answerOf = async (actor: LiveTask['actor']): Promise<TaskSnapshot> => {
+const answerOf = async (actor: LoadedTask['actor']): Promise<TaskSnapshot> => {
   const isAnswered = (snapshot: TaskSnapshot): boolean => !snapshot.hasTag('answering');
   await waitFor(actor, isAnswered, { timeout: answerMs }).catch(() => {});
   const snapshot = actor.getSnapshot();
@@ -88,14 +88,14 @@ const answerOf = async (actor: LiveTask['actor']): Promise<TaskSnapshot> => {
   return snapshot;
 };
 
-const createAsk =
+const createCommandAsk =
   (
     { host: { live, views }, journal, now }: TaskCommandPorts,
     registry: TaskRegistry,
   ): TaskCommands['ask'] =>
   async (taskId, command, requestId) => {
     /** Commits before the answer. When that fails, the actor is restored from the state before. */
-    const commitGathered = async (task: LiveTask): Promise<void> => {
+    const commitGathered = async (task: LoadedTask): Promise<void> => {
       const requireSame = (): void => {
         if (live.get(taskId) !== task) throw task.fault;
       };
@@ -202,13 +202,13 @@ export const createTaskCommands = (machine: TaskMachine, ports: TaskCommandPorts
     ...ports,
     live,
     setDeadline: deadlines.set,
-    observation: (tracked) => observationOf(tracked, now()),
+    observation: (tracked) => trackerObserved(tracked, now()),
   });
   let stopped = false;
   const restore = createRestore(ports, registry, () => stopped);
 
   return {
-    ask: createAsk(ports, registry),
+    ask: createCommandAsk(ports, registry),
     respond: createRespond(ports, restore.isDone),
     failWith: (taskId, ended) =>
       registry.use(taskId, async ({ actor }) => {

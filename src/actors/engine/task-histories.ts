@@ -44,7 +44,7 @@ export interface TaskHistories {
   history(request: HistoryRequest): Promise<TaskHistory>;
 }
 
-const pageSize = 1_000;
+const historyPageSize = 1_000;
 
 const keptView = ({ taskId, taskSeq, ...entry }: KeptEntry) => ({
   task_id: taskId,
@@ -74,7 +74,7 @@ export const createTaskHistories = (
       ...(removed === null ? {} : { history_removed: removedView(removed) }),
     };
   },
-  history: async ({ taskId, after: seq = 0, limit = pageSize, kept = false }) => {
+  history: async ({ taskId, after: seq = 0, limit = historyPageSize, kept = false }) => {
     const { id } = await find(taskId);
     const page = { taskId: id, after: seq, limit };
     const entries = kept

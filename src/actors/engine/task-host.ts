@@ -7,7 +7,7 @@ import type { SavedActor, Store } from '../store/port.ts';
 import type { Tracker } from '../tracker/port.ts';
 import type { ActorRoot } from './actor-system.ts';
 import { createTimerWheel, type TimerWheel } from './deadlines.ts';
-import { createLiveTasks, type LiveTasks } from './loaded-tasks.ts';
+import { createLoadedTasks, type LoadedTasks } from './loaded-tasks.ts';
 import { createTransitionRecorder, type TransitionRecorder } from './persist-transitions.ts';
 import { createPreparedChanges, type PreparedChanges } from './prepared-changes.ts';
 import { agentOfAttempt, createTaskViews, type TaskViews } from './task-views.ts';
@@ -24,7 +24,7 @@ export interface TaskHostPorts {
 
 /** The ground of all task and agent actors: the live ones, their views, deadlines and commits. */
 export interface TaskHost {
-  readonly live: LiveTasks;
+  readonly live: LoadedTasks;
   readonly views: TaskViews;
   readonly deadlines: TimerWheel;
   readonly prepared: PreparedChanges;
@@ -39,7 +39,7 @@ export interface TaskHost {
  * Deadlines of tasks and agents by key. The task ends an attempt at its limit only when the agent
  * did not.
  */
-const createDeadlines = ({ now, agentActor }: TaskHostPorts, live: LiveTasks): TimerWheel =>
+const createDeadlines = ({ now, agentActor }: TaskHostPorts, live: LoadedTasks): TimerWheel =>
   createTimerWheel(now, (key) => {
     const at = now();
     if (key.includes('#')) return agentActor(key)?.send({ type: 'DEADLINE', at });
@@ -51,7 +51,7 @@ const createDeadlines = ({ now, agentActor }: TaskHostPorts, live: LiveTasks): T
 
 export const createTaskHost = (ports: TaskHostPorts): TaskHost => {
   const { root, tracker, store, journal, now } = ports;
-  const live = createLiveTasks(root.stop);
+  const live = createLoadedTasks(root.stop);
   const deadlines = createDeadlines(ports, live);
   const prepared = createPreparedChanges();
   return {

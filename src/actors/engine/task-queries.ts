@@ -1,6 +1,6 @@
 import { ServiceError } from '../../machines/errors.ts';
 import type { TaskId } from '../../machines/task.ts';
-import type { Verdict } from '../../machines/task-context.ts';
+import type { Acceptance } from '../../machines/task-context.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
 import type { TaskView } from '../journal/task-view.ts';
 import { endLabels } from '../ledger/issue.ts';
@@ -115,7 +115,7 @@ export const createTaskQueries = ({
   workOf,
 }: TaskQueryPorts): TaskQueries => {
   const find = createFind(tracker, knownTask);
-  const changed = async (taskId: string, change: Promise<Verdict>): Promise<TaskView> => {
+  const changed = async (taskId: string, change: Promise<Acceptance>): Promise<TaskView> => {
     const { refusal } = await change;
     if (refusal !== null) throw ServiceError.from(refusal);
     return viewOf(await find(taskId));

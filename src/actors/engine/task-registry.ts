@@ -3,7 +3,7 @@ import type { TaskId } from '../../machines/task.ts';
 import type { TaskMachine } from '../../machines/task-machine.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
 import { savedSlot } from '../journal/snapshots.ts';
-import type { LiveTask, LiveTasks } from './loaded-tasks.ts';
+import type { LoadedTask, LoadedTasks } from './loaded-tasks.ts';
 import { createRestoreRetries, type RestoreRetries } from './restore-retries.ts';
 import { createSharedCalls } from './shared-calls.ts';
 import { createTaskStart, lastShownOf, type TaskStartPorts } from './start-task.ts';
@@ -24,7 +24,7 @@ export interface TaskRegistryPorts extends TaskStartPorts {
 export interface TaskRegistry {
   isStarting(taskId: TaskId): boolean;
   /** Keeps the actor of a task while `work` runs. @throws task_not_found; internal when stopping */
-  use<Result>(taskId: TaskId, work: (task: LiveTask) => Promise<Result>): Promise<Result>;
+  use<Result>(taskId: TaskId, work: (task: LoadedTask) => Promise<Result>): Promise<Result>;
   /** The task as its last frame shows it; null when it has no frame. */
   lastShown(taskId: TaskId): Promise<TrackedTask | null>;
   /** Starts the actor of a pending task; retries when that fails. */
@@ -43,7 +43,7 @@ const restoredMeanwhile = (): ServiceError =>
 const createCrashed = (
   ports: TaskRegistryPorts,
   retries: Pick<RestoreRetries, 'later'>,
-): LiveTasks['discard'] => {
+): LoadedTasks['discard'] => {
   const { live, store } = ports;
   /** A commit that is still underway could begin an attempt: it becomes stale first. */
   const releaseSlot = async (taskId: TaskId): Promise<void> => {
@@ -66,7 +66,7 @@ const createCrashed = (
 
 export const createTaskRegistry = (logic: TaskMachine, ports: TaskRegistryPorts): TaskRegistry => {
   const { live } = ports;
-  const starting = createSharedCalls<LiveTask>();
+  const starting = createSharedCalls<LoadedTask>();
   const retries = createRestoreRetries(ports.now, (taskId) => void restore(taskId));
   let stopped = false;
   const requireRunning = (): void => {
@@ -76,7 +76,7 @@ export const createTaskRegistry = (logic: TaskMachine, ports: TaskRegistryPorts)
   live.onDiscard(crashed);
   const start = createTaskStart(logic, ports, { crashed, requireRunning });
 
-  const taskFor = (taskId: TaskId, known: TrackedTask | null = null): Promise<LiveTask> => {
+  const taskFor = (taskId: TaskId, known: TrackedTask | null = null): Promise<LoadedTask> => {
     const present = live.get(taskId);
     return present === null
       ? starting.run(taskId, () => start(taskId, known))

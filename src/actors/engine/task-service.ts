@@ -7,7 +7,7 @@ import type { TaskView } from '../journal/task-view.ts';
 import type { NewEntry, StoreReads } from '../store/port.ts';
 import type { TrackerInfo, TrackerReads, TrackerWrites } from '../tracker/port.ts';
 import type { Workspace } from '../workspace/port.ts';
-import { createTaskWork, type TaskWork } from './attempt-diff-merge.ts';
+import { type AttemptDiffMerge, createAttemptDiffMerge } from './attempt-diff-merge.ts';
 import {
   createExecute,
   type ExecutePorts,
@@ -23,7 +23,7 @@ import { createTaskQueries, type TaskQueries } from './task-queries.ts';
 import type { TaskViews } from './task-views.ts';
 
 /** Operations behind HTTP and JSON-RPC. They reject with `ServiceError` only. */
-export interface TaskService extends TaskQueries, TaskWork, TaskReviews {
+export interface TaskService extends TaskQueries, AttemptDiffMerge, TaskReviews {
   /**
    * @throws task_not_found, dependencies_unmet, already_running, event_not_allowed,
    * credential_missing, queue_full
@@ -121,7 +121,7 @@ export const createService = (ports: ServicePorts): TaskService => {
 
   return {
     ...queries,
-    ...createTaskWork({ ...ports, status: queries.status }),
+    ...createAttemptDiffMerge({ ...ports, status: queries.status }),
     execute: createExecute({ ...ports, queries }),
     run: createRunGraph({
       ...ports,

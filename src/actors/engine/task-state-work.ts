@@ -1,5 +1,5 @@
 import type { Role, RunOptions, TaskId } from '../../machines/task.ts';
-import type { Verdict } from '../../machines/task-context.ts';
+import type { Acceptance } from '../../machines/task-context.ts';
 import { type TaskMachine, taskMachine } from '../../machines/task-machine.ts';
 import type { Fence, StatusChange } from '../tracker/port.ts';
 import { type AttemptEnds, asDiskProblem, createAttemptEnds } from './attempt-end.ts';
@@ -8,7 +8,7 @@ import { resumeFrom } from './resume.ts';
 import type { TaskActorPorts } from './task-actor-ports.ts';
 
 /** The actors of the task chart. Each does one thing and can be repeated after a restart. */
-export const provideTaskActors = (ports: TaskActorPorts): TaskMachine => {
+export const provideStateWork = (ports: TaskActorPorts): TaskMachine => {
   const ends = createAttemptEnds(ports);
   const withSlots = provideSlotActors(taskMachine, ports);
   const withAttempts = provideAttemptActors(withSlots, ports, ends);
@@ -28,7 +28,7 @@ type SlotInput = {
   readonly backend: string | null;
 };
 
-type Prepare = (change: StatusChange, fence: Fence) => Promise<Verdict>;
+type Prepare = (change: StatusChange, fence: Fence) => Promise<Acceptance>;
 
 /** Tells the tracker of a change, or keeps it for the commit of the transition that follows. */
 const preparing =
@@ -54,9 +54,9 @@ const provideSlotActors = (
   });
   return machine.provide({
     actors: {
-      requestSlot: invoked.actor((input, signal) => slots.requestSlot(requestOf(input), signal)),
+      requestSlot: invoked.actor((input, signal) => slots.joinQueue(requestOf(input), signal)),
       waitForSlot: invoked.actor((input, signal) =>
-        slots.waitForSlot({ ...requestOf(input), admitted: true }, signal),
+        slots.awaitGrant({ ...requestOf(input), admitted: true }, signal),
       ),
       holdSlot: invoked.actor(({ taskId, role }, signal) => slots.holdSlot(taskId, role, signal)),
     },

@@ -30,10 +30,10 @@ const addDay = (sum: UsageReport['total'], more: UsageDay): UsageReport['total']
   };
 };
 
-type UsageReads = Pick<StoreReads, 'usage' | 'attempts'> | null;
+type UsageSource = Pick<StoreReads, 'usage' | 'attempts'> | null;
 
 /** Sums of the usage of attempts, per day (UTC) and role, from the day `since`. */
-export const usageOf = async (store: UsageReads, since: string | null): Promise<UsageReport> => {
+export const usageOf = async (store: UsageSource, since: string | null): Promise<UsageReport> => {
   const days = (await store?.usage(since ?? '')) ?? [];
   return { days, total: days.reduce(addDay, noUsageTotal) };
 };
@@ -52,7 +52,7 @@ export const withWork = async (workOf: WorkReads, view: TaskView): Promise<TaskV
 
 /** Adds what one task alone shows: its attempts and its saved work. */
 export const withDetails = async (
-  store: UsageReads,
+  store: UsageSource,
   workOf: WorkReads,
   view: TaskView,
 ): Promise<TaskView> => {

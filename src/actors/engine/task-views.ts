@@ -4,12 +4,12 @@ import type { TaskSnapshot } from '../../machines/task-machine.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
 import { asTracked, type SavedTaskReads, savedSnapshot, viewSaved } from '../journal/snapshots.ts';
 import { type AgentState, type TaskView, toView } from '../journal/task-view.ts';
-import type { LiveTask } from './loaded-tasks.ts';
+import type { LoadedTask } from './loaded-tasks.ts';
 
 export interface TaskViews {
   viewOf(tracked: TrackedTask): Promise<TaskView>;
   /** The view of a live task as the tracker had it last. */
-  viewOfLive(task: LiveTask): TaskView;
+  viewOfLive(task: LoadedTask): TaskView;
   /** Null unless the task is live. */
   contextOf(taskId: TaskId): TaskContext | null;
   /** A live task as the tracker had it last, for when the tracker is away. */
@@ -22,13 +22,13 @@ export interface TaskViews {
 export interface TaskViewPorts {
   readonly store: SavedTaskReads;
   readonly now: () => number;
-  readonly live: (taskId: TaskId) => LiveTask | null;
+  readonly live: (taskId: TaskId) => LoadedTask | null;
 }
 
-export const agentOfAttempt = (task: LiveTask, attempt: number): AgentState | null =>
+export const agentOfAttempt = (task: LoadedTask, attempt: number): AgentState | null =>
   task.agent?.context.attempt === attempt ? task.agent : null;
 
-const viewOfLive = (live: LiveTask, tracked: TrackedTask): TaskView => {
+const viewOfLive = (live: LoadedTask, tracked: TrackedTask): TaskView => {
   const task = live.actor.getSnapshot();
   const changedAt = live.shown?.changedAt ?? 0;
   return toView({ tracked, task, agent: agentOfAttempt(live, task.context.attempt), changedAt });

@@ -29,7 +29,7 @@ export interface ObserverPorts {
 }
 
 /** True when the last snapshot of the task looks otherwise. */
-const isNews = async (store: ObserverPorts['store'], seen: TrackedTask): Promise<boolean> => {
+const isNewState = async (store: ObserverPorts['store'], seen: TrackedTask): Promise<boolean> => {
   const latest = await store.latest(seen.id, 'snapshot');
   return latest === null || !looksSame(shownIn(latest.data), await viewSaved(store, seen));
 };
@@ -73,10 +73,10 @@ export const createObserver = (ports: ObserverPorts): ((seen: TrackedTask) => Pr
 
   /** @returns false when the task changed meanwhile and must be observed again */
   const showChange = async (seen: TrackedTask): Promise<boolean> => {
-    if (!(await isNews(store, seen))) return true;
+    if (!(await isNewState(store, seen))) return true;
     // The list may be older than our last write.
     const fresh = await tracker.find(seen.id);
-    if (fresh === null || !(await isNews(store, fresh))) return true;
+    if (fresh === null || !(await isNewState(store, fresh))) return true;
     const saved = await store.actor(seen.id);
     if (saved?.pending === true || isPending(seen.id)) return false;
     const entries = observedEntries(await viewSaved(store, fresh), now());

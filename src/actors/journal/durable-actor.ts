@@ -12,13 +12,13 @@ import { childrenOf, stopChildren } from './end-children.ts';
 import { stampEvent } from './event-data.ts';
 import { holdEffects } from './held-effects.ts';
 import {
-  createPendingSteps,
+  createHeldTransitions,
+  type HeldTransition,
+  type HeldTransitions,
   isAnswered,
   nextTurnType,
-  type PendingStep,
-  type PendingSteps,
-  type StepAnswered,
-  type Turn,
+  type QueuedEvent,
+  type TransitionAnswered,
 } from './held-transitions.ts';
 import { takeRequest } from './requests.ts';
 
@@ -59,52 +59,52 @@ type Receive = (
   scope: AnyActorScope,
 ) => AnyMachineSnapshot;
 
-/** Gives a step to the store; it is pending until a late answer has come. */
-const createStepCommit =
+/** Gives a transition to the store; it is pending until a late answer has come. */
+const createCommit =
   <Machine extends AnyStateMachine>(
     port: CommitPort<Machine>,
-    pending: Pick<PendingSteps, 'add'>,
+    pending: Pick<HeldTransitions, 'add'>,
   ) =>
   (
-    step: PendingStep,
+    held: HeldTransition,
     cause: EventObject,
     previous: AnyMachineSnapshot,
     scope: AnyActorScope,
   ): CommitAnswer | Promise<CommitAnswer> => {
     try {
-      const requestId = step.request?.id ?? null;
+      const requestId = held.request?.id ?? null;
       const answer = port.commit({
-        next: step.next as never,
+        next: held.next as never,
         cause,
         previous: previous as never,
         requestId,
       });
       if (answer === 'stale') throw staleCommit();
-      if (answer !== 'ok') pending.add(answer, step, cause, scope);
+      if (answer !== 'ok') pending.add(answer, held, cause, scope);
       return answer;
     } catch (error) {
-      stopChildren(scope, step.next);
+      stopChildren(scope, held.next);
       throw error;
     }
   };
 
-const createTurns = <Machine extends AnyStateMachine>(
+const createReceiver = <Machine extends AnyStateMachine>(
   machine: Machine,
   port: CommitPort<Machine>,
 ) => {
-  const pending = createPendingSteps(port);
+  const pending = createHeldTransitions(port);
 
-  const publish = (step: PendingStep, scope: AnyActorScope): AnyMachineSnapshot => {
-    step.effects.release();
-    if (step.request !== undefined) scope.defer(step.request.published);
-    pending.end(step, scope);
-    return step.next;
+  const publish = (held: HeldTransition, scope: AnyActorScope): AnyMachineSnapshot => {
+    held.effects.release();
+    if (held.request !== undefined) scope.defer(held.request.published);
+    pending.end(held, scope);
+    return held.next;
   };
 
-  const commit = createStepCommit(port, pending);
+  const commit = createCommit(port, pending);
 
   const take = (
-    { event, child, request }: Turn,
+    { event, child, request }: QueuedEvent,
     snapshot: AnyMachineSnapshot,
     scope: AnyActorScope,
   ) => {
@@ -114,36 +114,36 @@ const createTurns = <Machine extends AnyStateMachine>(
     const isOver = child !== undefined && childOf(snapshot, event) !== child;
     if (isOver || request?.refused(snapshot) === true)
       return publish({ next: snapshot, effects, request: undefined }, scope);
-    const step: PendingStep = {
+    const held: HeldTransition = {
       next: machine.transition(snapshot, event, effects.scope),
       effects,
       request,
     };
-    const isOk = !changed(snapshot, step.next) || commit(step, event, snapshot, scope) === 'ok';
-    return isOk ? publish(step, scope) : snapshot;
+    const isOk = !changed(snapshot, held.next) || commit(held, event, snapshot, scope) === 'ok';
+    return isOk ? publish(held, scope) : snapshot;
   };
 
   const takeNext = (snapshot: AnyMachineSnapshot, scope: AnyActorScope): AnyMachineSnapshot => {
-    const turn = pending.next(scope.self);
-    return turn === undefined ? snapshot : take(turn, snapshot, scope);
+    const queued = pending.next(scope.self);
+    return queued === undefined ? snapshot : take(queued, snapshot, scope);
   };
 
   const receiveAnswer = (
     snapshot: AnyMachineSnapshot,
-    { step, error }: StepAnswered,
+    { held, error }: TransitionAnswered,
     scope: AnyActorScope,
   ) => {
-    if (!pending.isPending(scope.self, step)) return snapshot;
+    if (!pending.isPending(scope.self, held)) return snapshot;
     if (error !== undefined) throw error;
-    return publish(step, scope);
+    return publish(held, scope);
   };
 
   const receive: Receive = (snapshot, event, scope) => {
     if (isAnswered(event)) return receiveAnswer(snapshot, event, scope);
     if (event.type === nextTurnType) return takeNext(snapshot, scope);
-    const turn = { event: stampEvent(event, port.now), request: takeRequest(event) };
-    if (!pending.has(scope.self)) return take({ ...turn, child: undefined }, snapshot, scope);
-    pending.wait(scope.self, { ...turn, child: childOf(snapshot, event) });
+    const arrived = { event: stampEvent(event, port.now), request: takeRequest(event) };
+    if (!pending.has(scope.self)) return take({ ...arrived, child: undefined }, snapshot, scope);
+    pending.wait(scope.self, { ...arrived, child: childOf(snapshot, event) });
     return takeNext(snapshot, scope);
   };
   return { receive, drop: pending.drop };
@@ -159,16 +159,16 @@ export const durable = <Machine extends AnyStateMachine>(
   machine: Machine,
   port: CommitPort<Machine>,
 ): Machine => {
-  const turns = createTurns(machine, port);
+  const receiver = createReceiver(machine, port);
   const transition: Receive = (snapshot, event, scope) => {
     if (event.type === 'xstate.stop') {
-      turns.drop(scope);
+      receiver.drop(scope);
       return machine.transition(snapshot, event, scope);
     }
     try {
-      return turns.receive(snapshot, event, scope);
+      return receiver.receive(snapshot, event, scope);
     } catch (error) {
-      turns.drop(scope);
+      receiver.drop(scope);
       stopChildren(scope, snapshot);
       throw error;
     }

@@ -5,8 +5,8 @@ import { stopChildren } from './end-children.ts';
 import type { HeldEffects } from './held-effects.ts';
 import type { EventRequest } from './requests.ts';
 
-/** An event at its turn. */
-export interface Turn {
+/** An event that waits for its turn. */
+export interface QueuedEvent {
   readonly event: EventObject;
   /** The child that the event tells the end of. */
   readonly child: AnyActorRef | undefined;
@@ -14,15 +14,15 @@ export interface Turn {
 }
 
 /** A transition that is computed and not shown. */
-export interface PendingStep extends Pick<Turn, 'request'> {
+export interface HeldTransition extends Pick<QueuedEvent, 'request'> {
   readonly next: AnyMachineSnapshot;
   readonly effects: HeldEffects;
 }
 
-/** Sent by an actor to itself. `cause` is the event of the step, for the inspector. */
-export interface StepAnswered extends EventObject {
+/** Sent by an actor to itself. `cause` is the event of the transition, for the inspector. */
+export interface TransitionAnswered extends EventObject {
   readonly type: typeof answeredType;
-  readonly step: PendingStep;
+  readonly held: HeldTransition;
   readonly cause: EventObject;
   readonly error: unknown;
 }
@@ -31,50 +31,50 @@ export const answeredType = 'durable.answered';
 /** Sent by an actor to itself while events wait for their turn. */
 export const nextTurnType = 'durable.next';
 
-export const isAnswered = (event: EventObject): event is StepAnswered =>
+export const isAnswered = (event: EventObject): event is TransitionAnswered =>
   event.type === answeredType;
 
 /**
- * The step of each actor that waits for the store, and the events behind it. An actor at rest has
+ * The transition of each actor that waits for the store, and the events behind it. An actor at rest has
  * none.
  */
-export interface PendingSteps {
+export interface HeldTransitions {
   has(actor: AnyActorRef): boolean;
-  isPending(actor: AnyActorRef, step: PendingStep): boolean;
+  isPending(actor: AnyActorRef, held: HeldTransition): boolean;
   add(
     answer: Promise<CommitAnswer>,
-    step: PendingStep,
+    held: HeldTransition,
     cause: EventObject,
     scope: AnyActorScope,
   ): void;
-  wait(actor: AnyActorRef, turn: Turn): void;
-  /** The next event, unless a step is pending. */
-  next(actor: AnyActorRef): Turn | undefined;
-  /** Ends the step. Events of timers that it cancels go; the next event gets its turn. */
-  end(step: PendingStep, scope: AnyActorScope): void;
-  /** Drops all of an actor that ends. Children of its step were never started. */
+  wait(actor: AnyActorRef, queued: QueuedEvent): void;
+  /** The next event, unless a transition is pending. */
+  next(actor: AnyActorRef): QueuedEvent | undefined;
+  /** Ends the transition. Events of timers that it cancels go; the next event gets its turn. */
+  end(held: HeldTransition, scope: AnyActorScope): void;
+  /** Drops all of an actor that ends. Children of its transition were never started. */
   drop(scope: AnyActorScope): void;
 }
 
 interface Mailbox {
-  pending: PendingStep | null;
-  turns: Turn[];
+  pending: HeldTransition | null;
+  events: QueuedEvent[];
 }
 
-const turnsAtMost = 1_000;
+const eventsAtMost = 1_000;
 
-export const createPendingSteps = ({ deadlineMs, later }: CommitDeadline): PendingSteps => {
+export const createHeldTransitions = ({ deadlineMs, later }: CommitDeadline): HeldTransitions => {
   const mailboxes = new WeakMap<AnyActorRef, Mailbox>();
   return {
     has: (actor) => mailboxes.has(actor),
-    isPending: (actor, step) => mailboxes.get(actor)?.pending === step,
-    add: (answer, step, cause, { self }) => {
-      const mailbox = mailboxes.get(self) ?? { pending: null, turns: [] };
-      mailbox.pending = step;
+    isPending: (actor, held) => mailboxes.get(actor)?.pending === held,
+    add: (answer, held, cause, { self }) => {
+      const mailbox = mailboxes.get(self) ?? { pending: null, events: [] };
+      mailbox.pending = held;
       mailboxes.set(self, mailbox);
       const settle = (error?: unknown): void => {
         cancel();
-        if (mailbox.pending === step) self.send({ type: answeredType, step, cause, error });
+        if (mailbox.pending === held) self.send({ type: answeredType, held, cause, error });
       };
       const cancel = later(() => settle(lateCommit()), deadlineMs);
       answer.then(
@@ -82,22 +82,22 @@ export const createPendingSteps = ({ deadlineMs, later }: CommitDeadline): Pendi
         (error: unknown) => settle(error ?? new StoreError('the commit failed')),
       );
     },
-    wait: (actor, turn) => {
-      const turns = mailboxes.get(actor)?.turns ?? [];
-      if (turns.length >= turnsAtMost)
+    wait: (actor, queued) => {
+      const events = mailboxes.get(actor)?.events ?? [];
+      if (events.length >= eventsAtMost)
         throw new StoreError('too many events wait for the store; ask again');
-      turns.push(turn);
+      events.push(queued);
     },
     next: (actor) => {
       const mailbox = mailboxes.get(actor);
-      return mailbox?.pending === null ? mailbox.turns.shift() : undefined;
+      return mailbox?.pending === null ? mailbox.events.shift() : undefined;
     },
     end: ({ effects }, { self, defer }) => {
       const mailbox = mailboxes.get(self);
       if (mailbox === undefined) return;
       mailbox.pending = null;
-      mailbox.turns = mailbox.turns.filter(({ event }) => !effects.cancels(event.type));
-      if (mailbox.turns.length === 0) mailboxes.delete(self);
+      mailbox.events = mailbox.events.filter(({ event }) => !effects.cancels(event.type));
+      if (mailbox.events.length === 0) mailboxes.delete(self);
       else defer(() => self.send({ type: nextTurnType }));
     },
     drop: (scope) => {

@@ -28,45 +28,45 @@ export interface Proof {
 export const sealOf = ({ seal: _, ...sealed }: Omit<Recording, 'seal'> & { seal?: string }) =>
   hash('sha256', JSON.stringify(sealed));
 
-const keptOf = ({ task_id, task_seq, ...entry }: RecordedEntry): KeptEntry => ({
+const asKeptEntry = ({ task_id, task_seq, ...entry }: RecordedEntry): KeptEntry => ({
   taskId: task_id,
   taskSeq: task_seq,
   ...entry,
 });
 
 /** The last item that was checked. */
-interface End extends ChainEnd {
+interface ProvenEnd extends ChainEnd {
   readonly seq: number;
 }
 
-const gapFault = ({ through_seq: last }: Gap, { seq }: End): string | null =>
+const gapFault = ({ through_seq: last }: Gap, { seq }: ProvenEnd): string | null =>
   last > seq ? null : `entries up to ${last} are left out after entry ${seq}: they were swapped`;
 
 const entryFault = (
   item: RecordedEntry,
   taskId: string,
-  end: End,
+  end: ProvenEnd,
   isNumbered: boolean,
 ): string | null => {
   const name = `entry ${item.seq}`;
   if (item.task_id !== taskId) return `${name} is of another task, ${item.task_id}`;
   if (end.seq === 0 && item.previous)
     return `${name} is the first one in the file, but not in the journal: entries were cut off at the beginning`;
-  const fault = faultInChain(keptOf(item), end, isNumbered);
+  const fault = faultInChain(asKeptEntry(item), end, isNumbered);
   if (fault !== null) return `${name} ${fault}`;
   return item.seq > end.seq ? null : `${name} comes after entry ${end.seq}: they were swapped`;
 };
 
-const after = (item: RecordedItem, end: End): End =>
+const after = (item: RecordedItem, end: ProvenEnd): ProvenEnd =>
   isGap(item)
     ? {
         seq: item.through_seq,
         hash: item.hash ?? end.hash,
         taskSeq: end.taskSeq + item.entries,
       }
-    : { seq: item.seq, ...endAfter(keptOf(item), end, null) };
+    : { seq: item.seq, ...endAfter(asKeptEntry(item), end, null) };
 
-const endFault = (end: End, head: Recording['head'], isNumbered: boolean): string | null => {
+const endFault = (end: ProvenEnd, head: Recording['head'], isNumbered: boolean): string | null => {
   const last = head ?? { seq: 0, hash: null, entries: 0 };
   if (end.seq < last.seq)
     return `entry ${end.seq} is the last one in the file, and ${last.seq} was when it was exported: entries were cut off at the end`;
@@ -79,7 +79,7 @@ const endFault = (end: End, head: Recording['head'], isNumbered: boolean): strin
 const chainFault = ({ task: { task_id }, items, head }: Recording): string | null => {
   // A journal of an earlier version that is only read has no numbers.
   const isNumbered = items.some((item) => !isGap(item) && item.task_seq > 0);
-  let end: End = { seq: 0, hash: null, taskSeq: 0 };
+  let end: ProvenEnd = { seq: 0, hash: null, taskSeq: 0 };
   for (const item of items) {
     const fault = isGap(item) ? gapFault(item, end) : entryFault(item, task_id, end, isNumbered);
     if (fault !== null) return fault;
@@ -106,7 +106,7 @@ const foldFault = (taskId: string, entries: readonly KeptEntry[]): string | null
  */
 export const proveRecording = (recording: Recording): Proof => {
   const { task, items } = recording;
-  const entries = items.flatMap((item) => (isGap(item) ? [] : keptOf(item)));
+  const entries = items.flatMap((item) => (isGap(item) ? [] : asKeptEntry(item)));
   const isFolded = isFoldable(items) && entries.some(isTransition);
   const problem =
     chainFault(recording) ??

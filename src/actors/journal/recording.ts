@@ -5,16 +5,16 @@ import type { TaskView } from './task-view.ts';
 /** The end of the time that a Date can show (ms). */
 const latestTime = 8_640_000_000_000_000;
 const hash = z.string().regex(/^[0-9a-f]{64}$/);
-const count = z.int().nonnegative();
+const countSchema = z.int().nonnegative();
 
 /** An entry as `history` with `kept: true` gives it. */
 const entrySchema = z.strictObject({
   task_id: z.string(),
-  task_seq: count,
+  task_seq: countSchema,
   seq: z.int().positive(),
-  attempt: count,
+  attempt: countSchema,
   type: z.string(),
-  at: count.max(latestTime),
+  at: countSchema.max(latestTime),
   data: z.string(),
   cause: z.string().nullable(),
   base: z.int().positive().nullable(),
@@ -30,9 +30,9 @@ export type RecordedEntry = Omit<KeptEntry, 'taskId' | 'taskSeq'> & {
 const gapSchema = z.strictObject({
   /** `removed`: the server had removed them before. */
   why: z.enum(['size', 'secret', 'removed']),
-  entries: count,
-  transitions: count,
-  bytes: count,
+  entries: countSchema,
+  transitions: countSchema,
+  bytes: countSchema,
   /** Seq and hash of the last of them. */
   through_seq: z.int().positive(),
   hash: hash.nullable(),
@@ -59,16 +59,16 @@ export const recordingSchema = z.strictObject({
   items: z.array(z.union([entrySchema, gapSchema])),
   changes: z
     .strictObject({
-      attempt: count,
+      attempt: countSchema,
       patch: z.string(),
       guarded: z.array(z.string()),
       /** Files of the patch that are not in the recording. */
-      files_left_out: count,
+      files_left_out: countSchema,
     })
     .nullable(),
   /** The last entry and how many there were; null without a journal. */
   head: z
-    .strictObject({ seq: z.int().positive(), entries: count, hash: hash.nullable() })
+    .strictObject({ seq: z.int().positive(), entries: countSchema, hash: hash.nullable() })
     .nullable(),
   /** SHA-256 (hex) of the JSON text of all fields above. */
   seal: hash,

@@ -79,7 +79,7 @@ const observedStatus = (tracked: TrackedTask): ObservedStatus => {
     : 'elsewhere';
 };
 
-export const observationOf = (tracked: TrackedTask, at: number) =>
+export const trackerObserved = (tracked: TrackedTask, at: number) =>
   ({ type: 'tracker.observed', status: observedStatus(tracked), at }) as const;
 
 /** A task at rest follows its status in the tracker. */
@@ -90,7 +90,7 @@ export const asTracked = (
 ): TaskSnapshot =>
   snapshot.hasTag('pending')
     ? snapshot
-    : transition(taskMachine, snapshot, observationOf(tracked, at))[0];
+    : transition(taskMachine, snapshot, trackerObserved(tracked, at))[0];
 
 const waitsAt = [
   'awaitingInput',

@@ -38,7 +38,7 @@ const manyTasks = 10_000;
 const slowMs = 1_000;
 /** With many tasks, the wait before a write is this many times as long as the last write took. */
 const waitPerWrite = 10;
-const triesAtMost = 5;
+const exchangeTries = 5;
 
 const createExclusive = ({ file }: Database): Exchange['alone'] => {
   const queue = createSerialQueue();
@@ -52,7 +52,7 @@ const importAndExport = async (fileImport: FileImport, fileExport: FileExport): 
     try {
       return await fileExport.run();
     } catch (error) {
-      if (!(error instanceof FileMovedError) || tries >= triesAtMost) throw error;
+      if (!(error instanceof FileMovedError) || tries >= exchangeTries) throw error;
     }
   }
 };

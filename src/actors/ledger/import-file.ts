@@ -37,7 +37,7 @@ export interface FileImportOptions {
  * A file in which lines are missing must stay as it is for so long before its tasks are removed.
  */
 const stillMs = 500;
-const triesAtMost = 5;
+const importTries = 5;
 /** Tasks in one transaction of the first import. */
 const manyAtOnce = 2_000;
 
@@ -71,7 +71,7 @@ const takeEach = async (
   for (let tries = 1; ; tries += 1) {
     const imported = part.map(merge).filter((each) => each !== null);
     if (imported.length === 0 || (await commit(imported)) === 'ok') return nextTurn();
-    if (tries >= triesAtMost) throw new Error('the tasks change all the time; it is tried again');
+    if (tries >= importTries) throw new Error('the tasks change all the time; it is tried again');
   }
 };
 
@@ -133,7 +133,7 @@ export const createFileImport = (options: FileImportOptions, state: ExchangeStat
   return {
     knows,
     run: async () => {
-      for (let tries = 0; tries < triesAtMost && !knows(stampOf(file)); tries += 1) {
+      for (let tries = 0; tries < importTries && !knows(stampOf(file)); tries += 1) {
         const found = stampOf(file);
         const tooLarge = sizeProblem(file);
         if (tooLarge !== null) {

@@ -3,7 +3,7 @@ import type { TaskEdit } from '../store/port.ts';
 import type { Issue } from './issue.ts';
 import { issueOf } from './issue-line.ts';
 import { changedKeys, mergeIssue } from './merge-issue.ts';
-import type { StoredTask, TaskReads } from './task-reads.ts';
+import type { StoredTask, StoredTaskReads } from './task-reads.ts';
 
 /** The effect of an import on one task. */
 export interface ImportedTask {
@@ -24,7 +24,7 @@ export interface Imports {
 }
 
 /** Three-way: the tables, the file, and the line that the file held last. */
-export const createImports = (db: Database, table: Pick<TaskReads, 'stored'>): Imports => {
+export const createImports = (db: Database, table: Pick<StoredTaskReads, 'stored'>): Imports => {
   const pending = db.prepare('select 1 as one from actors where id = ? and pending = 1');
   /**
    * An attempt of ours works on a task that is claimed and whose actor must run after a restart.

@@ -34,7 +34,7 @@ export interface StoredTask {
   readonly unmet: () => readonly TaskId[];
 }
 
-export interface TaskReads {
+export interface StoredTaskReads {
   /** Number of tasks, without deleted ones. */
   count(): number;
   /** Number of tasks of a page without limit. */
@@ -96,7 +96,7 @@ const countTasks = (
   return Number(row?.['count']);
 };
 
-export const createTaskReads = (db: Database, sql: TaskStatements): TaskReads => {
+export const createTaskReads = (db: Database, sql: TaskStatements): StoredTaskReads => {
   const trackedOf = (row: Row): TrackedTask =>
     trackedFrom(issueOf(columnText(row, 'line')), unmetOf(sql, row));
 

@@ -1,7 +1,7 @@
 import type { Database } from '../store/database.ts';
 import type { IssueTable } from './issue.ts';
 import { issueOf } from './issue-line.ts';
-import { createTaskReads, type TaskReads } from './task-reads.ts';
+import { createTaskReads, type StoredTaskReads } from './task-reads.ts';
 import { columnText, prepareTaskStatements } from './task-statements.ts';
 import { createTaskWrites, type TaskWrites } from './task-writes.ts';
 
@@ -15,7 +15,7 @@ export interface ChangeMark {
 }
 
 /** The tasks of a project without bd. */
-export type TaskTable = IssueTable & TaskReads & TaskWrites & ChangeMark;
+export type TaskTable = IssueTable & StoredTaskReads & TaskWrites & ChangeMark;
 
 export const createTaskTable = (db: Database): TaskTable => {
   const sql = prepareTaskStatements(db);

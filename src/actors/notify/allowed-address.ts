@@ -37,7 +37,7 @@ const isAllowed = (address: string, allowPrivate: boolean): boolean => {
   return allowPrivate || !privateOnly.check(address, family);
 };
 
-const refusal = (host: string, addresses: readonly string[], allowPrivate: boolean) => {
+const refusedAddress = (host: string, addresses: readonly string[], allowPrivate: boolean) => {
   const place = addresses.includes(host) ? host : `${host} (${addresses.join(', ')})`;
   const remedy = allowPrivate
     ? 'name another address'
@@ -48,7 +48,8 @@ const refusal = (host: string, addresses: readonly string[], allowPrivate: boole
 /** @throws AddressRefusedError for an address that is written in the URL, which nobody looks up */
 export const requireAllowedHost = ({ hostname }: URL, allowPrivate: boolean): void => {
   const host = hostname.replace(/^\[|\]$/g, '');
-  if (isIP(host) !== 0 && !isAllowed(host, allowPrivate)) throw refusal(host, [host], allowPrivate);
+  if (isIP(host) !== 0 && !isAllowed(host, allowPrivate))
+    throw refusedAddress(host, [host], allowPrivate);
 };
 
 /**
@@ -64,7 +65,7 @@ export const createAllowedLookup =
       const [first] = allowed;
       if (first === undefined) {
         const addresses = found.map(({ address }) => address);
-        return callback(refusal(hostname, addresses, allowPrivate), []);
+        return callback(refusedAddress(hostname, addresses, allowPrivate), []);
       }
       if (options.all === true) return callback(null, [...allowed]);
       return callback(null, first.address, first.family);

@@ -32,18 +32,18 @@ export interface Delivery {
   stop(): Promise<void>;
 }
 
-const waitingAtMost = 256;
-const pageSize = 200;
-const triesAtMost = 8;
+const entriesWaitingAtMost = 256;
+const entriesPerScan = 200;
+const deliveryTries = 8;
 const ageAtMostMs = 24 * 3_600_000;
-const longestPauseMs = 15 * 60_000;
+const longestDeliveryPauseMs = 15 * 60_000;
 const usualTimes = { requestMs: 10_000, firstPauseMs: 2_000 };
-const stopMs = 2_000;
+const lastDeliveriesMs = 2_000;
 const savedEvery = 1_000;
 
 /** Half of it is chance, so that receivers that come back are not called all at once. */
-const pauseAfter = (tries: number, firstPauseMs: number): number =>
-  Math.min(firstPauseMs * 4 ** (tries - 1), longestPauseMs) * (0.5 + Math.random() / 2);
+const pauseBeforeRetry = (tries: number, firstPauseMs: number): number =>
+  Math.min(firstPauseMs * 4 ** (tries - 1), longestDeliveryPauseMs) * (0.5 + Math.random() / 2);
 
 /** The next entries of the journal that a webhook wants; the journal keeps what is too much. */
 const createWaiting = ({ events }: Webhook, from: number) => {
@@ -64,7 +64,7 @@ const createWaiting = ({ events }: Webhook, from: number) => {
     /** Takes what follows `after`; nothing when that is not where it stands, or it is too much. */
     take: (after: number, following: readonly Entry[], through: number): void => {
       const wanted = following.filter(isWanted);
-      if (after !== scanned || entries.length + wanted.length > waitingAtMost) return;
+      if (after !== scanned || entries.length + wanted.length > entriesWaitingAtMost) return;
       entries = [...entries, ...wanted];
       scanned = through;
     },
@@ -93,7 +93,7 @@ const createSender = ({
     log('a webhook was given up for this event', facts);
   };
   const isHopeless = (entry: Entry, tries: number): boolean =>
-    tries >= triesAtMost || now() - entry.at > ageAtMostMs;
+    tries >= deliveryTries || now() - entry.at > ageAtMostMs;
   /** @returns false when the server stops before it is sent or given up */
   const send = async (entry: Entry): Promise<boolean> => {
     const notice = await readNotice(noticeTypeOf(entry) ?? 'completed', entry);
@@ -107,7 +107,7 @@ const createSender = ({
         giveUp(entry, tries);
         return true;
       }
-      await pause(pauseAfter(tries, firstPauseMs));
+      await pause(pauseBeforeRetry(tries, firstPauseMs));
     }
     return false;
   };
@@ -120,12 +120,12 @@ const createSender = ({
     waitFor: async (error: unknown): Promise<void> => {
       if (problem === null) log('a webhook waits for the store', { host, error });
       problem = messageOf(error);
-      await pause(pauseAfter(3, firstPauseMs));
+      await pause(pauseBeforeRetry(3, firstPauseMs));
     },
     /** Gives a request that is underway 2 s; `work` ends with it. */
     stop: async (work: Promise<void> | null): Promise<void> => {
       stopping.abort();
-      const timer = setTimeout(() => cut.abort(), stopMs);
+      const timer = setTimeout(() => cut.abort(), lastDeliveriesMs);
       await work;
       clearTimeout(timer);
     },
@@ -149,7 +149,7 @@ export const startDelivery = async (options: DeliveryOptions): Promise<Delivery>
     const next = waiting.first();
     if (next === undefined) {
       const after = waiting.scanned();
-      const page = await store.read({ after, limit: pageSize });
+      const page = await store.read({ after, limit: entriesPerScan });
       // The end of the journal may have been removed because it was old.
       waiting.take(after, page, page.at(-1)?.seq ?? lastSeen);
     } else if (await sender.send(next)) {

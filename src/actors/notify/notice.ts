@@ -50,14 +50,15 @@ const charactersAtMost = 2_000;
 const short = (text: string): string =>
   text.length <= charactersAtMost ? text : `${text.slice(0, charactersAtMost - 1)}…`;
 
-const statuses = {
+const noticeStatuses = {
   completed: 'complete',
   failed: 'failed',
   cancelled: 'cancelled',
   input_required: 'started',
   approval_required: 'started',
 } as const;
-const isEnding = (type: string): type is keyof typeof statuses => Object.hasOwn(statuses, type);
+const isEnding = (type: string): type is keyof typeof noticeStatuses =>
+  Object.hasOwn(noticeStatuses, type);
 
 /** Null for an entry that is no news for people. */
 export const noticeTypeOf = ({ type, data }: Pick<Entry, 'type' | 'data'>): NoticeType | null => {
@@ -89,7 +90,7 @@ export const noticeOf = (
       project: project.name,
       task_id: entry.taskId,
       title: short(task?.title ?? ''),
-      status: type === 'parked' ? (data.status ?? '') : statuses[type],
+      status: type === 'parked' ? (data.status ?? '') : noticeStatuses[type],
       attempt: entry.attempt,
       ...(reason === null ? {} : { reason: short(reason) }),
       ...(cost === undefined ? {} : { cost_usd: cost }),

@@ -20,9 +20,9 @@ export interface HookOptions {
   readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
 }
 
-const atOnce = 4;
-const waitingAtMost = 200;
-const outputBytes = 1_000;
+const hooksAtOnce = 4;
+const hooksWaitingAtMost = 200;
+const hookOutputBytes = 1_000;
 
 interface Call {
   readonly hook: Hook;
@@ -66,8 +66,8 @@ export const startHooks = (options: HookOptions): { stop(): Promise<void> } => {
         stdin: Buffer.from(`${JSON.stringify(notice)}\n`),
         timeoutMs: hook.timeoutMs,
         signal: stopping.signal,
-        headBytes: outputBytes,
-        tailBytes: outputBytes,
+        headBytes: hookOutputBytes,
+        tailBytes: hookOutputBytes,
       });
       const problem = result.aborted ? null : problemOf(result, hook);
       if (problem !== null)
@@ -77,7 +77,7 @@ export const startHooks = (options: HookOptions): { stop(): Promise<void> } => {
     }
   };
   const fill = (): void => {
-    while (running.size < atOnce && waiting.length > 0 && !stopping.signal.aborted) {
+    while (running.size < hooksAtOnce && waiting.length > 0 && !stopping.signal.aborted) {
       const [next, ...rest] = waiting;
       if (next === undefined) return;
       waiting = rest;
@@ -93,8 +93,8 @@ export const startHooks = (options: HookOptions): { stop(): Promise<void> } => {
     const calls = entries.flatMap(callsOf);
     if (calls.length === 0) return;
     const all = [...waiting, ...calls];
-    waiting = all.slice(0, waitingAtMost);
-    for (const { type, entry, hook } of all.slice(waitingAtMost))
+    waiting = all.slice(0, hooksWaitingAtMost);
+    for (const { type, entry, hook } of all.slice(hooksWaitingAtMost))
       log('a command for events was left out: too many wait', {
         ...{ task_id: entry.taskId, attempt: entry.attempt, event: type, program: hook.argv[0] },
       });

@@ -66,7 +66,7 @@ const commandIdVariable = 'ATS_COMMAND';
 
 type Pipes = Awaited<ReturnType<typeof openNamedPipes>>;
 
-const start = (
+const startProcess = (
   { argv: [file, ...args], cwd, env, stdinFile, stdin, inputs = [] }: Command,
   mark: string,
   pipes: Pipes,
@@ -86,7 +86,7 @@ const start = (
     reject: false,
   });
 
-type Child = ReturnType<typeof start>;
+type Child = ReturnType<typeof startProcess>;
 type CommandEnding = 'itself' | 'timeout' | 'abort';
 
 const firstEnding = (child: Child, { timeoutMs, signal }: Command): Promise<CommandEnding> =>
@@ -200,7 +200,7 @@ export const runCommand = async (command: Command): Promise<CommandResult> => {
   try {
     const mark = randomUUID();
     const pipes = command.namedOutputs === true ? await openNamedPipes() : null;
-    const child = start(command, mark, pipes);
+    const child = startProcess(command, mark, pipes);
     closeChildEnds(pipes ?? []);
     const [stdout, stderr] = [
       pipes?.[0].readable ?? child.stdout,

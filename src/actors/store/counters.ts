@@ -29,7 +29,7 @@ const assistantUsageSchema = z.looseObject({
   input_tokens: z.number().default(0),
   output_tokens: z.number().default(0),
 });
-const endSchema = z.looseObject({ execution_seconds: z.number().default(0) });
+const attemptEndSchema = z.looseObject({ execution_seconds: z.number().default(0) });
 
 const folds: Readonly<Record<string, (counters: Counters, data: unknown) => Counters>> = {
   api_call_complete: (counters, data) => {
@@ -54,7 +54,7 @@ const folds: Readonly<Record<string, (counters: Counters, data: unknown) => Coun
     };
   },
   completed: (counters, data) => {
-    const { execution_seconds: seconds } = endSchema.parse(data);
+    const { execution_seconds: seconds } = attemptEndSchema.parse(data);
     return {
       ...counters,
       completed: counters.completed + 1,

@@ -15,11 +15,11 @@ interface Observation {
   readonly seconds: number;
 }
 
-const callSchema = z.looseObject({ duration_ms: z.number() });
+const callDurationSchema = z.looseObject({ duration_ms: z.number() });
 const waitSchema = z.looseObject({ waited_seconds: z.number() });
 
 const callSeconds = (data: unknown): number | undefined => {
-  const { data: call } = callSchema.safeParse(data);
+  const { data: call } = callDurationSchema.safeParse(data);
   return call === undefined ? undefined : call.duration_ms / 1_000;
 };
 const waitedSeconds = (data: unknown): number | undefined =>

@@ -37,7 +37,7 @@ export interface Histories {
 }
 
 const tasksPerPage = 50;
-const rowsAtOnce = 100;
+const removedAtOnce = 100;
 const pagesAtOnce = 100;
 
 const over = "('complete', 'failed', 'cancelled')";
@@ -50,7 +50,7 @@ const isOld = `(select at from journal where task_id = ?1 order by seq desc limi
   and not exists (select 1 from actors where id = ?1 and json_extract(snapshot, '$.value') not in ${over})
   and not exists (select 1 from tasks where id = ?1 and status not in ${over})`;
 
-const prepare = (db: Database) => ({
+const prepareHistories = (db: Database) => ({
   page: db.prepare(
     `select task_id from histories where task_id > ? order by task_id limit ${tasksPerPage}`,
   ),
@@ -70,14 +70,14 @@ const prepare = (db: Database) => ({
   // A snapshot goes before its base.
   dropEntries:
     db.prepare(`delete from journal where seq in (select seq from journal where task_id = ?1
-    and seq <= (select removed_seq from histories where task_id = ?1) order by seq desc limit ${rowsAtOnce})`),
+    and seq <= (select removed_seq from histories where task_id = ?1) order by seq desc limit ${removedAtOnce})`),
   unmark: db.prepare('update histories set removing = null where task_id = ?'),
   freePages: db.prepare('pragma freelist_count'),
   shrink: db.prepare(`pragma incremental_vacuum(${pagesAtOnce})`),
 });
 
 export const createHistories = (db: Database): Histories => {
-  const sql = prepare(db);
+  const sql = prepareHistories(db);
   const freePages = (): number => Number(sql.freePages.first()?.['freelist_count']);
   return {
     page: (after) => {

@@ -20,7 +20,7 @@ export interface NodeRows {
   keep(id: CommitId, stale: readonly number[]): void;
 }
 
-const prepare = (db: Database) => ({
+const prepareNodes = (db: Database) => ({
   find: db.prepare('select last_commit, stale, ended from nodes where id = ?'),
   keep: db.prepare(
     `insert into nodes (id, last_commit, stale) values (?1, ?2, ?3)
@@ -42,7 +42,7 @@ const prepare = (db: Database) => ({
 });
 
 export const createNodeRows = (db: Database, now: () => number): NodeRows => {
-  const sql = prepare(db);
+  const sql = prepareNodes(db);
   return {
     join: ({ node, leaseMs, isAlone }) => {
       sql.forget.run(now() - endedMs);

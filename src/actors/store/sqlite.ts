@@ -61,7 +61,7 @@ type ReadName =
   | 'check';
 
 /** Limits one read for a subscriber that is behind. */
-const entriesPerRead = 256;
+const entriesPerFeedRead = 256;
 
 /** Its reads answer at once. */
 export type SqliteStore = Omit<Store, ReadName> & {
@@ -97,7 +97,7 @@ export const createSqliteStore = (
     );
   const feed = createEntryFeed(
     (taskId, after) =>
-      read({ ...(taskId === null ? {} : { taskId }), after, limit: entriesPerRead }),
+      read({ ...(taskId === null ? {} : { taskId }), after, limit: entriesPerFeedRead }),
     lastSeq,
   );
   const shown = (committed: Committed): Committed => {

@@ -19,20 +19,20 @@ const endSchema = z.looseObject({
 const retrySchema = z.looseObject({ attempt_ended: endSchema });
 const retryMark = '"attempt_ended":';
 
-const statuses: Readonly<Record<string, string>> = {
+const endStatuses: Readonly<Record<string, string>> = {
   completed: 'complete',
   failed: 'failed',
   cancelled: 'cancelled',
 };
 
-interface End {
+interface CountedEnd {
   readonly status: string;
   readonly data: z.infer<typeof endSchema>;
 }
 
 /** Entries of version 2.1 do not name the role, and count nothing. */
-const endOfEntry = ({ type, data }: Entry): End | null => {
-  const status = statuses[type];
+const endOfEntry = ({ type, data }: Entry): CountedEnd | null => {
+  const status = endStatuses[type];
   if (status !== undefined) {
     const parsed = endSchema.safeParse(JSON.parse(data));
     return parsed.success ? { status, data: parsed.data } : null;
@@ -90,7 +90,7 @@ export const createUsageRows = (db: Database): UsageRows => {
   const attempts = db.prepare('select * from attempts where task_id = ? order by attempt');
 
   /** @returns false when the end of the attempt is known */
-  const addOne = (entry: Entry, { status, data }: End, owner: string | null): boolean => {
+  const addOne = (entry: Entry, { status, data }: CountedEnd, owner: string | null): boolean => {
     const { role, execution_seconds: seconds, usage } = data;
     const sums = [
       seconds,

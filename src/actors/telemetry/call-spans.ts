@@ -13,7 +13,7 @@ const modelCallSchema = z.looseObject({
   output_tokens: z.number().optional(),
   cached_tokens: z.number().optional(),
 });
-const toolCallSchema = z.looseObject({
+const toolSpanSchema = z.looseObject({
   call_id: z.string(),
   tool: z.string(),
   ok: z.boolean(),
@@ -44,7 +44,7 @@ const modelCall = (data: unknown): Named | null => {
 };
 
 const toolCall = (data: unknown): Named | null => {
-  const { data: call } = toolCallSchema.safeParse(data);
+  const { data: call } = toolSpanSchema.safeParse(data);
   if (call === undefined) return null;
   return {
     name: `execute_tool ${call.tool}`,

@@ -1,4 +1,4 @@
-import type { Verdict } from '../../machines/task-context.ts';
+import type { Acceptance } from '../../machines/task-context.ts';
 import type { Fence, StatusChange, StatusWrites } from './port.ts';
 
 /** Writes a change of status at once. */
@@ -6,7 +6,7 @@ export const carryOut = async (
   tracker: StatusWrites,
   change: StatusChange,
   fence: Fence,
-): Promise<Verdict> => {
+): Promise<Acceptance> => {
   switch (change.kind) {
     case 'claim':
       return tracker.claim(change.id, fence);

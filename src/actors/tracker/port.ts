@@ -1,5 +1,5 @@
 import type { TaskId } from '../../machines/task.ts';
-import type { Verdict } from '../../machines/task-context.ts';
+import type { Acceptance } from '../../machines/task-context.ts';
 import type { EndLabel } from '../../machines/task-selectors.ts';
 import type { NewTask, TrackedTask } from '../../machines/tracked-task.ts';
 import type { PageRequest } from '../ledger/task-reads.ts';
@@ -22,7 +22,7 @@ export type StatusChange =
   | { readonly kind: 'close'; readonly id: TaskId; readonly reason: string }
   | { readonly kind: 'reopen'; readonly id: TaskId };
 
-export interface PreparedChange extends Verdict {
+export interface PreparedChange extends Acceptance {
   /**
    * Not written yet: the transition commits it, and the task is `tracked` then. Absent when it is
    * written.
@@ -99,13 +99,13 @@ export interface TrackerWrites {
    * The first depends on the second. Adding it again succeeds. Refusals: task_not_found,
    * dependency_cycle.
    */
-  addDependency(dependent: TaskId, prerequisite: TaskId): Promise<Verdict>;
+  addDependency(dependent: TaskId, prerequisite: TaskId): Promise<Acceptance>;
   /** Removing what is not there succeeds. Refusal: task_not_found. */
-  removeDependency(dependent: TaskId, prerequisite: TaskId): Promise<Verdict>;
+  removeDependency(dependent: TaskId, prerequisite: TaskId): Promise<Acceptance>;
   /** Refusal: task_not_found. @throws invalid_params when a field does not fit */
-  edit(id: TaskId, fields: TaskFields): Promise<Verdict>;
+  edit(id: TaskId, fields: TaskFields): Promise<Acceptance>;
   /** Refusals: task_not_found; event_not_allowed while other tasks depend on it. */
-  remove(id: TaskId): Promise<Verdict>;
+  remove(id: TaskId): Promise<Acceptance>;
   /**
    * Leaves a comment on a task, for people who look there; a task that does not exist gets none.
    */
@@ -120,7 +120,7 @@ export interface StatusWrites {
    * earlier end. Claiming what we hold succeeds. Refusals: task_not_found, dependencies_unmet,
    * tracker_conflict.
    */
-  claim(id: TaskId, fence?: Fence): Promise<Verdict>;
+  claim(id: TaskId, fence?: Fence): Promise<Acceptance>;
   /**
    * Opens a task that we hold, with a label that says how the attempt ended, or none when another
    * follows by itself. Leaves alone what others hold.
@@ -130,12 +130,12 @@ export interface StatusWrites {
    * Refusals: task_not_found, dependencies_unmet. Closing a closed task succeeds and keeps the
    * first reason and time.
    */
-  close(id: TaskId, reason: string, fence?: Fence): Promise<Verdict>;
+  close(id: TaskId, reason: string, fence?: Fence): Promise<Acceptance>;
   /**
    * Opens a closed, failed or cancelled task and clears assignee and end labels. Refusal:
    * task_not_found.
    */
-  reopen(id: TaskId, fence?: Fence): Promise<Verdict>;
+  reopen(id: TaskId, fence?: Fence): Promise<Acceptance>;
 }
 
 export interface StatusPreparation {

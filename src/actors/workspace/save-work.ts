@@ -66,7 +66,7 @@ const createSoundCommit = (parts: WorkParts) => {
   };
 };
 
-const sizeOf = (work: SavedWork | null): WorkRecord['size'] => {
+const sizeOfWork = (work: SavedWork | null): WorkRecord['size'] => {
   if (work === null) return null;
   const { files, insertions, deletions } = work;
   return { files, insertions, deletions };
@@ -102,7 +102,7 @@ const createClosing = (parts: WorkParts) => {
       commit,
       complete,
       closed: true,
-      size: sizeOf(kept.work),
+      size: sizeOfWork(kept.work),
     };
     await records.write(closed);
     await release(places);

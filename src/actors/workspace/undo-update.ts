@@ -27,7 +27,7 @@ const statOrNull = async (path: Buffer): Promise<Stats | null> =>
     throw error;
   });
 
-const bytesOf = async (path: Buffer, stat: Stats): Promise<Buffer | null> => {
+const savedBytes = async (path: Buffer, stat: Stats): Promise<Buffer | null> => {
   if (stat.isSymbolicLink()) return readlink(path, 'buffer');
   return stat.isFile() ? readFile(path) : null;
 };
@@ -40,7 +40,7 @@ const compare = async (path: Buffer, other: Buffer): Promise<Likeness> => {
   if (stat === null || otherStat === null) return stat === otherStat ? 'same' : 'other';
   if (stat.isSymbolicLink() !== otherStat.isSymbolicLink() || stat.size > otherStat.size)
     return 'other';
-  const [bytes, otherBytes] = [await bytesOf(path, stat), await bytesOf(other, otherStat)];
+  const [bytes, otherBytes] = [await savedBytes(path, stat), await savedBytes(other, otherStat)];
   if (bytes === null || otherBytes === null || !otherBytes.subarray(0, bytes.length).equals(bytes))
     return 'other';
   if (bytes.length < otherBytes.length) return 'beginning';

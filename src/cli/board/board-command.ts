@@ -1,8 +1,8 @@
 import type { Client } from '../client/client.ts';
+import type { CommandContext } from '../client/command-context.ts';
 import { createDisplay } from '../graph/display.ts';
 import { createProgress } from '../graph/progress.ts';
 import { exitCodes } from '../output/exit-codes.ts';
-import type { CommandContext } from '../tasks/commands.ts';
 import { openBoardScreen } from './board-screen.ts';
 import { createBoardTasks } from './board-tasks.ts';
 

@@ -1,23 +1,54 @@
+import { findProject } from '../config/project.ts';
 import type { CliCommand, Common } from '../declarations/command.ts';
 import type { Invocation } from '../invocation.ts';
 import type { Io } from '../output/io.ts';
-import type { CommandContext } from '../tasks/commands.ts';
-import { createContext } from './command-context.ts';
+import type { CommandContext } from './command-context.ts';
+import { connect } from './connect.ts';
 import { resolveIds } from './resolve-ids.ts';
 
-export interface OpenedCommand {
+export interface ReadyCommand {
   readonly context: CommandContext;
   /** The arguments, with ids completed. @throws UsageError for an id that several tasks have */
   readonly readArgs: () => Promise<Common>;
 }
 
+const once = <Value>(make: () => Value): (() => Value) => {
+  let made: { readonly value: Value } | null = null;
+  return () => {
+    made ??= { value: make() };
+    return made.value;
+  };
+};
+
+/**
+ * The project is looked for when it is needed: a file is verified in any folder. Its fields throw
+ * UsageError when the project folder cannot be used.
+ */
+export const createContext = (
+  { project: folder, config, start, json }: Common,
+  { cwd, env }: Invocation,
+  io: Io,
+): CommandContext => {
+  const project = once(() => findProject(folder, cwd, env));
+  const connection = once(() => connect({ project: project(), config, start, io, env }));
+  return {
+    ...{ cwd, io, env, json },
+    get project() {
+      return project();
+    },
+    get connection() {
+      return connection();
+    },
+  };
+};
+
 /** One module, so that one import loads what every command needs. */
-export const openCommand = (
+export const setUpCommand = (
   command: CliCommand,
   args: Common,
   invocation: Invocation,
   io: Io,
-): OpenedCommand => {
+): ReadyCommand => {
   const context = createContext(args, invocation, io);
   return {
     context,

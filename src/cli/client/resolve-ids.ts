@@ -1,10 +1,9 @@
 import { isFreeText } from '../../actors/engine/task-id.ts';
 import type { Flags, Word } from '../declarations/command.ts';
-import type { CommandContext } from '../tasks/commands.ts';
+import type { Values } from '../words/check-words.ts';
 import { CallError, type Client } from './client.ts';
+import type { CommandContext } from './command-context.ts';
 import { findTask } from './find-task.ts';
-
-type Values = Readonly<Record<string, unknown>>;
 
 interface Declared {
   readonly words: readonly Word[];

@@ -1,11 +1,11 @@
 import { mkdirSync, unlinkSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { writeFileAtomically } from '../../actors/files/atomic-write.ts';
+import type { CommandContext } from '../client/command-context.ts';
 import { isJson } from '../client/json.ts';
 import { closest } from '../output/closest.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { oneLine } from '../output/safe-text.ts';
-import type { CommandContext } from '../tasks/commands.ts';
 import { UsageError } from '../words/usage-error.ts';
 import { loadConfig } from './config.ts';
 import { configKeys } from './config-keys.ts';

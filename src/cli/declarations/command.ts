@@ -1,4 +1,4 @@
-import type { CommandContext } from '../tasks/commands.ts';
+import type { CommandContext } from '../client/command-context.ts';
 
 /** What the shell completes in the place of a word or a value. */
 export type Completes = 'task' | 'file' | 'folder' | 'config_key';

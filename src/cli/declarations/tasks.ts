@@ -1,6 +1,6 @@
 import { roles } from '../../machines/task.ts';
 import { inPager } from '../output/in-pager.ts';
-import { listTasks, showTask } from '../tasks/look-commands.ts';
+import { printTasks, showTask } from '../tasks/look-commands.ts';
 import { sortKeys } from '../tasks/sort-tasks.ts';
 import { UsageError } from '../words/usage-error.ts';
 import {
@@ -65,7 +65,7 @@ export const listCommand = defineCommand({
     ['agent list --sort cost --limit 10', 'the ten dearest tasks'],
   ],
   run: async ({ connection, io, json }, args) => {
-    return listTasks(await connection.files(), io, { ...args, json });
+    return printTasks(await connection.files(), io, { ...args, json });
   },
 });
 
@@ -78,7 +78,7 @@ export const psCommand = defineCommand({
   common: readsConfig,
   examples: [['agent ps', 'what runs now']],
   run: async ({ connection, io, json }) => {
-    return listTasks(await connection.files(), io, { json, status: 'active', all: true });
+    return printTasks(await connection.files(), io, { json, status: 'active', all: true });
   },
 });
 

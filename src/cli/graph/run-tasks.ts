@@ -1,11 +1,11 @@
 import { z } from 'zod';
 import type { TaskId } from '../../machines/task.ts';
 import type { Client, Frame } from '../client/client.ts';
+import type { CommandContext } from '../client/command-context.ts';
 import { readTask } from '../client/task-answers.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import type { Io } from '../output/io.ts';
 import { oneLine } from '../output/safe-text.ts';
-import type { CommandContext } from '../tasks/commands.ts';
 import { phaseWord } from '../words/state-words.ts';
 import { attach } from './attach.ts';
 import { createDisplay, type Display } from './display.ts';

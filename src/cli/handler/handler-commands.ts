@@ -1,5 +1,5 @@
+import type { CommandContext } from '../client/command-context.ts';
 import { exitCodes } from '../output/exit-codes.ts';
-import type { CommandContext } from '../tasks/commands.ts';
 import { registerHandler, unregisterHandler } from './register.ts';
 import { thisProgram } from './this-program.ts';
 

@@ -10,7 +10,7 @@ import {
   taken,
   updated,
 } from './registration.ts';
-import { isOurs, openCommand, registryCommandIn, registryCommands } from './windows.ts';
+import { isOurs, registryCommandIn, registryCommands, windowsOpenCommand } from './windows.ts';
 
 /** `reg query` fails when the key is missing. */
 const queryCommand = async (
@@ -25,7 +25,7 @@ export const registerOnWindows = async (environment: HandlerEnvironment): Promis
   const { env, node, script, force } = environment;
   if (/["%]/.test(node + script))
     throw new Error(`Windows cannot start ${script} with ${node}: a path has a " or %`);
-  const wanted = openCommand({ node, script });
+  const wanted = windowsOpenCommand({ node, script });
   const { add, askAll } = registryCommands(env, wanted);
   const current = await queryCommand(environment, askAll);
   if (current === wanted) return alreadyRegistered;

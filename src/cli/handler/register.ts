@@ -14,7 +14,7 @@ const platforms: Partial<Record<NodeJS.Platform, typeof linux>> = {
 const platformOf = ({ platform }: HandlerEnvironment) => platforms[platform] ?? linux;
 
 /** One line, whatever the failed program printed. */
-const reasonOf = (error: unknown): string =>
+const registrationProblem = (error: unknown): string =>
   messageOf(error)
     .trim()
     .replace(/\s*[\r\n]\s*/g, '; ');
@@ -46,7 +46,7 @@ export const registerHandler = async (environment: HandlerEnvironment): Promise<
     checkPaths(environment);
     return await platformOf(environment).register(environment);
   } catch (error) {
-    const reason = reasonOf(error);
+    const reason = registrationProblem(error);
     return { status: 'failed', reason, line: `not registered: ${reason}` };
   }
 };
@@ -61,6 +61,6 @@ export const unregisterHandler = async (environment: HandlerEnvironment): Promis
   try {
     return await platformOf(environment).unregister(environment);
   } catch (error) {
-    return { status: 'failed', line: `not removed: ${reasonOf(error)}` };
+    return { status: 'failed', line: `not removed: ${registrationProblem(error)}` };
   }
 };

@@ -2,7 +2,7 @@ const ourKey = 'HKCU\\Software\\Classes\\agent';
 const openKey = 'shell\\open\\command';
 
 /** The command for a link. `agent open-url` refuses more or fewer than one argument. */
-export const openCommand = ({
+export const windowsOpenCommand = ({
   node,
   script,
 }: {

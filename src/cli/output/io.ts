@@ -56,7 +56,7 @@ const openScreen = '\u001b[?1049h\u001b[?25l\u001b[?7l';
 const closeScreen = '\u001b[?7h\u001b[?25h\u001b[?1049l';
 const heldAtMost = 100;
 const usualColumns = 80;
-const usualRows = 24;
+export const usualRows = 24;
 
 export const createIo = (
   stdout: Output,

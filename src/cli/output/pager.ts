@@ -1,11 +1,10 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { exitCodes } from './exit-codes.ts';
-import type { Io } from './io.ts';
+import { type Io, usualRows } from './io.ts';
 import { type Text, takesColour, terminalText } from './styled.ts';
 import { textWidth } from './width.ts';
 
-const usualRows = 24;
 /** The prompt of the shell. */
 const otherRows = 1;
 

@@ -1,7 +1,7 @@
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import type { Style } from './styled.ts';
 
-const styles: Readonly<Record<string, Style>> = {
+const stylesOfStatus: Readonly<Record<string, Style>> = {
   started: 'cyan',
   complete: 'green',
   failed: 'red',
@@ -14,4 +14,4 @@ export const statusStyle = ({
   awaiting,
   parked_until: parked,
 }: TaskView): Style | undefined =>
-  awaiting === undefined && parked === undefined ? styles[status] : 'yellow';
+  awaiting === undefined && parked === undefined ? stylesOfStatus[status] : 'yellow';

@@ -1,3 +1,4 @@
+import type { CommandContext } from '../client/command-context.ts';
 import { findServer } from '../client/find-server.ts';
 import {
   connectionLost,
@@ -7,7 +8,6 @@ import {
 } from '../client/http-request.ts';
 import { textIn } from '../client/json.ts';
 import { exitCodes } from '../output/exit-codes.ts';
-import type { CommandContext } from '../tasks/commands.ts';
 import { openBrowser } from './open-browser.ts';
 
 const askPageMs = 10_000;

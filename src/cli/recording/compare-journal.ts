@@ -1,6 +1,6 @@
 import type { RecordedEntry, Recording } from '../../actors/journal/recording.ts';
 import { messageOf } from '../../machines/message-of.ts';
-import type { CommandContext } from '../tasks/commands.ts';
+import type { CommandContext } from '../client/command-context.ts';
 
 /** How the file agrees with the journal of the project in which the command runs. */
 export interface Comparison {
@@ -10,7 +10,7 @@ export interface Comparison {
 
 const compared = (note: string): Comparison => ({ note, problem: null });
 
-const entriesIn = (answer: unknown): readonly RecordedEntry[] =>
+const recordedEntriesIn = (answer: unknown): readonly RecordedEntry[] =>
   (answer as { readonly entries: readonly RecordedEntry[] }).entries;
 
 /** @throws UsageError, CallError, StoreError */
@@ -21,7 +21,7 @@ const compareWithJournal = async (
   if (head === null) return compared('the task has no journal');
   const client = await connection.files();
   const read = async (after_seq: number) =>
-    entriesIn(await client.call('history', { task_id, after_seq, limit: 2, kept: true }));
+    recordedEntriesIn(await client.call('history', { task_id, after_seq, limit: 2, kept: true }));
   const [last, later] = await read(head.seq - 1);
   const where = `the journal of ${project.root}`;
   if (last?.seq === head.seq && last.hash === head.hash)

@@ -12,12 +12,12 @@ import {
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import { messageOf } from '../../machines/message-of.ts';
 import { plural } from '../../machines/plural.ts';
+import type { CommandContext } from '../client/command-context.ts';
 import { redactorFor } from '../client/redactor.ts';
 import { readTask } from '../client/task-answers.ts';
 import { loadConfig } from '../config/config.ts';
 import { bytesText } from '../output/bytes.ts';
 import { exitCodes } from '../output/exit-codes.ts';
-import type { CommandContext } from '../tasks/commands.ts';
 import { version } from '../version.ts';
 import { UsageError } from '../words/usage-error.ts';
 import { gatherEntries } from './gather-entries.ts';

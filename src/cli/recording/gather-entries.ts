@@ -18,7 +18,7 @@ const pageSchema = z.looseObject({
 
 const entriesPerPage = 1_000;
 
-const readPage = async (client: Pick<Client, 'call'>, taskId: string, after: number) => {
+const readEntryPage = async (client: Pick<Client, 'call'>, taskId: string, after: number) => {
   const page = { task_id: taskId, after_seq: after, limit: entriesPerPage, kept: true };
   const answer: unknown = await client.call('history', page);
   const { next_after, history_removed: removed } = pageSchema.parse(answer);
@@ -71,7 +71,7 @@ const removedGap = (through_seq: number, { previous, task_seq }: RecordedEntry):
   hash: previous === '' ? null : previous,
 });
 
-export interface Gathered {
+export interface GatheredEntries {
   readonly items: readonly RecordedItem[];
   readonly head: Recording['head'];
 }
@@ -95,7 +95,7 @@ const readFacts = async (
   const all: EntryFacts[] = [];
   let removed: Gap | null = null;
   for (let after: number | null = 0; after !== null; ) {
-    const page = await readPage(client, taskId, after);
+    const page = await readEntryPage(client, taskId, after);
     const [first] = page.entries;
     if (after === 0 && page.removed !== null && first !== undefined)
       removed = removedGap(page.removed, first);
@@ -113,7 +113,7 @@ export const gatherEntries = async (
   client: Pick<Client, 'call'>,
   taskId: string,
   { redact, bytesAtMost }: GatherOptions,
-): Promise<Gathered> => {
+): Promise<GatheredEntries> => {
   const { all, removed } = await readFacts(client, taskId, redact);
   const chosen = chooseEntries(all, bytesAtMost);
   const items: RecordedItem[] = removed === null ? [] : [removed];
@@ -124,7 +124,7 @@ export const gatherEntries = async (
       continue;
     }
     if (!page.has(facts.seq)) {
-      const { entries } = await readPage(client, taskId, facts.seq - 1);
+      const { entries } = await readEntryPage(client, taskId, facts.seq - 1);
       page = new Map(entries.map((entry) => [entry.seq, entry]));
     }
     const entry = page.get(facts.seq);

@@ -3,9 +3,9 @@ import type { Changes } from '../../actors/workspace/port.ts';
 import { messageOf } from '../../machines/message-of.ts';
 import type { TaskId } from '../../machines/task.ts';
 import { CallError, type Client } from '../client/client.ts';
+import type { CommandContext } from '../client/command-context.ts';
 import { loadConfig } from '../config/config.ts';
 import { workspaceFor } from '../config/workspace.ts';
-import type { CommandContext } from '../tasks/commands.ts';
 
 const patchBytesAtMost = 5 * 1024 * 1024;
 

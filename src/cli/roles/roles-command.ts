@@ -2,11 +2,11 @@ import type { RoleSettings, Settings } from '../../actors/engine/settings.ts';
 import { isAssistantName } from '../../machines/agent-context.ts';
 import { plural } from '../../machines/plural.ts';
 import { roles } from '../../machines/task.ts';
+import type { CommandContext } from '../client/command-context.ts';
 import { loadConfig } from '../config/config.ts';
 import { resolveSettings } from '../config/settings.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { stripControls } from '../output/safe-text.ts';
-import type { CommandContext } from '../tasks/commands.ts';
 import { narrowedText, type ProjectRoleOutcome, projectRoleNote } from './apply-project-roles.ts';
 import { ownRole } from './own-role.ts';
 import { shippedFile } from './shipped-roles.ts';
@@ -53,9 +53,9 @@ const describeRole = (
 });
 type Described = ReturnType<typeof describeRole>;
 
-const indent = 14;
+const roleIndent = 14;
 const row = (name: string, text: string): string =>
-  `  ${name.padEnd(indent - 2)}${stripControls(text).replaceAll('\n', `\n${' '.repeat(indent)}`)}`;
+  `  ${name.padEnd(roleIndent - 2)}${stripControls(text).replaceAll('\n', `\n${' '.repeat(roleIndent)}`)}`;
 
 const limitsText = ({ limits, concurrency }: Described): string => {
   const { timeout_seconds, max_turns, max_tokens_total, max_cost_usd } = limits;

@@ -4,15 +4,15 @@ import type { Client, Frame } from '../client/client.ts';
 import { type AskPerson, isYes } from '../output/ask.ts';
 import type { Io } from '../output/io.ts';
 
-export interface Answer {
+export interface PersonAnswer {
   readonly text?: string;
   readonly decision?: 'allow' | 'deny';
 }
 
-const triesAtMost = 5;
+const questionTries = 5;
 
-const askDecision = async (ask: AskPerson, signal?: AbortSignal): Promise<Answer | null> => {
-  for (let tries = 0; tries < triesAtMost; tries += 1) {
+const askDecision = async (ask: AskPerson, signal?: AbortSignal): Promise<PersonAnswer | null> => {
+  for (let tries = 0; tries < questionTries; tries += 1) {
     const said = await ask('Allow? [y/n] ', signal);
     if (said === null) return null;
     if (isYes(said)) return { decision: 'allow' };
@@ -29,7 +29,7 @@ export const askPerson = async (
   ask: AskPerson,
   kind: NonNullable<TaskView['awaiting']>['kind'],
   signal?: AbortSignal,
-): Promise<Answer | null> => {
+): Promise<PersonAnswer | null> => {
   if (kind === 'approval') return askDecision(ask, signal);
   const text = await ask('Answer: ', signal);
   return text === null || text === '' ? null : { text };

@@ -9,7 +9,7 @@ import type { RunRequest } from './run-task.ts';
 
 const wordsAtMost = 10;
 
-const isTask = (client: Client, word: string): Promise<boolean> =>
+const isExistingTask = (client: Client, word: string): Promise<boolean> =>
   readTask(client, word).then(
     () => true,
     (error: unknown) => {
@@ -24,10 +24,10 @@ const tasksNamed = async (client: Client, text: string): Promise<readonly string
   if (words.length > wordsAtMost || !words.every((word) => /^[\w.+-]{1,128}$/.test(word)))
     return [];
   const ids = words.length === 2 ? words.slice(1) : words;
-  const areTasks = await Promise.all(ids.map((word) => isTask(client, word)));
+  const areTasks = await Promise.all(ids.map((word) => isExistingTask(client, word)));
   if (!areTasks.every(Boolean)) return [];
   const [first = ''] = words;
-  return words.length === 2 && (await isTask(client, first)) ? words : ids;
+  return words.length === 2 && (await isExistingTask(client, first)) ? words : ids;
 };
 
 /**

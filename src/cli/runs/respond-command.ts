@@ -1,12 +1,12 @@
 import { requireId } from '../../actors/engine/task-id.ts';
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import { CallError } from '../client/client.ts';
+import type { CommandContext } from '../client/command-context.ts';
 import { callForTask, readTask } from '../client/task-answers.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import type { Io } from '../output/io.ts';
 import { renderTask } from '../output/render-task.ts';
-import type { CommandContext } from '../tasks/commands.ts';
-import { type Answer, askPerson } from './ask-person.ts';
+import { askPerson, type PersonAnswer } from './ask-person.ts';
 
 export interface RespondArgs {
   readonly task_id: string;
@@ -27,7 +27,7 @@ const askFor = async (
   json: boolean,
   task: TaskView,
   awaiting: NonNullable<TaskView['awaiting']>,
-): Promise<Answer | null> => {
+): Promise<PersonAnswer | null> => {
   const message =
     awaiting.kind === 'approval'
       ? 'add --allow or --deny'

@@ -14,7 +14,7 @@ import type { LoadedConfig } from '../config/config.ts';
 import type { Project } from '../config/project.ts';
 import { keyVariable, type ResolvedSettings, resolveSettings } from '../config/settings.ts';
 import { trackerFor } from '../config/tracker.ts';
-import { assistantsFor, latest, type ServerEnvironment } from './assistants.ts';
+import { assistantsFor, currentAssistants, type ServerEnvironment } from './assistants.ts';
 import type { Logger } from './logger.ts';
 import { modelsFor } from './models.ts';
 import type { OpenedStore } from './open-store.ts';
@@ -87,7 +87,7 @@ export const assemble = async (
     workspace,
     sandbox,
     selectModel: (requested) => current.selectModel(requested),
-    assistants: latest(() => current.assistants),
+    assistants: currentAssistants(() => current.assistants),
     environment,
     results: createResults(project.root, redact),
     endOrphans: endOrphans,

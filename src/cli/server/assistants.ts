@@ -86,7 +86,7 @@ export const assistantsFor = (
 };
 
 /** Delegates each call to the assistants of the newest configuration. */
-export const latest = (current: () => Assistants): Assistants => ({
+export const currentAssistants = (current: () => Assistants): Assistants => ({
   of: (name) => current().of(name),
   problem: (name) => current().problem(name),
   loggedIn: () => current().loggedIn(),

@@ -1,12 +1,12 @@
 import { existsSync } from 'node:fs';
 import { messageOf } from '../../machines/message-of.ts';
+import type { CommandContext } from '../client/command-context.ts';
 import { findServer } from '../client/find-server.ts';
 import { type Address, getJson } from '../client/http-request.ts';
 import { isJson, textIn } from '../client/json.ts';
 import { stateFiles } from '../config/project.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { stripControls } from '../output/safe-text.ts';
-import type { CommandContext } from '../tasks/commands.ts';
 import { readServerFile, type ServerFile } from './server-file.ts';
 
 const healthMs = 5_000;

@@ -16,7 +16,7 @@ const headerPairs = (env: NodeJS.ProcessEnv): [name: string, value: string][] =>
       return [name.trim(), value.join('=').trim()];
     });
 
-const decoded = (text: string): string | null => {
+const withoutCodes = (text: string): string | null => {
   try {
     return decodeURIComponent(text);
   } catch {
@@ -25,7 +25,7 @@ const decoded = (text: string): string | null => {
 };
 
 const decodedHeader = (text: string): string => {
-  const value = decoded(text);
+  const value = withoutCodes(text);
   if (value !== null) return value;
   throw new ConfigError(
     `${headersVariable} holds a wrong percent code; write name=value,name=value`,
@@ -34,7 +34,7 @@ const decodedHeader = (text: string): string => {
 
 /** The values of the headers, also of those that cannot be sent. Never throws. */
 export const traceSecrets = (env: NodeJS.ProcessEnv): readonly string[] =>
-  headerPairs(env).flatMap(([, value]) => [value, decoded(value) ?? value]);
+  headerPairs(env).flatMap(([, value]) => [value, withoutCodes(value) ?? value]);
 
 /** `name=value,name=value` with percent codes, as OpenTelemetry writes it. @throws ConfigError */
 export const traceHeaders = (env: NodeJS.ProcessEnv): Readonly<Record<string, string>> => {

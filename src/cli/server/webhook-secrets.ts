@@ -21,7 +21,7 @@ const secretText = (
   );
 };
 
-const bytesOf = (secret: string, key: string): Uint8Array => {
+const decodeSecret = (secret: string, key: string): Uint8Array => {
   const [, base64 = ''] = /^whsec_([A-Za-z0-9+/]+={0,2})$/.exec(secret) ?? [];
   const bytes = Buffer.from(base64, 'base64');
   if (bytes.length >= secretBytes.least && bytes.length <= secretBytes.most) return bytes;
@@ -51,7 +51,7 @@ export const takeWebhooks = (
       key: shortHash(url.href),
       url,
       events: new Set(given.events),
-      secret: bytesOf(text, key),
+      secret: decodeSecret(text, key),
       allowPrivate: given.allow_private,
       secretText: text,
     };

@@ -1,9 +1,9 @@
 import { existsSync } from 'node:fs';
 import { checkJournal, type JournalCheck } from '../../actors/store/check-journal.ts';
 import { openDatabase } from '../../actors/store/database.ts';
+import type { CommandContext } from '../client/command-context.ts';
 import { taskFiles } from '../config/project.ts';
 import { exitCodes } from '../output/exit-codes.ts';
-import type { CommandContext } from '../tasks/commands.ts';
 
 const nothingFound: JournalCheck = { tasks: 0, entries: 0, withoutHash: 0, faults: [] };
 

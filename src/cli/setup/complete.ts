@@ -1,4 +1,4 @@
-import { createContext } from '../client/command-context.ts';
+import { createContext } from '../client/command-setup.ts';
 import { tasksIn } from '../client/task-answers.ts';
 import { commandTable } from '../command-table.ts';
 import type { CliCommand, Completes, Flag, Flags } from '../declarations/command.ts';

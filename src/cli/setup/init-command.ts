@@ -5,6 +5,7 @@ import { openRegular } from '../../actors/files/regular-file.ts';
 import type { Ledger } from '../../actors/ledger/ledger.ts';
 import { findBdData } from '../../actors/ledger/ownership.ts';
 import { initializeBd } from '../../actors/tracker/bd/init.ts';
+import type { CommandContext } from '../client/command-context.ts';
 import { findServer } from '../client/find-server.ts';
 import { hasTasks, openTasks } from '../client/open-tasks.ts';
 import { redactorFor } from '../client/redactor.ts';
@@ -12,7 +13,6 @@ import { loadConfig } from '../config/config.ts';
 import type { Config } from '../config/config-schema.ts';
 import { bdFor } from '../config/tracker.ts';
 import { exitCodes } from '../output/exit-codes.ts';
-import type { CommandContext } from '../tasks/commands.ts';
 import { UsageError } from '../words/usage-error.ts';
 
 type WantedTracker = 'auto' | 'bd' | 'embedded';

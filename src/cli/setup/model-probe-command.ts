@@ -1,13 +1,13 @@
 import { type Compat, maxTokensFieldAt } from '../../actors/model/compat.ts';
 import { contextWindowOf } from '../../actors/model/context-windows.ts';
 import { type Findings, type ProtocolProbe, probeModel } from '../../actors/model/probe.ts';
+import type { CommandContext } from '../client/command-context.ts';
 import { loadConfig } from '../config/config.ts';
 import type { Config } from '../config/config-schema.ts';
 import { keyVariable } from '../config/settings.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { baseUrlOf, compatOf } from '../server/models.ts';
 import { createRedactor } from '../server/redact.ts';
-import type { CommandContext } from '../tasks/commands.ts';
 import type { Check } from './backend-checks.ts';
 
 /** The start flag that each server needs before it calls tools. */

@@ -27,7 +27,7 @@ const stateFoldersOf = (env: NodeJS.ProcessEnv): readonly string[] => {
   }
 };
 
-const findTask = async (taskId: string, env: NodeJS.ProcessEnv): Promise<KnownTask | null> => {
+const askForTask = async (taskId: string, env: NodeJS.ProcessEnv): Promise<KnownTask | null> => {
   for (const stateDir of stateFoldersOf(env)) {
     const address = await serverIn(stateDir).catch(() => null);
     if (address === null) continue;
@@ -66,7 +66,7 @@ export const openUrl = async (
     io.err('agent: not a valid link; valid are agent://task/<id> and agent://run/<role>/<id>');
     return exitCodes.usage;
   }
-  const known = await findTask(link.taskId, env);
+  const known = await askForTask(link.taskId, env);
   if (known === null) {
     io.err(
       `agent: no running server knows task ${link.taskId}; start one in its project: agent server start`,

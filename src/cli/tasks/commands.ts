@@ -3,24 +3,12 @@ import { isFreeText, requireId } from '../../actors/engine/task-id.ts';
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import { optionsSchema, parseParams } from '../../http/wire.ts';
 import { CallError, type Client } from '../client/client.ts';
-import type { Connection } from '../client/connect.ts';
+import type { CommandContext } from '../client/command-context.ts';
 import { callForTask } from '../client/task-answers.ts';
-import type { Project } from '../config/project.ts';
 import { exitCodes } from '../output/exit-codes.ts';
-import type { Io } from '../output/io.ts';
 import { renderTask } from '../output/render-task.ts';
 import { confirmText } from '../runs/confirm-text.ts';
 import { followRun, type RunRequest, submit } from '../runs/run-task.ts';
-
-export interface CommandContext {
-  readonly project: Project;
-  /** The folder of relative paths on the command line. */
-  readonly cwd: string;
-  readonly connection: Connection;
-  readonly io: Io;
-  readonly env: NodeJS.ProcessEnv;
-  readonly json: boolean;
-}
 
 const printTask = ({ io, json }: CommandContext, task: TaskView): number => {
   if (json) io.json(task);

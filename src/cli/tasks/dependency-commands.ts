@@ -1,9 +1,9 @@
 import { requireId } from '../../actors/engine/task-id.ts';
 import type { TaskView } from '../../actors/journal/task-view.ts';
+import type { CommandContext } from '../client/command-context.ts';
 import { callForTask, readTask } from '../client/task-answers.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { oneLine } from '../output/safe-text.ts';
-import type { CommandContext } from './commands.ts';
 import { fetchTasks } from './fetch-tasks.ts';
 
 export const changeDependency = async (

@@ -1,9 +1,9 @@
 import type { TaskView } from '../../actors/journal/task-view.ts';
+import type { CommandContext } from '../client/command-context.ts';
 import { callForTask, readTask } from '../client/task-answers.ts';
 import { hasTerminal } from '../output/editor.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { UsageError } from '../words/usage-error.ts';
-import type { CommandContext } from './commands.ts';
 import { editText, splitText, textFrom } from './read-description.ts';
 
 export interface EditArgs {

@@ -2,12 +2,12 @@ import { z } from 'zod';
 import { requireId } from '../../actors/engine/task-id.ts';
 import { taskViewSchema } from '../../actors/journal/task-view.ts';
 import { CallError, type Client, type Frame } from '../client/client.ts';
+import type { CommandContext } from '../client/command-context.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { renderFrame } from '../output/render-frame.ts';
 import { removedText } from '../output/render-task.ts';
 import { joined } from '../output/styled.ts';
 import { UsageError } from '../words/usage-error.ts';
-import type { CommandContext } from './commands.ts';
 
 const frameSchema = z.looseObject({
   type: z.string(),

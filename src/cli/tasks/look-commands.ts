@@ -81,7 +81,7 @@ const nothingText = ({ status, role, label }: TaskFilter): string =>
       }`;
 
 /** The newest, or what `sort` names, comes last: nearest to the prompt. */
-export const listTasks = async (client: Client, io: Io, args: ListArgs): Promise<number> => {
+export const printTasks = async (client: Client, io: Io, args: ListArgs): Promise<number> => {
   const { json, status, role, label, sort = 'created' } = args;
   const limit = limitOf(args, io);
   const filter: TaskFilter = { status, role, label };

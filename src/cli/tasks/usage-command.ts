@@ -1,11 +1,11 @@
 import { z } from 'zod';
+import type { CommandContext } from '../client/command-context.ts';
 import { durationText } from '../output/durations.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { costText } from '../output/money.ts';
 import { tokenCount } from '../output/next-steps.ts';
 import { type Cell, renderTable } from '../output/table.ts';
 import { UsageError } from '../words/usage-error.ts';
-import type { CommandContext } from './commands.ts';
 
 const sumsSchema = z.looseObject({
   attempts: z.number(),

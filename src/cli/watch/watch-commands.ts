@@ -4,6 +4,7 @@ import type { TaskView } from '../../actors/journal/task-view.ts';
 import { describeFailure } from '../../machines/describe-failure.ts';
 import type { TaskId } from '../../machines/task.ts';
 import type { Client, Frame } from '../client/client.ts';
+import type { CommandContext } from '../client/command-context.ts';
 import { readTask } from '../client/task-answers.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import type { Io } from '../output/io.ts';
@@ -14,7 +15,6 @@ import { tookText } from '../output/render-task.ts';
 import { oneLine } from '../output/safe-text.ts';
 import { terminalText } from '../output/styled.ts';
 import { wrapAfter } from '../output/wrap.ts';
-import type { CommandContext } from '../tasks/commands.ts';
 import { mergeWord, stateWords } from '../words/state-words.ts';
 
 const exitByStatus: Readonly<Record<string, number>> = {

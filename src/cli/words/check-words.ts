@@ -4,7 +4,7 @@ import { closest } from '../output/closest.ts';
 import { usageError } from './messages.ts';
 import { type ParsedWords, valuesOfSwitches } from './parse-words.ts';
 
-type Values = Readonly<Record<string, unknown>>;
+export type Values = Readonly<Record<string, unknown>>;
 type AnySyntax = Syntax<readonly Word[], Flags>;
 
 /** A lone dash and a negative number are words. */

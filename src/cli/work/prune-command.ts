@@ -3,6 +3,7 @@ import { createRetention, type Retention } from '../../actors/engine/retention.t
 import { createHistories, type Histories } from '../../actors/store/histories.ts';
 import type { FinishedAttempt, FinishedWork } from '../../actors/workspace/finished-work.ts';
 import { plural } from '../../machines/plural.ts';
+import type { CommandContext } from '../client/command-context.ts';
 import { hasTasks, openTasks } from '../client/open-tasks.ts';
 import { redactorFor } from '../client/redactor.ts';
 import { loadConfig } from '../config/config.ts';
@@ -10,7 +11,6 @@ import { trackerFor } from '../config/tracker.ts';
 import { finishedWorkFor } from '../config/workspace.ts';
 import { bytesText } from '../output/bytes.ts';
 import { exitCodes } from '../output/exit-codes.ts';
-import type { CommandContext } from '../tasks/commands.ts';
 
 interface Removed {
   readonly kind: 'branch' | 'worktree' | 'history';
@@ -65,7 +65,10 @@ const openPruneParts = async (
 const workNameOf = ({ branch, folder, taskId, attempt }: FinishedAttempt): string =>
   branch ?? (folder === null ? `${taskId}@${attempt}` : basename(folder));
 
-const partsOf = async (work: FinishedWork, each: FinishedAttempt): Promise<readonly Removed[]> => {
+const removalsOf = async (
+  work: FinishedWork,
+  each: FinishedAttempt,
+): Promise<readonly Removed[]> => {
   const { taskId: task_id, branch, folder } = each;
   return [
     ...(branch === null ? [] : [{ kind: 'branch' as const, task_id, name: branch, bytes: 0 }]),
@@ -96,7 +99,7 @@ const pruneWork = async (
   for (const each of works) {
     if (each.branch === null && each.folder === null) continue;
     if (await isPending(each.taskId)) continue;
-    const parts = each.stays === null ? await partsOf(work, each) : [];
+    const parts = each.stays === null ? await removalsOf(work, each) : [];
     const why = each.stays ?? (dryRun ? null : await work.remove(each));
     if (why === null) removed.push(...parts);
     else kept.push({ task_id: each.taskId, name: workNameOf(each), why });

@@ -2,9 +2,9 @@ import { requireId } from '../../actors/engine/task-id.ts';
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import { plural } from '../../machines/plural.ts';
 import type { ReviewVerdict } from '../../machines/review.ts';
+import type { CommandContext } from '../client/command-context.ts';
 import { callForTask } from '../client/task-answers.ts';
 import { exitCodes } from '../output/exit-codes.ts';
-import type { CommandContext } from '../tasks/commands.ts';
 import { UsageError } from '../words/usage-error.ts';
 
 export interface ReviewArgs {

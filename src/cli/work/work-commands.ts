@@ -2,12 +2,12 @@ import { requireId } from '../../actors/engine/task-id.ts';
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import type { TaskId } from '../../machines/task.ts';
 import { CallError } from '../client/client.ts';
+import type { CommandContext } from '../client/command-context.ts';
 import { readTask } from '../client/task-answers.ts';
 import { loadConfig } from '../config/config.ts';
 import { workspaceFor } from '../config/workspace.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { showControls } from '../output/safe-text.ts';
-import type { CommandContext } from '../tasks/commands.ts';
 import { withComments } from './inline-comments.ts';
 import { stylePatch } from './patch-style.ts';
 

@@ -10,7 +10,7 @@ import type { Model, ModelEvent, ModelRequest } from '../../../src/actors/model/
 import { StoreError } from '../../../src/actors/store/port.ts';
 import { createSharedWorkspace } from '../../../src/actors/workspace/shared.ts';
 import type { TaskId } from '../../../src/machines/task.ts';
-import type { Verdict } from '../../../src/machines/task-context.ts';
+import type { Acceptance } from '../../../src/machines/task-context.ts';
 import { crash } from '../../support/crash.ts';
 import { embeddedAt, writingItself } from '../../support/ledger.ts';
 import {
@@ -482,7 +482,7 @@ test.each([
     const { first, id, requests, setting } = await open(turns, {}, { tracker });
     const { close } = first.tracker;
     let letGo = (): void => {};
-    const answer = new Promise<Verdict>((resolve) => {
+    const answer = new Promise<Acceptance>((resolve) => {
       letGo = () => resolve({ refusal: null });
     });
     const reached = new Promise<void>((resolve) => {

@@ -42,8 +42,8 @@ const faults: Readonly<Record<string, Patch>> = {
   },
   'the events that wait are taken in reverse': {
     file: `${folderOf}/held-transitions.ts`,
-    find: 'mailbox.turns.shift()',
-    put: 'mailbox.turns.pop()',
+    find: 'mailbox.events.shift()',
+    put: 'mailbox.events.pop()',
   },
   'the work of an actor that ends in error is not stopped': {
     file: `${folderOf}/durable-actor.ts`,
@@ -57,8 +57,8 @@ const faults: Readonly<Record<string, Patch>> = {
   },
   'the snapshot is shown before the commit': {
     file: `${folderOf}/durable-actor.ts`,
-    find: 'return isOk ? publish(step, scope) : snapshot;',
-    put: 'return isOk ? publish(step, scope) : step.next;',
+    find: 'return isOk ? publish(held, scope) : snapshot;',
+    put: 'return isOk ? publish(held, scope) : held.next;',
   },
   'the end of stopped work counts for the next': {
     file: `${folderOf}/durable-actor.ts`,
@@ -67,8 +67,8 @@ const faults: Readonly<Record<string, Patch>> = {
   },
   'a cancelled timer fires': {
     file: `${folderOf}/held-transitions.ts`,
-    find: 'mailbox.turns.filter(({ event }) => !effects.cancels(event.type))',
-    put: 'mailbox.turns.filter(() => effects !== undefined)',
+    find: 'mailbox.events.filter(({ event }) => !effects.cancels(event.type))',
+    put: 'mailbox.events.filter(() => effects !== undefined)',
   },
 };
 

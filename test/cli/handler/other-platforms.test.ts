@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { appleScript, infoPlist, macosApp } from '../../../src/cli/handler/macos.ts';
 import { registerHandler, unregisterHandler } from '../../../src/cli/handler/register.ts';
 import type { HandlerEnvironment } from '../../../src/cli/handler/registration.ts';
-import { openCommand, registryCommandIn } from '../../../src/cli/handler/windows.ts';
+import { registryCommandIn, windowsOpenCommand } from '../../../src/cli/handler/windows.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
 type Answer = (argv: readonly string[]) => { ok: boolean; detail: string };
@@ -150,7 +150,7 @@ const windows = (command: string | null, broken = '') => {
 };
 
 test('Windows: the command quotes both paths and the link', () => {
-  expect(openCommand({ node, script })).toBe(ours);
+  expect(windowsOpenCommand({ node, script })).toBe(ours);
   expect(registryCommandIn(`\r\n    (Default)    REG_SZ    ${ours}\r\n`)).toBe(ours);
   expect(registryCommandIn('\r\n    (Default)    REG_SZ    (value not set)\r\n')).toBe(
     '(value not set)',

@@ -60,7 +60,7 @@ export interface CallsOptions {
   readonly limits: BdLimits;
 }
 
-const waitingAtMost = 200;
+const callsWaitingAtMost = 200;
 /** The number of retries of temporary failures. */
 const triesAgain: Partial<Record<FailureKind, number>> = {
   lock: 6,
@@ -127,7 +127,7 @@ export const createBdCalls = ({
   limits,
 }: CallsOptions): BdCalls => {
   /** Two bd processes at once make each other fail. */
-  const queue = createSerialQueue(waitingAtMost);
+  const queue = createSerialQueue(callsWaitingAtMost);
   const env = bdEnvironment(processEnv);
   const knowledge = createKnowledge({ projectRoot, bdPath, processEnv, limits });
   let last: BdFailure | null = null;

@@ -1,6 +1,6 @@
 import { refusal } from '../../../machines/errors.ts';
 import type { TaskId } from '../../../machines/task.ts';
-import type { Verdict } from '../../../machines/task-context.ts';
+import type { Acceptance } from '../../../machines/task-context.ts';
 import { holderOf, type TrackedTask } from '../../../machines/tracked-task.ts';
 import { endLabels } from '../../ledger/issue.ts';
 import type { Fence } from '../port.ts';
@@ -17,7 +17,7 @@ import {
   refuseWith,
 } from './writes.ts';
 
-const conflict = (id: TaskId, holder: string): Verdict =>
+const conflict = (id: TaskId, holder: string): Acceptance =>
   refuseWith(refusal('tracker_conflict', { task_id: id, holder }));
 
 const createMarks = (calls: BdCalls, reads: BdReads, writes: BdWrites, actor: string) => {
@@ -45,7 +45,7 @@ const createMarks = (calls: BdCalls, reads: BdReads, writes: BdWrites, actor: st
     return true;
   };
 
-  const startByClaim = async (run: RunBd, id: TaskId): Promise<Verdict> => {
+  const startByClaim = async (run: RunBd, id: TaskId): Promise<Acceptance> => {
     if (!calls.isLacking('claim')) {
       const answer = await run({
         args: ['update', '--json', '--claim', writes.by, '--', id],
@@ -82,7 +82,7 @@ export const createClaim = (calls: BdCalls, reads: BdReads, writes: BdWrites, ac
     return issue === null ? null : trackedFromBd(issue, { unmet: unmetIn(issue), ready: false });
   };
 
-  const start = async (run: RunBd, id: TaskId): Promise<Verdict> => {
+  const start = async (run: RunBd, id: TaskId): Promise<Acceptance> => {
     const task = await lookAt(run, id);
     if (task === null) return refuseMissing(id);
     if (isOurs(task)) return noRefusal;
@@ -106,7 +106,7 @@ export const createClaim = (calls: BdCalls, reads: BdReads, writes: BdWrites, ac
     return noRefusal;
   };
 
-  return (id: TaskId, fence?: Fence): Promise<Verdict> =>
+  return (id: TaskId, fence?: Fence): Promise<Acceptance> =>
     calls.alone('interactive', async (run) => {
       try {
         return await start(behindFence(run, fence), id);

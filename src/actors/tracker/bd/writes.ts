@@ -1,6 +1,6 @@
 import { type Refusal, refusal } from '../../../machines/errors.ts';
 import type { TaskId } from '../../../machines/task.ts';
-import type { Verdict } from '../../../machines/task-context.ts';
+import type { Acceptance } from '../../../machines/task-context.ts';
 import { endLabels } from '../../ledger/issue.ts';
 import type { Fence } from '../port.ts';
 import type { BdAnswer } from './answer.ts';
@@ -9,11 +9,11 @@ import { type BdFailure, bdFailure } from './failure.ts';
 import { type BdIssue, issuesIn } from './issues.ts';
 import type { BdReads } from './reads.ts';
 
-export const noRefusal: Verdict = { refusal: null };
-export const refuseWith = (given: Refusal): Verdict => ({ refusal: given });
-export const refuseMissing = (id: TaskId): Verdict =>
+export const noRefusal: Acceptance = { refusal: null };
+export const refuseWith = (given: Refusal): Acceptance => ({ refusal: given });
+export const refuseMissing = (id: TaskId): Acceptance =>
   refuseWith(refusal('task_not_found', { task_id: id }));
-export const refuseUnmet = (id: TaskId, unmet: readonly TaskId[]): Verdict =>
+export const refuseUnmet = (id: TaskId, unmet: readonly TaskId[]): Acceptance =>
   refuseWith(refusal('dependencies_unmet', { task_id: id, unmet }));
 
 export const behindFence =
@@ -55,9 +55,9 @@ export interface BdWrites {
   /** Runs `work` as one critical section on a fresh read of the issue. Refusal: task_not_found. */
   change(
     id: TaskId,
-    work: (run: RunBd, issue: BdIssue) => Promise<Verdict>,
+    work: (run: RunBd, issue: BdIssue) => Promise<Acceptance>,
     fence?: Fence,
-  ): Promise<Verdict>;
+  ): Promise<Acceptance>;
 }
 
 export const failureOfWrite = (answer: BdAnswer, what: string): BdFailure =>

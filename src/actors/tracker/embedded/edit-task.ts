@@ -1,6 +1,6 @@
 import { refusal } from '../../../machines/errors.ts';
 import type { TaskId } from '../../../machines/task.ts';
-import type { Verdict } from '../../../machines/task-context.ts';
+import type { Acceptance } from '../../../machines/task-context.ts';
 import {
   claimed,
   closed,
@@ -21,8 +21,8 @@ import type { LedgerAccess } from './ledger-access.ts';
 type Edit = (issue: Issue, editor: Editor, unmet: () => readonly TaskId[]) => Edited;
 
 export interface TaskEditor {
-  edit(id: TaskId, change: Edit, fence?: Fence): Promise<Verdict>;
-  changeStatus(change: StatusChange, fence?: Fence): Promise<Verdict>;
+  edit(id: TaskId, change: Edit, fence?: Fence): Promise<Acceptance>;
+  changeStatus(change: StatusChange, fence?: Fence): Promise<Acceptance>;
   /** As `changeStatus`, for a transition that commits the edit. */
   prepareStatus(change: StatusChange, fence: Fence): Promise<PreparedChange>;
 }
@@ -47,7 +47,7 @@ export const createTaskEditor = (
   const changed = (
     id: TaskId,
     change: Edit,
-  ): Verdict & { readonly stored: StoredTask | null; readonly next: Issue | null } => {
+  ): Acceptance & { readonly stored: StoredTask | null; readonly next: Issue | null } => {
     const stored = table.stored(id);
     const issue = stored === null ? null : issueOf(stored.line);
     if (stored === null || issue === null || !isListed(issue))
