@@ -64,7 +64,7 @@ const settled = (text) =>
     .replace(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/g, '2026-01-15T09:30:00.000Z')
     .replace(/\d{4}-\d\d-\d\d \d\d:\d\d:\d\d/g, '2026-01-15 09:30:00')
     // Whether the tracker watch sees a new task before it runs depends on the machine's speed.
-    .replace(/^\S+ bd-\S+ queued \(waiting for run\)\n/gm, '')
+    .replace(/^\S+ bd-\S+ queued \(ready\)\n/gm, '')
     // So does what `wait` finds the task at, and whether it finds it over.
     .replace(/^waiting for bd-\S+: .*\n/gm, '')
     .replace(/merged into main \([0-9a-f]{12}\)/g, 'merged into main (1f0e3dad9990)')
