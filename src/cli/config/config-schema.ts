@@ -380,7 +380,10 @@ export const configSections = z.strictObject({
         .enum(['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'])
         .default('info')
         .describe('least severe message that is logged'),
-      format: z.enum(['json', 'text']).default('json').describe('format of the log'),
+      format: z
+        .enum(['json', 'text'])
+        .default('json')
+        .describe('format of the log; on a terminal text, unless you choose one'),
     })
     .prefault({}),
   notify: notifySection,

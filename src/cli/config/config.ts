@@ -121,7 +121,7 @@ export interface LoadedConfig {
 }
 
 /** The default file of this package. A file of that name in the project is ignored. */
-const defaultFile = (): string | null => {
+export const defaultFile = (): string | null => {
   const path = fileURLToPath(new URL('../../../configs/agent-server.json', import.meta.url));
   return existsSync(path) ? path : null;
 };

@@ -10,7 +10,7 @@ import { projectRoleNote } from '../roles/apply-project-roles.ts';
 import { type Assembled, assemble, type Current, type ServerParts, takeFrom } from './assemble.ts';
 import { secretsIn, takeCredentials } from './assistants.ts';
 import { lockProject } from './lock-project.ts';
-import { createLogger } from './logger.ts';
+import { createLogger, loggingOf } from './logger.ts';
 import { modelNote } from './models.ts';
 import { type OpenedStore, openStore, type StorePlace } from './open-store.ts';
 import { stateFolderError } from './private-files.ts';
@@ -72,7 +72,7 @@ export const runServer = async ({
     ];
     const ofRemotes = remoteSecrets(project.root);
     const redact = createRedactor(() => [...given, ...tokens.all(), ...ofRemotes()]);
-    const logger = createLogger(loaded.config.logging, redact);
+    const logger = createLogger(loggingOf(loaded), redact);
     const inspection = inspect ? createInspection(redact) : null;
     const workspace = await workspaceFor(loaded.config, project, env, sandbox).catch(
       (cause: unknown) => {
@@ -115,7 +115,7 @@ const reload = ({ current, logger }: ServerParts, { system }: Assembled, take: (
     const kept = needsRestart(current.loaded.config, loaded.config);
     Object.assign(current, next);
     system.reconfigure(resolved.settings);
-    logger.configure(loaded.config.logging);
+    logger.configure(loggingOf(loaded));
     logger.log('configuration reloaded', {
       file: loaded.file,
       needs_restart: kept,
