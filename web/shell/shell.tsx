@@ -1,11 +1,9 @@
-import { computed } from '@preact/signals';
 import { type ComponentType, Fragment } from 'preact';
 import { useEffect } from 'preact/hooks';
 import { session, signOut } from '../data/session.ts';
 import { isLoaded, tasks } from '../data/tasks.ts';
 import { slots, spentToday } from '../data/totals.ts';
 import { money, numbered } from '../model/format.ts';
-import { needing } from '../model/order.ts';
 import { lookOf } from '../model/state.ts';
 import { Kbd } from '../parts/button.tsx';
 import { Icon, type IconName, Mark } from '../parts/icon.tsx';
@@ -20,6 +18,8 @@ import { System } from '../views/system/system.tsx';
 import { TaskPage } from '../views/task/task-page.tsx';
 import { ConnectionLine, LiveDot } from './connection.tsx';
 import { Help } from './help.tsx';
+import { needed } from './needed.ts';
+import { followNeeds } from './notify.ts';
 import { pathOf, route, type View } from './router.ts';
 import { Search } from './search.tsx';
 
@@ -42,8 +42,6 @@ const views: Readonly<Record<View, ComponentType<{ taskId: string }>>> = {
   edit: EditView,
   new: CreateView,
 };
-
-export const needed = computed(() => needing(tasks.value));
 
 const Navigation = () => (
   <nav aria-label="Views">
@@ -129,6 +127,7 @@ export const Shell = () => {
   useEffect(() => {
     document.title = `${count > 0 ? `(${count}) ` : ''}${project} – Agent Task Server`;
   }, [count, project]);
+  useEffect(followNeeds, []);
   const Current = views[view];
   return (
     <>

@@ -5,6 +5,7 @@ import { heldUpBy, needing } from '../../model/order.ts';
 import { lookOf } from '../../model/state.ts';
 import { Kbd } from '../../parts/button.tsx';
 import { Empty } from '../../parts/notice.tsx';
+import { NotifyChoice } from '../../parts/notify-choice.tsx';
 import { RunAll } from '../../parts/run-all.tsx';
 import { pathOf } from '../../shell/router.ts';
 import { NeedRow } from './need-row.tsx';
@@ -53,6 +54,7 @@ export const NeedsYou = () => {
             ? ''
             : `${numbered(rows.length, 'task')}, what holds up most comes first`}
         </span>
+        <NotifyChoice />
         <span class="keys" aria-hidden="true">
           <Kbd>j</Kbd> <Kbd>k</Kbd> move <Kbd>↵</Kbd> open
         </span>

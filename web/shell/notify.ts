@@ -1,0 +1,46 @@
+import { effect, signal } from '@preact/signals';
+import { isLoaded } from '../data/tasks.ts';
+import { needed } from './needed.ts';
+import { taskPath } from './router.ts';
+
+const key = 'agent-task-server.notify';
+
+/** Whether this browser tells of tasks that need somebody. Null where it cannot. */
+export const telling = signal<boolean | null>(
+  typeof Notification === 'undefined'
+    ? null
+    : localStorage.getItem(key) === 'yes' && Notification.permission === 'granted',
+);
+
+/** Call it on a click: a browser may ask the person only then. @throws when the browser refuses */
+export const tell = async (wanted: boolean): Promise<void> => {
+  if (wanted && (await Notification.requestPermission()) !== 'granted')
+    throw new Error(
+      'This browser does not allow notifications of this page. Allow them in its settings.',
+    );
+  localStorage.setItem(key, wanted ? 'yes' : 'no');
+  telling.value = wanted;
+};
+
+const show = (id: string, title: string): void => {
+  const notification = new Notification('A task needs you', { body: `${id}: ${title}`, tag: id });
+  notification.onclick = () => {
+    window.focus();
+    location.hash = taskPath(id);
+    notification.close();
+  };
+};
+
+/** Tells once of each task that begins to need somebody while nobody looks at the page. */
+export const followNeeds = (): (() => void) => {
+  let known: ReadonlySet<string> | null = null;
+  return effect(() => {
+    if (!isLoaded.value) return;
+    const found = needed.value;
+    const before = known;
+    known = new Set(found.map(({ task_id }) => task_id));
+    if (before === null || telling.peek() !== true || document.visibilityState === 'visible')
+      return;
+    for (const { task_id, title } of found) if (!before.has(task_id)) show(task_id, title);
+  });
+};
