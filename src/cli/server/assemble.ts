@@ -15,6 +15,7 @@ import type { Project } from '../config/project.ts';
 import { keyVariable, type ResolvedSettings, resolveSettings } from '../config/settings.ts';
 import { trackerFor } from '../config/tracker.ts';
 import { assistantsFor, currentAssistants, type ServerEnvironment } from './assistants.ts';
+import { logAttempts } from './log-attempts.ts';
 import type { Logger } from './logger.ts';
 import { modelsFor } from './models.ts';
 import type { OpenedStore } from './open-store.ts';
@@ -97,6 +98,7 @@ export const assemble = async (
     ...(inspection === null ? {} : { inspect: inspection.observe }),
   });
   importThrough(system.journal);
+  logAttempts(system.journal, logger.log);
   return { tracker, store, ledger, system };
 };
 

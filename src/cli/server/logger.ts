@@ -21,6 +21,8 @@ export const loggingOf = ({
   isFormatChosen: !['default', defaultFile()].includes(originOf(layers, 'logging.format')),
 });
 
+const debugMessages = new Set(['request', 'model call ended', 'tool call ended']);
+
 /** The first facts of a line: what it is about. */
 const subjects = ['task_id', 'attempt', 'step'];
 
@@ -64,7 +66,7 @@ export const createLogger = (logging: Logging, redact: (text: string) => string)
   return {
     log: (message, facts) => {
       if ('error' in facts) logger.error(facts, message);
-      else if (message === 'request') logger.debug(facts, message);
+      else if (debugMessages.has(message)) logger.debug(facts, message);
       else logger.info(facts, message);
     },
     configure: (next) => {

@@ -1,0 +1,64 @@
+import { z } from 'zod';
+import type { Journal } from '../../actors/journal/journal.ts';
+import { noticeTypeOf } from '../../actors/notify/notice.ts';
+import type { Entry } from '../../actors/store/port.ts';
+import type { Logger } from './logger.ts';
+
+const dataSchema = z.object({
+  waited_seconds: z.number().optional(),
+  error: z.object({ code: z.string() }).nullish(),
+  parked_until: z.string().optional(),
+  turn: z.number().optional(),
+  call_id: z.string().optional(),
+  tool: z.string().optional(),
+  ok: z.boolean().optional(),
+  duration_ms: z.number().optional(),
+});
+type Data = z.infer<typeof dataSchema>;
+
+const ends = {
+  completed: 'attempt complete',
+  failed: 'attempt failed',
+  cancelled: 'attempt cancelled',
+  input_required: 'the agent asks',
+  approval_required: 'the agent asks permission',
+  parked: 'attempt parked',
+} as const;
+
+const steps: Readonly<Record<string, string>> = {
+  api_call_complete: 'model call ended',
+  tool_end: 'tool call ended',
+};
+
+const messageFor = (entry: Entry, { waited_seconds: waited }: Data): string | null => {
+  const notice = noticeTypeOf(entry);
+  if (notice !== null) return ends[notice];
+  if (entry.type === 'status_update') return waited === undefined ? null : 'attempt started';
+  return steps[entry.type] ?? null;
+};
+
+/** What a model or a tool said stays in the journal. */
+const factsOf = (
+  { taskId, attempt }: Entry,
+  { error, turn, call_id: callId, ...rest }: Data,
+): Readonly<Record<string, unknown>> => ({
+  task_id: taskId,
+  attempt,
+  ...(callId === undefined && turn === undefined ? {} : { step: callId ?? `turn ${turn}` }),
+  ...rest,
+  ...(error == null ? {} : { code: error.code }),
+});
+
+const isLogged = ({ type }: Entry): boolean =>
+  type in ends || type in steps || type === 'status_update';
+
+/** Writes the attempts of all tasks to the log, at level `debug` also their steps. */
+export const logAttempts = (journal: Pick<Journal, 'onCommit'>, log: Logger['log']): void => {
+  journal.onCommit((entries) => {
+    for (const entry of entries.filter(isLogged)) {
+      const data = dataSchema.parse(JSON.parse(entry.data));
+      const message = messageFor(entry, data);
+      if (message !== null) log(message, factsOf(entry, data));
+    }
+  });
+};
