@@ -8,8 +8,11 @@ import { findProject } from './config/project.ts';
 import { trackerNote } from './config/tracker-note.ts';
 import type { Flags } from './declarations/command.ts';
 import { everywhere } from './declarations/common-flags.ts';
+import { durationText } from './output/durations.ts';
 import { print } from './output/io.ts';
+import { leftText } from './server/left-text.ts';
 import type { RunningServer } from './server/run-server.ts';
+import type { ServerLoad } from './server/serve.ts';
 import { version } from './version.ts';
 import { checkWords, type Grammar } from './words/check-words.ts';
 import { helpWidth, renderProgramHelp } from './words/help.ts';
@@ -84,18 +87,31 @@ const exitCodeOfError = (error: unknown): number => {
   return error instanceof UsageError ? exit.usage : exit.failed;
 };
 
+const stoppingText = ({ running, waiting }: ServerLoad, drainMs: number): string => {
+  const left =
+    running + waiting === 0
+      ? 'no task is running'
+      : `${leftText(running, waiting)} when a server starts: agent server start`;
+  const wait = running === 0 || drainMs === 0 ? '' : ` within ${durationText(drainMs)}`;
+  return `agent-server: stopping${wait}; ${left} (Ctrl-C again exits at once)`;
+};
+
 /**
  * A signal during the start takes effect after it. @returns stops the server, then ends the process
  */
 const obeySignals = (
   starting: Promise<RunningServer>,
+  usualDrainMs: number,
 ): ((code: number, drainMs?: number) => void) => {
   let stopping = false;
   const end = (code: number, drainMs?: number): void => {
     if (stopping) process.exit(exit.failed);
     stopping = true;
     starting
-      .then(({ stop }) => stop(drainMs))
+      .then(async ({ stop, load }) => {
+        print('stderr', `${stoppingText(await load(), drainMs ?? usualDrainMs)}\n`);
+        await stop(drainMs);
+      })
       .then(
         () => process.exit(code),
         (error: unknown) => {
@@ -148,7 +164,7 @@ const main = async (): Promise<void> => {
   };
   const { inspect } = args;
   const starting = runServer({ project, load, env: process.env, inspect, drainMs, onLeaseLost });
-  end = obeySignals(starting);
+  end = obeySignals(starting, drainMs);
   await starting;
 };
 

@@ -2,7 +2,6 @@ import { commandTable } from './command-table.ts';
 import type { Invocation } from './invocation.ts';
 import { isYes } from './output/ask.ts';
 import { exitCodes } from './output/exit-codes.ts';
-import { inPager } from './output/in-pager.ts';
 import type { Io } from './output/io.ts';
 import { oneLine } from './output/safe-text.ts';
 import { helpWidth, renderCommandHelp, renderHelp } from './words/help.ts';
@@ -10,19 +9,11 @@ import { correctionOf, type Reading, readCommand } from './words/read-command.ts
 
 type AskedOf<Kind extends Reading['kind']> = Extract<Reading, { readonly kind: Kind }>;
 
-const printHelp = (
-  { command }: AskedOf<'help'>,
-  { words, env }: Invocation,
-  io: Io,
-): Promise<number> => {
+/** Without a pager, as gh, docker and kubectl do. */
+const printHelp = ({ command }: AskedOf<'help'>, io: Io): number => {
   const width = helpWidth(process.stdout.columns);
-  const pager = !words.includes('--no-pager');
-  return inPager(io, { env, pager, json: false }, async (paged) => {
-    paged.out(
-      command === null ? renderHelp(commandTable, width) : renderCommandHelp(command, width),
-    );
-    return exitCodes.done;
-  });
+  io.out(command === null ? renderHelp(commandTable, width) : renderCommandHelp(command, width));
+  return exitCodes.done;
 };
 
 const printVersion = async ({ json }: AskedOf<'version'>, io: Io): Promise<number> => {
@@ -70,7 +61,7 @@ export const runCommandLine = async (invocation: Invocation, io: Io): Promise<nu
   try {
     const words = await corrected(invocation.words, io);
     const asked = readCommand(words);
-    if (asked.kind === 'help') return await printHelp(asked, invocation, io);
+    if (asked.kind === 'help') return printHelp(asked, io);
     if (asked.kind === 'version') return await printVersion(asked, io);
     return await runNamedCommand(asked, { ...invocation, words }, io);
   } catch (error) {

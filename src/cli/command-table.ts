@@ -3,15 +3,17 @@ import { linkCommands, setupCommands } from './declarations/housekeeping.ts';
 import { runManyCommand } from './declarations/run-many.ts';
 import { createCommand, roleCommands } from './declarations/runs.ts';
 import {
-  changeCommand,
+  cancelCommand,
+  closeCommand,
   deleteCommand,
   dependencyCommand,
   editCommand,
   listCommand,
   logsCommand,
   psCommand,
+  reopenCommand,
   respondCommand,
-  serverChangeCommand,
+  retryCommand,
   showCommand,
   usageCommand,
 } from './declarations/tasks.ts';
@@ -38,22 +40,10 @@ export const commandTable: readonly CliCommand[] = [
   psCommand,
   showCommand,
   editCommand,
-  changeCommand('close', 'Mark a task complete', 'the work was done by hand'),
-  serverChangeCommand(
-    'cancel',
-    'Cancel a task and stop its agent',
-    'stop it; retry starts it again',
-  ),
-  serverChangeCommand(
-    'retry',
-    'Run a failed or cancelled task again',
-    'start another attempt by the same role',
-  ),
-  changeCommand(
-    'reopen',
-    'Put a complete task back in the queue',
-    'the work was not done after all',
-  ),
+  closeCommand,
+  cancelCommand,
+  retryCommand,
+  reopenCommand,
   deleteCommand,
   respondCommand,
   ...workCommands,

@@ -70,7 +70,7 @@ test('respond alone changes nothing when nobody answers, or nobody is there', as
 
   for (const ended of [await project.typing([], 'respond', id), await project.agent('respond', id)])
     expect(ended).toMatchObject({ code: 2, err: expect.stringContaining('--allow or --deny') });
-  expect((await project.agent('show', id)).out).toContain('awaiting approval');
+  expect((await project.agent('show', id)).out).toContain('asks you');
 });
 
 test('a run takes the answer in its terminal', async () => {
@@ -101,14 +101,18 @@ test('wait says what it waits for, ps what is at work, and stop what it parks', 
 
   expect(waited.code).toBe(124);
   expect(waited.err).toContain(
-    `waiting for ${id}: started (awaiting input), product-manager, attempt 1 of 3; it asks you: agent respond ${id}`,
+    `waiting for ${id}: started (asks you), product-manager, attempt 1 of 3; it asks you: agent respond ${id}`,
   );
   expect(waited.err).toContain(
     `waiting for ${idle}: queued (ready); nobody runs it yet: agent engineer ${idle}`,
   );
   expect(listed.out).toContain(id);
   expect(listed.out).not.toContain(idle);
-  expect(stopped.out).toContain(`${id} (product-manager, attempt 1) goes on when a server starts`);
+  expect(stopped.out).toMatch(
+    new RegExp(
+      `has stopped\n1 running task is parked; it goes on when a server starts: agent server start\n {2}${id} \\(product-manager, attempt 1\\)\n$`,
+    ),
+  );
 });
 
 test('retry says how to watch what it started', async () => {

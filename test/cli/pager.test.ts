@@ -13,47 +13,48 @@ const pager = (): string => {
   return file;
 };
 
-const setUp = () => {
+const text = Array.from({ length: 40 }, (_, n) => `line ${n}`).join('\n');
+
+const setUp = async () => {
   const { shell, agent } = openProject();
+  const id = (await agent('create', text)).out.trim();
   /** On a terminal of `rows` lines. */
   const on = async (rows: number, line: string, env = `PAGER=${pager()}`) => {
-    const command = `stty rows ${rows} cols 80; ${env} $AGENT ${line}; echo "code $?"`;
+    const command = `stty rows ${rows} cols 80; NO_COLOR=1 ${env} $AGENT ${line}; echo "code $?"`;
     const { out } = await shell(`script -qec '${command}' /dev/null < /dev/null`);
     return out.replaceAll('\r\n', '\n');
   };
-  return { agent, shell, on };
+  return { shell, on, id };
 };
 
-test('long output of help goes through the pager, and short output does not', async () => {
-  const { on } = setUp();
+test('long output goes through the pager; short output and help do not', async () => {
+  const { on, id } = await setUp();
 
-  const long = await on(10, 'help');
-  const short = await on(200, 'help');
-  const off = await on(10, 'help --no-pager');
+  const long = await on(10, `show ${id}`);
+  const short = await on(200, `show ${id}`);
+  const off = await on(10, `show ${id} --no-pager`);
+  const help = [await on(10, 'help'), await on(10, ''), await on(10, 'run --help')];
 
-  expect(long).toMatch(
-    /^LESS=FRX\nP:Runs coding agents[\s\S]*\nP:agent <command> --help[\s\S]*code 0\n$/,
-  );
-  for (const text of [short, off]) expect(text).toMatch(/^Runs coding agents/);
+  expect(long).toMatch(/^LESS=FRX\nP:bd-[\s\S]*\nP:line 39[\s\S]*code 0\n$/);
+  for (const each of [short, off]) expect(each).toMatch(/^bd-/);
+  for (const each of help) expect(each).toMatch(/^Run[\s\S]*code 0\n$/);
 });
 
 test.each([
-  ['PAGER=', /^Runs coding/],
-  ['PAGER=cat', /^Runs coding/],
-  ['TERM=dumb PAGER=false', /^Runs coding/],
-  ['PAGER=/nowhere/pager', /^note: the pager \/nowhere\/pager cannot be found[\s\S]*\nRuns coding/],
-  ['PAGER="LESS=-S head -n 1"', /^Runs coding agents[^\n]*\ncode 0\n$/],
+  ['PAGER=', /^bd-/],
+  ['PAGER=cat', /^bd-/],
+  ['TERM=dumb PAGER=false', /^bd-/],
+  ['PAGER=/nowhere/pager', /^note: the pager \/nowhere\/pager cannot be found[\s\S]*\nbd-/],
+  ['PAGER="LESS=-S head -n 1"', /^bd-[^\n]*\ncode 0\n$/],
   ['LESS=-S PAGER="printenv LESS #"', /^-S\ncode 0\n$/],
-])('with %s help is still shown', async (env, shown) => {
-  const { on } = setUp();
+])('with %s long output is still shown', async (env, shown) => {
+  const { on, id } = await setUp();
 
-  expect(await on(10, 'help', env)).toMatch(shown);
+  expect(await on(10, `show ${id}`, env)).toMatch(shown);
 });
 
 test('show and logs go through the pager; list, JSON and a pipe do not', async () => {
-  const { agent, on, shell } = setUp();
-  const text = Array.from({ length: 40 }, (_, n) => `line ${n}`).join('\n');
-  const id = (await agent('create', text)).out.trim();
+  const { on, shell, id } = await setUp();
 
   const [show, json, list] = [
     await on(10, `show ${id}`),

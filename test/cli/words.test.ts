@@ -39,7 +39,7 @@ const wrong: Readonly<Record<UsageCode, readonly [words: readonly string[], mess
     'server stop does not take --follow; it belongs to server logs',
   ],
   flag_needed: [['create', 'x', '--run'], '--run needs --role <role>'],
-  word_missing: [['close'], 'close needs <task_id>: agent close <task_id>'],
+  word_missing: [['close'], 'close needs <task_ids...>: agent close <task_ids...>'],
   words_extra: [['show', 'bd-a', 'bd-b'], 'show does not take "bd-b": one task at a time'],
 };
 

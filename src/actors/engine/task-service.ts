@@ -1,6 +1,7 @@
 import type { Response } from '../../machines/agent-context.ts';
 import { ServiceError } from '../../machines/errors.ts';
 import type { Finding, Role, RunOptions, TaskId } from '../../machines/task.ts';
+import type { TaskContext } from '../../machines/task-context.ts';
 import { holderOf } from '../../machines/tracked-task.ts';
 import { conflictsOf } from '../journal/snapshots.ts';
 import type { TaskView } from '../journal/task-view.ts';
@@ -92,6 +93,18 @@ const createExplain = (
   };
 };
 
+/** By the same role, what the request does not name stays as in the last attempt. */
+const retryOptions = (
+  last: TaskContext,
+  role: Role,
+  given: RunOptions,
+  optionsFor: ServicePorts['optionsFor'],
+): RunOptions => {
+  if (last.role !== role) return optionsFor(given, role);
+  const own = given.verify === undefined ? given : optionsFor(given, role);
+  return { ...last.options, ...own };
+};
+
 export const createService = (ports: ServicePorts): TaskService => {
   const { tracker, store, commands, views, requirePrice, requireNetwork, optionsFor } = ports;
   const queries = createTaskQueries({
@@ -147,8 +160,9 @@ export const createService = (ports: ServicePorts): TaskService => {
       const next = role ?? last.role;
       // The configuration may have changed since the last attempt.
       requireNetwork(options ?? {});
-      await requirePrice(options ?? last.options, next ?? 'engineer');
-      const given = options === null || next === null ? options : optionsFor(options, next);
+      const given =
+        options === null || next === null ? options : retryOptions(last, next, options, optionsFor);
+      await requirePrice(given ?? last.options, next ?? 'engineer');
       return commands.ask(id, {
         type: 'retry',
         role,

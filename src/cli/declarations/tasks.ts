@@ -12,7 +12,10 @@ import {
   reasonFlag,
   startsServer,
   taskWord,
+  taskWords,
 } from './command.ts';
+import { asyncFlag } from './common-flags.ts';
+import { runFlags, runOptionsOf } from './run-flags.ts';
 
 export const showCommand = defineCommand({
   name: 'show',
@@ -134,39 +137,56 @@ export const usageCommand = defineCommand({
     (await import('../tasks/usage-command.ts')).showUsage(context, days),
 });
 
-export const changeCommand = (
-  method: 'close' | 'reopen',
+const declareChange = (
+  method: 'close' | 'reopen' | 'cancel',
+  group: 'tasks' | 'runs',
   describe: string,
-  example: string,
+  examples: CliCommand['examples'],
 ): CliCommand =>
   defineCommand({
     name: method,
-    group: 'tasks',
+    group,
     describe,
-    words: [taskWord],
+    words: [taskWords],
     flags: reasonFlag,
-    common: readsConfig,
-    examples: [[`agent ${method} bd-a1b2`, example]],
-    run: async (context, { task_id, reason }) =>
-      (await import('../tasks/commands.ts')).changeWithoutServer(context, method, task_id, reason),
+    common: method === 'cancel' ? startsServer : readsConfig,
+    examples,
+    run: async (context, args) =>
+      (await import('../tasks/change-commands.ts')).changeTasks(context, method, args),
   });
 
-export const serverChangeCommand = (
-  method: 'cancel' | 'retry',
-  describe: string,
-  example: string,
-): CliCommand =>
-  defineCommand({
-    name: method,
-    group: 'runs',
-    describe,
-    words: [taskWord],
-    flags: reasonFlag,
-    common: startsServer,
-    examples: [[`agent ${method} bd-a1b2`, example]],
-    run: async (context, { task_id, reason }) =>
-      (await import('../tasks/commands.ts')).changeOnServer(context, method, task_id, reason),
-  });
+export const closeCommand = declareChange('close', 'tasks', 'Mark tasks complete', [
+  ['agent close bd-a1b2', 'the work was done by hand'],
+]);
+export const reopenCommand = declareChange(
+  'reopen',
+  'tasks',
+  'Put complete tasks back in the queue',
+  [['agent reopen bd-a1b2', 'the work was not done after all']],
+);
+export const cancelCommand = declareChange('cancel', 'runs', 'Cancel tasks and stop their agents', [
+  ['agent cancel bd-a1 bd-b2', 'stop them; retry starts them again'],
+]);
+
+const { 'when-ready': _, ...flagsOfRetry } = runFlags;
+
+export const retryCommand = defineCommand({
+  name: 'retry',
+  group: 'runs',
+  describe: 'Run failed or cancelled tasks again',
+  words: [taskWords],
+  common: startsServer,
+  flags: { ...reasonFlag, ...asyncFlag, ...flagsOfRetry },
+  examples: [
+    ['agent retry bd-a1b2', 'start another attempt by the same role, and watch it'],
+    ['agent retry bd-a1b2 --verify "npm test"', 'the rest as in the last attempt'],
+  ],
+  run: async (context, args) =>
+    (await import('../tasks/change-commands.ts')).retryTasks(context, {
+      ...args,
+      options: runOptionsOf(args),
+    }),
+});
 
 export const logsCommand = defineCommand({
   name: 'logs',

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import { messageOf } from '../../machines/message-of.ts';
 import { CallError, type Client, type Frame } from '../client/client.ts';
-import { readTask } from '../client/task-answers.ts';
+import { callForTask, readTask } from '../client/task-answers.ts';
 import { durationText } from '../output/durations.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import type { Io } from '../output/io.ts';
@@ -72,26 +72,31 @@ const summary = (task: TaskView, totalMs: number): Text => {
 export const submit = async (client: Client, { role, task, options }: RunRequest) =>
   executionAnswerSchema.parse(await client.call('execute', { task, role, options }));
 
-/**
- * Follows a run to its end. Subscribes before it submits, so that it misses nothing. @returns the
- * exit code: 0 only when the task completed @throws CallError
- */
-export const followRun = async (client: Client, request: RunRequest, io: Io): Promise<number> => {
-  const task_id = request.task;
-  const abort = new AbortController();
-  const frames = client.frames(task_id, null, abort.signal)[Symbol.asyncIterator]();
-  await frames.next();
+interface Followed {
+  readonly taskId: string;
+  readonly json: boolean;
+  readonly frames: AsyncIterator<Frame>;
+  readonly abort: AbortController;
+  /** @returns the attempt whose end is awaited */
+  readonly start: () => Promise<number>;
+}
+
+const followAttempt = async (
+  client: Client,
+  { taskId: task_id, json, frames, abort, start }: Followed,
+  io: Io,
+): Promise<number> => {
   const cancel = () => client.call('cancel', { task_id, reason: 'interrupted by the user' });
   const interrupt = onInterrupt(cancel, io);
   const beganAt = performance.now();
-  const progress = request.json ? null : createProgressLine(io, task_id);
-  const answering = request.json ? null : createAnswering(client, io);
+  const progress = json ? null : createProgressLine(io, task_id);
+  const answering = json ? null : createAnswering(client, io);
   let code: number | null = null;
   try {
-    const { attempt } = await submit(client, request);
+    const attempt = await start();
     for (let next = await frames.next(); next.done !== true; next = await frames.next()) {
       const frame = next.value;
-      showFrame(frame, request.json, io);
+      showFrame(frame, json, io);
       answering?.see(frame);
       if (answering?.isOpen() === true) progress?.pause();
       else progress?.see(frame);
@@ -106,12 +111,55 @@ export const followRun = async (client: Client, request: RunRequest, io: Io): Pr
     progress?.stop();
   }
   const task = await readTask(client, task_id);
-  if (!request.json) io.out(summary(task, performance.now() - beganAt));
+  if (!json) io.out(summary(task, performance.now() - beganAt));
   if (interrupt.interrupted()) return exitCodes.interrupted;
   if (code !== null) return code;
   if (task.error !== undefined)
     throw new CallError(task.error.code, task.error.message, task.error.facts);
   return exitCodes.failed;
+};
+
+/**
+ * Follows a run to its end. Subscribes before it submits, so that it misses nothing. @returns the
+ * exit code: 0 only when the task completed @throws CallError
+ */
+export const followRun = async (client: Client, request: RunRequest, io: Io): Promise<number> => {
+  const abort = new AbortController();
+  const frames = client.frames(request.task, null, abort.signal)[Symbol.asyncIterator]();
+  await frames.next();
+  const start = async () => (await submit(client, request)).attempt;
+  return followAttempt(
+    client,
+    { taskId: request.task, json: request.json, frames, abort, start },
+    io,
+  );
+};
+
+/** The frames of one task in the stream of all, up to the end of an attempt. */
+async function* framesOf(all: AsyncIterator<Frame>, taskId: string): AsyncGenerator<Frame> {
+  for (let next = await all.next(); next.done !== true; next = await all.next()) {
+    if (next.value.task_id !== taskId) continue;
+    yield next.value;
+    if (next.value.type in settled) return;
+  }
+}
+
+/**
+ * Runs a task again and follows it. Reads the stream of all tasks: that of a task that is over tells
+ * its earlier attempts. @returns as `followRun` @throws CallError
+ */
+export const followRetry = async (
+  client: Client,
+  params: { readonly task_id: string },
+  io: Io,
+): Promise<number> => {
+  const taskId = params.task_id;
+  const abort = new AbortController();
+  const all = client.frames(null, null, abort.signal)[Symbol.asyncIterator]();
+  await all.next();
+  const start = async () => (await callForTask(client, 'retry', { ...params })).attempt;
+  const frames = framesOf(all, taskId);
+  return followAttempt(client, { taskId, json: false, frames, abort, start }, io);
 };
 
 /** An accepted run can still be refused later, for example when somebody else took the task. */

@@ -23,8 +23,15 @@ import { surroundingsOf } from './surroundings.ts';
 import { startTraces } from './traces.ts';
 import { removeServerFile, writeServerFile } from './write-server-file.ts';
 
+export interface ServerLoad {
+  readonly running: number;
+  readonly waiting: number;
+}
+
 export interface Serving {
   readonly url: string;
+  /** How many agents run, and how many more tasks were asked to run. */
+  load(): Promise<ServerLoad>;
   /** Waits for attempts up to the drain timeout, then stops, commits and releases the project. */
   stop(drainMs?: number): Promise<void>;
 }
@@ -186,5 +193,15 @@ export const serve = async (
     store.close();
     lock.release();
   };
-  return { url, stop };
+  const load = async (): Promise<ServerLoad> => {
+    const { running, waiting } = system.slotUse();
+    try {
+      const pending = await store.tasks('pending');
+      return { running, waiting: Math.max(0, pending.length - running) };
+    } catch {
+      // A store that is away must not keep a server from stopping.
+      return { running, waiting };
+    }
+  };
+  return { url, stop, load };
 };

@@ -13,6 +13,7 @@ import { resolveSettings } from '../config/settings.ts';
 import type { Common } from '../declarations/command.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { UsageError } from '../words/usage-error.ts';
+import { leftText } from './left-text.ts';
 import { ensurePrivateFolder, readToken } from './private-files.ts';
 import { readServerFile } from './server-file.ts';
 import { statusOfServer } from './server-status.ts';
@@ -31,20 +32,30 @@ const isSilentServer = (error: unknown): true => {
   throw error;
 };
 
-/** Tasks that were at work when the server stopped; none where that cannot be read. */
-const parkedTasks = async ({ connection }: CommandContext): Promise<readonly TaskView[]> => {
+interface LeftTasks {
+  /** They were at work. */
+  readonly parked: readonly TaskView[];
+  /** They were asked to run and have not begun. */
+  readonly waiting: readonly TaskView[];
+}
+
+/** Tasks that go on when a server starts; none where that cannot be read. */
+const leftTasks = async ({ connection }: CommandContext): Promise<LeftTasks> => {
   try {
     const client = await connection.files();
-    return client.live ? [] : tasksIn(await client.call('list', { status: 'started' }));
+    const active = client.live ? [] : tasksIn(await client.call('list', { status: 'active' }));
+    const isParked = ({ status }: TaskView): boolean => status === 'started';
+    return {
+      parked: active.filter(isParked),
+      waiting: active.filter((task) => !isParked(task)),
+    };
   } catch {
-    return [];
+    return { parked: [], waiting: [] };
   }
 };
 
-interface StoppedServer {
+interface StoppedServer extends LeftTasks {
   readonly pid: number;
-  /** Tasks that were at work. */
-  readonly parked: readonly TaskView[];
 }
 
 /**
@@ -63,30 +74,45 @@ const stopServer = async (context: CommandContext): Promise<StoppedServer | null
     performance.now() < deadline;
     await delay(stopPollMs)
   )
-    if (!isAlive(pid)) return { pid, parked: await parkedTasks(context) };
+    if (!isAlive(pid)) return { pid, ...(await leftTasks(context)) };
   throw new CallError(
     'server_not_stopped',
     `the server (pid ${pid}) did not stop; end it with: kill -9 ${pid}`,
   );
 };
 
-const stoppedLines = ({ pid, parked }: StoppedServer, when: string): readonly string[] => [
-  `the server (pid ${pid}) has stopped`,
-  ...parked.map(
-    ({ task_id, role, attempt }) => `  ${task_id} (${role}, attempt ${attempt}) goes on ${when}`,
-  ),
-];
+const namedAtMost = 5;
+
+const stoppedLines = ({ pid, parked, waiting }: StoppedServer, when: string): readonly string[] => {
+  const more = parked.length - namedAtMost;
+  return [
+    `the server (pid ${pid}) has stopped`,
+    ...(parked.length + waiting.length === 0
+      ? []
+      : [`${leftText(parked.length, waiting.length)} ${when}`]),
+    ...parked
+      .slice(0, namedAtMost)
+      .map(({ task_id, role, attempt }) => `  ${task_id} (${role}, attempt ${attempt})`),
+    ...(more > 0 ? [`  and ${more} more`] : []),
+  ];
+};
 
 export const stopServerCommand = async (context: CommandContext): Promise<number> => {
   const { project, io, json } = context;
   const stopped = await stopServer(context);
   if (json) {
-    const ids = stopped?.parked.map(({ task_id }) => task_id) ?? [];
-    const facts = stopped === null ? {} : { pid: stopped.pid };
-    const parked = ids.length === 0 ? {} : { parked: ids };
-    io.json({ running: false, stopped: stopped !== null, ...facts, ...parked });
+    const ids = (tasks: readonly TaskView[] = []) => tasks.map(({ task_id }) => task_id);
+    const [parked, waiting] = [ids(stopped?.parked), ids(stopped?.waiting)];
+    io.json({
+      ...{ running: false, stopped: stopped !== null },
+      ...(stopped === null ? {} : { pid: stopped.pid }),
+      ...(parked.length === 0 ? {} : { parked }),
+      ...(waiting.length === 0 ? {} : { waiting }),
+    });
   } else if (stopped === null) io.out(`no server runs for ${project.root}`);
-  else for (const line of stoppedLines(stopped, 'when a server starts')) io.out(line);
+  else
+    for (const line of stoppedLines(stopped, 'when a server starts: agent server start'))
+      io.out(line);
   return exitCodes.done;
 };
 

@@ -6,15 +6,8 @@ import { CallError, type Client } from '../client/client.ts';
 import type { CommandContext } from '../client/command-context.ts';
 import { callForTask } from '../client/task-answers.ts';
 import { exitCodes } from '../output/exit-codes.ts';
-import { renderTask } from '../output/render-task.ts';
 import { confirmText } from '../runs/confirm-text.ts';
 import { followRun, type RunRequest, submit } from '../runs/run-task.ts';
-
-const printTask = ({ io, json }: CommandContext, task: TaskView): number => {
-  if (json) io.json(task);
-  else io.out(renderTask(task));
-  return exitCodes.done;
-};
 
 export interface CreateArgs {
   readonly description: string;
@@ -73,42 +66,6 @@ export const createAndRun = async (
     if (!(error instanceof CallError)) throw error;
     throw new CallError(error.code, error.message, { ...error.facts, task_id }, error);
   }
-};
-
-/** `close` and `reopen` need no server. */
-export const changeWithoutServer = async (
-  context: CommandContext,
-  method: 'close' | 'reopen',
-  id: string,
-  reason?: string,
-): Promise<number> => changeTask(context, await context.connection.files(), method, id, reason);
-
-const changeTask = async (
-  context: CommandContext,
-  client: Client,
-  method: string,
-  id: string,
-  reason?: string,
-) => {
-  const params = { task_id: requireId(id), ...(reason === undefined ? {} : { reason }) };
-  const task = await callForTask(client, method, params);
-  if (context.json) return printTask(context, task);
-  context.io.out(`${task.task_id} ${task.status}`);
-  return exitCodes.done;
-};
-
-/** `cancel` and `retry` stop or start an agent, so they need a server. */
-export const changeOnServer = async (
-  context: CommandContext,
-  method: 'cancel' | 'retry',
-  id: string,
-  reason?: string,
-): Promise<number> => {
-  const taskId = requireId(id);
-  const code = await changeTask(context, await context.connection.server(), method, taskId, reason);
-  if (method === 'retry' && !context.json)
-    context.io.err(`it runs in the background; watch it with: agent logs -f ${taskId}`);
-  return code;
 };
 
 /** Creates the task first if it is free text. */

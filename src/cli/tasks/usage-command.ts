@@ -22,7 +22,10 @@ const answerSchema = z.looseObject({
   total: sumsSchema,
 });
 
-const usageHeader = ['DAY', 'ROLE', 'ATTEMPTS', 'COMPLETE', 'FAILED', 'TIME', 'TOKENS', 'COST'];
+const usageHeader = [
+  ...['DAY', 'ROLE', 'ATTEMPTS', 'COMPLETE', 'FAILED', 'CANCELLED'],
+  ...['TIME', 'TOKENS', 'COST'],
+];
 const dayMs = 24 * 60 * 60_000;
 const defaultDays = 30;
 
@@ -33,6 +36,7 @@ const usageRow = (day: string, role: string, sums: z.infer<typeof sumsSchema>): 
     String(sums.attempts),
     String(sums.complete),
     String(sums.failed),
+    String(sums.cancelled),
     durationText(sums.seconds * 1_000),
     `${tokenCount(sums.input_tokens)}/${tokenCount(sums.output_tokens)}`,
     costText(sums.cost_usd) ?? '-',

@@ -1,0 +1,76 @@
+import { requireId } from '../../actors/engine/task-id.ts';
+import { messageOf } from '../../machines/message-of.ts';
+import type { Client } from '../client/client.ts';
+import type { CommandContext } from '../client/command-context.ts';
+import { callForTask } from '../client/task-answers.ts';
+import { exitCodes } from '../output/exit-codes.ts';
+import { followRetry } from '../runs/run-task.ts';
+
+export interface ChangeArgs {
+  readonly task_ids: readonly string[];
+  readonly reason: string | undefined;
+}
+
+const paramsOf = (id: string, { reason }: Pick<ChangeArgs, 'reason'>) => ({
+  task_id: requireId(id),
+  ...(reason === undefined ? {} : { reason }),
+});
+
+/** Changes each task. A refusal does not keep the others from it. @throws the last refusal */
+const changeEach = async (
+  { io, json }: CommandContext,
+  client: Client,
+  method: string,
+  each: readonly Readonly<Record<string, unknown>>[],
+): Promise<void> => {
+  let refusal: { readonly error: unknown } | null = null;
+  for (const params of each) {
+    try {
+      const task = await callForTask(client, method, params);
+      if (json) io.json(task);
+      else io.out(`${task.task_id} ${task.status}`);
+    } catch (error) {
+      if (refusal !== null) io.err(`agent: ${messageOf(refusal.error)}`);
+      refusal = { error };
+    }
+  }
+  if (refusal !== null) throw refusal.error;
+};
+
+/** `close` and `reopen` need no server, `cancel` stops an agent. */
+export const changeTasks = async (
+  context: CommandContext,
+  method: 'close' | 'reopen' | 'cancel',
+  args: ChangeArgs,
+): Promise<number> => {
+  const each = args.task_ids.map((id) => paramsOf(id, args));
+  const { connection } = context;
+  const client = await (method === 'cancel' ? connection.server() : connection.files());
+  await changeEach(context, client, method, each);
+  return exitCodes.done;
+};
+
+export interface RetryArgs extends ChangeArgs {
+  readonly options: Readonly<Record<string, unknown>>;
+  readonly async: boolean;
+}
+
+/** One task is followed on a terminal, as a run is. */
+export const retryTasks = async (context: CommandContext, args: RetryArgs): Promise<number> => {
+  const { io, json, connection } = context;
+  const options = Object.keys(args.options).length === 0 ? {} : { options: args.options };
+  const each = args.task_ids.map((id) => ({ ...paramsOf(id, args), ...options }));
+  const client = await connection.server();
+  const [only] = each;
+  if (only !== undefined && each.length === 1 && io.width !== null && !json && !args.async)
+    return followRetry(client, only, io);
+  await changeEach(context, client, 'retry', each);
+  if (json) return exitCodes.done;
+  const ids = each.map(({ task_id }) => task_id);
+  io.err(
+    ids.length === 1
+      ? `it runs in the background; watch it with: agent logs -f ${ids[0]}`
+      : `they run in the background; wait for them with: agent wait ${ids.join(' ')}`,
+  );
+  return exitCodes.done;
+};
