@@ -1,3 +1,24 @@
 /** The end of an output, at most 20 lines. */
 export const lastLines = (output: string, count = 20): string =>
   output.trimEnd().split('\n').slice(-count).join('\n');
+
+/** What test runners and compilers print where something fails. */
+const failingLine = /^\s*(?:not ok\b|✖|✗|✕|×|FAIL|--- FAIL|\d+\) )|Error\b|\berror[: ]/;
+const firstLines = 8;
+
+/**
+ * The first lines that say what failed, and the end, in `count` lines. Without such lines, or when
+ * the end has them, the end alone.
+ */
+export const failingLines = (output: string, count = 20): string => {
+  const lines = output.trimEnd().split('\n');
+  const first = lines.findIndex((line) => failingLine.test(line));
+  if (first < 0 || first >= lines.length - count) return lastLines(output, count);
+  const end = lines.length - (count - firstLines - 1);
+  const left = end - first - firstLines;
+  return [
+    ...lines.slice(first, first + firstLines),
+    `[… ${left} lines are left out …]`,
+    ...lines.slice(end),
+  ].join('\n');
+};

@@ -30,9 +30,9 @@ test('explain breaks its lines at the width of the terminal, and nowhere in a pi
 test.each([
   ['a bb ccc dddddddddddd eeee', '> a bb ccc\n  dddddddddddd eeee'],
   ['', '> '],
-  ['x'.repeat(45), `> ${'x'.repeat(19)}\n  ${'x'.repeat(19)}\n  ${'x'.repeat(7)}`],
-  ['界'.repeat(12), `> ${'界'.repeat(9)}\n  界界界`],
-])('%j is broken between words, and a long word where it must', (text, shown) => {
+  ['in /home/amy/projects/basket now', '> in\n  /home/amy/projects/basket\n  now'],
+  ['to go on: agent retry bd-a1b2 --async', '> to go on:\n  agent retry bd-a1b2 --async'],
+])('%j is broken between words; a path and a command stay whole', (text, shown) => {
   expect(wrapAfter('> ', text, 22)).toBe(shown);
   expect(wrapAfter('> ', text, null)).toBe(`> ${text}`);
 });

@@ -6,6 +6,7 @@ import type { TaskId } from '../../machines/task.ts';
 import type { TaskView } from '../journal/task-view.ts';
 import type { Workspace } from '../workspace/port.ts';
 import type { ExecutePorts } from './execute-task.ts';
+import { linesIn, problemOf } from './review-places.ts';
 import type { TaskCommands } from './task-commands.ts';
 import { requireId } from './task-id.ts';
 import type { TaskViews } from './task-views.ts';
@@ -30,12 +31,6 @@ interface ReviewPorts extends Pick<ExecutePorts, 'requireNetwork' | 'requirePric
 const invalid = (path: string, problem: string): ServiceError =>
   new ServiceError('invalid_params', { fields: [{ path, problem }] });
 
-/** Paths on either side of a patch. */
-const pathsIn = (patch: string): ReadonlySet<string> =>
-  new Set(
-    [...patch.matchAll(/^(?:\+\+\+ "?b|--- "?a)\/([^\t\n"]+)/gm)].map(([, path = '']) => path),
-  );
-
 export const createReview = (ports: ReviewPorts): TaskReviews['review'] => {
   const { commands, views, workspace, requireNetwork, requirePrice } = ports;
 
@@ -46,15 +41,13 @@ export const createReview = (ports: ReviewPorts): TaskReviews['review'] => {
     comments: readonly NewComment[],
   ): Promise<void> => {
     if (comments.length === 0) return;
-    const changed = pathsIn((await workspace.diff(id, attempt).catch(() => null))?.patch ?? '');
-    const at = comments.findIndex(
-      ({ path }) => !changed.has(path) && !existsSync(join(ports.projectRoot(), path)),
-    );
-    if (at >= 0)
-      throw invalid(
-        `comments.${at}.path`,
-        `${comments[at]?.path} is neither in the changes of attempt ${attempt} nor in the project`,
-      );
+    const patch = (await workspace.diff(id, attempt).catch(() => null))?.patch ?? '';
+    const changed = linesIn(patch);
+    const isInProject = (path: string): boolean => existsSync(join(ports.projectRoot(), path));
+    for (const [at, comment] of comments.entries()) {
+      const problem = problemOf(comment, changed, isInProject(comment.path), attempt);
+      if (problem !== null) throw invalid(`comments.${at}.${problem.field}`, problem.says);
+    }
   };
 
   return async (taskId, review) => {

@@ -105,7 +105,7 @@ const labelledRole = async (
   if (label !== undefined)
     return { task_id: id, reason: describeRefusal(refusal('role_unknown', { role: label })) };
   const role = (await views.snapshotOf(id)).context.role ?? fallback;
-  const reason = `it has no role; give it the label ${rolePrefix}<role>, or name a role for the run`;
+  const reason = `it has no role; give it one: agent edit ${id} --role engineer`;
   return role ?? { task_id: id, reason };
 };
 

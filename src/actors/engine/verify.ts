@@ -1,4 +1,4 @@
-import { lastLines } from '../../machines/last-lines.ts';
+import { failingLines } from '../../machines/last-lines.ts';
 import type { AttemptInput, Failure } from '../../machines/task.ts';
 import type { EventType } from '../journal/event-types.ts';
 import type { Sandbox } from '../sandbox/port.ts';
@@ -13,6 +13,16 @@ export type VerifyCommands = (
 
 const longestVerifyMs = 10 * 60_000;
 const shownOutput = 2_000;
+/** What fails first is often far from the end. */
+const headOutput = 16_000;
+const keptLines = 40;
+const longestLine = 200;
+
+/** A part of an output that is long: what failed first, and the end. */
+const keptOutput = (output: string): string =>
+  output.length <= shownOutput
+    ? output
+    : failingLines(output.replace(new RegExp(`(.{${longestLine}}).+`, 'g'), '$1…'), keptLines);
 
 const refused = (command: string, refusal: string): Failure => ({
   code: 'verify_failed',
@@ -45,7 +55,7 @@ export const createVerify =
         signal,
         namedOutputs: true,
         onOutput: () => {},
-        headBytes: shownOutput,
+        headBytes: headOutput,
         tailBytes: shownOutput,
       };
       const log = (message: string, facts: object = {}): void =>
@@ -67,13 +77,13 @@ export const createVerify =
       log(`verify failed: ${command} ${why}`, {
         ...facts,
         level: 'warn',
-        output: lastLines(output),
+        output: failingLines(output),
       });
       return {
         failure: {
           code: 'verify_failed',
           message: `the command that must pass, ${JSON.stringify(command)}, ${why}`,
-          facts: { command, exit_code: exitCode, output: output.slice(-shownOutput) },
+          facts: { command, exit_code: exitCode, output: keptOutput(output) },
           retryable: false,
         },
       };

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import type { StartConflict } from '../../machines/agent-context.ts';
 import { describeFailure } from '../../machines/describe-failure.ts';
-import { lastLines } from '../../machines/last-lines.ts';
+import { failingLines } from '../../machines/last-lines.ts';
 import { plural } from '../../machines/plural.ts';
 import { commentPlace, type ReviewComment } from '../../machines/review.ts';
 import type { AttemptOutcome, Failure, Role, TaskId } from '../../machines/task.ts';
@@ -150,7 +150,7 @@ const outputOf = (end: AttemptEnd): string => {
   const fence = '`'.repeat(
     Math.max(3, ...(output.match(/`+/g) ?? []).map((run) => run.length + 1)),
   );
-  return `\n\nIts output ends with:\n\n${fence}text\n${lastLines(output)}\n${fence}`;
+  return `\n\nOf its output, what failed first and the end:\n\n${fence}text\n${failingLines(output)}\n${fence}`;
 };
 
 const logsTitle = '## Logs\n\nThe whole output of commands that printed much.\n';

@@ -25,7 +25,7 @@ export const setupCommands: readonly CliCommand[] = [
   defineCommand({
     name: 'doctor',
     group: 'setup',
-    describe: 'Check the setup and print the effective configuration',
+    describe: 'Check the setup, and say what is missing',
     words: [],
     flags: {
       sandbox: {

@@ -88,7 +88,7 @@ export const psCommand = defineCommand({
 export const editCommand = defineCommand({
   name: 'edit',
   group: 'tasks',
-  describe: 'Change title, description, priority or labels of a task',
+  describe: 'Change title, description, priority, role or labels of a task',
   words: [taskWord],
   flags: {
     title: { type: 'text', value: 'text', describe: 'Title' },
@@ -101,6 +101,7 @@ export const editCommand = defineCommand({
       many: true,
       describe: "Label; they replace all labels, and --label '' removes them",
     },
+    role: { type: 'text', value: 'role', choices: roles, describe: 'Role that works on the task' },
   },
   common: readsConfig,
   examples: [

@@ -1,6 +1,6 @@
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import { describeFailure } from '../../machines/describe-failure.ts';
-import { lastLines } from '../../machines/last-lines.ts';
+import { failingLines } from '../../machines/last-lines.ts';
 import { plural } from '../../machines/plural.ts';
 import { stateWords } from '../words/state-words.ts';
 import { durationText } from './durations.ts';
@@ -38,7 +38,7 @@ export const removedText = ({ at, after_days }: NonNullable<TaskView['history_re
 const errorText = ({ error }: TaskView): string | undefined => {
   if (error === undefined) return undefined;
   const { output } = error.facts;
-  const end = typeof output === 'string' && output !== '' ? `\n${lastLines(output)}` : '';
+  const end = typeof output === 'string' && output !== '' ? `\n${failingLines(output)}` : '';
   return `${describeFailure(error)}${end}`;
 };
 

@@ -1,4 +1,4 @@
-import { cutToWidth, textWidth } from './width.ts';
+import { textWidth } from './width.ts';
 
 /** Breaks text between words. */
 export const wrap = (text: string, width: number): readonly string[] => {
@@ -11,21 +11,20 @@ export const wrap = (text: string, width: number): readonly string[] => {
   return lines;
 };
 
-/** A long word goes on in the next line. */
-const cutWord = (word: string, width: number): readonly string[] => {
-  if (textWidth(word) <= width) return [word];
-  const first = cutToWidth(word, width).slice(0, -1);
-  return first === '' ? [word] : [first, ...cutWord(word.slice(first.length), width)];
-};
+/** A command with an id, such as `agent retry bd-a1b2 --async`. */
+const command = /\bagent [a-z]+(?: --[\w-]+| [\w.]+-[\w.]+)+/g;
+const joint = '\u0000';
 
 /**
- * `text` after `start`, in lines that fit; the next ones begin below it. `width`: null where lines
- * may be long.
+ * `text` after `start`, in lines that fit; the next ones begin below it. A path and a command stay
+ * in one piece, to be copied. `width`: null where lines may be long.
  */
 export const wrapAfter = (start: string, text: string, width: number | null): string => {
   if (width === null) return `${start}${text}`;
   const room = Math.max(20, width - textWidth(start));
-  const words = text.split(' ').flatMap((word) => cutWord(word, room));
+  const whole = text
+    .replaceAll(joint, ' ')
+    .replace(command, (words) => words.replaceAll(' ', joint));
   const indent = ' '.repeat(textWidth(start));
-  return `${start}${wrap(words.join(' '), room).join(`\n${indent}`)}`;
+  return `${start}${wrap(whole, room).join(`\n${indent}`).replaceAll(joint, ' ')}`;
 };

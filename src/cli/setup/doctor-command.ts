@@ -16,6 +16,9 @@ import { resolveSettings } from '../config/settings.ts';
 import { bdFor, trackerFor } from '../config/tracker.ts';
 import { workspaceFor } from '../config/workspace.ts';
 import { exitCodes } from '../output/exit-codes.ts';
+import type { Io } from '../output/io.ts';
+import { type Style, styled } from '../output/styled.ts';
+import { wrapAfter } from '../output/wrap.ts';
 import { type ProjectRoleOutcome, projectRoleNote } from '../roles/apply-project-roles.ts';
 import { takeCredentials } from '../server/assistants.ts';
 import { networkNotes } from '../server/notes.ts';
@@ -169,6 +172,26 @@ const configFileText = ({ file, fileChosen }: LoadedConfig): string => {
   return fileChosen ? file : `${file} (the default file)`;
 };
 
+const checkStyles: Readonly<Record<string, Style>> = {
+  ok: 'green',
+  problem: 'red',
+  note: 'yellow',
+};
+
+const printChecks = (io: Io, checks: readonly Check[]): void => {
+  const column = Math.max(...checks.map(({ check }) => check.length)) + 2;
+  io.out([styled('bold', `STATUS   ${'CHECK'.padEnd(column)}DETAIL`)]);
+  for (const { check, status, detail } of checks) {
+    const start = `${status.padEnd(8)} ${check.padEnd(column)}`;
+    const row = wrapAfter(start, detail, io.width);
+    io.out([
+      styled(checkStyles[status] ?? 'dim', row.slice(0, status.length)),
+      row.slice(status.length),
+    ]);
+  }
+  io.out('\nthe configuration that counts: agent config');
+};
+
 /** Exit code 1 if a check finds a problem. @throws ConfigError */
 export const doctor = async (
   context: CommandContext,
@@ -207,11 +230,7 @@ export const doctor = async (
     await checkBd(context, config),
   ];
   if (json) io.json({ checks, config });
-  else {
-    for (const { check, status, detail } of checks)
-      io.out(`${status.padEnd(8)} ${check.padEnd(9)} ${detail}`);
-    io.out(`\neffective configuration:\n${JSON.stringify(config, null, 2)}`);
-  }
+  else printChecks(io, checks);
   return checks.some(({ status }) => status === 'problem') ? exitCodes.failed : exitCodes.done;
 };
 

@@ -1,4 +1,5 @@
 import type { TaskView } from '../../actors/journal/task-view.ts';
+import type { Client } from '../client/client.ts';
 import type { CommandContext } from '../client/command-context.ts';
 import { callForTask, readTask } from '../client/task-answers.ts';
 import { hasTerminal } from '../output/editor.ts';
@@ -13,6 +14,7 @@ export interface EditArgs {
   readonly file: string | undefined;
   readonly priority: number | undefined;
   readonly label: readonly string[] | undefined;
+  readonly role: string | undefined;
 }
 
 type EditFields = Readonly<Record<string, unknown>>;
@@ -45,17 +47,33 @@ const fieldsInEditor = ({ title, description }: TaskView, env: NodeJS.ProcessEnv
   };
 };
 
+const rolePrefix = 'role:';
+
+/** The role is a label; the other labels stay unless they are given. */
+const withRole = async (
+  client: Client,
+  { task_id, role, label }: EditArgs,
+  fields: EditFields,
+): Promise<EditFields> => {
+  if (role === undefined) return fields;
+  const labels = label ?? (await readTask(client, task_id)).labels;
+  const others = labels.filter((each) => each !== '' && !each.startsWith(rolePrefix));
+  return { ...fields, labels: [...others, `${rolePrefix}${role}`] };
+};
+
 /** Without a flag, opens an editor. */
 export const editTask = async (context: CommandContext, args: EditArgs): Promise<number> => {
   const { connection, io, env, json } = context;
   const given: EditFields = fieldsOf(args, env);
   const client = await connection.files();
-  const isGiven = Object.keys(given).length > 0;
+  const isGiven = Object.keys(given).length > 0 || args.role !== undefined;
   if (!isGiven && !hasTerminal())
     throw new UsageError(
       `edit needs a change: agent edit ${args.task_id} --title <text>; see: agent edit --help`,
     );
-  const fields = isGiven ? given : fieldsInEditor(await readTask(client, args.task_id), env);
+  const fields = isGiven
+    ? await withRole(client, args, given)
+    : fieldsInEditor(await readTask(client, args.task_id), env);
   const task = await callForTask(client, 'edit', { task_id: args.task_id, ...fields });
   if (json) io.json(task);
   else io.out(`${task.task_id} edited`);

@@ -208,21 +208,34 @@ test('approved work leaves nothing for a later attempt; closed and reopened work
   expect(textOf(2)).not.toContain('A small thing');
 });
 
-test('a path that neither the changes nor the project have starts nothing; a removed file can be commented', async () => {
+test('a place that neither the changes nor the project have is refused, with the lines that are there', async () => {
   const { model } = playedModel((_, turn) => (turn === 0 ? write('b.txt') : finish()));
   const scene = await open(model);
   await run(scene);
-  const review = (path: string) =>
+  const review = (path: string, line: number | null) =>
     scene.service.review(scene.id, {
-      ...{ verdict: 'comment', attempt: null, comments: [comment(path, 1, 'x')] },
+      ...{ verdict: 'comment', attempt: null, comments: [comment(path, line, 'x')] },
     });
-
-  await expect(review('nofile.js')).rejects.toMatchObject({
+  const refused = (path: string, problem = expect.any(String)) => ({
     code: 'invalid_params',
-    facts: { fields: [{ path: 'comments.0.path' }] },
+    facts: { fields: [{ path, problem }] },
   });
-  expect((await review('b.txt')).review?.comments).toHaveLength(1);
-  expect((await review('a.txt')).review?.comments).toHaveLength(2);
+
+  await expect(review('nofile.js', 1)).rejects.toMatchObject(refused('comments.0.path'));
+  await expect(review('b.txt', 99)).rejects.toMatchObject(
+    refused(
+      'comments.0.line',
+      'b.txt: the changes of attempt 1 do not have line 99; they have its lines 1',
+    ),
+  );
+  await expect(review('a.txt', 1)).rejects.toMatchObject(
+    refused(
+      'comments.0.line',
+      'a.txt: the changes of attempt 1 do not have line 1; they do not touch that file; leave out the line',
+    ),
+  );
+  expect((await review('b.txt', 1)).review?.comments).toHaveLength(1);
+  expect((await review('a.txt', null)).review?.comments).toHaveLength(2);
 });
 
 test('an agent that does not answer is reminded twice, then its work counts', async () => {

@@ -144,7 +144,10 @@ test('a task without a role is skipped, and its dependents wait until it is comp
   expect(idsOf(accepted)).toEqual([dependent]);
   expect(skipped).toEqual(
     expect.arrayContaining([
-      { task_id: noRole, reason: expect.stringMatching(/^it has no role; .*role:<role>/) },
+      {
+        task_id: noRole,
+        reason: expect.stringMatching(/^it has no role; .*agent edit \S+ --role engineer$/),
+      },
       { task_id: badRole, reason: expect.stringContaining('unknown role "pilot"') },
     ]),
   );
