@@ -1,23 +1,22 @@
 import { type CliCommand, defineCommand } from './declarations/command.ts';
-import { linkCommands, setupCommands } from './declarations/housekeeping.ts';
 import { runManyCommand } from './declarations/run-many.ts';
-import { createCommand, roleCommands } from './declarations/runs.ts';
+import { retryCommand, roleCommands } from './declarations/runs.ts';
+import { linkCommands, setupCommands } from './declarations/setup.ts';
 import {
   cancelCommand,
   closeCommand,
+  createCommand,
   deleteCommand,
   dependencyCommand,
   editCommand,
   listCommand,
-  logsCommand,
   psCommand,
   reopenCommand,
-  respondCommand,
-  retryCommand,
   showCommand,
   usageCommand,
 } from './declarations/tasks.ts';
-import { pruneCommand, watchCommands, workCommands } from './declarations/watching.ts';
+import { logsCommand, respondCommand, watchCommands } from './declarations/watch.ts';
+import { pruneCommand, workCommands } from './declarations/work.ts';
 
 const completing = defineCommand({
   name: 'completion',

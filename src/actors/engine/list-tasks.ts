@@ -2,9 +2,8 @@ import { ServiceError } from '../../machines/errors.ts';
 import type { TaskId } from '../../machines/task.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
 import type { TaskView } from '../journal/task-view.ts';
-import type { PageOrder } from '../ledger/task-reads.ts';
 import type { ActorReads } from '../store/port.ts';
-import type { TrackerReads } from '../tracker/port.ts';
+import type { PageOrder, TrackerReads } from '../tracker/port.ts';
 import type { WorkReads } from '../workspace/work-view.ts';
 import { withWork } from './task-usage.ts';
 

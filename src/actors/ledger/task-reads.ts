@@ -1,26 +1,10 @@
 import type { TaskId } from '../../machines/task.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
 import type { Database, Row } from '../store/database.ts';
+import type { PageRequest } from '../tracker/port.ts';
 import { trackedFrom } from './issue.ts';
 import { issueOf } from './issue-line.ts';
 import { columnText, type TaskStatements } from './task-statements.ts';
-
-/** By the time of creation. */
-export type PageOrder = 'oldest' | 'newest';
-
-export interface PageRequest {
-  /**
-   * Our status (queued, started, complete, failed, cancelled), or a status of the tracker that is none of ours; absent: all tasks.
-   */
-  readonly status?: string;
-  /** Only tasks whose dependencies are complete. */
-  readonly unblocked?: boolean;
-  /** Default: oldest first. */
-  readonly order?: PageOrder;
-  /** The last task of the page before. */
-  readonly after?: { readonly createdAt: string; readonly id: string };
-  readonly limit: number;
-}
 
 export interface StoredTask {
   readonly line: string;

@@ -1,5 +1,5 @@
 import { statusInTracker, type TrackedTask } from '../../machines/tracked-task.ts';
-import type { PageRequest } from '../ledger/task-reads.ts';
+import type { PageRequest } from './port.ts';
 
 type Filter = Pick<PageRequest, 'status' | 'unblocked'>;
 

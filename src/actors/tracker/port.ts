@@ -2,7 +2,6 @@ import type { TaskId } from '../../machines/task.ts';
 import type { Acceptance } from '../../machines/task-context.ts';
 import type { EndLabel } from '../../machines/task-selectors.ts';
 import type { NewTask, TrackedTask } from '../../machines/tracked-task.ts';
-import type { PageRequest } from '../ledger/task-reads.ts';
 import type { Urgency } from '../process/serial-queue.ts';
 import type { TaskEdit } from '../store/port.ts';
 
@@ -49,6 +48,24 @@ export interface TrackerInfo {
   /** `embedded` or `bd`. */
   readonly name: string;
   readonly actor: string;
+}
+
+/** By the time of creation. */
+export type PageOrder = 'oldest' | 'newest';
+
+export interface PageRequest {
+  /**
+   * Our status (queued, started, complete, failed, cancelled), or a status of the tracker that is
+   * none of ours; absent: all tasks.
+   */
+  readonly status?: string;
+  /** Only tasks whose dependencies are complete. */
+  readonly unblocked?: boolean;
+  /** Default: oldest first. */
+  readonly order?: PageOrder;
+  /** The last task of the page before. */
+  readonly after?: { readonly createdAt: string; readonly id: string };
+  readonly limit: number;
 }
 
 export interface TaskReads {

@@ -2,6 +2,7 @@ import { roles } from '../../machines/task.ts';
 import { inPager } from '../output/in-pager.ts';
 import { printTasks, showTask } from '../tasks/look-commands.ts';
 import { sortKeys } from '../tasks/sort-tasks.ts';
+import { usageError } from '../words/messages.ts';
 import { UsageError } from '../words/usage-error.ts';
 import {
   type CliCommand,
@@ -15,7 +16,68 @@ import {
   taskWords,
 } from './command.ts';
 import { asyncFlag } from './common-flags.ts';
-import { runFlags, runOptionsOf } from './run-flags.ts';
+import { refuseRunFlags, runFlags, runOptionsOf } from './run-flags.ts';
+
+export const createCommand = defineCommand({
+  name: 'create',
+  group: 'tasks',
+  describe: 'Create a task and print its id',
+  words: [
+    {
+      name: 'description',
+      optional: true,
+      describe: 'What to do; - reads standard input; without it, your editor opens',
+    },
+  ],
+  instead:
+    'put the description in quotes, and give each dependency its own flag: --deps <id> --deps <id>',
+  notesTracker: 'once',
+  common: startsServer,
+  flags: {
+    file: fileFlag,
+    title: {
+      type: 'text',
+      value: 'text',
+      describe: 'Title; default: the first line of the description',
+    },
+    deps: {
+      type: 'text',
+      value: 'ids',
+      many: true,
+      completes: 'task',
+      describe: 'Task that must be complete first; separate several by commas',
+    },
+    priority: { type: 'number', value: 'n', describe: 'Priority, 0 (first) to 4 (last)' },
+    label: { type: 'text', value: 'text', many: true, describe: 'Label' },
+    role: { type: 'text', value: 'role', choices: roles, describe: 'Role that works on the task' },
+    run: { type: 'switch', needs: 'role', describe: 'Run the task at once with that role' },
+    ...asyncFlag,
+    ...runFlags,
+  },
+  examples: [
+    ['agent create "Fix the sum" --deps bd-a1b2', 'create a task that waits for another'],
+    ['agent create -F task.md', 'the first line of the file is the title'],
+    ['agent create "Fix the sum" --role engineer --run', 'create a task and watch it run'],
+  ],
+  run: async (context, args) => {
+    const commands = await import('../tasks/commands.ts');
+    const { textFrom } = await import('../tasks/read-description.ts');
+    const { file, description: given } = args;
+    if (args.run !== true) refuseRunFlags(args);
+    const description = textFrom({ given, file }, context.env);
+    if (description === null)
+      throw usageError('word_missing', {
+        command: 'create',
+        word: '<description>',
+        usage: 'agent create "<description>", or - to read it from standard input',
+      });
+    if (args.run === true && args.role !== undefined) {
+      const request = { role: args.role, options: runOptionsOf(args), json: args.json };
+      return commands.createAndRun(context, { ...args, description }, request, args.async);
+    }
+    return commands.createOnly(context, { ...args, description });
+  },
+});
 
 export const showCommand = defineCommand({
   name: 'show',
@@ -169,59 +231,6 @@ export const cancelCommand = declareChange('cancel', 'runs', 'Cancel tasks and s
   ['agent cancel bd-a1 bd-b2', 'stop them; retry starts them again'],
 ]);
 
-const { 'when-ready': _, ...flagsOfRetry } = runFlags;
-
-export const retryCommand = defineCommand({
-  name: 'retry',
-  group: 'runs',
-  describe: 'Run failed or cancelled tasks again',
-  words: [taskWords],
-  common: startsServer,
-  flags: { ...reasonFlag, ...asyncFlag, ...flagsOfRetry },
-  examples: [
-    ['agent retry bd-a1b2', 'start another attempt by the same role, and watch it'],
-    ['agent retry bd-a1b2 --verify "npm test"', 'the rest as in the last attempt'],
-  ],
-  run: async (context, args) =>
-    (await import('../tasks/change-commands.ts')).retryTasks(context, {
-      ...args,
-      options: runOptionsOf(args),
-    }),
-});
-
-export const logsCommand = defineCommand({
-  name: 'logs',
-  group: 'watch',
-  describe: 'Show the history of a task',
-  words: [taskWord],
-  flags: {
-    follow: {
-      type: 'switch',
-      short: 'f',
-      default: false,
-      describe: 'Keep printing until the task ends',
-    },
-    full: {
-      type: 'switch',
-      default: false,
-      describe: 'With the output of every call, and whole texts',
-    },
-    attempt: { type: 'number', value: 'n', describe: 'Only this attempt; default: all' },
-  },
-  common: [...startsServer, 'pager'],
-  examples: [
-    ['agent logs -f bd-a1b2', 'watch a running task'],
-    ['agent logs --full bd-a1b2', 'what every command printed'],
-  ],
-  run: async (context, { task_id, follow, full, attempt, pager }) => {
-    const { showLogs } = await import('../tasks/logs.ts');
-    const { io, env, json } = context;
-    return inPager(io, { env, pager: pager && !follow, json }, (paged) =>
-      showLogs({ ...context, io: paged }, task_id, { follow, full, attempt }),
-    );
-  },
-});
-
 export const dependencyCommand = defineCommand({
   name: 'dep',
   group: 'tasks',
@@ -258,27 +267,4 @@ export const dependencyCommand = defineCommand({
       depends_on,
     );
   },
-});
-
-export const respondCommand = defineCommand({
-  name: 'respond',
-  group: 'watch',
-  describe: "Answer an agent's question, or approve its calls",
-  instead: 'put the answer in quotes',
-  words: [taskWord, { name: 'answer', describe: 'Answer in words', optional: true }],
-  flags: {
-    allow: { type: 'switch', conflicts: 'deny', describe: 'Approve the calls' },
-    attempt: {
-      type: 'number',
-      value: 'n',
-      describe: 'Answer only this attempt; default: the live one',
-    },
-    deny: { type: 'switch', describe: 'Refuse the calls; the answer says why' },
-  },
-  common: startsServer,
-  examples: [
-    ['agent respond bd-a1 "the second one"', 'answer a question'],
-    ['agent respond bd-a1 --deny "use the script"', 'refuse a call and say why'],
-  ],
-  run: async (context, args) => (await import('../runs/respond-command.ts')).respond(context, args),
 });
