@@ -68,7 +68,7 @@ const bugs: Readonly<Record<string, Planted>> = {
     file: 'src/actors/engine/start-task.ts',
     find: 'if (isPending) ports.setDeadline(taskId, deadlineAt);',
     put: '',
-    seed: 48,
+    seed: 20,
     says: /stuck/,
   },
   'pending tasks are not taken up at a restart': {
@@ -96,7 +96,7 @@ const bugs: Readonly<Record<string, Planted>> = {
     file: 'src/actors/agent/tool-calls.ts',
     find: "if (isRepeatable(call.tool) || onInterrupted() === 'repeat' || isRepeat(decision))",
     put: "if (call.id !== '')",
-    seed: 23,
+    seed: 110,
     says: /I10 .* done again, unasked/,
   },
   'a cancelled agent is not waited for': {
@@ -124,7 +124,7 @@ const bugs: Readonly<Record<string, Planted>> = {
     file: 'src/actors/store/store-statements.ts',
     find: 'where given.revision is null',
     put: 'where true or given.revision is null',
-    seed: 1,
+    seed: 7,
     store: 'far',
     says: /a commit that lost the race was carried out/,
   },
@@ -132,7 +132,7 @@ const bugs: Readonly<Record<string, Planted>> = {
     file: 'src/actors/store/node-rows.ts',
     find: 'if (number > last) return null;',
     put: 'if (number > 0) return null;',
-    seed: 8,
+    seed: 6,
     store: 'far',
     says: /I10 a commit that came again was carried out again/,
   },
@@ -147,7 +147,7 @@ const bugs: Readonly<Record<string, Planted>> = {
     file: 'src/actors/engine/watch-tracker.ts',
     find: 'return latest !== null && shownIn(latest.data).status !== statusInTracker(task);',
     put: 'return false;',
-    seed: 24,
+    seed: 4,
     says: /I14 .* is shown as/,
   },
   'an interrupted write of the tracker is not made again': {
@@ -161,7 +161,7 @@ const bugs: Readonly<Record<string, Planted>> = {
     file: 'src/actors/ledger/write-timer.ts',
     find: '      if (timer === null) writeIn(pauseMs());',
     put: '      void write();',
-    seed: 113,
+    seed: 31,
     says: /the file holds .* as it was never committed/,
   },
   'a failed export is not made again': {
