@@ -9,6 +9,7 @@ const adapters = [
   'files',
   'store',
   'ledger',
+  'metrics',
 ];
 const homes = {
   actors: 'openai|execa|libsql',
@@ -33,7 +34,7 @@ export default {
       'machines-are-pure',
       { path: '^src/machines/' },
       { dependencyTypes: ['core', 'npm'], pathNot: 'node_modules/(xstate|zod)/' },
-      'A machine does no I/O. Declare a slot and let src/actors provide it.',
+      'A machine does no I/O. Declare an actor (declare-actor.ts) and let src/actors provide it.',
     ),
     ...Object.entries(homes).map(([layer, packages]) =>
       error(
@@ -53,13 +54,25 @@ export default {
       'only-the-engine-imports-agent',
       { path: '^src/actors/', pathNot: '^src/actors/(engine|agent)/' },
       { path: '^src/actors/agent/' },
-      'The engine runs the agent loop. Move what others need to the room that it belongs to.',
+      'The engine runs the agent loop. Move what others need to the folder that it belongs to.',
     ),
     error(
       'the-agent-knows-no-engine',
       { path: '^src/actors/(agent|tools|journal)/' },
       { path: '^src/actors/engine/' },
-      'The engine runs the agent, its tools and the journal. Move the shared type to the lower room.',
+      'The engine runs the agent, its tools and the journal. Move the shared type to the lower folder.',
+    ),
+    error(
+      'readers-of-the-journal-know-no-engine',
+      { path: '^src/actors/(notify|telemetry)/' },
+      { path: '^src/actors/(engine|agent|tools)/' },
+      'Webhooks and traces follow the journal. Read what they need from its entries.',
+    ),
+    error(
+      'actors-know-no-reader',
+      { path: '^src/actors/', pathNot: '^src/actors/(notify|telemetry)/' },
+      { path: '^src/actors/(notify|telemetry)/' },
+      'src/cli/server starts webhooks and traces. The engine works without them.',
     ),
     error(
       'no-cycles',

@@ -108,7 +108,7 @@ const text = [
   '- `new`: the supervisor starts anew, and takes running and waiting tasks from the store.\n',
   section(
     'Task',
-    'One actor per task that is being run or was asked for. `started` means exactly: a slot is held and an attempt is live.',
+    'One actor per task that is being run or was asked for. `started` means exactly: it has a slot, held or lent, and an attempt is live.',
     taskMachine,
   ),
   section(

@@ -50,7 +50,8 @@ const crashed = (error: unknown): AttemptOutcome => {
 /**
  * The queue, the slots and the running agents. More than `cap` tasks run only after the cap was
  * lowered, or after a restart. A task that waits for a person lends its slot (ADR 0017). A free
- * slot goes to the highest priority, then to the oldest request. The supervisor spawns the agents,
+ * slot goes first to a task that wants its lent slot back, then to the highest priority, then to the
+ * oldest request; a role at its cap is passed over. The supervisor spawns the agents,
  * stops them when they end, and survives each of them.
  */
 export const supervisorMachine = setup({

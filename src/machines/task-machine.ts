@@ -31,7 +31,7 @@ const close = {
 /**
  * One task: queued, started, complete. It starts only when it exists and its dependencies are
  * complete, runs only with a slot, and is closed in the tracker only after its results are on disk.
- * `started` means: it holds a slot and an attempt is live (ADR 0003).
+ * `started` means: it has a slot, held or lent, and an attempt is live (ADR 0003, 0017).
  */
 export const taskMachine = taskSetup.createMachine({
   id: 'task',
