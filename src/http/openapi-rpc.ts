@@ -50,6 +50,7 @@ const mergedSchema = z.looseObject({
     .object({ task_id: z.string(), attempt: z.int(), complete: z.boolean() })
     .optional(),
   moved_on: z.literal(true).optional(),
+  same_lines: z.literal(true).optional(),
 });
 const usageSumsSchema = z.strictObject({
   attempts: z.int(),

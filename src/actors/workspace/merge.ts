@@ -79,7 +79,13 @@ export const mergeInto = async (
     const target = await targetOf(dirs, ours, { commit, tree }, { ...merge, isAhead });
     if (target === null) return { status: 'nothing', commit: head };
     if (typeof target !== 'string')
-      return conflict(`both ${into} and ${branch} changed the same lines`, target);
+      return {
+        status: 'conflict',
+        branch,
+        why: `both ${into} and ${branch} changed the same lines`,
+        files: target,
+        same_lines: true,
+      };
     const stopped = await updateCheckout(dirs, checkout, { head, target, signal });
     return stopped === null
       ? { status: 'merged', commit: target, into }

@@ -68,6 +68,8 @@ export type Merged =
       readonly files: readonly string[];
       /** The branch has commits that the attempt did not begin with; a squash may still work. */
       readonly moved_on?: true;
+      /** Both sides changed the same lines: a person decides, with git. */
+      readonly same_lines?: true;
       /** Merge this before. */
       readonly merge_first?: MergeFirst;
     };

@@ -4,9 +4,10 @@ import { durationText } from '../output/durations.ts';
 import { costText } from '../output/money.ts';
 import { attemptText } from '../output/next-steps.ts';
 import { oneLine } from '../output/safe-text.ts';
-import { type Style, styled, type Text } from '../output/styled.ts';
+import { joined, type Style, styled, type Text } from '../output/styled.ts';
 import { type Cell, renderTable } from '../output/table.ts';
 import { cutToWidth } from '../output/width.ts';
+import { wrapAfter } from '../output/wrap.ts';
 import { parkedWords, phaseWord } from '../words/state-words.ts';
 import type { GraphOutcome } from './outcome.ts';
 import { isOver, lastSentence, type Progress, type TaskProgress } from './progress.ts';
@@ -124,30 +125,40 @@ const amounts = ({ seconds, input_tokens, output_tokens, cost_usd }: GraphOutcom
   ].join(', ');
 };
 
-/** What came of the run, and what to do about what did not complete. */
-export const renderOutcome = (outcome: GraphOutcome): Text => {
+/** The head in a colour, then the text; the next lines begin below the text. */
+const outcomeRow = (style: Style, head: string, text: string, width: number | null): Text => {
+  const row = wrapAfter(text === '' ? head : `${head}  `, text, width);
+  return [styled(style, head), row.slice(head.length)];
+};
+
+/** How the run ended, and what to do about what did not complete. `width`: as in `renderTable`. */
+export const renderOutcome = (outcome: GraphOutcome, width: number | null): Text => {
   const { complete, failed, cancelled, waiting, skipped } = outcome;
   const numbers = Object.entries({ failed, cancelled, waiting, skipped }).flatMap(
     ([word, { length }]) => (length === 0 ? [] : [`${length} ${word}`]),
   );
+  const row = (style: Style, head: string, text: string): Text =>
+    outcomeRow(style, head, text, width);
   const lines: Text[] = [
-    ...failed.map(({ task_id, reason }) => [
-      styled('red', `failed     ${task_id}`),
-      `  ${oneLine(reason, 300)}; again with: agent retry ${task_id}`,
-    ]),
-    ...cancelled.map((task_id) => [styled('yellow', `cancelled  ${task_id}`)]),
-    ...waiting.map(({ task_id, waits_for }) => [
-      styled('yellow', `waiting    ${task_id}`),
-      `  for ${waits_for}; it starts by itself when that is complete (agent explain ${task_id})`,
-    ]),
-    ...skipped.map(({ task_id, reason }) => [
-      styled('yellow', `skipped    ${task_id}`),
-      `  ${oneLine(reason, 300)}`,
-    ]),
+    ...failed.map(({ task_id, reason }) =>
+      row(
+        'red',
+        `failed     ${task_id}`,
+        `${oneLine(reason, 300)}; why: agent show ${task_id}; again with: agent retry ${task_id}`,
+      ),
+    ),
+    ...cancelled.map((task_id) => row('yellow', `cancelled  ${task_id}`, '')),
+    ...waiting.map(({ task_id, waits_for }) =>
+      row(
+        'yellow',
+        `waiting    ${task_id}`,
+        `for ${waits_for}; it starts by itself when that is complete (agent explain ${task_id})`,
+      ),
+    ),
+    ...skipped.map(({ task_id, reason }) =>
+      row('yellow', `skipped    ${task_id}`, oneLine(reason, 300)),
+    ),
     `${[`${plural(complete.length, 'task')} complete`, ...numbers].join(', ')} in ${amounts(outcome)}`,
   ];
-  return lines.flatMap((line, at) => [
-    ...(at === 0 ? [] : ['\n']),
-    ...(typeof line === 'string' ? [line] : line),
-  ]);
+  return joined(lines, '\n');
 };

@@ -199,7 +199,7 @@ const report = async (
   const outcome = outcomeOf(run, progress, (performance.now() - beganAt) / 1_000);
   if (json) io.json({ type: 'run_ended', ...outcome });
   else {
-    io.out(renderOutcome(outcome));
+    io.out(renderOutcome(outcome, io.width));
     for (const line of takeWorkLines(await readUnmerged(client, outcome.complete))) io.out(line);
   }
   return exitCodeFor(outcome);

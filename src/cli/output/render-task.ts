@@ -10,6 +10,8 @@ import { attemptText, nextSteps, tokensText } from './next-steps.ts';
 import { oneLine, stripControls } from './safe-text.ts';
 import { statusStyle } from './status-style.ts';
 import { joined, styled, type Text } from './styled.ts';
+import { cutToWidth } from './width.ts';
+import { wrapAfter } from './wrap.ts';
 
 export const tookText = (from: string | undefined, to: string | undefined): string =>
   from === undefined || to === undefined
@@ -29,17 +31,24 @@ const deadlineText = ({
     : `${clockText(deadline, Date.now())}, then it counts as: ${oneLine(answer, 200)}`;
 };
 
+const valueColumn = 13;
+
 const indented = (value: string): string =>
-  stripControls(value).replaceAll('\n', `\n${' '.repeat(13)}`);
+  stripControls(value).replaceAll('\n', `\n${' '.repeat(valueColumn)}`);
 
 export const removedText = ({ at, after_days }: NonNullable<TaskView['history_removed']>): string =>
   `removed on ${timeText(at).slice(0, 10)}, ${plural(after_days, 'day')} after its end (store.retention_days)`;
 
-const errorText = ({ error }: TaskView): string | undefined => {
+/** `width`: columns of the terminal, null where lines may be long. */
+const errorText = ({ error }: TaskView, width: number | null): string | undefined => {
   if (error === undefined) return undefined;
+  const room = width === null ? null : width - valueColumn;
   const { output } = error.facts;
-  const end = typeof output === 'string' && output !== '' ? `\n${failingLines(output)}` : '';
-  return `${describeFailure(error)}${end}`;
+  const lines = typeof output === 'string' && output !== '' ? failingLines(output).split('\n') : [];
+  return [
+    wrapAfter('', describeFailure(error), room),
+    ...lines.map((line) => (room === null ? line : cutToWidth(line.replaceAll('\t', '  '), room))),
+  ].join('\n');
 };
 
 const roleLine = (task: TaskView): string | undefined =>
@@ -77,7 +86,10 @@ const changesLine = ({ work }: TaskView): string | undefined => {
   return `${plural(files, 'file')} +${insertions} -${deletions} on ${branch}, ${state}`;
 };
 
-const taskRows = (task: TaskView): readonly (readonly [string, string | undefined])[] => [
+const taskRows = (
+  task: TaskView,
+  width: number | null,
+): readonly (readonly [string, string | undefined])[] => [
   ['role', roleLine(task)],
   ['priority', `P${task.priority}`],
   ['depends on', task.dependencies.join(', ') || undefined],
@@ -100,19 +112,22 @@ const taskRows = (task: TaskView): readonly (readonly [string, string | undefine
   ['until', task.awaiting && deadlineText(task.awaiting)],
   ['parked', task.parked_reason && oneLine(task.parked_reason, 400)],
   ['reason', task.request_reason],
-  ['error', errorText(task)],
+  ['error', errorText(task, width)],
   ['results', task.results_path],
   ['history', task.history_removed && removedText(task.history_removed)],
 ];
 
-export const renderTask = (task: TaskView): Text => {
+/** `width`: columns of the terminal, null where lines may be long. */
+export const renderTask = (task: TaskView, width: number | null = null): Text => {
   const row = (name: string, value: string): string => `  ${name.padEnd(10)} ${indented(value)}`;
   const style = statusStyle(task);
   const status = stateWords(task, Date.now());
   const lines: Text[] = [
     [styled('bold', task.task_id), `  ${oneLine(task.title, 200)}`],
     [row('status', ''), style === undefined ? status : styled(style, status)],
-    ...taskRows(task).flatMap(([name, value]) => (value === undefined ? [] : [row(name, value)])),
+    ...taskRows(task, width).flatMap(([name, value]) =>
+      value === undefined ? [] : [row(name, value)],
+    ),
   ];
   const body = task.description === task.title ? [] : ['', task.description];
   const result = task.result === undefined ? [] : ['', task.result];

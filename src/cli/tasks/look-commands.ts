@@ -110,6 +110,6 @@ export const showTask = async (
   const task = await findTask(client, taskId);
   warnStranded(client, [task], io);
   if (json) io.json(task);
-  else io.out(renderTask(task));
+  else io.out(renderTask(task, io.width));
   return exitCodes.done;
 };

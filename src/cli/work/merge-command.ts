@@ -75,7 +75,7 @@ const commandFor = (
 
 /** Commands that go on after a conflict, in the order in which they are run. */
 const wayOn = (
-  { branch, files, moved_on, merge_first: first }: Conflict,
+  { branch, moved_on, same_lines, merge_first: first }: Conflict,
   left: readonly string[],
   args: MergeArgs,
 ): readonly string[] => {
@@ -85,9 +85,12 @@ const wayOn = (
     return [commandFor([task_id], { attempt, squash: args.squash, force: !complete }), again];
   }
   if (moved_on === true) return [commandFor(left, { ...args, squash: true })];
+  if (same_lines !== true) return [again];
   const others = left.length > 1 ? [again] : [];
-  return files.length > 0 || args.squash ? [`git merge ${branch}`, ...others] : [again];
+  return [`git merge ${branch}`, ...others];
 };
+
+const filesAtMost = 10;
 
 const printConflict = (
   { io }: CommandContext,
@@ -96,11 +99,15 @@ const printConflict = (
   args: MergeArgs,
 ): void => {
   const [id = '', ...others] = left;
-  const files = conflict.files.map((file) => `\n  ${file}`).join('');
+  const more = conflict.files.length - filesAtMost;
+  const files = [
+    ...conflict.files.slice(0, filesAtMost),
+    ...(more > 0 ? [`and ${more} more`] : []),
+  ].map((file) => `\n  ${file}`);
   const remain = others.length === 0 ? '' : `\nnot merged either: ${others.join(', ')}`;
   const steps = wayOn(conflict, left, args).map((step) => `\n  ${step}`);
   io.err(
-    `agent: ${id} is not merged: ${conflict.why}${files}${remain}\nto go on:${steps.join('')}`,
+    `agent: ${id} is not merged: ${conflict.why}${files.join('')}${remain}\nto go on:${steps.join('')}`,
   );
 };
 

@@ -273,6 +273,7 @@ test('a conflict changes nothing and names the files', async () => {
     branch: 'agent/bd-a1/1',
     why: 'both main and agent/bd-a1/1 changed the same lines',
     files: ['a.txt'],
+    same_lines: true,
   });
   expect([gitIn(project, 'rev-parse', 'HEAD'), gitIn(project, 'status', '--porcelain')]).toEqual([
     head,

@@ -16,7 +16,11 @@ const open = () => {
     },
   ];
   const scripts = ['one', 'two', 'three'].map((title) => ({ title, turns: turns(title) }));
-  writeFileSync(script, JSON.stringify({ scripts }));
+  const many = Array.from({ length: 12 }, (_, n) => ({
+    ...{ tool: 'write', arguments: { path: `f${n}`, content: 'x' } },
+  }));
+  const manyFiles = { title: 'many', turns: [{ say: '', calls: many }] };
+  writeFileSync(script, JSON.stringify({ scripts: [...scripts, manyFiles] }));
   const project = openProject({
     api: { backend: 'scripted', script },
     workspace: { mode: 'worktree' },
@@ -115,4 +119,19 @@ test('work that builds on other work names the merge to begin with, as commands'
     `  agent merge ${one} --attempt 1`,
     `  agent merge ${two}`,
   ]);
+});
+
+test('files in the way are named, ten at most, and the way on is the same merge', {
+  timeout: 60_000,
+}, async () => {
+  const { agent, root, create } = open();
+  const id = await create('many');
+  await agent('run');
+  for (let n = 0; n < 12; n += 1) writeFileSync(join(root, `f${n}`), 'mine');
+
+  const { code, err } = await agent('merge', id);
+
+  expect(code).toBe(4);
+  expect(err.match(/^ {2}f\d+$/gm)).toHaveLength(10);
+  expect(err).toMatch(new RegExp(`\n {2}and 2 more\nto go on:\n {2}agent merge ${id}\n$`));
 });
