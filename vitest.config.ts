@@ -1,5 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
+import { LongFirst } from './test/support/long-first.ts';
 
 const tests = 'test/**/*.test.ts';
 /** They replace a module or change the folder of the process, which other files would notice. */
@@ -18,6 +19,7 @@ export default defineConfig({
     reporters: ['default', './scripts/summary-reporter.ts'],
     // Many tests wait, for processes of their own or for a time limit: another file can use the core meanwhile.
     maxWorkers: 2 * availableParallelism(),
+    sequence: { sequencer: LongFirst },
     ...limits,
     // The files of a worker share what they import: to load everything once more takes a second for each file.
     projects: [
