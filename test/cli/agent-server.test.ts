@@ -21,10 +21,23 @@ import { createSqliteStore } from '../../src/actors/store/sqlite.ts';
 import { aTask } from '../contracts/tracker.ts';
 import { bin, openProject, plain } from '../support/cli.ts';
 import { embeddedAt, ledgerAt } from '../support/ledger.ts';
-import { temporaryFolder } from '../support/temporary.ts';
+import { endOfFile, temporaryFolder } from '../support/temporary.ts';
 
 const until = async (what: () => boolean): Promise<void> => {
   while (!what()) await new Promise((resolve) => setTimeout(resolve, 20));
+};
+
+const atEnd = endOfFile();
+let shared: ReturnType<typeof openProject> | null = null;
+/** A project with a running server, for tests that change nothing in them. */
+const served = async () => {
+  if (shared === null) {
+    shared = openProject(undefined, atEnd);
+    shared.start('agent-server', ['--server']);
+  }
+  const { serverFile } = shared;
+  await until(() => serverFile() !== null);
+  return shared;
 };
 
 test('without --server it prints usage', async () => {
@@ -62,9 +75,7 @@ test('the banner names the address, the routes, the features, the sandbox and th
 });
 
 test('health, metrics and discovery have the documented form', async () => {
-  const { start, serverFile, stateDir } = openProject();
-  start('agent-server', ['--server']);
-  await until(() => serverFile() !== null);
+  const { serverFile, stateDir } = await served();
   const { url } = serverFile();
   const authorization = `Bearer ${readFileSync(join(stateDir, 'token'), 'utf8').trim()}`;
   const get = async (path: string, headers = {}) =>
@@ -113,9 +124,7 @@ test('health, metrics and discovery have the documented form', async () => {
 });
 
 test('a second server of one project refuses to start and names the first', async () => {
-  const { start, server, serverFile } = openProject();
-  start('agent-server', ['--server']);
-  await until(() => serverFile() !== null);
+  const { server, serverFile } = await served();
 
   const second = await server('--server');
 
@@ -126,9 +135,7 @@ test('a second server of one project refuses to start and names the first', asyn
 });
 
 test('a second server of one project with another state folder refuses to start', async () => {
-  const { root, start, serverFile, agentWith } = openProject();
-  start('agent-server', ['--server']);
-  await until(() => serverFile() !== null);
+  const { root, serverFile, agentWith } = await served();
 
   const second = await agentWith({ AGENT_STATE_DIR: temporaryFolder() }, 'server', 'start');
   const usual = await agentWith({ AGENT_STATE_DIR: undefined }, 'server', 'start');
@@ -407,9 +414,7 @@ test('the default configuration file is accepted', async () => {
 });
 
 test('token and state folder are private', async () => {
-  const { start, serverFile, stateDir } = openProject();
-  start('agent-server', ['--server']);
-  await until(() => serverFile() !== null);
+  const { stateDir } = await served();
 
   expect(statSync(stateDir).mode & 0o777).toBe(0o700);
   for (const file of ['token', 'server.json', 'journal.db'])
