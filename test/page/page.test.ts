@@ -18,6 +18,23 @@ interface AxeResult {
 }
 const atEnd = endOfFile();
 
+interface Fit {
+  readonly wide: readonly string[];
+  readonly moving: number;
+}
+
+/** Elements beyond the screen, but for those in a part that scrolls sideways; what is animated. */
+const findUnfit = `({
+  wide: [...document.querySelectorAll('body *')].filter((element) => {
+    const { right, width } = element.getBoundingClientRect();
+    if (width === 0 || right <= innerWidth + 1) return false;
+    for (let part = element.parentElement; part?.closest('main *'); part = part.parentElement)
+      if (/auto|scroll/.test(getComputedStyle(part).overflowX)) return false;
+    return true;
+  }).map((element) => element.outerHTML.slice(0, 120)),
+  moving: document.getAnimations().length,
+})`;
+
 describe.skipIf(noBrowser !== null)(
   `the page${noBrowser === null ? '' : ` (${noBrowser})`}`,
   () => {
@@ -251,6 +268,28 @@ describe.skipIf(noBrowser !== null)(
         }
       }
       await page.emulateMedia({ colorScheme: 'light' });
+
+      expect(found).toEqual([]);
+    });
+
+    test('no view is wider than a phone, and nothing moves for who wants no motion', async () => {
+      const [task] = JSON.parse((await project.agent('list', '--json')).out);
+      const views = ['needs-you', 'board', 'graph', 'machines', 'system', 'new'];
+      const ofTask = ['', '/diff', '/edit'].map((part) => `task/${task.task_id}${part}`);
+      await page.setViewportSize({ width: 375, height: 700 });
+      await page.emulateMedia({ reducedMotion: 'reduce' });
+      const found: object[] = [];
+      for (const view of [...views, ...ofTask]) {
+        await to(view);
+        await page.locator('main h1, main h2').first().waitFor();
+        await page.evaluate(
+          'new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))',
+        );
+        const { wide, moving } = await page.evaluate<Fit>(findUnfit);
+        if (wide.length > 0 || moving > 0) found.push({ view, wide: wide.slice(0, 3), moving });
+      }
+      await page.setViewportSize({ width: 1280, height: 800 });
+      await page.emulateMedia({ reducedMotion: 'no-preference' });
 
       expect(found).toEqual([]);
     });
