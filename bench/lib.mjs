@@ -167,6 +167,8 @@ export const openServer = async (
     proofToken: () => token,
     tokenHint: '',
     modelCheck: () => ({ ok: true, detail: '' }),
+    webhookCheck: () => null,
+    tokenProblem: () => null,
     inspection: null,
     surroundings: () => ({}),
     heartbeatMs: 15_000,

@@ -41,6 +41,6 @@ addEventListener('hashchange', () => {
 readFrom({ call: callServer, openHistory: openServerHistory, isRecorded: false });
 startClock();
 listenToKeys();
-void start();
 const root = document.getElementById('page');
-if (root !== null) render(<Page />, root);
+// Until the server has answered, the page shows the frame that came with it.
+if (root !== null) void start().then(() => render(<Page />, root));

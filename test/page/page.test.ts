@@ -247,6 +247,20 @@ describe.skipIf(noBrowser !== null)(
       await other.close();
     });
 
+    test('a server that cannot say how it is does not break the page', async () => {
+      const other = await browser.newPage();
+      await other.route('**/health', (route) =>
+        route.fulfill({ status: 500, json: { error: { code: 'internal', message: 'broken' } } }),
+      );
+      const asked = other.waitForResponse('**/health');
+      await other.goto(await project.address());
+      await asked;
+      await other.evaluate("location.hash = '#/board'");
+
+      await other.getByRole('heading', { name: 'Board' }).waitFor();
+      await other.close();
+    });
+
     test('axe finds nothing serious on any view', async () => {
       const [task] = JSON.parse((await project.agent('list', '--json')).out);
       const views = ['needs-you', 'board', 'graph', 'machines', 'system', 'new'];

@@ -43,7 +43,9 @@ export const readUsage = async (): Promise<void> => {
 };
 
 export const readHealth = async (): Promise<void> => {
-  health.value = (await (await request('/health')).json()) as Health;
+  const found = (await (await request('/health')).json()) as Partial<Health>;
+  // An error of the server has no checks.
+  health.value = found.checks === undefined ? null : (found as Health);
 };
 
 export const readDiscovery = async (): Promise<void> => {
