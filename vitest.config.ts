@@ -31,7 +31,7 @@ export default defineConfig({
           exclude: alone,
           isolate: false,
           server,
-          globalSetup: './test/support/bd-host.ts',
+          globalSetup: ['./test/support/bd-host.ts', './test/support/repository.ts'],
         },
       },
       { test: { name: 'alone', include: alone, ...limits } },
