@@ -5,7 +5,7 @@ import type { GitDirs } from './git-dirs.ts';
 import { textOf } from './names.ts';
 import { obeyedIn } from './obeyed-places.ts';
 import type { Changes, SavedWork } from './port.ts';
-import { snapshotJob } from './snapshot-job.ts';
+import { type SnapshotOptions, snapshotJob } from './snapshot-job.ts';
 import { snapshotInThread } from './snapshots.ts';
 import { type AttemptPlaces, firstBase, type WorkRecord } from './work-records.ts';
 
@@ -57,11 +57,11 @@ export const liveChanges = async (
   dirs: GitDirs,
   record: WorkRecord,
   places: AttemptPlaces,
-  filters: readonly string[],
+  options: SnapshotOptions,
 ): Promise<Changes> => {
   const scratch = join(dirs.temporary, 'objects');
   await mkdir(scratch);
-  const own = await snapshotJob(dirs, record, places, filters);
+  const own = await snapshotJob(dirs, record, places, options);
   const largeFiles = own.largeFiles === null ? null : join(scratch, 'lfs');
   const job = { ...own, largeFiles, objects: scratch, otherObjects: dirs.objects };
   const { tree } = await snapshotInThread(job);

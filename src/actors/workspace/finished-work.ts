@@ -112,7 +112,7 @@ const isSaved = async (
   record: WorkRecord,
 ): Promise<boolean> => {
   const { attempt, commit } = record;
-  const now = await liveChanges(dirs, record, placesOf(record.task_id, attempt), options.filters);
+  const now = await liveChanges(dirs, record, placesOf(record.task_id, attempt), options);
   return (
     now.patch ===
     (commit === null ? '' : (await changesOf(dirs, attempt, firstBase(record), commit)).patch)

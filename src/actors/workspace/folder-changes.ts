@@ -150,6 +150,11 @@ export const findChanges = async (
   const root = openFolder(job.top);
   try {
     const ignores = createIgnores(git, join(job.temporary, 'rules'), note, signal);
+    const copied = new Set(job.copied);
+    const ignored = async (paths: readonly string[]): Promise<ReadonlySet<string>> => {
+      const isCopy = (path: string): boolean => copied.has(path.replace(/\/$/, ''));
+      return new Set([...(await ignores.ignored(paths)), ...paths.filter(isCopy)]);
+    };
     const { prefix, isRepository, protects, hasIgnoreRules, heldPlaces } = job;
     const what = {
       index,
@@ -161,7 +166,8 @@ export const findChanges = async (
       take,
       note,
       checkpoint,
-      ...ignores,
+      showRules: ignores.showRules,
+      ignored,
     };
     const gone = await walk(root, what);
     await keepInOtherForm(job, keeper, root, signal);

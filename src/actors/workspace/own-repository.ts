@@ -74,7 +74,13 @@ export const createOwnRepository = ({ program, projectRoot, folder }: StoresOpti
           index: ownIndex,
         },
         ...{ base: before ?? '', objects, otherObjects: null, largeFiles: null, carried: [] },
-        ...{ heldPlaces: [], isRepository: false, protects: false, hasIgnoreRules: true },
+        ...{
+          copied: [],
+          heldPlaces: [],
+          isRepository: false,
+          protects: false,
+          hasIgnoreRules: true,
+        },
       },
       signal,
     );

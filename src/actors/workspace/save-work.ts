@@ -14,11 +14,11 @@ const mostTries = 5;
 const objectIsGone =
   /invalid object|nonexistent object|not a valid object|bad object|missing|unable to read|could not read/i;
 
-const createFolderCommit = ({ options: { filters }, branches, placesOf }: WorkParts) => {
+const createFolderCommit = ({ options, branches, placesOf }: WorkParts) => {
   return async (dirs: GitDirs, record: WorkRecord, title: string) => {
     const places = placesOf(record.task_id, record.attempt);
     const { tree, notes } = await snapshotInThread(
-      await snapshotJob(dirs, record, places, filters),
+      await snapshotJob(dirs, record, places, options),
     );
     const unchanged = { tip: null, branch: record.branch, notes };
     if (tree === null) return unchanged;

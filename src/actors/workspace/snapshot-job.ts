@@ -1,4 +1,4 @@
-import { join } from 'node:path';
+import { join, posix } from 'node:path';
 import type { ObjectFormat } from './blobs.ts';
 import type { GitDirs } from './git-dirs.ts';
 import { linkedPlaces } from './obeyed-places.ts';
@@ -28,6 +28,8 @@ export interface SnapshotJob {
   readonly hasIgnoreRules: boolean;
   /** Places (latin1) that are held because a link with a held name leads there. */
   readonly heldPlaces: readonly string[];
+  /** Paths (latin1) that were copied into the folder; what git does not know of them stays out. */
+  readonly copied: readonly string[];
   /** Changes of the start commit that the folder began without. */
   readonly carried: readonly IndexChange[];
 }
@@ -50,15 +52,22 @@ export const indexRecords = (changes: readonly IndexChange[], format: ObjectForm
   return Buffer.from(lines.join(''), 'latin1');
 };
 
+export interface SnapshotOptions {
+  readonly filters: readonly string[];
+  /** Paths of the project that were copied into the folder. */
+  readonly copies: readonly string[];
+}
+
 export const snapshotJob = async (
   dirs: GitDirs,
   { base, withheld }: WorkRecord,
   { top, index }: AttemptPlaces,
-  filters: readonly string[],
+  { filters, copies }: SnapshotOptions,
 ): Promise<SnapshotJob> => {
   const { program, repository, gitDir, userGitDir, objects, temporary, hasIgnoreRules } = dirs;
   const places = await linkedPlaces(dirs, base);
   const autocrlf = repository.carried.find(([key]) => key === 'core.autocrlf')?.[1].toLowerCase();
+  const prefix = Buffer.from(repository.prefix).toString('latin1');
   return {
     ...{
       program,
@@ -67,10 +76,13 @@ export const snapshotJob = async (
       format: repository.format,
       objects,
       otherObjects: null,
-      hasIgnoreRules,
+      hasIgnoreRules: hasIgnoreRules || copies.length > 0,
     },
     ...{ temporary: join(temporary, 'snapshot'), top, index, base, carried: withheld },
-    prefix: Buffer.from(repository.prefix).toString('latin1'),
+    prefix,
+    copied: copies.map(
+      (path) => prefix + Buffer.from(posix.normalize(path).replace(/\/$/, '')).toString('latin1'),
+    ),
     hasAutoCrlf: autocrlf === 'true' || autocrlf === 'input',
     largeFiles: filters.includes('lfs') ? join(repository.commonDir, 'lfs') : null,
     isRepository: repository.kind === 'project',

@@ -69,7 +69,7 @@ const createDiff =
     return stores.use(record.kind, (dirs) =>
       closed && commit !== null
         ? changesOf(dirs, record.attempt, firstBase(record), commit)
-        : liveChanges(dirs, record, placesOf(record.task_id, record.attempt), options.filters),
+        : liveChanges(dirs, record, placesOf(record.task_id, record.attempt), options),
     );
   };
 

@@ -90,6 +90,26 @@ test('a copy into a worktree follows no link, of earlier work or of the project'
   ]);
 });
 
+test('what is copied into a worktree is not work, also where git does not ignore it', async () => {
+  const project = makeRepository();
+  mkdirSync(join(project, 'node_modules', 'x'), { recursive: true });
+  writeFileSync(join(project, 'node_modules', 'x', 'index.js'), '1');
+  writeFileSync(join(project, '.env'), 'A=1');
+  const workspace = await worktreesOf(project, temporaryFolder(), ['./node_modules/', '.env']);
+  const { root } = await workspace.open(anAttempt());
+  writeFileSync(join(root, 'new.txt'), 'new');
+
+  const copied = readdirSync(root);
+  const live = await workspace.diff(anAttempt().taskId, 1);
+  await workspace.save(anAttempt(), 'x');
+
+  expect(copied).toEqual(expect.arrayContaining(['.env', 'node_modules', 'new.txt']));
+  expect(live?.patch.match(/^diff --git .*/gm)).toEqual(['diff --git a/new.txt b/new.txt']);
+  expect(gitIn(project, 'ls-tree', '-r', '--name-only', 'agent/bd-a1/1')).not.toMatch(
+    /node_modules|\.env/,
+  );
+});
+
 test('no other repository of the user is opened by a git dir in the project, nor borrowed from', async () => {
   const [other, pointing, borrowing] = [makeRepository(), temporaryFolder(), makeRepository()];
   mkdirSync(join(pointing, 'g'));
