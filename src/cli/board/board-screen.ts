@@ -64,7 +64,7 @@ const screenLines = (board: Board, sight: Sight, size: { columns: number; rows: 
   const lines = pageLines(board, sight, size.columns);
   const room = Math.max(1, size.rows - 1);
   const top = Math.min(sight.top, Math.max(0, lines.length - room));
-  const foot = styled('dim', cutToWidth('Esc back · j/k scroll · Ctrl-C quit', size.columns));
+  const foot = styled('dim', cutToWidth('Esc back · j/k scroll · q quit', size.columns));
   return [...lines.slice(top, top + room).map((line) => cutToWidth(line, size.columns)), [foot]];
 };
 
@@ -97,7 +97,7 @@ export const openBoardScreen = (io: Io, read: () => Board): BoardScreen => {
   const onKeys = (sent: Buffer): void => {
     for (const key of keyPressesIn(sent.toString('utf8'))) {
       if (key === 'interrupt') leave(exitCodes.interrupted);
-      if (key === 'quit' && sight.page === 'board') leave(exitCodes.done);
+      if (key === 'quit') leave(exitCodes.done);
       sight = afterKey(read(), sight, key);
     }
     if (later !== null) clearTimeout(later);

@@ -52,6 +52,16 @@ test('a task moves on the board while it runs, Enter shows it, and q leaves the 
   );
 });
 
+test('q leaves from the help too, as the help says', async () => {
+  const { child, shows, ended } = await openBoard();
+
+  child.stdin?.write('?');
+  await shows('this help');
+  child.stdin?.write('q');
+
+  expect(await ended).toBe(0);
+});
+
 test('Ctrl-C leaves the terminal clean, with exit code 130', async () => {
   const { child, ended, screen } = await openBoard();
 
