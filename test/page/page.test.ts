@@ -88,6 +88,40 @@ describe.skipIf(noBrowser !== null)(
       expect(page.url()).toContain(`#/task/${task.task_id}`);
     });
 
+    test('changes are read side by side, marked as viewed, and a file is commented on', async () => {
+      const id = await project.create('Change a file', '--role', 'engineer');
+      await project.agent('run', id);
+      await to(`task/${id}/diff`);
+      const file = page.getByRole('region', { name: 'src/a.js' });
+      await button('Split').click();
+      expect(await file.locator('.diff-pair').count()).toBe(2);
+      await button('Comment on src/a.js').click();
+      await page.getByLabel('Comment on the file', { exact: true }).fill('Name it better.');
+      await button('Add comment').click();
+      await page.getByLabel('Viewed').check();
+      await page.getByText('1 of 1 viewed').waitFor();
+
+      await page.reload();
+      await page.getByText('1 of 1 viewed').waitFor();
+      expect(await file.locator('.diff-line').count()).toBe(0);
+      await page.getByLabel('Viewed').uncheck();
+      await file.locator('.diff-pair').first().waitFor();
+      await button('Unified').click();
+      await button('Comment on src/a.js').click();
+      await page.getByLabel('Comment on the file', { exact: true }).fill('Name it better.');
+      await button('Add comment').click();
+      await button('Send back with 1 comment').click();
+      await vi.waitFor(
+        async () =>
+          expect(await project.show(id)).toMatchObject({ status: 'complete', attempt: 2 }),
+        15_000,
+      );
+      const [comment] = (await project.show(id)).review.comments;
+      expect(comment).toMatchObject({ path: 'src/a.js', text: 'Name it better.' });
+      await to(`task/${id}/diff`);
+      await file.getByText('Name it better.').waitFor();
+    });
+
     test('a comment on a line sends the work back, and the second attempt is merged', async () => {
       const id = await project.create('Write a file', '--role', 'engineer', '--run', '--async');
       const [taskId = ''] = /bd-\w+/.exec(id) ?? [];

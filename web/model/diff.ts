@@ -94,3 +94,29 @@ export const filesIn = (patch: string): readonly ChangedFile[] =>
     .split(/^(?=diff --git )/m)
     .filter((part) => part.startsWith('diff --git '))
     .map(fileOf);
+
+/** A row of the changes side by side; null: nothing on that side. */
+export interface Pair {
+  readonly left: DiffLine | null;
+  readonly right: DiffLine | null;
+}
+
+/** Removed lines stand beside the added ones that follow them. */
+export const sideBySide = (lines: readonly DiffLine[]): readonly Pair[] => {
+  const pairs: Pair[] = [];
+  let removed: DiffLine[] = [];
+  const flush = (): void => {
+    pairs.push(...removed.map((left) => ({ left, right: null })));
+    removed = [];
+  };
+  for (const line of lines) {
+    if (line.kind === 'removed') removed.push(line);
+    else if (line.kind === 'added') pairs.push({ left: removed.shift() ?? null, right: line });
+    else {
+      flush();
+      pairs.push({ left: line, right: line });
+    }
+  }
+  flush();
+  return pairs;
+};

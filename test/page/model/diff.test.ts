@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { filesIn } from '../../../web/model/diff.ts';
+import { type DiffLine, filesIn, sideBySide } from '../../../web/model/diff.ts';
 
 const patch = `diff --git a/src/a.js b/src/a.js
 index 1..2 100644
@@ -52,4 +52,27 @@ test('the lines of a file have their numbers on both sides', () => {
 
 test('an empty patch has no files', () => {
   expect(filesIn('')).toEqual([]);
+});
+
+test('side by side, an added line stands beside the removed one it replaces', () => {
+  const line = (kind: DiffLine['kind'], text: string): DiffLine => ({
+    ...{ kind, text, before: null, after: null },
+  });
+  const lines = [
+    ...[line('same', 'a'), line('removed', 'b'), line('removed', 'c'), line('added', 'B')],
+    ...[line('same', 'd'), line('added', 'e')],
+  ];
+
+  const texts = sideBySide(lines).map(({ left, right }) => [
+    left?.text ?? null,
+    right?.text ?? null,
+  ]);
+
+  expect(texts).toEqual([
+    ['a', 'a'],
+    ['b', 'B'],
+    ['c', null],
+    ['d', 'd'],
+    [null, 'e'],
+  ]);
 });

@@ -13,6 +13,8 @@ import { Empty, Problem } from '../../parts/notice.tsx';
 import { StatusPill } from '../../parts/status.tsx';
 import { go, taskPath } from '../../shell/router.ts';
 import { FileDiff } from './file-diff.tsx';
+import { LayoutSwitch } from './layout.tsx';
+import { setViewed, viewedPaths } from './viewed.ts';
 
 interface Changes {
   readonly attempt: number;
@@ -25,16 +27,22 @@ interface Changes {
 const Files = ({
   files,
   pending,
+  viewed,
 }: {
   files: readonly ChangedFile[];
   pending: readonly NewComment[];
+  viewed: ReadonlySet<string>;
 }) => (
   <nav class="files" aria-label="Changed files">
     <p>
       <strong>{numbered(files.length, 'file')}</strong>{' '}
       <span class="tone-done">+{files.reduce((sum, { added }) => sum + added, 0)}</span>{' '}
-      <span class="tone-fail">−{files.reduce((sum, { removed }) => sum + removed, 0)}</span>
+      <span class="tone-fail">−{files.reduce((sum, { removed }) => sum + removed, 0)}</span>{' '}
+      <span class="quiet small">
+        {viewed.size} of {files.length} viewed
+      </span>
     </p>
+    <LayoutSwitch />
     {files.map((file, index) => {
       const comments = pending.filter(({ path }) => path === file.path).length;
       return (
@@ -44,6 +52,7 @@ const Files = ({
           class="file-link"
           onClick={() => document.getElementById(`file-${index}`)?.scrollIntoView()}
         >
+          {viewed.has(file.path) && <Icon name="check" tone="done" />}
           <span class="cut" title={file.path}>
             {file.path}
           </span>
@@ -103,7 +112,7 @@ const Head = ({ task, pending, fail }: HeadProps) => {
             <Button
               kind={pending.length === 0 ? 'plain' : 'primary'}
               hotkey="s"
-              whyNot={pending.length === 0 ? 'Comment on a line first' : null}
+              whyNot={pending.length === 0 ? 'Comment on a line or a file first' : null}
               onPress={sendBack}
               onError={fail}
             >
@@ -144,6 +153,9 @@ export const DiffView = ({ taskId }: { taskId: string }) => {
   );
   const changes = useChanges(taskId, `${task?.attempt} ${task?.status}`, fail);
   const files = useMemo(() => filesIn(changes?.patch ?? ''), [changes]);
+  const attempt = changes?.attempt ?? 0;
+  const seen = viewedPaths(taskId, attempt);
+  const viewed = new Set(files.flatMap(({ path }) => (seen.has(path) ? path : [])));
   if (task === undefined) return <NoTask id={taskId} />;
   return (
     <article class="task">
@@ -164,7 +176,7 @@ export const DiffView = ({ taskId }: { taskId: string }) => {
       {changes !== null && files.length === 0 && <Empty title="This attempt changed no file." />}
       {files.length > 0 && (
         <div class="diff">
-          <Files files={files} pending={pending.value} />
+          <Files files={files} pending={pending.value} viewed={viewed} />
           <div class="diff-files">
             {files.map((file, index) => (
               <FileDiff
@@ -173,6 +185,8 @@ export const DiffView = ({ taskId }: { taskId: string }) => {
                 file={file}
                 given={task.review?.comments ?? []}
                 pending={pending}
+                isViewed={viewed.has(file.path)}
+                onViewed={(isViewed) => setViewed(taskId, attempt, file.path, isViewed)}
               />
             ))}
           </div>

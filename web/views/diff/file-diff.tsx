@@ -2,9 +2,16 @@ import { type Signal, useSignal } from '@preact/signals';
 import { Fragment } from 'preact';
 import type { NewComment } from '../../data/actions.ts';
 import { isRecorded } from '../../data/source.ts';
-import type { ChangedFile, DiffLine, Hunk } from '../../model/diff.ts';
+import {
+  type ChangedFile,
+  type DiffLine,
+  type Hunk,
+  type Pair,
+  sideBySide,
+} from '../../model/diff.ts';
 import { numbered } from '../../model/format.ts';
-import { Given, type GivenComment, Pending, WriteComment } from './threads.tsx';
+import { isSplit } from './layout.tsx';
+import { Given, type GivenComment, Pending, type Selection, WriteComment } from './threads.tsx';
 
 /** A longer file is folded. */
 const linesAtMost = 500;
@@ -14,12 +21,8 @@ interface FileProps {
   readonly file: ChangedFile;
   readonly given: readonly GivenComment[];
   readonly pending: Signal<readonly NewComment[]>;
-}
-
-/** The lines that a new comment is about. */
-interface Selection {
-  readonly from: number;
-  readonly to: number;
+  readonly isViewed: boolean;
+  readonly onViewed: (isViewed: boolean) => void;
 }
 
 const signs = { same: ' ', added: '+', removed: '−' } as const;
@@ -57,8 +60,16 @@ const Line = ({
   );
 };
 
-const Hunks = ({ file, given, pending }: Omit<FileProps, 'id'>) => {
-  const selection = useSignal<Selection | null>(null);
+const commentOn = ({ path }: ChangedFile, text: string, lines: Selection): NewComment => {
+  if (lines === null) return { path, text };
+  const { from, to } = lines;
+  return { path, line: from, ...(to > from ? { end_line: to } : {}), text };
+};
+
+type HunksProps = Pick<FileProps, 'file' | 'given' | 'pending'>;
+
+const Hunks = ({ file, given, pending }: HunksProps) => {
+  const selection = useSignal<Selection>(null);
   const select = (line: number, isMore: boolean): void => {
     const now = selection.value;
     selection.value =
@@ -66,9 +77,8 @@ const Hunks = ({ file, given, pending }: Omit<FileProps, 'id'>) => {
         ? { from: Math.min(now.from, line), to: Math.max(now.to, line) }
         : { from: line, to: line };
   };
-  const add = (text: string, { from, to }: Selection): void => {
-    const range = to > from ? { end_line: to } : {};
-    pending.value = [...pending.value, { path: file.path, line: from, ...range, text }];
+  const add = (text: string, lines: Selection): void => {
+    pending.value = [...pending.value, commentOn(file, text, lines)];
     selection.value = null;
   };
   const endsAt = (line: DiffLine, end: number | undefined): boolean =>
@@ -101,23 +111,79 @@ const Hunks = ({ file, given, pending }: Omit<FileProps, 'id'>) => {
     selection.value !== null &&
     number >= selection.value.from &&
     number <= selection.value.to;
+  const drawLine = (line: DiffLine) => (
+    <Fragment key={`${line.before} ${line.after}`}>
+      <Line line={line} path={file.path} isSelected={isSelected(line)} onSelect={select} />
+      {after(line)}
+    </Fragment>
+  );
+  const drawPair = ({ left, right }: Pair) => (
+    <Fragment key={`${left?.before} ${right?.after}`}>
+      <div class="diff-pair">
+        {[left, right].map((line, side) =>
+          line === null ? (
+            <div key={`${side}`} class="diff-line none" />
+          ) : (
+            <Line
+              key={`${side}`}
+              line={side === 0 ? { ...line, after: null } : { ...line, before: null }}
+              path={file.path}
+              isSelected={side === 1 && isSelected(line)}
+              onSelect={select}
+            />
+          ),
+        )}
+      </div>
+      {right !== null && after(right)}
+    </Fragment>
+  );
   const drawHunk = ({ header, lines }: Hunk) => (
     <Fragment key={header}>
       <div class="hunk">{header}</div>
-      {lines.map((line) => (
-        <Fragment key={`${line.before} ${line.after}`}>
-          <Line line={line} path={file.path} isSelected={isSelected(line)} onSelect={select} />
-          {after(line)}
-        </Fragment>
-      ))}
+      {isSplit.value ? sideBySide(lines).map(drawPair) : lines.map(drawLine)}
     </Fragment>
   );
   return <div class="hunks">{file.hunks.map(drawHunk)}</div>;
 };
 
-export const FileDiff = ({ id, file, given, pending }: FileProps) => {
+/** Comments on the whole file, above its lines. */
+const FileComments = ({
+  file,
+  given,
+  pending,
+  isWriting,
+}: HunksProps & { isWriting: Signal<boolean> }) => (
+  <>
+    {given
+      .filter(({ line }) => line === undefined)
+      .map((each) => (
+        <Given key={each.id} comment={each} />
+      ))}
+    {pending.value
+      .filter(({ path, line }) => path === file.path && line === undefined)
+      .map((each) => (
+        <Pending key={each.text} comment={each} pending={pending} />
+      ))}
+    {isWriting.value && (
+      <WriteComment
+        selection={null}
+        onAdd={(text) => {
+          pending.value = [...pending.value, commentOn(file, text, null)];
+          isWriting.value = false;
+        }}
+        onDiscard={() => {
+          isWriting.value = false;
+        }}
+      />
+    )}
+  </>
+);
+
+export const FileDiff = ({ id, file, given, pending, isViewed, onViewed }: FileProps) => {
   const size = file.hunks.reduce((sum, { lines }) => sum + lines.length, 0);
-  const isOpen = useSignal(size <= linesAtMost);
+  const isUnfolded = useSignal(size <= linesAtMost);
+  const isWriting = useSignal(false);
+  const own = { file, given: given.filter(({ path }) => path === file.path), pending };
   return (
     <section id={id} class="file" aria-label={file.path}>
       <header>
@@ -125,19 +191,37 @@ export const FileDiff = ({ id, file, given, pending }: FileProps) => {
         <span class="tone-done">+{file.added}</span>
         {file.removed > 0 && <span class="tone-fail">−{file.removed}</span>}
         <span class="quiet small">{file.note}</span>
+        <span class="file-actions">
+          {!isRecorded() && (
+            <button
+              type="button"
+              class="link small"
+              aria-label={`Comment on ${file.path}`}
+              onClick={() => {
+                isWriting.value = true;
+              }}
+            >
+              Comment
+            </button>
+          )}
+          <label class="small">
+            <input
+              type="checkbox"
+              checked={isViewed}
+              onChange={({ currentTarget }) => onViewed(currentTarget.checked)}
+            />{' '}
+            Viewed<span class="hidden"> {file.path}</span>
+          </label>
+        </span>
       </header>
-      {isOpen.value ? (
-        <Hunks
-          file={file}
-          given={given.filter(({ path }) => path === file.path)}
-          pending={pending}
-        />
-      ) : (
+      <FileComments {...own} isWriting={isWriting} />
+      {!isViewed && isUnfolded.value && <Hunks {...own} />}
+      {!isViewed && !isUnfolded.value && (
         <button
           type="button"
           class="link"
           onClick={() => {
-            isOpen.value = true;
+            isUnfolded.value = true;
           }}
         >
           Show {numbered(size, 'line')}

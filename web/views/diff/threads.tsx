@@ -7,8 +7,15 @@ import { Icon } from '../../parts/icon.tsx';
 
 export type GivenComment = NonNullable<TaskView['review']>['comments'][number];
 
+/** The lines that a new comment is about; null: the whole file. */
+export type Selection = { readonly from: number; readonly to: number } | null;
+
 const linesOf = (from: number | undefined, to: number | undefined): string =>
-  to === undefined || to === from ? `line ${from}` : `lines ${from} to ${to}`;
+  from === undefined
+    ? 'the file'
+    : to === undefined || to === from
+      ? `line ${from}`
+      : `lines ${from} to ${to}`;
 
 /** A comment that was sent, with the answer of the agent. */
 export const Given = ({ comment }: { comment: GivenComment }) => (
@@ -66,8 +73,8 @@ export const WriteComment = ({
   onAdd,
   onDiscard,
 }: {
-  selection: { readonly from: number; readonly to: number };
-  onAdd: (text: string, selection: { readonly from: number; readonly to: number }) => void;
+  selection: Selection;
+  onAdd: (text: string, selection: Selection) => void;
   onDiscard: () => void;
 }) => {
   const text = useSignal('');
@@ -80,13 +87,13 @@ export const WriteComment = ({
     <div class="thread writing">
       <p>
         <strong>New comment</strong>{' '}
-        <span class="quiet small">{linesOf(selection.from, selection.to)}</span>
+        <span class="quiet small">{linesOf(selection?.from, selection?.to)}</span>
       </p>
       <textarea
         ref={field}
         rows={2}
         maxLength={2_000}
-        aria-label={`Comment on ${linesOf(selection.from, selection.to)}`}
+        aria-label={`Comment on ${linesOf(selection?.from, selection?.to)}`}
         value={text.value}
         onInput={({ currentTarget }) => {
           text.value = currentTarget.value;
@@ -103,7 +110,9 @@ export const WriteComment = ({
         <Button kind="quiet" onPress={onDiscard}>
           Discard
         </Button>
-        <span class="quiet small">Shift and a line number choose more lines</span>
+        {selection !== null && (
+          <span class="quiet small">Shift and a line number choose more lines</span>
+        )}
       </div>
     </div>
   );

@@ -1,0 +1,18 @@
+/** What somebody chose stays in the browser; one that keeps nothing forgets it with the page. */
+const prefix = 'agent-task-server.';
+
+export const chosen = (name: string): unknown => {
+  try {
+    return JSON.parse(localStorage.getItem(prefix + name) ?? 'null');
+  } catch {
+    return null;
+  }
+};
+
+export const choose = (name: string, value: unknown): void => {
+  try {
+    localStorage.setItem(prefix + name, JSON.stringify(value));
+  } catch {
+    // The choice holds until the page is closed.
+  }
+};
