@@ -1,6 +1,12 @@
 import { createHmac } from 'node:crypto';
 import { once } from 'node:events';
-import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type RequestListener,
+  type ServerResponse,
+} from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import { onTestFinished } from 'vitest';
 import { z } from 'zod';
 
@@ -49,13 +55,14 @@ export const startReceiver = async (
     return true;
   },
   port = 0,
+  tls: { readonly key: string; readonly cert: string } | null = null,
 ) => {
   const received: ReceivedNotice[] = [];
   const ids: string[] = [];
   const faults: unknown[] = [];
   let requests = 0;
   const waiting = new Set<() => void>();
-  const server = createServer((request, response) => {
+  const take: RequestListener = (request, response) => {
     request.setEncoding('utf8');
     let body = '';
     request.on('data', (chunk: string) => {
@@ -73,7 +80,9 @@ export const startReceiver = async (
       }
       for (const look of waiting) look();
     });
-  }).listen(port, '127.0.0.1');
+  };
+  const server = tls === null ? createServer(take) : createTlsServer(tls, take);
+  server.listen(port, '127.0.0.1');
   await once(server, 'listening');
   const close = (): void => {
     server.closeAllConnections();
@@ -93,7 +102,15 @@ export const startReceiver = async (
       look();
     });
   return {
-    ...{ url: `http://127.0.0.1:${bound}/hook`, port: bound, received, ids, faults, until, close },
+    ...{
+      url: `${tls === null ? 'http' : 'https'}://127.0.0.1:${bound}/hook`,
+      port: bound,
+      received,
+      ids,
+      faults,
+      until,
+      close,
+    },
     requests: () => requests,
   };
 };

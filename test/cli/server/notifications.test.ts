@@ -1,6 +1,7 @@
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
+import { makeCertificate, withoutOpenssl } from '../../support/certificate.ts';
 import { openProject } from '../../support/cli.ts';
 import { secret, startReceiver } from '../../support/receiver.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
@@ -60,6 +61,31 @@ test('a webhook that fails is shown by the health and the status of the server',
   expect(status.out).toContain('the receiver answered 500');
   expect(JSON.stringify([health, status])).not.toContain(secret);
 });
+
+test.skipIf(withoutOpenssl !== '')(
+  `a receiver at https gets events when its certificate is trusted, and none otherwise${withoutOpenssl}`,
+  async () => {
+    const { path, tls } = makeCertificate();
+    const receiver = await startReceiver(undefined, 0, tls);
+    const webhook = { url: receiver.url, secret_env: 'HOOK_SECRET', allow_private: true };
+    const { agentWith, serverFile, stopServer } = project(webhook);
+    const env = { HOOK_SECRET: secret };
+
+    await agentWith({ ...env, NODE_EXTRA_CA_CERTS: '' }, 'engineer', 'say hello');
+    const refused = await vi.waitFor(async () => {
+      const answer = await fetch(`${serverFile().url}/health`);
+      const { checks } = (await answer.json()) as { checks: { webhooks: { detail: string } } };
+      expect(checks.webhooks.detail).toContain('certificate');
+      return receiver.requests();
+    });
+    await stopServer();
+    await agentWith({ ...env, NODE_EXTRA_CA_CERTS: path }, 'server', 'start');
+    await receiver.until(() => receiver.received.length === 1);
+
+    expect(refused).toBe(0);
+    expect(receiver.faults).toEqual([]);
+  },
+);
 
 const url = 'https://hooks.example.org/x';
 
