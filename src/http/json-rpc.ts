@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { isServiceError, ServiceError } from '../machines/errors.ts';
 import { envelopeErrors, errorStatuses } from './error-table.ts';
 import type { Method } from './methods.ts';
+import { readJson } from './read-json.ts';
 
 const rpcRequestSchema = z.strictObject({
   jsonrpc: z.literal('2.0'),
@@ -34,7 +35,6 @@ export const retryAfterOf = (body: unknown): number | null => {
 };
 
 const batchAtMost = 20;
-const jsonDepthAtMost = 64;
 
 const envelopeFailure = (
   code: keyof typeof envelopeErrors,
@@ -52,31 +52,6 @@ const malformed = (request: unknown, error: z.ZodError) => {
     `not a JSON-RPC 2.0 request: ${where}`,
     id.success ? id.data.id : null,
   );
-};
-
-/** Finds deep nesting before `JSON.parse` builds it. */
-const tooDeep = (text: string): boolean => {
-  let depth = 0;
-  let quoted = false;
-  for (let index = 0; index < text.length; index += 1) {
-    const code = text.charCodeAt(index);
-    if (quoted) {
-      if (code === 92) index += 1;
-      else if (code === 34) quoted = false;
-    } else if (code === 34) quoted = true;
-    else if (code === 91 || code === 123) depth += 1;
-    else if (code === 93 || code === 125) depth -= 1;
-    if (depth > jsonDepthAtMost) return true;
-  }
-  return false;
-};
-
-const parseBody = (text: string): { readonly value: unknown } | null => {
-  try {
-    return { value: JSON.parse(text) };
-  } catch {
-    return null;
-  }
 };
 
 /**
@@ -144,14 +119,9 @@ export const createRpc = (
   };
 
   return async (text) => {
-    if (tooDeep(text))
-      return {
-        status: 400,
-        body: envelopeFailure('invalid_request', `nested deeper than ${jsonDepthAtMost} levels`),
-      };
-    const parsed = parseBody(text);
-    if (parsed === null)
-      return { status: 400, body: envelopeFailure('parse_error', 'the body is not JSON') };
+    const parsed = readJson(text);
+    if ('problem' in parsed)
+      return { status: 400, body: envelopeFailure(parsed.code, parsed.problem) };
     if (Array.isArray(parsed.value)) return answerBatch(parsed.value);
     const { answer, malformed: refused } = await answerOne(parsed.value);
     return answer === null ? { status: 204 } : { status: refused ? 400 : 200, body: answer };

@@ -169,6 +169,14 @@ export const usageParamsSchema = z.strictObject({
   since: z.iso.date().optional().describe('the first day, such as 2026-11-22; default: all'),
 });
 export const taskParamsSchema = z.strictObject({ task_id: id });
+export const waitParamsSchema = taskParamsSchema.extend({
+  timeout_seconds: z
+    .int()
+    .min(1)
+    .max(86_400)
+    .optional()
+    .describe('how long to wait at most; default: 45, below the limit of most clients'),
+});
 export const dependencyParamsSchema = z.strictObject({
   task_id: id,
   depends_on: id.describe('the task that must be complete first'),

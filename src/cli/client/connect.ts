@@ -14,6 +14,8 @@ export interface Connection {
   server(): Promise<Client>;
   /** Uses the project's files when no server runs. */
   files(): Promise<Client>;
+  /** Looks for the server again at the next use, for a command that outlives servers. */
+  forget(): void;
 }
 
 export interface ConnectOptions {
@@ -157,7 +159,7 @@ const namedConfig = ({ config, env }: ConnectOptions, starts: boolean): NamedCon
 
 export const connect = (options: ConnectOptions): Connection => {
   let looked: ReturnType<typeof findServer> | null = null;
-  /** Looks once for a command. */
+  /** Looks once for most commands. */
   const find = () => {
     looked ??= findServer(options.project);
     return looked;
@@ -193,6 +195,9 @@ export const connect = (options: ConnectOptions): Connection => {
       if (found === null) return offlineClient(options);
       noteConfig(false);
       return readsAgain(createHttpClient(found), options);
+    },
+    forget: () => {
+      looked = null;
     },
   };
 };

@@ -128,6 +128,19 @@ export const setupCommands: readonly CliCommand[] = [
     run: async (context, args) => (await import('../page/open-command.ts')).openPage(context, args),
   }),
   defineCommand({
+    name: 'mcp',
+    group: 'setup',
+    describe: 'Serve the tasks to an assistant as MCP tools, on standard input and output',
+    words: [],
+    flags: {},
+    common: ['project', 'config', 'start'],
+    examples: [
+      ['claude mcp add tasks -- agent mcp', 'Claude Code creates, runs and merges tasks'],
+      ['codex mcp add tasks -- agent mcp', 'Codex does'],
+    ],
+    run: async (context) => (await import('../mcp/mcp-command.ts')).serveMcp(context),
+  }),
+  defineCommand({
     name: 'token',
     group: 'setup',
     describe: "Print the server's token, or replace it (rotate)",

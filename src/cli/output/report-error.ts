@@ -38,15 +38,20 @@ const exitCodeOfName = (name: string): number => {
 const errorFacts = (error: unknown): Readonly<Record<string, unknown>> =>
   isServiceError(error) || error instanceof CallError ? { ...error.facts } : {};
 
+/** Its name, facts and message, with advice. */
+export const describeError = (error: unknown) => {
+  const [code, facts] = [errorName(error), errorFacts(error)];
+  const hint = hintFor(code, facts);
+  return { code, facts, message: `${messageOf(error)}${hint === null ? '' : `; ${hint}`}` };
+};
+
 /** @returns the exit code */
 export const reportError = (error: unknown, { words, env }: Invocation, io: Io): number => {
-  const name = errorName(error);
-  const hint = hintFor(name, errorFacts(error));
-  const message = `${messageOf(error)}${hint === null ? '' : `; ${hint}`}`;
+  const { code: name, facts, message } = describeError(error);
   io.live('');
-  if (words.includes('--json')) io.json({ error: { ...errorFacts(error), code: name, message } });
+  if (words.includes('--json')) io.json({ error: { ...facts, code: name, message } });
   io.err(`agent: ${message}`);
-  const variable = textIn(errorFacts(error), 'variable');
+  const variable = textIn(facts, 'variable');
   if (name === 'credential_missing' && variable !== null && env[variable])
     io.err(
       `note: ${variable} is set here, but was not where the server was started; end it with: agent server stop`,

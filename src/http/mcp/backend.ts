@@ -1,0 +1,27 @@
+/** What the tools need of the service. */
+export interface McpBackend {
+  /** Calls a JSON-RPC method of the service. */
+  call(method: string, params: unknown): Promise<unknown>;
+  /** The frames of a task until its attempt ends or the signal aborts. */
+  frames(taskId: string, signal: AbortSignal): AsyncIterable<McpFrame>;
+  describeError(error: unknown): McpFailure;
+}
+
+export interface McpFrame {
+  readonly type: string;
+  readonly data: Readonly<Record<string, unknown>>;
+}
+
+export interface McpFailure {
+  readonly code: string;
+  readonly message: string;
+  readonly facts: Readonly<Record<string, unknown>>;
+}
+
+/** One request of a client. */
+export interface McpCall {
+  /** Aborts when the client cancels the request or goes away. */
+  readonly signal: AbortSignal;
+  /** Does nothing when the client did not ask for progress. */
+  readonly report: (message: string) => void;
+}

@@ -1,0 +1,106 @@
+import { z } from 'zod';
+import type { Identity } from '../discovery.ts';
+import { parseWithProblems } from '../schema-problems.ts';
+import type { McpBackend, McpCall } from './backend.ts';
+import { listResources, readResource, resourceTemplates } from './resources.ts';
+import { callTool, listTools, toolNames } from './tools.ts';
+
+/** Newest first. */
+const versions = ['2025-11-25', '2025-06-18', '2025-03-26'] as const;
+
+export const mcpErrors = {
+  parse: -32700,
+  invalidRequest: -32600,
+  unknownMethod: -32601,
+  invalidParams: -32602,
+  internal: -32603,
+  resourceNotFound: -32002,
+} as const;
+
+/** An error answer of JSON-RPC. */
+export class McpError extends Error {
+  override readonly name = 'McpError';
+  readonly code: number;
+  readonly data: object | undefined;
+
+  constructor(code: number, message: string, data?: object) {
+    super(message);
+    this.code = code;
+    this.data = data;
+  }
+}
+
+/** @throws McpError with the path of each problem */
+const parse = <Output>(schema: z.ZodType<Output>, params: unknown): Output => {
+  const parsed = parseWithProblems(schema, params ?? {});
+  if (parsed.ok) return parsed.value;
+  const problems = parsed.problems.map(
+    ({ path, problem }) => `${path.map(String).join('.') || 'params'} ${problem}`,
+  );
+  throw new McpError(mcpErrors.invalidParams, `invalid params: ${problems.join('; ')}`);
+};
+
+const initializeSchema = z.looseObject({ protocolVersion: z.string() });
+const toolCallSchema = z.looseObject({ name: z.string(), arguments: z.unknown().optional() });
+const pageParamsSchema = z.looseObject({ cursor: z.string().optional() });
+const resourceSchema = z.looseObject({ uri: z.string() });
+
+const instructions =
+  'Hand work to coding agents: create_task, run, wait_for_task, then diff and merge. A task with awaiting has a question for your user; pass the answer on with answer.';
+
+export type McpIdentity = Pick<Identity, 'name' | 'version'>;
+
+/** An unknown version gets our newest; the client decides whether it goes on. */
+export const initialize = ({ name, version }: McpIdentity, params: unknown) => {
+  const asked = parse(initializeSchema, params).protocolVersion;
+  return {
+    protocolVersion: versions.find((known) => known === asked) ?? versions[0],
+    capabilities: { tools: {}, resources: {} },
+    serverInfo: { name, title: 'Agent Task Server', version },
+    instructions,
+  };
+};
+
+type McpMethod = (backend: McpBackend, call: McpCall, params: unknown) => Promise<object>;
+
+const methods: Readonly<Record<string, McpMethod>> = {
+  'tools/list': async () => listTools(),
+  'tools/call': async (backend, call, params) => {
+    const { name, arguments: given } = parse(toolCallSchema, params);
+    const result = await callTool(backend, call, name, given);
+    if (result !== null) return result;
+    throw new McpError(
+      mcpErrors.invalidParams,
+      `unknown tool ${name.slice(0, 100)}; the tools are ${toolNames.join(', ')}`,
+    );
+  },
+  'resources/list': async (backend, _, params) =>
+    listResources(backend, parse(pageParamsSchema, params).cursor),
+  'resources/templates/list': async () => resourceTemplates,
+  'resources/read': async (backend, _, params) => {
+    const { uri } = parse(resourceSchema, params);
+    const found = await readResource(backend, uri);
+    if (found !== null) return found;
+    throw new McpError(mcpErrors.resourceNotFound, 'there is no such resource', { uri });
+  },
+};
+
+/** @throws McpError */
+export const answerRequest = async (
+  backend: McpBackend,
+  call: McpCall,
+  method: string,
+  params: unknown,
+): Promise<object> => {
+  const run = Object.hasOwn(methods, method) ? methods[method] : undefined;
+  if (run === undefined)
+    throw new McpError(mcpErrors.unknownMethod, `unknown method ${method.slice(0, 100)}`);
+  try {
+    return await run(backend, call, params);
+  } catch (error) {
+    if (error instanceof McpError) throw error;
+    const { code, message, facts } = backend.describeError(error);
+    const number = code === 'task_not_found' ? mcpErrors.resourceNotFound : mcpErrors.internal;
+    throw new McpError(number, message, { ...facts, code });
+  }
+};

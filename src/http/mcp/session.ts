@@ -1,0 +1,152 @@
+import { z } from 'zod';
+import { readJson } from '../read-json.ts';
+import type { McpBackend, McpCall } from './backend.ts';
+import { answerRequest, initialize, McpError, type McpIdentity, mcpErrors } from './requests.ts';
+
+const idSchema = z.union([z.string().max(1_000), z.number()]);
+const messageSchema = z.looseObject({
+  jsonrpc: z.literal('2.0'),
+  id: idSchema.optional(),
+  method: z.string(),
+  params: z.looseObject({}).optional(),
+});
+type Message = z.infer<typeof messageSchema>;
+type RequestId = z.infer<typeof idSchema>;
+
+const answerSchema = z.union([
+  z.looseObject({ id: idSchema, result: z.unknown().refine((value) => value !== undefined) }),
+  z.looseObject({ id: idSchema.nullish(), error: z.looseObject({}) }),
+]);
+const cancelSchema = z.looseObject({ requestId: idSchema });
+const progressSchema = z.looseObject({ _meta: z.looseObject({ progressToken: idSchema }) });
+
+const batchAtMost = 20;
+const openAtMost = 100;
+/** The reason of an abort that the client asked for. */
+const cancelled = 'cancelled';
+
+const failure = (id: RequestId | null, error: McpError) => ({
+  jsonrpc: '2.0',
+  id,
+  error: {
+    code: error.code,
+    message: error.message,
+    ...(error.data === undefined ? {} : { data: error.data }),
+  },
+});
+
+const refused = (message: string): McpError => new McpError(mcpErrors.invalidRequest, message);
+
+export interface McpSession {
+  /** Takes one message, or a batch, as text. Resolves when it is answered. */
+  take(text: string): Promise<void>;
+  /** Says that a message was longer than what is read. */
+  refuseLong(mostBytes: number): void;
+  /** Ends the waits; open requests are still answered. */
+  close(): void;
+}
+
+export interface McpSessionOptions {
+  readonly backend: McpBackend;
+  readonly identity: McpIdentity;
+  readonly send: (message: object) => void;
+}
+
+const progressReports = (params: unknown, send: McpSessionOptions['send']): McpCall['report'] => {
+  const { data } = progressSchema.safeParse(params);
+  if (data === undefined) return () => {};
+  const { progressToken } = data._meta;
+  let progress = 0;
+  return (message) => {
+    progress += 1;
+    const params = { progressToken, progress, message };
+    send({ jsonrpc: '2.0', method: 'notifications/progress', params });
+  };
+};
+
+/** One client of the Model Context Protocol, on a connection that keeps its messages in order. */
+export const createMcpSession = ({ backend, identity, send }: McpSessionOptions): McpSession => {
+  const open = new Map<RequestId, AbortController>();
+  let isInitialized = false;
+
+  const resultOf = async (
+    id: RequestId,
+    { method, params }: Message,
+    { signal }: AbortController,
+  ): Promise<object> => {
+    if (method === 'ping') return {};
+    if (method === 'initialize') {
+      if (isInitialized) throw refused('initialize was sent before');
+      const result = initialize(identity, params);
+      isInitialized = true;
+      return result;
+    }
+    if (!isInitialized) throw refused(`send initialize before ${method.slice(0, 100)}`);
+    const report = progressReports(params, (message) => {
+      if (open.get(id)?.signal === signal) send(message);
+    });
+    return answerRequest(backend, { signal, report }, method, params);
+  };
+
+  /** Null for a request that the client cancelled: it wants no answer. */
+  const answerTo = async (id: RequestId, message: Message): Promise<object | null> => {
+    if (open.has(id)) return failure(id, refused('a request with this id is not answered yet'));
+    if (open.size >= openAtMost)
+      return failure(id, refused(`at most ${openAtMost} requests may be open; wait for answers`));
+    const ends = new AbortController();
+    open.set(id, ends);
+    try {
+      const result = await resultOf(id, message, ends);
+      return ends.signal.reason === cancelled ? null : { jsonrpc: '2.0', id, result };
+    } catch (error) {
+      if (ends.signal.reason === cancelled) return null;
+      const known =
+        error instanceof McpError ? error : new McpError(mcpErrors.internal, 'internal error');
+      return failure(id, known);
+    } finally {
+      open.delete(id);
+    }
+  };
+
+  const takeOne = async (given: unknown): Promise<object | null> => {
+    const { data: message } = messageSchema.safeParse(given);
+    if (message === undefined) {
+      if (answerSchema.safeParse(given).success) return null;
+      return failure(null, refused('not a JSON-RPC 2.0 request, notification or answer'));
+    }
+    if (message.id !== undefined) return answerTo(message.id, message);
+    if (message.method === 'notifications/cancelled') {
+      const { data } = cancelSchema.safeParse(message.params);
+      if (data !== undefined) open.get(data.requestId)?.abort(cancelled);
+    }
+    return null;
+  };
+
+  const takeBatch = async (batch: readonly unknown[]): Promise<object | null> => {
+    if (batch.length === 0 || batch.length > batchAtMost)
+      return failure(null, refused(`a batch holds 1 to ${batchAtMost} messages`));
+    const answers = (await Promise.all(batch.map(takeOne))).filter((answer) => answer !== null);
+    return answers.length === 0 ? null : answers;
+  };
+
+  return {
+    take: async (text) => {
+      const read = readJson(text);
+      const answer =
+        'problem' in read
+          ? failure(
+              null,
+              read.code === 'parse_error'
+                ? new McpError(mcpErrors.parse, 'the message is not JSON')
+                : refused(read.problem),
+            )
+          : await (Array.isArray(read.value) ? takeBatch(read.value) : takeOne(read.value));
+      if (answer !== null) send(answer);
+    },
+    refuseLong: (mostBytes) =>
+      send(failure(null, refused(`a message holds at most ${mostBytes} characters`))),
+    close: () => {
+      for (const ends of open.values()) ends.abort();
+    },
+  };
+};

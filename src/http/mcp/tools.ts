@@ -1,0 +1,161 @@
+import { z } from 'zod';
+import {
+  createParamsSchema,
+  diffParamsSchema,
+  listParamsSchema,
+  mergeParamsSchema,
+  parseParams,
+  respondParamsSchema,
+  runParamsSchema,
+  taskParamsSchema,
+  waitParamsSchema,
+} from '../wire.ts';
+import type { McpBackend, McpCall, McpFailure } from './backend.ts';
+import { waitForTask } from './wait.ts';
+
+interface Tool {
+  readonly title: string;
+  readonly says: string;
+  readonly params: z.ZodType;
+  readonly annotations: Annotations;
+  readonly run: (backend: McpBackend, call: McpCall, params: unknown) => Promise<unknown>;
+}
+
+interface Annotations {
+  readonly readOnlyHint: boolean;
+  readonly destructiveHint: boolean;
+  readonly idempotentHint: boolean;
+  /** Whether it reaches a model or programs, beyond the tasks. */
+  readonly openWorldHint: boolean;
+}
+
+const reads: Annotations = {
+  readOnlyHint: true,
+  destructiveHint: false,
+  idempotentHint: true,
+  openWorldHint: false,
+};
+const adds: Annotations = { ...reads, readOnlyHint: false, idempotentHint: false };
+/** Agents run commands, and may work in the user's own files (`workspace.mode: shared`). */
+const startsAgents: Annotations = { ...adds, destructiveHint: true, openWorldHint: true };
+const changesFiles: Annotations = { ...adds, destructiveHint: true, idempotentHint: true };
+
+const calls =
+  (method: string): Tool['run'] =>
+  ({ call }, _, params) =>
+    call(method, params);
+
+/** In the order in which they are used. */
+const tools: Readonly<Record<string, Tool>> = {
+  create_task: {
+    title: 'Create a task',
+    says: 'Creates a task for an agent. Give dependencies to order tasks. Starts nothing; see run.',
+    params: createParamsSchema,
+    annotations: adds,
+    run: calls('create'),
+  },
+  run: {
+    title: 'Run tasks',
+    says: 'Starts agents on tasks and on all that they depend on. Answers at once; see wait_for_task. Costs money when a model is called.',
+    params: runParamsSchema,
+    annotations: startsAgents,
+    run: calls('run'),
+  },
+  task_status: {
+    title: 'Show a task',
+    says: 'The task as it is now: status, phase, result, error, open question, changed files, cost.',
+    params: taskParamsSchema,
+    annotations: reads,
+    run: calls('status'),
+  },
+  list_tasks: {
+    title: 'List tasks',
+    says: 'The tasks of the project, by pages.',
+    params: listParamsSchema,
+    annotations: reads,
+    run: calls('list'),
+  },
+  wait_for_task: {
+    title: 'Wait for a task',
+    says: 'Waits until a task is over, asks a question (awaiting), or the time is up, and answers with the task. Call it again while the status is started or queued.',
+    params: waitParamsSchema,
+    annotations: reads,
+    run: (backend, call, params) =>
+      waitForTask(backend, call, parseParams(waitParamsSchema, params)),
+  },
+  answer: {
+    title: 'Answer an agent',
+    says: 'Answers the open question of a task (awaiting), or decides on calls that need approval. Ask your user first: the question is meant for a person.',
+    params: respondParamsSchema,
+    annotations: startsAgents,
+    run: calls('respond'),
+  },
+  diff: {
+    title: 'Show the changes of a task',
+    says: 'The changes of an attempt as a patch. guarded lists files that other programs run or trust.',
+    params: diffParamsSchema,
+    annotations: reads,
+    run: calls('diff'),
+  },
+  merge: {
+    title: 'Merge the changes of a task',
+    says: "Merges the changes of a complete attempt into the user's branch and files. status conflict: nothing was changed.",
+    params: mergeParamsSchema,
+    annotations: changesFiles,
+    run: calls('merge'),
+  },
+  explain: {
+    title: 'Explain a task',
+    says: 'Why a task is in its state, the value of every guard, and what may happen next.',
+    params: taskParamsSchema,
+    annotations: reads,
+    run: calls('explain'),
+  },
+};
+
+export const toolNames: readonly string[] = Object.keys(tools);
+
+const inputSchema = (params: z.ZodType) => {
+  const { $schema: _, ...schema } = z.toJSONSchema(params, { io: 'input' });
+  return schema;
+};
+
+export const listTools = () => ({
+  tools: Object.entries(tools).map(([name, { title, says, params, annotations }]) => ({
+    name,
+    title,
+    description: says,
+    inputSchema: inputSchema(params),
+    annotations: { title, ...annotations },
+  })),
+});
+
+const isObject = (value: unknown): value is object =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+const toolResult = (value: unknown) => ({
+  content: [{ type: 'text', text: JSON.stringify(value) }],
+  ...(isObject(value) ? { structuredContent: value } : {}),
+});
+
+const toolFailure = ({ code, message, facts }: McpFailure) => ({
+  content: [{ type: 'text', text: `${code}: ${message}` }],
+  structuredContent: { error: { ...facts, code, message } },
+  isError: true,
+});
+
+/** Null for an unknown tool. A tool that fails answers with a result that says so. */
+export const callTool = async (
+  backend: McpBackend,
+  call: McpCall,
+  name: string,
+  params: unknown,
+): Promise<object | null> => {
+  const tool = Object.hasOwn(tools, name) ? tools[name] : undefined;
+  if (tool === undefined) return null;
+  try {
+    return toolResult(await tool.run(backend, call, parseParams(tool.params, params)));
+  } catch (error) {
+    return toolFailure(backend.describeError(error));
+  }
+};
