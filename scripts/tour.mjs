@@ -203,7 +203,7 @@ An agent that must not decide alone asks. The task waits, its clock stops, and y
   await run(`agent enginer ${ask}`, { code: 2 });
   await run(`agent dep add ${design} ${check}`, { code: 4 });
   say(
-    '`agent doctor` says what is used and what is missing. Then it prints the effective configuration.',
+    '`agent doctor` says what is used and what is missing; `agent config` prints the configuration.',
   );
   await run('agent doctor', { keep: lines(0, 7) });
   for (const id of ids.keys()) await checkFrames(id);

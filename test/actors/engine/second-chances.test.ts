@@ -172,7 +172,7 @@ test('what the agent hears names the command, its exit code and its output', asy
     output: expect.stringMatching(/^red/),
   });
   const results = readFileSync(join(running.root, view.results_path ?? ''), 'utf8');
-  expect(results).toMatch(/Its output ends with:\n\n```text\nred\n/);
+  expect(results).toMatch(/Of its output, what failed first and the end:\n\n```text\nred\n/);
   expect(requests[1]?.messages.at(-1)).toMatchObject({
     role: 'user',
     text: expect.stringMatching(
