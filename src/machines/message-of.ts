@@ -1,4 +1,4 @@
-/** An error of an invoked actor that was saved is an object with a message, not an `Error`. */
+/** The message of an error; a saved error is a plain object. */
 export const messageOf = (error: unknown): string =>
   typeof error === 'object' && error !== null && 'message' in error
     ? String(error.message)

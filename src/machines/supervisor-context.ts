@@ -106,7 +106,10 @@ const longestQueuePauseMs = 10 * 60_000;
 export const pauseOf = ({ pauses }: Pick<SupervisorContext, 'pauses'>): number =>
   Math.min(firstQueuePauseMs * 2 ** Math.max(0, pauses - 1), longestQueuePauseMs);
 
-/** Counts temporary failures of the provider; any other end resets the streak. */
+/**
+ * Counts temporary failures of the provider. A parked attempt changes nothing; any other end resets
+ * the streak.
+ */
 export const streakAfter = (streak: Streak | null, outcome: AttemptOutcome): Streak | null => {
   if (outcome.status === 'parked') return streak;
   if (outcome.status === 'done') return null;
@@ -189,7 +192,10 @@ export const mayWait = (
 ): boolean =>
   admitted || waiting.length < queueLimit || waiting.some((request) => request.taskId === taskId);
 
-/** Tasks with a slot that is not lent: more than the cap only after it was lowered, or a restart. */
+/**
+ * Tasks with a slot that is not lent. May exceed the cap after the cap was lowered or after a
+ * restart.
+ */
 export const atWork = ({ holding }: Pick<SupervisorContext, 'holding'>): readonly SlotHolder[] =>
   holding.filter(({ lent }) => !lent);
 

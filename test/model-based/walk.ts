@@ -85,12 +85,10 @@ export const createWalk = <Snapshot extends AnyMachineSnapshot, Memory>(
     for (const { steps, names } of named) {
       const differs = names.findIndex((name, index) => trail[index]?.way.at(-1) !== name);
       const shared = trail.slice(0, differs < 0 ? names.length : differs);
-      trail = steps
-        .slice(1 + shared.length)
-        .reduce<readonly Here[]>(
-          (places, next) => [...places, along(places.at(-1) ?? from, next)],
-          shared,
-        );
+      const places = [...shared];
+      for (const next of steps.slice(1 + shared.length))
+        places.push(along(places.at(-1) ?? from, next));
+      trail = places;
       count.paths += 1;
       const end = trail.at(-1) ?? from;
       if (!isOver(end)) for (const event of events(end.snapshot)) move(end, event);

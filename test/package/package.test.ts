@@ -103,7 +103,7 @@ test('before a command runs, the parser is the only package that is loaded, and 
   expect(packagesIn(whole)).toContain('zod');
 });
 
-test('a build leaves no file of an older one, and one module for each source', () => {
+test('removes files of an earlier build; emits one module per source', () => {
   const folder = temporaryFolder();
   for (const part of ['src', 'web', 'scripts', 'package.json', 'tsconfig.json'])
     cpSync(join(root, part), join(folder, part), { recursive: true });

@@ -174,7 +174,7 @@ describe.skipIf(noBrowser !== null)(
       expect((await project.agent('logs', denied)).out).toContain('not now');
     });
 
-    test('a running task is cancelled after the page asked once', async () => {
+    test('Cancel asks for confirmation, then cancels', async () => {
       const id = await project.create('Sleep', '--role', 'tester');
       await project.agent('run', id, '--async');
       await to(`task/${id}`);

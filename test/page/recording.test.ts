@@ -155,7 +155,9 @@ describe.skipIf(noBrowser !== null)(
         for (const view of ['Task', 'Machines', 'Changes']) {
           await go(page, view);
           for (const button of await page.getByRole('button').all())
-            names.add((await button.getAttribute('aria-label')) ?? (await button.innerText()));
+            names.add(
+              (await button.getAttribute('aria-label')) ?? (await button.textContent()) ?? '',
+            );
           // The page's policy does not bind the debugger.
           await page.evaluate(axe.source);
           const { violations } = await page.evaluate<AxeResult>('axe.run()');

@@ -52,7 +52,7 @@ export const goLive = async (): Promise<void> => {
       },
       onFrames: (frames) => {
         gathered.push(...frames);
-        timer ??= setTimeout(flush, gatherMs);
+        if (timer === null) timer = setTimeout(flush, gatherMs);
       },
     },
     wanted,

@@ -66,10 +66,11 @@ let rest: ReturnType<typeof setTimeout> | null = null;
 export const slideTo = (path: string): void => {
   fragment.value = path;
   const before = location.hash;
-  rest ??= setTimeout(() => {
-    rest = null;
-    if (location.hash === before) history.replaceState(null, '', fragment.value);
-  }, addressRestsMs);
+  if (rest === null)
+    rest = setTimeout(() => {
+      rest = null;
+      if (location.hash === before) history.replaceState(null, '', fragment.value);
+    }, addressRestsMs);
 };
 
 /** `?at=4655`: the entry of the journal that is shown; null: the latest. */

@@ -2,6 +2,8 @@ import type { AnyActorRef, InspectionEvent } from 'xstate';
 import { isAnswered, nextTurnType } from '../journal/held-transitions.ts';
 
 type Inspect = (event: InspectionEvent) => void;
+type Microstep = Extract<InspectionEvent, { type: '@xstate.microstep' }>;
+type ShownSnapshot = Extract<InspectionEvent, { type: '@xstate.snapshot' }>;
 
 /**
  * Shows an inspector only what is committed: a child when it starts, a snapshot when it changes,
@@ -19,22 +21,26 @@ export const inspectCommitted = (inspect: Inspect): Inspect => {
     unborn.delete(actor);
     if (created !== undefined) inspect(created);
   };
+  const hold = (actor: AnyActorRef, step: Microstep): void => {
+    // An event that changes nothing is a microstep, too; no snapshot follows it.
+    if (step.snapshot === shown.get(actor)) return;
+    microsteps.set(actor, [...(microsteps.get(actor) ?? []), step]);
+  };
+  const show = (actor: AnyActorRef, change: ShownSnapshot): void => {
+    if (shown.get(actor) === change.snapshot) return;
+    shown.set(actor, change.snapshot);
+    for (const step of microsteps.get(actor) ?? []) inspect(step);
+    microsteps.delete(actor);
+    inspect(isAnswered(change.event) ? { ...change, event: change.event.cause } : change);
+  };
   return (event) => {
     const actor: AnyActorRef = event.actorRef as AnyActorRef;
     if (event.type === '@xstate.actor') unborn.set(actor, event);
-    else if (event.type === '@xstate.action') inspect(event);
-    else if (event.type === '@xstate.microstep') {
-      // An event that changes nothing is a microstep, too; no snapshot follows it.
-      if (event.snapshot !== shown.get(actor))
-        microsteps.set(actor, [...(microsteps.get(actor) ?? []), event]);
-    } else if (event.type === '@xstate.event') {
-      introduce(actor);
-      if (!isAnswered(event.event) && event.event.type !== nextTurnType) inspect(event);
-    } else if (event.type === '@xstate.snapshot' && shown.get(actor) !== event.snapshot) {
-      shown.set(actor, event.snapshot);
-      for (const step of microsteps.get(actor) ?? []) inspect(step);
-      microsteps.delete(actor);
-      inspect(isAnswered(event.event) ? { ...event, event: event.event.cause } : event);
-    }
+    if (event.type === '@xstate.action') inspect(event);
+    if (event.type === '@xstate.microstep') hold(actor, event);
+    if (event.type === '@xstate.snapshot') show(actor, event);
+    if (event.type !== '@xstate.event') return;
+    introduce(actor);
+    if (!isAnswered(event.event) && event.event.type !== nextTurnType) inspect(event);
   };
 };

@@ -64,7 +64,7 @@ export interface UsageRows {
   attempts(taskId: string): readonly AttemptUsage[];
 }
 
-/** What each attempt used, and the sums per day and role: no question reads all tasks. */
+/** Usage by attempt, and sums by day and role, so that a usage query never scans all tasks. */
 export const createUsageRows = (db: Database): UsageRows => {
   const addAttempt = db.prepare(
     `insert or ignore into attempts (task_id, attempt, role, status, ended_at, seconds, model_calls,

@@ -36,6 +36,31 @@ export const createChangeWriter = (
 
   const revisionOf = (id: string): number => Number(statements.actor.first(id)?.['revision'] ?? 0);
 
+  /** @returns false when another commit changed the actor */
+  const saveActor = (
+    { id, taskId, version, pending, changedAt, snapshot }: NonNullable<Change['actor']>,
+    guard: Change['guard'],
+    node: string | null,
+  ): boolean => {
+    const { attempt = null, revision = null } = guard ?? {};
+    const isPending = pending ? 1 : 0;
+    const { changes } = statements
+      .saveActor()
+      .run(id, taskId, version, isPending, changedAt, redact(snapshot), attempt, revision, node);
+    return changes > 0;
+  };
+
+  const saveStep = ({
+    taskId,
+    attempt,
+    key,
+    intent,
+    result,
+  }: NonNullable<Change['step']>): void => {
+    const ended = result === null ? null : redact(result);
+    statements.saveStep.run(taskId, attempt, key, redact(intent), ended);
+  };
+
   /** @returns null when the change is stale */
   const apply = (
     node: string | null,
@@ -43,26 +68,9 @@ export const createChangeWriter = (
   ): readonly NewEntry[] | null => {
     if (unchanged !== undefined && revisionOf(unchanged.id) !== unchanged.revision) return null;
     if (tasks?.every((edit) => edits.isCurrent(edit)) === false) return null;
-    if (actor !== undefined) {
-      const { id, taskId, version, pending, changedAt, snapshot } = actor;
-      const isPending = pending ? 1 : 0;
-      const { attempt = null, revision = null } = guard ?? {};
-      const { changes } = statements
-        .saveActor()
-        .run(id, taskId, version, isPending, changedAt, redact(snapshot), attempt, revision, node);
-      if (changes === 0) return null;
-    }
+    if (actor !== undefined && !saveActor(actor, guard, node)) return null;
     for (const edit of tasks ?? []) edits.write(edit);
-    if (step !== undefined) {
-      const { taskId, attempt, key, intent, result } = step;
-      statements.saveStep.run(
-        taskId,
-        attempt,
-        key,
-        redact(intent),
-        result === null ? null : redact(result),
-      );
-    }
+    if (step !== undefined) saveStep(step);
     if (forgetSteps !== undefined)
       statements.forgetSteps.run(forgetSteps.taskId, forgetSteps.attempt);
     if (request !== undefined) statements.addRequest.run(request.id, request.taskId);

@@ -105,7 +105,7 @@ const buildGitDir = async (
   ]);
 };
 
-/** @throws GitError when HEAD names neither a branch nor a commit */
+/** The branch or commit of HEAD. @throws GitError when it names neither a branch nor a commit */
 export const readHead = async (gitDir: string): Promise<string> => {
   const head = (await plainText(join(gitDir, 'HEAD'))) ?? '';
   if (headText.test(head)) return head;

@@ -16,7 +16,7 @@ export interface NamedConfig {
   readonly file: string;
 }
 
-/** Null when the server that runs uses the file, or does not say which it uses. */
+/** Warns that the running server uses another configuration; null if not. */
 export const configNote = (
   { config: used }: Pick<ServerFile, 'config'>,
   { source, file }: NamedConfig,

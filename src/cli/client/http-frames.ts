@@ -54,6 +54,15 @@ async function* connection(
     for (const { id, data } of parse(String(chunk))) yield { id, frame: parsedFrame(data) };
 }
 
+/** The id after which a new connection goes on; null when this frame does not say. */
+const resumePoint = (id: string | null, { type, data }: Frame): string | null =>
+  type === 'gap' && data['resume_from'] !== undefined ? String(data['resume_from']) : id;
+
+const throwIfOver = (error: unknown, lostInARow: number): void => {
+  if (error instanceof CallError) throw error;
+  if (lostInARow >= reconnects) throw connectionLost(error);
+};
+
 /** Reconnects after the last frame received. */
 export async function* followFrames(
   address: Address,
@@ -68,16 +77,13 @@ export async function* followFrames(
     try {
       for await (const { id, frame } of connection(address, path, last, signal)) {
         lostInARow = 0;
-        if (id !== null) last = id;
-        const { resume_from } = frame.data;
-        if (frame.type === 'gap' && resume_from !== undefined) last = String(resume_from);
+        last = resumePoint(id, frame) ?? last;
         yield frame;
         if (frame.type === 'stream_closed' && taskId !== null) return;
       }
     } catch (error) {
       if (signal.aborted) return;
-      if (error instanceof CallError) throw error;
-      if (lostInARow >= reconnects) throw connectionLost(error);
+      throwIfOver(error, lostInARow);
     }
     lostInARow += 1;
     if (lostInARow > reconnects)

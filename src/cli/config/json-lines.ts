@@ -47,29 +47,31 @@ export const linesOfJson = (text: string): JsonLines => {
     if (inner === undefined) return 'the end';
     return inner.isList ? ', or ]' : ', or }';
   };
-  /** Null where the token cannot stand. */
-  const next = (mark: string | undefined, quoted: string | undefined): Expected | null => {
+  const afterMark = (mark: string): Expected | null => {
     const inner = open.at(-1);
-    const isValue = expected.startsWith('a value');
-    if (isValue && (mark === '{' || mark === '[')) {
+    if (expected.startsWith('a value') && (mark === '{' || mark === '[')) {
       open.push({ isList: mark === '[', at: mark === '[' ? 0 : '' });
       return mark === '[' ? 'a value or ]' : 'a key or }';
     }
-    if (mark !== undefined && expected.endsWith(mark) && (mark === ']' || mark === '}')) {
+    if (expected.endsWith(mark) && (mark === ']' || mark === '}')) {
       open.pop();
       return afterValue();
     }
     if (mark === ':' && expected === ':') return 'a value';
-    if (mark === ',' && inner !== undefined && expected.startsWith(',')) {
-      if (typeof inner.at === 'number') inner.at += 1;
-      return inner.isList ? 'a value' : 'a key';
-    }
-    if (mark !== undefined) return null;
-    if (isValue) return afterValue();
+    if (mark !== ',' || inner === undefined || !expected.startsWith(',')) return null;
+    if (typeof inner.at === 'number') inner.at += 1;
+    return inner.isList ? 'a value' : 'a key';
+  };
+  const afterText = (quoted: string | undefined): Expected | null => {
+    const inner = open.at(-1);
+    if (expected.startsWith('a value')) return afterValue();
     if (quoted === undefined || inner === undefined || !expected.startsWith('a key')) return null;
     inner.at = JSON.parse(quoted);
     return ':';
   };
+  /** Null where the token cannot stand. */
+  const next = (mark: string | undefined, quoted: string | undefined): Expected | null =>
+    mark === undefined ? afterText(quoted) : afterMark(mark);
   for (;;) {
     skip(space);
     if (at >= text.length && expected === 'the end') return { of, fault: null };

@@ -153,9 +153,9 @@ export const fileFlag = {
   describe: 'Read the description from a file; - is standard input',
 } as const satisfies TextFlag;
 
-/** For commands whose long output a pager shows. */
+/** Common flags of commands whose long output a pager shows. */
 export const pages = ['json', 'project', 'config', 'pager'] as const;
-/** For commands that may start a server. */
+/** Common flags of commands that may start a server. */
 export const startsServer = ['json', 'project', 'config', 'start'] as const;
-/** For commands that read the configuration, for example to find the tracker. */
+/** Common flags of commands that read the configuration, for example to find the tracker. */
 export const readsConfig = ['json', 'project', 'config'] as const;

@@ -80,7 +80,7 @@ const nothingText = ({ status, role, label }: TaskFilter): string =>
         label === undefined ? '' : ` with the label ${label}`
       }`;
 
-/** The newest, or what `sort` names, comes last: nearest to the prompt. */
+/** Prints the newest (or the highest by `sort`) last, next to the prompt. */
 export const printTasks = async (client: Client, io: Io, args: ListArgs): Promise<number> => {
   const { json, status, role, label, sort = 'created' } = args;
   const limit = limitOf(args, io);

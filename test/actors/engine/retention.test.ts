@@ -218,7 +218,7 @@ test('snapshots can be read while their history goes, and the next one is whole'
   expect([store.read({ after: 0, limit: 9 }).length, checkJournal(db).faults]).toEqual([1, []]);
 });
 
-test('many tasks go page by page', async () => {
+test('removes more histories than one page holds', async () => {
   const tasks = Object.fromEntries(
     Array.from({ length: 120 }, (_, n) => [`bd-${n}`, { value: 'complete', entries: 1 }]),
   );

@@ -24,7 +24,7 @@ const inside = async () => {
     writeFileSync(acked, 'two holders\n', { flag: 'a' });
 };
 
-for (let n = 0; ; n += 1) {
+for (;;) {
   await withLock(lock, inside);
   const { id } = await tracker.create({
     title: 'x',

@@ -166,7 +166,7 @@ describe('an answer', () => {
     ['a role', { role: 'assistant', content: '' }, false],
     ['nothing', {}, false],
     ['null', { content: null }, false],
-  ])('makes progress by %s: %j → %s', (_, value, progress) => {
+  ])('counts %s as progress: %s', (_, value, progress) => {
     expect(createChatAssembly(defaultCompat).add(delta(value)).progress).toBe(progress);
   });
 

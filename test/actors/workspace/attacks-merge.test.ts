@@ -104,7 +104,7 @@ test('a link of the user that git ignores is never replaced by a folder', async 
   expect(lstatSync(join(project, 'data')).isSymbolicLink()).toBe(true);
 });
 
-test('a folder of the project that has only what the work removes is replaced', async () => {
+test('replaces a folder if the work deletes every file in it', async () => {
   const project = projectWith({});
   const workspace = await worktreesOf(project, temporaryFolder());
   await workOn(workspace, (root) => {

@@ -156,7 +156,7 @@ test('a folder that a person put back and changed stays; one that is as it was s
   expect((await work.all()).map(({ taskId }) => taskId)).toEqual(['bd-b']);
 });
 
-test('a link in the place of a folder stays, and so does what it leads to', async () => {
+test('does not remove a symlink that replaced a worktree, nor its target', async () => {
   const { work, workOn, merge, stays } = await open();
   const root = await workOn('bd-a', 'b.txt');
   await merge('bd-a');

@@ -15,7 +15,7 @@ const daemon = () => {
   writeFileSync('daemon', String(child.pid));
 };
 
-const parts = async (wire, values) => {
+const parts = async (_wire, values) => {
   for (const value of values) await line(value);
 };
 

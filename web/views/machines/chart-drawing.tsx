@@ -78,7 +78,6 @@ export const ChartDrawing = ({
   name: string;
 }) => {
   const drawing = useRef<SVGSVGElement>(null);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the lit state changes with the scene
   useEffect(() => {
     drawing.current
       ?.querySelector('.state.here')

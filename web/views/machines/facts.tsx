@@ -69,7 +69,6 @@ const Guards = ({ guards }: Pick<Explanation, 'guards'>) => (
 /** What `explain` says now; `seq` of the latest transition: asked again when it changes. */
 const Now = ({ taskId, seq }: { taskId: string; seq: number }) => {
   const found = useSignal<Explanation | null>(null);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: a transition changes what is allowed
   useEffect(() => {
     let isCurrent = true;
     call<Explanation>('explain', { task_id: taskId }).then(
