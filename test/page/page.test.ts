@@ -265,7 +265,7 @@ describe.skipIf(noBrowser !== null)(
       network.mend();
       await button('Try now').click();
 
-      await page.getByText('everything was read again').waitFor();
+      await page.getByText('Everything was read again').waitFor();
     });
 
     test('a line says that the tracker is away, and why', async () => {

@@ -8,7 +8,7 @@ export type Link =
   | { readonly state: 'live' }
   /** `isStopped`: the server said that it stops. */
   | { readonly state: 'lost'; readonly since: number; readonly isStopped: boolean }
-  /** For a few seconds after a cut. `isReadAnew`: the entries since the cut could not be had. */
+  /** For a few seconds after a cut. `isReadAnew`: nothing to resume from. */
   | { readonly state: 'back'; readonly caughtUp: number; readonly isReadAnew: boolean };
 
 export const link = signal<Link>({ state: 'connecting' });

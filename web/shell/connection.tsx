@@ -39,7 +39,7 @@ const Line = () => {
         <Icon name="check" />
         <span>
           {current.isReadAnew
-            ? 'Back. The entries since the cut are gone on the server, so everything was read again.'
+            ? 'Back. Everything was read again.'
             : `Back. ${numbered(current.caughtUp, 'entry was', 'entries were')} caught up, nothing is missing.`}
         </span>
       </div>

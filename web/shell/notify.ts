@@ -1,29 +1,33 @@
 import { effect, signal } from '@preact/signals';
 import { isLoaded } from '../data/tasks.ts';
+import { oneLine } from '../model/format.ts';
 import { needed } from './needed.ts';
 import { taskPath } from './router.ts';
 
 const key = 'agent-task-server.notify';
 
-/** Whether this browser tells of tasks that need somebody. Null where it cannot. */
-export const telling = signal<boolean | null>(
+/** Whether this browser shows notifications of tasks that need somebody. Null where it cannot. */
+export const notifies = signal<boolean | null>(
   typeof Notification === 'undefined'
     ? null
     : localStorage.getItem(key) === 'yes' && Notification.permission === 'granted',
 );
 
 /** Call it on a click: a browser may ask the person only then. @throws when the browser refuses */
-export const tell = async (wanted: boolean): Promise<void> => {
+export const setNotifies = async (wanted: boolean): Promise<void> => {
   if (wanted && (await Notification.requestPermission()) !== 'granted')
     throw new Error(
       'This browser does not allow notifications of this page. Allow them in its settings.',
     );
   localStorage.setItem(key, wanted ? 'yes' : 'no');
-  telling.value = wanted;
+  notifies.value = wanted;
 };
 
 const show = (id: string, title: string): void => {
-  const notification = new Notification('A task needs you', { body: `${id}: ${title}`, tag: id });
+  const notification = new Notification('A task needs you', {
+    body: oneLine(`${id}: ${title}`),
+    tag: id,
+  });
   notification.onclick = () => {
     window.focus();
     location.hash = taskPath(id);
@@ -31,7 +35,7 @@ const show = (id: string, title: string): void => {
   };
 };
 
-/** Tells once of each task that begins to need somebody while nobody looks at the page. */
+/** Notifies once of each task that begins to need somebody while nobody looks at the page. */
 export const followNeeds = (): (() => void) => {
   let known: ReadonlySet<string> | null = null;
   return effect(() => {
@@ -39,7 +43,7 @@ export const followNeeds = (): (() => void) => {
     const found = needed.value;
     const before = known;
     known = new Set(found.map(({ task_id }) => task_id));
-    if (before === null || telling.peek() !== true || document.visibilityState === 'visible')
+    if (before === null || notifies.peek() !== true || document.visibilityState === 'visible')
       return;
     for (const { task_id, title } of found) if (!before.has(task_id)) show(task_id, title);
   });
