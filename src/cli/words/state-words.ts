@@ -7,7 +7,7 @@ import { oneLine } from '../output/safe-text.ts';
 const phaseWords: Readonly<Record<string, string>> = {
   waiting_for_run: 'ready',
   waiting_for_dependencies: 'blocked',
-  waiting_for_slot: 'no free slot',
+  waiting_for_slot: 'needs a slot',
   waiting_for_tracker: 'tracker is away',
   acting: 'working',
   backing_off: 'pausing',
