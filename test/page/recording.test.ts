@@ -170,7 +170,8 @@ describe.skipIf(noBrowser !== null)(
       }
 
       expect(found).toEqual([]);
-      const looks = /^(Entry (before|after)|Play|Latest|Show .*|\d\d:\d\d:\d\d.*|src\/a\.js.*)$/s;
+      const looks =
+        /^(Entry (before|after)|Play|Latest|Unified|Split|Show .*|\d\d:\d\d:\d\d.*|src\/a\.js.*)$/s;
       expect([...names].filter((name) => !looks.test(name))).toEqual([]);
       expect(await page.locator('input:not([type=range]), textarea').count()).toBe(0);
       expect(seen).toEqual([]);

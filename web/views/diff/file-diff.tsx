@@ -204,14 +204,16 @@ export const FileDiff = ({ id, file, given, pending, isViewed, onViewed }: FileP
               Comment
             </button>
           )}
-          <label class="small">
-            <input
-              type="checkbox"
-              checked={isViewed}
-              onChange={({ currentTarget }) => onViewed(currentTarget.checked)}
-            />{' '}
-            Viewed<span class="hidden"> {file.path}</span>
-          </label>
+          {!isRecorded() && (
+            <label class="small">
+              <input
+                type="checkbox"
+                checked={isViewed}
+                onChange={({ currentTarget }) => onViewed(currentTarget.checked)}
+              />{' '}
+              Viewed<span class="hidden"> {file.path}</span>
+            </label>
+          )}
         </span>
       </header>
       <FileComments {...own} isWriting={isWriting} />
