@@ -46,7 +46,7 @@ test.each([
   [['lst']],
   [['show']],
   [['list', '--speed']],
-  [['close', 'bd-a', 'bd-b']],
+  [['diff', 'bd-a', 'bd-b']],
   [['create', 'x', '--run']],
   [['create', 'x', '--priority', '7']],
   [['dep', 'add', 'bd-a']],
