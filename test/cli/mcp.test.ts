@@ -1,27 +1,13 @@
 import { spawn } from 'node:child_process';
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
 import { expect, onTestFinished, test } from 'vitest';
-import { bin, openProject } from '../support/cli.ts';
-import { commitIn, gitIn } from '../support/git.ts';
-import { temporaryFolder } from '../support/temporary.ts';
+import { bin, type openProject } from '../support/cli.ts';
+import { openGitProject } from '../support/git-project.ts';
 
-const open = (turns: readonly object[]) => {
-  const script = join(temporaryFolder(), 'script.json');
-  writeFileSync(script, JSON.stringify({ scripts: [{ turns }] }));
-  const project = openProject({
-    api: { backend: 'scripted', script },
-    workspace: { mode: 'worktree' },
-  });
-  rmSync(join(project.root, '.git'), { recursive: true });
-  gitIn(project.root, 'init', '--quiet', '--initial-branch=main');
-  gitIn(project.root, 'config', 'user.name', 'Amy');
-  gitIn(project.root, 'config', 'user.email', 'amy@localhost');
-  commitIn(project.root, 'a.txt', 'one\n');
-  return project;
-};
+const open = (turns: readonly object[]) => openGitProject([{ turns }], { mode: 'worktree' });
 
 /** The official client on the published program. */
 const connect = async ({ root, env }: ReturnType<typeof openProject>) => {

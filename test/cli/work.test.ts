@@ -1,9 +1,8 @@
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { openProject } from '../support/cli.ts';
 import { commitIn, gitIn } from '../support/git.ts';
-import { temporaryFolder } from '../support/temporary.ts';
+import { openGitProject } from '../support/git-project.ts';
 
 /** A project in git whose engineer writes files. */
 const open = (
@@ -11,19 +10,11 @@ const open = (
   files = [{ path: 'b.txt', content: 'new\n' }],
   end = 'done',
 ) => {
-  const script = join(temporaryFolder(), 'script.json');
   const turns = [
     { calls: files.map((file) => ({ tool: 'write', arguments: file })) },
     { calls: [{ tool: 'finish', arguments: { status: end, summary: 'done' } }] },
   ];
-  writeFileSync(script, JSON.stringify({ scripts: [{ turns }] }));
-  const project = openProject({ api: { backend: 'scripted', script }, workspace });
-  rmSync(join(project.root, '.git'), { recursive: true });
-  gitIn(project.root, 'init', '--quiet', '--initial-branch=main');
-  gitIn(project.root, 'config', 'user.name', 'Amy');
-  gitIn(project.root, 'config', 'user.email', 'amy@localhost');
-  commitIn(project.root, 'a.txt', 'one\n');
-  return project;
+  return openGitProject([{ turns }], workspace);
 };
 
 test("an attempt's changes are shown as a patch that git accepts, and merged on demand, also without a server", {

@@ -1,13 +1,11 @@
-import { rmSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { openProject } from '../../support/cli.ts';
-import { commitIn, gitIn } from '../../support/git.ts';
-import { temporaryFolder } from '../../support/temporary.ts';
+import { gitIn } from '../../support/git.ts';
+import { openGitProject } from '../../support/git-project.ts';
 
 /** A project in git whose engineer writes a file named like the task. */
 const open = () => {
-  const script = join(temporaryFolder(), 'script.json');
   const turns = (name: string) => [
     { say: 'I write it.', calls: [{ tool: 'write', arguments: { path: name, content: name } }] },
     {
@@ -20,16 +18,7 @@ const open = () => {
     ...{ tool: 'write', arguments: { path: `f${n}`, content: 'x' } },
   }));
   const manyFiles = { title: 'many', turns: [{ say: '', calls: many }] };
-  writeFileSync(script, JSON.stringify({ scripts: [...scripts, manyFiles] }));
-  const project = openProject({
-    api: { backend: 'scripted', script },
-    workspace: { mode: 'worktree' },
-  });
-  rmSync(join(project.root, '.git'), { recursive: true });
-  gitIn(project.root, 'init', '--quiet', '--initial-branch=main');
-  gitIn(project.root, 'config', 'user.name', 'Amy');
-  gitIn(project.root, 'config', 'user.email', 'amy@localhost');
-  commitIn(project.root, 'a.txt', 'one\n');
+  const project = openGitProject([...scripts, manyFiles], { mode: 'worktree' });
   const create = async (title: string, ...deps: readonly string[]): Promise<string> => {
     const flags = deps.flatMap((id) => ['--deps', id]);
     return (await project.agent('create', title, '--role', 'engineer', ...flags)).out.trim();

@@ -1,14 +1,12 @@
-import { rmSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { withComments } from '../../../src/cli/work/inline-comments.ts';
-import { openProject } from '../../support/cli.ts';
-import { commitIn, gitIn, makeRepository } from '../../support/git.ts';
-import { temporaryFolder } from '../../support/temporary.ts';
+import { gitIn, makeRepository } from '../../support/git.ts';
+import { openGitProject } from '../../support/git-project.ts';
 
 /** A project in git whose engineer writes a file and answers one comment. */
 const open = () => {
-  const script = join(temporaryFolder(), 'script.json');
   const answers = [{ comment: 1, answer: 'It is new now.' }];
   const turns = [
     { calls: [{ tool: 'write', arguments: { path: 'b.txt', content: 'one\ntwo\n' } }] },
@@ -16,14 +14,7 @@ const open = () => {
       calls: [{ tool: 'finish', arguments: { status: 'done', summary: 'done', answers } }],
     },
   ];
-  writeFileSync(script, JSON.stringify({ scripts: [{ turns }] }));
-  const project = openProject({ api: { backend: 'scripted', script }, workspace: {} });
-  rmSync(join(project.root, '.git'), { recursive: true });
-  gitIn(project.root, 'init', '--quiet', '--initial-branch=main');
-  gitIn(project.root, 'config', 'user.name', 'Amy');
-  gitIn(project.root, 'config', 'user.email', 'amy@localhost');
-  commitIn(project.root, 'a.txt', 'one\n');
-  return project;
+  return openGitProject([{ turns }]);
 };
 
 test('a comment on a line sends the work back, and is answered in the diff, in show and in the results', {
