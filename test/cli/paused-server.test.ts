@@ -2,7 +2,9 @@ import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { expect, test, vi } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { openDatabase } from '../../src/actors/store/database.ts';
+import { DatabaseHeldError } from '../../src/actors/store/port.ts';
 import { createSqliteStore } from '../../src/actors/store/sqlite.ts';
 import { openProject } from '../support/cli.ts';
 
@@ -37,11 +39,29 @@ test('a server that was paused for longer than its lease goes on; when another o
     });
     return id;
   };
+  const file = join(stateDir, 'journal.db');
+  const db = openDatabase({ file, heldWait: { blockingMs: 100, inPausesMs: 0 } });
+  onTestFinished(db.close);
+  const send = (signal: NodeJS.Signals) => process.kill(server.pid ?? 0, signal);
+  /** A program that is stopped within a write keeps everybody else from writing. */
+  const stopBetweenWrites = (): void => {
+    send('SIGSTOP');
+    try {
+      db.write(() => {});
+    } catch (error) {
+      send('SIGCONT');
+      if (!(error instanceof DatabaseHeldError)) throw error;
+      stopBetweenWrites();
+    }
+  };
   const pauseAnd = async (act: () => void): Promise<void> => {
-    process.kill(server.pid ?? 0, 'SIGSTOP');
-    await delay(3_200);
-    act();
-    process.kill(server.pid ?? 0, 'SIGCONT');
+    stopBetweenWrites();
+    try {
+      await delay(3_200);
+      act();
+    } finally {
+      send('SIGCONT');
+    }
   };
 
   const first = await begin();
@@ -50,7 +70,7 @@ test('a server that was paused for longer than its lease goes on; when another o
   expect((await viewOf(first)).attempt).toBe(1);
 
   const second = await begin();
-  const other = createSqliteStore({ file: join(stateDir, 'journal.db'), redact: (text) => text });
+  const other = createSqliteStore({ file, redact: (text) => text });
   const ended = once(server, 'exit');
   await pauseAnd(() => {
     other.join({ node: 'other', leaseMs: 60_000, isAlone: true });
