@@ -47,7 +47,7 @@ test('a server that was paused for longer than its lease goes on; when another o
   const stopBetweenWrites = (): void => {
     send('SIGSTOP');
     try {
-      db.write(() => {});
+      void db.write(() => {});
     } catch (error) {
       send('SIGCONT');
       if (!(error instanceof DatabaseHeldError)) throw error;
