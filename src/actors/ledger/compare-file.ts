@@ -31,8 +31,9 @@ export const compareFile = async (db: Database, projectRoot: string): Promise<Fi
 
   const stamp = stampOf(file);
   if (stamp === missing) return { stamp, others, broken, changed, vanished: [] };
-  await readLines(file, (text, line) => {
-    if (text === null) return void broken.push({ line, problem: 'it is too long' });
+  await readLines(file, (found, line) => {
+    if ('problem' in found) return void broken.push({ line, ...found });
+    const { text } = found;
     const parsed = parseLine(text);
     if (parsed.kind === 'broken') return void broken.push({ line, problem: parsed.problem });
     if (parsed.kind === 'other') return void others.push(text);
@@ -44,6 +45,10 @@ export const compareFile = async (db: Database, projectRoot: string): Promise<Fi
     if (held.first(id)?.['held'] !== text) changed.push(text);
   });
   const known = db.prepare("select id from tasks where base is null or base <> ''").all();
+  // Nobody removes all tasks like that.
+  const isBlank = seen.size + others.length + broken.length === 0;
+  if (isBlank && known.length > 0)
+    broken.push({ line: 1, problem: 'the file is blank; remove it, and it is written again' });
   const vanished = known.map(({ id }) => String(id)).filter((id) => !seen.has(id));
   return { stamp, others, broken, changed, vanished };
 };

@@ -1,6 +1,6 @@
+import { isUtf8 } from 'node:buffer';
 import { closeSync, fstatSync, lstatSync, readSync } from 'node:fs';
 import { join } from 'node:path';
-import { StringDecoder } from 'node:string_decoder';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { openRegular } from '../files/regular-file.ts';
 
@@ -26,36 +26,49 @@ export const stampOf = (file: string): string => {
 /** Read in one turn of the event loop: with what is done with its lines, some milliseconds. */
 const pieceBytes = 128 * 1024;
 /** A description has at most 64 KiB; the rest is for comments. */
-const lineCharactersAtMost = 16 * 1024 * 1024;
+const lineBytesAtMost = 16 * 1024 * 1024;
+const lineFeed = 0x0a;
 
-/** `text` is null for a line that is too long. */
-type TakeLine = (text: string | null, number: number) => void;
+export type FileLine = { readonly text: string } | { readonly problem: string };
+type TakeLine = (line: FileLine, number: number) => void;
 
-/** Joins pieces to lines, each character once, and keeps no more of a line than it may have. */
+const lineOf = (bytes: Buffer, number: number): FileLine => {
+  // Decoded all the same, other bytes would be replaced in the next export.
+  if (!isUtf8(bytes)) return { problem: 'it is not UTF-8' };
+  const text = bytes.toString().replace(/\r$/, '');
+  // Some editors put a byte order mark in front.
+  return { text: number === 1 ? text.replace(/^\ufeff/, '') : text };
+};
+
+/** Joins pieces to lines, each byte once, and keeps no more of a line than it may have. */
 const createIssueLines = (take: TakeLine) => {
-  let parts: string[] = [];
+  let parts: Buffer[] = [];
   let length = 0;
   let number = 0;
-  const push = (part: string): void => {
+  const push = (part: Buffer): void => {
     length += part.length;
-    if (length <= lineCharactersAtMost) parts.push(part);
+    if (length <= lineBytesAtMost) parts.push(part);
   };
   const end = (): void => {
     number += 1;
-    const text = parts.join('').replace(/\r$/, '');
-    // Some editors put a byte order mark in front.
-    const line = number === 1 ? text.replace(/^\ufeff/, '') : text;
-    if (length > lineCharactersAtMost) take(null, number);
-    else if (line.trim() !== '') take(line, number);
+    const line =
+      length > lineBytesAtMost
+        ? { problem: 'it is too long' }
+        : lineOf(Buffer.concat(parts), number);
+    if ('problem' in line || line.text.trim() !== '') take(line, number);
     parts = [];
     length = 0;
   };
   return {
-    push: (piece: string): void => {
-      for (const [index, part] of piece.split('\n').entries()) {
-        if (index > 0) end();
-        push(part);
+    push: (piece: Buffer): void => {
+      let from = 0;
+      for (let to = piece.indexOf(lineFeed); to >= 0; to = piece.indexOf(lineFeed, from)) {
+        push(piece.subarray(from, to));
+        end();
+        from = to + 1;
       }
+      // The next piece is read into the same memory.
+      push(Buffer.from(piece.subarray(from)));
     },
     end,
   };
@@ -73,14 +86,12 @@ export const readLines = async (file: string, take: TakeLine): Promise<void> => 
   const opened = openRegular(file);
   try {
     const { size } = fstatSync(opened);
-    const decoder = new StringDecoder('utf8');
     const piece = Buffer.alloc(Math.min(pieceBytes, size + 1));
     const lines = createIssueLines(take);
     for (let got = readSync(opened, piece); got > 0; got = readSync(opened, piece)) {
-      lines.push(decoder.write(piece.subarray(0, got)));
+      lines.push(piece.subarray(0, got));
       await nextTurn();
     }
-    lines.push(decoder.end());
     lines.end();
   } finally {
     closeSync(opened);

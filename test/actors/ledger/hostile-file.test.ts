@@ -57,6 +57,41 @@ test('a program that empties the file and writes it anew in parts removes no tas
   expect(removed.first()?.['count']).toBe(0);
 });
 
+test('a file that became blank removes no task, and says what to do', async () => {
+  const { file, ledger, tracker, save } = openProject();
+  await tracker.create(aTask());
+  await save();
+
+  writeFileSync(file, ' \n\n');
+  const blank = await tracker.list();
+  const problem = ledger.exchange.problem();
+  rmSync(file);
+  await save();
+
+  expect(blank).toHaveLength(1);
+  expect(problem).toContain('the file is blank; remove it, and it is written again');
+  expect(readFileSync(file, 'utf8')).toContain(blank[0]?.id);
+  expect(ledger.exchange.problem()).toBeNull();
+});
+
+test('bytes that are not UTF-8 wait with their line, and stay as they are', async () => {
+  const { file, ledger, tracker, save } = openProject();
+  const bytes = Buffer.concat([
+    Buffer.from(`${line('bd-1')}\n${line('bd-2', ',"notes":"caf').slice(0, -1)}`),
+    Buffer.from([0xe9]),
+    Buffer.from('"}\n'),
+  ]);
+  await tracker.create(aTask());
+  await save();
+  writeFileSync(file, bytes);
+
+  await tracker.create(aTask({ title: 'another' }));
+  await save();
+
+  expect(ledger.exchange.problem()).toContain('line 2 cannot be read: it is not UTF-8');
+  expect(readFileSync(file).equals(bytes)).toBe(true);
+});
+
 test('an export replaces no content that was not taken in', async () => {
   const { file, tracker, save } = openProject();
   await tracker.create(aTask({ title: 'ours' }));
