@@ -157,7 +157,13 @@ export const explain = (snapshot: TaskSnapshot, given: ExplainInputs): Explanati
     refusal?.code === 'dependencies_unmet' && blockers.length > 0
       ? `; now: ${blockers.join(', ')}`
       : '';
-  const refused = refusal === null ? null : `${describeRefusal(refusal)}${since}`;
+  // It may have been away, as while another branch was checked out.
+  const isBack = refusal?.code === 'task_not_found' && runGuards.taskExists({ context });
+  const refused = isBack
+    ? 'it was missing in the tracker when its run was to begin; nobody has asked for a run since'
+    : refusal === null
+      ? null
+      : `${describeRefusal(refusal)}${since}`;
   const reason = snapshot.hasTag('settled')
     ? endReason(snapshot)
     : (parkedReason(snapshot) ?? refused ?? lastFailure(snapshot) ?? waitReason(snapshot, given));

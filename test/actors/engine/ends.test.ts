@@ -202,6 +202,27 @@ test('a task that is blocked while it waits for a slot does not begin, says why,
   expect((await running.service.explain(blocked)).reason).toContain(blocker);
 });
 
+test('a task that was away when its run was to begin, and is back, is not said to be missing', async () => {
+  const running = await startSystem({ turns: [finish()], options: { cap: 0 } });
+  const [away, next] = [await newTask(running), await newTask(running)];
+  await run(running, away);
+  await run(running, next);
+  const file = join(running.root, '.beads', 'issues.jsonl');
+  await running.ledger.exchange.flush();
+  const text = readFileSync(file, 'utf8');
+  const others = text.split('\n').filter((line) => !line.includes(`"id":"${away}"`));
+  writeFileSync(file, others.join('\n'));
+  await vi.waitFor(async () => expect(await running.tracker.find(away as TaskId)).toBeNull());
+
+  running.system.reconfigure({ ...running.system.settings(), cap: 1 });
+  await untilStatus(running, next, 'complete');
+  writeFileSync(file, text);
+
+  expect((await running.service.explain(away)).reason).toBe(
+    'it was missing in the tracker when its run was to begin; nobody has asked for a run since',
+  );
+});
+
 const breaking: Model = {
   name: 'breaking',
   disclaimer: null,
