@@ -1,6 +1,5 @@
 #!/usr/bin/env node
 import { hideBin } from 'yargs/helpers';
-import { LeaseLostError } from '../actors/store/port.ts';
 import { messageOf } from '../machines/message-of.ts';
 import { loadConfig } from './config/config.ts';
 import { ConfigError } from './config/config-error.ts';
@@ -158,8 +157,8 @@ const main = async (): Promise<void> => {
     throw new UsageError('--drain-timeout: expected seconds, 0 to 86400');
   const drainMs = drain * 1_000;
   let end = (code: number, _drainMs?: number): void => process.exit(code);
-  const onLeaseLost = (): void => {
-    print('stderr', `agent-server: ${new LeaseLostError().message}\n`);
+  const onLeaseLost = ({ message }: Error): void => {
+    print('stderr', `agent-server: ${message}\n`);
     end(exit.failed, 0);
   };
   const { inspect } = args;

@@ -1,4 +1,9 @@
-import { LeaseLostError, type StoreLeases } from '../store/port.ts';
+import {
+  DatabaseGoneError,
+  LeaseLostError,
+  type StoreError,
+  type StoreLeases,
+} from '../store/port.ts';
 
 /** Keeps the lease of this start of the server. */
 export interface LeaseKeeper {
@@ -11,14 +16,14 @@ export interface LeaseKeeperPorts {
   readonly store: StoreLeases;
   readonly node: string;
   readonly leaseMs: number;
-  /** Another server has taken over: nothing of this one is saved any more. */
-  readonly onLost: () => void;
+  /** Nothing of this server is saved any more. */
+  readonly onLost: (error: StoreError) => void;
   readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
 }
 
 /**
  * Renews it by one row three times in its time, however many tasks there are. A server that was
- * paused for longer goes on, unless another one has taken over.
+ * paused for longer goes on, unless another one has taken over or the database is gone.
  */
 export const createLeaseKeeper = ({
   store,
@@ -38,12 +43,12 @@ export const createLeaseKeeper = ({
       renewLater();
     } catch (error) {
       if (isStopped) return;
-      if (!(error instanceof LeaseLostError)) {
+      if (!(error instanceof LeaseLostError || error instanceof DatabaseGoneError)) {
         log('the lease could not be renewed; the server tries again', { error });
         return renewLater();
       }
-      log('another server has taken over; this one ends', { node });
-      onLost();
+      log('nothing can be saved any more; this server ends', { node, error });
+      onLost(error);
     }
   };
   return {

@@ -3,7 +3,7 @@ import type { Assistants } from '../assistants/assistants.ts';
 import type { Results } from '../files/results.ts';
 import type { Model } from '../model/port.ts';
 import type { Sandbox } from '../sandbox/port.ts';
-import type { Store } from '../store/port.ts';
+import type { Store, StoreError } from '../store/port.ts';
 import type { Tracker } from '../tracker/port.ts';
 import type { Workspace } from '../workspace/port.ts';
 
@@ -20,8 +20,8 @@ export interface SystemPorts {
   /** Ends every process with this environment variable. @returns how many */
   readonly endOrphans: (variable: string, value: string) => Promise<number>;
   readonly now: () => number;
-  /** Called when another server has taken over. */
-  readonly onLeaseLost: () => void;
+  /** Called when nothing can be saved any more: another server has taken over, or the database is gone. */
+  readonly onLeaseLost: (error: StoreError) => void;
   /** Absent by default: with an inspector, XState reports every event of every actor. */
   readonly inspect?: (event: InspectionEvent) => void;
   readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;

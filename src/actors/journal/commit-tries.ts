@@ -2,6 +2,7 @@ import {
   type Change,
   type CommitId,
   type Committed,
+  DatabaseGoneError,
   DatabaseHeldError,
   LeaseLostError,
   StoreError,
@@ -33,10 +34,14 @@ const pausesMs = [100, 400, 1_000];
 /** Without an answer for so long, a commit is not tried again. */
 const unansweredMs = 5_000;
 
-/** A held database was tried again by itself; a lost lease stays lost. */
+/** A held database was tried again by itself; what is lost stays lost. */
 const mayHelp = (error: unknown): boolean =>
   error instanceof StoreError &&
-  !(error instanceof DatabaseHeldError || error instanceof LeaseLostError);
+  !(
+    error instanceof DatabaseHeldError ||
+    error instanceof DatabaseGoneError ||
+    error instanceof LeaseLostError
+  );
 
 interface AnswerListener {
   readonly committed: (committed: Committed) => void;

@@ -4,6 +4,7 @@ import { messageOf } from '../../machines/message-of.ts';
 import { createWriteCheck } from '../files/free-space.ts';
 import { openFile } from './open-file.ts';
 import { DatabaseHeldError, StoreError } from './port.ts';
+import { createSameFileCheck } from './same-file.ts';
 import { createTransactions, type HeldWait, isBusy } from './transactions.ts';
 
 export interface DatabaseOptions {
@@ -71,8 +72,10 @@ export const openDatabase = (options: DatabaseOptions): Database => {
   const { file, heldWait = blockingWait } = options;
   const db = open(options, heldWait.blockingMs);
   const writes = createWriteCheck(dirname(file));
+  const requireFile = createSameFileCheck(file);
   const transactions = createTransactions(db, file, {
     heldWait,
+    requireFile,
     onFailure: (cause) => writes.failed(cause, roomBytes),
     onSuccess: writes.succeeded,
   });
@@ -102,6 +105,7 @@ export const openDatabase = (options: DatabaseOptions): Database => {
     check: () => {
       try {
         probe.all();
+        requireFile();
         if (isHeld()) return { ok: false, detail: `another program holds the database ${file}` };
         writes.require(roomBytes);
         return { ok: true, detail: 'the journal can be used' };

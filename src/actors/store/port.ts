@@ -241,6 +241,20 @@ export class DatabaseHeldError extends StoreError {
   }
 }
 
+/** Another file, or none, is where the open database was: what is written to it is lost. */
+export class DatabaseGoneError extends StoreError {
+  override readonly name = 'DatabaseGoneError';
+  readonly problem: string;
+  readonly remedy =
+    'start the server again, which takes the tasks from .beads/issues.jsonl (a running one ends by itself)';
+
+  constructor(file: string) {
+    const problem = `the database ${file} was removed or replaced while it was in use, so nothing can be saved`;
+    super(problem);
+    this.problem = problem;
+  }
+}
+
 /** Another server has taken over the attempts of this one; it must end. */
 export class LeaseLostError extends StoreError {
   override readonly name = 'LeaseLostError';

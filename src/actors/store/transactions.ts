@@ -17,6 +17,8 @@ export const isBusy = (error: unknown): boolean =>
 
 interface TransactionOptions {
   readonly heldWait: HeldWait;
+  /** Throws before a write that could not be found again. */
+  readonly requireFile: () => void;
   readonly onFailure: (cause: unknown) => void;
   readonly onSuccess: () => void;
 }
@@ -33,7 +35,7 @@ export interface Transactions {
 export const createTransactions = (
   db: Sqlite.Database,
   file: string,
-  { heldWait: { blockingMs, inPausesMs }, onFailure, onSuccess }: TransactionOptions,
+  { heldWait: { blockingMs, inPausesMs }, requireFile, onFailure, onSuccess }: TransactionOptions,
 ): Transactions => {
   const waiting = createWaitingWrites({ waitMs: inPausesMs, pauseMs: busyPauseMs });
   let wasHeld = false;
@@ -69,6 +71,7 @@ export const createTransactions = (
     write: (work) => {
       if (db.inTransaction) throw new Error('a transaction inside of another one');
       return waiting.run(() => {
+        requireFile();
         const result = writeNow(work);
         onSuccess();
         return result;

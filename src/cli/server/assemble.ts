@@ -7,7 +7,7 @@ import type { Model } from '../../actors/model/port.ts';
 import { endOrphans } from '../../actors/process/orphans.ts';
 import { withTimeout } from '../../actors/process/with-timeout.ts';
 import type { Sandbox } from '../../actors/sandbox/port.ts';
-import type { StoreReads } from '../../actors/store/port.ts';
+import type { StoreError, StoreReads } from '../../actors/store/port.ts';
 import { createSystem } from '../../actors/system.ts';
 import type { Workspace } from '../../actors/workspace/port.ts';
 import type { LoadedConfig } from '../config/config.ts';
@@ -48,7 +48,7 @@ export interface ServerParts {
   readonly logger: Logger;
   readonly inspection: Inspection | null;
   readonly drainMs: number;
-  readonly onLeaseLost: () => void;
+  readonly onLeaseLost: (error: StoreError) => void;
   readonly sandbox: Sandbox;
   readonly workspace: Workspace;
   readonly environment: Readonly<Record<string, string>>;

@@ -34,8 +34,8 @@ export interface RunServerOptions {
   readonly inspect: boolean;
   /** Time (ms) for running attempts to finish after a signal; then they wait for the next start. */
   readonly drainMs: number;
-  /** Called when another server has taken over; the caller ends this one. */
-  readonly onLeaseLost: () => void;
+  /** Called when nothing can be saved any more; the caller ends the server. */
+  readonly onLeaseLost: ServerParts['onLeaseLost'];
   /** @throws StoreError */
   readonly open?: (place: StorePlace) => OpenedStore;
 }

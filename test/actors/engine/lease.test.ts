@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test, vi } from 'vitest';
@@ -53,6 +53,31 @@ test('a server whose attempts another one has taken over saves nothing more, and
   expect(String(refused)).toContain('another server has taken over');
   expect([other.lastSeq(), other.actor(task_id)?.owner]).toEqual([last, 'other']);
   other.close();
+});
+
+test('a server whose database was removed acknowledges nothing more, and is told to end', async () => {
+  const onLeaseLost = vi.fn();
+  const { service, system, stateDir } = await startSystem({
+    turns: [hang],
+    onLeaseLost,
+    options: { leaseMs: 60 },
+    tampered: true,
+  });
+  const { task_id } = await service.create({ description: 'x' });
+  await system.journal.flush();
+  const file = join(stateDir, 'journal.db');
+  renameSync(file, `${file}.gone`);
+
+  const refusals = await Promise.all(
+    [service.create({ description: 'lost' }), service.cancel(task_id, null)].map((call) =>
+      call.catch((error: unknown) => String(error)),
+    ),
+  );
+  await vi.waitFor(() => expect(onLeaseLost).toHaveBeenCalledTimes(1));
+
+  for (const refusal of refusals) expect(refusal).toContain('was removed or replaced');
+  // So that the server of the test can end.
+  renameSync(`${file}.gone`, file);
 });
 
 test('a pending task that another server has is not taken up, one that nobody has is', async () => {

@@ -1,7 +1,7 @@
 import { ServiceError } from '../../../machines/errors.ts';
 import { UnsafeFileError } from '../../files/regular-file.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
-import { DatabaseHeldError, StoreError } from '../../store/port.ts';
+import { DatabaseGoneError, DatabaseHeldError, StoreError } from '../../store/port.ts';
 import { createWriteBatch } from './write-batch.ts';
 
 /** Each call first imports what others changed in the file. @throws tracker_unavailable */
@@ -18,7 +18,9 @@ const asUnavailable = (error: unknown): never => {
   const isDisk = error instanceof StoreError || (error instanceof Error && 'errno' in error);
   if (!isDisk && !(error instanceof UnsafeFileError)) throw error;
   const [detail, remedy] =
-    error instanceof UnsafeFileError || error instanceof DatabaseHeldError
+    error instanceof UnsafeFileError ||
+    error instanceof DatabaseHeldError ||
+    error instanceof DatabaseGoneError
       ? [error.problem, error.remedy]
       : [error.message, 'check that the disk is not full and that the state folder can be written'];
   throw new ServiceError('tracker_unavailable', { detail, remedy }, { cause: error });
