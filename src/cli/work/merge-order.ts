@@ -1,24 +1,40 @@
 import type { TaskView } from '../../actors/journal/task-view.ts';
+import { CallError } from '../client/client.ts';
+
+/** Null for a dependency that is gone: an edited file may name one. */
+const readDependency = async (
+  id: string,
+  read: (taskId: string) => Promise<TaskView>,
+): Promise<TaskView | null> => {
+  try {
+    return await read(id);
+  } catch (error) {
+    if (error instanceof CallError && error.code === 'task_not_found') return null;
+    throw error;
+  }
+};
 
 /**
  * The given tasks, each after those that it depends on, also through other tasks. A cycle ends
- * where it began.
+ * where it began. @throws CallError for a given task that is not there
  */
 export const inDependencyOrder = async (
   ids: readonly string[],
   read: (taskId: string) => Promise<TaskView>,
 ): Promise<readonly TaskView[]> => {
+  const wanted = new Set(ids);
+  if (wanted.size === 1) return Promise.all([...wanted].map(read));
   const seen = new Set<string>();
   const ordered: TaskView[] = [];
   const visit = async (id: string): Promise<void> => {
     if (seen.has(id)) return;
     seen.add(id);
-    const task = await read(id);
+    const task = await (wanted.has(id) ? read(id) : readDependency(id, read));
+    if (task === null) return;
     for (const dependency of task.dependencies) await visit(dependency);
     ordered.push(task);
   };
   for (const id of ids) await visit(id);
-  const wanted = new Set(ids);
   return ordered.filter(({ task_id }) => wanted.has(task_id));
 };
 
