@@ -124,7 +124,7 @@ const heapOf = async (session) => {
 };
 
 const looks = 20;
-/** What is used while nothing waits to be collected, in this time. */
+/** The least of many looks in this time: other looks count what waits to be collected. */
 const leastHeap = async (session, ms) => {
   const found = [];
   for (let look = 0; look < looks; look += 1) {

@@ -2,7 +2,7 @@
 export const lastLines = (output: string, count = 20): string =>
   output.trimEnd().split('\n').slice(-count).join('\n');
 
-/** What test runners and compilers print where something fails. */
+/** Test runners and compilers print such a line where something fails. */
 const failingLine = /^\s*(?:not ok\b|✖|✗|✕|×|FAIL|--- FAIL|\d+\) )|Error\b|\berror[: ]/;
 const firstLines = 8;
 

@@ -1,4 +1,4 @@
-/** What somebody chose stays in the browser; one that keeps nothing forgets it with the page. */
+/** Choices stay in the browser; one that keeps nothing forgets them with the page. */
 const prefix = 'agent-task-server.';
 
 export const chosen = (name: string): unknown => {

@@ -6,7 +6,7 @@ import { taskPath } from './router.ts';
 
 const key = 'agent-task-server.notify';
 
-/** Whether this browser shows notifications of tasks that need somebody. Null where it cannot. */
+/** True when this browser shows notifications; null where it cannot. */
 export const notifies = signal<boolean | null>(
   typeof Notification === 'undefined'
     ? null

@@ -13,7 +13,7 @@ export type VerifyCommands = (
 
 const longestVerifyMs = 10 * 60_000;
 const shownOutput = 2_000;
-/** What fails first is often far from the end. */
+/** The first failure is often far from the end. */
 const headOutput = 16_000;
 const keptLines = 40;
 const longestLine = 200;

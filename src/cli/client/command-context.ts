@@ -2,7 +2,6 @@ import type { Project } from '../config/project.ts';
 import type { Io } from '../output/io.ts';
 import type { Connection } from './connect.ts';
 
-/** What every command gets. */
 export interface CommandContext {
   readonly project: Project;
   /** The folder of relative paths on the command line. */

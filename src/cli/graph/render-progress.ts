@@ -131,7 +131,7 @@ const outcomeRow = (style: Style, head: string, text: string, width: number | nu
   return [styled(style, head), row.slice(head.length)];
 };
 
-/** How the run ended, and what to do about what did not complete. `width`: as in `renderTable`. */
+/** The end of a run, with what to do about tasks that did not complete. `width`: as in `renderTable`. */
 export const renderOutcome = (outcome: GraphOutcome, width: number | null): Text => {
   const { complete, failed, cancelled, waiting, skipped } = outcome;
   const numbers = Object.entries({ failed, cancelled, waiting, skipped }).flatMap(

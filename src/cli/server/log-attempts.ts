@@ -37,7 +37,7 @@ const messageFor = (entry: Entry, { waited_seconds: waited }: Data): string | nu
   return steps[entry.type] ?? null;
 };
 
-/** What a model or a tool said stays in the journal. */
+/** Texts of a model or a tool stay in the journal. */
 const factsOf = (
   { taskId, attempt }: Entry,
   { error, turn, call_id: callId, ...rest }: Data,

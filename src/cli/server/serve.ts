@@ -30,7 +30,7 @@ export interface ServerLoad {
 
 export interface Serving {
   readonly url: string;
-  /** How many agents run, and how many more tasks were asked to run. */
+  /** Counts running agents, and tasks that were asked to run and wait. */
   load(): Promise<ServerLoad>;
   /** Waits for attempts up to the drain timeout, then stops, commits and releases the project. */
   stop(drainMs?: number): Promise<void>;

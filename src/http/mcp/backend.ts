@@ -1,4 +1,4 @@
-/** What the tools need of the service. */
+/** The part of the service that the tools use. */
 export interface McpBackend {
   /** Calls a JSON-RPC method of the service. */
   call(method: string, params: unknown): Promise<unknown>;

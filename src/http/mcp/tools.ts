@@ -25,7 +25,7 @@ interface Annotations {
   readonly readOnlyHint: boolean;
   readonly destructiveHint: boolean;
   readonly idempotentHint: boolean;
-  /** Whether it reaches a model or programs, beyond the tasks. */
+  /** True when it reaches a model or programs, beyond the tasks. */
   readonly openWorldHint: boolean;
 }
 
