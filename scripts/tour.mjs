@@ -141,7 +141,9 @@ failing test. \`npm run check\` fails when a command prints something else. A sc
 language model, so you need no key. Ids, times, ages and hashes are replaced, so that they are the
 same in every run, and the warning that \`bd\` is not installed is left out.`);
 
-  say('## Tasks\n\nA task is a line of text. `--deps` names tasks that must be complete first.');
+  say(
+    '## Tasks\n\nA task is a line of text. `--deps` names tasks that must be complete first. No set-up is needed: the\nfirst `create` makes `.beads`; `agent init` also writes a `.gitignore` for it.',
+  );
   const design = await run('agent create "Design how the basket adds up"');
   const build = await run(`agent create "Fix total in src/basket.js as designed" --deps ${design}`);
   const check = await run(`agent create "Check the basket with its tests" --deps ${build}`);
@@ -154,7 +156,7 @@ same in every run, and the warning that \`bd\` is not installed is left out.`);
   say(`## A run
 
 The first command that needs a server starts one in the background. A task with an open dependency
-is refused and stays as it was. \`explain\` shows why: each guard of the statechart, with its value.`);
+is refused and stays as it was. \`explain\` shows why: what a run needs, and what is missing.`);
   await run(`agent engineer ${build}`, { code: 4 });
   await run(`agent explain ${build}`);
   say('Run one after the other:');

@@ -437,7 +437,7 @@ test('wait ends with 0 when all are complete, with 124 when the time is up; expl
 
   expect(late).toMatchObject({ code: 124, out: `${busy} started\n${closed} complete\n` });
   expect(why.out).toContain(`${busy} is started (`);
-  expect(why.out).toMatch(/yes +dependenciesComplete +\{"unmet":\[\]\}/);
+  expect(why.out).toMatch(/^ {2}yes {2}its dependencies are complete$/m);
   expect(why.out).toContain('may now: cancel');
   expect(await agent('wait', busy)).toMatchObject({ code: 5 });
   expect(await agent('wait', closed)).toMatchObject({ code: 0 });

@@ -25,6 +25,22 @@ test('explain of a task that is over says how, when and why it ended, and how to
   expect(whole.guards.map(({ guard }: { guard: string }) => guard)).toContain('heldByNobodyElse');
 });
 
+test('explain of a task that waits says in words what a run needs', async () => {
+  const { agent } = openProject();
+  const first = (await agent('create', 'x')).out.trim();
+  const second = (await agent('create', 'y', '--deps', first)).out.trim();
+  const { out } = await agent('explain', second);
+
+  expect(out.split('\n').filter((line) => ofGuards.test(line))).toEqual([
+    '  yes  the task is in the tracker',
+    `  no   its dependencies are complete: waits for ${first}`,
+    '  yes  nobody else holds it',
+    '  yes  a model can be called',
+    '  yes  the queue has room: 0 of 10,000 wait',
+    '  yes  a slot is free: 0 of 3 are in use',
+  ]);
+});
+
 test('explain and show print the local time, as the rest of the CLI does', async () => {
   const { agent, start, collect } = openProject();
   const id = (await agent('create', 'x')).out.trim();

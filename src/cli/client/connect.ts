@@ -187,7 +187,7 @@ export const connect = (options: ConnectOptions): Connection => {
           'no server runs for this project; start one with agent-server --server',
         );
       const { startServer } = await import('./start-server.ts');
-      io.err(`starting a server for ${project.root} (log: ${stateFiles(project.stateDir).log})`);
+      io.err("starting a server in the background; 'agent server logs' prints its log");
       return createHttpClient(await startServer(project, config, env));
     },
     files: async () => {

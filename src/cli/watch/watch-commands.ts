@@ -16,6 +16,7 @@ import { oneLine } from '../output/safe-text.ts';
 import { terminalText } from '../output/styled.ts';
 import { wrapAfter } from '../output/wrap.ts';
 import { mergeWord, stateWords } from '../words/state-words.ts';
+import { guardLines, guardsSchema } from './guard-text.ts';
 
 const exitByStatus: Readonly<Record<string, number>> = {
   complete: exitCodes.done,
@@ -106,9 +107,7 @@ export const wait = async (
 
 const explanationSchema = z.looseObject({
   task_id: z.string(),
-  guards: z.array(
-    z.object({ guard: z.string(), value: z.boolean(), inputs: z.record(z.string(), z.unknown()) }),
-  ),
+  guards: guardsSchema,
   allowed_events: z.array(z.string()),
   reason: z.string().nullable(),
   deadline: z.string().nullable(),
@@ -117,12 +116,6 @@ const explanationSchema = z.looseObject({
     z.object({ task_id: z.string(), branch: z.string(), files: z.array(z.string()) }),
   ),
 });
-
-/** With a space after each comma where a line may have to be broken. */
-const inputsText = (inputs: object, width: number | null): string => {
-  const text = JSON.stringify(inputs);
-  return width === null ? text : text.replaceAll(',"', ', "');
-};
 
 type Explained = z.infer<typeof explanationSchema>;
 type Line = (start: string, text: string) => void;
@@ -142,7 +135,7 @@ const explainEnd = ({ reason, request_reason }: Explained, task: TaskView, line:
   for (const step of nextSteps(task)) line('', step);
 };
 
-const explainState = (explained: Explained, task: TaskView, line: Line, width: number | null) => {
+const explainState = (explained: Explained, task: TaskView, line: Line): void => {
   const { guards, allowed_events, reason, deadline, request_reason, conflicts } = explained;
   line(`${task.task_id} is `, stateWords(task, Date.now()));
   const { parked_until, parked_reason } = task;
@@ -158,8 +151,7 @@ const explainState = (explained: Explained, task: TaskView, line: Line, width: n
       `${task_id} (${branch}), which conflicts in ${files.join(', ') || 'no file'}`,
     );
   if (deadline !== null) line('  until ', `${clockText(deadline, Date.now())} at the latest`);
-  for (const { guard, value, inputs } of guards)
-    line(`  ${value ? 'yes' : 'no '}  ${guard.padEnd(20)} `, inputsText(inputs, width));
+  for (const [answer, need] of guardLines(guards)) line(answer, need);
 };
 
 export const explainTask = async (
@@ -176,7 +168,7 @@ export const explainTask = async (
   const task = await readTask(client, taskId);
   const line: Line = (start, text) => io.out(wrapAfter(start, text, io.width));
   if (task.status in exitByStatus) explainEnd(explained, task, line);
-  else explainState(explained, task, line, io.width);
+  else explainState(explained, task, line);
   line('  may now: ', explained.allowed_events.join(', ') || 'nothing; it must wait');
   return exitCodes.done;
 };

@@ -1,0 +1,65 @@
+import { z } from 'zod';
+
+const guardSchema = z.object({
+  guard: z.string(),
+  value: z.boolean(),
+  inputs: z.record(z.string(), z.unknown()),
+});
+export const guardsSchema = z.array(guardSchema);
+
+type Guard = z.infer<typeof guardSchema>;
+type Inputs = Guard['inputs'];
+
+const count = (value: unknown): string =>
+  typeof value === 'number' ? value.toLocaleString('en') : 'unknown';
+
+const unmet = ({ unmet: ids }: Inputs): string =>
+  Array.isArray(ids) && ids.length > 0 ? `waits for ${ids.join(', ')}` : '';
+
+const noModel = ({ problem, missing_credential: missing }: Inputs): string =>
+  typeof problem === 'string'
+    ? problem
+    : typeof missing === 'string'
+      ? `${missing} is not set`
+      : '';
+
+/** What a run needs, in the words of a person: the need, and what is known about it. */
+const needs: Readonly<Record<string, readonly [string, (inputs: Inputs) => string]>> = {
+  taskExists: ['the task is in the tracker', () => ''],
+  dependenciesComplete: ['its dependencies are complete', unmet],
+  heldByNobodyElse: [
+    'nobody else holds it',
+    ({ holder }) => (typeof holder === 'string' ? `${holder} holds it` : ''),
+  ],
+  modelCanBeCalled: ['a model can be called', noModel],
+  hasAttemptsLeft: [
+    'its failure may be tried again',
+    ({ retries_left: left }) => `retries left: ${count(left)}`,
+  ],
+  queueHasRoom: [
+    'the queue has room',
+    ({ waiting, limit }) => `${count(waiting)} of ${count(limit)} wait`,
+  ],
+  slotIsFree: [
+    'a slot is free',
+    ({ running, cap, paused }) =>
+      typeof paused === 'string' ? paused : `${count(running)} of ${count(cap)} are in use`,
+  ],
+};
+
+/** Before a failure there is nothing to try again. */
+const isAboutNothing = ({ guard, inputs }: Guard): boolean =>
+  guard === 'hasAttemptsLeft' && inputs['retryable'] === null;
+
+/**
+ * @returns for each guard that says something about this task: `  no   ` and `its dependencies are
+ * complete: waits for bd-a1`. The names and inputs of the guards are in `agent explain --json`.
+ */
+export const guardLines = (guards: readonly Guard[]): readonly (readonly [string, string])[] =>
+  guards
+    .filter((guard) => !isAboutNothing(guard))
+    .map(({ guard, value, inputs }) => {
+      const [need, detail] = needs[guard] ?? [guard, JSON.stringify];
+      const known = detail(inputs);
+      return [`  ${value ? 'yes' : 'no '}  `, known === '' ? need : `${need}: ${known}`] as const;
+    });

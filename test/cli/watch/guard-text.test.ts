@@ -1,0 +1,35 @@
+import { expect, test } from 'vitest';
+import { guardLines } from '../../../src/cli/watch/guard-text.ts';
+
+const text = (guard: string, value: boolean, inputs: Record<string, unknown>) =>
+  guardLines([{ guard, value, inputs }])
+    .map((line) => line.join(''))
+    .join('\n');
+
+test.each([
+  ['heldByNobodyElse', { holder: 'ann' }, 'nobody else holds it: ann holds it'],
+  ['modelCanBeCalled', { missing_credential: 'X_KEY' }, 'a model can be called: X_KEY is not set'],
+  [
+    'modelCanBeCalled',
+    { missing_credential: 'X', problem: 'log in' },
+    'a model can be called: log in',
+  ],
+  ['queueHasRoom', { waiting: 10_000, limit: 10_000 }, 'the queue has room: 10,000 of 10,000 wait'],
+  [
+    'slotIsFree',
+    { running: 0, waiting: 2, cap: 3, paused: 'the disk is full' },
+    'a slot is free: the disk is full',
+  ],
+  [
+    'hasAttemptsLeft',
+    { retries_left: 0, retryable: true },
+    'its failure may be tried again: retries left: 0',
+  ],
+  ['ofANewerServer', { x: 1 }, 'ofANewerServer: {"x":1}'],
+])('a refusing %s with %j says what is missing', (guard, inputs, expected) => {
+  expect(text(guard, false, inputs)).toBe(`  no   ${expected}`);
+});
+
+test('retries left say nothing about a task that has not failed', () => {
+  expect(text('hasAttemptsLeft', false, { retries_left: 2, retryable: null })).toBe('');
+});
