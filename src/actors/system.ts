@@ -240,7 +240,7 @@ export const createSystem = (initial: Settings, given: SystemPorts): System => {
       views: host.views,
       lookUp,
       slotUse,
-      record: journal.append,
+      record: (entry) => void journal.gather({ entries: [entry] }),
       now,
       workspace: ports.workspace,
       projectRoot: () => settings().projectRoot,

@@ -26,7 +26,9 @@ test('GET /health reports failed writes, and writes nothing itself', async () =>
     },
     () => 0,
   );
-  journal.append({ taskId: 'bd-a', attempt: 1, type: 'log', at: 1, data: '1', cause: null });
+  journal.gather({
+    entries: [{ taskId: 'bd-a', attempt: 1, type: 'log', at: 1, data: '1', cause: null }],
+  });
   expect(() => journal.flush()).toThrow('disk full');
   const tried = commit.mock.calls.length;
 

@@ -117,7 +117,7 @@ const createSurroundings = ({
     `${project}/${attemptKey(taskId, attempt)}`;
   return {
     emit: ({ taskId, attempt }, type, data) =>
-      journal.append(entry(taskId, attempt, type, now(), data)),
+      void journal.gather({ entries: [entry(taskId, attempt, type, now(), data)] }),
     environmentOf: ({ taskId, attempt }) => ({
       ...environment,
       [attemptVariable]: attemptName(taskId, attempt),

@@ -8,7 +8,7 @@ import type { Supervision } from './supervision.ts';
 import type { RunChoices } from './task-actor-ports.ts';
 
 export interface LimitsPorts {
-  readonly journal: Pick<Journal, 'onCommit' | 'append'>;
+  readonly journal: Pick<Journal, 'onCommit' | 'gather'>;
   readonly supervisor: Pick<Supervision, 'send' | 'on' | 'snapshot'>;
   readonly live: Pick<KeptTasks, 'get' | 'all'>;
   readonly choices: Pick<RunChoices, 'limitedBackendOf'>;
@@ -42,7 +42,9 @@ export const endLimits = ({ journal, supervisor, live, choices, now }: LimitsPor
     const event = { type: 'limit.ended', backend, at: now() } as const;
     if (task === null || !task.actor.getSnapshot().can(event)) return;
     const { attempt } = task.actor.getSnapshot().context;
-    journal.append(entry(taskId, attempt, 'log', now(), { level: 'info', message: freedText }));
+    journal.gather({
+      entries: [entry(taskId, attempt, 'log', now(), { level: 'info', message: freedText })],
+    });
     task.actor.send(event);
   };
   supervisor.on('backend.freed', ({ backend }) => {

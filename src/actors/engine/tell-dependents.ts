@@ -11,7 +11,7 @@ import type { DependencyWaits } from './dependency-waits.ts';
 export interface DependentsPorts {
   readonly tracker: Pick<TrackerReads, 'find' | 'dependents'>;
   readonly viewOf: (tracked: TrackedTask) => Promise<TaskView>;
-  readonly journal: Pick<Journal, 'onCommit' | 'append'>;
+  readonly journal: Pick<Journal, 'onCommit' | 'gather'>;
   readonly waits: Pick<DependencyWaits, 'completed' | 'failed' | 'waitingFor'>;
   readonly policy: () => 'wait' | 'fail';
   readonly failWith: (taskId: TaskId, ended: EndedDependency) => Promise<void>;
@@ -56,7 +56,7 @@ export const tellDependents = (ports: DependentsPorts): void => {
   const warnAll = (ended: EndedDependency): void => {
     const data = { level: 'warn', message: stillWaits(ended) };
     for (const taskId of waits.waitingFor(ended.dependency))
-      journal.append(entry(taskId, 0, 'log', now(), data));
+      journal.gather({ entries: [entry(taskId, 0, 'log', now(), data)] });
   };
   const fail = (ended: EndedDependency): void => {
     waits.failed(ended);

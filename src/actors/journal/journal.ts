@@ -1,12 +1,5 @@
 import { messageOf } from '../../machines/message-of.ts';
-import type {
-  Change,
-  CommitAnswer,
-  Entry,
-  EntryReads,
-  NewEntry,
-  StoreWrites,
-} from '../store/port.ts';
+import type { Change, CommitAnswer, Entry, EntryReads, StoreWrites } from '../store/port.ts';
 import { createStoreQueue, type Gathered, type WaitingChange } from './store-queue.ts';
 
 /**
@@ -24,7 +17,6 @@ export interface Journal {
   gather(change: Change, onStale?: () => void): Gathered;
   /** Makes the states of a failed task, and of its agents, stale that wait to be committed. */
   discard(taskId: string): void;
-  append(entry: NewEntry): void;
   /** Commits the gathered changes. */
   flush(): CommitAnswer | Promise<CommitAnswer>;
   /**
@@ -157,7 +149,6 @@ export const createJournal = (
       stopped = true;
       return flush();
     },
-    append: (entry) => void gather({ entries: [entry] }),
     onCommit,
   };
 };

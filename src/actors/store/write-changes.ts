@@ -24,6 +24,18 @@ interface WriterParts {
   readonly usageRows: () => UsageRows;
 }
 
+/** Saves what belongs to a change that is not stale. */
+const createRestWriter =
+  ({ saveStep, forgetSteps, addRequest }: StoreStatements, redact: WriterParts['redact']) =>
+  ({ step, forgetSteps: over, request }: Change): void => {
+    if (step !== undefined) {
+      const { taskId, attempt, key, intent, result } = step;
+      saveStep.run(taskId, attempt, key, redact(intent), result === null ? null : redact(result));
+    }
+    if (over !== undefined) forgetSteps.run(over.taskId, over.attempt);
+    if (request !== undefined) addRequest.run(request.id, request.taskId);
+  };
+
 /** Writes changes with their entries. Called inside the transaction. */
 export const createChangeWriter = (
   database: Database,
@@ -33,6 +45,7 @@ export const createChangeWriter = (
   const journalRows = lazy(() => createJournalRows(database, redact));
   const counterRows = lazy(() => createCounterRows(database));
   const nodeRows = lazy(() => createNodeRows(database, Date.now));
+  const saveRest = createRestWriter(statements, redact);
 
   const revisionOf = (id: string): number => Number(statements.actor.first(id)?.['revision'] ?? 0);
 
@@ -50,30 +63,14 @@ export const createChangeWriter = (
     return changes > 0;
   };
 
-  const saveStep = ({
-    taskId,
-    attempt,
-    key,
-    intent,
-    result,
-  }: NonNullable<Change['step']>): void => {
-    const ended = result === null ? null : redact(result);
-    statements.saveStep.run(taskId, attempt, key, redact(intent), ended);
-  };
-
   /** @returns null when the change is stale */
-  const apply = (
-    node: string | null,
-    { actor, guard, entries, unchanged, tasks, step, forgetSteps, request }: Change,
-  ): readonly NewEntry[] | null => {
+  const apply = (node: string | null, change: Change): readonly NewEntry[] | null => {
+    const { actor, guard, entries, unchanged, tasks } = change;
     if (unchanged !== undefined && revisionOf(unchanged.id) !== unchanged.revision) return null;
     if (tasks?.every((edit) => edits.isCurrent(edit)) === false) return null;
     if (actor !== undefined && !saveActor(actor, guard, node)) return null;
     for (const edit of tasks ?? []) edits.write(edit);
-    if (step !== undefined) saveStep(step);
-    if (forgetSteps !== undefined)
-      statements.forgetSteps.run(forgetSteps.taskId, forgetSteps.attempt);
-    if (request !== undefined) statements.addRequest.run(request.id, request.taskId);
+    saveRest(change);
     return entries;
   };
   const writeAll = (changes: readonly Change[], node: string | null): Committed => {

@@ -26,6 +26,67 @@ const contents = [
   ['info/exclude', ignoredWithoutGit.map((name) => `${name}/\n`).join('')],
 ] as const;
 
+/** Commits the user's folder as it is now. @returns the commit, the last one when nothing changed */
+const commitFolder = async (
+  program: string,
+  ownIndex: string,
+  dirs: GitDirs,
+  signal: AbortSignal | undefined,
+): Promise<string> => {
+  const { git, repository, objects } = dirs;
+  const before = await commitOf(dirs, 'HEAD');
+  const { tree } = await snapshotInThread(
+    {
+      ...{
+        program,
+        gitDir: dirs.gitDir,
+        userGitDir: dirs.userGitDir,
+        hasAutoCrlf: false,
+        format: repository.format,
+      },
+      ...{
+        temporary: join(dirs.temporary, 'own'),
+        top: repository.top,
+        prefix: '',
+        index: ownIndex,
+      },
+      ...{ base: before ?? '', objects, otherObjects: null, largeFiles: null, carried: [] },
+      ...{
+        copied: [],
+        heldPlaces: [],
+        isRepository: false,
+        protects: false,
+        hasIgnoreRules: true,
+      },
+    },
+    signal,
+  );
+  if (tree === null && before !== null) return before;
+  const empty = (): Promise<string> =>
+    requiredLine(
+      'the project folder cannot be saved',
+      git(['hash-object', '-t', 'tree', '-w', '--stdin'], { input: '' }),
+    );
+  const commit = await commitTree(dirs, {
+    tree: tree ?? (await empty()),
+    parents: before === null ? [] : [before],
+    message: 'The project folder as it was',
+    role: 'project',
+  });
+  await required('the project folder cannot be saved', moveBranch(dirs, ownBranch, commit, before));
+  const where = {
+    cwd: repository.top,
+    env: { GIT_WORK_TREE: repository.top, GIT_INDEX_FILE: ownIndex },
+  };
+  await required(
+    'the project folder cannot be saved',
+    git(['read-tree', '--reset', commit], where),
+  );
+  // Later changes are found the next time.
+  await git(['update-index', '-q', '--refresh'], where);
+  return commit;
+};
+
 /**
  * Our repository for a project without git, or without a commit. It is in the state folder; the
  * user's folder is its working tree.
@@ -55,63 +116,11 @@ export const createOwnRepository = ({ program, projectRoot, folder }: StoresOpti
     };
   };
 
-  const commitOwn = async (dirs: GitDirs, signal: AbortSignal | undefined): Promise<string> => {
-    const { git, repository, objects } = dirs;
-    const before = await commitOf(dirs, 'HEAD');
-    const { tree } = await snapshotInThread(
-      {
-        ...{
-          program,
-          gitDir: dirs.gitDir,
-          userGitDir: dirs.userGitDir,
-          hasAutoCrlf: false,
-          format: repository.format,
-        },
-        ...{
-          temporary: join(dirs.temporary, 'own'),
-          top: repository.top,
-          prefix: '',
-          index: ownIndex,
-        },
-        ...{ base: before ?? '', objects, otherObjects: null, largeFiles: null, carried: [] },
-        ...{
-          copied: [],
-          heldPlaces: [],
-          isRepository: false,
-          protects: false,
-          hasIgnoreRules: true,
-        },
-      },
-      signal,
-    );
-    if (tree === null && before !== null) return before;
-    const empty = (): Promise<string> =>
-      requiredLine(
-        'the project folder cannot be saved',
-        git(['hash-object', '-t', 'tree', '-w', '--stdin'], { input: '' }),
-      );
-    const commit = await commitTree(dirs, {
-      tree: tree ?? (await empty()),
-      parents: before === null ? [] : [before],
-      message: 'The project folder as it was',
-      role: 'project',
-    });
-    await required(
-      'the project folder cannot be saved',
-      moveBranch(dirs, ownBranch, commit, before),
-    );
-    const where = {
-      cwd: repository.top,
-      env: { GIT_WORK_TREE: repository.top, GIT_INDEX_FILE: ownIndex },
-    };
-    await required(
-      'the project folder cannot be saved',
-      git(['read-tree', '--reset', commit], where),
-    );
-    // Later changes are found the next time.
-    await git(['update-index', '-q', '--refresh'], where);
-    return commit;
+  return {
+    dir: ownDir,
+    index: ownIndex,
+    open: own,
+    commit: (dirs: GitDirs, signal: AbortSignal | undefined): Promise<string> =>
+      commitFolder(program, ownIndex, dirs, signal),
   };
-
-  return { dir: ownDir, index: ownIndex, open: own, commit: commitOwn };
 };

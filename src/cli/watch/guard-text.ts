@@ -7,10 +7,10 @@ const guardSchema = z.object({
 });
 export const guardsSchema = z.array(guardSchema);
 
-type Guard = z.infer<typeof guardSchema>;
-type Inputs = Guard['inputs'];
+type KnownGuard = z.infer<typeof guardSchema>;
+type Inputs = KnownGuard['inputs'];
 
-const count = (value: unknown): string =>
+const countText = (value: unknown): string =>
   typeof value === 'number' ? value.toLocaleString('en') : 'unknown';
 
 const unmet = ({ unmet: ids }: Inputs): string =>
@@ -34,28 +34,28 @@ const needs: Readonly<Record<string, readonly [string, (inputs: Inputs) => strin
   modelCanBeCalled: ['a model can be called', noModel],
   hasAttemptsLeft: [
     'its failure may be tried again',
-    ({ retries_left: left }) => `retries left: ${count(left)}`,
+    ({ retries_left: left }) => `retries left: ${countText(left)}`,
   ],
   queueHasRoom: [
     'the queue has room',
-    ({ waiting, limit }) => `${count(waiting)} of ${count(limit)} wait`,
+    ({ waiting, limit }) => `${countText(waiting)} of ${countText(limit)} wait`,
   ],
   slotIsFree: [
     'a slot is free',
     ({ running, cap, paused }) =>
-      typeof paused === 'string' ? paused : `${count(running)} of ${count(cap)} are in use`,
+      typeof paused === 'string' ? paused : `${countText(running)} of ${countText(cap)} are in use`,
   ],
 };
 
 /** Before a failure there is nothing to try again. */
-const isAboutNothing = ({ guard, inputs }: Guard): boolean =>
+const isAboutNothing = ({ guard, inputs }: KnownGuard): boolean =>
   guard === 'hasAttemptsLeft' && inputs['retryable'] === null;
 
 /**
  * @returns for each guard that says something about this task: `  no   ` and `its dependencies are
  * complete: waits for bd-a1`. The names and inputs of the guards are in `agent explain --json`.
  */
-export const guardLines = (guards: readonly Guard[]): readonly (readonly [string, string])[] =>
+export const guardLines = (guards: readonly KnownGuard[]): readonly (readonly [string, string])[] =>
   guards
     .filter((guard) => !isAboutNothing(guard))
     .map(({ guard, value, inputs }) => {

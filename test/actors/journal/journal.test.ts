@@ -32,8 +32,8 @@ const setUp = () => {
 
 test('gathered progress stands before the transition that follows it, in one commit', () => {
   const { store, journal } = setUp();
-  journal.append(line('bd-a', 1));
-  journal.append(line('bd-a', 2));
+  journal.gather({ entries: [line('bd-a', 1)] });
+  journal.gather({ entries: [line('bd-a', 2)] });
 
   const heard = vi.fn();
   journal.onCommit((entries) => heard(entries.map(({ data }) => data)));
@@ -47,7 +47,7 @@ test('gathered progress is committed by itself after a moment', async () => {
   const { store, journal } = setUp();
   const told = new Promise<readonly Entry[]>((resolve) => journal.onCommit(resolve));
 
-  journal.append(line('bd-a', 1));
+  journal.gather({ entries: [line('bd-a', 1)] });
 
   expect(store.lastSeq()).toBe(0);
   expect(await told).toHaveLength(1);
@@ -59,7 +59,7 @@ test('progress that cannot be committed is kept, said, and committed by itself l
     throw new Error('disk full');
   });
   const told = new Promise((resolve) => onError.mockImplementation(resolve));
-  journal.append(line('bd-a', 1));
+  journal.gather({ entries: [line('bd-a', 1)] });
 
   const written = new Promise((resolve) => journal.onCommit(resolve));
 
@@ -94,7 +94,7 @@ test('a gathered change is committed with the next one, or by itself after a mom
   });
   journal.gather({ actor: actor(true), entries: [line('bd-a', 3)] });
   const large = { ...line('bd-a', 4), data: JSON.stringify('x'.repeat(1024 * 1024)) };
-  for (let n = 0; n < 20; n += 1) journal.append(large);
+  for (let n = 0; n < 20; n += 1) journal.gather({ entries: [large] });
   await new Promise((resolve) => onError.mockImplementation(resolve));
   failing.mockRestore();
   expect(journal.flush()).toBe('ok');
@@ -150,7 +150,7 @@ test('the gathered states of a failed actor are dropped, its progress is kept', 
     snapshot: '{}',
   };
   journal.gather({ actor, entries: [line('bd-a', 1)] });
-  journal.append(line('bd-a', 2));
+  journal.gather({ entries: [line('bd-a', 2)] });
 
   journal.discard('bd-a');
   expect(journal.flush()).toBe('ok');
@@ -218,7 +218,7 @@ test('while the store has not answered, what comes next waits and shares one tra
   const { sent, journal, heard } = setUpLate();
   const first = journal.commit({ entries: [line('bd-a', 1)] });
   const others = [2, 3].map((n) => journal.commit({ entries: [line('bd-b', n)] }));
-  journal.append(line('bd-a', 4));
+  journal.gather({ entries: [line('bd-a', 4)] });
   expect(sent.map(({ size }) => size)).toEqual([1]);
 
   sent[0]?.answer();
@@ -309,7 +309,7 @@ test.each<[string, number, (tries: ReturnType<typeof setUpLate>['sent'][number])
       guard: { revision, attempt: 0 },
       entries: [line('bd-a', revision)],
     });
-    journal.append(line('bd-a', 7));
+    journal.gather({ entries: [line('bd-a', 7)] });
     const first = journal.commit(step(0));
     const next = journal.commit(step(1));
     const [tried] = sent;
@@ -340,7 +340,7 @@ test('a try that was stale is stale when its answer is asked for again', async (
     entries: [line('bd-a', 1)],
   });
   await near.commit(change('"theirs"'));
-  journal.append(line('bd-a', 2));
+  journal.gather({ entries: [line('bd-a', 2)] });
   const ours = journal.commit(change('"ours"'));
 
   sent[0]?.fail(new StoreError('no route'), true);
@@ -375,7 +375,7 @@ test('what is given up between two tries is not saved by the next one, all else 
 test('a store that goes on failing is given up after four tries; what was gathered is kept', async () => {
   useFakeTimers();
   const { near, sent, journal } = setUpLate();
-  journal.append(line('bd-a', 1));
+  journal.gather({ entries: [line('bd-a', 1)] });
   const refused = expect(journal.commit({ entries: [line('bd-a', 2)] })).rejects.toThrow(
     'no route',
   );

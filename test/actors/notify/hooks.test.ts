@@ -64,8 +64,12 @@ test('four commands run at once, and a flood of events leaves some out', async (
   const running = await start('echo . >> begun; sleep 600');
   const at = Date.now();
   for (let number = 1; number <= 300; number += 1)
-    running.system.journal.append({
-      ...{ taskId: 'bd-a1', attempt: number, type: 'completed', at, data: '{}', cause: null },
+    running.system.journal.gather({
+      entries: [
+        {
+          ...{ taskId: 'bd-a1', attempt: number, type: 'completed', at, data: '{}', cause: null },
+        },
+      ],
     });
   await running.system.journal.flush();
   await vi.waitFor(() => expect(readFileSync(running.file('begun'), 'utf8')).toBe('.\n'.repeat(4)));

@@ -219,8 +219,12 @@ test('events that are too many wait in the journal, and a stopped server sends t
   const { journal } = running.system;
   const at = Date.now();
   for (let number = 1; number <= 400; number += 1)
-    journal.append({
-      ...{ taskId: 'bd-a1', attempt: number, type: 'completed', at, data: '{}', cause: null },
+    journal.gather({
+      entries: [
+        {
+          ...{ taskId: 'bd-a1', attempt: number, type: 'completed', at, data: '{}', cause: null },
+        },
+      ],
     });
   await journal.flush();
   await receiver.until(() => receiver.requests() === 1);
