@@ -320,6 +320,11 @@ test("a port in use is reported with what to do, and the project's lock is relea
 test.each<[string, object | string, string]>([
   ['an unknown key', { server: { prot: 1 } }, 'server.prot: is not known here; did you mean port?'],
   [
+    'a key of another place',
+    { agent: { verify: ['npm test'] } },
+    'agent.verify: is not known here; did you mean roles.<name>.verify?',
+  ],
+  [
     'a wrong type',
     { server: { port: '8080' } },
     'server.port: expected a whole number from 0 to 65535, got "8080"',

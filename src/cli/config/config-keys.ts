@@ -13,3 +13,21 @@ const keysIn = (node: Node, path: string): readonly (readonly [key: string, says
 /** Every key of the configuration, such as `server.port`, and what it means. */
 export const configKeys = (): readonly (readonly [key: string, says: string])[] =>
   keysIn(z.toJSONSchema(configSections, { io: 'input', unrepresentable: 'any' }), '');
+
+const placesIn = (node: Node, name: string, path: readonly string[]): readonly string[] => {
+  if (typeof node !== 'object') return [];
+  const inner: readonly (readonly [string, Node])[] = [
+    ...Object.entries(node.properties ?? {}),
+    ...(node.additionalProperties === undefined
+      ? []
+      : [['<name>', node.additionalProperties] as const]),
+  ];
+  return inner.flatMap(([key, value]) => [
+    ...(key === name ? [[...path, key].join('.')] : []),
+    ...placesIn(value, name, [...path, key]),
+  ]);
+};
+
+/** @returns where a key of this name is known: `verify` as `roles.<name>.verify` */
+export const placesOfKey = (name: string): readonly string[] =>
+  placesIn(z.toJSONSchema(configSections, { io: 'input', unrepresentable: 'any' }), name, []);

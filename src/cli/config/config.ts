@@ -5,6 +5,7 @@ import { type Parsed, parseWithProblems, type SchemaProblem } from '../../http/s
 import { messageOf } from '../../machines/message-of.ts';
 import { closest } from '../output/closest.ts';
 import { ConfigError } from './config-error.ts';
+import { placesOfKey } from './config-keys.ts';
 import { type ConfigFlags, type Override, overridesFrom } from './config-overrides.ts';
 import { type Config, configSchema, configSections } from './config-schema.ts';
 import { linesOfJson } from './json-lines.ts';
@@ -81,7 +82,11 @@ const withOwnPaths = (file: string, tree: Tree): Tree => {
 };
 
 const describeConfigProblem = ({ path, problem, knownKeys }: SchemaProblem): string => {
-  const meant = knownKeys === undefined ? null : closest(String(path.at(-1)), knownKeys);
+  const name = String(path.at(-1));
+  const meant =
+    knownKeys === undefined
+      ? null
+      : (closest(name, knownKeys) ?? (placesOfKey(name).slice(0, 3).join(' or ') || null));
   return `${path.join('.') || 'file'}: ${problem}${meant === null ? '' : `; did you mean ${meant}?`}`;
 };
 
