@@ -73,6 +73,13 @@ const withoutNulls = (json: unknown): unknown =>
     ? Object.fromEntries(Object.entries(json).filter(([, value]) => value !== null))
     : json;
 
+/** In our own words; undefined where those of the schema do. */
+const argumentProblem: z.core.$ZodErrorMap = (issue) => {
+  if (issue.code === 'unrecognized_keys') return `takes no ${issue.keys.join(', ')}`;
+  if (issue.input === undefined) return 'is missing';
+  return issue.code === 'invalid_type' ? `must be of the type ${issue.expected}` : undefined;
+};
+
 const describeIssues = ({ issues }: z.ZodError): string =>
   issues
     .slice(0, maxIssues)
@@ -129,7 +136,7 @@ const prepareCall = (
   if (denied?.tools.includes(call.tool)) return refused(denied.why, false);
   if ('fault' in parsed)
     return refused(`the arguments of ${tool.name} are not valid JSON: ${parsed.fault}`);
-  const checked = tool.schema.safeParse(args);
+  const checked = tool.schema.safeParse(args, { error: argumentProblem });
   if (!checked.success)
     return refused(`the arguments of ${tool.name} are not valid: ${describeIssues(checked.error)}`);
   return { tool, args: checked.data };

@@ -54,17 +54,26 @@ describe('the tools of a role', () => {
 describe('arguments', () => {
   test.each<[string, unknown, RegExp]>([
     ['that are no JSON', '{"path": "a', /^the arguments of edit are not valid JSON: /],
-    ['that are no object', '[]', /^the arguments of edit are not valid: .*expected object/],
+    [
+      'that are no object',
+      '[]',
+      /^the arguments of edit are not valid: must be of the type object/,
+    ],
+    [
+      'of another program',
+      '{"path": "a", "old_string": "x", "new_string": "y"}',
+      /^the arguments of edit are not valid: edits: is missing; takes no old_string, new_string/,
+    ],
     ['that are missing', '', /path: .*; edits: /],
     [
       'of a wrong type',
       { path: 'a', edits: [{ old_text: 'a', new_text: 7 }] },
-      /edits\.0\.new_text: .*expected string/,
+      /edits\.0\.new_text: must be of the type string/,
     ],
     [
       'that nobody asked for',
       { path: 'a', edits: [{ old_text: 'a', new_text: '' }], all: true },
-      /"all"/,
+      /takes no all/,
     ],
   ])('%s are refused, with the place', async (_, args, message) => {
     const { run } = await createToolRunner();
