@@ -409,6 +409,8 @@ test('dependencies are added, shown and removed; a cycle ends with 4 and its nam
   const cycle = await agent('dep', 'add', one, two);
   const tree = await agent('dep', 'tree', two);
   const removed = await agent('dep', 'remove', two, one);
+  const three = (await agent('create', 'three')).out.trim();
+  const both = await agent('dep', 'add', three, one, two);
   const half = await agent('dep', 'add', two);
 
   expect(added).toMatchObject({ code: 0, out: `${two} depends on ${one}\n` });
@@ -418,6 +420,7 @@ test('dependencies are added, shown and removed; a cycle ends with 4 and its nam
   });
   expect(tree.out).toBe(`${two}  queued  two\n  ${one}  queued  one\n`);
   expect(removed).toMatchObject({ code: 0, out: `${two} depends on nothing\n` });
+  expect(both).toMatchObject({ code: 0, out: `${three} depends on ${one}, ${two}\n` });
   expect(half).toMatchObject({ code: 2, err: expect.stringContaining('needs two task ids') });
 });
 

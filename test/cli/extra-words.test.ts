@@ -15,7 +15,6 @@ test.each<[readonly string[], string, string]>([
   [['list', 'extra', 'words'], '"extra" "words"', 'agent list --help'],
   [['server', 'status', '--', 'now'], '"now"', 'agent server --help'],
   [['token', 'rotate', 'again'], '"again"', 'agent token --help'],
-  [['dep', 'add', 'bd-a', 'bd-b', 'bd-c'], '"bd-c"', 'one dependency at a time'],
   [['dep', 'tree', 'bd-a', 'bd-b'], '"bd-b"', 'one task at a time'],
   [['respond', 'bd-a', 'the', 'second'], '"second"', 'put the answer in quotes'],
 ])(

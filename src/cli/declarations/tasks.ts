@@ -234,15 +234,15 @@ export const cancelCommand = declareChange('cancel', 'runs', 'Cancel tasks and s
 export const dependencyCommand = defineCommand({
   name: 'dep',
   group: 'tasks',
-  describe: 'Add, remove or show dependencies; the first task waits for the second',
-  instead: 'one dependency at a time: agent dep add <task_id> <depends_on>',
+  describe: 'Add, remove or show dependencies; the first task waits for the others',
   words: [
     { name: 'action', describe: 'What to do', choices: ['add', 'remove', 'tree'] },
     taskWord,
     {
       name: 'depends_on',
-      describe: 'Task that must be complete first',
+      describe: 'Tasks that must be complete first',
       optional: true,
+      many: true,
       completes: 'task',
     },
   ],
@@ -250,17 +250,18 @@ export const dependencyCommand = defineCommand({
   common: readsConfig,
   examples: [
     ['agent dep add bd-b2 bd-a1', 'bd-b2 waits for bd-a1'],
+    ['agent dep add bd-c3 bd-a1 bd-b2', 'bd-c3 waits for both'],
     ['agent dep tree bd-b2', 'the whole tree of dependencies'],
   ],
   run: async (context, { action, task_id, depends_on }) => {
-    const { changeDependency, dependencyTree } = await import('../tasks/dependency-commands.ts');
-    if (action === 'tree' && depends_on !== undefined)
+    const { changeDependencies, dependencyTree } = await import('../tasks/dependency-commands.ts');
+    if (action === 'tree' && depends_on.length > 0)
       throw new UsageError(
-        `dep tree does not take ${JSON.stringify(depends_on)}: one task at a time`,
+        `dep tree does not take ${depends_on.map((id) => JSON.stringify(id)).join(' ')}: one task at a time`,
       );
     if (action === 'tree') return dependencyTree(context, task_id);
-    if (depends_on === undefined) throw new UsageError(`dep ${action} needs two task ids`);
-    return changeDependency(
+    if (depends_on.length === 0) throw new UsageError(`dep ${action} needs two task ids`);
+    return changeDependencies(
       context,
       action === 'add' ? 'add_dependency' : 'remove_dependency',
       task_id,

@@ -6,15 +6,18 @@ import { exitCodes } from '../output/exit-codes.ts';
 import { oneLine } from '../output/safe-text.ts';
 import { fetchTasks } from './fetch-tasks.ts';
 
-export const changeDependency = async (
+/** One after the other: what was changed before a refusal stays. `prerequisites`: at least one */
+export const changeDependencies = async (
   { connection, io, json }: CommandContext,
   method: 'add_dependency' | 'remove_dependency',
   dependent: string,
-  prerequisite: string,
+  prerequisites: readonly string[],
 ): Promise<number> => {
   const client = await connection.files();
-  const params = { task_id: requireId(dependent), depends_on: requireId(prerequisite) };
-  const task = await callForTask(client, method, params);
+  const task_id = requireId(dependent);
+  const all = prerequisites.map(requireId);
+  for (const depends_on of all) await callForTask(client, method, { task_id, depends_on });
+  const task = await readTask(client, task_id);
   if (json) io.json(task);
   else io.out(`${task.task_id} depends on ${task.dependencies.join(', ') || 'nothing'}`);
   return exitCodes.done;
