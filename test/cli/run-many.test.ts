@@ -1,9 +1,10 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { openProject } from '../support/cli.ts';
+import { gitIn } from '../support/git.ts';
 
 /** `agent run`: many tasks in the order of their dependencies. */
 
@@ -82,6 +83,26 @@ test('on a terminal a table is kept up to date, and no line is longer than 80 co
   const lines = `${out}\n${err}`.replaceAll('\u001b[', '\n').split(/[\r\n]/);
   const tooLong = lines.filter((line) => line.length > 80 && !line.startsWith('starting'));
   expect(tooLong).toEqual([]);
+});
+
+test('what the worktrees lack is said once in a run, before a turn is paid for', async () => {
+  const project = openProject({
+    api: { backend: 'scripted' },
+    workspace: { mode: 'worktree' },
+  });
+  writeFileSync(join(project.root, '.gitignore'), 'node_modules\n');
+  writeFileSync(join(project.root, 'package.json'), '{ "devDependencies": { "tape": "5" } }');
+  writeFileSync(join(project.root, 'package-lock.json'), '{}');
+  mkdirSync(join(project.root, 'node_modules', 'tape'), { recursive: true });
+  gitIn(project.root, 'init', '-q');
+  gitIn(project.root, 'add', '-A');
+  gitIn(project.root, 'commit', '-qm', 'begin');
+  await create(project, 'first', ...engineer);
+  await create(project, 'second', ...engineer);
+
+  const piped = await project.agent('run');
+
+  expect(piped.err.match(/^note: not in the worktree: node_modules; .*"npm ci"/gm)).toHaveLength(1);
 });
 
 test('a task that failed ends the run with 1, with the reason and what waits for it', async () => {

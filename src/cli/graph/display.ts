@@ -1,7 +1,9 @@
 import type { Frame } from '../client/client.ts';
+import { textIn } from '../client/json.ts';
 import type { Io } from '../output/io.ts';
 import { renderFrame } from '../output/render-frame.ts';
 import { type Text, terminalText } from '../output/styled.ts';
+import { wrapAfter } from '../output/wrap.ts';
 import { isOver, type Progress, type TaskProgress } from './progress.ts';
 import { renderCounts, renderProgressRows } from './render-progress.ts';
 
@@ -124,7 +126,30 @@ const createJsonLines = ({ io }: DisplayPorts): Display => ({
   stop: () => {},
 });
 
+const notesAtMost = 20;
+
+/**
+ * Prints each warning that comes before the first turn of a task, as of what its worktree lacks, once
+ * for the whole run: a person can stop the run before it costs anything.
+ */
+const withNotes = (display: Display, { io, progress }: DisplayPorts): Display => {
+  const notes = new Set<string>();
+  return {
+    ...display,
+    see: (frame) => {
+      const isEarly = frame.type === 'log' && progress.get(frame.task_id)?.turn === null;
+      const note = isEarly && frame.data['level'] === 'warn' ? textIn(frame.data, 'message') : null;
+      if (note !== null && notes.size < notesAtMost && !notes.has(note)) {
+        notes.add(note);
+        io.err(wrapAfter('note: ', note, io.terminal()?.columns ?? null));
+      }
+      display.see(frame);
+    },
+  };
+};
+
 export const createDisplay = (ports: DisplayPorts): Display => {
   if (ports.json) return createJsonLines(ports);
-  return ports.io.terminal() === null ? createLines(ports) : createLiveTable(ports);
+  const display = ports.io.terminal() === null ? createLines(ports) : createLiveTable(ports);
+  return withNotes(display, ports);
 };
