@@ -49,7 +49,7 @@ const absentLogs = (
 ];
 
 type SetUpFolderPorts = SetupPorts & {
-  readonly workspace: Pick<Workspace, 'setupCache' | 'absent'>;
+  readonly workspace: Pick<Workspace, 'setups' | 'absent'>;
 };
 
 /** Sets up a new folder, and says what it lacks. */

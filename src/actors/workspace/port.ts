@@ -81,6 +81,15 @@ export interface Changes {
   readonly guarded: readonly string[];
 }
 
+/** What commands need to know of the folder in which they run. */
+export type CommandFolder = Pick<OpenWorkspace, 'root' | 'readable' | 'git'>;
+
+/** Runs `work` in a new folder of the project's own commit, which is removed then. One at a time. */
+export type InUsersCommit = <Result>(
+  work: (folder: CommandFolder) => Promise<Result>,
+  signal: AbortSignal,
+) => Promise<Result>;
+
 /** Gives each attempt a folder to work in. Opening the same attempt again gives the same folder. */
 export interface Workspace {
   readonly mode: 'shared' | 'worktree';
@@ -98,7 +107,7 @@ export interface Workspace {
   /** What a new folder would not have; empty where agents work in the user's own folder. */
   absent(signal?: AbortSignal): Promise<Absent>;
   /** Null where there are no new folders. */
-  readonly setupCache: SetupCache | null;
+  readonly setups: { readonly cache: SetupCache; readonly inUsersCommit: InUsersCommit } | null;
   /** Runs `work` that changes files. In a folder that attempts share, one at a time. */
   readonly alone: SerialQueue;
   /**

@@ -9,6 +9,7 @@ import { isPresent } from './plain.ts';
 export interface SetupCache {
   /** Null when there is no lockfile. */
   keyOf(root: string, commands: readonly string[]): Promise<string | null>;
+  has(key: string): Promise<boolean>;
   /** Copies what is kept into a new worktree. @returns false when nothing is kept, or not all of it fits */
   take(key: string, root: string, paths: readonly string[]): Promise<boolean>;
   /** Keeps folders of a worktree in which no agent has worked. Something else is left out. */
@@ -63,6 +64,7 @@ export const createSetupCache = (folder: string): SetupCache => ({
     const facts = JSON.stringify([commands, texts, platform, arch, versions.modules]);
     return createHash('sha256').update(facts).digest('hex').slice(0, 32);
   },
+  has: (key) => isPresent(join(folder, key)),
   take: async (key, root, paths) => {
     const kept = join(folder, key);
     const wanted = [];

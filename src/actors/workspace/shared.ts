@@ -35,7 +35,7 @@ export const createSharedWorkspace = ({
       isUsersCommit: true,
     }),
     absent: async () => nothingAbsent,
-    setupCache: null,
+    setups: null,
     // So no command swaps a folder for a link while another's mounts are made, and each learns what
     // it made.
     alone: sandboxed ? oneWriter : (work) => work(),

@@ -12,6 +12,7 @@ import type { Changes, Merged, MergeMode, Workspace } from './port.ts';
 import { createSaving } from './save-work.ts';
 import { createSetupCache } from './setup-cache.ts';
 import { findUnmerged } from './unmerged.ts';
+import { createInUsersCommit } from './users-commit.ts';
 import { createWorkParts, type WorkParts, type WorktreeOptions } from './work-parts.ts';
 import { firstBase } from './work-records.ts';
 import { createWorkReads } from './work-view.ts';
@@ -97,7 +98,10 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
     describe: () => options.description,
     open: (attempt, after = [], signal) => inTurn(() => open(attempt, after, signal)),
     absent: (signal) => findAbsent(options, stores.uses, signal),
-    setupCache: createSetupCache(join(options.folder, 'setup')),
+    setups: {
+      cache: createSetupCache(join(options.folder, 'setup')),
+      inUsersCommit: createInUsersCommit(parts),
+    },
     alone: (work) => work(),
     save: (attempt, title, isComplete = true) =>
       byAttempt(keyOf(attempt.taskId, attempt.attempt), () => save(attempt, title, isComplete)),

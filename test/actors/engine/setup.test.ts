@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { SetupSettings } from '../../../src/actors/engine/setup-worktree.ts';
@@ -169,6 +169,59 @@ test('unmerged work of an agent gets no network and fills no cache', async () =>
   expect(second.task.status).toBe('complete');
   expect(seen).not.toContain(true);
   expect(readdirSync(cache)).toEqual(kept);
+});
+
+test('unmerged work with the lockfile of the project takes what a setup of its own commit makes', async () => {
+  const seen: { readonly cwd: string; readonly network: boolean }[] = [];
+  const real = createNoSandbox();
+  const sandbox: Sandbox = {
+    ...real,
+    confine: (wanted) => {
+      seen.push({ cwd: wanted.root, network: wanted.network ?? false });
+      return real.confine(wanted);
+    },
+  };
+  const setup = setupOf({
+    network: true,
+    commands: ['mkdir node_modules && ls > node_modules/made'],
+  });
+  const running = await start(project(), setup, {
+    sandbox,
+    turns: [bash('touch evil; cat node_modules/made > seen.txt'), finish()],
+  });
+  const worktrees = join(running.stateDir, 'worktrees');
+  const first = await runOne(running);
+  // As when the cache was removed, or the setup was configured after the first task.
+  rmSync(join(worktrees, 'setup'), { recursive: true });
+  seen.length = 0;
+
+  const second = await runOne(running, [first.id]);
+
+  expect(second.task.status).toBe('complete');
+  expect(messagesOf(running, second.id)).toEqual(
+    expect.arrayContaining([
+      'setup: in a folder of your own commit, which has the same lockfile',
+      'setup: node_modules copied from an earlier setup with the same lockfile',
+    ]),
+  );
+  expect(seen.filter(({ network }) => network).map(({ cwd }) => cwd)).toEqual([
+    expect.stringMatching(/users-commit$/),
+  ]);
+  expect(existsSync(join(worktrees, 'users-commit'))).toBe(false);
+});
+
+test('a setup of the own commit that fails ends the attempt with its reason', async () => {
+  const root = project();
+  const running = await start(root, setupOf({ network: true }));
+  const first = await runOne(running);
+  running.system.reconfigure({
+    ...running.system.settings(),
+    setup: setupOf({ network: true, commands: ['echo no such package; exit 3'] }),
+  });
+
+  const { task } = await runOne(running, [first.id]);
+
+  expect(task.error?.message).toMatch(/"echo no such package; exit 3", ended with exit code 3$/);
 });
 
 test('work that is merged without a look is no work of a person', async () => {
