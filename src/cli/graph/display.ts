@@ -137,7 +137,8 @@ const withNotes = (display: Display, { io, progress }: DisplayPorts): Display =>
   return {
     ...display,
     see: (frame) => {
-      const isEarly = frame.type === 'log' && progress.get(frame.task_id)?.turn === null;
+      const task = progress.get(frame.task_id);
+      const isEarly = frame.type === 'log' && task?.turn === null && task.view.status === 'started';
       const note = isEarly && frame.data['level'] === 'warn' ? textIn(frame.data, 'message') : null;
       if (note !== null && notes.size < notesAtMost && !notes.has(note)) {
         notes.add(note);

@@ -35,8 +35,12 @@ const stateOf = (task: TaskProgress, blocker: string | null, now: number): Cell 
   return status === 'started' ? { text, style: 'cyan' } : { text };
 };
 
-const elapsedOf = ({ started_at, completed_at, attempt }: TaskView, now: number): string => {
-  if (started_at === undefined || attempt === 0) return '-';
+/** A task that waits again shows no time: that of its last attempt says nothing about this run. */
+const elapsedOf = (
+  { status, started_at, completed_at, attempt }: TaskView,
+  now: number,
+): string => {
+  if (started_at === undefined || attempt === 0 || status === 'queued') return '-';
   const end = completed_at === undefined ? now : Date.parse(completed_at);
   const seconds = Math.max(0, Math.floor((end - Date.parse(started_at)) / 1_000));
   return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`;
