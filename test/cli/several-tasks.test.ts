@@ -61,7 +61,7 @@ test('retry follows its attempt on a terminal, and keeps the options that it doe
   expect(retried.code).toBe(0);
   expect(retried.out).toContain(`${id} turn 1/3`);
   expect(retried.out).toMatch(new RegExp(`^${id} complete in `, 'm'));
-  expect(usage.out).toMatch(/ATTEMPTS +COMPLETE +FAILED +CANCELLED +TIME/);
+  expect(usage.out).toMatch(/TRIES +COMPLETE +FAILED +CANCELLED +TIME/);
 });
 
 test('server stop and Ctrl-C in the terminal of a server count what is parked and what waits', {

@@ -23,9 +23,14 @@ const answerSchema = z.looseObject({
 });
 
 const usageHeader = [
-  ...['DAY', 'ROLE', 'ATTEMPTS', 'COMPLETE', 'FAILED', 'CANCELLED'],
+  ...['DAY', 'ROLE', 'TRIES', 'COMPLETE', 'FAILED', 'CANCELLED'],
   ...['TIME', 'TOKENS', 'COST'],
 ];
+const mayBeLeftOut: ReadonlySet<string> = new Set(['FAILED', 'CANCELLED']);
+const isNotZero =
+  (at: number) =>
+  (row: readonly Cell[]): boolean =>
+    row[at]?.text !== '0';
 const dayMs = 24 * 60 * 60_000;
 const defaultDays = 30;
 
@@ -58,7 +63,12 @@ export const showUsage = async (
   }
   const rows = answer.days.map((each) => usageRow(each.day, each.role, each));
   const sum = answer.days.length > 1 ? [usageRow('total', '', answer.total)] : [];
-  io.out(renderTable(usageHeader, [...rows, ...sum], null));
+  const all = [...rows, ...sum];
+  // On a terminal a column of zeros only makes the lines too long.
+  const says = (at: number): boolean =>
+    io.width === null || !mayBeLeftOut.has(usageHeader[at] ?? '') || all.some(isNotZero(at));
+  const shown = <Each>(row: readonly Each[]): readonly Each[] => row.filter((_, at) => says(at));
+  io.out(renderTable(shown(usageHeader), all.map(shown), null));
   if (answer.days.length === 0) io.err(`no attempt ended since ${since}`);
   return exitCodes.done;
 };
