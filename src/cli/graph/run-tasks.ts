@@ -249,7 +249,8 @@ export const runTasks = async (
     if (code !== null) return code;
     printSkipped(context, run);
     for (const view of run.attached) {
-      io.err(`${view.task_id} already runs (attempt ${view.attempt}); following it`);
+      const how = view.status === 'started' ? `runs (attempt ${view.attempt})` : 'waits to run';
+      io.err(`${view.task_id} already ${how}; following it`);
       progress.begin(view);
     }
     ids = followedIn(run);

@@ -3,11 +3,17 @@ import { plural } from '../../machines/plural.ts';
 import type { Client } from '../client/client.ts';
 import { readTask } from '../client/task-answers.ts';
 import { mergeWord } from '../words/state-words.ts';
-import { inDependencyOrder, mergeLine } from '../work/merge-order.ts';
+import { mergeLine, withDependencies } from '../work/merge-order.ts';
 
 const readAtOnce = 16;
 
-/** Those of the complete tasks whose work is not merged, each after what it depends on. */
+const isUnmerged = ({ status, work }: TaskView): boolean =>
+  status === 'complete' && mergeWord(work) === 'not merged';
+
+/**
+ * Those of the complete tasks whose work is not merged, each after what must be merged before it:
+ * the work of an earlier run too.
+ */
 export const readUnmerged = async (
   client: Client,
   complete: readonly string[],
@@ -18,11 +24,12 @@ export const readUnmerged = async (
     for (const task of await Promise.all(ids.map((id) => readTask(client, id))))
       known.set(task.task_id, task);
   }
-  const ordered = await inDependencyOrder(
-    complete,
+  const unmerged = [...known.values()].filter(isUnmerged).map(({ task_id }) => task_id);
+  const ordered = await withDependencies(
+    unmerged,
     async (id) => known.get(id) ?? readTask(client, id),
   );
-  return ordered.filter(({ work }) => mergeWord(work) === 'not merged');
+  return ordered.filter(isUnmerged);
 };
 
 const diffsAtMost = 10;

@@ -15,15 +15,14 @@ const readDependency = async (
 };
 
 /**
- * The given tasks, each after those that it depends on, also through other tasks. A cycle ends
+ * The given tasks and all that they depend on, each after those that it depends on. A cycle ends
  * where it began. @throws CallError for a given task that is not there
  */
-export const inDependencyOrder = async (
+export const withDependencies = async (
   ids: readonly string[],
   read: (taskId: string) => Promise<TaskView>,
 ): Promise<readonly TaskView[]> => {
   const wanted = new Set(ids);
-  if (wanted.size === 1) return Promise.all([...wanted].map(read));
   const seen = new Set<string>();
   const ordered: TaskView[] = [];
   const visit = async (id: string): Promise<void> => {
@@ -35,7 +34,17 @@ export const inDependencyOrder = async (
     ordered.push(task);
   };
   for (const id of ids) await visit(id);
-  return ordered.filter(({ task_id }) => wanted.has(task_id));
+  return ordered;
+};
+
+/** The given tasks alone, in the order of `withDependencies`. */
+export const inDependencyOrder = async (
+  ids: readonly string[],
+  read: (taskId: string) => Promise<TaskView>,
+): Promise<readonly TaskView[]> => {
+  const wanted = new Set(ids);
+  if (wanted.size === 1) return Promise.all([...wanted].map(read));
+  return (await withDependencies(ids, read)).filter(({ task_id }) => wanted.has(task_id));
 };
 
 /** True where each task depends on the one before: then each merge is a fast-forward. */

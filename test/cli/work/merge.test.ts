@@ -68,6 +68,19 @@ test('a run ends with the commands that show its work and merge it, and they wor
   ]);
 });
 
+test('the end of a run names the work of an earlier run that must be merged first', async () => {
+  const { agent, create } = open();
+  const one = await create('one');
+  await agent('run');
+  const two = await create('two', one);
+
+  const ran = await agent('run', two);
+  const merged = await agent(...commandIn(ran.out, 'agent merge'));
+
+  expect(ran.out).toContain(`\n  agent merge ${one} ${two}\n`);
+  expect(merged.code).toBe(0);
+});
+
 test('several are merged in the order of dependencies, up to the first that cannot be merged', {
   timeout: 60_000,
 }, async () => {
