@@ -44,6 +44,16 @@ const keepPlaces = {
   },
 };
 
+/** Fastify compiles JSON schemas with these; no route of ours has one (`src/http/server.ts`). */
+const withoutCompilers = {
+  name: 'without-compilers',
+  resolveId: {
+    filter: { id: /^@fastify\/(ajv-compiler|fast-json-stringify-compiler)$/ },
+    handler: () => '\0no-compiler',
+  },
+  load: { filter: { id: /^\0no-compiler$/ }, handler: () => 'export {};' },
+};
+
 /** Of yargs we use the parser; without this, loading it also loads its help and its languages. */
 const onlyParser = /node_modules\/(yargs|cliui|y18n|escalade|get-caller-file)\//;
 
@@ -83,7 +93,7 @@ const bundle = async () => {
       platform: 'node',
       preserveEntrySignatures: 'allow-extension',
       transform: { target },
-      plugins: [keepPlaces],
+      plugins: [keepPlaces, withoutCompilers],
       treeshake: { moduleSideEffects: [{ test: onlyParser, sideEffects: false }] },
     },
     onLog: (_, { message }) => {

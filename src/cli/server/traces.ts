@@ -42,6 +42,8 @@ export const traceHeaders = (env: NodeJS.ProcessEnv): Readonly<Record<string, st
     name,
     decodedHeader(value),
   ]);
+  // The class loads the whole HTTP client of Node.
+  if (headers.length === 0) return {};
   try {
     return Object.fromEntries(new Headers(headers));
   } catch {
