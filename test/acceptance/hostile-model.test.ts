@@ -134,14 +134,16 @@ test.each([
   },
 );
 
-test('a thousand calls in one answer run in order, with one result each', async () => {
-  const calls = Array.from({ length: 1_000 }, (_, n) =>
+const callsAtOnce = isLong ? 1_000 : 300;
+
+test(`${callsAtOnce} calls in one answer run in order, with one result each`, async () => {
+  const calls = Array.from({ length: callsAtOnce }, (_, n) =>
     call('read', { path: `../../../etc/passwd${n}` }, `call_${n}`),
   );
   const { view, results } = await open({}, { kind: 'answer', calls });
 
   expect(view.status).toBe('complete');
-  expect(results.filter(({ tool }) => tool === 'read')).toHaveLength(1_000);
+  expect(results.filter(({ tool }) => tool === 'read')).toHaveLength(callsAtOnce);
   expect(results.filter(({ tool, ok }) => tool === 'read' && ok)).toEqual([]);
 });
 

@@ -14,7 +14,7 @@ const notBenches = new Set([
 ]);
 const all = readdirSync(folder).filter((name) => name.endsWith('.mjs') && !notBenches.has(name));
 /** Those that cost a second. */
-const short = ['dispatch', 'journal', 'ledger', 'memory', 'status', 'turn'];
+const short = ['dispatch', 'ledger', 'turn'];
 const little = {
   ...{ RUNS: '2', TASKS: '200', CALLS: '20', MS: '100', FINISHED: '20', WAITING: '10' },
   ...{ SECONDS: '3', SECONDS_PER_VIEW: '1' },

@@ -11,7 +11,7 @@ import { createDisk, type Fate, fates } from './support/disk.ts';
 import { type Promised, problemsOf, truthOf } from './support/image.ts';
 import { recordWork } from './support/workload.ts';
 
-const images = Number(process.env['AGENT_TEST_IMAGES'] ?? (isLong ? 20_000 : 30));
+const images = Number(process.env['AGENT_TEST_IMAGES'] ?? (isLong ? 20_000 : 12));
 const tasks = isLong ? 20 : 10;
 
 setFlagsFromString('--expose-gc');

@@ -14,7 +14,7 @@ import { requireStreams } from './streams.ts';
 
 const cap = 2;
 const queueLimit = 3;
-const runs = Number(process.env['AGENT_TEST_RUNS'] ?? (isLong ? 1_000 : 18));
+const runs = Number(process.env['AGENT_TEST_RUNS'] ?? (isLong ? 1_000 : 10));
 const seed = Number(process.env['AGENT_TEST_SEED'] ?? Date.now() % 1_000_000);
 /** What a failure printed, to make only that one run again. */
 const path = process.env['AGENT_TEST_PATH'];

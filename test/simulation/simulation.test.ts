@@ -10,7 +10,7 @@ import type { Report } from './simulate.ts';
 const minutes = 60_000;
 /** One seed, to be looked at closely: its journal goes to a file. */
 const wanted = process.env['AGENT_TEST_SEED'];
-const count = wanted === undefined ? (isLong ? 10_000 : 8) : 1;
+const count = wanted === undefined ? (isLong ? 10_000 : 5) : 1;
 const first = wanted === undefined ? 1 + (Date.now() % 1_000_000) : Number(wanted);
 
 const sum = (
@@ -47,7 +47,7 @@ test(`${count} simulated worlds from seed ${first}: whatever crashes, is late or
     );
 });
 
-const farCount = wanted === undefined ? (isLong ? 10_000 : 8) : 1;
+const farCount = wanted === undefined ? (isLong ? 10_000 : 5) : 1;
 const farFirst = wanted === undefined && !isLong ? 1 : first;
 
 test(`${farCount} worlds from seed ${farFirst} over a store that answers late, stale, with an error or never`, {

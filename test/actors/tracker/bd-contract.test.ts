@@ -38,5 +38,5 @@ else
         const bd = makeBd(family);
         return { tracker: open(await makeBdProject(bd), bd.path), close: async () => {} };
       },
-      isLong || family === 'A-direct' ? { many: 20 } : { many: 5, brief: true },
+      isLong ? { many: 20 } : { many: 5, brief: family !== 'A-direct' },
     );
