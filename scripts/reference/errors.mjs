@@ -54,6 +54,7 @@ const requests = {
   unauthorized: 'the token is missing or wrong',
   forbidden: 'Host, Origin or another header shows that the request comes from somewhere else',
   not_found: 'there is no such path',
+  method_not_allowed: 'the address takes another HTTP method; `Allow` names it',
   request_timeout: 'the request did not arrive in time',
   payload_too_large: 'the body is larger than 1 MiB',
   uri_too_long: 'the address is longer than 2 KiB',

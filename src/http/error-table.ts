@@ -27,6 +27,7 @@ export const requestErrors = {
   unauthorized: 401,
   forbidden: 403,
   not_found: 404,
+  method_not_allowed: 405,
   request_timeout: 408,
   payload_too_large: 413,
   uri_too_long: 414,

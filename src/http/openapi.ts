@@ -69,6 +69,17 @@ export const openApiDocument = (name: string, version: string) => ({
       ...rpcRoute('JSON-RPC 2.0, all methods; meant for discovery'),
       ...readRoute('agent capabilities'),
     },
+    '/mcp': {
+      post: {
+        summary: 'Model Context Protocol, one message for each request (Streamable HTTP)',
+        requestBody: { required: true, ...jsonContent({ type: ['object', 'array'] }) },
+        responses: {
+          200: { description: 'the answer', ...jsonContent({ type: ['object', 'array'] }) },
+          202: { description: 'the message wants no answer' },
+          ...commonRefusals,
+        },
+      },
+    },
     '/stream': streamRoute('progress of every task', everyStreamRefusals),
     '/stream/{task_id}': streamRoute('progress of one task', taskStreamRefusals, [
       { name: 'task_id', in: 'path', required: true, schema: { type: 'string' } },

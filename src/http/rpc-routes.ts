@@ -1,9 +1,9 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { System } from '../actors/system.ts';
-import { discoveryDocument, type Identity } from './discovery.ts';
+import type { Identity } from './discovery.ts';
 import { errorBody, requestErrors } from './error-table.ts';
 import { createRpc, retryAfterOf } from './json-rpc.ts';
-import { createMethods } from './methods.ts';
+import type { Method } from './methods.ts';
 import { openApiDocument } from './openapi.ts';
 import { createRateLimit, retryAfterSeconds } from './rate-limit.ts';
 
@@ -25,12 +25,29 @@ const refuseRate = (reply: FastifyReply): FastifyReply =>
       ),
     );
 
-export const addRpcRoutes = (app: FastifyInstance, options: RpcRouteOptions): void => {
-  const { system, log } = options;
-  const discovery = () => discoveryDocument(options, system.settings());
-  const rpc = createRpc(createMethods(system.service, discovery), (error) =>
-    log('JSON-RPC method failed', { error }),
-  );
+type OnRequest = (request: FastifyRequest, reply: FastifyReply, done: () => void) => void;
+
+/** Refuses requests that come faster than the limit allows. */
+export const createRateGate = (requestsPerSecond: () => number): OnRequest => {
+  const takeToken = createRateLimit(requestsPerSecond, () => performance.now());
+  return (_request, reply, done) => {
+    if (takeToken()) done();
+    else refuseRate(reply);
+  };
+};
+
+export interface RpcRouteParts {
+  readonly methods: Readonly<Record<string, Method>>;
+  readonly onRequest: OnRequest;
+}
+
+export const addRpcRoutes = (
+  app: FastifyInstance,
+  { methods, onRequest }: RpcRouteParts,
+  options: RpcRouteOptions,
+): void => {
+  const { log } = options;
+  const rpc = createRpc(methods, (error) => log('JSON-RPC method failed', { error }));
   const handler = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
     const answer = await rpc(typeof request.body === 'string' ? request.body : '');
     if (answer.status === 204) return reply.code(204).send();
@@ -38,13 +55,7 @@ export const addRpcRoutes = (app: FastifyInstance, options: RpcRouteOptions): vo
     if (retryAfter !== null) reply.header('retry-after', retryAfter);
     return reply.code(answer.status).send(answer.body);
   };
-  const takeToken = createRateLimit(options.requestsPerSecond, () => performance.now());
-  const onRequest = (_request: FastifyRequest, reply: FastifyReply, done: () => void): void => {
-    if (takeToken()) done();
-    else refuseRate(reply);
-  };
   for (const path of ['/a2a/execute', '/a2a/status', '/a2a/discovery'])
     app.post(path, { onRequest }, handler);
-  app.get('/a2a/discovery', async () => discovery());
   app.get('/openapi.json', async () => openApiDocument(options.name, options.version));
 };

@@ -3,15 +3,19 @@ import type { EntryReads, StoreHealth } from '../actors/store/port.ts';
 import type { System } from '../actors/system.ts';
 import { answerError, bodyLimit } from './answer-error.ts';
 import { answerBrokenBytes, answerBrokenPath } from './broken-requests.ts';
+import { discoveryDocument } from './discovery.ts';
 import { errorBody } from './error-table.ts';
 import { createGate, type GateOptions, isStillAllowed } from './gate.ts';
 import { addHealthRoutes, type HealthOptions } from './health.ts';
+import { addMcpRoutes } from './mcp/mcp-routes.ts';
+import { createServiceBackend } from './mcp/service-backend.ts';
+import { createMethods } from './methods.ts';
 import { histogramsFrom, metricsDocument, metricsText } from './metrics-text.ts';
 import { addPageRoutes, type PageRouteOptions } from './page-routes.ts';
 import { createPageSessions } from './page-sessions.ts';
-import { addRpcRoutes, type RpcRouteOptions } from './rpc-routes.ts';
+import { addRpcRoutes, createRateGate, type RpcRouteOptions } from './rpc-routes.ts';
 import { createSse } from './sse.ts';
-import { addStreamRoutes, type StreamRouteOptions } from './stream-routes.ts';
+import { addStreamRoutes, createOpenStream, type StreamRouteOptions } from './stream-routes.ts';
 
 export interface HttpServerOptions
   extends Omit<GateOptions, 'sessions'>,
@@ -101,7 +105,20 @@ export const buildServer = async (options: HttpServerOptions): Promise<FastifyIn
     isStillAllowed(request, { token: options.token, sessions }),
   );
   app.addHook('preClose', sse.endAll);
-  addRpcRoutes(app, options);
+  const openStream = createOpenStream(sse, options.streamLimits);
+  const discovery = () => discoveryDocument(options, system.settings());
+  const rpc = {
+    methods: createMethods(system.service, discovery),
+    onRequest: createRateGate(options.requestsPerSecond),
+  };
+  addRpcRoutes(app, rpc, options);
+  app.get('/a2a/discovery', async () => discovery());
+  addMcpRoutes(app, {
+    ...{ openStream, identity: options, redact: options.redact, onRequest: rpc.onRequest },
+    backend: createServiceBackend(rpc.methods, options.store, (error) =>
+      options.log('MCP request failed', { error }),
+    ),
+  });
   addPageRoutes(app, { ...options, sessions, onLogout: sse.checkRights });
   addHealthRoutes(app, options, uptimeSeconds);
   app.get('/metrics', async (request, reply) => {
@@ -113,6 +130,6 @@ export const buildServer = async (options: HttpServerOptions): Promise<FastifyIn
       .send(metricsText(document, histogramsFrom(counters, system.durations())));
   });
   app.get('/surroundings', async () => options.surroundings());
-  addStreamRoutes(app, sse, options);
+  addStreamRoutes(app, openStream, options);
   return app;
 };

@@ -9,6 +9,12 @@ import type { Sse, SseConnection } from './sse.ts';
 import { createStreamCounter, type StreamLimits } from './stream-limits.ts';
 import { createStreams } from './task-stream.ts';
 
+export type OpenStream = (
+  reply: FastifyReply,
+  taskId: string | null,
+  run: (connection: SseConnection) => void,
+) => FastifyReply;
+
 export interface StreamRouteOptions {
   readonly system: Pick<System, 'service'>;
   readonly store: EntryReads;
@@ -61,19 +67,10 @@ const refuseStream = (
     );
 };
 
-export const addStreamRoutes = (
-  app: FastifyInstance,
-  sse: Sse,
-  options: StreamRouteOptions,
-): void => {
-  const { system, store, inspection, streamLimits, log } = options;
+/** Opens streams up to the limits of the server, and refuses more. */
+export const createOpenStream = (sse: Sse, streamLimits: () => StreamLimits): OpenStream => {
   const counter = createStreamCounter(streamLimits);
-  const streams = createStreams(store, (error) => log('stream failed', { error }));
-  const openStream = (
-    reply: FastifyReply,
-    taskId: string | null,
-    run: (connection: SseConnection) => void,
-  ) => {
+  return (reply, taskId, run) => {
     const counted = counter.open(taskId);
     if ('refused' in counted) return refuseStream(reply, counted.refused, streamLimits());
     const connection = sse.open(reply);
@@ -81,6 +78,15 @@ export const addStreamRoutes = (
     run(connection);
     return reply;
   };
+};
+
+export const addStreamRoutes = (
+  app: FastifyInstance,
+  openStream: OpenStream,
+  options: StreamRouteOptions,
+): void => {
+  const { system, store, inspection, log } = options;
+  const streams = createStreams(store, (error) => log('stream failed', { error }));
   app.get<StreamRoute>('/stream', async (request, reply) => {
     const after = await lastEventId(request, store);
     return openStream(reply, null, (connection) => streams.every(connection, after));

@@ -8,6 +8,9 @@ import { callTool, listTools, toolNames } from './tools.ts';
 /** Newest first. */
 const versions = ['2025-11-25', '2025-06-18', '2025-03-26'] as const;
 
+export const isKnownVersion = (given: unknown): boolean =>
+  versions.some((known) => known === given);
+
 export const mcpErrors = {
   parse: -32700,
   invalidRequest: -32600,

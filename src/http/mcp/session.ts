@@ -50,6 +50,8 @@ export interface McpSessionOptions {
   readonly backend: McpBackend;
   readonly identity: McpIdentity;
   readonly send: (message: object) => void;
+  /** True when each request stands alone, and `initialize` may come at any time, or never. */
+  readonly isStateless?: boolean;
 }
 
 const progressReports = (params: unknown, send: McpSessionOptions['send']): McpCall['report'] => {
@@ -64,9 +66,13 @@ const progressReports = (params: unknown, send: McpSessionOptions['send']): McpC
   };
 };
 
-/** One client of the Model Context Protocol, on a connection that keeps its messages in order. */
-export const createMcpSession = ({ backend, identity, send }: McpSessionOptions): McpSession => {
-  const open = new Map<RequestId, AbortController>();
+type OpenRequests = Map<RequestId, AbortController>;
+
+/** Answers requests, each once. Null for a request that the client cancelled: it wants no answer. */
+const createAnswers = (
+  { backend, identity, send, isStateless = false }: McpSessionOptions,
+  open: OpenRequests,
+): ((id: RequestId, message: Message) => Promise<object | null>) => {
   let isInitialized = false;
 
   const resultOf = async (
@@ -78,18 +84,18 @@ export const createMcpSession = ({ backend, identity, send }: McpSessionOptions)
     if (method === 'initialize') {
       if (isInitialized) throw refused('initialize was sent before');
       const result = initialize(identity, params);
-      isInitialized = true;
+      isInitialized = !isStateless;
       return result;
     }
-    if (!isInitialized) throw refused(`send initialize before ${method.slice(0, 100)}`);
+    if (!isInitialized && !isStateless)
+      throw refused(`send initialize before ${method.slice(0, 100)}`);
     const report = progressReports(params, (message) => {
       if (open.get(id)?.signal === signal) send(message);
     });
     return answerRequest(backend, { signal, report }, method, params);
   };
 
-  /** Null for a request that the client cancelled: it wants no answer. */
-  const answerTo = async (id: RequestId, message: Message): Promise<object | null> => {
+  return async (id, message) => {
     if (open.has(id)) return failure(id, refused('a request with this id is not answered yet'));
     if (open.size >= openAtMost)
       return failure(id, refused(`at most ${openAtMost} requests may be open; wait for answers`));
@@ -107,6 +113,13 @@ export const createMcpSession = ({ backend, identity, send }: McpSessionOptions)
       open.delete(id);
     }
   };
+};
+
+/** One client of the Model Context Protocol, on a connection that keeps its messages in order. */
+export const createMcpSession = (options: McpSessionOptions): McpSession => {
+  const { send } = options;
+  const open: OpenRequests = new Map();
+  const answerTo = createAnswers(options, open);
 
   const takeOne = async (given: unknown): Promise<object | null> => {
     const { data: message } = messageSchema.safeParse(given);

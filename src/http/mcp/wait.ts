@@ -17,6 +17,10 @@ const isAtRest = (task: unknown): boolean => {
   return data.awaiting !== undefined || ['waiting_for_run', data.status].includes(data.phase);
 };
 
+/** Of a task that came to rest before its frames were asked for. */
+const isEndOfTask = ({ type, data }: McpFrame): boolean =>
+  type === 'snapshot' && data['task'] !== undefined && isAtRest(data['task']);
+
 const progressText = ({ type, data }: McpFrame): string | null => {
   if (type === 'status_update') return `${data['status']} (${data['phase']})`;
   return type === 'tool_start' ? `runs ${data['tool']}` : null;
@@ -45,7 +49,7 @@ export const waitForTask = async (
     for await (const frame of frames(task_id, until)) {
       const text = progressText(frame);
       if (text !== null) report(text);
-      if (needsSomebody.has(frame.type)) break;
+      if (needsSomebody.has(frame.type) || isEndOfTask(frame)) break;
     }
   } finally {
     ends.abort();

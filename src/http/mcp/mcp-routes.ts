@@ -1,0 +1,74 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { errorBody, requestErrors } from '../error-table.ts';
+import type { SseConnection } from '../sse.ts';
+import type { OpenStream } from '../stream-routes.ts';
+import type { McpBackend } from './backend.ts';
+import { isKnownVersion, type McpIdentity } from './requests.ts';
+import { createMcpSession } from './session.ts';
+
+export interface McpRouteOptions {
+  readonly backend: McpBackend;
+  readonly identity: McpIdentity;
+  readonly redact: (text: string) => string;
+  readonly openStream: OpenStream;
+  readonly onRequest: (request: FastifyRequest, reply: FastifyReply, done: () => void) => void;
+}
+
+const versionHeader = 'mcp-protocol-version';
+
+const wantsStream = ({ headers }: FastifyRequest, text: string): boolean =>
+  (headers.accept ?? '').includes('text/event-stream') && text.includes('"progressToken"');
+
+const isMalformed = (answer: object): boolean => 'id' in answer && answer.id === null;
+
+/**
+ * MCP over Streamable HTTP, one POST for each message (ADR 0096). There is no session: nothing of a
+ * client is kept between its requests, so nothing has to be bounded or can be taken over.
+ */
+export const addMcpRoutes = (app: FastifyInstance, options: McpRouteOptions): void => {
+  const { backend, identity, redact, openStream, onRequest } = options;
+
+  const answerOn = (stream: SseConnection, text: string): void => {
+    const session = createMcpSession({
+      ...{ backend, identity, isStateless: true },
+      send: (message) =>
+        stream.write(`event: message\ndata: ${redact(JSON.stringify(message))}\n\n`),
+    });
+
+    stream.onClose(session.close);
+    session.take(text).then(stream.end, stream.end);
+  };
+
+  app.post('/mcp', { onRequest }, async (request, reply) => {
+    const version = request.headers[versionHeader];
+    if (version !== undefined && !isKnownVersion(version))
+      return reply
+        .code(requestErrors.invalid_request)
+        .send(errorBody('invalid_request', `this version of MCP is unknown (${versionHeader})`));
+    const text = typeof request.body === 'string' ? request.body : '';
+    if (wantsStream(request, text))
+      return openStream(reply, null, (stream) => answerOn(stream, text));
+    let answer: object | null = null;
+    const session = createMcpSession({
+      ...{ backend, identity, isStateless: true },
+      send: (message) => {
+        answer = message;
+      },
+    });
+    reply.raw.once('close', session.close);
+    await session.take(text);
+    if (answer === null) return reply.code(202).send();
+    return reply.code(isMalformed(answer) ? requestErrors.invalid_request : 200).send(answer);
+  });
+
+  // No stream that the server begins, and no session to end.
+  for (const method of ['GET', 'DELETE'] as const)
+    app.route({
+      ...{ method, url: '/mcp' },
+      handler: (_request, reply) =>
+        reply
+          .code(requestErrors.method_not_allowed)
+          .header('allow', 'POST')
+          .send(errorBody('method_not_allowed', `${method} /mcp does nothing here; use POST`)),
+    });
+};
