@@ -21,6 +21,31 @@ const hostileAgent = {
   ],
 };
 
+/** One line of 1 MB, then 100,000 lines, as output and as a file. */
+const bomb = "head -c 1000000 /dev/zero | tr '\\0' x; echo; seq 100000";
+const bombAgent = {
+  role: 'engineer',
+  title: 'Bomb',
+  turns: [
+    { say: 'x'.repeat(100_000), calls: [{ tool: 'bash', arguments: { command: bomb } }] },
+    {
+      say: '',
+      calls: [
+        {
+          tool: 'bash',
+          arguments: {
+            command: `(${bomb}) > bomb.txt; mkdir many; cd many; seq 3000 | split -l1 -a4 -d - f`,
+          },
+        },
+      ],
+    },
+    {
+      say: '',
+      calls: [{ tool: 'finish', arguments: { status: 'done', summary: 'x'.repeat(9_000) } }],
+    },
+  ],
+};
+
 describe.skipIf(noBrowser !== null)(
   `hostile texts${noBrowser === null ? '' : ` (${noBrowser})`}`,
   () => {
@@ -29,7 +54,7 @@ describe.skipIf(noBrowser !== null)(
 
     beforeAll(async () => {
       [project, browser] = await Promise.all([
-        openPageProject(atEnd, [hostileAgent]),
+        openPageProject(atEnd, [hostileAgent, bombAgent]),
         startBrowser(),
       ]);
       await project.agent('server', 'start');
@@ -99,6 +124,68 @@ describe.skipIf(noBrowser !== null)(
       await page.getByRole('link', { name: 'onerror' }).first().waitFor();
 
       expect(await page.evaluate('window.ran')).toBe(undefined);
+      expect(problems).toEqual([]);
+      await page.close();
+    });
+
+    test('comments, reasons and names of files run nothing', async () => {
+      const [id = ''] = await createAll([{ title: hostileStrings[0], description: 'x' }]);
+      await project.agent('engineer', id);
+      const file = 'src/<img src=x onerror=window.ran=1>.js';
+      const comments = hostileStrings.flatMap((text) => ['--comment', `${file}:1`, text]);
+      const reviewed = await project.agent('review', id, ...comments);
+      const [stopped = ''] = await createAll([{ title: 'to be stopped', description: 'x' }]);
+      await project.agent('cancel', stopped, '--reason', says.slice(0, 500));
+      const { page, problems, to } = await openPage();
+
+      await to(`task/${id}/diff`);
+      await page.getByText('<script>window.ran=1</script>').nth(1).waitFor();
+      for (const view of [`task/${id}`, `task/${stopped}`, 'graph', 'machines', 'board']) {
+        await to(view);
+        await page.locator('main h1, main h2').first().waitFor();
+      }
+
+      expect(reviewed.code).toBe(0);
+      expect(await page.evaluate('window.ran')).toBe(undefined);
+      expect(problems).toEqual([]);
+      await page.close();
+    });
+
+    test('a line of 1 MB, 100,000 lines and 3,000 files stay small on the page', {
+      timeout: 90_000,
+    }, async () => {
+      const [id = ''] = await createAll([{ title: 'Bomb', description: 'x' }]);
+      const ran = await project.agent('engineer', id);
+      const { page, problems, to } = await openPage();
+      const sizes: number[] = [];
+      const wide: unknown[] = [];
+
+      const views = [
+        [`task/${id}`, '.timeline, [role=tabpanel]'],
+        [`task/${id}/diff`, '.diff-line'],
+        ['board', '.card'],
+        ['needs-you', 'main li'],
+      ] as const;
+      for (const [view, content] of views) {
+        await to(view);
+        await page.locator(content).first().waitFor();
+        await page.evaluate(`new Promise((done) => setTimeout(done, 300))`);
+        sizes.push(Number(await page.evaluate('document.querySelectorAll("*").length')));
+        wide.push(await page.evaluate('document.documentElement.scrollWidth > innerWidth'));
+      }
+
+      await to(`task/${id}/diff`);
+      await page.getByRole('button', { name: 'Show 1,000 lines of 100,001 lines' }).click();
+      await page.getByRole('button', { name: 'Show more, 1,000 lines of 99,001 lines' }).waitFor();
+      const unfolded = Number(await page.evaluate('document.querySelectorAll("*").length'));
+      await page.getByRole('button', { name: 'Later files' }).click();
+      await page.getByText('51 to 100').waitFor();
+      await page.getByRole('region', { name: 'many/f0049', exact: true }).waitFor();
+
+      expect(ran.code).toBe(0);
+      expect(Math.max(...sizes)).toBeLessThan(3_000);
+      expect(unfolded).toBeLessThan(10_000);
+      expect(wide).toEqual([false, false, false, false]);
       expect(problems).toEqual([]);
       await page.close();
     });

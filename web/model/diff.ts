@@ -20,6 +20,20 @@ export interface ChangedFile {
   readonly hunks: readonly Hunk[];
 }
 
+export const linesOf = ({ hunks }: ChangedFile): number =>
+  hunks.reduce((sum, { lines }) => sum + lines.length, 0);
+
+/** The hunks up to that many lines. */
+export const firstLines = (hunks: readonly Hunk[], count: number): readonly Hunk[] => {
+  let left = count;
+  return hunks.flatMap(({ header, lines }) => {
+    if (left <= 0) return [];
+    const shown = lines.slice(0, left);
+    left -= shown.length;
+    return { header, lines: shown };
+  });
+};
+
 const unquoted = (name: string): string => {
   if (!name.startsWith('"')) return name;
   const bytes: number[] = [];

@@ -1,4 +1,4 @@
-import { useSignal } from '@preact/signals';
+import { type Signal, useSignal } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
 import { merge, type NewComment, review } from '../../data/actions.ts';
 import { call, isRecorded } from '../../data/source.ts';
@@ -13,6 +13,7 @@ import { Empty, Problem } from '../../parts/notice.tsx';
 import { StatusPill } from '../../parts/status.tsx';
 import { go, taskPath } from '../../shell/router.ts';
 import { FileDiff } from './file-diff.tsx';
+import { type FilePage, FilePages, pageOf } from './file-pages.tsx';
 import { LayoutSwitch } from './layout.tsx';
 import { setViewed, viewedPaths } from './viewed.ts';
 
@@ -26,10 +27,14 @@ interface Changes {
 
 const Files = ({
   files,
+  page,
+  first,
   pending,
   viewed,
 }: {
   files: readonly ChangedFile[];
+  page: FilePage;
+  first: Signal<number>;
   pending: readonly NewComment[];
   viewed: ReadonlySet<string>;
 }) => (
@@ -43,7 +48,8 @@ const Files = ({
       </span>
     </p>
     <LayoutSwitch />
-    {files.map((file, index) => {
+    <FilePages total={files.length} page={page} first={first} />
+    {page.files.map(({ file }, index) => {
       const comments = pending.filter(({ path }) => path === file.path).length;
       return (
         <button
@@ -144,6 +150,7 @@ const useChanges = (taskId: string, stamp: string, fail: (message: string) => vo
 export const DiffView = ({ taskId }: { taskId: string }) => {
   const problem = useSignal<string | null>(null);
   const pending = useSignal<readonly NewComment[]>([]);
+  const first = useSignal(0);
   const task = tasks.value.get(taskId);
   const fail = useMemo(
     () => (message: string) => {
@@ -153,6 +160,7 @@ export const DiffView = ({ taskId }: { taskId: string }) => {
   );
   const changes = useChanges(taskId, `${task?.attempt} ${task?.status}`, fail);
   const files = useMemo(() => filesIn(changes?.patch ?? ''), [changes]);
+  const page = useMemo(() => pageOf(files, first.value), [files, first.value]);
   const attempt = changes?.attempt ?? 0;
   const seen = viewedPaths(taskId, attempt);
   const viewed = new Set(files.flatMap(({ path }) => (seen.has(path) ? path : [])));
@@ -176,11 +184,12 @@ export const DiffView = ({ taskId }: { taskId: string }) => {
       {changes !== null && files.length === 0 && <Empty title="This attempt changed no file." />}
       {files.length > 0 && (
         <div class="diff">
-          <Files files={files} pending={pending.value} viewed={viewed} />
-          <div class="diff-files">
-            {files.map((file, index) => (
+          <Files files={files} page={page} first={first} pending={pending.value} viewed={viewed} />
+          <div class="diff-files" key={page.from}>
+            {page.files.map(({ file, isFolded }, index) => (
               <FileDiff
                 key={file.path}
+                isFolded={isFolded}
                 id={`file-${index}`}
                 file={file}
                 given={task.review?.comments ?? []}

@@ -5,7 +5,9 @@ import { isRecorded } from '../../data/source.ts';
 import {
   type ChangedFile,
   type DiffLine,
+  firstLines,
   type Hunk,
+  linesOf,
   type Pair,
   sideBySide,
 } from '../../model/diff.ts';
@@ -13,17 +15,19 @@ import { numbered } from '../../model/format.ts';
 import { isSplit } from './layout.tsx';
 import { Given, type GivenComment, Pending, type Selection, WriteComment } from './threads.tsx';
 
-/** A longer file is folded. */
-const linesAtMost = 500;
-
 interface FileProps {
   readonly id: string;
   readonly file: ChangedFile;
   readonly given: readonly GivenComment[];
   readonly pending: Signal<readonly NewComment[]>;
   readonly isViewed: boolean;
+  /** Begins without its lines. */
+  readonly isFolded: boolean;
   readonly onViewed: (isViewed: boolean) => void;
 }
+
+/** A folded file is unfolded in steps, so that the document stays small. */
+const linesAtOnce = 1_000;
 
 const signs = { same: ' ', added: '+', removed: '−' } as const;
 
@@ -179,9 +183,10 @@ const FileComments = ({
   </>
 );
 
-export const FileDiff = ({ id, file, given, pending, isViewed, onViewed }: FileProps) => {
-  const size = file.hunks.reduce((sum, { lines }) => sum + lines.length, 0);
-  const isUnfolded = useSignal(size <= linesAtMost);
+export const FileDiff = ({ id, file, given, pending, isViewed, isFolded, onViewed }: FileProps) => {
+  const size = linesOf(file);
+  const limit = useSignal(isFolded ? 0 : size);
+  const left = size - limit.value;
   const isWriting = useSignal(false);
   const own = { file, given: given.filter(({ path }) => path === file.path), pending };
   return (
@@ -217,16 +222,21 @@ export const FileDiff = ({ id, file, given, pending, isViewed, onViewed }: FileP
         </span>
       </header>
       <FileComments {...own} isWriting={isWriting} />
-      {!isViewed && isUnfolded.value && <Hunks {...own} />}
-      {!isViewed && !isUnfolded.value && (
+      {!isViewed && limit.value > 0 && (
+        <Hunks {...own} file={{ ...file, hunks: firstLines(file.hunks, limit.value) }} />
+      )}
+      {!isViewed && left > 0 && (
         <button
           type="button"
           class="link"
           onClick={() => {
-            isUnfolded.value = true;
+            limit.value += linesAtOnce;
           }}
         >
-          Show {numbered(size, 'line')}
+          Show {limit.value > 0 && 'more, '}
+          {left > linesAtOnce
+            ? `${numbered(linesAtOnce, 'line')} of ${numbered(left, 'line')}`
+            : numbered(left, 'line')}
         </button>
       )}
     </section>
