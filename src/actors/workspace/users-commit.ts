@@ -23,24 +23,27 @@ export const createInUsersCommit = ({
     index: join(folder, 'git', `${noBranch}.index`),
   };
   return (work, signal) =>
-    inTurn(async () => {
-      try {
-        const opened = await stores.begin(async ({ dirs, head }) => {
-          await makeFolder(dirs, places, {
-            ...{ start: head, branch: noBranch, instead: [], isMounted: sandboxed },
-            ...{ projectRoot, copies, removals, signal },
-          });
-          const top = await realpath(places.top);
-          return {
-            root: projectFolder(top, dirs.repository.prefix),
-            readable: [await objectStore(dirs.repository.commonDir)],
-            git: { dir: places.agentGit, at: join(top, '.git') },
-          };
-        }, signal);
-        signal.throwIfAborted();
-        return await work(opened);
-      } finally {
-        await release(places);
-      }
-    });
+    inTurn(
+      async () => {
+        try {
+          const opened = await stores.begin(async ({ dirs, head }) => {
+            await makeFolder(dirs, places, {
+              ...{ start: head, branch: noBranch, instead: [], isMounted: sandboxed },
+              ...{ projectRoot, copies, removals, signal },
+            });
+            const top = await realpath(places.top);
+            return {
+              root: projectFolder(top, dirs.repository.prefix),
+              readable: [await objectStore(dirs.repository.commonDir)],
+              git: { dir: places.agentGit, at: join(top, '.git') },
+            };
+          }, signal);
+          signal.throwIfAborted();
+          return await work(opened);
+        } finally {
+          await release(places);
+        }
+      },
+      { signal },
+    );
 };
