@@ -123,7 +123,8 @@ const heapOf = async (session) => {
   return (await session.send('Runtime.getHeapUsage')).usedSize;
 };
 
-const looks = 20;
+/** Odd and prime: the page drops old entries every ten seconds, and looks must not keep step. */
+const looks = 37;
 /** The least of many looks in this time: other looks count what waits to be collected. */
 const leastHeap = async (session, ms) => {
   const found = [];

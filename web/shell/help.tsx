@@ -40,6 +40,8 @@ const groups: readonly (readonly [string, readonly (readonly [string, string])[]
     'Task and diff',
     [
       ['Diff', 'v'],
+      ['Line below, above', 'j k'],
+      ['Comment on the line', 'Enter'],
       ['Edit', 'e'],
       ['Follow the log', 'f'],
       ['Merge', 'm'],

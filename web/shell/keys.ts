@@ -1,5 +1,6 @@
 import { signal } from '@preact/signals';
 import { isRecorded } from '../data/source.ts';
+import { followFocus, stopOf, stops, visible } from './focus.ts';
 import { go, pathOf, route } from './router.ts';
 
 export const isHelpOpen = signal(false);
@@ -16,18 +17,7 @@ const isTyping = (target: EventTarget | null): boolean =>
   target instanceof HTMLElement &&
   (target.isContentEditable || ['INPUT', 'TEXTAREA', 'SELECT'].includes(target.tagName));
 
-const visible = (selector: string): readonly HTMLElement[] =>
-  [...document.querySelectorAll<HTMLElement>(selector)].filter(
-    (element) => element.offsetParent !== null,
-  );
-
-/** The stops of j and k in the order of the page. */
-const stops = (): readonly HTMLElement[] => visible('[data-stop]');
-
-const stopNow = (): HTMLElement | null =>
-  document.activeElement instanceof HTMLElement
-    ? document.activeElement.closest<HTMLElement>('[data-stop]')
-    : null;
+const stopNow = (): HTMLElement | null => stopOf(document.activeElement);
 
 const move = (by: 1 | -1): void => {
   const all = stops();
@@ -52,11 +42,7 @@ const moveAside = (by: 1 | -1): void => {
 
 const open = (): boolean => {
   const current = stopNow();
-  if (
-    current === null ||
-    current !== document.activeElement ||
-    current instanceof HTMLAnchorElement
-  )
+  if (current === null || current !== document.activeElement || current.matches('a, button'))
     return false;
   current.querySelector<HTMLAnchorElement>('a[href]')?.click();
   return true;
@@ -118,4 +104,7 @@ const onKey = (event: KeyboardEvent): void => {
   command?.();
 };
 
-export const listenToKeys = (): void => addEventListener('keydown', onKey);
+export const listenToKeys = (): void => {
+  addEventListener('keydown', onKey);
+  followFocus();
+};

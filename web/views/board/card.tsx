@@ -22,7 +22,11 @@ export const Card = ({ task }: { task: TaskView }) => {
   const last = Math.max(activity?.at ?? 0, Date.parse(task.updated_at));
   const isSilent = isLive && !isCut && now.value - last > silentMs;
   return (
-    <a class={`card ${isCut ? 'stale' : ''}`} href={taskPath(task.task_id)} data-stop>
+    <a
+      class={`card ${isCut ? 'stale' : ''}`}
+      href={taskPath(task.task_id)}
+      data-stop={task.task_id}
+    >
       <span class="card-top">
         <span class="id">{task.task_id}</span>
         <span class="role">{task.role ?? ''}</span>

@@ -52,6 +52,7 @@ const Line = ({
         <button
           type="button"
           class="ln"
+          data-stop={`${path}:${after}`}
           aria-label={`Comment on line ${after} of ${path}`}
           onClick={({ shiftKey }) => onSelect(after, shiftKey)}
         >

@@ -66,7 +66,7 @@ export const NeedRow = ({ task, holds }: { task: TaskView; holds: number }) => {
     : { icon, tone, word };
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: j and k move the focus from row to row
-    <li class="need" tabIndex={0} data-stop>
+    <li class="need" tabIndex={0} data-stop={task.task_id}>
       <Icon name={shown.icon} tone={shown.tone} />
       <div>
         <p class="need-head">
