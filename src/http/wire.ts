@@ -216,7 +216,7 @@ export const reviewParamsSchema = z
       .array(
         z
           .strictObject({
-            path: linePath.describe('a file of the project'),
+            path: linePath.describe('a file of the project; `.` is about all changes'),
             line: z.int().min(1).optional().describe('the line in the changed file, from 1'),
             end_line: z.int().min(1).optional().describe('the last line of a range'),
             text: z.string().min(1).max(2_000).describe('the comment'),

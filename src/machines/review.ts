@@ -67,11 +67,13 @@ export const reviewedWork = (review: Review | undefined): { readonly review?: Re
   return continues === null && comments.length === 0 ? {} : { review: { continues, comments } };
 };
 
-/** A place in the changes: `src/a.js:12-14`. */
+/** A place in the changes: `src/a.js:12-14`. A comment on the project's folder is about all. */
 export const commentPlace = ({ path, line, endLine }: NewComment): string =>
-  [path, ...(line === null ? [] : [`:${line}`]), ...(endLine === null ? [] : [`-${endLine}`])].join(
-    '',
-  );
+  [
+    path === '.' ? 'all changes' : path,
+    ...(line === null ? [] : [`:${line}`]),
+    ...(endLine === null ? [] : [`-${endLine}`]),
+  ].join('');
 
 const withoutOldest = (comments: readonly ReviewComment[]): readonly ReviewComment[] => {
   const extra = comments.length - mostComments;

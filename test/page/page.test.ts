@@ -110,14 +110,20 @@ describe.skipIf(noBrowser !== null)(
       await button('Comment on src/a.js').click();
       await page.getByLabel('Comment on the file', { exact: true }).fill('Name it better.');
       await button('Add comment').click();
-      await button('Send back with 1 comment').click();
+      await button('Comment on all changes').click();
+      await page.getByLabel('Comment on all changes', { exact: true }).last().fill('Add tests.');
+      await button('Add comment').click();
+      await button('Send back with 2 comments').click();
       await vi.waitFor(
         async () =>
           expect(await project.show(id)).toMatchObject({ status: 'complete', attempt: 2 }),
         15_000,
       );
-      const [comment] = (await project.show(id)).review.comments;
-      expect(comment).toMatchObject({ path: 'src/a.js', text: 'Name it better.' });
+      const { comments } = (await project.show(id)).review;
+      expect(comments).toMatchObject([
+        { path: 'src/a.js', text: 'Name it better.' },
+        { path: '.', text: 'Add tests.' },
+      ]);
       await to(`task/${id}/diff`);
       await file.getByText('Name it better.').waitFor();
     });

@@ -117,12 +117,12 @@ test('comments wait until changes are requested, then all of them are given', as
   });
   const scene = await open(model);
   await run(scene);
-  const review = (verdict: 'comment' | 'request_changes', text: string) =>
+  const review = (verdict: 'comment' | 'request_changes', text: string, path = '1.txt') =>
     scene.service.review(scene.id, {
-      ...{ verdict, attempt: null, comments: [comment('1.txt', 1, text)] },
+      ...{ verdict, attempt: null, comments: [comment(path, path === '.' ? null : 1, text)] },
     });
 
-  const first = await review('comment', 'The first remark');
+  const first = await review('comment', 'The first remark', '.');
   expect(first).toMatchObject({ status: 'complete', attempt: 1, review: { verdict: 'comment' } });
   await review('request_changes', 'The second remark');
   const view = await untilStatus(scene, scene.id, 'complete');
@@ -130,6 +130,7 @@ test('comments wait until changes are requested, then all of them are given', as
   expect(view.attempt).toBe(2);
   expect(occurrences(textOf(2), 'The first remark')).toBe(1);
   expect(occurrences(textOf(2), 'The second remark')).toBe(1);
+  expect(textOf(2)).toContain('1. all changes');
   expect(view.review?.comments.map(({ open }) => open)).toEqual([false, false]);
 });
 

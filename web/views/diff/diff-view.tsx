@@ -16,6 +16,7 @@ import { FileDiff } from './file-diff.tsx';
 import { type FilePage, FilePages, pageOf } from './file-pages.tsx';
 import { LayoutSwitch } from './layout.tsx';
 import { setViewed, viewedPaths } from './viewed.ts';
+import { AllChanges } from './whole-comments.tsx';
 
 interface Changes {
   readonly attempt: number;
@@ -118,7 +119,9 @@ const Head = ({ task, pending, fail }: HeadProps) => {
             <Button
               kind={pending.length === 0 ? 'plain' : 'primary'}
               hotkey="s"
-              whyNot={pending.length === 0 ? 'Comment on a line or a file first' : null}
+              whyNot={
+                pending.length === 0 ? 'Comment on a line, a file or all changes first' : null
+              }
               onPress={sendBack}
               onError={fail}
             >
@@ -186,6 +189,7 @@ export const DiffView = ({ taskId }: { taskId: string }) => {
         <div class="diff">
           <Files files={files} page={page} first={first} pending={pending.value} viewed={viewed} />
           <div class="diff-files" key={page.from}>
+            <AllChanges given={task.review?.comments ?? []} pending={pending} />
             {page.files.map(({ file, isFolded }, index) => (
               <FileDiff
                 key={file.path}

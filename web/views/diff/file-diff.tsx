@@ -14,6 +14,7 @@ import {
 import { numbered } from '../../model/format.ts';
 import { isSplit } from './layout.tsx';
 import { Given, type GivenComment, Pending, type Selection, WriteComment } from './threads.tsx';
+import { WholeComments } from './whole-comments.tsx';
 
 interface FileProps {
   readonly id: string;
@@ -65,7 +66,7 @@ const Line = ({
   );
 };
 
-const commentOn = ({ path }: ChangedFile, text: string, lines: Selection): NewComment => {
+const commentOn = (path: string, text: string, lines: Selection): NewComment => {
   if (lines === null) return { path, text };
   const { from, to } = lines;
   return { path, line: from, ...(to > from ? { end_line: to } : {}), text };
@@ -83,7 +84,7 @@ const Hunks = ({ file, given, pending }: HunksProps) => {
         : { from: line, to: line };
   };
   const add = (text: string, lines: Selection): void => {
-    pending.value = [...pending.value, commentOn(file, text, lines)];
+    pending.value = [...pending.value, commentOn(file.path, text, lines)];
     selection.value = null;
   };
   const endsAt = (line: DiffLine, end: number | undefined): boolean =>
@@ -102,6 +103,7 @@ const Hunks = ({ file, given, pending }: HunksProps) => {
         ))}
       {selection.value !== null && endsAt(line, selection.value.to) && (
         <WriteComment
+          path={file.path}
           selection={selection.value}
           onAdd={add}
           onDiscard={() => {
@@ -151,39 +153,6 @@ const Hunks = ({ file, given, pending }: HunksProps) => {
   return <div class="hunks">{file.hunks.map(drawHunk)}</div>;
 };
 
-/** Comments on the whole file, above its lines. */
-const FileComments = ({
-  file,
-  given,
-  pending,
-  isWriting,
-}: HunksProps & { isWriting: Signal<boolean> }) => (
-  <>
-    {given
-      .filter(({ line }) => line === undefined)
-      .map((each) => (
-        <Given key={each.id} comment={each} />
-      ))}
-    {pending.value
-      .filter(({ path, line }) => path === file.path && line === undefined)
-      .map((each) => (
-        <Pending key={each.text} comment={each} pending={pending} />
-      ))}
-    {isWriting.value && (
-      <WriteComment
-        selection={null}
-        onAdd={(text) => {
-          pending.value = [...pending.value, commentOn(file, text, null)];
-          isWriting.value = false;
-        }}
-        onDiscard={() => {
-          isWriting.value = false;
-        }}
-      />
-    )}
-  </>
-);
-
 export const FileDiff = ({ id, file, given, pending, isViewed, isFolded, onViewed }: FileProps) => {
   const size = linesOf(file);
   const limit = useSignal(isFolded ? 0 : size);
@@ -222,7 +191,7 @@ export const FileDiff = ({ id, file, given, pending, isViewed, isFolded, onViewe
           )}
         </span>
       </header>
-      <FileComments {...own} isWriting={isWriting} />
+      <WholeComments path={file.path} given={given} pending={pending} isWriting={isWriting} />
       {!isViewed && limit.value > 0 && (
         <Hunks {...own} file={{ ...file, hunks: firstLines(file.hunks, limit.value) }} />
       )}

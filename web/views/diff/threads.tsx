@@ -1,5 +1,5 @@
 import { type Signal, useSignal } from '@preact/signals';
-import { useEffect, useRef } from 'preact/hooks';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import type { NewComment } from '../../data/actions.ts';
 import type { TaskView } from '../../data/tasks.ts';
 import { Button } from '../../parts/button.tsx';
@@ -10,9 +10,14 @@ export type GivenComment = NonNullable<TaskView['review']>['comments'][number];
 /** The lines that a new comment is about; null: the whole file. */
 export type Selection = { readonly from: number; readonly to: number } | null;
 
-const linesOf = (from: number | undefined, to: number | undefined): string =>
+/** The path of a comment on the whole work: the project's folder. */
+export const allChanges = '.';
+
+const linesOf = (path: string, from: number | undefined, to: number | undefined): string =>
   from === undefined
-    ? 'the file'
+    ? path === allChanges
+      ? 'all changes'
+      : 'the file'
     : to === undefined || to === from
       ? `line ${from}`
       : `lines ${from} to ${to}`;
@@ -23,7 +28,7 @@ export const Given = ({ comment }: { comment: GivenComment }) => (
     <p>
       <strong>You</strong>{' '}
       <span class="quiet small">
-        on attempt {comment.attempt}, {linesOf(comment.line, comment.end_line)}
+        on attempt {comment.attempt}, {linesOf(comment.path, comment.line, comment.end_line)}
       </span>
       {!comment.open && (
         <span class="pill tone-done tint-done">
@@ -53,7 +58,8 @@ export const Pending = ({
     <p>
       <strong>Your comment</strong>{' '}
       <span class="quiet small">
-        {linesOf(comment.line, comment.end_line)}, goes to the agent when you send back
+        {linesOf(comment.path, comment.line, comment.end_line)}, goes to the agent when you send
+        back
       </span>
       <Button
         kind="quiet"
@@ -69,31 +75,33 @@ export const Pending = ({
 );
 
 export const WriteComment = ({
+  path,
   selection,
   onAdd,
   onDiscard,
 }: {
+  path: string;
   selection: Selection;
   onAdd: (text: string, selection: Selection) => void;
   onDiscard: () => void;
 }) => {
   const text = useSignal('');
+  const place = linesOf(path, selection?.from, selection?.to);
   const field = useRef<HTMLTextAreaElement>(null);
-  useEffect(() => field.current?.focus(), []);
+  useLayoutEffect(() => field.current?.focus(), []);
   const add = (): void => {
     if (text.value.trim() !== '') onAdd(text.value.trim(), selection);
   };
   return (
     <div class="thread writing">
       <p>
-        <strong>New comment</strong>{' '}
-        <span class="quiet small">{linesOf(selection?.from, selection?.to)}</span>
+        <strong>New comment</strong> <span class="quiet small">{place}</span>
       </p>
       <textarea
         ref={field}
         rows={2}
         maxLength={2_000}
-        aria-label={`Comment on ${linesOf(selection?.from, selection?.to)}`}
+        aria-label={`Comment on ${place}`}
         value={text.value}
         onInput={({ currentTarget }) => {
           text.value = currentTarget.value;
