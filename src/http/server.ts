@@ -7,6 +7,7 @@ import { discoveryDocument } from './discovery.ts';
 import { errorBody } from './error-table.ts';
 import { createGate, type GateOptions, isStillAllowed } from './gate.ts';
 import { addHealthRoutes, type HealthOptions } from './health.ts';
+import type { AnswerPolicy } from './mcp/backend.ts';
 import { addMcpRoutes } from './mcp/mcp-routes.ts';
 import { createServiceBackend } from './mcp/service-backend.ts';
 import { createMethods } from './methods.ts';
@@ -27,6 +28,7 @@ export interface HttpServerOptions
   readonly store: EntryReads & StoreHealth;
   readonly redact: (text: string) => string;
   readonly heartbeatMs: number;
+  readonly mcpAnswer: () => AnswerPolicy;
   /** What the server took from the shell that started it. */
   readonly surroundings: () => object;
   /** Epoch ms. */
@@ -115,7 +117,7 @@ export const buildServer = async (options: HttpServerOptions): Promise<FastifyIn
   app.get('/a2a/discovery', async () => discovery());
   addMcpRoutes(app, {
     ...{ openStream, identity: options, redact: options.redact, onRequest: rpc.onRequest },
-    backend: createServiceBackend(rpc.methods, options.store, (error) =>
+    backend: createServiceBackend(rpc.methods, options.store, options.mcpAnswer, (error) =>
       options.log('MCP request failed', { error }),
     ),
   });

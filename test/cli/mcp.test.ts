@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
@@ -89,6 +89,18 @@ test('a wait ends at a question, and the answer goes to the agent', {
 
   expect(awaiting.question).toBe('Which port?');
   expect(done.structuredContent).toMatchObject({ status: 'complete' });
+});
+
+test('mcp.answer of the configuration hides the tool answer', { timeout: 60_000 }, async () => {
+  const project = open([finish]);
+  const given = JSON.parse(readFileSync(project.configFile, 'utf8'));
+  writeFileSync(project.configFile, JSON.stringify({ ...given, mcp: { answer: 'off' } }));
+  const { client } = await connect(project);
+
+  const { tools } = await client.listTools();
+
+  expect(tools.map(({ name }) => name)).toContain('wait_for_task');
+  expect(tools.map(({ name }) => name)).not.toContain('answer');
 });
 
 test('a server that is gone is started again for the next call', {

@@ -22,6 +22,7 @@ import type { Tracker } from '../../src/actors/tracker/port.ts';
 import type { Workspace } from '../../src/actors/workspace/port.ts';
 import { createSharedWorkspace } from '../../src/actors/workspace/shared.ts';
 import { shippedRoles } from '../../src/cli/roles/shipped-roles.ts';
+import type { AnswerPolicy } from '../../src/http/mcp/backend.ts';
 import type { PageFiles } from '../../src/http/page-files.ts';
 import { buildServer } from '../../src/http/server.ts';
 import { noAssistants } from './assistants.ts';
@@ -35,6 +36,7 @@ export interface Turn {
 }
 
 export interface Setting {
+  readonly mcpAnswer?: () => AnswerPolicy;
   readonly turns?: readonly Turn[];
   readonly options?: Partial<Settings>;
   /** Changes of every role's built-in profile. */
@@ -247,6 +249,7 @@ export const startServer = async (setting: Setting = {}) => {
     webhookCheck: () => null,
     surroundings: () => ({}),
     heartbeatMs: setting.heartbeatMs ?? 15_000,
+    mcpAnswer: setting.mcpAnswer ?? (() => 'questions'),
     page: setting.page ?? new Map(),
     projectName: 'project',
     now: setting.now ?? Date.now,

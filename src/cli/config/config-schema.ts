@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { filterNames, mergeModes } from '../../actors/workspace/port.ts';
+import { answerPolicies } from '../../http/mcp/backend.ts';
 import { quotaPolicies } from '../../machines/agent-context.ts';
 import { roles } from '../../machines/task.ts';
 import { backend, limitKeys, roleSection, tool } from '../roles/role-schema.ts';
@@ -387,6 +388,16 @@ export const configSections = z.strictObject({
     })
     .prefault({}),
   notify: notifySection,
+  mcp: z
+    .strictObject({
+      answer: z
+        .enum(answerPolicies)
+        .default('questions')
+        .describe(
+          'what an assistant may answer by MCP; questions: questions of agents; all: also whether calls that need approval are made; off: nothing',
+        ),
+    })
+    .prefault({}),
   telemetry: z
     .strictObject({
       otlp_endpoint: httpUrl

@@ -138,7 +138,7 @@ export const setupCommands: readonly CliCommand[] = [
       ['claude mcp add tasks -- agent mcp', 'Claude Code creates, runs and merges tasks'],
       ['codex mcp add tasks -- agent mcp', 'Codex does'],
     ],
-    run: async (context) => (await import('../mcp/mcp-command.ts')).serveMcp(context),
+    run: async (context, args) => (await import('../mcp/mcp-command.ts')).serveMcp(context, args),
   }),
   defineCommand({
     name: 'token',

@@ -7,7 +7,10 @@ import { describeError } from '../output/report-error.ts';
 const asksAgain: ReadonlySet<string> = new Set(['server_lost', 'unauthorized']);
 
 /** Finds or starts the project's server at the first call. */
-export const createMcpBackend = (connection: Connection): McpBackend => {
+export const createMcpBackend = (
+  connection: Connection,
+  answerPolicy: McpBackend['answerPolicy'],
+): McpBackend => {
   let client: Promise<Client> | null = null;
   const using = (): Promise<Client> => {
     client ??= connection.server();
@@ -36,5 +39,6 @@ export const createMcpBackend = (connection: Connection): McpBackend => {
       }
     },
     describeError,
+    answerPolicy,
   };
 };

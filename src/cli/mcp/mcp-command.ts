@@ -2,6 +2,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { createLineSplitter } from '../../actors/assistants/line-splitter.ts';
 import { createMcpSession } from '../../http/mcp/session.ts';
 import type { CommandContext } from '../client/command-context.ts';
+import { loadConfig } from '../config/config.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { serverName, version } from '../version.ts';
 import { createMcpBackend } from './mcp-backend.ts';
@@ -12,9 +13,15 @@ const longestMessage = 1024 * 1024;
 const lastAnswersMs = 5_000;
 
 /** Serves one client until its input ends. */
-export const serveMcp = async ({ connection, io }: CommandContext): Promise<number> => {
+export const serveMcp = async (
+  { project, connection, env, io }: CommandContext,
+  { config }: { readonly config: string | undefined },
+): Promise<number> => {
   const session = createMcpSession({
-    backend: createMcpBackend(connection),
+    backend: createMcpBackend(
+      connection,
+      () => loadConfig({ config, project }, env).config.mcp.answer,
+    ),
     identity: { name: serverName, version },
     send: io.json,
   });

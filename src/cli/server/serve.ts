@@ -91,6 +91,7 @@ const buildApplication = (
     now: Date.now,
     heartbeatMs,
     draining: () => state.draining,
+    mcpAnswer: () => config().mcp.answer,
     requestsPerSecond: () => config().server.max_requests_per_second,
     streamLimits: () => ({
       inAll: config().server.max_streams,

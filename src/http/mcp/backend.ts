@@ -1,3 +1,10 @@
+/**
+ * What `answer` may do. questions: it answers questions, and decides on no call that needs approval;
+ * all: it also decides; off: the tool is not there.
+ */
+export const answerPolicies = ['questions', 'all', 'off'] as const;
+export type AnswerPolicy = (typeof answerPolicies)[number];
+
 /** The part of the service that the tools use. */
 export interface McpBackend {
   /** Calls a JSON-RPC method of the service. */
@@ -5,6 +12,8 @@ export interface McpBackend {
   /** The frames of a task until its attempt ends or the signal aborts. */
   frames(taskId: string, signal: AbortSignal): AsyncIterable<McpFrame>;
   describeError(error: unknown): McpFailure;
+  /** Read at each request. @throws an error that `describeError` knows */
+  answerPolicy(): AnswerPolicy;
 }
 
 export interface McpFrame {

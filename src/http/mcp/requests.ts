@@ -67,14 +67,14 @@ export const initialize = ({ name, version }: McpIdentity, params: unknown) => {
 type McpMethod = (backend: McpBackend, call: McpCall, params: unknown) => Promise<object>;
 
 const methods: Readonly<Record<string, McpMethod>> = {
-  'tools/list': async () => listTools(),
+  'tools/list': async (backend) => listTools(backend.answerPolicy()),
   'tools/call': async (backend, call, params) => {
     const { name, arguments: given } = parse(toolCallSchema, params);
     const result = await callTool(backend, call, name, given);
     if (result !== null) return result;
     throw new McpError(
       mcpErrors.invalidParams,
-      `unknown tool ${name.slice(0, 100)}; the tools are ${toolNames.join(', ')}`,
+      `unknown tool ${name.slice(0, 100)}; the tools are ${toolNames(backend.answerPolicy()).join(', ')}`,
     );
   },
   'resources/list': async (backend, _, params) =>

@@ -64,8 +64,10 @@ async function* framesOf(
 export const createServiceBackend = (
   methods: Readonly<Record<string, Method>>,
   store: FrameReads,
+  answerPolicy: McpBackend['answerPolicy'],
   onInternal: (error: unknown) => void,
 ): McpBackend => ({
+  answerPolicy,
   call: async (method, params) => {
     const run = Object.hasOwn(methods, method) ? methods[method] : undefined;
     if (run === undefined) throw new Error(`there is no method ${method}`);

@@ -10,7 +10,7 @@ import {
   taskParamsSchema,
   waitParamsSchema,
 } from '../wire.ts';
-import type { McpBackend, McpCall, McpFailure } from './backend.ts';
+import type { AnswerPolicy, McpBackend, McpCall, McpFailure } from './backend.ts';
 import { waitForTask } from './wait.ts';
 
 interface Tool {
@@ -44,6 +44,21 @@ const calls =
   (method: string): Tool['run'] =>
   ({ call }, _, params) =>
     call(method, params);
+
+const { task_id, attempt, input_id, text } = respondParamsSchema.shape;
+/** Without a decision the service refuses an answer to calls that need approval. */
+const answerParamsSchema = z.strictObject({
+  ...{ task_id, attempt, input_id },
+  text: text.unwrap().describe('the answer in words'),
+});
+
+const answering: Tool = {
+  title: 'Answer an agent',
+  says: 'Answers the open question of a task (awaiting). Ask your user first: the question is meant for a person.',
+  params: answerParamsSchema,
+  annotations: startsAgents,
+  run: calls('respond'),
+};
 
 /** In the order in which they are used. */
 const tools: Readonly<Record<string, Tool>> = {
@@ -83,13 +98,7 @@ const tools: Readonly<Record<string, Tool>> = {
     run: (backend, call, params) =>
       waitForTask(backend, call, parseParams(waitParamsSchema, params)),
   },
-  answer: {
-    title: 'Answer an agent',
-    says: 'Answers the open question of a task (awaiting), or decides on calls that need approval. Ask your user first: the question is meant for a person.',
-    params: respondParamsSchema,
-    annotations: startsAgents,
-    run: calls('respond'),
-  },
+  answer: answering,
   diff: {
     title: 'Show the changes of a task',
     says: 'The changes of an attempt as a patch. guarded lists files that other programs run or trust.',
@@ -113,15 +122,28 @@ const tools: Readonly<Record<string, Tool>> = {
   },
 };
 
-export const toolNames: readonly string[] = Object.keys(tools);
+const deciding: Tool = {
+  ...answering,
+  says: 'Answers the open question of a task (awaiting), or decides on calls that need approval. Ask your user first: the question is meant for a person.',
+  params: respondParamsSchema,
+};
+
+const toolsFor = (policy: AnswerPolicy): Readonly<Record<string, Tool>> => {
+  if (policy === 'questions') return tools;
+  if (policy === 'all') return { ...tools, answer: deciding };
+  const { answer: _, ...others } = tools;
+  return others;
+};
+
+export const toolNames = (policy: AnswerPolicy): readonly string[] => Object.keys(toolsFor(policy));
 
 const inputSchema = (params: z.ZodType) => {
   const { $schema: _, ...schema } = z.toJSONSchema(params, { io: 'input' });
   return schema;
 };
 
-export const listTools = () => ({
-  tools: Object.entries(tools).map(([name, { title, says, params, annotations }]) => ({
+export const listTools = (policy: AnswerPolicy) => ({
+  tools: Object.entries(toolsFor(policy)).map(([name, { title, says, params, annotations }]) => ({
     name,
     title,
     description: says,
@@ -151,9 +173,10 @@ export const callTool = async (
   name: string,
   params: unknown,
 ): Promise<object | null> => {
-  const tool = Object.hasOwn(tools, name) ? tools[name] : undefined;
-  if (tool === undefined) return null;
   try {
+    const tools = toolsFor(backend.answerPolicy());
+    const tool = Object.hasOwn(tools, name) ? tools[name] : undefined;
+    if (tool === undefined) return null;
     return toolResult(await tool.run(backend, call, parseParams(tool.params, params)));
   } catch (error) {
     return toolFailure(backend.describeError(error));

@@ -1,6 +1,7 @@
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import { expect, onTestFinished, test, vi } from 'vitest';
+import type { AnswerPolicy } from '../../../src/http/mcp/backend.ts';
 import { finish, hang, startServer, untilStatus } from '../../support/running.ts';
 
 const ask = { calls: [{ tool: 'ask', arguments: { question: 'Which port?' } }] };
@@ -48,6 +49,62 @@ test('the official client creates a task over HTTP, runs it, answers it, and see
   expect(done.structuredContent).toMatchObject({ status: 'complete' });
   expect(again.structuredContent).toMatchObject({ status: 'complete' });
   expect(progress).toContainEqual(expect.stringMatching(/^started \(/));
+});
+
+const bash = { calls: [{ tool: 'bash', arguments: { command: 'true' } }] };
+
+/** A task whose call waits for approval, and the arguments that allow it. */
+const askApproval = async (mcpAnswer: AnswerPolicy) => {
+  const server = await startServer({
+    ...{ turns: [bash, finish('done')], mcpAnswer: () => mcpAnswer },
+    role: { approvals: ['bash'] },
+  });
+  const client = await connect(server);
+  const created = await call(client, 'create_task', { description: 'Serve' });
+  const { task_id } = created.structuredContent as { task_id: string };
+  await call(client, 'run', { task_ids: [task_id], role: 'engineer' });
+  const asked = await call(client, 'wait_for_task', { task_id });
+  const { attempt, awaiting } = asked.structuredContent as {
+    attempt: number;
+    awaiting: { input_id: string; kind: string };
+  };
+  expect(awaiting.kind).toBe('approval');
+  return { client, given: { task_id, attempt, input_id: awaiting.input_id } };
+};
+
+test('by default an assistant cannot decide on calls that need approval', async () => {
+  const { client, given } = await askApproval('questions');
+
+  const decided = await call(client, 'answer', { ...given, decision: 'allow' });
+  const both = await call(client, 'answer', { ...given, text: 'yes', decision: 'allow' });
+  const inWords = await call(client, 'answer', { ...given, text: 'allow' });
+  const after = await call(client, 'task_status', { task_id: given.task_id });
+
+  for (const refused of [decided, both, inWords])
+    expect(refused).toMatchObject({
+      isError: true,
+      structuredContent: { error: { code: 'invalid_params' } },
+    });
+  expect(after.structuredContent).toMatchObject({ awaiting: { input_id: given.input_id } });
+});
+
+test('with the policy all an assistant decides on calls that need approval', async () => {
+  const { client, given } = await askApproval('all');
+
+  await call(client, 'answer', { ...given, decision: 'allow' });
+  const done = await call(client, 'wait_for_task', { task_id: given.task_id });
+
+  expect(done.structuredContent).toMatchObject({ status: 'complete' });
+});
+
+test('with the policy off there is no tool answer', async () => {
+  const client = await connect(await startServer({ mcpAnswer: () => 'off' }));
+
+  const { tools } = await client.listTools();
+  const refused = call(client, 'answer', {});
+
+  expect(tools.map(({ name }) => name)).not.toContain('answer');
+  await expect(refused).rejects.toThrow('unknown tool answer');
 });
 
 test('a wait of a client that left ends, and its stream is free again', async () => {

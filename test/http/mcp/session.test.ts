@@ -13,6 +13,7 @@ const open = () => {
     identity: { name: 'server', version: '1' },
     send: (message) => sent.push(message),
     backend: {
+      answerPolicy: () => 'questions',
       call: async (_method, params) => ({ phase: 'thinking', status: 'started', params }),
       frames: async function* (_taskId, signal) {
         if (!signal.aborted)
