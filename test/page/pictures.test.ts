@@ -1,6 +1,6 @@
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
-import { noBrowser, startBrowser } from '../support/browser.ts';
+import { noPictures, startBrowser } from '../support/browser.ts';
 import { endOfFile } from '../support/temporary.ts';
 import { openPictures } from './pictures.ts';
 import { openPageProject } from './project.ts';
@@ -25,8 +25,8 @@ const failing = {
   turns: [{ say: '', calls: [{ tool: 'finish', arguments: { status: 'failed', summary: 'no' } }] }],
 };
 
-describe.skipIf(noBrowser !== null)(
-  `pictures of the page${noBrowser === null ? '' : ` (${noBrowser})`}`,
+describe.skipIf(noPictures !== null)(
+  `pictures of the page${noPictures === null ? '' : ` (skipped: ${noPictures})`}`,
   () => {
     let project: Awaited<ReturnType<typeof openPageProject>>;
     let browser: Browser;

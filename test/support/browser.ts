@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { type Browser, chromium, type Page } from 'playwright-core';
 
@@ -7,6 +8,13 @@ const executablePath = ['/usr/bin/chromium', '/usr/bin/chromium-browser'].find((
 
 /** Why tests with a browser are skipped; null when they run. */
 export const noBrowser = executablePath === undefined ? 'Chromium is not installed' : null;
+
+const hasFonts = (): boolean =>
+  spawnSync('fc-list', ['Liberation Sans'], { encoding: 'utf8' }).stdout?.trim().length > 0;
+
+/** Why pictures are not compared: other fonts have other widths; null when they are. */
+export const noPictures =
+  noBrowser ?? (hasFonts() ? null : 'the font Liberation Sans is not installed (fonts-liberation)');
 
 export const startBrowser = (): Promise<Browser> =>
   chromium.launch({
