@@ -77,7 +77,7 @@ test.each([
   { tracker: 'embedded', store: 'far' },
 ] as const)(
   `with the tracker $tracker and a $store store a server that is killed ${kills} times under load loses nothing (seed ${seed})`,
-  { timeout: kills * 20_000 + 120_000 },
+  { timeout: kills * 40_000 + 120_000 },
   async ({ tracker, store: distance }) => {
     const random = randomFrom(seed);
     const bd = makeBd('A-direct');
