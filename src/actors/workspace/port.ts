@@ -81,7 +81,7 @@ export interface Changes {
   readonly guarded: readonly string[];
 }
 
-/** What commands need to know of the folder in which they run. */
+/** The folder in which commands run. */
 export type CommandFolder = Pick<OpenWorkspace, 'root' | 'readable' | 'git'>;
 
 /** Runs `work` in a new folder of the project's own commit, which is removed then. One at a time. */

@@ -23,7 +23,7 @@ const noModel = ({ problem, missing_credential: missing }: Inputs): string =>
       ? `${missing} is not set`
       : '';
 
-/** What a run needs, in the words of a person: the need, and what is known about it. */
+/** For each guard the need of a run in the words of a person, and the facts that are known. */
 const needs: Readonly<Record<string, readonly [string, (inputs: Inputs) => string]>> = {
   taskExists: ['the task is in the tracker', () => ''],
   dependenciesComplete: ['its dependencies are complete', unmet],

@@ -1,6 +1,6 @@
 /**
- * What `answer` may do. questions: it answers questions, and decides on no call that needs approval;
- * all: it also decides; off: the tool is not there.
+ * Limits the tool `answer`. questions: it answers questions, and decides on no call that needs
+ * approval; all: it also decides; off: the tool is not there.
  */
 export const answerPolicies = ['questions', 'all', 'off'] as const;
 export type AnswerPolicy = (typeof answerPolicies)[number];

@@ -34,7 +34,6 @@ export const addMcpRoutes = (app: FastifyInstance, options: McpRouteOptions): vo
       send: (message) =>
         stream.write(`event: message\ndata: ${redact(JSON.stringify(message))}\n\n`),
     });
-
     stream.onClose(session.close);
     session.take(text).then(stream.end, stream.end);
   };

@@ -17,7 +17,7 @@ const isAtRest = (task: unknown): boolean => {
   return data.awaiting !== undefined || ['waiting_for_run', data.status].includes(data.phase);
 };
 
-/** Of a task that came to rest before its frames were asked for. */
+/** True when the task came to rest before its frames were asked for. */
 const isEndOfTask = ({ type, data }: McpFrame): boolean =>
   type === 'snapshot' && data['task'] !== undefined && isAtRest(data['task']);
 
