@@ -65,6 +65,6 @@ curl -H "Authorization: Bearer $(agent token)" -H 'Content-Type: application/jso
     '## Methods\n\nEvery method can be called at each `/a2a/` route by `POST`, alone or in a list of up to 20, with or without `a2a.` before\n' +
       'its name. Unless it says otherwise, the result is [the task](#the-task).',
     ...requests.map((request) => methodSection(schemas, request)),
-    ['## The task', ...fields(schemas.StatusResult)].join('\n\n'),
+    ['## The task', ...fields(schemas.Task)].join('\n\n'),
   ]);
 };

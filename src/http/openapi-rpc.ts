@@ -145,10 +145,20 @@ const methods: Readonly<Record<string, DescribedMethod>> = {
 
 export const describedMethods: readonly string[] = Object.keys(methods);
 
+/** The view of a task is in most results, and described once. */
 const schemaOf = (schema: z.ZodType, io: 'input' | 'output') => {
-  const { $schema: _, ...rest } = z.toJSONSchema(schema, { io });
+  const { $schema: _, ...rest } = z.toJSONSchema(schema, {
+    io,
+    override: ({ zodSchema, jsonSchema }) => {
+      if (zodSchema !== taskViewSchema || schema === taskViewSchema) return;
+      for (const key of Object.keys(jsonSchema)) Reflect.deleteProperty(jsonSchema, key);
+      Object.assign(jsonSchema, ref('Task'));
+    },
+  });
   return rest;
 };
+const resultOf = ({ result }: DescribedMethod) =>
+  result === taskViewSchema ? ref('Task') : schemaOf(result, 'output');
 
 const pascal = (name: string): string =>
   name.replace(/(^|_)([a-z])/g, (_, __, letter: string) => letter.toUpperCase());
@@ -169,10 +179,11 @@ const requestOf = (name: string, { says }: DescribedMethod) => ({
 
 /** Several methods share a result, so a result may match more than one of its schemas. */
 export const rpcSchemas = () => ({
+  Task: schemaOf(taskViewSchema, 'output'),
   ...Object.fromEntries(
     Object.entries(methods).flatMap(([name, described]) => [
       [`${pascal(name)}Params`, schemaOf(described.params, 'input')],
-      [`${pascal(name)}Result`, schemaOf(described.result, 'output')],
+      [`${pascal(name)}Result`, resultOf(described)],
       [`${pascal(name)}Request`, requestOf(name, described)],
     ]),
   ),
