@@ -1,9 +1,10 @@
 // Writes `dist`, the programs and the web page as they are published, with the packages that they
 // need; and `build`, one module for each source of the programs, for scripts, benches and tests.
 import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname, join, relative } from 'node:path';
+import { basename, dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { rolldown } from 'rolldown';
+import { isolatedDeclarationSync } from 'rolldown/experimental';
 import { transformSync } from 'rolldown/utils';
 import { bundledPackages, licenceTexts } from './licences.mjs';
 import { buildPage } from './page.mjs';
@@ -15,6 +16,9 @@ const programs = ['cli/agent', 'cli/agent-server'];
 const thread = 'actors/workspace/snapshot-worker';
 /** Parts that tests load from `dist` often, since it loads faster than `build`. */
 const parts = ['cli/run-agent', 'actors/process/run-command', 'actors/workspace/select-workspace'];
+/** What `agent-task-server/client` is, and the modules that its types are in. */
+const client = { name: 'client/index', source: 'cli/client/public-client' };
+const clientTypes = [client.source, 'cli/client/client', 'cli/client/wire-types'];
 /** The packages of `dependencies`: native code cannot be bundled. */
 const external = Object.keys(
   JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')).dependencies,
@@ -82,9 +86,10 @@ const together = [
 }));
 
 const bundle = async () => {
-  const input = Object.fromEntries(
-    [...programs, thread, ...parts].map((name) => [name, `src/${name}.ts`]),
-  );
+  const input = {
+    ...Object.fromEntries([...programs, thread, ...parts].map((name) => [name, `src/${name}.ts`])),
+    [client.name]: `src/${client.source}.ts`,
+  };
   const built = await rolldown({
     ...{
       cwd: root,
@@ -126,6 +131,19 @@ const modules = () =>
       return { fileName: name.replace(/\.ts$/, '.js'), code };
     });
 
+/** The declarations of the client, which name no package. */
+const declarations = () =>
+  clientTypes.map((name) => {
+    const source = readFileSync(join(root, 'src', `${name}.ts`), 'utf8');
+    const { code, errors } = isolatedDeclarationSync(`${name}.ts`, source);
+    if (errors.length > 0) throw new Error(`src/${name}.ts: ${errors[0].message}`);
+    const own = name === client.source ? 'index' : basename(name);
+    return {
+      fileName: `client/${own}.d.ts`,
+      code: code.replace(/(from ["']\.\/[\w-]+)\.ts(["'])/g, '$1.js$2'),
+    };
+  });
+
 const replace = (folder, files) => {
   rmSync(join(root, folder), { recursive: true, force: true });
   for (const { fileName, code } of files) {
@@ -142,5 +160,5 @@ const packages = bundledPackages([
 ]);
 const licences = { fileName: 'THIRD_PARTY_LICENSES.txt', code: licenceTexts(packages) };
 replace('build', modules());
-replace('dist', [...chunks, ...page.files, licences]);
+replace('dist', [...chunks, ...declarations(), ...page.files, licences]);
 for (const name of programs) chmodSync(join(root, 'dist', `${name}.js`), 0o755);

@@ -6,6 +6,7 @@ import { serverName, version } from '../build/cli/version.js';
 import { openApiDocument } from '../build/http/openapi.js';
 import { generate } from './generated.mjs';
 import { cliPage } from './reference/cli.mjs';
+import { clientTypes } from './reference/client-types.mjs';
 import { configurationPage } from './reference/configuration.mjs';
 import { errorsPage } from './reference/errors.mjs';
 import { eventsPage } from './reference/events.mjs';
@@ -33,6 +34,7 @@ const defaultFile = () => {
 generate('configs/agent-server.json', json(defaultFile()));
 generate('configs/agent-server.schema.json', json(schema));
 generate('docs/reference/openapi.json', json(document));
+generate('src/cli/client/wire-types.ts', clientTypes(document));
 generate('docs/reference/cli.md', cliPage());
 generate('docs/reference/configuration.md', configurationPage(schema));
 generate('docs/reference/errors.md', errorsPage());

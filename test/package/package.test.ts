@@ -61,6 +61,9 @@ test('the package has the programs, the configuration, the examples and the docu
     ...programs,
     ...parts.map((name) => `dist/actors/${name}.js`),
     'dist/THIRD_PARTY_LICENSES.txt',
+    ...['index.js', 'index.d.ts', 'client.d.ts', 'wire-types.d.ts'].map(
+      (name) => `dist/client/${name}`,
+    ),
     ...filesBelow('dist/page'),
     ...filesBelow('dist/recording'),
   ];

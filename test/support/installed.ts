@@ -40,5 +40,5 @@ export const install = () => {
     });
   };
   onTestFinished(async () => void (await run('agent', 'server', 'stop')));
-  return { defaultFile: join(folder, 'configs', 'agent-server.json'), run };
+  return { folder, cwd, env, defaultFile: join(folder, 'configs', 'agent-server.json'), run };
 };

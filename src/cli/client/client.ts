@@ -1,6 +1,9 @@
+import type { Methods, Task } from './wire-types.ts';
+
 /** An error answer, with the name and facts from the wire. */
 export class CallError extends Error {
   override readonly name = 'CallError';
+  /** The name of the error, such as `task_not_found`. */
   readonly code: string;
   readonly facts: Readonly<Record<string, unknown>>;
 
@@ -26,12 +29,26 @@ export interface Frame {
   readonly data: Readonly<Record<string, unknown>>;
 }
 
+export type MethodName = keyof Methods;
+export type Params<Name extends MethodName> = Methods[Name]['params'];
+export type Result<Name extends MethodName> = Methods[Name]['result'];
+
+/** The methods that answer with a task. */
+export type TaskMethod = {
+  [Name in MethodName]: Result<Name> extends Task ? Name : never;
+}[MethodName];
+
+/** @throws CallError */
+export type Call = <Name extends MethodName>(
+  method: Name,
+  params: Params<Name>,
+) => Promise<Result<Name>>;
+
 /** Calls a server, or reads the project's files for methods that need no agent. */
 export interface Client {
   /** True when a server answers. Otherwise tasks are shown as last committed. */
   readonly live: boolean;
-  /** @throws CallError */
-  call(method: string, params: Readonly<Record<string, unknown>>): Promise<unknown>;
+  readonly call: Call;
   /**
    * The frames of a task until its attempt ends, or (null) of every task; reconnects as needed.
    * @throws CallError

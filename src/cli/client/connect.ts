@@ -4,7 +4,7 @@ import { messageOf } from '../../machines/message-of.ts';
 import { type Project, stateFiles, taskFiles } from '../config/project.ts';
 import type { Io } from '../output/io.ts';
 import { readServerFile } from '../server/server-file.ts';
-import { CallError, type Client } from './client.ts';
+import { CallError, type Client, type MethodName, type Params, type Result } from './client.ts';
 import { configNote, type NamedConfig } from './config-note.ts';
 import { findServer } from './find-server.ts';
 import { createHttpClient } from './http-client.ts';
@@ -22,15 +22,14 @@ export interface ConnectOptions {
   readonly project: Project;
   readonly config: string | undefined;
   readonly start: boolean;
-  readonly io: Io;
+  /** Takes notes and warnings. */
+  readonly io: Pick<Io, 'err' | 'live'>;
   readonly env: NodeJS.ProcessEnv;
 }
 
-type Params = Readonly<Record<string, unknown>>;
-
 type OfflineMethods = (
   service: OfflineService,
-) => Readonly<Record<string, (params: Params) => Promise<unknown>>>;
+) => Readonly<Record<string, (params: unknown) => Promise<unknown>>>;
 
 /** The server's methods on the project's database and files. */
 interface Files {
@@ -102,7 +101,10 @@ const openFiles = async (
 
 const offlineClient = (options: ConnectOptions): Client => ({
   live: false,
-  call: async (method, params) => {
+  call: async <Name extends MethodName>(
+    method: Name,
+    params: Params<Name>,
+  ): Promise<Result<Name>> => {
     try {
       const { hasTasks } = await import('./open-tasks.ts');
       const files = await openFiles(options, method === 'create' || hasTasks(options.project));
@@ -115,7 +117,7 @@ const offlineClient = (options: ConnectOptions): Client => ({
           );
         const answer = await run(params);
         await files.finish();
-        return answer;
+        return answer as Result<Name>;
       } finally {
         files.close();
       }

@@ -1,4 +1,4 @@
-import type { Client } from './client.ts';
+import type { Client, MethodName, Params, Result } from './client.ts';
 import {
   type Address,
   connectionLost,
@@ -10,7 +10,11 @@ import { isJson } from './json.ts';
 
 const callMs = 60_000;
 
-const call = async (address: Address, method: string, params: object): Promise<unknown> => {
+const call = async <Name extends MethodName>(
+  address: Address,
+  method: Name,
+  params: Params<Name>,
+): Promise<Result<Name>> => {
   const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params });
   let answer: unknown;
   try {
@@ -32,7 +36,8 @@ const call = async (address: Address, method: string, params: object): Promise<u
   if (failure !== null) throw failure;
   if (!isJson(answer) || !('result' in answer))
     throw connectionLost(new Error('the answer has no result'));
-  return answer['result'];
+  // Our own server answers as it describes.
+  return answer['result'] as Result<Name>;
 };
 
 export const createHttpClient = (address: Address): Client => ({

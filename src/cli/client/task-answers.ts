@@ -1,5 +1,5 @@
 import type { TaskView } from '../../actors/journal/task-view.ts';
-import { CallError, type Client } from './client.ts';
+import { CallError, type Client, type Params, type TaskMethod } from './client.ts';
 import { isJson } from './json.ts';
 
 /**
@@ -18,12 +18,12 @@ const notTasks = (): CallError =>
   );
 
 /** For methods that answer with a task. @throws CallError */
-export const callForTask = async (
+export const callForTask = async <Name extends TaskMethod>(
   client: Client,
-  method: string,
-  params: Readonly<Record<string, unknown>>,
+  method: Name,
+  params: Params<Name>,
 ): Promise<TaskView> => {
-  const answer = await client.call(method, params);
+  const answer: unknown = await client.call(method, params);
   if (!isTask(answer)) throw notTasks();
   return answer;
 };

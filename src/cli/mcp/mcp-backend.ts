@@ -6,6 +6,10 @@ import { describeError } from '../output/report-error.ts';
 /** After these the next request looks for the server again, and starts one if none runs. */
 const asksAgain: ReadonlySet<string> = new Set(['server_lost', 'unauthorized']);
 
+interface LooseClient {
+  call(method: string, params: object): Promise<unknown>;
+}
+
 /** Finds or starts the project's server at the first call. */
 export const createMcpBackend = (
   connection: Connection,
@@ -24,7 +28,9 @@ export const createMcpBackend = (
   return {
     call: async (method, params) => {
       try {
-        return await (await using()).call(method, { ...Object(params) });
+        // The tools name methods of the service only.
+        const { call } = (await using()) as LooseClient;
+        return await call(method, { ...Object(params) });
       } catch (error) {
         forgetLost(error);
         throw error;

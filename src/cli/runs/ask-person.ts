@@ -62,7 +62,12 @@ export const createAnswering = (client: Client, { ask, err }: Io): Answering => 
     const given = ask === null ? null : await askPerson(ask, kind, own.signal);
     if (open === own) open = null;
     if (given === null || own.signal.aborted) return;
-    await client.call('respond', { task_id, attempt, input_id: data['input_id'], ...given });
+    await client.call('respond', {
+      task_id,
+      attempt,
+      input_id: String(data['input_id']),
+      ...given,
+    });
   };
   return {
     see: (frame) => {

@@ -1,3 +1,4 @@
+import type { Params } from '../client/client.ts';
 import { createContext } from '../client/command-setup.ts';
 import { tasksIn } from '../client/task-answers.ts';
 import { commandTable } from '../command-table.ts';
@@ -41,7 +42,7 @@ const taskIds = async (
   };
   const quiet: Io = { ...io, err: () => {} };
   const client = await createContext(common, invocation, quiet).connection.files();
-  const wanted = current === '' ? { order: 'newest' } : { id: current };
+  const wanted: Params<'list'> = current === '' ? { order: 'newest' } : { id: current };
   const tasks = tasksIn(await client.call('list', { ...wanted, limit: completionsAtMost }));
   return tasks.map(({ task_id, title }) => [task_id, title]);
 };

@@ -1,6 +1,6 @@
 import { requireId } from '../../actors/engine/task-id.ts';
 import { messageOf } from '../../machines/message-of.ts';
-import type { Client } from '../client/client.ts';
+import type { Client, Params } from '../client/client.ts';
 import type { CommandContext } from '../client/command-context.ts';
 import { callForTask } from '../client/task-answers.ts';
 import { exitCodes } from '../output/exit-codes.ts';
@@ -20,8 +20,8 @@ const paramsOf = (id: string, { reason }: Pick<ChangeArgs, 'reason'>) => ({
 const changeEach = async (
   { io, json }: CommandContext,
   client: Client,
-  method: string,
-  each: readonly Readonly<Record<string, unknown>>[],
+  method: 'close' | 'reopen' | 'cancel' | 'retry',
+  each: readonly Params<'retry'>[],
 ): Promise<void> => {
   let refusal: { readonly error: unknown } | null = null;
   for (const params of each) {

@@ -1,25 +1,24 @@
 import { z } from 'zod';
+import { asksPerson, isAtRest } from '../at-rest.ts';
 import type { McpBackend, McpCall, McpFrame } from './backend.ts';
 
 /** Below 60 s, after which many clients give up. */
 const usualSeconds = 45;
 
-const needsSomebody: ReadonlySet<string> = new Set(['input_required', 'approval_required']);
 const taskSchema = z.looseObject({
   status: z.string(),
   phase: z.string(),
   awaiting: z.unknown().optional(),
 });
 
-const isAtRest = (task: unknown): boolean => {
+const mayAnswer = (task: unknown): boolean => {
   const { data } = taskSchema.safeParse(task);
-  if (data === undefined) return true;
-  return data.awaiting !== undefined || ['waiting_for_run', data.status].includes(data.phase);
+  return data === undefined || isAtRest(data);
 };
 
 /** True when the task came to rest before its frames were asked for. */
 const isEndOfTask = ({ type, data }: McpFrame): boolean =>
-  type === 'snapshot' && data['task'] !== undefined && isAtRest(data['task']);
+  type === 'snapshot' && data['task'] !== undefined && mayAnswer(data['task']);
 
 const progressText = ({ type, data }: McpFrame): string | null => {
   if (type === 'status_update') return `${data['status']} (${data['phase']})`;
@@ -38,7 +37,7 @@ export const waitForTask = async (
   { task_id, timeout_seconds = usualSeconds }: WaitParams,
 ): Promise<unknown> => {
   const first = await call('status', { task_id });
-  if (isAtRest(first)) return first;
+  if (mayAnswer(first)) return first;
   const ends = new AbortController();
   const until = AbortSignal.any([
     signal,
@@ -49,7 +48,7 @@ export const waitForTask = async (
     for await (const frame of frames(task_id, until)) {
       const text = progressText(frame);
       if (text !== null) report(text);
-      if (needsSomebody.has(frame.type) || isEndOfTask(frame)) break;
+      if (asksPerson(frame) || isEndOfTask(frame)) break;
     }
   } finally {
     ends.abort();

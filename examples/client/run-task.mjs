@@ -1,0 +1,39 @@
+// Creates a task, runs a role on it, prints what happens, and ends with 0 when it is complete.
+//
+//   npm install agent-task-server
+//   node run-task.mjs engineer "Add a --json flag" [--model <name>]
+//
+// Run it in the folder of your project. A server is started when none runs.
+import { CallError, openProject } from 'agent-task-server/client';
+
+const [role, description, , model] = process.argv.slice(2);
+if (role === undefined || description === undefined) {
+  console.error('usage: node run-task.mjs <role> <what to do> [--model <name>]');
+  process.exit(2);
+}
+
+const words = {
+  tool_start: ({ tool }) => `uses ${tool}`,
+  status_update: ({ status, phase }) => `${status} (${phase})`,
+  input_required: ({ question }) => `asks: ${question}`,
+};
+
+try {
+  const server = await openProject('.');
+  const { task_id } = await server.call('create', { description });
+  await server.execute({ task_id, role, options: model === undefined ? {} : { model } });
+  const over = new AbortController();
+  const ended = server.wait(task_id).finally(() => over.abort());
+  for await (const { type, data } of server.stream(task_id, { signal: over.signal })) {
+    const text = words[type]?.(data);
+    if (text !== undefined) console.log(`${task_id} ${text}`);
+  }
+  const task = await ended;
+  console.log(`${task_id} ${task.status}: ${task.result ?? task.error?.message ?? task.phase}`);
+  if (task.awaiting !== undefined) console.log(`answer it with: agent respond ${task_id}`);
+  process.exitCode = task.status === 'complete' ? 0 : 1;
+} catch (error) {
+  if (!(error instanceof CallError)) throw error;
+  console.error(`${error.code}: ${error.message}`);
+  process.exitCode = 1;
+}

@@ -1,0 +1,598 @@
+// Generated from src/http/openapi-rpc.ts by `npm run docs`. Change the source, not this file.
+
+/** A task as it is now. */
+export interface Task {
+  /** the id of the task */
+  readonly task_id: string;
+  /** one line */
+  readonly title: string;
+  /** what to do */
+  readonly description: string;
+  /** queued, started, complete, failed, cancelled, or a status of the tracker */
+  readonly status: string;
+  /** status in the tracker of a task that was asked to run and is not open there */
+  readonly tracker_status?: string | undefined;
+  /** what it does or waits for; the status when it is over */
+  readonly phase: 'waiting_for_run' | 'waiting_for_dependencies' | 'waiting_for_slot' | 'waiting_for_tracker' | 'preparing' | 'thinking' | 'acting' | 'awaiting_input' | 'awaiting_approval' | 'backing_off' | 'verifying' | 'closing' | 'cancelling' | (string & {});
+  /** whether it can be run now */
+  readonly ready: boolean;
+  /** the role of the latest run */
+  readonly role?: 'engineer' | 'tester' | 'reviewer' | 'architect' | 'product-manager' | undefined;
+  /** number of the latest attempt; 0 before the first */
+  readonly attempt: number;
+  /** the number of the last attempt that may follow by itself; absent without a run */
+  readonly max_attempts?: number | undefined;
+  /** the tasks that it depends on */
+  readonly dependencies: readonly string[];
+  /** those of them that are not complete */
+  readonly unmet_dependencies: readonly string[];
+  /** 0 (first) to 4 (last) */
+  readonly priority: number;
+  /** its labels */
+  readonly labels: readonly string[];
+  /** when it was created */
+  readonly created_at: string;
+  /** when it changed last */
+  readonly updated_at: string;
+  /** when the latest attempt started */
+  readonly started_at?: string | undefined;
+  /** when it ended */
+  readonly completed_at?: string | undefined;
+  /** from 0 to 1; never falls within an attempt */
+  readonly progress: number;
+  /** when a task that waits for the end of a limit of the provider goes on by itself */
+  readonly parked_until?: string | undefined;
+  /** why it waits for that */
+  readonly parked_reason?: string | undefined;
+  /** the summary of the agent */
+  readonly result?: string | undefined;
+  /** the results file, inside the project */
+  readonly results_path?: string | undefined;
+  /** why the last attempt failed or the last request was refused */
+  readonly error?: {
+    /** the name of the error */
+    readonly code: string;
+    /** what is wrong and what to do */
+    readonly message: string;
+    /** the facts, by name */
+    readonly facts: {
+      readonly [key: string]: unknown;
+    };
+  } | undefined;
+  /** why a person reopened or retried it */
+  readonly request_reason?: string | undefined;
+  /** what people said about its work */
+  readonly review?: {
+    /** of the latest review */
+    readonly verdict: 'comment' | 'request_changes' | 'approve';
+    /** in the order in which they were given */
+    readonly comments: readonly {
+      readonly id: number;
+      /** the attempt whose changes it is about */
+      readonly attempt: number;
+      readonly path: string;
+      readonly line?: number | undefined;
+      readonly end_line?: number | undefined;
+      readonly text: string;
+      /** whether an attempt has yet to answer it */
+      readonly open: boolean;
+      /** the agent's answer */
+      readonly answer?: string | undefined;
+      /** the attempt that answered */
+      readonly answered_by?: number | undefined;
+    }[];
+  } | undefined;
+  /** what the attempt waits for a person for */
+  readonly awaiting?: {
+    /** send it with respond */
+    readonly input_id: string;
+    /** a question, or calls that need approval */
+    readonly kind: 'input' | 'approval';
+    /** the question */
+    readonly question: string;
+    /** the calls that need approval */
+    readonly calls: readonly {
+      readonly call_id: string;
+      readonly tool: string;
+      readonly arguments: string;
+    }[];
+    /** when it is too late to answer; absent: there is no limit */
+    readonly deadline?: string | undefined;
+    /** the answer that counts at the deadline; absent: the attempt fails */
+    readonly default_answer?: string | undefined;
+  } | undefined;
+  /** what the latest attempt used */
+  readonly usage: {
+    /** tokens that the model read */
+    readonly input_tokens: number;
+    /** tokens that the model wrote */
+    readonly output_tokens: number;
+    /** input tokens that the provider had cached */
+    readonly cached_tokens: number;
+    /** calls of the model */
+    readonly model_calls: number;
+    /** calls of tools */
+    readonly tool_calls: number;
+    /** turns */
+    readonly turns: number;
+    /** cost in USD; absent where the price is unknown */
+    readonly cost_usd?: number | undefined;
+  };
+  /** what the latest attempt changed, in the answers to status and, if complete, list */
+  readonly work?: {
+    /** the branch of the attempt */
+    readonly branch: string;
+    /** its tip */
+    readonly commit: string;
+    /** files that it changed */
+    readonly files: number;
+    /** lines that it added */
+    readonly insertions: number;
+    /** lines that it removed */
+    readonly deletions: number;
+    /** when it was merged; absent: it was not */
+    readonly merged_at?: string | undefined;
+    /** work of other tasks that it began without, since it conflicted */
+    readonly conflicts?: readonly {
+      readonly task_id: string;
+      readonly branch: string;
+      readonly files: readonly string[];
+    }[] | undefined;
+  } | undefined;
+  /** the attempts that are over, in the answer to status */
+  readonly attempts?: readonly {
+    /** its number */
+    readonly attempt: number;
+    /** the role that worked */
+    readonly role: string;
+    /** complete, failed or cancelled */
+    readonly status: string;
+    /** when it ended */
+    readonly ended_at: string;
+    /** how long it took */
+    readonly seconds: number;
+    /** calls of the model */
+    readonly model_calls: number;
+    /** calls of tools */
+    readonly tool_calls: number;
+    /** tokens that the model read */
+    readonly input_tokens: number;
+    /** tokens that the model wrote */
+    readonly output_tokens: number;
+    /** input tokens that the provider had cached */
+    readonly cached_tokens: number;
+    /** cost in USD; absent where unknown */
+    readonly cost_usd?: number | undefined;
+  }[] | undefined;
+  /** that its journal was removed because it was old; absent: it was not */
+  readonly history_removed?: {
+    /** the last entry that was removed */
+    readonly through_seq: number;
+    /** when */
+    readonly at: string;
+    /** store.retention_days at that time */
+    readonly after_days: number;
+  } | undefined;
+  /** path of its stream */
+  readonly stream_url: string;
+}
+
+/** The methods of the server, with what they take and answer. */
+export interface Methods {
+  /** runs a role on a task; answers when the run is accepted */
+  readonly execute: {
+    readonly params: {
+      /** the id of a task, or the text of a new one */
+      readonly task_id?: string | undefined;
+      /** the same as task_id */
+      readonly task?: string | undefined;
+      /** the role that works on the task */
+      readonly role: string;
+      /** limits and settings of this run */
+      readonly options?: {
+        /** the model to call */
+        readonly model?: string | undefined;
+        /** time limit of the attempt */
+        readonly timeout_seconds?: number | undefined;
+        /** turns of the attempt */
+        readonly max_turns?: number | undefined;
+        /** input and output tokens of the attempt */
+        readonly max_tokens_total?: number | undefined;
+        /** cost of the attempt in USD */
+        readonly max_cost_usd?: number | undefined;
+        /** commands that must pass before completion */
+        readonly verify?: readonly string[] | undefined;
+        /** now (default): refused while a dependency is not complete; ready: starts when all are complete */
+        readonly when?: 'now' | 'ready' | undefined;
+        /** commands may reach the network; needs sandbox.allow_task_network */
+        readonly network?: boolean | undefined;
+      } | undefined;
+      /** a repeated request with the same id starts nothing and gets the first answer */
+      readonly request_id?: string | undefined;
+    };
+    readonly result: {
+      readonly task_id: string;
+      readonly role: string;
+      readonly status: string;
+      readonly phase: string;
+      readonly attempt: number;
+      readonly message: string;
+      readonly stream_url: string;
+      readonly created_at: string;
+    };
+  };
+  /** starts tasks with all that they depend on, each when its dependencies are complete */
+  readonly run: {
+    readonly params: {
+      /** these tasks and all that they depend on; default: every open task */
+      readonly task_ids?: readonly string[] | undefined;
+      /** for tasks without the label role:<role> that no role ran before */
+      readonly role?: string | undefined;
+      /** limits and settings of each run */
+      readonly options?: {
+        /** the model to call */
+        readonly model?: string | undefined;
+        /** time limit of the attempt */
+        readonly timeout_seconds?: number | undefined;
+        /** turns of the attempt */
+        readonly max_turns?: number | undefined;
+        /** input and output tokens of the attempt */
+        readonly max_tokens_total?: number | undefined;
+        /** cost of the attempt in USD */
+        readonly max_cost_usd?: number | undefined;
+        /** commands that must pass before completion */
+        readonly verify?: readonly string[] | undefined;
+        /** now (default): refused while a dependency is not complete; ready: starts when all are complete */
+        readonly when?: 'now' | 'ready' | undefined;
+        /** commands may reach the network; needs sandbox.allow_task_network */
+        readonly network?: boolean | undefined;
+      } | undefined;
+      /** a repeated request with the same id starts nothing and gets the first answer */
+      readonly request_id?: string | undefined;
+    };
+    readonly result: {
+      /** the tasks that start when their dependencies are complete */
+      readonly accepted: readonly {
+        readonly task_id: string;
+        readonly role: string;
+        readonly phase: string;
+      }[];
+      /** the tasks that were not started, and why */
+      readonly skipped: readonly {
+        readonly task_id: string;
+        readonly reason: string;
+        /** the name of the refusal */
+        readonly code?: string | undefined;
+      }[];
+    };
+  };
+  /** the task as it is now */
+  readonly status: {
+    readonly params: {
+      /** the id of a task */
+      readonly task_id: string;
+    };
+    readonly result: Task;
+  };
+  /** the roles, tools and limits of this server */
+  readonly discovery: {
+    readonly params: Readonly<Record<string, never>>;
+    readonly result: {
+      readonly [key: string]: unknown;
+    };
+  };
+  /** creates a task */
+  readonly create: {
+    readonly params: {
+      /** what to do */
+      readonly description: string;
+      /** one line; default: the first line of the description */
+      readonly title?: string | undefined;
+      /** tasks that must be complete first */
+      readonly dependencies?: readonly string[] | undefined;
+      /** 0 (first) to 4 (last) */
+      readonly priority?: number | undefined;
+      /** labels of the task */
+      readonly labels?: readonly string[] | undefined;
+    };
+    readonly result: Task;
+  };
+  /** the tasks, by pages */
+  readonly list: {
+    readonly params: {
+      /** only tasks whose id begins or ends with this, on one page */
+      readonly id?: string | undefined;
+      /** only tasks with this status; queued means ready to run, active means started or waiting */
+      readonly status?: string | undefined;
+      /** only tasks with this role */
+      readonly role?: string | undefined;
+      /** only tasks with this label */
+      readonly label?: string | undefined;
+      /** by the time of creation; default: oldest first */
+      readonly order?: 'oldest' | 'newest' | undefined;
+      /** how many tasks to return */
+      readonly limit?: number | undefined;
+      /** next_cursor of the page before */
+      readonly cursor?: string | undefined;
+    };
+    readonly result: {
+      readonly tasks: readonly Task[];
+      readonly next_cursor?: string | undefined;
+      readonly total?: number | undefined;
+      readonly note?: string | undefined;
+    };
+  };
+  /** the journal of a task, oldest first, by pages */
+  readonly history: {
+    readonly params: {
+      /** the id of a task */
+      readonly task_id: string;
+      /** only entries after this seq */
+      readonly after_seq?: number | undefined;
+      /** how many entries to return */
+      readonly limit?: number | undefined;
+      /** entries as they are kept, with their hashes, in place of frames */
+      readonly kept?: boolean | undefined;
+    };
+    readonly result: {
+      readonly entries: readonly {
+        readonly [key: string]: unknown;
+      }[];
+      readonly next_after?: number | undefined;
+      /** that its journal was removed because it was old; absent: it was not */
+      readonly history_removed?: {
+        /** the last entry that was removed */
+        readonly through_seq: number;
+        /** when */
+        readonly at: string;
+        /** store.retention_days at that time */
+        readonly after_days: number;
+      } | undefined;
+    };
+  };
+  /** why a task is in its state, with the value of every guard */
+  readonly explain: {
+    readonly params: {
+      /** the id of a task */
+      readonly task_id: string;
+    };
+    readonly result: {
+      readonly [key: string]: unknown;
+    };
+  };
+  /** the changes of an attempt as a patch */
+  readonly diff: {
+    readonly params: {
+      /** the id of a task */
+      readonly task_id: string;
+      /** number of the attempt; default: the latest */
+      readonly attempt?: number | undefined;
+    };
+    readonly result: {
+      readonly task_id: string;
+      readonly attempt: number;
+      readonly patch: string;
+      readonly guarded: readonly string[];
+    };
+  };
+  /** merges the changes of an attempt into the project's branch; conflict: nothing was changed */
+  readonly merge: {
+    readonly params: {
+      /** the id of a task */
+      readonly task_id: string;
+      /** number of the attempt; default: the latest */
+      readonly attempt?: number | undefined;
+      /** merge as one commit; default: by fast-forward */
+      readonly squash?: boolean | undefined;
+      /** also an attempt that is not complete */
+      readonly force?: boolean | undefined;
+    };
+    readonly result: {
+      readonly task_id: string;
+      readonly attempt: number;
+      readonly status: 'merged' | 'nothing' | 'conflict';
+      readonly commit?: string | undefined;
+      readonly merge_first?: {
+        readonly task_id: string;
+        readonly attempt: number;
+        readonly complete: boolean;
+      } | undefined;
+      readonly moved_on?: true | undefined;
+      readonly same_lines?: true | undefined;
+      readonly [key: string]: unknown;
+    };
+  };
+  /** what the attempts used, per day (UTC) and role, and in sum */
+  readonly usage: {
+    readonly params: {
+      /** the first day, such as 2026-11-22; default: all */
+      readonly since?: string | undefined;
+    };
+    readonly result: {
+      readonly days: readonly {
+        readonly attempts: number;
+        readonly complete: number;
+        readonly failed: number;
+        readonly cancelled: number;
+        readonly seconds: number;
+        readonly model_calls: number;
+        readonly tool_calls: number;
+        readonly input_tokens: number;
+        readonly output_tokens: number;
+        readonly cached_tokens: number;
+        readonly cost_usd?: number | undefined;
+        readonly day: string;
+        readonly role: string;
+      }[];
+      readonly total: {
+        readonly attempts: number;
+        readonly complete: number;
+        readonly failed: number;
+        readonly cancelled: number;
+        readonly seconds: number;
+        readonly model_calls: number;
+        readonly tool_calls: number;
+        readonly input_tokens: number;
+        readonly output_tokens: number;
+        readonly cached_tokens: number;
+        readonly cost_usd?: number | undefined;
+      };
+    };
+  };
+  /** replays the journal through the statecharts and returns the states they reach */
+  readonly replay: {
+    readonly params: {
+      /** the id of a task */
+      readonly task_id: string;
+      /** only up to this seq */
+      readonly at_seq?: number | undefined;
+    };
+    readonly result: {
+      readonly [key: string]: unknown;
+    };
+  };
+  /** makes a task wait for another */
+  readonly add_dependency: {
+    readonly params: {
+      /** the id of a task */
+      readonly task_id: string;
+      /** the task that must be complete first */
+      readonly depends_on: string;
+    };
+    readonly result: Task;
+  };
+  /** removes a dependency */
+  readonly remove_dependency: {
+    readonly params: {
+      /** the id of a task */
+      readonly task_id: string;
+      /** the task that must be complete first */
+      readonly depends_on: string;
+    };
+    readonly result: Task;
+  };
+  /** changes title, description, priority or labels */
+  readonly edit: {
+    readonly params: {
+      /** the id of a task */
+      readonly task_id: string;
+      /** one line */
+      readonly title?: string | undefined;
+      /** what to do */
+      readonly description?: string | undefined;
+      /** 0 (first) to 4 (last) */
+      readonly priority?: number | undefined;
+      /** replace the labels, but those that say how an attempt ended */
+      readonly labels?: readonly string[] | undefined;
+    };
+    readonly result: Task;
+  };
+  /** deletes a task; answers with it as it was */
+  readonly delete: {
+    readonly params: {
+      /** the id of a task */
+      readonly task_id: string;
+    };
+    readonly result: Task;
+  };
+  /** marks a task complete */
+  readonly close: {
+    readonly params: {
+      /** the id of a task */
+      readonly task_id: string;
+      /** why; shown with the task */
+      readonly reason?: string | undefined;
+    };
+    readonly result: Task;
+  };
+  /** puts a complete task back into the queue */
+  readonly reopen: {
+    readonly params: {
+      /** the id of a task */
+      readonly task_id: string;
+      /** why; shown with the task */
+      readonly reason?: string | undefined;
+    };
+    readonly result: Task;
+  };
+  /** cancels a task and stops its agent */
+  readonly cancel: {
+    readonly params: {
+      /** the id of a task */
+      readonly task_id: string;
+      /** why; shown with the task */
+      readonly reason?: string | undefined;
+    };
+    readonly result: Task;
+  };
+  /** comments on the work of an attempt, sends it back or approves it */
+  readonly review: {
+    readonly params: {
+      /** the id of a task */
+      readonly task_id: string;
+      /** the attempt whose work it is; default: the latest */
+      readonly attempt?: number | undefined;
+      /** request_changes starts the next attempt on the same branch */
+      readonly verdict: 'comment' | 'request_changes' | 'approve';
+      /** each is given to the next attempt once and answered in its results */
+      readonly comments?: readonly {
+        /** a file of the project; `.` is about all changes */
+        readonly path: string;
+        /** the line in the changed file, from 1 */
+        readonly line?: number | undefined;
+        /** the last line of a range */
+        readonly end_line?: number | undefined;
+        /** the comment */
+        readonly text: string;
+      }[] | undefined;
+    };
+    readonly result: Task;
+  };
+  /** runs a failed or cancelled task again */
+  readonly retry: {
+    readonly params: {
+      /** the id of a task */
+      readonly task_id: string;
+      /** why; shown with the task */
+      readonly reason?: string | undefined;
+      /** another role; default: the role of the last attempt */
+      readonly role?: string | undefined;
+      /** other limits and settings */
+      readonly options?: {
+        /** the model to call */
+        readonly model?: string | undefined;
+        /** time limit of the attempt */
+        readonly timeout_seconds?: number | undefined;
+        /** turns of the attempt */
+        readonly max_turns?: number | undefined;
+        /** input and output tokens of the attempt */
+        readonly max_tokens_total?: number | undefined;
+        /** cost of the attempt in USD */
+        readonly max_cost_usd?: number | undefined;
+        /** commands that must pass before completion */
+        readonly verify?: readonly string[] | undefined;
+        /** now (default): refused while a dependency is not complete; ready: starts when all are complete */
+        readonly when?: 'now' | 'ready' | undefined;
+        /** commands may reach the network; needs sandbox.allow_task_network */
+        readonly network?: boolean | undefined;
+      } | undefined;
+    };
+    readonly result: Task;
+  };
+  /** answers the question of an agent, or decides on calls that need approval */
+  readonly respond: {
+    readonly params: {
+      /** the id of a task */
+      readonly task_id: string;
+      /** the attempt that asks */
+      readonly attempt: number;
+      /** awaiting.input_id of the task */
+      readonly input_id: string;
+      /** the answer in words */
+      readonly text?: string | undefined;
+      /** whether the calls may be made */
+      readonly decision?: 'allow' | 'deny' | undefined;
+    };
+    readonly result: Task;
+  };
+}

@@ -1,0 +1,14 @@
+interface RestingTask {
+  readonly status: string;
+  readonly phase: string;
+  readonly awaiting?: unknown;
+}
+
+/** Whether a task does nothing until somebody acts: it is over, was never run, or asks a person. */
+export const isAtRest = ({ status, phase, awaiting }: RestingTask): boolean =>
+  awaiting !== undefined || phase === 'waiting_for_run' || phase === status;
+
+const asking: ReadonlySet<string> = new Set(['input_required', 'approval_required']);
+
+/** Whether a frame of a task says that it asks a person. */
+export const asksPerson = ({ type }: { readonly type: string }): boolean => asking.has(type);

@@ -1,0 +1,182 @@
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { execa } from 'execa';
+import { expect, test } from 'vitest';
+import { install } from '../support/installed.ts';
+
+const root = join(import.meta.dirname, '..', '..');
+const turns = (tool: string, given: object) => [
+  { say: '', calls: [{ tool, arguments: given }] },
+  { say: '', calls: [{ tool: 'finish', arguments: { status: 'done', summary: 'done' } }] },
+];
+const script = {
+  scripts: [
+    { title: 'Ask', turns: turns('ask', { question: 'May it?' }) },
+    {
+      title: 'Fail',
+      turns: [
+        {
+          say: '',
+          calls: [
+            { tool: 'finish', arguments: { status: 'failed', summary: 'It cannot be done' } },
+          ],
+        },
+      ],
+    },
+    { title: 'Long', turns: turns('bash', { command: 'sleep 60' }) },
+    { turns: turns('bash', { command: 'true' }) },
+  ],
+};
+
+/** A project that has the package among its own. */
+const project = () => {
+  const { folder, cwd, env, defaultFile, run } = install();
+  writeFileSync(join(folder, 'configs', 'script.json'), JSON.stringify(script));
+  const config = {
+    server: { port: 0 },
+    sandbox: { mode: 'off' },
+    workspace: { mode: 'shared' },
+    api: { backend: 'scripted', script: 'script.json' },
+    agent: { max_retries: 0 },
+  };
+  writeFileSync(defaultFile, JSON.stringify(config));
+  mkdirSync(join(cwd, 'node_modules'));
+  symlinkSync(folder, join(cwd, 'node_modules', 'agent-task-server'));
+  const more: Record<string, string> = {};
+  const node = (text: string, ...args: readonly string[]) => {
+    const file = join(cwd, 'script.mjs');
+    writeFileSync(file, text);
+    const options = { cwd, env: { ...env, ...more }, extendEnv: false, reject: false };
+    return execa(process.execPath, [file, ...args], options);
+  };
+  return {
+    cwd,
+    run,
+    more,
+    node,
+    example: (name: string, ...args: readonly string[]) =>
+      node(readFileSync(join(root, 'examples', 'client', name), 'utf8'), ...args),
+  };
+};
+
+test('the example runs a task, prints what happens, and says whether it is complete', async () => {
+  const { example } = project();
+
+  const done = await example('run-task.mjs', 'engineer', 'Do it');
+  const failed = await example('run-task.mjs', 'engineer', 'Fail');
+  const asks = await example('run-task.mjs', 'engineer', 'Ask');
+  const refused = await example('run-task.mjs', 'nobody', 'Do it');
+
+  expect([done.exitCode, done.stderr]).toEqual([0, '']);
+  expect(done.stdout).toMatch(/ uses bash\n[\s\S]* complete: done$/);
+  expect([failed.exitCode, failed.stdout]).toEqual([1, expect.stringContaining(' failed: ')]);
+  expect(asks.stdout).toMatch(/asks: May it\?\n[\s\S]*agent respond bd-/);
+  expect([refused.exitCode, refused.stderr]).toEqual([1, expect.stringMatching(/^role_unknown: /)]);
+});
+
+test('the example of a CI job runs every open task, and fails unless all are complete', async () => {
+  const { example, run, cwd, more } = project();
+  more['GITHUB_STEP_SUMMARY'] = join(cwd, 'summary.md');
+  await run('agent', 'create', 'First', '--label', 'role:engineer');
+  await run('agent', 'create', 'A | B', '--label', 'role:tester');
+
+  const first = await example('ci.mjs');
+  await run('agent', 'create', 'Long', '--label', 'role:engineer');
+  await run('agent', 'create', 'Without a role');
+  const second = await example('ci.mjs', '0.03');
+
+  expect([first.exitCode, first.stderr]).toEqual([0, '']);
+  expect(first.stdout).toMatch(/\| bd-\w+ \| First \| complete \| {2}\|/);
+  expect(first.stdout).toContain('A \\| B | complete');
+  expect(second.exitCode).toBe(1);
+  expect(second.stdout).toContain('| Long | cancelled | ');
+  expect(second.stdout).toContain(' | skipped | ');
+  expect(readFileSync(more['GITHUB_STEP_SUMMARY'], 'utf8')).toContain(second.stdout.trim());
+});
+
+test('a wait ends at a question, after the answer at the end, and with its signal', async () => {
+  const { node } = project();
+
+  const ran = await node(`
+    import { openProject } from 'agent-task-server/client';
+    const server = await openProject('.');
+    const run = async (description) => {
+      const { task_id } = await server.call('create', { description });
+      await server.execute({ task_id, role: 'engineer' });
+      return task_id;
+    };
+    const asks = await run('Ask');
+    const task = await server.wait(asks);
+    console.log(task.awaiting.question);
+    await server.call('respond', { task_id: asks, attempt: 1, input_id: task.awaiting.input_id, text: 'yes' });
+    console.log((await server.wait(asks)).status);
+    console.log((await server.wait(asks)).status);
+    const long = await run('Long');
+    console.log((await server.wait(long, { signal: AbortSignal.timeout(300) }).catch((error) => error)).name);
+    const frames = [];
+    for await (const { seq } of server.stream(asks, { after: 0 })) frames.push(seq);
+    const kept = frames.filter((seq) => seq !== null);
+    console.log(kept.every((seq, index) => index === 0 || seq > kept[index - 1]), kept.length > 5);
+    console.log((await server.wait('bd-none').catch((error) => error)).code);
+    await server.call('cancel', { task_id: long });
+  `);
+
+  expect([ran.stderr, ran.stdout.split('\n')]).toEqual([
+    '',
+    ['May it?', 'complete', 'complete', 'TimeoutError', 'true true', 'task_not_found'],
+  ]);
+});
+
+test('without a server it starts none when told so, and a wrong token is named', async () => {
+  const { node, run } = project();
+  const code = (text: string) =>
+    node(`import { createClient, openProject } from 'agent-task-server/client';
+      await (async () => { ${text} })().catch(({ name, code }) => console.log(name, code));`);
+
+  const none = await code("await openProject('.', { start: false });");
+  await run('agent', 'server', 'start');
+  const { url } = JSON.parse((await run('agent', 'server', 'status', '--json')).stdout);
+  const wrong = await code(
+    `await createClient({ url: '${url}', token: 'x'.repeat(43) }).call('list', {});`,
+  );
+  await run('agent', 'server', 'stop');
+  const gone = await code(`await createClient({ url: '${url}', token: '' }).call('list', {});`);
+
+  expect([none, wrong, gone].map(({ stdout }) => stdout)).toEqual([
+    'CallError server_needed',
+    'CallError unauthorized',
+    'CallError server_lost',
+  ]);
+});
+
+test('TypeScript knows every method, with what it takes and answers', async () => {
+  const { cwd } = project();
+  const write = (name: string, lines: string): void =>
+    writeFileSync(
+      join(cwd, name),
+      `import { createClient } from 'agent-task-server/client';
+      const server = createClient({ url: '', token: '' });
+      ${lines}`,
+    );
+  write(
+    'right.mts',
+    `const { accepted } = await server.call('run', { options: { when: 'ready' } });
+    const task = await server.wait(accepted.map(({ task_id }) => task_id).join());
+    const cost: number | undefined = task.usage.cost_usd;
+    for await (const frame of server.stream(null)) console.log(frame.type, cost);`,
+  );
+  write('wrong.mts', "await server.call('create', { descripton: 'x' });");
+  const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
+  const options = ['--noEmit', '--strict', '--exactOptionalPropertyTypes', '--skipLibCheck'];
+  const types = ['--module', 'nodenext', '--typeRoots', join(root, 'node_modules', '@types')];
+  const files = ['right.mts', 'wrong.mts'];
+
+  const { stdout } = await execa(
+    process.execPath,
+    [tsc, ...options, ...types, '--types', 'node', ...files],
+    { cwd, reject: false },
+  );
+
+  expect(stdout.match(/^\w+\.mts/gm)).toEqual(['wrong.mts']);
+  expect(stdout).toContain("'descripton' does not exist");
+});
