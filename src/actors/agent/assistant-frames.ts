@@ -1,4 +1,5 @@
 import { isAbsolute, relative, sep } from 'node:path';
+import { errorSentence } from '../assistants/error-sentence.ts';
 import type { AssistantEvent } from '../assistants/port.ts';
 import type { EventType } from '../journal/event-types.ts';
 import { createTextGatherer } from '../process/text-gatherer.ts';
@@ -61,7 +62,7 @@ export const createAssistantFrames = ({
     if (event.type === 'text') text.add(event.text);
     else text.end();
     if (event.type === 'note')
-      emit('log', { level: event.level, message: event.message.slice(0, maxTextLength) });
+      emit('log', { level: event.level, message: errorSentence(event.message) });
     if (event.type === 'session')
       emit('log', { level: 'info', message: `the session of the assistant is ${event.id}` });
     if (event.type === 'tool_started') {

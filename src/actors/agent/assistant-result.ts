@@ -1,5 +1,6 @@
 import type { Delegated } from '../../machines/agent-context.ts';
 import type { Failure } from '../../machines/task.ts';
+import { errorSentence } from '../assistants/error-sentence.ts';
 import type { Assistant, AssistantEvent } from '../assistants/port.ts';
 import { isTransient } from '../assistants/program.ts';
 import type { RunEnd } from '../assistants/run-assistant.ts';
@@ -94,13 +95,13 @@ const failureOutcome = (
   limited: LimitedEvent | null,
   now: number,
 ): Outcome => {
-  const said = `${name} failed: ${message}`;
+  const said = `${name} failed: ${errorSentence(message)}`;
   const limit = usageLimitIn(message, now);
   if (code !== 'model_failed' || (limit === null && limited === null))
     return failedOutcome(said, { code, retryable });
   const resetsAt = limited?.resetsAt ?? limit?.resetsAt ?? null;
   const pause = resetsAt === null ? {} : { retry_after_ms: Math.max(0, resetsAt - now) };
-  return failedOutcome(said.slice(0, 500), {
+  return failedOutcome(said, {
     facts: { kind: 'usage_limit', ...pause },
     retryable: true,
   });

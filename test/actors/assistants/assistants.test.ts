@@ -139,6 +139,8 @@ test('an assistant gets its own credentials and no other variable of the server'
 test.each([
   ['codex', 'fails', 'model_failed', /^codex failed: unexpected status 401/],
   ['claude', 'fails', 'model_failed', /^claude failed: unexpected status 401/],
+  ['codex', 'fails_in_json', 'model_failed', /^codex failed: API Error: 400 no such model$/],
+  ['claude', 'fails_in_json', 'model_failed', /^claude failed: API Error: 400 no such model$/],
   ['command', 'fails', 'model_failed', /^command ended with exit code 1/],
   ['codex', 'gives_up', 'model_failed', /^the agent gave up: the file is not there/],
   ['claude', 'gives_up', 'model_failed', /^the agent gave up: the file is not there/],

@@ -37,6 +37,11 @@ const plays = {
     await parts(wire, wire.failure('unexpected status 401 Unauthorized'));
     process.exitCode = 1;
   },
+  fails_in_json: async (wire) => {
+    const error = { type: 'invalid_request_error', message: 'no such model' };
+    await parts(wire, wire.failure(`API Error: 400 ${JSON.stringify({ type: 'error', error })}`));
+    process.exitCode = 1;
+  },
   busy: async (wire) => {
     await parts(wire, wire.failure('exceeded retry limit, last status: 429 Too Many Requests'));
     process.exitCode = 1;
