@@ -34,7 +34,7 @@ export type OnQuota = (typeof quotaPolicies)[number];
 
 /** `builtin`: our loop over a model; else an assistant program. */
 export type Backend = 'builtin' | AssistantName;
-export const assistantNames = ['codex', 'claude', 'command'] as const;
+export const assistantNames = ['codex', 'claude', 'acp', 'command'] as const;
 export type AssistantName = (typeof assistantNames)[number];
 export const isAssistantName = (name: string): name is AssistantName =>
   assistantNames.some((known) => known === name);

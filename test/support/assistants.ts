@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { createAcp } from '../../src/actors/assistants/acp/acp.ts';
 import {
   type Assistants,
   type AssistantsOptions,
@@ -11,7 +12,7 @@ import { createCodex } from '../../src/actors/assistants/codex.ts';
 import { createCommandAssistant } from '../../src/actors/assistants/command.ts';
 import { childEnvironment } from '../../src/actors/process/run-command.ts';
 
-export const fakeProgram = (name: 'codex' | 'claude' | 'command'): string =>
+export const fakeProgram = (name: 'codex' | 'claude' | 'acp' | 'command'): string =>
   fileURLToPath(new URL(`./fake-assistants/${name}.mjs`, import.meta.url));
 
 /** Fake assistants, or the programs of a test. */
@@ -19,6 +20,7 @@ export const fakeAssistants = (more: Partial<AssistantsOptions> = {}): Assistant
   createAssistants({
     codex: createCodex({ path: fakeProgram('codex') }),
     claude: createClaude({ path: fakeProgram('claude') }),
+    acp: createAcp([fakeProgram('acp')], { initializeMs: 2_000, sessionMs: 2_000 }),
     command: createCommandAssistant([
       fakeProgram('command'),
       '--prompt',

@@ -3,7 +3,7 @@ import type { Failure } from '../../machines/task.ts';
 import { errorSentence } from '../assistants/error-sentence.ts';
 import type { Assistant, AssistantEvent } from '../assistants/port.ts';
 import { isTransient } from '../assistants/program.ts';
-import type { RunEnd } from '../assistants/run-assistant.ts';
+import { outputMiB, type RunEnd } from '../assistants/run-assistant.ts';
 import { usageLimitIn } from '../assistants/usage-limit.ts';
 import { giveUpReason } from './assistant-prompt.ts';
 
@@ -55,7 +55,7 @@ const withStderr = (message: string, stderr: string): string => {
 };
 
 const outcomeWithoutResult = (
-  { name, endsByExit }: Assistant,
+  { label: name, endsByExit }: Assistant,
   end: RunEnd,
   artifacts: readonly string[],
 ): Outcome => {
@@ -108,7 +108,7 @@ const failureOutcome = (
 };
 
 export const createResultReader = (assistant: Assistant, now: () => number): ResultReader => {
-  const { name } = assistant;
+  const { label: name } = assistant;
   let lastText = '';
   let result: { readonly text: string } | null = null;
   let ranCommand = false;
@@ -130,7 +130,7 @@ export const createResultReader = (assistant: Assistant, now: () => number): Res
     outcome: (end, artifacts) => {
       if (end.how === 'refused') return failedOutcome(end.stderr.trim(), { code: 'tool_failed' });
       if (end.how === 'flooded')
-        return failedOutcome(`${name} wrote more than 64 MiB and was ended`);
+        return failedOutcome(`${name} wrote more than ${outputMiB(assistant)} MiB and was ended`);
       if (failure !== null) return failureOutcome(name, failure, limited, now());
       if (result !== null && problem !== null && !ranCommand)
         return failedOutcome(`${name} could not start any of its commands: ${problem}`, {

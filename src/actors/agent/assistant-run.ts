@@ -50,7 +50,7 @@ export const observeRun = (
   const takeSpent = (): Spent => {
     const spent = meter.take();
     if (spent.modelCalls + spent.inputTokens + spent.outputTokens > 0)
-      emit('usage', { assistant: assistant.name, ...usageFrame(spent) });
+      emit('usage', { assistant: assistant.label, ...usageFrame(spent) });
     return spent;
   };
 

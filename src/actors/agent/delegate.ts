@@ -52,7 +52,7 @@ const sessionOf = (steps: RunSteps, round: number): string | null => {
  * Applies the policy for a run whose progress is unknown; a run that was stopped cleanly goes on.
  */
 const prepareInterruptedRun = (
-  { name, resumes }: Assistant,
+  { label: name, resumes }: Assistant,
   begun: BegunRun | null,
   policy: OnInterrupted,
 ): Omit<Prepared, 'conflicts'> => {
@@ -98,13 +98,14 @@ export const createDelegation = (ports: DelegationPorts): Delegation => {
     if (begun?.end?.delegated != null) return begun.end.delegated;
 
     let session = assistant.resumes ? sessionOf(steps, round) : null;
-    const prompt = promptForRun({
-      first: firstAssistantPrompt(ports.profileOf(role), first),
-      resumes: session !== null,
-      wasInterrupted: begun !== null,
-      answer,
-      decision,
-    });
+    const promptWhen = (resumes: boolean): string =>
+      promptForRun({
+        first: firstAssistantPrompt(ports.profileOf(role), first),
+        resumes,
+        wasInterrupted: begun !== null,
+        answer,
+        decision,
+      });
     const { root, readable, git } = workspace;
     const model = ports.assistant.modelFor(input);
     const before = session === null ? noUsage : input.usage;
@@ -125,19 +126,21 @@ export const createDelegation = (ports: DelegationPorts): Delegation => {
     const bounds = { signal, silentMs, onEvent };
     const run = async (): Promise<RunEnd> => {
       await steps.beginRun(round, session);
-      const message = `${assistant.name} ${session === null ? 'begins' : 'goes on'}`;
+      const message = `${assistant.label} ${session === null ? 'begins' : 'goes on'}`;
       emit(input, 'log', { level: 'info', message });
       const sandbox = ports.assistant.sandboxFor(assistant, env);
       return runAssistant({
         assistant,
         start,
-        prompt,
+        prompt: promptWhen(session !== null),
+        freshPrompt: promptWhen(false),
         root,
         readable,
         git,
         sandbox,
         env,
         ...bounds,
+        askPermission: async () => true,
       });
     };
     const onWait = (): void => emit(input, 'log', folderWaitLog);

@@ -30,6 +30,7 @@ export interface Assistants {
 export interface AssistantsOptions {
   readonly codex: Assistant;
   readonly claude: Assistant;
+  readonly acp: Assistant | null;
   readonly command: Assistant | null;
   readonly candidates: readonly LoginAssistant[];
   /** The environment of every child process, with PATH. */
@@ -76,13 +77,16 @@ export const createAssistants = (options: AssistantsOptions): Assistants => {
 
   const findFor = (assistant: Assistant) =>
     findProgram(programName(assistant), environment['PATH'] ?? '');
-  const environmentOf = ({ variables }: Assistant) =>
-    Object.fromEntries(
+  const environmentOf = ({ variables, settings }: Assistant) => {
+    const given = Object.fromEntries(
       Object.entries(secrets).filter(([name]) => [...variables, ...passedVariables].includes(name)),
     );
+    return { ...given, ...settings?.({ ...environment, ...given }) };
+  };
   const problem = (name: AssistantName): string | null => {
     const assistant = options[name];
-    if (assistant === null) return 'api.command is not configured';
+    if (assistant === null)
+      return `${name === 'acp' ? 'api.acp.command' : 'api.command'} is not configured`;
     const program = programName(assistant);
     if (findFor(assistant) !== null) return null;
     return isAbsolute(program) ? `${program} is not a program` : `${program} is not on PATH`;

@@ -211,6 +211,7 @@ const claudeSettings =
  */
 export const createClaude = ({ path = 'claude', args = [] }: AssistantProgram = {}): Assistant => ({
   name: 'claude',
+  label: 'claude',
   variables: [
     ...['ANTHROPIC_API_KEY', 'ANTHROPIC_AUTH_TOKEN', 'ANTHROPIC_BASE_URL'],
     ...['CLAUDE_CODE_OAUTH_TOKEN', 'CLAUDE_CONFIG_DIR'],

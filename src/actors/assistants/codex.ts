@@ -128,6 +128,7 @@ const choosesSandbox = (args: readonly string[]): boolean =>
  */
 export const createCodex = ({ path = 'codex', args = [] }: AssistantProgram = {}): Assistant => ({
   name: 'codex',
+  label: 'codex',
   variables: ['CODEX_HOME', 'CODEX_API_KEY', 'OPENAI_API_KEY'],
   reportsCost: false,
   resumes: true,

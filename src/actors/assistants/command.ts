@@ -18,6 +18,7 @@ export const createCommandAssistant = ([program, ...args]: readonly [
   ...string[],
 ]): Assistant => ({
   name: 'command',
+  label: 'command',
   variables: [],
   reportsCost: false,
   resumes: false,

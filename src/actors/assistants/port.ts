@@ -70,11 +70,48 @@ export type WatchSession = (watched: {
   readonly onEvent: (event: AssistantEvent) => void;
 }) => () => Promise<void>;
 
+export interface PermissionCall {
+  readonly callId: string;
+  readonly tool: string;
+  /** JSON text. */
+  readonly arguments: string;
+}
+
+export interface ConversationPorts {
+  readonly start: Omit<AssistantStart, 'promptFile'>;
+  /** `resumed`: for a session that goes on; `fresh`: for a new one. */
+  readonly prompts: { readonly resumed: string; readonly fresh: string };
+  readonly root: string;
+  /** Writes a line to its standard input. Never throws. */
+  readonly send: (line: string) => void;
+  /** Ends its standard input. */
+  readonly end: () => void;
+  readonly onEvent: (event: AssistantEvent) => void;
+  /** May wait for a person. */
+  readonly askPermission: (call: PermissionCall) => Promise<boolean>;
+}
+
+/** A dialog on standard input and output. */
+export interface Conversation {
+  /** Reads a line of its standard output. Never throws. */
+  read(line: string): void;
+  /** Asks it to stop. */
+  cancel(): void;
+  /** The program is gone; nothing is reported from now on. */
+  close(reason: string): void;
+  /** Resolves at the end of the dialog; never rejects. */
+  readonly done: Promise<void>;
+}
+
 /** A program that works on an attempt with an agent loop of its own. */
 export interface Assistant {
   readonly name: AssistantName;
+  /** Its name for people. */
+  readonly label: string;
   /** Variables that it gets beside those of every child process. */
   readonly variables: readonly string[];
+  /** Variables that are set for it. */
+  readonly settings?: (env: Readonly<Record<string, string>>) => Readonly<Record<string, string>>;
   readonly reportsCost: boolean;
   readonly resumes: boolean;
   argv(start: AssistantStart): readonly [string, ...string[]];
@@ -82,6 +119,8 @@ export interface Assistant {
   needs(env: Readonly<Record<string, string>>): AssistantNeeds;
   /** Parses a line of its standard output; unknown lines give no events. Pure; never throws. */
   read(line: string): readonly AssistantEvent[];
+  /** Present: its standard input is not the prompt but a dialog, and `read` is not called. */
+  readonly converse?: (ports: ConversationPorts) => Conversation;
   readonly watch?: WatchSession;
   /** True when exit code 0 means success, with the end of its output as the result. */
   readonly endsByExit: boolean;

@@ -6,13 +6,16 @@ import type { CommandResult } from '../process/run-command.ts';
 import type { Sandbox } from '../sandbox/port.ts';
 import { runSandboxed, type SandboxedResult } from '../sandbox/run-sandboxed.ts';
 import type { OpenWorkspace } from '../workspace/port.ts';
+import { openDialog, stopSignal, watchSilence } from './dialog.ts';
 import { createLineSplitter, maxEventLine } from './line-splitter.ts';
-import type { Assistant, AssistantEvent, AssistantStart } from './port.ts';
+import type { Assistant, AssistantEvent, AssistantStart, ConversationPorts } from './port.ts';
 
 export interface AssistantRun {
   readonly assistant: Assistant;
   readonly start: Omit<AssistantStart, 'promptFile'>;
   readonly prompt: string;
+  /** The prompt for a new session, when the one of `start` does not go on. */
+  readonly freshPrompt: string;
   readonly root: string;
   readonly readable: readonly string[];
   readonly git: OpenWorkspace['git'];
@@ -22,6 +25,7 @@ export interface AssistantRun {
   /** A run that is silent for longer is ended. */
   readonly silentMs: number;
   readonly onEvent: (event: AssistantEvent) => void;
+  readonly askPermission: ConversationPorts['askPermission'];
 }
 
 /** The end of the program, apart from what it reported. */
@@ -34,8 +38,9 @@ export interface RunEnd
   readonly stderr: string;
 }
 
-const maxOutputLength = 64 * 1024 * 1024;
 const maxRunMs = 24 * 3_600_000;
+/** A dialog may wait for a person; the deadline of the attempt limits the rest. */
+const longestTimerMs = 2 ** 31 - 1;
 const resultBytes = 16 * 1024;
 const errorBytes = 16 * 1024;
 /**
@@ -43,6 +48,19 @@ const errorBytes = 16 * 1024;
  * it started, is ended.
  */
 const exitGraceMs = 5_000;
+
+const droppedNote: AssistantEvent = {
+  type: 'note',
+  level: 'warn',
+  message: 'a line longer than 8 MiB was left out',
+};
+/** The line may have been the answer. */
+const droppedFailure: AssistantEvent = {
+  type: 'failed',
+  code: 'model_failed',
+  message: 'it wrote a line longer than 8 MiB, which is not read',
+  retryable: false,
+};
 
 const endKind = (
   { exitCode, timedOut, aborted }: CommandResult,
@@ -63,33 +81,43 @@ const refusedRun = (why: string): RunEnd => ({
   stderr: why,
 });
 
+/** The longest output that is read. A dialog repeats the output of a tool call while it grows. */
+export const outputMiB = ({ converse }: Assistant): number => (converse === undefined ? 64 : 256);
+
 const runWith = async (promptFile: string, run: AssistantRun): Promise<RunEnd> => {
-  const { assistant, start, root, readable, git, sandbox, env, signal, silentMs, onEvent } = run;
+  const { assistant, start, root, readable, git, sandbox, env, signal, silentMs } = run;
   const enough = new AbortController();
   const stdout = createHeadTailBuffer({ headBytes: 0, tailBytes: resultBytes });
   const stderr = createHeadTailBuffer({ headBytes: 0, tailBytes: errorBytes });
+  const longest = outputMiB(assistant) * 1024 * 1024;
   let written = 0;
   let grace: NodeJS.Timeout | undefined;
   let stopWatching: (() => Promise<void>) | undefined;
   const since = Date.now();
-  let isSilent = false;
-  const silence = setTimeout(() => {
-    isSilent = true;
-    enough.abort();
-  }, silentMs);
+  const silence = watchSilence(silentMs, () => enough.abort());
 
+  const endSoon = (): void => {
+    grace ??= setTimeout(() => enough.abort(), exitGraceMs);
+  };
   const take = (event: AssistantEvent): void => {
+    const { onEvent } = run;
     if (event.type === 'session')
       stopWatching ??= assistant.watch?.({ session: event.id, root, env, since, onEvent });
-    if (event.type === 'result') grace ??= setTimeout(() => enough.abort(), exitGraceMs);
+    if (event.type === 'result') endSoon();
     onEvent(event);
   };
+  const dialog = openDialog(run, { take, silence, tooMuch: () => enough.abort() });
   const lines = createLineSplitter({
     longest: maxEventLine,
-    onLine: (line) => assistant.read(line).forEach(take),
-    onDropped: () =>
-      take({ type: 'note', level: 'warn', message: 'a line longer than 8 MiB was left out' }),
+    onLine: dialog?.read ?? ((line) => assistant.read(line).forEach(take)),
+    onDropped: () => {
+      if (dialog === null) return take(droppedNote);
+      take(droppedFailure);
+      enough.abort();
+    },
   });
+  void dialog?.done.then(endSoon);
+  const stop = stopSignal(signal, dialog);
 
   const result = await runSandboxed(sandbox, {
     argv: assistant.argv({ ...start, promptFile }),
@@ -97,14 +125,14 @@ const runWith = async (promptFile: string, run: AssistantRun): Promise<RunEnd> =
     readable: [...readable, promptFile],
     git,
     env,
-    stdinFile: promptFile,
-    timeoutMs: maxRunMs,
-    signal: AbortSignal.any([signal, enough.signal]),
+    ...(dialog === null ? { stdinFile: promptFile } : { onStdin: dialog.begin }),
+    timeoutMs: dialog === null ? maxRunMs : longestTimerMs,
+    signal: AbortSignal.any([stop, enough.signal]),
     onOutput: (text, stream) => {
       silence.refresh();
       written += text.length;
-      if (written > maxOutputLength) enough.abort();
-      if (enough.signal.aborted || signal.aborted) return;
+      if (written > longest) enough.abort();
+      if (enough.signal.aborted || stop.aborted) return;
       (stream === 'stdout' ? stdout : stderr).push(text);
       if (stream === 'stdout') lines.push(text);
     },
@@ -112,12 +140,13 @@ const runWith = async (promptFile: string, run: AssistantRun): Promise<RunEnd> =
     tailBytes: errorBytes,
   });
   clearTimeout(grace);
-  clearTimeout(silence);
+  silence.end();
   await stopWatching?.();
   if ('refusal' in result) return refusedRun(result.refusal);
-  if (!signal.aborted) lines.end();
+  if (!stop.aborted) lines.end();
+  dialog?.close('it ended');
   const early =
-    written > maxOutputLength ? ('flooded' as const) : isSilent ? ('silent' as const) : null;
+    written > longest ? ('flooded' as const) : silence.isOver() ? ('silent' as const) : null;
   const how = early ?? endKind(result, signal.aborted);
   const { exitCode, leftProcesses, quarantined, quarantine } = result;
   const errors = how === 'not_started' ? result.output : stderr.read().text;

@@ -39,7 +39,8 @@ const assistantBackend = (
 ): SelectedBackend => {
   const model = run.model ?? settings.roles[role].model;
   const problem = assistants.problem(name);
-  return { backend: name, model, name: model === null ? name : `${name} with ${model}`, problem };
+  const label = assistants.of(name)?.label ?? name;
+  return { backend: name, model, name: model === null ? label : `${label} with ${model}`, problem };
 };
 
 /** Our own loop runs the scripted model. */

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { constants } from 'node:os';
-import type { Readable } from 'node:stream';
+import type { Readable, Writable } from 'node:stream';
 import { StringDecoder } from 'node:string_decoder';
 import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises';
 import { execa } from 'execa';
@@ -19,6 +19,8 @@ export interface Command extends Bounds {
   readonly env: Readonly<Record<string, string>>;
   readonly stdinFile?: string;
   readonly stdin?: Uint8Array;
+  /** Gets the standard input as a pipe; whoever gets it ends it. */
+  readonly onStdin?: (stdin: Writable) => void;
   /** Contents of file descriptors 3, 4 and so on. */
   readonly inputs?: readonly Uint8Array[];
   readonly timeoutMs: number;
@@ -67,7 +69,7 @@ const commandIdVariable = 'ATS_COMMAND';
 type Pipes = Awaited<ReturnType<typeof openNamedPipes>>;
 
 const startProcess = (
-  { argv: [file, ...args], cwd, env, stdinFile, stdin, inputs = [] }: Command,
+  { argv: [file, ...args], cwd, env, stdinFile, stdin, onStdin, inputs = [] }: Command,
   mark: string,
   pipes: Pipes,
 ) =>
@@ -76,11 +78,13 @@ const startProcess = (
     env: { ...env, [commandIdVariable]: mark },
     extendEnv: false,
     stdio: [
-      stdin ?? (stdinFile === undefined ? 'ignore' : { file: stdinFile }),
+      onStdin === undefined
+        ? (stdin ?? (stdinFile === undefined ? 'ignore' : { file: stdinFile }))
+        : 'pipe',
       pipes?.[0].fd ?? 'pipe',
       pipes?.[1].fd ?? 'pipe',
       ...inputs,
-    ] as ['ignore', 'pipe', 'pipe'],
+    ] as ['pipe', 'pipe', 'pipe'],
     detached: true,
     buffer: false,
     reject: false,
@@ -128,6 +132,14 @@ const listen = (stream: Readable, take: (text: string) => void): void => {
   stream.on('error', () => undefined);
 };
 
+const passInput = (child: Child, { onStdin }: Command): void => {
+  const input: Writable | null = child.stdin;
+  if (input === null || onStdin === undefined) return;
+  // The command may end before it has read everything.
+  input.on('error', () => undefined);
+  onStdin(input);
+};
+
 const drain = async (outputs: readonly Readable[], closed: Promise<unknown>): Promise<void> => {
   await Promise.race([closed, delay(drainMs, undefined, { ref: false })]);
   // On a busy machine the time may pass before the loop reads what the pipes hold; its next turn
@@ -168,6 +180,7 @@ const supervise = async (
   };
   listen(stdout, take('stdout'));
   listen(stderr, take('stderr'));
+  passInput(child, command);
   const closed = Promise.all(
     [stdout, stderr].map((output) => new Promise((resolve) => output.once('close', resolve))),
   );

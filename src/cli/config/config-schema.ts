@@ -157,6 +157,19 @@ export const configSections = z.strictObject({
         .describe(
           'program and arguments of the backend command; {prompt_file}, {task_id}, {role} and {model} are replaced',
         ),
+      acp: z
+        .strictObject({
+          command: z
+            .preprocess(
+              (given) => (typeof given === 'string' ? given.trim().split(/\s+/) : given),
+              z.array(z.string().min(1).max(4_000)).min(1).max(100),
+            )
+            .optional()
+            .describe(
+              'agent of the backend acp: opencode, gemini, copilot, codex-acp or claude-agent-acp, or a program with its arguments',
+            ),
+        })
+        .prefault({}),
       pass_environment: z
         .array(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'expected the name of a variable'))
         .max(50)
@@ -420,6 +433,12 @@ export const configSchema = configSections
       api.command !== undefined ||
       ![api.backend, ...Object.values(roles).map((own) => own?.backend)].includes('command'),
     { path: ['api', 'command'], message: 'is needed when a backend is command' },
+  )
+  .refine(
+    ({ api, roles }) =>
+      api.acp.command !== undefined ||
+      ![api.backend, ...Object.values(roles).map((own) => own?.backend)].includes('acp'),
+    { path: ['api', 'acp', 'command'], message: 'is needed when a backend is acp' },
   )
   .refine(({ agent }) => agent.default_answer === undefined || agent.answer_timeout_seconds > 0, {
     path: ['agent', 'default_answer'],

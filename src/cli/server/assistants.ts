@@ -1,3 +1,5 @@
+import { createAcp } from '../../actors/assistants/acp/acp.ts';
+import { acpVariables } from '../../actors/assistants/acp/known-agents.ts';
 import {
   type Assistants,
   createAssistants,
@@ -8,13 +10,14 @@ import { createCodex } from '../../actors/assistants/codex.ts';
 import { createCommandAssistant } from '../../actors/assistants/command.ts';
 import type { Config } from '../config/config-schema.ts';
 
-const credentialVariables = [createCodex(), createClaude()].flatMap(({ variables }) => variables);
-/** These variables have paths and addresses, not secrets. */
-const places: ReadonlySet<string> = new Set([
-  'CODEX_HOME',
-  'CLAUDE_CONFIG_DIR',
-  'ANTHROPIC_BASE_URL',
-]);
+const credentialVariables = [
+  ...new Set([
+    ...[createCodex(), createClaude()].flatMap(({ variables }) => variables),
+    ...acpVariables,
+  ]),
+];
+/** Other variables have paths, addresses and switches. */
+const isSecret = (name: string): boolean => /KEY|TOKEN|SECRET|PASSW/i.test(name);
 
 export const credentialsIn = (env: NodeJS.ProcessEnv): Readonly<Record<string, string>> =>
   Object.fromEntries(
@@ -33,10 +36,8 @@ export const secretsIn = (
   credentials: Readonly<Record<string, string>>,
   env: NodeJS.ProcessEnv,
 ): readonly string[] => [
-  ...Object.entries(credentials).flatMap(([name, value]) => (places.has(name) ? [] : [value])),
-  ...api.pass_environment
-    .filter((name) => /KEY|TOKEN|SECRET|PASSW/i.test(name))
-    .flatMap((name) => env[name] ?? []),
+  ...Object.entries(credentials).flatMap(([name, value]) => (isSecret(name) ? [value] : [])),
+  ...api.pass_environment.filter(isSecret).flatMap((name) => env[name] ?? []),
 ];
 
 export interface ServerEnvironment {
@@ -72,10 +73,12 @@ export const assistantsFor = (
     env[name] === undefined ? [] : [[name, env[name]] as const],
   );
   const [program, ...args] = api.command ?? [];
+  const [agent, ...agentArgs] = api.acp.command ?? [];
   return createAssistants({
     codex: createCodex({ ...at(api.codex_path), args: api.codex_args }),
     claude: createClaude({ ...at(api.claude_path), args: api.claude_args }),
     command: program === undefined ? null : createCommandAssistant([program, ...args]),
+    acp: agent === undefined ? null : createAcp([agent, ...agentArgs]),
     candidates: candidatesOf({ api, sandbox }),
     environment,
     secrets: { ...credentials, ...Object.fromEntries(more) },

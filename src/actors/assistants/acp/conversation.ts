@@ -1,0 +1,138 @@
+import { z } from 'zod';
+import { messageOf } from '../../../machines/message-of.ts';
+import type { AssistantEvent, Conversation, ConversationPorts } from '../port.ts';
+import type { AcpAgent } from './known-agents.ts';
+import {
+  cancelledOutcome,
+  permissionCall,
+  permissionOutcome,
+  permissionRequest,
+} from './permission.ts';
+import { createRpc, type Rpc, RpcError } from './rpc.ts';
+import {
+  type AcpDeadlines,
+  type Capabilities,
+  chooseMode,
+  chooseModel,
+  initialize,
+  newSession,
+  type OpenSession,
+  resumeSession,
+} from './session.ts';
+import { createUpdateReader } from './updates.ts';
+import { tokensIn } from './usage.ts';
+
+const answerSchema = z.looseObject({ stopReason: z.string() });
+
+const failed = (message: string, retryable = false): AssistantEvent => ({
+  type: 'failed',
+  code: 'model_failed',
+  message,
+  retryable,
+});
+
+const stopReasons: Readonly<Record<string, string>> = {
+  max_tokens: 'its answer was cut at the limit of tokens',
+  max_turn_requests: 'it reached its own limit of model calls',
+  refusal: 'the model refused to go on',
+  cancelled: 'it ended the work as cancelled',
+};
+
+interface Opened extends OpenSession {
+  /** True when the agent knows the session from before. */
+  readonly isResumed: boolean;
+}
+
+const open = async (
+  rpc: Rpc,
+  can: Capabilities,
+  { start, root, onEvent }: ConversationPorts,
+  deadlines: AcpDeadlines,
+): Promise<Opened> => {
+  if (start.session !== null)
+    try {
+      const known = { id: start.session, cwd: root };
+      return { ...(await resumeSession(rpc, can, known, deadlines)), isResumed: true };
+    } catch (error) {
+      const message = `the session ${start.session} does not go on (${messageOf(error)}); a new one begins`;
+      onEvent({ type: 'note', level: 'warn', message });
+    }
+  return { ...(await newSession(rpc, root, deadlines)), isResumed: false };
+};
+
+/** Leads one prompt of an agent of the Agent Client Protocol, from `initialize` to its answer. */
+export const converse = (
+  agent: Pick<AcpAgent, 'usage' | 'askingMode'>,
+  deadlines: AcpDeadlines,
+  ports: ConversationPorts,
+): Conversation => {
+  const { start, prompts, send, end, onEvent, askPermission } = ports;
+  const updates = createUpdateReader(onEvent);
+  let session: string | null = null;
+  /** `session/load` repeats the whole conversation. */
+  let listens = false;
+  let isCancelled = false;
+  let isOver = false;
+
+  const decide = async (params: unknown): Promise<object> => {
+    const request = permissionRequest(params);
+    if (request === null || isCancelled || isOver || request.sessionId !== session)
+      return cancelledOutcome;
+    const call = permissionCall(request, updates.kindOf(request.toolCall.toolCallId));
+    const allowed = await askPermission(call);
+    return isCancelled ? cancelledOutcome : permissionOutcome(request, allowed);
+  };
+  const rpc = createRpc({
+    send,
+    onRequest: (method, params) =>
+      method === 'session/request_permission' ? decide(params) : null,
+    onNotification: (method, params) => {
+      if (method === 'session/update' && listens && !isOver) updates.take(params);
+    },
+  });
+
+  const report = (answer: unknown): void => {
+    const used = tokensIn(answer, agent.usage);
+    const reason = answerSchema.safeParse(answer).data?.stopReason;
+    if (reason === 'end_turn') onEvent({ type: 'result', text: updates.lastMessage() });
+    else if (!isCancelled)
+      onEvent(failed(stopReasons[reason ?? ''] ?? 'its answer gives no known reason to stop'));
+    if (used !== null) onEvent({ type: 'used', since: 'run', used });
+  };
+  const lead = async (): Promise<void> => {
+    const can = await initialize(rpc, deadlines);
+    const opened = await open(rpc, can, ports, deadlines);
+    session = opened.id;
+    onEvent({ type: 'session', id: opened.id });
+    if (agent.askingMode !== null) await chooseMode(rpc, opened, agent.askingMode, deadlines);
+    if (start.model !== null) await chooseModel(rpc, opened, start.model, deadlines);
+    listens = true;
+    const text = opened.isResumed ? prompts.resumed : prompts.fresh;
+    const prompt = { sessionId: opened.id, prompt: [{ type: 'text', text }] };
+    report(await rpc.call('session/prompt', prompt, null));
+  };
+
+  const done = lead()
+    .catch((error: unknown) => {
+      const isTemporary = error instanceof RpcError && error.isTemporary;
+      if (!isCancelled && !isOver) onEvent(failed(messageOf(error), isTemporary));
+    })
+    .finally(() => {
+      isOver = true;
+      end();
+    });
+
+  return {
+    read: rpc.receive,
+    cancel: () => {
+      isCancelled = true;
+      if (session === null) rpc.close('it was stopped');
+      else rpc.notify('session/cancel', { sessionId: session });
+    },
+    close: (reason) => {
+      isOver = true;
+      rpc.close(reason);
+    },
+    done,
+  };
+};

@@ -1,0 +1,168 @@
+import { basename, join } from 'node:path';
+import type { AssistantNeeds } from '../../sandbox/port.ts';
+import { createClaude } from '../claude.ts';
+import { createCodex } from '../codex.ts';
+import { homeIn } from '../program.ts';
+import type { UsageMeaning } from './usage.ts';
+
+type Variables = Readonly<Record<string, string>>;
+
+export interface AcpAgent {
+  readonly args: readonly string[];
+  /** Variables of the user that it gets. */
+  readonly variables: readonly string[];
+  /** Variables that we set. They keep the project's plugins and updates off. */
+  readonly settings: (env: Variables) => Variables;
+  readonly needs: (env: Variables) => AssistantNeeds;
+  readonly usage: UsageMeaning;
+  readonly reportsCost: boolean;
+  /** The mode in which it asks before each call; null: as it starts. */
+  readonly askingMode: string | null;
+}
+
+const noSettings = (): Variables => ({});
+
+const opencodeFolder = (env: Variables): string => join(homeIn(env), '.local/share/opencode');
+const opencode: AcpAgent = {
+  args: ['acp'],
+  variables: ['OPENCODE_API_KEY', 'OPENAI_API_KEY', 'ANTHROPIC_API_KEY', 'OPENROUTER_API_KEY'],
+  settings: (env) => ({
+    OPENCODE_DB: join(opencodeFolder(env), 'sessions', 'opencode.db'),
+    OPENCODE_DISABLE_PROJECT_CONFIG: '1',
+    OPENCODE_PURE: '1',
+    OPENCODE_DISABLE_AUTOUPDATE: '1',
+    OPENCODE_DISABLE_LSP_DOWNLOAD: '1',
+    OPENCODE_PERMISSION: JSON.stringify({ edit: 'ask', bash: 'ask', webfetch: 'ask' }),
+  }),
+  needs: (env) => {
+    const settings = join(homeIn(env), '.config/opencode');
+    return {
+      home: homeIn(env),
+      folders: [
+        {
+          path: opencodeFolder(env),
+          sessions: 'sessions',
+          credentials: 'auth.json',
+          shown: /^$/,
+        },
+      ],
+      files: ['opencode.json', 'opencode.jsonc', 'config.json', 'AGENTS.md'].map((name) =>
+        join(settings, name),
+      ),
+      makesOwnSandbox: false,
+    };
+  },
+  // It tells the usage of the last model call alone, and the cost of the session.
+  usage: 'untold',
+  reportsCost: true,
+  askingMode: null,
+};
+
+const gemini: AcpAgent = {
+  args: ['--acp'],
+  variables: [
+    ...['GEMINI_API_KEY', 'GOOGLE_API_KEY', 'GOOGLE_GEMINI_BASE_URL'],
+    ...['GOOGLE_GENAI_USE_VERTEXAI', 'GOOGLE_CLOUD_PROJECT', 'GOOGLE_CLOUD_LOCATION'],
+  ],
+  settings: noSettings,
+  needs: (env) => ({
+    home: homeIn(env),
+    folders: [
+      {
+        path: join(homeIn(env), '.gemini'),
+        sessions: 'tmp',
+        credentials: 'oauth_creds.json',
+        // Without trustedFolders.json it trusts no folder: settings of a project do not apply.
+        shown: /^(settings\.json|GEMINI\.md|google_accounts\.json|installation_id|commands)$/,
+      },
+    ],
+    files: [],
+    makesOwnSandbox: false,
+  }),
+  usage: 'quota',
+  reportsCost: false,
+  askingMode: 'default',
+};
+
+const copilot: AcpAgent = {
+  args: ['--acp'],
+  variables: [
+    ...['COPILOT_GITHUB_TOKEN', 'GH_TOKEN', 'GH_HOST', 'COPILOT_GH_HOST', 'COPILOT_OFFLINE'],
+    ...['COPILOT_PROVIDER_BASE_URL', 'COPILOT_PROVIDER_TYPE', 'COPILOT_PROVIDER_API_KEY'],
+    ...['COPILOT_PROVIDER_WIRE_API', 'COPILOT_MODEL'],
+  ],
+  settings: () => ({ COPILOT_AUTO_UPDATE: 'false' }),
+  needs: (env) => ({
+    home: homeIn(env),
+    folders: [
+      {
+        path: join(homeIn(env), '.copilot'),
+        sessions: 'session-state',
+        credentials: 'config.json',
+        shown: /^(settings\.json|mcp-config\.json|copilot-instructions\.md|agents|skills)$/,
+      },
+    ],
+    files: [],
+    makesOwnSandbox: false,
+  }),
+  usage: 'untold',
+  reportsCost: false,
+  askingMode: null,
+};
+
+const codex = createCodex();
+const codexAcp: AcpAgent = {
+  args: [],
+  variables: codex.variables,
+  settings: noSettings,
+  needs: codex.needs,
+  usage: 'cached_apart',
+  reportsCost: false,
+  askingMode: null,
+};
+
+const claude = createClaude();
+const claudeAcp: AcpAgent = {
+  args: [],
+  variables: claude.variables,
+  settings: noSettings,
+  needs: claude.needs,
+  usage: 'cached_apart',
+  reportsCost: true,
+  askingMode: 'default',
+};
+
+const unknownAgent: AcpAgent = {
+  args: [],
+  variables: [],
+  settings: noSettings,
+  needs: (env) => ({ home: homeIn(env), folders: [], files: [], makesOwnSandbox: false }),
+  usage: 'untold',
+  reportsCost: false,
+  askingMode: null,
+};
+
+const knownAgents: Readonly<Record<string, AcpAgent>> = {
+  opencode,
+  gemini,
+  copilot,
+  'codex-acp': codexAcp,
+  'claude-agent-acp': claudeAcp,
+};
+
+export const acpVariables: readonly string[] = [
+  ...new Set(Object.values(knownAgents).flatMap(({ variables }) => variables)),
+];
+
+/**
+ * The agent of `api.acp.command`, by the file name of its program. A known program without
+ * arguments gets those that it needs.
+ */
+export const acpAgent = ([program, ...args]: readonly [string, ...string[]]): AcpAgent & {
+  readonly name: string;
+  readonly argv: readonly [string, ...string[]];
+} => {
+  const name = basename(program);
+  const agent = knownAgents[name] ?? unknownAgent;
+  return { ...agent, name, argv: [program, ...(args.length === 0 ? agent.args : args)] };
+};

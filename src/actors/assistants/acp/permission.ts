@@ -1,0 +1,33 @@
+import { z } from 'zod';
+import type { PermissionCall } from '../port.ts';
+import { argumentsOf, toolCallSchema, toolOf } from './updates.ts';
+
+const requestSchema = z.looseObject({
+  sessionId: z.string(),
+  toolCall: toolCallSchema,
+  options: z.array(z.looseObject({ optionId: z.string(), kind: z.string() })).max(100),
+});
+type Request = z.infer<typeof requestSchema>;
+
+export const permissionRequest = (params: unknown): Request | null =>
+  requestSchema.safeParse(params).data ?? null;
+
+/** The call as a person sees it; `kind` is that of an earlier update, if the request has none. */
+export const permissionCall = ({ toolCall }: Request, kind: string | null): PermissionCall => ({
+  callId: toolCall.toolCallId,
+  tool: toolOf(toolCall.kind ?? kind),
+  arguments: argumentsOf(toolCall),
+});
+
+export const cancelledOutcome = { outcome: { outcome: 'cancelled' } };
+
+/** Never allows more than this one call. */
+export const permissionOutcome = ({ options }: Request, allowed: boolean): object => {
+  const kinds = allowed ? ['allow_once'] : ['reject_once', 'reject_always'];
+  const option = kinds
+    .map((kind) => options.find((each) => each.kind === kind))
+    .find((each) => each !== undefined);
+  return option === undefined
+    ? cancelledOutcome
+    : { outcome: { outcome: 'selected', optionId: option.optionId } };
+};

@@ -1,0 +1,140 @@
+import { z } from 'zod';
+import type { Rpc } from './rpc.ts';
+
+export interface AcpDeadlines {
+  /** Programs from npm may take seconds to start. */
+  readonly initializeMs: number;
+  /** Opens, resumes or sets up a session. */
+  readonly sessionMs: number;
+}
+export const acpDeadlines: AcpDeadlines = { initializeMs: 60_000, sessionMs: 120_000 };
+
+const initializeSchema = z.looseObject({
+  protocolVersion: z.number(),
+  agentCapabilities: z
+    .looseObject({
+      loadSession: z.boolean().nullish(),
+      sessionCapabilities: z.looseObject({ resume: z.unknown().optional() }).nullish(),
+    })
+    .nullish(),
+});
+const selectSchema = z.looseObject({
+  id: z.string(),
+  category: z.string().nullish(),
+  options: z.array(z.looseObject({ value: z.string() })).catch([]),
+});
+const setupSchema = z.looseObject({
+  modes: z
+    .looseObject({ availableModes: z.array(z.looseObject({ id: z.string() })) })
+    .nullish()
+    .catch(null),
+  models: z
+    .looseObject({ availableModels: z.array(z.looseObject({ modelId: z.string() })) })
+    .nullish()
+    .catch(null),
+  configOptions: z.array(z.unknown()).nullish().catch(null),
+});
+type Setup = z.infer<typeof setupSchema>;
+const newSessionSchema = setupSchema.extend({ sessionId: z.string().min(1).max(500) });
+
+export interface Capabilities {
+  readonly loads: boolean;
+  readonly resumes: boolean;
+}
+
+const protocolVersion = 1;
+
+/** @throws when it does not answer, or speaks another version */
+export const initialize = async (rpc: Rpc, { initializeMs }: AcpDeadlines) => {
+  const answer = await rpc.call(
+    'initialize',
+    {
+      protocolVersion,
+      // Neither files nor terminals: the agent uses its own, in the sandbox.
+      clientCapabilities: { fs: { readTextFile: false, writeTextFile: false }, terminal: false },
+      clientInfo: { name: 'agent-task-server', version: '1' },
+    },
+    initializeMs,
+  );
+  const { data } = initializeSchema.safeParse(answer);
+  if (data?.protocolVersion !== protocolVersion)
+    throw new Error(`it does not speak version ${protocolVersion} of the Agent Client Protocol`);
+  const { loadSession, sessionCapabilities } = data.agentCapabilities ?? {};
+  return {
+    loads: loadSession === true,
+    resumes: (sessionCapabilities?.resume ?? false) !== false,
+  } satisfies Capabilities;
+};
+
+export interface OpenSession {
+  readonly id: string;
+  readonly setup: Setup;
+}
+
+const emptySetup: Setup = {};
+
+/** @throws when the agent opens no session */
+export const newSession = async (
+  rpc: Rpc,
+  cwd: string,
+  { sessionMs }: AcpDeadlines,
+): Promise<OpenSession> => {
+  const answer = await rpc.call('session/new', { cwd, mcpServers: [] }, sessionMs);
+  const { data } = newSessionSchema.safeParse(answer);
+  if (data === undefined) throw new Error('its answer to session/new names no session');
+  return { id: data.sessionId, setup: data };
+};
+
+/** Only by what the agent declared. @throws why the session does not go on */
+export const resumeSession = async (
+  rpc: Rpc,
+  { loads, resumes }: Capabilities,
+  { id, cwd }: { readonly id: string; readonly cwd: string },
+  { sessionMs }: AcpDeadlines,
+): Promise<OpenSession> => {
+  if (!loads && !resumes) throw new Error('it cannot resume sessions');
+  const method = resumes ? 'session/resume' : 'session/load';
+  const answer = await rpc.call(method, { sessionId: id, cwd, mcpServers: [] }, sessionMs);
+  return { id, setup: setupSchema.safeParse(answer).data ?? emptySetup };
+};
+
+const optionOf = ({ configOptions }: Setup, category: string) =>
+  (configOptions ?? [])
+    .flatMap((each) => selectSchema.safeParse(each).data ?? [])
+    .find((each) => each.category === category || each.id === category);
+
+const valuesOf = (option: ReturnType<typeof optionOf>): readonly string[] =>
+  option?.options.map(({ value }) => value) ?? [];
+
+/** Does nothing when the agent has no such mode. @throws when it refuses */
+export const chooseMode = async (
+  rpc: Rpc,
+  { id, setup }: OpenSession,
+  modeId: string,
+  { sessionMs }: AcpDeadlines,
+): Promise<void> => {
+  if (setup.modes?.availableModes.some((mode) => mode.id === modeId) === true)
+    await rpc.call('session/set_mode', { sessionId: id, modeId }, sessionMs);
+};
+
+const namedAtMost = 10;
+
+/** @throws when the agent does not offer the model, or refuses it */
+export const chooseModel = async (
+  rpc: Rpc,
+  { id, setup }: OpenSession,
+  model: string,
+  { sessionMs }: AcpDeadlines,
+): Promise<void> => {
+  const option = optionOf(setup, 'model');
+  const models = setup.models?.availableModels.map(({ modelId }) => modelId) ?? [];
+  if (option !== undefined && valuesOf(option).includes(model)) {
+    const chosen = { sessionId: id, configId: option.id, value: model };
+    await rpc.call('session/set_config_option', chosen, sessionMs);
+  } else if (models.includes(model)) {
+    await rpc.call('session/set_model', { sessionId: id, modelId: model }, sessionMs);
+  } else {
+    const offered = [...valuesOf(option), ...models].slice(0, namedAtMost).join(', ');
+    throw new Error(`it offers no model ${model}${offered === '' ? '' : `, but ${offered}`}`);
+  }
+};

@@ -1,0 +1,162 @@
+import { z } from 'zod';
+import type { AssistantEvent } from '../port.ts';
+
+const mostOpenCalls = 1_000;
+/** The end of a message is its result. */
+const longestMessage = 64 * 1024;
+
+const textBlock = z.looseObject({ type: z.literal('text'), text: z.string() });
+const contentSchema = z.union([
+  z.looseObject({ type: z.literal('content'), content: z.unknown() }),
+  z.looseObject({ type: z.literal('diff'), path: z.string() }),
+  z.looseObject({ type: z.string() }),
+]);
+export const toolCallSchema = z.looseObject({
+  toolCallId: z.string().max(1_000),
+  title: z.string().nullish(),
+  kind: z.string().nullish(),
+  status: z.string().nullish(),
+  content: z.array(contentSchema).nullish(),
+  locations: z.array(z.looseObject({ path: z.string() })).nullish(),
+  rawInput: z.unknown().optional(),
+  rawOutput: z.unknown().optional(),
+});
+export type AcpToolCall = z.infer<typeof toolCallSchema>;
+
+const updateSchema = z.discriminatedUnion('sessionUpdate', [
+  z.looseObject({ sessionUpdate: z.literal('agent_message_chunk'), content: z.unknown() }),
+  toolCallSchema.extend({ sessionUpdate: z.literal('tool_call') }),
+  toolCallSchema.extend({ sessionUpdate: z.literal('tool_call_update') }),
+  z.looseObject({
+    sessionUpdate: z.literal('plan'),
+    entries: z.array(z.looseObject({ content: z.string(), status: z.string() })),
+  }),
+  z.looseObject({
+    sessionUpdate: z.literal('usage_update'),
+    cost: z.looseObject({ amount: z.number().nonnegative(), currency: z.string() }).nullish(),
+  }),
+]);
+const paramsSchema = z.looseObject({ sessionId: z.string(), update: updateSchema });
+type Update = z.infer<typeof updateSchema>;
+
+/** Our names for the kinds of tool calls. */
+const toolsByKind: Readonly<Record<string, string>> = {
+  read: 'read',
+  edit: 'edit',
+  execute: 'bash',
+  search: 'grep',
+};
+export const toolOf = (kind: string | null | undefined): string =>
+  toolsByKind[kind ?? 'other'] ?? kind ?? 'other';
+
+const jsonText = (value: unknown): string => JSON.stringify(value) ?? '';
+export const argumentsOf = ({ title, rawInput, locations }: AcpToolCall): string =>
+  jsonText({
+    ...(title == null ? {} : { title }),
+    ...(rawInput === undefined ? {} : { input: rawInput }),
+    ...(rawInput !== undefined || locations == null
+      ? {}
+      : { paths: locations.map(({ path }) => path) }),
+  });
+
+const contentText = (content: unknown): string => textBlock.safeParse(content).data?.text ?? '';
+const outputOf = ({ content, rawOutput }: AcpToolCall): string => {
+  const shown = (content ?? []).map((each) => ('content' in each ? contentText(each.content) : ''));
+  const text = shown.filter((each) => each !== '').join('\n');
+  if (text !== '' || rawOutput === undefined) return text;
+  return typeof rawOutput === 'string' ? rawOutput : jsonText(rawOutput);
+};
+
+const changedPaths = (call: AcpToolCall, kind: string | null | undefined): readonly string[] => {
+  const diffs = (call.content ?? []).flatMap((each) =>
+    each.type === 'diff' && 'path' in each && typeof each.path === 'string' ? [each.path] : [],
+  );
+  const places = kind === 'edit' ? (call.locations ?? []).map(({ path }) => path) : [];
+  return [...new Set([...diffs, ...places])];
+};
+
+const planText = ({ entries }: Extract<Update, { sessionUpdate: 'plan' }>): string => {
+  const done = entries.filter(({ status }) => status === 'completed').length;
+  const current = entries.find(({ status }) => status === 'in_progress')?.content;
+  return `plan: ${done} of ${entries.length} done${current === undefined ? '' : `; now: ${current}`}`;
+};
+
+export interface UpdateReader {
+  /** Parameters of `session/update`; unknown ones are ignored. */
+  take(params: unknown): void;
+  /** The end of the last message. */
+  lastMessage(): string;
+  /** Tool calls that have begun and not ended. */
+  kindOf(callId: string): string | null;
+}
+
+/** Reads the updates of one session as events. */
+export const createUpdateReader = (onEvent: (event: AssistantEvent) => void): UpdateReader => {
+  const open = new Map<string, AcpToolCall>();
+  const ended = new Set<string>();
+  let message = '';
+  let isNewMessage = true;
+  let plan = '';
+
+  const begin = (call: AcpToolCall): void => {
+    isNewMessage = true;
+    const { toolCallId, kind } = call;
+    onEvent({
+      type: 'tool_started',
+      callId: toolCallId,
+      tool: toolOf(kind),
+      arguments: argumentsOf(call),
+    });
+  };
+  const end = (call: AcpToolCall): void => {
+    const { toolCallId, status, kind } = call;
+    open.delete(toolCallId);
+    if (ended.size >= mostOpenCalls) ended.clear();
+    ended.add(toolCallId);
+    const ok = status === 'completed';
+    onEvent({ type: 'tool_ended', callId: toolCallId, ok, output: outputOf(call) });
+    if (ok) for (const path of changedPaths(call, kind)) onEvent({ type: 'changed', path });
+  };
+  /** Agents name the arguments when the call runs, often after its first update. */
+  const takeCall = (update: AcpToolCall): void => {
+    const { toolCallId } = update;
+    const known = open.get(toolCallId);
+    if (ended.has(toolCallId) || (known === undefined && open.size >= mostOpenCalls)) return;
+    const given = Object.entries(update).filter(([, value]) => value != null);
+    const call: AcpToolCall = { ...known, toolCallId, ...Object.fromEntries(given) };
+    const isOver = call.status === 'completed' || call.status === 'failed';
+    const hasBegun = known !== undefined && known.status !== 'pending';
+    if (!hasBegun && call.status !== 'pending') begin(call);
+    open.set(toolCallId, call);
+    if (isOver) end(call);
+  };
+  const takeText = (text: string): void => {
+    message = ((isNewMessage ? '' : message) + text).slice(-longestMessage);
+    isNewMessage = false;
+    onEvent({ type: 'text', text });
+  };
+
+  return {
+    take: (params) => {
+      const update = paramsSchema.safeParse(params).data?.update;
+      switch (update?.sessionUpdate) {
+        case 'agent_message_chunk':
+          return takeText(contentText(update.content));
+        case 'tool_call':
+        case 'tool_call_update':
+          return takeCall(update);
+        case 'plan': {
+          const text = planText(update);
+          if (text !== plan) onEvent({ type: 'note', level: 'info', message: text });
+          plan = text;
+          return;
+        }
+        case 'usage_update':
+          if (update.cost?.currency === 'USD')
+            onEvent({ type: 'cost_so_far', usd: update.cost.amount, inputTokens: null });
+      }
+    },
+    lastMessage: () => message,
+    kindOf: (callId) => open.get(callId)?.kind ?? null,
+  };
+};

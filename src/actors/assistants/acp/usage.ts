@@ -1,0 +1,44 @@
+import { z } from 'zod';
+import type { TokensUsed } from '../port.ts';
+
+/**
+ * The meaning of the usage in the answer to a prompt. `cached_apart`: all calls, and the input is
+ * without cached tokens. `quota`: all calls, in `_meta.quota`. `untold`: not told, or of the last
+ * call alone.
+ */
+export type UsageMeaning = 'cached_apart' | 'quota' | 'untold';
+
+const count = z.number().nonnegative().nullish();
+const usageSchema = z.looseObject({
+  inputTokens: count,
+  outputTokens: count,
+  cachedReadTokens: count,
+  cachedWriteTokens: count,
+});
+const tokenCountSchema = z.looseObject({ input_tokens: count, output_tokens: count });
+const answerSchema = z.looseObject({
+  usage: usageSchema.nullish().catch(null),
+  _meta: z
+    .looseObject({ quota: z.looseObject({ token_count: tokenCountSchema }).nullish() })
+    .nullish()
+    .catch(null),
+});
+
+/** The tokens of a prompt, or null where the agent does not tell. */
+export const tokensIn = (answer: unknown, meaning: UsageMeaning): TokensUsed | null => {
+  const { usage, _meta } = answerSchema.safeParse(answer).data ?? {};
+  const quota = _meta?.quota?.token_count;
+  if (meaning === 'quota' && quota != null)
+    return {
+      inputTokens: quota.input_tokens ?? 0,
+      outputTokens: quota.output_tokens ?? 0,
+      cachedTokens: 0,
+    };
+  if (meaning !== 'cached_apart' || usage == null) return null;
+  const cached = usage.cachedReadTokens ?? 0;
+  return {
+    inputTokens: (usage.inputTokens ?? 0) + cached + (usage.cachedWriteTokens ?? 0),
+    outputTokens: usage.outputTokens ?? 0,
+    cachedTokens: cached,
+  };
+};

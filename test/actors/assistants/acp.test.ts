@@ -1,0 +1,261 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test, vi } from 'vitest';
+import { createAcp } from '../../../src/actors/assistants/acp/acp.ts';
+import type { Settings } from '../../../src/actors/engine/settings.ts';
+import { createBubblewrap } from '../../../src/actors/sandbox/bubblewrap.ts';
+import { createNoSandbox } from '../../../src/actors/sandbox/no-sandbox.ts';
+import { fakeAssistants, fakeProgram, runsIn } from '../../support/assistants.ts';
+import { processesWith } from '../../support/processes.ts';
+import { type Running, type Setting, startSystem, untilStatus } from '../../support/running.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
+
+const bubblewrap = createBubblewrap({ readPaths: [], network: false });
+const sandbox = bubblewrap.check().ok ? bubblewrap : createNoSandbox();
+
+const deadlines = { initializeMs: 5_000, sessionMs: 5_000 };
+const run = async (
+  play: string,
+  more: Setting & { readonly flags?: readonly string[] } = {},
+  options = {},
+) => {
+  const { flags = [], ...setting } = more;
+  const running = await startSystem({
+    assistants: fakeAssistants({ acp: createAcp([fakeProgram('acp'), ...flags], deadlines) }),
+    sandbox,
+    environment: { HOME: temporaryFolder() },
+    ...setting,
+    options: { backend: 'acp', ...setting.options } satisfies Partial<Settings>,
+  });
+  const { task_id: id } = await running.service.create({ description: `play: ${play}` });
+  await running.service.execute({ task: id, role: 'engineer', options });
+  return { running, id };
+};
+
+const untilOver = ({ running, id }: Awaited<ReturnType<typeof run>>) =>
+  untilStatus(running, id, 'complete', 'failed');
+
+const framesOf = ({ store }: Running, id: string, type: string) =>
+  store
+    .read({ taskId: id, after: 0, limit: 10_000 })
+    .filter((entry) => entry.type === type)
+    .map(({ data }) => JSON.parse(data));
+
+const heardIn = ({ root }: Running) =>
+  readFileSync(join(root, 'heard.jsonl'), 'utf8')
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+
+test('an agent completes a task; its messages, calls and plan are shown', async () => {
+  const started = await run('well');
+  const { running, id } = started;
+
+  const view = await untilOver(started);
+
+  expect(view).toMatchObject({ status: 'complete', result: 'made', usage: { tool_calls: 2 } });
+  expect(
+    framesOf(running, id, 'text_delta')
+      .map(({ text }) => text)
+      .join(''),
+  ).toBe('I begin ☃.made');
+  expect(framesOf(running, id, 'tool_start')).toMatchObject([
+    { tool: 'bash', arguments: '{"title":"execute it","input":{"command":"make it"}}' },
+    { tool: 'edit' },
+  ]);
+  expect(framesOf(running, id, 'tool_end')).toMatchObject([
+    { tool: 'bash', ok: true, output: 'made it' },
+    { tool: 'edit', ok: true, output: 'written' },
+  ]);
+  expect(framesOf(running, id, 'log')).toContainEqual({
+    level: 'info',
+    message: 'plan: 0 of 2 done; now: make it',
+  });
+  expect(readFileSync(join(running.root, `.beads/tasks/task-${id}/30-results.md`), 'utf8')).toMatch(
+    /- Model: acp\.mjs\n[\s\S]*made[\s\S]*- made.txt/,
+  );
+});
+
+test('the prompt has role, rules and task; no capability of files or terminals is offered', async () => {
+  const started = await run('well');
+  await untilOver(started);
+
+  const [initialize, created] = heardIn(started.running);
+
+  expect(runsIn(started.running.root)[0]?.prompt).toMatch(
+    /^You are an engineer\.[\s\S]*How you work:[\s\S]*Do this task\.[\s\S]*play: well/,
+  );
+  expect(initialize.params.clientCapabilities).toEqual({
+    fs: { readTextFile: false, writeTextFile: false },
+    terminal: false,
+  });
+  expect(created).toMatchObject({ method: 'session/new', params: { mcpServers: [] } });
+});
+
+test('a model that the agent offers is chosen, another one fails the run', async () => {
+  const [offered, other] = [
+    await run('well', {}, { model: 'small' }),
+    await run('well', {}, { model: 'huge' }),
+  ];
+
+  expect((await untilOver(offered)).status).toBe('complete');
+  expect(heardIn(offered.running)).toContainEqual(
+    expect.objectContaining({
+      method: 'session/set_config_option',
+      params: { sessionId: 'session-1', configId: 'model', value: 'small' },
+    }),
+  );
+  expect((await untilOver(other)).error).toMatchObject({
+    code: 'model_failed',
+    message: 'acp.mjs failed: it offers no model huge, but large, small',
+  });
+});
+
+test.each([
+  ['well', ['--logged-out'], 'model_failed', /^acp.mjs failed: Authentication required$/],
+  ['well', ['--newer'], 'model_failed', /failed: it does not speak version 1 of the Agent Client/],
+  ['fails', [], 'model_failed', /^acp.mjs failed: Internal error: no such model$/],
+  ['gives_up', [], 'model_failed', /^the agent gave up: the file is not there/],
+  ['silent', [], 'model_failed', /^acp.mjs ended without a result/],
+  ['refuses', [], 'model_failed', /failed: the model refused to go on$/],
+  ['cut', [], 'model_failed', /failed: its answer was cut at the limit of tokens$/],
+  ['surprises', [], 'model_failed', /failed: its answer gives no known reason to stop$/],
+  ['dies', [], 'model_failed', /^acp.mjs ended with exit code 3: something; the last words$/],
+  ['one_long_line', [], 'model_failed', /failed: it wrote a line longer than 8 MiB/],
+] as const)('%s with %j is not success', async (play, flags, code, message) => {
+  expect(await untilOver(await run(play, { flags }))).toMatchObject({
+    status: 'failed',
+    error: { code, message: expect.stringMatching(message) },
+  });
+});
+
+test('an agent that never answers initialize is given up', async () => {
+  const acp = createAcp([fakeProgram('acp'), '--mute'], { initializeMs: 700, sessionMs: 700 });
+  const started = await run('well', { assistants: fakeAssistants({ acp }) });
+
+  expect((await untilOver(started)).error).toMatchObject({
+    message: 'acp.mjs failed: it did not answer initialize within 0.7 s',
+  });
+}, 20_000);
+
+test.each([
+  ['nonsense', 'all the same'],
+  ['unknown_methods', '-32601 -32601 cancelled'],
+  ['answers_twice', expect.stringMatching(/^once/)],
+  ['lingers', 'here it is'],
+  ['flood_of_calls', 'made'],
+])(
+  '%s does no harm',
+  async (play, result) => {
+    expect(await untilOver(await run(play))).toMatchObject({ status: 'complete', result });
+  },
+  20_000,
+);
+
+test.each(['flood', 'flood_of_requests'])(
+  '%s is ended',
+  async (play) => {
+    const started = await run(play);
+
+    expect(await untilOver(started)).toMatchObject({ status: 'failed' });
+    expect(JSON.stringify(framesOf(started.running, started.id, 'text_delta')).length).toBeLessThan(
+      5_000_000,
+    );
+  },
+  60_000,
+);
+
+test('a used-up quota parks the attempt', async () => {
+  const { running, id } = await run('limited');
+
+  await vi.waitFor(
+    async () =>
+      expect(await running.service.status(id)).toMatchObject({
+        status: 'queued',
+        parked_reason: expect.stringMatching(/usage limit/),
+      }),
+    { timeout: 10_000 },
+  );
+});
+
+test('a temporary failure may be tried again, any other may not', async () => {
+  const [busy, fails] = [await run('busy'), await run('fails')];
+
+  for (const each of [busy, fails]) await untilOver(each);
+  const retryable = ({ running, id }: typeof busy) =>
+    running.store.actor(`${id}#1`)?.snapshot.includes('"retryable":true');
+
+  expect([retryable(busy), retryable(fails)]).toEqual([true, false]);
+});
+
+test.each([
+  ['hang', true],
+  ['stubborn', false],
+  ['daemon', false],
+] as const)(
+  'cancel asks an agent that plays %s to stop, and ends its processes',
+  async (play, stops) => {
+    const { running, id } = await run(play);
+    await vi.waitFor(() => expect(runsIn(running.root)).toHaveLength(1), { timeout: 10_000 });
+    const mark = new RegExp(`\0ATS_ATTEMPT=${runsIn(running.root)[0]?.env['ATS_ATTEMPT']}\0`);
+    expect(processesWith(mark)).not.toEqual([]);
+    const before = performance.now();
+
+    await running.service.cancel(id, null);
+    await untilStatus(running, id, 'cancelled');
+
+    expect(processesWith(mark)).toEqual([]);
+    expect(heardIn(running).at(-1)).toMatchObject({
+      method: 'session/cancel',
+      params: { sessionId: 'session-1' },
+    });
+    if (stops) expect(performance.now() - before).toBeLessThan(1_000);
+  },
+  20_000,
+);
+
+test('an agent that is silent for too long is ended', async () => {
+  expect((await untilOver(await run('hang', { options: { idleMs: 700 } }))).error).toMatchObject({
+    code: 'timed_out',
+    message: 'acp.mjs was silent for too long',
+  });
+}, 20_000);
+
+test.each([
+  ['session/resume', []],
+  ['session/load', ['--load']],
+] as const)('work that fails its checks goes on by %s', async (method, flags) => {
+  const verify = ['grep -q right made.txt || { echo it is wrong; exit 1; }'];
+  const started = await run('well', { flags }, { verify });
+
+  const view = await untilOver(started);
+  const [first, second] = runsIn(started.running.root);
+
+  expect(view).toMatchObject({ status: 'complete', attempt: 1, result: 'mended' });
+  expect(second?.id).toBe(first?.id);
+  expect(second?.prompt).toMatch(/^Your work is not accepted yet\.[\s\S]*it is wrong/);
+  expect(heardIn(started.running).map((each) => each.method)).toContain(method);
+  const shown = framesOf(started.running, started.id, 'text_delta').map(({ text }) => text);
+  expect(shown.join('')).not.toContain('said before');
+});
+
+test.each([['--no-resume'], ['--forgets', '--load']])(
+  'with %s a new session begins, and is told what was before',
+  async (...flags) => {
+    const verify = ['grep -q right made.txt || { echo it is wrong; exit 1; }'];
+    const started = await run('well', { flags }, { verify });
+
+    const view = await untilOver(started);
+    const [first, second] = runsIn(started.running.root);
+
+    expect(view).toMatchObject({ status: 'complete', attempt: 1, result: 'mended' });
+    expect(second?.id).not.toBe(first?.id);
+    expect(second?.prompt).toMatch(
+      /^You are an engineer\.[\s\S]*not accepted yet[\s\S]*it is wrong/,
+    );
+    expect(framesOf(started.running, started.id, 'log')).toContainEqual({
+      level: 'warn',
+      message: expect.stringMatching(/^the session session-1 does not go on \(.*\); a new one/),
+    });
+  },
+);
