@@ -23,6 +23,8 @@ export const openRoutes: ReadonlySet<string> = new Set([
   'GET /',
   'GET /assets/:name',
   'POST /page/session',
+  'GET /.well-known/agent-card.json',
+  'GET /agents/:role/.well-known/agent-card.json',
 ]);
 /** A session of the web page cannot make another one. */
 const routesOfServerToken: ReadonlySet<string> = new Set(['POST /page/codes']);

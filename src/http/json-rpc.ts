@@ -17,6 +17,20 @@ const rpcRequestSchema = z.strictObject({
   id: z.union([z.string(), z.number(), z.null()]).optional(),
 });
 
+export type RpcRequest = z.infer<typeof rpcRequestSchema>;
+
+/** Methods that answer in their own way, also with errors. */
+export interface MoreMethods {
+  has(method: string): boolean;
+  /** The whole answer of JSON-RPC. Never rejects. */
+  answer(request: RpcRequest): Promise<object>;
+}
+
+const noMore: MoreMethods = {
+  has: () => false,
+  answer: async () => ({}),
+};
+
 /** No body (204), or a body with its HTTP status. */
 export type RpcAnswer =
   | { readonly status: 204 }
@@ -62,7 +76,7 @@ const malformed = (request: unknown, error: z.ZodError) => {
 export const createRpc = (
   methods: Readonly<Record<string, Method>>,
   onInternal: (error: unknown) => void,
-): ((text: string) => Promise<RpcAnswer>) => {
+): ((text: string, more?: MoreMethods) => Promise<RpcAnswer>) => {
   const server = new JSONRPCServer({ errorListener: () => {} });
   for (const [name, method] of Object.entries(methods)) {
     server.addMethod(name, method);
@@ -82,15 +96,20 @@ export const createRpc = (
 
   const answerOne = async (
     request: unknown,
+    more: MoreMethods,
   ): Promise<{ readonly answer: unknown; readonly malformed: boolean }> => {
     const parsed = rpcRequestSchema.safeParse(request);
     return parsed.success
-      ? { answer: await answerCall(parsed.data), malformed: false }
+      ? { answer: await answerCall(parsed.data, more), malformed: false }
       : { answer: malformed(request, parsed.error), malformed: true };
   };
 
-  const answerCall = async (request: z.infer<typeof rpcRequestSchema>): Promise<unknown> => {
+  const answerCall = async (request: RpcRequest, more: MoreMethods): Promise<unknown> => {
     const { jsonrpc, method, params, id } = request;
+    if (more.has(method)) {
+      const answer = await more.answer(request);
+      return id === undefined ? null : answer;
+    }
     if (!server.hasMethod(method) && id !== undefined)
       return envelopeFailure(
         'method_not_found',
@@ -105,7 +124,7 @@ export const createRpc = (
     });
   };
 
-  const answerBatch = async (batch: readonly unknown[]): Promise<RpcAnswer> => {
+  const answerBatch = async (batch: readonly unknown[], more: MoreMethods): Promise<RpcAnswer> => {
     if (batch.length === 0)
       return { status: 400, body: envelopeFailure('invalid_request', 'the batch is empty') };
     if (batch.length > batchAtMost)
@@ -113,17 +132,17 @@ export const createRpc = (
         status: 400,
         body: envelopeFailure('invalid_request', `a batch holds at most ${batchAtMost} requests`),
       };
-    const all = await Promise.all(batch.map(answerOne));
+    const all = await Promise.all(batch.map((request) => answerOne(request, more)));
     const answers = all.map(({ answer }) => answer).filter((answer) => answer !== null);
     return answers.length === 0 ? { status: 204 } : { status: 200, body: answers };
   };
 
-  return async (text) => {
+  return async (text, more = noMore) => {
     const parsed = readJson(text);
     if ('problem' in parsed)
       return { status: 400, body: envelopeFailure(parsed.code, parsed.problem) };
-    if (Array.isArray(parsed.value)) return answerBatch(parsed.value);
-    const { answer, malformed: refused } = await answerOne(parsed.value);
+    if (Array.isArray(parsed.value)) return answerBatch(parsed.value, more);
+    const { answer, malformed: refused } = await answerOne(parsed.value, more);
     return answer === null ? { status: 204 } : { status: refused ? 400 : 200, body: answer };
   };
 };

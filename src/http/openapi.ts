@@ -1,3 +1,4 @@
+import { a2aPaths } from './openapi-a2a.ts';
 import {
   commonRefusals,
   errorSchema,
@@ -69,6 +70,7 @@ export const openApiDocument = (name: string, version: string) => ({
       ...rpcRoute('JSON-RPC 2.0, all methods; meant for discovery'),
       ...readRoute('agent capabilities'),
     },
+    ...a2aPaths,
     '/mcp': {
       post: {
         summary: 'Model Context Protocol, one message for each request (Streamable HTTP)',

@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { System } from '../actors/system.ts';
+import { activateExtensions, contextFor, type Dispatch, roleIn } from './a2a/dispatch.ts';
 import type { Identity } from './discovery.ts';
 import { errorBody, requestErrors } from './error-table.ts';
 import { createRpc, retryAfterOf } from './json-rpc.ts';
@@ -39,23 +40,32 @@ export const createRateGate = (requestsPerSecond: () => number): OnRequest => {
 export interface RpcRouteParts {
   readonly methods: Readonly<Record<string, Method>>;
   readonly onRequest: OnRequest;
+  /** The methods of A2A, at the same addresses. */
+  readonly a2a: Dispatch;
 }
 
 export const addRpcRoutes = (
   app: FastifyInstance,
-  { methods, onRequest }: RpcRouteParts,
+  { methods, onRequest, a2a }: RpcRouteParts,
   options: RpcRouteOptions,
 ): void => {
   const { log } = options;
   const rpc = createRpc(methods, (error) => log('JSON-RPC method failed', { error }));
   const handler = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
-    const answer = await rpc(typeof request.body === 'string' ? request.body : '');
+    const role = roleIn(request);
+    if (role === undefined) return reply.code(404).send(errorBody('not_found', 'no such role'));
+    const context = contextFor(reply, role);
+    activateExtensions(request, reply);
+    const streamed = await a2a.stream(request, reply, context);
+    if (streamed !== null) return streamed === reply ? reply : reply.send(streamed);
+    const text = typeof request.body === 'string' ? request.body : '';
+    const answer = await rpc(text, a2a.methods(request, context));
     if (answer.status === 204) return reply.code(204).send();
     const retryAfter = retryAfterOf(answer.body);
     if (retryAfter !== null) reply.header('retry-after', retryAfter);
     return reply.code(answer.status).send(answer.body);
   };
-  for (const path of ['/a2a/execute', '/a2a/status', '/a2a/discovery'])
+  for (const path of ['/a2a', '/a2a/execute', '/a2a/status', '/a2a/discovery', '/agents/:role/a2a'])
     app.post(path, { onRequest }, handler);
   app.get('/openapi.json', async () => openApiDocument(options.name, options.version));
 };

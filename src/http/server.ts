@@ -1,6 +1,10 @@
 import Fastify, { type FastifyError, type FastifyInstance } from 'fastify';
 import type { EntryReads, StoreHealth } from '../actors/store/port.ts';
 import type { System } from '../actors/system.ts';
+import { addCardRoutes, extendedCardOf } from './a2a/card-routes.ts';
+import { createDispatch } from './a2a/dispatch.ts';
+import { createOperations } from './a2a/operations.ts';
+import { addRestRoutes } from './a2a/rest-routes.ts';
 import { answerError, bodyLimit } from './answer-error.ts';
 import { answerBrokenBytes, answerBrokenPath } from './broken-requests.ts';
 import { discoveryDocument } from './discovery.ts';
@@ -84,8 +88,10 @@ const addHooks = (
     log('request', facts);
   });
   app.removeAllContentTypeParsers();
-  app.addContentTypeParser('application/json', { parseAs: 'string' }, (_request, body, done) =>
-    done(null, body),
+  app.addContentTypeParser(
+    ['application/json', 'application/a2a+json'],
+    { parseAs: 'string' },
+    (_request, body, done) => done(null, body),
   );
   app.setErrorHandler((error: FastifyError, _request, reply) => answerError(error, reply, log));
   app.setNotFoundHandler((request, reply) =>
@@ -109,11 +115,20 @@ export const buildServer = async (options: HttpServerOptions): Promise<FastifyIn
   app.addHook('preClose', sse.endAll);
   const openStream = createOpenStream(sse, options.streamLimits);
   const discovery = () => discoveryDocument(options, system.settings());
+  const operations = createOperations({ service: system.service, store: options.store });
+  const onA2aProblem = (error: unknown): void => options.log('A2A request failed', { error });
+  const a2a = {
+    ...{ operations, openStream, redact: options.redact, onInternal: onA2aProblem },
+    extendedCard: extendedCardOf(options),
+  };
   const rpc = {
+    a2a: createDispatch(a2a),
     methods: createMethods(system.service, discovery),
     onRequest: createRateGate(options.requestsPerSecond),
   };
   addRpcRoutes(app, rpc, options);
+  addCardRoutes(app, options);
+  addRestRoutes(app, { ...a2a, onRequest: rpc.onRequest });
   app.get('/a2a/discovery', async () => discovery());
   addMcpRoutes(app, {
     ...{ openStream, identity: options, redact: options.redact, onRequest: rpc.onRequest },

@@ -1,0 +1,56 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { System } from '../../actors/system.ts';
+import type { Role } from '../../machines/task.ts';
+import { errorBody } from '../error-table.ts';
+import { agentCard, type CardFacts, etagOf } from './card.ts';
+import { roleIn } from './dispatch.ts';
+import { A2aError } from './errors.ts';
+
+export interface CardOptions {
+  readonly name: string;
+  readonly version: string;
+  readonly token: () => string | null;
+  readonly system: Pick<System, 'settings'>;
+}
+
+const maxAgeSeconds = 60;
+
+export const cardFacts = (
+  { name, version, token, system }: CardOptions,
+  request: FastifyRequest,
+  role: Role | null,
+): CardFacts => ({
+  ...{ name, version, role },
+  // The gate lets only names of this server pass.
+  base: `http://${request.headers.host}`,
+  needsToken: token() !== null,
+  roles: system.settings().roles,
+});
+
+/** @throws EXTENDED_AGENT_CARD_NOT_CONFIGURED, UNSUPPORTED_OPERATION */
+export const extendedCardOf =
+  (options: CardOptions) =>
+  (request: FastifyRequest, role: Role | null): object => {
+    if (options.token() === null)
+      throw new A2aError('UNSUPPORTED_OPERATION', 'this server has no token, so one card for all');
+    return agentCard(cardFacts(options, request, role), true);
+  };
+
+/** The public cards: one for all roles, and one for each. */
+export const addCardRoutes = (app: FastifyInstance, options: CardOptions): void => {
+  const answer = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
+    const role = roleIn(request);
+    if (role === undefined) return reply.code(404).send(errorBody('not_found', 'no such role'));
+    const text = JSON.stringify(agentCard(cardFacts(options, request, role)));
+    const etag = etagOf(text);
+    reply
+      .header('cache-control', `max-age=${maxAgeSeconds}`)
+      .header('vary', 'Host, A2A-Version')
+      .header('etag', etag);
+    const known = String(request.headers['if-none-match'] ?? '').split(/\s*,\s*/);
+    if (known.includes(etag) || known.includes('*')) return reply.code(304).send();
+    return reply.type('application/json; charset=utf-8').send(text);
+  };
+  app.get('/.well-known/agent-card.json', answer);
+  app.get('/agents/:role/.well-known/agent-card.json', answer);
+};

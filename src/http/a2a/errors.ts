@@ -1,0 +1,100 @@
+import type { ServiceError } from '../../machines/errors.ts';
+import type { SchemaProblem } from '../schema-problems.ts';
+
+/** JSON-RPC code, HTTP status and status of google.rpc, by the name of the error. */
+const table = {
+  TASK_NOT_FOUND: [-32001, 404, 'NOT_FOUND'],
+  TASK_NOT_CANCELABLE: [-32002, 400, 'FAILED_PRECONDITION'],
+  PUSH_NOTIFICATION_NOT_SUPPORTED: [-32003, 400, 'FAILED_PRECONDITION'],
+  UNSUPPORTED_OPERATION: [-32004, 400, 'FAILED_PRECONDITION'],
+  CONTENT_TYPE_NOT_SUPPORTED: [-32005, 400, 'INVALID_ARGUMENT'],
+  EXTENDED_AGENT_CARD_NOT_CONFIGURED: [-32007, 400, 'FAILED_PRECONDITION'],
+  VERSION_NOT_SUPPORTED: [-32009, 400, 'FAILED_PRECONDITION'],
+  INVALID_PARAMS: [-32602, 400, 'INVALID_ARGUMENT'],
+  METHOD_NOT_FOUND: [-32601, 404, 'NOT_FOUND'],
+  INTERNAL: [-32603, 500, 'INTERNAL'],
+} as const;
+
+export type A2aReason = keyof typeof table;
+
+interface FieldViolation {
+  readonly field: string;
+  readonly description: string;
+}
+
+const domain = 'a2a-protocol.org';
+const type = (name: string): string => `type.googleapis.com/google.rpc.${name}`;
+
+const plainErrors: ReadonlySet<A2aReason> = new Set([
+  'INVALID_PARAMS',
+  'METHOD_NOT_FOUND',
+  'INTERNAL',
+]);
+
+/** An error answer of A2A; both bindings show the same. */
+export class A2aError extends Error {
+  override readonly name = 'A2aError';
+  readonly reason: A2aReason;
+  readonly details: readonly object[];
+
+  constructor(
+    reason: A2aReason,
+    message: string,
+    {
+      fields = [],
+      ours,
+    }: { readonly fields?: readonly FieldViolation[]; readonly ours?: ServiceError } = {},
+  ) {
+    super(message);
+    this.reason = reason;
+    this.details = [
+      ...(plainErrors.has(reason) ? [] : [{ '@type': type('ErrorInfo'), reason, domain }]),
+      ...(fields.length === 0 ? [] : [{ '@type': type('BadRequest'), fieldViolations: fields }]),
+      ...(ours === undefined || ours.code === 'internal'
+        ? []
+        : [{ '@type': type('ErrorInfo'), reason: ours.code, domain: 'agent-task-server' }]),
+    ];
+  }
+}
+
+export const invalidParams = (field: string, description: string): A2aError =>
+  new A2aError('INVALID_PARAMS', `${field}: ${description}`, { fields: [{ field, description }] });
+
+export const invalidProblems = (problems: readonly SchemaProblem[]): A2aError => {
+  const fields = problems.map(({ path, problem }) => ({
+    field: path.map(String).join('.') || 'params',
+    description: problem,
+  }));
+  const message = fields.map(({ field, description }) => `${field}: ${description}`).join('; ');
+  return new A2aError('INVALID_PARAMS', message, { fields });
+};
+
+export const notFound = (id: string): A2aError =>
+  new A2aError('TASK_NOT_FOUND', `task ${id.slice(0, 200)} does not exist`);
+
+/** A refusal of our service in A2A's words. */
+export const fromService = (error: ServiceError): A2aError => {
+  const { code, message } = error;
+  if (code === 'task_not_found') return new A2aError('TASK_NOT_FOUND', message, { ours: error });
+  if (code === 'internal') return new A2aError('INTERNAL', 'internal error');
+  if (code === 'invalid_params') {
+    const { fields } = error.facts as { fields: readonly { path: string; problem: string }[] };
+    return new A2aError('INVALID_PARAMS', message, {
+      fields: fields.map(({ path, problem }) => ({ field: path, description: problem })),
+      ours: error,
+    });
+  }
+  if (code === 'role_unknown') return new A2aError('INVALID_PARAMS', message, { ours: error });
+  return new A2aError('UNSUPPORTED_OPERATION', message, { ours: error });
+};
+
+export const rpcErrorOf = ({ reason, message, details }: A2aError) => ({
+  code: table[reason][0],
+  message,
+  ...(details.length === 0 ? {} : { data: details }),
+});
+
+export const httpErrorOf = ({ reason, message, details }: A2aError) => {
+  const [, code, status] = table[reason];
+  return { code, body: { error: { code, status, message, details } } };
+};

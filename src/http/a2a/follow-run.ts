@@ -1,0 +1,74 @@
+import type { EntryReads } from '../../actors/store/port.ts';
+import { followEntries } from '../follow-entries.ts';
+import { type Artifact, isTerminal, type StreamResponse } from './protocol.ts';
+import type { ReadRun } from './read-run.ts';
+import {
+  artifactEvent,
+  artifactsOf,
+  statusEvent,
+  taskObject,
+  transcriptId,
+} from './task-object.ts';
+
+export interface FollowPorts {
+  readonly store: Pick<EntryReads, 'subscribe'>;
+  /** The changes of files of a run that is over, as an artifact. */
+  readonly patchOf: (found: ReadRun) => Promise<readonly Artifact[]>;
+}
+
+/** With what it made, once it is over. */
+export const artifactsWithPatch = async (
+  { patchOf }: Pick<FollowPorts, 'patchOf'>,
+  found: ReadRun,
+): Promise<readonly Artifact[]> => [
+  ...artifactsOf(found),
+  ...(isTerminal(found.run.state) ? await patchOf(found) : []),
+];
+
+async function* lastEvents(ports: FollowPorts, found: ReadRun): AsyncGenerator<StreamResponse> {
+  for (const artifact of await artifactsWithPatch(ports, found))
+    if (artifact.artifactId !== transcriptId)
+      yield artifactEvent(found, artifact, { lastChunk: true });
+  yield statusEvent(found);
+}
+
+/**
+ * The task as it is, then each change that a client can see, up to its end. Every reader gets the
+ * same events in the same order; what it costs grows with the new entries alone.
+ */
+export async function* followRun(
+  ports: FollowPorts,
+  found: ReadRun,
+  signal: AbortSignal,
+): AsyncGenerator<StreamResponse> {
+  const { view, fold, run, asOf } = found;
+  yield { task: taskObject(found, { artifacts: await artifactsWithPatch(ports, found) }) };
+  if (isTerminal(run.state)) return;
+  let hasText = run.transcript !== '';
+  for await (const entries of followEntries(ports.store, view.task_id, asOf, signal)) {
+    let text = '';
+    const textEvents = function* (): Generator<StreamResponse> {
+      if (text === '') return;
+      const parts = [{ text, mediaType: 'text/plain' }];
+      yield artifactEvent(found, { artifactId: transcriptId, parts }, { append: hasText });
+      hasText = true;
+      text = '';
+    };
+    for (const entry of entries) {
+      const change = fold.take(entry);
+      if (fold.latest() !== run) return;
+      if (change === null) continue;
+      if (change.kind === 'text') {
+        text += change.text;
+        continue;
+      }
+      yield* textEvents();
+      if (isTerminal(run.state)) {
+        yield* lastEvents(ports, found);
+        return;
+      }
+      yield statusEvent(found);
+    }
+    yield* textEvents();
+  }
+}

@@ -1,0 +1,205 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import type { TaskService } from '../../actors/engine/task-service.ts';
+import type { EntryReads } from '../../actors/store/port.ts';
+import { isServiceError } from '../../machines/errors.ts';
+import type { Role } from '../../machines/task.ts';
+import { A2aError, fromService } from './errors.ts';
+import { artifactsWithPatch, followRun } from './follow-run.ts';
+import { listRuns, type TaskList } from './list.ts';
+import {
+  type Artifact,
+  isInterrupted,
+  isTerminal,
+  type StreamResponse,
+  type Task,
+} from './protocol.ts';
+import { type ReadRun, readLatestRun, readRun } from './read-run.ts';
+import {
+  getSchema,
+  idSchema,
+  listSchema,
+  parseA2a,
+  type SendParams,
+  sendSchema,
+} from './schemas.ts';
+import { sendMessage } from './send.ts';
+import { taskObject } from './task-object.ts';
+
+export interface OperationPorts {
+  readonly service: TaskService;
+  readonly store: Pick<EntryReads, 'read' | 'removed' | 'subscribe'>;
+}
+
+export interface OperationContext {
+  /** The role that the address names; null: none. */
+  readonly role: Role | null;
+  /** Aborts when the client is gone. */
+  readonly signal: AbortSignal;
+}
+
+export type Operation = (params: unknown, context: OperationContext) => Promise<unknown>;
+/** Resolves with its first event read: what fails before it is no stream. */
+export type StreamOperation = (
+  params: unknown,
+  context: OperationContext,
+) => Promise<{ readonly taskId: string; readonly events: AsyncGenerator<StreamResponse> }>;
+
+export interface Operations {
+  readonly calls: Readonly<Record<string, Operation>>;
+  readonly streams: Readonly<Record<string, StreamOperation>>;
+}
+
+const patchCharactersAtMost = 512 * 1024;
+
+/** None for a run without work of its own, and where there are no branches. */
+const createPatchOf =
+  ({ service }: OperationPorts) =>
+  async ({ view, run }: ReadRun): Promise<readonly Artifact[]> => {
+    if (run.attempt === 0) return [];
+    const changes = await service.diff(view.task_id, run.attempt).catch((error: unknown) => {
+      if (!isServiceError(error) || error.code === 'internal') throw error;
+      return null;
+    });
+    if (changes === null || changes.patch === '') return [];
+    const isTooLarge = changes.patch.length > patchCharactersAtMost;
+    const text = isTooLarge
+      ? `too large to be shown here; see it with: agent diff ${view.task_id}\n`
+      : changes.patch;
+    const part = { text, mediaType: 'text/x-diff', filename: `${view.task_id}.patch` };
+    return [{ artifactId: 'patch', name: 'Changes of files', parts: [part] }];
+  };
+
+/** Of a run that was refused because nobody is logged in. */
+const asRefused = (found: ReadRun, refused: string | null): ReadRun => {
+  if (refused !== null) Object.assign(found.run, { state: 'AUTH_REQUIRED', says: refused });
+  return found;
+};
+
+const pushMethods = [
+  'CreateTaskPushNotificationConfig',
+  'GetTaskPushNotificationConfig',
+  'ListTaskPushNotificationConfigs',
+  'DeleteTaskPushNotificationConfig',
+];
+
+const cancelMs = 10_000;
+const pollMs = 50;
+
+export const createOperations = (ports: OperationPorts): Operations => {
+  const { service, store } = ports;
+  const reads = { store, status: service.status };
+  const read = (id: string): Promise<ReadRun> => readRun(reads, id);
+  const follows = { store, patchOf: createPatchOf(ports) };
+  const whole = async (found: ReadRun, historyLength: number | undefined): Promise<Task> =>
+    taskObject(found, { historyLength, artifacts: await artifactsWithPatch(follows, found) });
+
+  const isSettled = ({ run }: ReadRun): boolean =>
+    isTerminal(run.state) || isInterrupted(run.state);
+
+  /** Reads and follows until the run is over or waits for somebody. */
+  const settled = async (id: string, signal: AbortSignal): Promise<ReadRun> => {
+    const found = await read(id);
+    if (isSettled(found)) return found;
+    for await (const _ of followRun(follows, found, signal)) if (isSettled(found)) break;
+    return read(id);
+  };
+
+  const send = async (params: SendParams, context: OperationContext) => {
+    const { message, tenant, configuration } = params;
+    if (configuration?.taskPushNotificationConfig !== undefined) throw noPush();
+    return sendMessage({ service, read }, message, { tenant, role: context.role });
+  };
+
+  const sendBlocking: Operation = async (given, context) => {
+    const params = parseA2a(sendSchema, given);
+    const { historyLength, returnImmediately = false } = params.configuration ?? {};
+    const { id, refused } = await send(params, context);
+    const isOver = returnImmediately || refused !== null;
+    const found = await (isOver ? read(id) : settled(id, context.signal));
+    return { task: await whole(asRefused(found, refused), historyLength) };
+  };
+
+  const get: Operation = async (given) => {
+    const { id, historyLength } = parseA2a(getSchema, given);
+    return whole(await read(id), historyLength);
+  };
+
+  const cancel: Operation = async (given) => {
+    const { id } = parseA2a(idSchema, given);
+    const { view, run } = await read(id);
+    if (run.state === 'CANCELED') return whole(await read(id), undefined);
+    if (isTerminal(run.state))
+      throw new A2aError('TASK_NOT_CANCELABLE', `task ${id} is over: it is ${view.status}`);
+    await service.cancel(view.task_id, 'cancelled by an A2A client').catch((error: unknown) => {
+      if (!isServiceError(error) || error.code !== 'event_not_allowed') throw error;
+      throw new A2aError('TASK_NOT_CANCELABLE', error.message, { ours: error });
+    });
+    const until = performance.now() + cancelMs;
+    let found = await read(id);
+    while (!isTerminal(found.run.state) && performance.now() < until) {
+      await delay(pollMs);
+      found = await read(id);
+    }
+    return whole(found, undefined);
+  };
+
+  const list: Operation = (given): Promise<TaskList> =>
+    listRuns(
+      {
+        service,
+        readView: (view) => readLatestRun({ store, status: async () => view }, view.task_id),
+        artifactsOf: (found) => artifactsWithPatch(follows, found),
+      },
+      parseA2a(listSchema, given),
+    );
+
+  const sendStreaming: StreamOperation = async (given, context) => {
+    const params = parseA2a(sendSchema, given);
+    const { id, refused } = await send(params, context);
+    const found = asRefused(await read(id), refused);
+    return { taskId: id, events: untilQuestion(followRun(follows, found, context.signal), found) };
+  };
+
+  const subscribe: StreamOperation = async (given, { signal }) => {
+    const { id } = parseA2a(idSchema, given);
+    const found = await read(id);
+    if (isTerminal(found.run.state))
+      throw new A2aError('UNSUPPORTED_OPERATION', `task ${id} is over; read it with GetTask`);
+    return { taskId: id, events: followRun(follows, found, signal) };
+  };
+
+  return {
+    calls: {
+      SendMessage: sendBlocking,
+      GetTask: get,
+      ListTasks: list,
+      CancelTask: cancel,
+      ...Object.fromEntries(
+        pushMethods.map((method) => [method, async () => Promise.reject(noPush())]),
+      ),
+    },
+    streams: { SendStreamingMessage: sendStreaming, SubscribeToTask: subscribe },
+  };
+};
+
+const noPush = (): A2aError =>
+  new A2aError('PUSH_NOTIFICATION_NOT_SUPPORTED', 'this server sends no push notifications yet');
+
+/** The stream of a message ends at a question, since the next message goes on; another stays open. */
+async function* untilQuestion(
+  events: AsyncGenerator<StreamResponse>,
+  { run }: ReadRun,
+): AsyncGenerator<StreamResponse> {
+  for await (const event of events) {
+    yield event;
+    if (run.state === 'INPUT_REQUIRED') return;
+  }
+}
+
+/** Any error as one of A2A; what is unexpected goes to the log alone. */
+export const toA2aError = (error: unknown, onInternal: (error: unknown) => void): A2aError => {
+  if (error instanceof A2aError) return error;
+  if (isServiceError(error) && error.code !== 'internal') return fromService(error);
+  onInternal(error);
+  return new A2aError('INTERNAL', 'internal error; the server log has the details');
+};

@@ -1,0 +1,99 @@
+/** The objects of A2A 1.0 as they are on the wire (ProtoJSON). */
+
+export const taskStates = [
+  'SUBMITTED',
+  'WORKING',
+  'INPUT_REQUIRED',
+  'AUTH_REQUIRED',
+  'COMPLETED',
+  'FAILED',
+  'CANCELED',
+  'REJECTED',
+] as const;
+/** Without its prefix. */
+export type TaskState = (typeof taskStates)[number];
+
+export const wireState = (state: TaskState): string => `TASK_STATE_${state}`;
+
+const terminalStates: ReadonlySet<TaskState> = new Set([
+  'COMPLETED',
+  'FAILED',
+  'CANCELED',
+  'REJECTED',
+]);
+export const isTerminal = (state: TaskState): boolean => terminalStates.has(state);
+/** It waits for somebody outside. */
+export const isInterrupted = (state: TaskState): boolean =>
+  state === 'INPUT_REQUIRED' || state === 'AUTH_REQUIRED';
+
+export type Metadata = Readonly<Record<string, unknown>>;
+
+export interface Part {
+  readonly text?: string;
+  /** Base64. */
+  readonly raw?: string;
+  readonly url?: string;
+  readonly data?: unknown;
+  readonly filename?: string;
+  readonly mediaType?: string;
+  readonly metadata?: Metadata;
+}
+
+export interface Message {
+  readonly messageId: string;
+  readonly role: 'ROLE_USER' | 'ROLE_AGENT';
+  readonly parts: readonly Part[];
+  readonly contextId: string;
+  readonly taskId: string;
+  readonly metadata?: Metadata;
+  readonly referenceTaskIds?: readonly string[];
+}
+
+export interface TaskStatus {
+  /** `TASK_STATE_WORKING` */
+  readonly state: string;
+  readonly message?: Message;
+  /** UTC, with milliseconds. */
+  readonly timestamp: string;
+}
+
+export interface Artifact {
+  readonly artifactId: string;
+  readonly name?: string;
+  readonly description?: string;
+  readonly parts: readonly Part[];
+  readonly metadata?: Metadata;
+}
+
+export interface Task {
+  readonly id: string;
+  readonly contextId: string;
+  readonly status: TaskStatus;
+  readonly artifacts?: readonly Artifact[];
+  readonly history?: readonly Message[];
+  readonly metadata?: Metadata;
+}
+
+/** One event of a stream. */
+export type StreamResponse =
+  | { readonly task: Task }
+  | {
+      readonly statusUpdate: {
+        readonly taskId: string;
+        readonly contextId: string;
+        readonly status: TaskStatus;
+        readonly metadata?: Metadata;
+      };
+    }
+  | {
+      readonly artifactUpdate: {
+        readonly taskId: string;
+        readonly contextId: string;
+        readonly artifact: Artifact;
+        readonly append?: boolean;
+        readonly lastChunk?: boolean;
+      };
+    };
+
+/** Declared in the card, not required; its URI is the key of our metadata. */
+export const extensionUri = 'urn:agent-task-server:a2a:task-graph:v1';

@@ -1,0 +1,83 @@
+import { finalStatuses, type TaskView } from '../../actors/journal/task-view.ts';
+import type { EntryReads } from '../../actors/store/port.ts';
+import { notFound } from './errors.ts';
+import { isTerminal, type TaskState } from './protocol.ts';
+import { createRunFold, type Run, type RunFold } from './run-fold.ts';
+
+/** `bd-a1` is the first run of a task, `bd-a1~3` the one that began with its third attempt. */
+export interface RunId {
+  readonly taskId: string;
+  readonly from: number | null;
+}
+
+/** @throws TASK_NOT_FOUND */
+export const parseRunId = (id: string): RunId => {
+  const match = /^([^~]{1,128})(?:~([1-9]\d{0,8}))?$/.exec(id);
+  if (match?.[1] === undefined) throw notFound(id);
+  return { taskId: match[1], from: match[2] === undefined ? null : Number(match[2]) };
+};
+
+export const runIdOf = (taskId: string, { from }: Pick<Run, 'from'>): string =>
+  from === null ? taskId : `${taskId}~${from}`;
+
+export interface RunReads {
+  readonly store: Pick<EntryReads, 'read' | 'removed'>;
+  readonly status: (taskId: string) => Promise<TaskView>;
+}
+
+export interface ReadRun {
+  readonly view: TaskView;
+  readonly fold: RunFold;
+  readonly run: Run;
+  /** The last entry that it has. */
+  readonly asOf: number;
+}
+
+const perRead = 1_000;
+
+const ended: Readonly<Record<string, TaskState>> = {
+  complete: 'COMPLETED',
+  failed: 'FAILED',
+  cancelled: 'CANCELED',
+};
+
+/** What the tracker alone says: of a task that never ran here, or that somebody closed there. */
+const takeView = (run: Run, view: TaskView): void => {
+  const changedAt = Date.parse(view.updated_at);
+  if (run.at === 0) run.phase = view.phase;
+  const state = ended[view.status];
+  if (state !== undefined && !isTerminal(run.state) && run.at <= changedAt)
+    Object.assign(run, { state, result: view.result ?? null });
+  // As it is listed.
+  run.at = Math.max(run.at, changedAt);
+  const isRefused = view.error?.code === 'credential_missing' && !finalStatuses.has(view.status);
+  if (isRefused && run.state === 'SUBMITTED')
+    Object.assign(run, { state: 'AUTH_REQUIRED', says: view.error?.message ?? null });
+};
+
+/** The latest run of a task. @throws task_not_found */
+export const readLatestRun = async (
+  { store, status }: RunReads,
+  taskId: string,
+): Promise<ReadRun> => {
+  const view = await status(taskId);
+  const fold = createRunFold((await store.removed(taskId)) !== null);
+  let asOf = 0;
+  for (;;) {
+    const entries = await store.read({ taskId, after: asOf, limit: perRead });
+    for (const entry of entries) fold.take(entry);
+    asOf = entries.at(-1)?.seq ?? asOf;
+    if (entries.length < perRead) break;
+  }
+  takeView(fold.latest(), view);
+  return { view, fold, run: fold.latest(), asOf };
+};
+
+/** @throws TASK_NOT_FOUND, task_not_found */
+export const readRun = async (reads: RunReads, id: string): Promise<ReadRun> => {
+  const { taskId, from } = parseRunId(id);
+  const found = await readLatestRun(reads, taskId);
+  const run = found.fold.runs.find((each) => each.from === from);
+  if (run === undefined || found.view.task_id !== taskId) throw notFound(id);
+  return { ...found, run };
+};

@@ -1,0 +1,165 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { Role } from '../../machines/task.ts';
+import { readJson } from '../read-json.ts';
+import type { OpenStream } from '../stream-routes.ts';
+import { activateExtensions, contextFor, pump, requireVersion, roleIn } from './dispatch.ts';
+import { A2aError, httpErrorOf, invalidParams } from './errors.ts';
+import { type Operations, toA2aError } from './operations.ts';
+import type { StreamResponse } from './protocol.ts';
+
+export interface RestOptions {
+  readonly operations: Operations;
+  readonly openStream: OpenStream;
+  readonly redact: (text: string) => string;
+  readonly onInternal: (error: unknown) => void;
+  readonly onRequest: (request: FastifyRequest, reply: FastifyReply, done: () => void) => void;
+  readonly extendedCard: (request: FastifyRequest, role: Role | null) => object;
+}
+
+interface RestCall {
+  readonly method: string;
+  readonly params: Readonly<Record<string, unknown>>;
+}
+
+type Query = Readonly<Record<string, unknown>>;
+
+const textTypes: Readonly<Record<string, (text: string) => unknown>> = {
+  historyLength: Number,
+  pageSize: Number,
+  includeArtifacts: (text) => (text === 'true' ? true : text === 'false' ? false : text),
+};
+
+/** Numbers and booleans are text in a query. */
+const fromQuery = (query: Query): Record<string, unknown> =>
+  Object.fromEntries(
+    Object.entries(query).map(([name, value]) => {
+      if (typeof value !== 'string') throw invalidParams(name, 'is given more than once');
+      return [name, (textTypes[name] ?? String)(value)];
+    }),
+  );
+
+const bodyOf = ({ body }: FastifyRequest): Record<string, unknown> => {
+  const text = typeof body === 'string' ? body : '';
+  if (text === '') return {};
+  const read = readJson(text);
+  if ('problem' in read) throw invalidParams('body', read.problem);
+  const { value } = read;
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw invalidParams('body', 'expected an object');
+  return value as Record<string, unknown>;
+};
+
+const decoded = (segment: string): string => {
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    throw invalidParams('path', 'cannot be decoded');
+  }
+};
+
+const configs = 'pushNotificationConfigs';
+/** The name of the method of push notification configs, by verb and whether one is named. */
+const configMethods: Readonly<Record<string, string>> = {
+  'POST all': 'CreateTaskPushNotificationConfig',
+  'GET all': 'ListTaskPushNotificationConfigs',
+  'GET one': 'GetTaskPushNotificationConfig',
+  'DELETE one': 'DeleteTaskPushNotificationConfig',
+};
+const taskActions: Readonly<Record<string, string>> = {
+  'POST cancel': 'CancelTask',
+  'POST subscribe': 'SubscribeToTask',
+  'GET subscribe': 'SubscribeToTask',
+};
+const plain: Readonly<Record<string, string>> = {
+  'POST message:send': 'SendMessage',
+  'POST message:stream': 'SendStreamingMessage',
+  'GET tasks': 'ListTasks',
+  'GET extendedAgentCard': 'GetExtendedAgentCard',
+};
+const starts: ReadonlySet<string> = new Set([
+  'message:send',
+  'message:stream',
+  'tasks',
+  'extendedAgentCard',
+]);
+
+const unknownPath = (verb: string, path: string): A2aError =>
+  new A2aError('METHOD_NOT_FOUND', `there is no ${verb} ${path.slice(0, 200)}`);
+
+/** The call that an address means. @throws A2aError */
+const callOf = (verb: string, path: string, given: Record<string, unknown>): RestCall => {
+  const all = path.split('/').map(decoded);
+  const hasTenant = !starts.has(all[0] ?? '') && all.length > 1;
+  const [first = '', id, third, fourth, ...more] = hasTenant ? all.slice(1) : all;
+  const params = hasTenant ? { ...given, tenant: all[0] } : given;
+  const found = (method: string | undefined, own: Record<string, unknown> = {}): RestCall => {
+    if (method === undefined || more.length > 0) throw unknownPath(verb, path);
+    return { method, params: { ...params, ...own } };
+  };
+  if (id === undefined) return found(plain[`${verb} ${first}`]);
+  if (first !== 'tasks') throw unknownPath(verb, path);
+  if (third === configs)
+    return found(configMethods[`${verb} ${fourth === undefined ? 'all' : 'one'}`], { taskId: id });
+  if (third !== undefined) throw unknownPath(verb, path);
+  const colon = id.lastIndexOf(':');
+  if (colon < 0) return found(verb === 'GET' ? 'GetTask' : undefined, { id });
+  return found(taskActions[`${verb} ${id.slice(colon + 1)}`], { id: id.slice(0, colon) });
+};
+
+const mediaType = 'application/a2a+json; charset=utf-8';
+
+const sendError = (reply: FastifyReply, error: A2aError): FastifyReply => {
+  const { code, body } = httpErrorOf(error);
+  return reply.code(code).type(mediaType).send(JSON.stringify(body));
+};
+
+const wrongType = (): A2aError =>
+  new A2aError('CONTENT_TYPE_NOT_SUPPORTED', 'send Content-Type: application/a2a+json');
+
+/** The HTTP+JSON binding: an address for each method, the same operations behind it. */
+export const addRestRoutes = (app: FastifyInstance, options: RestOptions): void => {
+  const { operations, openStream, redact, onInternal, onRequest, extendedCard } = options;
+  const { calls, streams } = operations;
+
+  const handle = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
+    try {
+      const role = roleIn(request);
+      const { '*': path } = request.params as { '*': string };
+      if (role === undefined) throw unknownPath(request.method, request.url);
+      requireVersion(request);
+      activateExtensions(request, reply);
+      const { 'A2A-Version': _, ...query } = request.query as Record<string, unknown>;
+      const given = request.method === 'GET' ? fromQuery(query) : bodyOf(request);
+      const { method, params } = callOf(request.method, path, given);
+      const context = contextFor(reply, role);
+      const stream = streams[method];
+      if (stream !== undefined) {
+        const { taskId, events } = await stream(params, context);
+        const frameOf = (event: StreamResponse): string => redact(JSON.stringify(event));
+        return openStream(reply, taskId, (connection) => {
+          pump(connection, events, frameOf).catch((error: unknown) => {
+            onInternal(error);
+            connection.end();
+          });
+        });
+      }
+      const call = calls[method];
+      const result = call === undefined ? extendedCard(request, role) : await call(params, context);
+      return reply.type(mediaType).send(JSON.stringify(result));
+    } catch (error) {
+      return sendError(reply, toA2aError(error, onInternal));
+    }
+  };
+
+  for (const url of ['/a2a/rest/*', '/agents/:role/a2a/rest/*'])
+    app.route({
+      ...{ method: ['GET', 'POST', 'DELETE'], url, onRequest, handler: handle },
+      errorHandler: (error, _request, reply) => {
+        const { code } = error as { readonly code?: string };
+        if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') return sendError(reply, wrongType());
+        if (code === 'FST_ERR_CTP_BODY_TOO_LARGE')
+          return sendError(reply, invalidParams('body', 'is larger than 1 MiB'));
+        return sendError(reply, toA2aError(error, onInternal));
+      },
+    });
+};

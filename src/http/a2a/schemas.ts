@@ -1,0 +1,93 @@
+import { z } from 'zod';
+import { parseWithProblems } from '../schema-problems.ts';
+import { invalidProblems } from './errors.ts';
+import { taskStates, wireState } from './protocol.ts';
+
+/** What clients send; unknown members are ignored, as A2A wants it. */
+
+const metadata = z.record(z.string(), z.unknown());
+const idText = z.string().min(1).max(256);
+/** It becomes a label. */
+const contextId = z
+  .string()
+  .regex(/^[\x20-\x7e]{1,128}$/, 'expected 1 to 128 printable characters of ASCII');
+const tenant = z.string().max(128);
+const historyLength = z.int().min(0).max(100_000);
+
+const partSchema = z
+  .object({
+    text: z.string().max(65_536).optional(),
+    raw: z.string().max(1_048_576).optional(),
+    url: z.string().max(4_096).optional(),
+    data: z.unknown().optional(),
+    filename: z.string().max(1_024).optional(),
+    mediaType: z.string().max(256).optional(),
+    metadata: metadata.optional(),
+  })
+  .refine(
+    ({ text, raw, url, data }) =>
+      [text, raw, url, data].filter((content) => content !== undefined).length === 1,
+    { message: 'expected exactly one of text, raw, url and data' },
+  );
+export type GivenPart = z.infer<typeof partSchema>;
+
+const messageSchema = z.object({
+  messageId: idText,
+  role: z.enum(['ROLE_USER', 'ROLE_AGENT']),
+  parts: z.array(partSchema).min(1).max(100),
+  contextId: contextId.optional(),
+  taskId: idText.optional(),
+  metadata: metadata.optional(),
+  referenceTaskIds: z.array(idText).max(100).optional(),
+});
+export type GivenMessage = z.infer<typeof messageSchema>;
+
+export const pushConfigSchema = z.object({
+  id: idText.optional(),
+  url: z.url({ protocol: /^https?$/ }).max(2_048),
+  token: z.string().max(1_024).optional(),
+  authentication: z
+    .object({ scheme: z.string().min(1).max(64), credentials: z.string().max(4_096).optional() })
+    .optional(),
+});
+
+export const sendSchema = z.object({
+  tenant: tenant.optional(),
+  message: messageSchema,
+  configuration: z
+    .object({
+      acceptedOutputModes: z.array(z.string().max(256)).max(100).optional(),
+      taskPushNotificationConfig: pushConfigSchema.optional(),
+      historyLength: historyLength.optional(),
+      returnImmediately: z.boolean().optional(),
+    })
+    .optional(),
+  metadata: metadata.optional(),
+});
+export type SendParams = z.infer<typeof sendSchema>;
+
+export const getSchema = z.object({
+  tenant: tenant.optional(),
+  id: idText,
+  historyLength: historyLength.optional(),
+});
+export const idSchema = z.object({ tenant: tenant.optional(), id: idText });
+
+export const listSchema = z.object({
+  tenant: tenant.optional(),
+  contextId: contextId.optional(),
+  status: z.enum(taskStates.map(wireState)).optional(),
+  pageSize: z.int().min(1).max(100).default(50),
+  pageToken: z.string().max(512).optional(),
+  historyLength: historyLength.default(0),
+  statusTimestampAfter: z.iso.datetime({ offset: true }).optional(),
+  includeArtifacts: z.boolean().default(false),
+});
+export type ListParams = z.infer<typeof listSchema>;
+
+/** @throws INVALID_PARAMS with each field that is wrong */
+export const parseA2a = <Output>(schema: z.ZodType<Output>, params: unknown): Output => {
+  const parsed = parseWithProblems(schema, params ?? {});
+  if (parsed.ok) return parsed.value;
+  throw invalidProblems(parsed.problems);
+};

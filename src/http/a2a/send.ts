@@ -1,0 +1,165 @@
+import { z } from 'zod';
+import type { TaskService } from '../../actors/engine/task-service.ts';
+import { isServiceError, requireRole } from '../../machines/errors.ts';
+import { type Role, roles } from '../../machines/task.ts';
+import { optionsSchema, runOptions } from '../wire.ts';
+import { A2aError, invalidParams } from './errors.ts';
+import { messageText } from './message-text.ts';
+import { extensionUri, isTerminal } from './protocol.ts';
+import type { ReadRun } from './read-run.ts';
+import { type GivenMessage, parseA2a } from './schemas.ts';
+import { contextOf, labelOfContext } from './task-object.ts';
+
+export type SendService = Pick<
+  TaskService,
+  'create' | 'delete' | 'edit' | 'execute' | 'respond' | 'status'
+>;
+
+export interface SendPorts {
+  readonly service: SendService;
+  readonly read: (id: string) => Promise<ReadRun>;
+}
+
+/** What a client may say under our extension. */
+const ownSchema = z.object({
+  role: z.string().max(100).optional(),
+  dependsOn: z.array(z.string().max(256)).max(1_000).default([]),
+  options: optionsSchema.default({}),
+});
+
+const ownMetadata = ({ metadata = {} }: GivenMessage) =>
+  parseA2a(z.object({ message: z.object({ metadata: z.object({ [extensionUri]: ownSchema }) }) }), {
+    message: { metadata: { [extensionUri]: metadata[extensionUri] ?? {} } },
+  }).message.metadata[extensionUri] ?? ownSchema.parse({});
+
+const defaultRole: Role = 'engineer';
+
+/** By the address, else the tenant, else what the message names. @throws INVALID_PARAMS */
+const roleOf = (
+  bound: string | null,
+  tenant: string | undefined,
+  { metadata = {} }: GivenMessage,
+  own: string | undefined,
+): Role => {
+  const skill = metadata['skillId'];
+  const named = own ?? (typeof skill === 'string' ? skill : undefined);
+  const role = bound ?? (tenant === undefined || tenant === '' ? named : tenant) ?? defaultRole;
+  if (roles.some((known) => known === role)) return requireRole(role);
+  const field = named === role ? 'message.metadata' : 'tenant';
+  throw invalidParams(field, `unknown role; the roles are ${roles.join(', ')}`);
+};
+
+const requireText = (message: GivenMessage): string => {
+  const text = messageText(message.parts);
+  if (text === '') throw invalidParams('message.parts', 'hold no text');
+  return text;
+};
+
+const missingCredential = (error: unknown): boolean =>
+  isServiceError(error) && error.code === 'credential_missing';
+
+interface NewTask {
+  readonly tenant: string | undefined;
+  /** The role of the address; null: none. */
+  readonly role: string | null;
+}
+
+export interface Sent {
+  readonly id: string;
+  /** Why nothing runs: a person must log in or set a key. */
+  readonly refused: string | null;
+}
+
+const start = async (
+  { service }: SendPorts,
+  message: GivenMessage,
+  { tenant, role: bound }: NewTask,
+): Promise<Sent> => {
+  const own = ownMetadata(message);
+  const role = roleOf(bound, tenant, message, own.role);
+  const references = message.referenceTaskIds ?? [];
+  const about = references.length === 0 ? '' : `\n\nSee also: ${references.join(', ')}`;
+  const { contextId } = message;
+  const { task_id } = await service.create({
+    description: `${requireText(message)}${about}`,
+    labels: contextId === undefined ? [] : [labelOfContext(contextId)],
+    dependencies: own.dependsOn,
+  });
+  try {
+    await service.execute({
+      task: task_id,
+      role,
+      options: { ...runOptions(own.options), when: 'ready' },
+    });
+    return { id: task_id, refused: null };
+  } catch (error) {
+    if (isServiceError(error) && missingCredential(error))
+      return { id: task_id, refused: error.message };
+    // The client knows no id of it.
+    await service.delete(task_id).catch(() => {});
+    throw error;
+  }
+};
+
+const runAgain = async (service: SendService, { view }: ReadRun): Promise<string | null> => {
+  try {
+    await service.execute({
+      ...{ task: view.task_id, role: view.role ?? defaultRole, options: { when: 'ready' } },
+    });
+    return null;
+  } catch (error) {
+    if (isServiceError(error) && missingCredential(error)) return error.message;
+    throw error;
+  }
+};
+
+const refuse = (message: string): never => {
+  throw new A2aError('UNSUPPORTED_OPERATION', message);
+};
+
+const goOn = async (
+  { service, read }: SendPorts,
+  message: GivenMessage,
+  taskId: string,
+): Promise<Sent> => {
+  const found = await read(taskId);
+  const { view, run } = found;
+  if (message.contextId !== undefined && message.contextId !== contextOf(view))
+    throw invalidParams('message.contextId', 'is not the context of this task');
+  if (isTerminal(run.state))
+    return refuse(`task ${taskId} is over; send a message without taskId for more work`);
+  const text = requireText(message);
+  if (run.state === 'INPUT_REQUIRED' && run.inputId !== null) {
+    const { inputId } = run;
+    await service.respond(view.task_id, run.attempt, {
+      ...{ type: 'respond', inputId, text, decision: null },
+    });
+    return { id: taskId, refused: null };
+  }
+  if (run.inputId !== null)
+    return refuse(
+      `task ${taskId} waits for a person to allow its calls; no message grants that: agent respond ${view.task_id}`,
+    );
+  if (view.status !== 'queued' || run.state === 'WORKING')
+    return refuse(`task ${taskId} is at work; it takes a message when it asks, or when it is over`);
+  await service.edit(view.task_id, { description: `${view.description}\n\n${text}` });
+  if (view.phase !== 'waiting_for_run') return { id: taskId, refused: null };
+  return { id: taskId, refused: await runAgain(service, found) };
+};
+
+/**
+ * A message without a task begins one; one with a task answers its question, or adds to what is yet
+ * to be done. It never decides on calls that need approval.
+ * @throws A2aError, ServiceError
+ */
+export const sendMessage = (
+  ports: SendPorts,
+  message: GivenMessage,
+  to: NewTask,
+): Promise<Sent> => {
+  if (message.role !== 'ROLE_USER')
+    throw invalidParams('message.role', 'expected ROLE_USER: the agent speaks for itself');
+  return message.taskId === undefined
+    ? start(ports, message, to)
+    : goOn(ports, message, message.taskId);
+};
