@@ -273,7 +273,11 @@ export const createSystem = (initial: Settings, given: SystemPorts): System => {
       supervisor.stop();
       queuePauses.stop();
       lease.stop();
-      await Promise.all([watched, invoked.settle(stopMs), attempts.work.settle(stopMs)]);
+      const tools = withTimeout(attempts.agents.forgetAll(), stopMs, 'a server of tools');
+      await Promise.all([
+        ...[watched, tools.catch(() => {})],
+        ...[invoked.settle(stopMs), attempts.work.settle(stopMs)],
+      ]);
       try {
         await withTimeout((async () => journal.stop())(), stopMs, 'the last commit');
       } catch (error) {

@@ -83,6 +83,8 @@ export interface ShownCall {
   readonly tool: string;
   /** JSON text, cut for display. */
   readonly arguments: string;
+  /** Set when this call needs approval because its tool has changed. */
+  readonly change?: { readonly fingerprint: string; readonly why: string };
 }
 
 export type Thought =

@@ -12,6 +12,7 @@ import { delegating } from './agent-delegating.ts';
 import {
   acted,
   actorFailure,
+  allowedChanges,
   attemptInput,
   conflictsOfStart,
   denial,
@@ -247,6 +248,7 @@ export const agentMachine = agentSetup.createMachine({
           ...attemptInput({ context }),
           turn: context.usage.turns,
           denied: denial({ context }),
+          allowed: allowedChanges({ context }),
           decision: context.decision,
         }),
         onDone: [

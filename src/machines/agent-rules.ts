@@ -1,4 +1,12 @@
-import type { AgentContext, Response, Resume, Spent, Thought } from './agent-context.ts';
+import type {
+  AgentContext,
+  AgentLimits,
+  Response,
+  Resume,
+  ShownCall,
+  Spent,
+  Thought,
+} from './agent-context.ts';
 import { jitter } from './jitter.ts';
 import type { Failure, Usage } from './task.ts';
 
@@ -49,6 +57,21 @@ export const isLate = ({ deadlineAt }: AgentContext, at: number): boolean =>
 
 export const isPauseOver = (context: AgentContext, at: number): boolean =>
   isLate(context, at) && at < (context.limitAt ?? 0);
+
+/** `mcp__github` names every tool of that server, any other name one tool. */
+const isNamedBy = (tool: string, name: string): boolean =>
+  tool === name || (name.startsWith('mcp__') && tool.startsWith(`${name}__`));
+
+export const needsApproval = (
+  { tool, change }: ShownCall,
+  { approvals }: Pick<AgentLimits, 'approvals'>,
+): boolean =>
+  change !== undefined || approvals.some((name) => isNamedBy(tool, name));
+
+export const approvalQuestion = ({ calls }: Pick<AgentContext, 'calls'>): string => {
+  const changes = new Set(calls.flatMap(({ change }) => change?.why ?? []));
+  return ['The agent wants to make these calls. May it?', ...changes].join('\n\n');
+};
 
 export const asks = [
   'awaitingInput',

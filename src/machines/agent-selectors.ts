@@ -11,6 +11,7 @@ import type {
   Thought,
   TurnAnswer,
 } from './agent-context.ts';
+import { needsApproval } from './agent-rules.ts';
 import { messageOf } from './message-of.ts';
 import { type AttemptInput, failureOf, type Usage } from './task.ts';
 
@@ -33,6 +34,8 @@ export type Denial = { readonly tools: readonly string[]; readonly why: string }
 export type ActInput = AttemptInput & {
   readonly turn: number;
   readonly denied: Denial | null;
+  /** The changed tools that a person allowed, by name: their fingerprints. */
+  readonly allowed: Readonly<Record<string, string>>;
   readonly decision: string | null;
 };
 /** `turns`: taken so far. `resumeAt`: null in a new attempt. */
@@ -115,7 +118,7 @@ export const acted = ({ event }: { event: { readonly output: Acted } }) => ({
   acted: event.output,
 });
 export const denial = ({
-  context: { answer, limits },
+  context: { answer, calls, limits },
 }: {
   context: AgentContext;
 }): Denial | null => {
@@ -125,8 +128,21 @@ export const denial = ({
     answer.from === 'nobody'
       ? `nobody allowed this call within ${seconds(limits.answerMs)} s`
       : `a person did not allow this call${said}`;
-  return { tools: limits.approvals, why };
+  const asked = calls.filter((call) => needsApproval(call, limits));
+  return { tools: [...limits.approvals, ...asked.map(({ tool }) => tool)], why };
 };
+export const allowedChanges = ({
+  context: { answer, calls },
+}: {
+  context: AgentContext;
+}): Readonly<Record<string, string>> =>
+  answer?.allowed === true
+    ? Object.fromEntries(
+        calls.flatMap(({ tool, change }) =>
+          change === undefined ? [] : [[tool, change.fingerprint]],
+        ),
+      )
+    : {};
 export const delegated = ({ event }: { event: { readonly output: Delegated } }) => ({
   delegated: event.output,
 });

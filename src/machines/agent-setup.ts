@@ -17,6 +17,7 @@ import type {
 import * as failures from './agent-failures.ts';
 import {
   answers,
+  approvalQuestion,
   asks,
   countedUsage,
   fallbackOf,
@@ -24,6 +25,7 @@ import {
   isPauseOver,
   isTooLong,
   longestModelPauseMs,
+  needsApproval,
   pauseAfter,
   saysTooLong,
   withSpent,
@@ -104,7 +106,7 @@ export const agentSetup = setup({
     callsTools: (_, { thought }: Thinking) => thought.kind === 'calls',
     needsApproval: ({ context }, { thought }: Thinking) =>
       thought.kind === 'calls' &&
-      thought.calls.some(({ tool }) => context.limits.approvals.includes(tool)),
+      thought.calls.some((call) => needsApproval(call, context.limits)),
     saysDone: (_, { acted }: Acting) => acted.finish?.status === 'done',
     saysFailed: (_, { acted }: Acting) => acted.finish?.status === 'failed',
     asksPerson: (_, { acted }: Acting) => acted.question !== null,
@@ -259,8 +261,8 @@ export const agentSetup = setup({
       question: ({ context }) => ({
         inputId: `approval-${context.usage.turns}`,
         kind: 'approval' as const,
-        text: 'The agent wants to make these calls. May it?',
-        calls: context.calls.filter(({ tool }) => context.limits.approvals.includes(tool)),
+        text: approvalQuestion(context),
+        calls: context.calls.filter((call) => needsApproval(call, context.limits)),
         fallback: context.limits.defaultDecision,
       }),
     }),

@@ -30,6 +30,7 @@ const own = {
   approvals: [] as readonly string[],
   verify: [] as readonly string[],
   concurrency: null as number | null,
+  mcp: [],
   backend: null,
   network: false,
 };
@@ -89,6 +90,7 @@ const settingsFor = (plan: Plan): Settings => {
     defaultAnswer: null,
     defaultDecision: null,
     prices: {},
+    mcpServers: [],
     maxRetries: plan.maxRetries,
     maxModelRetries: plan.maxModelRetries,
     maxTokens: 1_000,

@@ -4,6 +4,7 @@ import { expect, onTestFinished } from 'vitest';
 import type { Assistants } from '../../src/actors/assistants/assistants.ts';
 import { createInspection } from '../../src/actors/engine/inspection.ts';
 import type { RoleSettings, Settings } from '../../src/actors/engine/settings.ts';
+import type { SystemPorts } from '../../src/actors/engine/system-ports.ts';
 import { createResults } from '../../src/actors/files/results.ts';
 import type { TaskView } from '../../src/actors/journal/task-view.ts';
 import { type Ledger, openLedger } from '../../src/actors/ledger/ledger.ts';
@@ -36,6 +37,7 @@ export interface Turn {
 }
 
 export interface Setting {
+  readonly mcp?: SystemPorts['mcp'];
   readonly mcpAnswer?: () => AnswerPolicy;
   readonly turns?: readonly Turn[];
   readonly options?: Partial<Settings>;
@@ -95,6 +97,7 @@ const ownSettings = {
   verify: [],
   network: false,
   concurrency: null,
+  mcp: [],
 };
 
 const rolesWith = (more: Partial<RoleSettings> = {}): Settings['roles'] =>
@@ -154,6 +157,7 @@ export const startSystem = async (setting: Setting = {}) => {
       defaultAnswer: null,
       defaultDecision: null,
       prices: {},
+      mcpServers: [],
       maxRetries: 0,
       maxModelRetries: 0,
       maxTokens: 1_000,
@@ -172,6 +176,7 @@ export const startSystem = async (setting: Setting = {}) => {
       selectModel: () => (setting.model === undefined ? scripted : setting.model),
       environment: { ...childEnvironment(process.env), ...setting.environment },
       results: createResults(root, (text) => text),
+      ...(setting.mcp === undefined ? {} : { mcp: setting.mcp }),
       endOrphans: endOrphans,
       now: () => Date.now(),
       onLeaseLost: setting.onLeaseLost ?? (() => {}),

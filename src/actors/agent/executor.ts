@@ -19,6 +19,8 @@ export interface CallObserver {
 export interface ExecutorOptions {
   /** Unknown names grant nothing. */
   readonly tools: readonly string[];
+  /** Tools beside those of the toolbox. */
+  readonly more?: readonly Tool[];
   readonly context: (call: ToolCall) => Omit<ToolContext, 'emit'>;
   /** Calls that a person denied; each gets the reason as its result. */
   readonly denied?: Denial | null;
@@ -43,21 +45,25 @@ export interface Executor {
 const maxAtOnce = 8;
 const maxIssues = 5;
 
-const specCache = new Map<Tool, ToolSpec>();
+const specCache = new WeakMap<Tool, ToolSpec>();
 
 /** Cached, since every turn of every agent sends it. */
 const specOf = (tool: Tool): ToolSpec => {
   const known = specCache.get(tool);
   if (known !== undefined) return known;
-  const { $schema, ...parameters } = z.toJSONSchema(tool.schema, { io: 'input' });
+  const { $schema, ...made } = z.toJSONSchema(tool.schema, { io: 'input' });
+  const parameters = tool.parameters ?? made;
   const spec = { name: tool.name, description: tool.description, parameters };
   specCache.set(tool, spec);
   return spec;
 };
 
-/** In the order of the toolbox. */
-export const toolSpecs = (tools: readonly string[]): readonly ToolSpec[] =>
-  toolbox.filter(({ name }) => tools.includes(name)).map(specOf);
+/** In the order of the toolbox, then those beside it. */
+export const toolSpecs = (
+  tools: readonly string[],
+  more: readonly Tool[] = [],
+): readonly ToolSpec[] =>
+  [...toolbox.filter(({ name }) => tools.includes(name)), ...more].map(specOf);
 
 const parseJson = (text: string): { readonly json: unknown } | { readonly fault: string } => {
   try {
@@ -199,8 +205,8 @@ const runCall = async (
 };
 
 export const createExecutor = (options: ExecutorOptions): Executor => {
-  const { tools, observe, now = () => performance.now() } = options;
-  const allowed = toolbox.filter(({ name }) => tools.includes(name));
+  const { tools, more = [], observe, now = () => performance.now() } = options;
+  const allowed = [...toolbox.filter(({ name }) => tools.includes(name)), ...more];
 
   const execute = async (call: ToolCall, isOver: boolean): Promise<CallResult> => {
     const known = options.recall?.(call) ?? null;

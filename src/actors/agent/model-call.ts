@@ -99,7 +99,7 @@ export const createModelCall = (ports: ModelCallPorts) => {
       idempotencyKey: `${key}/${step}`,
       system: session.system,
       messages,
-      tools: toolSpecs(session.profile.tools),
+      tools: toolSpecs(session.profile.tools, session.mcp.tools()),
       maxTokens: ports.maxTokens(),
       ...(purpose === undefined ? {} : { wordsOnly: true }),
     };

@@ -2,6 +2,7 @@ import type { Resume } from '../../machines/agent-context.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
 import { isRepeatable } from '../tools/toolbox.ts';
 import type { OpenWorkspace } from '../workspace/port.ts';
+import type { AttemptMcp } from './attempt-mcp.ts';
 import { type Conversation, createConversation } from './conversation.ts';
 import { systemPrompt } from './prompt.ts';
 import type { RoleProfile } from './roles.ts';
@@ -15,6 +16,7 @@ export interface Session {
   readonly system: string;
   readonly conversation: Conversation;
   readonly steps: TurnSteps;
+  readonly mcp: AttemptMcp;
   /** Messages for the next turn that is new; given once. */
   readonly takeNotes: () => readonly string[];
 }
@@ -24,6 +26,7 @@ interface SessionInput {
   readonly profile: RoleProfile;
   readonly workspace: OpenWorkspace;
   readonly steps: TurnSteps;
+  readonly mcp: AttemptMcp;
   readonly turns: number;
   readonly resumeAt: Resume['at'];
   /** Texts for the model, said before its next turn. */
@@ -70,8 +73,9 @@ const rebuildConversation = (
 };
 
 export const createSession = (input: SessionInput, first: string): Session => {
-  const { task, profile, workspace, steps } = input;
-  const system = systemPrompt(profile, profile.tools);
+  const { task, profile, workspace, steps, mcp } = input;
+  const more = mcp.tools().map(({ name }) => name);
+  const system = systemPrompt(profile, [...profile.tools, ...more]);
   let notes = input.notes;
   return {
     task,
@@ -79,6 +83,7 @@ export const createSession = (input: SessionInput, first: string): Session => {
     workspace,
     system,
     steps,
+    mcp,
     conversation: rebuildConversation(first, input),
     takeNotes: () => {
       const taken = notes;

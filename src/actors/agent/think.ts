@@ -19,11 +19,15 @@ const answerTexts = {
     `Your work is not accepted yet. ${text}\n\nFix it, then call finish again.`,
 } as const;
 
-const shownCall = ({ id, tool, arguments: text }: ToolCall): ShownCall => ({
-  call_id: id,
-  tool,
-  arguments: text.slice(0, maxShownLength),
-});
+const shownCall = ({ mcp }: Session, { id, tool, arguments: text }: ToolCall): ShownCall => {
+  const change = mcp.changeOf(tool);
+  return {
+    call_id: id,
+    tool,
+    arguments: text.slice(0, maxShownLength),
+    ...(change === null ? {} : { change }),
+  };
+};
 
 const thoughtKind = ({ truncated, calls }: ModelAnswer) => {
   if (truncated) return 'truncated' as const;
@@ -68,7 +72,7 @@ export const createThink = (
     const outcome = known ?? (await callAsStep(session, input, said, signal));
     if (outcome.type === 'failed') return { kind: 'failed', failure: outcome.failure };
     conversation.addAnswer(outcome);
-    const calls = conversation.pendingCalls().map(shownCall);
+    const calls = conversation.pendingCalls().map((call) => shownCall(session, call));
     const costUsd = costOf(priceFor(input), outcome.usage);
     return { kind: thoughtKind(outcome), calls, ...outcome.usage, costUsd };
   };

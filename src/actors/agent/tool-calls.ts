@@ -122,7 +122,8 @@ export const createToolCalls = (ports: ToolCallPorts) => {
   });
 
   return async (session: Session, input: ActInput, signal: AbortSignal): Promise<Acted> => {
-    const { conversation, steps, profile } = session;
+    const { conversation, steps, profile, mcp } = session;
+    mcp.allow(input.allowed);
     const calls = conversation.pendingCalls();
     for (const call of calls) {
       const result = lostResult(call, ports.onInterrupted, input, steps);
@@ -131,6 +132,7 @@ export const createToolCalls = (ports: ToolCallPorts) => {
     }
     const executor = createExecutor({
       tools: profile.tools,
+      more: mcp.tools(),
       denied: input.denied,
       context: ({ id }) =>
         contextOf(session, input, calls.findIndex((call) => call.id === id) + 1, signal),
@@ -141,12 +143,15 @@ export const createToolCalls = (ports: ToolCallPorts) => {
     });
     const results = await executor.run(calls);
     conversation.addResults(results);
+    const finished = results.find(({ finish }) => finish !== null)?.finish ?? null;
+    // What they may still write is not part of the work.
+    if (finished !== null) await mcp.close();
     // The sandbox has already tried again to move away what was left; now a person must.
     const left = ports.sandboxOf(input).shared?.unsettled(session.workspace.root) ?? null;
     if (left !== null && results.some(({ tool }) => tool === bashTool.name)) throw new Error(left);
     return {
       calls: calls.length,
-      finish: results.find(({ finish }) => finish !== null)?.finish ?? null,
+      finish: finished,
       question: questionIn(results),
       repeats: conversation.repeats(),
       malformed: malformedIn(results),

@@ -12,6 +12,7 @@ import {
   type Role,
   type TaskId,
 } from '../../machines/task.ts';
+import type { OpenAttemptMcp } from './attempt-mcp.ts';
 import { createCompactor } from './compactor.ts';
 import {
   interruptedFailure,
@@ -31,6 +32,7 @@ export interface TurnPorts {
   readonly attempt: AttemptPorts;
   readonly model: ModelCallPorts;
   readonly tools: ToolCallPorts;
+  readonly openMcp: OpenAttemptMcp;
   readonly profileOf: (role: Role) => RoleProfile;
   /** Ends processes of the attempt that survived an earlier server. */
   readonly endLeftovers: (taskId: TaskId, attempt: number) => Promise<void>;
@@ -42,7 +44,10 @@ export interface AgentTurns {
   think(input: ThinkInput, signal: AbortSignal): Promise<Thought>;
   compact(input: CompactInput, signal: AbortSignal): Promise<Compacted>;
   act(input: ActInput, signal: AbortSignal): Promise<Acted>;
-  forget(key: AttemptKey): void;
+  /** Resolves when nothing that the attempt started runs any more. */
+  forget(key: AttemptKey): Promise<void>;
+  /** As `forget`, of every attempt. */
+  forgetAll(): Promise<void>;
 }
 
 const prepareInterruptedCalls = (
@@ -67,6 +72,12 @@ export const createAgentTurns = (ports: TurnPorts): AgentTurns => {
     return session;
   };
 
+  const forget = async (key: AttemptKey): Promise<void> => {
+    const session = sessions.get(key);
+    sessions.delete(key);
+    await session?.mcp.close();
+  };
+
   const callModel = createModelCall(ports.model);
   const think = createThink(callModel, ports.model);
   const compact = createCompactor(callModel, ports.model);
@@ -82,8 +93,14 @@ export const createAgentTurns = (ports: TurnPorts): AgentTurns => {
       // `forget` has already run for an attempt that was stopped meanwhile.
       signal.throwIfAborted();
       const key = attemptKey(attempt.taskId, attempt.attempt);
-      const notes = resumeAt !== null && !sessions.has(key) ? [restartedText] : [];
-      const input = { ...opened, profile: ports.profileOf(attempt.role), turns, resumeAt, notes };
+      const restarted = resumeAt !== null && !sessions.has(key) ? [restartedText] : [];
+      await forget(key);
+      const profile = ports.profileOf(attempt.role);
+      const mcp = await ports.openMcp(attempt, profile, opened.workspace, signal);
+      if (signal.aborted) await mcp.close();
+      signal.throwIfAborted();
+      const notes = [...restarted, ...mcp.notes];
+      const input = { ...opened, profile, mcp, turns, resumeAt, notes };
       sessions.set(key, createSession(input, first));
       const interrupted = prepareInterruptedCalls(unclearCalls(input), ports.tools.onInterrupted());
       return { ...interrupted, conflicts };
@@ -91,8 +108,7 @@ export const createAgentTurns = (ports: TurnPorts): AgentTurns => {
     think: (input, signal) => think(sessionOf(input), input, signal),
     compact: (input, signal) => compact(sessionOf(input), input, signal),
     act: (input, signal) => act(sessionOf(input), input, signal),
-    forget: (key) => {
-      sessions.delete(key);
-    },
+    forget,
+    forgetAll: async () => void (await Promise.all([...sessions.keys()].map(forget))),
   };
 };

@@ -7,7 +7,7 @@ import type { Sandbox } from '../sandbox/port.ts';
 import { runSandboxed, type SandboxedResult } from '../sandbox/run-sandboxed.ts';
 import type { OpenWorkspace } from '../workspace/port.ts';
 import { openDialog, stopSignal, watchSilence } from './dialog.ts';
-import { createLineSplitter, maxEventLine } from './line-splitter.ts';
+import { createLineSplitter, maxEventLine } from '../process/line-splitter.ts';
 import type { Assistant, AssistantEvent, AssistantStart, ConversationPorts } from './port.ts';
 
 export interface AssistantRun {

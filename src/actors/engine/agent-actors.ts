@@ -24,6 +24,7 @@ import {
   type TaskId,
 } from '../../machines/task.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
+import { createAttemptMcp } from '../agent/attempt-mcp.ts';
 import { createDelegation, type Delegation } from '../agent/delegate.ts';
 import type { AttemptPorts } from '../agent/open-attempt.ts';
 import { createSteps } from '../agent/steps.ts';
@@ -36,7 +37,7 @@ import { forAssistant, type Sandbox, withNetwork } from '../sandbox/port.ts';
 import type { RunningWork } from './running-work.ts';
 import type { BackendSelector } from './select-assistant.ts';
 import { createSetUp } from './set-up-folder.ts';
-import { networkFor, type Settings } from './settings.ts';
+import { mcpServersFor, networkFor, type Settings } from './settings.ts';
 import type { Slots } from './slots.ts';
 import type { SystemPorts } from './system-ports.ts';
 
@@ -59,6 +60,8 @@ export interface AgentActors {
   readonly machine: typeof agentMachine;
   /** Drops the conversation of an attempt. */
   forget(key: AttemptKey): void;
+  /** Ends what the attempts of this process started beside their calls. */
+  forgetAll(): Promise<void>;
   emit(key: Key, type: EventType, data: unknown): void;
   environmentOf(key: Key): Readonly<Record<string, string>>;
   sandboxOf(attempt: Pick<AttemptInput, 'role' | 'options'>): Sandbox;
@@ -160,6 +163,13 @@ export const createAgentActors = (options: AgentActorOptions): AgentActors => {
       now,
     },
     tools: { workspace, emit, sandboxOf, environmentOf, logs: results, onInterrupted },
+    openMcp: createAttemptMcp({
+      ...(ports.mcp ?? { variables: {}, pinsFile: null, version: '' }),
+      serversOf: (role) => mcpServersFor(settings(), role),
+      emit,
+      sandboxOf,
+      environmentOf,
+    }),
     profileOf,
     endLeftovers,
   });
@@ -193,7 +203,8 @@ export const createAgentActors = (options: AgentActorOptions): AgentActors => {
 
   return {
     machine: provideAgent(turns, delegation, options),
-    forget: turns.forget,
+    forget: (key) => void options.work.track(key, turns.forget(key)),
+    forgetAll: turns.forgetAll,
     emit,
     environmentOf,
     sandboxOf,

@@ -5,6 +5,7 @@ import type { OnInterrupted } from '../agent/interrupted-calls.ts';
 import type { RoleProfile } from '../agent/roles.ts';
 import { contextWindowOf } from '../model/context-windows.ts';
 import type { Price } from '../model/price.ts';
+import type { McpServer } from '../mcp/port.ts';
 import type { MergeMode } from '../workspace/port.ts';
 import type { SetupSettings } from './setup-worktree.ts';
 
@@ -24,6 +25,8 @@ export interface RoleSettings extends RoleProfile {
   readonly verify: readonly string[];
   readonly network: boolean;
   readonly concurrency: number | null;
+  /** Names of the MCP servers that it may use. */
+  readonly mcp: readonly string[];
 }
 
 /** Values from the configuration; replaced as a whole while the server runs. */
@@ -68,6 +71,8 @@ export interface Settings {
   readonly contextWindow: number | null;
   readonly defaultModel: string;
   readonly prices: Readonly<Record<string, Price>>;
+  /** The user's servers of the Model Context Protocol. */
+  readonly mcpServers: readonly McpServer[];
   /** Name of the provider's key variable. */
   readonly credentialVariable: string;
 }
@@ -102,6 +107,12 @@ export const networkFor = (
 
 export const wallLimitMs = ({ roles }: Settings, run: RunOptions, role: Role): number =>
   run.timeoutMs ?? roles[role].timeoutMs;
+
+export const mcpServersFor = (
+  { mcpServers, roles }: Settings,
+  role: Role,
+): readonly McpServer[] =>
+  mcpServers.filter(({ name }) => roles[role].mcp.includes(name));
 
 /** Limits of an attempt: of the caller, else of the role, else of all roles. */
 export const limitsFor = (

@@ -1,4 +1,5 @@
 import type { InspectionEvent } from 'xstate';
+import type { McpPorts } from '../agent/attempt-mcp.ts';
 import type { Assistants } from '../assistants/assistants.ts';
 import type { Results } from '../files/results.ts';
 import type { Model } from '../model/port.ts';
@@ -17,6 +18,8 @@ export interface SystemPorts {
   readonly assistants: Assistants;
   readonly environment: Readonly<Record<string, string>>;
   readonly results: Results;
+  /** What the user's MCP servers need; absent: there are none. */
+  readonly mcp?: Omit<McpPorts, 'serversOf'>;
   /** Ends every process with this environment variable. @returns how many */
   readonly endOrphans: (variable: string, value: string) => Promise<number>;
   readonly now: () => number;

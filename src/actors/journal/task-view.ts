@@ -295,7 +295,7 @@ export const awaitingOf = (agent: AgentState | null): TaskView['awaiting'] => {
     input_id: inputId,
     kind,
     question: text,
-    calls: [...calls],
+    calls: calls.map(({ call_id, tool, arguments: text }) => ({ call_id, tool, arguments: text })),
     ...(deadlineAt === null ? {} : { deadline: iso(deadlineAt) }),
     ...(fallback == null ? {} : { default_answer: fallback }),
   };

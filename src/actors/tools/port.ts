@@ -2,7 +2,6 @@ import type { z } from 'zod';
 import type { CommentAnswer } from '../../machines/review.ts';
 import type { OutputFile } from '../process/output-file.ts';
 import type { Sandbox, SandboxRequest } from '../sandbox/port.ts';
-import type { ToolName } from './names.ts';
 
 export interface ToolContext {
   /** The ids of the comments that finish must answer. */
@@ -32,9 +31,11 @@ export interface ToolResult {
 }
 
 export interface Tool<Arguments = unknown> {
-  readonly name: ToolName;
+  readonly name: string;
   readonly description: string;
   readonly schema: z.ZodType<Arguments>;
+  /** The JSON schema for the model; absent: made of `schema`. */
+  readonly parameters?: Readonly<Record<string, unknown>>;
   run(args: Arguments, context: ToolContext): Promise<ToolResult>;
 }
 

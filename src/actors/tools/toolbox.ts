@@ -43,4 +43,4 @@ export const isRepeatable = (tool: string): boolean => entryOf(tool)?.isRepeatab
 
 export const readsOnly = (tool: string): boolean => entryOf(tool)?.files === 'reads';
 
-export const changesFiles = (tool: ToolName): boolean => entries[tool].files === 'changes';
+export const changesFiles = (tool: string): boolean => entryOf(tool)?.files === 'changes';

@@ -3,7 +3,7 @@ import { filterNames, mergeModes } from '../../actors/workspace/port.ts';
 import { answerPolicies } from '../../http/mcp/backend.ts';
 import { quotaPolicies } from '../../machines/agent-context.ts';
 import { roles } from '../../machines/task.ts';
-import { backend, limitKeys, roleSection, tool } from '../roles/role-schema.ts';
+import { approvedTool, backend, limitKeys, roleSection } from '../roles/role-schema.ts';
 import {
   absolutePath,
   extraArguments,
@@ -14,6 +14,7 @@ import {
   positive,
   price,
 } from './config-values.ts';
+import { mcpServers } from './mcp-schema.ts';
 import { notifySection } from './notify-schema.ts';
 
 /** Each section is checked alone; `configSchema` checks how they fit together. */
@@ -225,7 +226,7 @@ export const configSections = z.strictObject({
           'what happens to calls that nobody approves in time: deny them, or fail the attempt',
         ),
       require_approval: z
-        .array(tool)
+        .array(approvedTool)
         .default([])
         .describe("tools that need a person's approval, for every role"),
       max_turns: positive.max(1_000).default(50).describe('turns of one attempt'),
@@ -409,6 +410,7 @@ export const configSections = z.strictObject({
         .describe(
           'what an assistant may answer by MCP; questions: questions of agents; all: also whether calls that need approval are made; off: nothing',
         ),
+      servers: mcpServers,
     })
     .prefault({}),
   telemetry: z

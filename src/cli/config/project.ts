@@ -63,6 +63,8 @@ export const stateFiles = (stateDir: string) => ({
   /** In the default folder; names the folder in use. */
   servedFrom: join(stateDir, 'served-from'),
   log: join(stateDir, 'server.log'),
+  /** The tools of MCP servers, as they were first seen or allowed. */
+  mcpTools: join(stateDir, 'mcp-tools.json'),
   /** The projects that were told that bd is not installed. */
   noted: join(stateDir, 'bd-noted'),
 });

@@ -9,11 +9,12 @@ import { shippedRoles } from '../roles/shipped-roles.ts';
 import { effectiveCap, type LoadedConfig } from './config.ts';
 import { ConfigError } from './config-error.ts';
 import type { Config } from './config-schema.ts';
+import { mcpServersFrom, mcpServersOf } from './mcp-servers.ts';
 
 export const keyVariable = 'OPENAI_API_KEY';
 
 const roleFrom = (loaded: LoadedConfig, role: Role): RoleSettings => {
-  const { agent, sandbox } = loaded.config;
+  const { agent, mcp, sandbox } = loaded.config;
   const shipped = shippedRoles()[role];
   const { parts: own } = ownRole(loaded, role);
   const seconds = own.timeout_seconds ?? agent.timeout_seconds;
@@ -34,6 +35,7 @@ const roleFrom = (loaded: LoadedConfig, role: Role): RoleSettings => {
     verify: own.verify ?? [],
     network: own.network ?? sandbox.network,
     concurrency: own.concurrency ?? null,
+    mcp: mcpServersOf(mcp, role),
   };
 };
 
@@ -126,6 +128,7 @@ const ownSettings = (loaded: LoadedConfig, projectRoot: string): Settings => {
     prices: Object.fromEntries(
       Object.entries(api.prices).map(([model, price]) => [model, priceFrom(price)]),
     ),
+    mcpServers: mcpServersFrom(loaded.config.mcp),
     credentialVariable: keyVariable,
   };
 };

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { createLineSplitter } from '../../actors/assistants/line-splitter.ts';
+import { createLineSplitter } from '../../actors/process/line-splitter.ts';
 import { createMcpSession } from '../../http/mcp/session.ts';
 import type { CommandContext } from '../client/command-context.ts';
 import { loadConfig } from '../config/config.ts';

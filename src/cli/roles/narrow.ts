@@ -22,6 +22,12 @@ const boundsOf = (own: RoleSettings, settings: Settings): readonly Bound[] => [
 
 const allows = 'your configuration allows';
 
+/** Tools, and MCP servers with all their tools. */
+const allowedOf = ({ tools, mcp }: RoleSettings): readonly string[] => [
+  ...tools,
+  ...mcp.map((name) => `mcp__${name}`),
+];
+
 /** Everything that exceeds the user's configuration, or null. */
 const excess = (
   own: RoleSettings,
@@ -29,7 +35,7 @@ const excess = (
   bounds: readonly Bound[],
   sandboxed: boolean,
 ): string | null => {
-  const added = (given.tools ?? []).filter((tool) => !own.tools.includes(tool));
+  const added = (given.tools ?? []).filter((tool) => !allowedOf(own).includes(tool));
   const raised = bounds.flatMap(({ key, allowed }) => {
     const wanted = given.limits[key];
     return wanted === undefined || allowed === null || wanted <= allowed
@@ -39,7 +45,7 @@ const excess = (
   const problems = [
     ...(added.length === 0
       ? []
-      : [`tools: adds ${added.join(', ')} to what ${allows} (${own.tools.join(', ')})`]),
+      : [`tools: adds ${added.join(', ')} to what ${allows} (${allowedOf(own).join(', ')})`]),
     ...raised,
     ...(given.verify.length === 0 || sandboxed
       ? []
@@ -53,8 +59,8 @@ const narrowingsOf = (
   given: ProjectRole,
   bounds: readonly Bound[],
 ): readonly string[] => {
-  const { tools = own.tools, limits, require_approval, verify, success_criteria, notes } = given;
-  const removed = own.tools.filter((tool) => !tools.some((kept) => kept === tool));
+  const { tools = allowedOf(own), limits, require_approval, verify, success_criteria, notes } = given;
+  const removed = allowedOf(own).filter((tool) => !tools.some((kept) => kept === tool));
   const lowered = bounds.flatMap(({ key, allowed }) =>
     limits[key] === undefined || limits[key] === allowed
       ? []
@@ -110,6 +116,7 @@ export const narrow = (
     approvals: [...new Set([...own.approvals, ...require_approval])],
     verify: [...own.verify, ...verify],
     network: own.network && given.network !== false,
+    mcp: own.mcp.filter((name) => tools?.includes(`mcp__${name}`) ?? true),
     projectNotes: wordsOf(given),
   };
   return { ok: true, value: { role, changes: narrowingsOf(own, given, bounds) } };

@@ -6,7 +6,12 @@ import { positive } from '../config/config-values.ts';
 const commandText = z.string().min(1).max(4_000);
 const usd = z.number().positive().max(1_000_000);
 
-export const tool = z.enum(toolNames);
+const tool = z.enum(toolNames);
+/** `mcp__github` is a server with all its tools. */
+const mcpTool = z
+  .string()
+  .regex(/^mcp__[\w-]+$/, 'expected the name of a tool, mcp__<server> or mcp__<server>__<tool>');
+export const approvedTool = z.union([tool, mcpTool]);
 export const backend = z.enum(['auto', 'builtin', 'scripted', ...assistantNames]);
 
 /** Limits of an attempt, for all roles or for one. */
@@ -24,12 +29,10 @@ const roleLimits = {
   max_tokens_total: positive.optional().describe('input and output tokens of one attempt'),
 };
 
+const mustFinish = 'must include finish; without it the role could never end';
 const toolList = z
   .array(tool)
-  .refine(
-    (names) => names.includes('finish'),
-    'must include finish; without it the role could never end',
-  )
+  .refine((names) => names.includes('finish'), mustFinish)
   .optional()
   .describe('the tools that the role may call; finish must be one of them');
 const successCriteria = z
@@ -40,7 +43,7 @@ const successCriteria = z
 const parts = {
   backend: backend.optional().describe('who does the work of the role; unset: api.backend'),
   tools: toolList,
-  require_approval: z.array(tool).optional().describe("tools that need a person's approval"),
+  require_approval: z.array(approvedTool).optional().describe("tools that need a person's approval"),
   verify: z
     .array(commandText)
     .max(20)
@@ -107,9 +110,12 @@ export const userRole = z
 /** A role file of a project, in `.agent/roles`. It restricts a role or adds checks (ADR 0018). */
 export const projectRole = z.strictObject({
   name: name.optional(),
-  tools: toolList,
+  tools: z
+    .array(approvedTool)
+    .refine((names) => names.includes('finish'), mustFinish)
+    .optional(),
   limits: z.strictObject(roleLimits).default({}),
-  require_approval: z.array(tool).default([]),
+  require_approval: z.array(approvedTool).default([]),
   verify: z.array(commandText).max(10).default([]),
   network: z.literal(false, 'a project can only revoke it').optional(),
   success_criteria: successCriteria.default([]),

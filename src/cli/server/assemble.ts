@@ -11,9 +11,10 @@ import type { StoreError, StoreReads } from '../../actors/store/port.ts';
 import { createSystem } from '../../actors/system.ts';
 import type { Workspace } from '../../actors/workspace/port.ts';
 import type { LoadedConfig } from '../config/config.ts';
-import type { Project } from '../config/project.ts';
+import { type Project, stateFiles } from '../config/project.ts';
 import { keyVariable, type ResolvedSettings, resolveSettings } from '../config/settings.ts';
 import { trackerFor } from '../config/tracker.ts';
+import { version } from '../version.ts';
 import { assistantsFor, currentAssistants, type ServerEnvironment } from './assistants.ts';
 import { logAttempts } from './log-attempts.ts';
 import type { Logger } from './logger.ts';
@@ -91,6 +92,7 @@ export const assemble = async (
     assistants: currentAssistants(() => current.assistants),
     environment,
     results: createResults(project.root, redact),
+    mcp: { variables: { ...env, ...parts.credentials }, pinsFile: stateFiles(project.stateDir).mcpTools, version },
     endOrphans: endOrphans,
     now,
     onLeaseLost: parts.onLeaseLost,

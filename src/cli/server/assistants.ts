@@ -9,6 +9,7 @@ import { createClaude } from '../../actors/assistants/claude.ts';
 import { createCodex } from '../../actors/assistants/codex.ts';
 import { createCommandAssistant } from '../../actors/assistants/command.ts';
 import type { Config } from '../config/config-schema.ts';
+import { mcpSecrets } from '../config/mcp-servers.ts';
 
 const credentialVariables = [
   ...new Set([
@@ -32,10 +33,11 @@ export const takeCredentials = (env: NodeJS.ProcessEnv): Readonly<Record<string,
 };
 
 export const secretsIn = (
-  { api }: Config,
+  { api, mcp }: Config,
   credentials: Readonly<Record<string, string>>,
   env: NodeJS.ProcessEnv,
 ): readonly string[] => [
+  ...mcpSecrets(mcp, env),
   ...Object.entries(credentials).flatMap(([name, value]) => (isSecret(name) ? [value] : [])),
   ...api.pass_environment.filter(isSecret).flatMap((name) => env[name] ?? []),
 ];

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { createClaude } from '../../../src/actors/assistants/claude.ts';
 import { createCodex } from '../../../src/actors/assistants/codex.ts';
 import { createCommandAssistant } from '../../../src/actors/assistants/command.ts';
-import { createLineSplitter } from '../../../src/actors/assistants/line-splitter.ts';
+import { createLineSplitter } from '../../../src/actors/process/line-splitter.ts';
 
 const start = {
   model: null,

@@ -1,0 +1,116 @@
+import { z } from 'zod';
+import type { AttemptInput } from '../../machines/task.ts';
+import type { EventType } from '../journal/event-types.ts';
+import type { McpServer, McpTool, ToolChange } from '../mcp/port.ts';
+import type { McpServers } from '../mcp/servers.ts';
+import { keepHeadAndTail, maxResultBytes } from '../process/head-tail-buffer.ts';
+import type { Sandbox } from '../sandbox/port.ts';
+import type { Tool } from '../tools/port.ts';
+import type { OpenWorkspace } from '../workspace/port.ts';
+import type { RoleProfile } from './roles.ts';
+
+/** The tools of the user's MCP servers in one attempt. */
+export interface AttemptMcp {
+  tools(): readonly Tool[];
+  /** For the model, before its next turn. */
+  readonly notes: readonly string[];
+  changeOf(tool: string): ToolChange | null;
+  /** The changed tools that a person has allowed for this turn, by name: their fingerprints. */
+  allow(changes: Readonly<Record<string, string>>): void;
+  close(): Promise<void>;
+}
+
+const noMcp: AttemptMcp = {
+  tools: () => [],
+  notes: [],
+  changeOf: () => null,
+  allow: () => {},
+  close: async () => {},
+};
+
+export interface McpPorts {
+  readonly serversOf: (role: AttemptInput['role']) => readonly McpServer[];
+  /** What the configuration of a server may name. */
+  readonly variables: Readonly<Record<string, string | undefined>>;
+  /** Null: what is seen of the servers is forgotten with this process. */
+  readonly pinsFile: string | null;
+  readonly version: string;
+}
+
+interface AttemptMcpPorts extends McpPorts {
+  readonly emit: (key: AttemptInput, type: EventType, data: unknown) => void;
+  readonly sandboxOf: (attempt: AttemptInput) => Sandbox;
+  readonly environmentOf: (attempt: AttemptInput) => Readonly<Record<string, string>>;
+}
+
+const anyArguments = z.record(z.string(), z.unknown());
+/** The line on the saved output fits into the result beside it. */
+const shownBytes = maxResultBytes - 512;
+
+const toolFor = (
+  { name, description, parameters }: McpTool,
+  servers: McpServers,
+  allowed: () => Readonly<Record<string, string>>,
+): Tool<Record<string, unknown>> => ({
+  name,
+  description,
+  parameters,
+  schema: anyArguments,
+  run: async (args, { signal, openLog }) => {
+    const result = await servers.call(name, args, { allowed: allowed()[name] ?? null, signal });
+    const log = openLog(shownBytes);
+    log.push(result.text);
+    const kept = log.close();
+    if (kept === null) return result;
+    const whole = kept.isWhole ? 'the whole' : 'more of the';
+    const note = `\n[${whole} output is in ${kept.path}; commands can read it]`;
+    return { ok: result.ok, text: `${keepHeadAndTail(result.text, shownBytes)}${note}` };
+  },
+});
+
+const noteOn = (problem: string): string =>
+  `These tools are missing now, so do without them: ${problem.slice(0, 1_000)}`;
+
+/** Loads the code for servers only where the user has some. */
+export const createAttemptMcp = (ports: AttemptMcpPorts) => {
+  let pins: ReturnType<typeof import('../mcp/open-servers.ts').openPins> | null = null;
+
+  return async (
+    attempt: AttemptInput,
+    profile: RoleProfile,
+    workspace: OpenWorkspace,
+    signal: AbortSignal,
+  ): Promise<AttemptMcp> => {
+    const wanted = ports.serversOf(profile.role);
+    if (wanted.length === 0) return noMcp;
+    const { openPins, openServers, transportFor } = await import('../mcp/open-servers.ts');
+    pins ??= openPins(ports.pinsFile);
+    const around = {
+      root: workspace.root,
+      readable: workspace.readable,
+      git: workspace.git,
+      sandbox: ports.sandboxOf(attempt),
+      env: ports.environmentOf(attempt),
+      variables: ports.variables,
+    };
+    const servers = await openServers({
+      servers: wanted,
+      version: ports.version,
+      pins,
+      transportFor: (server) => transportFor(server, around),
+      signal,
+      warn: (message) => ports.emit(attempt, 'log', { level: 'warn', message }),
+    });
+    let allowed: Readonly<Record<string, string>> = {};
+    return {
+      tools: () => servers.tools().map((tool) => toolFor(tool, servers, () => allowed) as Tool),
+      notes: servers.missing.map(noteOn),
+      changeOf: servers.changeOf,
+      allow: (changes) => {
+        allowed = changes;
+      },
+      close: servers.close,
+    };
+  };
+};
+export type OpenAttemptMcp = ReturnType<typeof createAttemptMcp>;

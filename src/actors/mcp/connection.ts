@@ -1,0 +1,96 @@
+import { type CleanList, cleanTools } from './clean-tools.ts';
+import { createPeer, isObject, type Peer, type PeerInput, type Transport } from './peer.ts';
+import { type McpCallResult, McpError } from './port.ts';
+import { resultText } from './result-text.ts';
+
+/** The newest first; we ask for it. */
+export const protocolVersions = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'] as const;
+
+const maxPages = 20;
+const pingMs = 5_000;
+
+/** A conversation with a server that said hello and listed its tools. */
+export interface Connection extends CleanList {
+  /** A failure of the tool is a result. @throws McpError when there is no result */
+  call(tool: string, args: object, ms: number, signal: AbortSignal): Promise<McpCallResult>;
+  over(): string | null;
+  close(): Promise<void>;
+}
+
+const initialize = async (peer: Peer, version: string, ms: number, signal: AbortSignal) => {
+  const hello = await peer.request(
+    'initialize',
+    {
+      protocolVersion: protocolVersions[0],
+      capabilities: {},
+      clientInfo: { name: 'agent-task-server', version },
+    },
+    ms,
+    signal,
+  );
+  const { protocolVersion, capabilities } = isObject(hello) ? hello : {};
+  if (!protocolVersions.some((known) => known === protocolVersion))
+    throw new McpError(`it speaks no version of the protocol that we know`);
+  peer.notify('notifications/initialized');
+  return isObject(capabilities) && capabilities['tools'] !== undefined;
+};
+
+const listTools = async (peer: Peer, until: number, signal: AbortSignal): Promise<unknown[]> => {
+  const all: unknown[] = [];
+  let cursor: string | undefined;
+  for (let page = 0; page < maxPages; page += 1) {
+    const leftMs = Math.max(1, Math.round(until - performance.now()));
+    const params = cursor === undefined ? {} : { cursor };
+    const answer = await peer.request('tools/list', params, leftMs, signal);
+    const { tools, nextCursor } = isObject(answer) ? answer : {};
+    if (!Array.isArray(tools)) throw new McpError('its list of tools is not a list');
+    all.push(...tools.slice(0, 1_000));
+    if (typeof nextCursor !== 'string' || nextCursor === '') return all;
+    cursor = nextCursor;
+  }
+  return all;
+};
+
+export interface ConnectOptions {
+  readonly server: string;
+  /** Of this program. */
+  readonly version: string;
+  /** Time limit of everything before the first call (ms). */
+  readonly startMs: number;
+  readonly signal: AbortSignal;
+  readonly open: (input: PeerInput) => Transport;
+}
+
+/** A server that did not answer in time, and answers no ping either, is given up. */
+const callTool =
+  (peer: Peer): Connection['call'] =>
+  async (name, args, ms, signal) => {
+    try {
+      const result = await peer.request('tools/call', { name, arguments: args }, ms, signal);
+      return resultText(result);
+    } catch (error) {
+      if (!signal.aborted && peer.over() === null)
+        await peer.request('ping', {}, pingMs, signal).catch(() => peer.close());
+      throw error;
+    }
+  };
+
+/** @throws McpError; then nothing of the server runs any more */
+export const connect = async (options: ConnectOptions): Promise<Connection> => {
+  const { server, version, startMs, signal } = options;
+  const peer = createPeer(options.open);
+  try {
+    const until = performance.now() + startMs;
+    const hasTools = await initialize(peer, version, startMs, signal);
+    const listed = hasTools ? await listTools(peer, until, signal) : [];
+    return {
+      ...cleanTools(server, listed),
+      call: callTool(peer),
+      over: peer.over,
+      close: peer.close,
+    };
+  } catch (error) {
+    await peer.close();
+    throw error;
+  }
+};

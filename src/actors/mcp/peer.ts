@@ -1,0 +1,164 @@
+import { messageOf } from '../../machines/message-of.ts';
+import { McpError } from './port.ts';
+
+/** The longest message that is read from a server (characters). */
+export const maxMessageLength = 4 * 1024 * 1024;
+
+/** Messages that answer nothing: more of them in this time end the connection. */
+const unaskedMs = 10_000;
+const maxUnasked = 2_000;
+const maxUnaskedLength = 16 * 1024 * 1024;
+
+type Json = Readonly<Record<string, unknown>>;
+export const isObject = (value: unknown): value is Json =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** What a transport tells the peer. */
+export interface PeerInput {
+  /** The text of one message. */
+  receive(text: string): void;
+  /** A request could not be sent, or got no answer. */
+  fail(id: number | null, why: string): void;
+  /** Nothing comes any more. */
+  closed(why: string): void;
+}
+
+export interface Transport {
+  /** `id`: of a request that waits for an answer. */
+  send(text: string, id: number | null): void;
+  close(): Promise<void>;
+}
+
+interface Waiting {
+  readonly resolve: (result: unknown) => void;
+  readonly reject: (error: McpError) => void;
+}
+
+/** One side of a JSON-RPC conversation with a server that may be hostile. */
+export interface Peer {
+  /** @throws McpError, at the latest after `ms` */
+  request(method: string, params: object, ms: number, signal: AbortSignal): Promise<unknown>;
+  notify(method: string, params?: object): void;
+  /** Why the conversation is over; null while it is not. */
+  over(): string | null;
+  close(): Promise<void>;
+}
+
+/** Counts what a server says unasked. @returns true when it is too much */
+const createFloodMeter = () => {
+  let [since, count, length] = [0, 0, 0];
+  return (text: string): boolean => {
+    const now = performance.now();
+    if (now - since > unaskedMs) [since, count, length] = [now, 0, 0];
+    count += 1;
+    length += text.length;
+    return count > maxUnasked || length > maxUnaskedLength;
+  };
+};
+
+const parse = (text: string): Json | null => {
+  try {
+    const json: unknown = JSON.parse(text);
+    return isObject(json) ? json : null;
+  } catch {
+    return null;
+  }
+};
+
+const errorText = (error: unknown): string => {
+  const { message } = isObject(error) ? error : {};
+  return typeof message === 'string' && message !== '' ? message.slice(0, 2_000) : 'it gave no reason';
+};
+
+export const createPeer = (open: (input: PeerInput) => Transport): Peer => {
+  const waiting = new Map<number, Waiting>();
+  const isFlood = createFloodMeter();
+  let lastId = 0;
+  let ended: string | null = null;
+
+  const take = (id: number): Waiting | undefined => {
+    const found = waiting.get(id);
+    waiting.delete(id);
+    return found;
+  };
+  const closed = (why: string): void => {
+    ended ??= why;
+    for (const id of [...waiting.keys()]) take(id)?.reject(new McpError(ended));
+  };
+  const send = (message: object, id: number | null = null): void => {
+    if (ended === null) transport.send(JSON.stringify({ jsonrpc: '2.0', ...message }), id);
+  };
+  /** Of a request of the server: we offer it nothing but a sign of life. */
+  const answer = (id: unknown, method: unknown): void =>
+    send(
+      method === 'ping'
+        ? { id, result: {} }
+        : { id, error: { code: -32_601, message: 'this client does not offer it' } },
+    );
+  const receive = (text: string): void => {
+    if (ended !== null) return;
+    const { id, method, result, error } = parse(text) ?? {};
+    const asked = method === undefined && typeof id === 'number' ? take(id) : undefined;
+    if (asked === undefined) {
+      if (isFlood(text)) {
+        closed('it sends more messages than anybody asked for');
+        void transport.close();
+      } else if (id !== undefined && method !== undefined) answer(id, method);
+      return;
+    }
+    if (error === undefined) asked.resolve(result);
+    else asked.reject(new McpError(errorText(error)));
+  };
+  const transport = open({
+    receive,
+    fail: (id, why) => {
+      if (id !== null) take(id)?.reject(new McpError(why));
+    },
+    closed,
+  });
+
+  const request: Peer['request'] = (method, params, ms, signal) =>
+    new Promise((resolve, reject) => {
+      lastId += 1;
+      const id = lastId;
+      const giveUp = (why: string): void => {
+        take(id)?.reject(new McpError(why));
+        send({ method: 'notifications/cancelled', params: { requestId: id, reason: why } });
+      };
+      const onAbort = (): void => giveUp('cancelled');
+      const timer = setTimeout(() => giveUp(`no answer within ${ms / 1_000} s`), ms);
+      const settle = (): void => {
+        clearTimeout(timer);
+        signal.removeEventListener('abort', onAbort);
+      };
+      waiting.set(id, {
+        resolve: (result) => {
+          settle();
+          resolve(result);
+        },
+        reject: (error) => {
+          settle();
+          reject(error);
+        },
+      });
+      signal.addEventListener('abort', onAbort, { once: true });
+      if (ended !== null) closed(ended);
+      else if (signal.aborted) onAbort();
+      else
+        try {
+          send({ id, method, params }, id);
+        } catch (error) {
+          take(id)?.reject(new McpError(messageOf(error)));
+        }
+    });
+
+  return {
+    request,
+    notify: (method, params) => send({ method, ...(params === undefined ? {} : { params }) }),
+    over: () => ended,
+    close: async () => {
+      closed('it was closed');
+      await transport.close();
+    },
+  };
+};

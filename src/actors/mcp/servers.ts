@@ -1,0 +1,161 @@
+import { messageOf } from '../../machines/message-of.ts';
+import { plural } from '../../machines/plural.ts';
+import { type Connection, connect } from './connection.ts';
+import type { PeerInput, Transport } from './peer.ts';
+import type { Pins } from './pins.ts';
+import { type McpCallResult, McpError, type McpServer, type McpTool, type ToolChange } from './port.ts';
+
+/** A server that ends again and again is not started once more. */
+const maxStarts = 4;
+const shownLeft = 3;
+const shownTextLength = 600;
+
+export interface ServersOptions {
+  readonly servers: readonly McpServer[];
+  /** Of this program. */
+  readonly version: string;
+  readonly pins: Pins;
+  /** @throws McpError */
+  readonly transportFor: (server: McpServer) => (input: PeerInput) => Transport;
+  readonly signal: AbortSignal;
+  /** For the person who reads the log of the task. */
+  readonly warn: (message: string) => void;
+}
+
+/** The servers of one attempt. The names of their tools stay the same until it ends. */
+export interface McpServers {
+  tools(): readonly McpTool[];
+  /** Servers without tools, and why; for the model. */
+  readonly missing: readonly string[];
+  /** Null for a tool that may be called without asking. */
+  changeOf(name: string): ToolChange | null;
+  /** `allowed`: the fingerprint that a person has allowed. Never rejects. */
+  call(
+    name: string,
+    args: object,
+    given: { readonly allowed: string | null; readonly signal: AbortSignal },
+  ): Promise<McpCallResult>;
+  /** Ends every process of every server. */
+  close(): Promise<void>;
+}
+
+const cut = (text: string): string =>
+  text.length > shownTextLength ? `${text.slice(0, shownTextLength)}…` : text;
+
+const whyChanged = (pinned: McpTool | undefined, { name, description }: McpTool): string => {
+  if (pinned === undefined) return `${name} is new on its server. It says: ${cut(description)}`;
+  return pinned.description === description
+    ? `${name} takes other arguments than when it was first seen.`
+    : `${name} has changed since it was first seen. It said: ${cut(pinned.description)}\nNow it says: ${cut(description)}`;
+};
+
+/** One server, which is started again when it is needed and has ended. */
+const createServer = (server: McpServer, options: ServersOptions) => {
+  const { pins, warn, version } = options;
+  const { name, startMs, callMs } = server;
+  let connection: Connection | null = null;
+  let starts = 0;
+  const fault = (why: string): McpError => new McpError(`the MCP server ${name}: ${why}`);
+
+  const start = async (signal: AbortSignal): Promise<Connection> => {
+    if (connection !== null && connection.over() === null) return connection;
+    if (starts >= maxStarts)
+      throw fault(`it was started ${starts} times and is gone (${connection?.over() ?? 'it does not start'})`);
+    starts += 1;
+    await connection?.close();
+    try {
+      const open = options.transportFor(server);
+      connection = await connect({ server: name, version, startMs, signal, open });
+    } catch (error) {
+      throw fault(messageOf(error));
+    }
+    const { left, tools } = connection;
+    if (left.length > 0)
+      warn(
+        `the MCP server ${name}: ${plural(left.length, 'tool')} left out: ${left.slice(0, shownLeft).join('; ')}`,
+      );
+    if (pins.of(name) === null) await pins.keep(name, tools);
+    return connection;
+  };
+
+  const pinnedOf = (tool: string): McpTool | undefined =>
+    pins.of(name)?.find((each) => each.name === tool);
+  const currentOf = (tool: string): McpTool | undefined =>
+    connection?.tools.find((each) => each.name === tool);
+  const changeOf = (tool: string): ToolChange | null => {
+    const [current, pinned] = [currentOf(tool), pinnedOf(tool)];
+    if (current === undefined || current.fingerprint === pinned?.fingerprint) return null;
+    return { fingerprint: current.fingerprint, why: whyChanged(pinned, current) };
+  };
+
+  return {
+    name,
+    start,
+    /** Those of the user's list where it has them: a person must see what is new in them. */
+    tools: (): readonly McpTool[] =>
+      (connection?.tools ?? pins.of(name) ?? [])
+        .map((current) => pinnedOf(current.name) ?? current)
+        .filter(({ tool }) => server.tools?.includes(tool) ?? true),
+    changeOf,
+    call: async (
+      tool: string,
+      args: object,
+      { allowed, signal }: { readonly allowed: string | null; readonly signal: AbortSignal },
+    ): Promise<McpCallResult> => {
+      const { call } = await start(signal);
+      const current = currentOf(tool);
+      if (current === undefined) throw fault(`it no longer has ${tool}`);
+      const change = changeOf(tool);
+      if (change !== null && change.fingerprint !== allowed)
+        throw fault(`${tool} has changed; call it again, and a person is asked first`);
+      if (change !== null) {
+        const others = (pins.of(name) ?? []).filter((each) => each.name !== tool);
+        await pins.keep(name, [...others, current]);
+      }
+      try {
+        return await call(current.tool, args, callMs, signal);
+      } catch (error) {
+        throw fault(messageOf(error));
+      }
+    },
+    close: async () => connection?.close(),
+  };
+};
+
+/**
+ * Starts all servers at once. One that does not start leaves its tools as they were when it last
+ * did: a call of them tries again.
+ */
+export const openServers = async (options: ServersOptions): Promise<McpServers> => {
+  const all = options.servers.map((server) => createServer(server, options));
+  const missing: string[] = [];
+  await Promise.all(
+    all.map(async (server) => {
+      try {
+        await server.start(options.signal);
+      } catch (error) {
+        options.warn(messageOf(error));
+        if (server.tools().length === 0) missing.push(messageOf(error));
+      }
+    }),
+  );
+  const close = async (): Promise<void> =>
+    void (await Promise.all(all.map((server) => server.close())));
+  const owners = new Map(all.flatMap((server) => server.tools().map(({ name }) => [name, server])));
+  const ownerOf = (name: string) => owners.get(name);
+  return {
+    tools: () => all.flatMap((server) => server.tools().filter(({ name }) => owners.has(name))),
+    missing,
+    changeOf: (name) => ownerOf(name)?.changeOf(name) ?? null,
+    call: async (name, args, given) => {
+      try {
+        const owner = ownerOf(name);
+        if (owner === undefined) throw new McpError(`there is no tool ${name}`);
+        return await owner.call(name, args, given);
+      } catch (error) {
+        return { ok: false, text: messageOf(error) };
+      }
+    },
+    close,
+  };
+};

@@ -1,0 +1,81 @@
+import { z } from 'zod';
+import { roles } from '../../machines/task.ts';
+import { absolutePath, httpUrl, isSafeUrl, positive } from './config-values.ts';
+
+const texts = z.record(z.string().min(1).max(200), z.string().max(4_000));
+
+/** In the form that assistants use in their own files, so that an entry can be copied. */
+const mcpServer = z
+  .strictObject({
+    type: z
+      .enum(['stdio', 'http'])
+      .optional()
+      .describe('unset: stdio with a command, http with a url'),
+    command: z.string().min(1).max(4_000).optional().describe('program that is the server'),
+    args: z.array(z.string().max(4_000)).max(100).default([]).describe('its arguments'),
+    env: texts
+      .default({})
+      .describe(
+        'environment variables of the program; ${NAME} in a value is the variable NAME of the server, and no other one is given',
+      ),
+    url: httpUrl
+      .refine(isSafeUrl, 'must be https, or an address of this machine')
+      .optional()
+      .describe('address of a server that speaks Streamable HTTP'),
+    headers: texts
+      .default({})
+      .describe('headers of each request; ${NAME} in a value is the variable NAME of the server'),
+    roles: z
+      .array(z.enum(roles))
+      .min(1)
+      .optional()
+      .describe('the roles that may use it; unset: all'),
+    tools: z
+      .array(z.string().min(1).max(128))
+      .min(1)
+      .max(200)
+      .optional()
+      .describe('the tools that may be used, by the names of the server; unset: all'),
+    sandbox: z
+      .enum(['on', 'off'])
+      .default('on')
+      .describe('on: the program runs in the sandbox, as commands do; off: it runs as you'),
+    network: z.boolean().default(false).describe('the program may reach the network'),
+    workspace: z
+      .enum(['read', 'write'])
+      .default('read')
+      .describe(
+        "what the program may do with the files of the agent; write works only in an attempt's own worktree",
+      ),
+    read_paths: z
+      .array(absolutePath)
+      .max(50)
+      .default([])
+      .describe('more folders that the program may read; absolute paths'),
+    start_timeout_seconds: positive
+      .max(300)
+      .default(20)
+      .describe('time limit of its start and its list of tools'),
+    timeout_seconds: positive.max(3_600).default(120).describe('time limit of a call'),
+  })
+  .refine(({ command, url }) => (command === undefined) !== (url === undefined), {
+    message: 'needs one of command and url',
+  })
+  .refine(
+    ({ type, command }) => type === undefined || (type === 'stdio') === (command !== undefined),
+    { path: ['type'], message: 'must be stdio with a command, http with a url' },
+  );
+export type McpServerConfig = z.infer<typeof mcpServer>;
+
+export const mcpServers = z
+  .record(
+    z
+      .string()
+      .max(32)
+      .regex(/^[A-Za-z0-9]+([_-][A-Za-z0-9]+)*$/, 'expected letters, digits and single - or _'),
+    mcpServer,
+  )
+  .default({})
+  .describe(
+    'servers of the Model Context Protocol whose tools agents may call, by name: command, args and env, or url and headers; and roles, tools, sandbox, network, workspace, read_paths and time limits',
+  );
