@@ -10,6 +10,7 @@ const adapters = [
   'store',
   'ledger',
   'metrics',
+  'mcp',
 ];
 const homes = {
   actors: 'openai|execa|libsql',

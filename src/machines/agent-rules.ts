@@ -65,8 +65,7 @@ const isNamedBy = (tool: string, name: string): boolean =>
 export const needsApproval = (
   { tool, change }: ShownCall,
   { approvals }: Pick<AgentLimits, 'approvals'>,
-): boolean =>
-  change !== undefined || approvals.some((name) => isNamedBy(tool, name));
+): boolean => change !== undefined || approvals.some((name) => isNamedBy(tool, name));
 
 export const approvalQuestion = ({ calls }: Pick<AgentContext, 'calls'>): string => {
   const changes = new Set(calls.flatMap(({ change }) => change?.why ?? []));

@@ -105,8 +105,7 @@ export const agentSetup = setup({
       thought.kind === 'truncated' && cuts + 1 >= limits.maxStrikes,
     callsTools: (_, { thought }: Thinking) => thought.kind === 'calls',
     needsApproval: ({ context }, { thought }: Thinking) =>
-      thought.kind === 'calls' &&
-      thought.calls.some((call) => needsApproval(call, context.limits)),
+      thought.kind === 'calls' && thought.calls.some((call) => needsApproval(call, context.limits)),
     saysDone: (_, { acted }: Acting) => acted.finish?.status === 'done',
     saysFailed: (_, { acted }: Acting) => acted.finish?.status === 'failed',
     asksPerson: (_, { acted }: Acting) => acted.question !== null,

@@ -41,5 +41,7 @@ export const framesOf = async ({ store }: Running, taskId: string) =>
 /** What each tool call of a task gave, in order. */
 export const resultsOf = async (running: Running, taskId: string) =>
   (await framesOf(running, taskId)).flatMap(({ type, data }) =>
-    type === 'tool_end' ? [{ tool: data['tool'], ok: data['ok'], output: String(data['output']) }] : [],
+    type === 'tool_end'
+      ? [{ tool: data['tool'], ok: data['ok'], output: String(data['output']) }]
+      : [],
   );

@@ -3,9 +3,9 @@ import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { openRegular } from '../files/regular-file.ts';
+import { createLineSplitter, maxEventLine } from '../process/line-splitter.ts';
 import { sessionsFolder } from '../sandbox/assistant-mounts.ts';
 import { commandProblem } from './codex-command.ts';
-import { createLineSplitter, maxEventLine } from '../process/line-splitter.ts';
 import type { AssistantEvent, TokensUsed, WatchSession } from './port.ts';
 import { homeIn, parseJsonLine } from './program.ts';
 

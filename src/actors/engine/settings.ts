@@ -3,9 +3,9 @@ import type { SupervisorInput } from '../../machines/supervisor-context.ts';
 import type { Role, RunOptions } from '../../machines/task.ts';
 import type { OnInterrupted } from '../agent/interrupted-calls.ts';
 import type { RoleProfile } from '../agent/roles.ts';
+import type { McpServer } from '../mcp/port.ts';
 import { contextWindowOf } from '../model/context-windows.ts';
 import type { Price } from '../model/price.ts';
-import type { McpServer } from '../mcp/port.ts';
 import type { MergeMode } from '../workspace/port.ts';
 import type { SetupSettings } from './setup-worktree.ts';
 
@@ -108,10 +108,7 @@ export const networkFor = (
 export const wallLimitMs = ({ roles }: Settings, run: RunOptions, role: Role): number =>
   run.timeoutMs ?? roles[role].timeoutMs;
 
-export const mcpServersFor = (
-  { mcpServers, roles }: Settings,
-  role: Role,
-): readonly McpServer[] =>
+export const mcpServersFor = ({ mcpServers, roles }: Settings, role: Role): readonly McpServer[] =>
   mcpServers.filter(({ name }) => roles[role].mcp.includes(name));
 
 /** Limits of an attempt: of the caller, else of the role, else of all roles. */

@@ -44,7 +44,10 @@ const isType = (value: unknown): boolean =>
 const cleanKeyword = (key: string, value: unknown, depth: number): unknown => {
   if (schemaMaps.has(key) && isJson(value))
     return Object.fromEntries(
-      Object.entries(value).map(([name, each]) => [visibleText(name), cleanSchema(each, depth + 1)]),
+      Object.entries(value).map(([name, each]) => [
+        visibleText(name),
+        cleanSchema(each, depth + 1),
+      ]),
     );
   if (schemaLists.has(key) && Array.isArray(value))
     return value.map((each) => cleanSchema(each, depth + 1));
@@ -93,7 +96,8 @@ const cleanTool = (server: string, given: unknown): McpTool | string => {
   const { name: tool, description = '', inputSchema } = isJson(given) ? given : {};
   if (typeof tool !== 'string') return 'a tool without a name';
   const name = modelName(server, tool);
-  if (name === null) return `a tool whose name is not plain text (${visibleText(tool).slice(0, 40)})`;
+  if (name === null)
+    return `a tool whose name is not plain text (${visibleText(tool).slice(0, 40)})`;
   const parameters = cleanParameters(inputSchema);
   if (JSON.stringify(parameters).length > maxSchemaBytes)
     return `${name}, whose arguments are described in more than ${maxSchemaBytes / 1024} KiB`;

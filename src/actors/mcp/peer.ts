@@ -26,6 +26,8 @@ export interface PeerInput {
 export interface Transport {
   /** `id`: of a request that waits for an answer. */
   send(text: string, id: number | null): void;
+  /** Nobody waits for the answer of this request any more. */
+  drop?(id: number): void;
   close(): Promise<void>;
 }
 
@@ -67,7 +69,9 @@ const parse = (text: string): Json | null => {
 
 const errorText = (error: unknown): string => {
   const { message } = isObject(error) ? error : {};
-  return typeof message === 'string' && message !== '' ? message.slice(0, 2_000) : 'it gave no reason';
+  return typeof message === 'string' && message !== ''
+    ? message.slice(0, 2_000)
+    : 'it gave no reason';
 };
 
 export const createPeer = (open: (input: PeerInput) => Transport): Peer => {
@@ -123,6 +127,7 @@ export const createPeer = (open: (input: PeerInput) => Transport): Peer => {
       const id = lastId;
       const giveUp = (why: string): void => {
         take(id)?.reject(new McpError(why));
+        transport.drop?.(id);
         send({ method: 'notifications/cancelled', params: { requestId: id, reason: why } });
       };
       const onAbort = (): void => giveUp('cancelled');

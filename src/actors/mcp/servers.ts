@@ -3,7 +3,13 @@ import { plural } from '../../machines/plural.ts';
 import { type Connection, connect } from './connection.ts';
 import type { PeerInput, Transport } from './peer.ts';
 import type { Pins } from './pins.ts';
-import { type McpCallResult, McpError, type McpServer, type McpTool, type ToolChange } from './port.ts';
+import {
+  type McpCallResult,
+  McpError,
+  type McpServer,
+  type McpTool,
+  type ToolChange,
+} from './port.ts';
 
 /** A server that ends again and again is not started once more. */
 const maxStarts = 4;
@@ -60,7 +66,9 @@ const createServer = (server: McpServer, options: ServersOptions) => {
   const start = async (signal: AbortSignal): Promise<Connection> => {
     if (connection !== null && connection.over() === null) return connection;
     if (starts >= maxStarts)
-      throw fault(`it was started ${starts} times and is gone (${connection?.over() ?? 'it does not start'})`);
+      throw fault(
+        `it was started ${starts} times and is gone (${connection?.over() ?? 'it does not start'})`,
+      );
     starts += 1;
     await connection?.close();
     try {

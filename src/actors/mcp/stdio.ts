@@ -1,8 +1,8 @@
 import type { Writable } from 'node:stream';
-import { createLineSplitter } from '../process/line-splitter.ts';
 import { createHeadTailBuffer } from '../process/head-tail-buffer.ts';
-import { runSandboxed, type SandboxedCommand } from '../sandbox/run-sandboxed.ts';
+import { createLineSplitter } from '../process/line-splitter.ts';
 import type { Sandbox } from '../sandbox/port.ts';
+import { runSandboxed, type SandboxedCommand } from '../sandbox/run-sandboxed.ts';
 import { visibleText } from './clean-tools.ts';
 import { maxMessageLength, type PeerInput, type Transport } from './peer.ts';
 
@@ -46,7 +46,10 @@ export const openStdio =
     });
     const takeOutput = (text: string, stream: 'stdout' | 'stderr'): void => {
       if (stop.signal.aborted) return;
-      if (stream === 'stdout') return lines.push(text);
+      if (stream === 'stdout') {
+        lines.push(text);
+        return;
+      }
       stderr.push(text);
       errorLength += text.length;
       if (errorLength > maxErrorLength) end('it floods its error output');
@@ -67,7 +70,9 @@ export const openStdio =
       });
       if ('refusal' in result) return closed(result.refusal);
       const { text } = stderr.read();
-      const said = visibleText(text === '' && result.exitCode === null ? result.output : text).trim();
+      const said = visibleText(
+        text === '' && result.exitCode === null ? result.output : text,
+      ).trim();
       const code = result.exitCode === null ? '' : ` with exit code ${result.exitCode}`;
       closed(`it ended${code}${said === '' ? '' : `: ${said}`}`);
     };

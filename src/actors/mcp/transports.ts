@@ -3,6 +3,7 @@ import { programPaths } from '../sandbox/assistant-mounts.ts';
 import { createNoSandbox } from '../sandbox/no-sandbox.ts';
 import type { OwnGit, Sandbox } from '../sandbox/port.ts';
 import { withNetwork } from '../sandbox/port.ts';
+import { openHttp } from './http.ts';
 import type { PeerInput, Transport } from './peer.ts';
 import type { McpServer, StdioLaunch } from './port.ts';
 import { openStdio } from './stdio.ts';
@@ -41,5 +42,5 @@ export const transportFor = (
   around: Surroundings,
 ): ((input: PeerInput) => Transport) => {
   if (place.kind === 'stdio') return openProgram(place, around);
-  throw new Error('not yet');
+  return openHttp(place.url, withVariables(place.headers, around.variables));
 };

@@ -17,7 +17,9 @@ export const withVariables = (
       text.replace(reference, (_, name: string) => {
         const value = variables[name];
         if (value === undefined)
-          throw new McpError(`the variable ${name}, which ${key} needs, is not set; set it for the server`);
+          throw new McpError(
+            `the variable ${name}, which ${key} needs, is not set; set it for the server`,
+          );
         return value;
       }),
     ]),

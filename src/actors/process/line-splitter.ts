@@ -11,6 +11,8 @@ export interface LineSplitterOptions {
   readonly longest: number;
   readonly onLine: (line: string) => void;
   readonly onDropped: () => void;
+  /** Whether `onLine` gets empty lines, too. */
+  readonly keepsEmpty?: boolean;
 }
 
 /**
@@ -21,6 +23,7 @@ export const createLineSplitter = ({
   longest,
   onLine,
   onDropped,
+  keepsEmpty = false,
 }: LineSplitterOptions): LineSplitter => {
   let buffered = '';
   let dropping = false;
@@ -37,7 +40,7 @@ export const createLineSplitter = ({
     const line = buffered.trim();
     buffered = '';
     dropping = false;
-    if (line !== '') onLine(line);
+    if (line !== '' || keepsEmpty) onLine(line);
   };
 
   return {

@@ -16,7 +16,7 @@ const mcpServer = z
     env: texts
       .default({})
       .describe(
-        'environment variables of the program; ${NAME} in a value is the variable NAME of the server, and no other one is given',
+        `environment variables of the program; \${NAME} in a value is the variable NAME of our server, and it gets no other one`,
       ),
     url: httpUrl
       .refine(isSafeUrl, 'must be https, or an address of this machine')
@@ -24,7 +24,7 @@ const mcpServer = z
       .describe('address of a server that speaks Streamable HTTP'),
     headers: texts
       .default({})
-      .describe('headers of each request; ${NAME} in a value is the variable NAME of the server'),
+      .describe(`headers of each request; \${NAME} in a value is the variable NAME of our server`),
     roles: z
       .array(z.enum(roles))
       .min(1)

@@ -59,7 +59,14 @@ const narrowingsOf = (
   given: ProjectRole,
   bounds: readonly Bound[],
 ): readonly string[] => {
-  const { tools = allowedOf(own), limits, require_approval, verify, success_criteria, notes } = given;
+  const {
+    tools = allowedOf(own),
+    limits,
+    require_approval,
+    verify,
+    success_criteria,
+    notes,
+  } = given;
   const removed = allowedOf(own).filter((tool) => !tools.some((kept) => kept === tool));
   const lowered = bounds.flatMap(({ key, allowed }) =>
     limits[key] === undefined || limits[key] === allowed

@@ -8,10 +8,11 @@ const usd = z.number().positive().max(1_000_000);
 
 const tool = z.enum(toolNames);
 /** `mcp__github` is a server with all its tools. */
-const mcpTool = z
-  .string()
-  .regex(/^mcp__[\w-]+$/, 'expected the name of a tool, mcp__<server> or mcp__<server>__<tool>');
-export const approvedTool = z.union([tool, mcpTool]);
+const mcpTool = z.string().regex(/^mcp__[\w-]+$/);
+export const approvedTool = z.union(
+  [tool, mcpTool],
+  `must be one of ${toolNames.join(', ')}, or mcp__<server>, or mcp__<server>__<tool>`,
+);
 export const backend = z.enum(['auto', 'builtin', 'scripted', ...assistantNames]);
 
 /** Limits of an attempt, for all roles or for one. */
@@ -43,7 +44,10 @@ const successCriteria = z
 const parts = {
   backend: backend.optional().describe('who does the work of the role; unset: api.backend'),
   tools: toolList,
-  require_approval: z.array(approvedTool).optional().describe("tools that need a person's approval"),
+  require_approval: z
+    .array(approvedTool)
+    .optional()
+    .describe("tools that need a person's approval"),
   verify: z
     .array(commandText)
     .max(20)

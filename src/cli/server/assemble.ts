@@ -92,7 +92,11 @@ export const assemble = async (
     assistants: currentAssistants(() => current.assistants),
     environment,
     results: createResults(project.root, redact),
-    mcp: { variables: { ...env, ...parts.credentials }, pinsFile: stateFiles(project.stateDir).mcpTools, version },
+    mcp: {
+      variables: { ...env, ...parts.credentials },
+      pinsFile: stateFiles(project.stateDir).mcpTools,
+      version,
+    },
     endOrphans: endOrphans,
     now,
     onLeaseLost: parts.onLeaseLost,

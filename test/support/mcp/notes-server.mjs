@@ -30,11 +30,11 @@ const build = (headers = {}) => {
   server.registerTool('look', { description: 'Looks around.', inputSchema: {} }, () =>
     textOf(
       JSON.stringify({
-        env: process.env,
         cwd: readdirSync('.'),
         home: existsSync(process.env.SEEN_OUTSIDE ?? '/nowhere'),
         writes: writable('written-by-server'),
         authorization: headers.authorization ?? null,
+        env: process.env,
       }),
     ),
   );
@@ -43,6 +43,11 @@ const build = (headers = {}) => {
   });
   server.registerTool('die', { description: 'Ends the server.', inputSchema: {} }, () =>
     process.exit(3),
+  );
+  server.registerTool(
+    'stall',
+    { description: 'Never ends.', inputSchema: {} },
+    () => new Promise(() => {}),
   );
   server.registerTool('long', { description: 'Says much.', inputSchema: {} }, () =>
     textOf(`begin ${'x'.repeat(100_000)} end`),
