@@ -73,6 +73,7 @@ prompt_file: words.md
     approvals: ['read'],
     verify: ['npm test'],
     concurrency: 1,
+    mcp: [],
     network: true,
     prompt: 'You break things.',
     criteria: [],
