@@ -2,12 +2,12 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createHeadTailBuffer } from '../process/head-tail-buffer.ts';
+import { createLineSplitter, maxEventLine } from '../process/line-splitter.ts';
 import type { CommandResult } from '../process/run-command.ts';
 import type { Sandbox } from '../sandbox/port.ts';
 import { runSandboxed, type SandboxedResult } from '../sandbox/run-sandboxed.ts';
 import type { OpenWorkspace } from '../workspace/port.ts';
 import { openDialog, stopSignal, watchSilence } from './dialog.ts';
-import { createLineSplitter, maxEventLine } from '../process/line-splitter.ts';
 import type { Assistant, AssistantEvent, AssistantStart, ConversationPorts } from './port.ts';
 
 export interface AssistantRun {

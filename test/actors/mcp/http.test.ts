@@ -7,12 +7,16 @@ import { openHttp } from '../../../src/actors/mcp/http.ts';
 import type { McpServer } from '../../../src/actors/mcp/port.ts';
 import { resultsOf } from '../../support/mcp.ts';
 import { finish, startSystem, untilStatus } from '../../support/running.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
 
 const program = join(import.meta.dirname, '..', '..', 'support', 'mcp', 'notes-server.mjs');
 
 /** The official SDK's server; `told` gets what it says of its sessions. */
 const startNotes = async (variant: string) => {
-  const child = fork(program, ['http', variant], { stdio: 'ignore' });
+  const child = fork(program, ['http', variant], {
+    stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
+    cwd: temporaryFolder(),
+  });
   onTestFinished(() => void child.kill('SIGKILL'));
   const told: { readonly port?: number; readonly closed?: string }[] = [];
   child.on('message', (message: object) => void told.push(message));
