@@ -97,7 +97,7 @@ const cleanTool = (server: string, given: unknown): McpTool | string => {
   if (typeof tool !== 'string') return 'a tool without a name';
   const name = modelName(server, tool);
   if (name === null)
-    return `a tool whose name is not plain text (${visibleText(tool).slice(0, 40)})`;
+    return `a tool whose name is not plain text (${visibleText(tool).replace(/\s/g, ' ').slice(0, 40)})`;
   const parameters = cleanParameters(inputSchema);
   if (JSON.stringify(parameters).length > maxSchemaBytes)
     return `${name}, whose arguments are described in more than ${maxSchemaBytes / 1024} KiB`;

@@ -7,7 +7,7 @@ import { resultText } from './result-text.ts';
 export const protocolVersions = ['2025-11-25', '2025-06-18', '2025-03-26', '2024-11-05'] as const;
 
 const maxPages = 20;
-const pingMs = 5_000;
+const pingMs = 3_000;
 
 /** A conversation with a server that said hello and listed its tools. */
 export interface Connection extends CleanList {
@@ -65,14 +65,14 @@ export interface ConnectOptions {
 const callTool =
   (peer: Peer): Connection['call'] =>
   async (name, args, ms, signal) => {
-    try {
-      const result = await peer.request('tools/call', { name, arguments: args }, ms, signal);
-      return resultText(result);
-    } catch (error) {
+    const params = { name, arguments: args };
+    const answer = peer.request('tools/call', params, ms, signal);
+    const result = await answer.catch(async (error: unknown) => {
       if (!signal.aborted && peer.over() === null)
         await peer.request('ping', {}, pingMs, signal).catch(() => peer.close());
       throw error;
-    }
+    });
+    return resultText(result);
   };
 
 /** @throws McpError; then nothing of the server runs any more */
