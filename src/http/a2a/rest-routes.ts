@@ -23,18 +23,21 @@ interface RestCall {
 
 type Query = Readonly<Record<string, unknown>>;
 
-const textTypes: Readonly<Record<string, (text: string) => unknown>> = {
-  historyLength: Number,
-  pageSize: Number,
-  includeArtifacts: (text) => (text === 'true' ? true : text === 'false' ? false : text),
-};
+const textTypes = new Map<string, (text: string) => unknown>([
+  ['historyLength', Number],
+  ['pageSize', Number],
+  [
+    'includeArtifacts',
+    (text: string) => (text === 'true' ? true : text === 'false' ? false : text),
+  ],
+]);
 
 /** Numbers and booleans are text in a query. */
 const fromQuery = (query: Query): Record<string, unknown> =>
   Object.fromEntries(
     Object.entries(query).map(([name, value]) => {
       if (typeof value !== 'string') throw invalidParams(name, 'is given more than once');
-      return [name, (textTypes[name] ?? String)(value)];
+      return [name, (textTypes.get(name) ?? String)(value)];
     }),
   );
 
