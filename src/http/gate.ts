@@ -24,6 +24,7 @@ export const openRoutes: ReadonlySet<string> = new Set([
   'GET /assets/:name',
   'POST /page/session',
   'GET /.well-known/agent-card.json',
+  'GET /.well-known/agent.json',
   'GET /agents/:role/.well-known/agent-card.json',
 ]);
 /** A session of the web page cannot make another one. */

@@ -64,6 +64,7 @@ const restRoute = (summary: string, parameters: readonly object[]) =>
 /** A2A describes its own methods: https://a2a-protocol.org. */
 export const a2aPaths = {
   '/.well-known/agent-card.json': cardRoute('the agent card of A2A'),
+  '/.well-known/agent.json': cardRoute('the agent card, for clients of A2A 0.3'),
   '/agents/{role}/.well-known/agent-card.json': cardRoute('the agent card of one role', ofRole),
   '/a2a': rpcRoute('A2A 1.0 over JSON-RPC; all our methods too'),
   '/agents/{role}/a2a': rpcRoute('A2A 1.0 over JSON-RPC, for one role', ofRole),

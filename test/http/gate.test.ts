@@ -187,6 +187,8 @@ test.each<readonly [string, Readonly<Record<string, string>>]>([
       'GET /assets/:name': 404,
       'POST /page/session': 400,
       'GET /.well-known/agent-card.json': 200,
+      // Without A2A 0.3.
+      'GET /.well-known/agent.json': 404,
       // `:role` is none.
       'GET /agents/:role/.well-known/agent-card.json': 404,
     };

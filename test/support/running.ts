@@ -23,6 +23,7 @@ import type { Tracker } from '../../src/actors/tracker/port.ts';
 import type { Workspace } from '../../src/actors/workspace/port.ts';
 import { createSharedWorkspace } from '../../src/actors/workspace/shared.ts';
 import { shippedRoles } from '../../src/cli/roles/shipped-roles.ts';
+import type { A2aVersion } from '../../src/http/a2a/versions.ts';
 import type { AnswerPolicy } from '../../src/http/mcp/backend.ts';
 import type { PageFiles } from '../../src/http/page-files.ts';
 import { buildServer } from '../../src/http/server.ts';
@@ -39,6 +40,7 @@ export interface Turn {
 export interface Setting {
   readonly mcp?: SystemPorts['mcp'];
   readonly mcpAnswer?: () => AnswerPolicy;
+  readonly a2aVersions?: readonly A2aVersion[];
   readonly turns?: readonly Turn[];
   readonly options?: Partial<Settings>;
   /** Changes of every role's built-in profile. */
@@ -255,6 +257,7 @@ export const startServer = async (setting: Setting = {}) => {
     surroundings: () => ({}),
     heartbeatMs: setting.heartbeatMs ?? 15_000,
     mcpAnswer: setting.mcpAnswer ?? (() => 'questions'),
+    a2aVersions: () => setting.a2aVersions ?? ['1.0'],
     page: setting.page ?? new Map(),
     projectName: 'project',
     now: setting.now ?? Date.now,

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { filterNames, mergeModes } from '../../actors/workspace/port.ts';
+import { a2aVersions } from '../../http/a2a/versions.ts';
 import { answerPolicies } from '../../http/mcp/backend.ts';
 import { quotaPolicies } from '../../machines/agent-context.ts';
 import { roles } from '../../machines/task.ts';
@@ -402,6 +403,15 @@ export const configSections = z.strictObject({
     })
     .prefault({}),
   notify: notifySection,
+  a2a: z
+    .strictObject({
+      versions: z
+        .array(z.enum(a2aVersions))
+        .min(1)
+        .default(['1.0'])
+        .describe('the versions of the A2A protocol that are served'),
+    })
+    .prefault({}),
   mcp: z
     .strictObject({
       answer: z

@@ -92,6 +92,7 @@ const buildApplication = (
     heartbeatMs,
     draining: () => state.draining,
     mcpAnswer: () => config().mcp.answer,
+    a2aVersions: () => config().a2a.versions,
     requestsPerSecond: () => config().server.max_requests_per_second,
     streamLimits: () => ({
       inAll: config().server.max_streams,

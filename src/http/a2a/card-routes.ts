@@ -5,24 +5,30 @@ import { errorBody } from '../error-table.ts';
 import { agentCard, type CardFacts, etagOf } from './card.ts';
 import { roleIn } from './dispatch.ts';
 import { A2aError } from './errors.ts';
+import type { A2aVersion } from './versions.ts';
 
 export interface CardOptions {
   readonly name: string;
   readonly version: string;
   readonly token: () => string | null;
+  readonly a2aVersions: () => readonly A2aVersion[];
   readonly system: Pick<System, 'settings'>;
 }
 
 const maxAgeSeconds = 60;
 
 export const cardFacts = (
-  { name, version, token, system }: CardOptions,
+  { name, version, token, system, a2aVersions }: CardOptions,
   request: FastifyRequest,
   role: Role | null,
 ): CardFacts => ({
   ...{ name, version, role },
   // The gate lets only names of this server pass.
   base: `http://${request.headers.host}`,
+  // A client that names 1.0 gets a card without the members of 0.3, which a strict one refuses.
+  versions: a2aVersions().filter(
+    (each) => each === '1.0' || request.headers['a2a-version'] === undefined,
+  ),
   needsToken: token() !== null,
   roles: system.settings().roles,
 });
@@ -53,4 +59,10 @@ export const addCardRoutes = (app: FastifyInstance, options: CardOptions): void 
   };
   app.get('/.well-known/agent-card.json', answer);
   app.get('/agents/:role/.well-known/agent-card.json', answer);
+  // Where clients of 0.3 may look.
+  app.get('/.well-known/agent.json', (request, reply) =>
+    options.a2aVersions().includes('0.3')
+      ? answer(request, reply)
+      : reply.code(404).send(errorBody('not_found', 'a2a.versions does not have 0.3')),
+  );
 };

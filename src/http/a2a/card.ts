@@ -3,6 +3,7 @@ import type { Settings } from '../../actors/engine/settings.ts';
 import { type Role, roles } from '../../machines/task.ts';
 import { inputModes, outputModes } from './message-text.ts';
 import { extensionUri } from './protocol.ts';
+import { cardMembers03 } from './version-03.ts';
 
 export interface CardFacts {
   readonly name: string;
@@ -11,6 +12,7 @@ export interface CardFacts {
   readonly base: string;
   /** The card of one role; null: of all. */
   readonly role: Role | null;
+  readonly versions: readonly string[];
   readonly needsToken: boolean;
   readonly roles: Settings['roles'];
 }
@@ -26,13 +28,20 @@ const skill = (
   tags: ['software', role],
 });
 
-const interfacesAt = (base: string, role: Role | null) => {
-  const start = role === null ? `${base}/a2a` : `${base}/agents/${role}/a2a`;
-  return [
-    { url: start, protocolBinding: 'JSONRPC', protocolVersion: '1.0' },
-    { url: `${start}/rest`, protocolBinding: 'HTTP+JSON', protocolVersion: '1.0' },
-  ];
-};
+const urlOf = ({ base, role }: CardFacts): string =>
+  role === null ? `${base}/a2a` : `${base}/agents/${role}/a2a`;
+
+const interfacesAt = (url: string, versions: readonly string[]) => [
+  ...(versions.includes('1.0')
+    ? [
+        { url, protocolBinding: 'JSONRPC', protocolVersion: '1.0' },
+        { url: `${url}/rest`, protocolBinding: 'HTTP+JSON', protocolVersion: '1.0' },
+      ]
+    : []),
+  ...(versions.includes('0.3')
+    ? [{ url, protocolBinding: 'JSONRPC', protocolVersion: '0.3' }]
+    : []),
+];
 
 /** The card of A2A 1.0. `isExtended`: for callers with the token. */
 export const agentCard = (facts: CardFacts, isExtended = false) => ({
@@ -40,7 +49,8 @@ export const agentCard = (facts: CardFacts, isExtended = false) => ({
   description:
     'Runs role-specific coding agents on tracked tasks, in the order of their dependencies.',
   version: facts.version,
-  supportedInterfaces: interfacesAt(facts.base, facts.role),
+  supportedInterfaces: interfacesAt(urlOf(facts), facts.versions),
+  ...(facts.versions.includes('0.3') ? cardMembers03(urlOf(facts), facts.needsToken) : {}),
   capabilities: {
     streaming: true,
     pushNotifications: false,
@@ -58,6 +68,7 @@ export const agentCard = (facts: CardFacts, isExtended = false) => ({
     ? {
         securitySchemes: {
           token: {
+            ...(facts.versions.includes('0.3') ? { type: 'http', scheme: 'bearer' } : {}),
             httpAuthSecurityScheme: {
               scheme: 'Bearer',
               description: 'The token of the server: agent token prints it',

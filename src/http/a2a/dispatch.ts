@@ -9,6 +9,8 @@ import type { OpenStream } from '../stream-routes.ts';
 import { A2aError, rpcErrorOf } from './errors.ts';
 import { type OperationContext, type Operations, toA2aError } from './operations.ts';
 import { extensionUri, type StreamResponse } from './protocol.ts';
+import { eventTo03, methodOf03, paramsFrom03, resultTo03 } from './version-03.ts';
+import type { A2aVersion } from './versions.ts';
 
 const extendedCardMethod = 'GetExtendedAgentCard';
 
@@ -25,19 +27,26 @@ const streamCallSchema = z.looseObject({
   id: z.union([z.string(), z.number(), z.null()]).default(null),
 });
 
-/** A patch number makes no difference; without a version we answer as 1.0. */
-const isKnownVersion = (version: string): boolean =>
-  version === '' || /^1\.0(\.\d+)?$/.test(version);
-
-/** The version that a request names, when we do not serve it. @throws VERSION_NOT_SUPPORTED */
-export const requireVersion = ({ headers, query }: FastifyRequest): void => {
-  const inQuery = (query as Readonly<Record<string, unknown>>)['A2A-Version'];
-  const version = String(headers['a2a-version'] ?? inQuery ?? '').trim();
-  if (isKnownVersion(version)) return;
-  throw new A2aError(
+const notServed = (version: string, versions: readonly A2aVersion[]): A2aError =>
+  new A2aError(
     'VERSION_NOT_SUPPORTED',
-    `A2A ${JSON.stringify(version.slice(0, 20))} is not served here; send A2A-Version: 1.0`,
+    `A2A ${JSON.stringify(version.slice(0, 20))} is not served here; a2a.versions is ${versions.join(', ')}`,
   );
+
+/**
+ * The name of a method says its version; a header only refuses what is not served. A patch number
+ * makes no difference. @throws VERSION_NOT_SUPPORTED
+ */
+export const requireVersion = (
+  { headers, query }: FastifyRequest,
+  spoken: A2aVersion,
+  versions: readonly A2aVersion[],
+): void => {
+  const inQuery = (query as Readonly<Record<string, unknown>>)['A2A-Version'];
+  const named = String(headers['a2a-version'] ?? inQuery ?? '').trim();
+  const known = versions.some((version) => named === version || named.startsWith(`${version}.`));
+  if (named !== '' && !known) throw notServed(named, versions);
+  if (!versions.includes(spoken)) throw notServed(spoken, versions);
 };
 
 /** Names the extension in the answer when the client asked for it. */
@@ -78,6 +87,7 @@ export interface DispatchPorts {
   readonly openStream: OpenStream;
   readonly redact: (text: string) => string;
   readonly onInternal: (error: unknown) => void;
+  readonly versions: () => readonly A2aVersion[];
   /** For callers with the token. @throws A2aError */
   readonly extendedCard: (request: FastifyRequest, role: Role | null) => object;
 }
@@ -93,27 +103,60 @@ export interface Dispatch {
   ): Promise<FastifyReply | object> | null;
 }
 
+interface Spoken {
+  readonly version: A2aVersion;
+  /** The name of the method in 1.0. */
+  readonly name: string;
+}
+
+const streamInBatch = (id: Id, method: string) => ({
+  jsonrpc: '2.0',
+  id,
+  error: {
+    code: envelopeErrors.invalid_request.rpc,
+    message: `${method} streams, so it cannot be in a batch`,
+  },
+});
+
+const missing = (): never => {
+  throw new A2aError('METHOD_NOT_FOUND', 'unknown method');
+};
+
 export const createDispatch = ({
   operations,
   openStream,
   redact,
   onInternal,
+  versions,
   extendedCard,
 }: DispatchPorts): Dispatch => {
   const { calls, streams } = operations;
-  const streamNames = Object.keys(streams);
+  const isKnown = (name: string): boolean =>
+    name === extendedCardMethod || Object.hasOwn(calls, name) || Object.hasOwn(streams, name);
+  const spokenIn = (method: string): Spoken | null => {
+    const name = methodOf03(method);
+    if (name !== undefined) return { version: '0.3', name };
+    return isKnown(method) ? { version: '1.0', name: method } : null;
+  };
+  const paramsOf = ({ version }: Spoken, params: unknown): unknown =>
+    version === '0.3' ? paramsFrom03(params) : params;
 
   const open = async (
     request: FastifyRequest,
     reply: FastifyReply,
     context: OperationContext,
-    call: z.infer<typeof streamCallSchema>,
+    call: z.infer<typeof streamCallSchema> & { readonly spoken: Spoken },
   ): Promise<FastifyReply | object> => {
+    const { spoken, id } = call;
     try {
-      requireVersion(request);
-      const { taskId, events } = await (streams[call.method] ?? missing)(call.params, context);
-      const frameOf = (event: StreamResponse): string =>
-        redact(JSON.stringify({ jsonrpc: '2.0', id: call.id, result: event }));
+      requireVersion(request, spoken.version, versions());
+      const run = streams[spoken.name] ?? missing;
+      const { taskId, events } = await run(paramsOf(spoken, call.params), context);
+      const endsAtQuestion = spoken.name === 'SendStreamingMessage';
+      const frameOf = (event: StreamResponse): string => {
+        const result = spoken.version === '0.3' ? eventTo03(event, endsAtQuestion) : event;
+        return redact(JSON.stringify({ jsonrpc: '2.0', id, result }));
+      };
       return openStream(reply, taskId, (connection) => {
         pump(connection, events, frameOf).catch((error: unknown) => {
           onInternal(error);
@@ -121,28 +164,32 @@ export const createDispatch = ({
         });
       });
     } catch (error) {
-      return errorAnswer(call.id, toA2aError(error, onInternal));
+      return errorAnswer(id, toA2aError(error, onInternal));
     }
+  };
+
+  const answer = async (
+    request: FastifyRequest,
+    context: OperationContext,
+    spoken: Spoken,
+    given: unknown,
+  ): Promise<unknown> => {
+    requireVersion(request, spoken.version, versions());
+    if (spoken.name === extendedCardMethod) return extendedCard(request, context.role);
+    const result = await (calls[spoken.name] ?? missing)(paramsOf(spoken, given), context);
+    return spoken.version === '0.3' ? resultTo03(spoken.name, result) : result;
   };
 
   return {
     methods: (request, context) => ({
-      has: (method) =>
-        method === extendedCardMethod ||
-        Object.hasOwn(calls, method) ||
-        Object.hasOwn(streams, method),
+      has: (method) => spokenIn(method) !== null,
       answer: async ({ method, params, id = null }) => {
-        if (Object.hasOwn(streams, method)) {
-          const message = `${method} streams, so it cannot be in a batch`;
-          const error = { code: envelopeErrors.invalid_request.rpc, message };
-          return { jsonrpc: '2.0', id, error };
-        }
+        const spoken = spokenIn(method);
+        if (spoken !== null && Object.hasOwn(streams, spoken.name))
+          return streamInBatch(id, method);
         try {
-          requireVersion(request);
           const result =
-            method === extendedCardMethod
-              ? extendedCard(request, context.role)
-              : await (calls[method] ?? missing)(params, context);
+            spoken === null ? missing() : await answer(request, context, spoken, params);
           return { jsonrpc: '2.0', id, result };
         } catch (error) {
           return errorAnswer(id, toA2aError(error, onInternal));
@@ -151,15 +198,13 @@ export const createDispatch = ({
     }),
     stream: (request, reply, context) => {
       const text = typeof request.body === 'string' ? request.body : '';
-      if (!streamNames.some((name) => text.includes(`"${name}"`))) return null;
+      if (!/stream|subscribe/i.test(text)) return null;
       const read = readJson(text);
       const call = 'value' in read ? streamCallSchema.safeParse(read.value) : null;
-      if (call?.success !== true || !Object.hasOwn(streams, call.data.method)) return null;
-      return open(request, reply, context, call.data);
+      const spoken = call?.success === true ? spokenIn(call.data.method) : null;
+      if (call?.success !== true || spoken === null || !Object.hasOwn(streams, spoken.name))
+        return null;
+      return open(request, reply, context, { ...call.data, spoken });
     },
   };
-};
-
-const missing = (): never => {
-  throw new A2aError('METHOD_NOT_FOUND', 'unknown method');
 };

@@ -1,0 +1,113 @@
+import { ClientFactory, ClientFactoryOptions, JsonRpcTransportFactory } from 'a2a03/client';
+import { expect, test } from 'vitest';
+import { bash, finish, hang, startServer, untilStatus } from '../../support/running.ts';
+
+type Server = Awaited<ReturnType<typeof startServer>>;
+
+const ask = { say: 'I look.', calls: [{ tool: 'ask', arguments: { question: 'Which port?' } }] };
+
+/** The official client of A2A 0.3. */
+const connect = ({ base, headers }: Pick<Server, 'base' | 'headers'>) => {
+  const fetchImpl: typeof fetch = (input, init) => {
+    const all = new Headers(init?.headers);
+    all.set('authorization', headers.authorization);
+    return fetch(input, { ...init, headers: all });
+  };
+  const options = ClientFactoryOptions.createFrom(ClientFactoryOptions.default, {
+    transports: [new JsonRpcTransportFactory({ fetchImpl })],
+  });
+  return new ClientFactory(options).createFromUrl(base);
+};
+
+const says = (text: string, more: object = {}) => ({
+  message: {
+    ...{ kind: 'message' as const, messageId: 'm', role: 'user' as const },
+    parts: [{ kind: 'text' as const, text }],
+    ...more,
+  },
+});
+
+const start = (setting: object) => startServer({ ...setting, a2aVersions: ['1.0', '0.3'] });
+
+test('the official client of 0.3 sends, is asked, answers, and reads', async () => {
+  const server = await start({ turns: [ask, bash('true'), finish('all good')] });
+  const client = await connect(server);
+
+  const asked = await client.sendMessage(says('Serve the page'));
+  if (asked.kind !== 'task') throw new Error('expected a task');
+  const done = await client.sendMessage(says('8080', { taskId: asked.id }));
+  const read = await client.getTask({ id: asked.id });
+
+  expect(asked).toMatchObject({
+    status: {
+      state: 'input-required',
+      message: { parts: [{ kind: 'text', text: 'Which port?' }] },
+    },
+  });
+  expect(done).toMatchObject({ kind: 'task', status: { state: 'completed' } });
+  expect(read.history?.map(({ kind, role }) => [kind, role])).toEqual([
+    ['message', 'user'],
+    ['message', 'agent'],
+    ['message', 'user'],
+  ]);
+  expect(read.artifacts?.map(({ artifactId }) => artifactId)).toEqual(['transcript', 'results']);
+});
+
+test('it streams up to a question, subscribes again, and the last event says so', async () => {
+  const server = await start({ turns: [ask, bash('true'), finish('all good')] });
+  const client = await connect(server);
+  const events = async (stream: AsyncIterable<{ readonly kind: string }>) => {
+    const seen: { readonly kind: string; readonly final?: boolean; readonly id?: string }[] = [];
+    for await (const event of stream) seen.push(event);
+    return seen;
+  };
+
+  const first = await events(client.sendMessageStream(says('Serve')));
+  const id = first[0]?.id ?? '';
+  const rest = events(client.resubscribeTask({ id }));
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  await client.sendMessage(says('8080', { taskId: id }));
+  const later = await rest;
+
+  expect([first[0]?.kind, first.at(-1)]).toMatchObject([
+    'task',
+    { kind: 'status-update', final: true, status: { state: 'input-required' } },
+  ]);
+  expect(first.filter(({ final }) => final === true)).toHaveLength(1);
+  expect(later[0]).toMatchObject({ kind: 'task', status: { state: 'input-required' } });
+  expect(later.at(-1)).toMatchObject({ final: true, status: { state: 'completed' } });
+  expect(later.some(({ kind }) => kind === 'artifact-update')).toBe(true);
+});
+
+test('it cancels, and returns at once when it does not block', async () => {
+  const server = await start({ turns: [hang] });
+  const client = await connect(server);
+
+  const begun = await client.sendMessage({ ...says('x'), configuration: { blocking: false } });
+  if (begun.kind !== 'task') throw new Error('expected a task');
+  await untilStatus(server, begun.id, 'started');
+  const cancelled = await client.cancelTask({ id: begun.id });
+
+  expect(begun.status.state).toMatch(/submitted|working/);
+  expect(cancelled.status.state).toBe('canceled');
+  await expect(client.getTask({ id: 'bd-none' })).rejects.toThrow(/Task not found/);
+});
+
+test('without it in a2a.versions its methods are refused by name, and the card has none of it', async () => {
+  const { base, call } = await startServer();
+  const both = await start({});
+
+  const refused = await call('message/send', says('x'));
+  const cards = await Promise.all(
+    [
+      fetch(`${base}/.well-known/agent-card.json`),
+      fetch(`${both.base}/.well-known/agent-card.json`),
+      fetch(`${both.base}/.well-known/agent-card.json`, { headers: { 'a2a-version': '1.0' } }),
+      fetch(`${both.base}/.well-known/agent.json`),
+    ].map(async (asked) => ((await (await asked).json()) as { url?: string }).url),
+  );
+
+  expect(refused.error.code).toBe(-32009);
+  expect(cards).toEqual([undefined, `${both.base}/a2a`, undefined, `${both.base}/a2a`]);
+  expect((await call('ListTasks', {})).result.tasks).toEqual([]);
+});
