@@ -59,9 +59,15 @@ export const awaitingInput = agentSetup.createStateConfig({
 
 export const awaitingApproval = agentSetup.createStateConfig({
   tags: ['awaiting', 'lent', 'phase:awaiting_approval'],
-  meta: { says: 'a person must approve the calls of this turn; a denied call is not made' },
+  meta: {
+    says: 'a person must approve the calls of this turn, or the call that the assistant asks for; a denied call is not made',
+  },
   invoke: lendSlot,
-  on: { DEADLINE: [takeFallbackTo('acting'), failUnanswered], respond: answered('acting') },
+  on: {
+    DEADLINE: [takeFallbackTo('acting'), failUnanswered],
+    respond: answered('acting'),
+    'assistant.ended': { target: 'returning', actions: goOnLater('delegating') },
+  },
 });
 
 export const awaitingDecision = agentSetup.createStateConfig({

@@ -131,6 +131,13 @@ export interface Spent {
 
 /** `spent` is the usage that the assistant had not reported. */
 export type Delegated =
+  /** The assistant waits for a person's permission. Each question has an id of its own. */
+  | {
+      readonly kind: 'asks';
+      readonly questionId: string;
+      readonly call: ShownCall;
+      readonly spent: Spent;
+    }
   | {
       readonly kind: 'done';
       readonly summary: string;
@@ -169,7 +176,14 @@ export interface Response {
   readonly decision: 'allow' | 'deny' | null;
 }
 
-export type AgentEvent = Stamped<{ readonly type: 'DEADLINE' } | Response | Reported>;
+/** The assistant ended while it waited for a permission. */
+export interface AssistantEnded {
+  readonly type: 'assistant.ended';
+}
+
+export type AgentEvent = Stamped<
+  { readonly type: 'DEADLINE' } | Response | Reported | AssistantEnded
+>;
 
 export interface AgentContext extends AgentInput {
   readonly backend: Backend;

@@ -11,6 +11,17 @@ import { agentSetup } from './agent-setup.ts';
 const overLimit = (what: 'recordTurnLimit' | 'recordTokenLimit' | 'recordCostLimit') =>
   [{ type: 'countSpent', params: reported }, what] as const;
 
+/** A question of an assistant that is over a limit is not put to a person. */
+const asksOver = (
+  guard: 'asksOverTurns' | 'asksOverTokens' | 'asksOverMoney',
+  what: 'recordTurnLimit' | 'recordTokenLimit' | 'recordCostLimit',
+) =>
+  ({
+    guard: { type: guard, params: delegated },
+    target: 'failed',
+    actions: [{ type: 'countDelegated', params: delegated }, what],
+  }) as const;
+
 /** Each model call of the assistant counts as a turn. Over a limit, the assistant is stopped. */
 export const delegating = agentSetup.createStateConfig({
   tags: 'phase:acting',
@@ -20,6 +31,18 @@ export const delegating = agentSetup.createStateConfig({
     src: 'delegate',
     input: delegateInput,
     onDone: [
+      asksOver('asksOverTurns', 'recordTurnLimit'),
+      asksOver('asksOverTokens', 'recordTokenLimit'),
+      asksOver('asksOverMoney', 'recordCostLimit'),
+      {
+        guard: { type: 'asksPermission', params: delegated },
+        target: 'awaitingApproval',
+        actions: [
+          { type: 'countDelegated', params: delegated },
+          { type: 'askPermission', params: delegated },
+          'stopClock',
+        ],
+      },
       {
         guard: { type: 'mayPark', params: fault },
         target: 'parked',

@@ -41,6 +41,27 @@ export const withSpent = (usage: Usage, spent: Spent, turns = spent.modelCalls):
     : { cost_usd: (usage.cost_usd ?? 0) + (spent.costUsd ?? 0) }),
 });
 
+/** Counts the running turn of an assistant. */
+export const isOverTurns = ({ usage, limits }: AgentContext, spent: Spent): boolean =>
+  withSpent(usage, spent).turns > limits.maxTurns;
+
+export const isOverTokens = (
+  { usage, limits: { maxTokensTotal } }: AgentContext,
+  spent: Spent,
+): boolean => {
+  const { input_tokens, output_tokens } = withSpent(usage, spent);
+  return maxTokensTotal !== null && input_tokens + output_tokens >= maxTokensTotal;
+};
+
+/**
+ * Some assistants report the cost only at the end, so an unknown cost does not exceed the limit
+ * here.
+ */
+export const isOverMoney = (
+  { usage, limits: { maxCostUsd } }: AgentContext,
+  spent: Spent,
+): boolean => maxCostUsd !== null && (withSpent(usage, spent).cost_usd ?? 0) >= maxCostUsd;
+
 /** By the count of the last answer, or because the provider refused the conversation. */
 export const isTooLong = ({
   conversationTokens,

@@ -8,6 +8,7 @@ import type {
   Reported,
   Response,
   Resume,
+  ShownCall,
   Thought,
   TurnAnswer,
 } from './agent-context.ts';
@@ -46,8 +47,8 @@ export type PrepareInput = AttemptInput & {
   readonly resumeAt: Resume['at'];
 };
 /**
- * `round`: times that the work was returned; `answer`: why; `decision`: a person's words about an
- * interrupted run.
+ * `round`: times that the work was returned; `answer`: why, or the answer to a request for
+ * permission; `decision`: a person's words about an interrupted run.
  */
 export type DelegateInput = AttemptInput & {
   readonly backend: Backend;
@@ -56,6 +57,9 @@ export type DelegateInput = AttemptInput & {
   readonly decision: string | null;
   readonly usage: Usage;
   readonly moneyLeftUsd: number | null;
+  readonly approvals: readonly string[];
+  /** The call that `answer` is about. */
+  readonly asked: ShownCall | null;
 };
 
 export const hasTime = (
@@ -153,6 +157,8 @@ export const delegateInput = ({ context }: { context: AgentContext }): DelegateI
   round: context.round,
   answer: context.answer,
   decision: context.decision,
+  approvals: context.limits.approvals,
+  asked: context.answer === null ? null : (context.calls[0] ?? null),
   usage: context.usage,
   moneyLeftUsd:
     context.limits.maxCostUsd === null

@@ -22,6 +22,9 @@ import {
   countedUsage,
   fallbackOf,
   isLate,
+  isOverMoney,
+  isOverTokens,
+  isOverTurns,
   isPauseOver,
   isTooLong,
   longestModelPauseMs,
@@ -121,23 +124,18 @@ export const agentSetup = setup({
     goesOn: ({ context }, { at }: { at: GoesOnAt }) => context.goesOnAt === at,
     decidesOnAssistant: ({ context }, { response }: Responding) =>
       context.backend !== 'builtin' && answers(context, response),
+    asksPermission: (_, { delegated }: Delegating) => delegated.kind === 'asks',
     isDelegated: ({ context }) => context.backend !== 'builtin',
     assistantFailed: (_, { delegated }: Delegating) => delegated.kind === 'failed',
-    /** Counts the running turn. */
-    overTurns: ({ context: { usage, limits } }, { spent }: Spending) =>
-      withSpent(usage, spent).turns > limits.maxTurns,
-    overTokens: ({ context: { usage, limits } }, { spent }: Spending) => {
-      const { input_tokens, output_tokens } = withSpent(usage, spent);
-      return (
-        limits.maxTokensTotal !== null && input_tokens + output_tokens >= limits.maxTokensTotal
-      );
-    },
-    /**
-     * Some assistants report the cost only at the end, so an unknown cost does not exceed the limit
-     * here.
-     */
-    overMoney: ({ context: { usage, limits } }, { spent }: Spending) =>
-      limits.maxCostUsd !== null && (withSpent(usage, spent).cost_usd ?? 0) >= limits.maxCostUsd,
+    overTurns: ({ context }, { spent }: Spending) => isOverTurns(context, spent),
+    overTokens: ({ context }, { spent }: Spending) => isOverTokens(context, spent),
+    overMoney: ({ context }, { spent }: Spending) => isOverMoney(context, spent),
+    asksOverTurns: ({ context }, { delegated }: Delegating) =>
+      delegated.kind === 'asks' && isOverTurns(context, delegated.spent),
+    asksOverTokens: ({ context }, { delegated }: Delegating) =>
+      delegated.kind === 'asks' && isOverTokens(context, delegated.spent),
+    asksOverMoney: ({ context }, { delegated }: Delegating) =>
+      delegated.kind === 'asks' && isOverMoney(context, delegated.spent),
   },
   actions: {
     countThought: assign({
@@ -215,14 +213,14 @@ export const agentSetup = setup({
     takeDelegated: assign({
       usage: ({ context }, { delegated }: Delegating) => withSpent(context.usage, delegated.spent),
       finish: (_, { delegated }: Delegating) =>
-        delegated.kind === 'failed'
-          ? null
-          : {
+        delegated.kind === 'done'
+          ? {
               status: 'done' as const,
               summary: delegated.summary,
               artifacts: delegated.artifacts,
               answers: delegated.answers,
-            },
+            }
+          : null,
       failure: ({ context }, { delegated }: Delegating) =>
         failureAtEnd(delegated.kind === 'failed' ? delegated.failure : null, context),
       answer: null,
@@ -265,6 +263,22 @@ export const agentSetup = setup({
         fallback: context.limits.defaultDecision,
       }),
     }),
+    askPermission: assign(({ context }, { delegated }: Delegating) =>
+      delegated.kind === 'asks'
+        ? {
+            calls: [delegated.call],
+            answer: null,
+            decision: null,
+            question: {
+              inputId: `approval-${delegated.questionId}`,
+              kind: 'approval' as const,
+              text: 'The assistant wants to make this call. May it?',
+              calls: [delegated.call],
+              fallback: context.limits.defaultDecision,
+            },
+          }
+        : {},
+    ),
     stopClock: assign({
       remainingMs: ({ context, event }) => Math.max(0, (context.deadlineAt ?? event.at) - event.at),
       deadlineAt: ({ context: { limits }, event }) =>
@@ -276,7 +290,8 @@ export const agentSetup = setup({
     }),
     /** The clock stops until the slot is back; that wait has its own limit. */
     goOnLater: assign({
-      goesOnAt: (_, { at }: { at: GoesOnAt }) => at,
+      goesOnAt: ({ context }, { at }: { at: GoesOnAt }) =>
+        at === 'acting' && context.backend !== 'builtin' ? 'delegating' : at,
       deadlineAt: ({ event }) => event.at + failures.longestSlotWaitMs,
       question: null,
     }),

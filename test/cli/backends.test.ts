@@ -1,14 +1,15 @@
 import { readFileSync, symlinkSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { fakeProgram, runsIn } from '../support/assistants.ts';
 import { openProject, plain } from '../support/cli.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
 /** A PATH on which the fakes have the names of the real programs. */
-const pathWith = (...names: readonly ('codex' | 'claude')[]): string => {
+const pathWith = (...names: readonly ('codex' | 'claude' | 'opencode')[]): string => {
   const folder = temporaryFolder();
-  for (const name of names) symlinkSync(fakeProgram(name), join(folder, name));
+  for (const name of names)
+    symlinkSync(fakeProgram(name === 'opencode' ? 'acp' : name), join(folder, name));
   return [folder, process.env['PATH']].join(delimiter);
 };
 
@@ -148,6 +149,7 @@ test.each<[string, object, string]>([
     { roles: { tester: { backend: 'command' } } },
     'api.command: is needed',
   ],
+  ['an agent that is not named', { api: { backend: 'acp' } }, 'api.acp.command: is needed'],
   ['a backend that nobody knows', { api: { backend: 'gemini' } }, 'api.backend: '],
   [
     'a program without a folder',
@@ -168,6 +170,14 @@ test.each<[string, object, string]>([
     'require_approval: the engineer works with codex',
   ],
   [
+    'leave that an agent does not ask for',
+    {
+      agent: { require_approval: ['bash'] },
+      api: { backend: 'acp', acp: { command: '/opt/codex-acp' } },
+    },
+    'require_approval: the engineer works with codex-acp, which cannot ask',
+  ],
+  [
     'a sandbox that it does not run in',
     { sandbox: { mode: 'required', assistants: 'off' }, roles: { tester: { backend: 'claude' } } },
     'sandbox.mode is required, but the tester works with claude',
@@ -182,3 +192,37 @@ test.each<[string, object, string]>([
 
   expect(server).toMatchObject({ code: 78, err: expect.stringContaining(message) });
 });
+
+test('opencode by its name: it gets its arguments and settings, asks, and a person answers', async () => {
+  const project = openProject({
+    ...plain,
+    agent: { require_approval: ['write'] },
+    api: { backend: 'acp', acp: { command: 'opencode' } },
+  });
+  const env = {
+    PATH: pathWith('opencode'),
+    OPENCODE_API_KEY: 'of-opencode',
+    GH_TOKEN: 'of-copilot',
+  };
+  const doctor = await project.agentWith(env, 'doctor');
+  const id =
+    (await project.agentWith(env, 'create', 'play: asks')).out.trim().split(/\s+/)[0] ?? '';
+  await project.agentWith(env, 'engineer', id, '--async');
+  await vi.waitFor(
+    async () => expect((await project.agentWith(env, 'show', id)).out).toMatch(/make it/),
+    { timeout: 20_000, interval: 300 },
+  );
+
+  const answered = await project.agentWith(env, 'respond', id, '--allow');
+  await vi.waitFor(
+    async () => expect((await project.agentWith(env, 'show', id)).out).toMatch(/answered once/),
+    { timeout: 20_000, interval: 300 },
+  );
+  const [only] = runsIn(project.root);
+
+  expect(doctor.out).toMatch(/ok +model +opencode, by api\.backend/);
+  expect(answered.code).toBe(0);
+  expect(only?.argv).toEqual(['acp']);
+  expect(only?.env).toMatchObject({ OPENCODE_API_KEY: 'of-opencode', OPENCODE_PURE: '1' });
+  expect(Object.keys(only?.env ?? {})).not.toContain('GH_TOKEN');
+}, 60_000);

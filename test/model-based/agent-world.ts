@@ -82,7 +82,7 @@ const spent: Spent = {
 /** What an assistant says while it works: little, and too much of each. */
 const reports = ({ value }: Snapshot): readonly EventObject[] =>
   value !== 'delegating'
-    ? []
+    ? [Object.assign({ type: 'assistant.ended' }, { at })]
     : [
         spent,
         { ...spent, modelCalls: 9 },
@@ -145,6 +145,20 @@ const answers: Readonly<Record<string, readonly [id: string, outputs: readonly u
     'delegate',
     [
       { kind: 'done', summary: 'so', artifacts: [], spent },
+      {
+        kind: 'asks',
+        questionId: 'q1',
+        call: { call_id: 'c1', tool: 'edit', arguments: '{}' },
+        spent,
+      },
+      ...[{ modelCalls: 9 }, { inputTokens: limits.maxTokensTotal }, { costUsd: 9 }].map(
+        (more) => ({
+          kind: 'asks',
+          questionId: 'q2',
+          call: { call_id: 'c2', tool: 'bash', arguments: '{}' },
+          spent: { ...spent, ...more },
+        }),
+      ),
       { kind: 'failed', failure: failure(false), spent },
       { kind: 'failed', failure: failure(true, { kind: 'usage_limit' }), spent },
     ],

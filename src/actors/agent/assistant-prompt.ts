@@ -42,7 +42,7 @@ export const promptForRun = ({
 }: PromptParts): string =>
   [
     ...(resumes ? [] : [first]),
-    ...(answer?.text == null ? [] : [rejectionText(answer.text)]),
+    ...(answer?.from !== 'check' || answer.text === null ? [] : [rejectionText(answer.text)]),
     ...(wasInterrupted ? [interruptionText(decision)] : []),
   ].join('\n\n');
 

@@ -1,4 +1,4 @@
-import type { Delegated, Reported, Spent } from '../../machines/agent-context.ts';
+import type { Reported, Spent } from '../../machines/agent-context.ts';
 import { type AttemptInput, type AttemptKey, attemptKey, type Usage } from '../../machines/task.ts';
 import type { Assistant, AssistantEvent, TokensUsed } from '../assistants/port.ts';
 import type { RunEnd } from '../assistants/run-assistant.ts';
@@ -6,6 +6,7 @@ import { createUsageMeter } from '../assistants/usage-meter.ts';
 import type { EventType } from '../journal/event-types.ts';
 import { createAssistantFrames } from './assistant-frames.ts';
 import { createResultReader } from './assistant-result.ts';
+import type { EndedRun } from './live-runs.ts';
 
 export interface RunObserverPorts {
   readonly emit: (
@@ -25,6 +26,8 @@ interface ObservedRun {
   readonly assistant: Assistant;
   readonly model: string | null;
   readonly before: Usage;
+  /** While a person decides, nobody takes reports. */
+  readonly isWaiting: () => boolean;
 }
 
 const usageFrame = ({ modelCalls, inputTokens, outputTokens, cachedTokens, costUsd }: Spent) => ({
@@ -37,7 +40,7 @@ const usageFrame = ({ modelCalls, inputTokens, outputTokens, cachedTokens, costU
 
 export const observeRun = (
   ports: RunObserverPorts,
-  { attempt, round, root, assistant, model, before }: ObservedRun,
+  { attempt, round, root, assistant, model, before, isWaiting }: ObservedRun,
 ) => {
   const emit = (type: EventType, data: unknown): void => ports.emit(attempt, type, data);
   const warn = (message: string): void => emit('log', { level: 'warn', message });
@@ -55,15 +58,16 @@ export const observeRun = (
   };
 
   return {
+    takeSpent,
     onEvent: (event: AssistantEvent): void => {
       frames.show(event);
       meter.add(event);
       result.add(event);
       // `end` reports the usage that comes with the result.
-      if (meter.isDue() && !result.isKnown())
+      if (meter.isDue() && !result.isKnown() && !isWaiting())
         ports.report(key, { type: 'assistant.reported', spent: takeSpent() });
     },
-    end: (end: RunEnd): Delegated => {
+    end: (end: RunEnd): EndedRun => {
       frames.end();
       if (end.leftProcesses) warn('the assistant left processes behind; they were ended');
       if (end.quarantined.length > 0) {

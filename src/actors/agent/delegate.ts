@@ -1,13 +1,32 @@
 import type { AssistantName, Backend, Delegated, Prepared } from '../../machines/agent-context.ts';
 import type { DelegateInput, PrepareInput } from '../../machines/agent-selectors.ts';
-import { type AttemptInput, noUsage, type Role } from '../../machines/task.ts';
+import {
+  type AttemptInput,
+  type AttemptKey,
+  attemptKey,
+  noUsage,
+  type Role,
+} from '../../machines/task.ts';
 import type { Assistant, AssistantEvent } from '../assistants/port.ts';
-import { type RunEnd, runAssistant } from '../assistants/run-assistant.ts';
+import { type AssistantRun, type RunEnd, runAssistant } from '../assistants/run-assistant.ts';
 import type { Sandbox } from '../sandbox/port.ts';
 import { firstAssistantPrompt, promptForRun } from './assistant-prompt.ts';
 import { observeRun, type RunObserverPorts } from './assistant-run.ts';
 import { interruptedFailure, type OnInterrupted } from './interrupted-calls.ts';
-import { type AttemptPorts, folderWaitLog, openAttempt } from './open-attempt.ts';
+import {
+  type BegunWork,
+  type EndedRun,
+  type LiveRuns,
+  type RunHold,
+  shownArguments,
+} from './live-runs.ts';
+import { needsApproval } from './needs-approval.ts';
+import {
+  type AttemptPorts,
+  folderWaitLog,
+  type OpenedAttempt,
+  openAttempt,
+} from './open-attempt.ts';
 import { answersIn } from './review-text.ts';
 import type { RoleProfile } from './roles.ts';
 import type { BegunRun, RunSteps } from './run-steps.ts';
@@ -32,6 +51,9 @@ export interface DelegationPorts {
   readonly profileOf: (role: Role) => RoleProfile;
   readonly endLeftovers: (taskId: AttemptInput['taskId'], attempt: number) => Promise<void>;
   readonly onInterrupted: () => OnInterrupted;
+  readonly live: LiveRuns;
+  /** An attempt is over only after its work has ended. */
+  readonly track: (key: AttemptKey, work: Promise<unknown>) => Promise<unknown>;
 }
 
 /** The actors `prepare` and `delegate` of the agent machine, for attempts of an assistant. */
@@ -72,7 +94,7 @@ const prepareInterruptedRun = (
 };
 
 /** An assistant answers the comments of a review in its last message. */
-const withAnswers = (delegated: Delegated, { review }: DelegateInput): Delegated =>
+const withAnswers = (delegated: EndedRun, { review }: DelegateInput): EndedRun =>
   delegated.kind === 'done' && review !== undefined
     ? { ...delegated, answers: answersIn(delegated.summary, review.comments) }
     : delegated;
@@ -86,17 +108,36 @@ const assistantOf = ({ find }: DelegationPorts['assistant'], backend: Backend): 
 const isUsageLimit = (delegated: Delegated): boolean =>
   delegated.kind === 'failed' && delegated.failure.facts['kind'] === 'usage_limit';
 
+/**
+ * A person decides on calls that need approval; others are allowed. A decision about a call of an
+ * assistant that has ended counts once for the same call of its successor.
+ */
+const permissionFor = (
+  { approvals, asked, answer }: DelegateInput,
+  hold: RunHold,
+): Pick<AssistantRun, 'askPermission' | 'mustAsk'> => {
+  let known = answer === null || answer.from === 'check' ? null : asked;
+  return {
+    mustAsk: (tool) => needsApproval(tool, approvals),
+    askPermission: async (call) => {
+      if (!needsApproval(call.tool, approvals)) return true;
+      const isKnown = known?.tool === call.tool && known.arguments === shownArguments(call);
+      if (!isKnown) return hold.askPermission(call);
+      known = null;
+      return answer?.allowed === true;
+    },
+  };
+};
+
 export const createDelegation = (ports: DelegationPorts): Delegation => {
   const { emit } = ports.run;
   const assistantFor = (backend: Backend): Assistant => assistantOf(ports.assistant, backend);
 
-  const delegate = async (input: DelegateInput, signal: AbortSignal): Promise<Delegated> => {
+  const beginRun = (input: DelegateInput, opened: OpenedAttempt, hold: RunHold): BegunWork => {
     const { taskId, role, round, answer, decision, moneyLeftUsd } = input;
     const assistant = assistantFor(input.backend);
-    const { workspace, steps, first } = await openAttempt(input, ports.attempt, signal);
+    const { workspace, steps, first } = opened;
     const begun = steps.run(round);
-    if (begun?.end?.delegated != null) return begun.end.delegated;
-
     let session = assistant.resumes ? sessionOf(steps, round) : null;
     const promptWhen = (resumes: boolean): string =>
       promptForRun({
@@ -110,7 +151,7 @@ export const createDelegation = (ports: DelegationPorts): Delegation => {
     const model = ports.assistant.modelFor(input);
     const before = session === null ? noUsage : input.usage;
     const observed = { attempt: input, round, root, assistant, model, before };
-    const observer = observeRun(ports.run, observed);
+    const observer = observeRun(ports.run, { ...observed, isWaiting: hold.isWaiting });
     let sessionKept = Promise.resolve();
     const onEvent = (event: AssistantEvent): void => {
       observer.onEvent(event);
@@ -123,33 +164,46 @@ export const createDelegation = (ports: DelegationPorts): Delegation => {
     const start = { model, session, taskId, role, moneyLeftUsd };
     const env = ports.assistant.environmentOf(input, assistant);
     const silentMs = ports.assistant.silentMs();
-    const bounds = { signal, silentMs, onEvent };
+    const permission = permissionFor(input, hold);
     const run = async (): Promise<RunEnd> => {
       await steps.beginRun(round, session);
       const message = `${assistant.label} ${session === null ? 'begins' : 'goes on'}`;
       emit(input, 'log', { level: 'info', message });
       const sandbox = ports.assistant.sandboxFor(assistant, env);
       return runAssistant({
-        assistant,
-        start,
+        ...{ assistant, start, root, readable, git, sandbox, env, silentMs, onEvent },
         prompt: promptWhen(session !== null),
         freshPrompt: promptWhen(false),
-        root,
-        readable,
-        git,
-        sandbox,
-        env,
-        ...bounds,
-        askPermission: async () => true,
+        signal: hold.signal,
+        ...permission,
       });
     };
     const onWait = (): void => emit(input, 'log', folderWaitLog);
-    const end = await ports.attempt.workspace.alone(run, { signal, onWait });
-    const delegated = withAnswers(observer.end(end), input);
-    await sessionKept;
-    const goesOn = end.how === 'stopped' || isUsageLimit(delegated);
-    await steps.endRun(round, session, goesOn ? null : delegated);
-    return delegated;
+    const lead = async (): Promise<EndedRun> => {
+      const end = await ports.attempt.workspace.alone(run, { signal: hold.signal, onWait });
+      const delegated = withAnswers(observer.end(end), input);
+      await sessionKept;
+      const goesOn = end.how === 'stopped' || isUsageLimit(delegated);
+      await steps.endRun(round, session, goesOn ? null : delegated);
+      return delegated;
+    };
+    return { end: lead(), takeSpent: observer.takeSpent };
+  };
+
+  const delegate = async (input: DelegateInput, signal: AbortSignal): Promise<Delegated> => {
+    const key = attemptKey(input.taskId, input.attempt);
+    if (ports.live.has(key)) ports.live.answer(key, input.answer?.allowed === true);
+    else {
+      const opened = await openAttempt(input, ports.attempt, signal);
+      const ended = opened.steps.run(input.round)?.end?.delegated;
+      if (ended != null) return ended;
+      ports.live.begin(key, (hold) => {
+        const begun = beginRun(input, opened, hold);
+        ports.track(key, begun.end).catch(() => {});
+        return begun;
+      });
+    }
+    return ports.live.next(key, signal);
   };
 
   return {
@@ -158,6 +212,7 @@ export const createDelegation = (ports: DelegationPorts): Delegation => {
       const assistant = assistantFor(backend);
       const { steps, workspace, failure } = await openAttempt(input, ports.attempt, signal);
       if (failure !== null) return { question: null, failure, conflicts: workspace.conflicts };
+      await ports.live.stop(attemptKey(taskId, attempt));
       if (resumeAt !== null || round > 0) await ports.endLeftovers(taskId, attempt);
       const interrupted =
         resumeAt === 'delegating'

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import type { Delegated } from '../../machines/agent-context.ts';
 import { failureCodes } from '../../machines/task.ts';
 import { commentAnswersSchema } from '../tools/finish.ts';
+import type { EndedRun } from './live-runs.ts';
 import type { StepLog } from './step-log.ts';
 
 const spentSchema = z.object({
@@ -38,14 +38,14 @@ export interface BegunRun {
   /** The assistant's session id, by which the run can be resumed. */
   readonly session: string | null;
   /** Null: the outcome is unknown. `delegated` is null when the run was stopped in good order. */
-  readonly end: { readonly delegated: Delegated | null } | null;
+  readonly end: { readonly delegated: EndedRun | null } | null;
 }
 
 /** The runs of an assistant. A new round begins each time work is sent back. */
 export interface RunSteps {
   run(round: number): BegunRun | null;
   beginRun(round: number, session: string | null): Promise<void>;
-  endRun(round: number, session: string | null, delegated: Delegated | null): Promise<void>;
+  endRun(round: number, session: string | null, delegated: EndedRun | null): Promise<void>;
 }
 
 export const createRunSteps = ({ intentOf, resultOf, write }: StepLog): RunSteps => ({

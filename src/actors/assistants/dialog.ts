@@ -48,7 +48,8 @@ export interface Dialog extends Conversation {
   begin(stdin: Writable): void;
 }
 
-interface DialogStart extends Pick<ConversationPorts, 'start' | 'root' | 'askPermission'> {
+interface DialogStart
+  extends Pick<ConversationPorts, 'start' | 'root' | 'askPermission' | 'mustAsk'> {
   readonly assistant: Pick<Assistant, 'converse'>;
   readonly prompt: string;
   readonly freshPrompt: string;
@@ -62,7 +63,7 @@ interface DialogPorts {
 
 /** Null for an assistant without a dialog. The conversation begins with the program. */
 export const openDialog = (
-  { assistant, start, prompt, freshPrompt, root, askPermission }: DialogStart,
+  { assistant, start, prompt, freshPrompt, root, askPermission, mustAsk }: DialogStart,
   { take, silence, tooMuch }: DialogPorts,
 ): Dialog | null => {
   const { converse } = assistant;
@@ -84,6 +85,7 @@ export const openDialog = (
       send,
       end: () => stdin.end(),
       onEvent: take,
+      mustAsk,
       askPermission: async (call) => {
         const goOn = silence.pause();
         try {

@@ -89,6 +89,8 @@ export interface ConversationPorts {
   readonly onEvent: (event: AssistantEvent) => void;
   /** May wait for a person. */
   readonly askPermission: (call: PermissionCall) => Promise<boolean>;
+  /** True for a tool whose calls must not be made without permission. */
+  readonly mustAsk: (tool: string) => boolean;
 }
 
 /** A dialog on standard input and output. */

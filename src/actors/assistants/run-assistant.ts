@@ -26,6 +26,7 @@ export interface AssistantRun {
   readonly silentMs: number;
   readonly onEvent: (event: AssistantEvent) => void;
   readonly askPermission: ConversationPorts['askPermission'];
+  readonly mustAsk: ConversationPorts['mustAsk'];
 }
 
 /** The end of the program, apart from what it reported. */

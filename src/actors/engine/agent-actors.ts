@@ -26,6 +26,7 @@ import {
 import type { TrackedTask } from '../../machines/tracked-task.ts';
 import { createAttemptMcp } from '../agent/attempt-mcp.ts';
 import { createDelegation, type Delegation } from '../agent/delegate.ts';
+import { createLiveRuns } from '../agent/live-runs.ts';
 import type { AttemptPorts } from '../agent/open-attempt.ts';
 import { createSteps } from '../agent/steps.ts';
 import { type AgentTurns, createAgentTurns } from '../agent/turns.ts';
@@ -58,7 +59,7 @@ type Key = Pick<AttemptInput, 'taskId' | 'attempt'>;
 /** The agent machine with its actors, and parts of an attempt that others need. */
 export interface AgentActors {
   readonly machine: typeof agentMachine;
-  /** Drops the conversation of an attempt. */
+  /** Drops the conversation of an attempt, and ends its assistant. */
   forget(key: AttemptKey): void;
   /** Ends what the attempts of this process started beside their calls. */
   forgetAll(): Promise<void>;
@@ -173,7 +174,12 @@ export const createAgentActors = (options: AgentActorOptions): AgentActors => {
     profileOf,
     endLeftovers,
   });
+  const live = createLiveRuns((key) =>
+    options.tellAgent(key, { type: 'assistant.ended', at: now() }),
+  );
   const delegation = createDelegation({
+    live,
+    track: options.work.track,
     attempt,
     assistant: {
       find: (name) => {
@@ -203,8 +209,14 @@ export const createAgentActors = (options: AgentActorOptions): AgentActors => {
 
   return {
     machine: provideAgent(turns, delegation, options),
-    forget: (key) => void options.work.track(key, turns.forget(key)),
-    forgetAll: turns.forgetAll,
+    forget: (key) => {
+      void options.work.track(key, turns.forget(key));
+      void live.stop(key);
+    },
+    forgetAll: async () => {
+      live.stopAll();
+      await turns.forgetAll();
+    },
     emit,
     environmentOf,
     sandboxOf,

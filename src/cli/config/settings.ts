@@ -1,3 +1,4 @@
+import { acpAgent } from '../../actors/assistants/acp/known-agents.ts';
 import type { RoleSettings, Settings } from '../../actors/engine/settings.ts';
 import type { Price } from '../../actors/model/price.ts';
 import { isAssistantName } from '../../machines/agent-context.ts';
@@ -47,13 +48,20 @@ const priceFrom = (given: Config['api']['prices'][string]): Price => ({
 
 const isScripted = ({ config }: LoadedConfig): boolean => config.api.backend === 'scripted';
 
-/** An assistant cannot ask a person for approval. */
-const requireNoApprovals = ({ roles: own, backend }: Settings): void => {
-  for (const { role, backend: named, approvals } of Object.values(own))
-    if (isAssistantName(named ?? backend) && approvals.length > 0)
-      throw new ConfigError(
-        `require_approval: the ${role} works with ${named ?? backend}, which cannot ask for approval; name another backend, or remove require_approval`,
-      );
+/** Only some agents of the Agent Client Protocol ask before their calls. */
+const requireAskingBackends = (
+  { roles: own, backend }: Settings,
+  agent: ReturnType<typeof acpAgent> | null,
+): void => {
+  for (const { role, backend: named, approvals } of Object.values(own)) {
+    const chosen = named ?? backend;
+    if (approvals.length === 0 || !isAssistantName(chosen)) continue;
+    if (chosen === 'acp' && agent?.asks === true) continue;
+    const who = chosen === 'acp' ? (agent?.name ?? chosen) : chosen;
+    throw new ConfigError(
+      `require_approval: the ${role} works with ${who}, which cannot ask for approval; name another backend, or remove require_approval`,
+    );
+  }
 };
 
 /** Outside our sandbox only codex confines its own commands. */
@@ -67,13 +75,14 @@ const requireHeld = ({ roles: own, backend }: Settings, required: boolean): void
 };
 
 /** A cost limit needs a price. Without this check, only a run would reveal the gap. */
-const requirePrices = (settings: Settings, scripted: boolean): void => {
+const requirePrices = (settings: Settings, scripted: boolean, acpReportsCost: boolean): void => {
   if (scripted) return;
   const { prices, defaultModel, maxCostUsd } = settings;
   for (const own of Object.values(settings.roles)) {
     const backend = own.backend ?? settings.backend;
     // An assistant that reports its cost needs no price.
     if (backend === 'claude' || backend === 'scripted') continue;
+    if (backend === 'acp' && acpReportsCost) continue;
     const model = own.model ?? (isAssistantName(backend) ? backend : defaultModel);
     if (
       (own.maxCostUsd ?? maxCostUsd) !== null &&
@@ -141,9 +150,11 @@ export interface ResolvedSettings {
 /** The configuration, narrowed by the project's role files. @throws ConfigError */
 export const resolveSettings = (loaded: LoadedConfig, projectRoot: string): ResolvedSettings => {
   const { mode, assistants } = loaded.config.sandbox;
+  const [program, ...args] = loaded.config.api.acp.command ?? [];
+  const agent = program === undefined ? null : acpAgent([program, ...args]);
   const check = (settings: Settings): void => {
-    requirePrices(settings, isScripted(loaded));
-    requireNoApprovals(settings);
+    requirePrices(settings, isScripted(loaded), agent?.reportsCost === true);
+    requireAskingBackends(settings, agent);
     requireHeld(settings, mode === 'required' && assistants === 'off');
   };
   const own = ownSettings(loaded, projectRoot);

@@ -68,7 +68,7 @@ export const modelNote = (
 ): { readonly ok: boolean; readonly detail: string; readonly assistant?: string } => {
   if (isAssistantName(api.backend)) {
     const problem = assistants.problem(api.backend);
-    const detail = `${api.backend}, by api.backend`;
+    const detail = `${assistants.of(api.backend)?.label ?? api.backend}, by api.backend`;
     return problem === null
       ? { ok: true, detail, assistant: api.backend }
       : { ok: false, detail: `none: ${detail}, but ${problem}` };

@@ -259,3 +259,137 @@ test.each([['--no-resume'], ['--forgets', '--load']])(
     });
   },
 );
+
+const withApproval = (...approvals: readonly string[]) => ({ approvals });
+const untilAsked = async ({ running, id }: Awaited<ReturnType<typeof run>>, last = '') =>
+  vi.waitFor(
+    async () => {
+      const { awaiting } = await running.service.status(id);
+      expect(awaiting?.input_id ?? last).not.toBe(last);
+      return awaiting as NonNullable<typeof awaiting>;
+    },
+    { timeout: 10_000 },
+  );
+const respond = (
+  { running, id }: Awaited<ReturnType<typeof run>>,
+  inputId: string,
+  decision: 'allow' | 'deny',
+) => running.service.respond(id, 1, { type: 'respond', inputId, text: null, decision });
+
+test('without require_approval a permission is given for one call, not for ever', async () => {
+  const [once, always] = [await run('asks'), await run('asks_for_ever')];
+
+  expect((await untilOver(once)).result).toBe('answered once');
+  expect((await untilOver(always)).result).toBe('answered cancelled');
+});
+
+test.each([
+  ['allow', 'answered once', true],
+  ['deny', 'answered no', false],
+] as const)('a person who says %s decides on a call', async (decision, result, made) => {
+  const started = await run('asks', { role: withApproval('edit') });
+
+  const asked = await untilAsked(started);
+  expect(asked).toMatchObject({
+    kind: 'approval',
+    calls: [{ call_id: 'call-1', tool: 'edit', arguments: expect.stringContaining('make it') }],
+  });
+  expect(await started.running.service.status(started.id)).toMatchObject({
+    phase: 'awaiting_approval',
+  });
+  await respond(started, asked.input_id, decision);
+
+  expect(await untilOver(started)).toMatchObject({ status: 'complete', result, attempt: 1 });
+  expect(runsIn(started.running.root)).toHaveLength(1);
+  expect(
+    framesOf(started.running, started.id, 'tool_end').map(({ ok }: { ok: boolean }) => ok),
+  ).toEqual([made]);
+});
+
+test('only calls that require_approval names wait for a person', async () => {
+  const started = await run('asks', { role: withApproval('bash') });
+
+  expect((await untilOver(started)).result).toBe('answered once');
+});
+
+test('two calls that are asked for at once are decided one after the other', async () => {
+  const started = await run('asks_twice', { role: withApproval('edit', 'bash') });
+
+  const first = await untilAsked(started);
+  await respond(started, first.input_id, 'allow');
+  const second = await untilAsked(started, first.input_id);
+  await expect(respond(started, first.input_id, 'allow')).rejects.toThrow();
+  await respond(started, second.input_id, 'deny');
+
+  expect((await untilOver(started)).result).toBe('answered once no');
+  expect(first.calls).toMatchObject([{ tool: 'edit' }]);
+  expect(second.calls).toMatchObject([{ tool: 'bash' }]);
+});
+
+test('a wait for a person is no silence, and nobody is as good as no after its limit', async () => {
+  const started = await run('asks', {
+    role: withApproval('edit'),
+    options: { idleMs: 700, answerMs: 1_500, defaultDecision: 'deny' },
+  });
+
+  expect((await untilOver(started)).result).toBe('answered no');
+}, 20_000);
+
+test('a call that is made without asking fails the attempt', async () => {
+  const started = await run('takes', { role: withApproval('bash') });
+
+  expect((await untilOver(started)).error).toMatchObject({
+    code: 'model_failed',
+    message: expect.stringMatching(/it made a call \(bash\) without asking/),
+  });
+});
+
+test('an agent that dies while a person decides withdraws its question', async () => {
+  const started = await run('dies_while_asking', { role: withApproval('edit') });
+
+  expect((await untilOver(started)).error).toMatchObject({
+    message: expect.stringMatching(/exit code 3/),
+  });
+});
+
+test('cancel ends an agent that waits for a person', async () => {
+  const started = await run('asks', { role: withApproval('edit') });
+  const { running, id } = started;
+  await untilAsked(started);
+  const mark = new RegExp(`\0ATS_ATTEMPT=${runsIn(running.root)[0]?.env['ATS_ATTEMPT']}\0`);
+  expect(processesWith(mark)).not.toEqual([]);
+
+  await running.service.cancel(id, null);
+  await untilStatus(running, id, 'cancelled');
+
+  expect(processesWith(mark)).toEqual([]);
+});
+
+test('an orderly stop ends an agent that waits; the answer goes to its session in a new process', async () => {
+  const started = await run('asks', { role: withApproval('edit') });
+  const { running, id } = started;
+  const before = await untilAsked(started);
+  const mark = new RegExp(`\0ATS_ATTEMPT=${runsIn(running.root)[0]?.env['ATS_ATTEMPT']}\0`);
+  await running.stop();
+  expect(processesWith(mark)).toEqual([]);
+
+  const next = await startSystem({
+    assistants: fakeAssistants({ acp: createAcp([fakeProgram('acp')], deadlines) }),
+    sandbox,
+    environment: { HOME: temporaryFolder() },
+    role: withApproval('edit'),
+    options: { backend: 'acp' },
+    root: running.root,
+    stateDir: running.stateDir,
+  });
+  const again = await untilAsked({ running: next, id });
+  expect(again.input_id).toBe(before.input_id);
+  await respond({ running: next, id }, again.input_id, 'allow');
+
+  // The same call is not asked for twice.
+  expect(await untilStatus(next, id, 'complete', 'failed')).toMatchObject({
+    status: 'complete',
+    result: 'answered once',
+  });
+  expect(runsIn(next.root).map((each) => each.id)).toEqual(['session-1', 'session-1']);
+});

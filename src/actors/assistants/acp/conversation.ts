@@ -5,7 +5,7 @@ import type { AcpAgent } from './known-agents.ts';
 import {
   cancelledOutcome,
   permissionCall,
-  permissionOutcome,
+  permissionOption,
   permissionRequest,
 } from './permission.ts';
 import { createRpc, type Rpc, RpcError } from './rpc.ts';
@@ -66,21 +66,35 @@ export const converse = (
   deadlines: AcpDeadlines,
   ports: ConversationPorts,
 ): Conversation => {
-  const { start, prompts, send, end, onEvent, askPermission } = ports;
-  const updates = createUpdateReader(onEvent);
+  const { start, prompts, send, end, onEvent, askPermission, mustAsk } = ports;
+  const allowedCalls = new Set<string>();
+  const updates = createUpdateReader(onEvent, (callId, tool) => {
+    if (!mustAsk(tool) || allowedCalls.delete(callId)) return;
+    const problem = `it made a call (${tool}) without asking, though require_approval names it`;
+    rpc.close(problem);
+  });
   let session: string | null = null;
   /** `session/load` repeats the whole conversation. */
   let listens = false;
   let isCancelled = false;
   let isOver = false;
+  let stop = (): void => {};
+  const stopped = new Promise<false>((resolve) => {
+    stop = () => resolve(false);
+  });
 
   const decide = async (params: unknown): Promise<object> => {
     const request = permissionRequest(params);
     if (request === null || isCancelled || isOver || request.sessionId !== session)
       return cancelledOutcome;
     const call = permissionCall(request, updates.kindOf(request.toolCall.toolCallId));
-    const allowed = await askPermission(call);
-    return isCancelled ? cancelledOutcome : permissionOutcome(request, allowed);
+    const allowed = await Promise.race([askPermission(call), stopped]);
+    if (isCancelled) return cancelledOutcome;
+    const option = permissionOption(request, allowed);
+    if (allowed && option !== null) allowedCalls.add(call.callId);
+    return option === null
+      ? cancelledOutcome
+      : { outcome: { outcome: 'selected', optionId: option.optionId } };
   };
   const rpc = createRpc({
     send,
@@ -126,6 +140,7 @@ export const converse = (
     read: rpc.receive,
     cancel: () => {
       isCancelled = true;
+      stop();
       if (session === null) rpc.close('it was stopped');
       else rpc.notify('session/cancel', { sessionId: session });
     },

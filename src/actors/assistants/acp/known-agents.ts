@@ -16,7 +16,9 @@ export interface AcpAgent {
   readonly needs: (env: Variables) => AssistantNeeds;
   readonly usage: UsageMeaning;
   readonly reportsCost: boolean;
-  /** The mode in which it asks before each call; null: as it starts. */
+  /** True when it asks before each call that changes something or runs a command. */
+  readonly asks: boolean;
+  /** The mode in which it asks; null: as it starts. */
   readonly askingMode: string | null;
 }
 
@@ -55,6 +57,7 @@ const opencode: AcpAgent = {
   // It tells the usage of the last model call alone, and the cost of the session.
   usage: 'untold',
   reportsCost: true,
+  asks: true,
   askingMode: null,
 };
 
@@ -81,6 +84,7 @@ const gemini: AcpAgent = {
   }),
   usage: 'quota',
   reportsCost: false,
+  asks: true,
   askingMode: 'default',
 };
 
@@ -107,6 +111,7 @@ const copilot: AcpAgent = {
   }),
   usage: 'untold',
   reportsCost: false,
+  asks: true,
   askingMode: null,
 };
 
@@ -118,6 +123,7 @@ const codexAcp: AcpAgent = {
   needs: codex.needs,
   usage: 'cached_apart',
   reportsCost: false,
+  asks: false,
   askingMode: null,
 };
 
@@ -129,6 +135,7 @@ const claudeAcp: AcpAgent = {
   needs: claude.needs,
   usage: 'cached_apart',
   reportsCost: true,
+  asks: true,
   askingMode: 'default',
 };
 
@@ -139,6 +146,7 @@ const unknownAgent: AcpAgent = {
   needs: (env) => ({ home: homeIn(env), folders: [], files: [], makesOwnSandbox: false }),
   usage: 'untold',
   reportsCost: false,
+  asks: false,
   askingMode: null,
 };
 

@@ -21,13 +21,15 @@ export const permissionCall = ({ toolCall }: Request, kind: string | null): Perm
 
 export const cancelledOutcome = { outcome: { outcome: 'cancelled' } };
 
-/** Never allows more than this one call. */
-export const permissionOutcome = ({ options }: Request, allowed: boolean): object => {
+/** Null when the agent offers none. Never allows more than this one call. */
+export const permissionOption = (
+  { options }: Request,
+  allowed: boolean,
+): Request['options'][number] | null => {
   const kinds = allowed ? ['allow_once'] : ['reject_once', 'reject_always'];
-  const option = kinds
-    .map((kind) => options.find((each) => each.kind === kind))
-    .find((each) => each !== undefined);
-  return option === undefined
-    ? cancelledOutcome
-    : { outcome: { outcome: 'selected', optionId: option.optionId } };
+  return (
+    kinds
+      .map((kind) => options.find((each) => each.kind === kind))
+      .find((each) => each !== undefined) ?? null
+  );
 };

@@ -90,8 +90,11 @@ export interface UpdateReader {
   kindOf(callId: string): string | null;
 }
 
-/** Reads the updates of one session as events. */
-export const createUpdateReader = (onEvent: (event: AssistantEvent) => void): UpdateReader => {
+/** Reads the updates of one session as events. `onMade`: a call was made. */
+export const createUpdateReader = (
+  onEvent: (event: AssistantEvent) => void,
+  onMade: (callId: string, tool: string) => void,
+): UpdateReader => {
   const open = new Map<string, AcpToolCall>();
   const ended = new Set<string>();
   let message = '';
@@ -114,6 +117,7 @@ export const createUpdateReader = (onEvent: (event: AssistantEvent) => void): Up
     if (ended.size >= mostOpenCalls) ended.clear();
     ended.add(toolCallId);
     const ok = status === 'completed';
+    if (ok) onMade(toolCallId, toolOf(kind));
     onEvent({ type: 'tool_ended', callId: toolCallId, ok, output: outputOf(call) });
     if (ok) for (const path of changedPaths(call, kind)) onEvent({ type: 'changed', path });
   };
