@@ -13,7 +13,7 @@ import { pendingOf } from './engine/restore-tasks.ts';
 import { createLookUp, createRunChoices } from './engine/run-choices.ts';
 import { createBackendSelector } from './engine/select-assistant.ts';
 import { capsOf, type Settings, wallLimitMs } from './engine/settings.ts';
-import { createSupervision } from './engine/supervision.ts';
+import { createSupervision, type Supervision } from './engine/supervision.ts';
 import type { SystemPorts } from './engine/system-ports.ts';
 import { createTaskCommands } from './engine/task-commands.ts';
 import { createTaskHost } from './engine/task-host.ts';
@@ -37,7 +37,7 @@ export interface System {
   readonly durations: ReturnType<typeof createProcessDurations>['read'];
   readonly slotUse: () => SlotUse;
   /** One sentence on the supervisor. */
-  readonly check: () => { readonly ok: boolean; readonly detail: string };
+  readonly check: Supervision['check'];
   /** Takes effect for everything that begins later; a smaller cap stops no running agent. */
   reconfigure(settings: Settings): void;
   readonly settings: () => Settings;

@@ -73,7 +73,7 @@ const healthDocument = async (
     checks: {
       store: statusAndDetail(store),
       tracker: statusAndDetail(tracker),
-      supervisor: statusAndDetail(supervisor),
+      supervisor: { ...statusAndDetail(supervisor), state: supervisor.state },
       token: statusAndDetail({
         ok: tokenProblem === null,
         detail: tokenProblem ?? 'the token file is in order',

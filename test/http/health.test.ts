@@ -14,7 +14,7 @@ test('GET /health reports failed writes, and writes nothing itself', async () =>
   const commit = vi.spyOn(store, 'commit').mockImplementation(() => {
     throw new Error('disk full');
   });
-  const well = { ok: true, detail: 'well' };
+  const well = { ok: true, detail: 'well', state: 'open' };
   const app = fastify();
   onTestFinished(() => app.close());
   addHealthRoutes(

@@ -226,6 +226,8 @@ describe.skipIf(noBrowser !== null)(
       await page.getByRole('slider').fill('0');
       await button('Back to live').click();
       await here.getByText('done', { exact: true }).waitFor();
+      await page.getByRole('tab', { name: 'Supervisor open' }).click();
+      await here.getByText('open', { exact: true }).waitFor();
       await page.getByRole('tab', { name: 'Task' }).click();
     });
 

@@ -8,6 +8,8 @@ export type Usage = UsageReport;
 export interface Check {
   readonly status: string;
   readonly detail: string;
+  /** Of the supervisor: the state of its chart. */
+  readonly state?: string;
 }
 export interface Health {
   readonly status: string;

@@ -169,6 +169,15 @@ export const sceneAt = (moments: readonly Moment[], machine: Machine, seq: numbe
   };
 };
 
+/** A state alone, of a machine whose transitions are not in the journal of a task. */
+export const sceneIn = (state: string | null): Scene => ({
+  here: state,
+  visited: new Set(state === null ? [] : [state]),
+  taken: new Set(),
+  last: new Set(),
+  latest: null,
+});
+
 /** Ways from one state to another: the events, with their guards. */
 export const waysBetween = (
   { states, lines }: Chart,

@@ -90,7 +90,8 @@ export const createBars = (): ((frames: readonly Frame[], now: number) => readon
 const isWaiting = ({ lane }: Bar): boolean => lane === 'queue' || lane === 'you';
 /** A wait longer than this part of the work is compressed to it. */
 const waitPart = 0.12;
-const minimumMs = 1_000;
+/** Where nothing was done but waiting. */
+const idleMs = 1_000;
 
 /** The stretches of the whole time, in order; idle ones are compressed. */
 export const stretchesOf = (bars: readonly Bar[]): readonly Stretch[] => {
@@ -108,7 +109,7 @@ export const stretchesOf = (bars: readonly Bar[]): readonly Stretch[] => {
   }
   if (end > at) parts.push({ from: at, to: end, isIdle: true });
   const work = parts.reduce((sum, { from, to, isIdle }) => sum + (isIdle ? 0 : to - from), 0);
-  const longest = Math.max(minimumMs, work * waitPart);
+  const longest = work === 0 ? idleMs : work * waitPart;
   const sized = parts.map(({ from, to, isIdle }) => {
     const isCompressed = isIdle && to - from > longest;
     return { from, to, isCompressed, size: isCompressed ? longest : to - from };

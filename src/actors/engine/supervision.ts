@@ -18,7 +18,8 @@ export interface Supervision {
   send(event: SupervisorEvent): void;
   on<Type extends SupervisorFact['type']>(type: Type, listener: (fact: FactOf<Type>) => void): void;
   snapshot(): SupervisorSnapshot;
-  check(): { readonly ok: boolean; readonly detail: string };
+  /** `state`: of its chart. */
+  check(): { readonly ok: boolean; readonly detail: string; readonly state: string };
   start(work: SupervisedWork): Promise<void>;
   drain(): void;
   whenIdle(ms: number): Promise<void>;
@@ -174,6 +175,7 @@ export const createSupervision = (ports: SupervisionPorts): Supervision => {
     check: () => ({
       ok: recovery.problem() === null,
       detail: recovery.problem() ?? 'the queue is open',
+      state: String(actor.getSnapshot().value),
     }),
     start: async (given) => {
       work = given;

@@ -57,6 +57,14 @@ test('a long wait is drawn short, and moments keep their order', () => {
   expect((places[4] ?? 0) - (places[2] ?? 0)).toBeLessThan(0.2);
 });
 
+test('a wait is drawn short beside little work too', () => {
+  const short = [phase(0, 'waiting_for_slot'), phase(3, 'preparing'), phase(3.2, 'thinking')];
+  const [wait, work] = stretchesOf(createBars()(short, 3_200));
+
+  expect([wait?.isCompressed, work?.isCompressed]).toEqual([true, false]);
+  expect(wait?.width).toBeLessThan(0.2);
+});
+
 test('the log joins text, and gives a call its output and its end', () => {
   expect(createLog(1)(frames)).toMatchObject([
     { kind: 'turn', turn: 1, ms: 4_000, input: 5 },

@@ -2,7 +2,15 @@ import { useSignal } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
 import { isRecorded, openHistory } from '../../data/source.ts';
 import { type TaskView, tasks } from '../../data/tasks.ts';
-import { chartOf, type Machine, machines, sceneAt } from '../../model/chart.ts';
+import { health, readHealth } from '../../data/totals.ts';
+import {
+  chartOf,
+  type Machine,
+  machines,
+  type Scene,
+  sceneAt,
+  sceneIn,
+} from '../../model/chart.ts';
 import { Empty } from '../../parts/notice.tsx';
 import { go, machinesPath, pathOf, taskAtPath } from '../../shell/router.ts';
 import { ChartDrawing } from './chart-drawing.tsx';
@@ -17,6 +25,7 @@ const names: Readonly<Record<Machine, string>> = {
 };
 
 const choicesAtMost = 200;
+const supervisorEveryMs = 2_000;
 
 /** Tasks that ran or run, the latest change first. */
 const choices = (): readonly TaskView[] =>
@@ -58,7 +67,18 @@ const Body = ({ taskId }: { taskId: string }) => {
   const shown = useMoment(history, (seq) => machinesPath(taskId, seq));
   const { all, index, moment, previous, isLatest } = shown;
   const chart = chartOf(machine.value);
-  const scene = sceneAt(all, machine.value, moment?.seq ?? 0);
+  const isNow = isLatest && !isRecorded();
+  const supervisor = isNow ? (health.value?.checks['supervisor']?.state ?? null) : null;
+  const sceneOf = (each: Machine): Scene =>
+    each === 'supervisor' ? sceneIn(supervisor) : sceneAt(all, each, moment?.seq ?? 0);
+  const scene = sceneOf(machine.value);
+  useEffect(() => {
+    if (machine.value !== 'supervisor' || !isNow) return undefined;
+    const read = (): void => void readHealth().catch(() => null);
+    read();
+    const timer = setInterval(read, supervisorEveryMs);
+    return () => clearInterval(timer);
+  }, [machine.value, isNow]);
   return (
     <>
       <header class="view-head">
@@ -76,8 +96,7 @@ const Body = ({ taskId }: { taskId: string }) => {
                 machine.value = each;
               }}
             >
-              {names[each]}{' '}
-              <span class="mono quiet">{sceneAt(all, each, moment?.seq ?? 0).here ?? ''}</span>
+              {names[each]} <span class="mono quiet">{sceneOf(each).here ?? ''}</span>
             </button>
           ))}
         </div>
@@ -89,7 +108,9 @@ const Body = ({ taskId }: { taskId: string }) => {
           <Legend />
           {machine.value === 'supervisor' && (
             <p class="quiet small">
-              One supervisor serves all tasks; the journal of a task does not hold its states.
+              {isNow
+                ? 'One supervisor serves all tasks. It is lit as it is now.'
+                : 'One supervisor serves all tasks; the journal of a task does not hold its states.'}
             </p>
           )}
         </section>
@@ -100,7 +121,7 @@ const Body = ({ taskId }: { taskId: string }) => {
           moment={moment}
           previous={previous}
           place={all.length === 0 ? '' : `entry ${index + 1} of ${all.length}`}
-          isLive={isLatest && !isRecorded()}
+          isLive={isNow}
         />
       </div>
       <Scrubber shown={shown} />
