@@ -1,0 +1,260 @@
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { createAcp } from '../../../src/actors/assistants/acp/acp.ts';
+import { createBubblewrap } from '../../../src/actors/sandbox/bubblewrap.ts';
+import { fakeAssistants } from '../../support/assistants.ts';
+import { isLong } from '../../support/long.ts';
+import { type Answer, startModelServer } from '../../support/model-server.ts';
+import { processesWith } from '../../support/processes.ts';
+import { type RealAgent, realAgent } from '../../support/real-agents.ts';
+import { type Running, type Setting, startSystem, untilStatus } from '../../support/running.ts';
+
+const sandbox = createBubblewrap({ readPaths: [], network: false });
+const key = 'sk-a-key-of-the-provider';
+const command = 'echo right > made.txt';
+
+interface Said {
+  readonly text?: string;
+  readonly command?: string;
+}
+interface Provider {
+  readonly secrets: Readonly<Record<string, string>>;
+  readonly asked: () => readonly string[];
+}
+
+const isWork = (body: string): boolean => body.includes('"tools":[');
+
+/** One answer for each call of the model; calls beside them, such as for a title, get a text. */
+const openAi = async (
+  said: readonly Said[],
+  tool: string,
+): Promise<Provider & { baseURL: string }> => {
+  let next = 0;
+  const server = await startModelServer(({ body }): Answer => {
+    if (!isWork(JSON.stringify(body))) return { kind: 'answer', text: 'A title' };
+    const { text, command: line } = said[next++] ?? { text: 'no more' };
+    const call = { id: `call_${next}`, name: tool };
+    const given = JSON.stringify({ command: line, description: 'make it' });
+    return {
+      kind: 'answer',
+      ...(text === undefined ? {} : { text }),
+      ...(line === undefined ? {} : { calls: [{ ...call, arguments: given }] }),
+    };
+  });
+  return {
+    baseURL: server.baseURL,
+    secrets: {},
+    asked: () => server.requests.map(({ body }) => JSON.stringify(body)).filter(isWork),
+  };
+};
+
+const usageMetadata = { promptTokenCount: 11, candidatesTokenCount: 7, totalTokenCount: 18 };
+const gemini = async (said: readonly Said[]): Promise<Provider> => {
+  const asked: string[] = [];
+  let next = 0;
+  const server = createServer(async (request, response) => {
+    let body = '';
+    for await (const piece of request) body += piece;
+    const streams = request.url?.includes('streamGenerateContent') === true;
+    if (streams) asked.push(body);
+    const { text, command: line } = streams
+      ? (said[next++] ?? { text: 'no more' })
+      : { text: '{}' };
+    const functionCall = { name: 'run_shell_command', args: { command: line } };
+    const parts = [line === undefined ? { text } : { functionCall }];
+    const content = { role: 'model', parts };
+    const chunk = { candidates: [{ content, finishReason: 'STOP', index: 0 }], usageMetadata };
+    response.setHeader('content-type', streams ? 'text/event-stream' : 'application/json');
+    response.end(streams ? `data: ${JSON.stringify(chunk)}\n\n` : JSON.stringify(chunk));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void server.close());
+  const { port } = server.address() as AddressInfo;
+  return {
+    secrets: { GEMINI_API_KEY: key, GOOGLE_GEMINI_BASE_URL: `http://127.0.0.1:${port}` },
+    asked: () => asked,
+  };
+};
+
+const newHome = (): string => {
+  const home = realpathSync(mkdtempSync('/var/tmp/agent-test-'));
+  onTestFinished(() => rmSync(home, { recursive: true, force: true }));
+  return home;
+};
+
+const providers: Readonly<
+  Record<RealAgent, (said: readonly Said[], home: string) => Promise<Provider>>
+> = {
+  opencode: async (said, home) => {
+    const provider = await openAi(said, 'bash');
+    const folder = join(home, '.config', 'opencode');
+    mkdirSync(folder, { recursive: true });
+    const scripted = {
+      npm: '@ai-sdk/openai-compatible',
+      options: { baseURL: provider.baseURL, apiKey: key },
+      models: {
+        scripted: {
+          cost: { input: 1_000, output: 1_000 },
+          limit: { context: 100_000, output: 10_000 },
+        },
+      },
+    };
+    const settings = { model: 'scripted/scripted', provider: { scripted } };
+    writeFileSync(join(folder, 'opencode.json'), JSON.stringify(settings));
+    return { ...provider, secrets: { OPENCODE_DISABLE_MODELS_FETCH: '1' } };
+  },
+  gemini,
+  copilot: async (said) => {
+    const provider = await openAi(said, 'bash');
+    const secrets = {
+      COPILOT_OFFLINE: 'true',
+      COPILOT_PROVIDER_BASE_URL: provider.baseURL,
+      COPILOT_PROVIDER_API_KEY: key,
+      COPILOT_MODEL: 'gpt-4.1',
+    };
+    return { ...provider, secrets };
+  },
+};
+
+const begin = async (
+  name: RealAgent,
+  path: string,
+  said: readonly Said[],
+  { verify, ...more }: Setting & { readonly verify?: readonly string[] } = {},
+) => {
+  const home = newHome();
+  const { secrets, asked } = await providers[name](said, home);
+  const nowhere = 'http://127.0.0.1:9';
+  const running = await startSystem({
+    assistants: fakeAssistants({
+      acp: createAcp([path]),
+      secrets,
+      passedVariables: Object.keys(secrets),
+      environment: { PATH: process.env['PATH'] ?? '', HOME: home },
+    }),
+    sandbox,
+    environment: {
+      ...{ PATH: process.env['PATH'] ?? '', HOME: home, TERM: 'dumb', CI: 'true' },
+      ...{ HTTP_PROXY: nowhere, HTTPS_PROXY: nowhere, NO_PROXY: '127.0.0.1,localhost' },
+    },
+    options: { backend: 'acp' },
+    ...more,
+  });
+  const { task_id: id } = await running.service.create({ description: 'make the file' });
+  const options = verify === undefined ? {} : { verify };
+  await running.service.execute({ task: id, role: 'engineer', options });
+  return { running, id, asked };
+};
+
+type Skip = (reason: string) => never;
+const programOf = async (name: RealAgent, skip: Skip): Promise<string> => {
+  if (!isLong) return skip('npm run test:long runs the real agents');
+  const found = await realAgent(name);
+  return 'reason' in found ? skip(found.reason) : found.path;
+};
+
+const logsOf = ({ store }: Running, id: string) =>
+  store
+    .read({ taskId: id, after: 0, limit: 10_000 })
+    .filter(({ type }) => type === 'log')
+    .map(({ data }) => JSON.parse(data).message as string);
+
+test.for([
+  ['opencode', /goes on$/, { cost_usd: expect.closeTo(0.072) }],
+  // It says that it loads sessions, and finds none in a new process.
+  ['gemini', /does not go on .* a new one begins$/, { input_tokens: 44, output_tokens: 28 }],
+  ['copilot', /goes on$/, {}],
+] as const)(
+  'the real %s completes a task, and goes on when its work is sent back',
+  { timeout: 300_000 },
+  async ([name, goesOn, usage], { skip }) => {
+    const path = await programOf(name, skip);
+    const said = [
+      { command: 'echo wrong > made.txt; touch ~/new && echo home is open' },
+      { text: 'I made it ☃.' },
+      { command },
+      { text: 'I mended it.' },
+    ];
+    const verify = ['grep -q right made.txt || { echo it is wrong; exit 1; }'];
+    const { running, id, asked } = await begin(name, path, said, { verify });
+
+    const view = await untilStatus(running, id, 'complete', 'failed');
+
+    expect(view).toMatchObject({
+      status: 'complete',
+      attempt: 1,
+      result: 'I mended it.',
+      usage: { model_calls: 4, tool_calls: 2, ...usage },
+    });
+    expect(readFileSync(join(running.root, 'made.txt'), 'utf8')).toBe('right\n');
+    expect(asked()).toHaveLength(4);
+    expect(asked()[0]).toContain('You are an engineer.');
+    expect(asked()[2]).toContain('it is wrong');
+    expect(asked().join()).not.toContain(key);
+    expect(logsOf(running, id)).toContainEqual(expect.stringMatching(goesOn));
+  },
+);
+
+test.for([
+  ['opencode', 'allow'],
+  ['opencode', 'deny'],
+  ['gemini', 'allow'],
+  ['gemini', 'deny'],
+  ['copilot', 'allow'],
+  ['copilot', 'deny'],
+] as const)(
+  'a person decides on a command of the real %s: %s',
+  { timeout: 300_000 },
+  async ([name, decision], { skip }) => {
+    const path = await programOf(name, skip);
+    const said = [{ command }, { text: 'It is over.' }];
+    const role = { approvals: ['bash'] };
+    const { running, id } = await begin(name, path, said, { role });
+    const asked = await vi.waitFor(
+      async () => {
+        const view = await running.service.status(id);
+        expect(view.status === 'failed' ? view.error : view.awaiting).toBeDefined();
+        return view.awaiting;
+      },
+      { timeout: 60_000 },
+    );
+    expect(asked).toMatchObject({ calls: [{ tool: 'bash' }] });
+    expect(JSON.stringify(asked?.calls)).toContain('echo right');
+
+    const inputId = asked?.input_id ?? '';
+    await running.service.respond(id, 1, { type: 'respond', inputId, text: null, decision });
+    const view = await untilStatus(running, id, 'complete', 'failed');
+
+    expect(existsSync(join(running.root, 'made.txt'))).toBe(decision === 'allow');
+    if (decision === 'allow') expect(view).toMatchObject({ status: 'complete' });
+  },
+);
+
+test.for(['opencode', 'gemini', 'copilot'] as const)(
+  'cancel ends every process of the real %s',
+  { timeout: 300_000 },
+  async (name, { skip }) => {
+    const path = await programOf(name, skip);
+    const { running, id } = await begin(name, path, [{ command: 'sleep 611' }]);
+    const mark = new RegExp(`\0ATS_ATTEMPT=[0-9a-f]{12}/${id}#1\0`);
+    await vi.waitFor(() => expect(processesWith(mark).join()).toContain('sleep 611'), {
+      timeout: 60_000,
+    });
+
+    await running.service.cancel(id, null);
+    await untilStatus(running, id, 'cancelled');
+
+    expect(processesWith(mark)).toEqual([]);
+  },
+);
