@@ -16,6 +16,8 @@ export interface GivenAnswer {
   readonly calls?: readonly {
     readonly id?: string;
     readonly name: string;
+    /** Where codex keeps the tools of a server; over responses alone. */
+    readonly namespace?: string;
     readonly arguments: string;
   }[];
   readonly finish?: string | null;

@@ -111,6 +111,7 @@ const responses = {
         id: at.item_id,
         call_id: call.id,
         name: call.name,
+        ...(call.namespace === undefined ? {} : { namespace: call.namespace }),
         arguments: '',
       };
       const whole = { ...item, arguments: call.arguments };

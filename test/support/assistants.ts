@@ -42,6 +42,8 @@ export interface FakeRun {
   readonly prompt: string;
   readonly env: Readonly<Record<string, string>>;
   readonly id: string;
+  /** What the file of `--mcp-config` holds; null without one. */
+  readonly servers?: unknown;
 }
 
 /** The starts of the fakes in a workspace, oldest first. */

@@ -9,6 +9,7 @@ import {
 } from '../../machines/task.ts';
 import type { Assistant, AssistantEvent } from '../assistants/port.ts';
 import { type AssistantRun, type RunEnd, runAssistant } from '../assistants/run-assistant.ts';
+import type { HandedServer } from '../mcp/port.ts';
 import type { Sandbox } from '../sandbox/port.ts';
 import { firstAssistantPrompt, promptForRun } from './assistant-prompt.ts';
 import { observeRun, type RunObserverPorts } from './assistant-run.ts';
@@ -40,6 +41,7 @@ export interface AssistantPorts {
     assistant: Assistant,
   ) => Readonly<Record<string, string>>;
   readonly sandboxFor: (assistant: Assistant, env: Readonly<Record<string, string>>) => Sandbox;
+  readonly serversFor: (attempt: AttemptInput) => readonly HandedServer[];
   /** An assistant that is silent for longer (ms) is ended. */
   readonly silentMs: () => number;
 }
@@ -174,6 +176,7 @@ export const createDelegation = (ports: DelegationPorts): Delegation => {
         ...{ assistant, start, root, readable, git, sandbox, env, silentMs, onEvent },
         prompt: promptWhen(session !== null),
         freshPrompt: promptWhen(false),
+        servers: ports.assistant.serversFor(input),
         signal: hold.signal,
         ...permission,
       });

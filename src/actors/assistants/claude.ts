@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import { z } from 'zod';
+import { handToClaude } from './hand-over.ts';
 import type { Assistant, AssistantEvent } from './port.ts';
 import {
   type AssistantProgram,
@@ -219,11 +220,13 @@ export const createClaude = ({ path = 'claude', args = [] }: AssistantProgram = 
   reportsCost: true,
   resumes: true,
   endsByExit: false,
-  argv: ({ model, session, moneyLeftUsd }) => [
+  handOver: handToClaude,
+  argv: ({ model, session, moneyLeftUsd, more = [] }) => [
     path,
     '-p',
     ...['--output-format', 'stream-json', '--verbose'],
     ...['--permission-mode', 'acceptEdits', '--setting-sources', 'user', '--strict-mcp-config'],
+    ...more,
     ...(model === null ? [] : [`--model=${model}`]),
     ...(moneyLeftUsd === null ? [] : ['--max-budget-usd', String(moneyLeftUsd)]),
     ...args,

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { commandProblem } from './codex-command.ts';
 import { codexHome, codexUsageSchema, watchSession } from './codex-usage.ts';
+import { handToCodex } from './hand-over.ts';
 import { type Assistant, type AssistantEvent, noTokens } from './port.ts';
 import {
   type AssistantProgram,
@@ -134,12 +135,14 @@ export const createCodex = ({ path = 'codex', args = [] }: AssistantProgram = {}
   resumes: true,
   endsByExit: false,
   watch: watchSession,
-  argv: ({ model, session }) => [
+  handOver: handToCodex,
+  argv: ({ model, session, more = [] }) => [
     path,
     'exec',
     ...['--json', '--skip-git-repo-check'],
     ...(choosesSandbox(args) ? [] : ['--sandbox', 'workspace-write']),
     ...['-c', 'shell_environment_policy.ignore_default_excludes=false'],
+    ...more,
     ...(model === null ? [] : [`--model=${model}`]),
     ...args,
     ...(session === null ? [] : ['resume', session]),

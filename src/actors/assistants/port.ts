@@ -1,5 +1,7 @@
 import type { AssistantName } from '../../machines/agent-context.ts';
+import type { HandedServer } from '../mcp/port.ts';
 import type { AssistantNeeds } from '../sandbox/port.ts';
+import type { HandOver } from './hand-over.ts';
 
 /** Input includes the cached tokens. */
 export interface TokensUsed {
@@ -58,6 +60,10 @@ export interface AssistantStart {
   readonly taskId: string;
   readonly role: string;
   readonly moneyLeftUsd: number | null;
+  /** Arguments of `handOver`. */
+  readonly more?: readonly string[];
+  /** The user's MCP servers, for an assistant that gets them by message. */
+  readonly servers?: readonly HandedServer[];
 }
 
 /** The returned function reads once more and stops. */
@@ -117,6 +123,8 @@ export interface Assistant {
   readonly reportsCost: boolean;
   readonly resumes: boolean;
   argv(start: AssistantStart): readonly [string, ...string[]];
+  /** How it gets the user's MCP servers; `file` is where the content is put. */
+  handOver?(servers: readonly HandedServer[], file: string): HandOver;
   /** Files and folders that it needs beside its program and its workspace. */
   needs(env: Readonly<Record<string, string>>): AssistantNeeds;
   /** Parses a line of its standard output; unknown lines give no events. Pure; never throws. */

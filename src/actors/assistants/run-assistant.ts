@@ -1,6 +1,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { HandedServer } from '../mcp/port.ts';
 import { createHeadTailBuffer } from '../process/head-tail-buffer.ts';
 import { createLineSplitter, maxEventLine } from '../process/line-splitter.ts';
 import type { CommandResult } from '../process/run-command.ts';
@@ -8,6 +9,7 @@ import type { Sandbox } from '../sandbox/port.ts';
 import { runSandboxed, type SandboxedResult } from '../sandbox/run-sandboxed.ts';
 import type { OpenWorkspace } from '../workspace/port.ts';
 import { openDialog, stopSignal, watchSilence } from './dialog.ts';
+import { noHandOver } from './hand-over.ts';
 import type { Assistant, AssistantEvent, AssistantStart, ConversationPorts } from './port.ts';
 
 export interface AssistantRun {
@@ -16,6 +18,8 @@ export interface AssistantRun {
   readonly prompt: string;
   /** The prompt for a new session, when the one of `start` does not go on. */
   readonly freshPrompt: string;
+  /** The user's MCP servers. */
+  readonly servers: readonly HandedServer[];
   readonly root: string;
   readonly readable: readonly string[];
   readonly git: OpenWorkspace['git'];
@@ -86,7 +90,7 @@ const refusedRun = (why: string): RunEnd => ({
 export const outputMiB = ({ converse }: Assistant): number => (converse === undefined ? 64 : 256);
 
 const runWith = async (promptFile: string, run: AssistantRun): Promise<RunEnd> => {
-  const { assistant, start, root, readable, git, sandbox, env, signal, silentMs } = run;
+  const { assistant, root, readable, git, sandbox, env, signal, silentMs } = run;
   const enough = new AbortController();
   const stdout = createHeadTailBuffer({ headBytes: 0, tailBytes: resultBytes });
   const stderr = createHeadTailBuffer({ headBytes: 0, tailBytes: errorBytes });
@@ -121,7 +125,7 @@ const runWith = async (promptFile: string, run: AssistantRun): Promise<RunEnd> =
   const stop = stopSignal(signal, dialog);
 
   const result = await runSandboxed(sandbox, {
-    argv: assistant.argv({ ...start, promptFile }),
+    argv: assistant.argv({ ...run.start, promptFile }),
     root,
     readable: [...readable, promptFile],
     git,
@@ -162,6 +166,24 @@ const runWith = async (promptFile: string, run: AssistantRun): Promise<RunEnd> =
   };
 };
 
+/** The run with all that the assistant needs for the user's MCP servers. */
+const withServers = async (run: AssistantRun, file: string): Promise<AssistantRun> => {
+  const { assistant, servers, start, env, readable } = run;
+  if (servers.length === 0) return run;
+  const handed = assistant.handOver?.(servers, file) ?? noHandOver;
+  if (handed.file !== null) await writeFile(file, handed.file, { mode: 0o600 });
+  return {
+    ...run,
+    start: { ...start, servers, more: handed.arguments },
+    env: { ...env, ...handed.variables },
+    readable: [
+      ...readable,
+      ...servers.flatMap((server) => server.readable),
+      ...(handed.file === null ? [] : [file]),
+    ],
+  };
+};
+
 /**
  * Runs an assistant to its end, in the sandbox and in a process group of its own, without a shell.
  * The prompt is its whole standard input; its output is bounded. Resolves when none of its
@@ -172,7 +194,7 @@ export const runAssistant = async (run: AssistantRun): Promise<RunEnd> => {
   try {
     const promptFile = join(folder, 'prompt.md');
     await writeFile(promptFile, run.prompt, { mode: 0o600 });
-    return await runWith(promptFile, run);
+    return await runWith(promptFile, await withServers(run, join(folder, 'mcp.json')));
   } finally {
     await rm(folder, { recursive: true, force: true });
   }

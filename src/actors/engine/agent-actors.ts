@@ -32,6 +32,7 @@ import { createSteps } from '../agent/steps.ts';
 import { type AgentTurns, createAgentTurns } from '../agent/turns.ts';
 import { type EventType, entry } from '../journal/event-types.ts';
 import type { Journal } from '../journal/journal.ts';
+import { handedServers } from '../mcp/handed-servers.ts';
 import { costOf } from '../model/price.ts';
 import { createNoSandbox } from '../sandbox/no-sandbox.ts';
 import { forAssistant, type Sandbox, withNetwork } from '../sandbox/port.ts';
@@ -194,6 +195,10 @@ export const createAgentActors = (options: AgentActorOptions): AgentActors => {
       }),
       sandboxFor: (assistant, env) =>
         assistants.sandboxed() ? forAssistant(sandbox, assistant.needs(env)) : createNoSandbox(),
+      serversFor: (key) =>
+        handedServers(mcpServersFor(settings(), key.role), ports.mcp?.variables ?? {}, (message) =>
+          emit(key, 'log', { level: 'warn', message }),
+        ),
       silentMs: () => settings().idleMs,
     },
     run: {

@@ -32,6 +32,13 @@ export interface McpServer {
   readonly callMs: number;
 }
 
+/** A server for an assistant, which starts it itself: with the values of its variables. */
+export interface HandedServer extends Pick<McpServer, 'name' | 'tools' | 'startMs' | 'callMs'> {
+  readonly place: Pick<StdioLaunch, 'kind' | 'argv' | 'env'> | HttpPlace;
+  /** Paths that its program needs, beside those of the assistant. */
+  readonly readable: readonly string[];
+}
+
 /** A tool as a model sees it. */
 export interface McpTool {
   /** `mcp__<server>__<tool>`; at most 64 letters, digits, `_` and `-`. */

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { roles } from '../../machines/task.ts';
 import { absolutePath, httpUrl, isSafeUrl, positive } from './config-values.ts';
 
-const texts = z.record(z.string().min(1).max(200), z.string().max(4_000));
+const value = z.string().max(4_000);
 
 /** In the form that assistants use in their own files, so that an entry can be copied. */
 const mcpServer = z
@@ -13,7 +13,8 @@ const mcpServer = z
       .describe('unset: stdio with a command, http with a url'),
     command: z.string().min(1).max(4_000).optional().describe('program that is the server'),
     args: z.array(z.string().max(4_000)).max(100).default([]).describe('its arguments'),
-    env: texts
+    env: z
+      .record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/), value)
       .default({})
       .describe(
         `environment variables of the program; \${NAME} in a value is the variable NAME of our server, and it gets no other one`,
@@ -22,7 +23,8 @@ const mcpServer = z
       .refine(isSafeUrl, 'must be https, or an address of this machine')
       .optional()
       .describe('address of a server that speaks Streamable HTTP'),
-    headers: texts
+    headers: z
+      .record(z.string().regex(/^[\w-]+$/), value)
       .default({})
       .describe(`headers of each request; \${NAME} in a value is the variable NAME of our server`),
     roles: z

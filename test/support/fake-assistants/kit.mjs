@@ -15,6 +15,14 @@ const daemon = () => {
   writeFileSync('daemon', String(child.pid));
 };
 
+/** The file of `--mcp-config`, as claude reads it. */
+const serversFile = () => {
+  const given = process.argv.find((arg) => arg.startsWith('--mcp-config='));
+  return given === undefined
+    ? null
+    : JSON.parse(readFileSync(given.slice(given.indexOf('=') + 1), 'utf8'));
+};
+
 const parts = async (_wire, values) => {
   for (const value of values) await line(value);
 };
@@ -150,7 +158,7 @@ export const play = async (wire, { session }) => {
   const name = /play: (\w+)/.exec(isNew ? prompt : known[id]?.prompt)?.[1] ?? 'well';
   appendFileSync(
     'runs.jsonl',
-    `${JSON.stringify({ argv: process.argv.slice(2), prompt, env: process.env, id })}\n`,
+    `${JSON.stringify({ argv: process.argv.slice(2), prompt, env: process.env, id, servers: serversFile() })}\n`,
   );
   const keep = (more) =>
     writeFileSync(

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { messageOf } from '../../../machines/message-of.ts';
+import { handToAcp } from '../hand-over.ts';
 import type { AssistantEvent, Conversation, ConversationPorts } from '../port.ts';
 import type { AcpAgent } from './known-agents.ts';
 import {
@@ -49,15 +50,17 @@ const open = async (
   { start, root, onEvent }: ConversationPorts,
   deadlines: AcpDeadlines,
 ): Promise<Opened> => {
+  const mcpServers = handToAcp(start.servers ?? [], can.speaksHttp);
+  const place = { cwd: root, mcpServers };
   if (start.session !== null)
     try {
-      const known = { id: start.session, cwd: root };
+      const known = { id: start.session, ...place };
       return { ...(await resumeSession(rpc, can, known, deadlines)), isResumed: true };
     } catch (error) {
       const message = `the session ${start.session} does not go on (${messageOf(error)}); a new one begins`;
       onEvent({ type: 'note', level: 'warn', message });
     }
-  return { ...(await newSession(rpc, root, deadlines)), isResumed: false };
+  return { ...(await newSession(rpc, place, deadlines)), isResumed: false };
 };
 
 /** Leads one prompt of an agent of the Agent Client Protocol, from `initialize` to its answer. */

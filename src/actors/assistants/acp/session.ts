@@ -14,6 +14,10 @@ const initializeSchema = z.looseObject({
   agentCapabilities: z
     .looseObject({
       loadSession: z.boolean().nullish(),
+      mcpCapabilities: z
+        .looseObject({ http: z.boolean().nullish().catch(null) })
+        .nullish()
+        .catch(null),
       sessionCapabilities: z.looseObject({ resume: z.unknown().optional() }).nullish(),
     })
     .nullish(),
@@ -40,6 +44,14 @@ const newSessionSchema = setupSchema.extend({ sessionId: z.string().min(1).max(5
 export interface Capabilities {
   readonly loads: boolean;
   readonly resumes: boolean;
+  /** Whether it can use MCP servers over HTTP. */
+  readonly speaksHttp: boolean;
+}
+
+/** What a session is about. */
+export interface SessionPlace {
+  readonly cwd: string;
+  readonly mcpServers: readonly object[];
 }
 
 const protocolVersion = 1;
@@ -59,10 +71,11 @@ export const initialize = async (rpc: Rpc, { initializeMs }: AcpDeadlines) => {
   const { data } = initializeSchema.safeParse(answer);
   if (data?.protocolVersion !== protocolVersion)
     throw new Error(`it does not speak version ${protocolVersion} of the Agent Client Protocol`);
-  const { loadSession, sessionCapabilities } = data.agentCapabilities ?? {};
+  const { loadSession, mcpCapabilities, sessionCapabilities } = data.agentCapabilities ?? {};
   return {
     loads: loadSession === true,
     resumes: (sessionCapabilities?.resume ?? false) !== false,
+    speaksHttp: mcpCapabilities?.http === true,
   } satisfies Capabilities;
 };
 
@@ -76,10 +89,10 @@ const emptySetup: Setup = {};
 /** @throws when the agent opens no session */
 export const newSession = async (
   rpc: Rpc,
-  cwd: string,
+  place: SessionPlace,
   { sessionMs }: AcpDeadlines,
 ): Promise<OpenSession> => {
-  const answer = await rpc.call('session/new', { cwd, mcpServers: [] }, sessionMs);
+  const answer = await rpc.call('session/new', place, sessionMs);
   const { data } = newSessionSchema.safeParse(answer);
   if (data === undefined) throw new Error('its answer to session/new names no session');
   return { id: data.sessionId, setup: data };
@@ -89,12 +102,12 @@ export const newSession = async (
 export const resumeSession = async (
   rpc: Rpc,
   { loads, resumes }: Capabilities,
-  { id, cwd }: { readonly id: string; readonly cwd: string },
+  { id, ...place }: SessionPlace & { readonly id: string },
   { sessionMs }: AcpDeadlines,
 ): Promise<OpenSession> => {
   if (!loads && !resumes) throw new Error('it cannot resume sessions');
   const method = resumes ? 'session/resume' : 'session/load';
-  const answer = await rpc.call(method, { sessionId: id, cwd, mcpServers: [] }, sessionMs);
+  const answer = await rpc.call(method, { sessionId: id, ...place }, sessionMs);
   return { id, setup: setupSchema.safeParse(answer).data ?? emptySetup };
 };
 
