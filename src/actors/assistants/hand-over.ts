@@ -12,13 +12,42 @@ export interface HandOver {
 
 export const noHandOver: HandOver = { arguments: [], variables: {}, file: null };
 
+/** Of the environment of every child process; `ATS_ATTEMPT` finds what an earlier server left. */
+const keptVariables = 'PATH|HOME|USER|LOGNAME|LANG|LC_*|TZ|TMPDIR|TERM|ATS_ATTEMPT|ATS_COMMAND';
+
+/**
+ * Starts the program with the variables of its entry alone: claude gives a server its whole own
+ * environment, with its keys. `given`: names that are set from other ones.
+ */
+const withoutKeys = (
+  argv: readonly string[],
+  names: readonly string[],
+  given: readonly (readonly [name: string, from: string])[] = [],
+): readonly [string, ...string[]] => {
+  const kept = [keptVariables, ...names].join('|');
+  const script = [
+    ...given.map(([name, from]) => `export ${name}="$${from}"`),
+    'set -f',
+    'for name in $(env | cut -d= -f1); do',
+    `case $name in ''|[0-9]*|*[!A-Za-z0-9_]*|${kept}) ;; *) unset "$name" ;; esac`,
+    'done',
+    'exec "$@"',
+  ].join('\n');
+  return ['/bin/sh', '-c', script, 'sh', ...argv];
+};
+
+const commandOf = ({ argv, env }: Extract<HandedServer['place'], { readonly kind: 'stdio' }>) => {
+  const [command, ...args] = withoutKeys(argv, Object.keys(env));
+  return { command, args };
+};
+
 /** `--strict-mcp-config` keeps the project's servers out; this file names the user's. */
 export const handToClaude = (servers: readonly HandedServer[], file: string): HandOver => {
   const entries = servers.map(({ name, place }) => [
     name,
     place.kind === 'http'
       ? { type: 'http', url: place.url, headers: place.headers }
-      : { type: 'stdio', command: place.argv[0], args: place.argv.slice(1), env: place.env },
+      : { type: 'stdio', ...commandOf(place), env: place.env },
   ]);
   const allowed = servers.flatMap(({ name, tools }) =>
     tools === null
@@ -40,17 +69,10 @@ const toml = (value: string | readonly string[] | number): string => JSON.string
 const table = (entries: readonly (readonly [string, string])[]): string =>
   `{${entries.map(([key, value]) => `${toml(key)}=${toml(value)}`).join(',')}}`;
 
-/**
- * codex passes variables on under their own names, and obeys some of them itself: so the shell
- * gives them their names.
- */
+/** codex passes variables on under their own names, and obeys some of them itself. */
 const programKeys = (argv: readonly string[], names: readonly (readonly [string, string])[]) => {
-  const given = names.map(([name, variable]) => `${name}="$${variable}"`).join(' ');
-  const unset = names.map(([, variable]) => variable).join(' ');
-  const [command = '', ...args] =
-    names.length === 0
-      ? argv
-      : ['/bin/sh', '-c', `export ${given}; unset ${unset}; exec "$@"`, 'sh', ...argv];
+  const own = names.map(([name]) => name);
+  const [command, ...args] = withoutKeys(argv, own, names);
   return {
     command: toml(command),
     args: toml(args),
@@ -103,6 +125,5 @@ export const handToAcp = (
       return speaksHttp
         ? [{ type: 'http', name, url: place.url, headers: pairs(place.headers) }]
         : [];
-    const [command, ...args] = place.argv;
-    return [{ name, command, args, env: pairs(place.env) }];
+    return [{ name, ...commandOf(place), env: pairs(place.env) }];
   });

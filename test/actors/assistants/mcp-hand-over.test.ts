@@ -1,5 +1,6 @@
 import { mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { execa } from 'execa';
 import { expect, onTestFinished, test } from 'vitest';
 import { createCodex } from '../../../src/actors/assistants/codex.ts';
 import { handToAcp, handToClaude, handToCodex } from '../../../src/actors/assistants/hand-over.ts';
@@ -32,7 +33,8 @@ const far: McpServer = {
   callMs: 60_000,
 };
 const variables = { NOTES_KEY: 'n-1', FAR_TOKEN: 'f-1' };
-const [program = '', ...args] = near.place.kind === 'stdio' ? near.place.argv : [];
+const argv = near.place.kind === 'stdio' ? near.place.argv : [];
+const guarded = ['-c', expect.stringContaining('unset "$name"'), 'sh', ...argv];
 const nearEnv = { NOTES_KEY: 'key n-1', CODEX_API_KEY: 'of notes' };
 const farHeaders = { Authorization: 'Bearer f-1' };
 
@@ -63,7 +65,7 @@ test('claude gets the servers in a file that only it reads', async () => {
 
   expect(first?.servers).toEqual({
     mcpServers: {
-      near: { type: 'stdio', command: program, args, env: nearEnv },
+      near: { type: 'stdio', command: '/bin/sh', args: guarded, env: nearEnv },
       far: { type: 'http', url: 'https://mcp.example/mcp', headers: farHeaders },
     },
   });
@@ -82,7 +84,9 @@ test('codex gets the servers as settings, and secrets as variables that it passe
   const settings = (first?.argv ?? []).filter((arg) => arg.startsWith('mcp_servers.'));
   expect(settings).toEqual([
     'mcp_servers.near.command="/bin/sh"',
-    `mcp_servers.near.args=${JSON.stringify(['-c', 'export NOTES_KEY="$ATS_MCP_0_0_SECRET" CODEX_API_KEY="$ATS_MCP_0_1_SECRET"; unset ATS_MCP_0_0_SECRET ATS_MCP_0_1_SECRET; exec "$@"', 'sh', program, ...args])}`,
+    expect.stringMatching(
+      /^mcp_servers\.near\.args=\["-c","export NOTES_KEY=\\"\$ATS_MCP_0_0_SECRET\\"/,
+    ),
     'mcp_servers.near.env_vars=["ATS_MCP_0_0_SECRET","ATS_MCP_0_1_SECRET"]',
     'mcp_servers.near.startup_timeout_sec=20',
     'mcp_servers.near.tool_timeout_sec=10',
@@ -113,7 +117,7 @@ test('an ACP agent gets the servers with its session, over HTTP only if it can',
     .find(({ method }) => method === 'session/new');
 
   const pairs = Object.entries(nearEnv).map(([name, value]) => ({ name, value }));
-  const own = { name: 'near', command: program, args, env: pairs };
+  const own = { name: 'near', command: '/bin/sh', args: guarded, env: pairs };
   expect(created.params.mcpServers).toEqual([own]);
   const handed = handedServers([near, far], variables, () => {});
   expect(handToAcp(handed, true)[1]).toEqual({
@@ -124,11 +128,34 @@ test('an ACP agent gets the servers with its session, over HTTP only if it can',
   });
 });
 
-test('a server without variables is started as it is named', () => {
-  const handed = handedServers([stdioServer('plain')], {}, () => {});
+test('a program gets the variables of its entry, and no key of the assistant', async () => {
+  const [codex, claude] = [handToCodex, handToClaude].map((hand) =>
+    hand(
+      handedServers([near], variables, () => {}),
+      '',
+    ),
+  );
+  const entry = JSON.parse(claude?.file ?? '{}').mcpServers.near;
+  const setting = codex?.arguments.find((arg) => arg.startsWith('mcp_servers.near.args=')) ?? '';
+  const others = { ANTHROPIC_API_KEY: 'k-1', ODD: 'a\n* b=c\n1=2', 'BASH_FUNC_x%%': '() { :; }' };
+  const seen = async (args: readonly string[], given: Readonly<Record<string, string>>) => {
+    const shown = args.map((arg) => (arg === argv[0] ? 'env' : arg)).slice(0, 4);
+    const env = { PATH: process.env['PATH'] ?? '', LC_ALL: 'C', ...others, ...given };
+    const { stdout } = await execa('/bin/sh', shown, { env, extendEnv: false });
+    return stdout.split('\n').filter((line) => !/^(PWD|SHLVL|_|OLDPWD|PATH)=/.test(line));
+  };
 
-  expect(handToCodex(handed).arguments).toContain(`mcp_servers.plain.command="${program}"`);
-  expect(handToClaude(handed, '/x/mcp.json').arguments[0]).toBe('--mcp-config=/x/mcp.json');
+  const ofClaude = await seen(entry.args, entry.env);
+  const ofCodex = await seen(
+    JSON.parse(setting.slice(setting.indexOf('=') + 1)),
+    codex?.variables ?? {},
+  );
+
+  const expected = ['CODEX_API_KEY=of notes', 'LC_ALL=C', 'NOTES_KEY=key n-1'];
+  expect(ofClaude.toSorted()).toEqual(expect.arrayContaining(expected));
+  expect(ofClaude.join()).not.toMatch(/k-1|a\*|ODD/);
+  expect(ofCodex.toSorted()).toEqual(expect.arrayContaining(expected));
+  expect(ofCodex.join()).not.toMatch(/k-1|ODD|ATS_MCP/);
 });
 
 test('the real codex calls a tool of a server that it is given', async ({ skip }) => {
