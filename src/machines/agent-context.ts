@@ -125,6 +125,8 @@ export interface Spent {
   readonly inputTokens: number;
   readonly outputTokens: number;
   readonly cachedTokens: number;
+  /** True where the assistant does not tell its tokens. */
+  readonly tokensUnknown?: true;
   /** Null where unknown, or not known yet. */
   readonly costUsd: number | null;
 }

@@ -36,6 +36,9 @@ export const withSpent = (usage: Usage, spent: Spent, turns = spent.modelCalls):
   model_calls: usage.model_calls + spent.modelCalls,
   tool_calls: usage.tool_calls + spent.toolCalls,
   turns: usage.turns + turns,
+  ...(usage.tokens_unknown === true || spent.tokensUnknown === true
+    ? { tokens_unknown: true as const }
+    : {}),
   ...(usage.cost_usd === undefined && spent.costUsd === null
     ? {}
     : { cost_usd: (usage.cost_usd ?? 0) + (spent.costUsd ?? 0) }),

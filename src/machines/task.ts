@@ -36,6 +36,8 @@ export interface Usage {
   readonly model_calls: number;
   readonly tool_calls: number;
   readonly turns: number;
+  /** The agent does not tell its tokens: the counts are too low. */
+  readonly tokens_unknown?: true;
   /** Absent where the price is unknown. */
   readonly cost_usd?: number;
 }

@@ -30,11 +30,19 @@ interface ObservedRun {
   readonly isWaiting: () => boolean;
 }
 
-const usageFrame = ({ modelCalls, inputTokens, outputTokens, cachedTokens, costUsd }: Spent) => ({
+const usageFrame = ({
+  modelCalls,
+  inputTokens,
+  outputTokens,
+  cachedTokens,
+  tokensUnknown,
+  costUsd,
+}: Spent) => ({
   model_calls: modelCalls,
   input_tokens: inputTokens,
   output_tokens: outputTokens,
   cached_tokens: cachedTokens,
+  ...(tokensUnknown === undefined ? {} : { tokens_unknown: tokensUnknown }),
   ...(costUsd === null ? {} : { cost_usd: costUsd }),
 });
 
@@ -51,7 +59,8 @@ export const observeRun = (
   const key = attemptKey(attempt.taskId, attempt.attempt);
 
   const takeSpent = (): Spent => {
-    const spent = meter.take();
+    const taken = meter.take();
+    const spent = assistant.tellsTokens ? taken : { ...taken, tokensUnknown: true as const };
     if (spent.modelCalls + spent.inputTokens + spent.outputTokens > 0)
       emit('usage', { assistant: assistant.label, ...usageFrame(spent) });
     return spent;

@@ -106,6 +106,11 @@ const assistantOf = ({ find }: DelegationPorts['assistant'], backend: Backend): 
   return find(backend);
 };
 
+const untoldTokens = ({ label }: Assistant) => ({
+  level: 'info',
+  message: `${label} does not tell its tokens: max_tokens_total does not limit it`,
+});
+
 /** After a limit the same run goes on. */
 const isUsageLimit = (delegated: Delegated): boolean =>
   delegated.kind === 'failed' && delegated.failure.facts['kind'] === 'usage_limit';
@@ -171,6 +176,7 @@ export const createDelegation = (ports: DelegationPorts): Delegation => {
       await steps.beginRun(round, session);
       const message = `${assistant.label} ${session === null ? 'begins' : 'goes on'}`;
       emit(input, 'log', { level: 'info', message });
+      if (!assistant.tellsTokens) emit(input, 'log', untoldTokens(assistant));
       const sandbox = ports.assistant.sandboxFor(assistant, env);
       return runAssistant({
         ...{ assistant, start, root, readable, git, sandbox, env, silentMs, onEvent },

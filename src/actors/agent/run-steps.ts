@@ -10,6 +10,7 @@ const spentSchema = z.object({
   inputTokens: z.number(),
   outputTokens: z.number(),
   cachedTokens: z.number(),
+  tokensUnknown: z.literal(true).exactOptional(),
   costUsd: z.number().nullable(),
 });
 const delegatedSchema = z.discriminatedUnion('kind', [

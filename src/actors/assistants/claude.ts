@@ -218,6 +218,7 @@ export const createClaude = ({ path = 'claude', args = [] }: AssistantProgram = 
     ...['CLAUDE_CODE_OAUTH_TOKEN', 'CLAUDE_CONFIG_DIR'],
   ],
   reportsCost: true,
+  tellsTokens: true,
   resumes: true,
   endsByExit: false,
   handOver: handToClaude,

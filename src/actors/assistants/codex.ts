@@ -132,6 +132,7 @@ export const createCodex = ({ path = 'codex', args = [] }: AssistantProgram = {}
   label: 'codex',
   variables: ['CODEX_HOME', 'CODEX_API_KEY', 'OPENAI_API_KEY'],
   reportsCost: false,
+  tellsTokens: true,
   resumes: true,
   endsByExit: false,
   watch: watchSession,

@@ -21,6 +21,7 @@ export const createCommandAssistant = ([program, ...args]: readonly [
   label: 'command',
   variables: [],
   reportsCost: false,
+  tellsTokens: false,
   resumes: false,
   endsByExit: true,
   argv: (start) => [program, ...args.map((part) => fillPlaceholders(part, start))],

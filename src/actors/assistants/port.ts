@@ -121,6 +121,7 @@ export interface Assistant {
   /** Variables that are set for it. */
   readonly settings?: (env: Readonly<Record<string, string>>) => Readonly<Record<string, string>>;
   readonly reportsCost: boolean;
+  readonly tellsTokens: boolean;
   readonly resumes: boolean;
   argv(start: AssistantStart): readonly [string, ...string[]];
   /** How it gets the user's MCP servers; `file` is where the content is put. */

@@ -33,6 +33,10 @@ const usageSchema = z.strictObject({
   model_calls: z.int().nonnegative().describe('calls of the model'),
   tool_calls: z.int().nonnegative().describe('calls of tools'),
   turns: z.int().nonnegative().describe('turns'),
+  tokens_unknown: z
+    .literal(true)
+    .optional()
+    .describe('that the agent does not tell its tokens, so the counts are too low'),
   cost_usd: z
     .number()
     .nonnegative()

@@ -115,6 +115,8 @@ export interface Task {
     readonly tool_calls: number;
     /** turns */
     readonly turns: number;
+    /** that the agent does not tell its tokens, so the counts are too low */
+    readonly tokens_unknown?: true | undefined;
     /** cost in USD; absent where the price is unknown */
     readonly cost_usd?: number | undefined;
   };

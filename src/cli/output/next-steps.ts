@@ -5,9 +5,10 @@ import { costText } from './money.ts';
 export const tokenCount = (count: number): string =>
   count < 10_000 ? String(count) : `${(count / 1_000).toFixed(count < 100_000 ? 1 : 0)}k`;
 
-/** `12.3k tokens in (4000 cached), 321 out`; undefined where none were counted. */
+/** `12.3k tokens in (4000 cached), 321 out`, `tokens unknown`; undefined where none were counted. */
 export const tokensText = (usage: TaskView['usage']): string | undefined => {
   const { input_tokens, output_tokens, cached_tokens } = usage;
+  if (usage.tokens_unknown === true) return 'tokens unknown';
   if (input_tokens + output_tokens === 0) return undefined;
   const cached = cached_tokens === 0 ? '' : ` (${tokenCount(cached_tokens)} cached)`;
   return `${tokenCount(input_tokens)} tokens in${cached}, ${tokenCount(output_tokens)} out`;

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { cpSync, readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { createAcp } from '../../../src/actors/assistants/acp/acp.ts';
@@ -392,4 +392,100 @@ test('an orderly stop ends an agent that waits; the answer goes to its session i
     result: 'answered once',
   });
   expect(runsIn(next.root).map((each) => each.id)).toEqual(['session-1', 'session-1']);
+});
+
+/** The fake by the name of a program whose usage we know. */
+const named = (name: string): string => {
+  const path = join(temporaryFolder(), name);
+  symlinkSync(fakeProgram('acp'), path);
+  return path;
+};
+
+test.each([
+  ['gemini', { input_tokens: 300, output_tokens: 15, cached_tokens: 0 }],
+  ['codex-acp', { input_tokens: 300, output_tokens: 15, cached_tokens: 90 }],
+  ['claude-agent-acp', { input_tokens: 300, output_tokens: 15, cached_tokens: 90, cost_usd: 0.03 }],
+  ['opencode', { input_tokens: 0, tokens_unknown: true, cost_usd: 0.03 }],
+  ['copilot', { input_tokens: 0, tokens_unknown: true }],
+  ['my-agent', { input_tokens: 0, tokens_unknown: true }],
+])('the usage of %s is counted by its meaning', async (name, usage) => {
+  const acp = createAcp([named(name), 'x'], deadlines);
+  const started = await run('well', { assistants: fakeAssistants({ acp }) });
+
+  const view = await untilOver(started);
+
+  expect(view).toMatchObject({ status: 'complete', usage });
+  expect('tokens_unknown' in view.usage).toBe('tokens_unknown' in usage);
+  const untold = { level: 'info', message: expect.stringMatching(/does not tell its tokens/) };
+  const logs = framesOf(started.running, started.id, 'log');
+  if ('tokens_unknown' in usage) expect(logs).toContainEqual(untold);
+  else expect(logs).not.toContainEqual(untold);
+});
+
+test('usage and cost of a session that goes on are counted once', async () => {
+  const acp = createAcp([named('claude-agent-acp')], deadlines);
+  const verify = ['grep -q right made.txt || { echo it is wrong; exit 1; }'];
+  const started = await run('well', { assistants: fakeAssistants({ acp }) }, { verify });
+
+  // Tokens are told for each prompt, the cost for the session.
+  expect((await untilOver(started)).usage).toMatchObject({
+    input_tokens: 600,
+    output_tokens: 30,
+    cost_usd: 0.03,
+  });
+});
+
+test('a mode in which the agent asks is chosen', async () => {
+  const acp = createAcp([named('gemini')], deadlines);
+  const started = await run('well', { assistants: fakeAssistants({ acp }) });
+  await untilOver(started);
+
+  expect(heardIn(started.running)).toContainEqual(
+    expect.objectContaining({
+      method: 'session/set_mode',
+      params: { sessionId: 'session-1', modeId: 'default' },
+    }),
+  );
+});
+
+test.each([
+  ['repeat', true],
+  ['ask', false],
+] as const)('after a crash of the server its session goes on: %s', async (policy, byItself) => {
+  const setting: Setting = {
+    assistants: fakeAssistants({ acp: createAcp([fakeProgram('acp')], deadlines) }),
+    sandbox,
+    environment: { HOME: temporaryFolder() },
+    options: { backend: 'acp', onInterrupted: policy },
+  };
+  const first = await startSystem(setting);
+  const { task_id: id } = await first.service.create({ description: 'play: hang' });
+  await first.service.execute({ task: id, role: 'engineer', options: {} });
+  await vi.waitFor(() => expect(runsIn(first.root)).toHaveLength(1), { timeout: 10_000 });
+  await vi.waitFor(() =>
+    expect(first.store.steps(id, 1).find(({ key }) => key === 'run:0')?.intent).toContain(
+      'session-1',
+    ),
+  );
+  const [root, stateDir] = [temporaryFolder(), temporaryFolder()];
+  // The files as they are now, as after a kill -9.
+  cpSync(first.root, root, { recursive: true });
+  cpSync(first.stateDir, stateDir, { recursive: true });
+  await first.stop();
+
+  const next = await startSystem({ ...setting, root, stateDir });
+  if (!byItself) {
+    const asked = await untilAsked({ running: next, id });
+    expect(asked.question).toMatch(/stopped while acp\.mjs was working.*session-1/);
+    const response = { type: 'respond', inputId: asked.input_id, text: 'repeat', decision: null };
+    await next.service.respond(id, 1, { ...response, type: 'respond' });
+  }
+
+  expect(await untilStatus(next, id, 'complete', 'failed')).toMatchObject({
+    status: 'complete',
+    result: 'made',
+    attempt: 1,
+  });
+  expect(runsIn(root).map((each) => each.id)).toEqual(['session-1', 'session-1']);
+  expect(runsIn(root)[1]?.prompt).toMatch(/^You were stopped/);
 });

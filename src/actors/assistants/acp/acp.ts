@@ -15,6 +15,7 @@ export const createAcp = (
     variables: agent.variables,
     settings: agent.settings,
     reportsCost: agent.reportsCost,
+    tellsTokens: agent.usage !== 'untold',
     resumes: true,
     endsByExit: false,
     argv: () => agent.argv,
