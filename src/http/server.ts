@@ -1,5 +1,6 @@
 import Fastify, { type FastifyError, type FastifyInstance } from 'fastify';
 import type { EntryReads, StoreHealth } from '../actors/store/port.ts';
+import type { PushConfigs } from '../actors/store/push-configs.ts';
 import type { System } from '../actors/system.ts';
 import { addCardRoutes, extendedCardOf } from './a2a/card-routes.ts';
 import { createDispatch } from './a2a/dispatch.ts';
@@ -35,6 +36,7 @@ export interface HttpServerOptions
   readonly heartbeatMs: number;
   readonly mcpAnswer: () => AnswerPolicy;
   readonly a2aVersions: () => readonly A2aVersion[];
+  readonly pushConfigs: PushConfigs;
   /** What the server took from the shell that started it. */
   readonly surroundings: () => object;
   /** Epoch ms. */
@@ -117,7 +119,9 @@ export const buildServer = async (options: HttpServerOptions): Promise<FastifyIn
   app.addHook('preClose', sse.endAll);
   const openStream = createOpenStream(sse, options.streamLimits);
   const discovery = () => discoveryDocument(options, system.settings());
-  const operations = createOperations({ service: system.service, store: options.store });
+  const operations = createOperations({ ...options, service: system.service });
+  app.addHook('onReady', async () => operations.push.startAll());
+  app.addHook('preClose', operations.push.stopAll);
   const onA2aProblem = (error: unknown): void => options.log('A2A request failed', { error });
   const a2a = {
     ...{ operations, openStream, redact: options.redact, onInternal: onA2aProblem },

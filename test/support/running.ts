@@ -17,6 +17,7 @@ import { createNoSandbox } from '../../src/actors/sandbox/no-sandbox.ts';
 import type { Sandbox } from '../../src/actors/sandbox/port.ts';
 import { openDatabase } from '../../src/actors/store/database.ts';
 import type { Store } from '../../src/actors/store/port.ts';
+import { createPushConfigs } from '../../src/actors/store/push-configs.ts';
 import type { SqliteStore } from '../../src/actors/store/sqlite.ts';
 import { createSystem } from '../../src/actors/system.ts';
 import type { Tracker } from '../../src/actors/tracker/port.ts';
@@ -257,6 +258,7 @@ export const startServer = async (setting: Setting = {}) => {
     surroundings: () => ({}),
     heartbeatMs: setting.heartbeatMs ?? 15_000,
     mcpAnswer: setting.mcpAnswer ?? (() => 'questions'),
+    pushConfigs: createPushConfigs(running.ledger.db),
     a2aVersions: () => setting.a2aVersions ?? ['1.0'],
     page: setting.page ?? new Map(),
     projectName: 'project',

@@ -16,6 +16,7 @@ const neverAllowed = blockList(
   ...['224.0.0.0/4', '240.0.0.0/4', '::/128', 'fe80::/10', 'ff00::/8'],
   ...['fd00:ec2::/32', 'fd20:ce::254/128', 'fd00:42::42/128'],
 );
+const loopback = blockList('127.0.0.0/8', '::1/128');
 /** Of this machine, of a local network, of tests, or an address that stands for another one. */
 const privateOnly = blockList(
   ...['10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', '172.16.0.0/12', '192.0.0.0/24'],
@@ -31,22 +32,27 @@ export class AddressRefusedError extends Error {
 
 const familyOf = (address: string): 'ipv4' | 'ipv6' => (isIP(address) === 4 ? 'ipv4' : 'ipv6');
 
-const isAllowed = (address: string, allowPrivate: boolean): boolean => {
+/** true: also private addresses; `loopback`: also this machine. */
+export type AllowPrivate = boolean | 'loopback';
+
+const isAllowed = (address: string, allowPrivate: AllowPrivate): boolean => {
   const family = familyOf(address);
   if (neverAllowed.check(address, family)) return false;
-  return allowPrivate || !privateOnly.check(address, family);
+  if (allowPrivate === 'loopback' && loopback.check(address, family)) return true;
+  return allowPrivate === true || !privateOnly.check(address, family);
 };
 
-const refusedAddress = (host: string, addresses: readonly string[], allowPrivate: boolean) => {
+const refusedAddress = (host: string, addresses: readonly string[], allowPrivate: AllowPrivate) => {
   const place = addresses.includes(host) ? host : `${host} (${addresses.join(', ')})`;
-  const remedy = allowPrivate
-    ? 'name another address'
-    : 'if it is a receiver of yours, set allow_private to true';
+  const remedy =
+    allowPrivate !== false
+      ? 'name another address'
+      : 'if it is a receiver of yours, set allow_private to true';
   return new AddressRefusedError(`${place} is not a public address; ${remedy}`);
 };
 
 /** @throws AddressRefusedError for an address that is written in the URL, which nobody looks up */
-export const requireAllowedHost = ({ hostname }: URL, allowPrivate: boolean): void => {
+export const requireAllowedHost = ({ hostname }: URL, allowPrivate: AllowPrivate): void => {
   const host = hostname.replace(/^\[|\]$/g, '');
   if (isIP(host) !== 0 && !isAllowed(host, allowPrivate))
     throw refusedAddress(host, [host], allowPrivate);
@@ -57,7 +63,7 @@ export const requireAllowedHost = ({ hostname }: URL, allowPrivate: boolean): vo
  * whatever the name means a moment later.
  */
 export const createAllowedLookup =
-  (allowPrivate: boolean): LookupFunction =>
+  (allowPrivate: AllowPrivate): LookupFunction =>
   (hostname, options, callback) => {
     lookup(hostname, { ...options, all: true }, (error, found: readonly LookupAddress[]) => {
       if (error !== null) return callback(error, []);

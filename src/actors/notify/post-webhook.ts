@@ -2,7 +2,12 @@ import { createHmac } from 'node:crypto';
 import { request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import { messageOf } from '../../machines/message-of.ts';
-import { AddressRefusedError, createAllowedLookup, requireAllowedHost } from './allowed-address.ts';
+import {
+  AddressRefusedError,
+  type AllowPrivate,
+  createAllowedLookup,
+  requireAllowedHost,
+} from './allowed-address.ts';
 import type { Notice, NoticeType } from './notice.ts';
 
 export interface Webhook {
@@ -30,20 +35,30 @@ const resultOf = (status: number): Posted => {
   return { problem, mayRetry: mayRetryStatus(status) };
 };
 
-interface Limits {
+export interface PostLimits {
   readonly stopping: AbortSignal;
   readonly limitMs: number;
 }
 
+export interface PostRequest {
+  readonly url: URL;
+  readonly allowPrivate: AllowPrivate;
+  readonly headers: Readonly<Record<string, string | number>>;
+  readonly body: string;
+}
+
 /** The headers of Standard Webhooks 1.0: who receives it can tell that it is ours, new and whole. */
-const signedHeaders = (id: string, body: string, secret: Uint8Array, at: number) => {
+export const signedHeaders = (
+  id: string,
+  body: string,
+  secret: Uint8Array | string,
+  at: number,
+) => {
   const timestamp = String(Math.floor(at / 1_000));
   const signature = createHmac('sha256', secret)
     .update(`${id}.${timestamp}.${body}`)
     .digest('base64');
   return {
-    'content-type': 'application/json',
-    'content-length': Buffer.byteLength(body),
     'user-agent': 'agent-task-server',
     'webhook-id': id,
     'webhook-timestamp': timestamp,
@@ -51,14 +66,11 @@ const signedHeaders = (id: string, body: string, secret: Uint8Array, at: number)
   };
 };
 
-/** Posts a notice once. The answer's body is not read. */
-export const postWebhook = (
-  { url, secret, allowPrivate }: Webhook,
-  notice: Notice,
-  at: number,
-  { stopping, limitMs }: Limits,
+/** Posts once, to an address that was checked. The answer's body is not read. */
+export const postOnce = (
+  { url, allowPrivate, headers, body }: PostRequest,
+  { stopping, limitMs }: PostLimits,
 ): Promise<Posted> => {
-  const body = JSON.stringify(notice);
   const late = AbortSignal.timeout(limitMs);
   const signal = AbortSignal.any([stopping, late]);
   return new Promise((resolve) => {
@@ -71,11 +83,9 @@ export const postWebhook = (
       requireAllowedHost(url, allowPrivate);
       const send = url.protocol === 'https:' ? httpsRequest : httpRequest;
       send(url, {
-        method: 'POST',
-        headers: signedHeaders(notice.data.id, body, secret, at),
+        ...{ method: 'POST', agent: false, signal },
+        headers: { ...headers, 'content-length': Buffer.byteLength(body) },
         lookup: createAllowedLookup(allowPrivate),
-        agent: false,
-        signal,
       })
         .on('error', fail)
         .on('response', (response) => {
@@ -87,4 +97,18 @@ export const postWebhook = (
       fail(error);
     }
   });
+};
+
+export const postWebhook = (
+  { url, secret, allowPrivate }: Webhook,
+  notice: Notice,
+  at: number,
+  limits: PostLimits,
+): Promise<Posted> => {
+  const body = JSON.stringify(notice);
+  const headers = {
+    'content-type': 'application/json',
+    ...signedHeaders(notice.data.id, body, secret, at),
+  };
+  return postOnce({ url, allowPrivate, headers, body }, limits);
 };

@@ -108,6 +108,17 @@ create table if not exists delivery_cursors (
   webhook text primary key,
   seq integer not null
 ) without rowid;
+create table if not exists push_configs (
+  run text not null,
+  id text not null,
+  version text not null,
+  url text not null,
+  token text,
+  scheme text,
+  credentials text,
+  sent integer not null,
+  primary key (run, id)
+) without rowid;
 create table if not exists nodes (
   id text primary key,
   last_commit integer not null,

@@ -4,6 +4,7 @@ import { createRetention, scheduleRetention } from '../../actors/engine/retentio
 import type { ProcessLock } from '../../actors/files/process-lock.ts';
 import type { Sandbox } from '../../actors/sandbox/port.ts';
 import { createHistories } from '../../actors/store/histories.ts';
+import { createPushConfigs } from '../../actors/store/push-configs.ts';
 import { buildServer } from '../../http/server.ts';
 import { stateFiles } from '../config/project.ts';
 import { finishedWorkFor } from '../config/workspace.ts';
@@ -62,7 +63,7 @@ interface ServingState {
 
 const buildApplication = (
   { project, current, tokens, redact, logger, inspection, credentials, environment }: ServerParts,
-  { tracker, store, system }: Assembled,
+  { tracker, store, system, ledger }: Assembled,
   state: ServingState,
 ): Promise<FastifyInstance> => {
   const config = () => current.loaded.config;
@@ -93,6 +94,7 @@ const buildApplication = (
     draining: () => state.draining,
     mcpAnswer: () => config().mcp.answer,
     a2aVersions: () => config().a2a.versions,
+    pushConfigs: createPushConfigs(ledger.db),
     requestsPerSecond: () => config().server.max_requests_per_second,
     streamLimits: () => ({
       inAll: config().server.max_streams,

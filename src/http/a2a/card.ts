@@ -53,7 +53,7 @@ export const agentCard = (facts: CardFacts, isExtended = false) => ({
   ...(facts.versions.includes('0.3') ? cardMembers03(urlOf(facts), facts.needsToken) : {}),
   capabilities: {
     streaming: true,
-    pushNotifications: false,
+    pushNotifications: true,
     extendedAgentCard: facts.needsToken,
     extensions: [
       {

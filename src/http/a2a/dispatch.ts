@@ -65,7 +65,7 @@ export const roleIn = ({ params }: FastifyRequest): Role | null | undefined => {
 export const contextFor = (reply: FastifyReply, role: Role | null): OperationContext => {
   const gone = new AbortController();
   reply.raw.once('close', () => gone.abort());
-  return { role, signal: gone.signal };
+  return { role, version: '1.0', signal: gone.signal };
 };
 
 /** Sends the events no faster than the client reads. */
@@ -138,8 +138,8 @@ export const createDispatch = ({
     if (name !== undefined) return { version: '0.3', name };
     return isKnown(method) ? { version: '1.0', name: method } : null;
   };
-  const paramsOf = ({ version }: Spoken, params: unknown): unknown =>
-    version === '0.3' ? paramsFrom03(params) : params;
+  const paramsOf = ({ version, name }: Spoken, params: unknown): unknown =>
+    version === '0.3' ? paramsFrom03(name, params) : params;
 
   const open = async (
     request: FastifyRequest,
@@ -151,7 +151,10 @@ export const createDispatch = ({
     try {
       requireVersion(request, spoken.version, versions());
       const run = streams[spoken.name] ?? missing;
-      const { taskId, events } = await run(paramsOf(spoken, call.params), context);
+      const { taskId, events } = await run(paramsOf(spoken, call.params), {
+        ...context,
+        version: spoken.version,
+      });
       const endsAtQuestion = spoken.name === 'SendStreamingMessage';
       const frameOf = (event: StreamResponse): string => {
         const result = spoken.version === '0.3' ? eventTo03(event, endsAtQuestion) : event;
@@ -176,8 +179,10 @@ export const createDispatch = ({
   ): Promise<unknown> => {
     requireVersion(request, spoken.version, versions());
     if (spoken.name === extendedCardMethod) return extendedCard(request, context.role);
-    const result = await (calls[spoken.name] ?? missing)(paramsOf(spoken, given), context);
-    return spoken.version === '0.3' ? resultTo03(spoken.name, result) : result;
+    const { version } = spoken;
+    const call = calls[spoken.name] ?? missing;
+    const result = await call(paramsOf(spoken, given), { ...context, version });
+    return version === '0.3' ? resultTo03(spoken.name, result) : result;
   };
 
   return {

@@ -25,32 +25,42 @@ export const artifactsWithPatch = async (
   ...(isTerminal(found.run.state) ? await patchOf(found) : []),
 ];
 
-async function* lastEvents(ports: FollowPorts, found: ReadRun): AsyncGenerator<StreamResponse> {
+/** One event; `seq`: the entry that is told with it, null when more of it follows. */
+export interface RunEvent {
+  readonly event: StreamResponse;
+  readonly seq: number | null;
+}
+
+async function* lastEvents(
+  ports: FollowPorts,
+  found: ReadRun,
+  seq: number,
+): AsyncGenerator<RunEvent> {
   for (const artifact of await artifactsWithPatch(ports, found))
     if (artifact.artifactId !== transcriptId)
-      yield artifactEvent(found, artifact, { lastChunk: true });
-  yield statusEvent(found);
+      yield { event: artifactEvent(found, artifact, { lastChunk: true }), seq: null };
+  yield { event: statusEvent(found), seq };
 }
 
 /**
- * The task as it is, then each change that a client can see, up to its end. Every reader gets the
- * same events in the same order; what it costs grows with the new entries alone.
+ * Each change that a client can see, up to the end of the run. Every reader gets the same events in
+ * the same order; what it costs grows with the new entries alone.
  */
-export async function* followRun(
+export async function* changesOf(
   ports: FollowPorts,
   found: ReadRun,
   signal: AbortSignal,
-): AsyncGenerator<StreamResponse> {
+): AsyncGenerator<RunEvent> {
   const { view, fold, run, asOf } = found;
-  yield { task: taskObject(found, { artifacts: await artifactsWithPatch(ports, found) }) };
   if (isTerminal(run.state)) return;
   let hasText = run.transcript !== '';
   for await (const entries of followEntries(ports.store, view.task_id, asOf, signal)) {
     let text = '';
-    const textEvents = function* (): Generator<StreamResponse> {
+    const textEvents = function* (): Generator<RunEvent> {
       if (text === '') return;
       const parts = [{ text, mediaType: 'text/plain' }];
-      yield artifactEvent(found, { artifactId: transcriptId, parts }, { append: hasText });
+      const event = artifactEvent(found, { artifactId: transcriptId, parts }, { append: hasText });
+      yield { event, seq: null };
       hasText = true;
       text = '';
     };
@@ -64,11 +74,21 @@ export async function* followRun(
       }
       yield* textEvents();
       if (isTerminal(run.state)) {
-        yield* lastEvents(ports, found);
+        yield* lastEvents(ports, found, entry.seq);
         return;
       }
-      yield statusEvent(found);
+      yield { event: statusEvent(found), seq: entry.seq };
     }
     yield* textEvents();
   }
+}
+
+/** The task as it is, then its changes. */
+export async function* followRun(
+  ports: FollowPorts,
+  found: ReadRun,
+  signal: AbortSignal,
+): AsyncGenerator<StreamResponse> {
+  yield { task: taskObject(found, { artifacts: await artifactsWithPatch(ports, found) }) };
+  for await (const { event } of changesOf(ports, found, signal)) yield event;
 }

@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { TaskService } from '../../actors/engine/task-service.ts';
 import type { EntryReads } from '../../actors/store/port.ts';
+import type { PushConfigs } from '../../actors/store/push-configs.ts';
 import { isServiceError } from '../../machines/errors.ts';
 import type { Role } from '../../machines/task.ts';
 import { A2aError, fromService } from './errors.ts';
@@ -13,7 +14,9 @@ import {
   type StreamResponse,
   type Task,
 } from './protocol.ts';
-import { type ReadRun, readLatestRun, readRun } from './read-run.ts';
+import { createPushDelivery, type PushDelivery } from './push-delivery.ts';
+import { createPushOperations } from './push-operations.ts';
+import { type ReadRun, readLatestRun, readRun, readRunAt } from './read-run.ts';
 import {
   getSchema,
   idSchema,
@@ -24,15 +27,21 @@ import {
 } from './schemas.ts';
 import { sendMessage } from './send.ts';
 import { taskObject } from './task-object.ts';
+import type { A2aVersion } from './versions.ts';
 
 export interface OperationPorts {
   readonly service: TaskService;
   readonly store: Pick<EntryReads, 'read' | 'removed' | 'subscribe'>;
+  readonly pushConfigs: PushConfigs;
+  readonly redact: (text: string) => string;
+  readonly now: () => number;
+  readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
 }
 
 export interface OperationContext {
   /** The role that the address names; null: none. */
   readonly role: Role | null;
+  readonly version: A2aVersion;
   /** Aborts when the client is gone. */
   readonly signal: AbortSignal;
 }
@@ -47,6 +56,7 @@ export type StreamOperation = (
 export interface Operations {
   readonly calls: Readonly<Record<string, Operation>>;
   readonly streams: Readonly<Record<string, StreamOperation>>;
+  readonly push: PushDelivery;
 }
 
 const patchCharactersAtMost = 512 * 1024;
@@ -75,13 +85,6 @@ const asRefused = (found: ReadRun, refused: string | null): ReadRun => {
   return found;
 };
 
-const pushMethods = [
-  'CreateTaskPushNotificationConfig',
-  'GetTaskPushNotificationConfig',
-  'ListTaskPushNotificationConfigs',
-  'DeleteTaskPushNotificationConfig',
-];
-
 const cancelMs = 10_000;
 const pollMs = 50;
 
@@ -104,10 +107,31 @@ export const createOperations = (ports: OperationPorts): Operations => {
     return read(id);
   };
 
-  const send = async (params: SendParams, context: OperationContext) => {
+  const delivery = createPushDelivery({
+    ...{
+      configs: ports.pushConfigs,
+      follows,
+      redact: ports.redact,
+      now: ports.now,
+      log: ports.log,
+    },
+    readAt: ({ run, sent }) =>
+      readRunAt(reads, run, sent).catch((error: unknown) => {
+        if (error instanceof A2aError || isServiceError(error)) return null;
+        throw error;
+      }),
+  });
+  const push = createPushOperations({ configs: ports.pushConfigs, delivery, read });
+
+  const send = async (params: SendParams, { role, version }: OperationContext) => {
     const { message, tenant, configuration } = params;
-    if (configuration?.taskPushNotificationConfig !== undefined) throw noPush();
-    return sendMessage({ service, read }, message, { tenant, role: context.role });
+    const config = configuration?.taskPushNotificationConfig;
+    if (config !== undefined) push.check(config);
+    const sent = await sendMessage({ service, read }, message, { tenant, role });
+    if (config === undefined) return sent;
+    if (message.taskId === undefined) await push.addToNew(sent.id, config, version);
+    else await push.create({ ...config, taskId: sent.id }, version).catch(() => null);
+    return sent;
   };
 
   const sendBlocking: Operation = async (given, context) => {
@@ -174,16 +198,15 @@ export const createOperations = (ports: OperationPorts): Operations => {
       GetTask: get,
       ListTasks: list,
       CancelTask: cancel,
-      ...Object.fromEntries(
-        pushMethods.map((method) => [method, async () => Promise.reject(noPush())]),
-      ),
+      CreateTaskPushNotificationConfig: (given, { version }) => push.create(given, version),
+      GetTaskPushNotificationConfig: push.get,
+      ListTaskPushNotificationConfigs: push.list,
+      DeleteTaskPushNotificationConfig: push.delete,
     },
     streams: { SendStreamingMessage: sendStreaming, SubscribeToTask: subscribe },
+    push: delivery,
   };
 };
-
-const noPush = (): A2aError =>
-  new A2aError('PUSH_NOTIFICATION_NOT_SUPPORTED', 'this server sends no push notifications yet');
 
 /** The stream of a message ends at a question, since the next message goes on; another stays open. */
 async function* untilQuestion(

@@ -55,22 +55,42 @@ const takeView = (run: Run, view: TaskView): void => {
     Object.assign(run, { state: 'AUTH_REQUIRED', says: view.error?.message ?? null });
 };
 
-/** The latest run of a task. @throws task_not_found */
-export const readLatestRun = async (
-  { store, status }: RunReads,
+/** The runs of a task up to an entry. */
+const foldUpTo = async (
+  { store }: Pick<RunReads, 'store'>,
   taskId: string,
-): Promise<ReadRun> => {
-  const view = await status(taskId);
+  through: number,
+): Promise<Pick<ReadRun, 'fold' | 'asOf'>> => {
   const fold = createRunFold((await store.removed(taskId)) !== null);
   let asOf = 0;
   for (;;) {
     const entries = await store.read({ taskId, after: asOf, limit: perRead });
-    for (const entry of entries) fold.take(entry);
-    asOf = entries.at(-1)?.seq ?? asOf;
-    if (entries.length < perRead) break;
+    const some = entries.filter(({ seq }) => seq <= through);
+    for (const entry of some) fold.take(entry);
+    asOf = some.at(-1)?.seq ?? asOf;
+    if (some.length < perRead) return { fold, asOf };
   }
+};
+
+/** The latest run of a task. @throws task_not_found */
+export const readLatestRun = async (reads: RunReads, taskId: string): Promise<ReadRun> => {
+  const view = await reads.status(taskId);
+  const { fold, asOf } = await foldUpTo(reads, taskId, Number.POSITIVE_INFINITY);
   takeView(fold.latest(), view);
   return { view, fold, run: fold.latest(), asOf };
+};
+
+/** A run as the journal had it at an entry; null when it had not begun. @throws task_not_found */
+export const readRunAt = async (
+  reads: RunReads,
+  id: string,
+  through: number,
+): Promise<ReadRun | null> => {
+  const { taskId, from } = parseRunId(id);
+  const view = await reads.status(taskId);
+  const { fold, asOf } = await foldUpTo(reads, taskId, through);
+  const run = fold.runs.find((each) => each.from === from);
+  return run === undefined ? null : { view, fold, run, asOf };
 };
 
 /** @throws TASK_NOT_FOUND, task_not_found */

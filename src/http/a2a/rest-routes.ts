@@ -104,7 +104,9 @@ const callOf = (verb: string, path: string, given: Record<string, unknown>): Res
   if (id === undefined) return found(plain[`${verb} ${first}`]);
   if (first !== 'tasks') throw unknownPath(verb, path);
   if (third === configs)
-    return found(configMethods[`${verb} ${fourth === undefined ? 'all' : 'one'}`], { taskId: id });
+    return found(configMethods[`${verb} ${fourth === undefined ? 'all' : 'one'}`], {
+      ...{ taskId: id, ...(fourth === undefined ? {} : { id: fourth }) },
+    });
   if (third !== undefined) throw unknownPath(verb, path);
   const colon = id.lastIndexOf(':');
   if (colon < 0) return found(verb === 'GET' ? 'GetTask' : undefined, { id });

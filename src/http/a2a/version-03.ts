@@ -64,10 +64,34 @@ const messageFrom = (given: unknown): unknown => {
   };
 };
 
+/** A list of schemes in 0.3, one in 1.0. */
+const pushFrom = (given: unknown): unknown => {
+  const config = looseOf(given);
+  if (config === null) return given;
+  const { authentication, ...rest } = config;
+  const { schemes, credentials } = looseOf(authentication) ?? {};
+  if (!Array.isArray(schemes) || schemes.length === 0) return rest;
+  return { ...rest, authentication: withoutUndefined({ scheme: schemes[0], credentials }) };
+};
+
+const pushParams = ({ taskId, id, pushNotificationConfig, pushNotificationConfigId }: Loose) =>
+  pushNotificationConfig === undefined
+    ? withoutUndefined({ taskId: id, id: pushNotificationConfigId })
+    : { ...looseOf(pushFrom(pushNotificationConfig)), taskId };
+
+const pushTo = (given: unknown): unknown => {
+  const { taskId, authentication, ...config } = looseOf(given) ?? {};
+  const scheme = looseOf(authentication)?.['scheme'];
+  const schemes = scheme === undefined ? {} : { authentication: { schemes: [scheme] } };
+  return { taskId, pushNotificationConfig: { ...config, ...schemes } };
+};
+
 /** Params of 0.3 as those of 1.0; what is wrong stays wrong, and is refused there. */
-export const paramsFrom03 = (given: unknown): unknown => {
+export const paramsFrom03 = (method: string, given: unknown): unknown => {
   const params = looseOf(given);
-  if (params === null || params['message'] === undefined) return given;
+  if (params === null) return given;
+  if (method.includes('PushNotificationConfig')) return pushParams(params);
+  if (params['message'] === undefined) return given;
   const configuration = looseOf(params['configuration']);
   const { blocking, pushNotificationConfig, ...rest } = configuration ?? {};
   return {
@@ -79,7 +103,7 @@ export const paramsFrom03 = (given: unknown): unknown => {
           configuration: withoutUndefined({
             ...rest,
             returnImmediately: typeof blocking === 'boolean' ? !blocking : blocking,
-            taskPushNotificationConfig: pushNotificationConfig,
+            taskPushNotificationConfig: pushFrom(pushNotificationConfig),
           }),
         }),
   };
@@ -127,6 +151,10 @@ const hasTask = (result: unknown): result is { readonly task: Task } =>
 /** The result of a method of 1.0, as 0.3 has it. */
 export const resultTo03 = (method: string, result: unknown): unknown => {
   if (method === 'SendMessage' && hasTask(result)) return taskTo(result.task);
+  if (method === 'DeleteTaskPushNotificationConfig') return null;
+  const configs = looseOf(result)?.['configs'];
+  if (Array.isArray(configs)) return configs.map(pushTo);
+  if (method.endsWith('PushNotificationConfig')) return pushTo(result);
   return method === 'GetTask' || method === 'CancelTask' ? taskTo(result as Task) : result;
 };
 

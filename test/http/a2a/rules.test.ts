@@ -91,7 +91,7 @@ test('§8 the card is open, names both bindings, and is 304 when it is known', a
       { url: `${base}/a2a`, protocolBinding: 'JSONRPC', protocolVersion: '1.0' },
       { url: `${base}/a2a/rest`, protocolBinding: 'HTTP+JSON', protocolVersion: '1.0' },
     ],
-    capabilities: { streaming: true, extendedAgentCard: true },
+    capabilities: { streaming: true, pushNotifications: true, extendedAgentCard: true },
     securityRequirements: [{ schemes: { token: { list: [] } } }],
   });
   expect(new Set(card.skills.map(({ id }: { id: string }) => id))).toEqual(
@@ -338,23 +338,6 @@ test('§4.1 a part of another media type is refused, and nothing is created', as
 
   expect([answer.error.code, reasonOf(answer)]).toEqual([-32005, 'CONTENT_TYPE_NOT_SUPPORTED']);
   expect((await service.list({})).tasks).toEqual([]);
-});
-
-test('§3.3.4 push notifications are refused by name, on both bindings', async () => {
-  const { call, rest } = await start();
-
-  const methods = ['Create', 'Get', 'Delete'].map((verb) => `${verb}TaskPushNotificationConfig`);
-  const answers = await Promise.all(
-    [...methods, 'ListTaskPushNotificationConfigs'].map((method) =>
-      call(method, { taskId: 'bd-1' }),
-    ),
-  );
-  const { status, body } = await rest('POST', 'tasks/bd-1/pushNotificationConfigs', {
-    url: 'http://x',
-  });
-
-  expect(answers.map(reasonOf)).toEqual(Array(4).fill('PUSH_NOTIFICATION_NOT_SUPPORTED'));
-  expect([status, body.error.details[0].reason]).toEqual([400, 'PUSH_NOTIFICATION_NOT_SUPPORTED']);
 });
 
 test('§3.6 a version that is not served is refused; a patch number makes no difference', async () => {

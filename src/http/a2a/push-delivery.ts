@@ -1,0 +1,142 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { postOnce, signedHeaders } from '../../actors/notify/post-webhook.ts';
+import type { PushConfig, PushConfigs } from '../../actors/store/push-configs.ts';
+import { changesOf, type FollowPorts } from './follow-run.ts';
+import type { StreamResponse } from './protocol.ts';
+import type { ReadRun } from './read-run.ts';
+import { eventTo03 } from './version-03.ts';
+
+export interface PushPorts {
+  readonly configs: PushConfigs;
+  readonly follows: FollowPorts;
+  /** Null when the run is not there any more. */
+  readonly readAt: (config: PushConfig) => Promise<ReadRun | null>;
+  readonly redact: (text: string) => string;
+  readonly now: () => number;
+  readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
+  readonly times?: { readonly requestMs: number; readonly firstPauseMs: number };
+}
+
+/** Tells receivers of the changes of runs, each in their order; after a restart it goes on. */
+export interface PushDelivery {
+  start(config: PushConfig): void;
+  stop(config: Pick<PushConfig, 'run' | 'id'>): void;
+  startAll(): void;
+  /** Cuts what is underway; it is sent again by the next server. */
+  stopAll(): Promise<void>;
+}
+
+const usualTimes = { requestMs: 10_000, firstPauseMs: 1_000 };
+const triesAtMost = 6;
+const longestPauseMs = 60_000;
+/** A receiver that gets none of so many events in a row is told nothing more. */
+const lostAtMost = 5;
+const storePauseMs = 5_000;
+
+const bodyOf = (event: StreamResponse, { version }: PushConfig): string =>
+  JSON.stringify(version === '0.3' ? eventTo03(event, false) : event);
+
+const headersOf = (
+  { run, token, scheme, credentials, version }: PushConfig,
+  body: string,
+  at: number,
+): Readonly<Record<string, string>> => ({
+  'content-type': version === '0.3' ? 'application/json' : 'application/a2a+json',
+  ...(token === null
+    ? {}
+    : { 'x-a2a-notification-token': token, ...signedHeaders(`${run}-${at}`, body, token, at) }),
+  ...(scheme === null ? {} : { authorization: `${scheme} ${credentials ?? ''}`.trim() }),
+});
+
+export const createPushDelivery = (ports: PushPorts): PushDelivery => {
+  const { configs, follows, readAt, redact, now, log } = ports;
+  const { requestMs, firstPauseMs } = ports.times ?? usualTimes;
+  const running = new Map<
+    string,
+    { readonly stop: AbortController; readonly ended: Promise<void> }
+  >();
+  const keyOf = ({ run, id }: Pick<PushConfig, 'run' | 'id'>): string => JSON.stringify([run, id]);
+
+  const pause = (ms: number, signal: AbortSignal): Promise<void> =>
+    delay(ms, undefined, { ref: false, signal }).catch(() => {});
+
+  /** @returns whether the receiver took it */
+  const send = async (
+    config: PushConfig,
+    event: StreamResponse,
+    stopping: AbortSignal,
+  ): Promise<boolean> => {
+    const url = new URL(config.url);
+    const body = redact(bodyOf(event, config));
+    for (let tries = 1; !stopping.aborted; tries += 1) {
+      const headers = headersOf(config, body, now());
+      const posted = await postOnce(
+        { url, allowPrivate: 'loopback', headers, body },
+        { stopping, limitMs: requestMs },
+      );
+      if (posted === 'sent') return true;
+      if (!posted.mayRetry || tries >= triesAtMost) {
+        const facts = { run: config.run, host: url.host, tries, problem: posted.problem };
+        if (!stopping.aborted) log('a push notification was given up', facts);
+        return false;
+      }
+      const ms = Math.min(firstPauseMs * 4 ** (tries - 1), longestPauseMs);
+      await pause(ms * (0.5 + Math.random() / 2), stopping);
+    }
+    return false;
+  };
+
+  /** @returns whether the config has no more use */
+  const follow = async (config: PushConfig, stopping: AbortSignal): Promise<boolean> => {
+    const found = await readAt(config);
+    if (found === null) return true;
+    let lost = 0;
+    for await (const { event, seq } of changesOf(follows, found, stopping)) {
+      const isTaken = await send(config, event, stopping);
+      if (stopping.aborted) return false;
+      lost = isTaken ? 0 : lost + 1;
+      if (lost >= lostAtMost) return true;
+      if (seq !== null) await configs.setSent(config.run, config.id, seq);
+    }
+    return !stopping.aborted;
+  };
+
+  const run = async (config: PushConfig, stopping: AbortSignal): Promise<void> => {
+    let current = config;
+    while (!stopping.aborted) {
+      try {
+        if (await follow(current, stopping)) await configs.remove(config.run, config.id);
+        return;
+      } catch (error) {
+        log('push notifications wait for the store', { run: config.run, error });
+        await pause(storePauseMs, stopping);
+        current = configs.ofRun(config.run).find(({ id }) => id === config.id) ?? current;
+      }
+    }
+  };
+
+  const stop: PushDelivery['stop'] = (config) => running.get(keyOf(config))?.stop.abort();
+  const start: PushDelivery['start'] = (config) => {
+    stop(config);
+    const key = keyOf(config);
+    const own = new AbortController();
+    const ended = run(config, own.signal)
+      .catch((error: unknown) => log('push notifications ended', { run: config.run, error }))
+      .finally(() => {
+        if (running.get(key)?.stop === own) running.delete(key);
+      });
+    running.set(key, { stop: own, ended });
+  };
+  return {
+    start,
+    stop,
+    startAll: () => {
+      for (const config of configs.all()) start(config);
+    },
+    stopAll: async () => {
+      const all = [...running.values()];
+      for (const each of all) each.stop.abort();
+      await Promise.all(all.map(({ ended }) => ended));
+    },
+  };
+};

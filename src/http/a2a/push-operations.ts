@@ -1,0 +1,116 @@
+import { randomUUID } from 'node:crypto';
+import { z } from 'zod';
+import { requireAllowedHost } from '../../actors/notify/allowed-address.ts';
+import type { PushConfig, PushConfigs } from '../../actors/store/push-configs.ts';
+import { A2aError, invalidParams } from './errors.ts';
+import { isTerminal } from './protocol.ts';
+import type { PushDelivery } from './push-delivery.ts';
+import type { ReadRun } from './read-run.ts';
+import { parseA2a, pushConfigSchema } from './schemas.ts';
+
+export interface PushOperationPorts {
+  readonly configs: PushConfigs;
+  readonly delivery: PushDelivery;
+  readonly read: (id: string) => Promise<ReadRun>;
+}
+
+type GivenConfig = z.infer<typeof pushConfigSchema>;
+
+const configsOfRunAtMost = 10;
+const configsAtMost = 1_000;
+
+const idText = z.string().min(1).max(256);
+const createSchema = pushConfigSchema.extend({ taskId: idText });
+const oneSchema = z.object({ taskId: idText, id: idText });
+const listSchema = z.object({
+  taskId: idText,
+  pageSize: z.int().min(1).max(100).optional(),
+  pageToken: z.string().max(512).optional(),
+});
+
+/** Without its credentials. */
+const shown = ({ run, id, url, token, scheme }: PushConfig) => ({
+  ...{ taskId: run, id, url },
+  ...(token === null ? {} : { token }),
+  ...(scheme === null ? {} : { authentication: { scheme } }),
+});
+
+const headerText = /^[\x20-\x7e]*$/;
+
+/** Of an address that is written out; a name is looked up when it is called. @throws INVALID_PARAMS */
+export const requireReceiver = ({ url, token, authentication }: GivenConfig): void => {
+  try {
+    requireAllowedHost(new URL(url), 'loopback');
+  } catch (error) {
+    throw invalidParams('url', error instanceof Error ? error.message : 'cannot be called');
+  }
+  const inHeaders = [token, authentication?.scheme, authentication?.credentials];
+  if (inHeaders.some((text) => text !== undefined && !headerText.test(text)))
+    throw invalidParams('authentication', 'token, scheme and credentials hold ASCII only');
+};
+
+const full = (message: string): A2aError => new A2aError('UNSUPPORTED_OPERATION', message);
+
+export const createPushOperations = ({ configs, delivery, read }: PushOperationPorts) => {
+  /** @throws A2aError when there is no room */
+  const requireRoom = (run: string | null): void => {
+    if (run !== null && configs.ofRun(run).length >= configsOfRunAtMost)
+      throw full(`a task has at most ${configsOfRunAtMost} push notification configs`);
+    if (configs.count() >= configsAtMost)
+      throw full(`this server has ${configsAtMost} push notification configs; delete one`);
+  };
+  const add = async (
+    run: string,
+    { id = randomUUID(), url, token, authentication }: GivenConfig,
+    sent: number,
+    version: string,
+  ): Promise<PushConfig> => {
+    const config: PushConfig = {
+      ...{ run, id, version, url, sent },
+      token: token ?? null,
+      scheme: authentication?.scheme ?? null,
+      credentials: authentication?.credentials ?? null,
+    };
+    if (!configs.ofRun(run).some((each) => each.id === id)) requireRoom(run);
+    await configs.put(config);
+    delivery.start(config);
+    return config;
+  };
+  const one = async (given: unknown): Promise<PushConfig> => {
+    const { taskId, id } = parseA2a(oneSchema, given);
+    await read(taskId);
+    const found = configs.ofRun(taskId).find((each) => each.id === id);
+    if (found === undefined)
+      throw new A2aError('TASK_NOT_FOUND', `task ${taskId} has no push notification config ${id}`);
+    return found;
+  };
+  return {
+    /** For the config of a message, before its task is there. @throws A2aError */
+    check: (given: GivenConfig): void => {
+      requireReceiver(given);
+      requireRoom(null);
+    },
+    /** From the beginning of a run. */
+    addToNew: (run: string, given: GivenConfig, version: string) => add(run, given, 0, version),
+    create: async (given: unknown, version: string) => {
+      const { taskId, ...config } = parseA2a(createSchema, given);
+      requireReceiver(config);
+      const { run, asOf } = await read(taskId);
+      if (isTerminal(run.state)) throw full(`task ${taskId} is over`);
+      return shown(await add(taskId, config, asOf, version));
+    },
+    get: async (given: unknown) => shown(await one(given)),
+    list: async (given: unknown) => {
+      const { taskId } = parseA2a(listSchema, given);
+      await read(taskId);
+      return { configs: configs.ofRun(taskId).map(shown), nextPageToken: '' };
+    },
+    delete: async (given: unknown) => {
+      const { taskId, id } = parseA2a(oneSchema, given);
+      await read(taskId);
+      delivery.stop({ run: taskId, id });
+      await configs.remove(taskId, id);
+      return {};
+    },
+  };
+};
