@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { createBubblewrap } from '../../../src/actors/sandbox/bubblewrap.ts';
 import { crash } from '../../support/crash.ts';
+import { gitIn, makeRepository, worktreesOf } from '../../support/git.ts';
 import { framesOf, notes, resultsOf, stdioServer } from '../../support/mcp.ts';
 import {
   finish,
@@ -20,6 +21,9 @@ const reason = ok ? '' : ` (skipped: ${detail})`;
 const call = (tool: string, args: object = {}): Turn => ({ calls: [{ tool, arguments: args }] });
 const add = (text: string) => call('mcp__notes__add', { text });
 
+const worktrees: NonNullable<Setting['workspace']> = (root, stateDir) =>
+  worktreesOf(root, join(stateDir, 'worktrees'), [], { sandboxed: true });
+
 const open = async (turns: readonly Turn[], more: Setting = {}) => {
   const setting: Setting = {
     turns,
@@ -27,6 +31,8 @@ const open = async (turns: readonly Turn[], more: Setting = {}) => {
     options: { mcpServers: [stdioServer('notes')], ...more.options },
     ...(more.sandbox === undefined ? {} : { sandbox: more.sandbox }),
     ...(more.mcp === undefined ? {} : { mcp: more.mcp }),
+    ...(more.workspace === undefined ? {} : { workspace: more.workspace }),
+    ...(more.root === undefined ? {} : { root: more.root }),
   };
   const running = await startSystem(setting);
   const { task_id: id } = await running.service.create({ description: 'Take notes' });
@@ -193,4 +199,22 @@ test('a call that was cut by a crash is not made again: a person is asked', asyn
 
   expect(question).toContain('mcp__notes__stall');
   await vi.waitFor(() => expect(running(variant)).toHaveLength(1), 5_000);
+});
+
+test.skipIf(!ok).each([
+  ['its own worktree it may write where it is allowed to', worktrees, true],
+  ['a shared folder it may not write, whatever is allowed', undefined, false],
+])(`a server that may write: in %s${reason}`, async (_, workspace, writes) => {
+  const { running: system, id } = await open([call('mcp__notes__look'), finish()], {
+    sandbox,
+    ...(workspace === undefined ? {} : { workspace, root: makeRepository() }),
+    options: { mcpServers: [stdioServer('notes', notes(), { mayWrite: true })] },
+  });
+
+  await untilStatus(system, id, 'complete', 'failed');
+
+  const [looked] = await resultsOf(system, id);
+  expect(looked?.output).toContain(`"writes":${writes}`);
+  if (writes)
+    expect(gitIn(system.root, 'show', '--stat', `agent/${id}/1`)).toContain('written-by-server');
 });
