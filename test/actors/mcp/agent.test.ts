@@ -152,9 +152,12 @@ test('a server that dies is a result, and starts again for the next call', async
 test.each([
   ['is complete', [add('one'), finish()], 'complete'],
   ['fails', [add('one'), finish('no', 'failed')], 'failed'],
+  ['is at a limit', [add('one'), add('two'), add('three')], 'failed'],
 ] as const)('the server has ended when its attempt %s', async (_, turns, status) => {
   const { variant, servers } = ownServer();
-  const { running: system, id } = await open(turns, { options: { mcpServers: servers } });
+  const { running: system, id } = await open(turns, {
+    options: { mcpServers: servers, maxTurns: 2 },
+  });
 
   await untilStatus(system, id, status);
 
@@ -173,7 +176,10 @@ test('the server has ended when its attempt is cancelled, and when ours stops', 
   await system.service.cancel(id, null);
   const afterCancel = running(variant).length;
   await system.service.retry(id, null, null, null);
-  await vi.waitFor(() => expect(running(variant).length).toBe(1), 10_000);
+  await vi.waitFor(async () => {
+    const added = (await resultsOf(system, id)).filter(({ tool }) => tool === 'mcp__notes__add');
+    expect(added).toHaveLength(2);
+  }, 10_000);
   await system.stop();
 
   expect([alive, afterCancel, running(variant).length]).toEqual([1, 0, 0]);
