@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { mkdirSync, readdirSync, realpathSync, statSync } from 'node:fs';
+import { lstatSync, mkdirSync, readdirSync, realpathSync, statSync } from 'node:fs';
 import { dirname, join, sep } from 'node:path';
 import type { AssistantNeeds, OwnFolder } from './port.ts';
 
@@ -52,6 +52,26 @@ export const homeMounts = ({ home, folders, files }: AssistantNeeds, root: strin
   ...folders.flatMap((folder) => folderMounts(root, folder)),
   ...files.filter((file) => pathKind(file) === 'file').flatMap((file) => ['--ro-bind', file, file]),
 ];
+
+const steps = (path: string): readonly string[] =>
+  path.split(sep).map((_, at, parts) => parts.slice(0, at + 1).join(sep));
+
+/** A hidden path that is a link, or is behind one; it would show what it points to. */
+export const linkedHide = ({ hides = [] }: AssistantNeeds, root: string): string | null =>
+  hides
+    .flatMap(steps)
+    .find(
+      (path) => lstatSync(join(root, path), { throwIfNoEntry: false })?.isSymbolicLink() === true,
+    ) ?? null;
+
+export const hidingMounts = ({ hides = [] }: AssistantNeeds, root: string): string[] =>
+  hides.flatMap((path) => {
+    const kind = pathKind(join(root, path));
+    if (kind === null) return [];
+    return kind === 'file'
+      ? ['--ro-bind', '/dev/null', join(root, path)]
+      : [...tmpfsMount(join(root, path)), '--remount-ro', join(root, path)];
+  });
 
 /** A program from npm needs the packages beside its own. */
 const programFolder = (program: string): string => {

@@ -1,7 +1,7 @@
 import { existsSync, lstatSync, readdirSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { delimiter, dirname, isAbsolute, join } from 'node:path';
-import { homeMounts, programPaths } from './assistant-mounts.ts';
+import { hidingMounts, homeMounts, programPaths } from './assistant-mounts.ts';
 import type { SandboxRequest } from './port.ts';
 import { protectionOf } from './protected-paths.ts';
 
@@ -158,6 +158,7 @@ export const allMounts = (
     ...readOnlyMounts(readPaths),
     ...readOnlyMounts(readable),
     ...workspaceMounts(wanted),
+    ...(assistant === undefined ? [] : hidingMounts(assistant, wanted.root)),
     ...['--remount-ro', '/'],
   ];
 };

@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { execaSync } from 'execa';
+import { linkedHide } from './assistant-mounts.ts';
 import { allMounts, readOnlyMounts, systemFolders, systemLinks } from './bubblewrap-mounts.ts';
 import type { Sandbox, SandboxRequest } from './port.ts';
 import { limitProcesses } from './process-limit.ts';
@@ -154,6 +155,11 @@ export const createBubblewrap = (options: BubblewrapOptions): Sandbox => {
       const { ok, detail } = check();
       if (!ok) return { refusal: refusalText(wanted, detail) };
       const { argv, root, env, assistant } = wanted;
+      const link = assistant === undefined ? null : linkedHide(assistant, root);
+      if (link !== null)
+        return {
+          refusal: `${link} of the project is a link, and the assistant would run what is in it; remove the link, or name another backend`,
+        };
       const shared = wanted.network ?? network;
       const makesOwnSandbox = assistant?.makesOwnSandbox === true;
       const filter = seccompFilter({ network: shared, makesOwnSandbox });

@@ -22,6 +22,11 @@ export interface AssistantNeeds {
   readonly home: string;
   readonly folders: readonly OwnFolder[];
   readonly files: readonly string[];
+  /**
+   * Files and folders of the workspace, relative to it, whose plugins or hooks the assistant would
+   * run. They are empty inside.
+   */
+  readonly hides?: readonly string[];
   /** True for an assistant that makes its own sandbox. */
   readonly makesOwnSandbox: boolean;
 }

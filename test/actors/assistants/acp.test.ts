@@ -1,4 +1,4 @@
-import { cpSync, readFileSync, symlinkSync } from 'node:fs';
+import { cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { createAcp } from '../../../src/actors/assistants/acp/acp.ts';
@@ -488,4 +488,36 @@ test.each([
   });
   expect(runsIn(root).map((each) => each.id)).toEqual(['session-1', 'session-1']);
   expect(runsIn(root)[1]?.prompt).toMatch(/^You were stopped/);
+});
+
+const rootWithPlugin = (): string => {
+  const root = temporaryFolder();
+  mkdirSync(join(root, '.opencode', 'plugin'), { recursive: true });
+  writeFileSync(join(root, '.opencode', 'plugin', 'trap.js'), '');
+  return root;
+};
+
+test.runIf(bubblewrap.check().ok).each([
+  ['opencode', 'hidden'],
+  ['gemini', 'seen'],
+])('the plugins of the project are for %s %s', async (name, result) => {
+  const root = rootWithPlugin();
+  const acp = createAcp([named(name)], deadlines);
+  const started = await run('looks', { root, assistants: fakeAssistants({ acp }) });
+
+  expect((await untilOver(started)).result).toBe(result);
+  expect(readdirSync(join(root, '.opencode', 'plugin'))).toEqual(['trap.js']);
+});
+
+test.runIf(bubblewrap.check().ok)('a link to plugins is refused', async () => {
+  const root = temporaryFolder();
+  symlinkSync(join(rootWithPlugin(), '.opencode'), join(root, '.opencode'));
+  const acp = createAcp([named('opencode')], deadlines);
+  const started = await run('looks', { root, assistants: fakeAssistants({ acp }) });
+
+  expect((await untilOver(started)).error).toMatchObject({
+    code: 'tool_failed',
+    message: expect.stringMatching(/^\.opencode of the project is a link/),
+  });
+  expect(runsIn(root)).toEqual([]);
 });

@@ -3,7 +3,7 @@
 // (`play: hang`), or an argument for what comes before the prompt (`--no-resume`). Every prompt is
 // written down in `runs.jsonl`, every message that it gets in `heard.jsonl`.
 import { spawn } from 'node:child_process';
-import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
+import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 
 const flags = process.argv.slice(2);
@@ -160,6 +160,10 @@ const plays = {
     return ended();
   },
   silent: async () => ended(),
+  looks: async () => {
+    await words(existsSync('.opencode/plugin/trap.js') ? 'seen' : 'hidden');
+    return ended();
+  },
   refuses: async () => ended({ stopReason: 'refusal' }),
   cut: async () => ended({ stopReason: 'max_tokens' }),
   surprises: async () => ended({ stopReason: 'surprise' }),

@@ -51,6 +51,8 @@ const opencode: AcpAgent = {
       files: ['opencode.json', 'opencode.jsonc', 'config.json', 'AGENTS.md'].map((name) =>
         join(settings, name),
       ),
+      // It runs the plugins in this folder whatever its settings are (1.18).
+      hides: ['.opencode'],
       makesOwnSandbox: false,
     };
   },
@@ -107,6 +109,7 @@ const copilot: AcpAgent = {
       },
     ],
     files: [],
+    hides: ['.github/hooks', '.github/copilot', '.github/mcp.json', '.claude', '.copilot'],
     makesOwnSandbox: false,
   }),
   usage: 'untold',
