@@ -94,6 +94,8 @@ const unknownPath = (verb: string, path: string): A2aError =>
 /** The call that an address means. @throws A2aError */
 const callOf = (verb: string, path: string, given: Record<string, unknown>): RestCall => {
   const all = path.split('/').map(decoded);
+  if (all[0] === 'v1' && all.length > 1)
+    throw new A2aError('VERSION_NOT_SUPPORTED', 'A2A 0.3 is served by JSON-RPC only');
   const hasTenant = !starts.has(all[0] ?? '') && all.length > 1;
   const [first = '', id, third, fourth, ...more] = hasTenant ? all.slice(1) : all;
   const params = hasTenant ? { ...given, tenant: all[0] } : given;
@@ -160,7 +162,7 @@ export const addRestRoutes = (app: FastifyInstance, options: RestOptions): void 
 
   for (const url of ['/a2a/rest/*', '/agents/:role/a2a/rest/*'])
     app.route({
-      ...{ method: ['GET', 'POST', 'DELETE'], url, onRequest, handler: handle },
+      ...{ method: ['GET', 'POST', 'DELETE', 'PUT', 'PATCH'], url, onRequest, handler: handle },
       errorHandler: (error, _request, reply) => {
         const { code } = error as { readonly code?: string };
         if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') return sendError(reply, wrongType());

@@ -17,6 +17,8 @@ export interface Said {
 export interface Run {
   /** The attempt that it began with; null: the first of its task. */
   readonly from: number | null;
+  /** The run before it; null: there is none, or it was removed. */
+  readonly before: Pick<Run, 'from'> | null;
   state: TaskState;
   /** What the state is about: a question, a summary, a reason. */
   says: string | null;
@@ -64,8 +66,8 @@ const endSchema = z.looseObject({
 const textSchema = z.looseObject({ text: z.string() });
 const answerSchema = z.looseObject({ text: z.string().nullable() });
 
-const newRun = (from: number | null): Run => ({
-  ...{ from, state: 'SUBMITTED', says: null, phase: 'waiting_for_run', progress: 0 },
+const newRun = (from: number | null, before: Run['before'] = null): Run => ({
+  ...{ from, before, state: 'SUBMITTED', says: null, phase: 'waiting_for_run', progress: 0 },
   ...{ attempt: from ?? 0, at: 0, generation: 0, inputId: null },
   ...{ said: [], transcript: '', result: null },
 });
@@ -184,7 +186,7 @@ export const createRunFold = (isCut = false): RunFold => {
         // The last words of a run may repeat its end.
         const { status, phase } = statusSchema.parse(JSON.parse(entry.data));
         if (status === phase) return null;
-        run = newRun(run.attempt + 1);
+        run = newRun(run.attempt + 1, { from: run.from });
         runs.push(run);
       }
       run.attempt = Math.max(run.attempt, entry.attempt);

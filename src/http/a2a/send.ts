@@ -6,7 +6,7 @@ import { optionsSchema, runOptions } from '../wire.ts';
 import { A2aError, invalidParams } from './errors.ts';
 import { messageText } from './message-text.ts';
 import { extensionUri, isTerminal } from './protocol.ts';
-import type { ReadRun } from './read-run.ts';
+import { parseRunId, type ReadRun } from './read-run.ts';
 import { type GivenMessage, parseA2a } from './schemas.ts';
 import { contextOf, labelOfContext } from './task-object.ts';
 
@@ -70,6 +70,21 @@ export interface Sent {
   readonly refused: string | null;
 }
 
+/** A run is waited for by its task. @throws INVALID_PARAMS when one of them is unknown */
+const naming = async <Result>(
+  ids: readonly string[],
+  create: (taskIds: string[]) => Promise<Result>,
+): Promise<Result> => {
+  try {
+    return await create(ids.map((id) => parseRunId(id).taskId));
+  } catch (error) {
+    const isUnknown =
+      error instanceof A2aError || (isServiceError(error) && error.code === 'task_not_found');
+    if (!isUnknown) throw error;
+    throw invalidParams(`message.metadata.${extensionUri}.dependsOn`, error.message);
+  }
+};
+
 const start = async (
   { service }: SendPorts,
   message: GivenMessage,
@@ -80,11 +95,14 @@ const start = async (
   const references = message.referenceTaskIds ?? [];
   const about = references.length === 0 ? '' : `\n\nSee also: ${references.join(', ')}`;
   const { contextId } = message;
-  const { task_id } = await service.create({
-    description: `${requireText(message)}${about}`,
-    labels: contextId === undefined ? [] : [labelOfContext(contextId)],
-    dependencies: own.dependsOn,
-  });
+  const description = `${requireText(message)}${about}`;
+  const { task_id } = await naming(own.dependsOn, (dependencies) =>
+    service.create({
+      description,
+      labels: contextId === undefined ? [] : [labelOfContext(contextId)],
+      dependencies,
+    }),
+  );
   try {
     await service.execute({
       task: task_id,

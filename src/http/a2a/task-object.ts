@@ -105,9 +105,12 @@ const metadataOf = (subject: Subject): Metadata => {
 const historyOf = (subject: Subject, length: number | undefined): readonly Message[] => {
   const { view, run } = subject;
   const first = { by: 'user', text: view.description, at: Date.parse(view.created_at) } as const;
-  const all = [first, ...run.said].map((said, index) =>
-    message(nameOf(subject), said, `m${index}`),
-  );
+  const before =
+    run.before === null ? {} : { referenceTaskIds: [runIdOf(view.task_id, run.before)] };
+  const all = [first, ...run.said].map((said, index) => ({
+    ...message(nameOf(subject), said, `m${index}`),
+    ...(index === 0 ? before : {}),
+  }));
   return length === undefined ? all : all.slice(Math.max(0, all.length - length));
 };
 

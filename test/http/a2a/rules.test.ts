@@ -449,7 +449,7 @@ test('dependsOn makes a task wait; a message while it waits adds to what is to b
   expect(ownOf(second)['unmet_dependencies']).toEqual([first.id]);
   expect(added.result.task.status.state).toBe('TASK_STATE_SUBMITTED');
   expect((await service.status(second.id)).description).toBe('Two\n\nAnd three');
-  expect(unknown.error.code).toBe(-32001);
+  expect(unknown.error.code).toBe(-32602);
   await untilStatus(server, second.id, 'started');
   expect((await call('GetTask', { id: second.id })).result.history[0].parts).toEqual([
     { text: 'Two\n\nAnd three' },

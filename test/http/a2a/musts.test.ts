@@ -1,0 +1,224 @@
+import { expect, test } from 'vitest';
+import {
+  bash,
+  finish,
+  hang,
+  type Setting,
+  startServer,
+  untilStatus,
+} from '../../support/running.ts';
+
+/** Rules of A2A 1.0 that rules.test.ts does not have, by their sections. */
+
+const extension = 'urn:agent-task-server:a2a:task-graph:v1';
+// biome-ignore lint/suspicious/noExplicitAny: what is expected of each answer is in its test
+type Loose = any;
+
+const start = async (setting?: Setting) => {
+  const server = await startServer(setting);
+  const send = async (message: object = {}, configuration: object = {}): Promise<Loose> =>
+    server.call('SendMessage', {
+      message: { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'Do it' }], ...message },
+      configuration,
+    });
+  const rest = async (verb: string, path: string, body?: string): Promise<Loose> => {
+    const response = await fetch(`${server.base}/a2a/rest/${path}`, {
+      method: verb,
+      headers: server.headers,
+      ...(body === undefined ? {} : { body }),
+    });
+    return {
+      status: response.status,
+      type: response.headers.get('content-type'),
+      body: await response.json(),
+    };
+  };
+  return { server, ...server, send, rest };
+};
+
+/** Events of a subscription, read one by one. */
+const subscribed = async ({ base, headers }: { base: string; headers: object }, id: string) => {
+  const gone = new AbortController();
+  const response = await fetch(`${base}/a2a/rest/tasks/${id}:subscribe`, {
+    headers: headers as Record<string, string>,
+    signal: gone.signal,
+  });
+  const pieces = (response.body as ReadableStream<Uint8Array>)
+    .pipeThrough(new TextDecoderStream())
+    .getReader();
+  let rest = '';
+  const next = async (): Promise<Loose> => {
+    for (;;) {
+      const end = rest.indexOf('\n\n');
+      if (end >= 0) {
+        const frame = rest.slice(0, end);
+        rest = rest.slice(end + 2);
+        const data = /^data: (.*)$/m.exec(frame)?.[1];
+        if (data !== undefined) return JSON.parse(data);
+        continue;
+      }
+      const { value, done } = await pieces.read();
+      if (done) return null;
+      rest += value;
+    }
+  };
+  const until = async (state: string): Promise<void> => {
+    for (;;) {
+      const event = await next();
+      expect(event, `the stream ended before ${state}`).not.toBeNull();
+      const status = event.task?.status ?? event.statusUpdate?.status;
+      if (status?.state === `TASK_STATE_${state}`) return;
+    }
+  };
+  return { next, until, cut: () => gone.abort() };
+};
+
+test('§5.7 an unknown dependency is a wrong field, and nothing is created', async () => {
+  const { send, service } = await start();
+
+  const { error } = await send({ metadata: { [extension]: { dependsOn: ['bd-none'] } } });
+
+  expect(error.code).toBe(-32602);
+  expect(error.data[0].fieldViolations[0].field).toBe(`message.metadata.${extension}.dependsOn`);
+  expect((await service.list({})).tasks).toEqual([]);
+});
+
+test('§3.4.1 the longest context that is taken comes back as it is; a longer one is refused', async () => {
+  const { send, call } = await start({ turns: [finish()] });
+  const contextId = '~,'.repeat(64);
+
+  const { result } = await send({ contextId });
+  const listed = await call('ListTasks', { contextId });
+  const longer = await send({ contextId: `${contextId}x` });
+
+  expect(result.task.contextId).toBe(contextId);
+  expect(listed.result.totalSize).toBe(1);
+  expect(longer.error.code).toBe(-32602);
+});
+
+test('§3.4 a run that follows another one names it', async () => {
+  const { send, call, service, server } = await start({ turns: [finish('no', 'failed')] });
+  const { id } = (await send()).result.task;
+  await service.retry(id, null, null, null);
+  await untilStatus(server, id, 'failed');
+
+  const first = (await call('GetTask', { id })).result;
+  const second = (await call('GetTask', { id: `${id}~2` })).result;
+
+  expect(second.history[0].referenceTaskIds).toEqual([id]);
+  expect('referenceTaskIds' in first.history[0]).toBe(false);
+});
+
+test.each(['PUT', 'PATCH', 'POST'])(
+  '§11.6 %s where it means nothing is an error of A2A',
+  async (verb) => {
+    const { rest } = await start();
+
+    const { status, type, body } = await rest(verb, 'tasks', '{}');
+
+    expect([status, type]).toEqual([404, 'application/a2a+json; charset=utf-8']);
+    expect(body.error).toMatchObject({ code: 404, status: 'NOT_FOUND' });
+  },
+);
+
+test('§3.6 the paths of 0.3 are of a version that is not served, not of a tenant', async () => {
+  const { rest } = await start();
+
+  const answers = [await rest('GET', 'v1/tasks'), await rest('POST', 'v1/message:send', '{}')];
+
+  expect(answers.map(({ body }) => body.error.details[0].reason)).toEqual(
+    Array(2).fill('VERSION_NOT_SUPPORTED'),
+  );
+});
+
+test('§3.1.6 a subscription stays open while a person is asked, and ends with the task', async () => {
+  const { send, server, service } = await start({
+    turns: [bash('true'), finish('all good')],
+    role: { approvals: ['bash'] },
+  });
+  const { id, metadata } = (await send()).result.task;
+  const stream = await subscribed(server, id);
+
+  const first = await stream.next();
+  await service.respond(id, 1, {
+    ...{ type: 'respond', inputId: metadata[extension].input_id, text: null, decision: 'allow' },
+  });
+  await stream.until('COMPLETED');
+
+  expect(first.task.status.state).toBe('TASK_STATE_AUTH_REQUIRED');
+  expect(await stream.next()).toBeNull();
+});
+
+test('§3.5.2 a reader that is cut off changes nothing for the task or for others', async () => {
+  const { send, server, service } = await start({ turns: [hang] });
+  const { id } = (await send({}, { returnImmediately: true })).result.task;
+  await untilStatus(server, id, 'started');
+  const [one, other] = [await subscribed(server, id), await subscribed(server, id)];
+  await one.next();
+  await other.next();
+
+  one.cut();
+  const again = await subscribed(server, id);
+  await again.until('WORKING');
+  await service.cancel(id, 'enough');
+  await other.until('CANCELED');
+
+  await again.until('CANCELED');
+
+  expect([await other.next(), await again.next()]).toEqual([null, null]);
+});
+
+test('§3.1.6 a task that was made elsewhere, and never ran, can be followed', async () => {
+  const { server, service } = await start({ turns: [finish()] });
+  const { task_id } = await service.create({ description: 'From the command line' });
+  const stream = await subscribed(server, task_id);
+
+  const first = await stream.next();
+  await service.execute({ task: task_id, role: 'engineer', options: {} });
+  await stream.until('COMPLETED');
+
+  expect(first.task.status.state).toBe('TASK_STATE_SUBMITTED');
+});
+
+test('§5.1 both bindings answer the same', async () => {
+  const { send, call, rest } = await start({ turns: [finish()] });
+  const { id } = (await send()).result.task;
+
+  const pairs = [
+    [await call('GetTask', { id }), await rest('GET', `tasks/${id}`)],
+    [await call('ListTasks', {}), await rest('GET', 'tasks')],
+    [await call('GetExtendedAgentCard', {}), await rest('GET', 'extendedAgentCard')],
+  ] as const;
+  const refusals = [
+    [await call('GetTask', { id: 'bd-none' }), await rest('GET', 'tasks/bd-none')],
+    [await call('CancelTask', { id }), await rest('POST', `tasks/${id}:cancel`)],
+    [await call('SendMessage', {}), await rest('POST', 'message:send')],
+  ] as const;
+
+  for (const [rpc, { body }] of pairs) expect(rpc.result).toEqual(body);
+  for (const [rpc, { body }] of refusals) {
+    expect(body.error.message).toBe(rpc.error.message);
+    expect(body.error.details).toEqual(rpc.error.data);
+  }
+});
+
+test('§3.1.4 the members of a list that are empty are there', async () => {
+  const { call } = await start();
+
+  expect((await call('ListTasks', {})).result).toEqual({
+    ...{ tasks: [], nextPageToken: '', pageSize: 50, totalSize: 0 },
+  });
+});
+
+test('§3.2.4 the history: none, the latest, all', async () => {
+  const { send, call } = await start({ turns: [finish()] });
+  const { id } = (await send()).result.task;
+  const lengthOf = async (params: object) =>
+    (await call('GetTask', { id, ...params })).result.history?.length;
+
+  expect([
+    await lengthOf({ historyLength: 0 }),
+    await lengthOf({ historyLength: 1 }),
+    await lengthOf({}),
+  ]).toEqual([undefined, 1, 1]);
+});
