@@ -1,15 +1,17 @@
 import { homedir } from 'node:os';
 import { messageOf } from '../../machines/message-of.ts';
 import { programPaths } from '../sandbox/assistant-mounts.ts';
-import type { HandedServer, McpServer } from './port.ts';
+import { type HandedServer, McpError, type McpServer } from './port.ts';
 import { withVariables } from './variables.ts';
 
 type Variables = Readonly<Record<string, string | undefined>>;
 
-const placeFor = ({ place }: McpServer, variables: Variables): HandedServer['place'] =>
-  place.kind === 'http'
+const placeFor = ({ place }: McpServer, variables: Variables): HandedServer['place'] => {
+  if (place.kind === 'refused') throw new McpError(place.why);
+  return place.kind === 'http'
     ? { ...place, headers: withVariables(place.headers, variables) }
     : { kind: 'stdio', argv: place.argv, env: withVariables(place.env, variables) };
+};
 
 /** Tells of the servers that lack a variable, and leaves them out. */
 export const handedServers = (
@@ -20,9 +22,9 @@ export const handedServers = (
   servers.flatMap((server) => {
     const { name, tools, startMs, callMs, place } = server;
     const readable =
-      place.kind === 'http'
-        ? []
-        : [...place.readPaths, ...programPaths(place.argv[0], [homedir()])];
+      place.kind === 'stdio'
+        ? [...place.readPaths, ...programPaths(place.argv[0], [homedir()])]
+        : [];
     try {
       const own = placeFor(server, variables);
       return [{ name, tools, startMs, callMs, readable, place: own }];

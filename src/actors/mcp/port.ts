@@ -19,11 +19,17 @@ export interface HttpPlace {
   readonly headers: Readonly<Record<string, string>>;
 }
 
+/** A server of the project that the user has not allowed as it is now. */
+export interface RefusedPlace {
+  readonly kind: 'refused';
+  readonly why: string;
+}
+
 /** A server of the Model Context Protocol that the user configured. */
 export interface McpServer {
   /** Letters, digits and single dashes or underscores. */
   readonly name: string;
-  readonly place: StdioLaunch | HttpPlace;
+  readonly place: StdioLaunch | HttpPlace | RefusedPlace;
   /** The server's own names; null: all its tools. */
   readonly tools: readonly string[] | null;
   /** Time limit of start and list (ms). */

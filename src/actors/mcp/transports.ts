@@ -5,7 +5,7 @@ import type { OwnGit, Sandbox } from '../sandbox/port.ts';
 import { withNetwork } from '../sandbox/port.ts';
 import { openHttp } from './http.ts';
 import type { PeerInput, Transport } from './peer.ts';
-import type { McpServer, StdioLaunch } from './port.ts';
+import { McpError, type McpServer, type StdioLaunch } from './port.ts';
 import { openStdio } from './stdio.ts';
 import { withVariables } from './variables.ts';
 
@@ -42,5 +42,6 @@ export const transportFor = (
   around: Surroundings,
 ): ((input: PeerInput) => Transport) => {
   if (place.kind === 'stdio') return openProgram(place, around);
+  if (place.kind === 'refused') throw new McpError(place.why);
   return openHttp(place.url, withVariables(place.headers, around.variables));
 };

@@ -7,6 +7,13 @@ const value = z.string().max(4_000);
 /** In the form that assistants use in their own files, so that an entry can be copied. */
 const mcpServer = z
   .strictObject({
+    project: z
+      .string()
+      .regex(/^[0-9a-f]{12}$/, 'expected the 12 characters that agent doctor shows')
+      .optional()
+      .describe(
+        "takes the server of this name from the project's .mcp.json, as long as it is as agent doctor showed it",
+      ),
     type: z
       .enum(['stdio', 'http'])
       .optional()
@@ -60,11 +67,15 @@ const mcpServer = z
       .describe('time limit of its start and its list of tools'),
     timeout_seconds: positive.max(3_600).default(120).describe('time limit of a call'),
   })
-  .refine(({ command, url }) => (command === undefined) !== (url === undefined), {
-    message: 'needs one of command and url',
-  })
   .refine(
-    ({ type, command }) => type === undefined || (type === 'stdio') === (command !== undefined),
+    ({ command, url, project }) =>
+      [command, url, project].filter((given) => given !== undefined).length === 1,
+    { message: 'needs one of command and url, or project' },
+  )
+  .refine(
+    ({ type, command, project }) =>
+      type === undefined ||
+      (project === undefined && (type === 'stdio') === (command !== undefined)),
     { path: ['type'], message: 'must be stdio with a command, http with a url' },
   );
 export type McpServerConfig = z.infer<typeof mcpServer>;

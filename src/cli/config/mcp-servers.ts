@@ -3,10 +3,36 @@ import { variablesIn } from '../../actors/mcp/variables.ts';
 import type { Role } from '../../machines/task.ts';
 import type { Config } from './config-schema.ts';
 import type { McpServerConfig } from './mcp-schema.ts';
+import { type ProjectServer, projectServers } from './project-servers.ts';
 
 type McpConfig = Pick<Config['mcp'], 'servers'>;
 
-const placeOf = (given: McpServerConfig): McpServer['place'] => {
+/** Which variables a server gets is the user's to say. */
+const plain = (given: Readonly<Record<string, string>>): Record<string, string> =>
+  Object.fromEntries(Object.entries(given).filter(([, text]) => variablesIn(text).length === 0));
+
+/** The entry with what it takes from the project's file; null when it is not as it was allowed. */
+const entryOf = (
+  name: string,
+  given: McpServerConfig,
+  offered: readonly ProjectServer[],
+): McpServerConfig | null => {
+  if (given.project === undefined) return given;
+  const found = offered.find((one) => one.name === name && one.fingerprint === given.project);
+  if (found === undefined) return null;
+  const { entry } = found;
+  return 'url' in entry
+    ? { ...given, url: entry.url, headers: { ...plain(entry.headers), ...given.headers } }
+    : { ...given, ...entry, env: { ...plain(entry.env), ...given.env } };
+};
+
+const refused: McpServer['place'] = {
+  kind: 'refused',
+  why: "the project's .mcp.json does not name it as you allowed it; agent doctor shows how it is now",
+};
+
+const placeOf = (given: McpServerConfig | null): McpServer['place'] => {
+  if (given === null) return refused;
   const { command, url, headers } = given;
   if (command === undefined) return { kind: 'http', url: url ?? '', headers };
   return {
@@ -20,14 +46,17 @@ const placeOf = (given: McpServerConfig): McpServer['place'] => {
   };
 };
 
-export const mcpServersFrom = ({ servers }: McpConfig): readonly McpServer[] =>
-  Object.entries(servers).map(([name, given]) => ({
+export const mcpServersFrom = ({ servers }: McpConfig, root: string): readonly McpServer[] => {
+  const isAsked = Object.values(servers).some(({ project }) => project !== undefined);
+  const offered = isAsked ? projectServers(root) : [];
+  return Object.entries(servers).map(([name, given]) => ({
     name,
-    place: placeOf(given),
+    place: placeOf(entryOf(name, given, offered)),
     tools: given.tools ?? null,
     startMs: given.start_timeout_seconds * 1_000,
     callMs: given.timeout_seconds * 1_000,
   }));
+};
 
 /** Names of the servers that a role may use. */
 export const mcpServersOf = ({ servers }: McpConfig, role: Role): readonly string[] =>

@@ -137,7 +137,7 @@ const ownSettings = (loaded: LoadedConfig, projectRoot: string): Settings => {
     prices: Object.fromEntries(
       Object.entries(api.prices).map(([model, price]) => [model, priceFrom(price)]),
     ),
-    mcpServers: mcpServersFrom(loaded.config.mcp),
+    mcpServers: mcpServersFrom(loaded.config.mcp, projectRoot),
     credentialVariable: keyVariable,
   };
 };

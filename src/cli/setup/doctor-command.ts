@@ -10,6 +10,7 @@ import { hasTasks, openTasks } from '../client/open-tasks.ts';
 import { redactorFor } from '../client/redactor.ts';
 import { type LoadedConfig, loadConfig } from '../config/config.ts';
 import type { Config } from '../config/config-schema.ts';
+import { entryText, projectServers } from '../config/project-servers.ts';
 import { remoteCredentials } from '../config/remote-credentials.ts';
 import { sandboxFor } from '../config/sandbox.ts';
 import { resolveSettings } from '../config/settings.ts';
@@ -17,6 +18,7 @@ import { bdFor, trackerFor } from '../config/tracker.ts';
 import { workspaceFor } from '../config/workspace.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import type { Io } from '../output/io.ts';
+import { oneLine } from '../output/safe-text.ts';
 import { type Style, styled } from '../output/styled.ts';
 import { wrapAfter } from '../output/wrap.ts';
 import { type ProjectRoleOutcome, projectRoleNote } from '../roles/apply-project-roles.ts';
@@ -106,6 +108,20 @@ const checkRemotes = ({ project }: CommandContext): readonly Check[] =>
     status: 'note',
     detail: `.git/config contains a credential for ${host}; remove it (git remote set-url) and use a credential helper`,
   }));
+
+/** They are nothing to us until the user names them in the own configuration. */
+const checkProjectServers = ({ project }: CommandContext, { mcp }: Config): readonly Check[] =>
+  projectServers(project.root).map((offered) => {
+    const { name, fingerprint } = offered;
+    const isAllowed = mcp.servers[name]?.project === fingerprint;
+    return {
+      check: 'mcp',
+      status: isAllowed ? 'ok' : 'note',
+      detail: isAllowed
+        ? `${oneLine(name, 60)} of .mcp.json is allowed`
+        : `.mcp.json names ${oneLine(name, 60)}: ${entryText(offered)}; agents do not use it; to allow it as it is, add to your configuration (agent config edit): {"mcp": {"servers": {${oneLine(JSON.stringify(name), 60)}: {"project": "${fingerprint}"}}}}`,
+    };
+  });
 
 const differenceChecks = async (
   { env }: CommandContext,
@@ -224,6 +240,7 @@ export const doctor = async (
       detail,
     })),
     await checkWorkspace(context, config),
+    ...checkProjectServers(context, config),
     ...checkRemotes(context),
     checkProgram(context, 'git', 'needed by most projects', false),
     checkProgram(context, 'grep', 'needed by the tool grep', true),
