@@ -9,6 +9,7 @@ import { endOrphans } from '../build/actors/process/orphans.js';
 import { childEnvironment } from '../build/actors/process/run-command.js';
 import { createNoSandbox } from '../build/actors/sandbox/no-sandbox.js';
 import { openDatabase } from '../build/actors/store/database.js';
+import { createPushConfigs } from '../build/actors/store/push-configs.js';
 import { createSystem } from '../build/actors/system.js';
 import { createEmbeddedTracker } from '../build/actors/tracker/embedded/embedded.js';
 import { createSharedWorkspace } from '../build/actors/workspace/shared.js';
@@ -151,7 +152,7 @@ export const openSystem = async (
 
 /** The HTTP face of a system, on a free port; `more` adds routes before it listens. */
 export const openServer = async (
-  { system, store, tracker },
+  { db, system, store, tracker },
   { token, streams = 10, more = () => {} },
 ) => {
   let names = [];
@@ -176,6 +177,7 @@ export const openServer = async (
     inspection: null,
     surroundings: () => ({}),
     a2aVersions: () => ['1.0'],
+    pushConfigs: createPushConfigs(db),
     heartbeatMs: 15_000,
     draining: () => false,
     requestsPerSecond: () => 1_000_000,
