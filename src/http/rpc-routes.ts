@@ -56,8 +56,11 @@ export const addRpcRoutes = (
     if (role === undefined) return reply.code(404).send(errorBody('not_found', 'no such role'));
     const context = contextFor(reply, role);
     activateExtensions(request, reply);
-    const streamed = await a2a.stream(request, reply, context);
-    if (streamed !== null) return streamed === reply ? reply : reply.send(streamed);
+    const streaming = a2a.stream(request, reply, context);
+    if (streaming !== null) {
+      const streamed = await streaming;
+      return streamed === reply ? reply : reply.send(streamed);
+    }
     const text = typeof request.body === 'string' ? request.body : '';
     const answer = await rpc(text, a2a.methods(request, context));
     if (answer.status === 204) return reply.code(204).send();

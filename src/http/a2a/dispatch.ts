@@ -51,7 +51,9 @@ export const requireVersion = (
 
 /** Names the extension in the answer when the client asked for it. */
 export const activateExtensions = ({ headers }: FastifyRequest, reply: FastifyReply): void => {
-  const wanted = String(headers['a2a-extensions'] ?? '').split(',');
+  const given = headers['a2a-extensions'];
+  if (given === undefined) return;
+  const wanted = String(given).split(',');
   if (wanted.some((uri) => uri.trim() === extensionUri))
     reply.header('a2a-extensions', extensionUri);
 };
@@ -62,10 +64,21 @@ export const roleIn = ({ params }: FastifyRequest): Role | null | undefined => {
   return role === undefined ? null : roles.find((known) => known === role);
 };
 
+/** Most calls are none of A2A, so its signal is made when it is asked for. */
 export const contextFor = (reply: FastifyReply, role: Role | null): OperationContext => {
-  const gone = new AbortController();
-  reply.raw.once('close', () => gone.abort());
-  return { role, version: '1.0', signal: gone.signal };
+  let gone: AbortController | null = null;
+  return {
+    role,
+    version: '1.0',
+    signal: () => {
+      if (gone === null) {
+        const made = new AbortController();
+        reply.raw.once('close', () => made.abort());
+        gone = made;
+      }
+      return gone.signal;
+    },
+  };
 };
 
 /** Sends the events no faster than the client reads. */

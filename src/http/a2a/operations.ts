@@ -43,7 +43,7 @@ export interface OperationContext {
   readonly role: Role | null;
   readonly version: A2aVersion;
   /** Aborts when the client is gone. */
-  readonly signal: AbortSignal;
+  readonly signal: () => AbortSignal;
 }
 
 export type Operation = (params: unknown, context: OperationContext) => Promise<unknown>;
@@ -139,7 +139,7 @@ export const createOperations = (ports: OperationPorts): Operations => {
     const { historyLength, returnImmediately = false } = params.configuration ?? {};
     const { id, refused } = await send(params, context);
     const isOver = returnImmediately || refused !== null;
-    const found = await (isOver ? read(id) : settled(id, context.signal));
+    const found = await (isOver ? read(id) : settled(id, context.signal()));
     return { task: await whole(asRefused(found, refused), historyLength) };
   };
 
@@ -181,7 +181,10 @@ export const createOperations = (ports: OperationPorts): Operations => {
     const params = parseA2a(sendSchema, given);
     const { id, refused } = await send(params, context);
     const found = asRefused(await read(id), refused);
-    return { taskId: id, events: untilQuestion(followRun(follows, found, context.signal), found) };
+    return {
+      taskId: id,
+      events: untilQuestion(followRun(follows, found, context.signal()), found),
+    };
   };
 
   const subscribe: StreamOperation = async (given, { signal }) => {
@@ -189,7 +192,7 @@ export const createOperations = (ports: OperationPorts): Operations => {
     const found = await read(id);
     if (isTerminal(found.run.state))
       throw new A2aError('UNSUPPORTED_OPERATION', `task ${id} is over; read it with GetTask`);
-    return { taskId: id, events: followRun(follows, found, signal) };
+    return { taskId: id, events: followRun(follows, found, signal()) };
   };
 
   return {
