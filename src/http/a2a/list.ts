@@ -1,5 +1,7 @@
+import { setImmediate as turn } from 'node:timers/promises';
 import type { TaskService } from '../../actors/engine/task-service.ts';
 import type { TaskView } from '../../actors/journal/task-view.ts';
+import { isServiceError } from '../../machines/errors.ts';
 import { invalidParams } from './errors.ts';
 import { type Artifact, type Task, wireState } from './protocol.ts';
 import type { ReadRun } from './read-run.ts';
@@ -8,7 +10,8 @@ import { contextOf, taskObject } from './task-object.ts';
 
 export interface ListPorts {
   readonly service: Pick<TaskService, 'list'>;
-  readonly readView: (view: TaskView) => Promise<ReadRun>;
+  /** `view`: when it is known. @throws task_not_found */
+  readonly readLatest: (taskId: string, view?: TaskView) => Promise<ReadRun>;
   readonly artifactsOf: (found: ReadRun) => Promise<readonly Artifact[]>;
 }
 
@@ -21,8 +24,20 @@ const placeOf = ({ updated_at, task_id }: TaskView): Place => [updated_at, task_
 const comesBefore = ([at, id]: Place, [otherAt, otherId]: Place): boolean =>
   at === otherAt ? id < otherId : at > otherAt;
 
-const byPlace = (one: TaskView, other: TaskView): number =>
-  comesBefore(placeOf(one), placeOf(other)) ? -1 : 1;
+/** The first places of many, in their order. */
+const createFirst = (most: number) => {
+  const places: Place[] = [];
+  return {
+    places,
+    add: (place: Place): void => {
+      const last = places.at(-1);
+      if (places.length === most && last !== undefined && !comesBefore(place, last)) return;
+      const at = places.findIndex((other) => comesBefore(place, other));
+      places.splice(at < 0 ? places.length : at, 0, place);
+      if (places.length > most) places.pop();
+    },
+  };
+};
 
 const tokenOf = (place: Place): string => Buffer.from(JSON.stringify(place)).toString('base64url');
 
@@ -35,22 +50,23 @@ const placeIn = (token: string | undefined): Place | null => {
   throw invalidParams('pageToken', 'is not the nextPageToken of a page');
 };
 
-/** States of which the list of our tasks alone knows who may have them. */
+/** The status of our tasks that alone may have a state; absent: several. */
 const ours: Readonly<Record<string, string>> = {
   [wireState('COMPLETED')]: 'complete',
   [wireState('FAILED')]: 'failed',
   [wireState('CANCELED')]: 'cancelled',
+  [wireState('WORKING')]: 'active',
+  [wireState('INPUT_REQUIRED')]: 'active',
 };
-const atWork: ReadonlySet<string> = new Set(
-  (['WORKING', 'INPUT_REQUIRED', 'AUTH_REQUIRED'] as const).map(wireState),
-);
 
 const perPage = 1_000;
 
-async function* viewsOf(
+/** Other requests come in between the pages. */
+async function* pagesOf(
   { service }: ListPorts,
-  status: string | undefined,
-): AsyncGenerator<TaskView> {
+  wanted: string | undefined,
+): AsyncGenerator<readonly TaskView[]> {
+  const status = wanted === undefined ? undefined : ours[wanted];
   let cursor: string | undefined;
   do {
     const page = await service.list({
@@ -58,13 +74,30 @@ async function* viewsOf(
       ...(status === undefined ? {} : { status }),
       ...(cursor === undefined ? {} : { cursor }),
     });
-    yield* page.tasks;
+    yield page.tasks;
     cursor = page.next_cursor;
+    await turn();
   } while (cursor !== undefined);
 }
 
-const ourStatus = (status: string | undefined): string | undefined =>
-  status === undefined ? undefined : ours[status];
+const isOver = ({ status }: TaskView): boolean =>
+  ['complete', 'failed', 'cancelled'].includes(status);
+
+/** A promise only where a journal has to be read: there are many tasks. */
+const isWanted = (
+  ports: ListPorts,
+  view: TaskView,
+  { contextId, status }: ListParams,
+  since: string | null,
+): boolean | Promise<boolean> => {
+  if (contextId !== undefined && contextOf(view) !== contextId) return false;
+  if (since !== null && view.updated_at < since) return false;
+  if (status === undefined) return true;
+  if (isOver(view)) return view.status === ours[status];
+  if (view.phase === 'waiting_for_run' && view.error === undefined)
+    return status === wireState('SUBMITTED');
+  return ports.readLatest(view.task_id, view).then(({ run }) => wireState(run.state) === status);
+};
 
 export interface TaskList {
   readonly tasks: readonly Task[];
@@ -73,65 +106,45 @@ export interface TaskList {
   readonly totalSize: number;
 }
 
-/** The latest run of each task, by the time of its last change. @throws INVALID_PARAMS */
-export const listRuns = async (ports: ListPorts, params: ListParams): Promise<TaskList> => {
-  const { contextId, status, pageSize, pageToken, historyLength, includeArtifacts } = params;
-  const after = placeIn(pageToken);
-  const since = params.statusTimestampAfter;
-  const from = since === undefined ? null : new Date(since).toISOString();
-  const found: TaskView[] = [];
-  for await (const view of viewsOf(ports, ourStatus(status))) {
-    if (contextId !== undefined && contextOf(view) !== contextId) continue;
-    if (from !== null && view.updated_at < from) continue;
-    if (status !== undefined && !mayHave(view, status)) continue;
-    found.push(view);
-  }
-  const wanted = status === undefined ? found : await withState(ports, found, status);
-  const rest = wanted
-    .sort(byPlace)
-    .filter((view) => after === null || comesBefore(after, placeOf(view)));
-  const shown = rest.slice(0, pageSize);
-  const last = shown.at(-1);
-  return {
-    tasks: await Promise.all(
-      shown.map(async (view) => {
-        const run = await ports.readView(view);
-        const artifacts = includeArtifacts ? await ports.artifactsOf(run) : undefined;
-        return taskObject(run, {
-          historyLength,
-          ...(artifacts === undefined ? {} : { artifacts }),
-        });
-      }),
-    ),
-    nextPageToken: last === undefined || rest.length <= shown.length ? '' : tokenOf(placeOf(last)),
-    pageSize,
-    totalSize: wanted.length,
-  };
+/** A task that was deleted since is left out. */
+const shownTask = async (
+  { readLatest, artifactsOf }: ListPorts,
+  [, taskId]: Place,
+  { historyLength, includeArtifacts }: ListParams,
+): Promise<readonly Task[]> => {
+  const found = await readLatest(taskId).catch((error: unknown) => {
+    if (isServiceError(error) && error.code === 'task_not_found') return null;
+    throw error;
+  });
+  if (found === null) return [];
+  const artifacts = includeArtifacts ? { artifacts: await artifactsOf(found) } : {};
+  return [taskObject(found, { historyLength, ...artifacts })];
 };
 
-const isOver = ({ status }: TaskView): boolean =>
-  ['complete', 'failed', 'cancelled'].includes(status);
-
-/** False where the view of a task already says that it has another state. */
-const mayHave = (view: TaskView, status: string): boolean =>
-  ours[status] === undefined
-    ? !isOver(view) && (!atWork.has(status) || view.phase !== 'waiting_for_run')
-    : view.status === ours[status];
-
-/** Only a task's journal tells the states of a task at work apart. */
-const withState = async (
-  { readView }: ListPorts,
-  views: readonly TaskView[],
-  status: string,
-): Promise<TaskView[]> => {
-  if (ours[status] !== undefined) return [...views];
-  const wanted: TaskView[] = [];
-  for (const view of views) {
-    const isUntouched = view.phase === 'waiting_for_run' && view.error === undefined;
-    const state = isUntouched
-      ? wireState('SUBMITTED')
-      : wireState((await readView(view)).run.state);
-    if (state === status) wanted.push(view);
-  }
-  return wanted;
+/** The latest run of each task, by the time of its last change. @throws INVALID_PARAMS */
+export const listRuns = async (ports: ListPorts, params: ListParams): Promise<TaskList> => {
+  const { status, pageSize, pageToken, statusTimestampAfter } = params;
+  const after = placeIn(pageToken);
+  const since =
+    statusTimestampAfter === undefined ? null : new Date(statusTimestampAfter).toISOString();
+  // One more than the page: then there is a next one.
+  const first = createFirst(pageSize + 1);
+  let totalSize = 0;
+  for await (const views of pagesOf(ports, status))
+    for (const view of views) {
+      const wanted = isWanted(ports, view, params, since);
+      if (!(typeof wanted === 'boolean' ? wanted : await wanted)) continue;
+      totalSize += 1;
+      const place = placeOf(view);
+      if (after === null || comesBefore(after, place)) first.add(place);
+    }
+  const shown = first.places.slice(0, pageSize);
+  const last = shown.at(-1);
+  const tasks = await Promise.all(shown.map((place) => shownTask(ports, place, params)));
+  return {
+    tasks: tasks.flat(),
+    nextPageToken: last === undefined || first.places.length <= pageSize ? '' : tokenOf(last),
+    pageSize,
+    totalSize,
+  };
 };

@@ -171,7 +171,8 @@ export const createOperations = (ports: OperationPorts): Operations => {
     listRuns(
       {
         service,
-        readView: (view) => readLatestRun({ store, status: async () => view }, view.task_id),
+        readLatest: (taskId, view) =>
+          readLatestRun(view === undefined ? reads : { store, status: async () => view }, taskId),
         artifactsOf: (found) => artifactsWithPatch(follows, found),
       },
       parseA2a(listSchema, given),

@@ -278,6 +278,25 @@ test('§3.1.4 a list is sorted by its time, its cursor survives a change, and it
   expect(first.tasks.every((each: WireTask) => !('artifacts' in each))).toBe(true);
 });
 
+test('§3.1.4 a list of many tasks lets other requests come in between', async () => {
+  const { call, service } = await start();
+  for (let made = 0; made < 3_000; made += 500)
+    await Promise.all(Array.from({ length: 500 }, () => service.create({ description: 'x' })));
+  let turns = 0;
+  const count = (): void => {
+    turns += 1;
+    counting = setImmediate(count);
+  };
+  let counting = setImmediate(count);
+  const idle = turns;
+
+  const { result } = await call('ListTasks', { pageSize: 1, status: 'TASK_STATE_SUBMITTED' });
+  clearImmediate(counting);
+
+  expect([result.totalSize, result.tasks.length]).toEqual([3_000, 1]);
+  expect(turns - idle).toBeGreaterThan(3);
+});
+
 test.each([
   ['GetTask', { id: 'bd-1', historyLength: -1 }, 'historyLength'],
   ['GetTask', {}, 'id'],
