@@ -57,7 +57,7 @@ export interface OpenOptions {
   readonly env?: Readonly<Record<string, string | undefined>>;
 }
 
-const pauseMs = 500;
+const waitPauseMs = 500;
 
 const createWait =
   ({ call, frames }: Client): TaskClient['wait'] =>
@@ -71,7 +71,7 @@ const createWait =
       for await (const frame of frames(taskId, null, until)) if (asksPerson(frame)) break;
       ended.abort();
       // Another attempt may follow.
-      await delay(pauseMs, undefined, { signal }).catch(() => {});
+      await delay(waitPauseMs, undefined, { signal }).catch(() => {});
     }
   };
 

@@ -131,39 +131,28 @@ const streamInBatch = (id: Id, method: string) => ({
   },
 });
 
-const missing = (): never => {
+const refuseUnknown = (): never => {
   throw new A2aError('METHOD_NOT_FOUND', 'unknown method');
 };
 
-export const createDispatch = ({
-  operations,
-  openStream,
-  redact,
-  onInternal,
-  versions,
-  extendedCard,
-}: DispatchPorts): Dispatch => {
-  const { calls, streams } = operations;
-  const isKnown = (name: string): boolean =>
-    name === extendedCardMethod || Object.hasOwn(calls, name) || Object.hasOwn(streams, name);
-  const spokenIn = (method: string): Spoken | null => {
-    const name = methodOf03(method);
-    if (name !== undefined) return { version: '0.3', name };
-    return isKnown(method) ? { version: '1.0', name: method } : null;
-  };
-  const paramsOf = ({ version, name }: Spoken, params: unknown): unknown =>
-    version === '0.3' ? paramsFrom03(name, params) : params;
+const paramsOf = ({ version, name }: Spoken, params: unknown): unknown =>
+  version === '0.3' ? paramsFrom03(name, params) : params;
 
-  const open = async (
+type StreamCall = z.infer<typeof streamCallSchema> & { readonly spoken: Spoken };
+
+/** Opens the stream of a call; what fails before its first event is a plain answer. */
+const createOpenCall =
+  ({ operations: { streams }, openStream, redact, onInternal, versions }: DispatchPorts) =>
+  async (
     request: FastifyRequest,
     reply: FastifyReply,
     context: OperationContext,
-    call: z.infer<typeof streamCallSchema> & { readonly spoken: Spoken },
+    call: StreamCall,
   ): Promise<FastifyReply | object> => {
     const { spoken, id } = call;
     try {
       requireVersion(request, spoken.version, versions());
-      const run = streams[spoken.name] ?? missing;
+      const run = streams[spoken.name] ?? refuseUnknown;
       const { taskId, events } = await run(paramsOf(spoken, call.params), {
         ...context,
         version: spoken.version,
@@ -184,6 +173,18 @@ export const createDispatch = ({
     }
   };
 
+export const createDispatch = (ports: DispatchPorts): Dispatch => {
+  const { operations, onInternal, versions, extendedCard } = ports;
+  const { calls, streams } = operations;
+  const isKnown = (name: string): boolean =>
+    name === extendedCardMethod || Object.hasOwn(calls, name) || Object.hasOwn(streams, name);
+  const spokenIn = (method: string): Spoken | null => {
+    const name = methodOf03(method);
+    if (name !== undefined) return { version: '0.3', name };
+    return isKnown(method) ? { version: '1.0', name: method } : null;
+  };
+  const open = createOpenCall(ports);
+
   const answer = async (
     request: FastifyRequest,
     context: OperationContext,
@@ -193,7 +194,7 @@ export const createDispatch = ({
     requireVersion(request, spoken.version, versions());
     if (spoken.name === extendedCardMethod) return extendedCard(request, context.role);
     const { version } = spoken;
-    const call = calls[spoken.name] ?? missing;
+    const call = calls[spoken.name] ?? refuseUnknown;
     const result = await call(paramsOf(spoken, given), { ...context, version });
     return version === '0.3' ? resultTo03(spoken.name, result) : result;
   };
@@ -207,7 +208,7 @@ export const createDispatch = ({
           return streamInBatch(id, method);
         try {
           const result =
-            spoken === null ? missing() : await answer(request, context, spoken, params);
+            spoken === null ? refuseUnknown() : await answer(request, context, spoken, params);
           return { jsonrpc: '2.0', id, result };
         } catch (error) {
           return errorAnswer(id, toA2aError(error, onInternal));

@@ -2,7 +2,7 @@ import type { ServiceError } from '../../machines/errors.ts';
 import type { SchemaProblem } from '../schema-problems.ts';
 
 /** JSON-RPC code, HTTP status and status of google.rpc, by the name of the error. */
-const table = {
+const errorCodes = {
   TASK_NOT_FOUND: [-32001, 404, 'NOT_FOUND'],
   TASK_NOT_CANCELABLE: [-32002, 400, 'FAILED_PRECONDITION'],
   PUSH_NOTIFICATION_NOT_SUPPORTED: [-32003, 400, 'FAILED_PRECONDITION'],
@@ -15,7 +15,7 @@ const table = {
   INTERNAL: [-32603, 500, 'INTERNAL'],
 } as const;
 
-export type A2aReason = keyof typeof table;
+export type A2aReason = keyof typeof errorCodes;
 
 interface FieldViolation {
   readonly field: string;
@@ -89,12 +89,12 @@ export const fromService = (error: ServiceError): A2aError => {
 };
 
 export const rpcErrorOf = ({ reason, message, details }: A2aError) => ({
-  code: table[reason][0],
+  code: errorCodes[reason][0],
   message,
   ...(details.length === 0 ? {} : { data: details }),
 });
 
 export const httpErrorOf = ({ reason, message, details }: A2aError) => {
-  const [, code, status] = table[reason];
+  const [, code, status] = errorCodes[reason];
   return { code, body: { error: { code, status, message, details } } };
 };

@@ -8,7 +8,7 @@ import type { ReadRun } from './read-run.ts';
 import type { ListParams } from './schemas.ts';
 import { contextOf, taskObject } from './task-object.ts';
 
-export interface ListPorts {
+export interface RunListPorts {
   readonly service: Pick<TaskService, 'list'>;
   /** `view`: when it is known. @throws task_not_found */
   readonly readLatest: (taskId: string, view?: TaskView) => Promise<ReadRun>;
@@ -18,7 +18,7 @@ export interface ListPorts {
 /** A place in the list: it is compared by value, so it stays when its task moves. */
 type Place = readonly [at: string, id: string];
 
-const placeOf = ({ updated_at, task_id }: TaskView): Place => [updated_at, task_id];
+const listPlaceOf = ({ updated_at, task_id }: TaskView): Place => [updated_at, task_id];
 
 /** The latest first. */
 const comesBefore = ([at, id]: Place, [otherAt, otherId]: Place): boolean =>
@@ -63,7 +63,7 @@ const perPage = 1_000;
 
 /** Other requests come in between the pages. */
 async function* pagesOf(
-  { service }: ListPorts,
+  { service }: RunListPorts,
   wanted: string | undefined,
 ): AsyncGenerator<readonly TaskView[]> {
   const status = wanted === undefined ? undefined : ours[wanted];
@@ -85,7 +85,7 @@ const isOver = ({ status }: TaskView): boolean =>
 
 /** A promise only where a journal has to be read: there are many tasks. */
 const isWanted = (
-  ports: ListPorts,
+  ports: RunListPorts,
   view: TaskView,
   { contextId, status }: ListParams,
   since: string | null,
@@ -108,7 +108,7 @@ export interface TaskList {
 
 /** A task that was deleted since is left out. */
 const shownTask = async (
-  { readLatest, artifactsOf }: ListPorts,
+  { readLatest, artifactsOf }: RunListPorts,
   [, taskId]: Place,
   { historyLength, includeArtifacts }: ListParams,
 ): Promise<readonly Task[]> => {
@@ -122,7 +122,7 @@ const shownTask = async (
 };
 
 /** The latest run of each task, by the time of its last change. @throws INVALID_PARAMS */
-export const listRuns = async (ports: ListPorts, params: ListParams): Promise<TaskList> => {
+export const listRuns = async (ports: RunListPorts, params: ListParams): Promise<TaskList> => {
   const { status, pageSize, pageToken, statusTimestampAfter } = params;
   const after = placeIn(pageToken);
   const since =
@@ -135,7 +135,7 @@ export const listRuns = async (ports: ListPorts, params: ListParams): Promise<Ta
       const wanted = isWanted(ports, view, params, since);
       if (!(typeof wanted === 'boolean' ? wanted : await wanted)) continue;
       totalSize += 1;
-      const place = placeOf(view);
+      const place = listPlaceOf(view);
       if (after === null || comesBefore(after, place)) first.add(place);
     }
   const shown = first.places.slice(0, pageSize);

@@ -86,9 +86,10 @@ const asRefused = (found: ReadRun, refused: string | null): ReadRun => {
 };
 
 const cancelMs = 10_000;
-const pollMs = 50;
+const cancelPollMs = 50;
 
-export const createOperations = (ports: OperationPorts): Operations => {
+/** Reads and follows runs. */
+const createRunReads = (ports: OperationPorts) => {
   const { service, store } = ports;
   const reads = { store, status: service.status };
   const read = (id: string): Promise<ReadRun> => readRun(reads, id);
@@ -107,22 +108,28 @@ export const createOperations = (ports: OperationPorts): Operations => {
     return read(id);
   };
 
-  const delivery = createPushDelivery({
-    ...{
-      configs: ports.pushConfigs,
-      follows,
-      redact: ports.redact,
-      now: ports.now,
-      log: ports.log,
-    },
+  return { reads, read, follows, whole, settled };
+};
+type RunReading = ReturnType<typeof createRunReads>;
+
+const createDelivery = (
+  { pushConfigs: configs, redact, now, log }: OperationPorts,
+  { reads, follows }: RunReading,
+): PushDelivery =>
+  createPushDelivery({
+    ...{ configs, follows, redact, now, log },
     readAt: ({ run, sent }) =>
       readRunAt(reads, run, sent).catch((error: unknown) => {
         if (error instanceof A2aError || isServiceError(error)) return null;
         throw error;
       }),
   });
-  const push = createPushOperations({ configs: ports.pushConfigs, delivery, read });
 
+const createSends = (
+  { service }: OperationPorts,
+  { read, whole, settled, follows }: RunReading,
+  push: ReturnType<typeof createPushOperations>,
+) => {
   const send = async (params: SendParams, { role, version }: OperationContext) => {
     const { message, tenant, configuration } = params;
     const config = configuration?.taskPushNotificationConfig;
@@ -143,12 +150,22 @@ export const createOperations = (ports: OperationPorts): Operations => {
     return { task: await whole(asRefused(found, refused), historyLength) };
   };
 
-  const get: Operation = async (given) => {
-    const { id, historyLength } = parseA2a(getSchema, given);
-    return whole(await read(id), historyLength);
+  const sendStreaming: StreamOperation = async (given, context) => {
+    const params = parseA2a(sendSchema, given);
+    const { id, refused } = await send(params, context);
+    const found = asRefused(await read(id), refused);
+    return {
+      taskId: id,
+      events: untilQuestion(followRun(follows, found, context.signal()), found),
+    };
   };
+  return { sendBlocking, sendStreaming };
+};
 
-  const cancel: Operation = async (given) => {
+/** Waits a while for the end, so that a client reads CANCELED. */
+const createCancel =
+  ({ service }: OperationPorts, { read, whole }: RunReading): Operation =>
+  async (given) => {
     const { id } = parseA2a(idSchema, given);
     const { view, run } = await read(id);
     if (run.state === 'CANCELED') return whole(await read(id), undefined);
@@ -161,10 +178,23 @@ export const createOperations = (ports: OperationPorts): Operations => {
     const until = performance.now() + cancelMs;
     let found = await read(id);
     while (!isTerminal(found.run.state) && performance.now() < until) {
-      await delay(pollMs);
+      await delay(cancelPollMs);
       found = await read(id);
     }
     return whole(found, undefined);
+  };
+
+export const createOperations = (ports: OperationPorts): Operations => {
+  const { service, store } = ports;
+  const reading = createRunReads(ports);
+  const { reads, read, follows, whole } = reading;
+  const delivery = createDelivery(ports, reading);
+  const push = createPushOperations({ configs: ports.pushConfigs, delivery, read });
+  const { sendBlocking, sendStreaming } = createSends(ports, reading, push);
+
+  const get: Operation = async (given) => {
+    const { id, historyLength } = parseA2a(getSchema, given);
+    return whole(await read(id), historyLength);
   };
 
   const list: Operation = (given): Promise<TaskList> =>
@@ -177,16 +207,6 @@ export const createOperations = (ports: OperationPorts): Operations => {
       },
       parseA2a(listSchema, given),
     );
-
-  const sendStreaming: StreamOperation = async (given, context) => {
-    const params = parseA2a(sendSchema, given);
-    const { id, refused } = await send(params, context);
-    const found = asRefused(await read(id), refused);
-    return {
-      taskId: id,
-      events: untilQuestion(followRun(follows, found, context.signal()), found),
-    };
-  };
 
   const subscribe: StreamOperation = async (given, { signal }) => {
     const { id } = parseA2a(idSchema, given);
@@ -201,7 +221,7 @@ export const createOperations = (ports: OperationPorts): Operations => {
       SendMessage: sendBlocking,
       GetTask: get,
       ListTasks: list,
-      CancelTask: cancel,
+      CancelTask: createCancel(ports, reading),
       CreateTaskPushNotificationConfig: (given, { version }) => push.create(given, version),
       GetTaskPushNotificationConfig: push.get,
       ListTaskPushNotificationConfigs: push.list,

@@ -26,9 +26,9 @@ export interface PushDelivery {
   stopAll(): Promise<void>;
 }
 
-const usualTimes = { requestMs: 10_000, firstPauseMs: 1_000 };
+const usualPushTimes = { requestMs: 10_000, firstPauseMs: 1_000 };
 const triesAtMost = 6;
-const longestPauseMs = 60_000;
+const longestPushPauseMs = 60_000;
 /** A receiver that gets none of so many events in a row is told nothing more. */
 const lostAtMost = 5;
 const storePauseMs = 5_000;
@@ -48,15 +48,9 @@ const headersOf = (
   ...(scheme === null ? {} : { authorization: `${scheme} ${credentials ?? ''}`.trim() }),
 });
 
-export const createPushDelivery = (ports: PushPorts): PushDelivery => {
-  const { configs, follows, readAt, redact, now, log } = ports;
-  const { requestMs, firstPauseMs } = ports.times ?? usualTimes;
-  const running = new Map<
-    string,
-    { readonly stop: AbortController; readonly ended: Promise<void> }
-  >();
-  const keyOf = ({ run, id }: Pick<PushConfig, 'run' | 'id'>): string => JSON.stringify([run, id]);
-
+/** Posts one event to a receiver until it is taken or given up. */
+const createPushSender = ({ redact, now, log, times = usualPushTimes }: PushPorts) => {
+  const { requestMs, firstPauseMs } = times;
   const pause = (ms: number, signal: AbortSignal): Promise<void> =>
     delay(ms, undefined, { ref: false, signal }).catch(() => {});
 
@@ -80,11 +74,22 @@ export const createPushDelivery = (ports: PushPorts): PushDelivery => {
         if (!stopping.aborted) log('a push notification was given up', facts);
         return false;
       }
-      const ms = Math.min(firstPauseMs * 4 ** (tries - 1), longestPauseMs);
+      const ms = Math.min(firstPauseMs * 4 ** (tries - 1), longestPushPauseMs);
       await pause(ms * (0.5 + Math.random() / 2), stopping);
     }
     return false;
   };
+  return { pause, send };
+};
+
+export const createPushDelivery = (ports: PushPorts): PushDelivery => {
+  const { configs, follows, readAt, log } = ports;
+  const { pause, send } = createPushSender(ports);
+  const running = new Map<
+    string,
+    { readonly stop: AbortController; readonly ended: Promise<void> }
+  >();
+  const keyOf = ({ run, id }: Pick<PushConfig, 'run' | 'id'>): string => JSON.stringify([run, id]);
 
   /** @returns whether the config has no more use */
   const follow = async (config: PushConfig, stopping: AbortSignal): Promise<boolean> => {

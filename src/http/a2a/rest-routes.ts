@@ -54,7 +54,7 @@ const bodyOf = ({ body }: FastifyRequest): Record<string, unknown> => {
   return value as Record<string, unknown>;
 };
 
-const decoded = (segment: string): string => {
+const decodedSegment = (segment: string): string => {
   try {
     return decodeURIComponent(segment);
   } catch {
@@ -75,7 +75,7 @@ const taskActions: Readonly<Record<string, string>> = {
   'POST subscribe': 'SubscribeToTask',
   'GET subscribe': 'SubscribeToTask',
 };
-const plain: Readonly<Record<string, string>> = {
+const plainMethods: Readonly<Record<string, string>> = {
   'POST message:send': 'SendMessage',
   'POST message:stream': 'SendStreamingMessage',
   'GET tasks': 'ListTasks',
@@ -93,7 +93,7 @@ const unknownPath = (verb: string, path: string): A2aError =>
 
 /** The call that an address means. @throws A2aError */
 const callOf = (verb: string, path: string, given: Record<string, unknown>): RestCall => {
-  const all = path.split('/').map(decoded);
+  const all = path.split('/').map(decodedSegment);
   if (all[0] === 'v1' && all.length > 1)
     throw new A2aError('VERSION_NOT_SUPPORTED', 'A2A 0.3 is served by JSON-RPC only');
   const hasTenant = !starts.has(all[0] ?? '') && all.length > 1;
@@ -103,7 +103,7 @@ const callOf = (verb: string, path: string, given: Record<string, unknown>): Res
     if (method === undefined || more.length > 0) throw unknownPath(verb, path);
     return { method, params: { ...params, ...own } };
   };
-  if (id === undefined) return found(plain[`${verb} ${first}`]);
+  if (id === undefined) return found(plainMethods[`${verb} ${first}`]);
   if (first !== 'tasks') throw unknownPath(verb, path);
   if (third === configs)
     return found(configMethods[`${verb} ${fourth === undefined ? 'all' : 'one'}`], {

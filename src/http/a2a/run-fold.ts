@@ -63,8 +63,8 @@ const endSchema = z.looseObject({
   reason: z.string().nullish(),
   error: z.looseObject({ code: z.string(), message: z.string() }).nullish(),
 });
-const textSchema = z.looseObject({ text: z.string() });
-const answerSchema = z.looseObject({ text: z.string().nullable() });
+const textDeltaSchema = z.looseObject({ text: z.string() });
+const respondSchema = z.looseObject({ text: z.string().nullable() });
 
 const newRun = (from: number | null, before: Run['before'] = null): Run => ({
   ...{ from, before, state: 'SUBMITTED', says: null, phase: 'waiting_for_run', progress: 0 },
@@ -126,7 +126,7 @@ const onEnd = (run: Run, { type, data, at }: Entry): RunChange => {
 };
 
 const onText = (run: Run, { data }: Entry): RunChange | null => {
-  const { text } = textSchema.parse(JSON.parse(data));
+  const { text } = textDeltaSchema.parse(JSON.parse(data));
   const room = transcriptAtMost - run.transcript.length;
   if (room <= 0) return null;
   const added = text.length <= room ? text : text.slice(0, room) + cutMark;
@@ -138,7 +138,7 @@ const onText = (run: Run, { data }: Entry): RunChange | null => {
 /** The words of a person are in the event alone. */
 const onSnapshot = (run: Run, { cause, at }: Entry): null => {
   if (cause?.startsWith('{"type":"respond"') !== true) return null;
-  const { data } = answerSchema.safeParse(JSON.parse(cause));
+  const { data } = respondSchema.safeParse(JSON.parse(cause));
   if (data?.text != null) run.said.push({ by: 'user', text: data.text, at });
   return null;
 };

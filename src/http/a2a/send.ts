@@ -35,7 +35,7 @@ const ownMetadata = ({ metadata = {} }: GivenMessage) =>
 const defaultRole: Role = 'engineer';
 
 /** By the address, else the tenant, else what the message names. @throws INVALID_PARAMS */
-const roleOf = (
+const roleFor = (
   bound: string | null,
   tenant: string | undefined,
   { metadata = {} }: GivenMessage,
@@ -91,7 +91,7 @@ const start = async (
   { tenant, role: bound }: NewTask,
 ): Promise<Sent> => {
   const own = ownMetadata(message);
-  const role = roleOf(bound, tenant, message, own.role);
+  const role = roleFor(bound, tenant, message, own.role);
   const references = message.referenceTaskIds ?? [];
   const about = references.length === 0 ? '' : `\n\nSee also: ${references.join(', ')}`;
   const { contextId } = message;

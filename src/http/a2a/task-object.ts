@@ -33,7 +33,7 @@ export const contextOf = ({ task_id, labels }: Pick<TaskView, 'task_id' | 'label
     );
 };
 
-const iso = (at: number): string => new Date(at).toISOString();
+const wireTime = (at: number): string => new Date(at).toISOString();
 
 export interface Subject {
   readonly view: TaskView;
@@ -59,7 +59,7 @@ const message = (
   role: said.by === 'user' ? 'ROLE_USER' : 'ROLE_AGENT',
   parts: [{ text: said.text }],
   ...{ contextId, taskId: id },
-  metadata: { timestamp: iso(said.at) },
+  metadata: { timestamp: wireTime(said.at) },
 });
 
 export const statusOf = (subject: Subject): TaskStatus => {
@@ -69,7 +69,7 @@ export const statusOf = (subject: Subject): TaskStatus => {
     ...(says === null
       ? {}
       : { message: message(nameOf(subject), { by: 'agent', text: says, at }, `s${generation}`) }),
-    timestamp: iso(at),
+    timestamp: wireTime(at),
   };
 };
 
