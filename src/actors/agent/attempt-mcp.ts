@@ -45,7 +45,7 @@ interface AttemptMcpPorts extends McpPorts {
 
 const anyArguments = z.record(z.string(), z.unknown());
 /** The line on the saved output fits into the result beside it. */
-const shownBytes = maxResultBytes - 512;
+const shownResultBytes = maxResultBytes - 512;
 
 const toolFor = (
   { name, description, parameters }: McpTool,
@@ -58,13 +58,13 @@ const toolFor = (
   schema: anyArguments,
   run: async (args, { signal, openLog }) => {
     const result = await servers.call(name, args, { allowed: allowed()[name] ?? null, signal });
-    const log = openLog(shownBytes);
+    const log = openLog(shownResultBytes);
     log.push(result.text);
     const kept = log.close();
     if (kept === null) return result;
     const whole = kept.isWhole ? 'the whole' : 'more of the';
     const note = `\n[${whole} output is in ${kept.path}; commands can read it]`;
-    return { ok: result.ok, text: `${keepHeadAndTail(result.text, shownBytes)}${note}` };
+    return { ok: result.ok, text: `${keepHeadAndTail(result.text, shownResultBytes)}${note}` };
   },
 });
 

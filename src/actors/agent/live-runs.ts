@@ -38,9 +38,9 @@ interface OpenQuestion {
 
 /** Each holds the memory of a program. */
 const mostWaiting = 8;
-const maxShownLength = 4_000;
+const shownLengthAtMost = 4_000;
 export const shownArguments = (call: PermissionCall): string =>
-  call.arguments.slice(0, maxShownLength);
+  call.arguments.slice(0, shownLengthAtMost);
 
 const createLiveRun = (work: (hold: RunHold) => BegunWork, onEnd: (isWaiting: boolean) => void) => {
   const abort = new AbortController();

@@ -6,8 +6,9 @@ const messageKeys = ['message', 'error', 'detail', 'error_description', 'errors'
 const causeKeys = ['code', 'status', 'type'];
 const noMessage = 'an error without a message';
 
-type Json = Readonly<Record<string, unknown>>;
-const isObject = (value: unknown): value is Json => typeof value === 'object' && value !== null;
+type ErrorJson = Readonly<Record<string, unknown>>;
+const isObject = (value: unknown): value is ErrorJson =>
+  typeof value === 'object' && value !== null;
 
 const isBracket = (character: string | undefined, kind: string): boolean =>
   character !== undefined && kind.includes(character);

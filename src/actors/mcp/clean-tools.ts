@@ -9,10 +9,10 @@ const maxSchemaBytes = 32 * 1024;
 const maxListBytes = 256 * 1024;
 const maxDepth = 16;
 /** Providers refuse longer names. */
-const maxNameLength = 64;
+const toolNameLength = 64;
 
-type Json = Readonly<Record<string, unknown>>;
-const isJson = (value: unknown): value is Json =>
+type ToolJson = Readonly<Record<string, unknown>>;
+const isToolJson = (value: unknown): value is ToolJson =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** Without control and invisible characters, which could hide words from people. */
@@ -32,7 +32,7 @@ const cleanValue = (value: unknown, depth: number): unknown => {
   if (depth > maxDepth) return null;
   if (typeof value === 'string') return visibleText(value);
   if (Array.isArray(value)) return value.map((each) => cleanValue(each, depth + 1));
-  if (!isJson(value)) return value;
+  if (!isToolJson(value)) return value;
   return Object.fromEntries(
     Object.entries(value).map(([key, each]) => [visibleText(key), cleanValue(each, depth + 1)]),
   );
@@ -42,7 +42,7 @@ const isType = (value: unknown): boolean =>
   Array.isArray(value) ? value.every(isType) : typeNames.some((name) => name === value);
 
 const cleanKeyword = (key: string, value: unknown, depth: number): unknown => {
-  if (schemaMaps.has(key) && isJson(value))
+  if (schemaMaps.has(key) && isToolJson(value))
     return Object.fromEntries(
       Object.entries(value).map(([name, each]) => [
         visibleText(name),
@@ -60,8 +60,8 @@ const cleanKeyword = (key: string, value: unknown, depth: number): unknown => {
 };
 
 /** The keywords that providers know: one refuses a whole request over a schema that it does not. */
-const cleanSchema = (schema: unknown, depth = 0): Json => {
-  if (!isJson(schema) || depth > maxDepth) return {};
+const cleanSchema = (schema: unknown, depth = 0): ToolJson => {
+  if (!isToolJson(schema) || depth > maxDepth) return {};
   return Object.fromEntries(
     Object.entries(schema)
       .map(([key, value]) => [key, cleanKeyword(key, value, depth)] as const)
@@ -70,30 +70,34 @@ const cleanSchema = (schema: unknown, depth = 0): Json => {
 };
 
 /** Providers want an object at the top, without alternatives. */
-const cleanParameters = (schema: unknown): Json => {
+const cleanParameters = (schema: unknown): ToolJson => {
   const { anyOf: _, oneOf: __, allOf: ___, enum: ____, $ref: _____, ...top } = cleanSchema(schema);
-  return { ...top, type: 'object', properties: isJson(top['properties']) ? top['properties'] : {} };
+  return {
+    ...top,
+    type: 'object',
+    properties: isToolJson(top['properties']) ? top['properties'] : {},
+  };
 };
 
 const sortedKeys = (_: string, value: unknown): unknown =>
-  isJson(value)
+  isToolJson(value)
     ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
     : value;
 
-const hashOf = (value: unknown): string =>
+const toolHash = (value: unknown): string =>
   createHash('sha256').update(JSON.stringify(value, sortedKeys)).digest('hex');
 
 /** @returns null for a name that no person could read */
 const modelName = (server: string, tool: string): string | null => {
   if (!/^[\w./ :@-]{1,128}$/.test(tool)) return null;
   const name = `${mcpPrefix}${server}__${tool.replace(/[^\w-]/g, '_')}`;
-  return name.length <= maxNameLength
+  return name.length <= toolNameLength
     ? name
-    : `${name.slice(0, maxNameLength - 9)}_${hashOf(tool).slice(0, 8)}`;
+    : `${name.slice(0, toolNameLength - 9)}_${toolHash(tool).slice(0, 8)}`;
 };
 
 const cleanTool = (server: string, given: unknown): McpTool | string => {
-  const { name: tool, description = '', inputSchema } = isJson(given) ? given : {};
+  const { name: tool, description = '', inputSchema } = isToolJson(given) ? given : {};
   if (typeof tool !== 'string') return 'a tool without a name';
   const name = modelName(server, tool);
   if (name === null)
@@ -105,7 +109,7 @@ const cleanTool = (server: string, given: unknown): McpTool | string => {
   const shown = `[of the MCP server ${server}] ${keepHead(said, maxDescriptionBytes)}`.trim();
   return {
     ...{ name, server, tool, parameters, description: shown },
-    fingerprint: hashOf([tool, shown, parameters]),
+    fingerprint: toolHash([tool, shown, parameters]),
   };
 };
 

@@ -17,7 +17,7 @@ export interface Connection extends CleanList {
   close(): Promise<void>;
 }
 
-const initialize = async (peer: Peer, version: string, ms: number, signal: AbortSignal) => {
+const openSession = async (peer: Peer, version: string, ms: number, signal: AbortSignal) => {
   const hello = await peer.request(
     'initialize',
     {
@@ -35,7 +35,7 @@ const initialize = async (peer: Peer, version: string, ms: number, signal: Abort
   return isObject(capabilities) && capabilities['tools'] !== undefined;
 };
 
-const listTools = async (peer: Peer, until: number, signal: AbortSignal): Promise<unknown[]> => {
+const readToolList = async (peer: Peer, until: number, signal: AbortSignal): Promise<unknown[]> => {
   const all: unknown[] = [];
   let cursor: string | undefined;
   for (let page = 0; page < maxPages; page += 1) {
@@ -62,7 +62,7 @@ export interface ConnectOptions {
 }
 
 /** A server that did not answer in time, and answers no ping either, is given up. */
-const callTool =
+const callServerTool =
   (peer: Peer): Connection['call'] =>
   async (name, args, ms, signal) => {
     const params = { name, arguments: args };
@@ -81,11 +81,11 @@ export const connect = async (options: ConnectOptions): Promise<Connection> => {
   const peer = createPeer(options.open);
   try {
     const until = performance.now() + startMs;
-    const hasTools = await initialize(peer, version, startMs, signal);
-    const listed = hasTools ? await listTools(peer, until, signal) : [];
+    const hasTools = await openSession(peer, version, startMs, signal);
+    const listed = hasTools ? await readToolList(peer, until, signal) : [];
     return {
       ...cleanTools(server, listed),
-      call: callTool(peer),
+      call: callServerTool(peer),
       over: peer.over,
       close: peer.close,
     };

@@ -4,9 +4,9 @@ import { programPaths } from '../sandbox/assistant-mounts.ts';
 import { type HandedServer, McpError, type McpServer } from './port.ts';
 import { withVariables } from './variables.ts';
 
-type Variables = Readonly<Record<string, string | undefined>>;
+type HandedVariables = Readonly<Record<string, string | undefined>>;
 
-const placeFor = ({ place }: McpServer, variables: Variables): HandedServer['place'] => {
+const placeFor = ({ place }: McpServer, variables: HandedVariables): HandedServer['place'] => {
   if (place.kind === 'refused') throw new McpError(place.why);
   return place.kind === 'http'
     ? { ...place, headers: withVariables(place.headers, variables) }
@@ -16,7 +16,7 @@ const placeFor = ({ place }: McpServer, variables: Variables): HandedServer['pla
 /** Tells of the servers that lack a variable, and leaves them out. */
 export const handedServers = (
   servers: readonly McpServer[],
-  variables: Variables,
+  variables: HandedVariables,
   warn: (message: string) => void,
 ): readonly HandedServer[] =>
   servers.flatMap((server) => {

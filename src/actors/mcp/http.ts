@@ -10,7 +10,7 @@ const shownErrorLength = 300;
 const isSession = (text: string | null): text is string =>
   text !== null && /^[\x21-\x7e]{1,256}$/.test(text);
 
-const whyFailed = (error: unknown): string => {
+const whyHttpFailed = (error: unknown): string => {
   const { cause } = error instanceof Error ? error : {};
   const words = messageOf(error);
   return cause instanceof Error ? `${words}: ${messageOf(cause)}` : words;
@@ -27,7 +27,7 @@ const checkedHeaders = (given: HttpPlace['headers']): HttpPlace['headers'] =>
   );
 
 /** The body in pieces; more than a message may have is an error. */
-const readBody = async (response: Response, take: (text: string) => void): Promise<void> => {
+const readAnswerBody = async (response: Response, take: (text: string) => void): Promise<void> => {
   const decoder = new TextDecoder();
   for await (const chunk of response.body ?? []) take(decoder.decode(chunk, { stream: true }));
   take(decoder.decode());
@@ -35,14 +35,14 @@ const readBody = async (response: Response, take: (text: string) => void): Promi
 
 const readText = async (response: Response, most: number): Promise<string> => {
   let text = '';
-  await readBody(response, (piece) => {
+  await readAnswerBody(response, (piece) => {
     text += piece;
     if (text.length > most) throw new McpError(`it answers with more than ${most} characters`);
   });
   return text;
 };
 
-const refusalOf = async (response: Response): Promise<McpError> => {
+const httpRefusal = async (response: Response): Promise<McpError> => {
   const said = (await readText(response, maxMessageLength)).trim().slice(0, shownErrorLength);
   return new McpError(`it answers with status ${response.status}${said === '' ? '' : `: ${said}`}`);
 };
@@ -82,7 +82,8 @@ export const openHttp =
     };
     const readMessages = async (response: Response, id: number | null): Promise<void> => {
       const type = response.headers.get('content-type')?.split(';')[0]?.trim() ?? '';
-      if (type === 'text/event-stream') await readBody(response, createEventReader(take).push);
+      if (type === 'text/event-stream')
+        await readAnswerBody(response, createEventReader(take).push);
       else if (type === 'application/json') take(await readText(response, maxMessageLength));
       else if (id !== null) throw new McpError(`it answers with ${type || 'nothing'}, not JSON`);
       else await response.body?.cancel();
@@ -91,7 +92,7 @@ export const openHttp =
       const given = response.headers.get('mcp-session-id');
       if (isSession(given)) session = given;
       if (response.status === 404 && session !== null) closed('its session is over');
-      if (!response.ok) throw await refusalOf(response);
+      if (!response.ok) throw await httpRefusal(response);
       await readMessages(response, id);
       // Of an answer that came, nothing waits any more.
       fail(id, 'its answer ends without a result');
@@ -103,7 +104,7 @@ export const openHttp =
         if (id !== null) asking.set(id, own);
         ask('POST', AbortSignal.any([stop.signal, own.signal]), text)
           .then((response) => readAnswer(response, id))
-          .catch((error: unknown) => fail(id, whyFailed(error)))
+          .catch((error: unknown) => fail(id, whyHttpFailed(error)))
           .finally(() => asking.delete(id ?? 0));
       },
       drop: (id) => asking.get(id)?.abort(),

@@ -31,7 +31,7 @@ export interface Transport {
   close(): Promise<void>;
 }
 
-interface Waiting {
+interface WaitingCall {
   readonly resolve: (result: unknown) => void;
   readonly reject: (error: McpError) => void;
 }
@@ -67,7 +67,7 @@ const parse = (text: string): Json | null => {
   }
 };
 
-const errorText = (error: unknown): string => {
+const peerErrorText = (error: unknown): string => {
   const { message } = isObject(error) ? error : {};
   return typeof message === 'string' && message !== ''
     ? message.slice(0, 2_000)
@@ -75,12 +75,12 @@ const errorText = (error: unknown): string => {
 };
 
 export const createPeer = (open: (input: PeerInput) => Transport): Peer => {
-  const waiting = new Map<number, Waiting>();
+  const waiting = new Map<number, WaitingCall>();
   const isFlood = createFloodMeter();
   let lastId = 0;
   let ended: string | null = null;
 
-  const take = (id: number): Waiting | undefined => {
+  const take = (id: number): WaitingCall | undefined => {
     const found = waiting.get(id);
     waiting.delete(id);
     return found;
@@ -111,7 +111,7 @@ export const createPeer = (open: (input: PeerInput) => Transport): Peer => {
       return;
     }
     if (error === undefined) asked.resolve(result);
-    else asked.reject(new McpError(errorText(error)));
+    else asked.reject(new McpError(peerErrorText(error)));
   };
   const transport = open({
     receive,

@@ -12,7 +12,7 @@ const pinnedSchema = z.object({
   parameters: z.record(z.string(), z.unknown()),
   fingerprint: z.string(),
 });
-const fileSchema = z.object({ servers: z.record(z.string(), z.array(pinnedSchema)) });
+const pinsSchema = z.object({ servers: z.record(z.string(), z.array(pinnedSchema)) });
 
 /** The tools of each server as the user has them: as they were first seen, or allowed later. */
 export interface Pins {
@@ -24,7 +24,7 @@ export interface Pins {
 /** `broken`: every tool needs permission again, since nobody knows what was allowed. */
 const readPins = (file: string) => {
   try {
-    const { servers } = fileSchema.parse(JSON.parse(readFileSync(file, 'utf8')));
+    const { servers } = pinsSchema.parse(JSON.parse(readFileSync(file, 'utf8')));
     return { kept: new Map<string, readonly McpTool[]>(Object.entries(servers)), broken: false };
   } catch (error) {
     return { kept: new Map<string, readonly McpTool[]>(), broken: !hasCode(error, 'ENOENT') };

@@ -1,7 +1,7 @@
 import { isObject } from './peer.ts';
 import type { McpCallResult } from './port.ts';
 
-const sizeOf = (data: unknown): string =>
+const contentSize = (data: unknown): string =>
   typeof data === 'string' ? `${Math.ceil((data.length * 3) / 4)} bytes` : 'no data';
 
 /** One part of a result; a model gets no pictures and no sound. */
@@ -12,10 +12,10 @@ const partText = (part: unknown): string => {
   if (type === 'resource' && isObject(resource)) {
     const { text: content, blob } = resource;
     if (typeof content === 'string') return content;
-    return `[resource ${String(resource['uri'])}, ${sizeOf(blob)}, is not shown]`;
+    return `[resource ${String(resource['uri'])}, ${contentSize(blob)}, is not shown]`;
   }
   if (type === 'resource_link') return `[resource ${String(uri)}]`;
-  return `[${String(type)}, ${String(mimeType)}, ${sizeOf(data)}, is not shown]`;
+  return `[${String(type)}, ${String(mimeType)}, ${contentSize(data)}, is not shown]`;
 };
 
 /** The result of `tools/call`, as a model reads it. */

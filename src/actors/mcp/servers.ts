@@ -14,7 +14,7 @@ import {
 /** A server that ends again and again is not started once more. */
 const maxStarts = 4;
 const shownLeft = 3;
-const shownTextLength = 600;
+const shownErrorLength = 600;
 
 export interface ServersOptions {
   readonly servers: readonly McpServer[];
@@ -46,7 +46,7 @@ export interface McpServers {
 }
 
 const cut = (text: string): string =>
-  text.length > shownTextLength ? `${text.slice(0, shownTextLength)}…` : text;
+  text.length > shownErrorLength ? `${text.slice(0, shownErrorLength)}…` : text;
 
 const whyChanged = (pinned: McpTool | undefined, { name, description }: McpTool): string => {
   if (pinned === undefined) return `${name} is new on its server. It says: ${cut(description)}`;

@@ -8,7 +8,7 @@ import { maxMessageLength, type PeerInput, type Transport } from './peer.ts';
 
 const longestLifeMs = 7 * 24 * 3_600_000;
 /** Without its input a server should end by itself; then it is ended. */
-const graceMs = 300;
+const closeGraceMs = 300;
 const shownErrorBytes = 1_000;
 const maxErrorLength = 64 * 1024 * 1024;
 
@@ -17,7 +17,7 @@ export type StdioProgram = Pick<
   'argv' | 'root' | 'readable' | 'git' | 'env' | 'readOnly' | 'network'
 >;
 
-const within = (work: Promise<unknown>, ms: number): Promise<unknown> => {
+const endsWithin = (work: Promise<unknown>, ms: number): Promise<unknown> => {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise((resolve) => {
     timer = setTimeout(resolve, ms);
@@ -86,7 +86,7 @@ export const openStdio =
       close: async () => {
         if (!stop.signal.aborted) {
           input?.end();
-          await within(done, graceMs);
+          await endsWithin(done, closeGraceMs);
         }
         stop.abort();
         await done;

@@ -12,7 +12,7 @@ const plain = (given: Readonly<Record<string, string>>): Record<string, string> 
   Object.fromEntries(Object.entries(given).filter(([, text]) => variablesIn(text).length === 0));
 
 /** The entry with what it takes from the project's file; null when it is not as it was allowed. */
-const entryOf = (
+const serverEntry = (
   name: string,
   given: McpServerConfig,
   offered: readonly ProjectServer[],
@@ -31,7 +31,7 @@ const refused: McpServer['place'] = {
   why: "the project's .mcp.json does not name it as you allowed it; agent doctor shows how it is now",
 };
 
-const placeOf = (given: McpServerConfig | null): McpServer['place'] => {
+const entryPlace = (given: McpServerConfig | null): McpServer['place'] => {
   if (given === null) return refused;
   const { command, url, headers } = given;
   if (command === undefined) return { kind: 'http', url: url ?? '', headers };
@@ -51,7 +51,7 @@ export const mcpServersFrom = ({ servers }: McpConfig, root: string): readonly M
   const offered = isAsked ? projectServers(root) : [];
   return Object.entries(servers).map(([name, given]) => ({
     name,
-    place: placeOf(entryOf(name, given, offered)),
+    place: entryPlace(serverEntry(name, given, offered)),
     tools: given.tools ?? null,
     startMs: given.start_timeout_seconds * 1_000,
     callMs: given.timeout_seconds * 1_000,

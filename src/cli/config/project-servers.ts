@@ -22,7 +22,7 @@ const server = z.union([
     headers: z.record(z.string().regex(/^[\w-]+$/), text).default({}),
   }),
 ]);
-const fileSchema = z.object({ mcpServers: z.record(z.string(), z.unknown()) });
+const projectFileSchema = z.object({ mcpServers: z.record(z.string(), z.unknown()) });
 
 /** A server that the project's own file names. It is nothing until the user allows it. */
 export interface ProjectServer {
@@ -44,7 +44,9 @@ const named = (name: string, given: unknown): readonly ProjectServer[] => {
 /** Untrusted: bounded, no links, never throws. Entries that we cannot use are left out. */
 export const projectServers = (root: string): readonly ProjectServer[] => {
   try {
-    const { mcpServers } = fileSchema.parse(JSON.parse(readRegular(join(root, file), bytesAtMost)));
+    const { mcpServers } = projectFileSchema.parse(
+      JSON.parse(readRegular(join(root, file), bytesAtMost)),
+    );
     return Object.entries(mcpServers).flatMap(([name, given]) => named(name, given));
   } catch {
     return [];

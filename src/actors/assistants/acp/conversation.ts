@@ -23,7 +23,7 @@ import {
 import { createUpdateReader } from './updates.ts';
 import { tokensIn } from './usage.ts';
 
-const answerSchema = z.looseObject({ stopReason: z.string() });
+const promptEndSchema = z.looseObject({ stopReason: z.string() });
 
 const failed = (message: string, retryable = false): AssistantEvent => ({
   type: 'failed',
@@ -110,7 +110,7 @@ export const converse = (
 
   const report = (answer: unknown): void => {
     const used = tokensIn(answer, agent.usage);
-    const reason = answerSchema.safeParse(answer).data?.stopReason;
+    const reason = promptEndSchema.safeParse(answer).data?.stopReason;
     if (reason === 'end_turn') onEvent({ type: 'result', text: updates.lastMessage() });
     else if (!isCancelled)
       onEvent(failed(stopReasons[reason ?? ''] ?? 'its answer gives no known reason to stop'));

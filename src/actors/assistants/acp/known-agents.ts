@@ -5,15 +5,15 @@ import { createCodex } from '../codex.ts';
 import { homeIn } from '../program.ts';
 import type { UsageMeaning } from './usage.ts';
 
-type Variables = Readonly<Record<string, string>>;
+type AgentVariables = Readonly<Record<string, string>>;
 
 export interface AcpAgent {
   readonly args: readonly string[];
   /** Variables of the user that it gets. */
   readonly variables: readonly string[];
   /** Variables that we set. They keep the project's plugins and updates off. */
-  readonly settings: (env: Variables) => Variables;
-  readonly needs: (env: Variables) => AssistantNeeds;
+  readonly settings: (env: AgentVariables) => AgentVariables;
+  readonly needs: (env: AgentVariables) => AssistantNeeds;
   readonly usage: UsageMeaning;
   readonly reportsCost: boolean;
   /** True when it asks before each call that changes something or runs a command. */
@@ -22,9 +22,9 @@ export interface AcpAgent {
   readonly askingMode: string | null;
 }
 
-const noSettings = (): Variables => ({});
+const noSettings = (): AgentVariables => ({});
 
-const opencodeFolder = (env: Variables): string => join(homeIn(env), '.local/share/opencode');
+const opencodeFolder = (env: AgentVariables): string => join(homeIn(env), '.local/share/opencode');
 const opencode: AcpAgent = {
   args: ['acp'],
   variables: ['OPENCODE_API_KEY', 'OPENAI_API_KEY', 'ANTHROPIC_API_KEY', 'OPENROUTER_API_KEY'],

@@ -2,15 +2,15 @@ import { z } from 'zod';
 import type { PermissionCall } from '../port.ts';
 import { argumentsOf, toolCallSchema, toolOf } from './updates.ts';
 
-const requestSchema = z.looseObject({
+const permissionRequestSchema = z.looseObject({
   sessionId: z.string(),
   toolCall: toolCallSchema,
   options: z.array(z.looseObject({ optionId: z.string(), kind: z.string() })).max(100),
 });
-type Request = z.infer<typeof requestSchema>;
+type Request = z.infer<typeof permissionRequestSchema>;
 
 export const permissionRequest = (params: unknown): Request | null =>
-  requestSchema.safeParse(params).data ?? null;
+  permissionRequestSchema.safeParse(params).data ?? null;
 
 /** The call as a person sees it; `kind` is that of an earlier update, if the request has none. */
 export const permissionCall = ({ toolCall }: Request, kind: string | null): PermissionCall => ({

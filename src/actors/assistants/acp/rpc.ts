@@ -31,48 +31,48 @@ export class RpcError extends Error {
 
 /** Open requests of the other side; more are refused. */
 const mostRequests = 64;
-const codes = { methodNotFound: -32_601, internal: -32_603, busy: -32_000 };
+const rpcErrorCodes = { methodNotFound: -32_601, internal: -32_603, busy: -32_000 };
 
-const idSchema = z.union([z.string().max(1_000), z.number()]);
-const errorSchema = z.looseObject({
+const rpcIdSchema = z.union([z.string().max(1_000), z.number()]);
+const rpcErrorSchema = z.looseObject({
   code: z.number().optional(),
   message: z.string().default(''),
   data: z.unknown().optional(),
 });
-const messageSchema = z.looseObject({
-  id: idSchema.nullish(),
+const rpcMessageSchema = z.looseObject({
+  id: rpcIdSchema.nullish(),
   method: z.string().optional(),
   params: z.unknown().optional(),
   result: z.unknown().optional(),
-  error: errorSchema.optional(),
+  error: rpcErrorSchema.optional(),
 });
-type Message = z.infer<typeof messageSchema>;
+type Message = z.infer<typeof rpcMessageSchema>;
 
 const detailsSchema = z.union([
   z.string(),
   z.looseObject({ details: z.string() }).transform(({ details }) => details),
   z.looseObject({ message: z.string() }).transform(({ message }) => message),
 ]);
-const errorText = ({ message, data }: z.infer<typeof errorSchema>): string => {
+const rpcErrorText = ({ message, data }: z.infer<typeof rpcErrorSchema>): string => {
   const details = detailsSchema.safeParse(data).data;
   const said = message.trim() === '' ? 'it gave no reason' : message;
   return details === undefined || said.includes(details) ? said : `${said}: ${details}`;
 };
 
 /** Some agents pass the HTTP status of the provider on. */
-const failure = (error: z.infer<typeof errorSchema>): RpcError => {
+const failure = (error: z.infer<typeof rpcErrorSchema>): RpcError => {
   const { code = 0 } = error;
-  const message = errorText(error);
+  const message = rpcErrorText(error);
   return new RpcError(message, code === 429 || (code >= 500 && code < 600) || isTransient(message));
 };
 
-interface Waiting {
+interface WaitingRequest {
   readonly resolve: (result: unknown) => void;
   readonly reject: (error: RpcError) => void;
 }
 
 export const createRpc = ({ send, onRequest, onNotification }: RpcPorts): Rpc => {
-  const waiting = new Map<number, Waiting>();
+  const waiting = new Map<number, WaitingRequest>();
   let lastId = 0;
   let openRequests = 0;
   let closed: string | null = null;
@@ -87,14 +87,14 @@ export const createRpc = ({ send, onRequest, onNotification }: RpcPorts): Rpc =>
   };
   const answer = async (id: string | number, method: string, params: unknown): Promise<void> => {
     const refuse = (code: number, message: string) => write({ id, error: { code, message } });
-    if (openRequests >= mostRequests) return refuse(codes.busy, 'too many open requests');
+    if (openRequests >= mostRequests) return refuse(rpcErrorCodes.busy, 'too many open requests');
     const answered = onRequest(method, params);
-    if (answered === null) return refuse(codes.methodNotFound, 'method not found');
+    if (answered === null) return refuse(rpcErrorCodes.methodNotFound, 'method not found');
     openRequests += 1;
     try {
       write({ id, result: await answered });
     } catch {
-      refuse(codes.internal, 'the request failed');
+      refuse(rpcErrorCodes.internal, 'the request failed');
     } finally {
       openRequests -= 1;
     }
@@ -122,7 +122,7 @@ export const createRpc = ({ send, onRequest, onNotification }: RpcPorts): Rpc =>
       }),
     notify: (method, params) => write({ method, params }),
     receive: (line) => {
-      const message = messageSchema.safeParse(parseJsonLine(line)).data;
+      const message = rpcMessageSchema.safeParse(parseJsonLine(line)).data;
       if (message === undefined) return;
       const { id, method, params } = message;
       if (method === undefined) settle(message);

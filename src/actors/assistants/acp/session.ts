@@ -9,7 +9,7 @@ export interface AcpDeadlines {
 }
 export const acpDeadlines: AcpDeadlines = { initializeMs: 60_000, sessionMs: 120_000 };
 
-const initializeSchema = z.looseObject({
+const agentInfoSchema = z.looseObject({
   protocolVersion: z.number(),
   agentCapabilities: z
     .looseObject({
@@ -68,7 +68,7 @@ export const initialize = async (rpc: Rpc, { initializeMs }: AcpDeadlines) => {
     },
     initializeMs,
   );
-  const { data } = initializeSchema.safeParse(answer);
+  const { data } = agentInfoSchema.safeParse(answer);
   if (data?.protocolVersion !== protocolVersion)
     throw new Error(`it does not speak version ${protocolVersion} of the Agent Client Protocol`);
   const { loadSession, mcpCapabilities, sessionCapabilities } = data.agentCapabilities ?? {};
@@ -116,7 +116,7 @@ const optionOf = ({ configOptions }: Setup, category: string) =>
     .flatMap((each) => selectSchema.safeParse(each).data ?? [])
     .find((each) => each.category === category || each.id === category);
 
-const valuesOf = (option: ReturnType<typeof optionOf>): readonly string[] =>
+const choicesOfOption = (option: ReturnType<typeof optionOf>): readonly string[] =>
   option?.options.map(({ value }) => value) ?? [];
 
 /** Does nothing when the agent has no such mode. @throws when it refuses */
@@ -130,7 +130,7 @@ export const chooseMode = async (
     await rpc.call('session/set_mode', { sessionId: id, modeId }, sessionMs);
 };
 
-const namedAtMost = 10;
+const modelsNamedAtMost = 10;
 
 /** @throws when the agent does not offer the model, or refuses it */
 export const chooseModel = async (
@@ -141,13 +141,13 @@ export const chooseModel = async (
 ): Promise<void> => {
   const option = optionOf(setup, 'model');
   const models = setup.models?.availableModels.map(({ modelId }) => modelId) ?? [];
-  if (option !== undefined && valuesOf(option).includes(model)) {
+  if (option !== undefined && choicesOfOption(option).includes(model)) {
     const chosen = { sessionId: id, configId: option.id, value: model };
     await rpc.call('session/set_config_option', chosen, sessionMs);
   } else if (models.includes(model)) {
     await rpc.call('session/set_model', { sessionId: id, modelId: model }, sessionMs);
   } else {
-    const offered = [...valuesOf(option), ...models].slice(0, namedAtMost).join(', ');
+    const offered = [...choicesOfOption(option), ...models].slice(0, modelsNamedAtMost).join(', ');
     throw new Error(`it offers no model ${model}${offered === '' ? '' : `, but ${offered}`}`);
   }
 };

@@ -3,7 +3,7 @@ import type { AssistantEvent } from '../port.ts';
 
 const mostOpenCalls = 1_000;
 /** The end of a message is its result. */
-const longestMessage = 64 * 1024;
+const longestUpdateText = 64 * 1024;
 
 const textBlock = z.looseObject({ type: z.literal('text'), text: z.string() });
 const contentSchema = z.union([
@@ -37,7 +37,7 @@ const updateSchema = z.discriminatedUnion('sessionUpdate', [
   }),
 ]);
 const paramsSchema = z.looseObject({ sessionId: z.string(), update: updateSchema });
-type Update = z.infer<typeof updateSchema>;
+type SessionUpdate = z.infer<typeof updateSchema>;
 
 /** Our names for the kinds of tool calls. */
 const toolsByKind: Readonly<Record<string, string>> = {
@@ -59,9 +59,9 @@ export const argumentsOf = ({ title, rawInput, locations }: AcpToolCall): string
       : { paths: locations.map(({ path }) => path) }),
   });
 
-const contentText = (content: unknown): string => textBlock.safeParse(content).data?.text ?? '';
-const outputOf = ({ content, rawOutput }: AcpToolCall): string => {
-  const shown = (content ?? []).map((each) => ('content' in each ? contentText(each.content) : ''));
+const updateText = (content: unknown): string => textBlock.safeParse(content).data?.text ?? '';
+const callOutput = ({ content, rawOutput }: AcpToolCall): string => {
+  const shown = (content ?? []).map((each) => ('content' in each ? updateText(each.content) : ''));
   const text = shown.filter((each) => each !== '').join('\n');
   if (text !== '' || rawOutput === undefined) return text;
   return typeof rawOutput === 'string' ? rawOutput : jsonText(rawOutput);
@@ -75,7 +75,7 @@ const changedPaths = (call: AcpToolCall, kind: string | null | undefined): reado
   return [...new Set([...diffs, ...places])];
 };
 
-const planText = ({ entries }: Extract<Update, { sessionUpdate: 'plan' }>): string => {
+const planLines = ({ entries }: Extract<SessionUpdate, { sessionUpdate: 'plan' }>): string => {
   const done = entries.filter(({ status }) => status === 'completed').length;
   const current = entries.find(({ status }) => status === 'in_progress')?.content;
   return `plan: ${done} of ${entries.length} done${current === undefined ? '' : `; now: ${current}`}`;
@@ -118,7 +118,7 @@ export const createUpdateReader = (
     ended.add(toolCallId);
     const ok = status === 'completed';
     if (ok) onMade(toolCallId, toolOf(kind));
-    onEvent({ type: 'tool_ended', callId: toolCallId, ok, output: outputOf(call) });
+    onEvent({ type: 'tool_ended', callId: toolCallId, ok, output: callOutput(call) });
     if (ok) for (const path of changedPaths(call, kind)) onEvent({ type: 'changed', path });
   };
   /** Agents name the arguments when the call runs, often after its first update. */
@@ -135,7 +135,7 @@ export const createUpdateReader = (
     if (isOver) end(call);
   };
   const takeText = (text: string): void => {
-    message = ((isNewMessage ? '' : message) + text).slice(-longestMessage);
+    message = ((isNewMessage ? '' : message) + text).slice(-longestUpdateText);
     isNewMessage = false;
     onEvent({ type: 'text', text });
   };
@@ -145,12 +145,12 @@ export const createUpdateReader = (
       const update = paramsSchema.safeParse(params).data?.update;
       switch (update?.sessionUpdate) {
         case 'agent_message_chunk':
-          return takeText(contentText(update.content));
+          return takeText(updateText(update.content));
         case 'tool_call':
         case 'tool_call_update':
           return takeCall(update);
         case 'plan': {
-          const text = planText(update);
+          const text = planLines(update);
           if (text !== plan) onEvent({ type: 'note', level: 'info', message: text });
           plan = text;
           return;

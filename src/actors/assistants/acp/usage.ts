@@ -9,15 +9,15 @@ import type { TokensUsed } from '../port.ts';
 export type UsageMeaning = 'cached_apart' | 'quota' | 'untold';
 
 const count = z.number().nonnegative().nullish();
-const usageSchema = z.looseObject({
+const acpUsageSchema = z.looseObject({
   inputTokens: count,
   outputTokens: count,
   cachedReadTokens: count,
   cachedWriteTokens: count,
 });
 const tokenCountSchema = z.looseObject({ input_tokens: count, output_tokens: count });
-const answerSchema = z.looseObject({
-  usage: usageSchema.nullish().catch(null),
+const promptAnswerSchema = z.looseObject({
+  usage: acpUsageSchema.nullish().catch(null),
   _meta: z
     .looseObject({ quota: z.looseObject({ token_count: tokenCountSchema }).nullish() })
     .nullish()
@@ -26,7 +26,7 @@ const answerSchema = z.looseObject({
 
 /** The tokens of a prompt, or null where the agent does not tell. */
 export const tokensIn = (answer: unknown, meaning: UsageMeaning): TokensUsed | null => {
-  const { usage, _meta } = answerSchema.safeParse(answer).data ?? {};
+  const { usage, _meta } = promptAnswerSchema.safeParse(answer).data ?? {};
   const quota = _meta?.quota?.token_count;
   if (meaning === 'quota' && quota != null)
     return {
