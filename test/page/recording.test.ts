@@ -154,10 +154,13 @@ describe.skipIf(noBrowser !== null)(
         await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
         for (const view of ['Task', 'Machines', 'Changes']) {
           await go(page, view);
-          for (const button of await page.getByRole('button').all())
-            names.add(
-              (await button.getAttribute('aria-label')) ?? (await button.textContent()) ?? '',
+          // At once: the view may still be drawn.
+          const seenNow = await page
+            .getByRole('button')
+            .evaluateAll((all) =>
+              all.map((each) => each.getAttribute('aria-label') ?? each.textContent ?? ''),
             );
+          for (const name of seenNow) names.add(name);
           // The page's policy does not bind the debugger.
           await page.evaluate(axe.source);
           const { violations } = await page.evaluate<AxeResult>('axe.run()');
