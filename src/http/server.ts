@@ -22,7 +22,7 @@ import { addPageRoutes, type PageRouteOptions } from './page-routes.ts';
 import { createPageSessions } from './page-sessions.ts';
 import { addRpcRoutes, createRateGate, type RpcRouteOptions } from './rpc-routes.ts';
 import { createSse } from './sse.ts';
-import { addStreamRoutes, createOpenStream, type StreamRouteOptions } from './stream-routes.ts';
+import { addStreamRoutes, createStreamOpening, type StreamRouteOptions } from './stream-routes.ts';
 
 export interface HttpServerOptions
   extends Omit<GateOptions, 'sessions'>,
@@ -117,14 +117,14 @@ export const buildServer = async (options: HttpServerOptions): Promise<FastifyIn
     isStillAllowed(request, { token: options.token, sessions }),
   );
   app.addHook('preClose', sse.endAll);
-  const openStream = createOpenStream(sse, options.streamLimits);
+  const { openStream, reserveStream } = createStreamOpening(sse, options.streamLimits);
   const discovery = () => discoveryDocument(options, system.settings());
   const operations = createOperations({ ...options, service: system.service });
   app.addHook('onReady', async () => operations.push.startAll());
   app.addHook('preClose', operations.push.stopAll);
   const onA2aProblem = (error: unknown): void => options.log('A2A request failed', { error });
   const a2a = {
-    ...{ operations, openStream, redact: options.redact, onInternal: onA2aProblem },
+    ...{ operations, reserveStream, redact: options.redact, onInternal: onA2aProblem },
     ...{ versions: options.a2aVersions, extendedCard: extendedCardOf(options) },
   };
   const rpc = {

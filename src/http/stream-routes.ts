@@ -67,18 +67,35 @@ const refuseStream = (
     );
 };
 
+type Run = Parameters<OpenStream>[2];
+
+/** A place among the streams of the server, for a request that changes something first. */
+export type ReservedStream =
+  | { readonly refused: FastifyReply }
+  | { readonly open: (run: Run) => FastifyReply; readonly release: () => void };
+
 /** Opens streams up to the limits of the server, and refuses more. */
-export const createOpenStream = (sse: Sse, streamLimits: () => StreamLimits): OpenStream => {
+export const createStreamOpening = (sse: Sse, streamLimits: () => StreamLimits) => {
   const counter = createStreamCounter(streamLimits);
-  return (reply, taskId, run) => {
+  const reserve = (reply: FastifyReply, taskId: string | null): ReservedStream => {
     const counted = counter.open(taskId);
-    if ('refused' in counted) return refuseStream(reply, counted.refused, streamLimits());
-    const connection = sse.open(reply);
-    connection.onClose(counted.close);
-    run(connection);
-    return reply;
+    if ('refused' in counted)
+      return { refused: refuseStream(reply, counted.refused, streamLimits()) };
+    const open = (run: Run): FastifyReply => {
+      const connection = sse.open(reply);
+      connection.onClose(counted.close);
+      run(connection);
+      return reply;
+    };
+    return { open, release: counted.close };
   };
+  const openStream: OpenStream = (reply, taskId, run) => {
+    const reserved = reserve(reply, taskId);
+    return 'refused' in reserved ? reserved.refused : reserved.open(run);
+  };
+  return { openStream, reserveStream: (reply: FastifyReply) => reserve(reply, null) };
 };
+export type ReserveStream = ReturnType<typeof createStreamOpening>['reserveStream'];
 
 export const addStreamRoutes = (
   app: FastifyInstance,

@@ -4,9 +4,9 @@ import { type Role, roles } from '../../machines/task.ts';
 import { envelopeErrors } from '../error-table.ts';
 import type { MoreMethods } from '../json-rpc.ts';
 import { readJson } from '../read-json.ts';
-import type { SseConnection } from '../sse.ts';
-import type { OpenStream } from '../stream-routes.ts';
+import type { ReserveStream } from '../stream-routes.ts';
 import { A2aError, rpcErrorOf } from './errors.ts';
+import { openEvents } from './open-events.ts';
 import { type OperationContext, type Operations, toA2aError } from './operations.ts';
 import { extensionUri, type StreamResponse } from './protocol.ts';
 import { eventTo03, methodOf03, paramsFrom03, resultTo03 } from './version-03.ts';
@@ -81,23 +81,9 @@ export const contextFor = (reply: FastifyReply, role: Role | null): OperationCon
   };
 };
 
-/** Sends the events no faster than the client reads. */
-export const pump = async (
-  connection: SseConnection,
-  events: AsyncGenerator<StreamResponse>,
-  frameOf: (event: StreamResponse) => string,
-): Promise<void> => {
-  for await (const event of events) {
-    if (connection.closed()) break;
-    connection.write(`data: ${frameOf(event)}\n\n`);
-    await connection.drained();
-  }
-  connection.end();
-};
-
 export interface DispatchPorts {
   readonly operations: Operations;
-  readonly openStream: OpenStream;
+  readonly reserveStream: ReserveStream;
   readonly redact: (text: string) => string;
   readonly onInternal: (error: unknown) => void;
   readonly versions: () => readonly A2aVersion[];
@@ -142,32 +128,25 @@ type StreamCall = z.infer<typeof streamCallSchema> & { readonly spoken: Spoken }
 
 /** Opens the stream of a call; what fails before its first event is a plain answer. */
 const createOpenCall =
-  ({ operations: { streams }, openStream, redact, onInternal, versions }: DispatchPorts) =>
+  (ports: DispatchPorts) =>
   async (
     request: FastifyRequest,
     reply: FastifyReply,
     context: OperationContext,
-    call: StreamCall,
+    { spoken, id, params }: StreamCall,
   ): Promise<FastifyReply | object> => {
-    const { spoken, id } = call;
+    const { operations, redact, onInternal, versions } = ports;
+    const { version, name } = spoken;
+    const frameOf = (event: StreamResponse): string => {
+      const endsAtQuestion = name === 'SendStreamingMessage';
+      const result = version === '0.3' ? eventTo03(event, endsAtQuestion) : event;
+      return redact(JSON.stringify({ jsonrpc: '2.0', id, result }));
+    };
     try {
-      requireVersion(request, spoken.version, versions());
-      const run = streams[spoken.name] ?? refuseUnknown;
-      const { taskId, events } = await run(paramsOf(spoken, call.params), {
-        ...context,
-        version: spoken.version,
-      });
-      const endsAtQuestion = spoken.name === 'SendStreamingMessage';
-      const frameOf = (event: StreamResponse): string => {
-        const result = spoken.version === '0.3' ? eventTo03(event, endsAtQuestion) : event;
-        return redact(JSON.stringify({ jsonrpc: '2.0', id, result }));
-      };
-      return openStream(reply, taskId, (connection) => {
-        pump(connection, events, frameOf).catch((error: unknown) => {
-          onInternal(error);
-          connection.end();
-        });
-      });
+      requireVersion(request, version, versions());
+      const run = operations.streams[name] ?? refuseUnknown;
+      const start = () => run(paramsOf(spoken, params), { ...context, version });
+      return await openEvents(ports, reply, start, frameOf);
     } catch (error) {
       return errorAnswer(id, toA2aError(error, onInternal));
     }

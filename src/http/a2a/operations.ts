@@ -51,7 +51,7 @@ export type Operation = (params: unknown, context: OperationContext) => Promise<
 export type StreamOperation = (
   params: unknown,
   context: OperationContext,
-) => Promise<{ readonly taskId: string; readonly events: AsyncGenerator<StreamResponse> }>;
+) => Promise<{ readonly events: AsyncGenerator<StreamResponse> }>;
 
 export interface Operations {
   readonly calls: Readonly<Record<string, Operation>>;
@@ -154,10 +154,7 @@ const createSends = (
     const params = parseA2a(sendSchema, given);
     const { id, refused } = await send(params, context);
     const found = asRefused(await read(id), refused);
-    return {
-      taskId: id,
-      events: untilQuestion(followRun(follows, found, context.signal()), found),
-    };
+    return { events: untilQuestion(followRun(follows, found, context.signal()), found) };
   };
   return { sendBlocking, sendStreaming };
 };
@@ -213,7 +210,7 @@ export const createOperations = (ports: OperationPorts): Operations => {
     const found = await read(id);
     if (isTerminal(found.run.state))
       throw new A2aError('UNSUPPORTED_OPERATION', `task ${id} is over; read it with GetTask`);
-    return { taskId: id, events: followRun(follows, found, signal()) };
+    return { events: followRun(follows, found, signal()) };
   };
 
   return {

@@ -1,16 +1,17 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Role } from '../../machines/task.ts';
 import { readJson } from '../read-json.ts';
-import type { OpenStream } from '../stream-routes.ts';
-import { activateExtensions, contextFor, pump, requireVersion, roleIn } from './dispatch.ts';
+import type { ReserveStream } from '../stream-routes.ts';
+import { activateExtensions, contextFor, requireVersion, roleIn } from './dispatch.ts';
 import { A2aError, httpErrorOf, invalidParams } from './errors.ts';
+import { openEvents } from './open-events.ts';
 import { type Operations, toA2aError } from './operations.ts';
 import type { StreamResponse } from './protocol.ts';
 import type { A2aVersion } from './versions.ts';
 
 export interface RestOptions {
   readonly operations: Operations;
-  readonly openStream: OpenStream;
+  readonly reserveStream: ReserveStream;
   readonly redact: (text: string) => string;
   readonly onInternal: (error: unknown) => void;
   readonly onRequest: (request: FastifyRequest, reply: FastifyReply, done: () => void) => void;
@@ -127,7 +128,7 @@ const wrongType = (): A2aError =>
 
 /** The HTTP+JSON binding: an address for each method, the same operations behind it. */
 export const addRestRoutes = (app: FastifyInstance, options: RestOptions): void => {
-  const { operations, openStream, redact, onInternal, onRequest, extendedCard } = options;
+  const { operations, redact, onInternal, onRequest, extendedCard } = options;
   const { calls, streams } = operations;
 
   const handle = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
@@ -143,14 +144,8 @@ export const addRestRoutes = (app: FastifyInstance, options: RestOptions): void 
       const context = contextFor(reply, role);
       const stream = streams[method];
       if (stream !== undefined) {
-        const { taskId, events } = await stream(params, context);
         const frameOf = (event: StreamResponse): string => redact(JSON.stringify(event));
-        return openStream(reply, taskId, (connection) => {
-          pump(connection, events, frameOf).catch((error: unknown) => {
-            onInternal(error);
-            connection.end();
-          });
-        });
+        return await openEvents(options, reply, () => stream(params, context), frameOf);
       }
       const call = calls[method];
       const result = call === undefined ? extendedCard(request, role) : await call(params, context);
