@@ -30,7 +30,7 @@ const noMcp: AttemptMcp = {
 
 export interface McpPorts {
   readonly serversOf: (role: AttemptInput['role']) => readonly McpServer[];
-  /** What the configuration of a server may name. */
+  /** The configuration of a server may name these. */
   readonly variables: Readonly<Record<string, string | undefined>>;
   /** Null: what is seen of the servers is forgotten with this process. */
   readonly pinsFile: string | null;

@@ -1,9 +1,9 @@
 import type { Writable } from 'node:stream';
 import type { Assistant, AssistantEvent, Conversation, ConversationPorts } from './port.ts';
 
-/** What an assistant may leave unread of its standard input (bytes). */
+/** An assistant may leave so many bytes of its standard input unread. */
 const mostUnread = 16 * 1024 * 1024;
-/** How long an assistant has to stop by itself after a cancel. */
+/** After a cancel an assistant has this time to stop by itself. */
 const cancelGraceMs = 1_000;
 
 export interface SilenceWatch {

@@ -1,7 +1,7 @@
 import type { HandedServer } from '../mcp/port.ts';
 import { mcpPrefix } from '../mcp/port.ts';
 
-/** What an assistant needs beside its own arguments to start the user's MCP servers. */
+/** An assistant starts the user's MCP servers by these, beside its own arguments. */
 export interface HandOver {
   readonly arguments: readonly string[];
   /** Secrets go here or into the file: every user of the machine can read a command line. */
@@ -12,7 +12,7 @@ export interface HandOver {
 
 export const noHandOver: HandOver = { arguments: [], variables: {}, file: null };
 
-/** Of the environment of every child process; `ATS_ATTEMPT` finds what an earlier server left. */
+/** Variables of every child process; `ATS_ATTEMPT` finds what an earlier server left. */
 const keptVariables = 'PATH|HOME|USER|LOGNAME|LANG|LC_*|TZ|TMPDIR|TERM|ATS_ATTEMPT|ATS_COMMAND';
 
 /**

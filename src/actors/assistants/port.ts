@@ -124,7 +124,7 @@ export interface Assistant {
   readonly tellsTokens: boolean;
   readonly resumes: boolean;
   argv(start: AssistantStart): readonly [string, ...string[]];
-  /** How it gets the user's MCP servers; `file` is where the content is put. */
+  /** Hands it the user's MCP servers; the content goes to `file`. */
   handOver?(servers: readonly HandedServer[], file: string): HandOver;
   /** Files and folders that it needs beside its program and its workspace. */
   needs(env: Readonly<Record<string, string>>): AssistantNeeds;

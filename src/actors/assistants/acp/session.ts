@@ -44,11 +44,10 @@ const newSessionSchema = setupSchema.extend({ sessionId: z.string().min(1).max(5
 export interface Capabilities {
   readonly loads: boolean;
   readonly resumes: boolean;
-  /** Whether it can use MCP servers over HTTP. */
+  /** It can use MCP servers over HTTP. */
   readonly speaksHttp: boolean;
 }
 
-/** What a session is about. */
 export interface SessionPlace {
   readonly cwd: string;
   readonly mcpServers: readonly object[];
