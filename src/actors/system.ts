@@ -22,6 +22,7 @@ import { provideStateWork } from './engine/task-state-work.ts';
 import { tellDependents } from './engine/tell-dependents.ts';
 import { createVerify } from './engine/verify.ts';
 import { createTrackerWatch } from './engine/watch-tracker.ts';
+import { entry } from './journal/event-types.ts';
 import { createJournal, type Journal } from './journal/journal.ts';
 import { createNodeId } from './journal/node-id.ts';
 import { mayContinue, savedParking, savedSlot } from './journal/snapshots.ts';
@@ -194,6 +195,16 @@ const watchTracker = (
   return createTrackerWatch({ tracker, store, isPending: host.live.isPending, observe, log });
 };
 
+/** The journal says what others merge as it says what this server merges. */
+const watchMerges = ({ workspace, now, log }: SystemPorts, { journal }: Parts): (() => void) =>
+  workspace.watchMerges({
+    merged: ({ taskId, attempt, into }) => {
+      const data = { level: 'info', message: `merged into ${into}` };
+      journal.gather({ entries: [entry(taskId, attempt, 'log', now(), data)] });
+    },
+    failed: (error) => log('merges by others could not be looked for', { error }),
+  });
+
 /** Measures the calls of the tracker and the commits. */
 const timedPorts = (ports: SystemPorts) => {
   const { observe, read } = createProcessDurations();
@@ -229,6 +240,7 @@ export const createSystem = (initial: Settings, given: SystemPorts): System => {
   const lease = keepLease(initial, ports, parts);
   const queuePauses = endQueuePauses(supervisor, log);
   const watch = watchTracker(settings, ports, parts, commands);
+  let stopMergeWatch = (): void => {};
   const slotUse = (): SlotUse => slotUseOf(supervisor.snapshot());
   const runRules = createExecuteChecks(settings, backends, now);
 
@@ -260,12 +272,14 @@ export const createSystem = (initial: Settings, given: SystemPorts): System => {
       await lease.start();
       await start();
       watch.start();
+      stopMergeWatch = watchMerges(ports, parts);
     },
     drain: async (ms) => {
       supervisor.drain();
       if (ms > 0) await supervisor.whenIdle(ms);
     },
     stop: async () => {
+      stopMergeWatch();
       const watched = withTimeout(watch.stop(), stopMs, 'a look at the tracker').catch(() => {});
       supervisor.drain();
       commands.stop();

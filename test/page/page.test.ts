@@ -3,6 +3,7 @@ import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { noBrowser, startBrowser, watchPage } from '../support/browser.ts';
 import { startCutNetwork } from '../support/cut-network.ts';
+import { gitIn } from '../support/git.ts';
 import { isLong } from '../support/long.ts';
 import { endOfFile } from '../support/temporary.ts';
 import { openPageProject } from './project.ts';
@@ -17,6 +18,14 @@ interface AxeResult {
   }[];
 }
 const atEnd = endOfFile();
+
+const filesOfTheirOwn = ['Take it with agent', 'Take it with git'].map((title) => ({
+  title,
+  turns: [
+    { calls: [{ tool: 'write', arguments: { path: `${title}.txt`, content: 'x' } }] },
+    { calls: [{ tool: 'finish', arguments: { status: 'done', summary: 'done' } }] },
+  ],
+}));
 
 interface Fit {
   readonly wide: readonly string[];
@@ -46,7 +55,7 @@ describe.skipIf(noBrowser !== null)(
 
     beforeAll(async () => {
       [project, browser, network] = await Promise.all([
-        openPageProject(atEnd),
+        openPageProject(atEnd, filesOfTheirOwn),
         startBrowser(),
         startCutNetwork(atEnd),
       ]);
@@ -148,6 +157,28 @@ describe.skipIf(noBrowser !== null)(
       await button('Merge').click();
       await page.getByText('Merged', { exact: true }).first().waitFor();
       expect((await project.show(taskId)).work.merged_at).toBeDefined();
+    });
+
+    test('a merge in the terminal is seen at once, by agent merge and by git', async () => {
+      const quick = { timeout: 3_000 };
+      await to('board');
+      const toReview = page.getByRole('region', { name: 'To review' });
+      const done = page.getByRole('region', { name: 'Done' });
+      for (const [title, merge] of [
+        ['Take it with agent', (id: string) => project.agent('merge', id, '--squash')],
+        [
+          'Take it with git',
+          async (id: string) =>
+            gitIn(project.root, 'merge', '--quiet', '--no-edit', `agent/${id}/1`),
+        ],
+      ] as const) {
+        const id = await project.create(title, '--role', 'architect');
+        await project.agent('run', id);
+        await toReview.getByRole('link', { name: title }).waitFor();
+
+        await merge(id);
+        await done.getByRole('link', { name: title }).getByText('merged').waitFor(quick);
+      }
     });
 
     test('a question shows its field and is answered in place; the title counts it', async () => {

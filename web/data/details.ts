@@ -1,4 +1,3 @@
-import { isToReview } from '../model/state.ts';
 import { batchSize, callEach } from './call.ts';
 import { putTask, type TaskView, tasks } from './tasks.ts';
 
@@ -36,12 +35,6 @@ const fetchWanted = async (): Promise<void> => {
 export const readDetails = (ids: Iterable<string>): void => {
   for (const id of ids) wanted.add(id);
   if (wanted.size > 0) void fetchWanted();
-};
-
-/** `agent merge` needs no server, and so writes no frame. */
-export const readWorkToReview = (): void => {
-  const waiting = [...tasks.value.values()].filter(isToReview).slice(0, endedAtMost);
-  readDetails(waiting.map(({ task_id }) => task_id));
 };
 
 /** Only `status` says whether the work of a task was merged. */

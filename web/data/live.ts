@@ -1,4 +1,4 @@
-import { readDetails, readWorkOfEnded, readWorkToReview } from './details.ts';
+import { readDetails, readWorkOfEnded } from './details.ts';
 import type { Frame } from './frame.ts';
 import { session } from './session.ts';
 import { followStream } from './stream.ts';
@@ -33,16 +33,12 @@ const flush = (): void => {
 };
 
 let isFollowing = false;
-const reviewEveryMs = 10_000;
 
 /** Until the session ends. */
 export const goLive = async (): Promise<void> => {
   if (isFollowing) return;
   isFollowing = true;
   const wanted = (): boolean => session.value.state === 'in';
-  const reviewTimer = setInterval(() => {
-    if (!document.hidden) readWorkToReview();
-  }, reviewEveryMs);
   await followStream(
     {
       onFresh: async () => {
@@ -57,6 +53,5 @@ export const goLive = async (): Promise<void> => {
     },
     wanted,
   );
-  clearInterval(reviewTimer);
   isFollowing = false;
 };

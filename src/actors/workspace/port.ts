@@ -81,6 +81,16 @@ export interface Changes {
   readonly guarded: readonly string[];
 }
 
+/** Work that another program merged: `agent merge` without this server, or git. */
+export interface MergeListener {
+  readonly merged: (work: {
+    readonly taskId: TaskId;
+    readonly attempt: number;
+    readonly into: string;
+  }) => void;
+  readonly failed: (error: unknown) => void;
+}
+
 /** The folder in which commands run. */
 export type CommandFolder = Pick<OpenWorkspace, 'root' | 'readable' | 'git'>;
 
@@ -140,5 +150,7 @@ export interface Workspace {
     title: string,
     signal?: AbortSignal,
   ): Promise<Merged>;
+  /** Also reports what was merged by git while nobody watched. @returns a function that stops it */
+  watchMerges(listener: MergeListener): () => void;
   diff(taskId: TaskId, attempt: number | null): Promise<Changes | null>;
 }

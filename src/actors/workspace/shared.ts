@@ -44,6 +44,7 @@ export const createSharedWorkspace = ({
     leftOut: async () => [],
     sweep: async () => [],
     merge: async () => ({ status: 'nothing' }),
+    watchMerges: () => () => {},
     diff: async () => null,
   };
 };

@@ -61,6 +61,13 @@ export const createStores = ({ program, projectRoot, folder }: StoresOptions) =>
     return withGitDirs(program, repository, uses, work);
   };
 
+  /** The checked-out branch, and how people call it. */
+  const targetOf = ({ repository, head }: Pick<GitDirs, 'repository' | 'head'>) => {
+    if (repository.kind === 'own') return { branch: ownBranch, into: 'the project folder' };
+    const [, branch = null] = /^ref: refs\/heads\/(\S+)/.exec(head) ?? [];
+    return { branch, into: branch ?? '' };
+  };
+
   const { recover, shown } = createUpdateRecovery(places, use, indexOf);
 
   const beginOwn = async <Result>(
@@ -104,14 +111,14 @@ export const createStores = ({ program, projectRoot, folder }: StoresOptions) =>
      */
     recover,
     shown,
+    targetOf,
     checkout: async (dirs: GitDirs, filters: readonly string[], signal?: AbortSignal) => {
       const where = { index: indexOf(dirs.repository), places };
       if (dirs.repository.kind === 'own') {
         await own.commit(dirs, signal);
-        return { ...where, branch: ownBranch, into: 'the project folder', filters: [] };
+        return { ...where, ...targetOf(dirs), filters: [] };
       }
-      const [, branch = null] = /^ref: refs\/heads\/(\S+)/.exec(dirs.head) ?? [];
-      return { ...where, branch, into: branch ?? '', filters };
+      return { ...where, ...targetOf(dirs), filters };
     },
   };
 };

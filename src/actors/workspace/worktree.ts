@@ -13,12 +13,13 @@ import { createSaving } from './save-work.ts';
 import { createSetupCache } from './setup-cache.ts';
 import { findUnmerged } from './unmerged.ts';
 import { createInUsersCommit } from './users-commit.ts';
+import { createMergeWatch } from './watch-merges.ts';
 import { createWorkParts, type WorkParts, type WorktreeOptions } from './work-parts.ts';
-import { firstBase } from './work-records.ts';
+import { firstBase, type WorkRecord } from './work-records.ts';
 import { createWorkReads } from './work-view.ts';
 
 const createMerging =
-  ({ options, records, stores }: WorkParts) =>
+  ({ options, records, stores }: WorkParts, onMerged: (record: WorkRecord) => void) =>
   async (
     taskId: TaskId,
     attempt: number,
@@ -54,8 +55,11 @@ const createMerging =
         role,
         signal,
       });
-      if (merged.status !== 'conflict')
-        await records.write({ ...record, merged: merged.commit ?? head, merged_at: Date.now() });
+      if (merged.status !== 'conflict') {
+        const after = { ...record, merged: merged.commit ?? head, merged_at: Date.now() };
+        onMerged(after);
+        await records.write(after);
+      }
       return merged;
     });
   };
@@ -81,15 +85,16 @@ const createDiff =
 export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => {
   const parts = createWorkParts(options);
   const { records, stores, removals, placesOf } = parts;
-  const [open, save, merge, diff] = [
-    createOpening(parts),
-    createSaving(parts),
-    createMerging(parts),
-    createDiff(parts),
-  ];
   // Uses of the project's files and branch take turns; uses of an attempt's folder take turns per
   // attempt.
   const inTurn = createSerialQueue();
+  const merges = createMergeWatch(parts, inTurn);
+  const [open, save, merge, diff] = [
+    createOpening(parts),
+    createSaving(parts),
+    createMerging(parts, merges.taken),
+    createDiff(parts),
+  ];
   const byAttempt = createSerialQueues();
   const keyOf = (taskId: TaskId, attempt: number): string => `${taskId}@${attempt}`;
 
@@ -128,6 +133,7 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
     },
     merge: (taskId, attempt, mode, title, signal) =>
       inTurn(() => merge(taskId, attempt, mode, title, signal)),
+    watchMerges: merges.watch,
     diff: async (taskId, attempt) => {
       const number = attempt ?? (await records.latest(taskId))?.attempt ?? null;
       return number === null ? null : byAttempt(keyOf(taskId, number), () => diff(taskId, number));
