@@ -3,6 +3,7 @@
 import { agentMachine } from '../build/machines/agent-machine.js';
 import { supervisorMachine } from '../build/machines/supervisor-machine.js';
 import { taskMachine } from '../build/machines/task-machine.js';
+import { workflowMachine } from '../build/machines/workflow-machine.js';
 import { drawSvg } from './charts/draw-svg.mjs';
 import { layOut } from './charts/lay-out.mjs';
 import { readChart } from './charts/read-chart.mjs';
@@ -38,6 +39,15 @@ const charts = {
     machine: supervisorMachine,
     isExit: () => false,
     main: ['restoring', 'open', 'paused', 'probing'],
+  },
+  // Every phase can fail.
+  workflow: {
+    machine: workflowMachine,
+    isExit: ({ to }) => to === 'failed',
+    main: [
+      ...['entering', 'creating', 'working', 'checking'].map((name) => `active.${name}`),
+      'complete',
+    ],
   },
 };
 

@@ -3,6 +3,7 @@ import { agentMachine } from '../build/machines/agent-machine.js';
 import { agentRestart } from '../build/machines/restart.js';
 import { supervisorMachine } from '../build/machines/supervisor-machine.js';
 import { taskMachine } from '../build/machines/task-machine.js';
+import { workflowMachine } from '../build/machines/workflow-machine.js';
 import { eventName, guardName, statesOf, transitionsOf } from './charts/read-chart.mjs';
 import { generate } from './generated.mjs';
 
@@ -51,6 +52,11 @@ const restarts = {
   task: onTaskRestart,
   agent: (node) => (path(node) in agentRestart ? onAgentRestart(agentRestart[path(node)]) : ''),
   supervisor: () => 'new',
+  workflow: (node) => {
+    if (Object.keys(node.states).length > 0) return '';
+    if (node.always?.length > 0) return 'never';
+    return node.invoke.length > 0 ? 'repeat' : 'rest';
+  },
 };
 
 const stateTable = (machine) =>
@@ -98,8 +104,8 @@ const text = [
   'The tables have every transition, in the order in which XState tries them: `x done` and `x error` are the',
   'ends of the actor `x` that the state invokes, `always` is taken at once, `DEADLINE` comes when the time in',
   '`deadlineAt` is over.\n',
-  'The column `restart` says what a server does at its start with a task that an earlier server left in the',
-  'state (for agents: `src/machines/restart.ts`):\n',
+  'The column `restart` says what a server does at its start with a task or a workflow that an earlier server',
+  'left in the state (for agents: `src/machines/restart.ts`):\n',
   '- `rest`: nothing.',
   '- `repeat`: it starts the actor of the state again.',
   '- `resume`: the agent goes on where it was.',
@@ -117,6 +123,11 @@ const text = [
     supervisorMachine,
   ),
   section('Agent', 'One actor per attempt, a child of the supervisor.', agentMachine),
+  section(
+    'Workflow',
+    'One actor per workflow: the phases of its definition, one after another. `agent workflow check` searches this chart.',
+    workflowMachine,
+  ),
 ].join('\n');
 
 generate('docs/machines.md', text);

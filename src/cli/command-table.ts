@@ -17,6 +17,7 @@ import {
 } from './declarations/tasks.ts';
 import { logsCommand, respondCommand, watchCommands } from './declarations/watch.ts';
 import { pruneCommand, workCommands } from './declarations/work.ts';
+import { workflowCommand } from './declarations/workflow.ts';
 
 const completing = defineCommand({
   name: 'completion',
@@ -35,6 +36,7 @@ export const commandTable: readonly CliCommand[] = [
   createCommand,
   runManyCommand,
   ...roleCommands,
+  workflowCommand,
   listCommand,
   psCommand,
   showCommand,

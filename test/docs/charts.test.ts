@@ -4,6 +4,7 @@ import type { AnyStateMachine, AnyStateNode } from 'xstate';
 import { agentMachine } from '../../src/machines/agent-machine.ts';
 import { supervisorMachine } from '../../src/machines/supervisor-machine.ts';
 import { taskMachine } from '../../src/machines/task-machine.ts';
+import { workflowMachine } from '../../src/machines/workflow-machine.ts';
 
 interface Box {
   readonly id: string;
@@ -34,6 +35,7 @@ const machines: Readonly<Record<string, AnyStateMachine>> = {
   task: taskMachine,
   agent: agentMachine,
   supervisor: supervisorMachine,
+  workflow: workflowMachine,
 };
 
 const statesBelow = (node: AnyStateNode): readonly AnyStateNode[] =>

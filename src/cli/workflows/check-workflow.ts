@@ -1,0 +1,35 @@
+import { resolve } from 'node:path';
+import { plural } from '../../machines/plural.ts';
+import { searchWorkflow } from '../../machines/workflow-search.ts';
+import type { CommandContext } from '../client/command-context.ts';
+import { userFilesOf } from '../config/user-files.ts';
+import { exitCodes } from '../output/exit-codes.ts';
+import { stripControls } from '../output/safe-text.ts';
+import { deadEndText, fileOfWorkflow, readWorkflow, workflowFolders } from './find-workflow.ts';
+
+/**
+ * Checks a workflow file: its keys, and that every phase can end. `named` is a file, or the name of
+ * a workflow. Needs no server.
+ */
+export const checkWorkflow = async (
+  { project, cwd, env, io, json }: CommandContext,
+  named: string,
+): Promise<number> => {
+  const folders = workflowFolders(userFilesOf(project, env).everywhere);
+  const file = fileOfWorkflow(folders, named) ?? resolve(cwd, named);
+  const parsed = readWorkflow(file);
+  if (!parsed.ok) {
+    if (json) io.json({ file, ok: false, problems: parsed.problems, dead_end: null });
+    else io.out(parsed.problems.map((problem) => stripControls(`${file}: ${problem}`)).join('\n'));
+    return exitCodes.failed;
+  }
+  const { name, version, phases } = parsed.definition;
+  const { states, deadEnd } = searchWorkflow(parsed.definition);
+  if (json) io.json({ file, ok: deadEnd === null, problems: [], dead_end: deadEnd, states });
+  else if (deadEnd === null)
+    io.out(
+      `${file}: ${name} ${version}: each of its ${plural(phases.length, 'phase')} can end (${plural(states, 'state')} looked at)`,
+    );
+  else io.out(stripControls(`${file}: ${deadEndText(deadEnd)}`));
+  return deadEnd === null ? exitCodes.done : exitCodes.failed;
+};

@@ -1,0 +1,48 @@
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { hasCode } from '../../actors/files/error-code.ts';
+import { messageOf } from '../../machines/message-of.ts';
+import type { DeadEnd } from '../../machines/workflow-search.ts';
+import { type ParsedWorkflow, parseWorkflow } from './parse-workflow.ts';
+
+const shippedFolder = fileURLToPath(new URL('../../../configs/workflows', import.meta.url));
+const extension = '.yml';
+
+/** The folders with workflow files: the user's own beside `config.json`, then those that are shipped. */
+export const workflowFolders = (userConfig: string): readonly string[] => [
+  join(dirname(userConfig), 'workflows'),
+  shippedFolder,
+];
+
+export const readWorkflow = (file: string): ParsedWorkflow => {
+  try {
+    if (!statSync(file).isFile()) return { ok: false, problems: ['is not a file'] };
+    return parseWorkflow(readFileSync(file));
+  } catch (error) {
+    return {
+      ok: false,
+      problems: [hasCode(error, 'ENOENT') ? 'does not exist' : messageOf(error)],
+    };
+  }
+};
+
+const namesIn = (folder: string): readonly string[] => {
+  try {
+    return readdirSync(folder)
+      .filter((name) => name.endsWith(extension))
+      .map((name) => basename(name, extension));
+  } catch {
+    return [];
+  }
+};
+
+/** The file of a workflow: the first that has its name; null when none has. */
+export const fileOfWorkflow = (folders: readonly string[], name: string): string | null => {
+  const folder = folders.find((each) => namesIn(each).includes(name));
+  return folder === undefined ? null : join(folder, `${name}${extension}`);
+};
+
+/** `phase 3 cannot end: …` and how it gets there, one step per line. */
+export const deadEndText = ({ phase, way, why }: DeadEnd): string =>
+  [`phase ${phase} cannot end: ${why}`, ...way.map((step) => `  after ${step}`)].join('\n');

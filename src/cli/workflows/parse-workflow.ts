@@ -1,0 +1,69 @@
+import { type Document, isMap, isNode, isPair, isSeq, LineCounter, parseDocument } from 'yaml';
+import { parseWithProblems, type SchemaProblem } from '../../http/schema-problems.ts';
+import { messageOf } from '../../machines/message-of.ts';
+import {
+  type WorkflowDefinition,
+  workflowDefinitionSchema,
+} from '../../machines/workflow-definition.ts';
+
+export type ParsedWorkflow =
+  | { readonly ok: true; readonly definition: WorkflowDefinition }
+  | { readonly ok: false; readonly problems: readonly string[] };
+
+/** Small enough that no YAML takes long to parse. */
+const workflowMaxBytes = 256 * 1024;
+
+/** Offset of the node that a path leads to, or of the last one on the way that exists. */
+const offsetOf = (document: Document, path: readonly PropertyKey[]): number => {
+  let node: unknown = document.contents;
+  let offset = isNode(node) ? (node.range?.[0] ?? 0) : 0;
+  for (const key of path) {
+    if (isMap(node)) {
+      const pair = node.items.find((each) => isPair(each) && String(each.key) === String(key));
+      if (pair === undefined) return offset;
+      if (isNode(pair.key)) offset = pair.key.range?.[0] ?? offset;
+      node = pair.value;
+    } else if (isSeq(node)) {
+      node = node.items[Number(key)];
+      if (isNode(node)) offset = node.range?.[0] ?? offset;
+    }
+  }
+  return offset;
+};
+
+const describe = ({ path, problem, knownKeys }: SchemaProblem): string => {
+  const key = path.map(String).join('.') || 'the file';
+  if (knownKeys === undefined) return `${key}: ${problem}`;
+  const known = knownKeys.length === 0 ? '' : `; known are ${knownKeys.join(', ')}`;
+  return `${key}: is not known here${known}`;
+};
+
+/** Each problem begins with the number of its line. */
+export const parseWorkflow = (bytes: Uint8Array): ParsedWorkflow => {
+  if (bytes.length > workflowMaxBytes)
+    return { ok: false, problems: [`has more than ${workflowMaxBytes} bytes`] };
+  const lineCounter = new LineCounter();
+  try {
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+    const document = parseDocument(text, { lineCounter, logLevel: 'error' });
+    const lineAt = (offset: number): string => `line ${lineCounter.linePos(offset).line}: `;
+    const faults = [...document.errors, ...document.warnings];
+    if (faults.length > 0)
+      return {
+        ok: false,
+        problems: faults.map(
+          ({ pos, message }) => `${lineAt(pos[0])}not YAML: ${message.split('\n')[0]}`,
+        ),
+      };
+    // An alias could grow to any size.
+    const parsed = parseWithProblems(workflowDefinitionSchema, document.toJS({ maxAliasCount: 0 }));
+    if (parsed.ok) return { ok: true, definition: parsed.value };
+    const problems = parsed.problems.map(
+      (problem) => `${lineAt(offsetOf(document, problem.path))}${describe(problem)}`,
+    );
+    return { ok: false, problems };
+  } catch (error) {
+    const why = error instanceof TypeError ? 'not UTF-8' : `not YAML: ${messageOf(error)}`;
+    return { ok: false, problems: [why] };
+  }
+};

@@ -1,0 +1,208 @@
+import { initialTransition, transition } from 'xstate';
+import {
+  type CheckReport,
+  isSelected,
+  openChoices,
+  phaseOf,
+  stepsOf,
+  stepsOfRound,
+  type WorkflowContext,
+  type WorkflowInput,
+} from './workflow-context.ts';
+import type { WorkflowCheck, WorkflowDefinition, WorkflowStep } from './workflow-definition.ts';
+import { type WorkflowSnapshot, workflowMachine } from './workflow-machine.ts';
+
+/** Something that can happen next: what the actor of the state may answer. */
+interface Outcome {
+  readonly says: string;
+  readonly actor: string;
+  readonly output: unknown;
+}
+
+export interface DeadEnd {
+  /** The number of the phase that cannot end. */
+  readonly phase: number;
+  /** What happens before, in order; the shortest way. */
+  readonly way: readonly string[];
+  readonly why: string;
+}
+
+export interface SearchResult {
+  /** Looked at. */
+  readonly states: number;
+  /** The shortest way to a phase that cannot end; null: every phase can. */
+  readonly deadEnd: DeadEnd | null;
+}
+
+const passed: CheckReport = { findings: [], stop: null };
+const notPassed: CheckReport = {
+  findings: [{ gate: '', check: '', passed: false, says: '' }],
+  stop: null,
+};
+const stopped: CheckReport = { findings: [], stop: 'DEFER' };
+const allSubsetsAtMost = 6;
+
+/** Every choice of optional steps; of many, none, each alone, and all. */
+const subsets = (steps: readonly WorkflowStep[]): readonly (readonly WorkflowStep[])[] =>
+  steps.length > allSubsetsAtMost
+    ? [[], ...steps.map((step) => [step]), steps]
+    : Array.from({ length: 2 ** steps.length }, (_, bits) =>
+        steps.filter((_step, at) => (bits & (1 << at)) !== 0),
+      );
+
+const withoutTemplate = (path: string): string => path.replace(/\{\{\w+\}\}/g, '*');
+
+/** A file that a check reads is left by a step before. */
+const isLeft = (steps: readonly WorkflowStep[], path: string): boolean => {
+  const wanted = withoutTemplate(path);
+  return steps.some(({ leaves }) =>
+    leaves
+      .map(withoutTemplate)
+      .some((left) => left === wanted || (left.endsWith('/') && wanted.startsWith(left))),
+  );
+};
+
+const pathsOf = (check: WorkflowCheck): readonly string[] => {
+  if (check.check === 'answers') return [check.path, check.questions];
+  return 'path' in check ? [check.path] : [];
+};
+
+/** Why a check can never pass; null when it can. */
+const neverPasses = (context: WorkflowContext, check: WorkflowCheck): string | null => {
+  if (check.check === 'only_changes') return null;
+  const upToNow = context.definition.phases.slice(0, context.phase + 1);
+  const step = upToNow.flatMap(({ steps }) => steps).find(({ id }) => id === check.of);
+  if (step === undefined)
+    return `its check ${check.check} reads the work of ${check.of}, and no step of this phase or one before has that id`;
+  if (!isSelected(context, step)) return null;
+  if (check.check === 'artifacts' && step.leaves.length === 0)
+    return `its check artifacts looks for what ${check.of} leaves, and that step leaves nothing`;
+  if (check.check === 'verdict' && step.ends_with !== 'verdict')
+    return `its check verdict reads the results of ${check.of}, which end with no verdict`;
+  const done = upToNow.flatMap((phase) => stepsOf(context, phase));
+  const missing = pathsOf(check).find((path) => !isLeft(done, path));
+  return missing === undefined
+    ? null
+    : `its check ${check.check} reads ${missing}, and no step that is done before leaves it`;
+};
+
+/** Steps that wait for each other, or for a step that is not there. */
+const neverStarts = (context: WorkflowContext): string | null => {
+  const { steps } = phaseOf(context);
+  for (const { id, needs } of steps) {
+    const unknown = needs.find((need) => !steps.some((step) => step.id === need));
+    if (unknown !== undefined)
+      return `its step ${id} needs ${unknown}, which is no step of this phase`;
+  }
+  const done = new Set<string>();
+  for (let left = steps; left.length > 0; ) {
+    const free = left.filter(({ needs }) => needs.every((need) => done.has(need)));
+    if (free.length === 0)
+      return `its steps ${left.map(({ id }) => id).join(', ')} wait for each other`;
+    for (const { id } of free) done.add(id);
+    left = left.filter(({ id }) => !done.has(id));
+  }
+  const unknown = phaseOf(context).repeat?.find((id) => !steps.some((step) => step.id === id));
+  return unknown === undefined ? null : `it repeats ${unknown}, which is no step of this phase`;
+};
+
+const choosing = (context: WorkflowContext): readonly Outcome[] => {
+  const open = openChoices(context);
+  return subsets(open).map((some) => ({
+    says: `of the optional steps ${some.length === 0 ? 'none' : some.map(({ id }) => id).join(', ')}`,
+    actor: 'awaitAnswers',
+    output: open.map(({ id }) => ({
+      ...{ step: id, by: 'search', reason: '' },
+      selected: some.some((step) => step.id === id),
+    })),
+  }));
+};
+
+const checking = (context: WorkflowContext): readonly Outcome[] => {
+  const { gates } = phaseOf(context);
+  const steps = stepsOfRound(context);
+  const outcome = (says: string, output: CheckReport): Outcome => ({
+    ...{ says, output },
+    actor: 'checkPhase',
+  });
+  const mayFail =
+    gates.length > 0 ||
+    steps.some(({ leaves, ends_with }) => leaves.length > 0 || ends_with !== undefined);
+  const mayStop = steps.some(({ ends_with }) => ends_with === 'recommendation');
+  return [
+    outcome('it passes', passed),
+    ...(mayFail ? [outcome(`round ${context.round} does not pass`, notPassed)] : []),
+    ...(mayStop ? [outcome('the recommendation is to defer', stopped)] : []),
+  ];
+};
+
+/** What may happen in a state, or why nothing can. */
+const outcomesOf = (snapshot: WorkflowSnapshot): readonly Outcome[] | string => {
+  const { context } = snapshot;
+  if (snapshot.matches({ active: 'choosing' })) return choosing(context);
+  if (snapshot.matches({ active: 'asking' }))
+    return [{ says: '', actor: 'askQuestions', output: [] }];
+  if (snapshot.matches({ active: 'creating' }))
+    return neverStarts(context) ?? [{ says: '', actor: 'createTasks', output: [] }];
+  if (snapshot.matches({ active: 'working' }))
+    return [{ says: '', actor: 'awaitTasks', output: undefined }];
+  if (snapshot.matches({ active: 'checking' })) {
+    const checks = phaseOf(context).gates.flatMap((gate) => gate.checks);
+    const never = checks.map((check) => neverPasses(context, check)).find((why) => why !== null);
+    return never ?? checking(context);
+  }
+  return [];
+};
+
+const keyOf = ({ value, context }: WorkflowSnapshot): string =>
+  JSON.stringify([value, context.phase, context.round, context.choices]);
+
+const searchInput = (definition: WorkflowDefinition): WorkflowInput => ({
+  workflowId: 'search',
+  definition,
+  subject: { name: '', slug: '', product: '', thoroughness: 'medium' },
+  ...{ verify: [], model: null, decides: 'person', choices: [], startedAt: 0 },
+});
+
+interface Reached {
+  readonly snapshot: WorkflowSnapshot;
+  readonly way: readonly string[];
+}
+
+const nextOf = ({ snapshot, way }: Reached, { says, actor, output }: Outcome): Reached => {
+  const event = { type: `xstate.done.actor.${actor}`, output, actorId: actor };
+  const [next] = transition(workflowMachine, snapshot, event as never);
+  const { number } = phaseOf(snapshot.context);
+  return { snapshot: next, way: says === '' ? way : [...way, `phase ${number}: ${says}`] };
+};
+
+/**
+ * Goes through every state of the chart that the definition allows, nearest first, until one is
+ * found that nothing leads out of.
+ */
+export const searchWorkflow = (definition: WorkflowDefinition): SearchResult => {
+  const [first] = initialTransition(workflowMachine, searchInput(definition));
+  const seen = new Set([keyOf(first)]);
+  let waiting: Reached[] = [{ snapshot: first, way: [] }];
+  while (waiting.length > 0) {
+    const found: Reached[] = [];
+    for (const reached of waiting) {
+      const outcomes = outcomesOf(reached.snapshot);
+      if (typeof outcomes === 'string') {
+        const { number } = phaseOf(reached.snapshot.context);
+        return {
+          states: seen.size,
+          deadEnd: { phase: number, way: reached.way, why: outcomes },
+        };
+      }
+      for (const outcome of outcomes) {
+        const next = nextOf(reached, outcome);
+        if (seen.has(keyOf(next.snapshot))) continue;
+        seen.add(keyOf(next.snapshot));
+        found.push(next);
+      }
+    }
+    waiting = found;
+  }
+  return { states: seen.size, deadEnd: null };
+};

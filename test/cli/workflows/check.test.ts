@@ -1,0 +1,96 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { openProject } from '../../support/cli.ts';
+
+const ours = ['feature', 'research'] as const;
+const valid = `name: own
+version: 1.0.0
+description: Mine.
+phases:
+  - number: 1
+    name: one
+    steps:
+      - id: a
+        by: engineer
+        title: A
+        task: Do it.
+`;
+
+const check = async (text: string, ...words: readonly string[]) => {
+  const project = openProject();
+  const file = join(project.root, 'own.yml');
+  writeFileSync(file, text);
+  const ended = await project.agent('workflow', 'check', 'own.yml', ...words);
+  return { ...ended, out: ended.out.replaceAll(file, 'own.yml') };
+};
+
+test.each(ours)('every phase of the shipped workflow %s can end', async (name) => {
+  const { code, out } = await openProject().agent('workflow', 'check', name);
+
+  expect(code).toBe(0);
+  expect(out).toMatch(
+    new RegExp(`^.*/configs/workflows/${name}\\.yml: ${name} 1\\.0\\.0: each of`),
+  );
+});
+
+test('a file of your own is checked, and says how many states were looked at', async () => {
+  expect(await check(valid)).toMatchObject({
+    code: 0,
+    out: 'own.yml: own 1.0.0: each of its 1 phase can end (4 states looked at)\n',
+  });
+});
+
+test.each([
+  [
+    'an unknown role',
+    valid.replace('engineer', 'enginer'),
+    'line 9: phases.0.steps.0.by: expected',
+  ],
+  [
+    'an unknown key',
+    `${valid}        tytle: x\n`,
+    'line 12: phases.0.steps.0.tytle: is not known here',
+  ],
+  [
+    'a missing key',
+    valid.replace('        title: A\n', ''),
+    'line 8: phases.0.steps.0.title: is missing',
+  ],
+  [
+    'a step that stands twice',
+    `${valid}${valid.slice(valid.indexOf('      - id'))}`,
+    'line 12: phases.0.steps.1.id: is a a second time',
+  ],
+  [
+    'a path out of the project',
+    `${valid}        leaves: [../x]\n`,
+    'line 12: phases.0.steps.0.leaves.0: must be a path inside the project',
+  ],
+  ['broken YAML', valid.replace('name: own', 'name: [own'), 'line 2: not YAML'],
+  ['an alias that grows', `${valid}x: &a [b]\ny: [*a, *a]\n`, 'not YAML: '],
+])('%s is named with its line', async (_, text, problem) => {
+  const { code, out } = await check(text);
+
+  expect(code).toBe(1);
+  expect(out).toContain(`own.yml: ${problem}`);
+});
+
+test('a dead end is printed with the shortest way to it, and as JSON', async () => {
+  const text = `${valid}        needs: [b]\n`;
+
+  const { code, out } = await check(text);
+  const json = JSON.parse((await check(text, '--json')).out);
+
+  expect(code).toBe(1);
+  expect(out).toBe(
+    'own.yml: phase 1 cannot end: its step a needs b, which is no step of this phase\n',
+  );
+  expect(json).toMatchObject({ ok: false, dead_end: { phase: 1, way: [] } });
+});
+
+test('a file that is not there is a problem', async () => {
+  const { code, out } = await openProject().agent('workflow', 'check', 'no.yml');
+
+  expect([code, out]).toEqual([1, expect.stringContaining('no.yml: does not exist')]);
+});
