@@ -100,6 +100,16 @@ export type InUsersCommit = <Result>(
   signal: AbortSignal,
 ) => Promise<Result>;
 
+/** The files that an attempt left. */
+export interface WorkFiles {
+  /** Paths that differ from where the attempt began, sorted; null where that is not known. */
+  readonly changed: readonly string[] | null;
+  /** Regular files below a folder, or the file itself; sorted. */
+  list(path: string): Promise<readonly string[]>;
+  /** Null when there is no such regular file, or it has more bytes. */
+  read(path: string, bytesAtMost: number): Promise<string | null>;
+}
+
 /** Gives each attempt a folder to work in. Opening the same attempt again gives the same folder. */
 export interface Workspace {
   readonly mode: 'shared' | 'worktree';
@@ -153,4 +163,10 @@ export interface Workspace {
   /** Also reports what was merged by git while nobody watched. @returns a function that stops it */
   watchMerges(listener: MergeListener): () => void;
   diff(taskId: TaskId, attempt: number | null): Promise<Changes | null>;
+  /** Reads what an attempt that is over left. Null when nothing is known of the attempt. */
+  inspect<Result>(
+    taskId: TaskId,
+    attempt: number,
+    read: (files: WorkFiles) => Promise<Result>,
+  ): Promise<Result | null>;
 }

@@ -46,5 +46,6 @@ export const createSharedWorkspace = ({
     merge: async () => ({ status: 'nothing' }),
     watchMerges: () => () => {},
     diff: async () => null,
+    inspect: async () => null,
   };
 };

@@ -14,6 +14,7 @@ import { createSetupCache } from './setup-cache.ts';
 import { findUnmerged } from './unmerged.ts';
 import { createInUsersCommit } from './users-commit.ts';
 import { createMergeWatch } from './watch-merges.ts';
+import { createInspect } from './work-files.ts';
 import { createWorkParts, type WorkParts, type WorktreeOptions } from './work-parts.ts';
 import { firstBase, type WorkRecord } from './work-records.ts';
 import { createWorkReads } from './work-view.ts';
@@ -134,6 +135,7 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
     merge: (taskId, attempt, mode, title, signal) =>
       inTurn(() => merge(taskId, attempt, mode, title, signal)),
     watchMerges: merges.watch,
+    inspect: createInspect(parts),
     diff: async (taskId, attempt) => {
       const number = attempt ?? (await records.latest(taskId))?.attempt ?? null;
       return number === null ? null : byAttempt(keyOf(taskId, number), () => diff(taskId, number));

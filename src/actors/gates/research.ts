@@ -1,0 +1,149 @@
+import { fail, type Judgement, pass, readDocument, type StepEvidence } from './evidence.ts';
+import { hasText, listItems, type Section, sectionNamed, sectionsOf } from './markdown.ts';
+
+const sourceMaxBytes = 16 * 1024 * 1024;
+const referencesAtMost = 2_000;
+
+export const checkSections = async (
+  evidence: StepEvidence,
+  path: string,
+  titles: readonly string[],
+): Promise<Judgement> => {
+  const found = await readDocument(evidence, path);
+  if ('says' in found) return found;
+  const problems = titles.flatMap((title) => {
+    const section = sectionNamed(found.text, title);
+    if (section === null) return [`has no section ${title}`];
+    return hasText(section.lines) ? [] : [`has nothing in the section ${title}`];
+  });
+  return problems.length === 0
+    ? pass(`${path} has the sections ${titles.join(', ')}`)
+    : fail(`${path} ${problems.join('; ')}`);
+};
+
+const questionPattern = /\bQ(\d{1,3})\b\W{0,4}.*\?/;
+
+/** Q1, Q2 … of the list items that are questions. */
+const questionsIn = (text: string): readonly string[] => [
+  ...new Set(
+    listItems(text.split(/\r?\n/)).flatMap((item) => {
+      const number = questionPattern.exec(item)?.[1];
+      return number === undefined ? [] : [`Q${number}`];
+    }),
+  ),
+];
+
+const isOpen = (line: string): boolean =>
+  /\b(unanswered|not answered|no answer|open question|unknown|tbd|todo)\b/i.test(line);
+
+/** Every question is answered outside the section that repeats the objectives. */
+export const checkAnswers = async (
+  evidence: StepEvidence,
+  path: string,
+  questionsPath: string,
+): Promise<Judgement> => {
+  const asked = await readDocument(evidence, questionsPath);
+  if ('says' in asked) return asked;
+  const report = await readDocument(evidence, path);
+  if ('says' in report) return report;
+  const questions = questionsIn(asked.text);
+  if (questions.length === 0)
+    return fail(`${questionsPath} has no question; each is a list item such as "- Q1: …?"`);
+  const objectives = sectionNamed(report.text, 'objectives')?.lines.join('\n');
+  const answers = (objectives === undefined ? report.text : report.text.replace(objectives, ''))
+    .split(/\r?\n/)
+    .filter((line) => !isOpen(line));
+  const open = questions.filter((name) => {
+    const named = new RegExp(`\\b${name}\\b\\W*[\\p{L}\\p{N}]`, 'u');
+    const heading = new RegExp(`^#+ .*\\b${name}\\b`);
+    return !answers.some((line) => named.test(line) || heading.test(line));
+  });
+  return open.length === 0
+    ? pass(`${path} answers ${questions.join(', ')}`)
+    : fail(`${path} does not answer ${open.join(', ')} of ${questionsPath}`);
+};
+
+const reference =
+  /(?<![\w/.:@-])((?:[\w@+.-]+\/)*[\w@+-][\w@+.-]*\.[A-Za-z]\w{0,9}|(?:[\w@+.-]+\/)+[\w@+-]+):(\d{1,7})(?:-(\d{1,7}))?(?!\w|\.\w)/g;
+
+interface Reference {
+  readonly path: string;
+  readonly line: number;
+}
+
+const referencesIn = (text: string): readonly Reference[] =>
+  [...text.matchAll(reference)].map(([, path = '', line, last]) => ({
+    path: path.replace(/^\.\//, ''),
+    line: Math.max(Number(line), Number(last ?? 0)),
+  }));
+
+/** Each heading below the section; without one, each item of its lists. */
+const findingsIn = ({ level, lines }: Section): readonly { title: string; text: string }[] => {
+  const below = sectionsOf(lines.join('\n')).filter((each) => each.level === level + 1);
+  return below.length > 0
+    ? below.map(({ title, lines: own }) => ({ title, text: own.join('\n') }))
+    : listItems(lines).map((item) => ({ title: item.slice(0, 60), text: item }));
+};
+
+const createLookUp = ({ files }: StepEvidence) => {
+  const lengths = new Map<string, number | null>();
+  const lengthOf = async (path: string): Promise<number | null> => {
+    const known = lengths.get(path);
+    if (known !== undefined) return known;
+    const text = await files.read(path, sourceMaxBytes);
+    const length = text === null ? null : text.replace(/\n$/, '').split('\n').length;
+    lengths.set(path, length);
+    return length;
+  };
+  /** Why a reference leads nowhere; null when its line exists. */
+  return async ({ path, line }: Reference): Promise<string | null> => {
+    const length = await lengthOf(path);
+    if (length === null) return `${path}:${line} (no such file)`;
+    return line >= 1 && line <= length ? null : `${path}:${line} (it has ${length} lines)`;
+  };
+};
+
+/** Every finding has a reference, as file and line, and each reference exists. */
+export const checkFindings = async (
+  evidence: StepEvidence,
+  path: string,
+  title: string,
+): Promise<Judgement> => {
+  const report = await readDocument(evidence, path);
+  if ('says' in report) return report;
+  const section = sectionNamed(report.text, title);
+  if (section === null) return fail(`${path} has no section ${title}`);
+  const findings = findingsIn(section);
+  if (findings.length === 0) return fail(`the section ${title} of ${path} has no finding`);
+  const references = referencesIn(section.lines.join('\n'));
+  if (references.length > referencesAtMost)
+    return fail(`the section ${title} of ${path} has more than ${referencesAtMost} references`);
+  const bare = findings.filter(({ text }) => referencesIn(text).length === 0);
+  const lookUp = createLookUp(evidence);
+  const problems: string[] = bare.map(({ title: name }) => `"${name}" has no file:line`);
+  for (const each of references) {
+    const problem = await lookUp(each);
+    if (problem !== null) problems.push(problem);
+  }
+  return problems.length === 0
+    ? pass(`${findings.length} findings with ${references.length} references that exist`)
+    : fail(`in the section ${title} of ${path}: ${problems.slice(0, 20).join('; ')}`);
+};
+
+/** The section has a line that begins with "Next steps", and a list after it. */
+export const checkNextSteps = async (
+  evidence: StepEvidence,
+  path: string,
+  title: string,
+): Promise<Judgement> => {
+  const report = await readDocument(evidence, path);
+  if ('says' in report) return report;
+  const lines = sectionNamed(report.text, title)?.lines;
+  if (lines === undefined) return fail(`${path} has no section ${title}`);
+  const at = lines.findIndex((line) => /^[\s#*_>-]*next steps\b/i.test(line));
+  if (at < 0) return fail(`the section ${title} of ${path} has no line "Next steps:"`);
+  const steps = listItems(lines.slice(at + 1));
+  return steps.length === 0
+    ? fail(`"Next steps" of ${path} is followed by no list`)
+    : pass(`${path} names ${steps.length} next steps`);
+};

@@ -1,0 +1,140 @@
+import { asObject, countOf, parseJson, requireReadable } from './read-report.ts';
+import { UnreadableReport, xmlTags } from './xml-tags.ts';
+
+export interface TestCounts {
+  readonly passed: number;
+  readonly failed: number;
+  readonly skipped: number;
+  /** `junit`, `tap`, `jest`, `pytest` or `go`. */
+  readonly format: string;
+}
+
+/** Counts the cases themselves; the sums of a suite may say anything. */
+const fromJunit = (text: string): TestCounts => {
+  const counts = { passed: 0, failed: 0, skipped: 0 };
+  let result: keyof typeof counts | null = null;
+  let isRoot = true;
+  for (const { name, kind } of xmlTags(text)) {
+    if (isRoot && name !== 'testsuites' && name !== 'testsuite')
+      throw new UnreadableReport(`is no report of tests: it begins with <${name}>`);
+    isRoot = false;
+    if (name === 'testcase' && kind !== 'close') result = 'passed';
+    if (result !== null && kind !== 'close') {
+      if (name === 'failure' || name === 'error') result = 'failed';
+      if (name === 'skipped' && result === 'passed') result = 'skipped';
+    }
+    if (name === 'testcase' && kind !== 'open' && result !== null) {
+      counts[result] += 1;
+      result = null;
+    }
+  }
+  return { ...counts, format: 'junit' };
+};
+
+const tapLine = /^(not )?ok\b(?:\s+(\d+))?(?:[^#\\]|\\.)*(?:#\s*(SKIP|TODO)\b)?/i;
+
+/** Of tests at the top; of node:test, its own sums, which count those inside too. */
+const fromTap = (text: string): TestCounts => {
+  const counts = { passed: 0, failed: 0, skipped: 0 };
+  const sums = new Map<string, number>();
+  let planned: number | null = null;
+  for (const line of text.split(/\r?\n/)) {
+    if (/^Bail out!/i.test(line)) throw new UnreadableReport('says that the tests bailed out');
+    const [, plan] = /^1\.\.(\d{1,9})/.exec(line) ?? [];
+    if (plan !== undefined) planned = Number(plan);
+    const [, word, sum] = /^# (tests|pass|fail|cancelled|skipped|todo) (\d{1,9})$/.exec(line) ?? [];
+    if (word !== undefined) sums.set(word, Number(sum));
+    if (!/^(not )?ok\b/.test(line)) continue;
+    const [, not, , directive] = tapLine.exec(line) ?? [];
+    if (directive !== undefined) counts.skipped += 1;
+    else if (not === undefined) counts.passed += 1;
+    else counts.failed += 1;
+  }
+  const ran = counts.passed + counts.failed + counts.skipped;
+  if (planned === null) throw new UnreadableReport('has no plan: the tests did not run to the end');
+  if (planned !== ran) throw new UnreadableReport(`plans ${planned} tests and has ${ran}`);
+  const sumOf = (...words: readonly string[]): number =>
+    words.reduce((total, word) => total + (sums.get(word) ?? 0), 0);
+  return sums.has('tests') && sums.has('pass')
+    ? {
+        passed: sumOf('pass'),
+        failed: Math.max(sumOf('fail', 'cancelled'), counts.failed),
+        skipped: sumOf('skipped', 'todo'),
+        format: 'tap',
+      }
+    : { ...counts, format: 'tap' };
+};
+
+/** The JSON of jest and vitest: with `numTotalTests`. */
+const fromJest = (report: Readonly<Record<string, unknown>>): TestCounts => {
+  const count = (name: string): number => countOf(report[name] ?? 0, name);
+  // A file that could not be loaded has no test.
+  const brokenFiles = report['success'] === false && count('numFailedTests') === 0 ? 1 : 0;
+  return {
+    passed: countOf(report['numPassedTests'], 'numPassedTests'),
+    failed: count('numFailedTests') + brokenFiles,
+    skipped: count('numPendingTests') + count('numTodoTests'),
+    format: 'jest',
+  };
+};
+
+/** The JSON of pytest-json-report: with `summary`. */
+const fromPytest = (summary: Readonly<Record<string, unknown>>): TestCounts => {
+  const count = (name: string): number => countOf(summary[name] ?? 0, `summary.${name}`);
+  return {
+    passed: count('passed') + count('xpassed'),
+    failed: count('failed') + count('error'),
+    skipped: count('skipped') + count('xfailed'),
+    format: 'pytest',
+  };
+};
+
+/** The lines of `go test -json`: the last action of each test. */
+const fromGo = (lines: readonly Readonly<Record<string, unknown>>[]): TestCounts => {
+  const results = new Map<string, unknown>();
+  const packages = new Map<string, unknown>();
+  for (const { Action, Test, Package } of lines) {
+    if (Action !== 'pass' && Action !== 'fail' && Action !== 'skip') continue;
+    if (Test === undefined) packages.set(String(Package), Action);
+    else results.set(`${Package} ${Test}`, Action);
+  }
+  const count = (action: string): number =>
+    [...results.values()].filter((each) => each === action).length;
+  const failed = count('fail');
+  // A package that does not compile has no test.
+  const brokenPackages = [...packages.values()].filter((each) => each === 'fail').length;
+  return {
+    passed: count('pass'),
+    failed: Math.max(failed, brokenPackages),
+    skipped: count('skip'),
+    format: 'go',
+  };
+};
+
+const fromLines = (text: string): TestCounts => {
+  const lines = text
+    .split('\n')
+    .filter((line) => line.trim() !== '')
+    .map((line) => asObject(parseJson(line)));
+  if (!lines.every((line) => line !== null) || lines[0]?.['Action'] === undefined)
+    throw new UnreadableReport('is no report of tests');
+  return fromGo(lines);
+};
+
+const fromJson = (text: string): TestCounts => {
+  if (/^\{[^\n]*\}\s*\n\s*\{/.test(text) || /^\{[^\n]*"Action":/.test(text)) return fromLines(text);
+  const report = asObject(parseJson(text));
+  const summary = asObject(report?.['summary']);
+  if (report !== null && 'numTotalTests' in report) return fromJest(report);
+  if (summary !== null && 'total' in summary) return fromPytest(summary);
+  throw new UnreadableReport('is no report of jest, vitest, pytest or go');
+};
+
+/** Reads a report of a test runner, known by its content. @throws UnreadableReport */
+export const readTestCounts = (report: string): TestCounts => {
+  const text = requireReadable(report).trimStart();
+  if (text.startsWith('{')) return fromJson(text);
+  if (text.startsWith('<')) return fromJunit(text);
+  if (/^(TAP version|1\.\.\d|(not )?ok\b)/m.test(text.slice(0, 10_000))) return fromTap(text);
+  throw new UnreadableReport('is no report of junit, TAP, jest, vitest, pytest or go');
+};

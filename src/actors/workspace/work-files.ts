@@ -1,0 +1,45 @@
+import type { TaskId } from '../../machines/task.ts';
+import { required } from './git.ts';
+import type { GitDirs } from './git-dirs.ts';
+import type { WorkFiles, Workspace } from './port.ts';
+import type { WorkParts } from './work-parts.ts';
+import { firstBase, type WorkRecord } from './work-records.ts';
+
+const split = (said: Buffer): string[] => said.toString().split('\0').filter(Boolean);
+
+/** `100644 blob <id>    <size>\t<path>`; a link and a submodule have other modes. */
+const regular = /^100(?:644|755) blob [0-9a-f]+ +(\d+)\t([\s\S]+)$/;
+
+const filesOf = async ({ git }: GitDirs, record: WorkRecord): Promise<WorkFiles> => {
+  const base = firstBase(record);
+  const commit = record.commit ?? base;
+  const names = ['diff-tree', '-r', '-z', '--name-only', '--no-renames', base, commit];
+  const changed = split(await required('the changes cannot be read', git(names))).sort();
+  const entries = async (path: string): Promise<readonly { size: number; path: string }[]> => {
+    const list = ['ls-tree', '-r', '-l', '-z', commit, '--', path];
+    const found = split(await required('the files cannot be listed', git(list)));
+    return found.flatMap((line) => {
+      const [, size, name] = regular.exec(line) ?? [];
+      return name === undefined ? [] : [{ size: Number(size), path: name }];
+    });
+  };
+  return {
+    changed,
+    list: async (path) => (await entries(path)).map((each) => each.path).sort(),
+    read: async (path, bytesAtMost) => {
+      const [found, ...others] = await entries(path);
+      if (found?.path !== path || others.length > 0 || found.size > bytesAtMost) return null;
+      const blob = git(['cat-file', 'blob', `${commit}:${path}`]);
+      return (await required('the file cannot be read', blob)).toString();
+    },
+  };
+};
+
+/** Reads the commit of an attempt, never its folder. */
+export const createInspect =
+  ({ records, stores }: WorkParts): Workspace['inspect'] =>
+  async (taskId: TaskId, attempt, read) => {
+    const record = await records.read(taskId, attempt);
+    if (record === null || !record.closed) return null;
+    return stores.use(record.kind, async (dirs) => read(await filesOf(dirs, record)));
+  };
