@@ -14,6 +14,7 @@ import type { LoadedConfig } from '../config/config.ts';
 import { type Project, stateFiles } from '../config/project.ts';
 import { keyVariable, type ResolvedSettings, resolveSettings } from '../config/settings.ts';
 import { trackerFor } from '../config/tracker.ts';
+import type { Outputs } from '../output/io.ts';
 import { version } from '../version.ts';
 import { assistantsFor, currentAssistants, type ServerEnvironment } from './assistants.ts';
 import { logAttempts } from './log-attempts.ts';
@@ -40,7 +41,13 @@ export const takeFrom =
     assistants: assistantsFor(loaded.config, surroundings),
   });
 
+/** What a server needs of its process: where it prints, and what a signal is sent to. */
+export interface ServerProcess extends Outputs {
+  readonly pid: number;
+}
+
 export interface ServerParts {
+  readonly ownProcess: ServerProcess;
   readonly project: Project;
   readonly env: NodeJS.ProcessEnv;
   readonly current: Current;

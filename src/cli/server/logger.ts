@@ -3,7 +3,7 @@ import { defaultFile, type LoadedConfig } from '../config/config.ts';
 import type { Config } from '../config/config-schema.ts';
 import { originOf } from '../config/key-paths.ts';
 import type { TrackerLog } from '../config/tracker.ts';
-import { print, printJson } from '../output/io.ts';
+import { type Outputs, print, printJson } from '../output/io.ts';
 import { escapeControls, oneLine } from '../output/safe-text.ts';
 
 export interface Logger {
@@ -48,16 +48,20 @@ const asText = (line: string): string => {
   return `${[new Date(Number(time)).toISOString(), said, ...words.map(escapeControls)].join(' ')}\n`;
 };
 
-const isText = ({ format, isFormatChosen }: Logging): boolean =>
-  format === 'text' || (!isFormatChosen && process.stderr.isTTY === true);
+const isText = ({ format, isFormatChosen }: Logging, { stderr }: Outputs): boolean =>
+  format === 'text' || (!isFormatChosen && stderr.isTTY === true);
 
 /** Logs to standard error, without headers, bodies or secrets. */
-export const createLogger = (logging: Logging, redact: (text: string) => string): Logger => {
-  let text = isText(logging);
+export const createLogger = (
+  logging: Logging,
+  redact: (text: string) => string,
+  to: Outputs = process,
+): Logger => {
+  let text = isText(logging, to);
   const write = (line: string): void => {
     const safe = redact(line);
-    if (text) print('stderr', asText(safe));
-    else printJson('stderr', safe.trimEnd());
+    if (text) print('stderr', asText(safe), to);
+    else printJson('stderr', safe.trimEnd(), to);
   };
   const logger = pino(
     { level: logging.level, serializers: { error: pino.stdSerializers.err } },
@@ -71,7 +75,7 @@ export const createLogger = (logging: Logging, redact: (text: string) => string)
     },
     configure: (next) => {
       logger.level = next.level;
-      text = isText(next);
+      text = isText(next, to);
     },
   };
 };
