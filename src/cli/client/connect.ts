@@ -192,7 +192,9 @@ export const connect = (options: ConnectOptions): Connection => {
         );
       io.err("starting a server in the background; 'agent server logs' prints its log");
       const startServer = options.startServer ?? (await import('./start-server.ts')).startServer;
-      return createHttpClient(await startServer(project, config, env));
+      const address = await startServer(project, config, env);
+      looked = Promise.resolve(address);
+      return createHttpClient(address);
     },
     files: async () => {
       const found = await find();
