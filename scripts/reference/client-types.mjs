@@ -46,7 +46,7 @@ const typeText = (schema, indent) => {
   throw new Error(`a schema without a TypeScript type: ${JSON.stringify(schema)}`);
 };
 
-const pascal = (name) => name.replace(/(^|_)([a-z])/g, (_, __, letter) => letter.toUpperCase());
+const pascal = (name) => name.replace(/(^|[_.])([a-z])/g, (_, __, letter) => letter.toUpperCase());
 
 /** The types of the task and of every method, from the description of the server. */
 export const clientTypes = ({ components: { schemas } }) => {
@@ -56,7 +56,7 @@ export const clientTypes = ({ components: { schemas } }) => {
     const [params, result] = ['Params', 'Result'].map((suffix) =>
       typeText(schemas[`${pascal(name)}${suffix}`], '    '),
     );
-    return `${comment(description, '  ')}  readonly ${name}: {\n    readonly params: ${params};\n    readonly result: ${result};\n  };\n`;
+    return `${comment(description, '  ')}  readonly ${isName(name) ? name : quoted(name)}: {\n    readonly params: ${params};\n    readonly result: ${result};\n  };\n`;
   });
   return `// Generated from src/http/openapi-rpc.ts by \`npm run docs\`. Change the source, not this file.
 

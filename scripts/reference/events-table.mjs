@@ -125,6 +125,19 @@ const frames = {
       fields: 'the keys of the line whose values changed',
     },
   ],
+  workflow: [
+    'a workflow made a transition; `task_id` is the id of the workflow',
+    {
+      workflow_id: 'its id',
+      kind: 'the name of its definition',
+      name: 'the feature, or the question',
+      phase: 'the number of its phase',
+      status: '`started`, `complete`, `stopped`, `failed` or `cancelled`',
+      machine: '`workflow`',
+      value: 'the state of its chart',
+      round: 'the round of its phase, from 1',
+    },
+  ],
   stream_closed: [
     'the last frame of an attempt',
     { task_id: 'the task', message: 'why the stream ends' },

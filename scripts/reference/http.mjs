@@ -36,7 +36,7 @@ const fields = ({ properties, required = [] }, title) => {
   ];
 };
 
-const pascal = (name) => name.replace(/(^|_)([a-z])/g, (_, __, letter) => letter.toUpperCase());
+const pascal = (name) => name.replace(/(^|[_.])([a-z])/g, (_, __, letter) => letter.toUpperCase());
 
 const methodSection = (schemas, request) => {
   const { description, properties } = request;

@@ -1,3 +1,4 @@
+import { basename } from 'node:path';
 import type { AttemptKey, TaskId } from '../machines/task.ts';
 import { createActorRoot } from './engine/actor-system.ts';
 import { createAttempts } from './engine/attempts.ts';
@@ -20,18 +21,21 @@ import { createTaskHost } from './engine/task-host.ts';
 import { createService, type TaskService } from './engine/task-service.ts';
 import { provideStateWork } from './engine/task-state-work.ts';
 import { tellDependents } from './engine/tell-dependents.ts';
-import { createVerify } from './engine/verify.ts';
+import { createVerify, type VerifyCommands } from './engine/verify.ts';
 import { createTrackerWatch } from './engine/watch-tracker.ts';
 import { entry } from './journal/event-types.ts';
 import { createJournal, type Journal } from './journal/journal.ts';
 import { createNodeId } from './journal/node-id.ts';
-import { mayContinue, savedParking, savedSlot } from './journal/snapshots.ts';
+import { mayContinue, savedParking, savedSlot, savedSnapshot } from './journal/snapshots.ts';
 import { createProcessDurations, timed } from './metrics/process-durations.ts';
 import { withTimeout } from './process/with-timeout.ts';
 import type { Answer, Counters } from './store/port.ts';
+import { createKeptReports, type KeptReports } from './workflows/kept-reports.ts';
+import { createWorkflowHost, type WorkflowService } from './workflows/workflow-host.ts';
 
 export interface System {
   readonly service: TaskService;
+  readonly workflows: WorkflowService;
   readonly journal: Journal;
   readonly counters: () => Answer<Counters>;
   /** Counts only calls of this process. */
@@ -88,7 +92,12 @@ const createParts = (settings: () => Settings, ports: SystemPorts) => {
 type Parts = ReturnType<typeof createParts>;
 
 /** The task machine with its actors, and the commands to them. */
-const createTasks = (settings: () => Settings, ports: SystemPorts, parts: Parts) => {
+const createTasks = (
+  settings: () => Settings,
+  ports: SystemPorts,
+  parts: Parts,
+  keeping: (verify: VerifyCommands) => VerifyCommands,
+) => {
   const { tracker, store, workspace, results, now, log } = ports;
   const { node, journal, root, supervisor, agentActor, host, backends } = parts;
   const { attempts, lookUp, waits } = parts;
@@ -116,7 +125,7 @@ const createTasks = (settings: () => Settings, ports: SystemPorts, parts: Parts)
       now,
     },
     choices,
-    verify: createVerify({ workspace, sandboxOf, environmentOf, limitMs, emit }),
+    verify: keeping(createVerify({ workspace, sandboxOf, environmentOf, limitMs, emit })),
     flush: journal.flush,
   });
   const commands = createTaskCommands(machine, {
@@ -227,6 +236,26 @@ const timedPorts = (ports: SystemPorts) => {
   };
 };
 
+const hostWorkflows = (
+  { tracker, store, workspace, workflows, now, log }: SystemPorts,
+  { root, journal }: Parts,
+  {
+    service,
+    reports,
+    settings,
+  }: {
+    readonly service: TaskService;
+    readonly reports: KeptReports;
+    readonly settings: () => Settings;
+  },
+) =>
+  createWorkflowHost({
+    ...{ root, journal, tracker, store, workspace, service, reports, now, log },
+    definition: workflows.definition,
+    project: basename(settings().projectRoot),
+    reasonOf: async (taskId) => (await savedSnapshot(store, taskId)).context.reason ?? '',
+  });
+
 /** The only place that creates root actors. It connects the parts through their ports. */
 export const createSystem = (initial: Settings, given: SystemPorts): System => {
   let current = initial;
@@ -235,7 +264,12 @@ export const createSystem = (initial: Settings, given: SystemPorts): System => {
   const { tracker, store, now, log } = ports;
   const parts = createParts(settings, ports);
   const { journal, supervisor, host, backends, attempts, lookUp } = parts;
-  const { commands, invoked } = createTasks(settings, ports, parts);
+  const reports = createKeptReports({
+    folder: ports.workflows.reportsFolder,
+    pathsOf: async (taskId) => workflows.reportPathsOf((await tracker.find(taskId))?.labels ?? []),
+    open: ports.workspace.open,
+  });
+  const { commands, invoked } = createTasks(settings, ports, parts, reports.keeping);
   const start = createStart(ports, parts, commands);
   const lease = keepLease(initial, ports, parts);
   const queuePauses = endQueuePauses(supervisor, log);
@@ -244,20 +278,24 @@ export const createSystem = (initial: Settings, given: SystemPorts): System => {
   const slotUse = (): SlotUse => slotUseOf(supervisor.snapshot());
   const runRules = createExecuteChecks(settings, backends, now);
 
+  const service = createService({
+    tracker,
+    store,
+    commands,
+    views: host.views,
+    lookUp,
+    slotUse,
+    record: (entry) => void journal.gather({ entries: [entry] }),
+    now,
+    workspace: ports.workspace,
+    projectRoot: () => settings().projectRoot,
+    ...runRules,
+  });
+  const workflows = hostWorkflows(ports, parts, { service, reports, settings });
+
   return {
-    service: createService({
-      tracker,
-      store,
-      commands,
-      views: host.views,
-      lookUp,
-      slotUse,
-      record: (entry) => void journal.gather({ entries: [entry] }),
-      now,
-      workspace: ports.workspace,
-      projectRoot: () => settings().projectRoot,
-      ...runRules,
-    }),
+    service,
+    workflows: workflows.service,
     journal,
     counters: store.counters,
     durations,
@@ -271,6 +309,7 @@ export const createSystem = (initial: Settings, given: SystemPorts): System => {
     start: async () => {
       await lease.start();
       await start();
+      await workflows.restore();
       watch.start();
       stopMergeWatch = watchMerges(ports, parts);
     },
@@ -282,6 +321,7 @@ export const createSystem = (initial: Settings, given: SystemPorts): System => {
       stopMergeWatch();
       const watched = withTimeout(watch.stop(), stopMs, 'a look at the tracker').catch(() => {});
       supervisor.drain();
+      workflows.stop();
       commands.stop();
       parts.waits.stop();
       supervisor.stop();

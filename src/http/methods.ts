@@ -1,6 +1,7 @@
 import type { OfflineService } from '../actors/engine/offline-tasks.ts';
 import type { TaskQueries } from '../actors/engine/task-queries.ts';
 import type { TaskService } from '../actors/engine/task-service.ts';
+import type { WorkflowService } from '../actors/workflows/workflow-host.ts';
 import { requireRole } from '../machines/errors.ts';
 import {
   changeParamsSchema,
@@ -12,6 +13,7 @@ import {
   historyParamsSchema,
   listParamsSchema,
   mergeParamsSchema,
+  noParamsSchema,
   parseParams,
   replayParamsSchema,
   respondParamsSchema,
@@ -21,6 +23,9 @@ import {
   runParamsSchema,
   taskParamsSchema,
   usageParamsSchema,
+  workflowCancelParamsSchema,
+  workflowParamsSchema,
+  workflowStartParamsSchema,
 } from './wire.ts';
 
 export type Method = (params: unknown) => Promise<unknown>;
@@ -101,11 +106,41 @@ export const createOfflineMethods = (
   reopen: createChange(service.reopen),
 });
 
+const createWorkflowMethods = (workflows: WorkflowService): Readonly<Record<string, Method>> => ({
+  'workflow.start': async (params) => {
+    const { product, thoroughness, steps, decides, verify, model, ...named } = parseParams(
+      workflowStartParamsSchema,
+      params,
+    );
+    return workflows.start({
+      ...named,
+      ...(product === undefined ? {} : { product }),
+      ...(thoroughness === undefined ? {} : { thoroughness }),
+      ...(steps === undefined ? {} : { steps }),
+      ...(decides === undefined ? {} : { decides }),
+      ...(verify === undefined ? {} : { verify }),
+      ...(model === undefined ? {} : { model }),
+    });
+  },
+  'workflow.list': async (params) => {
+    parseParams(noParamsSchema, params);
+    return workflows.list();
+  },
+  'workflow.show': async (params) =>
+    workflows.show(parseParams(workflowParamsSchema, params).workflow_id),
+  'workflow.cancel': async (params) => {
+    const { workflow_id, reason } = parseParams(workflowCancelParamsSchema, params);
+    return workflows.cancel(workflow_id, reason ?? null);
+  },
+});
+
 export const createMethods = (
   service: TaskService,
   discovery: () => unknown,
+  workflows: WorkflowService,
 ): Readonly<Record<string, Method>> => ({
   ...createCatalogueMethods(service),
+  ...createWorkflowMethods(workflows),
   execute: async (params) => {
     const { task_id, task, role, options, request_id } = parseParams(executeParamsSchema, params);
     return service.execute({

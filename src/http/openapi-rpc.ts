@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { taskViewSchema } from '../actors/journal/task-view.ts';
+import { workflowLineSchema, workflowViewSchema } from '../actors/workflows/workflow-view.ts';
 import { envelopeErrors, errorStatuses } from './error-table.ts';
 import { jsonContent, ref, rpcRefusals } from './openapi-answers.ts';
 import {
@@ -13,6 +14,7 @@ import {
   historyParamsSchema,
   listParamsSchema,
   mergeParamsSchema,
+  noParamsSchema,
   replayParamsSchema,
   respondParamsSchema,
   retryParamsSchema,
@@ -21,9 +23,11 @@ import {
   runResultSchema,
   taskParamsSchema,
   usageParamsSchema,
+  workflowCancelParamsSchema,
+  workflowParamsSchema,
+  workflowStartParamsSchema,
 } from './wire.ts';
 
-const noParamsSchema = z.strictObject({});
 const taskPageSchema = z.strictObject({
   tasks: z.array(taskViewSchema),
   next_cursor: z.string().optional(),
@@ -69,6 +73,7 @@ const usageResultSchema = z.strictObject({
   days: z.array(usageSumsSchema.extend({ day: z.string(), role: z.string() })),
   total: usageSumsSchema,
 });
+const workflowListSchema = z.strictObject({ workflows: z.array(workflowLineSchema) });
 const anyObjectSchema = z.looseObject({});
 
 interface DescribedMethod {
@@ -136,6 +141,22 @@ const methods: Readonly<Record<string, DescribedMethod>> = {
     taskViewSchema,
   ),
   retry: method('runs a failed or cancelled task again', retryParamsSchema, taskViewSchema),
+  'workflow.start': method(
+    'starts a workflow; answers when the tasks of its first phase are made',
+    workflowStartParamsSchema,
+    workflowLineSchema,
+  ),
+  'workflow.list': method('the workflows, oldest first', noParamsSchema, workflowListSchema),
+  'workflow.show': method(
+    'a workflow with its phases, tasks and checks',
+    workflowParamsSchema,
+    workflowViewSchema,
+  ),
+  'workflow.cancel': method(
+    'cancels a workflow and its tasks that are not over',
+    workflowCancelParamsSchema,
+    workflowViewSchema,
+  ),
   respond: method(
     'answers the question of an agent, or decides on calls that need approval',
     respondParamsSchema,
@@ -161,7 +182,7 @@ const resultOf = ({ result }: DescribedMethod) =>
   result === taskViewSchema ? ref('Task') : schemaOf(result, 'output');
 
 const pascal = (name: string): string =>
-  name.replace(/(^|_)([a-z])/g, (_, __, letter: string) => letter.toUpperCase());
+  name.replace(/(^|[_.])([a-z])/g, (_, __, letter: string) => letter.toUpperCase());
 const refs = (suffix: 'Request' | 'Result') =>
   describedMethods.map((name) => ref(`${pascal(name)}${suffix}`));
 

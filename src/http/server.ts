@@ -129,7 +129,7 @@ export const buildServer = async (options: HttpServerOptions): Promise<FastifyIn
   };
   const rpc = {
     a2a: createDispatch(a2a),
-    methods: createMethods(system.service, discovery),
+    methods: createMethods(system.service, discovery, system.workflows),
     onRequest: createRateGate(options.requestsPerSecond),
   };
   addRpcRoutes(app, rpc, options);

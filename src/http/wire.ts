@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { ServiceError } from '../machines/errors.ts';
 import { verdicts } from '../machines/review.ts';
 import type { RunOptions } from '../machines/task.ts';
+import { thoroughnessLevels } from '../machines/thoroughness.ts';
 import { parseWithProblems } from './schema-problems.ts';
 
 /** Requests as they arrive: snake_case, no unknown key, every value bounded. */
@@ -168,6 +169,7 @@ export const mergeParamsSchema = z.strictObject({
 export const usageParamsSchema = z.strictObject({
   since: z.iso.date().optional().describe('the first day, such as 2026-11-22; default: all'),
 });
+export const noParamsSchema = z.strictObject({});
 export const taskParamsSchema = z.strictObject({ task_id: id });
 export const waitParamsSchema = taskParamsSchema.extend({
   timeout_seconds: z
@@ -261,6 +263,27 @@ export const executeResultSchema = z.strictObject({
   stream_url: z.string(),
   created_at: z.iso.datetime(),
 });
+
+const workflowId = z.string().min(1).max(100).describe('the id of a workflow');
+export const workflowStartParamsSchema = z.strictObject({
+  kind: z.string().min(1).max(100).describe('the name of a workflow, such as feature'),
+  name: z.string().min(1).max(300).describe('the feature, or the question'),
+  product: z.string().min(1).max(100).optional().describe('the product; default: the project'),
+  thoroughness: z.enum(thoroughnessLevels).optional().describe('default: medium'),
+  steps: z
+    .array(z.string().min(1).max(100))
+    .max(100)
+    .optional()
+    .describe('the optional steps that are done; absent: they are asked for'),
+  decides: z
+    .enum(['person', 'role'])
+    .optional()
+    .describe('who decides about optional steps; default: a person'),
+  verify: optionsSchema.shape.verify.describe('commands that write the reports which gates read'),
+  model: optionsSchema.shape.model,
+});
+export const workflowParamsSchema = z.strictObject({ workflow_id: workflowId });
+export const workflowCancelParamsSchema = z.strictObject({ workflow_id: workflowId, reason });
 
 /** @throws invalid_params with the path of each problem */
 export const parseParams = <Output>(schema: z.ZodType<Output>, params: unknown): Output => {

@@ -1,10 +1,6 @@
 import type { TaskId } from './task.ts';
-import type {
-  Thoroughness,
-  WorkflowDefinition,
-  WorkflowPhase,
-  WorkflowStep,
-} from './workflow-definition.ts';
+import type { Thoroughness } from './thoroughness.ts';
+import type { WorkflowDefinition, WorkflowPhase, WorkflowStep } from './workflow-definition.ts';
 
 /** Whether an optional step is done, and who said so. */
 export interface StepChoice {

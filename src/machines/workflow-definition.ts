@@ -16,9 +16,6 @@ const path = z
     message: 'must be a path inside the project',
   });
 
-export const thoroughnessLevels = ['quick', 'medium', 'deep'] as const;
-export type Thoroughness = (typeof thoroughnessLevels)[number];
-
 const stepSchema = z.strictObject({
   id: key,
   by: z.enum([...roles, 'person']).describe('the role that does it; person: a person closes it'),

@@ -4,7 +4,7 @@ import { createMethods } from '../../src/http/methods.ts';
 import { somebodyElse } from '../support/ledger.ts';
 import { finish, startServer } from '../support/running.ts';
 
-const servedMethods = Object.keys(createMethods({} as never, () => null));
+const servedMethods = Object.keys(createMethods({} as never, () => null, {} as never));
 
 const rpc = (method: string, params?: unknown, id: unknown = 1) => ({
   jsonrpc: '2.0',

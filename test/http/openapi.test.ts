@@ -10,9 +10,9 @@ import { readFrames } from '../support/sse.ts';
 
 /** The server matches `GET /openapi.json`, checked by a strict validator. */
 
-const servedMethods = Object.keys(createMethods({} as never, () => null)).sort();
+const servedMethods = Object.keys(createMethods({} as never, () => null, {} as never)).sort();
 const pascal = (name: string): string =>
-  name.replace(/(^|_)([a-z])/g, (_, __, letter: string) => letter.toUpperCase());
+  name.replace(/(^|[_.])([a-z])/g, (_, __, letter: string) => letter.toUpperCase());
 type Server = Awaited<ReturnType<typeof startServer>>;
 type Described = Readonly<
   Record<string, Readonly<Record<string, { responses: Readonly<Record<string, unknown>> }>>>
@@ -110,6 +110,10 @@ test('real requests and answers of every method match the description', async ()
   });
   await call('run', { task_ids: [task_id], role: 'engineer' });
   await call('discovery');
+  const { workflow_id } = await call('workflow.start', { kind: 'feature', name: 'Export' });
+  await call('workflow.list');
+  await call('workflow.show', { workflow_id });
+  await call('workflow.cancel', { workflow_id, reason: 'not now' });
 
   expect([...seen].sort()).toEqual(servedMethods);
   expect([...describedMethods].sort()).toEqual(servedMethods);

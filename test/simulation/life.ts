@@ -158,6 +158,7 @@ export const startServer = (
     sandbox: sandboxOf(world, life),
     selectModel: () => modelOf(world, life),
     environment: {},
+    workflows: { definition: () => 'is none here', reportsFolder: '/nonexistent' },
     results: resultsOf(world, life),
     endOrphans: async () => 0,
     now: world.clock.now,

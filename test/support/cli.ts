@@ -1,11 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { isAlive } from '../../src/actors/process/pid.ts';
 import { createIo } from '../../src/cli/output/io.ts';
 import { isLong } from './long.ts';
-import { startServerHere } from './server-here.ts';
 import { type AtEnd, temporaryFolder } from './temporary.ts';
 
 /** A published program. */
@@ -43,19 +42,13 @@ const gone = async (pid: number): Promise<void> => {
   while (isAlive(pid)) await new Promise((resolve) => setTimeout(resolve, 20));
 };
 
-interface Here {
-  /** Of a terminal. */
-  readonly columns?: number;
-  readonly answers?: string[];
-  readonly ownServer?: boolean;
-}
-
-/** Runs `agent` in this process, in a tenth of the time. */
+/** Runs `agent` in this process, in a tenth of the time. `columns`: those of a terminal. */
 const runHere = async (
   words: readonly string[],
   cwd: string,
   given: NodeJS.ProcessEnv,
-  { columns, answers, ownServer }: Here = {},
+  columns?: number,
+  answers?: string[],
 ): Promise<Ended> => {
   const { runAgent }: typeof import('../../src/cli/run-agent.ts') = await import(bin('run-agent'));
   const env = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
@@ -72,25 +65,14 @@ const runHere = async (
           return answers.shift() ?? null;
         },
   );
-  const startServer = ownServer === true ? undefined : startServerHere(dirname(bin('agent')));
-  const code = await runAgent({ words, cwd, env, startServer }, io);
+  const code = await runAgent({ words, cwd, env }, io);
   return { code, out: out.join(''), err: err.join('') };
 };
 
-interface ProjectOptions {
-  /** When its server is stopped and its folders are removed: by default after the test. */
-  readonly atEnd?: AtEnd;
-  /**
-   * Its server is a process of its own, as in the long form: for tests of that process, which kill
-   * it, look at it, or give it variables that Node itself reads.
-   */
-  readonly ownServer?: boolean;
-}
-
-/** A new project with the real programs. */
+/** A new project with the real binaries; its server is stopped after the test. */
 export const openProject = (
   config: object = { api: { backend: 'scripted' } },
-  { atEnd = onTestFinished, ownServer = isLong }: ProjectOptions = {},
+  atEnd: AtEnd = onTestFinished,
 ) => {
   const root = temporaryFolder(atEnd);
   const stateDir = join(temporaryFolder(atEnd), 'state');
@@ -147,9 +129,7 @@ export const openProject = (
   };
   atEnd(() => stopServer());
   const agentWith = (more: NodeJS.ProcessEnv, ...args: string[]): Promise<Ended> =>
-    isLong
-      ? collect(start('agent', args, more))
-      : runHere(args, root, { ...env, ...more }, { ownServer });
+    isLong ? collect(start('agent', args, more)) : runHere(args, root, { ...env, ...more });
 
   return {
     root,
@@ -183,15 +163,10 @@ export const openProject = (
     },
     /** As `agent`, on a terminal of 80 columns without colour. */
     onTerminal: (...args: string[]): Promise<Ended> =>
-      runHere(args, root, { ...env, NO_COLOR: '1' }, { columns: 80, ownServer }),
+      runHere(args, root, { ...env, NO_COLOR: '1' }, 80),
     /** As `onTerminal`, where somebody types these answers. */
     typing: (answers: readonly string[], ...args: string[]): Promise<Ended> =>
-      runHere(
-        args,
-        root,
-        { ...env, NO_COLOR: '1' },
-        { columns: 80, answers: [...answers], ownServer },
-      ),
+      runHere(args, root, { ...env, NO_COLOR: '1' }, 80, [...answers]),
     /** Runs `agent` to its end in a process of its own. */
     program: (...args: string[]): Promise<Ended> => collect(start('agent', args)),
     server: (...args: string[]): Promise<Ended> => collect(start('agent-server', args)),

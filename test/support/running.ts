@@ -24,6 +24,7 @@ import type { Tracker } from '../../src/actors/tracker/port.ts';
 import type { Workspace } from '../../src/actors/workspace/port.ts';
 import { createSharedWorkspace } from '../../src/actors/workspace/shared.ts';
 import { shippedRoles } from '../../src/cli/roles/shipped-roles.ts';
+import { workflowFinder } from '../../src/cli/workflows/find-workflow.ts';
 import type { A2aVersion } from '../../src/http/a2a/versions.ts';
 import type { AnswerPolicy } from '../../src/http/mcp/backend.ts';
 import type { PageFiles } from '../../src/http/page-files.ts';
@@ -178,6 +179,10 @@ export const startSystem = async (setting: Setting = {}) => {
       assistants: setting.assistants ?? noAssistants,
       selectModel: () => (setting.model === undefined ? scripted : setting.model),
       environment: { ...childEnvironment(process.env), ...setting.environment },
+      workflows: {
+        definition: workflowFinder(join(stateDir, 'config.json')),
+        reportsFolder: join(stateDir, 'reports'),
+      },
       results: createResults(root, (text) => text),
       ...(setting.mcp === undefined ? {} : { mcp: setting.mcp }),
       endOrphans: endOrphans,

@@ -118,7 +118,8 @@ const changesIn = (frames: readonly Frame[], all: Map<string, TaskView>) => {
       all.delete(id);
       unknown.delete(id);
       changed = true;
-    } else if (type === 'log' || type === 'tracker_imported' || !all.has(id)) unknown.add(id);
+    } else if (type === 'workflow') continue;
+    else if (type === 'log' || type === 'tracker_imported' || !all.has(id)) unknown.add(id);
   return { unknown, changed };
 };
 

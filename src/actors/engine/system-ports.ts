@@ -1,4 +1,5 @@
 import type { InspectionEvent } from 'xstate';
+import type { WorkflowDefinition } from '../../machines/workflow-definition.ts';
 import type { McpPorts } from '../agent/attempt-mcp.ts';
 import type { Assistants } from '../assistants/assistants.ts';
 import type { Results } from '../files/results.ts';
@@ -7,6 +8,13 @@ import type { Sandbox } from '../sandbox/port.ts';
 import type { Store, StoreError } from '../store/port.ts';
 import type { Tracker } from '../tracker/port.ts';
 import type { Workspace } from '../workspace/port.ts';
+
+export interface WorkflowPorts {
+  /** The definition of a name, or why there is none. */
+  readonly definition: (kind: string) => WorkflowDefinition | string;
+  /** For reports that verify commands wrote; outside the project. */
+  readonly reportsFolder: string;
+}
 
 export interface SystemPorts {
   readonly tracker: Tracker;
@@ -18,6 +26,7 @@ export interface SystemPorts {
   readonly assistants: Assistants;
   readonly environment: Readonly<Record<string, string>>;
   readonly results: Results;
+  readonly workflows: WorkflowPorts;
   /** What the user's MCP servers need; absent: there are none. */
   readonly mcp?: Omit<McpPorts, 'serversOf'>;
   /** Ends every process with this environment variable. @returns how many */

@@ -9,6 +9,8 @@ export interface StepEvidence {
   /** Paths that the step must leave, with the words filled in. */
   readonly leaves: readonly string[];
   readonly files: WorkFiles;
+  /** Commands of `verify` ran: only reports that they wrote count. */
+  readonly isVerified: boolean;
   /** A report that a command of `verify` wrote; null when none did. */
   report(path: string): Promise<string | null>;
 }

@@ -11,7 +11,7 @@ interface FoundReport {
 
 /** Written by a verify command, or by the attempt into its diff. */
 const findReport = async (
-  { files, report }: StepEvidence,
+  { files, report, isVerified }: StepEvidence,
   paths: readonly string[],
 ): Promise<FoundReport | null> => {
   for (const path of paths) {
@@ -19,7 +19,7 @@ const findReport = async (
     if (written !== null) return { path, text: written };
   }
   for (const path of paths) {
-    if (files.changed?.includes(path) !== true) continue;
+    if (isVerified || files.changed?.includes(path) !== true) continue;
     const text = await files.read(path, reportMaxBytes);
     if (text !== null) return { path, text };
   }
@@ -34,7 +34,7 @@ const judge = async (
   const found = await findReport(evidence, paths);
   if (found === null)
     return fail(
-      `found no report of ${evidence.taskId}; looked for ${paths.join(', ')}, written by its verify commands or in its diff`,
+      `found no report of ${evidence.taskId}; looked for ${paths.join(', ')}, ${evidence.isVerified ? 'written by its verify commands' : 'in its diff (no command of --verify ran)'}`,
     );
   try {
     const { passed, says } = read(found.text);

@@ -22,6 +22,7 @@ export const eventTypes = [
   'cancelled',
   'stream_closed',
   'tracker_imported',
+  'workflow',
 ] as const;
 export type EventType = (typeof eventTypes)[number];
 

@@ -330,6 +330,8 @@ export interface ActorReads {
   steps(taskId: string, attempt: number): Answer<readonly Step[]>;
   /** Actors of tasks, without those of agents. */
   tasks(filter: 'all' | 'pending'): Answer<readonly SavedActor[]>;
+  /** Actors of workflows, named `workflow:<id>`. */
+  workflows(): Answer<readonly SavedActor[]>;
 }
 
 export type StoreReads = EntryReads & UsageReads & ActorReads;

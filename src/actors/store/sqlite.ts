@@ -126,6 +126,7 @@ export const createSqliteStore = (
     },
     actor: savedActor,
     steps: (taskId, attempt) => sql.steps.all(taskId, attempt).map(stepOf),
+    workflows: () => sql.workflows().all().map(actorOf),
     tasks: (filter) => (filter === 'all' ? sql.tasks : sql.pending).all().map(actorOf),
     request: (id) => {
       const row = sql.request.first(id);

@@ -62,6 +62,10 @@ export const prepareStatements = (db: Database) => ({
   actor: db.prepare('select * from actors where id = ?'),
   tasks: db.prepare('select * from actors where id = task_id'),
   pending: db.prepare('select * from actors where pending = 1 and id = task_id'),
+  // The names between `workflow:` and `workflow;`.
+  workflows: lazy(() =>
+    db.prepare("select * from actors where id >= 'workflow:' and id < 'workflow;'"),
+  ),
   request: db.prepare('select * from requests where id = ?'),
   answer: db.prepare('update requests set answer = ? where id = ?'),
 });

@@ -26,13 +26,11 @@ const once = <Value>(make: () => Value): (() => Value) => {
  */
 export const createContext = (
   { project: folder, config, start, json }: Common,
-  { cwd, env, startServer }: Invocation,
+  { cwd, env }: Invocation,
   io: Io,
 ): CommandContext => {
   const project = once(() => findProject(folder, cwd, env));
-  const connection = once(() =>
-    connect({ project: project(), config, start, io, env, startServer }),
-  );
+  const connection = once(() => connect({ project: project(), config, start, io, env }));
   return {
     ...{ cwd, io, env, json },
     get project() {

@@ -581,6 +581,179 @@ export interface Methods {
     };
     readonly result: Task;
   };
+  /** starts a workflow; answers when the tasks of its first phase are made */
+  readonly 'workflow.start': {
+    readonly params: {
+      /** the name of a workflow, such as feature */
+      readonly kind: string;
+      /** the feature, or the question */
+      readonly name: string;
+      /** the product; default: the project */
+      readonly product?: string | undefined;
+      /** default: medium */
+      readonly thoroughness?: 'quick' | 'medium' | 'deep' | undefined;
+      /** the optional steps that are done; absent: they are asked for */
+      readonly steps?: readonly string[] | undefined;
+      /** who decides about optional steps; default: a person */
+      readonly decides?: 'person' | 'role' | undefined;
+      /** commands that write the reports which gates read */
+      readonly verify?: readonly string[] | undefined;
+      /** the model to call */
+      readonly model?: string | undefined;
+    };
+    readonly result: {
+      /** its id; its tasks have the label workflow:<id> */
+      readonly workflow_id: string;
+      /** the name of its definition */
+      readonly kind: string;
+      /** the feature, or the question */
+      readonly name: string;
+      /** the number of its phase */
+      readonly phase: number;
+      /** stopped: by a recommendation */
+      readonly status: 'started' | 'complete' | 'stopped' | 'failed' | 'cancelled';
+    };
+  };
+  /** the workflows, oldest first */
+  readonly 'workflow.list': {
+    readonly params: Readonly<Record<string, never>>;
+    readonly result: {
+      readonly workflows: readonly {
+        /** its id; its tasks have the label workflow:<id> */
+        readonly workflow_id: string;
+        /** the name of its definition */
+        readonly kind: string;
+        /** the feature, or the question */
+        readonly name: string;
+        /** the number of its phase */
+        readonly phase: number;
+        /** stopped: by a recommendation */
+        readonly status: 'started' | 'complete' | 'stopped' | 'failed' | 'cancelled';
+      }[];
+    };
+  };
+  /** a workflow with its phases, tasks and checks */
+  readonly 'workflow.show': {
+    readonly params: {
+      /** the id of a workflow */
+      readonly workflow_id: string;
+    };
+    readonly result: {
+      /** its id; its tasks have the label workflow:<id> */
+      readonly workflow_id: string;
+      /** the name of its definition */
+      readonly kind: string;
+      /** the feature, or the question */
+      readonly name: string;
+      /** the number of its phase */
+      readonly phase: number;
+      /** stopped: by a recommendation */
+      readonly status: 'started' | 'complete' | 'stopped' | 'failed' | 'cancelled';
+      /** of its definition */
+      readonly version: string;
+      /** of its chart */
+      readonly state: string;
+      /** of its phase */
+      readonly round: number;
+      /** why it ended */
+      readonly why?: string | undefined;
+      /** what it waits for now, for people */
+      readonly waits_for: readonly string[];
+      readonly started_at: string;
+      readonly phases: readonly {
+        readonly number: number;
+        readonly name: string;
+        readonly state: 'to_come' | 'active' | 'passed' | 'not_passed' | 'passed_over';
+        readonly steps: readonly {
+          readonly id: string;
+          readonly by: string;
+          /** its selection criterion */
+          readonly when?: string | undefined;
+          /** absent: nobody has decided */
+          readonly selected?: boolean | undefined;
+          readonly decided_by?: string | undefined;
+          readonly reason?: string | undefined;
+        }[];
+        readonly tasks: readonly {
+          readonly task_id: string;
+          /** the step; ? and a step for the question about it */
+          readonly step: string;
+          readonly round: number;
+          readonly status: string;
+        }[];
+        /** of its latest check */
+        readonly findings: readonly {
+          readonly gate: string;
+          readonly check: string;
+          readonly passed: boolean;
+          /** what was looked for, where, and what was found */
+          readonly says: string;
+        }[];
+      }[];
+    };
+  };
+  /** cancels a workflow and its tasks that are not over */
+  readonly 'workflow.cancel': {
+    readonly params: {
+      /** the id of a workflow */
+      readonly workflow_id: string;
+      /** why; shown with the task */
+      readonly reason?: string | undefined;
+    };
+    readonly result: {
+      /** its id; its tasks have the label workflow:<id> */
+      readonly workflow_id: string;
+      /** the name of its definition */
+      readonly kind: string;
+      /** the feature, or the question */
+      readonly name: string;
+      /** the number of its phase */
+      readonly phase: number;
+      /** stopped: by a recommendation */
+      readonly status: 'started' | 'complete' | 'stopped' | 'failed' | 'cancelled';
+      /** of its definition */
+      readonly version: string;
+      /** of its chart */
+      readonly state: string;
+      /** of its phase */
+      readonly round: number;
+      /** why it ended */
+      readonly why?: string | undefined;
+      /** what it waits for now, for people */
+      readonly waits_for: readonly string[];
+      readonly started_at: string;
+      readonly phases: readonly {
+        readonly number: number;
+        readonly name: string;
+        readonly state: 'to_come' | 'active' | 'passed' | 'not_passed' | 'passed_over';
+        readonly steps: readonly {
+          readonly id: string;
+          readonly by: string;
+          /** its selection criterion */
+          readonly when?: string | undefined;
+          /** absent: nobody has decided */
+          readonly selected?: boolean | undefined;
+          readonly decided_by?: string | undefined;
+          readonly reason?: string | undefined;
+        }[];
+        readonly tasks: readonly {
+          readonly task_id: string;
+          /** the step; ? and a step for the question about it */
+          readonly step: string;
+          readonly round: number;
+          readonly status: string;
+        }[];
+        /** of its latest check */
+        readonly findings: readonly {
+          readonly gate: string;
+          readonly check: string;
+          readonly passed: boolean;
+          /** what was looked for, where, and what was found */
+          readonly says: string;
+        }[];
+      }[];
+    };
+  };
   /** answers the question of an agent, or decides on calls that need approval */
   readonly respond: {
     readonly params: {

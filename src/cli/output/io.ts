@@ -40,14 +40,12 @@ interface Output {
 
 type Stream = 'stdout' | 'stderr';
 
-export type Outputs = Readonly<Record<Stream, Pick<Output, 'isTTY' | 'write'>>>;
-
 /** These two and `processIo` are the only writers to the terminal. */
-export const print = (stream: Stream, text: string, to: Outputs = process): void =>
-  void to[stream].write(stripControls(text));
+export const print = (stream: Stream, text: string): void =>
+  void process[stream].write(stripControls(text));
 
-export const printJson = (stream: Stream, json: string, to: Outputs = process): void =>
-  void to[stream].write(`${escapeControls(json)}\n`);
+export const printJson = (stream: Stream, json: string): void =>
+  void process[stream].write(`${escapeControls(json)}\n`);
 
 const oneScreenLine = (text: string): string => text.replace(/[\n\t]/g, ' ');
 

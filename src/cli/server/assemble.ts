@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import type { Assistants } from '../../actors/assistants/assistants.ts';
 import type { Inspection } from '../../actors/engine/inspection.ts';
 import { createResults } from '../../actors/files/results.ts';
@@ -14,8 +15,9 @@ import type { LoadedConfig } from '../config/config.ts';
 import { type Project, stateFiles } from '../config/project.ts';
 import { keyVariable, type ResolvedSettings, resolveSettings } from '../config/settings.ts';
 import { trackerFor } from '../config/tracker.ts';
-import type { Outputs } from '../output/io.ts';
+import { userFilesOf } from '../config/user-files.ts';
 import { version } from '../version.ts';
+import { workflowFinder } from '../workflows/find-workflow.ts';
 import { assistantsFor, currentAssistants, type ServerEnvironment } from './assistants.ts';
 import { logAttempts } from './log-attempts.ts';
 import type { Logger } from './logger.ts';
@@ -41,13 +43,7 @@ export const takeFrom =
     assistants: assistantsFor(loaded.config, surroundings),
   });
 
-/** What a server needs of its process: where it prints, and what a signal is sent to. */
-export interface ServerProcess extends Outputs {
-  readonly pid: number;
-}
-
 export interface ServerParts {
-  readonly ownProcess: ServerProcess;
   readonly project: Project;
   readonly env: NodeJS.ProcessEnv;
   readonly current: Current;
@@ -99,6 +95,10 @@ export const assemble = async (
     assistants: currentAssistants(() => current.assistants),
     environment,
     results: createResults(project.root, redact),
+    workflows: {
+      definition: workflowFinder(userFilesOf(project, env).everywhere),
+      reportsFolder: join(project.stateDir, 'reports'),
+    },
     mcp: {
       variables: { ...env, ...parts.credentials },
       pinsFile: stateFiles(project.stateDir).mcpTools,

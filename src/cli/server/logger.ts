@@ -3,7 +3,7 @@ import { defaultFile, type LoadedConfig } from '../config/config.ts';
 import type { Config } from '../config/config-schema.ts';
 import { originOf } from '../config/key-paths.ts';
 import type { TrackerLog } from '../config/tracker.ts';
-import { type Outputs, print, printJson } from '../output/io.ts';
+import { print, printJson } from '../output/io.ts';
 import { escapeControls, oneLine } from '../output/safe-text.ts';
 
 export interface Logger {
@@ -48,20 +48,16 @@ const asText = (line: string): string => {
   return `${[new Date(Number(time)).toISOString(), said, ...words.map(escapeControls)].join(' ')}\n`;
 };
 
-const isText = ({ format, isFormatChosen }: Logging, { stderr }: Outputs): boolean =>
-  format === 'text' || (!isFormatChosen && stderr.isTTY === true);
+const isText = ({ format, isFormatChosen }: Logging): boolean =>
+  format === 'text' || (!isFormatChosen && process.stderr.isTTY === true);
 
 /** Logs to standard error, without headers, bodies or secrets. */
-export const createLogger = (
-  logging: Logging,
-  redact: (text: string) => string,
-  to: Outputs = process,
-): Logger => {
-  let text = isText(logging, to);
+export const createLogger = (logging: Logging, redact: (text: string) => string): Logger => {
+  let text = isText(logging);
   const write = (line: string): void => {
     const safe = redact(line);
-    if (text) print('stderr', asText(safe), to);
-    else printJson('stderr', safe.trimEnd(), to);
+    if (text) print('stderr', asText(safe));
+    else printJson('stderr', safe.trimEnd());
   };
   const logger = pino(
     { level: logging.level, serializers: { error: pino.stdSerializers.err } },
@@ -75,7 +71,7 @@ export const createLogger = (
     },
     configure: (next) => {
       logger.level = next.level;
-      text = isText(next, to);
+      text = isText(next);
     },
   };
 };

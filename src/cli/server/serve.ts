@@ -105,7 +105,7 @@ const buildApplication = (
 };
 
 const printBanner = async (
-  { ownProcess, project, env, current, inspection, sandbox, workspace }: ServerParts,
+  { project, env, current, inspection, sandbox, workspace }: ServerParts,
   { tracker, system }: Assembled,
   {
     url,
@@ -137,7 +137,7 @@ const printBanner = async (
       ...(inspection === null ? [] : ['inspection is on: GET /inspect shows the running machines']),
     ],
   };
-  print('stdout', banner(facts), ownProcess);
+  print('stdout', banner(facts));
 };
 
 const retentionFor = ({ project, env, current }: ServerParts, { ledger, tracker }: Assembled) =>
@@ -155,7 +155,7 @@ export const serve = async (
   assembled: Assembled,
   lock: ProcessLock,
 ): Promise<Serving> => {
-  const { project, current, logger, ownProcess } = parts;
+  const { project, current, logger } = parts;
   const { store, system, ledger } = assembled;
   const files = stateFiles(project.stateDir);
   const state: ServingState = { names: [], draining: false, webhookCheck: () => null };
@@ -173,7 +173,7 @@ export const serve = async (
   ledger.exchange.changed();
   await writeServerFile(files.server, {
     url,
-    pid: ownProcess.pid,
+    pid: process.pid,
     version,
     started_at: new Date().toISOString(),
     project: project.root,
@@ -184,7 +184,7 @@ export const serve = async (
   const stop = async (drainMs = parts.drainMs): Promise<void> => {
     state.draining = true;
     await Promise.all([retention.stop(), system.drain(drainMs)]);
-    removeServerFile(files.server, ownProcess.pid);
+    removeServerFile(files.server, process.pid);
     await system.stop();
     await Promise.all([traces.stop(), notifications.stop()]);
     await ledger.exchange

@@ -5,6 +5,7 @@ import type { CommandContext } from '../client/command-context.ts';
 import { userFilesOf } from '../config/user-files.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { stripControls } from '../output/safe-text.ts';
+import { UsageError } from '../words/usage-error.ts';
 import { deadEndText, fileOfWorkflow, readWorkflow, workflowFolders } from './find-workflow.ts';
 
 /**
@@ -13,8 +14,9 @@ import { deadEndText, fileOfWorkflow, readWorkflow, workflowFolders } from './fi
  */
 export const checkWorkflow = async (
   { project, cwd, env, io, json }: CommandContext,
-  named: string,
+  named: string | undefined,
 ): Promise<number> => {
+  if (named === undefined) throw new UsageError('workflow check needs a file');
   const folders = workflowFolders(userFilesOf(project, env).everywhere);
   const file = fileOfWorkflow(folders, named) ?? resolve(cwd, named);
   const parsed = readWorkflow(file);

@@ -3,7 +3,8 @@ import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { hasCode } from '../../actors/files/error-code.ts';
 import { messageOf } from '../../machines/message-of.ts';
-import type { DeadEnd } from '../../machines/workflow-search.ts';
+import type { WorkflowDefinition } from '../../machines/workflow-definition.ts';
+import { type DeadEnd, searchWorkflow } from '../../machines/workflow-search.ts';
 import { type ParsedWorkflow, parseWorkflow } from './parse-workflow.ts';
 
 const shippedFolder = fileURLToPath(new URL('../../../configs/workflows', import.meta.url));
@@ -46,3 +47,19 @@ export const fileOfWorkflow = (folders: readonly string[], name: string): string
 /** `phase 3 cannot end: …` and how it gets there, one step per line. */
 export const deadEndText = ({ phase, way, why }: DeadEnd): string =>
   [`phase ${phase} cannot end: ${why}`, ...way.map((step) => `  after ${step}`)].join('\n');
+
+const workflowNames = (folders: readonly string[]): readonly string[] =>
+  [...new Set(folders.flatMap(namesIn))].sort();
+
+/** Finds a definition by its name, or says why there is none. A broken one and a dead end are refused. */
+export const workflowFinder =
+  (userConfig: string) =>
+  (name: string): WorkflowDefinition | string => {
+    const folders = workflowFolders(userConfig);
+    const file = fileOfWorkflow(folders, name);
+    if (file === null) return `is no workflow; there are ${workflowNames(folders).join(', ')}`;
+    const parsed = readWorkflow(file);
+    if (!parsed.ok) return `cannot be used: ${file}: ${parsed.problems.join('; ')}`;
+    const { deadEnd } = searchWorkflow(parsed.definition);
+    return deadEnd === null ? parsed.definition : `cannot be used: ${deadEndText(deadEnd)}`;
+  };

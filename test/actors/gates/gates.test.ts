@@ -19,13 +19,15 @@ const evidence = (
     changed = Object.keys(files),
     leaves = [],
     reports = {},
+    isVerified = false,
   }: {
     readonly changed?: readonly string[] | null;
     readonly leaves?: readonly string[];
     readonly reports?: Files;
+    readonly isVerified?: boolean;
   } = {},
 ): StepEvidence => ({
-  ...{ step: 'a', taskId: 'bd-a1', results: '', leaves },
+  ...{ step: 'a', taskId: 'bd-a1', results: '', leaves, isVerified },
   files: {
     changed,
     list: async (path) =>
@@ -110,14 +112,18 @@ describe('reports', () => {
   test('a report that is not there is named with every place that was looked at', async () => {
     expect(await checkCoverage(evidence({}), 90, paths)).toEqual({
       passed: false,
-      says: 'found no report of bd-a1; looked for coverage/coverage-summary.json, lcov.info, written by its verify commands or in its diff',
+      says: 'found no report of bd-a1; looked for coverage/coverage-summary.json, lcov.info, in its diff (no command of --verify ran)',
     });
   });
 
-  test('a report in the commit counts only when the attempt changed it', async () => {
+  test('a report in the commit counts only when the attempt changed it, and no verify command ran', async () => {
     const files = { 'lcov.info': 'SF:a\nDA:1,1\nend_of_record\n' };
 
     expect(await checkCoverage(evidence(files), 90, paths)).toMatchObject({ passed: true });
+    expect(await checkCoverage(evidence(files, { isVerified: true }), 90, paths)).toEqual({
+      passed: false,
+      says: expect.stringContaining('lcov.info, written by its verify commands'),
+    });
     expect(await checkCoverage(evidence(files, { changed: [] }), 90, paths)).toMatchObject({
       passed: false,
     });

@@ -7,10 +7,7 @@ import { secret, startReceiver } from '../../support/receiver.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
 const project = (webhook: object) =>
-  openProject(
-    { api: { backend: 'scripted' }, notify: { webhooks: [webhook] } },
-    { ownServer: true },
-  );
+  openProject({ api: { backend: 'scripted' }, notify: { webhooks: [webhook] } });
 
 test('an event whose server was killed before its delivery comes from the next server', async () => {
   let isBack = false;

@@ -1,0 +1,147 @@
+import {
+  type CheckFinding,
+  type CheckReport,
+  isSelected,
+  phaseOf,
+  stepsOf,
+  type WorkflowContext,
+} from '../../machines/workflow-context.ts';
+import type { WorkflowCheck, WorkflowStep } from '../../machines/workflow-definition.ts';
+import { checkArtifacts, checkOnlyChanges } from '../gates/artifacts.ts';
+import { fail, type Judgement, pass, type StepEvidence } from '../gates/evidence.ts';
+import { checkCoverage, checkTests } from '../gates/reports.ts';
+import { checkAnswers, checkFindings, checkNextSteps, checkSections } from '../gates/research.ts';
+import { recommendationOf, verdictOf } from '../gates/words.ts';
+import { fillIn } from './planned-tasks.ts';
+
+/** The evidence of a step: of each of its latest tasks; empty when it was not done. */
+export type EvidenceOf = (step: string) => Promise<readonly StepEvidence[]>;
+
+const checkVerdict = ({ results, taskId }: StepEvidence): Judgement => {
+  const verdict = verdictOf(results);
+  if (verdict === 'APPROVED') return pass(`${taskId} ends with APPROVED`);
+  if (verdict === null)
+    return fail(`the results of ${taskId} end with neither APPROVED nor CHANGES REQUIRED`);
+  return fail(`${taskId} ends with CHANGES REQUIRED:\n${results.trim().slice(0, 8_000)}`);
+};
+
+const stops: ReadonlySet<string | null> = new Set(['DEFER', 'DO NOT PURSUE']);
+
+const checkRecommendation = ({ results, taskId }: StepEvidence): Judgement => {
+  const word = recommendationOf(results);
+  return word === null
+    ? fail(`the results of ${taskId} end with none of PURSUE, DEFER and DO NOT PURSUE`)
+    : pass(`${taskId} ends with ${word}`);
+};
+
+const judge = (
+  context: WorkflowContext,
+  check: WorkflowCheck,
+  evidence: StepEvidence,
+): Judgement | Promise<Judgement> => {
+  const path = 'path' in check ? fillIn(context, check.path) : '';
+  const paths = 'reports' in check ? check.reports.map((each) => fillIn(context, each)) : [];
+  switch (check.check) {
+    case 'artifacts':
+      return checkArtifacts(evidence);
+    case 'verdict':
+      return checkVerdict(evidence);
+    case 'coverage':
+      return checkCoverage(evidence, check.minimum, paths);
+    case 'tests':
+      return checkTests(evidence, check.minimum, paths);
+    case 'sections':
+      return checkSections(evidence, path, check.sections);
+    case 'answers':
+      return checkAnswers(evidence, path, fillIn(context, check.questions));
+    case 'findings':
+      return checkFindings(evidence, path, check.section);
+    case 'next_steps':
+      return checkNextSteps(evidence, path, check.section);
+    case 'only_changes':
+      return checkOnlyChanges(
+        evidence,
+        check.allowed.map((each) => fillIn(context, each)),
+      );
+  }
+};
+
+const stepNamed = ({ definition }: WorkflowContext, id: string): WorkflowStep | undefined =>
+  definition.phases.flatMap(({ steps }) => steps).find((step) => step.id === id);
+
+const runCheck = async (
+  context: WorkflowContext,
+  gate: string,
+  check: WorkflowCheck,
+  evidenceOf: EvidenceOf,
+): Promise<readonly CheckFinding[]> => {
+  const named = 'of' in check ? [check.of] : stepsOf(context, phaseOf(context)).map(({ id }) => id);
+  const finding = ({ passed, says }: Judgement): CheckFinding => ({
+    ...{ gate, check: check.check, passed, says },
+  });
+  const found: CheckFinding[] = [];
+  for (const id of named) {
+    const step = stepNamed(context, id);
+    if (step !== undefined && !isSelected(context, step)) {
+      found.push(finding(pass(`${id} is not asked for`)));
+      continue;
+    }
+    const evidence = await evidenceOf(id);
+    if (evidence.length === 0) found.push(finding(fail(`no task of the step ${id} is complete`)));
+    for (const each of evidence) found.push(finding(await judge(context, check, each)));
+  }
+  return found;
+};
+
+/** What each step of a phase owes, where no gate names it. */
+const ownChecks = (context: WorkflowContext): readonly WorkflowCheck[] => {
+  const phase = phaseOf(context);
+  const named = phase.gates.flatMap(({ checks }) => checks);
+  const isNamed = (kind: WorkflowCheck['check'], id: string): boolean =>
+    named.some((check) => check.check === kind && 'of' in check && check.of === id);
+  return stepsOf(context, phase).flatMap(({ id, leaves, ends_with }) => [
+    ...(leaves.length > 0 && !isNamed('artifacts', id)
+      ? [{ check: 'artifacts' as const, of: id }]
+      : []),
+    ...(ends_with === 'verdict' && !isNamed('verdict', id)
+      ? [{ check: 'verdict' as const, of: id }]
+      : []),
+  ]);
+};
+
+/** Reads the recommendations of a phase; one to defer or not to pursue ends the workflow. */
+const recommendations = async (
+  context: WorkflowContext,
+  evidenceOf: EvidenceOf,
+): Promise<CheckReport> => {
+  const findings: CheckFinding[] = [];
+  let stop: string | null = null;
+  for (const { id, ends_with } of stepsOf(context, phaseOf(context))) {
+    if (ends_with !== 'recommendation') continue;
+    for (const evidence of await evidenceOf(id)) {
+      const word = recommendationOf(evidence.results);
+      if (stops.has(word)) stop = `${id} (${evidence.taskId}) recommends: ${word}`;
+      findings.push({
+        gate: 'steps',
+        check: 'recommendation',
+        ...checkRecommendation(evidence),
+      });
+    }
+  }
+  return { findings, stop };
+};
+
+/** Runs the checks of a phase: what its steps owe, then its gates. */
+export const checkPhase = async (
+  context: WorkflowContext,
+  evidenceOf: EvidenceOf,
+): Promise<CheckReport> => {
+  const { findings, stop } = await recommendations(context, evidenceOf);
+  if (stop !== null) return { findings, stop };
+  const all = [...findings];
+  for (const check of ownChecks(context))
+    all.push(...(await runCheck(context, 'steps', check, evidenceOf)));
+  for (const { name, checks } of phaseOf(context).gates)
+    for (const check of checks) all.push(...(await runCheck(context, name, check, evidenceOf)));
+  return { findings: all, stop: null };
+};

@@ -1,0 +1,158 @@
+import { z } from 'zod';
+import { statusInTracker, type TrackedTask } from '../../machines/tracked-task.ts';
+import { hasPassed, isSelected, type WorkflowContext } from '../../machines/workflow-context.ts';
+import type { WorkflowSnapshot } from '../../machines/workflow-machine.ts';
+
+export const workflowStatuses = ['started', 'complete', 'stopped', 'failed', 'cancelled'] as const;
+
+export const workflowLineSchema = z.strictObject({
+  workflow_id: z.string().describe('its id; its tasks have the label workflow:<id>'),
+  kind: z.string().describe('the name of its definition'),
+  name: z.string().describe('the feature, or the question'),
+  phase: z.int().describe('the number of its phase'),
+  status: z.enum(workflowStatuses).describe('stopped: by a recommendation'),
+});
+export type WorkflowLine = z.infer<typeof workflowLineSchema>;
+
+const taskSchema = z.strictObject({
+  task_id: z.string(),
+  step: z.string().describe('the step; ? and a step for the question about it'),
+  round: z.int().positive(),
+  status: z.string(),
+});
+const findingSchema = z.strictObject({
+  gate: z.string(),
+  check: z.string(),
+  passed: z.boolean(),
+  says: z.string().describe('what was looked for, where, and what was found'),
+});
+const phaseSchema = z.strictObject({
+  number: z.int(),
+  name: z.string(),
+  state: z.enum(['to_come', 'active', 'passed', 'not_passed', 'passed_over']),
+  steps: z.array(
+    z.strictObject({
+      id: z.string(),
+      by: z.string(),
+      when: z.string().optional().describe('its selection criterion'),
+      selected: z.boolean().optional().describe('absent: nobody has decided'),
+      decided_by: z.string().optional(),
+      reason: z.string().optional(),
+    }),
+  ),
+  tasks: z.array(taskSchema),
+  findings: z.array(findingSchema).describe('of its latest check'),
+});
+
+export const workflowViewSchema = workflowLineSchema.extend({
+  version: z.string().describe('of its definition'),
+  state: z.string().describe('of its chart'),
+  round: z.int().positive().describe('of its phase'),
+  why: z.string().optional().describe('why it ended'),
+  waits_for: z.array(z.string()).describe('what it waits for now, for people'),
+  started_at: z.iso.datetime(),
+  phases: z.array(phaseSchema),
+});
+export type WorkflowView = z.infer<typeof workflowViewSchema>;
+
+const statusOf = ({ value }: WorkflowSnapshot): WorkflowLine['status'] =>
+  workflowStatuses.find((status) => status === value) ?? 'started';
+
+export const workflowLine = (snapshot: WorkflowSnapshot): WorkflowLine => {
+  const { workflowId, definition, subject, phase } = snapshot.context;
+  return {
+    workflow_id: workflowId,
+    kind: definition.name,
+    name: subject.name,
+    phase: definition.phases[phase]?.number ?? 0,
+    status: statusOf(snapshot),
+  };
+};
+
+type PhaseView = WorkflowView['phases'][number];
+
+const phaseState = (snapshot: WorkflowSnapshot, at: number): PhaseView['state'] => {
+  const { context } = snapshot;
+  const report = context.reports.find(({ phase }) => phase === at)?.report;
+  if (at > context.phase) return 'to_come';
+  if (at === context.phase && statusOf(snapshot) === 'started') return 'active';
+  if (report !== undefined) return hasPassed(report) ? 'passed' : 'not_passed';
+  if (at === context.phase) return 'not_passed';
+  return context.tasks.some(({ phase, step }) => phase === at && !step.startsWith('?'))
+    ? 'not_passed'
+    : 'passed_over';
+};
+
+const stepView = (
+  context: WorkflowContext,
+  step: WorkflowContext['definition']['phases'][number]['steps'][number],
+): PhaseView['steps'][number] => {
+  const { id, by, when } = step;
+  const choice = context.choices.find((each) => each.step === id);
+  if (when === undefined) return { id, by };
+  if (choice === undefined) return { id, by, when };
+  return {
+    ...{ id, by, when, selected: isSelected(context, step) },
+    ...{ decided_by: choice.by, reason: choice.reason },
+  };
+};
+
+const waitOf = ({ id, title }: TrackedTask, status: string, isPersons: boolean): string => {
+  if (status === 'failed' || status === 'cancelled')
+    return isPersons
+      ? `${id} (${title}) was ${status}; put it back with: agent retry ${id}, or close it with: agent close ${id}`
+      : `${id} (${title}) ${status === 'failed' ? 'failed' : 'was cancelled'}; run it again with: agent retry ${id}`;
+  return isPersons
+    ? `a person: ${id} (${title}); close it when it is done: agent close ${id}`
+    : `${id} (${title}), which is ${status}`;
+};
+
+const waitsFor = (
+  { context, value }: WorkflowSnapshot,
+  tracked: readonly TrackedTask[],
+): readonly string[] => {
+  if (typeof value === 'string') return [];
+  const own = context.tasks.filter(
+    ({ phase, round }) => phase === context.phase && round === context.round,
+  );
+  return own.flatMap(({ taskId }) => {
+    const task = tracked.find(({ id }) => id === taskId);
+    if (task === undefined) return [];
+    const status = statusInTracker(task);
+    const isPersons = !task.labels.some((label) => label.startsWith('role:'));
+    const isOver =
+      status === 'complete' || (isPersons && status === 'cancelled' && value.active === 'choosing');
+    return isOver || (isPersons && !task.ready) ? [] : [waitOf(task, status, isPersons)];
+  });
+};
+
+/** A workflow as people and programs see it, with its tasks as they are in the tracker. */
+export const workflowView = (
+  snapshot: WorkflowSnapshot,
+  tracked: readonly TrackedTask[],
+): WorkflowView => {
+  const { context, value } = snapshot;
+  const statusOfTask = (taskId: string): string => {
+    const task = tracked.find(({ id }) => id === taskId);
+    return task === undefined ? 'deleted' : statusInTracker(task);
+  };
+  return {
+    ...workflowLine(snapshot),
+    version: context.definition.version,
+    state: typeof value === 'string' ? value : `active.${String(value.active)}`,
+    round: context.round,
+    ...(context.why === null ? {} : { why: context.why }),
+    waits_for: [...waitsFor(snapshot, tracked)],
+    started_at: new Date(context.startedAt).toISOString(),
+    phases: context.definition.phases.map(({ number, name, steps }, at) => ({
+      ...{ number, name, state: phaseState(snapshot, at) },
+      steps: steps.map((step) => stepView(context, step)),
+      tasks: context.tasks
+        .filter(({ phase }) => phase === at)
+        .map(({ taskId, step, round }) => ({
+          ...{ task_id: taskId, step, round, status: statusOfTask(taskId) },
+        })),
+      findings: [...(context.reports.find(({ phase }) => phase === at)?.report.findings ?? [])],
+    })),
+  };
+};

@@ -1,0 +1,118 @@
+import type { Thoroughness } from '../../machines/thoroughness.ts';
+import type { Result } from '../client/client.ts';
+import type { CommandContext } from '../client/command-context.ts';
+import { exitCodes } from '../output/exit-codes.ts';
+import { oneLine, stripControls } from '../output/safe-text.ts';
+import { renderTable } from '../output/table.ts';
+import { UsageError } from '../words/usage-error.ts';
+import { renderWorkflow } from './render-workflow.ts';
+
+export interface WorkflowArgs {
+  readonly action: string;
+  readonly subject: string | undefined;
+  readonly name: string | undefined;
+  readonly phase0: string | undefined;
+  readonly product: string | undefined;
+  readonly thoroughness: Thoroughness | undefined;
+  readonly verify: readonly string[] | undefined;
+  readonly model: string | undefined;
+  readonly reason: string | undefined;
+}
+
+type Line = Result<'workflow.start'>;
+
+const required = (args: WorkflowArgs, what: string): string => {
+  if (args.subject === undefined) throw new UsageError(`workflow ${args.action} needs ${what}`);
+  if (args.name !== undefined && args.action !== 'start')
+    throw new UsageError(
+      `workflow ${args.action} does not take ${JSON.stringify(args.name)}: one workflow at a time`,
+    );
+  return args.subject;
+};
+
+/** `ask`, `role`, `none`, or the names of steps. */
+const choicesOf = (phase0: string | undefined) => {
+  if (phase0 === undefined || phase0 === 'ask') return {};
+  if (phase0 === 'role') return { decides: 'role' } as const;
+  const steps = phase0 === 'none' ? [] : phase0.split(',').map((step) => step.trim());
+  return { steps: steps.filter((step) => step !== '') };
+};
+
+const lineOf = ({ workflow_id, kind, name, phase, status }: Line): Line => ({
+  ...{ workflow_id, kind, name, phase, status },
+});
+
+const start = async (
+  { connection, io, json }: CommandContext,
+  args: WorkflowArgs,
+): Promise<number> => {
+  const kind = required(args, 'a workflow, such as feature or research');
+  const { name, product, thoroughness, verify, model } = args;
+  if (name === undefined)
+    throw new UsageError(
+      `workflow start ${kind} needs a name: agent workflow start ${kind} "<name>"`,
+    );
+  const client = await connection.server();
+  const line = await client.call('workflow.start', {
+    ...{ kind, name, ...choicesOf(args.phase0) },
+    ...{ product, thoroughness, model },
+    verify: verify === undefined ? undefined : [...verify],
+  });
+  if (json) io.json(lineOf(line));
+  else {
+    const shown = await client.call('workflow.show', { workflow_id: line.workflow_id });
+    io.out(renderWorkflow(shown));
+  }
+  if (kind === 'feature' && verify === undefined)
+    io.err(
+      'note: without --verify "<test command>" the gates of phases 3 and 4 find only reports that agents commit',
+    );
+  return exitCodes.done;
+};
+
+const header = ['WORKFLOW', 'KIND', 'PHASE', 'STATUS', 'NAME'];
+
+const list = async ({ connection, io, json }: CommandContext): Promise<number> => {
+  const answer = await (await connection.server()).call('workflow.list', {});
+  if (json) io.json({ workflows: answer.workflows.map(lineOf) });
+  else {
+    const rows = answer.workflows.map(({ workflow_id, kind, phase, status, name }) =>
+      [workflow_id, kind, String(phase), status, oneLine(name)].map((text) => ({ text })),
+    );
+    io.out(renderTable(header, rows, io.width));
+  }
+  return exitCodes.done;
+};
+
+const show = async (
+  { connection, io, json }: CommandContext,
+  args: WorkflowArgs,
+): Promise<number> => {
+  const workflow_id = required(args, 'an id; see: agent workflow list');
+  const view = await (await connection.server()).call('workflow.show', { workflow_id });
+  if (json) io.json(view);
+  else io.out(renderWorkflow(view));
+  return exitCodes.done;
+};
+
+const cancel = async (
+  { connection, io, json }: CommandContext,
+  args: WorkflowArgs,
+): Promise<number> => {
+  const workflow_id = required(args, 'an id; see: agent workflow list');
+  const { reason } = args;
+  const view = await (await connection.server()).call('workflow.cancel', { workflow_id, reason });
+  if (json) io.json(lineOf(view));
+  else io.out(stripControls(`${workflow_id} ${view.status}`));
+  return exitCodes.done;
+};
+
+/** `agent workflow start|list|show|cancel`. */
+export const workflow = async (context: CommandContext, args: WorkflowArgs): Promise<number> => {
+  if (args.action === 'start') return start(context, args);
+  if (args.action === 'show') return show(context, args);
+  if (args.action === 'cancel') return cancel(context, args);
+  if (args.subject !== undefined)
+    throw new UsageError(`workflow list does not take ${JSON.stringify(args.subject)}`);
+  return list(context);
+};

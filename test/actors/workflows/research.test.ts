@@ -1,0 +1,121 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { temporaryFolder } from '../../support/temporary.ts';
+import { isOver, type Part, startWithParts, untilWorkflow } from '../../support/workflows.ts';
+
+const folder = 'docs/research/why-is-it-slow';
+const report = `# Why is it slow?
+## Summary
+A loop.
+## Objectives
+- Q1: What is slow?
+## Key findings
+Q1: the loop.
+## Detailed findings
+### The loop
+${folder}/objectives.md:1
+## Recommendations
+Mend it.
+
+Next steps:
+- Mend the loop
+## References
+- objectives
+`;
+const parts: readonly Part[] = [
+  { title: 'Objectives', writes: { [`${folder}/objectives.md`]: '- Q1: What is slow?\n' } },
+  { title: 'Exploration strategy', writes: { [`${folder}/strategy.md`]: 'x' } },
+  ...[1, 2, 3, 4].map((n) => ({
+    title: `Investigation ${n} of`,
+    writes: { [`${folder}/findings-${n}.md`]: 'x' },
+  })),
+  { title: 'Synthesis', writes: { [`${folder}/synthesis.md`]: 'x' } },
+  { title: 'Report', writes: { [`${folder}/report.md`]: report } },
+];
+const start = { kind: 'research', name: 'Why is it slow?' } as const;
+
+test.each([
+  ['quick', 1],
+  ['medium', 2],
+  ['deep', 4],
+] as const)(
+  'a %s research has %s investigators side by side, and ends with a report that was checked',
+  async (thoroughness, investigators) => {
+    const running = await startWithParts(parts);
+
+    const { workflow_id } = await running.system.workflows.start({ ...start, thoroughness });
+    const end = await untilWorkflow(running, workflow_id, isOver);
+
+    expect([end.status, end.why]).toEqual(['complete', undefined]);
+    const investigations = end.phases[2]?.tasks ?? [];
+    expect(investigations).toHaveLength(investigators);
+    const views = await Promise.all(
+      investigations.map(({ task_id }) => running.service.status(task_id)),
+    );
+    const ids = investigations.map(({ task_id }) => task_id);
+    expect(views.some(({ dependencies }) => dependencies.some((id) => ids.includes(id)))).toBe(
+      false,
+    );
+    expect(
+      end.phases[4]?.findings.map(({ gate, check, passed }) => `${gate}, ${check} ${passed}`),
+    ).toEqual([
+      'steps, artifacts true',
+      ...['sections', 'answers', 'findings', 'next_steps'].map((check) => `report, ${check} true`),
+      'no code changes, only_changes true',
+    ]);
+  },
+  60_000,
+);
+
+test('a research that changes code does not pass, and says what it changed', async () => {
+  const [objectives, ...rest] = parts;
+  const running = await startWithParts([
+    { title: 'Objectives', writes: { ...objectives?.writes, 'src/a.js': 'mended' } },
+    ...rest,
+  ]);
+
+  const { workflow_id } = await running.system.workflows.start(start);
+  const end = await untilWorkflow(running, workflow_id, isOver);
+
+  expect(end.status).toBe('failed');
+  expect(end.why).toMatch(
+    /no code changes, only_changes: the diff of bd-\w+ changes src\/a\.js; allowed is docs\/research\//,
+  );
+}, 60_000);
+
+test('a workflow of your own, beside your configuration, runs like ours', async () => {
+  const stateDir = temporaryFolder();
+  mkdirSync(join(stateDir, 'workflows'));
+  const own = `name: own
+version: 0.1.0
+description: Mine.
+phases:
+  - number: 1
+    name: one
+    steps:
+      - { id: note, by: engineer, title: "Note on {{name}}", task: Write it., leaves: [notes/] }
+      - { id: look, by: person, title: Look at it, task: Look., needs: [note] }
+`;
+  writeFileSync(join(stateDir, 'workflows', 'own.yml'), own);
+  writeFileSync(join(stateDir, 'workflows', 'stuck.yml'), own.replace('[note]', '[nothing]'));
+  const running = await startWithParts([{ title: 'Note', writes: { 'notes/a.md': 'x' } }], {
+    stateDir,
+  });
+  const { system, service } = running;
+
+  const { workflow_id } = await system.workflows.start({ kind: 'own', name: 'It' });
+  const waiting = await untilWorkflow(running, workflow_id, ({ waits_for }) =>
+    waits_for.join().includes('a person'),
+  );
+  await service.close(
+    waiting.phases[0]?.tasks.find(({ step }) => step === 'look')?.task_id ?? '',
+    null,
+  );
+  const end = await untilWorkflow(running, workflow_id, isOver);
+
+  expect(end.status).toBe('complete');
+  await expect(system.workflows.start({ kind: 'stuck', name: 'x' })).rejects.toThrow(
+    'kind: cannot be used: phase 1 cannot end: its step look needs nothing',
+  );
+}, 60_000);

@@ -1,0 +1,140 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import { expect, test } from 'vitest';
+import type { WorkflowView } from '../../../src/actors/workflows/workflow-view.ts';
+import { openProject } from '../../support/cli.ts';
+import { featureParts, type Part, runner, scriptOf } from '../../support/workflows.ts';
+
+type Project = ReturnType<typeof openProject>;
+
+const open = (parts: readonly Part[] = [], turn_ms = 0): Project => {
+  const project = openProject({
+    workspace: { mode: 'worktree' },
+    api: { backend: 'scripted', script: 'script.json' },
+  });
+  const script = { turn_ms, ...scriptOf(parts) };
+  writeFileSync(join(project.configFile, '..', 'script.json'), JSON.stringify(script));
+  return project;
+};
+const json = async ({ agent }: Project, ...words: string[]) => {
+  const { code, out, err } = await agent(...words, '--json');
+  expect([code, code === 0 ? '' : err]).toEqual([0, '']);
+  return JSON.parse(out);
+};
+const show = (project: Project, id: string): Promise<WorkflowView> =>
+  json(project, 'workflow', 'show', id);
+
+test('start prints one line of JSON when the tasks of the first phase are there, with their labels', async () => {
+  const project = open();
+
+  const line = await json(project, 'workflow', 'start', 'feature', 'CSV export');
+  const tasks = await json(project, 'list', '--all');
+
+  expect(line).toEqual({
+    ...{ workflow_id: expect.stringMatching(/^wf-[a-z0-9]{5}$/), kind: 'feature' },
+    ...{ name: 'CSV export', phase: 0, status: 'started' },
+  });
+  expect(tasks).toMatchObject([
+    {
+      title: 'Is strategist needed for CSV export?',
+      labels: [`workflow:${line.workflow_id}`, 'phase:0', 'question:strategist'],
+    },
+  ]);
+  expect(await json(project, 'workflow', 'list')).toEqual({ workflows: [line] });
+});
+
+test('people get the phases, what was decided, and what it waits for', async () => {
+  const project = open(featureParts);
+
+  const started = await project.agent('workflow', 'start', 'feature', 'Export');
+  const [id = ''] = started.out.split(' ');
+  const { out } = await project.agent('workflow', 'show', id);
+  const list = await project.agent('workflow', 'list');
+  const cancelled = await project.agent('workflow', 'cancel', id, '--reason', 'no money');
+  const after = await project.agent('workflow', 'show', id);
+
+  expect(started.err).toContain('note: without --verify');
+  expect(out.replace(/bd-\w+/g, 'bd-1').split('\n')).toEqual([
+    `${id} feature 1.0.0: Export`,
+    'started',
+    '  0  at work      product definition and architecture design, part 1: strategy',
+    '  0  -            product definition and architecture design, part 2: definition and design',
+    '  1  -            discovery and scoping',
+    '  2  -            design and planning',
+    '  3  -            implementation',
+    '  4  -            validation and documentation',
+    '  5  -            rollout',
+    'waits for a person: bd-1 (Is strategist needed for Export?); close it when it is done: agent close bd-1',
+    '',
+  ]);
+  expect(list.out).toMatch(
+    new RegExp(`^WORKFLOW +KIND +PHASE +STATUS +NAME\n${id} +feature +0 +started +Export`),
+  );
+  expect([cancelled.code, cancelled.out]).toEqual([0, `${id} cancelled\n`]);
+  expect(after.out).toContain('cancelled: no money');
+});
+
+test.each([
+  [['start'], 2, 'workflow start needs a workflow, such as feature or research'],
+  [['start', 'feature'], 2, 'workflow start feature needs a name'],
+  [['start', 'no-such', 'x'], 2, 'is no workflow; there are feature, research'],
+  [
+    ['start', 'feature', 'x', '--phase0', 'cook'],
+    2,
+    'the optional steps of feature are strategist',
+  ],
+  [['start', 'research', 'x', '--thoroughness', 'huge'], 2, 'quick, medium'],
+  [['show', 'wf-none'], 2, 'names no workflow of this project; see: agent workflow list'],
+  [['show'], 2, 'workflow show needs an id'],
+  [['cancel', 'wf-a', 'wf-b'], 2, 'one workflow at a time'],
+  [['list', 'x'], 2, 'workflow list does not take "x"'],
+  [['check'], 2, 'workflow check needs a file'],
+] as const)('workflow %j ends with %s and says why', async (words, code, says) => {
+  const ended = await open().agent('workflow', ...words);
+
+  expect([ended.code, ended.err]).toEqual([code, expect.stringContaining(says)]);
+});
+
+/** Kills the server the first time that a state of a phase is seen, and goes on with a new one. */
+const followWithKills = async (project: Project, id: string) => {
+  const killed = new Set<string>();
+  for (;;) {
+    const view = await show(project, id);
+    if (view.status !== 'started') return { view, killed };
+    const at = `${view.phase} ${view.state}`;
+    if (killed.has(at)) {
+      const mine = view.waits_for.find((each) => each.startsWith('a person: '));
+      const [task] = /bd-\w+/.exec(mine ?? '') ?? [];
+      if (task !== undefined) await project.agent('close', task);
+      else await delay(20);
+    } else {
+      killed.add(at);
+      await project.stopServer('SIGKILL');
+    }
+  }
+};
+
+test('a server that is killed in every phase loses no workflow, and makes no task twice', async () => {
+  const project = open(featureParts, 60);
+  const words = ['--product', 'shop', '--verify', runner(), '--phase0', 'strategist,designer'];
+  const { workflow_id } = await json(project, 'workflow', 'start', 'feature', 'Export', ...words);
+
+  const { view, killed } = await followWithKills(project, workflow_id);
+
+  expect([view.status, view.why]).toEqual(['complete', undefined]);
+  expect([...new Set([...killed].map((at) => at.split(' ')[0]))]).toEqual([
+    '0',
+    '1',
+    '2',
+    '3',
+    '4',
+    '5',
+  ]);
+  const steps = view.phases.flatMap(({ tasks }) =>
+    tasks.map(({ step, round }) => `${step} ${round}`),
+  );
+  expect(steps).toHaveLength(new Set(steps).size);
+  const tasks = await json(project, 'list', '--all');
+  expect(tasks).toHaveLength(steps.length);
+}, 240_000);
