@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { configSchema } from '../build/cli/config/config-schema.js';
 import { serverName, version } from '../build/cli/version.js';
 import { openApiDocument } from '../build/http/openapi.js';
+import { workflowDefinitionSchema } from '../build/machines/workflow-definition.js';
 import { generate } from './generated.mjs';
 import { cliPage } from './reference/cli.mjs';
 import { clientTypes } from './reference/client-types.mjs';
@@ -33,6 +34,10 @@ const defaultFile = () => {
 
 generate('configs/agent-server.json', json(defaultFile()));
 generate('configs/agent-server.schema.json', json(schema));
+generate(
+  'configs/workflows/workflow.schema.json',
+  json(z.toJSONSchema(workflowDefinitionSchema, { io: 'input' })),
+);
 generate('docs/reference/openapi.json', json(document));
 generate('src/cli/client/wire-types.ts', clientTypes(document));
 generate('docs/reference/cli.md', cliPage());

@@ -1,6 +1,7 @@
 import type { TaskId } from '../../machines/task.ts';
 import { frameText } from '../journal/event-types.ts';
 import { differenceFrom, entriesUpTo, fold, type ReplayedStep } from '../journal/replay.ts';
+import { foldWorkflow, workflowDifference, workflowKey } from '../journal/replay-workflow.ts';
 import { removedView, type TaskView } from '../journal/task-view.ts';
 import type { Entry, KeptEntry, StoreReads } from '../store/port.ts';
 
@@ -53,12 +54,32 @@ const keptView = ({ taskId, taskSeq, ...entry }: KeptEntry) => ({
 });
 const frameOf = (entry: Entry): { readonly seq: number } => JSON.parse(frameText(entry));
 
+const replayWorkflow = async (
+  store: Pick<StoreReads, 'read' | 'actor' | 'removed'>,
+  workflowId: string,
+  at: number | null,
+): Promise<Replayed> => {
+  const removed = await store.removed(workflowId);
+  const entries = removed === null ? await entriesUpTo(store, workflowId, at) : [];
+  const replayed = foldWorkflow(entries);
+  const { steps, snapshot } = replayed;
+  return {
+    ...{ task_id: workflowId, steps },
+    state: { task: snapshot?.value ?? null, agent: null },
+    context: { task: snapshot?.context ?? null, agent: null },
+    difference: at === null ? await workflowDifference(store, workflowId, replayed) : null,
+    ...(removed === null ? {} : { history_removed: removedView(removed) }),
+  };
+};
+
 /** `store` is null in a project without runs. `find` rejects for a task that does not exist. */
 export const createTaskHistories = (
   store: Pick<StoreReads, 'read' | 'kept' | 'actor' | 'removed'> | null,
   find: (taskId: string) => Promise<{ readonly id: TaskId }>,
 ): TaskHistories => ({
   replay: async ({ taskId, at }) => {
+    if (store !== null && (await store.actor(workflowKey(taskId))) !== null)
+      return replayWorkflow(store, taskId, at);
     const { id } = await find(taskId);
     const removed = (await store?.removed(id)) ?? null;
     const { steps, task, agent } = fold(

@@ -12,7 +12,7 @@ export interface ReplayedStep {
   /** RFC 3339 UTC. */
   readonly at: string;
   readonly attempt: number;
-  readonly machine: 'task' | 'agent';
+  readonly machine: 'task' | 'agent' | 'workflow';
   readonly event: string;
   readonly state: unknown;
   /** True when the journal recorded the same state. */

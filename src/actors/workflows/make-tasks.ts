@@ -1,8 +1,9 @@
 import type { RunOptions, TaskId } from '../../machines/task.ts';
 import type { WorkflowContext, WorkflowTask } from '../../machines/workflow-context.ts';
 import type { TaskService } from '../engine/task-service.ts';
+import { workflowKey } from '../journal/replay-workflow.ts';
 import type { TaskView } from '../journal/task-view.ts';
-import { maxTurnsOf, type PlannedTask, workflowLabel } from './planned-tasks.ts';
+import { maxTurnsOf, type PlannedTask } from './planned-tasks.ts';
 
 export type WorkflowTasks = Pick<TaskService, 'create' | 'list' | 'run' | 'status' | 'cancel'>;
 
@@ -15,7 +16,7 @@ export const tasksOfWorkflow = async (
   let cursor: string | undefined;
   do {
     const page = await service.list({
-      label: workflowLabel(workflowId),
+      label: workflowKey(workflowId),
       limit: 1_000,
       ...(cursor === undefined ? {} : { cursor }),
     });

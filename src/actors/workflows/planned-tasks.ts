@@ -7,6 +7,7 @@ import {
   type WorkflowTask,
 } from '../../machines/workflow-context.ts';
 import type { WorkflowStep } from '../../machines/workflow-definition.ts';
+import { workflowKey } from '../journal/replay-workflow.ts';
 
 /** A task that a workflow needs; it may exist. */
 export interface PlannedTask {
@@ -23,8 +24,6 @@ export interface PlannedTask {
   readonly after: readonly TaskId[];
   readonly verifies: boolean;
 }
-
-export const workflowLabel = (workflowId: string): string => `workflow:${workflowId}`;
 
 const levelOf = ({ definition, subject }: WorkflowContext) =>
   definition.thoroughness?.[subject.thoroughness];
@@ -126,7 +125,7 @@ const labelsOf = (
   role: Role | null,
   more: readonly string[],
 ): readonly string[] => [
-  workflowLabel(context.workflowId),
+  workflowKey(context.workflowId),
   `phase:${phaseOf(context).number}`,
   ...more,
   ...(role === null ? [] : [`role:${role}`]),

@@ -12,9 +12,10 @@ import { transitionDeadline } from '../journal/commit-answer.ts';
 import { durable } from '../journal/durable-actor.ts';
 import { entry } from '../journal/event-types.ts';
 import type { Journal } from '../journal/journal.ts';
+import { type WorkflowStart, workflowKey } from '../journal/replay-workflow.ts';
 import { machineVersion, persistedSnapshot } from '../journal/snapshots.ts';
 import type { Change, SavedActor, Store } from '../store/port.ts';
-import { fillIn, workflowLabel } from './planned-tasks.ts';
+import { fillIn } from './planned-tasks.ts';
 import { provideWorkflowActors, type WorkflowActorPorts } from './workflow-actors.ts';
 import {
   type WorkflowLine,
@@ -150,7 +151,7 @@ const changeOf = (
   }: { readonly revision: number; readonly cause: unknown; readonly at: number },
 ): Change => {
   const { workflowId, round } = snapshot.context;
-  const id = workflowLabel(workflowId);
+  const id = workflowKey(workflowId);
   const { value } = snapshot;
   const data = { ...workflowLine(snapshot), machine: 'workflow', value, round };
   return {
@@ -226,7 +227,7 @@ const createActors = (ports: WorkflowHostPorts) => {
   };
   const takeUp = async (workflowId: string): Promise<void> => {
     try {
-      const saved = await store.actor(workflowLabel(workflowId));
+      const saved = await store.actor(workflowKey(workflowId));
       if (!stopped && saved?.pending === true && !loaded.has(workflowId)) load(saved);
     } catch (error) {
       log('a workflow could not be restored; the server tries again', {
@@ -239,12 +240,13 @@ const createActors = (ports: WorkflowHostPorts) => {
   /** Commits the first state before its actor exists. */
   const begin = async (input: WorkflowInput): Promise<WorkflowActor> => {
     const first = createActor(provided, { input }).getSnapshot();
+    const cause: WorkflowStart = { type: 'xstate.init', input };
     const change = changeOf(first, provided.getPersistedSnapshot(first), {
-      ...{ revision: 0, cause: { type: 'start' }, at: now() },
+      ...{ revision: 0, cause, at: now() },
     });
     if ((await journal.commit(change)) !== 'ok')
       throw new ServiceError('internal', { detail: 'the workflow could not be saved; ask again' });
-    const saved = await store.actor(workflowLabel(input.workflowId));
+    const saved = await store.actor(workflowKey(input.workflowId));
     if (saved === null)
       throw new ServiceError('internal', { detail: 'the workflow was not saved' });
     return load(saved).actor;
@@ -271,7 +273,7 @@ const createService = (
   const stateOf = async (workflowId: string): Promise<WorkflowSnapshot> => {
     const live = loaded.get(workflowId)?.actor.getSnapshot();
     if (live !== undefined && live.status !== 'error') return live;
-    const saved = await store.actor(workflowLabel(workflowId));
+    const saved = await store.actor(workflowKey(workflowId));
     if (saved === null)
       throw badParam('workflow_id', 'names no workflow of this project; see: agent workflow list');
     return savedState(saved);
@@ -327,7 +329,7 @@ export const createWorkflowHost = (ports: WorkflowHostPorts): WorkflowHost => {
     },
     stop: actors.stop,
     reportPathsOf: (labels) => {
-      const own = [...actors.loaded].find(([id]) => labels.includes(workflowLabel(id)));
+      const own = [...actors.loaded].find(([id]) => labels.includes(workflowKey(id)));
       if (own === undefined) return [];
       const { context } = own[1].actor.getSnapshot();
       const gates = context.definition.phases.flatMap((phase) => phase.gates);

@@ -13,7 +13,7 @@ const replayedSchema = z.looseObject({
       seq: z.number(),
       at: z.string(),
       attempt: z.number(),
-      machine: z.enum(['task', 'agent']),
+      machine: z.enum(['task', 'agent', 'workflow']),
       event: z.string(),
       state: z.unknown(),
       same: z.boolean(),
@@ -65,7 +65,7 @@ export const replayTask = async (
   if (json) io.json(answer);
   else {
     for (const step of steps) {
-      const who = step.machine === 'task' ? 'task ' : `agent ${step.attempt}`;
+      const who = step.machine === 'agent' ? `agent ${step.attempt}` : step.machine.padEnd(5);
       const note = step.same ? '' : '   DIFFERS from the record';
       io.out(
         `${String(step.seq).padStart(6)}  ${step.at}  ${who}  ${statePath(step.state)}  (${step.event})${note}`,

@@ -37,6 +37,13 @@ test('a feature goes through its phases and gates, and through the stages of its
     ...{ workflow_id: line.workflow_id, kind: 'feature', name: 'Export' },
     ...{ phase: 0, status: 'started' },
   });
+  const replayed = await service.replay({ taskId: line.workflow_id, at: null });
+
+  expect(replayed).toMatchObject({ state: { task: 'complete' }, difference: null });
+  expect(replayed.steps.map(({ same }) => same)).not.toContain(false);
+  expect(replayed.steps.at(-1)).toMatchObject({
+    ...{ machine: 'workflow', event: 'xstate.done.actor.checkPhase', state: 'complete' },
+  });
   expect(end.status).toBe('complete');
   expect(end.phases.map(({ number, state }) => `${number} ${state}`)).toEqual([
     ...['0 passed', '0 passed', '1 passed', '2 passed', '3 passed', '4 passed', '5 passed'],

@@ -137,4 +137,7 @@ test('a server that is killed in every phase loses no workflow, and makes no tas
   expect(steps).toHaveLength(new Set(steps).size);
   const tasks = await json(project, 'list', '--all');
   expect(tasks).toHaveLength(steps.length);
+  const replayed = await project.agent('replay', workflow_id);
+  expect([replayed.code, replayed.err]).toEqual([0, '']);
+  expect(replayed.out).toMatch(/workflow {2}complete {2}\(xstate\.done\.actor\.checkPhase\)\n$/);
 }, 240_000);
