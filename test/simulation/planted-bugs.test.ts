@@ -96,7 +96,7 @@ const bugs: Readonly<Record<string, Planted>> = {
     file: 'src/actors/agent/tool-calls.ts',
     find: "if (isRepeatable(call.tool) || onInterrupted() === 'repeat' || isRepeat(decision))",
     put: "if (call.id !== '')",
-    seed: 110,
+    seed: 297,
     says: /I10 .* done again, unasked/,
   },
   'a cancelled agent is not waited for': {
@@ -182,7 +182,7 @@ const bugs: Readonly<Record<string, Planted>> = {
     file: 'src/actors/store/histories.ts',
     find: "  and not exists (select 1 from actors where (id = ?1 or ${agents}) and (pending = 1 or changed_at >= ?2))\n  and not exists (select 1 from actors where id = ?1 and json_extract(snapshot, '$.value') not in ${over})\n  and not exists (select 1 from tasks where id = ?1 and status not in ${over})",
     put: '',
-    seed: 45,
+    seed: 175,
     says: /the history of the pending/,
   },
 };
