@@ -24,7 +24,7 @@ try {
   await server.execute({ task_id, role, options: model === undefined ? {} : { model } });
   const over = new AbortController();
   const ended = server.wait(task_id).finally(() => over.abort());
-  for await (const { type, data } of server.stream(task_id, { signal: over.signal })) {
+  for await (const { type, data } of server.stream(task_id, { after: 0, signal: over.signal })) {
     const text = words[type]?.(data);
     if (text !== undefined) console.log(`${task_id} ${text}`);
   }
