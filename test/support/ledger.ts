@@ -1,3 +1,4 @@
+import { onTestFinished } from 'vitest';
 import { type Ledger, openLedger } from '../../src/actors/ledger/ledger.ts';
 import { type Database, openDatabase } from '../../src/actors/store/database.ts';
 import { carryOut } from '../../src/actors/tracker/carry-out.ts';
@@ -9,14 +10,21 @@ import type { Tracker } from '../../src/actors/tracker/port.ts';
 
 export const anyNumber = (max: number): number => Math.floor(Math.random() * max);
 
+const openInMemory = (): Database => {
+  const db = openDatabase({ file: ':memory:' });
+  try {
+    onTestFinished(db.close);
+  } catch {
+    // Several tests of a file share it.
+  }
+  return db;
+};
+
 /**
  * The tasks of a project in a database; by default in one of their own, as another clone or program
  * would have it.
  */
-export const ledgerAt = (
-  projectRoot: string,
-  db: Database = openDatabase({ file: ':memory:' }),
-): Ledger =>
+export const ledgerAt = (projectRoot: string, db: Database = openInMemory()): Ledger =>
   openLedger({ db, projectRoot, clock: Date.now, log: () => {}, redact: (text) => text }).ledger;
 
 export const embeddedAt = (

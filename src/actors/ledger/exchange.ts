@@ -95,6 +95,8 @@ export const createExchange = (options: ExchangeOptions): Exchange => {
   const pauseMs = (): number =>
     table.size <= manyTasks ? soonMs : Math.max(slowMs, waitPerWrite * fileExport.lastMs());
   const timer = createWriteTimer(pauseMs, async () => {
+    // A command has ended; the next one, or a server, writes the file.
+    if (!db.isOpen()) return;
     const failedBefore = failure !== null;
     try {
       await flush();

@@ -42,6 +42,8 @@ export interface Database {
   read<Result>(work: () => Result): Result;
   /** True while another program keeps it from being written. */
   isHeld(): boolean;
+  /** False after `close`. */
+  isOpen(): boolean;
   /** One sentence on whether it can be written. Never throws. */
   check(): { readonly ok: boolean; readonly detail: string };
   close(): void;
@@ -102,6 +104,7 @@ export const openDatabase = (options: DatabaseOptions): Database => {
     write,
     read,
     isHeld,
+    isOpen: () => db.open,
     check: () => {
       try {
         probe.all();

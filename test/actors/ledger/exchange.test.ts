@@ -9,9 +9,11 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { Issue } from '../../../src/actors/ledger/issue.ts';
+import { openLedger } from '../../../src/actors/ledger/ledger.ts';
 import { mergeIssue } from '../../../src/actors/ledger/merge-issue.ts';
 import { openDatabase } from '../../../src/actors/store/database.ts';
 import { createSqliteStore } from '../../../src/actors/store/sqlite.ts';
@@ -335,4 +337,20 @@ test('whatever two sides change, both come to the same task, and no change of on
     }),
     { numRuns: 2_000 },
   );
+});
+
+test('nothing is tried again after the database was closed', async () => {
+  const root = temporaryFolder();
+  const db = openDatabase({ file: ':memory:' });
+  const told: string[] = [];
+  const { ledger } = openLedger({
+    ...{ db, projectRoot: root, clock: Date.now, redact: (text) => text },
+    log: (message) => void told.push(message),
+  });
+  await embeddedAt(root, {}, ledger).create(aTask({ title: 'one' }));
+
+  db.close();
+  await delay(500);
+
+  expect(told).toEqual([]);
 });
