@@ -9,11 +9,12 @@ export type View =
   | 'task'
   | 'diff'
   | 'edit'
+  | 'workflow'
   | 'new';
 
 export interface Route {
   readonly view: View;
-  /** For task, diff, edit and machines. */
+  /** For task, diff, edit and machines; for workflow its id. */
   readonly taskId: string;
 }
 
@@ -39,6 +40,7 @@ const parse = (fragment: string): Route => {
   const [view = '', id = '', part = ''] =
     fragment.replace(/^#\/?/, '').split('?')[0]?.split('/') ?? [];
   if (view === 'task' && id !== '') return { view: ofTask[part] ?? 'task', taskId: decoded(id) };
+  if (view === 'workflow' && id !== '') return { view, taskId: decoded(id) };
   if (view === 'machines') return { view, taskId: decoded(id) };
   return { view: plain.has(view) ? (view as View) : 'needs-you', taskId: '' };
 };
@@ -86,6 +88,7 @@ export const machinesPath = (id: string, seq: number | null = null): string =>
 /** The task as it was at an entry. */
 export const taskAtPath = (id: string, seq: number | null): string => `${taskPath(id)}${at(seq)}`;
 
+export const workflowPath = (id: string): string => `#/workflow/${encodeURIComponent(id)}`;
 export const pathOf = (view: View): string => `#/${view}`;
 export const taskPath = (id: string, part: '' | 'diff' | 'edit' = ''): string =>
   `#/task/${encodeURIComponent(id)}${part === '' ? '' : `/${part}`}`;

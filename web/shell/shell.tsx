@@ -16,6 +16,7 @@ import { Machines } from '../views/machines/machines.tsx';
 import { NeedsYou } from '../views/needs-you/needs-you.tsx';
 import { System } from '../views/system/system.tsx';
 import { TaskPage } from '../views/task/task-page.tsx';
+import { WorkflowPage } from '../views/workflow/workflow-page.tsx';
 import { ConnectionLine, LiveDot } from './connection.tsx';
 import { Help } from './help.tsx';
 import { needed } from './needed.ts';
@@ -40,6 +41,7 @@ const views: Readonly<Record<View, ComponentType<{ taskId: string }>>> = {
   task: TaskPage,
   diff: DiffView,
   edit: EditView,
+  workflow: WorkflowPage,
   new: CreateView,
 };
 

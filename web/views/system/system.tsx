@@ -2,12 +2,14 @@ import { useEffect } from 'preact/hooks';
 import { now } from '../../data/now.ts';
 import { activities, type TaskView, tasks } from '../../data/tasks.ts';
 import { health, readHealth, readUsage, slots, usage } from '../../data/totals.ts';
+import { readWorkflows } from '../../data/workflows.ts';
 import { age, duration, numbered } from '../../model/format.ts';
 import { columnsOf } from '../../model/order.ts';
 import { lookOf, whyOf } from '../../model/state.ts';
 import { Icon } from '../../parts/icon.tsx';
 import { taskPath } from '../../shell/router.ts';
 import { Spend } from './spend.tsx';
+import { WorkflowTable } from './workflow-table.tsx';
 
 const healthEveryMs = 10_000;
 const rowsAtMost = 20;
@@ -89,6 +91,7 @@ export const System = () => {
     const read = (): void => {
       void readHealth().catch(() => null);
       void readUsage().catch(() => null);
+      void readWorkflows().catch(() => null);
     };
     read();
     const timer = setInterval(read, healthEveryMs);
@@ -125,6 +128,7 @@ export const System = () => {
             Queue <span class="quiet">{numbered(queue.length, 'task waits', 'tasks wait')}</span>
           </h2>
           <TaskTable all={queue} none="No task waits for a slot." />
+          <WorkflowTable />
         </div>
         <div>
           <h2>

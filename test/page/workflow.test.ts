@@ -1,0 +1,52 @@
+import axe from 'axe-core';
+import { expect, onTestFinished, test } from 'vitest';
+import { noBrowser, startBrowser, watchPage } from '../support/browser.ts';
+import { openPageProject } from './project.ts';
+
+test.skipIf(noBrowser !== null)(
+  'a workflow is shown as its phases, with what it waits for, and follows what happens',
+  async () => {
+    const project = await openPageProject(onTestFinished);
+    const browser = await startBrowser();
+    onTestFinished(() => browser.close());
+    const started = await project.agent('workflow', 'start', 'feature', 'Export', '--json');
+    const { workflow_id } = JSON.parse(started.out);
+    const page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
+    page.setDefaultTimeout(15_000);
+    const problems = watchPage(page);
+    await page.goto(await project.address());
+    await page.getByRole('link', { name: 'System' }).click();
+
+    await page.getByRole('link', { name: 'Export', exact: true }).click();
+    await page.getByRole('heading', { name: 'Export', exact: true }).waitFor();
+    const waits = page.getByRole('listitem').filter({ hasText: 'a person: ' });
+    const first = (await waits.first().textContent()) ?? '';
+    await project.agent('close', /bd-\w+/.exec(first)?.[0] ?? '', '--reason', 'no, all want it');
+    await page.getByText('strategist: no (person: no, all want it)').waitFor();
+    await page.getByText('Is archaeologist needed').first().waitFor();
+
+    expect(first).toContain('(Is strategist needed for Export?); close it when it is done');
+    expect(await page.getByRole('heading', { level: 2 }).allTextContents()).toEqual([
+      'Waits for',
+      expect.stringContaining(
+        '0 product definition and architecture design, part 1: strategy passed over',
+      ),
+      expect.stringContaining(
+        '0 product definition and architecture design, part 2: definition and design at work',
+      ),
+      expect.stringContaining('1 discovery and scoping to come'),
+      expect.stringContaining('2 design and planning to come'),
+      expect.stringContaining('3 implementation to come'),
+      expect.stringContaining('4 validation and documentation to come'),
+      expect.stringContaining('5 rollout to come'),
+    ]);
+    await page.evaluate(axe.source);
+    const { violations } = (await page.evaluate('axe.run()')) as { violations: readonly unknown[] };
+    expect(violations).toEqual([]);
+    await page.goto(`${page.url().split('#')[0]}#/workflow/wf-none`);
+    await page.getByText('names no workflow of this project').waitFor();
+    expect(workflow_id).toMatch(/^wf-/);
+    expect(problems).toEqual([]);
+  },
+  60_000,
+);

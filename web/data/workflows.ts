@@ -1,0 +1,18 @@
+import { signal } from '@preact/signals';
+import type { WorkflowLine, WorkflowView } from '../../src/actors/workflows/workflow-view.ts';
+import { call } from './source.ts';
+
+export type { WorkflowLine, WorkflowView };
+
+/** Newest first. */
+export const workflows = signal<readonly WorkflowLine[]>([]);
+
+/** @throws CallError */
+export const readWorkflows = async (): Promise<void> => {
+  const found = await call<{ readonly workflows: readonly WorkflowLine[] }>('workflow.list');
+  workflows.value = found.workflows.toReversed();
+};
+
+/** @throws CallError */
+export const readWorkflow = (workflowId: string): Promise<WorkflowView> =>
+  call('workflow.show', { workflow_id: workflowId });

@@ -1,0 +1,109 @@
+import { useEffect, useState } from 'preact/hooks';
+import { messageOf } from '../../../src/machines/message-of.ts';
+import { followFrames } from '../../data/live.ts';
+import { readWorkflow, type WorkflowView } from '../../data/workflows.ts';
+import { Icon, type IconName } from '../../parts/icon.tsx';
+import { TaskLine } from '../../parts/task-link.tsx';
+
+type Phase = WorkflowView['phases'][number];
+
+const looks: Readonly<Record<Phase['state'], readonly [IconName, string, string]>> = {
+  to_come: ['circle', 'wait', 'to come'],
+  active: ['circle', 'need', 'at work'],
+  passed: ['check', 'done', 'passed'],
+  not_passed: ['cross', 'fail', 'not passed'],
+  passed_over: ['struck', 'wait', 'passed over'],
+};
+
+const PhaseSection = ({ phase }: { phase: Phase }) => {
+  const [icon, tone, word] = looks[phase.state];
+  return (
+    <section>
+      <h2>
+        <Icon name={icon} tone={tone} /> {phase.number} {phase.name}{' '}
+        <span class="quiet">{word}</span>
+      </h2>
+      {phase.steps.map(({ id, selected, decided_by, reason }) =>
+        selected === undefined ? null : (
+          <p key={id} class="quiet">
+            {id}: {selected ? 'yes' : 'no'} ({decided_by}
+            {reason === undefined || reason === '' ? '' : `: ${reason}`})
+          </p>
+        ),
+      )}
+      {phase.tasks.map(({ task_id }) => (
+        <TaskLine key={task_id} id={task_id} />
+      ))}
+      {phase.findings.map(({ gate, check, passed, says }) => (
+        <p key={`${gate} ${check} ${says}`}>
+          <Icon name={passed ? 'check' : 'cross'} tone={passed ? 'done' : 'fail'} /> {gate}, {check}
+          : <span class="quiet">{says}</span>
+        </p>
+      ))}
+    </section>
+  );
+};
+
+const Phases = ({ view }: { view: WorkflowView }) => (
+  <>
+    <header class="view-head">
+      <h1>{view.name}</h1>
+      <span class="quiet">
+        {view.kind} {view.version}, {view.workflow_id}, {view.status}
+        {view.why === undefined ? '' : `: ${view.why}`}
+      </span>
+    </header>
+    {view.waits_for.length > 0 && (
+      <section>
+        <h2>Waits for</h2>
+        <ul>
+          {view.waits_for.map((each) => (
+            <li key={each}>{each}</li>
+          ))}
+        </ul>
+      </section>
+    )}
+    {view.phases.map((phase, at) => (
+      <PhaseSection key={`${at}`} phase={phase} />
+    ))}
+  </>
+);
+
+/** A workflow as its phases, with what each waits for; read again when it or one of its tasks changes. */
+export const WorkflowPage = ({ taskId: workflowId }: { taskId: string }) => {
+  const [view, setView] = useState<WorkflowView | null>(null);
+  const [problem, setProblem] = useState<string | null>(null);
+  useEffect(() => {
+    let tasks: ReadonlySet<string> = new Set();
+    const read = (): void => {
+      readWorkflow(workflowId).then(
+        (found) => {
+          tasks = new Set(
+            found.phases.flatMap((phase) => phase.tasks.map(({ task_id }) => task_id)),
+          );
+          setView(found);
+          setProblem(null);
+        },
+        (error: unknown) => setProblem(messageOf(error)),
+      );
+    };
+    read();
+    return followFrames({
+      onFresh: read,
+      onFrames: (frames) => {
+        const isNews = frames.some(
+          ({ type, task_id }) =>
+            (type === 'workflow' && task_id === workflowId) ||
+            (type === 'status_update' && tasks.has(task_id)),
+        );
+        if (isNews) read();
+      },
+    });
+  }, [workflowId]);
+  return (
+    <section class="page">
+      {problem !== null && <p class="tone-fail">{problem}</p>}
+      {view === null ? null : <Phases view={view} />}
+    </section>
+  );
+};
