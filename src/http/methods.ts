@@ -173,7 +173,10 @@ export const createMethods = (
       ...(force === undefined ? {} : { force }),
     });
   },
-  explain: async (params) => service.explain(parseParams(taskParamsSchema, params).task_id),
+  explain: async (params) => {
+    const { task_id } = parseParams(taskParamsSchema, params);
+    return (await workflows.explain(task_id)) ?? service.explain(task_id);
+  },
   close: createChange(service.close),
   reopen: createChange(service.reopen),
   cancel: createChange(service.cancel),

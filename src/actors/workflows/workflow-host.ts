@@ -15,6 +15,7 @@ import type { Journal } from '../journal/journal.ts';
 import { type WorkflowStart, workflowKey } from '../journal/replay-workflow.ts';
 import { machineVersion, persistedSnapshot } from '../journal/snapshots.ts';
 import type { Change, SavedActor, Store } from '../store/port.ts';
+import { explainWorkflow, type WorkflowExplanation } from './explain-workflow.ts';
 import { fillIn } from './planned-tasks.ts';
 import { provideWorkflowActors, type WorkflowActorPorts } from './workflow-actors.ts';
 import {
@@ -45,6 +46,8 @@ export interface WorkflowService {
   list(): Promise<{ readonly workflows: readonly WorkflowLine[] }>;
   /** @throws invalid_params for an unknown id */
   show(workflowId: string): Promise<WorkflowView>;
+  /** The guards of its chart and what it waits for; null: no workflow has this id. */
+  explain(id: string): Promise<WorkflowExplanation | null>;
   /** @throws invalid_params, event_not_allowed when it is over */
   cancel(workflowId: string, reason: string | null): Promise<WorkflowView>;
 }
@@ -300,6 +303,10 @@ const createService = (
       };
     },
     show,
+    explain: async (id) =>
+      (await store.actor(workflowKey(id))) === null
+        ? null
+        : explainWorkflow(await stateOf(id), await show(id)),
     cancel: async (workflowId, reason) => {
       const snapshot = await stateOf(workflowId);
       const actor = loaded.get(workflowId)?.actor;

@@ -16,6 +16,8 @@ const countText = (value: unknown): string =>
 const unmet = ({ unmet: ids }: Inputs): string =>
   Array.isArray(ids) && ids.length > 0 ? `waits for ${ids.join(', ')}` : '';
 
+const listText = (value: unknown): string => (Array.isArray(value) ? value.join(', ') : '');
+
 const noModel = ({ problem, missing_credential: missing }: Inputs): string =>
   typeof problem === 'string'
     ? problem
@@ -39,6 +41,13 @@ const needs: Readonly<Record<string, readonly [string, (inputs: Inputs) => strin
   queueHasRoom: [
     'the queue has room',
     ({ waiting, limit }) => `${countText(waiting)} of ${countText(limit)} wait`,
+  ],
+  hasOpenChoices: ['optional steps are to be decided', ({ open }) => listText(open)],
+  hasNoSteps: ['nothing of the phase is to be done', () => ''],
+  hasPassed: ['its latest check passed', ({ failed }) => listText(failed)],
+  hasRoundsLeft: [
+    'another round may follow',
+    ({ round, rounds }) => `round ${countText(round)} of ${countText(rounds)}`,
   ],
   slotIsFree: [
     'a slot is free',

@@ -106,6 +106,7 @@ export const wait = async (
 };
 
 const explanationSchema = z.looseObject({
+  workflow: z.object({ kind: z.string(), name: z.string(), status: z.string() }).optional(),
   task_id: z.string(),
   guards: guardsSchema,
   allowed_events: z.array(z.string()),
@@ -165,8 +166,16 @@ export const explainTask = async (
     io.json(explained);
     return exitCodes.done;
   }
-  const task = await readTask(client, taskId);
   const line: Line = (start, text) => io.out(wrapAfter(start, text, io.width));
+  if (explained.workflow !== undefined) {
+    const { kind, name, status } = explained.workflow;
+    line(`${taskId} is `, `${status}: ${kind}, ${name}`);
+    if (explained.reason !== null) line('  because ', explained.reason);
+    for (const [answer, need] of guardLines(explained.guards)) line(answer, need);
+    line('  may now: ', explained.allowed_events.join(', ') || 'nothing; it is over');
+    return exitCodes.done;
+  }
+  const task = await readTask(client, taskId);
   if (task.status in exitByStatus) explainEnd(explained, task, line);
   else explainState(explained, task, line);
   line('  may now: ', explained.allowed_events.join(', ') || 'nothing; it must wait');

@@ -51,6 +51,7 @@ test('people get the phases, what was decided, and what it waits for', async () 
   const [id = ''] = started.out.split(' ');
   const { out } = await project.agent('workflow', 'show', id);
   const list = await project.agent('workflow', 'list');
+  const explained = await project.agent('explain', id);
   const cancelled = await project.agent('workflow', 'cancel', id, '--reason', 'no money');
   const after = await project.agent('workflow', 'show', id);
 
@@ -71,6 +72,15 @@ test('people get the phases, what was decided, and what it waits for', async () 
   expect(list.out).toMatch(
     new RegExp(`^WORKFLOW +KIND +PHASE +STATUS +NAME\n${id} +feature +0 +started +Export`),
   );
+  expect(explained.out.replace(/bd-\w+/g, 'bd-1').split('\n')).toEqual([
+    `${id} is started: feature, Export`,
+    '  because it waits for a person: bd-1 (Is strategist needed for Export?); close it when it is done: agent close bd-1',
+    '  yes  optional steps are to be decided: strategist',
+    '  yes  nothing of the phase is to be done',
+    '  yes  another round may follow: round 1 of 3',
+    '  may now: cancel',
+    '',
+  ]);
   expect([cancelled.code, cancelled.out]).toEqual([0, `${id} cancelled\n`]);
   expect(after.out).toContain('cancelled: no money');
 });

@@ -1,0 +1,66 @@
+import {
+  hasPassed,
+  openChoices,
+  phaseOf,
+  stepsOf,
+  type WorkflowContext,
+} from '../../machines/workflow-context.ts';
+import type { WorkflowSnapshot } from '../../machines/workflow-machine.ts';
+import { type WorkflowLine, type WorkflowView, workflowLine } from './workflow-view.ts';
+
+interface ExplainedGuard {
+  readonly guard: string;
+  readonly value: boolean;
+  readonly inputs: Readonly<Record<string, unknown>>;
+}
+
+/** As the explanation of a task, with the workflow. */
+export interface WorkflowExplanation {
+  readonly task_id: string;
+  readonly workflow: WorkflowLine;
+  readonly state: unknown;
+  readonly guards: readonly ExplainedGuard[];
+  readonly allowed_events: readonly string[];
+  /** What it waits for, or why it ended. */
+  readonly reason: string | null;
+  readonly deadline: null;
+  readonly request_reason: null;
+  readonly conflicts: readonly [];
+}
+
+/** The guards of the chart, evaluated now; `hasPassed` only where the phase was checked. */
+const guardsOf = (context: WorkflowContext): readonly ExplainedGuard[] => {
+  const phase = phaseOf(context);
+  const open = openChoices(context).map(({ id }) => id);
+  const steps = stepsOf(context, phase).map(({ id }) => id);
+  const report = context.reports.find((each) => each.phase === context.phase)?.report;
+  const failed = (report?.findings ?? [])
+    .filter(({ passed }) => !passed)
+    .map(({ gate, check, says }) => `${gate}, ${check}: ${says}`);
+  const { round } = context;
+  const { rounds } = phase;
+  return [
+    { guard: 'hasOpenChoices', value: open.length > 0, inputs: { open } },
+    { guard: 'hasNoSteps', value: steps.length === 0, inputs: { steps } },
+    ...(report === undefined
+      ? []
+      : [{ guard: 'hasPassed', value: hasPassed(report), inputs: { failed } }]),
+    { guard: 'hasRoundsLeft', value: round < rounds, inputs: { round, rounds } },
+  ];
+};
+
+export const explainWorkflow = (
+  snapshot: WorkflowSnapshot,
+  { waits_for, why }: Pick<WorkflowView, 'waits_for' | 'why'>,
+): WorkflowExplanation => {
+  const waits = waits_for.length === 0 ? null : `it waits for ${waits_for.join('; ')}`;
+  return {
+    task_id: snapshot.context.workflowId,
+    workflow: workflowLine(snapshot),
+    state: snapshot.value,
+    guards: guardsOf(snapshot.context),
+    allowed_events: snapshot.can({ type: 'cancel', reason: null }) ? ['cancel'] : [],
+    reason: waits ?? why ?? null,
+    ...{ deadline: null, request_reason: null, conflicts: [] },
+  };
+};
