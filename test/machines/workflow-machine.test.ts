@@ -1,7 +1,12 @@
 import { describe, expect, test } from 'vitest';
 import { initialTransition, transition } from 'xstate';
 import type { TaskId } from '../../src/machines/task.ts';
-import type { CheckReport, WorkflowInput } from '../../src/machines/workflow-context.ts';
+import {
+  type CheckReport,
+  phaseOf,
+  stepsOfRound,
+  type WorkflowInput,
+} from '../../src/machines/workflow-context.ts';
 import {
   type WorkflowDefinition,
   workflowDefinitionSchema,
@@ -152,4 +157,35 @@ test('every actor that fails ends the workflow with its message', () => {
 
     expect([failed.value, failed.context.why]).toEqual(['failed', 'no disk']);
   }
+});
+
+test('a further round has the steps that the phase repeats; the first one has all', () => {
+  const [phase] = definition([
+    { number: 1, name: 'one', steps: [step('a'), step('b')], repeat: ['b'] },
+  ]).phases;
+  const own = { ...twoPhases, phases: phase === undefined ? [] : [phase] };
+  const first = begin(own);
+
+  const again = after(first, ...round(bad));
+
+  expect(stepsOfRound(first.context).map(({ id }) => id)).toEqual(['a', 'b']);
+  expect(stepsOfRound(again.context).map(({ id }) => id)).toEqual(['b']);
+  expect(() => phaseOf({ definition: own, phase: 7 })).toThrow('the workflow has no phase at 7');
+});
+
+test('a definition has its phases in their order, and each step once', () => {
+  const problems = workflowDefinitionSchema
+    .safeParse({
+      ...{ name: 'own', version: '1.0.0', description: 'x' },
+      phases: [
+        { number: 2, name: 'two', steps: [step('a')] },
+        { number: 1, name: 'one', steps: [step('a')] },
+      ],
+    })
+    .error?.issues.map(({ path, message }) => `${path.join('.')}: ${message}`);
+
+  expect(problems).toEqual([
+    'phases.1.number: is 1, after phase 2; phases stand in their order',
+    'phases.1.steps.0.id: is a a second time; each step has an id of its own',
+  ]);
 });
