@@ -133,6 +133,7 @@ export const openSystem = async (
         environmentOf: () => ({}),
       },
       environment: childEnvironment(process.env),
+      workflows: { definition: () => 'no workflow', reportsFolder: join(folder, 'reports') },
       results: createResults(folder, (text) => text),
       endOrphans,
       now: Date.now,
