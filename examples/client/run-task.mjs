@@ -18,17 +18,18 @@ const words = {
   input_required: ({ question }) => `asks: ${question}`,
 };
 
+const asksPerson = ['input_required', 'approval_required'];
+
 try {
   const server = await openProject('.');
   const { task_id } = await server.call('create', { description });
   await server.execute({ task_id, role, options: model === undefined ? {} : { model } });
-  const over = new AbortController();
-  const ended = server.wait(task_id).finally(() => over.abort());
-  for await (const { type, data } of server.stream(task_id, { after: 0, signal: over.signal })) {
+  for await (const { type, data } of server.stream(task_id, { after: 0 })) {
     const text = words[type]?.(data);
     if (text !== undefined) console.log(`${task_id} ${text}`);
+    if (asksPerson.includes(type)) break;
   }
-  const task = await ended;
+  const task = await server.wait(task_id);
   console.log(`${task_id} ${task.status}: ${task.result ?? task.error?.message ?? task.phase}`);
   if (task.awaiting !== undefined) console.log(`answer it with: agent respond ${task_id}`);
   process.exitCode = task.status === 'complete' ? 0 : 1;
