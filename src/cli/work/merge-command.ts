@@ -9,6 +9,7 @@ import type { CommandContext } from '../client/command-context.ts';
 import { readTask } from '../client/task-answers.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { history } from '../tasks/logs.ts';
+import { mergeWord } from '../words/state-words.ts';
 import { UsageError } from '../words/usage-error.ts';
 import { inDependencyOrder } from './merge-order.ts';
 import { openWorkspace } from './work-commands.ts';
@@ -119,6 +120,8 @@ const mergedText = (merged: Exclude<Merged, Conflict>): string => {
     : `already merged (${merged.commit.slice(0, 12)})`;
 };
 
+const isUnmerged = ({ work }: TaskView): boolean => mergeWord(work) === 'not merged';
+
 /** A refusal names what it leaves when several tasks were to be merged. */
 const noteLeft = ({ io }: CommandContext, left: readonly string[]): void => {
   if (left.length > 1) io.err(`not merged: ${left.join(', ')}`);
@@ -136,7 +139,7 @@ export const mergeWork = async (context: CommandContext, args: MergeArgs): Promi
   const tasks = await inDependencyOrder(args.task_ids.map(requireId), (id) => readTask(client, id));
   const workspace = await openWorkspace(context, args.config);
   for (const [at, task] of tasks.entries()) {
-    const left = tasks.slice(at).map(({ task_id }) => task_id);
+    const left = [task, ...tasks.slice(at + 1).filter(isUnmerged)].map(({ task_id }) => task_id);
     const { attempt, merged } = await mergeOne({ client, workspace, args }, task).catch(
       (error: unknown) => {
         noteLeft(context, left);

@@ -18,7 +18,11 @@ const open = () => {
     ...{ tool: 'write', arguments: { path: `f${n}`, content: 'x' } },
   }));
   const manyFiles = { title: 'many', turns: [{ say: '', calls: many }] };
-  const project = openGitProject([...scripts, manyFiles], { mode: 'worktree' });
+  const idle = {
+    title: 'idle',
+    turns: [{ say: '', calls: [{ tool: 'finish', arguments: { status: 'done', summary: 'ok' } }] }],
+  };
+  const project = openGitProject([...scripts, manyFiles, idle], { mode: 'worktree' });
   const create = async (title: string, ...deps: readonly string[]): Promise<string> => {
     const flags = deps.flatMap((id) => ['--deps', id]);
     return (await project.agent('create', title, '--role', 'engineer', ...flags)).out.trim();
@@ -136,4 +140,21 @@ test('files in the way are named, ten at most, and the way on is the same merge'
   expect(code).toBe(4);
   expect(err.match(/^ {2}f\d+$/gm)).toHaveLength(10);
   expect(err).toMatch(new RegExp(`\n {2}and 2 more\nto go on:\n {2}agent merge ${id}\n$`));
+});
+
+test('a merge that stops names no task without work of its own', { timeout: 60_000 }, async () => {
+  const { agent, root, create } = open();
+  const many = await create('many');
+  const idle = await create('idle');
+  const one = await create('one');
+  await agent('run');
+  const never = await create('never run');
+  for (let n = 0; n < 12; n += 1) writeFileSync(join(root, `f${n}`), 'mine');
+
+  const { code, err } = await agent('merge', many, idle, one, never);
+
+  expect(code).toBe(4);
+  expect(err).toMatch(
+    new RegExp(`\nnot merged either: ${one}\nto go on:\n {2}agent merge ${many} ${one}\n$`),
+  );
 });
