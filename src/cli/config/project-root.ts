@@ -10,10 +10,17 @@ export const isOwn = (found: Stats): boolean => uid === undefined || found.uid =
 const othersMayWrite = ({ mode, gid }: Stats): boolean =>
   uid !== undefined && ((mode & 0o002) !== 0 || ((mode & 0o020) !== 0 && gid !== uid));
 
-export const isFolder = (path: string): boolean =>
-  statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
-const isFile = (path: string): boolean =>
-  statSync(path, { throwIfNoEntry: false })?.isFile() === true;
+/** Null also for a path that cannot be one, such as a very long one. */
+const statOrNull = (path: string): Stats | null => {
+  try {
+    return statSync(path);
+  } catch {
+    return null;
+  }
+};
+
+export const isFolder = (path: string): boolean => statOrNull(path)?.isDirectory() === true;
+const isFile = (path: string): boolean => statOrNull(path)?.isFile() === true;
 
 const isGitDir = (path: string): boolean =>
   isFile(join(path, 'HEAD')) &&

@@ -10,6 +10,7 @@ import { UsageError } from '../words/usage-error.ts';
 import { exitCodeOf, exitCodes } from './exit-codes.ts';
 import { hintFor } from './hints.ts';
 import type { Io } from './io.ts';
+import { shortWords } from './safe-text.ts';
 
 const configExit = 78;
 const noServer: ReadonlySet<string> = new Set([
@@ -42,7 +43,8 @@ const errorFacts = (error: unknown): Readonly<Record<string, unknown>> =>
 export const describeError = (error: unknown) => {
   const [code, facts] = [errorName(error), errorFacts(error)];
   const hint = hintFor(code, facts);
-  return { code, facts, message: `${messageOf(error)}${hint === null ? '' : `; ${hint}`}` };
+  const message = shortWords(messageOf(error));
+  return { code, facts, message: `${message}${hint === null ? '' : `; ${hint}`}` };
 };
 
 /** @returns the exit code */

@@ -29,3 +29,7 @@ export const oneLine = (text: string, width = 100): string => {
   const line = stripControls(text).replace(/\s+/g, ' ').trim();
   return line.length > width ? `${line.slice(0, width - 1)}…` : line;
 };
+
+/** Cuts each word that nobody reads to its end, such as a file that was given as an argument. */
+export const shortWords = (text: string, longest = 400): string =>
+  text.replace(new RegExp(`(\\S{${longest}})\\S+`, 'g'), '$1…');

@@ -10,7 +10,6 @@ import {
   recordingVersion,
 } from '../../actors/journal/recording.ts';
 import type { TaskView } from '../../actors/journal/task-view.ts';
-import { messageOf } from '../../machines/message-of.ts';
 import { plural } from '../../machines/plural.ts';
 import type { CommandContext } from '../client/command-context.ts';
 import { redactorFor } from '../client/redactor.ts';
@@ -18,6 +17,7 @@ import { readTask } from '../client/task-answers.ts';
 import { loadConfig } from '../config/config.ts';
 import { bytesText } from '../output/bytes.ts';
 import { exitCodes } from '../output/exit-codes.ts';
+import { fileProblem } from '../output/file-problem.ts';
 import { version } from '../version.ts';
 import { UsageError } from '../words/usage-error.ts';
 import { gatherEntries } from './gather-entries.ts';
@@ -53,7 +53,7 @@ const write = async (file: string, document: string): Promise<void> => {
   try {
     await writeFileAtomically(file, document);
   } catch (error) {
-    throw new UsageError(`${file} cannot be written: ${messageOf(error)}`);
+    throw new UsageError(`${file} cannot be written: ${fileProblem(error)}`);
   }
 };
 

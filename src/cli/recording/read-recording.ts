@@ -5,9 +5,9 @@ import {
   recordingSchema,
   recordingVersion,
 } from '../../actors/journal/recording.ts';
-import { messageOf } from '../../machines/message-of.ts';
 import { CallError } from '../client/client.ts';
 import { isJson } from '../client/json.ts';
+import { fileProblem } from '../output/file-problem.ts';
 import { UsageError } from '../words/usage-error.ts';
 import { recordingIn } from './recording-document.ts';
 
@@ -20,7 +20,7 @@ export const readDocument = (file: string, name: string): string => {
     const bytes = readFileSync(file);
     if (bytes.length <= fileBytesAtMost) return bytes.toString();
   } catch (error) {
-    throw new UsageError(`${name} cannot be read: ${messageOf(error)}`);
+    throw new UsageError(`${name} cannot be read: ${fileProblem(error)}`);
   }
   throw new UsageError(`${name} is larger than any exported task`);
 };

@@ -1,8 +1,8 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { messageOf } from '../../machines/message-of.ts';
 import { hasTerminal, openEditor } from '../output/editor.ts';
+import { fileProblem } from '../output/file-problem.ts';
 import { UsageError } from '../words/usage-error.ts';
 
 const scissors = '# ------------------------ >8 ------------------------';
@@ -18,7 +18,7 @@ const readTaskText = (path: string): string => {
     return readFileSync(path === '-' ? 0 : path, 'utf8');
   } catch (error) {
     throw new UsageError(
-      `${path === '-' ? 'standard input' : path} cannot be read: ${messageOf(error)}`,
+      `${path === '-' ? 'standard input' : path} cannot be read: ${fileProblem(error)}`,
     );
   }
 };
