@@ -245,7 +245,12 @@ export const respondParamsSchema = z
     task_id: id,
     attempt: z.int().min(1).describe('the attempt that asks'),
     input_id: z.string().min(1).max(100).describe('awaiting.input_id of the task'),
-    text: z.string().min(1).max(65_536).optional().describe('the answer in words'),
+    text: z
+      .string()
+      .max(65_536)
+      .regex(/\S/, 'an answer has a word; to answer with nothing, say so')
+      .optional()
+      .describe('the answer in words'),
     decision: z.enum(['allow', 'deny']).optional().describe('whether the calls may be made'),
   })
   .refine(({ text, decision }) => text !== undefined || decision !== undefined, {
