@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { openProject } from '../support/cli.ts';
 import { temporaryFolder } from '../support/temporary.ts';
@@ -51,6 +52,28 @@ test('respond alone shows the question and asks for the answer on a terminal', a
   expect(answered.code).toBe(0);
   expect(answered.out).toMatch(/Which one\?[\s\S]*Answer: /);
   expect((await project.agent('wait', id)).code).toBe(0);
+});
+
+test('a blank answer is refused, and the question stays open', async () => {
+  const project = setUp();
+  const id = await asking(project, 'product-manager');
+
+  const blank = await project.agent('respond', id, '   ');
+  const answered = await project.agent('respond', id, 'the second one');
+
+  expect(blank).toMatchObject({ code: 2, err: expect.stringContaining('an answer has a word') });
+  expect(answered.code).toBe(0);
+});
+
+test('a run on a terminal says how a task that asks is answered', async () => {
+  const project = setUp();
+  const id = (await project.agent('create', 'x', '--role', 'product-manager')).out.trim();
+
+  const run = project.onTerminal('run', id);
+  do await delay(1_000);
+  while ((await project.agent('respond', id, 'the second one')).code !== 0);
+
+  expect((await run).err).toContain(`to answer, in another terminal: agent respond ${id}`);
 });
 
 test('respond alone asks y or n for an approval, and why not', async () => {

@@ -271,7 +271,7 @@ test.skipIf(!hasScript()).each([
   await until(() => existsSync(join(project.root, 'began')));
 
   child.stdin?.write('\u0003');
-  await until(() => shown.includes('Enter leaves them running in the background'));
+  await until(() => shown.includes('Enter leaves it running in the background'));
   const between = await statusOf(project, id);
   child.stdin?.write(answer);
 

@@ -25,8 +25,16 @@ export interface DisplayPorts {
 
 const redrawMs = 200;
 const clockMs = 1_000;
-/** The counts, the question, the line of the cursor. */
-const otherLines = 3;
+/** The counts, who asks, the question, the line of the cursor. */
+const otherLines = 4;
+
+/** How the first task that asks is answered: the table has room for a few of its words only. */
+const askingLine = (tasks: readonly TaskProgress[]): readonly string[] => {
+  const asking = tasks.find((task) => task.view.awaiting !== undefined && !isOver(task));
+  return asking === undefined
+    ? []
+    : [`to answer, in another terminal: agent respond ${asking.view.task_id}`];
+};
 
 const tasksOf = ({ progress, followed }: DisplayPorts): readonly TaskProgress[] =>
   followed().flatMap((taskId) => progress.get(taskId) ?? []);
@@ -57,7 +65,8 @@ const createLiveTable = (ports: DisplayPorts): Display => {
     const rest = tasks.length - shown.length;
     const counts = `${renderCounts(tasks)}${rest === 0 ? '' : `; ${rest} more are not shown`}`;
     const table = renderProgressRows(shown, progress, Date.now(), size.columns);
-    io.liveLines([...displayLines(table), counts, ...(question === null ? [] : [question])]);
+    const last = question === null ? [] : [question];
+    io.liveLines([...displayLines(table), counts, ...askingLine(tasks), ...last]);
   };
   const drawSoon = (): void => {
     later ??= setTimeout(draw, redrawMs);

@@ -22,8 +22,7 @@ export interface Interrupts {
   stop(): void;
 }
 
-const question =
-  'Ctrl-C again cancels the tasks of this run; Enter leaves them running in the background';
+const question = 'Ctrl-C again cancels this run; Enter leaves it running in the background';
 
 const questionOfFollower = 'Ctrl-C again ends this view; the tasks go on';
 
