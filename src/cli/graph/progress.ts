@@ -7,6 +7,8 @@ import { terminalText } from '../output/styled.ts';
 /** A task as the frames of its server show it. */
 export interface TaskProgress {
   readonly view: TaskView;
+  /** False for a view of a frame: its dependencies are those of that moment. */
+  readonly isFresh: boolean;
   /** True while the server works on it or will start it by itself. */
   readonly isPending: boolean;
   /** True after the last frame of an attempt, until it is started again. */
@@ -32,8 +34,8 @@ export interface Progress {
   /** The dependency that keeps a task from starting by itself; null when it may start or is over. */
   blocker(taskId: string): string | null;
   /**
-   * True for a task that waits although all known dependencies are complete: somebody may have added
-   * one, of which no frame tells.
+   * True for a task that waits although all its dependencies in the run are complete, or that may wait
+   * for another one: somebody may have added one, or it may be complete, of which no frame tells.
    */
   isStale(taskId: string): boolean;
   /** Takes the view of a task that runs already, of which no frame has come. */
@@ -89,8 +91,10 @@ const waitsForDependencies = ({ isPending, view }: TaskProgress): boolean =>
 /** Finds the blocker of each task once, until a state changes. */
 const createBlockers = (tasks: ReadonlyMap<string, TaskProgress>) => {
   const known = new Map<string, string | null>();
-  const blockerBehind = (id: string): string | null => {
+  const blockerBehind = (id: string, isFresh: boolean): string | null => {
     const dependency = tasks.get(id);
+    // It is not of this run, and may be complete since then.
+    if (dependency === undefined && !isFresh) return null;
     if (dependency?.view.status === 'complete') return null;
     return dependency?.isPending === true ? find(id) : id;
   };
@@ -101,7 +105,7 @@ const createBlockers = (tasks: ReadonlyMap<string, TaskProgress>) => {
     const task = tasks.get(taskId);
     let blocker: string | null = null;
     if (task !== undefined && waitsForDependencies(task))
-      for (const id of task.view.unmet_dependencies) blocker ??= blockerBehind(id);
+      for (const id of task.view.unmet_dependencies) blocker ??= blockerBehind(id, task.isFresh);
     known.set(taskId, blocker);
     return blocker;
   };
@@ -114,6 +118,7 @@ const withView = (
   before: TaskProgress | undefined,
 ): TaskProgress => ({
   view,
+  isFresh: false,
   isPending: isPendingIn(frame, before?.isPending ?? true),
   hasEnded: before?.hasEnded === true && finalStatuses.has(view.status),
   words: before?.words ?? '',
@@ -127,6 +132,13 @@ const withView = (
 export const createProgress = (): Progress => {
   const tasks = new Map<string, TaskProgress>();
   const blockers = createBlockers(tasks);
+  const refresh = (view: TaskView): void => {
+    const task = tasks.get(view.task_id);
+    const isNewer = task !== undefined && view.updated_at > task.view.updated_at;
+    if (task === undefined || !(waitsForDependencies(task) || isNewer)) return;
+    tasks.set(view.task_id, { ...task, view, isFresh: true });
+    blockers.forget();
+  };
   return {
     take: (frame) => {
       const before = tasks.get(frame.task_id);
@@ -145,18 +157,19 @@ export const createProgress = (): Progress => {
     blocker: blockers.find,
     isStale: (taskId) => {
       const task = tasks.get(taskId);
-      const isComplete = (id: string): boolean => tasks.get(id)?.view.status === 'complete';
+      if (task === undefined || !waitsForDependencies(task)) return false;
+      const known = task.view.unmet_dependencies.map((id) => tasks.get(id));
       return (
-        task !== undefined &&
-        waitsForDependencies(task) &&
-        task.view.unmet_dependencies.every(isComplete)
+        known.every((one) => (one?.view.status ?? 'complete') === 'complete') ||
+        (!task.isFresh && known.includes(undefined))
       );
     },
     begin: (view) => {
-      if (tasks.has(view.task_id)) return;
+      if (tasks.has(view.task_id)) return refresh(view);
       const usage = new Map([[view.attempt, view.usage]]);
       tasks.set(view.task_id, {
         view,
+        isFresh: true,
         isPending: true,
         hasEnded: false,
         words: '',
@@ -168,13 +181,7 @@ export const createProgress = (): Progress => {
       });
       blockers.forget();
     },
-    refresh: (view) => {
-      const task = tasks.get(view.task_id);
-      const isNewer = task !== undefined && view.updated_at > task.view.updated_at;
-      if (task === undefined || !(waitsForDependencies(task) || isNewer)) return;
-      tasks.set(view.task_id, { ...task, view });
-      blockers.forget();
-    },
+    refresh,
   };
 };
 

@@ -62,6 +62,8 @@ const lastWordsOf = ({ view, words, said }: TaskProgress, blocker: string | null
   if (blocker !== null || view.phase === 'waiting_for_dependencies')
     return waitsFor(view.unmet_dependencies, blocker);
   if (view.error !== undefined && view.status !== 'started') return view.error.message;
+  const { awaiting } = view;
+  if (words === '' && awaiting?.question !== undefined) return `asks: ${awaiting.question}`;
   return words === '' ? view.title : words;
 };
 

@@ -140,8 +140,13 @@ const refreshStale = (
     changed();
   };
   // The stream tells when the server is gone.
-  const timer = setInterval(() => void refresh().catch(() => {}), refreshMs);
-  return () => clearInterval(timer);
+  const refreshNow = (): void => void refresh().catch(() => {});
+  const first = setTimeout(refreshNow, lookMs);
+  const timer = setInterval(refreshNow, refreshMs);
+  return () => {
+    clearTimeout(first);
+    clearInterval(timer);
+  };
 };
 
 interface Followed {

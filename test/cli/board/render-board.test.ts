@@ -18,6 +18,7 @@ const place = (over: Partial<TaskView>, work?: TaskView['work'], words = ''): Bo
   return {
     task: {
       view: shown,
+      isFresh: true,
       isPending: true,
       hasEnded: false,
       words,
