@@ -22,7 +22,7 @@ interface Outcome {
 export interface DeadEnd {
   /** The number of the phase that cannot end. */
   readonly phase: number;
-  /** What happens before, in order; the shortest way. */
+  /** The events that lead there, in order; the shortest way. */
   readonly way: readonly string[];
   readonly why: string;
 }
@@ -30,8 +30,10 @@ export interface DeadEnd {
 export interface SearchResult {
   /** Looked at. */
   readonly states: number;
-  /** The shortest way to a phase that cannot end; null: every phase can. */
+  /** The shortest way to a phase that cannot end; null: none was found. */
   readonly deadEnd: DeadEnd | null;
+  /** True when there were more states than the search looks at: nothing is proved. */
+  readonly isCut: boolean;
 }
 
 const passed: CheckReport = { findings: [], stop: null };
@@ -41,6 +43,8 @@ const notPassed: CheckReport = {
 };
 const stopped: CheckReport = { findings: [], stop: 'DEFER' };
 const allSubsetsAtMost = 6;
+/** About a second of search. */
+const statesAtMost = 10_000;
 
 /** Every choice of optional steps; of many, none, each alone, and all. */
 const subsets = (steps: readonly WorkflowStep[]): readonly (readonly WorkflowStep[])[] =>
@@ -136,7 +140,7 @@ const checking = (context: WorkflowContext): readonly Outcome[] => {
   ];
 };
 
-/** What may happen in a state, or why nothing can. */
+/** The events that may happen in a state, or why none can. */
 const outcomesOf = (snapshot: WorkflowSnapshot): readonly Outcome[] | string => {
   const { context } = snapshot;
   if (snapshot.matches({ active: 'choosing' })) return choosing(context);
@@ -154,8 +158,36 @@ const outcomesOf = (snapshot: WorkflowSnapshot): readonly Outcome[] | string => 
   return [];
 };
 
-const keyOf = ({ value, context }: WorkflowSnapshot): string =>
-  JSON.stringify([value, context.phase, context.round, context.choices]);
+/**
+ * Whether a choice can still make a difference: the step is of this phase, or a check from here on
+ * reads its work. Without this, the choices of all phases would multiply.
+ */
+const mattersFrom = (definition: WorkflowDefinition): ((at: number, id: string) => boolean) => {
+  const byPhase = definition.phases.map(({ steps }, at) => {
+    const checks = definition.phases
+      .slice(at)
+      .flatMap(({ gates }) => gates.flatMap((gate) => gate.checks));
+    const isRead = (step: WorkflowStep): boolean =>
+      checks.some(
+        (check) =>
+          ('of' in check && check.of === step.id) ||
+          pathsOf(check).some((path) => isLeft([step], path)),
+      );
+    const before = definition.phases.slice(0, at).flatMap((phase) => phase.steps);
+    return new Set([...steps, ...before.filter(isRead)].map(({ id }) => id));
+  });
+  return (at, id) => byPhase[at]?.has(id) !== false;
+};
+
+const keyOf = (
+  { value, context }: WorkflowSnapshot,
+  matters: ReturnType<typeof mattersFrom>,
+): string => {
+  const choices = context.choices.flatMap(({ step, selected }) =>
+    matters(context.phase, step) ? [[step, selected]] : [],
+  );
+  return JSON.stringify([value, context.phase, context.round, choices]);
+};
 
 const searchInput = (definition: WorkflowDefinition): WorkflowInput => ({
   workflowId: 'search',
@@ -177,12 +209,13 @@ const nextOf = ({ snapshot, way }: Reached, { says, actor, output }: Outcome): R
 };
 
 /**
- * Goes through every state of the chart that the definition allows, nearest first, until one is
- * found that nothing leads out of.
+ * Goes through the states of the chart that the definition allows, nearest first, until one is
+ * found that nothing leads out of. States that differ only in choices without effect are one.
  */
 export const searchWorkflow = (definition: WorkflowDefinition): SearchResult => {
   const [first] = initialTransition(workflowMachine, searchInput(definition));
-  const seen = new Set([keyOf(first)]);
+  const matters = mattersFrom(definition);
+  const seen = new Set([keyOf(first, matters)]);
   let waiting: Reached[] = [{ snapshot: first, way: [] }];
   while (waiting.length > 0) {
     const found: Reached[] = [];
@@ -193,16 +226,19 @@ export const searchWorkflow = (definition: WorkflowDefinition): SearchResult => 
         return {
           states: seen.size,
           deadEnd: { phase: number, way: reached.way, why: outcomes },
+          isCut: false,
         };
       }
       for (const outcome of outcomes) {
         const next = nextOf(reached, outcome);
-        if (seen.has(keyOf(next.snapshot))) continue;
-        seen.add(keyOf(next.snapshot));
+        const key = keyOf(next.snapshot, matters);
+        if (seen.has(key)) continue;
+        if (seen.size >= statesAtMost) return { states: seen.size, deadEnd: null, isCut: true };
+        seen.add(key);
         found.push(next);
       }
     }
     waiting = found;
   }
-  return { states: seen.size, deadEnd: null };
+  return { states: seen.size, deadEnd: null, isCut: false };
 };

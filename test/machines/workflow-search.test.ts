@@ -118,3 +118,51 @@ test('of many optional steps it tries none, each alone, and all', () => {
     way: ['phase 0: of the optional steps s7', 'phase 0: it passes'],
   });
 });
+
+const optional = (phases: number, steps: number) =>
+  Array.from({ length: phases }, (_, p) =>
+    phase(
+      p,
+      Array.from({ length: steps }, (_step, s) => step(`s${p}x${s}`, { when: 'it is so' })),
+    ),
+  );
+const parse = (...phases: readonly object[]) =>
+  workflowDefinitionSchema.parse({ name: 'own', version: '1.0.0', description: 'x', phases });
+
+test('the choices of one phase do not multiply those of another one', () => {
+  const small = searchWorkflow(parse(...optional(1, 6)));
+  const large = searchWorkflow(parse(...optional(20, 6)));
+
+  expect([large.deadEnd, large.isCut]).toEqual([null, false]);
+  expect(large.states).toBeLessThanOrEqual(20 * small.states);
+});
+
+test('a choice that a later check reads is kept until then', () => {
+  const [first = {}] = optional(1, 3);
+  const read = phase(
+    1,
+    [step('last')],
+    gate({ check: 'next_steps', of: 'last', path: 'docs/a.md', section: 'x' }),
+  );
+  const leaving = phase(0, [step('write', { when: 'it is so', leaves: ['docs/a.md'] })]);
+
+  expect(search(leaving, first, read)).toMatchObject({
+    phase: 1,
+    way: expect.arrayContaining(['phase 0: of the optional steps none']),
+  });
+});
+
+test('a search that would not end is cut, and proves nothing', () => {
+  const steps = Array.from({ length: 18 }, (_, s) => [
+    step(`s${s}`, { when: 'it is so', leaves: [`docs/${s}.md`] }),
+  ]);
+  const last = phase(
+    19,
+    [step('last')],
+    gate(...steps.map((_, s) => ({ check: 'artifacts', of: `s${s}` }))),
+  );
+
+  const result = searchWorkflow(parse(...steps.map((each, s) => phase(s, each)), last));
+
+  expect(result).toMatchObject({ deadEnd: null, isCut: true });
+});

@@ -6,7 +6,7 @@ import { userFilesOf } from '../config/user-files.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { stripControls } from '../output/safe-text.ts';
 import { UsageError } from '../words/usage-error.ts';
-import { deadEndText, fileOfWorkflow, readWorkflow, workflowFolders } from './find-workflow.ts';
+import { endProblem, fileOfWorkflow, readWorkflow, workflowFolders } from './find-workflow.ts';
 
 /**
  * Checks a workflow file: its keys, and that every phase can end. `named` is a file, or the name of
@@ -26,12 +26,15 @@ export const checkWorkflow = async (
     return exitCodes.failed;
   }
   const { name, version, phases } = parsed.definition;
-  const { states, deadEnd } = searchWorkflow(parsed.definition);
-  if (json) io.json({ file, ok: deadEnd === null, problems: [], dead_end: deadEnd, states });
-  else if (deadEnd === null)
+  const result = searchWorkflow(parsed.definition);
+  const { states, deadEnd, isCut } = result;
+  const problem = endProblem(result);
+  const problems = isCut && problem !== null ? [problem] : [];
+  if (json) io.json({ file, ok: problem === null, problems, dead_end: deadEnd, states });
+  else if (problem === null)
     io.out(
       `${file}: ${name} ${version}: each of its ${plural(phases.length, 'phase')} can end (${plural(states, 'state')} looked at)`,
     );
-  else io.out(stripControls(`${file}: ${deadEndText(deadEnd)}`));
-  return deadEnd === null ? exitCodes.done : exitCodes.failed;
+  else io.out(stripControls(`${file}: ${problem}`));
+  return problem === null ? exitCodes.done : exitCodes.failed;
 };

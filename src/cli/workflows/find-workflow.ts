@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { hasCode } from '../../actors/files/error-code.ts';
 import { messageOf } from '../../machines/message-of.ts';
 import type { WorkflowDefinition } from '../../machines/workflow-definition.ts';
-import { type DeadEnd, searchWorkflow } from '../../machines/workflow-search.ts';
+import { type DeadEnd, type SearchResult, searchWorkflow } from '../../machines/workflow-search.ts';
 import { type ParsedWorkflow, parseWorkflow } from './parse-workflow.ts';
 
 const shippedFolder = fileURLToPath(new URL('../../../configs/workflows', import.meta.url));
@@ -45,8 +45,16 @@ export const fileOfWorkflow = (folders: readonly string[], name: string): string
 };
 
 /** `phase 3 cannot end: …` and how it gets there, one step per line. */
-export const deadEndText = ({ phase, way, why }: DeadEnd): string =>
+const deadEndText = ({ phase, way, why }: DeadEnd): string =>
   [`phase ${phase} cannot end: ${why}`, ...way.map((step) => `  after ${step}`)].join('\n');
+
+/** Null when it is proved that every phase can end. */
+export const endProblem = ({ deadEnd, isCut, states }: SearchResult): string | null => {
+  if (deadEnd !== null) return deadEndText(deadEnd);
+  return isCut
+    ? `it is not proved that every phase can end: more than ${states} states follow from the choices of its optional steps; let checks read fewer of them, or divide the workflow`
+    : null;
+};
 
 const workflowNames = (folders: readonly string[]): readonly string[] =>
   [...new Set(folders.flatMap(namesIn))].sort();
@@ -60,6 +68,6 @@ export const workflowFinder =
     if (file === null) return `is no workflow; there are ${workflowNames(folders).join(', ')}`;
     const parsed = readWorkflow(file);
     if (!parsed.ok) return `cannot be used: ${file}: ${parsed.problems.join('; ')}`;
-    const { deadEnd } = searchWorkflow(parsed.definition);
-    return deadEnd === null ? parsed.definition : `cannot be used: ${deadEndText(deadEnd)}`;
+    const problem = endProblem(searchWorkflow(parsed.definition));
+    return problem === null ? parsed.definition : `cannot be used: ${problem}`;
   };

@@ -94,3 +94,33 @@ test('a file that is not there is a problem', async () => {
 
   expect([code, out]).toEqual([1, expect.stringContaining('no.yml: does not exist')]);
 });
+
+test('of many problems the first are named', async () => {
+  const { code, out } = await check('['.repeat(100_000));
+
+  expect(code).toBe(1);
+  expect(out.trim().split('\n').length).toBeLessThanOrEqual(21);
+  expect(out).toMatch(/and \d+ more\n$/);
+});
+
+test('a workflow with too many combinations of its optional steps is refused, with what to do', async () => {
+  const ids = Array.from({ length: 18 }, (_, n) => `s${n}`);
+  const task = 'by: engineer, title: A, task: Do it.';
+  const phases = ids.map(
+    (id, n) => `  - number: ${n}
+    name: p
+    steps: [{ id: ${id}, ${task}, when: it is so, leaves: [docs/${id}.md] }]`,
+  );
+  const checks = ids.map((id) => `{ check: artifacts, of: ${id} }`).join(', ');
+  const last = `  - number: 18
+    name: p
+    steps: [{ id: last, ${task} }]
+    gates: [{ name: g, checks: [${checks}] }]`;
+  const head = valid.slice(0, valid.indexOf('  - number'));
+
+  const { code, out } = await check(`${head}${phases.join('\n')}\n${last}\n`);
+
+  expect(code).toBe(1);
+  expect(out).toContain('it is not proved that every phase can end');
+  expect(out).toContain('divide the workflow');
+});
