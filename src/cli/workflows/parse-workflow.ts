@@ -12,6 +12,12 @@ export type ParsedWorkflow =
 
 /** Small enough that no YAML takes long to parse. */
 const workflowMaxBytes = 256 * 1024;
+const problemsAtMost = 20;
+
+const firstOf = (problems: readonly string[]): readonly string[] => {
+  const more = problems.length - problemsAtMost;
+  return more > 0 ? [...problems.slice(0, problemsAtMost), `and ${more} more`] : problems;
+};
 
 /** Offset of the node that a path leads to, or of the last one on the way that exists. */
 const offsetOf = (document: Document, path: readonly PropertyKey[]): number => {
@@ -51,8 +57,8 @@ export const parseWorkflow = (bytes: Uint8Array): ParsedWorkflow => {
     if (faults.length > 0)
       return {
         ok: false,
-        problems: faults.map(
-          ({ pos, message }) => `${lineAt(pos[0])}not YAML: ${message.split('\n')[0]}`,
+        problems: firstOf(
+          faults.map(({ pos, message }) => `${lineAt(pos[0])}not YAML: ${message.split('\n')[0]}`),
         ),
       };
     // An alias could grow to any size.
@@ -61,7 +67,7 @@ export const parseWorkflow = (bytes: Uint8Array): ParsedWorkflow => {
     const problems = parsed.problems.map(
       (problem) => `${lineAt(offsetOf(document, problem.path))}${describe(problem)}`,
     );
-    return { ok: false, problems };
+    return { ok: false, problems: firstOf(problems) };
   } catch (error) {
     const why = error instanceof TypeError ? 'not UTF-8' : `not YAML: ${messageOf(error)}`;
     return { ok: false, problems: [why] };
