@@ -4,7 +4,7 @@ import { UnreadableReport, xmlTags } from './xml-tags.ts';
 export interface Coverage {
   readonly covered: number;
   readonly total: number;
-  /** What is counted. */
+  /** The unit of both numbers. */
   readonly unit: 'lines' | 'statements';
   /** `istanbul`, `lcov`, `cobertura`, `go` or `pytest`. */
   readonly format: string;

@@ -1,6 +1,6 @@
 import type { WorkFiles } from '../workspace/port.ts';
 
-/** What a complete task of a step left. */
+/** The work and the words that a complete task of a step left. */
 export interface StepEvidence {
   readonly step: string;
   readonly taskId: string;

@@ -33,7 +33,7 @@ const fromJunit = (text: string): TestCounts => {
 
 const tapLine = /^(not )?ok\b(?:\s+(\d+))?(?:[^#\\]|\\.)*(?:#\s*(SKIP|TODO)\b)?/i;
 
-/** Of tests at the top; of node:test, its own sums, which count those inside too. */
+/** Counts tests at the top. The sums of node:test itself count those inside too, and come first. */
 const fromTap = (text: string): TestCounts => {
   const counts = { passed: 0, failed: 0, skipped: 0 };
   const sums = new Map<string, number>();

@@ -93,7 +93,7 @@ const runCheck = async (
   return found;
 };
 
-/** What each step of a phase owes, where no gate names it. */
+/** Checks each step of a phase for its duties that no gate names. */
 const ownChecks = (context: WorkflowContext): readonly WorkflowCheck[] => {
   const phase = phaseOf(context);
   const named = phase.gates.flatMap(({ checks }) => checks);

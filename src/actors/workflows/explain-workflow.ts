@@ -21,7 +21,7 @@ export interface WorkflowExplanation {
   readonly state: unknown;
   readonly guards: readonly ExplainedGuard[];
   readonly allowed_events: readonly string[];
-  /** What it waits for, or why it ended. */
+  /** One sentence: it waits for this, or ended because of this. */
   readonly reason: string | null;
   readonly deadline: null;
   readonly request_reason: null;

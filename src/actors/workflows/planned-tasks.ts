@@ -28,7 +28,7 @@ export interface PlannedTask {
 const levelOf = ({ definition, subject }: WorkflowContext) =>
   definition.thoroughness?.[subject.thoroughness];
 
-/** How many tasks a step has. */
+/** A step has several tasks when investigators share it. */
 export const copiesOf = (context: WorkflowContext, step: WorkflowStep): number =>
   step.investigators ? (levelOf(context)?.investigators ?? 1) : 1;
 
@@ -198,7 +198,7 @@ const questionForRole = (context: WorkflowContext, open: readonly WorkflowStep[]
   };
 };
 
-/** Who is asked which of the optional steps are done: a person about each, or a role about all. */
+/** A person is asked about each optional step, or a role about all of them. */
 export const plannedQuestions = (context: WorkflowContext): readonly PlannedTask[] => {
   const open = openChoices(context);
   return context.decides === 'role'

@@ -5,7 +5,7 @@ import {
 } from '../../machines/workflow-context.ts';
 
 export interface AnsweredQuestion {
-  /** Of the question: `?strategist`, or `?` for all. */
+  /** The id of the question: `?strategist`, or `?` for all. */
   readonly step: string;
   /** `complete` or `cancelled`. */
   readonly status: string;
