@@ -1,0 +1,151 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { type ActorRefFrom, createActor } from 'xstate';
+import { ServiceError } from '../../machines/errors.ts';
+import type { WorkflowInput } from '../../machines/workflow-context.ts';
+import { type WorkflowSnapshot, workflowMachine } from '../../machines/workflow-machine.ts';
+import type { ActorRoot } from '../engine/actor-system.ts';
+import { transitionDeadline } from '../journal/commit-answer.ts';
+import { durable } from '../journal/durable-actor.ts';
+import { entry } from '../journal/event-types.ts';
+import type { Journal } from '../journal/journal.ts';
+import { type WorkflowStart, workflowKey } from '../journal/replay-workflow.ts';
+import { machineVersion, persistedSnapshot } from '../journal/snapshots.ts';
+import type { Change, SavedActor, Store } from '../store/port.ts';
+import { provideWorkflowActors, type WorkflowActorPorts } from './workflow-actors.ts';
+import { workflowLine } from './workflow-view.ts';
+
+export interface LiveWorkflowPorts extends WorkflowActorPorts {
+  readonly root: ActorRoot;
+  readonly journal: Journal;
+  readonly store: Pick<Store, 'actor' | 'workflows'>;
+}
+
+type WorkflowActor = ActorRefFrom<typeof workflowMachine>;
+
+interface Loaded {
+  readonly actor: WorkflowActor;
+  revision: number;
+}
+
+const takeUpAgainMs = 1_000;
+
+const changeOf = (
+  snapshot: WorkflowSnapshot,
+  persisted: unknown,
+  {
+    revision,
+    cause,
+    at,
+  }: { readonly revision: number; readonly cause: unknown; readonly at: number },
+): Change => {
+  const { workflowId, round } = snapshot.context;
+  const id = workflowKey(workflowId);
+  const { value } = snapshot;
+  const data = { ...workflowLine(snapshot), machine: 'workflow', value, round };
+  return {
+    actor: {
+      ...{ id, taskId: workflowId, version: machineVersion },
+      pending: snapshot.status === 'active',
+      changedAt: at,
+      snapshot: JSON.stringify(persisted),
+    },
+    unchanged: { id, revision },
+    entries: [entry(workflowId, 0, 'workflow', at, data, cause)],
+  };
+};
+
+/** The state of a workflow without its actor. */
+export const savedState = (saved: SavedActor): WorkflowSnapshot => {
+  const { value, context }: Pick<WorkflowSnapshot, 'value' | 'context'> = persistedSnapshot(saved);
+  return workflowMachine.resolveState({ value, context });
+};
+
+/** The actors of workflows: one for each that is not over. */
+export const createLiveWorkflows = (ports: LiveWorkflowPorts) => {
+  const { root, store, journal, now, log } = ports;
+  const loaded = new Map<string, Loaded>();
+  const provided = provideWorkflowActors(ports);
+  let stopped = false;
+  const logic = durable(provided, {
+    now,
+    commit: async ({ next, cause }) => {
+      const own = loaded.get(next.context.workflowId);
+      const answer = await journal.commit(
+        changeOf(next, provided.getPersistedSnapshot(next), {
+          revision: own?.revision ?? 0,
+          cause,
+          at: now(),
+        }),
+      );
+      if (answer === 'ok' && own !== undefined) own.revision += 1;
+      return answer;
+    },
+    ...transitionDeadline,
+  });
+
+  const forget = (workflowId: string, own: Loaded): void => {
+    if (loaded.get(workflowId) === own) loaded.delete(workflowId);
+    root.stop(own.actor);
+  };
+  const load = (saved: SavedActor): Loaded => {
+    const workflowId = saved.taskId;
+    const actor = createActor(logic, {
+      id: saved.id,
+      parent: root.parent,
+      snapshot: persistedSnapshot(saved),
+      input: undefined,
+    });
+    const own: Loaded = { actor, revision: saved.revision };
+    loaded.set(workflowId, own);
+    actor.subscribe({
+      next: ({ status }) => {
+        if (status === 'done') setImmediate(() => forget(workflowId, own));
+      },
+      error: (error) => {
+        forget(workflowId, own);
+        if (stopped) return;
+        log('the actor of a workflow failed; it is restored from its committed state', {
+          ...{ workflow: workflowId, error },
+        });
+        void delay(takeUpAgainMs, undefined, { ref: false }).then(() => takeUp(workflowId));
+      },
+    });
+    actor.start();
+    return own;
+  };
+  const takeUp = async (workflowId: string): Promise<void> => {
+    try {
+      const saved = await store.actor(workflowKey(workflowId));
+      if (!stopped && saved?.pending === true && !loaded.has(workflowId)) load(saved);
+    } catch (error) {
+      log('a workflow could not be restored; the server tries again', {
+        ...{ workflow: workflowId, error },
+      });
+      if (!stopped)
+        void delay(takeUpAgainMs, undefined, { ref: false }).then(() => takeUp(workflowId));
+    }
+  };
+  /** Commits the first state before its actor exists. */
+  const begin = async (input: WorkflowInput): Promise<WorkflowActor> => {
+    const first = createActor(provided, { input }).getSnapshot();
+    const cause: WorkflowStart = { type: 'xstate.init', input };
+    const change = changeOf(first, provided.getPersistedSnapshot(first), {
+      ...{ revision: 0, cause, at: now() },
+    });
+    if ((await journal.commit(change)) !== 'ok')
+      throw new ServiceError('internal', { detail: 'the workflow could not be saved; ask again' });
+    const saved = await store.actor(workflowKey(input.workflowId));
+    if (saved === null)
+      throw new ServiceError('internal', { detail: 'the workflow was not saved' });
+    return load(saved).actor;
+  };
+  return {
+    loaded,
+    begin,
+    takeUp,
+    stop: () => {
+      stopped = true;
+      for (const [workflowId, own] of [...loaded]) forget(workflowId, own);
+    },
+  };
+};

@@ -1,0 +1,86 @@
+import { ServiceError } from '../../machines/errors.ts';
+import type { Thoroughness } from '../../machines/thoroughness.ts';
+import type { StepChoice, WorkflowInput } from '../../machines/workflow-context.ts';
+import type { WorkflowDefinition } from '../../machines/workflow-definition.ts';
+
+export interface StartWorkflow {
+  /** The name of a definition. */
+  readonly kind: string;
+  /** The feature, or the question. */
+  readonly name: string;
+  readonly product?: string;
+  readonly thoroughness?: Thoroughness;
+  /** The optional steps that are done; the others are not. Absent: they are asked for. */
+  readonly steps?: readonly string[];
+  readonly decides?: 'person' | 'role';
+  readonly verify?: readonly string[];
+  readonly model?: string;
+}
+
+export interface StartPorts {
+  /** The definition of a name, or why there is none. */
+  readonly definition: (kind: string) => WorkflowDefinition | string;
+  /** The name of the project, for folders. */
+  readonly project: string;
+  readonly now: () => number;
+}
+
+export const badParam = (path: string, problem: string): ServiceError =>
+  new ServiceError('invalid_params', { fields: [{ path, problem }] });
+
+/** Lower case, with dashes: for names of folders. */
+export const slugOf = (text: string): string =>
+  text
+    .normalize('NFKD')
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N}]+/gu, '-')
+    .replace(/[^a-z0-9-]/g, '')
+    .replace(/^-+|-+$/g, '')
+    .slice(0, 60)
+    .replace(/-+$/, '');
+
+const choicesFrom = (
+  definition: WorkflowDefinition,
+  steps: readonly string[] | undefined,
+): readonly StepChoice[] => {
+  if (steps === undefined) return [];
+  const optional = definition.phases.flatMap((phase) =>
+    phase.steps.filter(({ when }) => when !== undefined).map(({ id }) => id),
+  );
+  const unknown = steps.find((step) => !optional.includes(step));
+  if (unknown !== undefined)
+    throw badParam(
+      'steps',
+      `has ${JSON.stringify(unknown)}; the optional steps of ${definition.name} are ${optional.join(', ') || 'none'}`,
+    );
+  return optional.map((step) => ({
+    ...{ step, selected: steps.includes(step), by: 'flag' },
+    reason: steps.includes(step) ? 'named at the start' : 'not named at the start',
+  }));
+};
+
+/** @throws invalid_params */
+export const inputFor = (
+  { definition: definitionOf, project, now }: StartPorts,
+  workflowId: string,
+  request: StartWorkflow,
+): WorkflowInput => {
+  const definition = definitionOf(request.kind);
+  if (typeof definition === 'string') throw badParam('kind', definition);
+  const name = request.name.replace(/\s+/g, ' ').trim();
+  if (name === '') throw badParam('name', 'is empty');
+  return {
+    ...{ workflowId, definition },
+    subject: {
+      name,
+      slug: slugOf(name) || workflowId,
+      product: slugOf(request.product ?? project) || 'product',
+      thoroughness: request.thoroughness ?? 'medium',
+    },
+    verify: request.verify ?? [],
+    model: request.model ?? null,
+    decides: request.decides ?? 'person',
+    choices: choicesFrom(definition, request.steps),
+    startedAt: now(),
+  };
+};
