@@ -29,6 +29,8 @@ const env = {
   OPENAI_BASE_URL: provider.baseURL,
   API_MODE: 'direct',
   AGENT_STATE_DIR: state,
+  // Its lock, too, goes with the folder.
+  XDG_STATE_HOME: join(folder, 'state-home'),
   AGENT_SERVER_CONFIG: config,
 };
 /**
