@@ -93,7 +93,7 @@ export const openDatabase = (options: DatabaseOptions): Database => {
         all,
         first: (...values) => (prepared.get(...values) as Row | undefined) ?? null,
         run: (...values) => {
-          if (!db.inTransaction) throw new Error('a write outside of Database.write');
+          if (!transactions.isWithin()) throw new Error('a write outside of Database.write');
           return named(() => {
             const { lastInsertRowid, changes } = prepared.run(...values);
             return { rowid: Number(lastInsertRowid), changes };
@@ -107,6 +107,7 @@ export const openDatabase = (options: DatabaseOptions): Database => {
     isOpen: () => db.open,
     check: () => {
       try {
+        transactions.isWithin();
         probe.all();
         requireFile();
         if (isHeld()) return { ok: false, detail: `another program holds the database ${file}` };

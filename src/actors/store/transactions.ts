@@ -27,6 +27,8 @@ export interface Transactions {
   readonly write: <Result>(work: () => Result) => Result | Promise<Result>;
   readonly read: <Result>(work: () => Result) => Result;
   readonly isHeld: () => boolean;
+  /** Whether a transaction is open. @throws StoreError after the end */
+  readonly isWithin: () => boolean;
   /** Gives the cause of a failed write its words. */
   readonly named: <Result>(step: () => Result) => Result;
   readonly close: () => void;
@@ -39,6 +41,11 @@ export const createTransactions = (
 ): Transactions => {
   const waiting = createWaitingWrites({ waitMs: inPausesMs, pauseMs: busyPauseMs });
   let wasHeld = false;
+  /** libsql ends the whole process when a closed database is asked. */
+  const isWithin = (): boolean => {
+    if (!db.open) throw new StoreError('the database is closed');
+    return db.inTransaction;
+  };
   const named = <Result>(step: () => Result): Result => {
     try {
       return step();
@@ -57,7 +64,7 @@ export const createTransactions = (
       named(() => db.exec('commit'));
       return result;
     } catch (error) {
-      if (db.inTransaction) db.exec('rollback');
+      if (db.open && db.inTransaction) db.exec('rollback');
       throw error;
     }
   };
@@ -69,7 +76,7 @@ export const createTransactions = (
   return {
     named,
     write: (work) => {
-      if (db.inTransaction) throw new Error('a transaction inside of another one');
+      if (isWithin()) throw new Error('a transaction inside of another one');
       return waiting.run(() => {
         requireFile();
         const result = writeNow(work);
@@ -77,7 +84,8 @@ export const createTransactions = (
         return result;
       });
     },
-    read: (work) => (db.inTransaction ? work() : within('begin', work)),
+    read: (work) => (isWithin() ? work() : within('begin', work)),
+    isWithin,
     isHeld: () => {
       if (!wasHeld || waiting.isWaiting()) return wasHeld;
       try {
