@@ -1,7 +1,7 @@
-import { accessSync, constants, statSync } from 'node:fs';
-import { delimiter, isAbsolute, join } from 'node:path';
+import { isAbsolute } from 'node:path';
 import { execa } from 'execa';
 import type { AssistantName } from '../../machines/agent-context.ts';
+import { findProgram } from '../process/find-program.ts';
 import type { Assistant } from './port.ts';
 
 /** Exit code 0 means logged in. */
@@ -41,24 +41,6 @@ export interface AssistantsOptions {
   readonly sandboxed: boolean;
   readonly now: () => number;
 }
-
-const isExecutable = (path: string): boolean => {
-  try {
-    accessSync(path, constants.X_OK);
-    return statSync(path).isFile();
-  } catch {
-    return false;
-  }
-};
-
-/** Skips relative entries of PATH: one could be the project's folder. */
-const findProgram = (program: string, path: string): string | null => {
-  if (isAbsolute(program)) return isExecutable(program) ? program : null;
-  const folder = path
-    .split(delimiter)
-    .find((each) => isAbsolute(each) && isExecutable(join(each, program)));
-  return folder === undefined ? null : join(folder, program);
-};
 
 const programName = (assistant: Assistant): string =>
   assistant.argv({

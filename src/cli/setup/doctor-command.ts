@@ -28,6 +28,7 @@ import { faultsOf } from '../server/server-status.ts';
 import { surroundingsOf } from '../server/surroundings.ts';
 import { version } from '../version.ts';
 import { backendChecks, type Check } from './backend-checks.ts';
+import { mcpChecks } from './mcp-checks.ts';
 import { differencesFrom } from './server-differences.ts';
 
 const onPath = (program: string, env: NodeJS.ProcessEnv): boolean =>
@@ -241,6 +242,7 @@ export const doctor = async (
     })),
     await checkWorkspace(context, config),
     ...checkProjectServers(context, config),
+    ...(await mcpChecks(context, config)),
     ...checkRemotes(context),
     checkProgram(context, 'git', 'needed by most projects', false),
     checkProgram(context, 'grep', 'needed by the tool grep', true),

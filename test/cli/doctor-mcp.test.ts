@@ -1,0 +1,61 @@
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { createBubblewrap } from '../../src/actors/sandbox/bubblewrap.ts';
+import { openProject } from '../support/cli.ts';
+
+const repository = join(import.meta.dirname, '..', '..');
+const notes = join(repository, 'test', 'support', 'mcp', 'notes-server.mjs');
+const secret = 'canary-0123456789abcdef';
+const env = { KEY: `\${NOTES_KEY}` };
+const node = (...args: readonly string[]) => ({ command: process.execPath, args });
+
+const mcpChecksIn = (out: string): readonly string[] => {
+  const { checks } = JSON.parse(out) as { checks: Record<'check' | 'status' | 'detail', string>[] };
+  return checks
+    .filter(({ check }) => check === 'mcp')
+    .map(({ status, detail }) => `${status} ${detail}`);
+};
+
+test('doctor starts each server, lists its tools, and says what is wrong with it but no secret', async () => {
+  const project = openProject({
+    mcp: {
+      servers: {
+        good: { ...node(notes, 'stdio'), read_paths: [repository], env },
+        short: { ...node(notes, 'stdio'), read_paths: [repository], tools: ['none'] },
+        gone: { command: 'no-such-program' },
+        leaks: { ...node('-e', 'console.error(process.env.KEY); process.exit(3)'), env },
+        hangs: { ...node('-e', 'setInterval(() => {}, 1000)'), start_timeout_seconds: 1 },
+        unset: { command: process.execPath, env: { A: `\${NOT_SET}` } },
+      },
+    },
+  });
+
+  const { code, out, err } = await project.agentWith({ NOTES_KEY: secret }, 'doctor', '--json');
+
+  expect(out + err).not.toContain(secret);
+  expect(mcpChecksIn(out)).toEqual([
+    expect.stringMatching(/^ok good: \d tools: /),
+    'problem short: it has no tool none, which tools names',
+    'problem gone: no-such-program is not on PATH; install it, or give its whole path',
+    'problem leaks: it ended with exit code 3: [secret]',
+    expect.stringMatching(/^problem hangs: .*1 s/),
+    'problem unset: the variable NOT_SET, which A needs, is not set; set it for the server',
+  ]);
+  expect(code).toBe(1);
+});
+
+test.skipIf(!createBubblewrap({ readPaths: [], network: false }).check().ok)(
+  'of a server whose file the sandbox does not show, doctor names the file and the key',
+  async () => {
+    const project = openProject({
+      sandbox: { mode: 'auto' },
+      mcp: { servers: { unread: node(notes, 'stdio') } },
+    });
+
+    const { out } = await project.agent('doctor', '--json');
+
+    expect(mcpChecksIn(out)).toEqual([
+      expect.stringMatching(/^problem unread: .*it cannot read .*notes-server.mjs: read_paths$/),
+    ]);
+  },
+);
