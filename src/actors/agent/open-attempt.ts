@@ -56,6 +56,27 @@ const readDependencies = async (task: TrackedTask, ports: AttemptPorts) =>
     })),
   );
 
+/** Most tasks that are looked at for the work that an attempt builds on. */
+const tasksAtMost = 200;
+
+/** What the task depends on; in place of a task that no agent did, what that one depends on. */
+const workBefore = async (
+  task: TrackedTask,
+  { findTask, readResults }: AttemptPorts,
+): Promise<readonly TaskId[]> => {
+  const found = new Set<TaskId>();
+  const open = [...task.dependencies];
+  const seen = new Set(open);
+  for (let id = open.shift(); id !== undefined; id = open.shift()) {
+    found.add(id);
+    if (seen.size > tasksAtMost || (await readResults(id)) !== null) continue;
+    const further = (await findTask(id))?.dependencies ?? [];
+    open.unshift(...further.filter((each) => !seen.has(each)));
+    for (const each of further) seen.add(each);
+  }
+  return [...found];
+};
+
 const conflictLog = ({ taskId, branch, files }: StartConflict) => ({
   level: 'warn',
   message: `works without the work of ${taskId} (${branch}), which conflicts${files.length === 0 ? '' : ` in ${files.join(', ')}`}`,
@@ -93,7 +114,7 @@ export const openAttempt = async (
   const { taskId, attempt } = input;
   const task = await ports.findTask(taskId);
   if (task === null) throw new Error(`task ${taskId} is gone from the tracker`);
-  const workspace = await ports.workspace.open(input, task.dependencies, signal);
+  const workspace = await ports.workspace.open(input, await workBefore(task, ports), signal);
   signal.throwIfAborted();
   const steps = await ports.stepsOf({ taskId, attempt });
   const known = steps.prompt();

@@ -54,6 +54,21 @@ const addWork = async (
   return (await repositoryMade(dirs, { head, target }, changes)) ?? target;
 };
 
+/** A task that changed nothing passes on the work that it began with. */
+const withPassedOn = async (
+  records: WorkRecords,
+  after: readonly TaskId[],
+): Promise<readonly TaskId[]> => {
+  const found = new Set<TaskId>();
+  for (const taskId of after) {
+    const record = await records.latest(taskId);
+    if (record?.complete === true && record.commit === null)
+      for (const { task_id } of record.includes) found.add(task_id as TaskId);
+    found.add(taskId);
+  }
+  return [...found];
+};
+
 export const startOf = async (
   atHead: RepositoryAtHead,
   records: WorkRecords,
@@ -65,7 +80,7 @@ export const startOf = async (
   const notes: string[] = [];
   const conflicts: StartConflict[] = [];
   const includes: WorkRecord['includes'] = [];
-  for (const taskId of after) {
+  for (const taskId of await withPassedOn(records, after)) {
     const record = await records.latest(taskId);
     if (record?.commit == null || record.kind !== dirs.repository.kind) continue;
     const { branch } = record;

@@ -92,6 +92,21 @@ test.each([
 const readFile = ({ store }: Running, taskId: string): string =>
   store.latest(taskId, 'tool_start')?.data ?? '';
 
+test('an attempt begins with the work before a task that a person closed', async () => {
+  const running = await start({ turns: [bash('cat b.txt || echo new > b.txt'), finish()] });
+  const first = await create(running);
+  await run(running, first);
+  await untilStatus(running, first, 'complete');
+  const approval = await create(running, 'Approve it', [first]);
+  await running.service.close(approval, null);
+  const last = await create(running, 'Go on', [approval]);
+
+  await run(running, last);
+  const { work } = await untilStatus(running, last, 'complete');
+
+  expect(work).toBeUndefined();
+});
+
 test('an attempt whose folder somebody removed fails, since its work is lost', async () => {
   const running = await start({ turns: [bash('rm -rf "$PWD"'), finish()] });
   const id = await create(running);

@@ -157,6 +157,25 @@ test('a task begins with the work of its dependencies, also when that is not mer
   expect(saved).toMatchObject({ files: 1, insertions: 1 });
 });
 
+test('work goes on through a dependency that changed nothing', async () => {
+  const workspace = await worktreesOf(makeRepository(), temporaryFolder());
+  await workOn(workspace, 'b.txt', 'of b\n', 'bd-b');
+  for (const [id, after] of [
+    ['bd-c', 'bd-b'],
+    ['bd-d', 'bd-c'],
+  ] as const) {
+    await workspace.open(anAttempt(1, id), [after as TaskId]);
+    await workspace.save(anAttempt(1, id), 'Nothing to change');
+  }
+
+  const { root, notes } = await workspace.open(anAttempt(1, 'bd-e'), ['bd-d' as TaskId]);
+
+  expect(existsSync(join(root, 'b.txt'))).toBe(true);
+  expect(notes).toEqual([
+    "Your folder has the work of bd-b (branch agent/bd-b/1), which is not in the project's branch yet.",
+  ]);
+});
+
 test('conflicting work of a dependency is named and left out', async () => {
   const workspace = await worktreesOf(makeRepository(), temporaryFolder());
   await workOn(workspace, 'a.txt', 'of b\n', 'bd-b');
