@@ -6,7 +6,7 @@ import { addCardRoutes, extendedCardOf } from './a2a/card-routes.ts';
 import { createDispatch } from './a2a/dispatch.ts';
 import { createOperations } from './a2a/operations.ts';
 import { addRestRoutes } from './a2a/rest-routes.ts';
-import type { A2aVersion } from './a2a/versions.ts';
+import type { A2aRules } from './a2a/versions.ts';
 import { answerError, bodyLimit } from './answer-error.ts';
 import { answerBrokenBytes, answerBrokenPath } from './broken-requests.ts';
 import { discoveryDocument } from './discovery.ts';
@@ -35,7 +35,7 @@ export interface HttpServerOptions
   readonly redact: (text: string) => string;
   readonly heartbeatMs: number;
   readonly mcpAnswer: () => AnswerPolicy;
-  readonly a2aVersions: () => readonly A2aVersion[];
+  readonly a2aRules: () => A2aRules;
   readonly pushConfigs: PushConfigs;
   /** What the server took from the shell that started it. */
   readonly surroundings: () => object;
@@ -125,7 +125,7 @@ export const buildServer = async (options: HttpServerOptions): Promise<FastifyIn
   const onA2aProblem = (error: unknown): void => options.log('A2A request failed', { error });
   const a2a = {
     ...{ operations, reserveStream, redact: options.redact, onInternal: onA2aProblem },
-    ...{ versions: options.a2aVersions, extendedCard: extendedCardOf(options) },
+    ...{ rules: options.a2aRules, extendedCard: extendedCardOf(options) },
   };
   const rpc = {
     a2a: createDispatch(a2a),

@@ -25,7 +25,7 @@ import type { Workspace } from '../../src/actors/workspace/port.ts';
 import { createSharedWorkspace } from '../../src/actors/workspace/shared.ts';
 import { shippedRoles } from '../../src/cli/roles/shipped-roles.ts';
 import { workflowFinder } from '../../src/cli/workflows/find-workflow.ts';
-import type { A2aVersion } from '../../src/http/a2a/versions.ts';
+import type { A2aRules } from '../../src/http/a2a/versions.ts';
 import type { AnswerPolicy } from '../../src/http/mcp/backend.ts';
 import type { PageFiles } from '../../src/http/page-files.ts';
 import { buildServer } from '../../src/http/server.ts';
@@ -42,7 +42,7 @@ export interface Turn {
 export interface Setting {
   readonly mcp?: SystemPorts['mcp'];
   readonly mcpAnswer?: () => AnswerPolicy;
-  readonly a2aVersions?: readonly A2aVersion[];
+  readonly a2a?: Partial<A2aRules>;
   readonly turns?: readonly Turn[];
   readonly options?: Partial<Settings>;
   /** Changes of every role's built-in profile. */
@@ -264,7 +264,7 @@ export const startServer = async (setting: Setting = {}) => {
     heartbeatMs: setting.heartbeatMs ?? 15_000,
     mcpAnswer: setting.mcpAnswer ?? (() => 'questions'),
     pushConfigs: createPushConfigs(running.ledger.db),
-    a2aVersions: () => setting.a2aVersions ?? ['1.0'],
+    a2aRules: () => ({ versions: ['1.0'], isStrict: false, publicUrl: null, ...setting.a2a }),
     page: setting.page ?? new Map(),
     projectName: 'project',
     now: setting.now ?? Date.now,

@@ -410,6 +410,17 @@ export const configSections = z.strictObject({
         .min(1)
         .default(['1.0'])
         .describe('the versions of the A2A protocol that are served'),
+      strict_version: z
+        .boolean()
+        .default(false)
+        .describe(
+          'a request without the header A2A-Version is one of 0.3, as the protocol has it; false: the name of its method says its version',
+        ),
+      public_url: httpUrl
+        .optional()
+        .describe(
+          'address of the server as its clients reach it through a proxy; the cards name it; unset: the address by which a card is asked for',
+        ),
     })
     .prefault({}),
   mcp: z

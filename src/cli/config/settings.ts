@@ -1,6 +1,7 @@
 import { acpAgent } from '../../actors/assistants/acp/known-agents.ts';
 import type { RoleSettings, Settings } from '../../actors/engine/settings.ts';
 import type { Price } from '../../actors/model/price.ts';
+import type { A2aRules } from '../../http/a2a/versions.ts';
 import { isAssistantName } from '../../machines/agent-context.ts';
 import { forEachRole, type Role } from '../../machines/task.ts';
 import { applyProjectRoles, type ProjectRoleOutcome } from '../roles/apply-project-roles.ts';
@@ -169,3 +170,13 @@ export const resolveSettings = (loaded: LoadedConfig, projectRoot: string): Reso
 
 export const settingsFrom = (loaded: LoadedConfig, projectRoot: string): Settings =>
   resolveSettings(loaded, projectRoot).settings;
+
+export const a2aRulesFrom = ({
+  versions,
+  strict_version,
+  public_url,
+}: Config['a2a']): A2aRules => ({
+  versions,
+  isStrict: strict_version,
+  publicUrl: public_url?.replace(/\/+$/, '') ?? null,
+});

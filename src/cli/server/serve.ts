@@ -7,6 +7,7 @@ import { createHistories } from '../../actors/store/histories.ts';
 import { createPushConfigs } from '../../actors/store/push-configs.ts';
 import { buildServer } from '../../http/server.ts';
 import { stateFiles } from '../config/project.ts';
+import { a2aRulesFrom } from '../config/settings.ts';
 import { finishedWorkFor } from '../config/workspace.ts';
 import { registerHandler } from '../handler/register.ts';
 import { thisProgram } from '../handler/this-program.ts';
@@ -93,7 +94,7 @@ const buildApplication = (
     heartbeatMs,
     draining: () => state.draining,
     mcpAnswer: () => config().mcp.answer,
-    a2aVersions: () => config().a2a.versions,
+    a2aRules: () => a2aRulesFrom(config().a2a),
     pushConfigs: createPushConfigs(ledger.db),
     requestsPerSecond: () => config().server.max_requests_per_second,
     streamLimits: () => ({

@@ -5,33 +5,36 @@ import { errorBody } from '../error-table.ts';
 import { agentCard, type CardFacts, etagOf } from './card.ts';
 import { roleIn } from './dispatch.ts';
 import { A2aError } from './errors.ts';
-import type { A2aVersion } from './versions.ts';
+import type { A2aRules } from './versions.ts';
 
 export interface CardOptions {
   readonly name: string;
   readonly version: string;
   readonly token: () => string | null;
-  readonly a2aVersions: () => readonly A2aVersion[];
+  readonly a2aRules: () => A2aRules;
   readonly system: Pick<System, 'settings'>;
 }
 
 const maxAgeSeconds = 60;
 
 export const cardFacts = (
-  { name, version, token, system, a2aVersions }: CardOptions,
+  { name, version, token, system, a2aRules }: CardOptions,
   request: FastifyRequest,
   role: Role | null,
-): CardFacts => ({
-  ...{ name, version, role },
-  // The gate lets only names of this server pass.
-  base: `http://${request.headers.host}`,
-  // A client that names 1.0 gets a card without the members of 0.3, which a strict one refuses.
-  versions: a2aVersions().filter(
-    (each) => each === '1.0' || request.headers['a2a-version'] === undefined,
-  ),
-  needsToken: token() !== null,
-  roles: system.settings().roles,
-});
+): CardFacts => {
+  const { versions, publicUrl } = a2aRules();
+  return {
+    ...{ name, version, role },
+    // The gate lets only names of this server pass. Headers of a proxy can be anybody's.
+    base: publicUrl ?? `http://${request.headers.host}`,
+    // A client that names 1.0 gets a card without the members of 0.3, which a strict one refuses.
+    versions: versions.filter(
+      (each) => each === '1.0' || request.headers['a2a-version'] === undefined,
+    ),
+    needsToken: token() !== null,
+    roles: system.settings().roles,
+  };
+};
 
 /** @throws EXTENDED_AGENT_CARD_NOT_CONFIGURED, UNSUPPORTED_OPERATION */
 export const extendedCardOf =
@@ -61,7 +64,7 @@ export const addCardRoutes = (app: FastifyInstance, options: CardOptions): void 
   app.get('/agents/:role/.well-known/agent-card.json', answer);
   // Where clients of 0.3 may look.
   app.get('/.well-known/agent.json', (request, reply) =>
-    options.a2aVersions().includes('0.3')
+    options.a2aRules().versions.includes('0.3')
       ? answer(request, reply)
       : reply.code(404).send(errorBody('not_found', 'a2a.versions does not have 0.3')),
   );

@@ -10,7 +10,7 @@ import { openEvents } from './open-events.ts';
 import { type OperationContext, type Operations, toA2aError } from './operations.ts';
 import { extensionUri, type StreamResponse } from './protocol.ts';
 import { eventTo03, methodOf03, paramsFrom03, resultTo03 } from './version-03.ts';
-import type { A2aVersion } from './versions.ts';
+import type { A2aRules, A2aVersion } from './versions.ts';
 
 const extendedCardMethod = 'GetExtendedAgentCard';
 
@@ -35,27 +35,31 @@ const notServed = (version: string, versions: readonly A2aVersion[]): A2aError =
 
 /**
  * The name of a method says its version; a header only refuses what is not served. A patch number
- * makes no difference. @throws VERSION_NOT_SUPPORTED
+ * makes no difference. `isStrict` also refuses 1.0 without a header. @throws VERSION_NOT_SUPPORTED
  */
 export const requireVersion = (
   { headers, query }: FastifyRequest,
   spoken: A2aVersion,
-  versions: readonly A2aVersion[],
+  { versions, isStrict }: A2aRules,
 ): void => {
   const inQuery = (query as Readonly<Record<string, unknown>>)['A2A-Version'];
   const named = String(headers['a2a-version'] ?? inQuery ?? '').trim();
   const known = versions.some((version) => named === version || named.startsWith(`${version}.`));
   if (named !== '' && !known) throw notServed(named, versions);
+  if (named === '' && isStrict && spoken === '1.0')
+    throw new A2aError('VERSION_NOT_SUPPORTED', 'send the header A2A-Version: 1.0');
   if (!versions.includes(spoken)) throw notServed(spoken, versions);
 };
 
+/** The second one is that of 0.3. */
+const extensionHeaders = ['a2a-extensions', 'x-a2a-extensions'] as const;
+
 /** Names the extension in the answer when the client asked for it. */
 export const activateExtensions = ({ headers }: FastifyRequest, reply: FastifyReply): void => {
-  const given = headers['a2a-extensions'];
-  if (given === undefined) return;
-  const wanted = String(given).split(',');
-  if (wanted.some((uri) => uri.trim() === extensionUri))
-    reply.header('a2a-extensions', extensionUri);
+  for (const name of extensionHeaders) {
+    const wanted = String(headers[name] ?? '').split(',');
+    if (wanted.some((uri) => uri.trim() === extensionUri)) reply.header(name, extensionUri);
+  }
 };
 
 /** Of the address; an unknown role is no address of ours. */
@@ -86,7 +90,7 @@ export interface DispatchPorts {
   readonly reserveStream: ReserveStream;
   readonly redact: (text: string) => string;
   readonly onInternal: (error: unknown) => void;
-  readonly versions: () => readonly A2aVersion[];
+  readonly rules: () => A2aRules;
   /** For callers with the token. @throws A2aError */
   readonly extendedCard: (request: FastifyRequest, role: Role | null) => object;
 }
@@ -135,7 +139,7 @@ const createOpenCall =
     context: OperationContext,
     { spoken, id, params }: StreamCall,
   ): Promise<FastifyReply | object> => {
-    const { operations, redact, onInternal, versions } = ports;
+    const { operations, redact, onInternal, rules } = ports;
     const { version, name } = spoken;
     const frameOf = (event: StreamResponse): string => {
       const endsAtQuestion = name === 'SendStreamingMessage';
@@ -143,7 +147,7 @@ const createOpenCall =
       return redact(JSON.stringify({ jsonrpc: '2.0', id, result }));
     };
     try {
-      requireVersion(request, version, versions());
+      requireVersion(request, version, rules());
       const run = operations.streams[name] ?? refuseUnknown;
       const start = () => run(paramsOf(spoken, params), { ...context, version });
       return await openEvents(ports, reply, start, frameOf);
@@ -153,7 +157,7 @@ const createOpenCall =
   };
 
 export const createDispatch = (ports: DispatchPorts): Dispatch => {
-  const { operations, onInternal, versions, extendedCard } = ports;
+  const { operations, onInternal, rules, extendedCard } = ports;
   const { calls, streams } = operations;
   const isKnown = (name: string): boolean =>
     name === extendedCardMethod || Object.hasOwn(calls, name) || Object.hasOwn(streams, name);
@@ -170,7 +174,7 @@ export const createDispatch = (ports: DispatchPorts): Dispatch => {
     spoken: Spoken,
     given: unknown,
   ): Promise<unknown> => {
-    requireVersion(request, spoken.version, versions());
+    requireVersion(request, spoken.version, rules());
     if (spoken.name === extendedCardMethod) return extendedCard(request, context.role);
     const { version } = spoken;
     const call = calls[spoken.name] ?? refuseUnknown;

@@ -7,7 +7,7 @@ import { A2aError, httpErrorOf, invalidParams } from './errors.ts';
 import { openEvents } from './open-events.ts';
 import { type Operations, toA2aError } from './operations.ts';
 import type { StreamResponse } from './protocol.ts';
-import type { A2aVersion } from './versions.ts';
+import type { A2aRules } from './versions.ts';
 
 export interface RestOptions {
   readonly operations: Operations;
@@ -15,7 +15,7 @@ export interface RestOptions {
   readonly redact: (text: string) => string;
   readonly onInternal: (error: unknown) => void;
   readonly onRequest: (request: FastifyRequest, reply: FastifyReply, done: () => void) => void;
-  readonly versions: () => readonly A2aVersion[];
+  readonly rules: () => A2aRules;
   readonly extendedCard: (request: FastifyRequest, role: Role | null) => object;
 }
 
@@ -136,7 +136,7 @@ export const addRestRoutes = (app: FastifyInstance, options: RestOptions): void 
       const role = roleIn(request);
       const { '*': path } = request.params as { '*': string };
       if (role === undefined) throw unknownPath(request.method, request.url);
-      requireVersion(request, '1.0', options.versions());
+      requireVersion(request, '1.0', options.rules());
       activateExtensions(request, reply);
       const { 'A2A-Version': _, ...query } = request.query as Record<string, unknown>;
       const given = request.method === 'GET' ? fromQuery(query) : bodyOf(request);

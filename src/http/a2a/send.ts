@@ -159,7 +159,9 @@ const goOn = async (
       `task ${taskId} waits for a person to allow its calls; no message grants that: agent respond ${view.task_id}`,
     );
   if (view.status !== 'queued' || run.state === 'WORKING')
-    return refuse(`task ${taskId} is at work; it takes a message when it asks, or when it is over`);
+    return refuse(
+      `task ${taskId} is at work; it takes a message when it asks: cancel it, or send more work without taskId`,
+    );
   await service.edit(view.task_id, { description: `${view.description}\n\n${text}` });
   if (view.phase !== 'waiting_for_run') return { id: taskId, refused: null };
   return { id: taskId, refused: await runAgain(service, found) };

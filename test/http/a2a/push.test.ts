@@ -166,7 +166,7 @@ test('a client of 0.3 is told in its own shapes', async () => {
   const receiver = await startReceiver();
   const { call } = await start({
     turns: [bash('sleep 0.5'), finish('done')],
-    a2aVersions: ['0.3'],
+    a2a: { versions: ['0.3'] },
   });
   const message = {
     kind: 'message',

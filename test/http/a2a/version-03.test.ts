@@ -27,7 +27,7 @@ const says = (text: string, more: object = {}) => ({
   },
 });
 
-const start = (setting: object) => startServer({ ...setting, a2aVersions: ['1.0', '0.3'] });
+const start = (setting: object) => startServer({ ...setting, a2a: { versions: ['1.0', '0.3'] } });
 
 test('the official client of 0.3 sends, is asked, answers, and reads', async () => {
   const server = await start({ turns: [ask, bash('true'), finish('all good')] });

@@ -1,0 +1,237 @@
+import { expect, test } from 'vitest';
+import {
+  bash,
+  finish,
+  hang,
+  type Setting,
+  startServer,
+  untilStatus,
+} from '../../support/running.ts';
+
+/** Rules of A2A 1.0 on headers, frames and events. */
+
+const extension = 'urn:agent-task-server:a2a:task-graph:v1';
+const ask = { calls: [{ tool: 'ask', arguments: { question: 'Which port?' } }] };
+// biome-ignore lint/suspicious/noExplicitAny: what is expected of each answer is in its test
+type Loose = any;
+
+const start = async (setting?: Setting) => {
+  const server = await startServer(setting);
+  const { base, headers } = server;
+  const post = async (
+    path: string,
+    body: string,
+    more: Record<string, string> = {},
+  ): Promise<Loose> => {
+    const sent = { ...headers, ...more };
+    const response = await fetch(`${base}${path}`, { method: 'POST', headers: sent, body });
+    const { status, headers: got } = response;
+    return {
+      status,
+      type: got.get('content-type'),
+      headers: got,
+      ...((await response.json()) as object),
+    };
+  };
+  const call = (method: string, params: object, more: Record<string, string> = {}) =>
+    post('/a2a', JSON.stringify({ jsonrpc: '2.0', id: 'c-1', method, params }), more);
+  const message = (text: string, more: object = {}) => ({
+    message: { messageId: 'm', role: 'ROLE_USER', parts: [{ text }], ...more },
+  });
+  const send = (text: string, more: object = {}) => call('SendMessage', message(text, more));
+  const begin = async (text: string): Promise<string> => {
+    const now = { ...message(text), configuration: { returnImmediately: true } };
+    return (await call('SendMessage', now)).result.task.id;
+  };
+  /** All events of a stream, up to its end. */
+  const stream = async (method: string, params: object): Promise<readonly Loose[]> => {
+    const body = JSON.stringify({ jsonrpc: '2.0', id: 'c-1', method, params });
+    const response = await fetch(`${base}/a2a`, { method: 'POST', headers, body });
+    expect(response.headers.get('content-type')).toMatch(/^text\/event-stream/);
+    return [...(await response.text()).matchAll(/^data: (.*)$/gm)].map(([, data = '']) =>
+      JSON.parse(data),
+    );
+  };
+  return { ...server, server, post, call, send, begin, message, stream };
+};
+
+const reasonOf = ({ error }: Loose) => error.data?.[0]?.reason;
+const stateOf = ({ result: { task, statusUpdate } }: Loose) => (task ?? statusUpdate)?.status.state;
+
+test('§5.7 members that nobody knows are ignored', async () => {
+  const { call } = await start({ turns: [finish()] });
+  const parts = [{ text: 'x', colour: 'red' }];
+  const message = { messageId: 'm', role: 'ROLE_USER', parts, later: { a: 1 } };
+
+  const { result } = await call('SendMessage', { message, newer: true });
+
+  expect(result.task.status.state).toBe('TASK_STATE_COMPLETED');
+});
+
+test('§9.4 each frame is an answer to the call; the task is first, a terminal state is last', async () => {
+  const { stream, message } = await start({ turns: [bash('true'), finish('done')] });
+  const immediately = { configuration: { returnImmediately: true } };
+
+  const frames = await stream('SendStreamingMessage', { ...message('One'), ...immediately });
+
+  expect(frames.every(({ jsonrpc, id }) => jsonrpc === '2.0' && id === 'c-1')).toBe(true);
+  expect(frames.every(({ result }) => Object.keys(result).length === 1)).toBe(true);
+  expect(Object.keys(frames[0].result)).toEqual(['task']);
+  expect(stateOf(frames.at(-1))).toBe('TASK_STATE_COMPLETED');
+  expect(JSON.stringify(frames)).not.toMatch(/"final"|"kind"/);
+});
+
+test('§3.5.2 all streams of a task have the same events in the same order', async () => {
+  const { stream, begin, send, server } = await start({
+    turns: [ask, bash('true'), finish('done')],
+  });
+  const id = await begin('One');
+  await untilStatus(server, id, 'started');
+
+  const streams = [stream('SubscribeToTask', { id }), stream('SubscribeToTask', { id })];
+  await expect.poll(async () => (await server.service.status(id)).phase).toBe('awaiting_input');
+  await send('8080', { taskId: id });
+  const [one, other] = await Promise.all(streams);
+  const tail = (frames: readonly Loose[] = []) => frames.slice(-4);
+
+  expect(tail(one)).toEqual(tail(other));
+  expect(stateOf(one?.at(-1))).toBe('TASK_STATE_COMPLETED');
+});
+
+test('§7.6 the stream of a message stays open while a person is asked for approval', async () => {
+  const { stream, message, server } = await start({
+    turns: [bash('true'), finish('done')],
+    role: { approvals: ['bash'] },
+  });
+  const reading = stream('SendStreamingMessage', message('One'));
+  const asked = await expect
+    .poll(async () => (await server.service.list({})).tasks[0])
+    .toMatchObject({ phase: 'awaiting_approval' })
+    .then(async () => (await server.service.list({})).tasks[0]);
+  const inputId = asked?.awaiting?.input_id ?? '';
+
+  await server.service.respond(asked?.task_id ?? '', 1, {
+    ...{ type: 'respond', inputId, text: null, decision: 'allow' },
+  });
+  const states = (await reading).map(stateOf).filter((state) => state !== undefined);
+
+  expect(states).toContain('TASK_STATE_AUTH_REQUIRED');
+  expect(states.at(-1)).toBe('TASK_STATE_COMPLETED');
+});
+
+test('§4.2 appended parts are one artifact when the task is read', async () => {
+  const { stream, message, call } = await start({
+    turns: [
+      { say: 'I look.', ...bash('true') },
+      { say: 'Found.', ...finish('done') },
+    ],
+  });
+
+  const frames = await stream('SendStreamingMessage', message('One'));
+  const { id } = frames[0].result.task;
+  const pieces = frames
+    .map(({ result }) => result.artifactUpdate)
+    .filter((update) => update?.artifact.artifactId === 'transcript');
+  const { artifacts } = (await call('GetTask', { id })).result;
+  const read = artifacts.find((each: Loose) => each.artifactId === 'transcript');
+  const ids = artifacts.map((each: Loose) => each.artifactId);
+
+  expect(pieces.slice(1).every(({ append }) => append === true)).toBe(true);
+  expect(read.parts.map((part: Loose) => part.text).join('')).toBe(
+    pieces.flatMap(({ artifact }) => artifact.parts.map((part: Loose) => part.text)).join(''),
+  );
+  expect(new Set(ids).size).toBe(ids.length);
+});
+
+test('§3.4 a message to a task that is at work is refused, and says what to do', async () => {
+  const { begin, send, server } = await start({ turns: [hang] });
+  const id = await begin('One');
+  await untilStatus(server, id, 'started');
+
+  const answer = await send('And two', { taskId: id });
+
+  expect(reasonOf(answer)).toBe('UNSUPPORTED_OPERATION');
+  expect(answer.error.message).toContain('cancel it, or send more work without taskId');
+});
+
+test('§9.5 the errors of JSON-RPC have its codes; HTTP 400 is for what is no call', async () => {
+  const { post } = await start();
+  const bodies = [
+    '{',
+    '{"jsonrpc":"2.0","id":1}',
+    '{"jsonrpc":"2.0","id":1,"method":"tasks/unknown"}',
+    '{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{}}',
+  ];
+
+  const answers = await Promise.all(bodies.map((body) => post('/a2a', body)));
+
+  expect(answers.map(({ error }) => error.code)).toEqual([-32700, -32600, -32601, -32602]);
+  expect(answers.map(({ status }) => status)).toEqual([400, 400, 200, 200]);
+});
+
+test('§9.5 a method of A2A never answers with a code of our own', async () => {
+  const { call, begin, server } = await start({ turns: [hang] });
+  const id = await begin('One');
+  await untilStatus(server, id, 'started');
+  const noPush = { taskId: id, id: 'none' };
+
+  const answers = await Promise.all([
+    call('GetTask', { id: 'bd-none' }),
+    call('SubscribeToTask', { id: 'bd-none' }),
+    call('GetTaskPushNotificationConfig', noPush),
+    call('CreateTaskPushNotificationConfig', { taskId: id, url: 'http://10.0.0.1' }),
+  ]);
+
+  expect(answers.map(({ error }) => error.code)).toEqual([-32001, -32001, -32001, -32602]);
+  for (const { error } of answers)
+    expect(Object.keys(error).every((key) => ['code', 'message', 'data'].includes(key))).toBe(true);
+});
+
+test('§11.3 a push config is made with 200 and deleted with 200 and an empty object', async () => {
+  const { begin, post, base, headers } = await start({ turns: [hang] });
+  const id = await begin('One');
+  const path = `/a2a/rest/tasks/${id}/pushNotificationConfigs`;
+
+  const made = await post(path, JSON.stringify({ url: 'http://127.0.0.1:9/hook' }));
+  const gone = await fetch(`${base}${path}/${made.id}`, { method: 'DELETE', headers });
+
+  expect([made.status, made.taskId, gone.status, await gone.json()]).toEqual([200, id, 200, {}]);
+});
+
+test('§3.6 with a2a.strict_version a request without a version is one of 0.3', async () => {
+  const { call, base, headers } = await start({ a2a: { isStrict: true } });
+
+  const without = await call('ListTasks', {});
+  const named = await call('ListTasks', {}, { 'a2a-version': '1.0' });
+  const rest = await fetch(`${base}/a2a/rest/tasks`, { headers });
+  const query = await fetch(`${base}/a2a/rest/tasks?A2A-Version=1.0`, { headers });
+
+  expect([reasonOf(without), named.result.tasks]).toEqual(['VERSION_NOT_SUPPORTED', []]);
+  expect([rest.status, query.status]).toEqual([400, 200]);
+});
+
+test('§4.6 a client of 0.3 names extensions in a header of its own', async () => {
+  const { call } = await start({ a2a: { versions: ['1.0', '0.3'] } });
+
+  const { headers } = await call('tasks/get', { id: 'x' }, { 'x-a2a-extensions': extension });
+
+  expect(headers.get('x-a2a-extensions')).toBe(extension);
+  expect(headers.get('a2a-extensions')).toBeNull();
+});
+
+test('§8 behind a proxy the cards name the configured address, whatever its headers say', async () => {
+  const publicUrl = 'https://tasks.example/a';
+  const { base } = await start({ a2a: { publicUrl } });
+  const forwarded = { 'x-forwarded-host': 'evil.example', 'x-forwarded-proto': 'http' };
+
+  const read = async (path: string): Promise<Loose> =>
+    (await fetch(`${base}${path}/.well-known/agent-card.json`, { headers: forwarded })).json();
+  const [all, role] = [await read(''), await read('/agents/tester')];
+
+  expect([...all.supportedInterfaces, ...role.supportedInterfaces].map(({ url }) => url)).toEqual([
+    `${publicUrl}/a2a`,
+    `${publicUrl}/a2a/rest`,
+    `${publicUrl}/agents/tester/a2a`,
+    `${publicUrl}/agents/tester/a2a/rest`,
+  ]);
+});
