@@ -2,12 +2,12 @@ import { z } from 'zod';
 import type { AttemptInput } from '../../machines/task.ts';
 import type { EventType } from '../journal/event-types.ts';
 import type { McpServer, McpTool, ToolChange } from '../mcp/port.ts';
+import type { Relay } from '../mcp/relay.ts';
 import type { McpServers } from '../mcp/servers.ts';
 import { keepHeadAndTail, maxResultBytes } from '../process/head-tail-buffer.ts';
 import type { Sandbox } from '../sandbox/port.ts';
 import type { Tool } from '../tools/port.ts';
 import type { OpenWorkspace } from '../workspace/port.ts';
-import type { RoleProfile } from './roles.ts';
 
 /** The tools of the user's MCP servers in one attempt. */
 export interface AttemptMcp {
@@ -37,7 +37,7 @@ export interface McpPorts {
   readonly version: string;
 }
 
-interface AttemptMcpPorts extends McpPorts {
+export interface AttemptMcpPorts extends McpPorts {
   readonly emit: (key: AttemptInput, type: EventType, data: unknown) => void;
   readonly sandboxOf: (attempt: AttemptInput) => Sandbox;
   readonly environmentOf: (attempt: AttemptInput) => Readonly<Record<string, string>>;
@@ -71,18 +71,17 @@ const toolFor = (
 const noteOn = (problem: string): string =>
   `These tools are missing now, so do without them: ${problem.slice(0, 1_000)}`;
 
-/** Loads the code for servers only where the user has some. */
-export const createAttemptMcp = (ports: AttemptMcpPorts) => {
+/** Loads the code for servers only where the user has some; null where a role has none. */
+export const createServersOpener = (ports: AttemptMcpPorts) => {
   let pins: ReturnType<typeof import('../mcp/open-servers.ts').openPins> | null = null;
 
   return async (
     attempt: AttemptInput,
-    profile: RoleProfile,
-    workspace: OpenWorkspace,
+    workspace: Pick<OpenWorkspace, 'root' | 'readable' | 'git'>,
     signal: AbortSignal,
-  ): Promise<AttemptMcp> => {
-    const wanted = ports.serversOf(profile.role);
-    if (wanted.length === 0) return noMcp;
+  ): Promise<McpServers | null> => {
+    const wanted = ports.serversOf(attempt.role);
+    if (wanted.length === 0) return null;
     const { openPins, openServers, transportFor } = await import('../mcp/open-servers.ts');
     pins ??= openPins(ports.pinsFile);
     const around = {
@@ -93,7 +92,7 @@ export const createAttemptMcp = (ports: AttemptMcpPorts) => {
       env: ports.environmentOf(attempt),
       variables: ports.variables,
     };
-    const servers = await openServers({
+    return openServers({
       servers: wanted,
       version: ports.version,
       pins,
@@ -101,6 +100,37 @@ export const createAttemptMcp = (ports: AttemptMcpPorts) => {
       signal,
       warn: (message) => ports.emit(attempt, 'log', { level: 'warn', message }),
     });
+  };
+};
+type OpenAttemptServers = ReturnType<typeof createServersOpener>;
+
+/** For an assistant, which calls them itself. */
+export const createHandMcp =
+  (open: OpenAttemptServers, { serversOf, version, emit }: AttemptMcpPorts) =>
+  async (
+    attempt: AttemptInput,
+    workspace: Pick<OpenWorkspace, 'root' | 'readable' | 'git'>,
+    signal: AbortSignal,
+  ): Promise<Relay | null> => {
+    const servers = await open(attempt, workspace, signal);
+    if (servers === null) return null;
+    const { openRelay } = await import('../mcp/open-servers.ts');
+    return openRelay({
+      ...{ servers, version, offered: serversOf(attempt.role) },
+      warn: (message) => emit(attempt, 'log', { level: 'warn', message }),
+    });
+  };
+
+/** For the built-in agent. */
+export const createAttemptMcp =
+  (open: OpenAttemptServers) =>
+  async (
+    attempt: AttemptInput,
+    workspace: OpenWorkspace,
+    signal: AbortSignal,
+  ): Promise<AttemptMcp> => {
+    const servers = await open(attempt, workspace, signal);
+    if (servers === null) return noMcp;
     let allowed: Readonly<Record<string, string>> = {};
     return {
       tools: () => servers.tools().map((tool) => toolFor(tool, servers, () => allowed) as Tool),
@@ -112,5 +142,4 @@ export const createAttemptMcp = (ports: AttemptMcpPorts) => {
       close: servers.close,
     };
   };
-};
 export type OpenAttemptMcp = ReturnType<typeof createAttemptMcp>;

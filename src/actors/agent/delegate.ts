@@ -9,7 +9,7 @@ import {
 } from '../../machines/task.ts';
 import type { Assistant, AssistantEvent } from '../assistants/port.ts';
 import { type AssistantRun, type RunEnd, runAssistant } from '../assistants/run-assistant.ts';
-import type { HandedServer } from '../mcp/port.ts';
+import type { Relay } from '../mcp/relay.ts';
 import type { Sandbox } from '../sandbox/port.ts';
 import { firstAssistantPrompt, promptForRun } from './assistant-prompt.ts';
 import { observeRun, type RunObserverPorts } from './assistant-run.ts';
@@ -41,7 +41,12 @@ export interface AssistantPorts {
     assistant: Assistant,
   ) => Readonly<Record<string, string>>;
   readonly sandboxFor: (assistant: Assistant, env: Readonly<Record<string, string>>) => Sandbox;
-  readonly serversFor: (attempt: AttemptInput) => readonly HandedServer[];
+  /** The user's MCP servers, which end with the run; null: the role has none. */
+  readonly openServers: (
+    attempt: AttemptInput,
+    workspace: Pick<OpenedAttempt['workspace'], 'root' | 'readable' | 'git'>,
+    signal: AbortSignal,
+  ) => Promise<Relay | null>;
   /** An assistant that is silent for longer (ms) is ended. */
   readonly silentMs: () => number;
 }
@@ -178,14 +183,19 @@ export const createDelegation = (ports: DelegationPorts): Delegation => {
       emit(input, 'log', { level: 'info', message });
       if (!assistant.tellsTokens) emit(input, 'log', untoldTokens(assistant));
       const sandbox = ports.assistant.sandboxFor(assistant, env);
-      return runAssistant({
-        ...{ assistant, start, root, readable, git, sandbox, env, silentMs, onEvent },
-        prompt: promptWhen(session !== null),
-        freshPrompt: promptWhen(false),
-        servers: ports.assistant.serversFor(input),
-        signal: hold.signal,
-        ...permission,
-      });
+      const relay = await ports.assistant.openServers(input, workspace, hold.signal);
+      try {
+        return await runAssistant({
+          ...{ assistant, start, root, readable, git, sandbox, env, silentMs, onEvent },
+          prompt: promptWhen(session !== null),
+          freshPrompt: promptWhen(false),
+          servers: relay?.servers ?? [],
+          signal: hold.signal,
+          ...permission,
+        });
+      } finally {
+        await relay?.close();
+      }
     };
     const onWait = (): void => emit(input, 'log', folderWaitLog);
     const lead = async (): Promise<EndedRun> => {

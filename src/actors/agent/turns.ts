@@ -96,7 +96,7 @@ export const createAgentTurns = (ports: TurnPorts): AgentTurns => {
       const restarted = resumeAt !== null && !sessions.has(key) ? [restartedText] : [];
       await forget(key);
       const profile = ports.profileOf(attempt.role);
-      const mcp = await ports.openMcp(attempt, profile, opened.workspace, signal);
+      const mcp = await ports.openMcp(attempt, opened.workspace, signal);
       if (signal.aborted) await mcp.close();
       signal.throwIfAborted();
       const notes = [...restarted, ...mcp.notes];

@@ -1,7 +1,7 @@
 import type { HandedServer } from '../mcp/port.ts';
 import { mcpPrefix } from '../mcp/port.ts';
 
-/** An assistant starts the user's MCP servers by these, beside its own arguments. */
+/** An assistant reaches the user's MCP servers by these, beside its own arguments. */
 export interface HandOver {
   readonly arguments: readonly string[];
   /** Secrets go here or into the file: every user of the machine can read a command line. */
@@ -12,48 +12,15 @@ export interface HandOver {
 
 export const noHandOver: HandOver = { arguments: [], variables: {}, file: null };
 
-/** Variables of every child process; `ATS_ATTEMPT` finds what an earlier server left. */
-const keptVariables = 'PATH|HOME|USER|LOGNAME|LANG|LC_*|TZ|TMPDIR|TERM|ATS_ATTEMPT|ATS_COMMAND';
-
-/**
- * Starts the program with the variables of its entry alone: claude gives a server its whole own
- * environment, with its keys. `given`: names that are set from other ones.
- */
-const withoutKeys = (
-  argv: readonly string[],
-  names: readonly string[],
-  given: readonly (readonly [name: string, from: string])[] = [],
-): readonly [string, ...string[]] => {
-  const kept = [keptVariables, ...names].join('|');
-  const script = [
-    ...given.map(([name, from]) => `export ${name}="$${from}"`),
-    'set -f',
-    'for name in $(env | cut -d= -f1); do',
-    `case $name in ''|[0-9]*|*[!A-Za-z0-9_]*|${kept}) ;; *) unset "$name" ;; esac`,
-    'done',
-    'exec "$@"',
-  ].join('\n');
-  return ['/bin/sh', '-c', script, 'sh', ...argv];
-};
-
-const commandOf = ({ argv, env }: Extract<HandedServer['place'], { readonly kind: 'stdio' }>) => {
-  const [command, ...args] = withoutKeys(argv, Object.keys(env));
-  return { command, args };
-};
+const bearer = ({ token }: HandedServer): string => `Bearer ${token}`;
 
 /** `--strict-mcp-config` keeps the project's servers out; this file names the user's. */
 export const handToClaude = (servers: readonly HandedServer[], file: string): HandOver => {
-  const entries = servers.map(({ name, place }) => [
-    name,
-    place.kind === 'http'
-      ? { type: 'http', url: place.url, headers: place.headers }
-      : { type: 'stdio', ...commandOf(place), env: place.env },
+  const entries = servers.map((server) => [
+    server.name,
+    { type: 'http', url: server.url, headers: { Authorization: bearer(server) } },
   ]);
-  const allowed = servers.flatMap(({ name, tools }) =>
-    tools === null
-      ? [`${mcpPrefix}${name}`]
-      : tools.map((tool) => `${mcpPrefix}${name}__${tool.replace(/[^\w-]/g, '_')}`),
-  );
+  const allowed = servers.map(({ name }) => `${mcpPrefix}${name}`);
   return {
     arguments: [`--mcp-config=${file}`, `--allowedTools=${allowed.join(',')}`],
     variables: {},
@@ -61,69 +28,64 @@ export const handToClaude = (servers: readonly HandedServer[], file: string): Ha
   };
 };
 
-/** By its name, codex keeps such a variable out of the commands that it runs. */
-const variableOf = (server: number, value: number): string => `ATS_MCP_${server}_${value}_SECRET`;
+/** By its name, codex keeps this variable out of the commands that it runs. */
+const codexVariable = 'ATS_MCP_SECRET';
+/** Ours tells of a call that takes too long before codex gives up. */
+const marginMs = 5_000;
 
-/** A JSON string or array is one of TOML, too. */
-const toml = (value: string | readonly string[] | number): string => JSON.stringify(value);
-const table = (entries: readonly (readonly [string, string])[]): string =>
-  `{${entries.map(([key, value]) => `${toml(key)}=${toml(value)}`).join(',')}}`;
-
-/** codex passes variables on under their own names, and obeys some of them itself. */
-const programKeys = (argv: readonly string[], names: readonly (readonly [string, string])[]) => {
-  const own = names.map(([name]) => name);
-  const [command, ...args] = withoutKeys(argv, own, names);
-  return {
-    command: toml(command),
-    args: toml(args),
-    env_vars: toml(names.map(([, variable]) => variable)),
-  };
-};
-
-const codexKeys = (
-  { place, tools, startMs, callMs }: HandedServer,
-  names: readonly (readonly [string, string])[],
-): Readonly<Record<string, string>> => ({
-  ...(place.kind === 'http'
-    ? { url: toml(place.url), env_http_headers: table(names) }
-    : programKeys(place.argv, names)),
-  ...(tools === null ? {} : { enabled_tools: toml(tools) }),
-  startup_timeout_sec: toml(startMs / 1_000),
-  tool_timeout_sec: toml(callMs / 1_000),
-  // Nobody can be asked; the user's configuration is the permission.
-  default_tools_approval_mode: toml('approve'),
-});
+/** A JSON string or number is one of TOML, too. */
+const toml = (value: string | number): string => JSON.stringify(value);
 
 export const handToCodex = (servers: readonly HandedServer[]): HandOver => {
-  const handed = servers.map((server, at) => {
-    const { place } = server;
-    const values = Object.entries(place.kind === 'http' ? place.headers : place.env);
-    const named = values.map(([name], index) => [name, variableOf(at, index)] as const);
-    return {
-      keys: Object.entries(codexKeys(server, named)).map(
-        ([key, value]) => `mcp_servers.${server.name}.${key}=${value}`,
-      ),
-      variables: values.map(([, value], index) => [variableOf(at, index), value] as const),
-    };
-  });
+  const settings = servers.flatMap(({ name, url, startMs, callMs }) =>
+    Object.entries({
+      url: toml(url),
+      bearer_token_env_var: toml(codexVariable),
+      startup_timeout_sec: toml((startMs + marginMs) / 1_000),
+      tool_timeout_sec: toml((callMs + marginMs) / 1_000),
+      // Nobody can be asked; the user's configuration is the permission.
+      default_tools_approval_mode: toml('approve'),
+    }).flatMap(([key, value]) => ['-c', `mcp_servers.${name}.${key}=${value}`]),
+  );
+  const [first] = servers;
   return {
-    arguments: handed.flatMap(({ keys }) => keys.flatMap((key) => ['-c', key])),
-    variables: Object.fromEntries(handed.flatMap(({ variables }) => variables)),
+    arguments: settings,
+    variables: first === undefined ? {} : { [codexVariable]: first.token },
     file: null,
   };
 };
 
-/** `mcpServers` of the Agent Client Protocol. Over HTTP only for agents that can. */
+/** For an agent that cannot call by HTTP: a program that passes lines on. */
+const lineBridge = `
+const { request } = require('node:http');
+const headers = {
+  authorization: 'Bearer ' + process.env.ATS_MCP_SECRET,
+  'content-type': 'application/json',
+};
+require('node:readline').createInterface({ input: process.stdin }).on('line', (line) => {
+  const call = request(process.argv[1], { method: 'POST', headers }, (answer) => {
+    let text = '';
+    answer.setEncoding('utf8').on('data', (piece) => (text += piece));
+    answer.on('end', () => text && process.stdout.write(text + '\\n'));
+  });
+  call.on('error', () => process.exit(1)).end(line);
+});
+`;
+
+/** `mcpServers` of the Agent Client Protocol. */
 export const handToAcp = (
   servers: readonly HandedServer[],
   speaksHttp: boolean,
 ): readonly object[] =>
-  servers.flatMap<object>(({ name, place }) => {
-    const pairs = (given: Readonly<Record<string, string>>) =>
-      Object.entries(given).map(([key, value]) => ({ name: key, value }));
-    if (place.kind === 'http')
-      return speaksHttp
-        ? [{ type: 'http', name, url: place.url, headers: pairs(place.headers) }]
-        : [];
-    return [{ name, ...commandOf(place), env: pairs(place.env) }];
+  servers.map((server) => {
+    const { name, url, token } = server;
+    if (speaksHttp)
+      return {
+        type: 'http',
+        name,
+        url,
+        headers: [{ name: 'Authorization', value: bearer(server) }],
+      };
+    const env = [{ name: 'ATS_MCP_SECRET', value: token }];
+    return { name, command: process.execPath, args: ['-e', lineBridge, url], env };
   });

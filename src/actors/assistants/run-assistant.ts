@@ -176,11 +176,7 @@ const withServers = async (run: AssistantRun, file: string): Promise<AssistantRu
     ...run,
     start: { ...start, servers, more: handed.arguments },
     env: { ...env, ...handed.variables },
-    readable: [
-      ...readable,
-      ...servers.flatMap((server) => server.readable),
-      ...(handed.file === null ? [] : [file]),
-    ],
+    readable: [...readable, ...(handed.file === null ? [] : [file])],
   };
 };
 

@@ -24,7 +24,12 @@ import {
   type TaskId,
 } from '../../machines/task.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
-import { createAttemptMcp } from '../agent/attempt-mcp.ts';
+import {
+  type AttemptMcpPorts,
+  createAttemptMcp,
+  createHandMcp,
+  createServersOpener,
+} from '../agent/attempt-mcp.ts';
 import { createDelegation, type Delegation } from '../agent/delegate.ts';
 import { createLiveRuns } from '../agent/live-runs.ts';
 import type { AttemptPorts } from '../agent/open-attempt.ts';
@@ -32,7 +37,6 @@ import { createSteps } from '../agent/steps.ts';
 import { type AgentTurns, createAgentTurns } from '../agent/turns.ts';
 import { type EventType, entry } from '../journal/event-types.ts';
 import type { Journal } from '../journal/journal.ts';
-import { handedServers } from '../mcp/handed-servers.ts';
 import { costOf } from '../model/price.ts';
 import { createNoSandbox } from '../sandbox/no-sandbox.ts';
 import { forAssistant, type Sandbox, withNetwork } from '../sandbox/port.ts';
@@ -155,6 +159,12 @@ export const createAgentActors = (options: AgentActorOptions): AgentActors => {
   };
   const onInterrupted = () => settings().onInterrupted;
   const profileOf = (role: Role) => settings().roles[role];
+  const mcpPorts: AttemptMcpPorts = {
+    ...(ports.mcp ?? { variables: {}, pinsFile: null, version: '' }),
+    ...{ emit, sandboxOf, environmentOf },
+    serversOf: (role) => mcpServersFor(settings(), role),
+  };
+  const openServers = createServersOpener(mcpPorts);
   const turns = createAgentTurns({
     attempt,
     model: {
@@ -165,13 +175,7 @@ export const createAgentActors = (options: AgentActorOptions): AgentActors => {
       now,
     },
     tools: { workspace, emit, sandboxOf, environmentOf, logs: results, onInterrupted },
-    openMcp: createAttemptMcp({
-      ...(ports.mcp ?? { variables: {}, pinsFile: null, version: '' }),
-      serversOf: (role) => mcpServersFor(settings(), role),
-      emit,
-      sandboxOf,
-      environmentOf,
-    }),
+    openMcp: createAttemptMcp(openServers),
     profileOf,
     endLeftovers,
   });
@@ -195,10 +199,7 @@ export const createAgentActors = (options: AgentActorOptions): AgentActors => {
       }),
       sandboxFor: (assistant, env) =>
         assistants.sandboxed() ? forAssistant(sandbox, assistant.needs(env)) : createNoSandbox(),
-      serversFor: (key) =>
-        handedServers(mcpServersFor(settings(), key.role), ports.mcp?.variables ?? {}, (message) =>
-          emit(key, 'log', { level: 'warn', message }),
-        ),
+      openServers: createHandMcp(openServers, mcpPorts),
       silentMs: () => settings().idleMs,
     },
     run: {

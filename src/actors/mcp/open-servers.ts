@@ -1,6 +1,7 @@
 // One import for all of it: nothing of it is loaded where no server is configured.
 import { createPins, createVolatilePins, type Pins } from './pins.ts';
 
+export { openRelay } from './relay.ts';
 export { openServers } from './servers.ts';
 export { transportFor } from './transports.ts';
 

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { z } from 'zod';
 import { writeFileAtomically } from '../files/atomic-write.ts';
 import { hasCode } from '../files/error-code.ts';
@@ -31,16 +31,35 @@ const readPins = (file: string) => {
   }
 };
 
+/** Changes when another process has written the file. */
+const stampOf = (file: string): string => {
+  const { ino, mtimeMs = 0 } = statSync(file, { throwIfNoEntry: false }) ?? {};
+  return `${ino} ${mtimeMs}`;
+};
+
 export const createPins = (file: string): Pins => {
-  const { kept, broken } = readPins(file);
+  let stamp = stampOf(file);
+  let { kept, broken } = readPins(file);
   let writing = Promise.resolve();
+  const takeChanges = (): void => {
+    const now = stampOf(file);
+    if (now === stamp) return;
+    stamp = now;
+    ({ kept, broken } = readPins(file));
+  };
   return {
-    of: (server) => kept.get(server) ?? (broken ? [] : null),
+    of: (server) => {
+      takeChanges();
+      return kept.get(server) ?? (broken ? [] : null);
+    },
     keep: async (server, tools) => {
+      takeChanges();
       kept.set(server, tools);
-      const write = writing.then(() =>
-        writeFileAtomically(file, `${JSON.stringify({ servers: Object.fromEntries(kept) })}\n`),
-      );
+      const write = writing.then(async () => {
+        const text = JSON.stringify({ servers: Object.fromEntries(kept) });
+        await writeFileAtomically(file, `${text}\n`);
+        stamp = stampOf(file);
+      });
       writing = write.catch(() => {});
       await write;
     },

@@ -38,11 +38,11 @@ export interface McpServer {
   readonly callMs: number;
 }
 
-/** A server for an assistant, which starts it itself: with the values of its variables. */
-export interface HandedServer extends Pick<McpServer, 'name' | 'tools' | 'startMs' | 'callMs'> {
-  readonly place: Pick<StdioLaunch, 'kind' | 'argv' | 'env'> | HttpPlace;
-  /** Paths that its program needs, beside those of the assistant. */
-  readonly readable: readonly string[];
+/** A server for an assistant: an address of our own process, which passes its calls on. */
+export interface HandedServer extends Pick<McpServer, 'name' | 'startMs' | 'callMs'> {
+  readonly url: string;
+  /** Of this attempt. */
+  readonly token: string;
 }
 
 /** A tool as a model sees it. */

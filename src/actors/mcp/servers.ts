@@ -10,11 +10,11 @@ import {
   type McpTool,
   type ToolChange,
 } from './port.ts';
+import { changeOfTool } from './tool-changes.ts';
 
 /** A server that ends again and again is not started once more. */
 const maxStarts = 4;
 const shownLeft = 3;
-const shownErrorLength = 600;
 
 export interface ServersOptions {
   readonly servers: readonly McpServer[];
@@ -44,16 +44,6 @@ export interface McpServers {
   /** Ends every process of every server. */
   close(): Promise<void>;
 }
-
-const cut = (text: string): string =>
-  text.length > shownErrorLength ? `${text.slice(0, shownErrorLength)}…` : text;
-
-const whyChanged = (pinned: McpTool | undefined, { name, description }: McpTool): string => {
-  if (pinned === undefined) return `${name} is new on its server. It says: ${cut(description)}`;
-  return pinned.description === description
-    ? `${name} takes other arguments than when it was first seen.`
-    : `${name} has changed since it was first seen. It said: ${cut(pinned.description)}\nNow it says: ${cut(description)}`;
-};
 
 /** One server, which is started again when it is needed and has ended. */
 const createServer = (server: McpServer, options: ServersOptions) => {
@@ -91,9 +81,8 @@ const createServer = (server: McpServer, options: ServersOptions) => {
   const currentOf = (tool: string): McpTool | undefined =>
     connection?.tools.find((each) => each.name === tool);
   const changeOf = (tool: string): ToolChange | null => {
-    const [current, pinned] = [currentOf(tool), pinnedOf(tool)];
-    if (current === undefined || current.fingerprint === pinned?.fingerprint) return null;
-    return { fingerprint: current.fingerprint, why: whyChanged(pinned, current) };
+    const current = currentOf(tool);
+    return current === undefined ? null : changeOfTool(pinnedOf(tool), current);
   };
 
   return {

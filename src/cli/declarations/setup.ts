@@ -132,13 +132,22 @@ export const setupCommands: readonly CliCommand[] = [
     group: 'setup',
     describe: 'Serve the tasks to an assistant as MCP tools, on standard input and output',
     words: [],
-    flags: {},
+    flags: {
+      allow: {
+        type: 'text',
+        value: 'server',
+        describe: 'Show what changed in a server of mcp.servers, and allow it, instead',
+      },
+    },
     common: ['project', 'config', 'start'],
     examples: [
       ['claude mcp add tasks -- agent mcp', 'Claude Code creates, runs and merges tasks'],
       ['codex mcp add tasks -- agent mcp', 'Codex does'],
     ],
-    run: async (context, args) => (await import('../mcp/mcp-command.ts')).serveMcp(context, args),
+    run: async (context, { config, allow }) =>
+      allow === undefined
+        ? (await import('../mcp/mcp-command.ts')).serveMcp(context, { config })
+        : (await import('../mcp/allow-server.ts')).allowServer(context, { config, allow }),
   }),
   defineCommand({
     name: 'token',

@@ -1,21 +1,18 @@
 import { existsSync } from 'node:fs';
 import { isAbsolute, sep } from 'node:path';
-import { connect } from '../../actors/mcp/connection.ts';
-import { createPins } from '../../actors/mcp/pins.ts';
+import type { Pins } from '../../actors/mcp/pins.ts';
 import { McpError, type McpServer, type McpTool } from '../../actors/mcp/port.ts';
-import { type Surroundings, transportFor } from '../../actors/mcp/transports.ts';
+import { changedTools } from '../../actors/mcp/tool-changes.ts';
+import type { Surroundings } from '../../actors/mcp/transports.ts';
 import { findProgram } from '../../actors/process/find-program.ts';
-import { childEnvironment } from '../../actors/process/run-command.ts';
 import { messageOf } from '../../machines/message-of.ts';
 import { plural } from '../../machines/plural.ts';
 import type { CommandContext } from '../client/command-context.ts';
 import { redactorFor } from '../client/redactor.ts';
 import type { Config } from '../config/config-schema.ts';
 import { mcpServersFrom } from '../config/mcp-servers.ts';
-import { stateFiles } from '../config/project.ts';
-import { sandboxFor } from '../config/sandbox.ts';
+import { listServer, projectPins, serverSurroundings } from '../mcp/list-server.ts';
 import { oneLine } from '../output/safe-text.ts';
-import { version } from '../version.ts';
 import type { Check } from './backend-checks.ts';
 
 const shownTools = 5;
@@ -24,19 +21,16 @@ const shownTools = 5;
 const missingTools = ({ tools }: McpServer, found: readonly McpTool[]): readonly string[] =>
   (tools ?? []).filter((name) => !found.some(({ tool }) => tool === name));
 
-const toolNames = (found: readonly McpTool[]): string => {
+const toolNames = (found: readonly Pick<McpTool, 'tool'>[]): string => {
   const names = found.slice(0, shownTools).map(({ tool }) => tool);
   return [...names, ...(found.length > shownTools ? ['…'] : [])].join(', ');
 };
 
-const changedTools = (found: readonly McpTool[], pinned: readonly McpTool[] | null): string => {
-  if (pinned === null) return '';
-  const changed = found.filter(
-    ({ name, fingerprint }) =>
-      pinned.find((known) => known.name === name)?.fingerprint !== fingerprint,
-  );
+const changesText = (server: string, found: readonly McpTool[], pins: Pins): string => {
+  const pinned = pins.of(server);
+  const changed = pinned === null ? [] : changedTools(found, pinned);
   if (changed.length === 0) return '';
-  return `; ${plural(changed.length, 'tool')} changed since you have known the server: ${toolNames(changed)}`;
+  return `; ${plural(changed.length, 'tool')} not as you have known it: ${toolNames(changed)}; see and allow it: agent mcp --allow ${server}`;
 };
 
 const isWithin = (path: string, folder: string): boolean =>
@@ -65,24 +59,20 @@ const requireProgram = ({ place }: McpServer, { env }: Surroundings): void => {
     );
 };
 
-/** Starts the server as an attempt would, lists its tools, and ends it. */
 const checkServer = async (
   server: McpServer,
   around: Surroundings,
-  pinned: readonly McpTool[] | null,
+  pins: Pins,
 ): Promise<Omit<Check, 'check'>> => {
-  const { name, startMs } = server;
+  const { name } = server;
   try {
     requireProgram(server, around);
-    const open = transportFor(server, around);
-    const { signal } = new AbortController();
-    const { tools, left, close } = await connect({ server: name, version, startMs, signal, open });
-    await close();
+    const { tools, left } = await listServer(server, around);
     const [missing] = missingTools(server, tools);
     if (missing !== undefined)
       return { status: 'problem', detail: `${name}: it has no tool ${missing}, which tools names` };
     const leftOut = left.length === 0 ? '' : `; ${left.length} left out: ${left[0]}`;
-    const changed = changedTools(tools, pinned);
+    const changed = changesText(name, tools, pins);
     return {
       status: tools.length === 0 || changed !== '' ? 'note' : 'ok',
       detail: `${name}: ${plural(tools.length, 'tool')}${tools.length === 0 ? '' : `: ${toolNames(tools)}`}${leftOut}${changed}`,
@@ -97,24 +87,17 @@ const checkServer = async (
 
 /** The user's MCP servers, all at once; each has the time limit of its start. */
 export const mcpChecks = async (
-  { project, env }: CommandContext,
+  context: CommandContext,
   config: Config,
 ): Promise<readonly Check[]> => {
-  const servers = mcpServersFrom(config.mcp, project.root);
+  const servers = mcpServersFrom(config.mcp, context.project.root);
   if (servers.length === 0) return [];
-  const around: Surroundings = {
-    root: project.root,
-    readable: [],
-    git: null,
-    sandbox: sandboxFor(config, project),
-    env: childEnvironment({ ...env }),
-    variables: env,
-  };
-  const pins = createPins(stateFiles(project.stateDir).mcpTools);
-  const redact = redactorFor({ project, env }, config);
+  const around = serverSurroundings(context, config);
+  const pins = projectPins(context);
+  const redact = redactorFor(context, config);
   return Promise.all(
     servers.map(async (server) => {
-      const { status, detail } = await checkServer(server, around, pins.of(server.name));
+      const { status, detail } = await checkServer(server, around, pins);
       return { check: 'mcp', status, detail: oneLine(redact(detail), 600) };
     }),
   );

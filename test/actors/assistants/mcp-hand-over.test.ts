@@ -1,10 +1,11 @@
-import { mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { execa } from 'execa';
 import { expect, onTestFinished, test } from 'vitest';
 import { createCodex } from '../../../src/actors/assistants/codex.ts';
-import { handToAcp, handToClaude, handToCodex } from '../../../src/actors/assistants/hand-over.ts';
-import { handedServers } from '../../../src/actors/mcp/handed-servers.ts';
+import { handToAcp, handToCodex } from '../../../src/actors/assistants/hand-over.ts';
+import { openRelay, openServers, transportFor } from '../../../src/actors/mcp/open-servers.ts';
+import { createVolatilePins } from '../../../src/actors/mcp/pins.ts';
 import type { McpServer } from '../../../src/actors/mcp/port.ts';
 import { createBubblewrap } from '../../../src/actors/sandbox/bubblewrap.ts';
 import { createNoSandbox } from '../../../src/actors/sandbox/no-sandbox.ts';
@@ -15,42 +16,72 @@ import { framesOf, notes, stdioServer } from '../../support/mcp.ts';
 import { type Answer, startModelServer } from '../../support/model-server.ts';
 import { realCodex } from '../../support/real-codex.ts';
 import { startSystem, untilStatus } from '../../support/running.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
 
 const bubblewrap = createBubblewrap({ readPaths: [], network: false });
 const sandbox = bubblewrap.check().ok ? bubblewrap : createNoSandbox();
 
-const env = { NOTES_KEY: `key \${NOTES_KEY}`, CODEX_API_KEY: 'of notes' };
-const near = stdioServer('near', notes(), { env });
+const near = stdioServer('near', notes(), { env: { NOTES_KEY: `key \${NOTES_KEY}` } });
 const far: McpServer = {
   name: 'far',
-  place: {
-    kind: 'http',
-    url: 'https://mcp.example/mcp',
-    headers: { Authorization: `Bearer \${FAR_TOKEN}` },
-  },
-  tools: ['search', 'get.one'],
+  place: { kind: 'http', url: 'http://127.0.0.1:9/mcp', headers: {} },
+  tools: null,
   startMs: 20_000,
   callMs: 60_000,
 };
-const variables = { NOTES_KEY: 'n-1', FAR_TOKEN: 'f-1' };
-const argv = near.place.kind === 'stdio' ? near.place.argv : [];
-const guarded = ['-c', expect.stringContaining('unset "$name"'), 'sh', ...argv];
-const nearEnv = { NOTES_KEY: 'key n-1', CODEX_API_KEY: 'of notes' };
-const farHeaders = { Authorization: 'Bearer f-1' };
+const variables = { NOTES_KEY: 'value-of-notes' };
+const handed = {
+  name: 'near',
+  startMs: 20_000,
+  callMs: 10_000,
+  token: 't-1',
+  url: 'http://here/near',
+};
+
+interface RelayAnswer {
+  readonly result: {
+    readonly tools: readonly { readonly name: string; readonly description: string }[];
+    readonly content: readonly { readonly text: string }[];
+    readonly isError: boolean;
+  };
+}
+
+/** The servers as an assistant of this attempt reaches them. */
+const hand = async (
+  servers: readonly McpServer[],
+  pins = createVolatilePins(),
+  heard: string[] = [],
+) => {
+  const root = temporaryFolder();
+  const around = { root, readable: [], git: null, sandbox, env: { PATH: '/usr/bin' }, variables };
+  const { signal } = new AbortController();
+  const warn = (message: string): void => void heard.push(message);
+  const open = await openServers({
+    ...{ servers, version: '0', pins, signal, warn },
+    transportFor: (server) => transportFor(server, around),
+  });
+  const relay = await openRelay({ servers: open, offered: servers, version: '0', warn });
+  onTestFinished(relay.close);
+  const [server] = relay.servers;
+  const call = async (method: string, params = {}, token = server?.token, accept = '*/*') => {
+    const response = await fetch(server?.url ?? '', {
+      method: 'POST',
+      headers: { authorization: `Bearer ${token}`, accept },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
+    });
+    const text = await response.text();
+    const json = /^data: (.*)$/m.exec(text)?.[1] ?? text;
+    return { status: response.status, ...(JSON.parse(json || '{}') as RelayAnswer) };
+  };
+  return { relay, heard, call };
+};
 
 const run = async (backend: AssistantName) => {
   const running = await startSystem({
     assistants: fakeAssistants(),
     sandbox,
-    role: { mcp: ['near', 'far', 'lost'] },
-    options: {
-      backend,
-      mcpServers: [
-        near,
-        far,
-        { ...far, name: 'lost', place: { ...far.place, headers: { A: `\${NO}` } } } as McpServer,
-      ],
-    },
+    role: { mcp: ['near', 'far'] },
+    options: { backend, mcpServers: [near, far] },
     mcp: { variables, pinsFile: null, version: '0' },
   });
   const { task_id: id } = await running.service.create({ description: 'play: well' });
@@ -60,102 +91,104 @@ const run = async (backend: AssistantName) => {
   return { running, id, first };
 };
 
-test('claude gets the servers in a file that only it reads', async () => {
+const ofOurs = expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+\/near$/);
+
+test('claude gets the servers that start in a file that only it reads, and no variable of theirs', async () => {
   const { running, id, first } = await run('claude');
 
-  expect(first?.servers).toEqual({
-    mcpServers: {
-      near: { type: 'stdio', command: '/bin/sh', args: guarded, env: nearEnv },
-      far: { type: 'http', url: 'https://mcp.example/mcp', headers: farHeaders },
-    },
-  });
+  const headers = { Authorization: expect.stringMatching(/^Bearer [\w-]{43}$/) };
+  expect(first?.servers).toEqual({ mcpServers: { near: { type: 'http', url: ofOurs, headers } } });
   expect(first?.argv).toContain('--strict-mcp-config');
-  expect(first?.argv).toContain('--allowedTools=mcp__near,mcp__far__search,mcp__far__get_one');
-  expect(first?.argv.join(' ')).not.toMatch(/n-1|f-1/);
+  expect(first?.argv).toContain('--allowedTools=mcp__near');
+  expect(JSON.stringify(first)).not.toContain('value-of-notes');
   const logs = (await framesOf(running, id)).filter(({ type }) => type === 'log');
-  expect(logs.map(({ data }) => data['message'])).toContain(
-    'the MCP server lost is not handed to the assistant: the variable NO, which A needs, is not set; set it for the server',
+  expect(logs.map(({ data }) => data['message'])).toContainEqual(
+    expect.stringMatching(/^the MCP server far: /),
   );
 });
 
-test('codex gets the servers as settings, and secrets as variables that it passes on alone', async () => {
-  const { first } = await run('codex');
+test('codex gets the servers as settings, and the token of the attempt as a variable', () => {
+  expect(handToCodex([handed])).toEqual({
+    arguments: [
+      'mcp_servers.near.url="http://here/near"',
+      'mcp_servers.near.bearer_token_env_var="ATS_MCP_SECRET"',
+      'mcp_servers.near.startup_timeout_sec=25',
+      'mcp_servers.near.tool_timeout_sec=15',
+      'mcp_servers.near.default_tools_approval_mode="approve"',
+    ].flatMap((setting) => ['-c', setting]),
+    variables: { ATS_MCP_SECRET: 't-1' },
+    file: null,
+  });
+});
 
-  const settings = (first?.argv ?? []).filter((arg) => arg.startsWith('mcp_servers.'));
-  expect(settings).toEqual([
-    'mcp_servers.near.command="/bin/sh"',
-    expect.stringMatching(
-      /^mcp_servers\.near\.args=\["-c","export NOTES_KEY=\\"\$ATS_MCP_0_0_SECRET\\"/,
-    ),
-    'mcp_servers.near.env_vars=["ATS_MCP_0_0_SECRET","ATS_MCP_0_1_SECRET"]',
-    'mcp_servers.near.startup_timeout_sec=20',
-    'mcp_servers.near.tool_timeout_sec=10',
-    'mcp_servers.near.default_tools_approval_mode="approve"',
-    'mcp_servers.far.url="https://mcp.example/mcp"',
-    'mcp_servers.far.env_http_headers={"Authorization"="ATS_MCP_1_0_SECRET"}',
-    'mcp_servers.far.enabled_tools=["search","get.one"]',
-    'mcp_servers.far.startup_timeout_sec=20',
-    'mcp_servers.far.tool_timeout_sec=60',
-    'mcp_servers.far.default_tools_approval_mode="approve"',
+test('an ACP agent gets the servers over HTTP, or by a program that passes lines on', async () => {
+  const { relay } = await hand([near]);
+  const [http] = handToAcp([handed], true);
+  const [bridge] = handToAcp(relay.servers, false) as readonly {
+    readonly command: string;
+    readonly args: readonly string[];
+    readonly env: readonly { readonly name: string; readonly value: string }[];
+  }[];
+  const env = Object.fromEntries((bridge?.env ?? []).map(({ name, value }) => [name, value]));
+  const lines = [
+    { method: 'initialize', id: 1, params: { protocolVersion: '2025-06-18' } },
+    { method: 'notifications/initialized' },
+    { method: 'tools/list', id: 2 },
+  ].map((each) => `${JSON.stringify({ jsonrpc: '2.0', ...each })}\n`);
+
+  const { stdout } = await execa(bridge?.command ?? '', bridge?.args ?? [], {
+    ...{ env, input: lines.join('') },
+  });
+
+  expect(http).toEqual({
+    ...{ type: 'http', name: 'near', url: 'http://here/near' },
+    headers: [{ name: 'Authorization', value: 'Bearer t-1' }],
+  });
+  expect(stdout).toContain('"protocolVersion":"2025-06-18"');
+  expect(stdout).toContain('"name":"look"');
+});
+
+test('what the entry of a server says holds with an assistant: variables, tools and network', async () => {
+  const { call } = await hand([{ ...near, tools: ['look'] }]);
+
+  const { result: listed } = await call('tools/list');
+  const { result: seen } = await call('tools/call', { name: 'look', arguments: {} });
+  const { result: hidden } = await call('tools/call', { name: 'add', arguments: { text: 'x' } });
+  const streamed = await call('ping', {}, undefined, 'application/json, text/event-stream');
+
+  expect(listed.tools.map(({ name }) => name)).toEqual(['look']);
+  const { env, writes } = JSON.parse(seen.content[0]?.text ?? '');
+  expect([env.NOTES_KEY, writes]).toEqual(['key value-of-notes', sandbox !== bubblewrap]);
+  expect([hidden.isError, hidden.content[0]?.text]).toEqual([true, 'there is no tool add']);
+  expect([streamed.status, streamed.result]).toEqual([200, {}]);
+});
+
+test('a tool that is not as the user has known it is left out until it is allowed', async () => {
+  const pins = createVolatilePins();
+  await hand([near], pins);
+
+  const { call, heard } = await hand([stdioServer('near', notes('more'))], pins);
+  const { result } = await call('tools/list');
+  const refused = (await call('tools/call', { name: 'add', arguments: { text: 'x' } })).result;
+
+  const names = result.tools.map(({ name }) => name);
+  expect(names).toContain('look');
+  expect(names).not.toContain('add');
+  expect(names).not.toContain('extra');
+  expect(heard).toEqual([
+    expect.stringMatching(/add, refuse, extra left out.*agent mcp --allow near$/),
   ]);
-  expect(first?.env).toMatchObject({
-    ATS_MCP_0_0_SECRET: 'key n-1',
-    ATS_MCP_0_1_SECRET: 'of notes',
-    ATS_MCP_1_0_SECRET: 'Bearer f-1',
-  });
-  expect(first?.env['CODEX_API_KEY']).not.toBe('of notes');
-  expect(first?.argv.join(' ')).not.toMatch(/n-1|f-1/);
+  expect(refused).toMatchObject({ isError: true });
 });
 
-test('an ACP agent gets the servers with its session, over HTTP only if it can', async () => {
-  const { running } = await run('acp');
-  const heard = readFileSync(join(running.root, 'heard.jsonl'), 'utf8');
-  const created = heard
-    .trim()
-    .split('\n')
-    .map((line) => JSON.parse(line))
-    .find(({ method }) => method === 'session/new');
+test('nobody without the token of the attempt calls a server', async () => {
+  const { call, relay } = await hand([near]);
 
-  const pairs = Object.entries(nearEnv).map(([name, value]) => ({ name, value }));
-  const own = { name: 'near', command: '/bin/sh', args: guarded, env: pairs };
-  expect(created.params.mcpServers).toEqual([own]);
-  const handed = handedServers([near, far], variables, () => {});
-  expect(handToAcp(handed, true)[1]).toEqual({
-    type: 'http',
-    name: 'far',
-    url: 'https://mcp.example/mcp',
-    headers: [{ name: 'Authorization', value: 'Bearer f-1' }],
-  });
-});
+  const answer = await call('tools/list', {}, 'guessed');
+  await relay.close();
 
-test('a program gets the variables of its entry, and no key of the assistant', async () => {
-  const [codex, claude] = [handToCodex, handToClaude].map((hand) =>
-    hand(
-      handedServers([near], variables, () => {}),
-      '',
-    ),
-  );
-  const entry = JSON.parse(claude?.file ?? '{}').mcpServers.near;
-  const setting = codex?.arguments.find((arg) => arg.startsWith('mcp_servers.near.args=')) ?? '';
-  const others = { ANTHROPIC_API_KEY: 'k-1', ODD: 'a\n* b=c\n1=2', 'BASH_FUNC_x%%': '() { :; }' };
-  const seen = async (args: readonly string[], given: Readonly<Record<string, string>>) => {
-    const shown = args.map((arg) => (arg === argv[0] ? 'env' : arg)).slice(0, 4);
-    const env = { PATH: process.env['PATH'] ?? '', LC_ALL: 'C', ...others, ...given };
-    const { stdout } = await execa('/bin/sh', shown, { env, extendEnv: false });
-    return stdout.split('\n').filter((line) => !/^(PWD|SHLVL|_|OLDPWD|PATH)=/.test(line));
-  };
-
-  const ofClaude = await seen(entry.args, entry.env);
-  const ofCodex = await seen(
-    JSON.parse(setting.slice(setting.indexOf('=') + 1)),
-    codex?.variables ?? {},
-  );
-
-  const expected = ['CODEX_API_KEY=of notes', 'LC_ALL=C', 'NOTES_KEY=key n-1'];
-  expect(ofClaude.toSorted()).toEqual(expect.arrayContaining(expected));
-  expect(ofClaude.join()).not.toMatch(/k-1|a\*|ODD/);
-  expect(ofCodex.toSorted()).toEqual(expect.arrayContaining(expected));
-  expect(ofCodex.join()).not.toMatch(/k-1|ODD|ATS_MCP/);
+  expect(answer.status).toBe(401);
+  await expect(call('tools/list')).rejects.toThrow();
 });
 
 test('the real codex calls a tool of a server that it is given', async ({ skip }) => {
@@ -196,9 +229,8 @@ test('the real codex calls a tool of a server that it is given', async ({ skip }
     const { input = [] } = body as { readonly input?: readonly { readonly output?: unknown }[] };
     return JSON.stringify(input.at(-1)?.output ?? null).replaceAll('\\', '');
   });
-  expect(outputs[1]).toContain('"NOTES_KEY":"key n-1"');
-  expect(outputs[1]).toContain('"CODEX_API_KEY":"of notes"');
+  expect(outputs[1]).toContain('"NOTES_KEY":"key value-of-notes"');
   expect(outputs[1]).not.toMatch(/sk-of-codex|ATS_MCP/);
   expect(outputs[2]).toContain('PATH=');
-  expect(outputs[2]).not.toMatch(/n-1|of notes|sk-of-codex/);
+  expect(outputs[2]).not.toMatch(/value-of-notes|ATS_MCP|sk-of-codex/);
 });
