@@ -253,7 +253,10 @@ const hostWorkflows = (
     ...{ root, journal, tracker, store, workspace, service, reports, now, log },
     definition: workflows.definition,
     project: basename(settings().projectRoot),
-    reasonOf: async (taskId) => (await savedSnapshot(store, taskId)).context.reason ?? '',
+    reasonOf: async (taskId) =>
+      (await tracker.find(taskId))?.closeReason ??
+      (await savedSnapshot(store, taskId)).context.reason ??
+      '',
   });
 
 /** The only place that creates root actors. It connects the parts through their ports. */

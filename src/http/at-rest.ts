@@ -4,9 +4,11 @@ interface RestingTask {
   readonly awaiting?: unknown;
 }
 
+const restingPhases: ReadonlySet<string> = new Set(['waiting_for_run', 'waiting_for_person']);
+
 /** Whether a task does nothing until somebody acts: it is over, was never run, or asks a person. */
 export const isAtRest = ({ status, phase, awaiting }: RestingTask): boolean =>
-  awaiting !== undefined || phase === 'waiting_for_run' || phase === status;
+  awaiting !== undefined || restingPhases.has(phase) || phase === status;
 
 const asking: ReadonlySet<string> = new Set(['input_required', 'approval_required']);
 

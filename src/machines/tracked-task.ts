@@ -20,6 +20,7 @@ export interface TrackedTask {
   readonly createdAt: string;
   readonly updatedAt: string;
   readonly closedAt: string | null;
+  readonly closeReason?: string;
 }
 
 export interface NewTask {

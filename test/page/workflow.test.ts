@@ -23,9 +23,11 @@ test.skipIf(noBrowser !== null)(
     const first = (await waits.first().textContent()) ?? '';
     await project.agent('close', /bd-\w+/.exec(first)?.[0] ?? '', '--reason', 'no, all want it');
     await page.getByText('strategist: no (person: no, all want it)').waitFor();
-    await page.getByText('Is archaeologist needed').first().waitFor();
+    await page.getByText('Is the step archaeologist needed').first().waitFor();
 
-    expect(first).toContain('(Is strategist needed for Export?); close it when it is done');
+    expect(first).toContain(
+      '(Is the step strategist needed for Export?); answer with: agent close',
+    );
     expect(await page.getByRole('heading', { level: 2 }).allTextContents()).toEqual([
       'Waits for',
       expect.stringContaining(
@@ -46,6 +48,35 @@ test.skipIf(noBrowser !== null)(
     await page.goto(`${page.url().split('#')[0]}#/workflow/wf-none`);
     await page.getByText('names no workflow of this project').waitFor();
     expect(workflow_id).toMatch(/^wf-/);
+    expect(problems).toEqual([]);
+  },
+  60_000,
+);
+
+test.skipIf(noBrowser !== null)(
+  'a step of a person needs you: counted in the title, answered and closed in its row',
+  async () => {
+    const project = await openPageProject(onTestFinished);
+    const browser = await startBrowser();
+    onTestFinished(() => browser.close());
+    const started = await project.agent('workflow', 'start', 'feature', 'Export', '--json');
+    const { workflow_id } = JSON.parse(started.out);
+    const page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
+    page.setDefaultTimeout(15_000);
+    const problems = watchPage(page);
+
+    await page.goto(await project.address());
+    await page.getByText('Is the step strategist needed for Export?').waitFor();
+    const title = await page.title();
+    await page.getByText('only if it is unclear whether the feature is worth').waitFor();
+    await page.getByPlaceholder('Reason, kept with the task').fill('all want it');
+    await page.getByRole('button', { name: 'No', exact: true }).click();
+    await page.getByText('Is the step archaeologist needed for Export?').waitFor();
+    await page.getByRole('link', { name: 'Workflow' }).first().click();
+    await page.getByText('strategist: no (person: no, all want it)').waitFor();
+
+    expect(title).toMatch(/^\(1\) /);
+    expect(page.url()).toContain(`#/workflow/${workflow_id}`);
     expect(problems).toEqual([]);
   },
   60_000,

@@ -19,6 +19,7 @@ const look = (column: Column, icon: IconName, tone: Tone, word: string): Look =>
 
 const phases: Readonly<Record<string, Look>> = {
   waiting_for_run: look('slot', 'circle', 'wait', 'Not asked to run'),
+  waiting_for_person: look('needs', 'question', 'need', 'Your step'),
   waiting_for_dependencies: look('dependency', 'dashed', 'wait', 'Waiting for dependency'),
   waiting_for_slot: look('slot', 'clock', 'wait', 'Waiting for slot'),
   waiting_for_tracker: look('slot', 'pause', 'wait', 'Waiting for the tracker'),
@@ -32,6 +33,10 @@ const phases: Readonly<Record<string, Look>> = {
   awaiting_approval: look('needs', 'shield', 'need', 'Approval'),
   cancelling: look('working', 'struck', 'wait', 'Cancelling'),
 };
+
+/** Of a task that waits for a person: it asks whether a step of a workflow is done. */
+export const asksForStep = (labels: readonly string[]): boolean =>
+  labels.some((label) => label.startsWith('question:'));
 
 /** Complete, with changes that nobody has merged. */
 export const isToReview = ({ status, work }: TaskView): boolean =>
@@ -107,6 +112,8 @@ const whyByPhase: Readonly<
   Record<string, (task: TaskView, activity: Activity | undefined, all: Tasks) => string>
 > = {
   waiting_for_run: () => 'not asked to run',
+  waiting_for_person: ({ labels }) =>
+    asksForStep(labels) ? 'asks whether a step is done' : 'waits until you have done it',
   waiting_for_dependencies: (task, _, all) => waitsFor(task, all),
   waiting_for_slot: () => 'waits for a free slot',
   waiting_for_tracker: (task) => task.error?.message ?? 'the tracker cannot be used',

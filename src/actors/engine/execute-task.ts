@@ -29,6 +29,7 @@ export interface Execution {
 /** A request with the same id may run again while the task rests here: the first was refused. */
 const phasesWithoutRun: ReadonlySet<string> = new Set([
   'waiting_for_run',
+  'waiting_for_person',
   'waiting_for_dependencies',
 ]);
 

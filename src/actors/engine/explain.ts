@@ -66,12 +66,14 @@ export interface ExplainInputs {
   readonly blockers: readonly string[];
   readonly awaiting: TaskView['awaiting'];
   readonly conflicts: readonly StartConflict[];
+  /** Whether a person does it. */
+  readonly isPersons?: boolean;
 }
 
 /** The reason of a task without a refusal and without a failure. */
 const waitReason = (
   snapshot: TaskSnapshot,
-  { slots, blockers, awaiting }: ExplainInputs,
+  { slots, blockers, awaiting, isPersons = false }: ExplainInputs,
 ): string | null => {
   if (awaiting !== undefined)
     return `it waits for a person: ${awaiting.question ?? 'may it do what it is about to do?'}`;
@@ -82,9 +84,10 @@ const waitReason = (
       ? 'its dependencies are complete; it is about to start'
       : `it starts by itself when its dependencies are complete; it waits for ${blockers.join(', ')}`;
   if (!snapshot.hasTag('resting')) return null;
-  return blockers.length === 0
-    ? 'nobody has asked for a run'
-    : `it waits for ${blockers.join(', ')}`;
+  if (blockers.length > 0) return `it waits for ${blockers.join(', ')}`;
+  return isPersons
+    ? `it waits for a person, who closes it: agent close ${snapshot.context.taskId}`
+    : 'nobody has asked for a run';
 };
 
 const parkedReason = (snapshot: TaskSnapshot): string | null => {

@@ -4,6 +4,7 @@ import type { TrackedTask } from '../../machines/tracked-task.ts';
 import type { TaskView } from '../journal/task-view.ts';
 import type { ActorReads } from '../store/port.ts';
 import type { PageOrder, TrackerReads } from '../tracker/port.ts';
+import { readPersonsTasks } from '../workflows/persons-tasks.ts';
 import type { WorkReads } from '../workspace/work-view.ts';
 import { withWork } from './task-usage.ts';
 
@@ -31,7 +32,7 @@ export interface TaskPage {
 export interface ListPorts {
   readonly tracker: TrackerReads;
   /** Null in a project without runs. */
-  readonly store: Pick<ActorReads, 'tasks'> | null;
+  readonly store: Pick<ActorReads, 'tasks' | 'workflows'> | null;
   readonly viewOf: (tracked: TrackedTask) => Promise<TaskView>;
   readonly workOf: WorkReads;
 }
@@ -79,7 +80,7 @@ const totalOf = async (
     ? null
     : tracker.count(status === undefined ? {} : { status, unblocked: status === 'queued' });
 
-/** Started, here or elsewhere, and what waits for a slot or a next attempt. */
+/** Started, here or elsewhere, and what waits for a slot, a next attempt, or a person. */
 const active = 'active';
 
 const hasStatus = ({ status, ready }: TaskView, wanted: string): boolean => {
@@ -104,7 +105,15 @@ const findTasks = async (ports: ListPorts, request: ListRequest, most: number) =
   const found: TaskView[] = [];
   let place = await placeOf(ports, cursor);
   // Asked for together with the first page: bd lists all tasks for either.
-  const looking = status === undefined ? [] : pendingTasks(ports);
+  const looking =
+    status === undefined
+      ? []
+      : Promise.all([
+          pendingTasks(ports),
+          request.status === active && ports.store !== null
+            ? readPersonsTasks(ports.store, tracker)
+            : [],
+        ]).then((found) => found.flat());
 
   for (let isLast = false; !isLast && found.length < most; ) {
     // Few of a page may have the role or the label.

@@ -4,6 +4,7 @@ import { asTracked, savedSnapshot, viewSaved } from '../journal/snapshots.ts';
 import type { TaskView } from '../journal/task-view.ts';
 import type { StoreReads, StoreWrites } from '../store/port.ts';
 import type { StatusWrites, TrackerReads, TrackerWrites } from '../tracker/port.ts';
+import { requireAnswer } from '../workflows/require-answer.ts';
 import type { WorkReads } from '../workspace/work-view.ts';
 import { requireId } from './task-id.ts';
 import { createTaskQueries, type TaskQueries } from './task-queries.ts';
@@ -45,6 +46,7 @@ export const createOfflineService = (
         const { attempt } = await queries.status(id);
         throw new ServiceError('already_running', { task_id: id, attempt });
       }
+      requireAnswer(await tracker.find(id), reason);
       const { refusal } = await tracker.close(id, reason ?? 'Closed by hand with agent close');
       if (refusal !== null) throw ServiceError.from(refusal);
       return queries.status(id);

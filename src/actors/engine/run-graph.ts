@@ -5,6 +5,7 @@ import {
   refusal,
   ServiceError,
 } from '../../machines/errors.ts';
+import { isForPerson } from '../../machines/for-person.ts';
 import { type Role, type RunOptions, roles, type TaskId } from '../../machines/task.ts';
 import type { TaskCommand } from '../../machines/task-context.ts';
 import type { TaskSnapshot } from '../../machines/task-machine.ts';
@@ -104,6 +105,8 @@ const labelledRole = async (
   if (labelled !== undefined) return labelled;
   if (label !== undefined)
     return { task_id: id, reason: describeRefusal(refusal('role_unknown', { role: label })) };
+  if (isForPerson(labels))
+    return { task_id: id, reason: `a person does it; when it is done: agent close ${id}` };
   const role = (await views.snapshotOf(id)).context.role ?? fallback;
   const reason = `it has no role; give it one: agent edit ${id} --role engineer`;
   return role ?? { task_id: id, reason };

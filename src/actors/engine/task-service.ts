@@ -1,5 +1,6 @@
 import type { Response } from '../../machines/agent-context.ts';
 import { ServiceError } from '../../machines/errors.ts';
+import { isForPerson } from '../../machines/for-person.ts';
 import type { Finding, Role, RunOptions, TaskId } from '../../machines/task.ts';
 import type { TaskContext } from '../../machines/task-context.ts';
 import { holderOf } from '../../machines/tracked-task.ts';
@@ -7,6 +8,7 @@ import { conflictsOf } from '../journal/snapshots.ts';
 import type { TaskView } from '../journal/task-view.ts';
 import type { NewEntry, StoreReads } from '../store/port.ts';
 import type { TrackerInfo, TrackerReads, TrackerWrites } from '../tracker/port.ts';
+import { requireAnswer } from '../workflows/require-answer.ts';
 import type { Workspace } from '../workspace/port.ts';
 import { type AttemptDiffMerge, createAttemptDiffMerge } from './attempt-diff-merge.ts';
 import {
@@ -89,7 +91,9 @@ const createExplain = (
     const finding = await lookUp(id, options, role ?? 'engineer');
     const blockers = await Promise.all(finding.unmet.map(statusPhrase));
     const conflicts = await conflictsOf(store, id, attempt);
-    return explain(snapshot, { finding, slots: slotUse(), blockers, awaiting, conflicts });
+    const isPersons = isForPerson(tracked?.labels ?? []);
+    const inputs = { finding, slots: slotUse(), blockers, awaiting, conflicts, isPersons };
+    return explain(snapshot, inputs);
   };
 };
 
@@ -142,7 +146,11 @@ export const createService = (ports: ServicePorts): TaskService => {
       pendingCount: async () => (await store.tasks('pending')).length,
     }),
     explain: createExplain(ports, queries),
-    close: async (taskId, reason) => commands.ask(requireId(taskId), { type: 'close', reason }),
+    close: async (taskId, reason) => {
+      const id = requireId(taskId);
+      requireAnswer(await tracker.find(id).catch(() => null), reason);
+      return commands.ask(id, { type: 'close', reason });
+    },
     reopen: async (taskId, reason) => commands.ask(requireId(taskId), { type: 'reopen', reason }),
     cancel: async (taskId, reason) => {
       const id = requireId(taskId);

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { AgentContext } from '../../machines/agent-context.ts';
 import { describeRefusal } from '../../machines/errors.ts';
+import { isForPerson } from '../../machines/for-person.ts';
 import { type Review, verdicts } from '../../machines/review.ts';
 import { noUsage, roles } from '../../machines/task.ts';
 import type { TaskContext } from '../../machines/task-context.ts';
@@ -10,6 +11,7 @@ import type { RemovedHistory } from '../store/port.ts';
 
 const phases = [
   'waiting_for_run',
+  'waiting_for_person',
   'waiting_for_dependencies',
   'waiting_for_slot',
   'waiting_for_tracker',
@@ -224,7 +226,8 @@ const phaseOf = ({ tracked, task, agent }: ViewParts, status: string): string =>
     return (working ? tagged(agent.tags) : undefined) ?? tagged(task.tags) ?? 'preparing';
   }
   if (status !== 'queued') return status;
-  return tracked.ready ? 'waiting_for_run' : 'waiting_for_dependencies';
+  if (!tracked.ready) return 'waiting_for_dependencies';
+  return isForPerson(tracked.labels) ? 'waiting_for_person' : 'waiting_for_run';
 };
 
 const byPhase: Readonly<Record<string, number>> = {

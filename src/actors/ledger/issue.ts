@@ -23,6 +23,7 @@ export const fileIssueSchema = z.looseObject({
   created_at: z.string(),
   updated_at: z.string(),
   closed_at: z.string().optional(),
+  close_reason: z.unknown().optional(),
 });
 export type Issue = z.infer<typeof fileIssueSchema>;
 
@@ -61,6 +62,9 @@ export const isoOrEpoch = (text: string): string => {
 
 export const isListed = ({ status }: Issue): boolean => status !== 'tombstone';
 
+const closeReasonOf = ({ close_reason: reason }: Issue): Pick<TrackedTask, 'closeReason'> =>
+  typeof reason === 'string' ? { closeReason: reason } : {};
+
 /** `unmet`: its blockers that are not done; one that does not exist is never done. */
 export const trackedFrom = (issue: Issue, unmet: readonly TaskId[]): TrackedTask => ({
   id: issue.id as TaskId,
@@ -76,6 +80,7 @@ export const trackedFrom = (issue: Issue, unmet: readonly TaskId[]): TrackedTask
   createdAt: isoOrEpoch(issue.created_at),
   updatedAt: isoOrEpoch(issue.updated_at),
   closedAt: issue.closed_at === undefined ? null : isoOrEpoch(issue.closed_at),
+  ...closeReasonOf(issue),
 });
 
 /**

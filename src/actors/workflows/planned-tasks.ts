@@ -176,7 +176,7 @@ export const plannedTasks = (context: WorkflowContext): readonly PlannedTask[] =
 
 const question = (context: WorkflowContext, step: WorkflowStep): PlannedTask => ({
   ...{ step: `?${step.id}`, copy: 1, role: null, needs: [], after: [], verifies: false },
-  title: titleOf(`Is ${step.id} needed for ${context.subject.name}?`),
+  title: titleOf(`Is the step ${step.id} needed for ${context.subject.name}?`),
   description: `Do the step ${step.id} (${step.by}) only if ${fillIn(context, step.when ?? '')}.
 
 Yes: agent close <this task> --reason "yes, because …"

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { asksForStep, isForPerson } from '../../machines/for-person.ts';
 import { statusInTracker, type TrackedTask } from '../../machines/tracked-task.ts';
 import { hasPassed, isSelected, type WorkflowContext } from '../../machines/workflow-context.ts';
 import type { WorkflowSnapshot } from '../../machines/workflow-machine.ts';
@@ -97,11 +98,14 @@ const stepView = (
   };
 };
 
-const waitOf = ({ id, title }: TrackedTask, status: string, isPersons: boolean): string => {
+const waitOf = ({ id, title, labels }: TrackedTask, status: string): string => {
+  const isPersons = isForPerson(labels);
   if (status === 'failed' || status === 'cancelled')
     return isPersons
       ? `${id} (${title}) was ${status}; put it back with: agent retry ${id}, or close it with: agent close ${id}`
-      : `${id} (${title}) ${status === 'failed' ? 'failed' : 'was cancelled'}; run it again with: agent retry ${id}`;
+      : `${id} (${title}), which ${status === 'failed' ? 'failed' : 'was cancelled'}; run it again with: agent retry ${id}`;
+  if (asksForStep(labels))
+    return `a person: ${id} (${title}); answer with: agent close ${id} --reason "yes, …" or "no, …"`;
   return isPersons
     ? `a person: ${id} (${title}); close it when it is done: agent close ${id}`
     : `${id} (${title}), which is ${status}`;
@@ -119,10 +123,10 @@ const waitsFor = (
     const task = tracked.find(({ id }) => id === taskId);
     if (task === undefined) return [];
     const status = statusInTracker(task);
-    const isPersons = !task.labels.some((label) => label.startsWith('role:'));
+    const isPersons = isForPerson(task.labels);
     const isOver =
       status === 'complete' || (isPersons && status === 'cancelled' && value.active === 'choosing');
-    return isOver || (isPersons && !task.ready) ? [] : [waitOf(task, status, isPersons)];
+    return isOver || (isPersons && !task.ready) ? [] : [waitOf(task, status)];
   });
 };
 

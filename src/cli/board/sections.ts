@@ -29,7 +29,8 @@ export const sectionOf = (
   { status, phase, awaiting }: TaskView,
   work: TaskView['work'],
 ): Section => {
-  if (awaiting !== undefined || status === 'failed') return 'need';
+  if (awaiting !== undefined || status === 'failed' || phase === 'waiting_for_person')
+    return 'need';
   if (status === 'started') return 'working';
   if (status === 'complete') return mergeWord(work) === 'not merged' ? 'review' : 'done';
   if (status === 'cancelled') return 'done';

@@ -50,6 +50,7 @@ export const whyText = (shown: BoardTask, find: (taskId: string) => BoardTask | 
   const over = overText(shown);
   if (over !== null) return over;
   if (view.phase === 'waiting_for_dependencies') return dependenciesText(view, find);
+  if (view.phase === 'waiting_for_person') return 'waits for you to close it';
   const phase = phaseWord(view.phase);
   if (view.error !== undefined) return `${phase}: ${view.error.message}`;
   return view.status === 'started' && words !== '' ? `${phase}: ${words}` : phase;

@@ -13,7 +13,7 @@ export interface Task {
   /** status in the tracker of a task that was asked to run and is not open there */
   readonly tracker_status?: string | undefined;
   /** what it does or waits for; the status when it is over */
-  readonly phase: 'waiting_for_run' | 'waiting_for_dependencies' | 'waiting_for_slot' | 'waiting_for_tracker' | 'preparing' | 'thinking' | 'acting' | 'awaiting_input' | 'awaiting_approval' | 'backing_off' | 'verifying' | 'closing' | 'cancelling' | (string & {});
+  readonly phase: 'waiting_for_run' | 'waiting_for_person' | 'waiting_for_dependencies' | 'waiting_for_slot' | 'waiting_for_tracker' | 'preparing' | 'thinking' | 'acting' | 'awaiting_input' | 'awaiting_approval' | 'backing_off' | 'verifying' | 'closing' | 'cancelling' | (string & {});
   /** whether it can be run now */
   readonly ready: boolean;
   /** the role of the latest run */

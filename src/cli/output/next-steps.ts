@@ -1,4 +1,5 @@
 import type { TaskView } from '../../actors/journal/task-view.ts';
+import { asksForStep } from '../../machines/for-person.ts';
 import { costText } from './money.ts';
 
 /** `950`, `12.3k`. */
@@ -27,10 +28,25 @@ export const usedText = (usage: TaskView['usage']): string => {
   return used.length === 0 ? '' : `; ${used.join(', ')}`;
 };
 
+/** A question of a workflow takes its answer as the reason. */
+const personsSteps = (
+  id: string,
+  labels: readonly string[],
+  step: (command: string, does: string) => string,
+): readonly string[] =>
+  asksForStep(labels)
+    ? [
+        step(`close ${id} --reason "yes, …"`, 'do the step'),
+        step(`close ${id} --reason "no, …"`, 'leave it out'),
+      ]
+    : [step(`close ${id}`, 'when you have done it')];
+
 /** Commands with which a person goes on from here, and what each does. */
 export const nextSteps = ({
   task_id: id,
   status,
+  phase,
+  labels,
   attempt,
   awaiting,
   role,
@@ -43,6 +59,7 @@ export const nextSteps = ({
   if (parked !== undefined)
     return [step(`retry ${id}`, 'try now'), step(`cancel ${id}`, 'give it up')];
   if (status === 'started') return [step(`logs -f ${id}`, 'watch')];
+  if (phase === 'waiting_for_person') return personsSteps(id, labels, step);
   if (status === 'queued' && ready) return [step(`${role ?? 'engineer'} ${id}`, 'run')];
   if (status === 'queued') return [step(`explain ${id}`, 'why it waits')];
   if (attempt === 0) return [];

@@ -70,7 +70,9 @@ const waitedFor = (task: TaskView): string => {
   const hint =
     phase === 'waiting_for_run' ? `; nobody runs it yet: agent ${role ?? 'engineer'} ${id}` : '';
   const question = awaiting === undefined ? '' : `; it asks you: agent respond ${id}`;
-  return `${id}: ${parts.join(', ')}${hint}${question}`;
+  const yours =
+    phase === 'waiting_for_person' ? `; close it when it is done: agent close ${id}` : '';
+  return `${id}: ${parts.join(', ')}${hint}${question}${yours}`;
 };
 
 /**
@@ -152,7 +154,9 @@ const explainState = (explained: Explained, task: TaskView, line: Line): void =>
       `${task_id} (${branch}), which conflicts in ${files.join(', ') || 'no file'}`,
     );
   if (deadline !== null) line('  until ', `${clockText(deadline, Date.now())} at the latest`);
-  for (const [answer, need] of guardLines(guards)) line(answer, need);
+  // No guard of a run holds up what a person does.
+  if (task.phase === 'waiting_for_person') for (const step of nextSteps(task)) line('', step);
+  else for (const [answer, need] of guardLines(guards)) line(answer, need);
 };
 
 export const explainTask = async (

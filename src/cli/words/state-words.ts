@@ -6,6 +6,7 @@ import { oneLine } from '../output/safe-text.ts';
 
 const phaseWords: Readonly<Record<string, string>> = {
   waiting_for_run: 'ready',
+  waiting_for_person: 'waits for you',
   waiting_for_dependencies: 'blocked',
   waiting_for_slot: 'needs a slot',
   waiting_for_tracker: 'tracker is away',

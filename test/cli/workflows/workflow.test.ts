@@ -37,7 +37,7 @@ test('start prints one line of JSON when the tasks of the first phase are there,
   });
   expect(tasks).toMatchObject([
     {
-      title: 'Is strategist needed for CSV export?',
+      title: 'Is the step strategist needed for CSV export?',
       labels: [`workflow:${line.workflow_id}`, 'phase:0', 'question:strategist'],
     },
   ]);
@@ -66,7 +66,7 @@ test('people get the phases, what was decided, and what it waits for', async () 
     '  3  -            implementation',
     '  4  -            validation and documentation',
     '  5  -            rollout',
-    'waits for a person: bd-1 (Is strategist needed for Export?); close it when it is done: agent close bd-1',
+    'waits for a person: bd-1 (Is the step strategist needed for Export?); answer with: agent close bd-1 --reason "yes, …" or "no, …"',
     '',
   ]);
   expect(list.out).toMatch(
@@ -74,7 +74,7 @@ test('people get the phases, what was decided, and what it waits for', async () 
   );
   expect(explained.out.replace(/bd-\w+/g, 'bd-1').split('\n')).toEqual([
     `${id} is started: feature, Export`,
-    '  because it waits for a person: bd-1 (Is strategist needed for Export?); close it when it is done: agent close bd-1',
+    '  because it waits for a person: bd-1 (Is the step strategist needed for Export?); answer with: agent close bd-1 --reason "yes, …" or "no, …"',
     '  yes  optional steps are to be decided: strategist',
     '  yes  nothing of the phase is to be done',
     '  yes  another round may follow: round 1 of 3',

@@ -9,6 +9,7 @@ import { Problem } from '../../parts/notice.tsx';
 import { taskPath } from '../../shell/router.ts';
 import { Approval, Question } from './asked.tsx';
 import { Failed, ReadyToMerge } from './ended.tsx';
+import { PersonsStep } from './persons-step.tsx';
 
 /** Role, attempt, turn, cost, and what waits behind it. */
 const Facts = ({ task, holds }: { task: TaskView; holds: number }) => {
@@ -17,8 +18,7 @@ const Facts = ({ task, holds }: { task: TaskView; holds: number }) => {
   const most = activity?.maxTurns == null ? '' : `/${activity.maxTurns}`;
   const facts = [
     role,
-    `attempt ${attempt}`,
-    `turn ${usage.turns}${most}`,
+    ...(attempt === 0 ? [] : [`attempt ${attempt}`, `turn ${usage.turns}${most}`]),
     usage.cost_usd === undefined ? null : money(usage.cost_usd),
     work === undefined ? null : numbered(work.files, 'file'),
   ];
@@ -50,6 +50,7 @@ const waitOf = (task: TaskView, at: number): string => {
 export const Asked = ({ task, fail }: { task: TaskView; fail: (message: string) => void }) => {
   if (task.awaiting?.kind === 'input') return <Question task={task} fail={fail} />;
   if (task.awaiting !== undefined) return <Approval task={task} fail={fail} />;
+  if (task.phase === 'waiting_for_person') return <PersonsStep task={task} fail={fail} />;
   return task.status === 'failed' ? (
     <Failed task={task} fail={fail} />
   ) : (

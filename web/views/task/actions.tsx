@@ -65,8 +65,9 @@ const Run = ({ task, fail }: ActionProps) => {
   );
 };
 
+const restingPhases: ReadonlySet<string> = new Set(['waiting_for_run', 'waiting_for_person']);
 const isAsked = ({ status, phase }: TaskView): boolean =>
-  status === 'started' || (status === 'queued' && phase !== 'waiting_for_run');
+  status === 'started' || (status === 'queued' && !restingPhases.has(phase));
 
 export const Actions = ({ task, fail }: ActionProps) => {
   const { status, task_id: id, work } = task;
@@ -81,7 +82,7 @@ export const Actions = ({ task, fail }: ActionProps) => {
           Reopen
         </Button>
       )}
-      {status !== 'complete' && status !== 'started' && (
+      {status !== 'complete' && status !== 'started' && task.phase !== 'waiting_for_person' && (
         <Button kind="quiet" onPress={() => changeTask('close', task)} onError={fail}>
           Close as it is
         </Button>

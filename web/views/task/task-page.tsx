@@ -48,7 +48,7 @@ const Opened = ({ latest, problem, fail }: OpenedTask) => {
     <>
       <TaskHead task={task} fail={fail} at={at} mayAct={mayAct} />
       <Problem message={problem} />
-      {mayAct && task.awaiting !== undefined && (
+      {mayAct && (task.awaiting !== undefined || task.phase === 'waiting_for_person') && (
         <div class="task-asks">
           <Asked task={task} fail={fail} />
         </div>

@@ -24,6 +24,7 @@ const bdIssueSchema = z.looseObject({
   created_at: z.string(),
   updated_at: z.string().nullish(),
   closed_at: z.string().nullish(),
+  close_reason: z.string().nullish(),
   dependencies: z.array(bdDependencySchema).nullish(),
 });
 
@@ -63,6 +64,7 @@ const issueFrom = (row: z.infer<typeof bdIssueSchema>): BdIssue => ({
   createdAt: time(row.created_at),
   updatedAt: time(row.updated_at ?? row.created_at),
   closedAt: row.closed_at == null ? null : time(row.closed_at),
+  ...(row.close_reason ? { closeReason: row.close_reason } : {}),
   edges: edgesOf(row.dependencies ?? []),
 });
 

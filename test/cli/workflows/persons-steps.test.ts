@@ -1,0 +1,61 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { expect, test } from 'vitest';
+import { openProject } from '../../support/cli.ts';
+
+type Project = ReturnType<typeof openProject>;
+
+const open = async () => {
+  const project = openProject({ api: { backend: 'scripted' } });
+  const { out } = await project.agent('workflow', 'start', 'feature', 'Export', '--json');
+  const { workflow_id: workflow } = JSON.parse(out);
+  const [{ task_id: question }] = await tasks(project);
+  return { project, workflow, question };
+};
+const tasks = async ({ agent }: Project, ...words: string[]) =>
+  JSON.parse((await agent('list', '--all', ...words, '--json')).out);
+
+test('a question of a workflow waits for you: in list, ps, show and explain', async () => {
+  const { project, question } = await open();
+
+  const told = await Promise.all(
+    [['list'], ['ps'], ['show', question], ['explain', question]].map((words) =>
+      project.agent(...words).then(({ out }) => out),
+    ),
+  );
+
+  const [list = '', ps = '', shown = '', explained = ''] = told;
+  for (const out of [list, ps, shown, explained]) expect(out).toContain('queued (waits for you)');
+  for (const out of [shown, explained]) {
+    expect(out).toContain(`agent close ${question} --reason "yes, …"`);
+    expect(out).toContain(`agent close ${question} --reason "no, …"`);
+  }
+  expect(explained).toContain(`because it waits for a person, who closes it`);
+  expect(explained).not.toContain('a model can be called');
+});
+
+test('no run takes the task of a person, and says who does it', async () => {
+  const { project, question } = await open();
+
+  const ran = await project.agent('run', '--role', 'engineer');
+
+  expect(ran.err + ran.out).toContain(`a person does it; when it is done: agent close ${question}`);
+  expect(await tasks(project)).toMatchObject([{ status: 'queued', phase: 'waiting_for_person' }]);
+});
+
+test('a question is closed with yes or no, with and without a server', async () => {
+  const { project, question, workflow } = await open();
+
+  const empty = await project.agent('close', question);
+  const vague = await project.agent('close', question, '--reason', 'perhaps');
+  await project.agent('server', 'stop');
+  const offline = await project.agent('close', question);
+  const answered = await project.agent('close', question, '--reason', 'no, all want it');
+
+  for (const { code, err } of [empty, vague, offline]) {
+    expect(code).not.toBe(0);
+    expect(err).toContain(`must begin with yes or no, since ${question} is a question`);
+  }
+  expect(answered.out).toBe(`${question} complete\n`);
+  for (let out = ''; !out.includes('strategist: no (person: no, all want it)'); await delay(50))
+    ({ out } = await project.agent('workflow', 'show', workflow));
+});
