@@ -163,10 +163,14 @@ export interface Workspace {
   /** Also reports what was merged by git while nobody watched. @returns a function that stops it */
   watchMerges(listener: MergeListener): () => void;
   diff(taskId: TaskId, attempt: number | null): Promise<Changes | null>;
-  /** Reads what an attempt that is over left. Null when nothing is known of the attempt. */
+  /**
+   * Reads what an attempt that is over left. Null when nothing is known of the attempt. With
+   * `earlier` attempts that it goes on from, `changed` is what they and it changed together.
+   */
   inspect<Result>(
     taskId: TaskId,
     attempt: number,
     read: (files: WorkFiles) => Promise<Result>,
+    earlier?: readonly { readonly taskId: TaskId; readonly attempt: number }[],
   ): Promise<Result | null>;
 }

@@ -10,11 +10,36 @@ const split = (said: Buffer): string[] => said.toString().split('\0').filter(Boo
 /** `100644 blob <id>    <size>\t<path>`; a link and a submodule have other modes. */
 const regular = /^100(?:644|755) blob [0-9a-f]+ +(\d+)\t([\s\S]+)$/;
 
-const filesOf = async ({ git }: GitDirs, record: WorkRecord): Promise<WorkFiles> => {
-  const base = firstBase(record);
-  const commit = record.commit ?? base;
+const changedBetween = async ({ git }: GitDirs, base: string, commit: string) => {
   const names = ['diff-tree', '-r', '-z', '--name-only', '--no-renames', base, commit];
-  const changed = split(await required('the changes cannot be read', git(names))).sort();
+  return split(await required('the changes cannot be read', git(names)));
+};
+
+const tipOf = (record: WorkRecord): string => record.commit ?? firstBase(record);
+
+/** Paths that one of the attempts changed, and that still differ from where the first began. */
+const changedSince = async (
+  dirs: GitDirs,
+  record: WorkRecord,
+  earlier: readonly WorkRecord[],
+): Promise<string[]> => {
+  const [first] = earlier;
+  const own = await changedBetween(dirs, firstBase(record), tipOf(record));
+  if (first === undefined) return own;
+  const each = earlier.map((one) => changedBetween(dirs, firstBase(one), tipOf(one)));
+  const some = new Set([...own, ...(await Promise.all(each)).flat()]);
+  const left = await changedBetween(dirs, firstBase(first), tipOf(record));
+  return left.filter((path) => some.has(path));
+};
+
+const filesOf = async (
+  dirs: GitDirs,
+  record: WorkRecord,
+  earlier: readonly WorkRecord[],
+): Promise<WorkFiles> => {
+  const { git } = dirs;
+  const commit = tipOf(record);
+  const changed = (await changedSince(dirs, record, earlier)).sort();
   const entries = async (path: string): Promise<readonly { size: number; path: string }[]> => {
     const list = ['ls-tree', '-r', '-l', '-z', commit, '--', path];
     const found = split(await required('the files cannot be listed', git(list)));
@@ -38,8 +63,13 @@ const filesOf = async ({ git }: GitDirs, record: WorkRecord): Promise<WorkFiles>
 /** Reads the commit of an attempt, never its folder. */
 export const createInspect =
   ({ records, stores }: WorkParts): Workspace['inspect'] =>
-  async (taskId: TaskId, attempt, read) => {
+  async (taskId: TaskId, attempt, read, earlier = []) => {
     const record = await records.read(taskId, attempt);
     if (record === null || !record.closed) return null;
-    return stores.use(record.kind, async (dirs) => read(await filesOf(dirs, record)));
+    const before: WorkRecord[] = [];
+    for (const each of earlier) {
+      const found = await records.read(each.taskId, each.attempt);
+      if (found?.closed === true && found.kind === record.kind) before.push(found);
+    }
+    return stores.use(record.kind, async (dirs) => read(await filesOf(dirs, record, before)));
   };

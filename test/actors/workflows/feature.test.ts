@@ -207,7 +207,7 @@ describe('optional steps', () => {
     await service.close(await questionOf('archaeologist'), 'No.');
     await service.close(await questionOf('product-manager'), 'yes, nothing is written');
     await service.cancel(await questionOf('designer'), 'nobody sees it');
-    await service.close(await questionOf('architect'), null);
+    await service.close(await questionOf('architect'), 'Yes');
     const view = await untilWorkflow(running, workflow_id, ({ phase }) => phase > 0);
 
     expect(question?.step).toBe('?strategist');
@@ -219,7 +219,7 @@ describe('optional steps', () => {
       ['archaeologist', false, 'person', 'No.'],
       ['product-manager', true, 'person', 'yes, nothing is written'],
       ['designer', false, 'person', 'nobody sees it'],
-      ['architect', true, 'person', ''],
+      ['architect', true, 'person', 'Yes'],
     ]);
     const done = view.phases.flatMap((phase) => phase.tasks.map(({ step }) => step));
     expect(done.filter((step) => !step.startsWith('?')).slice(0, 2)).toEqual([

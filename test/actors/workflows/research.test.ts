@@ -84,6 +84,36 @@ test('a research that changes code does not pass, and says what it changed', asy
   );
 }, 60_000);
 
+test('a code change of an earlier round counts until it is undone', async () => {
+  const objectives = 'docs/research/why-is-it-slow/objectives.md';
+  const said = parts[0]?.writes?.[objectives] ?? '';
+  const running = await startWithParts([
+    { title: 'Objectives: Why is it slow? (round 3)', writes: { 'a.txt': 'one\ntwo\nthree\n' } },
+    {
+      title: 'Objectives: Why is it slow? (round 2)',
+      writes: { [objectives]: `${said}\nMore.\n` },
+    },
+    { title: 'Objectives', writes: { [objectives]: said, 'a.txt': 'mended' } },
+    ...parts.slice(1),
+  ]);
+
+  const { workflow_id } = await running.system.workflows.start(start);
+  const second = await untilWorkflow(
+    running,
+    workflow_id,
+    ({ round, phases }) => round === 3 || phases[0]?.state !== 'active',
+  );
+  const end = await untilWorkflow(running, workflow_id, (view) => isOver(view) || view.phase > 1);
+
+  expect(second.phases[0]?.findings.filter(({ passed }) => !passed)).toMatchObject([
+    { check: 'only_changes', says: expect.stringContaining('changes a.txt') },
+  ]);
+  expect(end.phases[0]?.findings.map(({ check, passed }) => [check, passed])).toEqual([
+    ['artifacts', true],
+    ['only_changes', true],
+  ]);
+}, 60_000);
+
 test('a workflow of your own, beside your configuration, runs like ours', async () => {
   const stateDir = temporaryFolder();
   mkdirSync(join(stateDir, 'workflows'));
