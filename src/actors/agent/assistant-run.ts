@@ -46,6 +46,11 @@ const usageFrame = ({
   ...(costUsd === null ? {} : { cost_usd: costUsd }),
 });
 
+export const untoldTokens = ({ label }: Pick<Assistant, 'label'>) => ({
+  level: 'info',
+  message: `${label} does not tell its tokens: max_tokens_total does not limit it`,
+});
+
 export const observeRun = (
   ports: RunObserverPorts,
   { attempt, round, root, assistant, model, before, isWaiting }: ObservedRun,
@@ -58,9 +63,10 @@ export const observeRun = (
   const result = createResultReader(assistant, ports.now);
   const key = attemptKey(attempt.taskId, attempt.attempt);
 
+  let tellsTokens = assistant.tellsTokens;
   const takeSpent = (): Spent => {
     const taken = meter.take();
-    const spent = assistant.tellsTokens ? taken : { ...taken, tokensUnknown: true as const };
+    const spent = tellsTokens ? taken : { ...taken, tokensUnknown: true as const };
     if (spent.modelCalls + spent.inputTokens + spent.outputTokens > 0)
       emit('usage', { assistant: assistant.label, ...usageFrame(spent) });
     return spent;
@@ -69,6 +75,10 @@ export const observeRun = (
   return {
     takeSpent,
     onEvent: (event: AssistantEvent): void => {
+      if (event.type === 'untold') {
+        tellsTokens = false;
+        emit('log', untoldTokens(assistant));
+      }
       frames.show(event);
       meter.add(event);
       result.add(event);

@@ -12,7 +12,7 @@ import { type AssistantRun, type RunEnd, runAssistant } from '../assistants/run-
 import type { Relay } from '../mcp/relay.ts';
 import type { Sandbox } from '../sandbox/port.ts';
 import { firstAssistantPrompt, promptForRun } from './assistant-prompt.ts';
-import { observeRun, type RunObserverPorts } from './assistant-run.ts';
+import { observeRun, type RunObserverPorts, untoldTokens } from './assistant-run.ts';
 import { interruptedFailure, type OnInterrupted } from './interrupted-calls.ts';
 import {
   type BegunWork,
@@ -110,11 +110,6 @@ const assistantOf = ({ find }: DelegationPorts['assistant'], backend: Backend): 
   if (backend === 'builtin') throw new Error('the built-in backend delegates to no assistant');
   return find(backend);
 };
-
-const untoldTokens = ({ label }: Assistant) => ({
-  level: 'info',
-  message: `${label} does not tell its tokens: max_tokens_total does not limit it`,
-});
 
 /** After a limit the same run goes on. */
 const isUsageLimit = (delegated: Delegated): boolean =>

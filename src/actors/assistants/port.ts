@@ -33,6 +33,8 @@ export type AssistantEvent =
   /** Usage of one model call; a later event with the same id replaces it. */
   | { readonly type: 'called'; readonly id: string; readonly used: TokensUsed }
   | { readonly type: 'used'; readonly since: 'run' | 'session'; readonly used: TokensUsed }
+  /** It tells the tokens of its runs, but not of this one. */
+  | { readonly type: 'untold' }
   | { readonly type: 'cost'; readonly usd: number }
   /**
    * Cost of the run or of the session; `inputTokens` is the input that it covers, null when not

@@ -422,6 +422,17 @@ test.each([
   else expect(logs).not.toContainEqual(untold);
 });
 
+test('tools of MCP servers are shown by name; usage that is not told, though it should be, is unknown', async () => {
+  const acp = createAcp([named('codex-acp')], deadlines);
+  const started = await run('calls_mcp', { assistants: fakeAssistants({ acp }) });
+
+  const { usage } = await untilOver(started);
+
+  const begun = framesOf(started.running, started.id, 'tool_start');
+  expect(begun.map(({ tool }) => tool)).toEqual(['mcp__notes__add', 'notes_add', 'other']);
+  expect(usage).toMatchObject({ input_tokens: 0, tokens_unknown: true });
+});
+
 test('usage and cost of a session that goes on are counted once', async () => {
   const acp = createAcp([named('claude-agent-acp')], deadlines);
   const verify = ['grep -q right made.txt || { echo it is wrong; exit 1; }'];
@@ -435,15 +446,18 @@ test('usage and cost of a session that goes on are counted once', async () => {
   });
 });
 
-test('a mode in which the agent asks is chosen', async () => {
-  const acp = createAcp([named('gemini')], deadlines);
+test.each([
+  ['gemini', 'default'],
+  ['codex-acp', 'workspace-write'],
+])('the mode in which %s asks is chosen', async (name, modeId) => {
+  const acp = createAcp([named(name)], deadlines);
   const started = await run('well', { assistants: fakeAssistants({ acp }) });
   await untilOver(started);
 
   expect(heardIn(started.running)).toContainEqual(
     expect.objectContaining({
       method: 'session/set_mode',
-      params: { sessionId: 'session-1', modeId: 'default' },
+      params: { sessionId: 'session-1', modeId },
     }),
   );
 });

@@ -114,6 +114,14 @@ const plays = {
     await words(isSentBack ? 'mended' : 'made');
     return ended();
   },
+  calls_mcp: async () => {
+    const rawInput = { server: 'notes', tool: 'add', arguments: {} };
+    await finish(await begin('execute', { title: 'mcp.notes.add', rawInput }), 'noted');
+    await finish(await begin('other', { title: 'notes_add' }), 'noted');
+    await finish(await begin('other', { title: 'Two words' }), 'noted');
+    await words('noted');
+    return { stopReason: 'end_turn' };
+  },
   asks: async () => {
     const outcome = await onlyIfAllowed();
     await words(`answered ${outcome}`);
@@ -284,7 +292,10 @@ const methods = {
     writeFileSync('sessions.json', JSON.stringify({ ...known, [session]: {} }));
     return {
       sessionId: session,
-      modes: { currentModeId: 'auto', availableModes: [{ id: 'auto' }, { id: 'default' }] },
+      modes: {
+        currentModeId: 'auto',
+        availableModes: ['auto', 'default', 'workspace-write'].map((id) => ({ id })),
+      },
       configOptions: [
         { id: 'model', category: 'model', options: [{ value: 'large' }, { value: 'small' }] },
       ],

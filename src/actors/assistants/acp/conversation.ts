@@ -115,6 +115,7 @@ export const converse = (
     else if (!isCancelled)
       onEvent(failed(stopReasons[reason ?? ''] ?? 'its answer gives no known reason to stop'));
     if (used !== null) onEvent({ type: 'used', since: 'run', used });
+    else if (agent.usage !== 'untold' && !isCancelled) onEvent({ type: 'untold' });
   };
   const lead = async (): Promise<void> => {
     const can = await initialize(rpc, deadlines);

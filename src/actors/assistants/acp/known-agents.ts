@@ -127,7 +127,8 @@ const codexAcp: AcpAgent = {
   usage: 'cached_apart',
   reportsCost: false,
   asks: false,
-  askingMode: null,
+  // In its own choice (2.6) another call of the model decides on calls, and may deny them.
+  askingMode: 'workspace-write',
 };
 
 const claude = createClaude();

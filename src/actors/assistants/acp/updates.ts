@@ -49,6 +49,19 @@ const toolsByKind: Readonly<Record<string, string>> = {
 export const toolOf = (kind: string | null | undefined): string =>
   toolsByKind[kind ?? 'other'] ?? kind ?? 'other';
 
+const mcpInput = z.looseObject({ server: z.string(), tool: z.string() });
+/** Such as `mcp__notes__add`, or `notes_add`. */
+const plainName = /^[\w.-]{1,100}$/;
+
+/** For people: agents have no kind for the tools of MCP servers. */
+const shownTool = ({ kind, title, rawInput }: AcpToolCall): string => {
+  const { data } = mcpInput.safeParse(rawInput);
+  if (data !== undefined && plainName.test(`${data.server}${data.tool}`))
+    return `mcp__${data.server}__${data.tool}`;
+  const tool = toolOf(kind);
+  return tool === 'other' && title != null && plainName.test(title) ? title : tool;
+};
+
 const jsonText = (value: unknown): string => JSON.stringify(value) ?? '';
 export const argumentsOf = ({ title, rawInput, locations }: AcpToolCall): string =>
   jsonText({
@@ -103,11 +116,10 @@ export const createUpdateReader = (
 
   const begin = (call: AcpToolCall): void => {
     isNewMessage = true;
-    const { toolCallId, kind } = call;
     onEvent({
       type: 'tool_started',
-      callId: toolCallId,
-      tool: toolOf(kind),
+      callId: call.toolCallId,
+      tool: shownTool(call),
       arguments: argumentsOf(call),
     });
   };
