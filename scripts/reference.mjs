@@ -5,6 +5,7 @@ import { configSchema } from '../build/cli/config/config-schema.js';
 import { serverName, version } from '../build/cli/version.js';
 import { openApiDocument } from '../build/http/openapi.js';
 import { workflowDefinitionSchema } from '../build/machines/workflow-definition.js';
+import { workflowNarrowingSchema } from '../build/machines/workflow-narrowing.js';
 import { generate } from './generated.mjs';
 import { cliPage } from './reference/cli.mjs';
 import { clientTypes } from './reference/client-types.mjs';
@@ -37,6 +38,10 @@ generate('configs/agent-server.schema.json', json(schema));
 generate(
   'configs/workflows/workflow.schema.json',
   json(z.toJSONSchema(workflowDefinitionSchema, { io: 'input' })),
+);
+generate(
+  'configs/workflows/narrowing.schema.json',
+  json(z.toJSONSchema(workflowNarrowingSchema, { io: 'input' })),
 );
 generate('docs/reference/openapi.json', json(document));
 generate('src/cli/client/wire-types.ts', clientTypes(document));

@@ -3,18 +3,21 @@ import { roles } from './task.ts';
 
 /** A workflow as data: `configs/workflows/*.yml`. docs/guides/workflows.md describes each key. */
 
-const key = z
+export const workflowKeySchema = z
   .string()
   .regex(/^[a-z][a-z0-9-]{0,39}$/, 'must be lower-case letters, digits and dashes');
 const text = z.string().min(1).max(8_000);
 const line = z.string().min(1).max(300);
-const path = z
+export const workflowPathSchema = z
   .string()
   .min(1)
   .max(300)
   .refine((value) => !value.startsWith('/') && !value.split('/').includes('..'), {
     message: 'must be a path inside the project',
   });
+
+const key = workflowKeySchema;
+const path = workflowPathSchema;
 
 const stepSchema = z.strictObject({
   id: key,

@@ -96,7 +96,7 @@ export const assemble = async (
     environment,
     results: createResults(project.root, redact),
     workflows: {
-      definition: workflowFinder(userFilesOf(project, env).everywhere),
+      definition: workflowFinder(userFilesOf(project, env).everywhere, project.root),
       reportsFolder: join(project.stateDir, 'reports'),
     },
     mcp: {

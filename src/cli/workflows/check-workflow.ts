@@ -1,4 +1,4 @@
-import { resolve } from 'node:path';
+import { basename, dirname, resolve } from 'node:path';
 import { plural } from '../../machines/plural.ts';
 import { searchWorkflow } from '../../machines/workflow-search.ts';
 import type { CommandContext } from '../client/command-context.ts';
@@ -6,7 +6,25 @@ import { userFilesOf } from '../config/user-files.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { stripControls } from '../output/safe-text.ts';
 import { UsageError } from '../words/usage-error.ts';
-import { endProblem, fileOfWorkflow, readWorkflow, workflowFolders } from './find-workflow.ts';
+import {
+  endProblem,
+  fileOfWorkflow,
+  narrowingFolder,
+  readNarrowing,
+  readWorkflow,
+  workflowFolders,
+} from './find-workflow.ts';
+import type { ParsedWorkflow } from './parse-workflow.ts';
+
+/** A definition, or a project's file with the definition that it narrows. */
+const readAny = (root: string, folders: readonly string[], file: string): ParsedWorkflow => {
+  if (dirname(file) !== narrowingFolder(root)) return readWorkflow(file);
+  const name = basename(file, '.yml');
+  const base = fileOfWorkflow(folders, name);
+  if (base === null) return { ok: false, problems: [`narrows ${name}, which is no workflow`] };
+  const parsed = readWorkflow(base);
+  return parsed.ok ? readNarrowing(root, file, parsed.definition) : parsed;
+};
 
 /**
  * Checks a workflow file: its keys, and that every phase can end. `named` is a file, or the name of
@@ -19,7 +37,7 @@ export const checkWorkflow = async (
   if (named === undefined) throw new UsageError('workflow check needs a file');
   const folders = workflowFolders(userFilesOf(project, env).everywhere);
   const file = fileOfWorkflow(folders, named) ?? resolve(cwd, named);
-  const parsed = readWorkflow(file);
+  const parsed = readAny(project.root, folders, file);
   if (!parsed.ok) {
     if (json) io.json({ file, ok: false, problems: parsed.problems, dead_end: null });
     else io.out(parsed.problems.map((problem) => stripControls(`${file}: ${problem}`)).join('\n'));

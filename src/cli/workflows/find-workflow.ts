@@ -1,11 +1,17 @@
-import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { readdirSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { hasCode } from '../../actors/files/error-code.ts';
+import { readRegular } from '../../actors/files/regular-file.ts';
 import { messageOf } from '../../machines/message-of.ts';
 import type { WorkflowDefinition } from '../../machines/workflow-definition.ts';
 import { type DeadEnd, type SearchResult, searchWorkflow } from '../../machines/workflow-search.ts';
-import { type ParsedWorkflow, parseWorkflow } from './parse-workflow.ts';
+import {
+  type ParsedWorkflow,
+  parseNarrowing,
+  parseWorkflow,
+  workflowMaxBytes,
+} from './parse-workflow.ts';
 
 const shippedFolder = fileURLToPath(new URL('../../../configs/workflows', import.meta.url));
 const extension = '.yml';
@@ -59,15 +65,60 @@ export const endProblem = ({ deadEnd, isCut, states }: SearchResult): string | n
 const workflowNames = (folders: readonly string[]): readonly string[] =>
   [...new Set(folders.flatMap(namesIn))].sort();
 
-/** Finds a definition by its name, or says why there is none. A broken one and a dead end are refused. */
+/** Where a project's own file may narrow a workflow. No agent can write there. */
+export const narrowingFolder = (projectRoot: string): string =>
+  join(projectRoot, '.agent', 'workflows');
+
+/** The file came with the repository: no link of it leads out, and no pipe is waited for. */
+export const readNarrowing = (
+  projectRoot: string,
+  file: string,
+  definition: WorkflowDefinition,
+): ParsedWorkflow => {
+  try {
+    if (realpathSync(dirname(file)) !== narrowingFolder(realpathSync(projectRoot)))
+      return { ok: false, problems: ['is behind a symbolic link'] };
+    const text = readRegular(file, workflowMaxBytes);
+    return parseNarrowing(Buffer.from(text), definition);
+  } catch (error) {
+    return { ok: false, problems: [messageOf(error)] };
+  }
+};
+
+const narrowed = (
+  projectRoot: string,
+  name: string,
+  definition: WorkflowDefinition,
+): ParsedWorkflow & { readonly file: string } => {
+  const folder = narrowingFolder(projectRoot);
+  const file = join(folder, `${name}${extension}`);
+  return namesIn(folder).includes(name)
+    ? { file, ...readNarrowing(projectRoot, file, definition) }
+    : { file, ok: true, definition };
+};
+
+const firstProblems = 3;
+const refused = (file: string, problems: readonly string[]): string => {
+  const more = problems.length - firstProblems;
+  const shown = problems.slice(0, firstProblems).join('; ');
+  return `cannot be used: ${file}: ${shown}${more > 0 ? `; see: agent workflow check ${file}` : ''}`;
+};
+
+/**
+ * Finds a definition by its name, narrowed by the project's file, or says why there is none. A
+ * broken one and a dead end are refused.
+ */
 export const workflowFinder =
-  (userConfig: string) =>
+  (userConfig: string, projectRoot: string) =>
   (name: string): WorkflowDefinition | string => {
     const folders = workflowFolders(userConfig);
     const file = fileOfWorkflow(folders, name);
-    if (file === null) return `is no workflow; there are ${workflowNames(folders).join(', ')}`;
+    if (file === null)
+      return `${JSON.stringify(name.slice(0, 40))} is no workflow; there are ${workflowNames(folders).join(', ')}`;
     const parsed = readWorkflow(file);
-    if (!parsed.ok) return `cannot be used: ${file}: ${parsed.problems.join('; ')}`;
-    const problem = endProblem(searchWorkflow(parsed.definition));
-    return problem === null ? parsed.definition : `cannot be used: ${problem}`;
+    if (!parsed.ok) return refused(file, parsed.problems);
+    const own = narrowed(projectRoot, name, parsed.definition);
+    if (!own.ok) return refused(own.file, own.problems);
+    const problem = endProblem(searchWorkflow(own.definition));
+    return problem === null ? own.definition : `cannot be used: ${problem}`;
   };

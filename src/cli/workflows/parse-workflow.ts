@@ -1,17 +1,18 @@
 import { type Document, isMap, isNode, isPair, isSeq, LineCounter, parseDocument } from 'yaml';
-import { parseWithProblems, type SchemaProblem } from '../../http/schema-problems.ts';
+import { type Parsed, parseWithProblems, type SchemaProblem } from '../../http/schema-problems.ts';
 import { messageOf } from '../../machines/message-of.ts';
 import {
   type WorkflowDefinition,
   workflowDefinitionSchema,
 } from '../../machines/workflow-definition.ts';
+import { narrowWorkflow, workflowNarrowingSchema } from '../../machines/workflow-narrowing.ts';
 
 export type ParsedWorkflow =
   | { readonly ok: true; readonly definition: WorkflowDefinition }
   | { readonly ok: false; readonly problems: readonly string[] };
 
 /** Small enough that no YAML takes long to parse. */
-const workflowMaxBytes = 256 * 1024;
+export const workflowMaxBytes = 256 * 1024;
 const problemsAtMost = 20;
 
 const firstOf = (problems: readonly string[]): readonly string[] => {
@@ -45,7 +46,10 @@ const describe = ({ path, problem, knownKeys }: SchemaProblem): string => {
 };
 
 /** Each problem begins with the number of its line. */
-export const parseWorkflow = (bytes: Uint8Array): ParsedWorkflow => {
+const parseFile = (
+  bytes: Uint8Array,
+  parse: (value: unknown) => Parsed<WorkflowDefinition>,
+): ParsedWorkflow => {
   if (bytes.length > workflowMaxBytes)
     return { ok: false, problems: [`has more than ${workflowMaxBytes} bytes`] };
   const lineCounter = new LineCounter();
@@ -62,7 +66,7 @@ export const parseWorkflow = (bytes: Uint8Array): ParsedWorkflow => {
         ),
       };
     // An alias could grow to any size.
-    const parsed = parseWithProblems(workflowDefinitionSchema, document.toJS({ maxAliasCount: 0 }));
+    const parsed = parse(document.toJS({ maxAliasCount: 0 }));
     if (parsed.ok) return { ok: true, definition: parsed.value };
     const problems = parsed.problems.map(
       (problem) => `${lineAt(offsetOf(document, problem.path))}${describe(problem)}`,
@@ -73,3 +77,13 @@ export const parseWorkflow = (bytes: Uint8Array): ParsedWorkflow => {
     return { ok: false, problems: [why] };
   }
 };
+
+export const parseWorkflow = (bytes: Uint8Array): ParsedWorkflow =>
+  parseFile(bytes, (value) => parseWithProblems(workflowDefinitionSchema, value));
+
+/** The definition with what a project's file asks for. */
+export const parseNarrowing = (bytes: Uint8Array, definition: WorkflowDefinition): ParsedWorkflow =>
+  parseFile(bytes, (value) => {
+    const parsed = parseWithProblems(workflowNarrowingSchema, value);
+    return parsed.ok ? narrowWorkflow(definition, parsed.value) : parsed;
+  });
