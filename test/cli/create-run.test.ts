@@ -20,6 +20,7 @@ test('create --run accepts the flags of a run', async () => {
 
   expect(ran).toMatchObject({ code: 1, err: expect.stringContaining('created bd-') });
   expect(ran.out).toContain('verify_failed');
+  expect(ran.err.match(/starting a server/g)).toHaveLength(1);
 });
 
 test.each([

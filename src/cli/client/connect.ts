@@ -190,7 +190,9 @@ export const connect = (options: ConnectOptions): Connection => {
         );
       const { startServer } = await import('./start-server.ts');
       io.err("starting a server in the background; 'agent server logs' prints its log");
-      return createHttpClient(await startServer(project, config, env));
+      const started = await startServer(project, config, env);
+      looked = Promise.resolve(started);
+      return createHttpClient(started);
     },
     files: async () => {
       const found = await find();
