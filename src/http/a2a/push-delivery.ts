@@ -14,7 +14,12 @@ export interface PushPorts {
   readonly redact: (text: string) => string;
   readonly now: () => number;
   readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
-  readonly times?: { readonly requestMs: number; readonly firstPauseMs: number };
+  readonly times?: {
+    readonly requestMs: number;
+    readonly firstPauseMs: number;
+    /** Between tries to read or write the store. */
+    readonly storePauseMs: number;
+  };
 }
 
 /** Tells receivers of the changes of runs, each in their order; after a restart it goes on. */
@@ -26,12 +31,11 @@ export interface PushDelivery {
   stopAll(): Promise<void>;
 }
 
-const usualPushTimes = { requestMs: 10_000, firstPauseMs: 1_000 };
+const usualPushTimes = { requestMs: 10_000, firstPauseMs: 1_000, storePauseMs: 5_000 };
 const triesAtMost = 6;
 const longestPushPauseMs = 60_000;
 /** A receiver that gets none of so many events in a row is told nothing more. */
 const lostAtMost = 5;
-const storePauseMs = 5_000;
 
 const bodyOf = (event: StreamResponse, { version }: PushConfig): string =>
   JSON.stringify(version === '0.3' ? eventTo03(event, false) : event);
@@ -83,7 +87,7 @@ const createPushSender = ({ redact, now, log, times = usualPushTimes }: PushPort
 };
 
 export const createPushDelivery = (ports: PushPorts): PushDelivery => {
-  const { configs, follows, readAt, log } = ports;
+  const { configs, follows, readAt, log, times = usualPushTimes } = ports;
   const { pause, send } = createPushSender(ports);
   const running = new Map<
     string,
@@ -114,7 +118,7 @@ export const createPushDelivery = (ports: PushPorts): PushDelivery => {
         return;
       } catch (error) {
         log('push notifications wait for the store', { run: config.run, error });
-        await pause(storePauseMs, stopping);
+        await pause(times.storePauseMs, stopping);
         current = configs.ofRun(config.run).find(({ id }) => id === config.id) ?? current;
       }
     }

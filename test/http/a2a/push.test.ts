@@ -3,6 +3,8 @@ import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { createPushConfigs } from '../../../src/actors/store/push-configs.ts';
+import { createPushDelivery } from '../../../src/http/a2a/push-delivery.ts';
+import { readRunAt } from '../../../src/http/a2a/read-run.ts';
 import { bash, finish, hang, type Setting, startServer } from '../../support/running.ts';
 
 const ask = { say: 'I look.', calls: [{ tool: 'ask', arguments: { question: 'Which port?' } }] };
@@ -160,6 +162,41 @@ test('a new server goes on where the last one was: nothing is lost', async () =>
   const later = receiver.states().slice(before);
   expect(later.filter((each) => each === 'TASK_STATE_COMPLETED')).toHaveLength(1);
   expect(later).not.toContain('TASK_STATE_SUBMITTED');
+});
+
+test('a full disk while a notification waits: all is told, again if need be, and the config ends', async () => {
+  const receiver = await startReceiver();
+  const { service, store, configs } = await start({ turns: [finish('done')] });
+  let refusals = 4;
+  const whenRoom = (write: () => void | Promise<void>) => async (): Promise<void> => {
+    refusals -= 1;
+    if (refusals >= 0) throw new Error('database or disk is full');
+    await write();
+  };
+  const { task_id: run } = await service.create({ description: 'One' });
+  const delivery = createPushDelivery({
+    configs: {
+      ...configs,
+      setSent: (...args) => whenRoom(() => configs.setSent(...args))(),
+      remove: (...args) => whenRoom(() => configs.remove(...args))(),
+    },
+    follows: { store, patchOf: async () => [] },
+    readAt: ({ sent }) => readRunAt({ store, status: service.status }, run, sent),
+    ...{ redact: (text: string) => text, now: Date.now, log: () => {} },
+    times: { requestMs: 1_000, firstPauseMs: 5, storePauseMs: 5 },
+  });
+  onTestFinished(delivery.stopAll);
+  const config = { run, id: 'p', version: '1.0', url: receiver.url, sent: 0 };
+  const full = { ...config, token: null, scheme: null, credentials: null };
+  await configs.put(full);
+
+  delivery.start(full);
+  await service.execute({ task: run, role: 'engineer', options: {} });
+  await vi.waitFor(() => expect(configs.all()).toEqual([]), 5_000);
+
+  expect(refusals).toBeLessThan(0);
+  expect(receiver.states()).toContain('results');
+  expect(receiver.states().at(-1)).toBe('TASK_STATE_COMPLETED');
 });
 
 test('a client of 0.3 is told in its own shapes', async () => {
