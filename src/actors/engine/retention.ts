@@ -4,6 +4,7 @@ import { statusInTracker } from '../../machines/tracked-task.ts';
 import { finalStatuses } from '../journal/task-view.ts';
 import type { Histories } from '../store/histories.ts';
 import type { TrackerReads } from '../tracker/port.ts';
+import { removeReports } from '../workflows/kept-reports.ts';
 import type { FinishedAttempt, FinishedWork } from '../workspace/finished-work.ts';
 
 export interface RetentionPorts {
@@ -11,6 +12,8 @@ export interface RetentionPorts {
   readonly tracker: Pick<TrackerReads, 'findMany'>;
   /** Tasks with work that is not merged keep their history: `agent merge` needs it. */
   readonly work: FinishedWork;
+  /** The folder of the reports that verify commands wrote. */
+  readonly reportsFolder: string;
   /** Age of histories that go; 0: none goes. */
   readonly days: () => number;
   /** Epoch ms. */
@@ -39,6 +42,7 @@ export const createRetention = ({
   histories,
   tracker,
   work,
+  reportsFolder,
   days,
   now,
 }: RetentionPorts): Retention => {
@@ -66,6 +70,7 @@ export const createRetention = ({
     }
   }
   const finish = async (taskId: string, signal?: AbortSignal): Promise<void> => {
+    await removeReports(reportsFolder, taskId);
     while (signal?.aborted !== true && (await histories.removeSome(taskId))) await pause();
   };
   /**

@@ -1,4 +1,4 @@
-import { mkdir, readFile, realpath, rm, stat, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, realpath, rm, stat, writeFile } from 'node:fs/promises';
 import { join, sep } from 'node:path';
 import type { AttemptInput, TaskId } from '../../machines/task.ts';
 import type { VerifyCommands } from '../engine/verify.ts';
@@ -37,6 +37,13 @@ const readFresh = async (root: string, path: string, since: number): Promise<str
   } catch {
     return null;
   }
+};
+
+/** Removes the reports of all attempts at a task. */
+export const removeReports = async (folder: string, taskId: string): Promise<void> => {
+  const names = await readdir(folder).catch(() => []);
+  for (const name of names.filter((each) => each.startsWith(`${taskId}@`)))
+    await rm(join(folder, name), { recursive: true, force: true });
 };
 
 export const createKeptReports = ({ folder, pathsOf, open }: KeptReportsPorts): KeptReports => {

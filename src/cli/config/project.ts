@@ -65,6 +65,8 @@ export const stateFiles = (stateDir: string) => ({
   log: join(stateDir, 'server.log'),
   /** The tools of MCP servers, as they were first seen or allowed. */
   mcpTools: join(stateDir, 'mcp-tools.json'),
+  /** The reports that verify commands wrote, for the gates of workflows. */
+  reports: join(stateDir, 'reports'),
   /** The projects that were told that bd is not installed. */
   noted: join(stateDir, 'bd-noted'),
 });

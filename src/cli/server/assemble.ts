@@ -1,4 +1,3 @@
-import { join } from 'node:path';
 import type { Assistants } from '../../actors/assistants/assistants.ts';
 import type { Inspection } from '../../actors/engine/inspection.ts';
 import { createResults } from '../../actors/files/results.ts';
@@ -97,7 +96,7 @@ export const assemble = async (
     results: createResults(project.root, redact),
     workflows: {
       definition: workflowFinder(userFilesOf(project, env).everywhere, project.root),
-      reportsFolder: join(project.stateDir, 'reports'),
+      reportsFolder: stateFiles(project.stateDir).reports,
     },
     mcp: {
       variables: { ...env, ...parts.credentials },

@@ -146,6 +146,7 @@ const retentionFor = ({ project, env, current }: ServerParts, { ledger, tracker 
     histories: createHistories(ledger.db),
     tracker,
     work: finishedWorkFor(current.loaded.config, project, env),
+    reportsFolder: stateFiles(project.stateDir).reports,
     days: () => current.loaded.config.store.retention_days,
     now: Date.now,
   });

@@ -7,6 +7,7 @@ import type { CommandContext } from '../client/command-context.ts';
 import { hasTasks, openTasks } from '../client/open-tasks.ts';
 import { redactorFor } from '../client/redactor.ts';
 import { loadConfig } from '../config/config.ts';
+import { stateFiles } from '../config/project.ts';
 import { trackerFor } from '../config/tracker.ts';
 import { finishedWorkFor } from '../config/workspace.ts';
 import { bytesText } from '../output/bytes.ts';
@@ -56,7 +57,10 @@ const openPruneParts = async (
   return {
     work,
     histories,
-    retention: createRetention({ histories, tracker, work, days, now: Date.now }),
+    retention: createRetention({
+      ...{ histories, tracker, work, days, now: Date.now },
+      reportsFolder: stateFiles(project.stateDir).reports,
+    }),
     isPending: async (taskId) => (await store.actor(taskId))?.pending === true,
     close: store.close,
   };

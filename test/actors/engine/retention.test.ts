@@ -1,3 +1,5 @@
+import { mkdirSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { createRetention } from '../../../src/actors/engine/retention.ts';
 import { checkJournal } from '../../../src/actors/store/check-journal.ts';
@@ -6,6 +8,7 @@ import { createHistories } from '../../../src/actors/store/histories.ts';
 import { createSqliteStore } from '../../../src/actors/store/sqlite.ts';
 import type { TrackedTask } from '../../../src/machines/tracked-task.ts';
 import { atOnce } from '../../simulation/at-once.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
 
 const dayMs = 86_400_000;
 const now = 1_000 * dayMs;
@@ -89,16 +92,25 @@ const openWith = (
       ? null
       : ({ id, status: labels.length > 0 ? 'open' : status, labels } as never);
   };
+  const reportsFolder = temporaryFolder();
   const retention = createRetention({
     histories: createHistories(db),
     tracker: { findMany: async (ids) => ids.flatMap((id) => tracked(id) ?? []) },
     work: workOf(unmerged),
+    reportsFolder,
     days: () => days,
     now: () => now,
   });
   const left = () =>
     Object.keys(tasks).filter((taskId) => store.read({ taskId, after: 0, limit: 1 }).length > 0);
-  return { db, store, retention, left, run: () => retention.run(new AbortController().signal) };
+  return {
+    db,
+    store,
+    retention,
+    reportsFolder,
+    left,
+    run: () => retention.run(new AbortController().signal),
+  };
 };
 
 test('the history of a task that ended long ago goes; the task, its last agent and the counters stay', async () => {
@@ -118,6 +130,19 @@ test('the history of a task that ended long ago goes; the task, its last agent a
   expect(store.counters()).toEqual(counted);
   expect(store.removed('bd-a')).toEqual({ seq: 450, at: now, days: 90 });
   expect([store.lastSeq(), checkJournal(db).faults]).toEqual([last, []]);
+});
+
+test('the reports of a task go with its history', async () => {
+  const { run, reportsFolder } = openWith({
+    'bd-a': { value: 'complete' },
+    'bd-a2': { value: 'complete', at: lately },
+  });
+  for (const name of ['bd-a@1', 'bd-a@2', 'bd-a2@1'])
+    mkdirSync(join(reportsFolder, name, 'junit.xml'), { recursive: true });
+
+  await run();
+
+  expect(readdirSync(reportsFolder)).toEqual(['bd-a2@1']);
 });
 
 const kept: readonly (readonly [why: string, planned: Planned])[] = [
@@ -168,6 +193,7 @@ test('a task that the tracker lost loses its history, and a tracker that is away
     histories: createHistories(away.db),
     tracker: { findMany: () => Promise.reject(new Error('bd is away')) },
     work: workOf([]),
+    reportsFolder: temporaryFolder(),
     days: () => 90,
     now: () => now,
   });
