@@ -1,7 +1,7 @@
 import type { CommandContext } from '../client/command-context.ts';
 
 /** What the shell completes in the place of a word or a value. */
-export type Completes = 'task' | 'file' | 'folder' | 'config_key';
+export type Completes = 'task' | 'workflow' | 'file' | 'folder' | 'config_key';
 
 interface FlagBase {
   readonly describe: string;

@@ -17,7 +17,7 @@ export const workflowCommand = defineCommand({
     {
       name: 'subject',
       optional: true,
-      completes: 'file',
+      completes: 'workflow',
       describe: 'start: feature, research or one of yours; show, cancel: an id; check: a file',
     },
     { name: 'name', optional: true, describe: 'start: the feature, or the question' },

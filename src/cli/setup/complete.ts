@@ -25,11 +25,8 @@ const names: readonly Candidate[] = [
   ['version', 'Show the version'],
 ];
 
-const taskIds = async (
-  current: string,
-  invocation: Invocation,
-  io: Io,
-): Promise<readonly Candidate[]> => {
+/** A context that starts nothing and prints no notes. */
+const quietContext = (invocation: Invocation, io: Io) => {
   const { project, config } = parseWords(invocation.words, commonFlags).flags;
   const text = (value: unknown): string | undefined =>
     typeof value === 'string' ? value : undefined;
@@ -41,10 +38,32 @@ const taskIds = async (
     pager: false,
   };
   const quiet: Io = { ...io, err: () => {} };
-  const client = await createContext(common, invocation, quiet).connection.files();
+  return createContext(common, invocation, quiet);
+};
+
+const taskIds = async (
+  current: string,
+  invocation: Invocation,
+  io: Io,
+): Promise<readonly Candidate[]> => {
+  const client = await quietContext(invocation, io).connection.files();
   const wanted: Params<'list'> = current === '' ? { order: 'newest' } : { id: current };
   const tasks = tasksIn(await client.call('list', { ...wanted, limit: completionsAtMost }));
   return tasks.map(({ task_id, title }) => [task_id, title]);
+};
+
+/** After `start` the names of workflows, after `show` and `cancel` ids, after `check` files. */
+const workflowWords = async (invocation: Invocation, io: Io): Promise<readonly Candidate[]> => {
+  const { project, env, connection } = quietContext(invocation, io);
+  if (invocation.words.includes('start')) {
+    const { workflowFolders, workflowNames } = await import('../workflows/find-workflow.ts');
+    const { userFilesOf } = await import('../config/user-files.ts');
+    const found = workflowNames(workflowFolders(userFilesOf(project, env).everywhere));
+    return found.map((name) => [name, '']);
+  }
+  if (!['show', 'cancel'].some((action) => invocation.words.includes(action))) return [files];
+  const { workflows } = await (await connection.server()).call('workflow.list', {});
+  return workflows.map(({ workflow_id, kind, name }) => [workflow_id, `${kind}: ${name}`]);
 };
 
 const valuesOfFlag = async (
@@ -55,6 +74,7 @@ const valuesOfFlag = async (
 ): Promise<readonly Candidate[]> => {
   if (choices !== undefined) return choices.map((choice) => [choice, '']);
   if (completes === 'task') return taskIds(current, invocation, io);
+  if (completes === 'workflow') return workflowWords(invocation, io);
   if (completes === 'config_key') return (await import('../config/config-keys.ts')).configKeys();
   return completes === undefined ? [] : [files];
 };

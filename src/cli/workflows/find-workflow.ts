@@ -62,7 +62,7 @@ export const endProblem = ({ deadEnd, isCut, states }: SearchResult): string | n
     : null;
 };
 
-const workflowNames = (folders: readonly string[]): readonly string[] =>
+export const workflowNames = (folders: readonly string[]): readonly string[] =>
   [...new Set(folders.flatMap(namesIn))].sort();
 
 /** Where a project's own file may narrow a workflow. No agent can write there. */

@@ -1,8 +1,11 @@
 import type { Result } from '../client/client.ts';
 import { oneLine, stripControls } from '../output/safe-text.ts';
+import { wrapAfter } from '../output/wrap.ts';
 
 type View = Result<'workflow.show'>;
 type Phase = View['phases'][number];
+/** What stands before a text that may be long, and that text. */
+type Line = readonly [start: string, text: string];
 
 const stateWords: Readonly<Record<Phase['state'], string>> = {
   to_come: '-',
@@ -12,37 +15,64 @@ const stateWords: Readonly<Record<Phase['state'], string>> = {
   passed_over: 'passed over',
 };
 
-const chosen = ({ steps }: Phase): readonly string[] =>
-  steps.flatMap(({ id, selected, decided_by, reason = '' }) =>
+const chosen = ({ steps }: Phase): readonly Line[] =>
+  steps.flatMap(({ id, selected, decided_by, reason = '' }): readonly Line[] =>
     selected === undefined
       ? []
       : [
-          `    ${id}: ${selected ? 'yes' : 'no'} (${decided_by}${reason === '' ? '' : `: ${oneLine(reason)}`})`,
+          [
+            `    ${id}: `,
+            `${selected ? 'yes' : 'no'} (${decided_by}${reason === '' ? '' : `: ${oneLine(reason)}`})`,
+          ],
         ],
   );
 
-const phaseLines = (phase: Phase): readonly string[] => [
-  `  ${phase.number}  ${stateWords[phase.state].padEnd(11)}  ${phase.name}`,
+const taskLines = ({ tasks }: Phase): readonly Line[] => {
+  const steps = tasks.filter(({ step }) => !step.startsWith('?'));
+  return steps.map(({ task_id, step, round, status }) => {
+    const same = steps.filter((each) => each.step === step && each.round === round);
+    const nth = same.findIndex((each) => each.task_id === task_id) + 1;
+    const number = same.length === 1 ? '' : ` ${nth} of ${same.length}`;
+    return [
+      `    ${task_id} `,
+      `${step}${number}${round === 1 ? '' : ` (round ${round})`}: ${status}`,
+    ];
+  });
+};
+
+const phaseLines = (phase: Phase): readonly Line[] => [
+  [`  ${phase.number}  ${stateWords[phase.state].padEnd(11)}  `, phase.name],
   ...chosen(phase),
-  ...phase.tasks
-    .filter(({ step }) => !step.startsWith('?'))
-    .map(
-      ({ task_id, step, round, status }) =>
-        `    ${task_id} ${step}${round === 1 ? '' : ` (round ${round})`}: ${status}`,
-    ),
+  ...taskLines(phase),
   ...phase.findings.map(
-    ({ gate, check, passed, says }) =>
-      `    ${passed ? 'ok' : 'NOT OK'} ${gate}, ${check}: ${oneLine(says, 400)}`,
+    ({ gate, check, passed, says }): Line => [
+      `    ${passed ? 'ok' : 'NOT OK'} `,
+      `${gate}, ${check}: ${oneLine(says, 400)}`,
+    ],
   ),
 ];
 
-/** A workflow with its phases, for people. */
-export const renderWorkflow = (view: View): string =>
-  stripControls(
-    [
-      `${view.workflow_id} ${view.kind} ${view.version}: ${view.name}`,
-      `${view.status}${view.why === undefined ? '' : `: ${view.why}`}`,
-      ...view.phases.flatMap(phaseLines),
-      ...view.waits_for.map((each) => `waits for ${each}`),
-    ].join('\n'),
+/** A workflow that is complete has work to merge: that of each task of an agent. */
+const workToTake = ({ status, phases }: View): readonly Line[] => {
+  if (status !== 'complete') return [];
+  const ids = phases.flatMap(({ steps, tasks }) =>
+    tasks
+      .filter(({ step }) => steps.some(({ id, by }) => id === step && by !== 'person'))
+      .map(({ task_id }) => task_id),
   );
+  return ids.length === 0 ? [] : [['take its work with: ', `agent merge ${ids.join(' ')}`]];
+};
+
+/** A workflow with its phases, for people. `width`: null where lines may be long. */
+export const renderWorkflow = (view: View, width: number | null): string => {
+  const lines: readonly Line[] = [
+    ['', `${view.workflow_id} ${view.kind} ${view.version}: ${view.name}`],
+    [view.status, view.why === undefined ? '' : `: ${oneLine(view.why, 2_000)}`],
+    ...view.phases.flatMap(phaseLines),
+    ...view.waits_for.map((each): Line => ['waits for ', each]),
+    ...workToTake(view),
+  ];
+  return lines
+    .map(([start, text]) => wrapAfter(stripControls(start), stripControls(text), width))
+    .join('\n');
+};

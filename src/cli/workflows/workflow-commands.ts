@@ -1,5 +1,5 @@
 import type { Thoroughness } from '../../machines/thoroughness.ts';
-import type { Result } from '../client/client.ts';
+import type { Client, Result } from '../client/client.ts';
 import type { CommandContext } from '../client/command-context.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { oneLine, stripControls } from '../output/safe-text.ts';
@@ -61,7 +61,7 @@ const start = async (
   if (json) io.json(lineOf(line));
   else {
     const shown = await client.call('workflow.show', { workflow_id: line.workflow_id });
-    io.out(renderWorkflow(shown));
+    io.out(renderWorkflow(shown, io.width));
   }
   if (kind === 'feature' && verify === undefined)
     io.err(
@@ -84,14 +84,26 @@ const list = async ({ connection, io, json }: CommandContext): Promise<number> =
   return exitCodes.done;
 };
 
+/** Completes the beginning or the end of an id that only one workflow has. */
+const findId = async (client: Client, given: string): Promise<string> => {
+  const { workflows } = await client.call('workflow.list', {});
+  const ids = workflows.map(({ workflow_id }) => workflow_id);
+  if (ids.includes(given)) return given;
+  const found = ids.filter((id) => id.startsWith(given) || id.endsWith(given));
+  if (found.length > 1)
+    throw new UsageError(`${given} may be ${found.join(' or ')}; write more of the id`);
+  return found[0] ?? given;
+};
+
 const show = async (
   { connection, io, json }: CommandContext,
   args: WorkflowArgs,
 ): Promise<number> => {
-  const workflow_id = required(args, 'an id; see: agent workflow list');
-  const view = await (await connection.server()).call('workflow.show', { workflow_id });
+  const given = required(args, 'an id; see: agent workflow list');
+  const client = await connection.server();
+  const view = await client.call('workflow.show', { workflow_id: await findId(client, given) });
   if (json) io.json(view);
-  else io.out(renderWorkflow(view));
+  else io.out(renderWorkflow(view, io.width));
   return exitCodes.done;
 };
 
@@ -99,9 +111,11 @@ const cancel = async (
   { connection, io, json }: CommandContext,
   args: WorkflowArgs,
 ): Promise<number> => {
-  const workflow_id = required(args, 'an id; see: agent workflow list');
+  const given = required(args, 'an id; see: agent workflow list');
   const { reason } = args;
-  const view = await (await connection.server()).call('workflow.cancel', { workflow_id, reason });
+  const client = await connection.server();
+  const workflow_id = await findId(client, given);
+  const view = await client.call('workflow.cancel', { workflow_id, reason });
   if (json) io.json(lineOf(view));
   else io.out(stripControls(`${workflow_id} ${view.status}`));
   return exitCodes.done;
