@@ -34,7 +34,7 @@ const judge = async (
   const found = await findReport(evidence, paths);
   if (found === null)
     return fail(
-      `found no report of ${evidence.taskId}; looked for ${paths.join(', ')}, ${evidence.isVerified ? 'written by its verify commands' : 'in its diff (no command of --verify ran)'}`,
+      `found no report of ${evidence.taskId}; looked for ${paths.join(', ')}, ${evidence.isVerified ? 'written by its verify commands' : 'in its diff (no command of --verify ran; give one when you start a workflow)'}`,
     );
   try {
     const { passed, says } = read(found.text);

@@ -65,7 +65,7 @@ const start = async (
   }
   if (kind === 'feature' && verify === undefined)
     io.err(
-      'note: without --verify "<test command>" the gates of phases 3 and 4 find only reports that agents commit',
+      `note: without --verify the gates of phases 3 and 4 find only reports that agents commit, and git may ignore those; to let the server run your tests: agent workflow cancel ${line.workflow_id}, then start it with --verify "<test command>"`,
     );
   return exitCodes.done;
 };

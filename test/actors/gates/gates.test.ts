@@ -112,7 +112,7 @@ describe('reports', () => {
   test('a report that is not there is named with every place that was looked at', async () => {
     expect(await checkCoverage(evidence({}), 90, paths)).toEqual({
       passed: false,
-      says: 'found no report of bd-a1; looked for coverage/coverage-summary.json, lcov.info, in its diff (no command of --verify ran)',
+      says: 'found no report of bd-a1; looked for coverage/coverage-summary.json, lcov.info, in its diff (no command of --verify ran; give one when you start a workflow)',
     });
   });
 
