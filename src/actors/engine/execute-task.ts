@@ -5,7 +5,7 @@ import type { ActorReads, RequestAnswers, StoreWrites } from '../store/port.ts';
 import { createSharedCalls } from './shared-calls.ts';
 import type { TaskCommands } from './task-commands.ts';
 import { isFreeText, requireId } from './task-id.ts';
-import type { TaskQueries } from './task-queries.ts';
+import type { CreateRequest, TaskQueries } from './task-queries.ts';
 
 export interface ExecuteRequest {
   /** A task id, or text: a task is created from it. */
@@ -13,6 +13,8 @@ export interface ExecuteRequest {
   readonly role: Role;
   readonly options: RunOptions;
   readonly requestId?: string;
+  /** For a task that is created from the text, whatever the text is. */
+  readonly draft?: Pick<CreateRequest, 'labels' | 'dependencies'>;
 }
 
 export interface Execution {
@@ -63,17 +65,21 @@ export const createExecute = (
   const repeated = createSharedCalls<Execution>();
 
   /** A repeated request finds the task that it created. */
-  const create = async (description: string, requestId: string | undefined): Promise<TaskId> => {
-    const taskId = (await queries.create({ description })).task_id as TaskId;
+  const create = async (given: CreateRequest, requestId: string | undefined): Promise<TaskId> => {
+    const taskId = (await queries.create(given)).task_id as TaskId;
     if (requestId !== undefined)
       await store.commit({ entries: [], request: { id: requestId, taskId } });
     return taskId;
   };
 
-  const run = async ({ task, role, options, requestId }: ExecuteRequest): Promise<Execution> => {
+  const run = async (request: ExecuteRequest): Promise<Execution> => {
+    const { task, role, options, requestId, draft } = request;
     ports.requireNetwork(options);
     await ports.requirePrice(options, role);
-    const taskId = isFreeText(task) ? await create(task, requestId) : requireId(task);
+    const isText = draft !== undefined || isFreeText(task);
+    const taskId = isText
+      ? await create({ description: task, ...draft }, requestId)
+      : requireId(task);
     const maxRetries = ports.maxRetries();
     const command = {
       type: 'run',
@@ -101,7 +107,8 @@ export const createExecute = (
       const isPending = (await store.actor(seen.taskId))?.pending === true;
       if (isPending || !phasesWithoutRun.has(view.phase)) return executionOf(view, request.role);
     }
-    const execution = await run(seen === null ? request : { ...request, task: seen.taskId });
+    const { draft: _, ...rest } = request;
+    const execution = await run(seen === null ? request : { ...rest, task: seen.taskId });
     await store.rememberAnswer(requestId, JSON.stringify(execution));
     return execution;
   };

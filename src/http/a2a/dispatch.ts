@@ -71,9 +71,11 @@ export const roleIn = ({ params }: FastifyRequest): Role | null | undefined => {
 /** Most calls are none of A2A, so its signal is made when it is asked for. */
 export const contextFor = (reply: FastifyReply, role: Role | null): OperationContext => {
   let gone: AbortController | null = null;
+  const key = reply.request.headers['idempotency-key'];
   return {
     role,
     version: '1.0',
+    idempotencyKey: key === undefined ? null : String(key),
     signal: () => {
       if (gone === null) {
         const made = new AbortController();

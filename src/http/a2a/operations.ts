@@ -42,6 +42,8 @@ export interface OperationContext {
   /** The role that the address names; null: none. */
   readonly role: Role | null;
   readonly version: A2aVersion;
+  /** What the client calls this request, so that it may repeat it; null: nothing. */
+  readonly idempotencyKey: string | null;
   /** Aborts when the client is gone. */
   readonly signal: () => AbortSignal;
 }
@@ -130,11 +132,12 @@ const createSends = (
   { read, whole, settled, follows }: RunReading,
   push: ReturnType<typeof createPushOperations>,
 ) => {
-  const send = async (params: SendParams, { role, version }: OperationContext) => {
+  const send = async (params: SendParams, context: OperationContext) => {
+    const { role, version, idempotencyKey } = context;
     const { message, tenant, configuration } = params;
     const config = configuration?.taskPushNotificationConfig;
     if (config !== undefined) push.check(config);
-    const sent = await sendMessage({ service, read }, message, { tenant, role });
+    const sent = await sendMessage({ service, read }, message, { tenant, role, idempotencyKey });
     if (config === undefined) return sent;
     if (message.taskId === undefined) await push.addToNew(sent.id, config, version);
     else await push.create({ ...config, taskId: sent.id }, version).catch(() => null);

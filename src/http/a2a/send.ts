@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import type { TaskService } from '../../actors/engine/task-service.ts';
 import { isServiceError, requireRole } from '../../machines/errors.ts';
@@ -10,10 +11,7 @@ import { parseRunId, type ReadRun } from './read-run.ts';
 import { type GivenMessage, parseA2a } from './schemas.ts';
 import { contextOf, labelOfContext } from './task-object.ts';
 
-export type SendService = Pick<
-  TaskService,
-  'create' | 'delete' | 'edit' | 'execute' | 'respond' | 'status'
->;
+export type SendService = Pick<TaskService, 'delete' | 'edit' | 'execute' | 'respond' | 'status'>;
 
 export interface SendPorts {
   readonly service: SendService;
@@ -25,6 +23,7 @@ const ownSchema = z.object({
   role: z.string().max(100).optional(),
   dependsOn: z.array(z.string().max(256)).max(1_000).default([]),
   options: optionsSchema.default({}),
+  request_id: z.string().min(1).max(256).optional(),
 });
 
 const ownMetadata = ({ metadata = {} }: GivenMessage) =>
@@ -62,6 +61,7 @@ interface NewTask {
   readonly tenant: string | undefined;
   /** The role of the address; null: none. */
   readonly role: string | null;
+  readonly idempotencyKey: string | null;
 }
 
 export interface Sent {
@@ -70,51 +70,52 @@ export interface Sent {
   readonly refused: string | null;
 }
 
-/** A run is waited for by its task. @throws INVALID_PARAMS when one of them is unknown */
-const naming = async <Result>(
-  ids: readonly string[],
-  create: (taskIds: string[]) => Promise<Result>,
-): Promise<Result> => {
-  try {
-    return await create(ids.map((id) => parseRunId(id).taskId));
-  } catch (error) {
-    const isUnknown =
-      error instanceof A2aError || (isServiceError(error) && error.code === 'task_not_found');
-    if (!isUnknown) throw error;
-    throw invalidParams(`message.metadata.${extensionUri}.dependsOn`, error.message);
-  }
+/**
+ * A repeated message has the same key and says the same: the key alone may be used for another one
+ * by mistake.
+ */
+const requestIdOf = (key: string | null, to: NewTask, message: GivenMessage) => {
+  if (key === null) return {};
+  const { role, tenant } = to;
+  const said = JSON.stringify([key, role, tenant ?? null, message]);
+  return { requestId: `a2a/${createHash('sha256').update(said).digest('base64url')}` };
 };
 
-const start = async (
-  { service }: SendPorts,
-  message: GivenMessage,
-  { tenant, role: bound }: NewTask,
-): Promise<Sent> => {
+const unknownDependency = (error: unknown): boolean =>
+  error instanceof A2aError || (isServiceError(error) && error.code === 'task_not_found');
+
+/** A refused run names the task that was created for it. */
+const createdFor = (error: unknown): string | null => {
+  const taskId = isServiceError(error) ? (error.facts as { task_id?: unknown }).task_id : null;
+  return typeof taskId === 'string' ? taskId : null;
+};
+
+const start = async ({ service }: SendPorts, message: GivenMessage, to: NewTask): Promise<Sent> => {
   const own = ownMetadata(message);
-  const role = roleFor(bound, tenant, message, own.role);
+  const role = roleFor(to.role, to.tenant, message, own.role);
   const references = message.referenceTaskIds ?? [];
   const about = references.length === 0 ? '' : `\n\nSee also: ${references.join(', ')}`;
   const { contextId } = message;
-  const description = `${requireText(message)}${about}`;
-  const { task_id } = await naming(own.dependsOn, (dependencies) =>
-    service.create({
-      description,
-      labels: contextId === undefined ? [] : [labelOfContext(contextId)],
-      dependencies,
-    }),
-  );
+  const request = requestIdOf(to.idempotencyKey ?? own.request_id ?? null, to, message);
+  const task = `${requireText(message)}${about}`;
   try {
-    await service.execute({
-      task: task_id,
-      role,
-      options: { ...runOptions(own.options), when: 'ready' },
+    const { task_id } = await service.execute({
+      ...{ task, role, ...request, options: { ...runOptions(own.options), when: 'ready' } },
+      draft: {
+        labels: contextId === undefined ? [] : [labelOfContext(contextId)],
+        // A run is waited for by its task.
+        dependencies: own.dependsOn.map((id) => parseRunId(id).taskId),
+      },
     });
     return { id: task_id, refused: null };
   } catch (error) {
-    if (isServiceError(error) && missingCredential(error))
-      return { id: task_id, refused: error.message };
-    // The client knows no id of it.
-    await service.delete(task_id).catch(() => {});
+    if (error instanceof Error && unknownDependency(error))
+      throw invalidParams(`message.metadata.${extensionUri}.dependsOn`, error.message);
+    const id = createdFor(error);
+    if (id !== null && isServiceError(error) && missingCredential(error))
+      return { id, refused: error.message };
+    // The client knows no id of it, unless it asks again by its key.
+    if (id !== null && !('requestId' in request)) await service.delete(id).catch(() => {});
     throw error;
   }
 };

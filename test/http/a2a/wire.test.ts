@@ -154,6 +154,48 @@ test('§3.4 a message to a task that is at work is refused, and says what to do'
   expect(answer.error.message).toContain('cancel it, or send more work without taskId');
 });
 
+test.each<[string, (text: string) => readonly [object, Record<string, string>]]>([
+  ['a header', () => [{}, { 'idempotency-key': 'k-1' }]],
+  ['metadata', () => [{ metadata: { [extension]: { request_id: 'k-1' } } }, {}]],
+])(
+  '§3.3.1 a message that its client repeats under a key in %s begins one task',
+  async (_, keyed) => {
+    const { call, message, service } = await start({ turns: [finish('done')] });
+    const ask = async (text: string): Promise<string> => {
+      const [more, headers] = keyed(text);
+      return (await call('SendMessage', message(text, more), headers)).result.task.id;
+    };
+
+    const same = await Promise.all([ask('One'), ask('One')]);
+    const [later, other] = [await ask('One'), await ask('Two')];
+
+    expect(new Set([...same, later]).size).toBe(1);
+    expect(other).not.toBe(later);
+    expect((await service.list({})).tasks).toHaveLength(2);
+  },
+);
+
+test('§3.3.1 a message that could not run is run when it is repeated under its key', async () => {
+  const { call, message, service } = await start({ model: null });
+  const ask = () => call('SendMessage', message('One'), { 'idempotency-key': 'k-1' });
+
+  const answers = [await ask(), await ask()];
+
+  const tasks = answers.map(({ result }) => [result.task.id, result.task.status.state]);
+  expect(tasks[0]).toEqual(tasks[1]);
+  expect(tasks[0]?.[1]).toBe('TASK_STATE_AUTH_REQUIRED');
+  expect((await service.list({})).tasks).toHaveLength(1);
+});
+
+test('a text that looks like the id of a task is text', async () => {
+  const { send, service } = await start({ turns: [finish('done')] });
+  const { task_id } = await service.create({ description: 'First' });
+
+  const { result } = await send(task_id);
+
+  expect(result.task.id).not.toBe(task_id);
+});
+
 test('§9.5 the errors of JSON-RPC have its codes; HTTP 400 is for what is no call', async () => {
   const { post } = await start();
   const bodies = [
