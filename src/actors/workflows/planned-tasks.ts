@@ -198,10 +198,14 @@ const questionForRole = (context: WorkflowContext, open: readonly WorkflowStep[]
   };
 };
 
-/** A person is asked about each optional step, or a role about all of them. */
+/**
+ * A person is asked about each optional step, or a role about all of them, and then a person about
+ * those of which the role said nothing.
+ */
 export const plannedQuestions = (context: WorkflowContext): readonly PlannedTask[] => {
   const open = openChoices(context);
-  return context.decides === 'role'
+  const hasAsked = context.tasks.some(({ phase, step }) => phase === context.phase && step === '?');
+  return context.decides === 'role' && !hasAsked
     ? [questionForRole(context, open)]
     : open.map((step) => question(context, step));
 };

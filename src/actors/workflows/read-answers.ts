@@ -38,18 +38,12 @@ const fromRole = (step: string, { reason }: AnsweredQuestion): StepChoice | null
   };
 };
 
-/** What was decided about each open step. A step that a role does not mention is not done. */
+/** What was decided about each open step; a step that a role does not mention stays open. */
 export const readAnswers = (
   context: WorkflowContext,
   answers: readonly AnsweredQuestion[],
 ): readonly StepChoice[] => {
   const ofRole = answers.find(({ step }) => step === '?');
   if (ofRole === undefined) return answers.map(fromPerson);
-  return openChoices(context).map(
-    ({ id }) =>
-      fromRole(id, ofRole) ?? {
-        ...{ step: id, selected: false, by: 'product-manager' },
-        reason: 'it did not say',
-      },
-  );
+  return openChoices(context).flatMap(({ id }) => fromRole(id, ofRole) ?? []);
 };

@@ -3,7 +3,7 @@ import { fromPromise } from 'xstate';
 import { isServiceError } from '../../machines/errors.ts';
 import type { TaskId } from '../../machines/task.ts';
 import { statusInTracker, type TrackedTask } from '../../machines/tracked-task.ts';
-import type { WorkflowContext } from '../../machines/workflow-context.ts';
+import { openChoices, type WorkflowContext } from '../../machines/workflow-context.ts';
 import { workflowMachine } from '../../machines/workflow-machine.ts';
 import { type AwaitPorts, awaitTasks, DeletedTask } from './await-tasks.ts';
 import { checkPhase } from './check-phase.ts';
@@ -81,9 +81,12 @@ const tasksOfRound = ({ tasks, phase, round }: WorkflowContext, isQuestion: bool
 
 const awaitAnswers =
   (ports: WorkflowActorPorts) => async (context: WorkflowContext, signal: AbortSignal) => {
-    const questions = tasksOfRound(context, true);
-    const planned = plannedQuestions(context);
-    const isForRole = planned.some(({ role }) => role !== null);
+    const asked = tasksOfRound(context, true);
+    const open = openChoices(context).map(({ id }) => `?${id}`);
+    const ofPerson = asked.filter(({ step }) => open.includes(step));
+    const isForRole = ofPerson.length === 0;
+    const questions = isForRole ? asked.filter(({ step }) => step === '?') : ofPerson;
+    const planned = isForRole ? plannedQuestions({ ...context, tasks: [] }) : [];
     const isOver = (status: string): boolean =>
       status === 'complete' || (!isForRole && status === 'cancelled');
     const again = createStartAgain(ports, context, planned);

@@ -228,12 +228,17 @@ describe('optional steps', () => {
     ]);
   }, 60_000);
 
-  test('a role decides with its reasons', async () => {
+  test('a role decides with its reasons, and a person about what it does not mention', async () => {
     const says =
       'strategist: NO, because all want it\n- **archaeologist**: no, we wrote it\nproduct-manager: YES - nothing is written';
     const { running, workflow_id } = await asked('role', says);
 
-    const view = await untilWorkflow(running, workflow_id, ({ phase }) => phase > 0);
+    const open = await untilWorkflow(running, workflow_id, ({ phases }) =>
+      phases.some(({ tasks }) => tasks.some(({ step }) => step === '?architect')),
+    );
+    for (const { task_id, step } of open.phases[1]?.tasks ?? [])
+      if (step !== '?') await running.service.close(task_id, 'no, it is small');
+    const view = await untilWorkflow(running, workflow_id, ({ phase }) => phase > 1);
 
     const steps = view.phases.slice(0, 2).flatMap((phase) => phase.steps);
     expect(
@@ -242,8 +247,8 @@ describe('optional steps', () => {
       ['strategist', false, 'product-manager', 'because all want it'],
       ['archaeologist', false, 'product-manager', 'we wrote it'],
       ['product-manager', true, 'product-manager', 'nothing is written'],
-      ['designer', false, 'product-manager', 'it did not say'],
-      ['architect', false, 'product-manager', 'it did not say'],
+      ['designer', false, 'person', 'no, it is small'],
+      ['architect', false, 'person', 'no, it is small'],
     ]);
   }, 60_000);
 });
@@ -266,7 +271,7 @@ test('cancel ends the workflow and every task of it that is not over', async () 
 }, 60_000);
 
 test.each([
-  [{ kind: 'no-such', name: 'x' }, 'kind: is no workflow; there are feature, research'],
+  [{ kind: 'no-such', name: 'x' }, 'kind: "no-such" is no workflow; there are feature, research'],
   [{ kind: 'feature', name: ' ' }, 'name: is empty'],
   [
     { kind: 'feature', name: 'x', steps: ['cook'] },
