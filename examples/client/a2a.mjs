@@ -13,6 +13,10 @@ if (text === undefined) {
   process.exit(2);
 }
 
+const fail = (error) => {
+  console.error(error.message);
+  process.exit(1);
+};
 const fetchImpl = (input, init) => {
   const headers = new Headers(init?.headers);
   headers.set('authorization', `Bearer ${token}`);
@@ -24,7 +28,7 @@ const factory = new ClientFactory(
   }),
 );
 const card = role === undefined ? undefined : `/agents/${role}/.well-known/agent-card.json`;
-const client = await factory.createFromUrl(url, card);
+const client = await factory.createFromUrl(url, card).catch(fail);
 
 const textOf = (parts = []) => parts.map(({ content }) => content?.value ?? '').join('');
 const send = async (words, taskId = '') => {
@@ -46,9 +50,9 @@ const send = async (words, taskId = '') => {
   return last;
 };
 
-let last = await send(text);
+let last = await send(text).catch(fail);
 const terminal = createInterface({ input: process.stdin, output: process.stdout });
 while (last.state === TaskState.TASK_STATE_INPUT_REQUIRED)
-  last = await send(await terminal.question(`${last.says} `), last.id);
+  last = await send(await terminal.question(`${last.says} `), last.id).catch(fail);
 terminal.close();
 process.exitCode = last.state === TaskState.TASK_STATE_COMPLETED ? 0 : 1;

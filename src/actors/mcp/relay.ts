@@ -28,6 +28,7 @@ interface Call {
   readonly params: Readonly<Record<string, unknown>>;
 }
 
+const connectionsAtMost = 100;
 /** Keeps a connection that waits for a long call. */
 const heartbeatMs = 15_000;
 
@@ -142,6 +143,7 @@ export const openRelay = async (options: RelayOptions): Promise<Relay> => {
   const http = createServer((request, response) => {
     handle(request, response).catch(() => response.destroy());
   });
+  http.maxConnections = connectionsAtMost;
   http.listen(0, '127.0.0.1');
   await once(http, 'listening');
   const { port } = http.address() as AddressInfo;

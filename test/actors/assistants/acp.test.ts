@@ -6,6 +6,7 @@ import type { Settings } from '../../../src/actors/engine/settings.ts';
 import { createBubblewrap } from '../../../src/actors/sandbox/bubblewrap.ts';
 import { createNoSandbox } from '../../../src/actors/sandbox/no-sandbox.ts';
 import { fakeAssistants, fakeProgram, runsIn } from '../../support/assistants.ts';
+import { stdioServer } from '../../support/mcp.ts';
 import { processesWith } from '../../support/processes.ts';
 import { type Running, type Setting, startSystem, untilStatus } from '../../support/running.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
@@ -431,6 +432,21 @@ test('tools of MCP servers are shown by name; usage that is not told, though it 
   const begun = framesOf(started.running, started.id, 'tool_start');
   expect(begun.map(({ tool }) => tool)).toEqual(['mcp__notes__add', 'notes_add', 'other']);
   expect(usage).toMatchObject({ input_tokens: 0, tokens_unknown: true });
+});
+
+test('an agent that would use MCP servers only with the settings of the project is said to use none', async () => {
+  const acp = createAcp([named('gemini')], deadlines);
+  const started = await run('well', {
+    assistants: fakeAssistants({ acp }),
+    role: { mcp: ['notes'] },
+    options: { mcpServers: [stdioServer('notes')] },
+  });
+  await untilOver(started);
+
+  expect(framesOf(started.running, started.id, 'log')).toContainEqual({
+    level: 'warn',
+    message: 'this agent does not use your MCP servers',
+  });
 });
 
 test('usage and cost of a session that goes on are counted once', async () => {

@@ -65,7 +65,7 @@ const open = async (
 
 /** Leads one prompt of an agent of the Agent Client Protocol, from `initialize` to its answer. */
 export const converse = (
-  agent: Pick<AcpAgent, 'usage' | 'askingMode'>,
+  agent: Pick<AcpAgent, 'usage' | 'askingMode' | 'ignoresServers'>,
   deadlines: AcpDeadlines,
   ports: ConversationPorts,
 ): Conversation => {
@@ -124,6 +124,8 @@ export const converse = (
     onEvent({ type: 'session', id: opened.id });
     if (agent.askingMode !== null) await chooseMode(rpc, opened, agent.askingMode, deadlines);
     if (start.model !== null) await chooseModel(rpc, opened, start.model, deadlines);
+    if (agent.ignoresServers === true && (start.servers ?? []).length > 0)
+      onEvent({ type: 'note', level: 'warn', message: 'this agent does not use your MCP servers' });
     listens = true;
     const text = opened.isResumed ? prompts.resumed : prompts.fresh;
     const prompt = { sessionId: opened.id, prompt: [{ type: 'text', text }] };

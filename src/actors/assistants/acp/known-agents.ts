@@ -20,6 +20,8 @@ export interface AcpAgent {
   readonly asks: boolean;
   /** The mode in which it asks; null: as it starts. */
   readonly askingMode: string | null;
+  /** True when it starts MCP servers only where the settings of the project apply, too. */
+  readonly ignoresServers?: boolean;
 }
 
 const noSettings = (): AgentVariables => ({});
@@ -88,6 +90,8 @@ const gemini: AcpAgent = {
   reportsCost: false,
   asks: true,
   askingMode: 'default',
+  // In a folder that it does not trust (0.61).
+  ignoresServers: true,
 };
 
 const copilot: AcpAgent = {
