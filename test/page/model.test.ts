@@ -3,6 +3,7 @@ import type { TaskView } from '../../src/actors/journal/task-view.ts';
 import type { Frame } from '../../web/data/frame.ts';
 import { createMoments, sceneAt } from '../../web/model/chart.ts';
 import { graphOf, nodesAtMost } from '../../web/model/graph.ts';
+import { needing } from '../../web/model/order.ts';
 import { lookOf } from '../../web/model/state.ts';
 
 /** What the graph reads of a task. */
@@ -90,4 +91,14 @@ test.each([
   const [, task] = taskOf('a', [], { phase: 'backing_off', ...more });
 
   expect(lookOf(task)).toMatchObject({ column, word });
+});
+
+test('a step of a person comes before work to merge, since the rest of its workflow waits', () => {
+  const work = { files: 1, insertions: 1, deletions: 0 };
+  const tasks = new Map([
+    taskOf('a', [], { status: 'complete', work, unmet_dependencies: [], updated_at: '1' }),
+    taskOf('b', [], { phase: 'waiting_for_person', unmet_dependencies: [], updated_at: '2' }),
+  ]);
+
+  expect(needing(tasks).map(({ task_id }) => task_id)).toEqual(['b', 'a']);
 });

@@ -43,10 +43,11 @@ export const needing = (all: Tasks): readonly TaskView[] => {
     found.map(({ task_id }) => task_id),
     all,
   );
+  // The rest of a workflow, which waits for its step of a person, has no tasks yet.
+  const heldBy = ({ task_id, phase }: TaskView): number =>
+    (held.get(task_id) ?? 0) + (phase === 'waiting_for_person' ? 1 : 0);
   return found.sort(
-    (one, other) =>
-      (held.get(other.task_id) ?? 0) - (held.get(one.task_id) ?? 0) ||
-      compare(one.updated_at, other.updated_at),
+    (one, other) => heldBy(other) - heldBy(one) || compare(one.updated_at, other.updated_at),
   );
 };
 

@@ -85,9 +85,7 @@ const waitReason = (
       : `it starts by itself when its dependencies are complete; it waits for ${blockers.join(', ')}`;
   if (!snapshot.hasTag('resting')) return null;
   if (blockers.length > 0) return `it waits for ${blockers.join(', ')}`;
-  return isPersons
-    ? `it waits for a person, who closes it: agent close ${snapshot.context.taskId}`
-    : 'nobody has asked for a run';
+  return isPersons ? 'it waits for a person, who closes it' : 'nobody has asked for a run';
 };
 
 const parkedReason = (snapshot: TaskSnapshot): string | null => {

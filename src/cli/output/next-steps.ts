@@ -37,7 +37,7 @@ const personsSteps = (
   asksForStep(labels)
     ? [
         step(`close ${id} --reason "yes, …"`, 'do the step'),
-        step(`close ${id} --reason "no, …"`, 'leave it out'),
+        step(`close ${id} --reason "no, …" `, 'leave it out'),
       ]
     : [step(`close ${id}`, 'when you have done it')];
 

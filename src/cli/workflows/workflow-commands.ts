@@ -4,6 +4,7 @@ import type { CommandContext } from '../client/command-context.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { oneLine, stripControls } from '../output/safe-text.ts';
 import { renderTable } from '../output/table.ts';
+import { wrapAfter } from '../output/wrap.ts';
 import { UsageError } from '../words/usage-error.ts';
 import { renderWorkflow } from './render-workflow.ts';
 
@@ -65,7 +66,11 @@ const start = async (
   }
   if (kind === 'feature' && verify === undefined)
     io.err(
-      `note: without --verify the gates of phases 3 and 4 find only reports that agents commit, and git may ignore those; to let the server run your tests: agent workflow cancel ${line.workflow_id}, then start it with --verify "<test command>"`,
+      wrapAfter(
+        'note: ',
+        `without --verify the gates of phases 3 and 4 find only reports that agents commit, and git may ignore those; to let the server run your tests: agent workflow cancel ${line.workflow_id}, then start it with --verify "<test command>"`,
+        io.terminal()?.columns ?? null,
+      ),
     );
   return exitCodes.done;
 };
