@@ -3,18 +3,23 @@ import { expect, onTestFinished, test } from 'vitest';
 import { noBrowser, startBrowser, watchPage } from '../support/browser.ts';
 import { openPageProject } from './project.ts';
 
+const openWithWorkflow = async () => {
+  const project = await openPageProject(onTestFinished);
+  const browser = await startBrowser();
+  onTestFinished(() => browser.close());
+  const started = await project.agent('workflow', 'start', 'feature', 'Export', '--json');
+  const { workflow_id } = JSON.parse(started.out);
+  const page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
+  page.setDefaultTimeout(15_000);
+  const problems = watchPage(page);
+  await page.goto(await project.address());
+  return { project, page, problems, workflow_id };
+};
+
 test.skipIf(noBrowser !== null)(
   'a workflow is shown as its phases, with what it waits for, and follows what happens',
   async () => {
-    const project = await openPageProject(onTestFinished);
-    const browser = await startBrowser();
-    onTestFinished(() => browser.close());
-    const started = await project.agent('workflow', 'start', 'feature', 'Export', '--json');
-    const { workflow_id } = JSON.parse(started.out);
-    const page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
-    page.setDefaultTimeout(15_000);
-    const problems = watchPage(page);
-    await page.goto(await project.address());
+    const { project, page, problems, workflow_id } = await openWithWorkflow();
     await page.getByRole('link', { name: 'System' }).click();
 
     await page.getByRole('link', { name: 'Export', exact: true }).click();
@@ -56,16 +61,7 @@ test.skipIf(noBrowser !== null)(
 test.skipIf(noBrowser !== null)(
   'a step of a person needs you: counted in the title, answered and closed in its row',
   async () => {
-    const project = await openPageProject(onTestFinished);
-    const browser = await startBrowser();
-    onTestFinished(() => browser.close());
-    const started = await project.agent('workflow', 'start', 'feature', 'Export', '--json');
-    const { workflow_id } = JSON.parse(started.out);
-    const page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
-    page.setDefaultTimeout(15_000);
-    const problems = watchPage(page);
-
-    await page.goto(await project.address());
+    const { page, problems, workflow_id } = await openWithWorkflow();
     await page.getByText('Is the step strategist needed for Export?').waitFor();
     const title = await page.title();
     await page.getByText('only if it is unclear whether the feature is worth').waitFor();
