@@ -168,7 +168,7 @@ const bugs: Readonly<Record<string, Planted>> = {
     file: 'src/actors/ledger/write-timer.ts',
     find: '      write().catch(() => writeIn(retryMs));',
     put: '      write().catch(() => {});',
-    seed: 586,
+    seed: 1541,
     says: /the file does not hold/,
   },
   'an import overwrites a live attempt': {
