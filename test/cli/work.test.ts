@@ -144,8 +144,11 @@ test('the work of a failed attempt is merged only with --force, with and without
   const online = await agent('merge', id);
   await agent('close', id);
   const closed = await agent('merge', id);
+  const listed = await agent('list');
+  const shown = await agent('show', id);
   await stopServer();
   const offline = await agent('merge', id);
+  const listedOffline = await agent('list');
   const before = gitIn(root, 'ls-files');
   const forced = await agent('merge', id, '--force');
 
@@ -156,6 +159,12 @@ test('the work of a failed attempt is merged only with --force, with and without
       4,
       expect.stringContaining(`task ${id} is failed (attempt 1): merge is not allowed`),
     ]);
+  for (const { out } of [listed, listedOffline]) {
+    expect(out).toMatch(/ complete +engineer/);
+    expect(out).not.toContain('merged');
+  }
+  expect(shown.out).toMatch(/1 file \+1 -0 on agent\/[^,]+, not complete/);
+  expect(shown.out).not.toContain('agent merge');
   expect(before).toBe('a.txt');
   expect([forced.code, gitIn(root, 'show', 'HEAD:b.txt')]).toEqual([0, 'new']);
 });

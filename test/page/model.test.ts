@@ -93,6 +93,16 @@ test.each([
   expect(lookOf(task)).toMatchObject({ column, word });
 });
 
+test.each([
+  ['complete', {}, 'review', 'Ready to merge'],
+  ['of a failed attempt that was closed by hand', { incomplete: true }, 'done', 'Done'],
+])('work (%s) has its own column and word', (_, more, column, word) => {
+  const work = { files: 1, insertions: 1, deletions: 0, ...more };
+  const [, task] = taskOf('a', [], { status: 'complete', work });
+
+  expect(lookOf(task)).toMatchObject({ column, word });
+});
+
 test('a step of a person comes before work to merge, since the rest of its workflow waits', () => {
   const work = { files: 1, insertions: 1, deletions: 0 };
   const tasks = new Map([

@@ -38,9 +38,13 @@ const phases: Readonly<Record<string, Look>> = {
 export const asksForStep = (labels: readonly string[]): boolean =>
   labels.some((label) => label.startsWith('question:'));
 
-/** Complete, with changes that nobody has merged. */
+/** Complete, with changes that can be merged and that nobody has merged. */
 export const isToReview = ({ status, work }: TaskView): boolean =>
-  status === 'complete' && work !== undefined && work.files > 0 && work.merged_at === undefined;
+  status === 'complete' &&
+  work !== undefined &&
+  work.files > 0 &&
+  work.merged_at === undefined &&
+  work.incomplete !== true;
 
 const ended = (task: TaskView): Look => {
   if (task.status === 'failed') {

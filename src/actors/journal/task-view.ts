@@ -91,6 +91,10 @@ const workSchema = z.strictObject({
   insertions: z.int().nonnegative().describe('lines that it added'),
   deletions: z.int().nonnegative().describe('lines that it removed'),
   merged_at: z.iso.datetime().optional().describe('when it was merged; absent: it was not'),
+  incomplete: z
+    .literal(true)
+    .optional()
+    .describe('that the attempt did not complete it: it is merged only with force'),
   conflicts: z
     .array(z.strictObject({ task_id: z.string(), branch: z.string(), files: z.array(z.string()) }))
     .optional()

@@ -9,6 +9,8 @@ export interface WorkView {
   readonly insertions: number;
   readonly deletions: number;
   readonly merged_at?: string;
+  /** The attempt did not complete it: it is merged by force alone. */
+  readonly incomplete?: true;
   /** The work of other tasks that it began without, since it conflicted. */
   readonly conflicts?: readonly { task_id: string; branch: string; files: readonly string[] }[];
 }
@@ -21,11 +23,12 @@ export const createWorkReads = (folder: string): WorkReads => {
   return async (taskId, attempt) => {
     const record = await records.read(taskId, attempt).catch(() => null);
     if (record?.commit == null || !record.closed) return null;
-    const { branch, commit, size, merged_at: at, conflicts } = record;
+    const { branch, commit, size, complete, merged_at: at, conflicts } = record;
     return {
       ...{ branch, commit },
       ...(size ?? { files: 0, insertions: 0, deletions: 0 }),
       ...(at === null ? {} : { merged_at: new Date(at).toISOString() }),
+      ...(complete ? {} : { incomplete: true as const }),
       ...(conflicts.length === 0 ? {} : { conflicts }),
     };
   };

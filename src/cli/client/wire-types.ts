@@ -134,6 +134,8 @@ export interface Task {
     readonly deletions: number;
     /** when it was merged; absent: it was not */
     readonly merged_at?: string | undefined;
+    /** that the attempt did not complete it: it is merged only with force */
+    readonly incomplete?: true | undefined;
     /** work of other tasks that it began without, since it conflicted */
     readonly conflicts?: readonly {
       readonly task_id: string;

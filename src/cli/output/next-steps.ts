@@ -1,5 +1,6 @@
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import { asksForStep } from '../../machines/for-person.ts';
+import { mergeWord } from '../words/state-words.ts';
 import { costText } from './money.ts';
 
 /** `950`, `12.3k`. */
@@ -64,10 +65,11 @@ export const nextSteps = ({
   if (status === 'queued') return [step(`explain ${id}`, 'why it waits')];
   if (attempt === 0) return [];
   const again = step(`retry ${id}`, 'try again');
-  const look = step(`diff ${id}`, 'see the changes');
-  const changes = work === undefined ? [] : [look];
-  if (status === 'complete' && (work === undefined || work.merged_at !== undefined)) return changes;
-  if (status === 'complete') return [look, step(`merge ${id}`, 'take them')];
+  const changes = work === undefined ? [] : [step(`diff ${id}`, 'see the changes')];
+  if (status === 'complete')
+    return mergeWord(work) === 'not merged'
+      ? [...changes, step(`merge ${id}`, 'take them')]
+      : changes;
   return status === 'failed' || status === 'cancelled'
     ? [step(`logs ${id}`, 'what happened'), ...changes, again]
     : [];

@@ -81,8 +81,9 @@ const totalTimeText = ({ attempts = [] }: TaskView): string | undefined =>
 
 const changesLine = ({ work }: TaskView): string | undefined => {
   if (work === undefined) return undefined;
-  const { files, insertions, deletions, branch, merged_at: merged } = work;
-  const state = merged === undefined ? 'not merged' : `merged ${timeText(merged)}`;
+  const { files, insertions, deletions, branch, merged_at: merged, incomplete } = work;
+  const unmerged = incomplete ? 'not complete' : 'not merged';
+  const state = merged === undefined ? unmerged : `merged ${timeText(merged)}`;
   return `${plural(files, 'file')} +${insertions} -${deletions} on ${branch}, ${state}`;
 };
 

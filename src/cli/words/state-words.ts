@@ -26,10 +26,11 @@ export const statusWords = (status: string, phase: string): string => {
   return phase === status ? shown : `${shown} (${phaseWord(phase)})`;
 };
 
-/** Null for work that is not known, or that changed nothing. */
+/** Null for work that is not known, that changed nothing, or that only --force merges. */
 export const mergeWord = (work: TaskView['work']): 'merged' | 'not merged' | null => {
   if (work?.merged_at !== undefined) return 'merged';
-  return work === undefined || work.files === 0 ? null : 'not merged';
+  if (work === undefined || work.files === 0 || work.incomplete) return null;
+  return 'not merged';
 };
 
 /** `parked until 14:30` */

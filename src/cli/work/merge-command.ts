@@ -9,7 +9,6 @@ import type { CommandContext } from '../client/command-context.ts';
 import { readTask } from '../client/task-answers.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { history } from '../tasks/logs.ts';
-import { mergeWord } from '../words/state-words.ts';
 import { UsageError } from '../words/usage-error.ts';
 import { inDependencyOrder } from './merge-order.ts';
 import { openWorkspace } from './work-commands.ts';
@@ -120,7 +119,8 @@ const mergedText = (merged: Exclude<Merged, Conflict>): string => {
     : `already merged (${merged.commit.slice(0, 12)})`;
 };
 
-const isUnmerged = ({ work }: TaskView): boolean => mergeWord(work) === 'not merged';
+const isUnmerged = ({ work }: TaskView): boolean =>
+  work !== undefined && work.files > 0 && work.merged_at === undefined;
 
 /** A refusal names what it leaves when several tasks were to be merged. */
 const noteLeft = ({ io }: CommandContext, left: readonly string[]): void => {
