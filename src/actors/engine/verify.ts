@@ -71,6 +71,10 @@ export const createVerify =
         log(`verify passed: ${command}`, facts);
         continue;
       }
+      if (signal.aborted) {
+        log(`verify stopped: ${command}`, { duration_ms: facts.duration_ms });
+        signal.throwIfAborted();
+      }
       const why = timedOut
         ? `did not end within ${timeoutMs / 1_000} s`
         : `ended with exit code ${exitCode}`;

@@ -66,6 +66,24 @@ test('a check that takes longer than the attempt may is ended, and so is the att
   expect(error?.code).toBe('timed_out');
 });
 
+test('a check that a person cancels is not said to have failed', async () => {
+  const running = await startSystem({ turns: [finish()] });
+  const { task_id: id } = await running.service.create({ description: 'a task' });
+  await running.service.execute({ task: id, role: 'engineer', options: { verify: ['sleep 600'] } });
+  const linesOfVerify = () =>
+    typesOf(running, id).flatMap(({ type, message }) =>
+      type === 'log' && String(message).startsWith('verify') ? [message] : [],
+    );
+  await vi.waitFor(() => expect(linesOfVerify()).toEqual(['verify: sleep 600']));
+
+  await running.service.cancel(id, null);
+
+  await untilStatus(running, id, 'cancelled');
+  await vi.waitFor(() =>
+    expect(linesOfVerify()).toEqual(['verify: sleep 600', 'verify stopped: sleep 600']),
+  );
+});
+
 test('a call of the model that may pass is made again in the same attempt, after the pause that was asked for', async () => {
   const requests: ModelRequest[] = [];
   const model = failing(2, away({ retry_after_ms: 300 }), requests);
