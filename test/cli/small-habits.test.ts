@@ -9,7 +9,9 @@ test('create on a terminal says how a task without a role gets one', async () =>
   const bare = await onTerminal('create', 'x');
   const id = bare.out.trim();
 
-  expect(bare.err).toContain(`it has no role, so a plain 'agent run' skips it`);
+  expect(bare.err).toContain(`it has no role: 'agent run' skips it unless you give --role`);
+  const [, note = ''] = bare.err.split('note: ');
+  for (const line of note.split('\n')) expect(line.length).toBeLessThanOrEqual(74);
   expect(bare.err).toContain(`agent engineer ${id}`);
   expect((await onTerminal('create', 'x', '--role', 'tester')).err).not.toContain('no role');
   expect((await onTerminal('create', 'x', '--json')).err).not.toContain('no role');

@@ -39,7 +39,7 @@ export const createOnly = async (context: CommandContext, args: CreateArgs): Pro
   else context.io.out(task.task_id);
   if (!context.json && context.io.width !== null && !task.labels.some(isRoleLabel))
     context.io.err(
-      `note: it has no role, so a plain 'agent run' skips it; run it with: agent engineer ${task.task_id}, or create it with --role`,
+      `note: it has no role: 'agent run' skips it unless you give --role\nto run it: agent engineer ${task.task_id}`,
     );
   return exitCodes.done;
 };
