@@ -184,8 +184,15 @@ test.each<[OnInterrupted, string | null, number]>([
     const next = await startSystem(image);
     if (answer !== null) await respond(next, id, (await untilAsked(next, id)).input_id, answer);
 
-    await vi.waitFor(() => expect(marks(next.root)).toBe(expected), { timeout: 10_000 });
-    expect((await next.service.status(id)).phase).toBe('acting');
+    // Once it stayed at one mark: the phase and the error would say why.
+    await vi.waitFor(
+      async () => {
+        const { phase, error } = await next.service.status(id);
+        const shown = { marks: marks(next.root), phase, error };
+        expect(shown).toEqual({ marks: expected, phase: 'acting', error: undefined });
+      },
+      { timeout: 10_000 },
+    );
   },
 );
 
