@@ -1,6 +1,5 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { openProject } from '../support/cli.ts';
 import { temporaryFolder } from '../support/temporary.ts';
@@ -69,11 +68,22 @@ test('a run on a terminal says how a task that asks is answered', async () => {
   const project = setUp();
   const id = (await project.agent('create', 'x', '--role', 'product-manager')).out.trim();
 
-  const run = project.onTerminal('run', id);
-  do await delay(1_000);
-  while ((await project.agent('respond', id, 'the second one')).code !== 0);
+  const run = project.startOnTerminal('run', id);
+  const ended = project.collect(run);
+  // The answer waits for the line: a table that is drawn late would miss the question.
+  const hint = `to answer, in another terminal: agent respond ${id}`;
+  let shown = '';
+  await new Promise<void>((resolve) => {
+    run.stdout?.on('data', (chunk: string) => {
+      shown += chunk;
+      if (shown.includes(hint)) resolve();
+    });
+    run.once('close', () => resolve());
+  });
+  await project.agent('respond', id, 'the second one');
 
-  expect((await run).err).toContain(`to answer, in another terminal: agent respond ${id}`);
+  expect(shown).toContain(hint);
+  expect((await ended).code).toBe(0);
 });
 
 test('respond alone asks y or n for an approval, and why not', async () => {
