@@ -152,6 +152,8 @@ test('a path that is too long for the system is left out and named, whatever ign
     files: 1,
     notes: [`${'m'.repeat(100)}… was not saved: its path is too long`],
   });
+  // Node removes no path that is too long: it is gone before the test's folders are removed.
+  expect(await workspace.sweep(() => true)).toEqual([]);
 });
 
 test('a worktree that cannot be removed is saved, and the next sweep removes it', async () => {
