@@ -8,7 +8,6 @@ test.each<[readonly string[], string, string]>([
   [['create', 'one', 'two', 'three'], '"two" "three"', quotes],
   [['create', 'needs both', '--deps', 'bd-a', 'bd-b'], '"bd-b"', '--deps <id> --deps <id>'],
   [['create', '--deps', 'bd-a', 'bd-b', '--', 'text'], '"text"', quotes],
-  [['delete', 'bd-a', 'bd-b'], '"bd-b"', 'one task at a time'],
   [['show', 'bd-a', 'bd-b'], '"bd-b"', 'one task at a time'],
   [['engineer', 'bd-a', 'extra'], '"extra"', 'one task at a time'],
   [['engineer', 'mend', 'it'], '"it"', 'agent engineer "<text>"'],

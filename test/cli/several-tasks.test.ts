@@ -93,3 +93,22 @@ test('server stop and Ctrl-C in the terminal of a server count what is parked an
     `agent-server: stopping; ${counts}: agent server start (Ctrl-C again exits at once)\n`,
   );
 });
+
+test('delete takes several tasks in any order, also where one depends on another', async () => {
+  const { agent, create } = open();
+  const [one, two, three] = [await create('one'), await create('two'), await create('three')];
+  await agent('dep', 'add', two, one);
+  await agent('dep', 'add', three, two);
+  const needed = await create('needed');
+  const left = await create('left');
+  await agent('dep', 'add', left, needed);
+
+  const deleted = await agent('delete', one, needed, two, 'bd-nope', three, one);
+  const listed = JSON.parse((await agent('list', '--json')).out);
+
+  expect(deleted.out).toBe(`${three} deleted\n${two} deleted\n${one} deleted\n`);
+  expect(deleted.code).toBe(3);
+  expect(deleted.err).toContain(`needed by ${left}`);
+  expect(deleted.err).toContain('bd-nope does not exist');
+  expect(listed.map(({ task_id }: { task_id: string }) => task_id)).toEqual([needed, left]);
+});

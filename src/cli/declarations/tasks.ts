@@ -177,13 +177,16 @@ export const deleteCommand = defineCommand({
   name: 'delete',
   aliases: ['rm'],
   group: 'tasks',
-  describe: 'Delete a task that no other task depends on',
-  words: [taskWord],
+  describe: 'Delete tasks that no other task depends on',
+  words: [taskWords],
   flags: {},
   common: readsConfig,
-  examples: [['agent delete bd-a1b2', 'its branches stay; agent prune removes merged ones']],
-  run: async (context, { task_id }) =>
-    (await import('../tasks/edit-commands.ts')).deleteTask(context, task_id),
+  examples: [
+    ['agent delete bd-a1b2', 'its branches stay; agent prune removes merged ones'],
+    ['agent delete bd-a1 bd-b2', 'also where one of them depends on the other'],
+  ],
+  run: async (context, { task_ids }) =>
+    (await import('../tasks/delete-command.ts')).deleteTasks(context, task_ids),
 });
 
 export const usageCommand = defineCommand({

@@ -79,14 +79,3 @@ export const editTask = async (context: CommandContext, args: EditArgs): Promise
   else io.out(`${task.task_id} edited`);
   return exitCodes.done;
 };
-
-export const deleteTask = async (
-  { connection, io, json }: CommandContext,
-  taskId: string,
-): Promise<number> => {
-  const client = await connection.files();
-  const task = await callForTask(client, 'delete', { task_id: taskId });
-  if (json) io.json(task);
-  else io.out(`${task.task_id} deleted`);
-  return exitCodes.done;
-};
