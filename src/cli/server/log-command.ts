@@ -5,6 +5,7 @@ import type { CommandContext } from '../client/command-context.ts';
 import { stateFiles } from '../config/project.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { UsageError } from '../words/usage-error.ts';
+import { logText } from './log-text.ts';
 
 const linesByDefault = 100;
 const blockBytes = 64 * 1024;
@@ -33,11 +34,14 @@ const startOfLast = (file: number, lines: number): number => {
   return 0;
 };
 
-/** Prints whole lines; keeps the rest until it is complete. */
+/** Prints whole lines, on a terminal as words; keeps the rest until it is complete. */
 const createLinePrinter = ({ io, json }: CommandContext) => {
   const decoder = new StringDecoder('utf8');
   let rest = '';
-  const printLine = (line: string): void => (json ? io.json({ line }) : io.out(line));
+  const printLine = (line: string): void => {
+    if (json) io.json({ line });
+    else io.out((io.width === null ? null : logText(line)) ?? line);
+  };
   return {
     take: (bytes: Buffer): void => {
       const lines = `${rest}${decoder.write(bytes)}`.split('\n');

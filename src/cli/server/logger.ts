@@ -4,7 +4,7 @@ import type { Config } from '../config/config-schema.ts';
 import { originOf } from '../config/key-paths.ts';
 import type { TrackerLog } from '../config/tracker.ts';
 import { print, printJson } from '../output/io.ts';
-import { escapeControls, oneLine } from '../output/safe-text.ts';
+import { logText } from './log-text.ts';
 
 export interface Logger {
   readonly log: TrackerLog;
@@ -23,31 +23,6 @@ export const loggingOf = ({
 
 const debugMessages = new Set(['request', 'model call ended', 'tool call ended']);
 
-/** The first facts of a line: what it is about. */
-const subjects = ['task_id', 'attempt', 'step'];
-
-const valueText = (value: unknown): string => {
-  const text = typeof value === 'string' ? value : (JSON.stringify(value) ?? '');
-  return /^[^\s"=]+$/.test(text) ? text : JSON.stringify(text);
-};
-
-/** One line for people: `2026-11-22T20:00:00.000Z info a message task_id=bd-a1 attempt=2`. */
-const asText = (line: string): string => {
-  const {
-    time,
-    level,
-    msg,
-    pid: _,
-    hostname: __,
-    ...facts
-  } = JSON.parse(line) as Record<string, unknown>;
-  const first = subjects.filter((name) => name in facts);
-  const names = [...first, ...Object.keys(facts).filter((name) => !first.includes(name))];
-  const words = names.map((name) => `${name}=${valueText(facts[name])}`);
-  const said = `${pino.levels.labels[Number(level)] ?? level} ${oneLine(String(msg), 1_000)}`;
-  return `${[new Date(Number(time)).toISOString(), said, ...words.map(escapeControls)].join(' ')}\n`;
-};
-
 const isText = ({ format, isFormatChosen }: Logging): boolean =>
   format === 'text' || (!isFormatChosen && process.stderr.isTTY === true);
 
@@ -56,7 +31,7 @@ export const createLogger = (logging: Logging, redact: (text: string) => string)
   let text = isText(logging);
   const write = (line: string): void => {
     const safe = redact(line);
-    if (text) print('stderr', asText(safe));
+    if (text) print('stderr', `${logText(safe) ?? safe.trimEnd()}\n`);
     else printJson('stderr', safe.trimEnd());
   };
   const logger = pino(

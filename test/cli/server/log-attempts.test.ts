@@ -28,7 +28,7 @@ const script = {
 test('the log of a server has a line for each attempt, and at level debug for each step', async () => {
   const file = join(temporaryFolder(), 'script.json');
   writeFileSync(file, JSON.stringify(script));
-  const { agent } = openProject({
+  const { agent, onTerminal } = openProject({
     api: { backend: 'scripted', script: file },
     logging: { level: 'debug' },
   });
@@ -52,4 +52,10 @@ test('the log of a server has a line for each attempt, and at level debug for ea
   ]);
   expect(about.every(({ attempt }) => attempt === 1)).toBe(true);
   expect(text).not.toContain('my-words');
+
+  const shown = (await onTerminal('server', 'logs')).out;
+  expect(shown).toMatch(
+    new RegExp(`^\\d{4}-\\S+Z info attempt started task_id=${id} attempt=1`, 'm'),
+  );
+  expect(shown).not.toContain('{"level"');
 });
