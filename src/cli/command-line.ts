@@ -28,9 +28,10 @@ const runNamedCommand = async (
   invocation: Invocation,
   io: Io,
 ): Promise<number> => {
-  const { setUpCommand: openCommand } = await import('./client/command-setup.ts');
+  const { setUpCommand: openCommand, withMeantId } = await import('./client/command-setup.ts');
   const { context, readArgs } = openCommand(command, args, invocation, io);
-  const run = async () => command.run(context, (await readArgs()) as never);
+  const run = () =>
+    withMeantId(context, async () => command.run(context, (await readArgs()) as never));
   if (command.notesTracker === undefined) return run();
   const { withTrackerNote } = await import('./config/tracker-note.ts');
   const { json, config } = args;

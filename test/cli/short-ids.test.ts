@@ -30,3 +30,25 @@ test.each(['with', 'without'])(
     expect(closed).toMatchObject({ code: 0, out: `${one} complete\n` });
   },
 );
+
+test.each(['with', 'without'])(
+  'a wrong id is answered with the one that was probably meant, %s a server',
+  async (how) => {
+    const { agent } = openProject();
+    const id = (await agent('create', 'one')).out.trim();
+    await agent('create', 'two');
+    if (how === 'with') await agent('server', 'start');
+    const wrong = `${id.slice(0, -1)}${id.endsWith('z') ? 'y' : 'z'}`;
+
+    const shown = await agent('show', wrong);
+    const closed = await agent('close', wrong, '--json');
+    const other = await agent('show', 'qqqqqq');
+
+    expect(shown.code).toBe(3);
+    expect(shown.err).toBe(`agent: task ${wrong} does not exist; did you mean ${id}?\n`);
+    expect(JSON.parse(closed.out)).toMatchObject({
+      error: { code: 'task_not_found', task_id: wrong, did_you_mean: id },
+    });
+    expect(other.err).toContain("'agent list --all' shows the tasks");
+  },
+);

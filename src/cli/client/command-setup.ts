@@ -2,8 +2,11 @@ import { findProject } from '../config/project.ts';
 import type { CliCommand, Common } from '../declarations/command.ts';
 import type { Invocation } from '../invocation.ts';
 import type { Io } from '../output/io.ts';
+import { CallError } from './client.ts';
 import type { CommandContext } from './command-context.ts';
 import { connect } from './connect.ts';
+import { nearestId } from './find-task.ts';
+import { textIn } from './json.ts';
 import { resolveIds } from './resolve-ids.ts';
 
 export interface ReadyCommand {
@@ -54,4 +57,21 @@ export const setUpCommand = (
     context,
     readArgs: async () => (command.findsTask === true ? args : resolveIds(context, command, args)),
   };
+};
+
+/** A task that does not exist is named with the one that was probably meant, if one is close. */
+export const withMeantId = async <Answer>(
+  { connection }: CommandContext,
+  run: () => Promise<Answer>,
+): Promise<Answer> => {
+  try {
+    return await run();
+  } catch (error) {
+    if (!(error instanceof CallError) || error.code !== 'task_not_found') throw error;
+    const wrong = textIn(error.facts, 'task_id');
+    const look = async () => nearestId(await connection.files(), wrong ?? '');
+    const meant = await look().catch(() => null);
+    if (meant === null) throw error;
+    throw new CallError(error.code, error.message, { ...error.facts, did_you_mean: meant });
+  }
 };

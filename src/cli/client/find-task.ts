@@ -1,4 +1,5 @@
 import type { TaskView } from '../../actors/journal/task-view.ts';
+import { closest } from '../output/closest.ts';
 import { UsageError } from '../words/usage-error.ts';
 import { CallError, type Client } from './client.ts';
 import { readTask, tasksIn } from './task-answers.ts';
@@ -28,4 +29,24 @@ export const findTask = async (client: Client, text: string): Promise<TaskView> 
     if (found.length > 1) throw ambiguousId(text, found);
     return only;
   }
+};
+
+const looksAtMost = 200;
+
+/**
+ * The id that a wrong one was meant to be; null when none is close. Of many tasks it looks only at
+ * those whose ids begin or end as the wrong one does.
+ */
+export const nearestId = async (client: Client, wrong: string): Promise<string | null> => {
+  const own = wrong.toLowerCase().replace(/^.*-(?=[^-]+$)/, '');
+  if (!/^[\w.+-]{3,64}$/.test(own)) return null;
+  const half = Math.ceil(own.length / 2);
+  const parts = [own.slice(0, half), own.slice(-half)];
+  const pages = await Promise.all(
+    parts.map((id) => client.call('list', { id, limit: looksAtMost })),
+  );
+  return closest(
+    wrong,
+    pages.flatMap((page) => tasksIn(page).map(({ task_id }) => task_id)),
+  );
 };

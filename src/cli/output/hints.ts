@@ -1,9 +1,13 @@
 import type { ErrorCode, ErrorFacts } from '../../machines/errors.ts';
+import { textIn } from '../client/json.ts';
 
 type Hints = { readonly [Code in ErrorCode]?: (facts: ErrorFacts[Code]) => string };
 
 const hints: Hints = {
-  task_not_found: () => "'agent list --all' shows the tasks",
+  task_not_found: (facts) => {
+    const meant = textIn(facts, 'did_you_mean');
+    return meant === null ? "'agent list --all' shows the tasks" : `did you mean ${meant}?`;
+  },
   already_running: ({ task_id }) =>
     `watch it with 'agent logs -f ${task_id}' or stop it with 'agent cancel ${task_id}'`,
   stale_attempt: ({ task_id, live_attempt }) =>
