@@ -3,7 +3,6 @@ import { textIn } from '../client/json.ts';
 import type { Io } from '../output/io.ts';
 import { renderFrame } from '../output/render-frame.ts';
 import { type Text, terminalText } from '../output/styled.ts';
-import { wrapAfter } from '../output/wrap.ts';
 import { isOver, type Progress, type TaskProgress } from './progress.ts';
 import { renderCounts, renderProgressRows } from './render-progress.ts';
 
@@ -151,7 +150,7 @@ const withNotes = (display: Display, { io, progress }: DisplayPorts): Display =>
       const note = isEarly && frame.data['level'] === 'warn' ? textIn(frame.data, 'message') : null;
       if (note !== null && notes.size < notesAtMost && !notes.has(note)) {
         notes.add(note);
-        io.err(wrapAfter('note: ', note, io.terminal()?.columns ?? null));
+        io.err(`note: ${note}`);
       }
       display.see(frame);
     },

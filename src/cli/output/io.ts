@@ -2,6 +2,7 @@ import { type AskPerson, createAsk } from './ask.ts';
 import { escapeControls, oneLine, stripControls } from './safe-text.ts';
 import { type Text, takesColour, terminalText } from './styled.ts';
 import { textWidth } from './width.ts';
+import { wrapLines } from './wrap.ts';
 
 /** Results go to stdout, notes and warnings to stderr. Removes control characters. */
 export interface Io {
@@ -14,6 +15,7 @@ export interface Io {
   readonly out: (text: Text) => void;
   /** One JSON value in one line. */
   readonly json: (value: unknown) => void;
+  /** On a terminal, lines that are too wide break between words. */
   readonly err: (text: string) => void;
   /** Replaces the live line of a terminal. Empty text clears it. */
   readonly live: (text: string) => void;
@@ -72,6 +74,8 @@ export const createIo = (
   /** What is said while a screen is shown, each once. */
   const held = new Set<string>();
   const columns = (): number => stderr.columns || usualColumns;
+  const fitted = (text: string): string =>
+    wrapLines(text, stderr.isTTY === true ? columns() : null);
   const clear = (): void => {
     if (shown.length === 0) return;
     // A terminal that became narrower has wrapped the lines.
@@ -97,7 +101,7 @@ export const createIo = (
         return;
       }
       clear();
-      stderr.write(stripControls(`${text}\n`));
+      stderr.write(stripControls(`${fitted(text)}\n`));
     },
     live: (text) => {
       if (!terminal) return;
@@ -124,7 +128,7 @@ export const createIo = (
       }
       stderr.write(closeScreen);
       isScreen = false;
-      stderr.write(stripControls([...held].map((text) => `${text}\n`).join('')));
+      stderr.write(stripControls([...held].map((text) => `${fitted(text)}\n`).join('')));
       held.clear();
     },
     room: () =>

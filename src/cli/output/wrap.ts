@@ -1,18 +1,29 @@
 import { textWidth } from './width.ts';
 
-/** Breaks text between words. */
+/**
+ * Breaks text between words. The terminal breaks a word that is wider than itself, such as a path: it
+ * begins where it is, and the next word follows it.
+ */
 export const wrap = (text: string, width: number): readonly string[] => {
   const lines: string[] = [];
+  let used = 0;
   for (const word of text.split(' ')) {
-    const last = lines.at(-1);
-    if (last === undefined || textWidth(last) + 1 + textWidth(word) > width) lines.push(word);
-    else lines[lines.length - 1] = `${last} ${word}`;
+    const own = textWidth(word);
+    const isBroken = own > width;
+    const last = lines.pop();
+    if (last === undefined) lines.push(word);
+    else if (!isBroken && used + 1 + own > width) lines.push(last, word);
+    else lines.push(`${last} ${word}`);
+    const isAlone = last === undefined || lines.at(-1) === word;
+    used = isAlone ? own : used + 1 + own;
+    if (isBroken) used %= width;
   }
   return lines;
 };
 
-/** A command with an id, such as `agent retry bd-a1b2 --async`. */
-const command = /\bagent [a-z]+(?: --[\w-]+| [\w.]+-[\w.]+)+/g;
+/** A command with an id, such as `agent retry bd-a1b2 --async`, or what stands in quotes. */
+const command =
+  /\bagent [a-z]+(?: --[\w-]+| [\w.]+-[\w.]+)+|(?<![\w'])'[^'\n]{1,70}'(?!\w)|`[^`\n]{1,70}`/g;
 const joint = '\u0000';
 
 /**
@@ -28,3 +39,19 @@ export const wrapAfter = (start: string, text: string, width: number | null): st
   const indent = ' '.repeat(textWidth(start));
   return `${start}${wrap(whole, room).join(`\n${indent}`).replaceAll(joint, ' ')}`;
 };
+
+/**
+ * Each line of a text that is wider than the terminal goes on in another one, as far from the left;
+ * the others stay as they are.
+ */
+export const wrapLines = (text: string, width: number | null): string =>
+  width === null
+    ? text
+    : text
+        .split('\n')
+        .map((line) => {
+          if (textWidth(line) <= width) return line;
+          const [start = ''] = /^ */.exec(line) ?? [];
+          return wrapAfter(start, line.slice(start.length), width);
+        })
+        .join('\n');

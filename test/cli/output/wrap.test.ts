@@ -1,0 +1,48 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { createIo } from '../../../src/cli/output/io.ts';
+import { wrap, wrapLines } from '../../../src/cli/output/wrap.ts';
+
+const word = fc.stringMatching(/^[a-z:;/.]{1,30}$/);
+
+test('no word is broken that fits, no line is too wide, and nothing is lost', () => {
+  fc.assert(
+    fc.property(
+      fc.array(word, { minLength: 1 }),
+      fc.integer({ min: 30, max: 90 }),
+      (words, room) => {
+        const lines = wrap(words.join(' '), room);
+
+        expect(lines.join(' ')).toBe(words.join(' '));
+        for (const line of lines) expect(line.length).toBeLessThanOrEqual(room);
+      },
+    ),
+  );
+});
+
+test('a path that is wider than the terminal begins where it is, and the next word follows it', () => {
+  const path = `/${'a'.repeat(50)}`;
+
+  expect(wrap(`cannot read ${path} twice`, 40)).toEqual([`cannot read ${path} twice`]);
+  expect(wrap(`cannot read ${path} ${'b'.repeat(30)}`, 40)).toEqual([
+    `cannot read ${path}`,
+    'b'.repeat(30),
+  ]);
+});
+
+test('notes break between words on a terminal, below their beginning, and a command stays whole', () => {
+  const written: string[] = [];
+  const stderr = { isTTY: true, columns: 40, write: (text: string) => written.push(text) };
+  const text = `  it runs in the background; watch it with: agent logs -f bd-a1b2\nshort`;
+
+  createIo({ write: () => {} }, stderr).err(text);
+  createIo({ write: () => {} }, { ...stderr, isTTY: false }).err(text);
+
+  expect(written).toEqual([
+    '  it runs in the background; watch it\n  with: agent logs -f bd-a1b2\nshort\n',
+    `${text}\n`,
+  ]);
+  expect(wrapLines("say 'two or three words here' once more", 30)).toBe(
+    "say 'two or three words here'\nonce more",
+  );
+});
