@@ -11,6 +11,7 @@ import { loadConfig } from './config.ts';
 import { configKeys } from './config-keys.ts';
 import { editConfig } from './edit-config.ts';
 import { originOf, valueAt } from './key-paths.ts';
+import { missingPaths } from './missing-paths.ts';
 import { readTextIfAny, reloadNote, requireValid } from './own-file.ts';
 import { userFilesOf } from './user-files.ts';
 
@@ -91,6 +92,8 @@ const set = async (
   }
   if (context.json) context.io.json({ key, file: target });
   else context.io.out(`wrote ${key} to ${target}`);
+  for (const missing of missingPaths(load(context, undefined)))
+    if (missing.startsWith(`${key}: `)) context.io.err(`warning: ${missing}`);
   context.io.err(reloadNote);
   return exitCodes.done;
 };

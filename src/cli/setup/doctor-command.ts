@@ -10,6 +10,7 @@ import { hasTasks, openTasks } from '../client/open-tasks.ts';
 import { redactorFor } from '../client/redactor.ts';
 import { type LoadedConfig, loadConfig } from '../config/config.ts';
 import type { Config } from '../config/config-schema.ts';
+import { missingPaths } from '../config/missing-paths.ts';
 import { entryText, projectServers } from '../config/project-servers.ts';
 import { remoteCredentials } from '../config/remote-credentials.ts';
 import { sandboxFor } from '../config/sandbox.ts';
@@ -209,15 +210,47 @@ const printChecks = (io: Io, checks: readonly Check[]): void => {
   io.out('\nthe configuration that counts: agent config');
 };
 
-/** Exit code 1 if a check finds a problem. @throws ConfigError */
+/** A check that throws is a problem of its own: the others are shown, too. */
+const tryCheck = async (
+  check: string,
+  look: () => Check | readonly Check[] | Promise<Check | readonly Check[]>,
+): Promise<readonly Check[]> => {
+  try {
+    return [await look()].flat();
+  } catch (error) {
+    return [{ check, status: 'problem', detail: messageOf(error) }];
+  }
+};
+
+const checkConfig = (loaded: LoadedConfig): readonly Check[] => [
+  { check: 'config', status: 'ok', detail: configFileText(loaded) },
+  ...missingPaths(loaded).map((detail) => ({
+    check: 'config',
+    status: 'problem' as const,
+    detail,
+  })),
+];
+
+const checkSettings = (loaded: LoadedConfig, { project }: CommandContext): readonly Check[] => {
+  const { settings, projectRoles } = resolveSettings(loaded, project.root);
+  return [
+    { check: 'agents', status: 'ok', detail: `at most ${settings.cap} at once` },
+    ...checkProjectRoles(projectRoles),
+    ...networkNotes(settings, loaded.config).map((detail) => ({
+      check: 'network',
+      status: 'note' as const,
+      detail,
+    })),
+  ];
+};
+
+/** Exit code 1 if a check finds a problem. @throws ConfigError when the configuration is not valid */
 export const doctor = async (
   context: CommandContext,
   configFile: string | undefined,
 ): Promise<number> => {
   const { project, io, env, json } = context;
   const loaded = loadConfig({ config: configFile, project }, env);
-  const resolved = resolveSettings(loaded, project.root);
-  const { cap } = resolved.settings;
   const { config } = loaded;
   const checks: readonly Check[] = [
     {
@@ -227,26 +260,20 @@ export const doctor = async (
     },
     { check: 'project', status: 'ok', detail: project.root },
     checkState(context),
-    { check: 'config', status: 'ok', detail: configFileText(loaded) },
-    { check: 'agents', status: 'ok', detail: `at most ${cap} at once` },
-    ...checkProjectRoles(resolved.projectRoles),
-    ...(await backendChecks(loaded, env)),
-    await checkTracker(context, config),
-    ...(await checkServer(context, loaded)),
-    checkSandbox(context, config),
+    ...checkConfig(loaded),
+    ...checkSettings(loaded, context),
+    ...(await tryCheck('model', () => backendChecks(loaded, env))),
+    ...(await tryCheck('tracker', () => checkTracker(context, config))),
+    ...(await tryCheck('server', () => checkServer(context, loaded))),
+    ...(await tryCheck('sandbox', () => checkSandbox(context, config))),
     checkAssistants(config),
-    ...networkNotes(resolved.settings, config).map((detail) => ({
-      check: 'network',
-      status: 'note' as const,
-      detail,
-    })),
-    await checkWorkspace(context, config),
-    ...checkProjectServers(context, config),
-    ...(await mcpChecks(context, config)),
-    ...checkRemotes(context),
+    ...(await tryCheck('workspace', () => checkWorkspace(context, config))),
+    ...(await tryCheck('mcp', () => checkProjectServers(context, config))),
+    ...(await tryCheck('mcp', () => mcpChecks(context, config))),
+    ...(await tryCheck('remote', () => checkRemotes(context))),
     checkProgram(context, 'git', 'needed by most projects', false),
     checkProgram(context, 'grep', 'needed by the tool grep', true),
-    await checkBd(context, config),
+    ...(await tryCheck('bd', () => checkBd(context, config))),
   ];
   if (json) io.json({ checks, config });
   else printChecks(io, checks);
