@@ -221,6 +221,10 @@ export interface AgentContext extends AgentInput {
   readonly decision: string | null;
   /** Time left when the clock stopped (ms). */
   readonly remainingMs: number;
+  /** When the clock stopped for a person (epoch ms); absent while it runs. */
+  readonly askedAt?: number | undefined;
+  /** How long the clock stood still for persons, up to the last answer (ms). */
+  readonly waitedMs?: number;
   readonly failure: Failure | null;
   /** Set when a limit of the provider stopped the agent. */
   readonly parking?: Parking | undefined;

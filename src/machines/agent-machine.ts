@@ -303,15 +303,16 @@ export const agentMachine = agentSetup.createMachine({
       meta: { says: 'a limit, the model or the agent itself ended the attempt' },
     },
   },
-  output: ({ context: { usage, failure, parking, finish } }): AttemptOutcome => {
-    if (failure !== null) return { status: 'failed', failure, usage };
-    if (parking !== undefined) return { status: 'parked', parking, usage };
+  output: ({ context: { usage, waitedMs, failure, parking, finish } }): AttemptOutcome => {
+    const totals = { usage, ...(waitedMs === undefined ? {} : { waitedMs }) };
+    if (failure !== null) return { status: 'failed', failure, ...totals };
+    if (parking !== undefined) return { status: 'parked', parking, ...totals };
     return {
       status: 'done',
       summary: finish?.summary ?? '',
       artifacts: finish?.artifacts ?? [],
       ...(finish?.answers === undefined ? {} : { answers: finish.answers }),
-      usage,
+      ...totals,
     };
   },
 });

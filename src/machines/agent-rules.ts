@@ -44,6 +44,12 @@ export const withSpent = (usage: Usage, spent: Spent, turns = spent.modelCalls):
     : { cost_usd: (usage.cost_usd ?? 0) + (spent.costUsd ?? 0) }),
 });
 
+/** How long the attempt had waited for persons at a time (ms); the wait for its slot after it counts. */
+export const waitedUntil = (
+  { waitedMs = 0, askedAt }: Pick<AgentContext, 'waitedMs' | 'askedAt'>,
+  at: number,
+): number => waitedMs + Math.max(0, at - (askedAt ?? at));
+
 /** Counts the running turn of an assistant. */
 export const isOverTurns = ({ usage, limits }: AgentContext, spent: Spent): boolean =>
   withSpent(usage, spent).turns > limits.maxTurns;

@@ -31,6 +31,7 @@ import {
   needsApproval,
   pauseAfter,
   saysTooLong,
+  waitedUntil,
   withSpent,
 } from './agent-rules.ts';
 import type {
@@ -52,6 +53,12 @@ type Acting = { acted: Acted };
 type Delegating = { delegated: Delegated };
 type Spending = { spent: Spent };
 type Responding = { response: Response };
+type Timed = { context: AgentContext; event: AgentEvent };
+
+const waitIsOver = {
+  waitedMs: ({ context, event }: Timed) => waitedUntil(context, event.at),
+  askedAt: undefined,
+};
 
 export const agentSetup = setup({
   types: {
@@ -283,8 +290,10 @@ export const agentSetup = setup({
       remainingMs: ({ context, event }) => Math.max(0, (context.deadlineAt ?? event.at) - event.at),
       deadlineAt: ({ context: { limits }, event }) =>
         limits.answerMs === 0 ? null : event.at + limits.answerMs,
+      askedAt: ({ event }) => event.at,
     }),
     startClock: assign({
+      ...waitIsOver,
       deadlineAt: ({ context, event }) => event.at + context.remainingMs,
       goesOnAt: null,
     }),
@@ -325,8 +334,11 @@ export const agentSetup = setup({
     recordTimeLimitInTools: assign({
       failure: ({ context }) => failures.timeLimitInTools(context),
     }),
-    recordNoAnswer: assign({ failure: ({ context }) => failures.unansweredQuestion(context) }),
-    recordNoSlot: assign({ failure: failures.noSlotAfterAnswer }),
+    recordNoAnswer: assign({
+      ...waitIsOver,
+      failure: ({ context }) => failures.unansweredQuestion(context),
+    }),
+    recordNoSlot: assign({ ...waitIsOver, failure: failures.noSlotAfterAnswer }),
     recordLoop: assign({ failure: ({ context }) => failures.repeatedCalls(context) }),
     recordMalformedCalls: assign({ failure: ({ context }) => failures.malformedCalls(context) }),
     recordTooLong: assign({ failure: ({ context }) => failures.conversationTooLong(context) }),

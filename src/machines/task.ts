@@ -123,17 +123,21 @@ export interface Parking {
   readonly backend: string;
 }
 
-export type AttemptOutcome =
+export type AttemptOutcome = {
+  readonly usage: Usage;
+  /** How long it waited for persons (ms); absent when it never did. */
+  readonly waitedMs?: number;
+} & (
   | {
       readonly status: 'done';
       readonly summary: string;
       readonly artifacts: readonly string[];
       readonly answers?: readonly CommentAnswer[] | undefined;
-      readonly usage: Usage;
     }
-  | { readonly status: 'failed'; readonly failure: Failure; readonly usage: Usage }
+  | { readonly status: 'failed'; readonly failure: Failure }
   /** Not over: it goes on after `parking.until`. */
-  | { readonly status: 'parked'; readonly parking: Parking; readonly usage: Usage };
+  | { readonly status: 'parked'; readonly parking: Parking }
+);
 
 /**
  * Adds the time of the event in epoch ms: machines get the time as input, so that a replay repeats

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { AgentContext } from '../../machines/agent-context.ts';
+import { waitedUntil } from '../../machines/agent-rules.ts';
 import { describeRefusal } from '../../machines/errors.ts';
 import { isForPerson } from '../../machines/for-person.ts';
 import { type Review, verdicts } from '../../machines/review.ts';
@@ -147,6 +148,17 @@ export const taskViewSchema = z.strictObject({
   updated_at: z.iso.datetime().describe('when it changed last'),
   started_at: z.iso.datetime().optional().describe('when the latest attempt started'),
   completed_at: z.iso.datetime().optional().describe('when it ended'),
+  waits_since: z.iso
+    .datetime()
+    .optional()
+    .describe('since when the attempt waits for a person, or after that for its slot'),
+  waited_seconds: z
+    .number()
+    .nonnegative()
+    .optional()
+    .describe(
+      'how long the latest attempt waited for persons or for the end of a limit, up to waits_since or its end; no part of its time',
+    ),
   progress: z.number().min(0).max(1).describe('from 0 to 1; never falls within an attempt'),
   parked_until: z.iso
     .datetime()
@@ -312,6 +324,25 @@ export const awaitingOf = (agent: AgentState | null): TaskView['awaiting'] => {
   };
 };
 
+/** The clocks of the latest attempt that stand still, or stood. */
+const waitsOf = (
+  { task, agent }: ViewParts,
+  status: string,
+): Pick<TaskView, 'waits_since' | 'waited_seconds'> => {
+  const { completedAt = null, parkedMs = 0, outcome = null } = task?.context ?? {};
+  const isOver = finalStatuses.has(status);
+  const since = isOver || agent === null ? undefined : agent.context.askedAt;
+  const own =
+    agent === null
+      ? (outcome?.waitedMs ?? 0)
+      : waitedUntil(agent.context, (isOver ? completedAt : null) ?? agent.context.askedAt ?? 0);
+  const waitedMs = own + parkedMs;
+  return {
+    ...(since === undefined ? {} : { waits_since: iso(since) }),
+    ...(waitedMs === 0 ? {} : { waited_seconds: waitedMs / 1_000 }),
+  };
+};
+
 const roleOf = ({ task, tracked }: ViewParts): TaskView['role'] => {
   const label = tracked.labels.find((text) => text.startsWith('role:'))?.slice('role:'.length);
   return task?.context.role ?? roleSchema.safeParse(label).data;
@@ -375,6 +406,7 @@ export const toView = (parts: ViewParts): TaskView => {
     created_at: tracked.createdAt,
     updated_at: iso(Math.max(Date.parse(tracked.updatedAt), parts.changedAt)),
     ...(end === undefined ? {} : { completed_at: end }),
+    ...waitsOf(parts, status),
     progress: progressOf(status, phase, usage.turns),
     ...runFields(parts, status),
     ...(awaiting === undefined ? {} : { awaiting }),

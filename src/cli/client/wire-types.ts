@@ -38,6 +38,10 @@ export interface Task {
   readonly started_at?: string | undefined;
   /** when it ended */
   readonly completed_at?: string | undefined;
+  /** since when the attempt waits for a person, or after that for its slot */
+  readonly waits_since?: string | undefined;
+  /** how long the latest attempt waited for persons or for the end of a limit, up to waits_since or its end; no part of its time */
+  readonly waited_seconds?: number | undefined;
   /** from 0 to 1; never falls within an attempt */
   readonly progress: number;
   /** when a task that waits for the end of a limit of the provider goes on by itself */

@@ -1,5 +1,6 @@
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import { plural } from '../../machines/plural.ts';
+import { workedMs } from '../../machines/worked-time.ts';
 import { durationText } from '../output/durations.ts';
 import { costText } from '../output/money.ts';
 import { attemptText } from '../output/next-steps.ts';
@@ -36,13 +37,11 @@ const stateOf = (task: TaskProgress, blocker: string | null, now: number): Cell 
 };
 
 /** A task that waits again shows no time: that of its last attempt says nothing about this run. */
-const elapsedOf = (
-  { status, started_at, completed_at, attempt }: TaskView,
-  now: number,
-): string => {
-  if (started_at === undefined || attempt === 0 || status === 'queued') return '-';
-  const end = completed_at === undefined ? now : Date.parse(completed_at);
-  const seconds = Math.max(0, Math.floor((end - Date.parse(started_at)) / 1_000));
+const elapsedOf = (view: TaskView, now: number): string => {
+  const { status, attempt } = view;
+  const worked = attempt === 0 || status === 'queued' ? null : workedMs(view, now);
+  if (worked === null) return '-';
+  const seconds = Math.floor(worked / 1_000);
   return `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`;
 };
 

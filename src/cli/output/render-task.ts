@@ -2,6 +2,7 @@ import type { TaskView } from '../../actors/journal/task-view.ts';
 import { describeFailure } from '../../machines/describe-failure.ts';
 import { failingLines } from '../../machines/last-lines.ts';
 import { plural } from '../../machines/plural.ts';
+import { workedMs } from '../../machines/worked-time.ts';
 import { stateWords } from '../words/state-words.ts';
 import { durationText } from './durations.ts';
 import { clockText, timeText } from './local-time.ts';
@@ -11,12 +12,16 @@ import { oneLine, stripControls } from './safe-text.ts';
 import { statusStyle } from './status-style.ts';
 import { joined, styled, type Text } from './styled.ts';
 import { cutToWidth } from './width.ts';
-import { wrapAfter } from './wrap.ts';
+import { wrapAfter, wrapLines } from './wrap.ts';
 
-export const tookText = (from: string | undefined, to: string | undefined): string =>
-  from === undefined || to === undefined
-    ? ''
-    : ` in ${durationText(Date.parse(to) - Date.parse(from))}`;
+/** ` in 3 s`; empty for a task that is not over. */
+export const tookText = (task: TaskView): string => {
+  const worked = task.completed_at === undefined ? null : workedMs(task, Date.now());
+  return worked === null ? '' : ` in ${durationText(worked)}`;
+};
+
+const waitedText = ({ waited_seconds: waited = 0 }: TaskView): string | undefined =>
+  waited === 0 ? undefined : `${durationText(waited * 1_000)}, not in its time`;
 
 const questionText = ({ question: text, calls }: NonNullable<TaskView['awaiting']>): string =>
   [text, ...calls.map((call) => `${call.tool} ${call.arguments}`)].join(' ');
@@ -100,9 +105,9 @@ const taskRows = (
   ['started', task.started_at && timeText(task.started_at)],
   [
     task.status === 'complete' ? 'completed' : 'ended',
-    task.completed_at &&
-      `${timeText(task.completed_at)}${tookText(task.started_at, task.completed_at)}`,
+    task.completed_at && `${timeText(task.completed_at)}${tookText(task)}`,
   ],
+  ['waited', waitedText(task)],
   ['attempts', attemptsText(task)],
   ['time', totalTimeText(task)],
   ['work', workText(task)],
@@ -120,7 +125,8 @@ const taskRows = (
 
 /** `width`: columns of the terminal, null where lines may be long. */
 export const renderTask = (task: TaskView, width: number | null = null): Text => {
-  const row = (name: string, value: string): string => `  ${name.padEnd(10)} ${indented(value)}`;
+  const row = (name: string, value: string): string =>
+    `  ${name.padEnd(10)} ${indented(wrapLines(value, width === null ? null : width - valueColumn))}`;
   const style = statusStyle(task);
   const status = stateWords(task, Date.now());
   const lines: Text[] = [
@@ -130,8 +136,8 @@ export const renderTask = (task: TaskView, width: number | null = null): Text =>
       value === undefined ? [] : [row(name, value)],
     ),
   ];
-  const body = task.description === task.title ? [] : ['', task.description];
-  const result = task.result === undefined ? [] : ['', task.result];
+  const body = task.description === task.title ? [] : ['', wrapLines(task.description, width)];
+  const result = task.result === undefined ? [] : ['', wrapLines(task.result, width)];
   const steps = nextSteps(task);
   const next = steps.length === 0 ? [] : ['', ...steps];
   return joined([...lines, ...body, ...result, ...next], '\n');

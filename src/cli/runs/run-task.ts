@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import { messageOf } from '../../machines/message-of.ts';
+import { workedMs } from '../../machines/worked-time.ts';
 import { CallError, type Client, type Frame } from '../client/client.ts';
 import { callForTask, readTask } from '../client/task-answers.ts';
 import { durationText } from '../output/durations.ts';
@@ -57,8 +58,8 @@ const showFrame = (frame: Frame, json: boolean, io: Io): void => {
 };
 
 const summary = (task: TaskView, totalMs: number): Text => {
-  const { task_id, status, started_at: from, completed_at: to, usage } = task;
-  const ownMs = from === undefined || to === undefined ? null : Date.parse(to) - Date.parse(from);
+  const { task_id, status, completed_at: to, usage } = task;
+  const ownMs = to === undefined ? null : workedMs(task, Date.now());
   const took = ownMs === null ? '' : ` in ${durationText(ownMs)}`;
   const all = task.attempt > 1 ? ` (${durationText(totalMs)} with every attempt)` : '';
   const style = status === 'complete' ? 'green' : 'red';

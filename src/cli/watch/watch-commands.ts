@@ -125,14 +125,14 @@ type Line = (start: string, text: string) => void;
 
 /** A task that is over is held up by nothing: its guards say nothing about it. */
 const explainEnd = ({ reason, request_reason }: Explained, task: TaskView, line: Line): void => {
-  const { task_id: id, status, role, attempt, started_at: from, completed_at: to } = task;
+  const { task_id: id, status, role, attempt, completed_at: to } = task;
   const by =
     attempt === 0 ? '' : `, attempt ${attemptText(task)}${role === undefined ? '' : ` (${role})`}`;
   line(`${id} is `, `${status}${by}`);
   const why = task.error === undefined ? reason : describeFailure(task.error);
   if (why !== null) line('  because ', why);
   if (request_reason !== null) line('  requested because ', request_reason);
-  if (to !== undefined) line('  ended ', `${clockText(to, Date.now())}${tookText(from, to)}`);
+  if (to !== undefined) line('  ended ', `${clockText(to, Date.now())}${tookText(task)}`);
   const merge = status === 'complete' ? mergeWord(task.work) : null;
   if (merge !== null) line('  ', `its work is ${merge}`);
   for (const step of nextSteps(task)) line('', step);

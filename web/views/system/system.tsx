@@ -1,4 +1,5 @@
 import { useEffect } from 'preact/hooks';
+import { workedMs } from '../../../src/machines/worked-time.ts';
 import { now } from '../../data/now.ts';
 import { activities, type TaskView, tasks } from '../../data/tasks.ts';
 import { health, readHealth, readUsage, slots, usage } from '../../data/totals.ts';
@@ -17,7 +18,7 @@ const rowsAtMost = 20;
 const TaskRow = ({ task }: { task: TaskView }) => {
   const { icon, tone } = lookOf(task);
   const activity = activities.value.get(task.task_id);
-  const since = Date.parse(task.started_at ?? task.updated_at);
+  const since = Date.parse(task.updated_at);
   return (
     <tr>
       <td>
@@ -30,7 +31,7 @@ const TaskRow = ({ task }: { task: TaskView }) => {
       <td class="why-cell">
         <Icon name={icon} tone={tone} /> {whyOf(task, activity, tasks.value)}
       </td>
-      <td class="number">{age(now.value - since)}</td>
+      <td class="number">{age(workedMs(task, now.value) ?? now.value - since)}</td>
     </tr>
   );
 };

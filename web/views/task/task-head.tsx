@@ -1,4 +1,5 @@
 import type { ComponentChildren } from 'preact';
+import { workedMs } from '../../../src/machines/worked-time.ts';
 import { now } from '../../data/now.ts';
 import { isRecorded } from '../../data/source.ts';
 import { activities, type TaskView, tasks } from '../../data/tasks.ts';
@@ -16,10 +17,11 @@ const Fact = ({ name, children }: { name: string; children: ComponentChildren })
   </div>
 );
 
-const timeOf = ({ started_at, completed_at, status }: TaskView, at: number): string | null => {
-  if (started_at === undefined) return null;
-  const end = status === 'started' ? at : Date.parse(completed_at ?? started_at);
-  return duration(Math.max(0, end - Date.parse(started_at)));
+/** A task that waits to run again has no time yet. */
+const timeOf = (task: TaskView, at: number): string | null => {
+  const isCounted = task.status === 'started' || task.completed_at !== undefined;
+  const worked = isCounted ? workedMs(task, at) : null;
+  return worked === null ? null : duration(worked);
 };
 
 const Ended = ({ at }: { at: number }) => (
