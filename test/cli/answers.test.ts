@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { openProject } from '../support/cli.ts';
 import { temporaryFolder } from '../support/temporary.ts';
@@ -51,6 +52,7 @@ test('respond alone shows the question and asks for the answer on a terminal', a
   expect(answered.code).toBe(0);
   expect(answered.out).toMatch(/Which one\?[\s\S]*Answer: /);
   expect((await project.agent('wait', id)).code).toBe(0);
+  expect((await project.agent('logs', id)).out).toContain('a person answered: the second one');
 });
 
 test('a blank answer is refused, and the question stays open', async () => {
@@ -95,6 +97,8 @@ test('respond alone asks y or n for an approval, and why not', async () => {
   expect(answered.out.match(/Allow\? \[y\/n\]/g)).toHaveLength(2);
   expect(answered.out).toContain('Why not?');
   expect(answered.code).toBe(0);
+  const logs = (await project.agent('logs', id)).out;
+  expect(logs).toContain('a person denied it: use the script');
 });
 
 test('respond alone changes nothing when nobody answers, or nobody is there', async () => {
@@ -161,4 +165,55 @@ test('retry says how to watch what it started', async () => {
 `,
   });
   expect(retried.err).toContain(`agent logs -f ${id}`);
+});
+
+test('the time of a task that waits for a person stands still, and is not counted', async () => {
+  const project = setUp();
+  const id = await asking(project, 'product-manager');
+  const asked = JSON.parse((await project.agent('show', id, '--json')).out);
+
+  await delay(1_500);
+  await project.agent('respond', id, 'the second one');
+  await project.agent('wait', id);
+  const task = JSON.parse((await project.agent('show', id, '--json')).out);
+  const shown = (await project.agent('show', id)).out;
+  const [completed] = (await project.agent('logs', id, '--json')).out
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line))
+    .filter(({ type }) => type === 'completed');
+
+  expect(Date.parse(asked.waits_since)).toBeGreaterThanOrEqual(Date.parse(asked.started_at));
+  expect(task.waits_since).toBeUndefined();
+  expect(task.waited_seconds).toBeGreaterThanOrEqual(1.5);
+  const all = (Date.parse(task.completed_at) - Date.parse(task.started_at)) / 1_000;
+  expect(completed.data.execution_seconds).toBeCloseTo(all - task.waited_seconds, 2);
+  expect(shown).toMatch(/waited +\d\.\d s, not in its time/);
+});
+
+test('a task that is cancelled while it asks has no time of that wait', async () => {
+  const project = setUp();
+  const id = await asking(project, 'product-manager');
+
+  await delay(1_200);
+  await project.agent('cancel', id);
+  const task = JSON.parse((await project.agent('show', id, '--json')).out);
+
+  expect(task.waited_seconds).toBeGreaterThanOrEqual(1.2);
+  expect(task.waits_since).toBeUndefined();
+});
+
+test('the reason of a close is in the log, with a server and without', async () => {
+  const project = setUp();
+  const [one, two] = [
+    (await project.agent('create', 'x')).out.trim(),
+    (await project.agent('create', 'y')).out.trim(),
+  ];
+
+  await project.agent('close', one, '--reason', 'done by hand');
+  await project.agent('server', 'start');
+  await project.agent('close', two, '--reason', 'not needed');
+
+  expect((await project.agent('logs', one)).out).toContain('a person closed it: done by hand');
+  expect((await project.agent('logs', two)).out).toContain('a person closed it: not needed');
 });

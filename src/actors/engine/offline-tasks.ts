@@ -1,7 +1,10 @@
 import { refuses } from '../../machines/command-refusals.ts';
 import { ServiceError } from '../../machines/errors.ts';
+import type { TaskId } from '../../machines/task.ts';
+import { entry } from '../journal/event-types.ts';
 import { asTracked, savedSnapshot, viewSaved } from '../journal/snapshots.ts';
 import type { TaskView } from '../journal/task-view.ts';
+import { closeWords } from '../journal/transition-frames.ts';
 import type { StoreReads, StoreWrites } from '../store/port.ts';
 import type { StatusWrites, TrackerReads, TrackerWrites } from '../tracker/port.ts';
 import { requireAnswer } from '../workflows/require-answer.ts';
@@ -37,6 +40,11 @@ export const createOfflineService = (
     now,
     workOf,
   });
+  const logClose = async (id: TaskId, reason: string): Promise<void> => {
+    const { attempt } = await queries.status(id);
+    const data = { level: 'info', message: closeWords(reason) };
+    await store?.commit({ entries: [entry(id, attempt, 'log', now(), data)] });
+  };
   return {
     ...queries,
     close: async (taskId, reason) => {
@@ -49,6 +57,7 @@ export const createOfflineService = (
       requireAnswer(await tracker.find(id), reason);
       const { refusal } = await tracker.close(id, reason ?? 'Closed by hand with agent close');
       if (refusal !== null) throw ServiceError.from(refusal);
+      if (reason !== null) await logClose(id, reason);
       return queries.status(id);
     },
     reopen: async (taskId, reason) => {

@@ -6,6 +6,7 @@ import type { Change } from '../store/port.ts';
 import { machineVersion } from './snapshots.ts';
 import type { TaskView } from './task-view.ts';
 import {
+  answerEntries,
   endingEntries,
   type PreviousView,
   questionEntries,
@@ -65,9 +66,9 @@ export const taskChange = (
   return { ...change, entries, forgetSteps: { taskId, attempt } };
 };
 
-/** A new question adds a frame. */
+/** A new question adds a frame, and so does its answer. */
 export const agentChange = (transition: SnapshotTransition<AgentSnapshot>): Change => {
-  const { next, before, after, at } = transition;
+  const { next, cause, before, after, at } = transition;
   const { taskId, attempt } = next.context;
   const change = changeOf(
     'agent',
@@ -75,5 +76,15 @@ export const agentChange = (transition: SnapshotTransition<AgentSnapshot>): Chan
     next.status === 'active',
     transition,
   );
-  return { ...change, entries: [...change.entries, ...questionEntries(after, before, at)] };
+  const { answer } = next.context;
+  const isUnanswered = cause.type === 'DEADLINE' && (before?.inputId ?? null) !== null;
+  const fallback = isUnanswered && answer?.from === 'nobody' ? (answer.text ?? 'deny') : null;
+  return {
+    ...change,
+    entries: [
+      ...answerEntries(after, cause, fallback, at),
+      ...change.entries,
+      ...questionEntries(after, before, at),
+    ],
+  };
 };

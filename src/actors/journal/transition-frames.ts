@@ -162,14 +162,20 @@ const reviewWords = (cause: EventObject, attempt: number): string | null => {
   return `a person reviewed attempt ${attempt}: ${plural(review.comments.length, 'comment')}${asked[review.verdict]}`;
 };
 
+/** What is logged of a close by hand; `reason` is its reason. */
+export const closeWords = (reason: string): string => `a person closed it: ${reason}`;
+
 const requestWords = (cause: EventObject, attempt: number): string | null => {
   if (cause.type === 'review') return reviewWords(cause, attempt);
-  if (cause.type !== 'reopen' && cause.type !== 'retry') return null;
+  if (cause.type !== 'reopen' && cause.type !== 'retry' && cause.type !== 'close') return null;
   const { data: request } = requestSchema.safeParse(cause);
-  return request === undefined ? null : `a person asked to ${cause.type} it: ${request.reason}`;
+  if (request === undefined) return null;
+  return cause.type === 'close'
+    ? closeWords(request.reason)
+    : `a person asked to ${cause.type} it: ${request.reason}`;
 };
 
-/** A log entry for a review, or with the reason of a reopen or retry, if one was given. */
+/** A log entry for a review, or with the reason of a close, reopen or retry, if one was given. */
 export const requestEntries = (
   { task_id, attempt }: TaskView,
   cause: EventObject,
@@ -180,17 +186,49 @@ export const requestEntries = (
   return [entry(task_id, attempt, 'log', at, { level: 'info', message })];
 };
 
-/** Seconds of work of an attempt: without the time for which it was parked. */
-const workedSeconds = ({ startedAt, parkedMs }: TaskState['context'], until: number): number =>
-  startedAt === null ? 0 : Math.max(0, until - startedAt - (parkedMs ?? 0)) / 1000;
+const answerSchema = z.looseObject({
+  text: z.string().nullable(),
+  decision: z.enum(['allow', 'deny']).nullable(),
+});
+
+const answerWords = (cause: EventObject): string | null => {
+  const { data: answer } = answerSchema.safeParse(cause);
+  if (answer === undefined) return null;
+  const { text, decision } = answer;
+  const said = text === null || text === '' ? '' : `: ${text}`;
+  if (decision === null) return `a person answered${said}`;
+  return decision === 'allow' ? `a person allowed it${said}` : `a person denied it${said}`;
+};
+
+/** A log entry for what a person answered, or what counts since nobody did. */
+export const answerEntries = (
+  { task_id, attempt }: TaskView,
+  cause: EventObject,
+  fallback: string | null,
+  at: number,
+): NewEntry[] => {
+  const unanswered =
+    fallback === null ? null : `nobody answered in time; it counts as: ${fallback}`;
+  const message = cause.type === 'respond' ? answerWords(cause) : unanswered;
+  if (message === null) return [];
+  return [entry(task_id, attempt, 'log', at, { level: 'info', message })];
+};
+
+/** Seconds of work of an attempt: without the time for which it waited. */
+const workedSeconds = (
+  { startedAt }: TaskState['context'],
+  { waited_seconds: waited = 0 }: TaskView,
+  until: number,
+): number => (startedAt === null ? 0 : Math.max(0, (until - startedAt) / 1000 - waited));
 
 /** A log entry when a failed attempt is followed by another one. */
 export const retryEntries = (
   { context }: TaskState,
-  { task_id, attempt, phase, usage }: TaskView,
+  view: TaskView,
   before: PreviousView | null,
   at: number,
 ): NewEntry[] => {
+  const { task_id, attempt, phase, usage } = view;
   const { failure, deadlineAt, retriesLeft, role, parked } = context;
   if (phase !== 'backing_off' || before?.phase === phase || failure === null) return [];
   if (parked !== undefined) return [];
@@ -199,7 +237,7 @@ export const retryEntries = (
   // The retry that follows is spent already.
   const attempts = attempt + retriesLeft + 1;
   const message = `attempt ${attempt} of ${attempts} failed: ${failure.code}: ${failure.message}; the next one begins${pause}`;
-  const seconds = workedSeconds(context, at);
+  const seconds = workedSeconds(context, view, at);
   const ended = { role, execution_seconds: seconds, usage };
   return [
     entry(task_id, attempt, 'log', at, {
@@ -213,7 +251,8 @@ const endingFrame = (task: TaskState, view: TaskView) => {
   const { completedAt, outcome, reason, role } = task.context;
   // A task that was closed by hand has no time of work.
   const isOurs = view.status !== 'complete' || outcome?.status === 'done';
-  const seconds = !isOurs || completedAt === null ? 0 : workedSeconds(task.context, completedAt);
+  const seconds =
+    !isOurs || completedAt === null ? 0 : workedSeconds(task.context, view, completedAt);
   const { result, results_path, error, usage } = view;
   const common = {
     attempt: view.attempt,
