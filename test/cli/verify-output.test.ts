@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { openProject } from '../support/cli.ts';
+import { temporaryFolder } from '../support/temporary.ts';
 
 test('a failing verify shows what failed first and the end, in the run and in show', async () => {
   const { agent } = openProject();
@@ -9,6 +10,10 @@ test('a failing verify shows what failed first and the end, in the run and in sh
   const ran = await agent('engineer', id, '--model', 'scripted', '--verify', verify);
   const shown = await agent('show', id);
 
+  const full = await agent('logs', id, '--full');
+
+  expect(full.out).toContain('ok 430\n');
+  expect((await agent('logs', id)).out).not.toContain('ok 430\n');
   for (const { out } of [ran, shown]) {
     expect(out).toMatch(/not ok 301 sum\n +ok 302\n/);
     expect(out).toMatch(/\n +\[… \d+ lines are left out …\]\n/);
@@ -39,4 +44,24 @@ test('doctor prints a table that fits the terminal, and no JSON', async () => {
   expect(out.split('\n')[0]).toMatch(/^STATUS +CHECK +DETAIL$/);
   expect(out).toMatch(/^ok +project +/m);
   expect(out).not.toContain('{');
+});
+
+test('config set warns of a path where nothing is, and doctor shows it among the other checks', async () => {
+  const { agentWith } = openProject({ api: {} });
+  const home = temporaryFolder();
+  const agent = (...words: string[]) =>
+    agentWith({ XDG_CONFIG_HOME: home, AGENT_SERVER_CONFIG: undefined }, ...words);
+
+  const set = await agent('config', 'set', 'api.script', '/nowhere/script.json');
+  const other = await agent('config', 'set', 'agent.max_turns', '9');
+  const checked = await agent('doctor');
+
+  expect([set.code, other.code, checked.code]).toEqual([0, 0, 1]);
+  expect(set.err).toContain('warning: api.script: /nowhere/script.json does not exist');
+  expect(other.err).not.toContain('/nowhere');
+  expect(checked.out).toMatch(
+    /^problem +config +api\.script: \/nowhere\/script\.json does not exist$/m,
+  );
+  expect(checked.out).toMatch(/^problem +model +.*script\.json/m);
+  expect(checked.out).toMatch(/^ok +workspace /m);
 });

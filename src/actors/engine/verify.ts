@@ -12,17 +12,17 @@ export type VerifyCommands = (
 ) => Promise<{ readonly failure: Failure | null }>;
 
 const longestVerifyMs = 10 * 60_000;
-const shownOutput = 2_000;
-/** The first failure is often far from the end. */
-const headOutput = 16_000;
-const keptLines = 40;
+/** The first failure is often far from the end; what is between the two is not kept. */
+const [headOutput, tailOutput] = [128_000, 64_000];
+const wholeOutput = 2_000;
+const [errorLines, loggedLines] = [40, 400];
 const longestLine = 200;
 
 /** A part of an output that is long: what failed first, and the end. */
-const keptOutput = (output: string): string =>
-  output.length <= shownOutput
+const keptOutput = (output: string, lines: number): string =>
+  output.length <= wholeOutput
     ? output
-    : failingLines(output.replace(new RegExp(`(.{${longestLine}}).+`, 'g'), '$1…'), keptLines);
+    : failingLines(output.replace(new RegExp(`(.{${longestLine}}).+`, 'g'), '$1…'), lines);
 
 const refused = (command: string, refusal: string): Failure => ({
   code: 'verify_failed',
@@ -56,7 +56,7 @@ export const createVerify =
         namedOutputs: true,
         onOutput: () => {},
         headBytes: headOutput,
-        tailBytes: shownOutput,
+        tailBytes: tailOutput,
       };
       const log = (message: string, facts: object = {}): void =>
         ports.emit(attempt, 'log', { level: 'info', message, command, ...facts });
@@ -81,13 +81,13 @@ export const createVerify =
       log(`verify failed: ${command} ${why}`, {
         ...facts,
         level: 'warn',
-        output: failingLines(output),
+        output: keptOutput(output, loggedLines),
       });
       return {
         failure: {
           code: 'verify_failed',
           message: `the command that must pass, ${JSON.stringify(command)}, ${why}`,
-          facts: { command, exit_code: exitCode, output: keptOutput(output) },
+          facts: { command, exit_code: exitCode, output: keptOutput(output, errorLines) },
           retryable: false,
         },
       };

@@ -1,5 +1,5 @@
 import { describeFailure } from '../../machines/describe-failure.ts';
-import { lastLines } from '../../machines/last-lines.ts';
+import { failingLines, lastLines } from '../../machines/last-lines.ts';
 import type { Frame } from '../client/client.ts';
 import { isJson } from '../client/json.ts';
 import { parkedWords, statusWords } from '../words/state-words.ts';
@@ -127,7 +127,8 @@ const logLine = ({ data }: Frame, isFull: boolean): Text => {
     typeof data['duration_ms'] === 'number' ? `, ${durationText(data['duration_ms'])}` : '';
   const line =
     data['level'] === 'warn' ? styled('yellow', `${message}${took}`) : `${message}${took}`;
-  const output = textOrEmpty(data['output']);
+  const all = textOrEmpty(data['output']);
+  const output = isFull || all === '' ? all : failingLines(all);
   return output === '' ? [line] : joined([[line], outputLines(output, false)], '\n');
 };
 
