@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { commitIn, gitIn } from '../support/git.ts';
@@ -167,4 +167,38 @@ test('the work of a failed attempt is merged only with --force, with and without
   expect(shown.out).not.toContain('agent merge');
   expect(before).toBe('a.txt');
   expect([forced.code, gitIn(root, 'show', 'HEAD:b.txt')]).toEqual([0, 'new']);
+});
+
+test('a task that is sent back after its merge shows which attempt was merged', {
+  timeout: 60_000,
+}, async () => {
+  const { agent } = open();
+  const id = (await agent('create', 'Add b')).out.trim();
+  await agent('engineer', id);
+  await agent('merge', id);
+  await agent('review', id, '--request-changes', '--comment', 'b.txt', 'Say more');
+  await agent('wait', id);
+
+  const shown = await agent('show', id);
+  const { attempts } = JSON.parse((await agent('show', id, '--json')).out);
+
+  expect(shown.out).toMatch(
+    /^ {2}attempts +1 {2}engineer {2}complete {2}\S+ s {2}.*merged \d{4}-/m,
+  );
+  expect(attempts.map(({ merged_at }: { merged_at?: string }) => merged_at !== undefined)).toEqual([
+    true,
+    false,
+  ]);
+});
+
+test('the log says what is copied into a worktree before it is there', async () => {
+  const { agent, root } = open({ copy: ['node_modules'] });
+  mkdirSync(join(root, 'node_modules'));
+  writeFileSync(join(root, 'node_modules', 'x.js'), 'x');
+  const id = (await agent('create', 'Add b')).out.trim();
+
+  await agent('engineer', id);
+
+  const logs = (await agent('logs', id)).out;
+  expect(logs).toContain('makes the worktree, with a copy of node_modules');
 });

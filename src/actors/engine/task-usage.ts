@@ -57,10 +57,13 @@ export const withDetails = async (
   view: TaskView,
 ): Promise<TaskView> => {
   const ended = (await store?.attempts(view.task_id)) ?? [];
-  const attempts = ended.map(({ endedAt, owner: _, ...rest }) => ({
-    ...rest,
-    ended_at: new Date(endedAt).toISOString(),
-  }));
+  const attempts = await Promise.all(
+    ended.map(async ({ endedAt, owner: _, ...rest }) => {
+      const merged = (await workOf(view.task_id as TaskId, rest.attempt))?.merged_at;
+      const ended_at = new Date(endedAt).toISOString();
+      return { ...rest, ended_at, ...(merged === undefined ? {} : { merged_at: merged }) };
+    }),
+  );
   return {
     ...(await withWork(workOf, view)),
     ...(attempts.length === 0 ? {} : { attempts }),

@@ -115,6 +115,7 @@ const endedAttemptSchema = z.strictObject({
   output_tokens: z.int().nonnegative().describe('tokens that the model wrote'),
   cached_tokens: z.int().nonnegative().describe('input tokens that the provider had cached'),
   cost_usd: z.number().nonnegative().optional().describe('cost in USD; absent where unknown'),
+  merged_at: z.iso.datetime().optional().describe('when its work was merged; absent: it was not'),
 });
 
 /** A task as people and programs see it. Times are RFC 3339 UTC with milliseconds. */

@@ -171,6 +171,8 @@ export interface Task {
     readonly cached_tokens: number;
     /** cost in USD; absent where unknown */
     readonly cost_usd?: number | undefined;
+    /** when its work was merged; absent: it was not */
+    readonly merged_at?: string | undefined;
   }[] | undefined;
   /** that its journal was removed because it was old; absent: it was not */
   readonly history_removed?: {

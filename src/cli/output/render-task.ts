@@ -66,13 +66,16 @@ const workText = ({ usage }: TaskView): string | undefined =>
     ? undefined
     : `${plural(usage.turns, 'turn')}, ${plural(usage.tool_calls, 'tool call')}`;
 
-/** A line for each attempt that is over, when there were several. */
-const attemptsText = ({ attempts = [] }: TaskView): string | undefined =>
-  attempts.length < 2
+/** A line for each attempt that is over, when the latest is not the only one. */
+const attemptsText = ({ attempts = [], attempt: latest }: TaskView): string | undefined =>
+  attempts.every(({ attempt }) => attempt === latest)
     ? undefined
     : attempts
-        .map(({ attempt, role, status, seconds, cost_usd: cost }) =>
-          [`${attempt}`, role, status, durationText(seconds * 1_000), costText(cost)]
+        .map(({ attempt, role, status, seconds, cost_usd: cost, merged_at: merged }) =>
+          [
+            ...[`${attempt}`, role, status, durationText(seconds * 1_000), costText(cost)],
+            merged === undefined ? undefined : `merged ${timeText(merged)}`,
+          ]
             .filter((text) => text !== undefined)
             .join('  '),
         )

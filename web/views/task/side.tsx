@@ -31,7 +31,8 @@ const Attempts = ({ task: { attempts = [] } }: { task: TaskView }) =>
               <tr key={each.attempt}>
                 <td>{each.attempt}</td>
                 <td>
-                  <Icon name={icon} tone={tone} /> {each.status}{' '}
+                  <Icon name={icon} tone={tone} /> {each.status}
+                  {each.merged_at === undefined ? '' : ', merged'}{' '}
                   <span class="quiet">{each.role}</span>
                 </td>
                 <td class="number">{duration(each.seconds * 1_000)}</td>
