@@ -46,6 +46,11 @@ export const folderWaitLog = {
   message: 'waiting: another attempt is changing the project folder',
 };
 
+const copyLog = (copies: readonly string[]) => ({
+  level: 'info',
+  message: `makes the worktree, with a copy of ${copies.join(', ')}`,
+});
+
 const readDependencies = async (task: TrackedTask, ports: AttemptPorts) =>
   Promise.all(
     task.dependencies.map(async (id) => ({
@@ -114,10 +119,12 @@ export const openAttempt = async (
   const { taskId, attempt } = input;
   const task = await ports.findTask(taskId);
   if (task === null) throw new Error(`task ${taskId} is gone from the tracker`);
-  const workspace = await ports.workspace.open(input, await workBefore(task, ports), signal);
-  signal.throwIfAborted();
   const steps = await ports.stepsOf({ taskId, attempt });
   const known = steps.prompt();
+  const { copies } = ports.workspace;
+  if (known === null && copies.length > 0) ports.emit(input, 'log', copyLog(copies));
+  const workspace = await ports.workspace.open(input, await workBefore(task, ports), signal);
+  signal.throwIfAborted();
   const opened = { task, workspace, steps };
   if (known !== null) return { ...opened, first: known, failure: null };
   const { failure, notes } = await ports.setUp(input, workspace, signal);

@@ -1,6 +1,7 @@
-import { cp, mkdir, realpath, rm } from 'node:fs/promises';
+import { mkdir, realpath, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { linkAgentGit, makeAgentGit } from './agent-git.ts';
+import { copyTree } from './copy-tree.ts';
 import { GitError, required } from './git.ts';
 import type { GitDirs } from './git-dirs.ts';
 import { isPresent } from './plain.ts';
@@ -26,7 +27,6 @@ const copyInto = async (
   folder: string,
   { projectRoot, copies, signal }: NewFolder,
 ): Promise<readonly string[]> => {
-  const filter = (): boolean => signal?.aborted !== true;
   const project = await realpath(projectRoot);
   const notes: string[] = [];
   for (const path of copies) {
@@ -38,10 +38,7 @@ const copyInto = async (
       continue;
     }
     const to = join(target, basename(path));
-    if (!(await isPresent(to)))
-      await cp(join(source, basename(path)), to, {
-        ...{ recursive: true, verbatimSymlinks: true, preserveTimestamps: true, filter },
-      });
+    if (!(await isPresent(to))) await copyTree(join(source, basename(path)), to, signal);
   }
   return notes;
 };

@@ -115,6 +115,8 @@ export interface Workspace {
   readonly mode: 'shared' | 'worktree';
   /** For people: where agents work, and why, if it is not what the user asked for. */
   describe(): string;
+  /** Paths outside git that a new folder gets; none where there are no new folders. */
+  readonly copies: readonly string[];
   /**
    * `after`: the tasks whose work this attempt builds on. An aborted signal rejects and leaves
    * nothing new. @throws an error whose message may be shown

@@ -1,8 +1,8 @@
 import { createHash, randomUUID } from 'node:crypto';
-import { constants } from 'node:fs';
-import { cp, lstat, mkdir, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
+import { lstat, mkdir, readdir, rename, rm, stat, utimes } from 'node:fs/promises';
 import { join } from 'node:path';
 import { readRegularAsync } from '../files/regular-file.ts';
+import { copyTree } from './copy-tree.ts';
 import { isPresent } from './plain.ts';
 
 /** What the setup of a worktree made, by the lockfiles that it was made from. */
@@ -27,12 +27,6 @@ const lockfiles = [
 ] as const;
 const lockfileBytesAtMost = 64 * 1024 * 1024;
 const keptAtMost = 3;
-
-const copy = (from: string, to: string): Promise<void> =>
-  cp(from, to, {
-    ...{ recursive: true, verbatimSymlinks: true, preserveTimestamps: true, force: false },
-    mode: constants.COPYFILE_FICLONE,
-  });
 
 const isPlainFolder = (path: string): Promise<boolean> =>
   lstat(path).then(
@@ -73,7 +67,7 @@ export const createSetupCache = (folder: string): SetupCache => ({
     // A commit may hold a link or files in that place: the setup decides what happens there.
     for (const path of wanted) if (await isPresent(join(root, path))) return false;
     try {
-      for (const path of wanted) await copy(join(kept, path), join(root, path));
+      for (const path of wanted) await copyTree(join(kept, path), join(root, path));
     } catch {
       for (const path of wanted) await rm(join(root, path), { recursive: true, force: true });
       return false;
@@ -89,7 +83,7 @@ export const createSetupCache = (folder: string): SetupCache => ({
       await mkdir(building, { recursive: true, mode: 0o700 });
       for (const path of paths)
         if (await isPlainFolder(join(root, path)))
-          await copy(join(root, path), join(building, path));
+          await copyTree(join(root, path), join(building, path));
       await rename(building, kept);
     } catch {
       // Another attempt was first, or the disk is full: the next worktree is set up again.

@@ -22,6 +22,7 @@ export const createSharedWorkspace = ({
   const oneWriter = createSerialQueue();
   return {
     mode: 'shared',
+    copies: [],
     describe: () =>
       sandboxed
         ? 'the project folder, shared by all attempts, one writer at a time'

@@ -101,6 +101,7 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
 
   return {
     mode: 'worktree',
+    copies: options.copies,
     describe: () => options.description,
     open: (attempt, after = [], signal) => inTurn(() => open(attempt, after, signal)),
     absent: (signal) => findAbsent(options, stores.uses, signal),
