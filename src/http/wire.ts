@@ -81,7 +81,7 @@ export const runResultSchema = z.strictObject({
       z.strictObject({
         task_id: z.string(),
         reason: z.string(),
-        code: z.string().optional().describe('the name of the refusal'),
+        code: z.string().optional().describe('the name of the reason'),
       }),
     )
     .describe('the tasks that were not started, and why'),

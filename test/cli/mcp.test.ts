@@ -150,3 +150,20 @@ test('broken input is answered, and the end of the input ends the program during
   expect(code).toBe(0);
   expect(answers.map(({ error, id }) => error?.code ?? id)).toEqual([-32700, -32600, 1, 2]);
 });
+
+test('a program that has no token, and an assistant with a wrong id, are told what they can use', {
+  timeout: 60_000,
+}, async () => {
+  const project = open([finish]);
+  const { call } = await connect(project);
+
+  const unknown = await call('task_status', { task_id: 'bd-none' });
+  const refused = await fetch(`${project.serverFile()?.url}/mcp`, { method: 'POST', body: '{}' });
+  const said = await refused.text();
+
+  expect(JSON.stringify(unknown.content)).toContain('list_tasks shows the tasks');
+  expect(JSON.stringify(unknown.content)).not.toContain('agent list');
+  expect([refused.status, said]).toEqual([401, expect.stringContaining("'agent token' prints")]);
+  expect(said).not.toContain(project.root);
+  expect(said).not.toContain('state');
+});

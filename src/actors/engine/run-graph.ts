@@ -26,6 +26,9 @@ export interface RunGraphRequest {
   readonly requestId?: string;
 }
 
+/** Why a task is skipped that no request of its own would start, or that needs something first. */
+export type SkipCode = 'complete' | 'no_role' | 'for_person' | 'approved';
+
 export interface GraphRun {
   readonly accepted: readonly {
     readonly task_id: string;
@@ -35,8 +38,8 @@ export interface GraphRun {
   readonly skipped: readonly {
     readonly task_id: string;
     readonly reason: string;
-    /** The name of the refusal. */
-    readonly code?: ErrorCode;
+    /** The name of the reason. */
+    readonly code: ErrorCode | SkipCode;
   }[];
 }
 
@@ -103,13 +106,17 @@ const labelledRole = async (
   const label = labels.find((text) => text.startsWith(rolePrefix))?.slice(rolePrefix.length);
   const labelled = roles.find((role) => role === label);
   if (labelled !== undefined) return labelled;
-  if (label !== undefined)
-    return { task_id: id, reason: describeRefusal(refusal('role_unknown', { role: label })) };
-  if (isForPerson(labels))
-    return { task_id: id, reason: `a person does it; when it is done: agent close ${id}` };
+  if (label !== undefined) {
+    const reason = describeRefusal(refusal('role_unknown', { role: label }));
+    return { task_id: id, reason, code: 'role_unknown' };
+  }
+  if (isForPerson(labels)) {
+    const reason = `a person does it; when it is done: agent close ${id}`;
+    return { task_id: id, reason, code: 'for_person' };
+  }
   const role = (await views.snapshotOf(id)).context.role ?? fallback;
   const reason = `it has no role; give it one: agent edit ${id} --role engineer`;
-  return role ?? { task_id: id, reason };
+  return role ?? { task_id: id, reason, code: 'no_role' };
 };
 
 const isOverWithoutSuccess = (snapshot: TaskSnapshot): boolean =>
@@ -141,20 +148,23 @@ const createStartOne = async (
   let room = limit - (await ports.pendingCount());
   return async (task: TrackedTask): Promise<Accepted | SkippedTask> => {
     const task_id = task.id;
-    if (statusInTracker(task) === 'complete')
-      return { task_id, reason: `it is complete; put it back with: agent reopen ${task_id}` };
+    if (statusInTracker(task) === 'complete') {
+      const reason = `it is complete; put it back with: agent reopen ${task_id}`;
+      return { task_id, reason, code: 'complete' };
+    }
     const role = await labelledRole(ports, task, fallback);
     if (typeof role !== 'string') return role;
     const ownRequest = requestId === undefined ? undefined : `run/${requestId}/${task_id}`;
     const isRepeated = ownRequest !== undefined && (await store.request(ownRequest)) !== null;
     if (isRepeated) return { task_id, role, phase: (await views.viewOf(task)).phase };
-    if (room <= 0) return { task_id, reason: `the queue is full (${limit} tasks)` };
+    if (room <= 0)
+      return { task_id, reason: `the queue is full (${limit} tasks)`, code: 'queue_full' };
     room -= 1;
     const own = { ...ports.optionsFor(options, role), when: 'ready' } as const;
     try {
       const snapshot = await views.snapshotOf(task.id, task);
       if (taskIds === undefined && isApproved(snapshot))
-        return { task_id, reason: approvedReason(task_id) };
+        return { task_id, reason: approvedReason(task_id), code: 'approved' };
       const command = commandFor(snapshot, role, own, ports.maxRetries());
       const { phase } = await commands.ask(task.id, command, ownRequest);
       return { task_id, role, phase };
@@ -188,6 +198,7 @@ const startAll = async (ports: RunGraphPorts, request: RunGraphRequest): Promise
       ...cyclic.map(({ task, cycle }) => ({
         task_id: task.id,
         reason: cycleReason(task.id, cycle),
+        code: 'dependency_cycle' as const,
       })),
     ],
   };

@@ -271,7 +271,7 @@ export interface Methods {
       readonly skipped: readonly {
         readonly task_id: string;
         readonly reason: string;
-        /** the name of the refusal */
+        /** the name of the reason */
         readonly code?: string | undefined;
       }[];
     };

@@ -39,17 +39,23 @@ const exitCodeOfName = (name: string): number => {
 const errorFacts = (error: unknown): Readonly<Record<string, unknown>> =>
   isServiceError(error) || error instanceof CallError ? { ...error.facts } : {};
 
-/** Its name, facts and message, with advice. */
-export const describeError = (error: unknown) => {
-  const [code, facts] = [errorName(error), errorFacts(error)];
+/** Its name, facts and message, without commands that help. */
+export const describeError = (error: unknown) => ({
+  code: errorName(error),
+  facts: errorFacts(error),
+  message: shortWords(messageOf(error)),
+});
+
+/** Its message with commands that help. */
+export const describeForPerson = (error: unknown) => {
+  const { code, facts, message } = describeError(error);
   const hint = hintFor(code, facts);
-  const message = shortWords(messageOf(error));
   return { code, facts, message: `${message}${hint === null ? '' : `; ${hint}`}` };
 };
 
 /** @returns the exit code */
 export const reportError = (error: unknown, { words, env }: Invocation, io: Io): number => {
-  const { code: name, facts, message } = describeError(error);
+  const { code: name, facts, message } = describeForPerson(error);
   io.live('');
   if (words.includes('--json')) io.json({ error: { ...facts, code: name, message } });
   io.err(`agent: ${message}`);

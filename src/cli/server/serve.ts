@@ -80,7 +80,7 @@ const buildApplication = (
     proofToken: tokens.current,
     tokenProblem: tokens.problem,
     redact,
-    tokenHint: `the token of this project is in ${stateFiles(project.stateDir).token}`,
+    tokenHint: "'agent token' prints the token of this project",
     modelCheck: () => {
       const { paused } = system.slotUse();
       return paused === null ? modelNote(config(), current) : { ok: false, detail: paused };

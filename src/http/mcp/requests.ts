@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { Identity } from '../discovery.ts';
 import { parseWithProblems } from '../schema-problems.ts';
+import { withAdvice } from './advice.ts';
 import type { McpBackend, McpCall } from './backend.ts';
 import { listResources, readResource, resourceTemplates } from './resources.ts';
 import { callTool, listTools, toolNames } from './tools.ts';
@@ -102,7 +103,7 @@ export const answerRequest = async (
     return await run(backend, call, params);
   } catch (error) {
     if (error instanceof McpError) throw error;
-    const { code, message, facts } = backend.describeError(error);
+    const { code, message, facts } = withAdvice(backend.describeError(error));
     const number = code === 'task_not_found' ? mcpErrors.resourceNotFound : mcpErrors.internal;
     throw new McpError(number, message, { ...facts, code });
   }

@@ -10,6 +10,7 @@ import {
   taskParamsSchema,
   waitParamsSchema,
 } from '../wire.ts';
+import { skippedForAssistant, withAdvice } from './advice.ts';
 import type { AnswerPolicy, McpBackend, McpCall, McpFailure } from './backend.ts';
 import { waitForTask } from './wait.ts';
 
@@ -74,7 +75,7 @@ const tools: Readonly<Record<string, Tool>> = {
     says: 'Starts agents on tasks and on all that they depend on. Answers at once; see wait_for_task. Costs money when a model is called.',
     params: runParamsSchema,
     annotations: startsAgents,
-    run: calls('run'),
+    run: async ({ call }, _, params) => skippedForAssistant(await call('run', params)),
   },
   task_status: {
     title: 'Show a task',
@@ -160,11 +161,14 @@ const toolResult = (value: unknown) => ({
   ...(isObject(value) ? { structuredContent: value } : {}),
 });
 
-const toolFailure = ({ code, message, facts }: McpFailure) => ({
-  content: [{ type: 'text', text: `${code}: ${message}` }],
-  structuredContent: { error: { ...facts, code, message } },
-  isError: true,
-});
+const toolFailure = (failure: McpFailure) => {
+  const { code, message, facts } = withAdvice(failure);
+  return {
+    content: [{ type: 'text', text: `${code}: ${message}` }],
+    structuredContent: { error: { ...facts, code, message } },
+    isError: true,
+  };
+};
 
 /** Null for an unknown tool. A tool that fails answers with a result that says so. */
 export const callTool = async (

@@ -147,8 +147,13 @@ test('a task without a role is skipped, and its dependents wait until it is comp
       {
         task_id: noRole,
         reason: expect.stringMatching(/^it has no role; .*agent edit \S+ --role engineer$/),
+        code: 'no_role',
       },
-      { task_id: badRole, reason: expect.stringContaining('unknown role "pilot"') },
+      {
+        task_id: badRole,
+        reason: expect.stringContaining('unknown role "pilot"'),
+        code: 'role_unknown',
+      },
     ]),
   );
   await completed(running, [dependent]);
@@ -209,7 +214,9 @@ test('a complete task is skipped, an unknown one refuses the run', async () => {
 
   expect(await runAll(running, done)).toEqual({
     accepted: [],
-    skipped: [{ task_id: done, reason: expect.stringContaining(`agent reopen ${done}`) }],
+    skipped: [
+      { task_id: done, reason: expect.stringContaining(`agent reopen ${done}`), code: 'complete' },
+    ],
   });
   await expect(runAll(running, 'bd-none')).rejects.toMatchObject({ code: 'task_not_found' });
 });

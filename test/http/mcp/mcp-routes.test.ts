@@ -197,3 +197,30 @@ test('an unexpected failure goes to the log, and its text to nobody', async () =
   expect(JSON.stringify(answer.body)).toContain('the server log has the details');
   expect(JSON.stringify(answer.body)).not.toContain('secret detail');
 });
+
+test('what is refused names tools, not commands that an assistant does not have', async () => {
+  const server = await startServer({ turns: [hang] });
+  const client = await connect(server);
+  const create = async (args: object): Promise<string> => {
+    const made = await call(client, 'create_task', { description: 'x', ...args });
+    return (made.structuredContent as { task_id: string }).task_id;
+  };
+  const [roleless, busy, over] = [await create({}), await create({}), await create({})];
+  await call(client, 'run', { task_ids: [busy], role: 'engineer' });
+  await server.call('close', { task_id: over });
+
+  const unknown = await call(client, 'task_status', { task_id: 'bd-none' });
+  const early = await call(client, 'merge', { task_id: busy, attempt: 1 });
+  const ran = await call(client, 'run', { task_ids: [roleless, busy, over] });
+
+  const skipped = (ran.structuredContent as { skipped: { reason: string }[] }).skipped;
+  const said = [unknown, early, ran].map((answer) => JSON.stringify(answer.content)).join('\n');
+  expect(JSON.stringify(unknown.content)).toContain('list_tasks shows the tasks');
+  expect(JSON.stringify(early.content)).toContain('explain says why');
+  expect(skipped.map(({ reason }) => reason)).toEqual([
+    expect.stringContaining('give run a role'),
+    expect.stringContaining('wait_for_task follows it'),
+    'it is complete',
+  ]);
+  expect(said).not.toMatch(/\bagent (list|edit|reopen|cancel|logs|show|retry)\b/);
+});
