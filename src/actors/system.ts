@@ -11,14 +11,14 @@ import { createInvokedActors } from './engine/invoked.ts';
 import { createLeaseKeeper } from './engine/lease.ts';
 import { endQueuePauses, slotUseOf } from './engine/queue-pauses.ts';
 import { pendingOf } from './engine/restore-tasks.ts';
-import { createLookUp, createRunChoices } from './engine/run-choices.ts';
+import { createRunChoices, createRunLookUp } from './engine/run-choices.ts';
 import { createBackendSelector } from './engine/select-assistant.ts';
 import { capsOf, type Settings, wallLimitMs } from './engine/settings.ts';
 import { createSupervision, type Supervision } from './engine/supervision.ts';
 import type { SystemPorts } from './engine/system-ports.ts';
 import { createTaskCommands } from './engine/task-commands.ts';
 import { createTaskHost } from './engine/task-host.ts';
-import { createService, type TaskService } from './engine/task-service.ts';
+import { createTaskService, type TaskService } from './engine/task-service.ts';
 import { provideStateWork } from './engine/task-state-work.ts';
 import { tellDependents } from './engine/tell-dependents.ts';
 import { createVerify, type VerifyCommands } from './engine/verify.ts';
@@ -79,7 +79,7 @@ const createParts = (settings: () => Settings, ports: SystemPorts) => {
     backends,
     agentActor,
   });
-  const lookUp = createLookUp(tracker, host, settings, backends);
+  const lookUp = createRunLookUp(tracker, host, settings, backends);
   const waits = createDependencyWaits({
     tracker,
     viewOf: host.views.viewOf,
@@ -281,7 +281,7 @@ export const createSystem = (initial: Settings, given: SystemPorts): System => {
   const slotUse = (): SlotUse => slotUseOf(supervisor.snapshot());
   const runRules = createExecuteChecks(settings, backends, now);
 
-  const service = createService({
+  const service = createTaskService({
     tracker,
     store,
     commands,

@@ -10,7 +10,7 @@ const restingPhases: ReadonlySet<string> = new Set(['waiting_for_run', 'waiting_
 export const isAtRest = ({ status, phase, awaiting }: RestingTask): boolean =>
   awaiting !== undefined || restingPhases.has(phase) || phase === status;
 
-const asking: ReadonlySet<string> = new Set(['input_required', 'approval_required']);
+const askingTypes: ReadonlySet<string> = new Set(['input_required', 'approval_required']);
 
 /** Whether a frame of a task says that it asks a person. */
-export const asksPerson = ({ type }: { readonly type: string }): boolean => asking.has(type);
+export const asksPerson = ({ type }: { readonly type: string }): boolean => askingTypes.has(type);

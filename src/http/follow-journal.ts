@@ -21,12 +21,12 @@ export interface Following {
   readonly onError: (error: unknown) => void;
 }
 
-const framesOf = (entries: readonly Entry[]): string => entries.map(sseFrame).join('');
+const encodeFrames = (entries: readonly Entry[]): string => entries.map(sseFrame).join('');
 
 /** The entries of a commit are encoded once for all their readers. */
 const shared = new WeakMap<readonly Entry[], SharedFrames>();
 const sharedFramesOf = (entries: readonly Entry[]): SharedFrames => {
-  const frames = shared.get(entries) ?? shareFrames(framesOf(entries));
+  const frames = shared.get(entries) ?? shareFrames(encodeFrames(entries));
   shared.set(entries, frames);
   return frames;
 };
@@ -52,7 +52,7 @@ export const followJournal = (
     seq = last?.seq ?? seq;
     held = last !== undefined && isEnd(last) ? last : null;
     // An end that another attempt follows is not the end of a task's stream.
-    connection.write(framesOf(entries.filter((entry) => taskId === null || !isEnd(entry))));
+    connection.write(encodeFrames(entries.filter((entry) => taskId === null || !isEnd(entry))));
     return connection.drained();
   };
   const sendNew = (entries: readonly Entry[]): void => {

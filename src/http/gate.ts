@@ -73,7 +73,7 @@ const refusedBy = (request: FastifyRequest, hosts: readonly string[]): string | 
 };
 
 /** Null when the request has no token, or more than one. */
-export const bearer = (request: FastifyRequest): string | null => {
+export const bearerToken = (request: FastifyRequest): string | null => {
   const values = rawValues(request, 'authorization');
   const match =
     values.length === 1 ? /^Bearer ([A-Za-z0-9_-]{1,256})$/.exec(values[0] ?? '') : null;
@@ -136,7 +136,7 @@ type Rights = Pick<GateOptions, 'token' | 'sessions'>;
 /** False from when the token of a request is replaced, and from the end of its session. */
 export const isStillAllowed = (request: FastifyRequest, { token, sessions }: Rights): boolean => {
   const expected = token();
-  const given = bearer(request);
+  const given = bearerToken(request);
   if (expected === null) return true;
   return given !== null && (safeEqual(given, expected) || sessions.find(given) !== null);
 };
@@ -157,7 +157,7 @@ export const createGate = (options: GateOptions) => {
     const expected = options.token();
     const open = openRoutes.has(routeOf(request));
     if (open || expected === null) return undefined;
-    const given = bearer(request);
+    const given = bearerToken(request);
     if (given !== null && safeEqual(given, expected)) return undefined;
     if (given !== null && options.sessions.find(given) !== null)
       return routesOfServerToken.has(routeOf(request)) ? refuseSession(reply, options) : undefined;

@@ -73,7 +73,7 @@ const malformed = (request: unknown, error: z.ZodError) => {
  * package throws on `null` and answers a batch of one with an object. The message of an unknown
  * error never reaches the caller; the package would send it.
  */
-export const createRpc = (
+export const createRpcServer = (
   methods: Readonly<Record<string, Method>>,
   onInternal: (error: unknown) => void,
 ): ((text: string, more?: MoreMethods) => Promise<RpcAnswer>) => {

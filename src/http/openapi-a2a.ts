@@ -28,7 +28,7 @@ const cardRoute = (summary: string, more: object = {}) => ({
   },
 });
 
-const rpcRoute = (summary: string, more: object = {}) => ({
+const a2aRpcRoute = (summary: string, more: object = {}) => ({
   post: {
     summary,
     ...more,
@@ -66,8 +66,8 @@ export const a2aPaths = {
   '/.well-known/agent-card.json': cardRoute('the agent card of A2A'),
   '/.well-known/agent.json': cardRoute('the agent card, for clients of A2A 0.3'),
   '/agents/{role}/.well-known/agent-card.json': cardRoute('the agent card of one role', ofRole),
-  '/a2a': rpcRoute('A2A 1.0 over JSON-RPC; all our methods too'),
-  '/agents/{role}/a2a': rpcRoute('A2A 1.0 over JSON-RPC, for one role', ofRole),
+  '/a2a': a2aRpcRoute('A2A 1.0 over JSON-RPC; all our methods too'),
+  '/agents/{role}/a2a': a2aRpcRoute('A2A 1.0 over JSON-RPC, for one role', ofRole),
   '/a2a/rest/{*}': restRoute('A2A 1.0 over HTTP and JSON', [restParameter]),
   '/agents/{role}/a2a/rest/{*}': restRoute('A2A 1.0 over HTTP and JSON, for one role', [
     roleParameter,

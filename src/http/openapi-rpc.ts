@@ -178,7 +178,7 @@ const schemaOf = (schema: z.ZodType, io: 'input' | 'output') => {
   });
   return rest;
 };
-const resultOf = ({ result }: DescribedMethod) =>
+const resultSchemaOf = ({ result }: DescribedMethod) =>
   result === taskViewSchema ? ref('Task') : schemaOf(result, 'output');
 
 const pascal = (name: string): string =>
@@ -204,7 +204,7 @@ export const rpcSchemas = () => ({
   ...Object.fromEntries(
     Object.entries(methods).flatMap(([name, described]) => [
       [`${pascal(name)}Params`, schemaOf(described.params, 'input')],
-      [`${pascal(name)}Result`, resultOf(described)],
+      [`${pascal(name)}Result`, resultSchemaOf(described)],
       [`${pascal(name)}Request`, requestOf(name, described)],
     ]),
   ),

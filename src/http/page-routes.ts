@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { errorBody, requestErrors } from './error-table.ts';
-import { bearer } from './gate.ts';
+import { bearerToken } from './gate.ts';
 import { addPageFiles, type PageFiles } from './page-files.ts';
 import type { CodeRefusal, PageSessions } from './page-sessions.ts';
 import { createThrottle, windowMs } from './throttle.ts';
@@ -68,7 +68,7 @@ export const addPageRoutes = (app: FastifyInstance, options: PageRouteOptions): 
     return { token: session.token, expires_at: iso(session.expiresAt) };
   });
   app.get('/page/session', async (request) => {
-    const found = sessions.find(bearer(request) ?? '');
+    const found = sessions.find(bearerToken(request) ?? '');
     return {
       project: projectName,
       version,
@@ -76,7 +76,7 @@ export const addPageRoutes = (app: FastifyInstance, options: PageRouteOptions): 
     };
   });
   app.delete('/page/session', async (request, reply) => {
-    sessions.end(bearer(request) ?? '');
+    sessions.end(bearerToken(request) ?? '');
     onLogout();
     return reply.code(204).send();
   });

@@ -3,7 +3,7 @@ import type { System } from '../actors/system.ts';
 import { activateExtensions, contextFor, type Dispatch, roleIn } from './a2a/dispatch.ts';
 import type { Identity } from './discovery.ts';
 import { errorBody, requestErrors } from './error-table.ts';
-import { createRpc, retryAfterOf } from './json-rpc.ts';
+import { createRpcServer, retryAfterOf } from './json-rpc.ts';
 import type { Method } from './methods.ts';
 import { openApiDocument } from './openapi.ts';
 import { createRateLimit, retryAfterSeconds } from './rate-limit.ts';
@@ -50,7 +50,7 @@ export const addRpcRoutes = (
   options: RpcRouteOptions,
 ): void => {
   const { log } = options;
-  const rpc = createRpc(methods, (error) => log('JSON-RPC method failed', { error }));
+  const rpc = createRpcServer(methods, (error) => log('JSON-RPC method failed', { error }));
   const handler = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
     const role = roleIn(request);
     if (role === undefined) return reply.code(404).send(errorBody('not_found', 'no such role'));

@@ -67,12 +67,12 @@ const refuseStream = (
     );
 };
 
-type Run = Parameters<OpenStream>[2];
+type StreamWork = Parameters<OpenStream>[2];
 
 /** A place among the streams of the server, for a request that changes something first. */
 export type ReservedStream =
   | { readonly refused: FastifyReply }
-  | { readonly open: (run: Run) => FastifyReply; readonly release: () => void };
+  | { readonly open: (run: StreamWork) => FastifyReply; readonly release: () => void };
 
 /** Opens streams up to the limits of the server, and refuses more. */
 export const createStreamOpening = (sse: Sse, streamLimits: () => StreamLimits) => {
@@ -81,7 +81,7 @@ export const createStreamOpening = (sse: Sse, streamLimits: () => StreamLimits) 
     const counted = counter.open(taskId);
     if ('refused' in counted)
       return { refused: refuseStream(reply, counted.refused, streamLimits()) };
-    const open = (run: Run): FastifyReply => {
+    const open = (run: StreamWork): FastifyReply => {
       const connection = sse.open(reply);
       connection.onClose(counted.close);
       run(connection);

@@ -48,7 +48,7 @@ const closedWhileQueued = [
 const wasParked = { guard: 'isParked', target: 'parked', actions: 'parkAgain' } as const;
 const wasParkedLate = { ...wasParked, guard: 'lateWhileParked' } as const;
 
-const refuse = {
+const toRefused = {
   target: 'refused',
   actions: { type: 'recordRefusal', params: read.trackerUnavailable },
 } as const;
@@ -71,7 +71,7 @@ const openInTracker = <Target extends 'checking' | 'idle'>(says: string, target:
         { guard: { type: 'accepted', params: read.acceptance }, target },
         { target: 'refused', actions: { type: 'recordRefusal', params: read.acceptance } },
       ],
-      onError: refuse,
+      onError: toRefused,
     },
     on: { DEADLINE: refuseLate },
   }) as const;
@@ -129,7 +129,7 @@ export const queued = taskSetup.createStateConfig({
           wasParked,
           { guard: 'betweenAttempts', target: 'backingOff' },
           { guard: 'wasAccepted', target: 'waitingForDependencies' },
-          refuse,
+          toRefused,
         ],
       },
       on: {
@@ -171,7 +171,7 @@ export const queued = taskSetup.createStateConfig({
           },
           { target: 'checking' },
         ],
-        onError: refuse,
+        onError: toRefused,
       },
       on: {
         cancel,
@@ -203,7 +203,7 @@ export const queued = taskSetup.createStateConfig({
           { guard: { type: 'accepted', params: read.acceptance }, target: 'waitingForSlot' },
           { target: 'refused', actions: { type: 'recordRefusal', params: read.acceptance } },
         ],
-        onError: [wasParked, { guard: 'betweenAttempts', target: 'backingOff' }, refuse],
+        onError: [wasParked, { guard: 'betweenAttempts', target: 'backingOff' }, toRefused],
       },
       on: {
         cancel,
@@ -333,7 +333,7 @@ export const queued = taskSetup.createStateConfig({
         src: 'release',
         input: read.releaseQueued('agent-cancelled'),
         onDone: { target: '#task.cancelled', actions: 'recordEnd' },
-        onError: refuse,
+        onError: toRefused,
       },
       on: { cancel: { actions: 'ignore' }, DEADLINE: refuseLate },
     },
@@ -353,7 +353,7 @@ export const queued = taskSetup.createStateConfig({
           },
           { target: 'refused', actions: { type: 'recordRefusal', params: read.acceptance } },
         ],
-        onError: refuse,
+        onError: toRefused,
       },
       on: { close: { actions: 'ignore' }, DEADLINE: refuseLate },
     },

@@ -35,7 +35,7 @@ import {
   type slotWaitInput,
 } from './task-selectors.ts';
 
-type Request = {
+type RequestedRun = {
   readonly role: Role | null;
   readonly options: RunOptions | null;
   readonly maxRetries: number;
@@ -110,7 +110,7 @@ export const taskSetup = setup({
     isLimitOf: ({ context }, { backend }: { backend: string }) =>
       context.parked?.backend === backend,
     meetsLimit: (_, { parking }: Limited) => parking !== null,
-    changesRun: ({ context }, { role, options }: Request) =>
+    changesRun: ({ context }, { role, options }: RequestedRun) =>
       hasParkedAttempt(context) && ((role ?? context.role) !== context.role || options !== null),
     dependencyEnded: (_, { ended }: { ended: EndedDependency | null }) => ended !== null,
     wasAccepted: ({ context }) => context.accepted === true,
@@ -153,9 +153,9 @@ export const taskSetup = setup({
       parked: undefined,
     }),
     requestRun: assign({
-      role: ({ context }, { role }: Request) => role ?? context.role,
-      options: ({ context }, { options }: Request) => options ?? context.options,
-      retriesLeft: (_, { maxRetries }: Request) => maxRetries,
+      role: ({ context }, { role }: RequestedRun) => role ?? context.role,
+      options: ({ context }, { options }: RequestedRun) => options ?? context.options,
+      retriesLeft: (_, { maxRetries }: RequestedRun) => maxRetries,
       submittedAt: ({ event }) => event.at,
       accepted: false,
     }),

@@ -1,4 +1,4 @@
-interface Clocks {
+interface WorkTimes {
   readonly started_at?: string | undefined;
   readonly completed_at?: string | undefined;
   readonly waits_since?: string | undefined;
@@ -7,7 +7,7 @@ interface Clocks {
 
 /** How long the latest attempt worked (ms), without its waits; null before the first. */
 export const workedMs = (
-  { started_at: from, completed_at: to, waits_since: since, waited_seconds: waited = 0 }: Clocks,
+  { started_at: from, completed_at: to, waits_since: since, waited_seconds: waited = 0 }: WorkTimes,
   now: number,
 ): number | null => {
   if (from === undefined) return null;

@@ -6,7 +6,7 @@ import { roles } from './task.ts';
 export const workflowKeySchema = z
   .string()
   .regex(/^[a-z][a-z0-9-]{0,39}$/, 'must be lower-case letters, digits and dashes');
-const text = z.string().min(1).max(8_000);
+const longText = z.string().min(1).max(8_000);
 const line = z.string().min(1).max(300);
 export const workflowPathSchema = z
   .string()
@@ -23,7 +23,7 @@ const stepSchema = z.strictObject({
   id: key,
   by: z.enum([...roles, 'person']).describe('the role that does it; person: a person closes it'),
   title: line,
-  task: text.describe('what to do'),
+  task: longText.describe('what to do'),
   when: line.optional().describe('selection criterion: the step is done only if it holds'),
   needs: z.array(key).max(20).default([]).describe('steps of this phase that come before'),
   leaves: z.array(path).max(20).default([]).describe('files and folders (with a slash) it writes'),
@@ -88,7 +88,7 @@ export const workflowDefinitionSchema = z
     name: key,
     extends: line.optional(),
     version: z.string().regex(/^\d+\.\d+\.\d+$/, 'must be a version such as 1.0.0'),
-    description: text,
+    description: longText,
     thoroughness: z.strictObject({ quick: level, medium: level, deep: level }).optional(),
     phases: z.array(phaseSchema).min(1).max(20),
   })

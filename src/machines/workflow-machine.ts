@@ -17,16 +17,16 @@ import {
 const reportOf = ({ event }: { event: { readonly output: CheckReport } }) => ({
   report: event.output,
 });
-const tasksOf = ({ event }: { event: { readonly output: readonly WorkflowTask[] } }) => ({
+const tasksOfOutput = ({ event }: { event: { readonly output: readonly WorkflowTask[] } }) => ({
   tasks: event.output,
 });
-const choicesOf = ({ event }: { event: { readonly output: readonly StepChoice[] } }) => ({
+const choicesOfOutput = ({ event }: { event: { readonly output: readonly StepChoice[] } }) => ({
   choices: event.output,
 });
-const failureOf = ({ event }: { event: { readonly error: unknown } }) => ({
+const failureOfError = ({ event }: { event: { readonly error: unknown } }) => ({
   why: messageOf(event.error),
 });
-const reasonOf = ({ event }: { event: { readonly reason: string | null } }) => ({
+const reasonOfEvent = ({ event }: { event: { readonly reason: string | null } }) => ({
   why: event.reason,
 });
 
@@ -97,7 +97,7 @@ const workflowSetup = setup({
 const wholeContext = ({ context }: { context: WorkflowContext }) => context;
 const onError = {
   target: '#workflow.failed',
-  actions: { type: 'recordWhy', params: failureOf },
+  actions: { type: 'recordWhy', params: failureOfError },
 } as const;
 
 /**
@@ -122,7 +122,7 @@ export const workflowMachine = workflowSetup.createMachine({
       on: {
         cancel: {
           target: 'cancelling',
-          actions: { type: 'recordWhy', params: reasonOf },
+          actions: { type: 'recordWhy', params: reasonOfEvent },
         },
       },
       states: {
@@ -143,7 +143,7 @@ export const workflowMachine = workflowSetup.createMachine({
             input: wholeContext,
             onDone: {
               target: 'choosing',
-              actions: { type: 'addTasks', params: tasksOf },
+              actions: { type: 'addTasks', params: tasksOfOutput },
             },
             onError,
           },
@@ -157,7 +157,7 @@ export const workflowMachine = workflowSetup.createMachine({
             input: wholeContext,
             onDone: {
               target: 'entering',
-              actions: { type: 'addChoices', params: choicesOf },
+              actions: { type: 'addChoices', params: choicesOfOutput },
             },
             onError,
           },
@@ -170,7 +170,7 @@ export const workflowMachine = workflowSetup.createMachine({
             input: wholeContext,
             onDone: {
               target: 'working',
-              actions: { type: 'addTasks', params: tasksOf },
+              actions: { type: 'addTasks', params: tasksOfOutput },
             },
             onError,
           },

@@ -13,7 +13,7 @@ import type { WorkflowCheck, WorkflowDefinition, WorkflowStep } from './workflow
 import { type WorkflowSnapshot, workflowMachine } from './workflow-machine.ts';
 
 /** Something that can happen next: what the actor of the state may answer. */
-interface Outcome {
+interface PossibleOutcome {
   readonly says: string;
   readonly actor: string;
   readonly output: unknown;
@@ -110,7 +110,7 @@ const neverStarts = (context: WorkflowContext): string | null => {
   return unknown === undefined ? null : `it repeats ${unknown}, which is no step of this phase`;
 };
 
-const choosing = (context: WorkflowContext): readonly Outcome[] => {
+const choosing = (context: WorkflowContext): readonly PossibleOutcome[] => {
   const open = openChoices(context);
   return subsets(open).map((some) => ({
     says: `of the optional steps ${some.length === 0 ? 'none' : some.map(({ id }) => id).join(', ')}`,
@@ -122,10 +122,10 @@ const choosing = (context: WorkflowContext): readonly Outcome[] => {
   }));
 };
 
-const checking = (context: WorkflowContext): readonly Outcome[] => {
+const checking = (context: WorkflowContext): readonly PossibleOutcome[] => {
   const { gates } = phaseOf(context);
   const steps = stepsOfRound(context);
-  const outcome = (says: string, output: CheckReport): Outcome => ({
+  const outcome = (says: string, output: CheckReport): PossibleOutcome => ({
     ...{ says, output },
     actor: 'checkPhase',
   });
@@ -141,7 +141,7 @@ const checking = (context: WorkflowContext): readonly Outcome[] => {
 };
 
 /** The events that may happen in a state, or why none can. */
-const outcomesOf = (snapshot: WorkflowSnapshot): readonly Outcome[] | string => {
+const outcomesOf = (snapshot: WorkflowSnapshot): readonly PossibleOutcome[] | string => {
   const { context } = snapshot;
   if (snapshot.matches({ active: 'choosing' })) return choosing(context);
   if (snapshot.matches({ active: 'asking' }))
@@ -179,7 +179,7 @@ const mattersFrom = (definition: WorkflowDefinition): ((at: number, id: string) 
   return (at, id) => byPhase[at]?.has(id) !== false;
 };
 
-const keyOf = (
+const stateKey = (
   { value, context }: WorkflowSnapshot,
   matters: ReturnType<typeof mattersFrom>,
 ): string => {
@@ -201,7 +201,7 @@ interface Reached {
   readonly way: readonly string[];
 }
 
-const nextOf = ({ snapshot, way }: Reached, { says, actor, output }: Outcome): Reached => {
+const nextOf = ({ snapshot, way }: Reached, { says, actor, output }: PossibleOutcome): Reached => {
   const event = { type: `xstate.done.actor.${actor}`, output, actorId: actor };
   const [next] = transition(workflowMachine, snapshot, event as never);
   const { number } = phaseOf(snapshot.context);
@@ -215,7 +215,7 @@ const nextOf = ({ snapshot, way }: Reached, { says, actor, output }: Outcome): R
 export const searchWorkflow = (definition: WorkflowDefinition): SearchResult => {
   const [first] = initialTransition(workflowMachine, searchInput(definition));
   const matters = mattersFrom(definition);
-  const seen = new Set([keyOf(first, matters)]);
+  const seen = new Set([stateKey(first, matters)]);
   let waiting: Reached[] = [{ snapshot: first, way: [] }];
   while (waiting.length > 0) {
     const found: Reached[] = [];
@@ -231,7 +231,7 @@ export const searchWorkflow = (definition: WorkflowDefinition): SearchResult => 
       }
       for (const outcome of outcomes) {
         const next = nextOf(reached, outcome);
-        const key = keyOf(next.snapshot, matters);
+        const key = stateKey(next.snapshot, matters);
         if (seen.has(key)) continue;
         if (seen.size >= statesAtMost) return { states: seen.size, deadEnd: null, isCut: true };
         seen.add(key);

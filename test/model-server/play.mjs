@@ -5,7 +5,7 @@
 import { speaksResponses } from './wires.mjs';
 
 /** @typedef {import('../../src/actors/model/port.ts').Model} Model */
-/** @typedef {import('../../src/actors/model/port.ts').Message} Message */
+/** @typedef {import('../../src/actors/model/port.ts').ModelMessage} Message */
 /** @typedef {import('./answer.ts').Answer} Answer */
 /** @typedef {import('./answer.ts').SeenRequest} SeenRequest */
 /**

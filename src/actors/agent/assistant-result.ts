@@ -7,7 +7,7 @@ import { outputMiB, type RunEnd } from '../assistants/run-assistant.ts';
 import { usageLimitIn } from '../assistants/usage-limit.ts';
 import { giveUpReason } from './assistant-prompt.ts';
 
-type Outcome =
+type RunOutcome =
   | Omit<Extract<Delegated, { kind: 'done' }>, 'spent'>
   | Omit<Extract<Delegated, { kind: 'failed' }>, 'spent'>;
 
@@ -16,17 +16,17 @@ export interface ResultReader {
   add(event: AssistantEvent): void;
   /** True once the assistant has reported a result or a failure. */
   isKnown(): boolean;
-  outcome(end: RunEnd, artifacts: readonly string[]): Outcome;
+  outcome(end: RunEnd, artifacts: readonly string[]): RunOutcome;
 }
 
 const maxSummaryLength = 16 * 1024;
 
-const failedOutcome = (message: string, more: Partial<Failure> = {}): Outcome => ({
+const failedOutcome = (message: string, more: Partial<Failure> = {}): RunOutcome => ({
   kind: 'failed',
   failure: { code: 'model_failed', message, facts: {}, retryable: false, ...more },
 });
 
-const outcomeFromText = (name: string, text: string, artifacts: readonly string[]): Outcome => {
+const outcomeFromText = (name: string, text: string, artifacts: readonly string[]): RunOutcome => {
   const summary = text.trim().slice(-maxSummaryLength);
   if (summary === '')
     return failedOutcome(`${name} ended without a result`, { facts: { no_result: true } });
@@ -58,7 +58,7 @@ const outcomeWithoutResult = (
   { label: name, endsByExit }: Assistant,
   end: RunEnd,
   artifacts: readonly string[],
-): Outcome => {
+): RunOutcome => {
   const { how, exitCode, stdout, stderr } = end;
   const tail = stderr.trim();
   if (how === 'stopped') return failedOutcome(`${name} was stopped`);
@@ -94,7 +94,7 @@ const failureOutcome = (
   { code, message, retryable }: Failed,
   limited: LimitedEvent | null,
   now: number,
-): Outcome => {
+): RunOutcome => {
   const said = `${name} failed: ${errorSentence(message)}`;
   const limit = usageLimitIn(message, now);
   if (code !== 'model_failed' || (limit === null && limited === null))

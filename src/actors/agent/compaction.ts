@@ -1,4 +1,4 @@
-import type { Message } from '../model/port.ts';
+import type { ModelMessage } from '../model/port.ts';
 import { keepHeadAndTail } from '../process/head-tail-buffer.ts';
 
 /** Stored, so that a later version of this code rebuilds the same bytes. */
@@ -15,13 +15,14 @@ const fewestCharactersPerToken = 3;
 const maxSummaryCharacters = 16_000;
 const minResultBytes = 256;
 
-const characterCount = (messages: readonly Message[]): number => JSON.stringify(messages).length;
+const characterCount = (messages: readonly ModelMessage[]): number =>
+  JSON.stringify(messages).length;
 
 /**
  * The indexes at which turns begin: at the message before an answer, else at the answer. The
  * results of its calls follow an answer at once, so a cut at such an index never parts them.
  */
-const turnStarts = (messages: readonly Message[]): readonly number[] =>
+const turnStarts = (messages: readonly ModelMessage[]): readonly number[] =>
   messages.flatMap(({ role }, index) =>
     index > 0 && role !== 'tool' && (index === 1 || messages[index - 1]?.role !== 'user')
       ? [index]
@@ -30,7 +31,7 @@ const turnStarts = (messages: readonly Message[]): readonly number[] =>
 
 /** Everything from this index on is kept: the last turn and the messages since. */
 const lastTurnStart = (
-  messages: readonly Message[],
+  messages: readonly ModelMessage[],
   starts: readonly number[],
 ): number | undefined => {
   const answer = messages.findLastIndex(({ role }) => role === 'assistant');
@@ -38,7 +39,7 @@ const lastTurnStart = (
 };
 
 /** The limit in bytes that lets every kept result fit; null when they fit as they are. */
-const resultLimit = (kept: readonly Message[], room: number): number | null => {
+const resultLimit = (kept: readonly ModelMessage[], room: number): number | null => {
   if (characterCount(kept) <= room) return null;
   const results = kept.filter(({ role }) => role === 'tool');
   if (results.length === 0) return null;
@@ -46,26 +47,26 @@ const resultLimit = (kept: readonly Message[], room: number): number | null => {
   return Math.max(minResultBytes, Math.floor((room - others) / results.length));
 };
 
-const summaryMessage = (summary: string): Message => ({
+const summaryMessage = (summary: string): ModelMessage => ({
   role: 'user',
   text: `The conversation so far grew too long. In place of its older part stands what you wrote of it:\n\n${summary}\n\nGo on with the task from here. Read again what you need to know exactly.`,
 });
 
-const withShorterResult = (message: Message, bytes: number | null): Message =>
+const withShorterResult = (message: ModelMessage, bytes: number | null): ModelMessage =>
   message.role === 'tool' && bytes !== null
     ? { ...message, text: keepHeadAndTail(message.text, bytes) }
     : message;
 
 export const applyCompaction = (
-  messages: readonly Message[],
+  messages: readonly ModelMessage[],
   { summary, from, resultBytes }: Compaction,
-): Message[] => [
+): ModelMessage[] => [
   ...messages.slice(0, 1),
   ...(summary === null ? [] : [summaryMessage(summary)]),
   ...messages.slice(from).map((message) => withShorterResult(message, resultBytes)),
 ];
 
-export const summaryRequest: Message = {
+export const summaryRequest: ModelMessage = {
   role: 'user',
   text: `This conversation is getting too long for you. Its beginning, up to here, will be replaced by what you answer now; the task itself stays, and so do the turns that follow.
 
@@ -86,7 +87,7 @@ export interface CompactionPlan {
   readonly from: number;
   readonly resultBytes: number | null;
   /** The messages to summarise, with the first; empty when none are dropped. */
-  readonly older: readonly Message[];
+  readonly older: readonly ModelMessage[];
 }
 
 /**
@@ -96,7 +97,7 @@ export interface CompactionPlan {
  * summarise them. Null when nothing can be dropped.
  */
 export const planCompaction = (
-  messages: readonly Message[],
+  messages: readonly ModelMessage[],
   contextWindow: number | null,
 ): CompactionPlan | null => {
   const starts = turnStarts(messages);
@@ -114,5 +115,5 @@ export const planCompaction = (
   return older.length === 0 && resultBytes === null ? null : { from, resultBytes, older };
 };
 
-export const isShorter = (messages: readonly Message[], compaction: Compaction): boolean =>
+export const isShorter = (messages: readonly ModelMessage[], compaction: Compaction): boolean =>
   characterCount(applyCompaction(messages, compaction)) < characterCount(messages);

@@ -1,4 +1,4 @@
-import type { Message, ToolCall } from '../model/port.ts';
+import type { ModelMessage, ToolCall } from '../model/port.ts';
 import { keepHeadAndTail } from '../process/head-tail-buffer.ts';
 import type { CallResult } from '../tools/port.ts';
 import { applyCompaction, type Compaction } from './compaction.ts';
@@ -6,7 +6,7 @@ import type { ModelAnswer } from './turn-steps.ts';
 
 /** Append-only until it is compacted. */
 export interface Conversation {
-  readonly messages: readonly Message[];
+  readonly messages: readonly ModelMessage[];
   /** Adds the messages before a turn; a second call for the same turn adds nothing. */
   addMessages(turn: number, texts: readonly string[]): void;
   /** Drops the calls of a truncated answer. */
@@ -21,7 +21,7 @@ export interface Conversation {
 const cutTextBytes = 2 * 1024;
 
 export const createConversation = (first: string): Conversation => {
-  let messages: Message[] = [{ role: 'user', text: first }];
+  let messages: ModelMessage[] = [{ role: 'user', text: first }];
   let pending: readonly ToolCall[] = [];
   let last = '';
   let repeats = 0;

@@ -21,7 +21,7 @@ import {
   type RunHold,
   shownArguments,
 } from './live-runs.ts';
-import { needsApproval } from './needs-approval.ts';
+import { callNeedsApproval } from './needs-approval.ts';
 import {
   type AttemptPorts,
   folderWaitLog,
@@ -125,9 +125,9 @@ const permissionFor = (
 ): Pick<AssistantRun, 'askPermission' | 'mustAsk'> => {
   let known = answer === null || answer.from === 'check' ? null : asked;
   return {
-    mustAsk: (tool) => needsApproval(tool, approvals),
+    mustAsk: (tool) => callNeedsApproval(tool, approvals),
     askPermission: async (call) => {
-      if (!needsApproval(call.tool, approvals)) return true;
+      if (!callNeedsApproval(call.tool, approvals)) return true;
       const isKnown = known?.tool === call.tool && known.arguments === shownArguments(call);
       if (!isKnown) return hold.askPermission(call);
       known = null;

@@ -65,7 +65,7 @@ export const toolSpecs = (
 ): readonly ToolSpec[] =>
   [...toolbox.filter(({ name }) => tools.includes(name)), ...more].map(specOf);
 
-const parseJson = (text: string): { readonly json: unknown } | { readonly fault: string } => {
+const parseArguments = (text: string): { readonly json: unknown } | { readonly fault: string } => {
   try {
     return { json: JSON.parse(text.trim() === '' ? '{}' : text) };
   } catch (error) {
@@ -122,7 +122,7 @@ const prepareCall = (
   allowed: readonly Tool[],
   denied: ExecutorOptions['denied'],
 ): PreparedCall => {
-  const parsed = parseJson(call.arguments);
+  const parsed = parseArguments(call.arguments);
   const args = 'json' in parsed ? withoutNulls(parsed.json) : call.arguments;
   const refused = (refusal: string, malformed = true): PreparedCall => ({
     tool: null,

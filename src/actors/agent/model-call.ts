@@ -1,6 +1,6 @@
 import { type AttemptInput, attemptKey, type Failure } from '../../machines/task.ts';
 import type { EventType } from '../journal/event-types.ts';
-import type { Message, Model, ModelEvent, ModelRequest, ModelUsage } from '../model/port.ts';
+import type { Model, ModelEvent, ModelMessage, ModelRequest, ModelUsage } from '../model/port.ts';
 import { costOf, type Price } from '../model/price.ts';
 import { createTextGatherer } from '../process/text-gatherer.ts';
 import { toolSpecs } from './executor.ts';
@@ -29,7 +29,7 @@ export interface CallRequest {
   readonly maxTurns?: number;
   /** The step, such as `think:3`: part of the idempotency key. */
   readonly step: string;
-  readonly messages: readonly Message[];
+  readonly messages: readonly ModelMessage[];
   /** Shown to people when the call is not a turn. */
   readonly purpose?: 'compaction';
 }

@@ -10,7 +10,7 @@ const approvalsByTool: Readonly<Record<string, readonly string[]>> = {
 };
 
 /** A call of an unknown kind needs approval where any call does. */
-export const needsApproval = (tool: string, approvals: readonly string[]): boolean =>
+export const callNeedsApproval = (tool: string, approvals: readonly string[]): boolean =>
   (Object.hasOwn(approvalsByTool, tool) ? (approvalsByTool[tool] ?? []) : approvals).some((name) =>
     approvals.includes(name),
   );

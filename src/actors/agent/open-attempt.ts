@@ -62,7 +62,7 @@ const readDependencies = async (task: TrackedTask, ports: AttemptPorts) =>
   );
 
 /** Most tasks that are looked at for the work that an attempt builds on. */
-const tasksAtMost = 200;
+const earlierTasksAtMost = 200;
 
 /** What the task depends on; in place of a task that no agent did, what that one depends on. */
 const workBefore = async (
@@ -74,7 +74,7 @@ const workBefore = async (
   const seen = new Set(open);
   for (let id = open.shift(); id !== undefined; id = open.shift()) {
     found.add(id);
-    if (seen.size > tasksAtMost || (await readResults(id)) !== null) continue;
+    if (seen.size > earlierTasksAtMost || (await readResults(id)) !== null) continue;
     const further = (await findTask(id))?.dependencies ?? [];
     open.unshift(...further.filter((each) => !seen.has(each)));
     for (const each of further) seen.add(each);

@@ -8,7 +8,7 @@ import type { StepLog } from './step-log.ts';
 
 export type ModelAnswer = Extract<ModelEvent, { type: 'answered' }>;
 
-const toolCallSchema = z.object({ id: z.string(), tool: z.string(), arguments: z.string() });
+const savedCallSchema = z.object({ id: z.string(), tool: z.string(), arguments: z.string() });
 const thinkSchema = z.object({ said: z.array(z.string()) });
 const modelUsageSchema = z.object({
   inputTokens: z.number(),
@@ -18,7 +18,7 @@ const modelUsageSchema = z.object({
 const answeredSchema = z.object({
   type: z.literal('answered'),
   text: z.string(),
-  calls: z.array(toolCallSchema),
+  calls: z.array(savedCallSchema),
   truncated: z.boolean(),
   usage: modelUsageSchema,
   reasoning: reasoningSchema.optional(),
@@ -32,7 +32,7 @@ const keptSchema = z.object({
   }),
   usage: modelUsageSchema.nullable(),
 });
-const toolStepSchema = z.object({ call: toolCallSchema });
+const toolStepSchema = z.object({ call: savedCallSchema });
 const callResultSchema = z.object({
   callId: z.string(),
   tool: z.string(),

@@ -40,7 +40,7 @@ const codexLineSchema = z.discriminatedUnion('type', [
   z.looseObject({ type: z.literal('error'), message: z.string() }),
 ]);
 
-const argumentsOf = ({
+const codexArguments = ({
   type,
   command,
   changes,
@@ -66,7 +66,12 @@ const startedEvents = (item: Item): readonly AssistantEvent[] => {
   const tool = toolNamesByItem[item.type];
   if (tool === undefined) return [];
   return [
-    { type: 'tool_started', callId: item.id, tool, arguments: JSON.stringify(argumentsOf(item)) },
+    {
+      type: 'tool_started',
+      callId: item.id,
+      tool,
+      arguments: JSON.stringify(codexArguments(item)),
+    },
   ];
 };
 

@@ -1,5 +1,5 @@
 import type { Writable } from 'node:stream';
-import type { Assistant, AssistantEvent, Conversation, ConversationPorts } from './port.ts';
+import type { Assistant, AssistantDialog, AssistantEvent, ConversationPorts } from './port.ts';
 
 /** An assistant may leave so many bytes of its standard input unread. */
 const mostUnread = 16 * 1024 * 1024;
@@ -43,7 +43,7 @@ export const watchSilence = (ms: number, onSilent: () => void): SilenceWatch => 
   };
 };
 
-export interface Dialog extends Conversation {
+export interface Dialog extends AssistantDialog {
   /** Begins with the standard input of the program. */
   begin(stdin: Writable): void;
 }
@@ -68,7 +68,7 @@ export const openDialog = (
 ): Dialog | null => {
   const { converse } = assistant;
   if (converse === undefined) return null;
-  let conversation: Conversation | null = null;
+  let conversation: AssistantDialog | null = null;
   let endDone = (): void => {};
   const done = new Promise<void>((resolve) => {
     endDone = resolve;

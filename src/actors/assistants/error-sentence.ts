@@ -1,7 +1,7 @@
 const longestSentence = 500;
 /** Longer JSON is not parsed. */
 const longestJson = 64 * 1024;
-const deepest = 8;
+const deepestMessage = 8;
 const messageKeys = ['message', 'error', 'detail', 'error_description', 'errors', 'reason'];
 const causeKeys = ['code', 'status', 'type'];
 const noMessage = 'an error without a message';
@@ -41,7 +41,7 @@ const parsed = (text: string): unknown => {
 
 /** The first text under a key of messages, outer keys first. */
 const messageIn = (value: unknown, depth: number): string | null => {
-  if (depth > deepest) return null;
+  if (depth > deepestMessage) return null;
   if (typeof value === 'string') return value.trim() === '' ? null : withoutJson(value, depth + 1);
   if (Array.isArray(value)) return messageIn(value[0], depth + 1);
   if (!isObject(value)) return null;
@@ -61,7 +61,7 @@ const causeIn = (value: unknown): string => {
 /** The text with its JSON replaced by the message in it. */
 const withoutJson = (text: string, depth: number): string => {
   const start = text.search(/\{\s*["}]|\[\s*[{[\]]/);
-  if (start === -1 || depth > deepest) return start === -1 ? text : noMessage;
+  if (start === -1 || depth > deepestMessage) return start === -1 ? text : noMessage;
   const end = endOfJson(text, start);
   const value = end === null ? undefined : parsed(text.slice(start, end));
   const message = value === undefined ? noMessage : (messageIn(value, depth) ?? causeIn(value));

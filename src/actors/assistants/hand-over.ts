@@ -12,13 +12,13 @@ export interface HandOver {
 
 export const noHandOver: HandOver = { arguments: [], variables: {}, file: null };
 
-const bearer = ({ token }: HandedServer): string => `Bearer ${token}`;
+const bearerHeader = ({ token }: HandedServer): string => `Bearer ${token}`;
 
 /** `--strict-mcp-config` keeps the project's servers out; this file names the user's. */
 export const handToClaude = (servers: readonly HandedServer[], file: string): HandOver => {
   const entries = servers.map((server) => [
     server.name,
-    { type: 'http', url: server.url, headers: { Authorization: bearer(server) } },
+    { type: 'http', url: server.url, headers: { Authorization: bearerHeader(server) } },
   ]);
   const allowed = servers.map(({ name }) => `${mcpPrefix}${name}`);
   return {
@@ -84,7 +84,7 @@ export const handToAcp = (
         type: 'http',
         name,
         url,
-        headers: [{ name: 'Authorization', value: bearer(server) }],
+        headers: [{ name: 'Authorization', value: bearerHeader(server) }],
       };
     const env = [{ name: 'ATS_MCP_SECRET', value: token }];
     return { name, command: process.execPath, args: ['-e', lineBridge, url], env };

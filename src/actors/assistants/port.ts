@@ -102,7 +102,7 @@ export interface ConversationPorts {
 }
 
 /** A dialog on standard input and output. */
-export interface Conversation {
+export interface AssistantDialog {
   /** Reads a line of its standard output. Never throws. */
   read(line: string): void;
   /** Asks it to stop. */
@@ -133,7 +133,7 @@ export interface Assistant {
   /** Parses a line of its standard output; unknown lines give no events. Pure; never throws. */
   read(line: string): readonly AssistantEvent[];
   /** Present: its standard input is not the prompt but a dialog, and `read` is not called. */
-  readonly converse?: (ports: ConversationPorts) => Conversation;
+  readonly converse?: (ports: ConversationPorts) => AssistantDialog;
   readonly watch?: WatchSession;
   /** True when exit code 0 means success, with the end of its output as the result. */
   readonly endsByExit: boolean;

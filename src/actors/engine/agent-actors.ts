@@ -111,7 +111,10 @@ const provideAgent = (
   });
 };
 
-type Surroundings = Pick<AgentActors, 'emit' | 'environmentOf' | 'sandboxOf' | 'endLeftovers'>;
+type AttemptSurroundings = Pick<
+  AgentActors,
+  'emit' | 'environmentOf' | 'sandboxOf' | 'endLeftovers'
+>;
 
 /** The journal, the environment and the sandbox of an attempt, and the end of its processes. */
 const createSurroundings = ({
@@ -119,7 +122,7 @@ const createSurroundings = ({
   settings,
   projectRoot,
   journal,
-}: AgentActorOptions): Surroundings => {
+}: AgentActorOptions): AttemptSurroundings => {
   /** Two projects may use the same task id. */
   const project = createHash('sha256').update(projectRoot).digest('hex').slice(0, 12);
   const attemptName = (taskId: TaskId, attempt: number): string =>

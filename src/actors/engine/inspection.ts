@@ -27,7 +27,7 @@ export interface Inspection {
   subscribe(listener: (message: string) => void): () => void;
 }
 
-const protocolVersion = '0.7.2';
+const inspectVersion = '0.7.2';
 const actorsAtMost = 10_000;
 const shownTextLength = 2_000;
 
@@ -74,7 +74,7 @@ const base = (actor: AnyActorRef, rootId: string) => ({
   rootId,
   createdAt: String(Date.now()),
   id: null,
-  _version: protocolVersion,
+  _version: inspectVersion,
 });
 
 const actorMessage = (actor: AnyActorRef, rootId: string, snapshot: object): InspectionMessage => {

@@ -37,7 +37,7 @@ export interface ListPorts {
   readonly workOf: WorkReads;
 }
 
-const pageSize = 1_000;
+const listedAtOnce = 1_000;
 
 const byCreation = (one: TrackedTask, other: TrackedTask): number => {
   const [first, second] = [`${one.createdAt} ${one.id}`, `${other.createdAt} ${other.id}`];
@@ -117,7 +117,7 @@ const findTasks = async (ports: ListPorts, request: ListRequest, most: number) =
 
   for (let isLast = false; !isLast && found.length < most; ) {
     // Few of a page may have the role or the label.
-    const size = role === undefined && label === undefined ? most - found.length : pageSize;
+    const size = role === undefined && label === undefined ? most - found.length : listedAtOnce;
     const [rows, pending] = await Promise.all([
       tracker.page({
         ...(status === undefined ? {} : { status, unblocked: status === 'queued' }),
@@ -153,7 +153,7 @@ const withWorks = (
  * complete.
  */
 export const listTasks = async (ports: ListPorts, request: ListRequest): Promise<TaskPage> => {
-  const { limit = pageSize, id } = request;
+  const { limit = listedAtOnce, id } = request;
   if (id !== undefined) {
     const found = await ports.tracker.matching(id, limit);
     const views = await Promise.all(found.map(ports.viewOf));

@@ -41,7 +41,7 @@ const rangesText = (ranges: readonly LineRange[]): string =>
     .join(', ');
 
 /** Null for a place that a reviewer can mean. A whole file may also be one of the project. */
-export const problemOf = (
+export const commentProblem = (
   { path, line, endLine }: NewComment,
   changed: ChangedLines,
   isInProject: boolean,

@@ -6,7 +6,7 @@ import type { TaskId } from '../../machines/task.ts';
 import type { TaskView } from '../journal/task-view.ts';
 import type { Workspace } from '../workspace/port.ts';
 import type { ExecutePorts } from './execute-task.ts';
-import { linesIn, problemOf } from './review-places.ts';
+import { commentProblem, linesIn } from './review-places.ts';
 import type { TaskCommands } from './task-commands.ts';
 import { requireId } from './task-id.ts';
 import type { TaskViews } from './task-views.ts';
@@ -45,7 +45,7 @@ export const createReview = (ports: ReviewPorts): TaskReviews['review'] => {
     const changed = linesIn(patch);
     const isInProject = (path: string): boolean => existsSync(join(ports.projectRoot(), path));
     for (const [at, comment] of comments.entries()) {
-      const problem = problemOf(comment, changed, isInProject(comment.path), attempt);
+      const problem = commentProblem(comment, changed, isInProject(comment.path), attempt);
       if (problem !== null) throw invalid(`comments.${at}.${problem.field}`, problem.says);
     }
   };

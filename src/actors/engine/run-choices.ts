@@ -29,7 +29,7 @@ export const createRunChoices = (
 });
 
 /** Looks up what the guards of a run ask for. */
-export const createLookUp =
+export const createRunLookUp =
   (
     { actor }: Pick<Tracker, 'actor'>,
     { refresh }: Pick<TaskHost, 'refresh'>,

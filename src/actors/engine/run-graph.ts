@@ -122,7 +122,7 @@ const labelledRole = async (
 const isOverWithoutSuccess = (snapshot: TaskSnapshot): boolean =>
   snapshot.hasTag('failed') || snapshot.hasTag('cancelled');
 
-const commandFor = (
+const runCommandFor = (
   snapshot: TaskSnapshot,
   role: Role,
   options: RunOptions,
@@ -165,7 +165,7 @@ const createStartOne = async (
       const snapshot = await views.snapshotOf(task.id, task);
       if (taskIds === undefined && isApproved(snapshot))
         return { task_id, reason: approvedReason(task_id), code: 'approved' };
-      const command = commandFor(snapshot, role, own, ports.maxRetries());
+      const command = runCommandFor(snapshot, role, own, ports.maxRetries());
       const { phase } = await commands.ask(task.id, command, ownRequest);
       return { task_id, role, phase };
     } catch (error) {

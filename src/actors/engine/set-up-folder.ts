@@ -5,11 +5,11 @@ import { isPresent } from '../workspace/plain.ts';
 import type { Absent, Workspace } from '../workspace/port.ts';
 import { createSetupWorktree, type SetupPorts } from './setup-worktree.ts';
 
-const namedAtMost = 5;
+const pathsNamedAtMost = 5;
 
-const named = (paths: readonly string[]): string =>
-  paths.length > namedAtMost
-    ? `${paths.slice(0, namedAtMost).join(', ')} and ${paths.length - namedAtMost} more`
+const firstPaths = (paths: readonly string[]): string =>
+  paths.length > pathsNamedAtMost
+    ? `${paths.slice(0, pathsNamedAtMost).join(', ')} and ${paths.length - pathsNamedAtMost} more`
     : paths.join(', ');
 
 interface SetupMessage {
@@ -27,7 +27,7 @@ const absentLogs = (
     : [
         {
           level: 'warn' as const,
-          message: `not in the worktree: ${plural(uncommitted.length, 'uncommitted file')} (${named(uncommitted)}); commit what the agent needs`,
+          message: `not in the worktree: ${plural(uncommitted.length, 'uncommitted file')} (${firstPaths(uncommitted)}); commit what the agent needs`,
         },
       ]),
   ...(ignored.length === 0
@@ -35,7 +35,7 @@ const absentLogs = (
     : [
         {
           level: 'info' as const,
-          message: `not in the worktree: ${named(ignored)}, which git ignores; name what the agent needs in workspace.copy`,
+          message: `not in the worktree: ${firstPaths(ignored)}, which git ignores; name what the agent needs in workspace.copy`,
         },
       ]),
   ...(lacksPackages && install !== null

@@ -52,7 +52,7 @@ const keptView = ({ taskId, taskSeq, ...entry }: KeptEntry) => ({
   task_seq: taskSeq,
   ...entry,
 });
-const frameOf = (entry: Entry): { readonly seq: number } => JSON.parse(frameText(entry));
+const recordedFrame = (entry: Entry): { readonly seq: number } => JSON.parse(frameText(entry));
 
 const replayWorkflow = async (
   store: Pick<StoreReads, 'read' | 'actor' | 'removed'>,
@@ -100,7 +100,7 @@ export const createTaskHistories = (
     const page = { taskId: id, after: seq, limit };
     const entries = kept
       ? ((await store?.kept(page)) ?? []).map(keptView)
-      : ((await store?.read(page)) ?? []).map(frameOf);
+      : ((await store?.read(page)) ?? []).map(recordedFrame);
     const last = entries.at(-1);
     const removed = (await store?.removed(id)) ?? null;
     return {

@@ -109,7 +109,7 @@ const retryOptions = (
   return { ...last.options, ...own };
 };
 
-export const createService = (ports: ServicePorts): TaskService => {
+export const createTaskService = (ports: ServicePorts): TaskService => {
   const { tracker, store, commands, views, requirePrice, requireNetwork, optionsFor } = ports;
   const queries = createTaskQueries({
     tracker,

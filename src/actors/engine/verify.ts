@@ -24,7 +24,7 @@ const keptOutput = (output: string, lines: number): string =>
     ? output
     : failingLines(output.replace(new RegExp(`(.{${longestLine}}).+`, 'g'), '$1…'), lines);
 
-const refused = (command: string, refusal: string): Failure => ({
+const failureOfRefused = (command: string, refusal: string): Failure => ({
   code: 'verify_failed',
   message: `the command that must pass, ${JSON.stringify(command)}, was not run: ${refusal}`,
   facts: { command },
@@ -64,7 +64,7 @@ export const createVerify =
       const startedAt = performance.now();
       const run = () => runSandboxed(ports.sandboxOf(attempt), confined);
       const result = await ports.workspace.alone(run, { signal });
-      if ('refusal' in result) return { failure: refused(command, result.refusal) };
+      if ('refusal' in result) return { failure: failureOfRefused(command, result.refusal) };
       const { exitCode, output, timedOut } = result;
       const facts = { exit_code: exitCode, duration_ms: Math.round(performance.now() - startedAt) };
       if (exitCode === 0) {

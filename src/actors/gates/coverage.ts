@@ -1,4 +1,4 @@
-import { asObject, countOf, parseJson, requireReadable } from './read-report.ts';
+import { asObject, countOf, parseReportJson, requireReadable } from './read-report.ts';
 import { UnreadableReport, xmlTags } from './xml-tags.ts';
 
 export interface Coverage {
@@ -19,7 +19,7 @@ const checked = (coverage: Coverage): Coverage => {
 };
 
 /** `coverage-summary.json` of istanbul and c8. */
-const fromSummary = (total: Readonly<Record<string, unknown>>): Coverage => {
+const coverageOfSummary = (total: Readonly<Record<string, unknown>>): Coverage => {
   const lines = asObject(total['lines']);
   if (lines === null) throw new UnreadableReport('has no total.lines');
   return {
@@ -31,7 +31,7 @@ const fromSummary = (total: Readonly<Record<string, unknown>>): Coverage => {
 };
 
 /** `coverage.json` of coverage.py. */
-const fromPytest = (totals: Readonly<Record<string, unknown>>): Coverage => ({
+const coverageOfPytest = (totals: Readonly<Record<string, unknown>>): Coverage => ({
   covered: countOf(totals['covered_lines'], 'totals.covered_lines'),
   total: countOf(totals['num_statements'], 'totals.num_statements'),
   unit: 'lines',
@@ -39,7 +39,7 @@ const fromPytest = (totals: Readonly<Record<string, unknown>>): Coverage => ({
 });
 
 /** `coverage-final.json` of istanbul and c8: hits of each statement of each file. */
-const fromFinal = (files: Readonly<Record<string, unknown>>): Coverage => {
+const coverageOfFinal = (files: Readonly<Record<string, unknown>>): Coverage => {
   const hits = Object.entries(files).flatMap(([file, value]) => {
     const statements = asObject(asObject(value)?.['s']);
     if (statements === null)
@@ -54,16 +54,16 @@ const fromFinal = (files: Readonly<Record<string, unknown>>): Coverage => {
   };
 };
 
-const fromJson = (text: string): Coverage => {
-  const report = asObject(parseJson(text));
+const coverageOfJson = (text: string): Coverage => {
+  const report = asObject(parseReportJson(text));
   if (report === null) throw new UnreadableReport('is no coverage report');
   const total = asObject(report['total']);
   const totals = asObject(report['totals']);
-  if (total !== null) return fromSummary(total);
-  return totals === null ? fromFinal(report) : fromPytest(totals);
+  if (total !== null) return coverageOfSummary(total);
+  return totals === null ? coverageOfFinal(report) : coverageOfPytest(totals);
 };
 
-const fromLcov = (text: string): Coverage => {
+const coverageOfLcov = (text: string): Coverage => {
   const lines = new Map<string, Map<number, number>>();
   let file = '';
   for (const line of text.split('\n')) {
@@ -106,7 +106,7 @@ const fromCobertura = (text: string): Coverage => {
 
 const goLine = /^(\S.*:\d+\.\d+,\d+\.\d+) (\d{1,9}) (\d{1,15})$/;
 
-const fromGo = (text: string): Coverage => {
+const coverageOfGo = (text: string): Coverage => {
   const blocks = new Map<string, { readonly size: number; readonly isHit: boolean }>();
   for (const line of text.split(/\r?\n/).slice(1)) {
     if (line.trim() === '') continue;
@@ -128,9 +128,9 @@ const fromGo = (text: string): Coverage => {
 /** Reads a report of a coverage tool, known by its content. @throws UnreadableReport */
 export const readCoverage = (report: string): Coverage => {
   const text = requireReadable(report).trimStart();
-  if (text.startsWith('{')) return checked(fromJson(text));
+  if (text.startsWith('{')) return checked(coverageOfJson(text));
   if (text.startsWith('<')) return checked(fromCobertura(text));
-  if (/^mode: (set|count|atomic)\r?\n/.test(text)) return checked(fromGo(text));
-  if (/^(TN:|SF:)/m.test(text.slice(0, 10_000))) return checked(fromLcov(text));
+  if (/^mode: (set|count|atomic)\r?\n/.test(text)) return checked(coverageOfGo(text));
+  if (/^(TN:|SF:)/m.test(text.slice(0, 10_000))) return checked(coverageOfLcov(text));
   throw new UnreadableReport('is no coverage report of istanbul, lcov, cobertura, go or pytest');
 };

@@ -1,4 +1,4 @@
-export interface Section {
+export interface MarkdownSection {
   /** 1 for `#`. */
   readonly level: number;
   /** Lower case, without a number before it and marks around it. */
@@ -21,7 +21,7 @@ const headingOf = (line: string): { readonly level: number; readonly title: stri
 };
 
 /** The headings of a document outside its code blocks, with what stands below them. */
-export const sectionsOf = (text: string): readonly Section[] => {
+export const sectionsOf = (text: string): readonly MarkdownSection[] => {
   const lines = text.split(/\r?\n/);
   const found: { level: number; title: string; from: number; to: number }[] = [];
   let fence = '';
@@ -42,7 +42,7 @@ export const sectionsOf = (text: string): readonly Section[] => {
   }));
 };
 
-export const sectionNamed = (text: string, title: string): Section | null =>
+export const sectionNamed = (text: string, title: string): MarkdownSection | null =>
   sectionsOf(text).find((section) => section.title === title.toLowerCase()) ?? null;
 
 const listItem = /^\s*(?:[-*+]|\d+[.)])\s+(\S.*)$/;

@@ -12,7 +12,7 @@ export const requireReadable = (text: string): string => {
 };
 
 /** @throws UnreadableReport */
-export const parseJson = (text: string): unknown => {
+export const parseReportJson = (text: string): unknown => {
   try {
     return JSON.parse(text);
   } catch {

@@ -26,7 +26,7 @@ const findReport = async (
   return null;
 };
 
-const judge = async (
+const judgeReport = async (
   evidence: StepEvidence,
   paths: readonly string[],
   read: (text: string) => Judgement,
@@ -50,7 +50,7 @@ export const checkCoverage = (
   minimum: number,
   paths: readonly string[],
 ): Promise<Judgement> =>
-  judge(evidence, paths, (text) => {
+  judgeReport(evidence, paths, (text) => {
     const { covered, total, unit, format } = readCoverage(text);
     const percent = Math.floor((covered / total) * 1_000) / 10;
     const says = `${percent} % of ${unit} (${covered} of ${total}, ${format}); at least ${minimum} % is asked for`;
@@ -62,7 +62,7 @@ export const checkTests = (
   minimum: number,
   paths: readonly string[],
 ): Promise<Judgement> =>
-  judge(evidence, paths, (text) => {
+  judgeReport(evidence, paths, (text) => {
     const { passed, failed, skipped, format } = readTestCounts(text);
     const says = `${passed} passed, ${failed} failed, ${skipped} skipped (${format})`;
     if (failed > 0) return fail(says);

@@ -1,5 +1,5 @@
 import { fail, type Judgement, pass, readDocument, type StepEvidence } from './evidence.ts';
-import { hasText, listItems, type Section, sectionNamed, sectionsOf } from './markdown.ts';
+import { hasText, listItems, type MarkdownSection, sectionNamed, sectionsOf } from './markdown.ts';
 
 const sourceMaxBytes = 16 * 1024 * 1024;
 const referencesAtMost = 2_000;
@@ -63,7 +63,7 @@ export const checkAnswers = async (
     : fail(`${path} does not answer ${open.join(', ')} of ${questionsPath}`);
 };
 
-const reference =
+const fileReference =
   /(?<![\w/.:@-])((?:[\w@+.-]+\/)*[\w@+-][\w@+.-]*\.[A-Za-z]\w{0,9}|(?:[\w@+.-]+\/)+[\w@+-]+):(\d{1,7})(?:-(\d{1,7}))?(?!\w|\.\w)/g;
 
 interface Reference {
@@ -72,20 +72,23 @@ interface Reference {
 }
 
 const referencesIn = (text: string): readonly Reference[] =>
-  [...text.matchAll(reference)].map(([, path = '', line, last]) => ({
+  [...text.matchAll(fileReference)].map(([, path = '', line, last]) => ({
     path: path.replace(/^\.\//, ''),
     line: Math.max(Number(line), Number(last ?? 0)),
   }));
 
 /** Each heading below the section; without one, each item of its lists. */
-const findingsIn = ({ level, lines }: Section): readonly { title: string; text: string }[] => {
+const findingsIn = ({
+  level,
+  lines,
+}: MarkdownSection): readonly { title: string; text: string }[] => {
   const below = sectionsOf(lines.join('\n')).filter((each) => each.level === level + 1);
   return below.length > 0
     ? below.map(({ title, lines: own }) => ({ title, text: own.join('\n') }))
     : listItems(lines).map((item) => ({ title: item.slice(0, 60), text: item }));
 };
 
-const createLookUp = ({ files }: StepEvidence) => {
+const createLengthLookUp = ({ files }: StepEvidence) => {
   const lengths = new Map<string, number | null>();
   const lengthOf = async (path: string): Promise<number | null> => {
     const known = lengths.get(path);
@@ -119,7 +122,7 @@ export const checkFindings = async (
   if (references.length > referencesAtMost)
     return fail(`the section ${title} of ${path} has more than ${referencesAtMost} references`);
   const bare = findings.filter(({ text }) => referencesIn(text).length === 0);
-  const lookUp = createLookUp(evidence);
+  const lookUp = createLengthLookUp(evidence);
   const problems: string[] = bare.map(({ title: name }) => `"${name}" has no file:line`);
   for (const each of references) {
     const problem = await lookUp(each);

@@ -1,4 +1,4 @@
-import { asObject, countOf, parseJson, requireReadable } from './read-report.ts';
+import { asObject, countOf, parseReportJson, requireReadable } from './read-report.ts';
 import { UnreadableReport, xmlTags } from './xml-tags.ts';
 
 export interface TestCounts {
@@ -66,7 +66,7 @@ const fromTap = (text: string): TestCounts => {
 };
 
 /** The JSON of jest and vitest: with `numTotalTests`. */
-const fromJest = (report: Readonly<Record<string, unknown>>): TestCounts => {
+const countsOfJest = (report: Readonly<Record<string, unknown>>): TestCounts => {
   const count = (name: string): number => countOf(report[name] ?? 0, name);
   // A file that could not be loaded has no test.
   const brokenFiles = report['success'] === false && count('numFailedTests') === 0 ? 1 : 0;
@@ -79,7 +79,7 @@ const fromJest = (report: Readonly<Record<string, unknown>>): TestCounts => {
 };
 
 /** The JSON of pytest-json-report: with `summary`. */
-const fromPytest = (summary: Readonly<Record<string, unknown>>): TestCounts => {
+const countsOfPytest = (summary: Readonly<Record<string, unknown>>): TestCounts => {
   const count = (name: string): number => countOf(summary[name] ?? 0, `summary.${name}`);
   return {
     passed: count('passed') + count('xpassed'),
@@ -90,7 +90,7 @@ const fromPytest = (summary: Readonly<Record<string, unknown>>): TestCounts => {
 };
 
 /** The lines of `go test -json`: the last action of each test. */
-const fromGo = (lines: readonly Readonly<Record<string, unknown>>[]): TestCounts => {
+const countsOfGo = (lines: readonly Readonly<Record<string, unknown>>[]): TestCounts => {
   const results = new Map<string, unknown>();
   const packages = new Map<string, unknown>();
   for (const { Action, Test, Package } of lines) {
@@ -111,29 +111,30 @@ const fromGo = (lines: readonly Readonly<Record<string, unknown>>[]): TestCounts
   };
 };
 
-const fromLines = (text: string): TestCounts => {
+const countsOfLines = (text: string): TestCounts => {
   const lines = text
     .split('\n')
     .filter((line) => line.trim() !== '')
-    .map((line) => asObject(parseJson(line)));
+    .map((line) => asObject(parseReportJson(line)));
   if (!lines.every((line) => line !== null) || lines[0]?.['Action'] === undefined)
     throw new UnreadableReport('is no report of tests');
-  return fromGo(lines);
+  return countsOfGo(lines);
 };
 
-const fromJson = (text: string): TestCounts => {
-  if (/^\{[^\n]*\}\s*\n\s*\{/.test(text) || /^\{[^\n]*"Action":/.test(text)) return fromLines(text);
-  const report = asObject(parseJson(text));
+const countsOfJson = (text: string): TestCounts => {
+  if (/^\{[^\n]*\}\s*\n\s*\{/.test(text) || /^\{[^\n]*"Action":/.test(text))
+    return countsOfLines(text);
+  const report = asObject(parseReportJson(text));
   const summary = asObject(report?.['summary']);
-  if (report !== null && 'numTotalTests' in report) return fromJest(report);
-  if (summary !== null && 'total' in summary) return fromPytest(summary);
+  if (report !== null && 'numTotalTests' in report) return countsOfJest(report);
+  if (summary !== null && 'total' in summary) return countsOfPytest(summary);
   throw new UnreadableReport('is no report of jest, vitest, pytest or go');
 };
 
 /** Reads a report of a test runner, known by its content. @throws UnreadableReport */
 export const readTestCounts = (report: string): TestCounts => {
   const text = requireReadable(report).trimStart();
-  if (text.startsWith('{')) return fromJson(text);
+  if (text.startsWith('{')) return countsOfJson(text);
   if (text.startsWith('<')) return fromJunit(text);
   if (/^(TAP version|1\.\.\d|(not )?ok\b)/m.test(text.slice(0, 10_000))) return fromTap(text);
   throw new UnreadableReport('is no report of junit, TAP, jest, vitest, pytest or go');

@@ -42,7 +42,7 @@ const endOfTag = (text: string, from: number): number => {
   throw new UnreadableReport('is broken XML: it ends within a tag');
 };
 
-const skip = (text: string, from: number, end: string): number => {
+const skipPast = (text: string, from: number, end: string): number => {
   const at = text.indexOf(end, from);
   if (at < 0) throw new UnreadableReport(`is broken XML: ${JSON.stringify(end)} is missing`);
   return at + end.length;
@@ -69,13 +69,13 @@ const tagFrom = (text: string): XmlTag => {
 export function* xmlTags(text: string): Generator<XmlTag> {
   const open: string[] = [];
   for (let at = text.indexOf('<'); at >= 0; at = text.indexOf('<', at)) {
-    if (text.startsWith('<!--', at)) at = skip(text, at, '-->');
-    else if (text.startsWith('<![CDATA[', at)) at = skip(text, at, ']]>');
-    else if (text.startsWith('<?', at)) at = skip(text, at, '?>');
+    if (text.startsWith('<!--', at)) at = skipPast(text, at, '-->');
+    else if (text.startsWith('<![CDATA[', at)) at = skipPast(text, at, ']]>');
+    else if (text.startsWith('<?', at)) at = skipPast(text, at, '?>');
     else if (
       /^<!DOCTYPE\s+coverage\s+SYSTEM\s+["'][^"'<>[]*["']\s*>/.test(text.slice(at, at + 300))
     )
-      at = skip(text, at, '>');
+      at = skipPast(text, at, '>');
     else if (text.startsWith('<!', at))
       throw new UnreadableReport('declares a document type or entities; a report has none');
     else {

@@ -25,7 +25,7 @@ interface SnapshotTransition<Snapshot> {
   readonly persisted: unknown;
 }
 
-const changeOf = (
+const actorChange = (
   machine: 'task' | 'agent',
   id: string,
   pending: boolean,
@@ -51,7 +51,7 @@ export const taskChange = (
   transition: SnapshotTransition<TaskSnapshot> & { readonly settledNow: boolean },
 ): Change => {
   const { next, after, at, settledNow } = transition;
-  const changed = changeOf('task', next.context.taskId, next.hasTag('pending'), transition);
+  const changed = actorChange('task', next.context.taskId, next.hasTag('pending'), transition);
   const change = {
     ...changed,
     entries: [
@@ -70,7 +70,7 @@ export const taskChange = (
 export const agentChange = (transition: SnapshotTransition<AgentSnapshot>): Change => {
   const { next, cause, before, after, at } = transition;
   const { taskId, attempt } = next.context;
-  const change = changeOf(
+  const change = actorChange(
     'agent',
     attemptKey(taskId, attempt),
     next.status === 'active',

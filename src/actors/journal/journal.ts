@@ -32,7 +32,7 @@ export interface Journal {
   onCommit(listener: (entries: readonly Entry[]) => void): () => void;
 }
 
-const gatherMs = 10;
+const gatherChangesMs = 10;
 const longestRetryPauseMs = 30_000;
 const waitingBytesAtMost = 16 * 1024 * 1024;
 
@@ -127,7 +127,7 @@ export const createJournal = (
         timer = null;
         (async () => flush())().catch(onError);
       },
-      Math.min(gatherMs * 2 ** failures, longestRetryPauseMs),
+      Math.min(gatherChangesMs * 2 ** failures, longestRetryPauseMs),
     );
   };
   const gather: Journal['gather'] = (change, onStale) => {

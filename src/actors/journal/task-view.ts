@@ -223,7 +223,7 @@ const iso = (at: number): string => new Date(at).toISOString();
 const tagged = (tags: ReadonlySet<string>): string | undefined =>
   [...tags].find((tag) => tag.startsWith('phase:'))?.slice('phase:'.length);
 
-const statusOf = ({ tracked, task }: ViewParts): string => {
+const statusOfTask = ({ tracked, task }: ViewParts): string => {
   if (task?.tags.has('pending')) return task.tags.has('started') ? 'started' : 'queued';
   return statusInTracker(tracked);
 };
@@ -234,7 +234,7 @@ const trackerStatusOf = ({ tracked, task }: ViewParts): Pick<TaskView, 'tracker_
   return isAsked && tracked.status !== 'open' ? { tracker_status: tracked.status } : {};
 };
 
-const phaseOf = ({ tracked, task, agent }: ViewParts, status: string): string => {
+const phaseOfTask = ({ tracked, task, agent }: ViewParts, status: string): string => {
   if (task?.tags.has('pending')) {
     const working =
       task.tags.has('started') &&
@@ -379,8 +379,8 @@ export const removedView = ({
  */
 export const toView = (parts: ViewParts): TaskView => {
   const { tracked, task, agent } = parts;
-  const status = statusOf(parts);
-  const phase = phaseOf(parts, status);
+  const status = statusOfTask(parts);
+  const phase = phaseOfTask(parts, status);
   const role = roleOf(parts);
   const end = completedAtOf(parts, status);
   const awaiting =

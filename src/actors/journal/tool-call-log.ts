@@ -10,7 +10,7 @@ const toolEndSchema = z.looseObject({
 });
 const toolStartSchema = z.looseObject({ call_id: z.string(), arguments: z.string() });
 
-const shownArguments = 200;
+const argumentsLength = 200;
 
 /** One line for each tool call of an attempt, oldest first. */
 export const readToolCallLog = async (
@@ -24,7 +24,7 @@ export const readToolCallLog = async (
     if (entry.attempt !== attempt) continue;
     if (entry.type === 'tool_start') {
       const start = toolStartSchema.parse(JSON.parse(entry.data));
-      started.set(start.call_id, start.arguments.slice(0, shownArguments));
+      started.set(start.call_id, start.arguments.slice(0, argumentsLength));
     }
     if (entry.type !== 'tool_end') continue;
     const end = toolEndSchema.parse(JSON.parse(entry.data));

@@ -1,6 +1,6 @@
 import type { Database } from '../store/database.ts';
 import { parseLine } from './issue-line.ts';
-import { issuesFileOf, missing, readLines, stampOf } from './issues-file.ts';
+import { issuesFileOf, missing, readLines, stampOfIssues } from './issues-file.ts';
 
 export interface BrokenLine {
   readonly line: number;
@@ -29,7 +29,7 @@ export const compareFile = async (db: Database, projectRoot: string): Promise<Fi
   const changed: string[] = [];
   const seen = new Map<string, number>();
 
-  const stamp = stampOf(file);
+  const stamp = stampOfIssues(file);
   if (stamp === missing) return { stamp, others, broken, changed, vanished: [] };
   await readLines(file, (found, line) => {
     if ('problem' in found) return void broken.push({ line, ...found });

@@ -8,7 +8,7 @@ import type { Database } from '../store/database.ts';
 import { createExchangeState } from './exchange-state.ts';
 import { createFileExport, type FileExport, type FileExportOptions } from './export-file.ts';
 import { createFileImport, type FileImport, type FileImportOptions } from './import-file.ts';
-import { issuesFileOf, stampOf } from './issues-file.ts';
+import { issuesFileOf, stampOfIssues } from './issues-file.ts';
 import { FileMovedError, writeNotInBd } from './write-file.ts';
 import { createWriteTimer } from './write-timer.ts';
 
@@ -113,7 +113,7 @@ export const createExchange = (options: ExchangeOptions): Exchange => {
     refresh: async () => {
       isRealFolder(projectRoot, join(projectRoot, '.beads'));
       // What the tables hold can be read meanwhile.
-      if (fileImport.knows(stampOf(file)) || db.isHeld()) return;
+      if (fileImport.knows(stampOfIssues(file)) || db.isHeld()) return;
       await alone(fileImport.run).catch((error: unknown) => {
         if (error instanceof UnsafeFileError) throw error;
         // What the tables hold can be read all the same.
@@ -124,7 +124,7 @@ export const createExchange = (options: ExchangeOptions): Exchange => {
     flush,
     problem: () => {
       const waiting = state.waiting();
-      return waiting !== null && waiting.stamp === stampOf(file) ? waiting.problem : failure;
+      return waiting !== null && waiting.stamp === stampOfIssues(file) ? waiting.problem : failure;
     },
     alone,
     stop: async () => {

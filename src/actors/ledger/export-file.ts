@@ -3,7 +3,7 @@ import type { Database } from '../store/database.ts';
 import { chunksOf } from './chunks.ts';
 import type { ExchangeState } from './exchange-state.ts';
 import type { FileImport } from './import-file.ts';
-import { issuesFileOf, missing, stampOf } from './issues-file.ts';
+import { issuesFileOf, missing, stampOfIssues } from './issues-file.ts';
 import type { TaskTable } from './task-table.ts';
 import { FileMovedError, writeIssuesFile } from './write-file.ts';
 
@@ -35,7 +35,7 @@ export const createFileExport = (
   return {
     lastMs: () => lastMs,
     run: async () => {
-      const expected = stampOf(file);
+      const expected = stampOfIssues(file);
       if (!knows(expected)) throw new FileMovedError(`${file} is being changed by another program`);
       if (state.waiting()?.stamp === expected) return;
       const isThere = expected !== missing || table.size === 0;

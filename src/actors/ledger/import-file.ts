@@ -8,7 +8,7 @@ import { chunksOf } from './chunks.ts';
 import { type BrokenLine, compareFile, type FileDifference } from './compare-file.ts';
 import type { ExchangeState } from './exchange-state.ts';
 import { issueOf } from './issue-line.ts';
-import { issuesFileOf, missing, sizeProblem, stampOf } from './issues-file.ts';
+import { issuesFileOf, missing, sizeProblem, stampOfIssues } from './issues-file.ts';
 import { createImports, type ImportedTask } from './take-difference.ts';
 import type { TaskTable } from './task-table.ts';
 
@@ -78,7 +78,7 @@ const takeEach = async (
 /** A program that is still writing has not removed what it has not written yet. */
 const isFinished = async (file: string, { stamp, vanished }: FileDifference): Promise<boolean> => {
   if (vanished.length > 0) await delay(stillMs);
-  return stampOf(file) === stamp;
+  return stampOfIssues(file) === stamp;
 };
 
 export const createFileImport = (options: FileImportOptions, state: ExchangeState): FileImport => {
@@ -133,8 +133,8 @@ export const createFileImport = (options: FileImportOptions, state: ExchangeStat
   return {
     knows,
     run: async () => {
-      for (let tries = 0; tries < importTries && !knows(stampOf(file)); tries += 1) {
-        const found = stampOf(file);
+      for (let tries = 0; tries < importTries && !knows(stampOfIssues(file)); tries += 1) {
+        const found = stampOfIssues(file);
         const tooLarge = sizeProblem(file);
         if (tooLarge !== null) {
           await wait(found, tooLarge);

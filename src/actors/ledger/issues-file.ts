@@ -17,7 +17,7 @@ export const missing = 'missing';
 /**
  * Tells two contents of the file apart without reading them; a file keeps it when it is renamed.
  */
-export const stampOf = (file: string): string => {
+export const stampOfIssues = (file: string): string => {
   const found = lstatSync(file, { throwIfNoEntry: false, bigint: true });
   if (found === undefined || (found.isFile() && found.size === 0n)) return missing;
   return `${found.mtimeNs}/${found.size}/${found.ino}`;
@@ -32,7 +32,7 @@ const lineFeed = 0x0a;
 export type FileLine = { readonly text: string } | { readonly problem: string };
 type TakeLine = (line: FileLine, number: number) => void;
 
-const lineOf = (bytes: Buffer, number: number): FileLine => {
+const decodeLine = (bytes: Buffer, number: number): FileLine => {
   // Decoded all the same, other bytes would be replaced in the next export.
   if (!isUtf8(bytes)) return { problem: 'it is not UTF-8' };
   const text = bytes.toString().replace(/\r$/, '');
@@ -54,7 +54,7 @@ const createIssueLines = (take: TakeLine) => {
     const line =
       length > lineBytesAtMost
         ? { problem: 'it is too long' }
-        : lineOf(Buffer.concat(parts), number);
+        : decodeLine(Buffer.concat(parts), number);
     if ('problem' in line || line.text.trim() !== '') take(line, number);
     parts = [];
     length = 0;

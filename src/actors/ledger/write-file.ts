@@ -2,7 +2,7 @@ import { dirname, join } from 'node:path';
 import { removeLeftovers, writeFileAtomically } from '../files/atomic-write.ts';
 import { makeRealFolder } from '../files/real-folder.ts';
 import type { Database } from '../store/database.ts';
-import { issuesFileOf, stampOf } from './issues-file.ts';
+import { issuesFileOf, stampOfIssues } from './issues-file.ts';
 
 /** Somebody else changed the file while it was being written; it is as they left it. */
 export class FileMovedError extends Error {
@@ -70,9 +70,9 @@ export const writeIssuesFile = async (db: Database, request: WriteRequest): Prom
   await writeFileAtomically(file, pieces(), {
     mode: 0o600,
     beforeRename: (temporary) => {
-      if (!isOurs() || stampOf(file) !== expected)
+      if (!isOurs() || stampOfIssues(file) !== expected)
         throw new FileMovedError(`${file} was changed by another program`);
-      stamp = stampOf(temporary);
+      stamp = stampOfIssues(temporary);
     },
   });
   return { stamp, fresh };

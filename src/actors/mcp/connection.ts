@@ -10,7 +10,7 @@ const maxPages = 20;
 const pingMs = 3_000;
 
 /** A conversation with a server that said hello and listed its tools. */
-export interface Connection extends CleanList {
+export interface McpConnection extends CleanList {
   /** A failure of the tool is a result. @throws McpError when there is no result */
   call(tool: string, args: object, ms: number, signal: AbortSignal): Promise<McpCallResult>;
   over(): string | null;
@@ -51,7 +51,7 @@ const readToolList = async (peer: Peer, until: number, signal: AbortSignal): Pro
   return all;
 };
 
-export interface ConnectOptions {
+export interface McpConnectOptions {
   readonly server: string;
   /** Of this program. */
   readonly version: string;
@@ -63,7 +63,7 @@ export interface ConnectOptions {
 
 /** A server that did not answer in time, and answers no ping either, is given up. */
 const callServerTool =
-  (peer: Peer): Connection['call'] =>
+  (peer: Peer): McpConnection['call'] =>
   async (name, args, ms, signal) => {
     const params = { name, arguments: args };
     const answer = peer.request('tools/call', params, ms, signal);
@@ -76,7 +76,7 @@ const callServerTool =
   };
 
 /** @throws McpError; then nothing of the server runs any more */
-export const connect = async (options: ConnectOptions): Promise<Connection> => {
+export const connectMcp = async (options: McpConnectOptions): Promise<McpConnection> => {
   const { server, version, startMs, signal } = options;
   const peer = createPeer(options.open);
   try {

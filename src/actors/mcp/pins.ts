@@ -32,17 +32,17 @@ const readPins = (file: string) => {
 };
 
 /** Changes when another process has written the file. */
-const stampOf = (file: string): string => {
+const stampOfPins = (file: string): string => {
   const { ino, mtimeMs = 0 } = statSync(file, { throwIfNoEntry: false }) ?? {};
   return `${ino} ${mtimeMs}`;
 };
 
 export const createPins = (file: string): Pins => {
-  let stamp = stampOf(file);
+  let stamp = stampOfPins(file);
   let { kept, broken } = readPins(file);
   let writing = Promise.resolve();
   const takeChanges = (): void => {
-    const now = stampOf(file);
+    const now = stampOfPins(file);
     if (now === stamp) return;
     stamp = now;
     ({ kept, broken } = readPins(file));
@@ -58,7 +58,7 @@ export const createPins = (file: string): Pins => {
       const write = writing.then(async () => {
         const text = JSON.stringify({ servers: Object.fromEntries(kept) });
         await writeFileAtomically(file, `${text}\n`);
-        stamp = stampOf(file);
+        stamp = stampOfPins(file);
       });
       writing = write.catch(() => {});
       await write;

@@ -22,22 +22,22 @@ interface RelayOptions {
   readonly warn: (message: string) => void;
 }
 
-interface Call {
+interface RelayedCall {
   readonly id: string | number | undefined;
   readonly method: string;
   readonly params: Readonly<Record<string, unknown>>;
 }
 
-const connectionsAtMost = 100;
+const relayConnectionsAtMost = 100;
 /** Keeps a connection that waits for a long call. */
-const heartbeatMs = 15_000;
+const relayHeartbeatMs = 15_000;
 
 const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
-const isOurs = ({ headers }: IncomingMessage, token: string): boolean =>
+const hasToken = ({ headers }: IncomingMessage, token: string): boolean =>
   timingSafeEqual(digest(headers.authorization ?? ''), digest(`Bearer ${token}`));
 
 /** Null for what is no call. */
-const readCall = async (request: IncomingMessage): Promise<Call | null> => {
+const readCall = async (request: IncomingMessage): Promise<RelayedCall | null> => {
   let text = '';
   for await (const chunk of request.setEncoding('utf8')) {
     text += chunk;
@@ -54,28 +54,29 @@ const readCall = async (request: IncomingMessage): Promise<Call | null> => {
   }
 };
 
-const failed = (text: string) => ({ content: [{ type: 'text', text }], isError: true });
+const failedCall = (text: string) => ({ content: [{ type: 'text', text }], isError: true });
 
-const changedText = (names: readonly string[], server: string): string =>
+const changedToolsText = (names: readonly string[], server: string): string =>
   `the MCP server ${server}: ${names.join(', ')} left out: not as you have known it; see and allow it: agent mcp --allow ${server}`;
 
 /** What a server answers; null: there is no such method. */
-const createAnswers = ({ servers, version }: RelayOptions) => {
+const createRelayAnswers = ({ servers, version }: RelayOptions) => {
   const toolsOf = (server: string): readonly McpTool[] =>
     servers.tools().filter((tool) => tool.server === server);
   const offeredBy = (server: string): readonly McpTool[] =>
     toolsOf(server).filter(({ name }) => servers.changeOf(name) === null);
 
-  const callTool = async (server: string, params: Call['params'], signal: AbortSignal) => {
+  const callTool = async (server: string, params: RelayedCall['params'], signal: AbortSignal) => {
     const tool = toolsOf(server).find((each) => each.tool === params['name']);
-    if (tool === undefined) return failed(`there is no tool ${String(params['name'])}`);
+    if (tool === undefined) return failedCall(`there is no tool ${String(params['name'])}`);
     // Nobody can be asked: it changed while the assistant works.
-    if (servers.changeOf(tool.name) !== null) return failed(changedText([tool.tool], server));
+    if (servers.changeOf(tool.name) !== null)
+      return failedCall(changedToolsText([tool.tool], server));
     const args = isObject(params['arguments']) ? params['arguments'] : {};
     const { ok, text } = await servers.call(tool.name, args, { allowed: null, signal });
     return { content: [{ type: 'text', text }], isError: !ok };
   };
-  const answer = async (server: string, { method, params }: Call, signal: AbortSignal) => {
+  const answer = async (server: string, { method, params }: RelayedCall, signal: AbortSignal) => {
     const wanted = protocolVersions.find((known) => known === params['protocolVersion']);
     switch (method) {
       case 'initialize':
@@ -107,7 +108,7 @@ const openAnswer = ({ headers }: IncomingMessage, response: ServerResponse) => {
     return (body: string): void =>
       void response.writeHead(200, { 'content-type': 'application/json' }).end(body);
   response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders();
-  const beating = setInterval(() => response.write(': waits\n\n'), heartbeatMs);
+  const beating = setInterval(() => response.write(': waits\n\n'), relayHeartbeatMs);
   response.once('close', () => clearInterval(beating));
   return (body: string): void => void response.end(`event: message\ndata: ${body}\n\n`);
 };
@@ -118,14 +119,14 @@ const openAnswer = ({ headers }: IncomingMessage, response: ServerResponse) => {
  */
 export const openRelay = async (options: RelayOptions): Promise<Relay> => {
   const { servers, offered, warn } = options;
-  const { toolsOf, offeredBy, answer } = createAnswers(options);
+  const { toolsOf, offeredBy, answer } = createRelayAnswers(options);
   const known = new Set(offered.map(({ name }) => name));
   const token = randomBytes(32).toString('base64url');
 
   const handle = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const server = (request.url ?? '').slice('/'.length);
     const refuse = (code: number): void => void response.writeHead(code).end();
-    if (!isOurs(request, token)) return refuse(401);
+    if (!hasToken(request, token)) return refuse(401);
     if (!known.has(server)) return refuse(404);
     if (request.method !== 'POST') return refuse(405);
     const call = await readCall(request);
@@ -143,7 +144,7 @@ export const openRelay = async (options: RelayOptions): Promise<Relay> => {
   const http = createServer((request, response) => {
     handle(request, response).catch(() => response.destroy());
   });
-  http.maxConnections = connectionsAtMost;
+  http.maxConnections = relayConnectionsAtMost;
   http.listen(0, '127.0.0.1');
   await once(http, 'listening');
   const { port } = http.address() as AddressInfo;
@@ -151,7 +152,7 @@ export const openRelay = async (options: RelayOptions): Promise<Relay> => {
     const left = toolsOf(name).filter((tool) => !offeredBy(name).includes(tool));
     if (left.length > 0)
       warn(
-        changedText(
+        changedToolsText(
           left.map(({ tool }) => tool),
           name,
         ),

@@ -1,6 +1,6 @@
 import { messageOf } from '../../machines/message-of.ts';
 import { plural } from '../../machines/plural.ts';
-import { type Connection, connect } from './connection.ts';
+import { connectMcp, type McpConnection } from './connection.ts';
 import type { PeerInput, Transport } from './peer.ts';
 import type { Pins } from './pins.ts';
 import {
@@ -49,11 +49,11 @@ export interface McpServers {
 const createServer = (server: McpServer, options: ServersOptions) => {
   const { pins, warn, version } = options;
   const { name, startMs, callMs } = server;
-  let connection: Connection | null = null;
+  let connection: McpConnection | null = null;
   let starts = 0;
   const fault = (why: string): McpError => new McpError(`the MCP server ${name}: ${why}`);
 
-  const start = async (signal: AbortSignal): Promise<Connection> => {
+  const start = async (signal: AbortSignal): Promise<McpConnection> => {
     if (connection !== null && connection.over() === null) return connection;
     if (starts >= maxStarts)
       throw fault(
@@ -63,7 +63,7 @@ const createServer = (server: McpServer, options: ServersOptions) => {
     await connection?.close();
     try {
       const open = options.transportFor(server);
-      connection = await connect({ server: name, version, startMs, signal, open });
+      connection = await connectMcp({ server: name, version, startMs, signal, open });
     } catch (error) {
       throw fault(messageOf(error));
     }

@@ -1,8 +1,8 @@
 import type { McpTool, ToolChange } from './port.ts';
 
-const shownLength = 600;
+const changeLength = 600;
 const cut = (text: string): string =>
-  text.length > shownLength ? `${text.slice(0, shownLength)}…` : text;
+  text.length > changeLength ? `${text.slice(0, changeLength)}…` : text;
 
 /** Null for a tool that is as it was first seen, or allowed later. */
 export const changeOfTool = (pinned: McpTool | undefined, current: McpTool): ToolChange | null => {

@@ -10,7 +10,7 @@ import { openStdio } from './stdio.ts';
 import { withVariables } from './variables.ts';
 
 /** Where the servers of an attempt run. */
-export interface Surroundings {
+export interface McpSurroundings {
   readonly root: string;
   readonly readable: readonly string[];
   readonly git: OwnGit | null | undefined;
@@ -21,7 +21,7 @@ export interface Surroundings {
   readonly variables: Readonly<Record<string, string | undefined>>;
 }
 
-const openProgram = (launch: StdioLaunch, around: Surroundings) => {
+const openProgram = (launch: StdioLaunch, around: McpSurroundings) => {
   const { root, readable, git, sandbox, env, variables } = around;
   const [program] = launch.argv;
   // Only its own worktree: in a shared folder each command is guarded, and this one never ends.
@@ -39,7 +39,7 @@ const openProgram = (launch: StdioLaunch, around: Surroundings) => {
 /** @throws McpError for a variable that is not set */
 export const transportFor = (
   { place }: McpServer,
-  around: Surroundings,
+  around: McpSurroundings,
 ): ((input: PeerInput) => Transport) => {
   if (place.kind === 'stdio') return openProgram(place, around);
   if (place.kind === 'refused') throw new McpError(place.why);

@@ -1,10 +1,10 @@
 import { McpError } from './port.ts';
 
-const reference = /\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g;
+const variableReference = /\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g;
 
 /** The variables that a text names: `Bearer ${TOKEN}` names TOKEN. */
 export const variablesIn = (text: string): readonly string[] =>
-  [...text.matchAll(reference)].map(([, name = '']) => name);
+  [...text.matchAll(variableReference)].map(([, name = '']) => name);
 
 /** @throws McpError for a variable that is not set */
 export const withVariables = (
@@ -14,7 +14,7 @@ export const withVariables = (
   Object.fromEntries(
     Object.entries(given).map(([key, text]) => [
       key,
-      text.replace(reference, (_, name: string) => {
+      text.replace(variableReference, (_, name: string) => {
         const value = variables[name];
         if (value === undefined)
           throw new McpError(

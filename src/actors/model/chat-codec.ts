@@ -6,14 +6,14 @@ import type {
 import type { CompletionUsage } from 'openai/resources/completions';
 import { type Compat, maxTokensFieldAt } from './compat.ts';
 import { type Assembly, callsInOrder, validCount } from './openai-assembly.ts';
-import type { Message, ModelRequest, ModelUsage, ToolCall } from './port.ts';
+import type { ModelMessage, ModelRequest, ModelUsage, ToolCall } from './port.ts';
 import { type ReasoningField, reasoningFields, thoughtsFor } from './reasoning.ts';
 import { type TextCalls, textCallsIn } from './text-calls.ts';
 
 const fillerReply = 'I have the results.';
 
 const encodeChatMessage = (
-  message: Message,
+  message: ModelMessage,
   model: string,
   { toolResultName }: Compat,
 ): ChatCompletionMessageParam => {
@@ -37,7 +37,7 @@ const encodeChatMessage = (
 };
 
 const encodeChatMessages = (
-  messages: readonly Message[],
+  messages: readonly ModelMessage[],
   model: string,
   compat: Compat,
 ): ChatCompletionMessageParam[] =>

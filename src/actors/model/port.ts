@@ -8,7 +8,7 @@ export interface ToolCall {
   readonly arguments: string;
 }
 
-export type Message =
+export type ModelMessage =
   | { readonly role: 'user'; readonly text: string }
   | {
       readonly role: 'assistant';
@@ -42,7 +42,7 @@ export interface ModelRequest {
   /** The same for the same call, so that a provider can avoid a second run. */
   readonly idempotencyKey: string;
   readonly system: string;
-  readonly messages: readonly Message[];
+  readonly messages: readonly ModelMessage[];
   readonly tools: readonly ToolSpec[];
   readonly maxTokens: number;
   /** Forbids tool calls; the tools stay named, since the conversation holds calls of them. */

@@ -12,7 +12,7 @@ import type {
   ResponseUsage,
 } from 'openai/resources/responses/responses';
 import { type Assembly, callsInOrder, validCount } from './openai-assembly.ts';
-import type { Message, ModelRequest, ModelUsage, ToolCall } from './port.ts';
+import type { ModelMessage, ModelRequest, ModelUsage, ToolCall } from './port.ts';
 import { type Thoughts, thoughtsFor } from './reasoning.ts';
 
 /**
@@ -20,7 +20,7 @@ import { type Thoughts, thoughtsFor } from './reasoning.ts';
  * Texts must have an id, so they get their index in the conversation.
  */
 const encodeResponseItems = (
-  message: Message,
+  message: ModelMessage,
   index: number,
   model: string,
 ): readonly ResponseInputItem[] => {
@@ -103,7 +103,7 @@ const finishReasonOf = ({
 
 const textOrEmpty = (value: unknown): string => (typeof value === 'string' ? value : '');
 
-const messageText = ({ content }: ResponseOutputMessage): string =>
+const responseText = ({ content }: ResponseOutputMessage): string =>
   (content ?? [])
     .map((part) => textOrEmpty(part.type === 'refusal' ? part.refusal : part.text))
     .join('');
@@ -186,7 +186,7 @@ export const createResponseAssembly = (): Assembly<ResponseStreamEvent> => {
   const progress = { text: '', progress: true };
   const said = (added: string) => ({ text: added, progress: added !== '' });
   const settle = (index: number, item: ResponseOutputItem) => {
-    if (item.type === 'message') return said(text.settle(index, messageText(item)));
+    if (item.type === 'message') return said(text.settle(index, responseText(item)));
     if (item.type === 'function_call') calls.settle(index, item);
     if (item.type === 'reasoning') thoughts.keep(index, item);
     return progress;

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { cancelledCall } from './failures.ts';
-import type { Message, Model, ModelEvent, ModelRequest, ToolCall } from './port.ts';
+import type { Model, ModelEvent, ModelMessage, ModelRequest, ToolCall } from './port.ts';
 import type { Script, ScriptTurn } from './script.ts';
 
 const disclaimer = 'Played by the scripted model: no language model was called.';
@@ -25,8 +25,8 @@ const outputLength = 600;
 const deltaLength = 12;
 
 const lastResults = (
-  messages: readonly Message[],
-): readonly Extract<Message, { role: 'tool' }>[] => {
+  messages: readonly ModelMessage[],
+): readonly Extract<ModelMessage, { role: 'tool' }>[] => {
   const answer = messages.findLastIndex(({ role }) => role === 'assistant');
   return messages.slice(answer + 1).filter((message) => message.role === 'tool');
 };

@@ -66,7 +66,7 @@ export const noticeTypeOf = ({ type, data }: Pick<Entry, 'type' | 'data'>): Noti
   return type === 'status_update' && data.includes('"parked_until"') ? 'parked' : null;
 };
 
-const reasonOf = (type: NoticeType, data: EntryData): string | null => {
+const reasonOfNotice = (type: NoticeType, data: EntryData): string | null => {
   if (type === 'failed') return data.error?.message ?? null;
   if (type === 'parked') return data.parked_reason ?? null;
   return data.reason ?? data.question ?? null;
@@ -80,7 +80,7 @@ export const noticeOf = (
   project: NoticeProject,
 ): Notice => {
   const data = JSON.parse(entry.data) as EntryData;
-  const reason = reasonOf(type, data);
+  const reason = reasonOfNotice(type, data);
   const cost = task?.attempt === entry.attempt ? task.usage.cost_usd : undefined;
   return {
     type,

@@ -26,7 +26,7 @@ export type Posted = 'sent' | { readonly problem: string; readonly mayRetry: boo
 const mayRetryStatus = (status: number): boolean =>
   status >= 500 || status === 408 || status === 425 || status === 429;
 
-const resultOf = (status: number): Posted => {
+const postedWith = (status: number): Posted => {
   if (status >= 200 && status < 300) return 'sent';
   const problem =
     status >= 300 && status < 400
@@ -90,7 +90,7 @@ export const postOnce = (
         .on('error', fail)
         .on('response', (response) => {
           response.on('error', () => {}).destroy();
-          resolve(resultOf(response.statusCode ?? 0));
+          resolve(postedWith(response.statusCode ?? 0));
         })
         .end(body);
     } catch (error) {

@@ -24,7 +24,7 @@ const hooksAtOnce = 4;
 const hooksWaitingAtMost = 200;
 const hookOutputBytes = 1_000;
 
-interface Call {
+interface HookRun {
   readonly hook: Hook;
   readonly type: NoticeType;
   readonly entry: Entry;
@@ -32,13 +32,13 @@ interface Call {
 
 const callsFor =
   (hooks: readonly Hook[]) =>
-  (entry: Entry): readonly Call[] => {
+  (entry: Entry): readonly HookRun[] => {
     const type = noticeTypeOf(entry);
     if (type === null) return [];
     return hooks.filter(({ events }) => events.has(type)).map((hook) => ({ hook, type, entry }));
   };
 
-const problemOf = ({ exitCode, timedOut }: CommandResult, { timeoutMs }: Hook): string | null => {
+const hookProblem = ({ exitCode, timedOut }: CommandResult, { timeoutMs }: Hook): string | null => {
   if (timedOut) return `it was ended after ${timeoutMs / 1_000} s`;
   if (exitCode === null) return 'it could not be started';
   return exitCode === 0 ? null : `it ended with exit code ${exitCode}`;
@@ -52,9 +52,9 @@ export const startHooks = (options: HookOptions): { stop(): Promise<void> } => {
   const { hooks, journal, readNotice, cwd, environment, log } = options;
   const stopping = new AbortController();
   const running = new Set<Promise<void>>();
-  let waiting: readonly Call[] = [];
+  let waiting: readonly HookRun[] = [];
 
-  const run = async ({ hook, type, entry }: Call): Promise<void> => {
+  const run = async ({ hook, type, entry }: HookRun): Promise<void> => {
     const about = { task_id: entry.taskId, attempt: entry.attempt, event: type };
     const program = hook.argv[0];
     try {
@@ -69,7 +69,7 @@ export const startHooks = (options: HookOptions): { stop(): Promise<void> } => {
         headBytes: hookOutputBytes,
         tailBytes: hookOutputBytes,
       });
-      const problem = result.aborted ? null : problemOf(result, hook);
+      const problem = result.aborted ? null : hookProblem(result, hook);
       if (problem !== null)
         log('a command for events failed', { ...about, program, problem, output: result.output });
     } catch (error) {

@@ -39,7 +39,7 @@ const onlyZombiesLeft = async (group: number): Promise<boolean> => {
 export const groupRuns = async (group: number): Promise<boolean> =>
   signalGroup(group, 0) && !(await onlyZombiesLeft(group));
 
-const endsWithin = async (group: number, ms: number): Promise<boolean> => {
+const groupEndsWithin = async (group: number, ms: number): Promise<boolean> => {
   const deadline = performance.now() + ms;
   while (await groupRuns(group)) {
     if (performance.now() >= deadline) return false;
@@ -56,11 +56,11 @@ export const endGroup = async (
   group: number,
   patienceMs: number,
 ): Promise<{ readonly byItself: boolean }> => {
-  if (await endsWithin(group, patienceMs)) return { byItself: true };
+  if (await groupEndsWithin(group, patienceMs)) return { byItself: true };
   signalGroup(group, 'SIGTERM');
-  if (await endsWithin(group, killAfterMs)) return { byItself: false };
+  if (await groupEndsWithin(group, killAfterMs)) return { byItself: false };
   signalGroup(group, 'SIGKILL');
-  await endsWithin(group, giveUpAfterMs);
+  await groupEndsWithin(group, giveUpAfterMs);
   return { byItself: false };
 };
 

@@ -53,13 +53,13 @@ export const homeMounts = ({ home, folders, files }: AssistantNeeds, root: strin
   ...files.filter((file) => pathKind(file) === 'file').flatMap((file) => ['--ro-bind', file, file]),
 ];
 
-const steps = (path: string): readonly string[] =>
+const leadingPaths = (path: string): readonly string[] =>
   path.split(sep).map((_, at, parts) => parts.slice(0, at + 1).join(sep));
 
 /** A hidden path that is a link, or is behind one; it would show what it points to. */
 export const linkedHide = ({ hides = [] }: AssistantNeeds, root: string): string | null =>
   hides
-    .flatMap(steps)
+    .flatMap(leadingPaths)
     .find(
       (path) => lstatSync(join(root, path), { throwIfNoEntry: false })?.isSymbolicLink() === true,
     ) ?? null;

@@ -8,7 +8,7 @@ export interface ChainEnd {
   readonly taskSeq: number;
 }
 
-const changedText = 'was changed after it was written';
+const changedEntry = 'was changed after it was written';
 const added = 'was added to the journal by another program';
 const moved = 'does not follow the entry before it: entries were removed, added or swapped';
 const misnumbered = 'has another number in its task than it was written with';
@@ -24,7 +24,7 @@ const gapBefore = (first: number, last: number): string => {
 const hashFault = (entry: KeptEntry, { hash: end }: ChainEnd): string | null => {
   if (entry.hash === null) return end === null ? null : added;
   const previous = entry.previous ?? '';
-  if (hashOfEntry(previous, entry) !== entry.hash) return changedText;
+  if (hashOfEntry(previous, entry) !== entry.hash) return changedEntry;
   return previous === (end ?? '') ? null : moved;
 };
 

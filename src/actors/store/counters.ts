@@ -78,7 +78,7 @@ const countDuration = (counters: Counters, entry: Counted): Counters => {
   return { ...counters, durations };
 };
 
-const count = (before: Counters, entry: Counted): Counters => {
+const countEntry = (before: Counters, entry: Counted): Counters => {
   const { type, data } = entry;
   const counters = countDuration(before, entry);
   // Most entries are snapshots, and large; the start of the text is enough.
@@ -122,7 +122,7 @@ export const createCounterRows = (db: Database): CounterRows => {
     for (let after = 0; ; ) {
       const rows = counted.all(after, rowsPerRead);
       for (const { type, data } of rows)
-        counters = count(counters, { type: String(type), data: String(data) });
+        counters = countEntry(counters, { type: String(type), data: String(data) });
       const last = rows.at(-1);
       if (last === undefined) return counters;
       after = Number(last['seq']);
@@ -139,7 +139,7 @@ export const createCounterRows = (db: Database): CounterRows => {
   return {
     begin,
     add: (entries, runs) => {
-      for (const [name, value] of rowsOf(entries.reduce(count, zeroCounters)))
+      for (const [name, value] of rowsOf(entries.reduce(countEntry, zeroCounters)))
         if (value !== 0) add.run(name, value);
       for (const seconds of runs)
         for (const [name, value] of rowsOfDuration('run', seconds)) add.run(name, value);

@@ -54,7 +54,7 @@ const blockingWait: HeldWait = { blockingMs: 5_000, inPausesMs: 0 };
 const roomBytes = 64 * 1024;
 
 /** @throws StoreError */
-const open = (options: DatabaseOptions, blockingMs: number): Sqlite.Database => {
+const openOrExplain = (options: DatabaseOptions, blockingMs: number): Sqlite.Database => {
   const { file } = options;
   const began = performance.now();
   try {
@@ -72,7 +72,7 @@ const open = (options: DatabaseOptions, blockingMs: number): Sqlite.Database => 
 /** @throws StoreError */
 export const openDatabase = (options: DatabaseOptions): Database => {
   const { file, heldWait = blockingWait } = options;
-  const db = open(options, heldWait.blockingMs);
+  const db = openOrExplain(options, heldWait.blockingMs);
   const writes = createWriteCheck(dirname(file));
   const requireFile = createSameFileCheck(file);
   const transactions = createTransactions(db, file, {

@@ -40,15 +40,15 @@ const tasksPerPage = 50;
 const removedAtOnce = 100;
 const pagesAtOnce = 100;
 
-const over = "('complete', 'failed', 'cancelled')";
+const overInSql = "('complete', 'failed', 'cancelled')";
 /** The agents of a task: `bd-a#1`, and so on. */
 const agents = "id > ?1 || '#' and id < ?1 || '$'";
 
 /** `?1` is the task, `?2` the time. A task of bd has no row in `tasks`. */
 const isOld = `(select at from journal where task_id = ?1 order by seq desc limit 1) < ?2
   and not exists (select 1 from actors where (id = ?1 or ${agents}) and (pending = 1 or changed_at >= ?2))
-  and not exists (select 1 from actors where id = ?1 and json_extract(snapshot, '$.value') not in ${over})
-  and not exists (select 1 from tasks where id = ?1 and status not in ${over})`;
+  and not exists (select 1 from actors where id = ?1 and json_extract(snapshot, '$.value') not in ${overInSql})
+  and not exists (select 1 from tasks where id = ?1 and status not in ${overInSql})`;
 
 const prepareHistories = (db: Database) => ({
   page: db.prepare(

@@ -10,13 +10,13 @@ const savedUsageSchema = z.looseObject({
   cached_tokens: z.number(),
   cost_usd: z.number().optional(),
 });
-const endSchema = z.looseObject({
+const usageEndSchema = z.looseObject({
   role: z.string(),
   execution_seconds: z.number(),
   usage: savedUsageSchema,
 });
 /** A failed attempt that is followed by another one has no last frame. */
-const retrySchema = z.looseObject({ attempt_ended: endSchema });
+const retrySchema = z.looseObject({ attempt_ended: usageEndSchema });
 const retryMark = '"attempt_ended":';
 
 const endStatuses: Readonly<Record<string, string>> = {
@@ -27,14 +27,14 @@ const endStatuses: Readonly<Record<string, string>> = {
 
 interface CountedEnd {
   readonly status: string;
-  readonly data: z.infer<typeof endSchema>;
+  readonly data: z.infer<typeof usageEndSchema>;
 }
 
 /** Entries of version 2.1 do not name the role, and count nothing. */
 const endOfEntry = ({ type, data }: Entry): CountedEnd | null => {
   const status = endStatuses[type];
   if (status !== undefined) {
-    const parsed = endSchema.safeParse(JSON.parse(data));
+    const parsed = usageEndSchema.safeParse(JSON.parse(data));
     return parsed.success ? { status, data: parsed.data } : null;
   }
   if (type !== 'log' || !data.includes(retryMark)) return null;

@@ -20,10 +20,10 @@ const toolSpanSchema = z.looseObject({
   duration_ms: z.number(),
 });
 
-type Named = Pick<Span, 'name' | 'kind' | 'attributes' | 'error'> & { readonly ms: number };
+type CallSpan = Pick<Span, 'name' | 'kind' | 'attributes' | 'error'> & { readonly ms: number };
 
 /** Names of the semantic conventions for generative AI; no text of a prompt or an answer. */
-const modelCall = (data: unknown): Named | null => {
+const modelCall = (data: unknown): CallSpan | null => {
   const { data: call } = modelCallSchema.safeParse(data);
   if (call === undefined) return null;
   return {
@@ -43,7 +43,7 @@ const modelCall = (data: unknown): Named | null => {
   };
 };
 
-const toolCall = (data: unknown): Named | null => {
+const toolCall = (data: unknown): CallSpan | null => {
   const { data: call } = toolSpanSchema.safeParse(data);
   if (call === undefined) return null;
   return {
@@ -60,7 +60,7 @@ const toolCall = (data: unknown): Named | null => {
   };
 };
 
-const spanReaders: Readonly<Record<string, (data: unknown) => Named | null>> = {
+const spanReaders: Readonly<Record<string, (data: unknown) => CallSpan | null>> = {
   api_call_complete: modelCall,
   tool_end: toolCall,
 };

@@ -30,13 +30,13 @@ const requestMs = 10_000;
 const stopExportMs = 2_000;
 const retried: readonly number[] = [429, 502, 503, 504];
 
-type Sent = 'sent' | { readonly problem: string; readonly mayRetry: boolean };
+type ExportResult = 'sent' | { readonly problem: string; readonly mayRetry: boolean };
 
 const send = async (
   { url, headers }: Collector,
   body: string,
   signal: AbortSignal,
-): Promise<Sent> => {
+): Promise<ExportResult> => {
   try {
     const response = await fetch(url, {
       method: 'POST',
@@ -72,7 +72,7 @@ export const createSpanExporter = ({
     lost += Math.max(0, spans.length - spansWaitingAtMost);
     waiting = spans.slice(0, spansWaitingAtMost);
   };
-  const note = (sent: Sent, spans: readonly Span[]): void => {
+  const note = (sent: ExportResult, spans: readonly Span[]): void => {
     if (sent === 'sent') {
       if (failures > 0) log('traces are sent again', { lost_spans: lost });
       failures = 0;

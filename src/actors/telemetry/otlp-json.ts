@@ -15,7 +15,7 @@ const attributesOf = (given: Readonly<Record<string, OtlpValue | undefined>>): r
 const nanoseconds = (ms: number): string => `${Math.round(ms * 1_000)}000`;
 
 const spanKinds = { internal: 1, client: 3 } as const;
-const failed = 2;
+const failedStatusCode = 2;
 
 const spanJson = ({ parentSpanId, startAt, endAt, kind, error, attributes, ...ids }: Span) => ({
   ...ids,
@@ -24,7 +24,7 @@ const spanJson = ({ parentSpanId, startAt, endAt, kind, error, attributes, ...id
   startTimeUnixNano: nanoseconds(startAt),
   endTimeUnixNano: nanoseconds(endAt),
   attributes: attributesOf({ ...attributes, 'error.type': error ?? undefined }),
-  status: error === null ? {} : { code: failed, message: error },
+  status: error === null ? {} : { code: failedStatusCode, message: error },
 });
 
 export interface Resource {

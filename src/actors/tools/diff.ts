@@ -8,7 +8,7 @@ interface LineChange {
   readonly added: readonly string[];
 }
 
-interface LineRange {
+interface ReplacedLines {
   readonly from: number;
   readonly to: number;
   readonly replacements: readonly Replacement[];
@@ -24,8 +24,11 @@ export const applyReplacements = (source: string, replacements: readonly Replace
 };
 
 /** Widens replacements to whole lines; replacements on a common line share a span. */
-const spansOf = (source: string, replacements: readonly Replacement[]): readonly LineRange[] => {
-  const spans: LineRange[] = [];
+const spansOf = (
+  source: string,
+  replacements: readonly Replacement[],
+): readonly ReplacedLines[] => {
+  const spans: ReplacedLines[] = [];
   for (const replacement of replacements) {
     const from = replacement.start === 0 ? 0 : source.lastIndexOf('\n', replacement.start - 1) + 1;
     const lineEnd = source.indexOf('\n', replacement.end);
@@ -45,7 +48,7 @@ const spansOf = (source: string, replacements: readonly Replacement[]): readonly
 const diffLines = (text: string): readonly string[] =>
   text.split('\n').map((line) => line.replace(/\r$/, ''));
 
-const lineChangeIn = (source: string, { from, to, replacements }: LineRange): LineChange => {
+const lineChangeIn = (source: string, { from, to, replacements }: ReplacedLines): LineChange => {
   const shifted = replacements.map(({ start, end, text }) => ({
     start: start - from,
     end: end - from,

@@ -71,7 +71,7 @@ const nearestLines = (source: string, wanted: string): readonly string[] => {
     .map(({ line, number }) => `${number}: ${line.slice(0, 200)}`);
 };
 
-const notFound = (source: string, wanted: string): string => {
+const textNotFound = (source: string, wanted: string): string => {
   const nearest = nearestLines(source, wanted);
   const hint =
     nearest.length > 0
@@ -112,7 +112,7 @@ export const createMatcher = (source: string): ((edit: TextEdit) => Checked<Repl
   return ({ old_text, new_text }) => {
     const matches = matchesOf(old_text);
     const [match, another] = matches;
-    if (match === undefined) return { ok: false, text: notFound(source, old_text) };
+    if (match === undefined) return { ok: false, text: textNotFound(source, old_text) };
     if (another !== undefined) return { ok: false, text: ambiguous(source, matches) };
     return {
       ok: true,

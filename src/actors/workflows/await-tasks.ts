@@ -9,8 +9,13 @@ export interface AwaitPorts {
 }
 
 /** Others change tasks without an entry of ours: they are looked at again after this time. */
-const lookAgainMs = 2_000;
-const ends: ReadonlySet<string> = new Set(['completed', 'failed', 'cancelled', 'tracker_imported']);
+const readAgainMs = 2_000;
+const endTypes: ReadonlySet<string> = new Set([
+  'completed',
+  'failed',
+  'cancelled',
+  'tracker_imported',
+]);
 
 export class DeletedTask extends Error {
   override readonly name = 'DeletedTask';
@@ -36,9 +41,10 @@ const nextChange = (
       over();
       reject(signal.reason);
     };
-    const timer = setTimeout(goOn, lookAgainMs);
+    const timer = setTimeout(goOn, readAgainMs);
     const forget = journal.onCommit((entries) => {
-      if (entries.some(({ taskId, type }) => ids.has(taskId) && ends.has(type))) setImmediate(goOn);
+      if (entries.some(({ taskId, type }) => ids.has(taskId) && endTypes.has(type)))
+        setImmediate(goOn);
     });
     signal.addEventListener('abort', aborted, { once: true });
   });

@@ -34,7 +34,7 @@ const checkRecommendation = ({ results, taskId }: StepEvidence): Judgement => {
     : pass(`${taskId} ends with ${word}`);
 };
 
-const judge = (
+const judgeCheck = (
   context: WorkflowContext,
   check: WorkflowCheck,
   evidence: StepEvidence,
@@ -88,7 +88,7 @@ const runCheck = async (
     }
     const evidence = await evidenceOf(id);
     if (evidence.length === 0) found.push(finding(fail(`no task of the step ${id} is complete`)));
-    for (const each of evidence) found.push(finding(await judge(context, check, each)));
+    for (const each of evidence) found.push(finding(await judgeCheck(context, check, each)));
   }
   return found;
 };

@@ -8,7 +8,7 @@ import {
 import type { WorkflowSnapshot } from '../../machines/workflow-machine.ts';
 import { type WorkflowLine, type WorkflowView, workflowLine } from './workflow-view.ts';
 
-interface ExplainedGuard {
+interface WorkflowGuardValue {
   readonly guard: string;
   readonly value: boolean;
   readonly inputs: Readonly<Record<string, unknown>>;
@@ -19,7 +19,7 @@ export interface WorkflowExplanation {
   readonly task_id: string;
   readonly workflow: WorkflowLine;
   readonly state: unknown;
-  readonly guards: readonly ExplainedGuard[];
+  readonly guards: readonly WorkflowGuardValue[];
   readonly allowed_events: readonly string[];
   /** One sentence: it waits for this, or ended because of this. */
   readonly reason: string | null;
@@ -29,7 +29,7 @@ export interface WorkflowExplanation {
 }
 
 /** The guards of the chart, evaluated now; `hasPassed` only where the phase was checked. */
-const guardsOf = (context: WorkflowContext): readonly ExplainedGuard[] => {
+const guardsOf = (context: WorkflowContext): readonly WorkflowGuardValue[] => {
   const phase = phaseOf(context);
   const open = openChoices(context).map(({ id }) => id);
   const steps = stepsOf(context, phase).map(({ id }) => id);

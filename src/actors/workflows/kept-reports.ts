@@ -24,7 +24,7 @@ export interface KeptReportsPorts {
 
 /** Times of files are coarser than the clock. */
 const toleranceMs = 20;
-const nameOf = (path: string): string => encodeURIComponent(path);
+const fileNameOf = (path: string): string => encodeURIComponent(path);
 
 /** The text of a regular file inside the folder that was written since; else null. */
 const readFresh = async (root: string, path: string, since: number): Promise<string | null> => {
@@ -58,13 +58,13 @@ export const createKeptReports = ({ folder, pathsOf, open }: KeptReportsPorts): 
       const text = await readFresh(root, path, since);
       if (text === null) continue;
       await mkdir(own, { recursive: true, mode: 0o700 });
-      await writeFile(join(own, nameOf(path)), text, { mode: 0o600 });
+      await writeFile(join(own, fileNameOf(path)), text, { mode: 0o600 });
     }
   };
 
   return {
     read: (taskId, attempt, path) =>
-      readFile(join(folderOf(taskId, attempt), nameOf(path)), 'utf8').catch(() => null),
+      readFile(join(folderOf(taskId, attempt), fileNameOf(path)), 'utf8').catch(() => null),
     keeping: (verify) => async (attempt, signal) => {
       const since = Date.now();
       const answer = await verify(attempt, signal);

@@ -29,7 +29,7 @@ interface Loaded {
 
 const takeUpAgainMs = 1_000;
 
-const changeOf = (
+const workflowChange = (
   snapshot: WorkflowSnapshot,
   persisted: unknown,
   {
@@ -71,7 +71,7 @@ export const createLiveWorkflows = (ports: LiveWorkflowPorts) => {
     commit: async ({ next, cause }) => {
       const own = loaded.get(next.context.workflowId);
       const answer = await journal.commit(
-        changeOf(next, provided.getPersistedSnapshot(next), {
+        workflowChange(next, provided.getPersistedSnapshot(next), {
           revision: own?.revision ?? 0,
           cause,
           at: now(),
@@ -129,7 +129,7 @@ export const createLiveWorkflows = (ports: LiveWorkflowPorts) => {
   const begin = async (input: WorkflowInput): Promise<WorkflowActor> => {
     const first = createActor(provided, { input }).getSnapshot();
     const cause: WorkflowStart = { type: 'xstate.init', input };
-    const change = changeOf(first, provided.getPersistedSnapshot(first), {
+    const change = workflowChange(first, provided.getPersistedSnapshot(first), {
       ...{ revision: 0, cause, at: now() },
     });
     if ((await journal.commit(change)) !== 'ok')

@@ -88,14 +88,14 @@ const tasksOfRoundBefore = (context: WorkflowContext): readonly TaskId[] =>
           ).map(({ taskId }) => taskId),
         );
 
-const endings: Readonly<Record<NonNullable<WorkflowStep['ends_with']>, string>> = {
+const lastLineRules: Readonly<Record<NonNullable<WorkflowStep['ends_with']>, string>> = {
   verdict:
     'End your summary with a line that is APPROVED, or CHANGES REQUIRED after the list of what must change. That line decides.',
   recommendation:
     'End your summary with a line that is PURSUE, DEFER or DO NOT PURSUE, after the reasons. That line decides.',
 };
 
-const problemsOf = (context: WorkflowContext): readonly string[] => {
+const problemsOfRound = (context: WorkflowContext): readonly string[] => {
   const report = context.reports.find(({ phase }) => phase === context.phase)?.report;
   if (context.round === 1 || report === undefined) return [];
   return report.findings
@@ -105,13 +105,13 @@ const problemsOf = (context: WorkflowContext): readonly string[] => {
 
 const descriptionOf = (context: WorkflowContext, step: WorkflowStep, copy: number): string => {
   const leaves = step.leaves.map((path) => fillIn(context, path, copy));
-  const problems = problemsOf(context);
+  const problems = problemsOfRound(context);
   const parts = [
     fillIn(context, step.task, copy).trim(),
     ...(leaves.length === 0
       ? []
       : [`It must leave: ${leaves.join(', ')}. That is checked in your changes.`]),
-    ...(step.ends_with === undefined ? [] : [endings[step.ends_with]]),
+    ...(step.ends_with === undefined ? [] : [lastLineRules[step.ends_with]]),
     ...(step.by === 'person' ? ['This step is for a person: close the task when it is done.'] : []),
     ...(problems.length === 0
       ? []
@@ -174,7 +174,7 @@ export const plannedTasks = (context: WorkflowContext): readonly PlannedTask[] =
   return byNeeds(steps).flatMap((step) => stepTasks(context, step, steps));
 };
 
-const question = (context: WorkflowContext, step: WorkflowStep): PlannedTask => ({
+const questionTask = (context: WorkflowContext, step: WorkflowStep): PlannedTask => ({
   ...{ step: `?${step.id}`, copy: 1, role: null, needs: [], after: [], verifies: false },
   title: titleOf(`Is the step ${step.id} needed for ${context.subject.name}?`),
   description: `Do the step ${step.id} (${step.by}) only if ${fillIn(context, step.when ?? '')}.
@@ -207,5 +207,5 @@ export const plannedQuestions = (context: WorkflowContext): readonly PlannedTask
   const hasAsked = context.tasks.some(({ phase, step }) => phase === context.phase && step === '?');
   return context.decides === 'role' && !hasAsked
     ? [questionForRole(context, open)]
-    : open.map((step) => question(context, step));
+    : open.map((step) => questionTask(context, step));
 };

@@ -35,7 +35,7 @@ const earlierRounds = async (
 };
 
 /** Files that are read anew for each question, so no repository stays open. */
-const filesOf = async (
+const filesOfAttempt = async (
   { workspace }: EvidencePorts,
   taskId: string,
   attempt: number,
@@ -68,7 +68,12 @@ export const evidenceOf =
         ...{ step, taskId, results: result ?? '' },
         isVerified: isVerified && context.verify.length > 0,
         leaves: leaves.map((path) => fillIn(context, path, copy)),
-        files: await filesOf(ports, taskId, attempt, await earlierRounds(ports, context, task)),
+        files: await filesOfAttempt(
+          ports,
+          taskId,
+          attempt,
+          await earlierRounds(ports, context, task),
+        ),
         report: (path) => ports.reports.read(taskId, attempt, path),
       });
     }

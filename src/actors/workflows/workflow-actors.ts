@@ -21,7 +21,7 @@ export interface WorkflowActorPorts extends AwaitPorts, EvidencePorts {
 }
 
 const firstPauseMs = 500;
-const longestPauseMs = 30_000;
+const longestRetryPause = 30_000;
 /** A task that was refused a run, for example as the queue was full, is started again. */
 const startAgainMs = 15_000;
 
@@ -42,7 +42,7 @@ const persistently =
     readonly input: WorkflowContext;
     readonly signal: AbortSignal;
   }): Promise<Output> => {
-    for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMs * 2, longestPauseMs)) {
+    for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMs * 2, longestRetryPause)) {
       try {
         return await work(input, signal);
       } catch (error) {
@@ -112,14 +112,14 @@ const awaitSteps =
     await awaitTasks(ports, ids, (status) => status === 'complete', signal, again);
   };
 
-const over: ReadonlySet<string> = new Set(['complete', 'cancelled']);
+const overStatuses: ReadonlySet<string> = new Set(['complete', 'cancelled']);
 
-const cancelAll =
+const cancelOpenTasks =
   ({ service }: WorkflowActorPorts) =>
   async ({ workflowId, why }: WorkflowContext): Promise<void> => {
     const tasks = await tasksOfWorkflow(service, workflowId);
     const reason = `its workflow ${workflowId} was cancelled${why === null ? '' : `: ${why}`}`;
-    for (const { task_id, status } of tasks.filter((each) => !over.has(each.status)))
+    for (const { task_id, status } of tasks.filter((each) => !overStatuses.has(each.status)))
       await service.cancel(task_id, reason).catch((error: unknown) => {
         if (!isServiceError(error) || status === 'started') throw error;
       });
@@ -139,7 +139,7 @@ export const provideWorkflowActors = (ports: WorkflowActorPorts): typeof workflo
       createTasks: actor((context) => makeTasks(ports.service, context, plannedTasks(context))),
       awaitTasks: actor(awaitSteps(ports)),
       checkPhase: actor((context) => checkPhase(context, evidenceOf(ports, context))),
-      cancelTasks: actor(cancelAll(ports)),
+      cancelTasks: actor(cancelOpenTasks(ports)),
     },
   });
 };

@@ -47,7 +47,7 @@ const newId = (): string =>
 const isSettled = (snapshot: WorkflowSnapshot): boolean =>
   snapshot.hasTag('waits') || snapshot.status !== 'active';
 
-const createService = (
+const createWorkflowService = (
   ports: WorkflowHostPorts,
   { loaded, begin }: ReturnType<typeof createLiveWorkflows>,
 ): WorkflowService => {
@@ -108,7 +108,7 @@ const createService = (
 export const createWorkflowHost = (ports: WorkflowHostPorts): WorkflowHost => {
   const actors = createLiveWorkflows(ports);
   return {
-    service: createService(ports, actors),
+    service: createWorkflowService(ports, actors),
     restore: async () => {
       for (const { taskId, pending } of await ports.store.workflows())
         if (pending) await actors.takeUp(taskId);

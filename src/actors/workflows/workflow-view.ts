@@ -15,7 +15,7 @@ export const workflowLineSchema = z.strictObject({
 });
 export type WorkflowLine = z.infer<typeof workflowLineSchema>;
 
-const taskSchema = z.strictObject({
+const workflowTaskSchema = z.strictObject({
   task_id: z.string(),
   step: z.string().describe('the step; ? and a step for the question about it'),
   round: z.int().positive(),
@@ -27,7 +27,7 @@ const findingSchema = z.strictObject({
   passed: z.boolean(),
   says: z.string().describe('what was looked for, where, and what was found'),
 });
-const phaseSchema = z.strictObject({
+const phaseViewSchema = z.strictObject({
   number: z.int(),
   name: z.string(),
   state: z.enum(['to_come', 'active', 'passed', 'not_passed', 'passed_over']),
@@ -41,7 +41,7 @@ const phaseSchema = z.strictObject({
       reason: z.string().optional(),
     }),
   ),
-  tasks: z.array(taskSchema),
+  tasks: z.array(workflowTaskSchema),
   findings: z.array(findingSchema).describe('of its latest check'),
 });
 
@@ -52,11 +52,11 @@ export const workflowViewSchema = workflowLineSchema.extend({
   why: z.string().optional().describe('why it ended'),
   waits_for: z.array(z.string()).describe('what it waits for now, for people'),
   started_at: z.iso.datetime(),
-  phases: z.array(phaseSchema),
+  phases: z.array(phaseViewSchema),
 });
 export type WorkflowView = z.infer<typeof workflowViewSchema>;
 
-const statusOf = ({ value }: WorkflowSnapshot): WorkflowLine['status'] =>
+const statusOfWorkflow = ({ value }: WorkflowSnapshot): WorkflowLine['status'] =>
   workflowStatuses.find((status) => status === value) ?? 'started';
 
 export const workflowLine = (snapshot: WorkflowSnapshot): WorkflowLine => {
@@ -66,7 +66,7 @@ export const workflowLine = (snapshot: WorkflowSnapshot): WorkflowLine => {
     kind: definition.name,
     name: subject.name,
     phase: definition.phases[phase]?.number ?? 0,
-    status: statusOf(snapshot),
+    status: statusOfWorkflow(snapshot),
   };
 };
 
@@ -76,7 +76,7 @@ const phaseState = (snapshot: WorkflowSnapshot, at: number): PhaseView['state'] 
   const { context } = snapshot;
   const report = context.reports.find(({ phase }) => phase === at)?.report;
   if (at > context.phase) return 'to_come';
-  if (at === context.phase && statusOf(snapshot) === 'started') return 'active';
+  if (at === context.phase && statusOfWorkflow(snapshot) === 'started') return 'active';
   if (report !== undefined) return hasPassed(report) ? 'passed' : 'not_passed';
   if (at === context.phase) return 'not_passed';
   return context.tasks.some(({ phase, step }) => phase === at && !step.startsWith('?'))

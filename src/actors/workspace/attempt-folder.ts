@@ -2,7 +2,7 @@ import { mkdir, realpath, rm } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { linkAgentGit, makeAgentGit } from './agent-git.ts';
 import { copyTree } from './copy-tree.ts';
-import { GitError, required } from './git.ts';
+import { GitError, requireGit } from './git.ts';
 import type { GitDirs } from './git-dirs.ts';
 import { isPresent } from './plain.ts';
 import { plainFolder } from './plain-folder.ts';
@@ -78,15 +78,15 @@ export const makeFolder = async (
   await removeFolder(places, removals);
   for (const folder of [top, dirname(index)]) await mkdir(folder, { recursive: true, mode: 0o700 });
   const where = { cwd: top, env: { GIT_WORK_TREE: top, GIT_INDEX_FILE: index }, signal };
-  await required('its commit cannot be read', git(['read-tree', start], where));
+  await requireGit('its commit cannot be read', git(['read-tree', start], where));
   if (instead.length > 0) {
     const input = indexRecords(instead, repository.format);
-    await required(
+    await requireGit(
       'its commit cannot be read',
       git(['update-index', '-z', '--index-info'], { ...where, input }),
     );
   }
-  await required(
+  await requireGit(
     'its files cannot be written (git fsck tells which objects are missing; nothing is fetched for agents)',
     git(['checkout-index', '-a', '-u', '-q', '-f'], where),
   );

@@ -26,7 +26,7 @@ export const blobOf = (bytes: Uint8Array): Blob =>
 
 export const contentOf = (blob: Blob): Buffer => blob.subarray(blob.indexOf(0) + 1);
 
-export const nameOf = (blob: Blob, format: ObjectFormat): string =>
+export const blobName = (blob: Blob, format: ObjectFormat): string =>
   createHash(format).update(blob).digest('hex');
 
 /** Writes a blob as a loose object, atomically. */

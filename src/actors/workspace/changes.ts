@@ -1,6 +1,6 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { createGit, required } from './git.ts';
+import { createGit, requireGit } from './git.ts';
 import type { GitDirs } from './git-dirs.ts';
 import { textOf } from './names.ts';
 import { obeyedIn } from './obeyed-places.ts';
@@ -9,7 +9,7 @@ import { type SnapshotOptions, snapshotJob } from './snapshot-job.ts';
 import { snapshotInThread } from './snapshots.ts';
 import { type AttemptPlaces, firstBase, type WorkRecord } from './work-records.ts';
 
-const plain = ['--no-ext-diff', '--no-textconv', '--no-color', '--submodule=short'];
+const plainDiffOptions = ['--no-ext-diff', '--no-textconv', '--no-color', '--submodule=short'];
 
 /**
  * The modes, objects and letter before the paths of a change. No protected path looks like this.
@@ -30,11 +30,11 @@ export const changesOf = async (
     '-r',
     '-M',
     '--full-index',
-    ...plain,
+    ...plainDiffOptions,
     base,
     later,
   ];
-  const said = await required('its changes cannot be read', dirs.git(args));
+  const said = await requireGit('its changes cannot be read', dirs.git(args));
   // The paths, an empty path, then the patch.
   const end = said.indexOf('\0\0');
   const words = said.subarray(0, Math.max(end, 0)).toString('latin1').split('\0');
@@ -81,8 +81,17 @@ export const workOf = async ({ git }: GitDirs, record: WorkRecord): Promise<Save
   const { branch, commit, notes } = record;
   const base = firstBase(record);
   if (commit === null) return null;
-  const stat = ['diff-tree', '-r', '-z', '--numstat', '--no-renames', ...plain, base, commit];
-  const lines = (await required('the changes cannot be counted', git(stat)))
+  const stat = [
+    'diff-tree',
+    '-r',
+    '-z',
+    '--numstat',
+    '--no-renames',
+    ...plainDiffOptions,
+    base,
+    commit,
+  ];
+  const lines = (await requireGit('the changes cannot be counted', git(stat)))
     .toString('latin1')
     .split('\0');
   const files = lines.filter(Boolean);

@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type GitAnswer, GitError, reasonIn, required, requiredLine } from './git.ts';
+import { type GitAnswer, GitError, reasonIn, requiredLine, requireGit } from './git.ts';
 import type { GitDirs } from './git-dirs.ts';
 import { requirePlainWay } from './plain.ts';
 
@@ -33,7 +33,7 @@ export const findObjects = async <const Names extends readonly string[]>(
 ): Promise<{ readonly [At in keyof Names]: string | null }> => {
   const input = Buffer.from(names.map((name) => `${name}\n`).join(''), 'latin1');
   const call = git(['cat-file', '--batch-check'], { input });
-  const lines = (await required('the repository cannot be read', call))
+  const lines = (await requireGit('the repository cannot be read', call))
     .toString('latin1')
     .split('\n');
   const objects: readonly (string | null)[] = names.map(
@@ -171,7 +171,7 @@ export const changesBetween = async (
   signal?: AbortSignal,
 ): Promise<readonly FileChange[]> => {
   const args = ['diff-tree', '-r', '-z', '--no-renames', from, to];
-  const words = (await required('the changes cannot be read', git(args, { signal })))
+  const words = (await requireGit('the changes cannot be read', git(args, { signal })))
     .toString('latin1')
     .split('\0');
   const changes: FileChange[] = [];

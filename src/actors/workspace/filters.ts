@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { lstat, mkdir, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type FileChange, findObjects } from './commits.ts';
-import { required, requiredLine } from './git.ts';
+import { requiredLine, requireGit } from './git.ts';
 import type { GitDirs } from './git-dirs.ts';
 import { attributesMs } from './kept-forms.ts';
 import { isPointer, pointerBytes } from './large-files.ts';
@@ -85,7 +85,7 @@ const noPointers = async (
     const size = Number(await requiredLine('a file cannot be read', git(['cat-file', '-s', oid])));
     if (
       size < pointerBytes &&
-      isPointer(await required('a file cannot be read', git(['cat-file', 'blob', oid])))
+      isPointer(await requireGit('a file cannot be read', git(['cat-file', 'blob', oid])))
     )
       continue;
     files.push(shownName(path));
@@ -112,14 +112,14 @@ export const filterRefusal = async (
   const paths = written.map(({ path }) => path);
   if (written.length === 0 || !(await haveAttributes(dirs, target, paths))) return null;
   const env = { GIT_INDEX_FILE: join(dirs.temporary, 'index-of-target') };
-  await required(
+  await requireGit(
     'the attributes of files cannot be read',
     dirs.userGit(['read-tree', target], { env }),
   );
   const input = Buffer.from(paths.map((path) => `${path}\0`).join(''), 'latin1');
   const args = ['check-attr', '-z', '--cached', '--stdin', 'filter'];
   const words = (
-    await required(
+    await requireGit(
       'the attributes of files cannot be read',
       dirs.userGit(args, { env, input, limitMs: attributesMs }),
     )

@@ -5,7 +5,7 @@ import { changesOf, liveChanges } from './changes.ts';
 import { findCheckedOut } from './checked-out.ts';
 import { commitOf, findObjects, moveBranch } from './commits.ts';
 import { sizeOfFolder } from './folder-size.ts';
-import { reasonIn, required } from './git.ts';
+import { reasonIn, requireGit } from './git.ts';
 import type { GitDirs } from './git-dirs.ts';
 import { isPresent } from './plain.ts';
 import { createWorkParts, type WorkParts, type WorktreeOptions } from './work-parts.ts';
@@ -62,7 +62,7 @@ const lastOnBranch = (records: readonly WorkRecord[]): ReadonlyMap<string, WorkR
   );
 
 const readTips = async ({ git }: GitDirs): Promise<ReadonlyMap<string, string>> => {
-  const said = await required(
+  const said = await requireGit(
     'the branches cannot be read',
     git(['for-each-ref', '--format=%(objectname) %(refname)', 'refs/heads/']),
   );
@@ -97,7 +97,7 @@ const unmergedTasks = async (
     ...others,
     ...head.flatMap((id) => (id === null ? [] : [`^${id}`])),
   ].join('\n');
-  const said = await required(
+  const said = await requireGit(
     'the commits cannot be read',
     dirs.git(['rev-list', '--stdin'], { input: `${input}\n` }),
   );

@@ -1,7 +1,7 @@
 import { closeSync } from 'node:fs';
 import { join } from 'node:path';
 import { hasCode } from '../files/error-code.ts';
-import { type Blob, blobOf, contentOf, keepBlob, nameOf, readBlob } from './blobs.ts';
+import { type Blob, blobName, blobOf, contentOf, keepBlob, readBlob } from './blobs.ts';
 import { createGit, type Git } from './git.ts';
 import { openBelow, openFolder, readLinkIn, withFile } from './handles.ts';
 import { createIgnores } from './ignores.ts';
@@ -50,7 +50,7 @@ const createKeeper = (
   const changes: IndexChange[] = [];
   const inOtherForm = new Map<string, Pick<Found, 'mode' | 'before'>>();
   const oidOf = ({ mode, blob, before }: Found): string | null => {
-    const oid = nameOf(blob, format);
+    const oid = blobName(blob, format);
     return before?.oid === oid && before.mode === Number.parseInt(mode, 8) ? null : oid;
   };
   const keep = (found: Found): void => {

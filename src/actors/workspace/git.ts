@@ -179,11 +179,11 @@ export const reasonIn = (stderr: string): string => {
 };
 
 /** @throws GitError with git's reason when the call failed */
-export const required = async (what: string, call: Promise<GitAnswer>): Promise<Buffer> => {
+export const requireGit = async (what: string, call: Promise<GitAnswer>): Promise<Buffer> => {
   const { ok, stdout, stderr } = await call;
   if (ok) return stdout;
   throw new GitError(`${what}: ${reasonIn(stderr) || 'git failed without a message'}`);
 };
 
 export const requiredLine = async (what: string, call: Promise<GitAnswer>): Promise<string> =>
-  (await required(what, call)).toString().trimEnd();
+  (await requireGit(what, call)).toString().trimEnd();

@@ -1,5 +1,5 @@
 import type { Git } from './git.ts';
-import { required } from './git.ts';
+import { requireGit } from './git.ts';
 import type { IndexEntry } from './index-file.ts';
 
 /** A user can write patterns that take git for ever. */
@@ -32,7 +32,7 @@ const gitAttributesOf = async (paths: readonly string[], { git, index, signal }:
   const input = Buffer.from(paths.map((path) => `${path}\0`).join(''), 'latin1');
   const args = ['check-attr', '-z', '--stdin', '--cached', 'text', 'eol', 'filter'];
   const call = git(args, { env: { GIT_INDEX_FILE: index }, input, signal, limitMs: attributesMs });
-  const words = (await required('the attributes of files cannot be read', call))
+  const words = (await requireGit('the attributes of files cannot be read', call))
     .toString('latin1')
     .split('\0');
   const found = new Map<string, Attributes>();

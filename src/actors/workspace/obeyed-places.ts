@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { type LinkPlace, linksIn, placesOfLinks } from '../sandbox/link-places.ts';
 import { protectionOf } from '../sandbox/protected-paths.ts';
-import { required } from './git.ts';
+import { requireGit } from './git.ts';
 import type { GitDirs } from './git-dirs.ts';
 import { isHook } from './hooks-folder.ts';
 
@@ -11,7 +11,7 @@ const linksOf = async (
 ): Promise<ReadonlySet<string>> => {
   const args = ['ls-tree', '-r', '-z', '--format=%(objectmode) %(path)', commit];
   const said =
-    commit === '' ? '' : (await required('its links cannot be read', git(args))).toString();
+    commit === '' ? '' : (await requireGit('its links cannot be read', git(args))).toString();
   const links = said.split('\0').filter((line) => line.startsWith('120000 '));
   const below = linksIn(join(top, prefix)).map((name) => prefix + name);
   return new Set([...links.map((line) => line.slice('120000 '.length)), ...linksIn(top), ...below]);

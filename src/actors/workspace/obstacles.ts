@@ -1,6 +1,6 @@
 import { posix } from 'node:path';
 import { type FileChange, findObjects, noFile } from './commits.ts';
-import { required } from './git.ts';
+import { requireGit } from './git.ts';
 import type { GitDirs } from './git-dirs.ts';
 import { foldersOf, looksLikeGit, shownName } from './names.ts';
 import { isPresent } from './plain.ts';
@@ -23,7 +23,7 @@ export interface Stopped {
 const link = '120000';
 const gitlink = '160000';
 export const stop = (why: string, files: readonly string[] = []): Stopped => ({ why, files });
-const shown = (changes: readonly FileChange[]): readonly string[] =>
+const shownNames = (changes: readonly FileChange[]): readonly string[] =>
   changes.map(({ path }) => shownName(path));
 
 /**
@@ -47,7 +47,7 @@ export const staysInside = (path: string, target: string): boolean => {
 const leavesProject = async ({ git }: GitDirs, { path, oid }: FileChange): Promise<boolean> =>
   !staysInside(
     path,
-    (await required('a link cannot be read', git(['cat-file', 'blob', oid]))).toString('latin1'),
+    (await requireGit('a link cannot be read', git(['cat-file', 'blob', oid]))).toString('latin1'),
   );
 
 const repositoryParts = ['HEAD', 'objects', 'refs', 'commondir'] as const;
@@ -113,12 +113,12 @@ export const findObstacle = async (
 ): Promise<Stopped | null> => {
   const modules = changes.filter(({ from, to }) => from === gitlink || to === gitlink);
   if (modules.length > 0)
-    return stop('submodules were changed; merge them with git yourself', shown(modules));
+    return stop('submodules were changed; merge them with git yourself', shownNames(modules));
   for (const change of changes)
     if (change.to === link && (await leavesProject(dirs, change)))
       return stop(
         `${shownName(change.path)} is a link that may lead out of the project, or into .git; if that is intended, merge it with git yourself`,
-        shown([change]),
+        shownNames([change]),
       );
   const made = await repositoryMade(dirs, move, changes);
   if (made !== null) return made;
@@ -133,6 +133,6 @@ export const findObstacle = async (
       !(await isPresent(atTop(dirs, change.path)))
     )
       absent.push(change);
-  if (absent.length > 0) return stop('you deleted files that the work changed', shown(absent));
+  if (absent.length > 0) return stop('you deleted files that the work changed', shownNames(absent));
   return null;
 };

@@ -2,7 +2,7 @@ import { mkdir, realpath } from 'node:fs/promises';
 import { join } from 'node:path';
 import { writeFileAtomically } from '../files/atomic-write.ts';
 import { commitOf, commitTree, moveBranch } from './commits.ts';
-import { required, requiredLine } from './git.ts';
+import { requiredLine, requireGit } from './git.ts';
 import type { GitDirs } from './git-dirs.ts';
 import { plainText } from './plain.ts';
 import type { Repository } from './repository.ts';
@@ -73,12 +73,15 @@ const commitFolder = async (
     message: 'The project folder as it was',
     role: 'project',
   });
-  await required('the project folder cannot be saved', moveBranch(dirs, ownBranch, commit, before));
+  await requireGit(
+    'the project folder cannot be saved',
+    moveBranch(dirs, ownBranch, commit, before),
+  );
   const where = {
     cwd: repository.top,
     env: { GIT_WORK_TREE: repository.top, GIT_INDEX_FILE: ownIndex },
   };
-  await required(
+  await requireGit(
     'the project folder cannot be saved',
     git(['read-tree', '--reset', commit], where),
   );

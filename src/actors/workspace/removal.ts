@@ -5,7 +5,7 @@ import { entriesIn, handleOf, look, openFolder, openFolderIn, within } from './h
 import { isGone } from './walk.ts';
 
 /** Deeper folders are moved up first, so that few folders are open at once. */
-const deepest = 100;
+const deepestFolder = 100;
 const atOnce = 1_000;
 
 const openOwned = (folder: number, name: string): number => {
@@ -27,7 +27,8 @@ const createRemoval = (top: number) => {
     if (!entry.isDirectory()) return unlinkSync(path);
     const inside = openOwned(folder, entry.name);
     try {
-      if (depth === deepest) return renameSync(path, within(top, randomBytes(12).toString('hex')));
+      if (depth === deepestFolder)
+        return renameSync(path, within(top, randomBytes(12).toString('hex')));
       for (const each of entriesIn(inside)) await removeIn(inside, each, depth + 1);
     } finally {
       closeSync(inside);

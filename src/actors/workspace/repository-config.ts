@@ -1,7 +1,7 @@
 import { realpath } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ObjectFormat } from './blobs.ts';
-import { createGit, GitError, required } from './git.ts';
+import { createGit, GitError, requireGit } from './git.ts';
 import { plainText } from './plain.ts';
 
 export type GitSettings = ReadonlyMap<string, string>;
@@ -16,7 +16,7 @@ export const readGitSettings = async (program: string, file: string): Promise<Gi
   const before = known.get(input);
   if (before !== undefined) return before;
   const args = ['config', '--file', '-', '--no-includes', '-z', '--list'];
-  const listed = await required(
+  const listed = await requireGit(
     `${file} cannot be read`,
     createGit(program, '/nonexistent')(args, { input }),
   );

@@ -39,7 +39,7 @@ const confinementProblem = ({
   return null;
 };
 
-const describe = async (
+const describeWorkspace = async (
   program: string | null,
   { projectRoot, folder }: WorkspaceOptions,
 ): Promise<string> => {
@@ -84,7 +84,7 @@ export const chooseWorkspace = async (options: WorkspaceOptions): Promise<Worksp
   if (mode === 'shared')
     return refusing(createSharedWorkspace({ projectRoot, sandboxed }), refusal);
   const program = findGit(environment['PATH'] ?? '');
-  const description = await describe(program, options);
+  const description = await describeWorkspace(program, options);
   const worktrees = createWorktreeWorkspace({
     ...{
       program: program ?? '/usr/bin/git',

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { ObjectFormat } from './blobs.ts';
 import { findChanges } from './folder-changes.ts';
-import { createGit, type Git, GitError, required, requiredLine } from './git.ts';
+import { createGit, type Git, GitError, requiredLine, requireGit } from './git.ts';
 import { readIndex } from './index-file.ts';
 import { shownName } from './names.ts';
 import { type IndexChange, indexRecords, type Snapshot, type SnapshotJob } from './snapshot-job.ts';
@@ -72,7 +72,7 @@ export const takeSnapshot = async (
   const isKnown = existsSync(job.index);
   const base = job.base === '' ? '--empty' : job.base;
   if (isKnown) writeFileSync(index, readFileSync(job.index));
-  else await required('its base cannot be read', git(['read-tree', base], { signal }));
+  else await requireGit('its base cannot be read', git(['read-tree', base], { signal }));
   // A copy of the index would have a later time.
   const known = readIndex(isKnown ? job.index : index, format === 'sha256' ? 32 : 20);
   const changes = await findChanges(job, { index: known, git, note, checkpoint, signal });

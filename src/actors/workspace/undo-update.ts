@@ -13,7 +13,7 @@ import {
 import { join } from 'node:path';
 import { isMissing } from '../files/error-code.ts';
 import { changesBetween, type FileChange, noFile } from './commits.ts';
-import { required } from './git.ts';
+import { requireGit } from './git.ts';
 import type { GitDirs } from './git-dirs.ts';
 import { foldersOf, shownName } from './names.ts';
 import type { UpdatePlaces, UpdateRecord } from './update-record.ts';
@@ -21,7 +21,7 @@ import { atTop } from './users-files.ts';
 
 const below = (folder: string, path: string): Buffer => Buffer.from(`${folder}/${path}`, 'latin1');
 
-const statOrNull = async (path: Buffer): Promise<Stats | null> =>
+const lstatOrNull = async (path: Buffer): Promise<Stats | null> =>
   lstat(path).catch((error: unknown) => {
     if (isMissing(error)) return null;
     throw error;
@@ -36,7 +36,7 @@ type Likeness = 'same' | 'beginning' | 'other';
 
 /** Compares two paths. `beginning` is what git leaves when it is killed or the disk is full. */
 const compare = async (path: Buffer, other: Buffer): Promise<Likeness> => {
-  const [stat, otherStat] = [await statOrNull(path), await statOrNull(other)];
+  const [stat, otherStat] = [await lstatOrNull(path), await lstatOrNull(other)];
   if (stat === null || otherStat === null) return stat === otherStat ? 'same' : 'other';
   if (stat.isSymbolicLink() !== otherStat.isSymbolicLink() || stat.size > otherStat.size)
     return 'other';
@@ -64,8 +64,8 @@ const writeOut = async (
   const where = { cwd: folder, env: { GIT_WORK_TREE: folder, GIT_INDEX_FILE: `${folder}.index` } };
   const input = Buffer.from(paths.map((path) => `${path}\0`).join(''), 'latin1');
   const what = 'the files as they were cannot be read';
-  await required(what, userGit([...flags, 'read-tree', commit], where));
-  await required(
+  await requireGit(what, userGit([...flags, 'read-tree', commit], where));
+  await requireGit(
     what,
     userGit([...flags, 'checkout-index', '-q', '-z', '--stdin'], { ...where, input }),
   );
@@ -81,7 +81,7 @@ const removeEmptyFolders = async (dirs: GitDirs, paths: readonly string[]): Prom
 const makeWay = async (dirs: GitDirs, path: string): Promise<boolean> => {
   for (let at = path.indexOf('/'); at >= 0; at = path.indexOf('/', at + 1)) {
     const folder = atTop(dirs, path.slice(0, at));
-    const stat = await statOrNull(folder);
+    const stat = await lstatOrNull(folder);
     if (stat === null) await mkdir(folder);
     else if (!stat.isDirectory()) return false;
   }
@@ -119,14 +119,14 @@ export const undoUpdate = async (
   for (const { path } of changes) {
     const here = atTop(dirs, path);
     if ((await compare(here, below(before, path))) === 'same') continue;
-    const stat = await statOrNull(here);
+    const stat = await lstatOrNull(here);
     if (stat !== null && (await compare(here, below(after, path))) === 'other') {
       kept.push(shownName(path));
       continue;
     }
     if (stat !== null) await unlink(here);
     removed.push(path);
-    if ((await statOrNull(below(before, path))) !== null) lost.push(path);
+    if ((await lstatOrNull(below(before, path))) !== null) lost.push(path);
   }
   await removeEmptyFolders(dirs, removed);
   for (const path of lost)

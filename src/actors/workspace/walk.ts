@@ -98,13 +98,13 @@ const takeFile = (
   walk.options.take({ path, folder, name, stat, before, held });
 };
 
-const skip = (walk: Walk, path: string, why: string | null): void => {
+const skipPath = (walk: Walk, path: string, why: string | null): void => {
   walk.skipped.add(path.replace(/\/$/, ''));
   if (why !== null) walk.options.note(why);
 };
 
 const leaveOut = (walk: Walk, path: string, why: string): void =>
-  skip(walk, path, `${shownName(path)} was not saved: ${why}`);
+  skipPath(walk, path, `${shownName(path)} was not saved: ${why}`);
 
 /** Git stores no empty folder, and the sandbox leaves one where it covered a protected name. */
 const leaveOutNew = (
@@ -114,7 +114,7 @@ const leaveOutNew = (
   name: string,
   isFolder: boolean,
 ): void => {
-  if (isFolder && isEmptyFolder(folder, name)) skip(walk, path, null);
+  if (isFolder && isEmptyFolder(folder, name)) skipPath(walk, path, null);
   else leaveOut(walk, path, 'other programs run or trust it, so agents may not create it');
 };
 
@@ -135,8 +135,8 @@ const visit = (
   if (path === '.git' || (rule.isRepository && parent !== '')) return;
   if (rule.isRepository || rule.isRefused) leaveOut(walk, path, 'git refuses this name');
   else if (path.length > longestPath)
-    skip(walk, path, `${shownName(path.slice(0, 100))}… was not saved: its path is too long`);
-  else if (walk.options.index.entries.get(path)?.mode === gitlinkMode) skip(walk, path, null);
+    skipPath(walk, path, `${shownName(path.slice(0, 100))}… was not saved: its path is too long`);
+  else if (walk.options.index.entries.get(path)?.mode === gitlinkMode) skipPath(walk, path, null);
   else
     visitEntry(
       walk,

@@ -4,14 +4,14 @@ import type { TaskId } from '../../machines/task.ts';
 import type { SerialQueue } from '../process/serial-queue.ts';
 import { commitOf, findObjects } from './commits.ts';
 import { findRepository } from './find-repository.ts';
-import { required } from './git.ts';
+import { requireGit } from './git.ts';
 import type { GitDirs } from './git-dirs.ts';
 import type { MergeListener } from './port.ts';
 import type { WorkParts } from './work-parts.ts';
 import type { WorkRecord } from './work-records.ts';
 
 /** Several changes of files belong to one merge. */
-const gatherMs = 50;
+const gatherEventsMs = 50;
 /** Git locks HEAD while it moves the branch that is checked out. */
 const namesOfHead: ReadonlySet<string> = new Set(['HEAD', 'HEAD.lock']);
 
@@ -27,7 +27,7 @@ const findMerged = async (
     commits.map((id) => `${id}^{commit}`),
   );
   const there = commits.filter((_, at) => found[at] !== null);
-  const said = await required(
+  const said = await requireGit(
     'the commits cannot be read',
     dirs.git(['rev-list', '--stdin'], { input: [...there, `^${head}`, ''].join('\n') }),
   );
@@ -36,7 +36,7 @@ const findMerged = async (
   return records.filter(({ commit }) => commit !== null && merged.has(commit));
 };
 
-const keyOf = ({ task_id, attempt }: Pick<WorkRecord, 'task_id' | 'attempt'>): string =>
+const fileKeyOf = ({ task_id, attempt }: Pick<WorkRecord, 'task_id' | 'attempt'>): string =>
   `${task_id}@${attempt}`;
 
 /**
@@ -63,7 +63,7 @@ export const createMergeWatch = ({ options, records, stores }: WorkParts, inTurn
     stores.use(kind, async (dirs) => stores.targetOf(dirs).into);
 
   const note = async (record: WorkRecord): Promise<void> => {
-    const key = keyOf(record);
+    const key = fileKeyOf(record);
     const isNews = isBegun && record.merged !== null && known.get(key) !== record.merged;
     known.set(key, record.merged);
     if (record.merged === null && record.closed && record.commit !== null)
@@ -113,8 +113,8 @@ export const createMergeWatch = ({ options, records, stores }: WorkParts, inTurn
       for (const record of await findMerged(dirs, head, candidates)) {
         const merged = { ...record, merged: head, merged_at: Date.now() };
         await records.write(merged);
-        known.set(keyOf(merged), head);
-        unmerged.delete(keyOf(merged));
+        known.set(fileKeyOf(merged), head);
+        unmerged.delete(fileKeyOf(merged));
         report(merged, into);
       }
       lastHead = head;
@@ -135,7 +135,7 @@ export const createMergeWatch = ({ options, records, stores }: WorkParts, inTurn
     timer ??= setTimeout(() => {
       timer = null;
       void look();
-    }, gatherMs).unref();
+    }, gatherEventsMs).unref();
   };
 
   const recordName = /^(.+@\d+)\.json$/;
@@ -154,8 +154,8 @@ export const createMergeWatch = ({ options, records, stores }: WorkParts, inTurn
   return {
     /** After a merge of our own. */
     taken: (record: WorkRecord): void => {
-      known.set(keyOf(record), record.merged);
-      unmerged.delete(keyOf(record));
+      known.set(fileKeyOf(record), record.merged);
+      unmerged.delete(fileKeyOf(record));
     },
     watch: (given: MergeListener): (() => void) => {
       listener = given;

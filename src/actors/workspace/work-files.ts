@@ -1,5 +1,5 @@
 import type { TaskId } from '../../machines/task.ts';
-import { required } from './git.ts';
+import { requireGit } from './git.ts';
 import type { GitDirs } from './git-dirs.ts';
 import type { WorkFiles, Workspace } from './port.ts';
 import type { WorkParts } from './work-parts.ts';
@@ -12,7 +12,7 @@ const regular = /^100(?:644|755) blob [0-9a-f]+ +(\d+)\t([\s\S]+)$/;
 
 const changedBetween = async ({ git }: GitDirs, base: string, commit: string) => {
   const names = ['diff-tree', '-r', '-z', '--name-only', '--no-renames', base, commit];
-  return split(await required('the changes cannot be read', git(names)));
+  return split(await requireGit('the changes cannot be read', git(names)));
 };
 
 const tipOf = (record: WorkRecord): string => record.commit ?? firstBase(record);
@@ -32,7 +32,7 @@ const changedSince = async (
   return left.filter((path) => some.has(path));
 };
 
-const filesOf = async (
+const readWorkFiles = async (
   dirs: GitDirs,
   record: WorkRecord,
   earlier: readonly WorkRecord[],
@@ -42,7 +42,7 @@ const filesOf = async (
   const changed = (await changedSince(dirs, record, earlier)).sort();
   const entries = async (path: string): Promise<readonly { size: number; path: string }[]> => {
     const list = ['ls-tree', '-r', '-l', '-z', commit, '--', path];
-    const found = split(await required('the files cannot be listed', git(list)));
+    const found = split(await requireGit('the files cannot be listed', git(list)));
     return found.flatMap((line) => {
       const [, size, name] = regular.exec(line) ?? [];
       return name === undefined ? [] : [{ size: Number(size), path: name }];
@@ -55,7 +55,7 @@ const filesOf = async (
       const [found, ...others] = await entries(path);
       if (found?.path !== path || others.length > 0 || found.size > bytesAtMost) return null;
       const blob = git(['cat-file', 'blob', `${commit}:${path}`]);
-      return (await required('the file cannot be read', blob)).toString();
+      return (await requireGit('the file cannot be read', blob)).toString();
     },
   };
 };
@@ -71,5 +71,5 @@ export const createInspect =
       const found = await records.read(each.taskId, each.attempt);
       if (found?.closed === true && found.kind === record.kind) before.push(found);
     }
-    return stores.use(record.kind, async (dirs) => read(await filesOf(dirs, record, before)));
+    return stores.use(record.kind, async (dirs) => read(await readWorkFiles(dirs, record, before)));
   };

@@ -8,7 +8,7 @@ import { sectionOf, sections } from './sections.ts';
 import type { BoardTask } from './why.ts';
 
 /** The newest tasks, beside all that run or wait for a slot. */
-const tasksAtMost = 5_000;
+const boardTasksAtMost = 5_000;
 
 /** The tasks of the board, as the list and the stream tell of them. */
 export interface BoardTasks {
@@ -56,7 +56,7 @@ export const createBoardTasks = (client: Client, progress: Progress): BoardTasks
     },
     load: async (io) => {
       const active = await fetchTasks(client, io, { status: 'active' }, null);
-      const newest = await fetchTasks(client, io, {}, tasksAtMost);
+      const newest = await fetchTasks(client, io, {}, boardTasksAtMost);
       for (const view of [...newest.tasks, ...active.tasks]) take(view);
       // A task that was deleted is in neither list.
       const listed = new Set([...newest.tasks, ...active.tasks].map(({ task_id }) => task_id));

@@ -4,9 +4,9 @@ import { mergeWord } from '../words/state-words.ts';
 
 /** In the order of the screen: what a person can do something about comes first. */
 export const sections = ['need', 'working', 'review', 'slot', 'dependency', 'done'] as const;
-export type Section = (typeof sections)[number];
+export type BoardSection = (typeof sections)[number];
 
-export const sectionTitles: Readonly<Record<Section, string>> = {
+export const sectionTitles: Readonly<Record<BoardSection, string>> = {
   need: 'Needs you',
   working: 'Working',
   review: 'To review',
@@ -15,7 +15,7 @@ export const sectionTitles: Readonly<Record<Section, string>> = {
   done: 'Done',
 };
 
-export const sectionStyles: Readonly<Record<Section, Style>> = {
+export const sectionStyles: Readonly<Record<BoardSection, Style>> = {
   need: 'yellow',
   working: 'cyan',
   review: 'blue',
@@ -28,7 +28,7 @@ export const sectionStyles: Readonly<Record<Section, Style>> = {
 export const sectionOf = (
   { status, phase, awaiting }: TaskView,
   work: TaskView['work'],
-): Section => {
+): BoardSection => {
   if (awaiting !== undefined || status === 'failed' || phase === 'waiting_for_person')
     return 'need';
   if (status === 'started') return 'working';

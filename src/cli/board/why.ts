@@ -2,22 +2,22 @@ import type { TaskView } from '../../actors/journal/task-view.ts';
 import { plural } from '../../machines/plural.ts';
 import type { TaskProgress } from '../graph/progress.ts';
 import { mergeWord, phaseWord } from '../words/state-words.ts';
-import { type Section, sectionTitles } from './sections.ts';
+import { type BoardSection, sectionTitles } from './sections.ts';
 
 /** A task with its place on the board. */
 export interface BoardTask {
   readonly task: TaskProgress;
-  readonly section: Section;
+  readonly section: BoardSection;
   readonly work: TaskView['work'];
 }
 
-const blockersAtMost = 2;
+const boardBlockersAtMost = 2;
 
 const dependenciesText = (
   { unmet_dependencies: unmet }: TaskView,
   find: (taskId: string) => BoardTask | null,
 ): string => {
-  const named = unmet.slice(0, blockersAtMost).map((id) => {
+  const named = unmet.slice(0, boardBlockersAtMost).map((id) => {
     const section = find(id)?.section;
     return section === undefined ? id : `${id} (${sectionTitles[section].toLowerCase()})`;
   });
@@ -25,7 +25,7 @@ const dependenciesText = (
   return `waits for ${[...named, ...(rest === 0 ? [] : [`${rest} more`])].join(' and ')}`;
 };
 
-const asking = ({ kind, question, calls }: NonNullable<TaskView['awaiting']>): string =>
+const askingText = ({ kind, question, calls }: NonNullable<TaskView['awaiting']>): string =>
   kind === 'input'
     ? `asks: ${question}`
     : `asks permission: ${calls.map((call) => `${call.tool} ${call.arguments}`).join(', ')}`;
@@ -46,7 +46,7 @@ const overText = ({ task: { view }, work }: BoardTask): string | null => {
 /** One sentence: why a task is where it is. */
 export const whyText = (shown: BoardTask, find: (taskId: string) => BoardTask | null): string => {
   const { view, words } = shown.task;
-  if (view.awaiting !== undefined) return asking(view.awaiting);
+  if (view.awaiting !== undefined) return askingText(view.awaiting);
   const over = overText(shown);
   if (over !== null) return over;
   if (view.phase === 'waiting_for_dependencies') return dependenciesText(view, find);

@@ -6,7 +6,7 @@ import { readExistingToken } from '../server/private-files.ts';
 import { createRedactor } from '../server/redact.ts';
 import { traceSecrets } from '../server/traces.ts';
 
-const tokenOf = ({ stateDir }: Project): readonly string[] => {
+const serverTokens = ({ stateDir }: Project): readonly string[] => {
   try {
     return [readExistingToken(stateFiles(stateDir).token)];
   } catch {
@@ -23,7 +23,7 @@ export const redactorFor = (
   const secrets = [
     ...secretsIn(config, credentialsIn(env), env),
     ...traceSecrets(env),
-    ...tokenOf(project),
+    ...serverTokens(project),
     ...remoteSecrets(project.root)(),
   ];
   return createRedactor(() => secrets);

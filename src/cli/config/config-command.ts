@@ -29,7 +29,7 @@ const requireKey = (key: string): string => {
 const load = ({ project, env }: CommandContext, config: string | undefined) =>
   loadConfig({ config, project }, env);
 
-const show = (context: CommandContext, file: string | undefined): number => {
+const showConfig = (context: CommandContext, file: string | undefined): number => {
   const { config, layers } = load(context, file);
   const rows = configKeys().flatMap(([key]) => {
     const value = valueAt(config, key);
@@ -113,7 +113,7 @@ export const configCommand = (
 ): number | Promise<number> => {
   const files = userFilesOf(context.project, context.env);
   const target = global ? files.everywhere : files.project;
-  if (action === 'show') return show(context, config);
+  if (action === 'show') return showConfig(context, config);
   if (action === 'path') {
     if (context.json) context.io.json({ file: target });
     else context.io.out(target);

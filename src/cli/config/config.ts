@@ -99,7 +99,7 @@ const lineText = (text: string, path: readonly PropertyKey[]): string => {
   return known === undefined ? '' : ` (line ${known})`;
 };
 
-const problemsOf = (parsed: Parsed<unknown>, source: string, text = ''): readonly string[] =>
+const problemLines = (parsed: Parsed<unknown>, source: string, text = ''): readonly string[] =>
   parsed.ok
     ? []
     : parsed.problems.map(
@@ -171,16 +171,16 @@ export const loadConfig = (flags: ConfigFlags, env: NodeJS.ProcessEnv): LoadedCo
   // Each section first: a wrong value is reported even where another source overrides it.
   const problems = [
     ...read.flatMap(({ source, text, tree }) =>
-      problemsOf(parseWithProblems(configSections, tree), source, text),
+      problemLines(parseWithProblems(configSections, tree), source, text),
     ),
     ...overrides.flatMap((one) =>
-      problemsOf(parseWithProblems(configSections, withOverrides({}, [one])), one.source),
+      problemLines(parseWithProblems(configSections, withOverrides({}, [one])), one.source),
     ),
   ];
   if (problems.length > 0) throw new ConfigError(problems.join('\n'));
   const tree = layers.reduce<Tree>((under, layer) => merged(under, layer.tree), {});
   const parsed = parseWithProblems(configSchema, withOverrides(tree, overrides));
-  if (!parsed.ok) throw new ConfigError(problemsOf(parsed, file ?? 'defaults').join('\n'));
+  if (!parsed.ok) throw new ConfigError(problemLines(parsed, file ?? 'defaults').join('\n'));
   const portChosen =
     overrides.some(({ path }) => path.join('.') === 'server.port') ||
     isPortChosen(tree, fileChosen);

@@ -8,7 +8,7 @@ import { type ProjectServer, projectServers } from './project-servers.ts';
 type McpConfig = Pick<Config['mcp'], 'servers'>;
 
 /** Which variables a server gets is the user's to say. */
-const plain = (given: Readonly<Record<string, string>>): Record<string, string> =>
+const withoutVariables = (given: Readonly<Record<string, string>>): Record<string, string> =>
   Object.fromEntries(Object.entries(given).filter(([, text]) => variablesIn(text).length === 0));
 
 /** The entry with what it takes from the project's file; null when it is not as it was allowed. */
@@ -22,17 +22,21 @@ const serverEntry = (
   if (found === undefined) return null;
   const { entry } = found;
   return 'url' in entry
-    ? { ...given, url: entry.url, headers: { ...plain(entry.headers), ...given.headers } }
-    : { ...given, ...entry, env: { ...plain(entry.env), ...given.env } };
+    ? {
+        ...given,
+        url: entry.url,
+        headers: { ...withoutVariables(entry.headers), ...given.headers },
+      }
+    : { ...given, ...entry, env: { ...withoutVariables(entry.env), ...given.env } };
 };
 
-const refused: McpServer['place'] = {
+const refusedPlace: McpServer['place'] = {
   kind: 'refused',
   why: "the project's .mcp.json does not name it as you allowed it; agent doctor shows how it is now",
 };
 
 const entryPlace = (given: McpServerConfig | null): McpServer['place'] => {
-  if (given === null) return refused;
+  if (given === null) return refusedPlace;
   const { command, url, headers } = given;
   if (command === undefined) return { kind: 'http', url: url ?? '', headers };
   return {

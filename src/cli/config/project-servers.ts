@@ -7,19 +7,19 @@ import { isSafeUrl } from './config-values.ts';
 
 const file = '.mcp.json';
 const bytesAtMost = 64 * 1024;
-const shownLength = 300;
+const shownValueLength = 300;
 
-const text = z.string().max(4_000);
-const variables = z.record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/), text).default({});
+const boundedText = z.string().max(4_000);
+const variables = z.record(z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/), boundedText).default({});
 const server = z.union([
   z.object({
-    command: text.min(1),
-    args: z.array(text).max(100).default([]),
+    command: boundedText.min(1),
+    args: z.array(boundedText).max(100).default([]),
     env: variables,
   }),
   z.object({
     url: z.url({ protocol: /^https?$/, abort: true }).refine(isSafeUrl),
-    headers: z.record(z.string().regex(/^[\w-]+$/), text).default({}),
+    headers: z.record(z.string().regex(/^[\w-]+$/), boundedText).default({}),
   }),
 ]);
 const projectFileSchema = z.object({ mcpServers: z.record(z.string(), z.unknown()) });
@@ -32,7 +32,7 @@ export interface ProjectServer {
   readonly entry: z.infer<typeof server>;
 }
 
-const named = (name: string, given: unknown): readonly ProjectServer[] => {
+const serverNamed = (name: string, given: unknown): readonly ProjectServer[] => {
   const { data: entry } = server.safeParse(given);
   if (entry === undefined) return [];
   const hash = createHash('sha256')
@@ -47,7 +47,7 @@ export const projectServers = (root: string): readonly ProjectServer[] => {
     const { mcpServers } = projectFileSchema.parse(
       JSON.parse(readRegular(join(root, file), bytesAtMost)),
     );
-    return Object.entries(mcpServers).flatMap(([name, given]) => named(name, given));
+    return Object.entries(mcpServers).flatMap(([name, given]) => serverNamed(name, given));
   } catch {
     return [];
   }
@@ -55,4 +55,4 @@ export const projectServers = (root: string): readonly ProjectServer[] => {
 
 /** One line, safe to show. */
 export const entryText = ({ entry }: ProjectServer): string =>
-  oneLine(JSON.stringify(entry), shownLength);
+  oneLine(JSON.stringify(entry), shownValueLength);

@@ -71,7 +71,7 @@ export const stateFiles = (stateDir: string) => ({
   noted: join(stateDir, 'bd-noted'),
 });
 
-export const readTextOrNull = (file: string): string | null => {
+export const readTrimmedOrNull = (file: string): string | null => {
   try {
     return readFileSync(file, 'utf8').trimEnd();
   } catch {
@@ -87,7 +87,7 @@ export const taskFiles = ({
   root,
   stateDir,
 }: Project): { readonly journal: string; readonly worktrees: string } => {
-  const owner = readTextOrNull(stateFiles(stateDir).owner);
+  const owner = readTrimmedOrNull(stateFiles(stateDir).owner);
   const suffix = owner === null || owner === root ? '' : `-${hashOf(root)}`;
   return {
     journal: join(stateDir, `journal${suffix}.db`),

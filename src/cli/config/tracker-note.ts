@@ -4,7 +4,7 @@ import { findBdData } from '../../actors/ledger/ownership.ts';
 import { programOnPath } from '../../actors/tracker/bd/program.ts';
 import { loadConfig } from './config.ts';
 import type { Config } from './config-schema.ts';
-import { type Project, readTextOrNull, stateFiles } from './project.ts';
+import { type Project, readTrimmedOrNull, stateFiles } from './project.ts';
 
 /** The modes in which bd would keep the tasks if it were installed. */
 const modesWithBd: readonly string[] = ['auto', 'bd'];
@@ -25,7 +25,7 @@ export const trackerNote = (
 
 /** One line for each project that was told: several may share the folder. */
 const isNoted = ({ root, stateDir }: Project): boolean =>
-  readTextOrNull(stateFiles(stateDir).noted)?.split('\n').includes(root) === true;
+  readTrimmedOrNull(stateFiles(stateDir).noted)?.split('\n').includes(root) === true;
 
 /** Where nothing can be written, it is said again. */
 const remember = ({ root, stateDir }: Project): void => {

@@ -22,7 +22,7 @@ export interface Interrupts {
   stop(): void;
 }
 
-const question = 'Ctrl-C again cancels this run; Enter leaves it running in the background';
+const questionOfRunner = 'Ctrl-C again cancels this run; Enter leaves it running in the background';
 
 const questionOfFollower = 'Ctrl-C again ends this view; the tasks go on';
 
@@ -60,7 +60,7 @@ export const handleInterrupts = ({
     isInterrupted = true;
     presses += 1;
     if (presses === 1) {
-      show(onlyFollows() ? questionOfFollower : question);
+      show(onlyFollows() ? questionOfFollower : questionOfRunner);
       process.stdin.once('data', onLine);
       process.stdin.resume();
     } else if (presses === 2) {

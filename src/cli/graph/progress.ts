@@ -56,7 +56,7 @@ const isPendingIn = ({ data }: Frame, before: boolean): boolean => {
 
 const saying: ReadonlySet<string> = new Set(['log', 'input_required', 'approval_required']);
 
-const endings: ReadonlySet<string> = new Set(['completed', 'failed', 'cancelled']);
+const endFrames: ReadonlySet<string> = new Set(['completed', 'failed', 'cancelled']);
 
 const saidAtMost = 400;
 
@@ -68,7 +68,7 @@ const sayingMore = (frame: Frame, before: TaskProgress): Partial<TaskProgress> =
 
 const changeIn = (frame: Frame, before: TaskProgress): Partial<TaskProgress> => {
   if (frame.type === 'text_delta') return sayingMore(frame, before);
-  if (endings.has(frame.type)) return { hasEnded: true };
+  if (endFrames.has(frame.type)) return { hasEnded: true };
   if (frame.type === 'api_call_start')
     return { turn: turnText(frame)?.replace('turn ', '') ?? null, isSilentTurn: true };
   if (frame.type === 'tool_start') return { words: callText(frame) };
@@ -186,7 +186,8 @@ export const createProgress = (): Progress => {
 };
 
 /** Frames after which a run may be done. */
-export const changesState = ({ type }: Frame): boolean => type === 'snapshot' || endings.has(type);
+export const changesState = ({ type }: Frame): boolean =>
+  type === 'snapshot' || endFrames.has(type);
 
 /** Nothing more happens to it by itself. */
 export const isOver = ({ view, isPending, hasEnded }: TaskProgress): boolean =>

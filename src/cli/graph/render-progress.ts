@@ -48,7 +48,7 @@ const elapsedOf = (view: TaskView, now: number): string => {
 const blockersAtMost = 3;
 
 /** `waits for bd-a1, bd-b2`; a blocker that does not go on by itself is named alone. */
-const waitsFor = (unmet: readonly string[], blocker: string | null): string => {
+const waitsText = (unmet: readonly string[], blocker: string | null): string => {
   if (blocker !== null) return `waits for ${blocker}, which needs you`;
   const rest = unmet.length - blockersAtMost;
   const named = unmet.slice(0, blockersAtMost).join(', ');
@@ -59,7 +59,7 @@ const lastWordsOf = ({ view, words, said }: TaskProgress, blocker: string | null
   if (view.status === 'complete') return lastSentence(said) || (view.result ?? view.title);
   if (view.parked_reason !== undefined) return view.parked_reason;
   if (blocker !== null || view.phase === 'waiting_for_dependencies')
-    return waitsFor(view.unmet_dependencies, blocker);
+    return waitsText(view.unmet_dependencies, blocker);
   if (view.error !== undefined && view.status !== 'started') return view.error.message;
   const { awaiting } = view;
   if (words === '' && awaiting?.question !== undefined) return `asks: ${awaiting.question}`;
@@ -91,7 +91,7 @@ const progressHeader = [
   'COST',
   'LAST WORDS',
 ] as const;
-const costColumn = progressHeader.indexOf('COST');
+const progressCostColumn = progressHeader.indexOf('COST');
 
 /** The cost has a column only where a price is known. */
 export const renderProgressRows = (
@@ -101,9 +101,9 @@ export const renderProgressRows = (
   width: number | null,
 ): Text => {
   const rows = tasks.map((task) => progressRow(task, progress.blocker(task.view.task_id), now));
-  const isPriced = rows.some((row) => row[costColumn]?.text !== '-');
+  const isPriced = rows.some((row) => row[progressCostColumn]?.text !== '-');
   const shown = <Each>(all: readonly Each[]): readonly Each[] =>
-    all.filter((_, at) => isPriced || at !== costColumn);
+    all.filter((_, at) => isPriced || at !== progressCostColumn);
   return renderTable(shown(progressHeader), rows.map(shown), width);
 };
 

@@ -29,7 +29,7 @@ export interface RunTasksRequest {
   readonly options: Readonly<Record<string, unknown>>;
 }
 
-const start = async (client: Client, { taskIds, role, options }: RunTasksRequest) =>
+const startRun = async (client: Client, { taskIds, role, options }: RunTasksRequest) =>
   startedSchema.parse(
     await client.call('run', {
       options,
@@ -60,7 +60,7 @@ export const startTasks = async (
   request: RunTasksRequest,
 ): Promise<number> => {
   const { io, json, connection } = context;
-  const run = await start(await connection.server(), request);
+  const run = await startRun(await connection.server(), request);
   if (json) io.json(run);
   const code = nothingStarted(context, { ...run, attached: [] });
   if (code !== null) return code;
@@ -149,7 +149,7 @@ const refreshStale = (
   };
 };
 
-interface Followed {
+interface FollowedTasks {
   readonly client: Client;
   readonly progress: Progress;
   readonly display: Display;
@@ -159,7 +159,14 @@ interface Followed {
 }
 
 /** Reads frames until the run is done. */
-const follow = async ({ client, progress, display, run, rest, abort }: Followed): Promise<void> => {
+const follow = async ({
+  client,
+  progress,
+  display,
+  run,
+  rest,
+  abort,
+}: FollowedTasks): Promise<void> => {
   const ids = followedIn(run);
   const own = new Set([...ids, ...run.skipped.map(({ task_id }) => task_id)]);
   const end = watchForEnd(progress, ids, () => abort.abort());
@@ -187,7 +194,7 @@ const startAndListen = async (
 ) => {
   const frames = client.frames(null, null, abort.signal)[Symbol.asyncIterator]();
   await frames.next();
-  return { run: await attach(client, io, await start(client, request)), rest: frames };
+  return { run: await attach(client, io, await startRun(client, request)), rest: frames };
 };
 
 const idsIn = ({ accepted }: StartedRun): readonly string[] =>
@@ -198,7 +205,7 @@ const followedIn = ({ accepted, attached }: FollowedRun): readonly string[] =>
 /** Prints how a run that was followed ended, and what to do next. @returns the exit code */
 const report = async (
   { io, json }: CommandContext,
-  { client, run, progress }: Pick<Followed, 'client' | 'run' | 'progress'>,
+  { client, run, progress }: Pick<FollowedTasks, 'client' | 'run' | 'progress'>,
   beganAt: number,
 ): Promise<number> => {
   const outcome = outcomeOf(run, progress, (performance.now() - beganAt) / 1_000);

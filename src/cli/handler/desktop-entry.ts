@@ -28,7 +28,7 @@ export const desktopEntry = ({
   ].join('\n');
 
 const defaults = 'Default Applications';
-const header = `[${defaults}]`;
+const sectionHeader = `[${defaults}]`;
 const cache = 'MIME Cache';
 const assignment = /^(\s*x-scheme-handler\/agent\s*=\s*)([\s\S]*)$/;
 
@@ -98,9 +98,9 @@ export const withOurDefault = (mimeapps: string): string => {
     );
   const lines = mimeapps.split('\n');
   const ours = `x-scheme-handler/agent=${desktopId};`;
-  const at = lines.findIndex((line) => line.trim() === header);
+  const at = lines.findIndex((line) => line.trim() === sectionHeader);
   if (at >= 0) return lines.toSpliced(at + 1, 0, ours).join('\n');
-  return `${mimeapps}${mimeapps === '' || mimeapps.endsWith('\n') ? '' : '\n'}${header}\n${ours}\n`;
+  return `${mimeapps}${mimeapps === '' || mimeapps.endsWith('\n') ? '' : '\n'}${sectionHeader}\n${ours}\n`;
 };
 
 /**
@@ -113,7 +113,7 @@ export const withoutOurDefault = (mimeapps: string): string => {
     const rest = withoutOurs(value);
     return idsOf(rest).length === 0 ? null : rest;
   });
-  return changed !== mimeapps && changed.endsWith(`${header}\n`)
-    ? changed.slice(0, -header.length - 1)
+  return changed !== mimeapps && changed.endsWith(`${sectionHeader}\n`)
+    ? changed.slice(0, -sectionHeader.length - 1)
     : changed;
 };

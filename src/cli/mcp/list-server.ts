@@ -1,7 +1,7 @@
-import { connect } from '../../actors/mcp/connection.ts';
+import { connectMcp } from '../../actors/mcp/connection.ts';
 import { createPins, type Pins } from '../../actors/mcp/pins.ts';
 import type { McpServer } from '../../actors/mcp/port.ts';
-import { type Surroundings, transportFor } from '../../actors/mcp/transports.ts';
+import { type McpSurroundings, transportFor } from '../../actors/mcp/transports.ts';
 import { childEnvironment } from '../../actors/process/run-command.ts';
 import type { CommandContext } from '../client/command-context.ts';
 import type { Config } from '../config/config-schema.ts';
@@ -13,7 +13,7 @@ import { version } from '../version.ts';
 export const serverSurroundings = (
   { project, env }: CommandContext,
   config: Config,
-): Surroundings => ({
+): McpSurroundings => ({
   root: project.root,
   readable: [],
   git: null,
@@ -26,11 +26,11 @@ export const projectPins = ({ project }: CommandContext): Pins =>
   createPins(stateFiles(project.stateDir).mcpTools);
 
 /** Starts the server, lists its tools, and ends it. @throws McpError */
-export const listServer = async (server: McpServer, around: Surroundings) => {
+export const listServer = async (server: McpServer, around: McpSurroundings) => {
   const { name, startMs } = server;
   const open = transportFor(server, around);
   const { signal } = new AbortController();
-  const { tools, left, close } = await connect({ server: name, version, startMs, signal, open });
+  const { tools, left, close } = await connectMcp({ server: name, version, startMs, signal, open });
   await close();
   return { tools, left };
 };

@@ -7,11 +7,11 @@ import { durationText } from './durations.ts';
 import { oneLine, stripControls } from './safe-text.ts';
 import { joined, type Styled, styled, type Text } from './styled.ts';
 
-type Data = Frame['data'];
+type FrameData = Frame['data'];
 
 const textOrEmpty = (value: unknown): string => (typeof value === 'string' ? value : '');
 
-const target = (data: Data, width: number): string => {
+const target = (data: FrameData, width: number): string => {
   try {
     const args: unknown = JSON.parse(textOrEmpty(data['arguments']));
     if (!isJson(args)) return '';
@@ -26,7 +26,7 @@ const target = (data: Data, width: number): string => {
 export const callText = ({ data }: Frame): string =>
   `${textOrEmpty(data['tool'])} ${target(data, 80)}`.trimEnd();
 
-const failureText = (data: Data): string => {
+const failureText = (data: FrameData): string => {
   const { error } = data;
   if (!isJson(error)) return 'failed';
   const facts = isJson(error['facts']) ? error['facts'] : {};
@@ -34,7 +34,7 @@ const failureText = (data: Data): string => {
   return `failed: ${stripControls(describeFailure({ code, message, facts }))}`;
 };
 
-const callsText = (data: Data): string => {
+const callsText = (data: FrameData): string => {
   const calls: readonly unknown[] = Array.isArray(data['calls']) ? data['calls'] : [];
   return calls
     .filter(isJson)
@@ -101,7 +101,10 @@ const shownLiveOnly: ReadonlySet<string> = new Set(['thinking', 'acting', 'closi
 const finalStatuses: ReadonlySet<string> = new Set(['complete', 'failed', 'cancelled']);
 
 /** `parked until 14:30: provider limit: …` */
-export const parkedLine = ({ parked_until: until, parked_reason: why }: Data): string | null =>
+export const parkedLine = ({
+  parked_until: until,
+  parked_reason: why,
+}: FrameData): string | null =>
   typeof until === 'string'
     ? `${parkedWords(until, Date.now())}: ${oneLine(textOrEmpty(why), 400)}`
     : null;

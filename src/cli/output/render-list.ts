@@ -28,8 +28,8 @@ const rowOf =
     { text: oneLine(task.title, width === null ? Number.POSITIVE_INFINITY : longestTitle) },
   ];
 
-const header = ['ID', 'STATUS', 'ROLE', 'TRY', 'AGE', 'COST', 'TITLE'] as const;
-const costColumn = header.indexOf('COST');
+const listHeader = ['ID', 'STATUS', 'ROLE', 'TRY', 'AGE', 'COST', 'TITLE'] as const;
+const costColumn = listHeader.indexOf('COST');
 
 /**
  * `now`: epoch ms; `width`: columns of the terminal, null where lines may be long. A terminal has no
@@ -39,5 +39,5 @@ export const renderList = (tasks: readonly TaskView[], now: number, width: numbe
   const isPriced = width === null || tasks.some(({ usage }) => usage.cost_usd !== undefined);
   const shown = <Each>(all: readonly Each[]): readonly Each[] =>
     all.filter((_, at) => isPriced || at !== costColumn);
-  return renderTable(shown(header), tasks.map(rowOf(now, width)).map(shown), width);
+  return renderTable(shown(listHeader), tasks.map(rowOf(now, width)).map(shown), width);
 };

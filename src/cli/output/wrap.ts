@@ -22,7 +22,7 @@ export const wrap = (text: string, width: number): readonly string[] => {
 };
 
 /** A command with an id, such as `agent retry bd-a1b2 --async`, or what stands in quotes. */
-const command =
+const unbrokenText =
   /\bagent [a-z]+(?: --[\w-]+| [\w.]+-[\w.]+)+|(?<![\w'])'[^'\n]{1,70}'(?!\w)|`[^`\n]{1,70}`/g;
 const joint = '\u0000';
 
@@ -35,7 +35,7 @@ export const wrapAfter = (start: string, text: string, width: number | null): st
   const room = Math.max(20, width - textWidth(start));
   const whole = text
     .replaceAll(joint, ' ')
-    .replace(command, (words) => words.replaceAll(' ', joint));
+    .replace(unbrokenText, (words) => words.replaceAll(' ', joint));
   const indent = ' '.repeat(textWidth(start));
   return `${start}${wrap(whole, room).join(`\n${indent}`).replaceAll(joint, ' ')}`;
 };

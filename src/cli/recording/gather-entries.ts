@@ -10,7 +10,7 @@ import { hashOfEntry } from '../../actors/store/hash-chain.ts';
 import type { Client } from '../client/client.ts';
 import { chooseEntries, type EntryFacts, factsOf } from './choose-entries.ts';
 
-const pageSchema = z.looseObject({
+const entryPageSchema = z.looseObject({
   entries: z.array(z.looseObject({ seq: z.number() })),
   next_after: z.number().optional(),
   history_removed: z.looseObject({ through_seq: z.number() }).optional(),
@@ -21,7 +21,7 @@ const entriesPerPage = 1_000;
 const readEntryPage = async (client: Pick<Client, 'call'>, taskId: string, after: number) => {
   const page = { task_id: taskId, after_seq: after, limit: entriesPerPage, kept: true };
   const answer: unknown = await client.call('history', page);
-  const { next_after, history_removed: removed } = pageSchema.parse(answer);
+  const { next_after, history_removed: removed } = entryPageSchema.parse(answer);
   const { entries } = answer as { readonly entries: readonly RecordedEntry[] };
   return { entries, next: next_after ?? null, removed: removed?.through_seq ?? null };
 };

@@ -15,7 +15,7 @@ import { recordingIn } from './recording-document.ts';
 const fileBytesAtMost = 100_000_000;
 
 /** @throws UsageError when it cannot be read */
-export const readDocument = (file: string, name: string): string => {
+export const readRecordingFile = (file: string, name: string): string => {
   try {
     const bytes = readFileSync(file);
     if (bytes.length <= fileBytesAtMost) return bytes.toString();

@@ -6,7 +6,7 @@ import type { CommandContext } from '../client/command-context.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { UsageError } from '../words/usage-error.ts';
 import { compareIfPossible } from './compare-journal.ts';
-import { readDocument, recordingOf } from './read-recording.ts';
+import { readRecordingFile, recordingOf } from './read-recording.ts';
 import { renderRecording } from './recording-document.ts';
 import { readRecordingPage } from './recording-page.ts';
 
@@ -50,7 +50,7 @@ export const verifyRecording = async (
 ): Promise<number> => {
   const { io, json, cwd } = context;
   if (taskId !== undefined) throw new UsageError('give a task or --verify, not both');
-  const document = readDocument(resolve(cwd, name), name);
+  const document = readRecordingFile(resolve(cwd, name), name);
   const recording = recordingOf(document, name);
   const proof = proveRecording(recording);
   const page = isOurPage(document, recording);

@@ -3,17 +3,17 @@ import type { Checked } from '../../actors/tools/confine.ts';
 import { plural } from '../../machines/plural.ts';
 import type { ProjectRole } from './role-schema.ts';
 
-interface Narrowed {
+interface NarrowedRole {
   readonly role: RoleSettings;
   readonly changes: readonly string[];
 }
 
-interface Bound {
+interface RoleBound {
   readonly key: keyof ProjectRole['limits'];
   readonly allowed: number | null;
 }
 
-const boundsOf = (own: RoleSettings, settings: Settings): readonly Bound[] => [
+const roleBounds = (own: RoleSettings, settings: Settings): readonly RoleBound[] => [
   { key: 'timeout_seconds', allowed: own.timeoutMs / 1_000 },
   { key: 'max_turns', allowed: own.maxTurns ?? settings.maxTurns },
   { key: 'max_tokens_total', allowed: own.maxTokensTotal ?? settings.maxTokensTotal },
@@ -32,7 +32,7 @@ const allowedOf = ({ tools, mcp }: RoleSettings): readonly string[] => [
 const excess = (
   own: RoleSettings,
   given: ProjectRole,
-  bounds: readonly Bound[],
+  bounds: readonly RoleBound[],
   sandboxed: boolean,
 ): string | null => {
   const added = (given.tools ?? []).filter((tool) => !allowedOf(own).includes(tool));
@@ -57,7 +57,7 @@ const excess = (
 const narrowingsOf = (
   own: RoleSettings,
   given: ProjectRole,
-  bounds: readonly Bound[],
+  bounds: readonly RoleBound[],
 ): readonly string[] => {
   const {
     tools = allowedOf(own),
@@ -107,8 +107,8 @@ export const narrow = (
   own: RoleSettings,
   given: ProjectRole,
   sandboxed: boolean,
-): Checked<Narrowed> => {
-  const bounds = boundsOf(own, settings);
+): Checked<NarrowedRole> => {
+  const bounds = roleBounds(own, settings);
   const problem = excess(own, given, bounds, sandboxed);
   if (problem !== null) return { ok: false, text: problem };
   const { tools, limits, require_approval, verify } = given;

@@ -73,7 +73,7 @@ const summary = (task: TaskView, totalMs: number): Text => {
 export const submit = async (client: Client, { role, task, options }: RunRequest) =>
   executionAnswerSchema.parse(await client.call('execute', { task, role, options }));
 
-interface Followed {
+interface FollowedAttempt {
   readonly taskId: string;
   readonly json: boolean;
   readonly frames: AsyncIterator<Frame>;
@@ -84,7 +84,7 @@ interface Followed {
 
 const followAttempt = async (
   client: Client,
-  { taskId: task_id, json, frames, abort, start }: Followed,
+  { taskId: task_id, json, frames, abort, start }: FollowedAttempt,
   io: Io,
 ): Promise<number> => {
   const cancel = () => client.call('cancel', { task_id, reason: 'interrupted by the user' });
@@ -124,7 +124,11 @@ const followAttempt = async (
  * Follows a run to its end. Subscribes before it submits, so that it misses nothing. @returns the
  * exit code: 0 only when the task completed @throws CallError
  */
-export const followRun = async (client: Client, request: RunRequest, io: Io): Promise<number> => {
+export const runAndFollow = async (
+  client: Client,
+  request: RunRequest,
+  io: Io,
+): Promise<number> => {
   const abort = new AbortController();
   const frames = client.frames(request.task, null, abort.signal)[Symbol.asyncIterator]();
   await frames.next();
@@ -137,7 +141,7 @@ export const followRun = async (client: Client, request: RunRequest, io: Io): Pr
 };
 
 /** The frames of one task in the stream of all, up to the end of an attempt. */
-async function* framesOf(all: AsyncIterator<Frame>, taskId: string): AsyncGenerator<Frame> {
+async function* framesUntilEnd(all: AsyncIterator<Frame>, taskId: string): AsyncGenerator<Frame> {
   for (let next = await all.next(); next.done !== true; next = await all.next()) {
     if (next.value.task_id !== taskId) continue;
     yield next.value;
@@ -159,7 +163,7 @@ export const followRetry = async (
   const all = client.frames(null, null, abort.signal)[Symbol.asyncIterator]();
   await all.next();
   const start = async () => (await callForTask(client, 'retry', { ...params })).attempt;
-  const frames = framesOf(all, taskId);
+  const frames = framesUntilEnd(all, taskId);
   return followAttempt(client, { taskId, json: false, frames, abort, start }, io);
 };
 

@@ -5,7 +5,12 @@ import { writeFileAtomically } from '../../actors/files/atomic-write.ts';
 import { type ProcessLock, takeLock } from '../../actors/files/process-lock.ts';
 import { isAlive } from '../../actors/process/pid.ts';
 import { messageOf } from '../../machines/message-of.ts';
-import { type Project, readTextOrNull, requireOwnServer, stateFiles } from '../config/project.ts';
+import {
+  type Project,
+  readTrimmedOrNull,
+  requireOwnServer,
+  stateFiles,
+} from '../config/project.ts';
 import { ensurePrivateFolder, PrivateFileError } from './private-files.ts';
 import { readServerFile, type ServerFile } from './server-file.ts';
 
@@ -65,7 +70,7 @@ const serverOf = ({ stateDir, defaultDir }: Project): ServerFile | null => {
   const folders = [
     stateDir,
     defaultDir,
-    readTextOrNull(stateFiles(defaultDir).servedFrom) ?? defaultDir,
+    readTrimmedOrNull(stateFiles(defaultDir).servedFrom) ?? defaultDir,
   ];
   const all = folders.map((folder) => readServerFile(stateFiles(folder).server));
   return all.find((file) => file !== null && isAlive(file.pid)) ?? all[0] ?? null;

@@ -14,9 +14,9 @@ const dataSchema = z.object({
   ok: z.boolean().optional(),
   duration_ms: z.number().optional(),
 });
-type Data = z.infer<typeof dataSchema>;
+type LoggedData = z.infer<typeof dataSchema>;
 
-const ends = {
+const endMessages = {
   completed: 'attempt complete',
   failed: 'attempt failed',
   cancelled: 'attempt cancelled',
@@ -25,22 +25,22 @@ const ends = {
   parked: 'attempt parked',
 } as const;
 
-const steps: Readonly<Record<string, string>> = {
+const stepMessages: Readonly<Record<string, string>> = {
   api_call_complete: 'model call ended',
   tool_end: 'tool call ended',
 };
 
-const messageFor = (entry: Entry, { waited_seconds: waited }: Data): string | null => {
+const messageFor = (entry: Entry, { waited_seconds: waited }: LoggedData): string | null => {
   const notice = noticeTypeOf(entry);
-  if (notice !== null) return ends[notice];
+  if (notice !== null) return endMessages[notice];
   if (entry.type === 'status_update') return waited === undefined ? null : 'attempt started';
-  return steps[entry.type] ?? null;
+  return stepMessages[entry.type] ?? null;
 };
 
 /** Texts of a model or a tool stay in the journal. */
-const factsOf = (
+const logFacts = (
   { taskId, attempt }: Entry,
-  { error, turn, call_id: callId, ...rest }: Data,
+  { error, turn, call_id: callId, ...rest }: LoggedData,
 ): Readonly<Record<string, unknown>> => ({
   task_id: taskId,
   attempt,
@@ -50,7 +50,7 @@ const factsOf = (
 });
 
 const isLogged = ({ type }: Entry): boolean =>
-  type in ends || type in steps || type === 'status_update';
+  type in endMessages || type in stepMessages || type === 'status_update';
 
 /** Writes the attempts of all tasks to the log, at level `debug` also their steps. */
 export const logAttempts = (journal: Pick<Journal, 'onCommit'>, log: Logger['log']): void => {
@@ -58,7 +58,7 @@ export const logAttempts = (journal: Pick<Journal, 'onCommit'>, log: Logger['log
     for (const entry of entries.filter(isLogged)) {
       const data = dataSchema.parse(JSON.parse(entry.data));
       const message = messageFor(entry, data);
-      if (message !== null) log(message, factsOf(entry, data));
+      if (message !== null) log(message, logFacts(entry, data));
     }
   });
 };

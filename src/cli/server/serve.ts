@@ -38,7 +38,7 @@ export interface Serving {
   stop(drainMs?: number): Promise<void>;
 }
 
-const heartbeatMs = 15_000;
+const streamHeartbeatMs = 15_000;
 
 const hostNames = (port: number): readonly string[] =>
   ['localhost', '127.0.0.1', '[::1]'].flatMap((name) =>
@@ -91,7 +91,7 @@ const buildApplication = (
     page: readPage(),
     projectName: basename(project.root),
     now: Date.now,
-    heartbeatMs,
+    heartbeatMs: streamHeartbeatMs,
     draining: () => state.draining,
     mcpAnswer: () => config().mcp.answer,
     a2aRules: () => a2aRulesFrom(config().a2a),

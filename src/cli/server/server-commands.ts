@@ -81,17 +81,17 @@ const stopServer = async (context: CommandContext): Promise<StoppedServer | null
   );
 };
 
-const namedAtMost = 5;
+const tasksNamedAtMost = 5;
 
 const stoppedLines = ({ pid, parked, waiting }: StoppedServer, when: string): readonly string[] => {
-  const more = parked.length - namedAtMost;
+  const more = parked.length - tasksNamedAtMost;
   return [
     `the server (pid ${pid}) has stopped`,
     ...(parked.length + waiting.length === 0
       ? []
       : [`${leftText(parked.length, waiting.length)} ${when}`]),
     ...parked
-      .slice(0, namedAtMost)
+      .slice(0, tasksNamedAtMost)
       .map(({ task_id, role, attempt }) => `  ${task_id} (${role}, attempt ${attempt})`),
     ...(more > 0 ? [`  and ${more} more`] : []),
   ];

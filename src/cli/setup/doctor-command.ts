@@ -280,7 +280,7 @@ export const doctor = async (
   return checks.some(({ status }) => status === 'problem') ? exitCodes.failed : exitCodes.done;
 };
 
-const verdictOf = ({ held, tried }: SandboxProbe): string => {
+const probeVerdict = ({ held, tried }: SandboxProbe): string => {
   if (!tried) return 'NOT RUN';
   return held ? 'held   ' : 'ESCAPED';
 };
@@ -301,7 +301,7 @@ export const probeSandbox = async (
   const escaped = probes.filter((probe) => !probe.held);
   if (json) io.json({ sandbox: detail, probes });
   else {
-    for (const probe of probes) io.out(`${verdictOf(probe)}  ${probe.name}`);
+    for (const probe of probes) io.out(`${probeVerdict(probe)}  ${probe.name}`);
     io.out(`${probes.length - escaped.length} of ${probes.length} held (${detail})`);
   }
   return escaped.length === 0 ? exitCodes.done : exitCodes.failed;

@@ -3,7 +3,7 @@ import { isAbsolute, sep } from 'node:path';
 import type { Pins } from '../../actors/mcp/pins.ts';
 import { McpError, type McpServer, type McpTool } from '../../actors/mcp/port.ts';
 import { changedTools } from '../../actors/mcp/tool-changes.ts';
-import type { Surroundings } from '../../actors/mcp/transports.ts';
+import type { McpSurroundings } from '../../actors/mcp/transports.ts';
 import { findProgram } from '../../actors/process/find-program.ts';
 import { messageOf } from '../../machines/message-of.ts';
 import { plural } from '../../machines/plural.ts';
@@ -21,23 +21,26 @@ const shownTools = 5;
 const missingTools = ({ tools }: McpServer, found: readonly McpTool[]): readonly string[] =>
   (tools ?? []).filter((name) => !found.some(({ tool }) => tool === name));
 
-const toolNames = (found: readonly Pick<McpTool, 'tool'>[]): string => {
+const toolNamesText = (found: readonly Pick<McpTool, 'tool'>[]): string => {
   const names = found.slice(0, shownTools).map(({ tool }) => tool);
   return [...names, ...(found.length > shownTools ? ['…'] : [])].join(', ');
 };
 
-const changesText = (server: string, found: readonly McpTool[], pins: Pins): string => {
+const toolChangesText = (server: string, found: readonly McpTool[], pins: Pins): string => {
   const pinned = pins.of(server);
   const changed = pinned === null ? [] : changedTools(found, pinned);
   if (changed.length === 0) return '';
-  return `; ${plural(changed.length, 'tool')} not as you have known it: ${toolNames(changed)}; see and allow it: agent mcp --allow ${server}`;
+  return `; ${plural(changed.length, 'tool')} not as you have known it: ${toolNamesText(changed)}; see and allow it: agent mcp --allow ${server}`;
 };
 
 const isWithin = (path: string, folder: string): boolean =>
   path === folder || path.startsWith(`${folder}${sep}`);
 
 /** The first argument that is a file which the sandbox does not show. */
-const hiddenPath = ({ place }: McpServer, { root, sandbox }: Surroundings): string | undefined => {
+const hiddenPath = (
+  { place }: McpServer,
+  { root, sandbox }: McpSurroundings,
+): string | undefined => {
   if (place.kind !== 'stdio' || !place.sandboxed || sandbox.shared === undefined) return undefined;
   const shown = [root, '/usr', ...place.readPaths];
   return place.argv
@@ -48,7 +51,7 @@ const hiddenPath = ({ place }: McpServer, { root, sandbox }: Surroundings): stri
 };
 
 /** @throws McpError */
-const requireProgram = ({ place }: McpServer, { env }: Surroundings): void => {
+const requireProgram = ({ place }: McpServer, { env }: McpSurroundings): void => {
   if (place.kind !== 'stdio') return;
   const [program] = place.argv;
   if (findProgram(program, env['PATH'] ?? '') === null)
@@ -59,9 +62,9 @@ const requireProgram = ({ place }: McpServer, { env }: Surroundings): void => {
     );
 };
 
-const checkServer = async (
+const checkMcpServer = async (
   server: McpServer,
-  around: Surroundings,
+  around: McpSurroundings,
   pins: Pins,
 ): Promise<Omit<Check, 'check'>> => {
   const { name } = server;
@@ -72,10 +75,10 @@ const checkServer = async (
     if (missing !== undefined)
       return { status: 'problem', detail: `${name}: it has no tool ${missing}, which tools names` };
     const leftOut = left.length === 0 ? '' : `; ${left.length} left out: ${left[0]}`;
-    const changed = changesText(name, tools, pins);
+    const changed = toolChangesText(name, tools, pins);
     return {
       status: tools.length === 0 || changed !== '' ? 'note' : 'ok',
-      detail: `${name}: ${plural(tools.length, 'tool')}${tools.length === 0 ? '' : `: ${toolNames(tools)}`}${leftOut}${changed}`,
+      detail: `${name}: ${plural(tools.length, 'tool')}${tools.length === 0 ? '' : `: ${toolNamesText(tools)}`}${leftOut}${changed}`,
     };
   } catch (error) {
     const hidden = hiddenPath(server, around);
@@ -97,7 +100,7 @@ export const mcpChecks = async (
   const redact = redactorFor(context, config);
   return Promise.all(
     servers.map(async (server) => {
-      const { status, detail } = await checkServer(server, around, pins);
+      const { status, detail } = await checkMcpServer(server, around, pins);
       return { check: 'mcp', status, detail: oneLine(redact(detail), 600) };
     }),
   );

@@ -11,7 +11,7 @@ export interface ChangeArgs {
   readonly reason: string | undefined;
 }
 
-const paramsOf = (id: string, { reason }: Pick<ChangeArgs, 'reason'>) => ({
+const changeParams = (id: string, { reason }: Pick<ChangeArgs, 'reason'>) => ({
   task_id: requireId(id),
   ...(reason === undefined ? {} : { reason }),
 });
@@ -43,7 +43,7 @@ export const changeTasks = async (
   method: 'close' | 'reopen' | 'cancel',
   args: ChangeArgs,
 ): Promise<number> => {
-  const each = args.task_ids.map((id) => paramsOf(id, args));
+  const each = args.task_ids.map((id) => changeParams(id, args));
   const { connection } = context;
   const client = await (method === 'cancel' ? connection.server() : connection.files());
   await changeEach(context, client, method, each);
@@ -59,7 +59,7 @@ export interface RetryArgs extends ChangeArgs {
 export const retryTasks = async (context: CommandContext, args: RetryArgs): Promise<number> => {
   const { io, json, connection } = context;
   const options = Object.keys(args.options).length === 0 ? {} : { options: args.options };
-  const each = args.task_ids.map((id) => ({ ...paramsOf(id, args), ...options }));
+  const each = args.task_ids.map((id) => ({ ...changeParams(id, args), ...options }));
   const client = await connection.server();
   const [only] = each;
   if (only !== undefined && each.length === 1 && io.width !== null && !json && !args.async)

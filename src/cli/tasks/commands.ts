@@ -7,7 +7,7 @@ import type { CommandContext } from '../client/command-context.ts';
 import { callForTask } from '../client/task-answers.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { confirmText } from '../runs/confirm-text.ts';
-import { followRun, type RunRequest, submit } from '../runs/run-task.ts';
+import { type RunRequest, runAndFollow, submit } from '../runs/run-task.ts';
 
 export interface CreateArgs {
   readonly description: string;
@@ -99,7 +99,7 @@ const runKnownTask = async (
   detach: boolean,
 ): Promise<number> => {
   const client = await context.connection.server();
-  if (!detach) return followRun(client, request, context.io);
+  if (!detach) return runAndFollow(client, request, context.io);
   const execution = await submit(client, request);
   const { task_id, attempt } = execution;
   if (context.json) context.io.json(execution);

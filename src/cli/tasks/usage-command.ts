@@ -17,7 +17,7 @@ const sumsSchema = z.looseObject({
   output_tokens: z.number(),
   cost_usd: z.number().optional(),
 });
-const answerSchema = z.looseObject({
+const usageAnswerSchema = z.looseObject({
   days: z.array(sumsSchema.extend({ day: z.string(), role: z.string() })),
   total: sumsSchema,
 });
@@ -56,7 +56,7 @@ export const showUsage = async (
     throw new UsageError(`--days needs a whole number from 1; ${days} is none`);
   const since = new Date(Date.now() - (days - 1) * dayMs).toISOString().slice(0, 10);
   const client = await connection.files();
-  const answer = answerSchema.parse(await client.call('usage', { since }));
+  const answer = usageAnswerSchema.parse(await client.call('usage', { since }));
   if (json) {
     io.json(answer);
     return exitCodes.done;

@@ -121,10 +121,14 @@ const explanationSchema = z.looseObject({
 });
 
 type Explained = z.infer<typeof explanationSchema>;
-type Line = (start: string, text: string) => void;
+type WriteLine = (start: string, text: string) => void;
 
 /** A task that is over is held up by nothing: its guards say nothing about it. */
-const explainEnd = ({ reason, request_reason }: Explained, task: TaskView, line: Line): void => {
+const explainEnd = (
+  { reason, request_reason }: Explained,
+  task: TaskView,
+  line: WriteLine,
+): void => {
   const { task_id: id, status, role, attempt, completed_at: to } = task;
   const by =
     attempt === 0 ? '' : `, attempt ${attemptText(task)}${role === undefined ? '' : ` (${role})`}`;
@@ -138,7 +142,7 @@ const explainEnd = ({ reason, request_reason }: Explained, task: TaskView, line:
   for (const step of nextSteps(task)) line('', step);
 };
 
-const explainState = (explained: Explained, task: TaskView, line: Line): void => {
+const explainState = (explained: Explained, task: TaskView, line: WriteLine): void => {
   const { guards, allowed_events, reason, deadline, request_reason, conflicts } = explained;
   line(`${task.task_id} is `, stateWords(task, Date.now()));
   const { parked_until, parked_reason } = task;
@@ -170,7 +174,7 @@ export const explainTask = async (
     io.json(explained);
     return exitCodes.done;
   }
-  const line: Line = (start, text) => io.out(wrapAfter(start, text, io.width));
+  const line: WriteLine = (start, text) => io.out(wrapAfter(start, text, io.width));
   if (explained.workflow !== undefined) {
     const { kind, name, status } = explained.workflow;
     line(`${taskId} is `, `${status}: ${kind}, ${name}`);

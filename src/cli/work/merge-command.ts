@@ -62,7 +62,7 @@ const mergeOne = async ({ client, workspace, args }: Merging, task: TaskView) =>
 };
 
 /** `agent merge bd-a1 bd-b2 --squash` */
-const commandFor = (
+const mergeCommandLine = (
   ids: readonly string[],
   { attempt, squash, force }: Pick<MergeArgs, 'attempt' | 'squash' | 'force'>,
 ): string =>
@@ -79,12 +79,12 @@ const wayOn = (
   left: readonly string[],
   args: MergeArgs,
 ): readonly string[] => {
-  const again = commandFor(left, args);
+  const again = mergeCommandLine(left, args);
   if (first !== undefined) {
     const { task_id, attempt, complete } = first;
-    return [commandFor([task_id], { attempt, squash: args.squash, force: !complete }), again];
+    return [mergeCommandLine([task_id], { attempt, squash: args.squash, force: !complete }), again];
   }
-  if (moved_on === true) return [commandFor(left, { ...args, squash: true })];
+  if (moved_on === true) return [mergeCommandLine(left, { ...args, squash: true })];
   if (same_lines !== true) return [again];
   const others = left.length > 1 ? [again] : [];
   return [`git merge ${branch}`, ...others];
@@ -119,7 +119,7 @@ const mergedText = (merged: Exclude<Merged, Conflict>): string => {
     : `already merged (${merged.commit.slice(0, 12)})`;
 };
 
-const isUnmerged = ({ work }: TaskView): boolean =>
+const hasUnmergedFiles = ({ work }: TaskView): boolean =>
   work !== undefined && work.files > 0 && work.merged_at === undefined;
 
 /** A refusal names what it leaves when several tasks were to be merged. */
@@ -139,7 +139,9 @@ export const mergeWork = async (context: CommandContext, args: MergeArgs): Promi
   const tasks = await inDependencyOrder(args.task_ids.map(requireId), (id) => readTask(client, id));
   const workspace = await openWorkspace(context, args.config);
   for (const [at, task] of tasks.entries()) {
-    const left = [task, ...tasks.slice(at + 1).filter(isUnmerged)].map(({ task_id }) => task_id);
+    const left = [task, ...tasks.slice(at + 1).filter(hasUnmergedFiles)].map(
+      ({ task_id }) => task_id,
+    );
     const { attempt, merged } = await mergeOne({ client, workspace, args }, task).catch(
       (error: unknown) => {
         noteLeft(context, left);

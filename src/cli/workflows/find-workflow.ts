@@ -34,7 +34,7 @@ export const readWorkflow = (file: string): ParsedWorkflow => {
   }
 };
 
-const namesIn = (folder: string): readonly string[] => {
+const workflowNamesIn = (folder: string): readonly string[] => {
   try {
     return readdirSync(folder)
       .filter((name) => name.endsWith(extension))
@@ -46,7 +46,7 @@ const namesIn = (folder: string): readonly string[] => {
 
 /** The file of a workflow: the first that has its name; null when none has. */
 export const fileOfWorkflow = (folders: readonly string[], name: string): string | null => {
-  const folder = folders.find((each) => namesIn(each).includes(name));
+  const folder = folders.find((each) => workflowNamesIn(each).includes(name));
   return folder === undefined ? null : join(folder, `${name}${extension}`);
 };
 
@@ -63,7 +63,7 @@ export const endProblem = ({ deadEnd, isCut, states }: SearchResult): string | n
 };
 
 export const workflowNames = (folders: readonly string[]): readonly string[] =>
-  [...new Set(folders.flatMap(namesIn))].sort();
+  [...new Set(folders.flatMap(workflowNamesIn))].sort();
 
 /** Where a project's own file may narrow a workflow. No agent can write there. */
 export const narrowingFolder = (projectRoot: string): string =>
@@ -92,13 +92,13 @@ const narrowed = (
 ): ParsedWorkflow & { readonly file: string } => {
   const folder = narrowingFolder(projectRoot);
   const file = join(folder, `${name}${extension}`);
-  return namesIn(folder).includes(name)
+  return workflowNamesIn(folder).includes(name)
     ? { file, ...readNarrowing(projectRoot, file, definition) }
     : { file, ok: true, definition };
 };
 
 const firstProblems = 3;
-const refused = (file: string, problems: readonly string[]): string => {
+const unusableText = (file: string, problems: readonly string[]): string => {
   const more = problems.length - firstProblems;
   const shown = problems.slice(0, firstProblems).join('; ');
   return `cannot be used: ${file}: ${shown}${more > 0 ? `; see: agent workflow check ${file}` : ''}`;
@@ -116,9 +116,9 @@ export const workflowFinder =
     if (file === null)
       return `${JSON.stringify(name.slice(0, 40))} is no workflow; there are ${workflowNames(folders).join(', ')}`;
     const parsed = readWorkflow(file);
-    if (!parsed.ok) return refused(file, parsed.problems);
+    if (!parsed.ok) return unusableText(file, parsed.problems);
     const own = narrowed(projectRoot, name, parsed.definition);
-    if (!own.ok) return refused(own.file, own.problems);
+    if (!own.ok) return unusableText(own.file, own.problems);
     const problem = endProblem(searchWorkflow(own.definition));
     return problem === null ? own.definition : `cannot be used: ${problem}`;
   };

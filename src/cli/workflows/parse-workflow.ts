@@ -13,11 +13,11 @@ export type ParsedWorkflow =
 
 /** Small enough that no YAML takes long to parse. */
 export const workflowMaxBytes = 256 * 1024;
-const problemsAtMost = 20;
+const shownProblemsAtMost = 20;
 
 const firstOf = (problems: readonly string[]): readonly string[] => {
-  const more = problems.length - problemsAtMost;
-  return more > 0 ? [...problems.slice(0, problemsAtMost), `and ${more} more`] : problems;
+  const more = problems.length - shownProblemsAtMost;
+  return more > 0 ? [...problems.slice(0, shownProblemsAtMost), `and ${more} more`] : problems;
 };
 
 /** Offset of the node that a path leads to, or of the last one on the way that exists. */
@@ -38,7 +38,7 @@ const offsetOf = (document: Document, path: readonly PropertyKey[]): number => {
   return offset;
 };
 
-const describe = ({ path, problem, knownKeys }: SchemaProblem): string => {
+const describeWorkflowProblem = ({ path, problem, knownKeys }: SchemaProblem): string => {
   const key = path.map(String).join('.') || 'the file';
   if (knownKeys === undefined) return `${key}: ${problem}`;
   const known = knownKeys.length === 0 ? '' : `; known are ${knownKeys.join(', ')}`;
@@ -69,7 +69,7 @@ const parseFile = (
     const parsed = parse(document.toJS({ maxAliasCount: 0 }));
     if (parsed.ok) return { ok: true, definition: parsed.value };
     const problems = parsed.problems.map(
-      (problem) => `${lineAt(offsetOf(document, problem.path))}${describe(problem)}`,
+      (problem) => `${lineAt(offsetOf(document, problem.path))}${describeWorkflowProblem(problem)}`,
     );
     return { ok: false, problems: firstOf(problems) };
   } catch (error) {

@@ -5,9 +5,9 @@ import { wrapAfter } from '../output/wrap.ts';
 type View = Result<'workflow.show'>;
 type Phase = View['phases'][number];
 /** What stands before a text that may be long, and that text. */
-type Line = readonly [start: string, text: string];
+type PhaseLine = readonly [start: string, text: string];
 
-const stateWords: Readonly<Record<Phase['state'], string>> = {
+const phaseStateWords: Readonly<Record<Phase['state'], string>> = {
   to_come: '-',
   active: 'at work',
   passed: 'passed',
@@ -15,8 +15,8 @@ const stateWords: Readonly<Record<Phase['state'], string>> = {
   passed_over: 'passed over',
 };
 
-const chosen = ({ steps }: Phase): readonly Line[] =>
-  steps.flatMap(({ id, selected, decided_by, reason = '' }): readonly Line[] =>
+const choiceLines = ({ steps }: Phase): readonly PhaseLine[] =>
+  steps.flatMap(({ id, selected, decided_by, reason = '' }): readonly PhaseLine[] =>
     selected === undefined
       ? []
       : [
@@ -27,7 +27,7 @@ const chosen = ({ steps }: Phase): readonly Line[] =>
         ],
   );
 
-const taskLines = ({ tasks }: Phase): readonly Line[] => {
+const phaseTaskLines = ({ tasks }: Phase): readonly PhaseLine[] => {
   const steps = tasks.filter(({ step }) => !step.startsWith('?'));
   return steps.map(({ task_id, step, round, status }) => {
     const same = steps.filter((each) => each.step === step && each.round === round);
@@ -40,12 +40,12 @@ const taskLines = ({ tasks }: Phase): readonly Line[] => {
   });
 };
 
-const phaseLines = (phase: Phase): readonly Line[] => [
-  [`  ${phase.number}  ${stateWords[phase.state].padEnd(11)}  `, phase.name],
-  ...chosen(phase),
-  ...taskLines(phase),
+const phaseLines = (phase: Phase): readonly PhaseLine[] => [
+  [`  ${phase.number}  ${phaseStateWords[phase.state].padEnd(11)}  `, phase.name],
+  ...choiceLines(phase),
+  ...phaseTaskLines(phase),
   ...phase.findings.map(
-    ({ gate, check, passed, says }): Line => [
+    ({ gate, check, passed, says }): PhaseLine => [
       `    ${passed ? 'ok' : 'NOT OK'} `,
       `${gate}, ${check}: ${oneLine(says, 400)}`,
     ],
@@ -53,7 +53,7 @@ const phaseLines = (phase: Phase): readonly Line[] => [
 ];
 
 /** A workflow that is complete has work to merge: that of each task of an agent. */
-const workToTake = ({ status, phases }: View): readonly Line[] => {
+const workToTake = ({ status, phases }: View): readonly PhaseLine[] => {
   if (status !== 'complete') return [];
   const ids = phases.flatMap(({ steps, tasks }) =>
     tasks
@@ -65,11 +65,11 @@ const workToTake = ({ status, phases }: View): readonly Line[] => {
 
 /** A workflow with its phases, for people. `width`: null where lines may be long. */
 export const renderWorkflow = (view: View, width: number | null): string => {
-  const lines: readonly Line[] = [
+  const lines: readonly PhaseLine[] = [
     ['', `${view.workflow_id} ${view.kind} ${view.version}: ${view.name}`],
     [view.status, view.why === undefined ? '' : `: ${oneLine(view.why, 2_000)}`],
     ...view.phases.flatMap(phaseLines),
-    ...view.waits_for.map((each): Line => ['waits for ', each]),
+    ...view.waits_for.map((each): PhaseLine => ['waits for ', each]),
     ...workToTake(view),
   ];
   return lines

@@ -20,9 +20,9 @@ export interface WorkflowArgs {
   readonly reason: string | undefined;
 }
 
-type Line = Result<'workflow.start'>;
+type WorkflowSummary = Result<'workflow.start'>;
 
-const required = (args: WorkflowArgs, what: string): string => {
+const requiredSubject = (args: WorkflowArgs, what: string): string => {
   if (args.subject === undefined) throw new UsageError(`workflow ${args.action} needs ${what}`);
   if (args.name !== undefined && args.action !== 'start')
     throw new UsageError(
@@ -32,22 +32,28 @@ const required = (args: WorkflowArgs, what: string): string => {
 };
 
 /** `ask`, `role`, `none`, or the names of steps. */
-const choicesOf = (phase0: string | undefined) => {
+const choicesOfPhase0 = (phase0: string | undefined) => {
   if (phase0 === undefined || phase0 === 'ask') return {};
   if (phase0 === 'role') return { decides: 'role' } as const;
   const steps = phase0 === 'none' ? [] : phase0.split(',').map((step) => step.trim());
   return { steps: steps.filter((step) => step !== '') };
 };
 
-const lineOf = ({ workflow_id, kind, name, phase, status }: Line): Line => ({
+const lineOfWorkflow = ({
+  workflow_id,
+  kind,
+  name,
+  phase,
+  status,
+}: WorkflowSummary): WorkflowSummary => ({
   ...{ workflow_id, kind, name, phase, status },
 });
 
-const start = async (
+const startWorkflow = async (
   { connection, io, json }: CommandContext,
   args: WorkflowArgs,
 ): Promise<number> => {
-  const kind = required(args, 'a workflow, such as feature or research');
+  const kind = requiredSubject(args, 'a workflow, such as feature or research');
   const { name, product, thoroughness, verify, model } = args;
   if (name === undefined)
     throw new UsageError(
@@ -55,11 +61,11 @@ const start = async (
     );
   const client = await connection.server();
   const line = await client.call('workflow.start', {
-    ...{ kind, name, ...choicesOf(args.phase0) },
+    ...{ kind, name, ...choicesOfPhase0(args.phase0) },
     ...{ product, thoroughness, model },
     verify: verify === undefined ? undefined : [...verify],
   });
-  if (json) io.json(lineOf(line));
+  if (json) io.json(lineOfWorkflow(line));
   else {
     const shown = await client.call('workflow.show', { workflow_id: line.workflow_id });
     io.out(renderWorkflow(shown, io.width));
@@ -75,16 +81,16 @@ const start = async (
   return exitCodes.done;
 };
 
-const header = ['WORKFLOW', 'KIND', 'PHASE', 'STATUS', 'NAME'];
+const workflowHeader = ['WORKFLOW', 'KIND', 'PHASE', 'STATUS', 'NAME'];
 
 const list = async ({ connection, io, json }: CommandContext): Promise<number> => {
   const answer = await (await connection.server()).call('workflow.list', {});
-  if (json) io.json({ workflows: answer.workflows.map(lineOf) });
+  if (json) io.json({ workflows: answer.workflows.map(lineOfWorkflow) });
   else {
     const rows = answer.workflows.map(({ workflow_id, kind, phase, status, name }) =>
       [workflow_id, kind, String(phase), status, oneLine(name)].map((text) => ({ text })),
     );
-    io.out(renderTable(header, rows, io.width));
+    io.out(renderTable(workflowHeader, rows, io.width));
   }
   return exitCodes.done;
 };
@@ -100,11 +106,11 @@ const findId = async (client: Client, given: string): Promise<string> => {
   return found[0] ?? given;
 };
 
-const show = async (
+const showWorkflow = async (
   { connection, io, json }: CommandContext,
   args: WorkflowArgs,
 ): Promise<number> => {
-  const given = required(args, 'an id; see: agent workflow list');
+  const given = requiredSubject(args, 'an id; see: agent workflow list');
   const client = await connection.server();
   const view = await client.call('workflow.show', { workflow_id: await findId(client, given) });
   if (json) io.json(view);
@@ -112,25 +118,25 @@ const show = async (
   return exitCodes.done;
 };
 
-const cancel = async (
+const cancelWorkflow = async (
   { connection, io, json }: CommandContext,
   args: WorkflowArgs,
 ): Promise<number> => {
-  const given = required(args, 'an id; see: agent workflow list');
+  const given = requiredSubject(args, 'an id; see: agent workflow list');
   const { reason } = args;
   const client = await connection.server();
   const workflow_id = await findId(client, given);
   const view = await client.call('workflow.cancel', { workflow_id, reason });
-  if (json) io.json(lineOf(view));
+  if (json) io.json(lineOfWorkflow(view));
   else io.out(stripControls(`${workflow_id} ${view.status}`));
   return exitCodes.done;
 };
 
 /** `agent workflow start|list|show|cancel`. */
 export const workflow = async (context: CommandContext, args: WorkflowArgs): Promise<number> => {
-  if (args.action === 'start') return start(context, args);
-  if (args.action === 'show') return show(context, args);
-  if (args.action === 'cancel') return cancel(context, args);
+  if (args.action === 'start') return startWorkflow(context, args);
+  if (args.action === 'show') return showWorkflow(context, args);
+  if (args.action === 'cancel') return cancelWorkflow(context, args);
   if (args.subject !== undefined)
     throw new UsageError(`workflow list does not take ${JSON.stringify(args.subject)}`);
   return list(context);

@@ -16,7 +16,7 @@ const extendedCardMethod = 'GetExtendedAgentCard';
 
 type Id = string | number | null;
 
-export const errorAnswer = (id: Id, error: A2aError) => ({
+export const rpcErrorAnswer = (id: Id, error: A2aError) => ({
   ...{ jsonrpc: '2.0', id, error: rpcErrorOf(error) },
 });
 
@@ -127,7 +127,7 @@ const refuseUnknown = (): never => {
   throw new A2aError('METHOD_NOT_FOUND', 'unknown method');
 };
 
-const paramsOf = ({ version, name }: Spoken, params: unknown): unknown =>
+const paramsOfVersion = ({ version, name }: Spoken, params: unknown): unknown =>
   version === '0.3' ? paramsFrom03(name, params) : params;
 
 type StreamCall = z.infer<typeof streamCallSchema> & { readonly spoken: Spoken };
@@ -151,10 +151,10 @@ const createOpenCall =
     try {
       requireVersion(request, version, rules());
       const run = operations.streams[name] ?? refuseUnknown;
-      const start = () => run(paramsOf(spoken, params), { ...context, version });
+      const start = () => run(paramsOfVersion(spoken, params), { ...context, version });
       return await openEvents(ports, reply, start, frameOf);
     } catch (error) {
-      return errorAnswer(id, toA2aError(error, onInternal));
+      return rpcErrorAnswer(id, toA2aError(error, onInternal));
     }
   };
 
@@ -180,7 +180,7 @@ export const createDispatch = (ports: DispatchPorts): Dispatch => {
     if (spoken.name === extendedCardMethod) return extendedCard(request, context.role);
     const { version } = spoken;
     const call = calls[spoken.name] ?? refuseUnknown;
-    const result = await call(paramsOf(spoken, given), { ...context, version });
+    const result = await call(paramsOfVersion(spoken, given), { ...context, version });
     return version === '0.3' ? resultTo03(spoken.name, result) : result;
   };
 
@@ -196,7 +196,7 @@ export const createDispatch = (ports: DispatchPorts): Dispatch => {
             spoken === null ? refuseUnknown() : await answer(request, context, spoken, params);
           return { jsonrpc: '2.0', id, result };
         } catch (error) {
-          return errorAnswer(id, toA2aError(error, onInternal));
+          return rpcErrorAnswer(id, toA2aError(error, onInternal));
         }
       },
     }),

@@ -69,7 +69,7 @@ export const invalidProblems = (problems: readonly SchemaProblem[]): A2aError =>
   return new A2aError('INVALID_PARAMS', message, { fields });
 };
 
-export const notFound = (id: string): A2aError =>
+export const taskNotFound = (id: string): A2aError =>
   new A2aError('TASK_NOT_FOUND', `task ${id.slice(0, 200)} does not exist`);
 
 /** A refusal of our service in A2A's words. */

@@ -46,7 +46,7 @@ async function* lastEvents(
  * Each change that a client can see, up to the end of the run. Every reader gets the same events in
  * the same order; what it costs grows with the new entries alone.
  */
-export async function* changesOf(
+export async function* eventsOf(
   ports: FollowPorts,
   found: ReadRun,
   signal: AbortSignal,
@@ -90,5 +90,5 @@ export async function* followRun(
   signal: AbortSignal,
 ): AsyncGenerator<StreamResponse> {
   yield { task: taskObject(found, { artifacts: await artifactsWithPatch(ports, found) }) };
-  for await (const { event } of changesOf(ports, found, signal)) yield event;
+  for await (const { event } of eventsOf(ports, found, signal)) yield event;
 }

@@ -3,7 +3,7 @@ import type { TaskService } from '../../actors/engine/task-service.ts';
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import { isServiceError } from '../../machines/errors.ts';
 import { invalidParams } from './errors.ts';
-import { type Artifact, type Task, wireState } from './protocol.ts';
+import { type A2aTask, type Artifact, wireState } from './protocol.ts';
 import type { ReadRun } from './read-run.ts';
 import type { ListParams } from './schemas.ts';
 import { contextOf, taskObject } from './task-object.ts';
@@ -21,7 +21,7 @@ type Place = readonly [at: string, id: string];
 const listPlaceOf = ({ updated_at, task_id }: TaskView): Place => [updated_at, task_id];
 
 /** The latest first. */
-const comesBefore = ([at, id]: Place, [otherAt, otherId]: Place): boolean =>
+const isListedBefore = ([at, id]: Place, [otherAt, otherId]: Place): boolean =>
   at === otherAt ? id < otherId : at > otherAt;
 
 /** The first places of many, in their order. */
@@ -31,15 +31,16 @@ const createFirst = (most: number) => {
     places,
     add: (place: Place): void => {
       const last = places.at(-1);
-      if (places.length === most && last !== undefined && !comesBefore(place, last)) return;
-      const at = places.findIndex((other) => comesBefore(place, other));
+      if (places.length === most && last !== undefined && !isListedBefore(place, last)) return;
+      const at = places.findIndex((other) => isListedBefore(place, other));
       places.splice(at < 0 ? places.length : at, 0, place);
       if (places.length > most) places.pop();
     },
   };
 };
 
-const tokenOf = (place: Place): string => Buffer.from(JSON.stringify(place)).toString('base64url');
+const pageTokenOf = (place: Place): string =>
+  Buffer.from(JSON.stringify(place)).toString('base64url');
 
 const placeIn = (token: string | undefined): Place | null => {
   if (token === undefined || token === '') return null;
@@ -100,7 +101,7 @@ const isWanted = (
 };
 
 export interface TaskList {
-  readonly tasks: readonly Task[];
+  readonly tasks: readonly A2aTask[];
   readonly nextPageToken: string;
   readonly pageSize: number;
   readonly totalSize: number;
@@ -111,7 +112,7 @@ const shownTask = async (
   { readLatest, artifactsOf }: RunListPorts,
   [, taskId]: Place,
   { historyLength, includeArtifacts }: ListParams,
-): Promise<readonly Task[]> => {
+): Promise<readonly A2aTask[]> => {
   const found = await readLatest(taskId).catch((error: unknown) => {
     if (isServiceError(error) && error.code === 'task_not_found') return null;
     throw error;
@@ -136,14 +137,14 @@ export const listRuns = async (ports: RunListPorts, params: ListParams): Promise
       if (!(typeof wanted === 'boolean' ? wanted : await wanted)) continue;
       totalSize += 1;
       const place = listPlaceOf(view);
-      if (after === null || comesBefore(after, place)) first.add(place);
+      if (after === null || isListedBefore(after, place)) first.add(place);
     }
   const shown = first.places.slice(0, pageSize);
   const last = shown.at(-1);
   const tasks = await Promise.all(shown.map((place) => shownTask(ports, place, params)));
   return {
     tasks: tasks.flat(),
-    nextPageToken: last === undefined || first.places.length <= pageSize ? '' : tokenOf(last),
+    nextPageToken: last === undefined || first.places.length <= pageSize ? '' : pageTokenOf(last),
     pageSize,
     totalSize,
   };

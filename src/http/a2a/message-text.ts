@@ -10,7 +10,7 @@ const isReadable = (mediaType: string): boolean =>
 const fenced = (language: string, text: string): string => `\`\`\`${language}\n${text}\n\`\`\``;
 
 /** A URL is for the agent to read: the server fetches nothing. */
-const textOf = ({ text, raw, url, data, filename, mediaType }: GivenPart): string => {
+const textOfPart = ({ text, raw, url, data, filename, mediaType }: GivenPart): string => {
   if (mediaType !== undefined && !isReadable(mediaType))
     throw new A2aError(
       'CONTENT_TYPE_NOT_SUPPORTED',
@@ -30,4 +30,4 @@ const textOf = ({ text, raw, url, data, filename, mediaType }: GivenPart): strin
 
 /** What a message says, for an agent. @throws CONTENT_TYPE_NOT_SUPPORTED */
 export const messageText = (parts: readonly GivenPart[]): string =>
-  parts.map(textOf).join('\n\n').trim();
+  parts.map(textOfPart).join('\n\n').trim();

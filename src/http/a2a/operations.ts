@@ -8,11 +8,11 @@ import { A2aError, fromService } from './errors.ts';
 import { artifactsWithPatch, followRun } from './follow-run.ts';
 import { listRuns, type TaskList } from './list.ts';
 import {
+  type A2aTask,
   type Artifact,
   isInterrupted,
   isTerminal,
   type StreamResponse,
-  type Task,
 } from './protocol.ts';
 import { createPushDelivery, type PushDelivery } from './push-delivery.ts';
 import { createPushOperations } from './push-operations.ts';
@@ -96,7 +96,7 @@ const createRunReads = (ports: OperationPorts) => {
   const reads = { store, status: service.status };
   const read = (id: string): Promise<ReadRun> => readRun(reads, id);
   const follows = { store, patchOf: createPatchOf(ports) };
-  const whole = async (found: ReadRun, historyLength: number | undefined): Promise<Task> =>
+  const whole = async (found: ReadRun, historyLength: number | undefined): Promise<A2aTask> =>
     taskObject(found, { historyLength, artifacts: await artifactsWithPatch(follows, found) });
 
   const isSettled = ({ run }: ReadRun): boolean =>

@@ -11,19 +11,19 @@ export const taskStates = [
   'REJECTED',
 ] as const;
 /** Without its prefix. */
-export type TaskState = (typeof taskStates)[number];
+export type A2aState = (typeof taskStates)[number];
 
-export const wireState = (state: TaskState): string => `TASK_STATE_${state}`;
+export const wireState = (state: A2aState): string => `TASK_STATE_${state}`;
 
-const terminalStates: ReadonlySet<TaskState> = new Set([
+const terminalStates: ReadonlySet<A2aState> = new Set([
   'COMPLETED',
   'FAILED',
   'CANCELED',
   'REJECTED',
 ]);
-export const isTerminal = (state: TaskState): boolean => terminalStates.has(state);
+export const isTerminal = (state: A2aState): boolean => terminalStates.has(state);
 /** It waits for somebody outside. */
-export const isInterrupted = (state: TaskState): boolean =>
+export const isInterrupted = (state: A2aState): boolean =>
   state === 'INPUT_REQUIRED' || state === 'AUTH_REQUIRED';
 
 export type Metadata = Readonly<Record<string, unknown>>;
@@ -39,7 +39,7 @@ export interface Part {
   readonly metadata?: Metadata;
 }
 
-export interface Message {
+export interface A2aMessage {
   readonly messageId: string;
   readonly role: 'ROLE_USER' | 'ROLE_AGENT';
   readonly parts: readonly Part[];
@@ -52,7 +52,7 @@ export interface Message {
 export interface TaskStatus {
   /** `TASK_STATE_WORKING` */
   readonly state: string;
-  readonly message?: Message;
+  readonly message?: A2aMessage;
   /** UTC, with milliseconds. */
   readonly timestamp: string;
 }
@@ -65,18 +65,18 @@ export interface Artifact {
   readonly metadata?: Metadata;
 }
 
-export interface Task {
+export interface A2aTask {
   readonly id: string;
   readonly contextId: string;
   readonly status: TaskStatus;
   readonly artifacts?: readonly Artifact[];
-  readonly history?: readonly Message[];
+  readonly history?: readonly A2aMessage[];
   readonly metadata?: Metadata;
 }
 
 /** One event of a stream. */
 export type StreamResponse =
-  | { readonly task: Task }
+  | { readonly task: A2aTask }
   | {
       readonly statusUpdate: {
         readonly taskId: string;

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { postOnce, signedHeaders } from '../../actors/notify/post-webhook.ts';
 import type { PushConfig, PushConfigs } from '../../actors/store/push-configs.ts';
-import { changesOf, type FollowPorts } from './follow-run.ts';
+import { eventsOf, type FollowPorts } from './follow-run.ts';
 import type { StreamResponse } from './protocol.ts';
 import type { ReadRun } from './read-run.ts';
 import { eventTo03 } from './version-03.ts';
@@ -37,7 +37,7 @@ const longestPushPauseMs = 60_000;
 /** A receiver that gets none of so many events in a row is told nothing more. */
 const lostAtMost = 5;
 
-const bodyOf = (event: StreamResponse, { version }: PushConfig): string =>
+const eventBody = (event: StreamResponse, { version }: PushConfig): string =>
   JSON.stringify(version === '0.3' ? eventTo03(event, false) : event);
 
 const headersOf = (
@@ -65,7 +65,7 @@ const createPushSender = ({ redact, now, log, times = usualPushTimes }: PushPort
     stopping: AbortSignal,
   ): Promise<boolean> => {
     const url = new URL(config.url);
-    const body = redact(bodyOf(event, config));
+    const body = redact(eventBody(event, config));
     for (let tries = 1; !stopping.aborted; tries += 1) {
       const headers = headersOf(config, body, now());
       const posted = await postOnce(
@@ -100,7 +100,7 @@ export const createPushDelivery = (ports: PushPorts): PushDelivery => {
     const found = await readAt(config);
     if (found === null) return true;
     let lost = 0;
-    for await (const { event, seq } of changesOf(follows, found, stopping)) {
+    for await (const { event, seq } of eventsOf(follows, found, stopping)) {
       const isTaken = await send(config, event, stopping);
       if (stopping.aborted) return false;
       lost = isTaken ? 0 : lost + 1;

@@ -22,14 +22,14 @@ const configsAtMost = 1_000;
 const idText = z.string().min(1).max(256);
 const createSchema = pushConfigSchema.extend({ taskId: idText });
 const oneSchema = z.object({ taskId: idText, id: idText });
-const listSchema = z.object({
+const configListSchema = z.object({
   taskId: idText,
   pageSize: z.int().min(1).max(100).optional(),
   pageToken: z.string().max(512).optional(),
 });
 
 /** Without its credentials. */
-const shown = ({ run, id, url, token, scheme }: PushConfig) => ({
+const configObject = ({ run, id, url, token, scheme }: PushConfig) => ({
   ...{ taskId: run, id, url },
   ...(token === null ? {} : { token }),
   ...(scheme === null ? {} : { authentication: { scheme } }),
@@ -97,13 +97,13 @@ export const createPushOperations = ({ configs, delivery, read }: PushOperationP
       requireReceiver(config);
       const { run, asOf } = await read(taskId);
       if (isTerminal(run.state)) throw full(`task ${taskId} is over`);
-      return shown(await add(taskId, config, asOf, version));
+      return configObject(await add(taskId, config, asOf, version));
     },
-    get: async (given: unknown) => shown(await one(given)),
+    get: async (given: unknown) => configObject(await one(given)),
     list: async (given: unknown) => {
-      const { taskId } = parseA2a(listSchema, given);
+      const { taskId } = parseA2a(configListSchema, given);
       await read(taskId);
-      return { configs: configs.ofRun(taskId).map(shown), nextPageToken: '' };
+      return { configs: configs.ofRun(taskId).map(configObject), nextPageToken: '' };
     },
     delete: async (given: unknown) => {
       const { taskId, id } = parseA2a(oneSchema, given);

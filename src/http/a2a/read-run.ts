@@ -1,8 +1,8 @@
 import { finalStatuses, type TaskView } from '../../actors/journal/task-view.ts';
 import type { EntryReads } from '../../actors/store/port.ts';
-import { notFound } from './errors.ts';
-import { isTerminal, type TaskState } from './protocol.ts';
-import { createRunFold, type Run, type RunFold } from './run-fold.ts';
+import { taskNotFound } from './errors.ts';
+import { type A2aState, isTerminal } from './protocol.ts';
+import { createRunFold, type RunFold, type TaskRun } from './run-fold.ts';
 
 /** `bd-a1` is the first run of a task, `bd-a1~3` the one that began with its third attempt. */
 export interface RunId {
@@ -13,11 +13,11 @@ export interface RunId {
 /** @throws TASK_NOT_FOUND */
 export const parseRunId = (id: string): RunId => {
   const match = /^([^~]{1,128})(?:~([1-9]\d{0,8}))?$/.exec(id);
-  if (match?.[1] === undefined) throw notFound(id);
+  if (match?.[1] === undefined) throw taskNotFound(id);
   return { taskId: match[1], from: match[2] === undefined ? null : Number(match[2]) };
 };
 
-export const runIdOf = (taskId: string, { from }: Pick<Run, 'from'>): string =>
+export const runIdOf = (taskId: string, { from }: Pick<TaskRun, 'from'>): string =>
   from === null ? taskId : `${taskId}~${from}`;
 
 export interface RunReads {
@@ -28,21 +28,21 @@ export interface RunReads {
 export interface ReadRun {
   readonly view: TaskView;
   readonly fold: RunFold;
-  readonly run: Run;
+  readonly run: TaskRun;
   /** The last entry that it has. */
   readonly asOf: number;
 }
 
 const perRead = 1_000;
 
-const ended: Readonly<Record<string, TaskState>> = {
+const ended: Readonly<Record<string, A2aState>> = {
   complete: 'COMPLETED',
   failed: 'FAILED',
   cancelled: 'CANCELED',
 };
 
 /** What the tracker alone says: of a task that never ran here, or that somebody closed there. */
-const takeView = (run: Run, view: TaskView): void => {
+const takeView = (run: TaskRun, view: TaskView): void => {
   const changedAt = Date.parse(view.updated_at);
   if (run.at === 0) run.phase = view.phase;
   const state = ended[view.status];
@@ -98,6 +98,6 @@ export const readRun = async (reads: RunReads, id: string): Promise<ReadRun> => 
   const { taskId, from } = parseRunId(id);
   const found = await readLatestRun(reads, taskId);
   const run = found.fold.runs.find((each) => each.from === from);
-  if (run === undefined || found.view.task_id !== taskId) throw notFound(id);
+  if (run === undefined || found.view.task_id !== taskId) throw taskNotFound(id);
   return { ...found, run };
 };

@@ -44,7 +44,7 @@ const fromQuery = (query: Query): Record<string, unknown> =>
     }),
   );
 
-const bodyOf = ({ body }: FastifyRequest): Record<string, unknown> => {
+const requestBody = ({ body }: FastifyRequest): Record<string, unknown> => {
   const text = typeof body === 'string' ? body : '';
   if (text === '') return {};
   const read = readJson(text);
@@ -82,7 +82,7 @@ const plainMethods: Readonly<Record<string, string>> = {
   'GET tasks': 'ListTasks',
   'GET extendedAgentCard': 'GetExtendedAgentCard',
 };
-const starts: ReadonlySet<string> = new Set([
+const routeStarts: ReadonlySet<string> = new Set([
   'message:send',
   'message:stream',
   'tasks',
@@ -97,7 +97,7 @@ const callOf = (verb: string, path: string, given: Record<string, unknown>): Res
   const all = path.split('/').map(decodedSegment);
   if (all[0] === 'v1' && all.length > 1)
     throw new A2aError('VERSION_NOT_SUPPORTED', 'A2A 0.3 is served by JSON-RPC only');
-  const hasTenant = !starts.has(all[0] ?? '') && all.length > 1;
+  const hasTenant = !routeStarts.has(all[0] ?? '') && all.length > 1;
   const [first = '', id, third, fourth, ...more] = hasTenant ? all.slice(1) : all;
   const params = hasTenant ? { ...given, tenant: all[0] } : given;
   const found = (method: string | undefined, own: Record<string, unknown> = {}): RestCall => {
@@ -139,7 +139,7 @@ export const addRestRoutes = (app: FastifyInstance, options: RestOptions): void 
       requireVersion(request, '1.0', options.rules());
       activateExtensions(request, reply);
       const { 'A2A-Version': _, ...query } = request.query as Record<string, unknown>;
-      const given = request.method === 'GET' ? fromQuery(query) : bodyOf(request);
+      const given = request.method === 'GET' ? fromQuery(query) : requestBody(request);
       const { method, params } = callOf(request.method, path, given);
       const context = contextFor(reply, role);
       const stream = streams[method];

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Entry } from '../../actors/store/port.ts';
-import { isTerminal, type TaskState } from './protocol.ts';
+import { type A2aState, isTerminal } from './protocol.ts';
 
 /** Something that was said, by the client or by the agent. */
 export interface Said {
@@ -14,12 +14,12 @@ export interface Said {
  * One A2A task: what follows one request to run a task of ours, up to its end. Automatic retries
  * belong to it; a retry or reopen by a person begins another one.
  */
-export interface Run {
+export interface TaskRun {
   /** The attempt that it began with; null: the first of its task. */
   readonly from: number | null;
   /** The run before it; null: there is none, or it was removed. */
-  readonly before: Pick<Run, 'from'> | null;
-  state: TaskState;
+  readonly before: Pick<TaskRun, 'from'> | null;
+  state: A2aState;
   /** What the state is about: a question, a summary, a reason. */
   says: string | null;
   phase: string;
@@ -58,7 +58,7 @@ const askedSchema = z.looseObject({
   question: z.string(),
   calls: z.array(z.looseObject({ tool: z.string(), arguments: z.string() })).default([]),
 });
-const endSchema = z.looseObject({
+const endDataSchema = z.looseObject({
   result: z.string().nullish(),
   reason: z.string().nullish(),
   error: z.looseObject({ code: z.string(), message: z.string() }).nullish(),
@@ -66,31 +66,31 @@ const endSchema = z.looseObject({
 const textDeltaSchema = z.looseObject({ text: z.string() });
 const respondSchema = z.looseObject({ text: z.string().nullable() });
 
-const newRun = (from: number | null, before: Run['before'] = null): Run => ({
+const newRun = (from: number | null, before: TaskRun['before'] = null): TaskRun => ({
   ...{ from, before, state: 'SUBMITTED', says: null, phase: 'waiting_for_run', progress: 0 },
   ...{ attempt: from ?? 0, at: 0, generation: 0, inputId: null },
   ...{ said: [], transcript: '', result: null },
 });
 
-const ends: Readonly<Record<string, TaskState>> = {
+const stateOfEnd: Readonly<Record<string, A2aState>> = {
   completed: 'COMPLETED',
   failed: 'FAILED',
   cancelled: 'CANCELED',
 };
 
-const change = (run: Run, state: TaskState, says: string | null, at: number): RunChange => {
+const change = (run: TaskRun, state: A2aState, says: string | null, at: number): RunChange => {
   Object.assign(run, { state, says, at });
   run.generation += 1;
   return { kind: 'status' };
 };
 
-const callText = ({ tool, arguments: given }: { tool: string; arguments: string }): string =>
+const askedCallText = ({ tool, arguments: given }: { tool: string; arguments: string }): string =>
   `${tool} ${given}`;
 
-const onAsked = (run: Run, { type, data, at }: Entry): RunChange => {
+const onAsked = (run: TaskRun, { type, data, at }: Entry): RunChange => {
   const { input_id, question, calls } = askedSchema.parse(JSON.parse(data));
   const isQuestion = type === 'input_required';
-  const says = [question, ...calls.map(callText)].join('\n');
+  const says = [question, ...calls.map(askedCallText)].join('\n');
   run.inputId = input_id;
   if (isQuestion) run.said.push({ by: 'agent', text: question, at });
   return change(run, isQuestion ? 'INPUT_REQUIRED' : 'AUTH_REQUIRED', says, at);
@@ -100,7 +100,7 @@ const onAsked = (run: Run, { type, data, at }: Entry): RunChange => {
 const isRefused = ({ status, phase, error }: z.infer<typeof statusSchema>): boolean =>
   error != null && status === 'queued' && phase === 'waiting_for_run';
 
-const onStatus = (run: Run, entry: Entry): RunChange | null => {
+const onStatus = (run: TaskRun, entry: Entry): RunChange | null => {
   const status = statusSchema.parse(JSON.parse(entry.data));
   const { phase, progress, error } = status;
   Object.assign(run, { phase, progress });
@@ -116,16 +116,16 @@ const onStatus = (run: Run, entry: Entry): RunChange | null => {
   return change(run, isNew ? 'SUBMITTED' : 'WORKING', null, entry.at);
 };
 
-const onEnd = (run: Run, { type, data, at }: Entry): RunChange => {
-  const { result, reason, error } = endSchema.parse(JSON.parse(data));
+const onEnd = (run: TaskRun, { type, data, at }: Entry): RunChange => {
+  const { result, reason, error } = endDataSchema.parse(JSON.parse(data));
   run.inputId = null;
   run.progress = type === 'completed' ? 1 : run.progress;
   run.result = result ?? null;
   const says = result ?? reason ?? (error == null ? null : `${error.code}: ${error.message}`);
-  return change(run, ends[type] ?? 'FAILED', says || null, at);
+  return change(run, stateOfEnd[type] ?? 'FAILED', says || null, at);
 };
 
-const onText = (run: Run, { data }: Entry): RunChange | null => {
+const onText = (run: TaskRun, { data }: Entry): RunChange | null => {
   const { text } = textDeltaSchema.parse(JSON.parse(data));
   const room = transcriptAtMost - run.transcript.length;
   if (room <= 0) return null;
@@ -136,14 +136,14 @@ const onText = (run: Run, { data }: Entry): RunChange | null => {
 };
 
 /** The words of a person are in the event alone. */
-const onSnapshot = (run: Run, { cause, at }: Entry): null => {
+const onSnapshot = (run: TaskRun, { cause, at }: Entry): null => {
   if (cause?.startsWith('{"type":"respond"') !== true) return null;
   const { data } = respondSchema.safeParse(JSON.parse(cause));
   if (data?.text != null) run.said.push({ by: 'user', text: data.text, at });
   return null;
 };
 
-const takes: Readonly<Record<string, (run: Run, entry: Entry) => RunChange | null>> = {
+const takes: Readonly<Record<string, (run: TaskRun, entry: Entry) => RunChange | null>> = {
   status_update: onStatus,
   input_required: onAsked,
   approval_required: onAsked,
@@ -156,8 +156,8 @@ const takes: Readonly<Record<string, (run: Run, entry: Entry) => RunChange | nul
 
 export interface RunFold {
   /** Oldest first; at least one. */
-  readonly runs: readonly Run[];
-  latest(): Run;
+  readonly runs: readonly TaskRun[];
+  latest(): TaskRun;
   /** @returns what readers of the latest run see, or null */
   take(entry: Entry): RunChange | null;
 }

@@ -48,7 +48,7 @@ const roleFor = (
   throw invalidParams(field, `unknown role; the roles are ${roles.join(', ')}`);
 };
 
-const requireText = (message: GivenMessage): string => {
+const requireMessageText = (message: GivenMessage): string => {
   const text = messageText(message.parts);
   if (text === '') throw invalidParams('message.parts', 'hold no text');
   return text;
@@ -57,14 +57,14 @@ const requireText = (message: GivenMessage): string => {
 const missingCredential = (error: unknown): boolean =>
   isServiceError(error) && error.code === 'credential_missing';
 
-interface NewTask {
+interface NewRun {
   readonly tenant: string | undefined;
   /** The role of the address; null: none. */
   readonly role: string | null;
   readonly idempotencyKey: string | null;
 }
 
-export interface Sent {
+export interface SentMessage {
   readonly id: string;
   /** Why nothing runs: a person must log in or set a key. */
   readonly refused: string | null;
@@ -74,7 +74,7 @@ export interface Sent {
  * A repeated message has the same key and says the same: the key alone may be used for another one
  * by mistake.
  */
-const requestIdOf = (key: string | null, to: NewTask, message: GivenMessage) => {
+const requestIdOf = (key: string | null, to: NewRun, message: GivenMessage) => {
   if (key === null) return {};
   const { role, tenant } = to;
   const said = JSON.stringify([key, role, tenant ?? null, message]);
@@ -90,14 +90,18 @@ const createdFor = (error: unknown): string | null => {
   return typeof taskId === 'string' ? taskId : null;
 };
 
-const start = async ({ service }: SendPorts, message: GivenMessage, to: NewTask): Promise<Sent> => {
+const createAndStart = async (
+  { service }: SendPorts,
+  message: GivenMessage,
+  to: NewRun,
+): Promise<SentMessage> => {
   const own = ownMetadata(message);
   const role = roleFor(to.role, to.tenant, message, own.role);
   const references = message.referenceTaskIds ?? [];
   const about = references.length === 0 ? '' : `\n\nSee also: ${references.join(', ')}`;
   const { contextId } = message;
   const request = requestIdOf(to.idempotencyKey ?? own.request_id ?? null, to, message);
-  const task = `${requireText(message)}${about}`;
+  const task = `${requireMessageText(message)}${about}`;
   try {
     const { task_id } = await service.execute({
       ...{ task, role, ...request, options: { ...runOptions(own.options), when: 'ready' } },
@@ -132,22 +136,22 @@ const runAgain = async (service: SendService, { view }: ReadRun): Promise<string
   }
 };
 
-const refuse = (message: string): never => {
+const refuseSend = (message: string): never => {
   throw new A2aError('UNSUPPORTED_OPERATION', message);
 };
 
-const goOn = async (
+const continueTask = async (
   { service, read }: SendPorts,
   message: GivenMessage,
   taskId: string,
-): Promise<Sent> => {
+): Promise<SentMessage> => {
   const found = await read(taskId);
   const { view, run } = found;
   if (message.contextId !== undefined && message.contextId !== contextOf(view))
     throw invalidParams('message.contextId', 'is not the context of this task');
   if (isTerminal(run.state))
-    return refuse(`task ${taskId} is over; send a message without taskId for more work`);
-  const text = requireText(message);
+    return refuseSend(`task ${taskId} is over; send a message without taskId for more work`);
+  const text = requireMessageText(message);
   if (run.state === 'INPUT_REQUIRED' && run.inputId !== null) {
     const { inputId } = run;
     await service.respond(view.task_id, run.attempt, {
@@ -156,11 +160,11 @@ const goOn = async (
     return { id: taskId, refused: null };
   }
   if (run.inputId !== null)
-    return refuse(
+    return refuseSend(
       `task ${taskId} waits for a person to allow its calls; no message grants that: agent respond ${view.task_id}`,
     );
   if (view.status !== 'queued' || run.state === 'WORKING')
-    return refuse(
+    return refuseSend(
       `task ${taskId} is at work; it takes a message when it asks: cancel it, or send more work without taskId`,
     );
   await service.edit(view.task_id, { description: `${view.description}\n\n${text}` });
@@ -176,11 +180,11 @@ const goOn = async (
 export const sendMessage = (
   ports: SendPorts,
   message: GivenMessage,
-  to: NewTask,
-): Promise<Sent> => {
+  to: NewRun,
+): Promise<SentMessage> => {
   if (message.role !== 'ROLE_USER')
     throw invalidParams('message.role', 'expected ROLE_USER: the agent speaks for itself');
   return message.taskId === undefined
-    ? start(ports, message, to)
-    : goOn(ports, message, message.taskId);
+    ? createAndStart(ports, message, to)
+    : continueTask(ports, message, message.taskId);
 };

@@ -1,16 +1,16 @@
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import {
+  type A2aMessage,
+  type A2aTask,
   type Artifact,
   extensionUri,
-  type Message,
   type Metadata,
   type StreamResponse,
-  type Task,
   type TaskStatus,
   wireState,
 } from './protocol.ts';
 import { runIdOf } from './read-run.ts';
-import type { Run } from './run-fold.ts';
+import type { TaskRun } from './run-fold.ts';
 
 const contextLabel = 'a2a-context:';
 
@@ -37,24 +37,24 @@ const wireTime = (at: number): string => new Date(at).toISOString();
 
 export interface Subject {
   readonly view: TaskView;
-  readonly run: Run;
+  readonly run: TaskRun;
 }
 
-interface Named {
+interface RunIdentity {
   readonly id: string;
   readonly contextId: string;
 }
 
-export const nameOf = ({ view, run }: Subject): Named => ({
+export const runIdentity = ({ view, run }: Subject): RunIdentity => ({
   id: runIdOf(view.task_id, run),
   contextId: contextOf(view),
 });
 
 const message = (
-  { id, contextId }: Named,
+  { id, contextId }: RunIdentity,
   said: { readonly by: 'user' | 'agent'; readonly text: string; readonly at: number },
   name: string,
-): Message => ({
+): A2aMessage => ({
   messageId: `${id}-${name}`,
   role: said.by === 'user' ? 'ROLE_USER' : 'ROLE_AGENT',
   parts: [{ text: said.text }],
@@ -62,13 +62,15 @@ const message = (
   metadata: { timestamp: wireTime(said.at) },
 });
 
-export const statusOf = (subject: Subject): TaskStatus => {
+export const statusObject = (subject: Subject): TaskStatus => {
   const { state, says, at, generation } = subject.run;
   return {
     state: wireState(state),
     ...(says === null
       ? {}
-      : { message: message(nameOf(subject), { by: 'agent', text: says, at }, `s${generation}`) }),
+      : {
+          message: message(runIdentity(subject), { by: 'agent', text: says, at }, `s${generation}`),
+        }),
     timestamp: wireTime(at),
   };
 };
@@ -102,13 +104,13 @@ const metadataOf = (subject: Subject): Metadata => {
 };
 
 /** At most the latest `length` messages; undefined: all. */
-const historyOf = (subject: Subject, length: number | undefined): readonly Message[] => {
+const historyOf = (subject: Subject, length: number | undefined): readonly A2aMessage[] => {
   const { view, run } = subject;
   const first = { by: 'user', text: view.description, at: Date.parse(view.created_at) } as const;
   const before =
     run.before === null ? {} : { referenceTaskIds: [runIdOf(view.task_id, run.before)] };
   const all = [first, ...run.said].map((said, index) => ({
-    ...message(nameOf(subject), said, `m${index}`),
+    ...message(runIdentity(subject), said, `m${index}`),
     ...(index === 0 ? before : {}),
   }));
   return length === undefined ? all : all.slice(Math.max(0, all.length - length));
@@ -144,19 +146,19 @@ export const taskObject = (
     historyLength,
     artifacts,
   }: { readonly historyLength?: number | undefined; readonly artifacts?: readonly Artifact[] } = {},
-): Task => ({
-  ...nameOf(subject),
-  status: statusOf(subject),
+): A2aTask => ({
+  ...runIdentity(subject),
+  status: statusObject(subject),
   ...(artifacts === undefined ? {} : { artifacts }),
   ...(historyLength === 0 ? {} : { history: historyOf(subject, historyLength) }),
   metadata: metadataOf(subject),
 });
 
 export const statusEvent = (subject: Subject): StreamResponse => {
-  const { id, contextId } = nameOf(subject);
+  const { id, contextId } = runIdentity(subject);
   return {
     statusUpdate: {
-      ...{ taskId: id, contextId, status: statusOf(subject) },
+      ...{ taskId: id, contextId, status: statusObject(subject) },
       metadata: changingMetadata(subject),
     },
   };
@@ -167,6 +169,6 @@ export const artifactEvent = (
   artifact: Artifact,
   more: { readonly append?: boolean; readonly lastChunk?: boolean } = {},
 ): StreamResponse => {
-  const { id, contextId } = nameOf(subject);
+  const { id, contextId } = runIdentity(subject);
   return { artifactUpdate: { taskId: id, contextId, artifact, ...more } };
 };

@@ -1,11 +1,11 @@
 import { z } from 'zod';
 import {
+  type A2aMessage,
+  type A2aState,
+  type A2aTask,
   isTerminal,
-  type Message,
   type Part,
   type StreamResponse,
-  type Task,
-  type TaskState,
   type TaskStatus,
   taskStates,
   wireState,
@@ -29,7 +29,7 @@ const methodNames: ReadonlyMap<string, string> = new Map([
 /** The method of 1.0 that a method of 0.3 is; undefined: it is none of 0.3. */
 export const methodOf03 = (method: string): string | undefined => methodNames.get(method);
 
-const roles: ReadonlyMap<unknown, string> = new Map([
+const wireRoles: ReadonlyMap<unknown, string> = new Map([
   ['user', 'ROLE_USER'],
   ['agent', 'ROLE_AGENT'],
 ]);
@@ -59,7 +59,7 @@ const messageFrom = (given: unknown): unknown => {
   const { kind: _, role, parts, ...rest } = message;
   return {
     ...rest,
-    role: roles.get(role) ?? role,
+    role: wireRoles.get(role) ?? role,
     parts: Array.isArray(parts) ? parts.map(partFrom) : parts,
   };
 };
@@ -109,7 +109,7 @@ export const paramsFrom03 = (method: string, given: unknown): unknown => {
   };
 };
 
-const stateNames: ReadonlyMap<string, TaskState> = new Map(
+const stateNames: ReadonlyMap<string, A2aState> = new Map(
   taskStates.map((state) => [wireState(state), state]),
 );
 /** `input-required` */
@@ -123,7 +123,7 @@ const partTo = ({ text, raw, url, data, filename, mediaType, metadata }: Part): 
   return withoutUndefined({ kind: 'file', file, metadata });
 };
 
-const messageTo = ({ role, parts, ...rest }: Message): Loose => ({
+const messageTo = ({ role, parts, ...rest }: A2aMessage): Loose => ({
   kind: 'message',
   ...rest,
   role: role === 'ROLE_USER' ? 'user' : 'agent',
@@ -135,7 +135,7 @@ const statusTo = ({ state, message, timestamp }: TaskStatus): Loose => ({
   ...(message === undefined ? {} : { message: messageTo(message) }),
 });
 
-const taskTo = ({ status, artifacts, history, ...rest }: Task): Loose => ({
+const taskTo = ({ status, artifacts, history, ...rest }: A2aTask): Loose => ({
   kind: 'task',
   ...rest,
   status: statusTo(status),
@@ -145,7 +145,7 @@ const taskTo = ({ status, artifacts, history, ...rest }: Task): Loose => ({
   ...(history === undefined ? {} : { history: history.map(messageTo) }),
 });
 
-const hasTask = (result: unknown): result is { readonly task: Task } =>
+const hasTask = (result: unknown): result is { readonly task: A2aTask } =>
   typeof result === 'object' && result !== null && 'task' in result;
 
 /** The result of a method of 1.0, as 0.3 has it. */
@@ -155,7 +155,7 @@ export const resultTo03 = (method: string, result: unknown): unknown => {
   const configs = looseOf(result)?.['configs'];
   if (Array.isArray(configs)) return configs.map(pushTo);
   if (method.endsWith('PushNotificationConfig')) return pushTo(result);
-  return method === 'GetTask' || method === 'CancelTask' ? taskTo(result as Task) : result;
+  return method === 'GetTask' || method === 'CancelTask' ? taskTo(result as A2aTask) : result;
 };
 
 /** `endsAtQuestion`: whether a question is the last event of this stream. */

@@ -4,7 +4,7 @@ import { parseWithProblems } from '../schema-problems.ts';
 import { withAdvice } from './advice.ts';
 import type { McpBackend, McpCall } from './backend.ts';
 import { listResources, readResource, resourceTemplates } from './resources.ts';
-import { callTool, listTools, toolNames } from './tools.ts';
+import { callTool, listTools, mcpToolNames } from './tools.ts';
 
 /** Newest first. */
 const versions = ['2025-11-25', '2025-06-18', '2025-03-26'] as const;
@@ -22,7 +22,7 @@ export const mcpErrors = {
 } as const;
 
 /** An error answer of JSON-RPC. */
-export class McpError extends Error {
+export class McpRequestError extends Error {
   override readonly name = 'McpError';
   readonly code: number;
   readonly data: object | undefined;
@@ -35,17 +35,17 @@ export class McpError extends Error {
 }
 
 /** @throws McpError with the path of each problem */
-const parse = <Output>(schema: z.ZodType<Output>, params: unknown): Output => {
+const parseMcpParams = <Output>(schema: z.ZodType<Output>, params: unknown): Output => {
   const parsed = parseWithProblems(schema, params ?? {});
   if (parsed.ok) return parsed.value;
   const problems = parsed.problems.map(
     ({ path, problem }) => `${path.map(String).join('.') || 'params'} ${problem}`,
   );
-  throw new McpError(mcpErrors.invalidParams, `invalid params: ${problems.join('; ')}`);
+  throw new McpRequestError(mcpErrors.invalidParams, `invalid params: ${problems.join('; ')}`);
 };
 
 const initializeSchema = z.looseObject({ protocolVersion: z.string() });
-const toolCallSchema = z.looseObject({ name: z.string(), arguments: z.unknown().optional() });
+const callParamsSchema = z.looseObject({ name: z.string(), arguments: z.unknown().optional() });
 const pageParamsSchema = z.looseObject({ cursor: z.string().optional() });
 const resourceSchema = z.looseObject({ uri: z.string() });
 
@@ -55,8 +55,8 @@ const instructions =
 export type McpIdentity = Pick<Identity, 'name' | 'version'>;
 
 /** An unknown version gets our newest; the client decides whether it goes on. */
-export const initialize = ({ name, version }: McpIdentity, params: unknown) => {
-  const asked = parse(initializeSchema, params).protocolVersion;
+export const initializeAnswer = ({ name, version }: McpIdentity, params: unknown) => {
+  const asked = parseMcpParams(initializeSchema, params).protocolVersion;
   return {
     protocolVersion: versions.find((known) => known === asked) ?? versions[0],
     capabilities: { tools: {}, resources: {} },
@@ -67,25 +67,25 @@ export const initialize = ({ name, version }: McpIdentity, params: unknown) => {
 
 type McpMethod = (backend: McpBackend, call: McpCall, params: unknown) => Promise<object>;
 
-const methods: Readonly<Record<string, McpMethod>> = {
+const mcpMethods: Readonly<Record<string, McpMethod>> = {
   'tools/list': async (backend) => listTools(backend.answerPolicy()),
   'tools/call': async (backend, call, params) => {
-    const { name, arguments: given } = parse(toolCallSchema, params);
+    const { name, arguments: given } = parseMcpParams(callParamsSchema, params);
     const result = await callTool(backend, call, name, given);
     if (result !== null) return result;
-    throw new McpError(
+    throw new McpRequestError(
       mcpErrors.invalidParams,
-      `unknown tool ${name.slice(0, 100)}; the tools are ${toolNames(backend.answerPolicy()).join(', ')}`,
+      `unknown tool ${name.slice(0, 100)}; the tools are ${mcpToolNames(backend.answerPolicy()).join(', ')}`,
     );
   },
   'resources/list': async (backend, _, params) =>
-    listResources(backend, parse(pageParamsSchema, params).cursor),
+    listResources(backend, parseMcpParams(pageParamsSchema, params).cursor),
   'resources/templates/list': async () => resourceTemplates,
   'resources/read': async (backend, _, params) => {
-    const { uri } = parse(resourceSchema, params);
+    const { uri } = parseMcpParams(resourceSchema, params);
     const found = await readResource(backend, uri);
     if (found !== null) return found;
-    throw new McpError(mcpErrors.resourceNotFound, 'there is no such resource', { uri });
+    throw new McpRequestError(mcpErrors.resourceNotFound, 'there is no such resource', { uri });
   },
 };
 
@@ -96,15 +96,15 @@ export const answerRequest = async (
   method: string,
   params: unknown,
 ): Promise<object> => {
-  const run = Object.hasOwn(methods, method) ? methods[method] : undefined;
+  const run = Object.hasOwn(mcpMethods, method) ? mcpMethods[method] : undefined;
   if (run === undefined)
-    throw new McpError(mcpErrors.unknownMethod, `unknown method ${method.slice(0, 100)}`);
+    throw new McpRequestError(mcpErrors.unknownMethod, `unknown method ${method.slice(0, 100)}`);
   try {
     return await run(backend, call, params);
   } catch (error) {
-    if (error instanceof McpError) throw error;
+    if (error instanceof McpRequestError) throw error;
     const { code, message, facts } = withAdvice(backend.describeError(error));
     const number = code === 'task_not_found' ? mcpErrors.resourceNotFound : mcpErrors.internal;
-    throw new McpError(number, message, { ...facts, code });
+    throw new McpRequestError(number, message, { ...facts, code });
   }
 };

@@ -1,22 +1,22 @@
 import { z } from 'zod';
 import type { McpBackend } from './backend.ts';
 
-const pageSchema = z.looseObject({
+const resourcePageSchema = z.looseObject({
   tasks: z.array(
     z.looseObject({ task_id: z.string(), title: z.string(), result: z.string().optional() }),
   ),
   next_cursor: z.string().optional(),
 });
-const pageSize = 100;
+const resourcesPerPage = 100;
 
 const taskUri = (id: string): string => `task://${encodeURIComponent(id)}`;
 
 export const listResources = async ({ call }: McpBackend, cursor: string | undefined) => {
   const page = await call('list', {
-    limit: pageSize,
+    limit: resourcesPerPage,
     ...(cursor === undefined ? {} : { cursor }),
   });
-  const { tasks, next_cursor } = pageSchema.parse(page);
+  const { tasks, next_cursor } = resourcePageSchema.parse(page);
   const resources = tasks.flatMap(({ task_id, title, result }) => [
     { uri: taskUri(task_id), name: task_id, title, mimeType: 'application/json' },
     ...(result === undefined
@@ -50,7 +50,7 @@ export const resourceTemplates = {
   ],
 };
 
-const decoded = (text: string): string | null => {
+const decodedOrNull = (text: string): string | null => {
   try {
     return decodeURIComponent(text);
   } catch {
@@ -61,7 +61,7 @@ const decoded = (text: string): string | null => {
 /** Null for an unknown address, and for a result that is not there yet. */
 export const readResource = async ({ call }: McpBackend, uri: string): Promise<object | null> => {
   const match = /^task:\/\/([^/?#]+)(\/result)?$/.exec(uri);
-  const id = match?.[1] === undefined ? null : decoded(match[1]);
+  const id = match?.[1] === undefined ? null : decodedOrNull(match[1]);
   if (id === null) return null;
   const task = await call('status', { task_id: id });
   if (match?.[2] === undefined)

@@ -6,10 +6,10 @@ import type { McpBackend, McpFrame } from './backend.ts';
 
 type FrameReads = Pick<EntryReads, 'latest' | 'subscribe'>;
 
-const frameOf = ({ type, data }: Entry): McpFrame => ({ type, data: JSON.parse(data) });
+const mcpFrame = ({ type, data }: Entry): McpFrame => ({ type, data: JSON.parse(data) });
 
 /** From the latest snapshot of the task on. */
-async function* framesOf(
+async function* readFrames(
   store: FrameReads,
   taskId: string,
   signal: AbortSignal,
@@ -17,7 +17,7 @@ async function* framesOf(
   const latest = await store.latest(taskId, 'snapshot');
   const after = latest === null ? 0 : latest.seq - 1;
   for await (const entries of followEntries(store, taskId, after, signal)) {
-    yield* entries.map(frameOf);
+    yield* entries.map(mcpFrame);
     if (entries.some(({ type }) => type === 'stream_closed')) return;
   }
 }
@@ -35,7 +35,7 @@ export const createServiceBackend = (
     if (run === undefined) throw new Error(`there is no method ${method}`);
     return run(params);
   },
-  frames: (taskId, signal) => framesOf(store, taskId, signal),
+  frames: (taskId, signal) => readFrames(store, taskId, signal),
   describeError: (error) => {
     if (isServiceError(error) && error.code !== 'internal')
       return { code: error.code, message: error.message, facts: error.facts };

@@ -1,31 +1,40 @@
 import { z } from 'zod';
 import { readJson } from '../read-json.ts';
 import type { McpBackend, McpCall } from './backend.ts';
-import { answerRequest, initialize, McpError, type McpIdentity, mcpErrors } from './requests.ts';
+import {
+  answerRequest,
+  initializeAnswer,
+  type McpIdentity,
+  McpRequestError,
+  mcpErrors,
+} from './requests.ts';
 
-const idSchema = z.union([z.string().max(1_000), z.number()]);
-const messageSchema = z.looseObject({
+const requestIdSchema = z.union([z.string().max(1_000), z.number()]);
+const mcpMessageSchema = z.looseObject({
   jsonrpc: z.literal('2.0'),
-  id: idSchema.optional(),
+  id: requestIdSchema.optional(),
   method: z.string(),
   params: z.looseObject({}).optional(),
 });
-type Message = z.infer<typeof messageSchema>;
-type RequestId = z.infer<typeof idSchema>;
+type McpMessage = z.infer<typeof mcpMessageSchema>;
+type RequestId = z.infer<typeof requestIdSchema>;
 
-const answerSchema = z.union([
-  z.looseObject({ id: idSchema, result: z.unknown().refine((value) => value !== undefined) }),
-  z.looseObject({ id: idSchema.nullish(), error: z.looseObject({}) }),
+const rpcAnswerSchema = z.union([
+  z.looseObject({
+    id: requestIdSchema,
+    result: z.unknown().refine((value) => value !== undefined),
+  }),
+  z.looseObject({ id: requestIdSchema.nullish(), error: z.looseObject({}) }),
 ]);
-const cancelSchema = z.looseObject({ requestId: idSchema });
-const progressSchema = z.looseObject({ _meta: z.looseObject({ progressToken: idSchema }) });
+const cancelSchema = z.looseObject({ requestId: requestIdSchema });
+const progressSchema = z.looseObject({ _meta: z.looseObject({ progressToken: requestIdSchema }) });
 
-const batchAtMost = 20;
+const messagesAtMost = 20;
 const openAtMost = 100;
 /** The reason of an abort that the client asked for. */
 const cancelled = 'cancelled';
 
-const failure = (id: RequestId | null, error: McpError) => ({
+const errorMessage = (id: RequestId | null, error: McpRequestError) => ({
   jsonrpc: '2.0',
   id,
   error: {
@@ -35,7 +44,8 @@ const failure = (id: RequestId | null, error: McpError) => ({
   },
 });
 
-const refused = (message: string): McpError => new McpError(mcpErrors.invalidRequest, message);
+const invalidRequest = (message: string): McpRequestError =>
+  new McpRequestError(mcpErrors.invalidRequest, message);
 
 export interface McpSession {
   /** Takes one message, or a batch, as text. Resolves when it is answered. */
@@ -69,26 +79,26 @@ const progressReports = (params: unknown, send: McpSessionOptions['send']): McpC
 type OpenRequests = Map<RequestId, AbortController>;
 
 /** Answers requests, each once. Null for a request that the client cancelled: it wants no answer. */
-const createAnswers = (
+const createSessionAnswers = (
   { backend, identity, send, isStateless = false }: McpSessionOptions,
   open: OpenRequests,
-): ((id: RequestId, message: Message) => Promise<object | null>) => {
+): ((id: RequestId, message: McpMessage) => Promise<object | null>) => {
   let isInitialized = false;
 
   const resultOf = async (
     id: RequestId,
-    { method, params }: Message,
+    { method, params }: McpMessage,
     { signal }: AbortController,
   ): Promise<object> => {
     if (method === 'ping') return {};
     if (method === 'initialize') {
-      if (isInitialized) throw refused('initialize was sent before');
-      const result = initialize(identity, params);
+      if (isInitialized) throw invalidRequest('initialize was sent before');
+      const result = initializeAnswer(identity, params);
       isInitialized = !isStateless;
       return result;
     }
     if (!isInitialized && !isStateless)
-      throw refused(`send initialize before ${method.slice(0, 100)}`);
+      throw invalidRequest(`send initialize before ${method.slice(0, 100)}`);
     const report = progressReports(params, (message) => {
       if (open.get(id)?.signal === signal) send(message);
     });
@@ -96,9 +106,13 @@ const createAnswers = (
   };
 
   return async (id, message) => {
-    if (open.has(id)) return failure(id, refused('a request with this id is not answered yet'));
+    if (open.has(id))
+      return errorMessage(id, invalidRequest('a request with this id is not answered yet'));
     if (open.size >= openAtMost)
-      return failure(id, refused(`at most ${openAtMost} requests may be open; wait for answers`));
+      return errorMessage(
+        id,
+        invalidRequest(`at most ${openAtMost} requests may be open; wait for answers`),
+      );
     const ends = new AbortController();
     open.set(id, ends);
     try {
@@ -107,8 +121,10 @@ const createAnswers = (
     } catch (error) {
       if (ends.signal.reason === cancelled) return null;
       const known =
-        error instanceof McpError ? error : new McpError(mcpErrors.internal, 'internal error');
-      return failure(id, known);
+        error instanceof McpRequestError
+          ? error
+          : new McpRequestError(mcpErrors.internal, 'internal error');
+      return errorMessage(id, known);
     } finally {
       open.delete(id);
     }
@@ -119,13 +135,16 @@ const createAnswers = (
 export const createMcpSession = (options: McpSessionOptions): McpSession => {
   const { send } = options;
   const open: OpenRequests = new Map();
-  const answerTo = createAnswers(options, open);
+  const answerTo = createSessionAnswers(options, open);
 
   const takeOne = async (given: unknown): Promise<object | null> => {
-    const { data: message } = messageSchema.safeParse(given);
+    const { data: message } = mcpMessageSchema.safeParse(given);
     if (message === undefined) {
-      if (answerSchema.safeParse(given).success) return null;
-      return failure(null, refused('not a JSON-RPC 2.0 request, notification or answer'));
+      if (rpcAnswerSchema.safeParse(given).success) return null;
+      return errorMessage(
+        null,
+        invalidRequest('not a JSON-RPC 2.0 request, notification or answer'),
+      );
     }
     if (message.id !== undefined) return answerTo(message.id, message);
     if (message.method === 'notifications/cancelled') {
@@ -136,8 +155,8 @@ export const createMcpSession = (options: McpSessionOptions): McpSession => {
   };
 
   const takeBatch = async (batch: readonly unknown[]): Promise<object | null> => {
-    if (batch.length === 0 || batch.length > batchAtMost)
-      return failure(null, refused(`a batch holds 1 to ${batchAtMost} messages`));
+    if (batch.length === 0 || batch.length > messagesAtMost)
+      return errorMessage(null, invalidRequest(`a batch holds 1 to ${messagesAtMost} messages`));
     const answers = (await Promise.all(batch.map(takeOne))).filter((answer) => answer !== null);
     return answers.length === 0 ? null : answers;
   };
@@ -147,17 +166,17 @@ export const createMcpSession = (options: McpSessionOptions): McpSession => {
       const read = readJson(text);
       const answer =
         'problem' in read
-          ? failure(
+          ? errorMessage(
               null,
               read.code === 'parse_error'
-                ? new McpError(mcpErrors.parse, 'the message is not JSON')
-                : refused(read.problem),
+                ? new McpRequestError(mcpErrors.parse, 'the message is not JSON')
+                : invalidRequest(read.problem),
             )
           : await (Array.isArray(read.value) ? takeBatch(read.value) : takeOne(read.value));
       if (answer !== null) send(answer);
     },
     refuseLong: (mostBytes) =>
-      send(failure(null, refused(`a message holds at most ${mostBytes} characters`))),
+      send(errorMessage(null, invalidRequest(`a message holds at most ${mostBytes} characters`))),
     close: () => {
       for (const ends of open.values()) ends.abort();
     },

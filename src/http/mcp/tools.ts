@@ -14,7 +14,7 @@ import { skippedForAssistant, withAdvice } from './advice.ts';
 import type { AnswerPolicy, McpBackend, McpCall, McpFailure } from './backend.ts';
 import { waitForTask } from './wait.ts';
 
-interface Tool {
+interface McpToolDefinition {
   readonly title: string;
   readonly says: string;
   readonly params: z.ZodType;
@@ -39,10 +39,10 @@ const reads: Annotations = {
 const adds: Annotations = { ...reads, readOnlyHint: false, idempotentHint: false };
 /** Agents run commands, and may work in the user's own files (`workspace.mode: shared`). */
 const startsAgents: Annotations = { ...adds, destructiveHint: true, openWorldHint: true };
-const changesFiles: Annotations = { ...adds, destructiveHint: true, idempotentHint: true };
+const destructiveHints: Annotations = { ...adds, destructiveHint: true, idempotentHint: true };
 
 const calls =
-  (method: string): Tool['run'] =>
+  (method: string): McpToolDefinition['run'] =>
   ({ call }, _, params) =>
     call(method, params);
 
@@ -53,7 +53,7 @@ const answerParamsSchema = z.strictObject({
   text: text.unwrap().describe('the answer in words'),
 });
 
-const answering: Tool = {
+const answering: McpToolDefinition = {
   title: 'Answer an agent',
   says: 'Answers the open question of a task (awaiting). Ask your user first: the question is meant for a person.',
   params: answerParamsSchema,
@@ -62,7 +62,7 @@ const answering: Tool = {
 };
 
 /** In the order in which they are used. */
-const tools: Readonly<Record<string, Tool>> = {
+const tools: Readonly<Record<string, McpToolDefinition>> = {
   create_task: {
     title: 'Create a task',
     says: 'Creates a task for an agent. Give dependencies to order tasks. Starts nothing; see run.',
@@ -111,7 +111,7 @@ const tools: Readonly<Record<string, Tool>> = {
     title: 'Merge the changes of a task',
     says: "Merges the changes of a complete attempt into the user's branch and files. status conflict: nothing was changed.",
     params: mergeParamsSchema,
-    annotations: changesFiles,
+    annotations: destructiveHints,
     run: calls('merge'),
   },
   explain: {
@@ -123,20 +123,21 @@ const tools: Readonly<Record<string, Tool>> = {
   },
 };
 
-const deciding: Tool = {
+const deciding: McpToolDefinition = {
   ...answering,
   says: 'Answers the open question of a task (awaiting), or decides on calls that need approval. Ask your user first: the question is meant for a person.',
   params: respondParamsSchema,
 };
 
-const toolsFor = (policy: AnswerPolicy): Readonly<Record<string, Tool>> => {
+const toolsFor = (policy: AnswerPolicy): Readonly<Record<string, McpToolDefinition>> => {
   if (policy === 'questions') return tools;
   if (policy === 'all') return { ...tools, answer: deciding };
   const { answer: _, ...others } = tools;
   return others;
 };
 
-export const toolNames = (policy: AnswerPolicy): readonly string[] => Object.keys(toolsFor(policy));
+export const mcpToolNames = (policy: AnswerPolicy): readonly string[] =>
+  Object.keys(toolsFor(policy));
 
 const inputSchema = (params: z.ZodType) => {
   const { $schema: _, ...schema } = z.toJSONSchema(params, { io: 'input' });

@@ -5,14 +5,14 @@ import type { McpBackend, McpCall, McpFrame } from './backend.ts';
 /** Below 60 s, after which many clients give up. */
 const usualSeconds = 45;
 
-const taskSchema = z.looseObject({
+const waitedTaskSchema = z.looseObject({
   status: z.string(),
   phase: z.string(),
   awaiting: z.unknown().optional(),
 });
 
 const mayAnswer = (task: unknown): boolean => {
-  const { data } = taskSchema.safeParse(task);
+  const { data } = waitedTaskSchema.safeParse(task);
   return data === undefined || isAtRest(data);
 };
 

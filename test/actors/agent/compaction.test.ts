@@ -6,15 +6,15 @@ import {
   isShorter,
   planCompaction,
 } from '../../../src/actors/agent/compaction.ts';
-import type { Message } from '../../../src/actors/model/port.ts';
+import type { ModelMessage } from '../../../src/actors/model/port.ts';
 
-const user = (text: string): Message => ({ role: 'user', text });
+const user = (text: string): ModelMessage => ({ role: 'user', text });
 /** A turn: messages before an answer, the answer, and the results of its calls. */
 const turnOf = (
   said: readonly string[],
   lengths: readonly number[],
   number: number,
-): readonly Message[] => {
+): readonly ModelMessage[] => {
   const calls = lengths.map((_, index) => ({
     id: `call_${number}_${index}`,
     tool: 'read',
@@ -24,7 +24,7 @@ const turnOf = (
     ...said.map(user),
     { role: 'assistant', text: 'so', calls },
     ...calls.map(
-      ({ id, tool }, index): Message => ({
+      ({ id, tool }, index): ModelMessage => ({
         role: 'tool',
         callId: id,
         tool,
@@ -47,20 +47,20 @@ const conversations = fc
     ),
     said: fc.array(fc.constant('and now?'), { maxLength: 2 }),
   })
-  .map(({ first, turns, said }): readonly Message[] => [
+  .map(({ first, turns, said }): readonly ModelMessage[] => [
     user('t'.repeat(first)),
     ...turns.flatMap((turn, number) => turnOf(turn.said, turn.lengths, number)),
     ...said.map(user),
   ]);
 const windows = fc.option(fc.integer({ min: 200, max: 8_000 }));
 
-const callsIn = (messages: readonly Message[]): readonly string[] =>
+const callsIn = (messages: readonly ModelMessage[]): readonly string[] =>
   messages.flatMap((message) =>
     message.role === 'assistant' ? message.calls.map(({ id }) => id) : [],
   );
-const resultsIn = (messages: readonly Message[]): readonly string[] =>
+const resultsIn = (messages: readonly ModelMessage[]): readonly string[] =>
   messages.flatMap((message) => (message.role === 'tool' ? [message.callId] : []));
-const without = (message: Message): Message => ({ ...message, text: '' });
+const without = (message: ModelMessage): ModelMessage => ({ ...message, text: '' });
 
 test('a compaction never separates a call from its result', () => {
   fc.assert(

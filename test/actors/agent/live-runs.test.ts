@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { createLiveRuns, type EndedRun } from '../../../src/actors/agent/live-runs.ts';
-import { needsApproval } from '../../../src/actors/agent/needs-approval.ts';
+import { callNeedsApproval } from '../../../src/actors/agent/needs-approval.ts';
 import { type AttemptKey, attemptKey, type TaskId } from '../../../src/machines/task.ts';
 
 const spent = {
@@ -74,5 +74,5 @@ test.each([
   ['constructor', ['bash'], true],
   ['other', [], false],
 ])('a call of %s with approvals %j needs one: %s', (tool, approvals, needed) => {
-  expect(needsApproval(tool, approvals)).toBe(needed);
+  expect(callNeedsApproval(tool, approvals)).toBe(needed);
 });

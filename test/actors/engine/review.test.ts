@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import type { Message, Model, ModelEvent } from '../../../src/actors/model/port.ts';
+import type { Model, ModelEvent, ModelMessage } from '../../../src/actors/model/port.ts';
 import { gitIn, makeRepository, worktreesOf } from '../../support/git.ts';
 import { type Setting, startSystem, untilStatus } from '../../support/running.ts';
 
@@ -9,7 +9,7 @@ type Call = readonly [tool: string, args: object];
 
 /** A model that the test plays; it keeps each conversation as it last saw it. */
 const playedModel = (play: (attempt: number, turn: number) => Call | 'hang') => {
-  const heard = new Map<number, readonly Message[]>();
+  const heard = new Map<number, readonly ModelMessage[]>();
   const model: Model = {
     name: 'played',
     disclaimer: null,

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
-import { type Connection, connect } from '../../../src/actors/mcp/connection.ts';
+import { connectMcp, type McpConnection } from '../../../src/actors/mcp/connection.ts';
 import { openStdio } from '../../../src/actors/mcp/stdio.ts';
 import { childEnvironment } from '../../../src/actors/process/run-command.ts';
 import { createBubblewrap } from '../../../src/actors/sandbox/bubblewrap.ts';
@@ -21,7 +21,7 @@ const reach = async (
   startMs = 20_000,
   sandbox = createNoSandbox(),
 ) => {
-  const connection = await connect({
+  const connection = await connectMcp({
     server: 'x',
     version: '0',
     startMs,
@@ -38,8 +38,8 @@ const reach = async (
   return connection;
 };
 
-const call = ({ call: send }: Connection, ms = 10_000) => send('ok', {}, ms, signal);
-const namesOf = ({ tools }: Connection) => tools.map(({ name }) => name);
+const call = ({ call: send }: McpConnection, ms = 10_000) => send('ok', {}, ms, signal);
+const namesOf = ({ tools }: McpConnection) => tools.map(({ name }) => name);
 
 const running = (word: string): readonly string[] =>
   readdirSync('/proc').filter((pid) => {

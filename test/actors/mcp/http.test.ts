@@ -2,7 +2,7 @@ import { fork } from 'node:child_process';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { connect } from '../../../src/actors/mcp/connection.ts';
+import { connectMcp } from '../../../src/actors/mcp/connection.ts';
 import { openHttp } from '../../../src/actors/mcp/http.ts';
 import type { McpServer } from '../../../src/actors/mcp/port.ts';
 import { resultsOf } from '../../support/mcp.ts';
@@ -48,7 +48,7 @@ const startHostile = async (answer: Answer) => {
 
 const signal = new AbortController().signal;
 const reach = (url: string, headers = {}, startMs = 5_000) =>
-  connect({ server: 'far', version: '0', startMs, signal, open: openHttp(url, headers) });
+  connectMcp({ server: 'far', version: '0', startMs, signal, open: openHttp(url, headers) });
 
 test.each(['plain', 'json'])(
   'an agent calls the tools of a server over HTTP (%s)',

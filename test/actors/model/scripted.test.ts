@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Message } from '../../../src/actors/model/port.ts';
+import type { ModelMessage } from '../../../src/actors/model/port.ts';
 import { parseScript } from '../../../src/actors/model/script.ts';
 import { createScriptedModel } from '../../../src/actors/model/scripted.ts';
 import { selectModel } from '../../../src/actors/model/select-model.ts';
@@ -18,19 +18,19 @@ describeModel('scripted', async () =>
   ),
 );
 
-const answered: Message = {
+const answered: ModelMessage = {
   role: 'assistant',
   text: '',
   calls: [{ id: 'c', tool: 'bash', arguments: '{}' }],
 };
-const result = (ok: boolean, text: string): Message => ({
+const result = (ok: boolean, text: string): ModelMessage => ({
   role: 'tool',
   callId: 'c',
   tool: 'bash',
   text,
   ok,
 });
-const user: Message = { role: 'user', text: 'Do it.' };
+const user: ModelMessage = { role: 'user', text: 'Do it.' };
 
 const script = parseScript({
   scripts: [

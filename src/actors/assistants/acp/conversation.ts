@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { messageOf } from '../../../machines/message-of.ts';
 import { handToAcp } from '../hand-over.ts';
-import type { AssistantEvent, Conversation, ConversationPorts } from '../port.ts';
+import type { AssistantDialog, AssistantEvent, ConversationPorts } from '../port.ts';
 import type { AcpAgent } from './known-agents.ts';
 import {
   cancelledOutcome,
@@ -9,13 +9,13 @@ import {
   permissionOption,
   permissionRequest,
 } from './permission.ts';
-import { createRpc, type Rpc, RpcError } from './rpc.ts';
+import { createAcpRpc, type Rpc, RpcError } from './rpc.ts';
 import {
+  type AcpCapabilities,
   type AcpDeadlines,
-  type Capabilities,
   chooseMode,
   chooseModel,
-  initialize,
+  initializeAcp,
   newSession,
   type OpenSession,
   resumeSession,
@@ -25,7 +25,7 @@ import { tokensIn } from './usage.ts';
 
 const promptEndSchema = z.looseObject({ stopReason: z.string() });
 
-const failed = (message: string, retryable = false): AssistantEvent => ({
+const failedEvent = (message: string, retryable = false): AssistantEvent => ({
   type: 'failed',
   code: 'model_failed',
   message,
@@ -44,9 +44,9 @@ interface Opened extends OpenSession {
   readonly isResumed: boolean;
 }
 
-const open = async (
+const openAcpSession = async (
   rpc: Rpc,
-  can: Capabilities,
+  can: AcpCapabilities,
   { start, root, onEvent }: ConversationPorts,
   deadlines: AcpDeadlines,
 ): Promise<Opened> => {
@@ -68,7 +68,7 @@ export const converse = (
   agent: Pick<AcpAgent, 'usage' | 'askingMode' | 'ignoresServers'>,
   deadlines: AcpDeadlines,
   ports: ConversationPorts,
-): Conversation => {
+): AssistantDialog => {
   const { start, prompts, send, end, onEvent, askPermission, mustAsk } = ports;
   const allowedCalls = new Set<string>();
   const updates = createUpdateReader(onEvent, (callId, tool) => {
@@ -99,7 +99,7 @@ export const converse = (
       ? cancelledOutcome
       : { outcome: { outcome: 'selected', optionId: option.optionId } };
   };
-  const rpc = createRpc({
+  const rpc = createAcpRpc({
     send,
     onRequest: (method, params) =>
       method === 'session/request_permission' ? decide(params) : null,
@@ -113,13 +113,13 @@ export const converse = (
     const reason = promptEndSchema.safeParse(answer).data?.stopReason;
     if (reason === 'end_turn') onEvent({ type: 'result', text: updates.lastMessage() });
     else if (!isCancelled)
-      onEvent(failed(stopReasons[reason ?? ''] ?? 'its answer gives no known reason to stop'));
+      onEvent(failedEvent(stopReasons[reason ?? ''] ?? 'its answer gives no known reason to stop'));
     if (used !== null) onEvent({ type: 'used', since: 'run', used });
     else if (agent.usage !== 'untold' && !isCancelled) onEvent({ type: 'untold' });
   };
   const lead = async (): Promise<void> => {
-    const can = await initialize(rpc, deadlines);
-    const opened = await open(rpc, can, ports, deadlines);
+    const can = await initializeAcp(rpc, deadlines);
+    const opened = await openAcpSession(rpc, can, ports, deadlines);
     session = opened.id;
     onEvent({ type: 'session', id: opened.id });
     if (agent.askingMode !== null) await chooseMode(rpc, opened, agent.askingMode, deadlines);
@@ -135,7 +135,7 @@ export const converse = (
   const done = lead()
     .catch((error: unknown) => {
       const isTemporary = error instanceof RpcError && error.isTemporary;
-      if (!isCancelled && !isOver) onEvent(failed(messageOf(error), isTemporary));
+      if (!isCancelled && !isOver) onEvent(failedEvent(messageOf(error), isTemporary));
     })
     .finally(() => {
       isOver = true;

@@ -46,7 +46,7 @@ const rpcMessageSchema = z.looseObject({
   result: z.unknown().optional(),
   error: rpcErrorSchema.optional(),
 });
-type Message = z.infer<typeof rpcMessageSchema>;
+type RpcMessage = z.infer<typeof rpcMessageSchema>;
 
 const detailsSchema = z.union([
   z.string(),
@@ -60,7 +60,7 @@ const rpcErrorText = ({ message, data }: z.infer<typeof rpcErrorSchema>): string
 };
 
 /** Some agents pass the HTTP status of the provider on. */
-const failure = (error: z.infer<typeof rpcErrorSchema>): RpcError => {
+const rpcFailure = (error: z.infer<typeof rpcErrorSchema>): RpcError => {
   const { code = 0 } = error;
   const message = rpcErrorText(error);
   return new RpcError(message, code === 429 || (code >= 500 && code < 600) || isTransient(message));
@@ -71,19 +71,19 @@ interface WaitingRequest {
   readonly reject: (error: RpcError) => void;
 }
 
-export const createRpc = ({ send, onRequest, onNotification }: RpcPorts): Rpc => {
+export const createAcpRpc = ({ send, onRequest, onNotification }: RpcPorts): Rpc => {
   const waiting = new Map<number, WaitingRequest>();
   let lastId = 0;
   let openRequests = 0;
   let closed: string | null = null;
   const write = (message: object): void => send(JSON.stringify({ jsonrpc: '2.0', ...message }));
 
-  const settle = ({ id, result, error }: Message): void => {
+  const settle = ({ id, result, error }: RpcMessage): void => {
     const call = typeof id === 'number' ? waiting.get(id) : undefined;
     if (call === undefined) return;
     waiting.delete(id as number);
     if (error === undefined) call.resolve(result);
-    else call.reject(failure(error));
+    else call.reject(rpcFailure(error));
   };
   const answer = async (id: string | number, method: string, params: unknown): Promise<void> => {
     const refuse = (code: number, message: string) => write({ id, error: { code, message } });

@@ -41,7 +41,7 @@ const setupSchema = z.looseObject({
 type Setup = z.infer<typeof setupSchema>;
 const newSessionSchema = setupSchema.extend({ sessionId: z.string().min(1).max(500) });
 
-export interface Capabilities {
+export interface AcpCapabilities {
   readonly loads: boolean;
   readonly resumes: boolean;
   /** It can use MCP servers over HTTP. */
@@ -53,14 +53,14 @@ export interface SessionPlace {
   readonly mcpServers: readonly object[];
 }
 
-const protocolVersion = 1;
+const acpVersion = 1;
 
 /** @throws when it does not answer, or speaks another version */
-export const initialize = async (rpc: Rpc, { initializeMs }: AcpDeadlines) => {
+export const initializeAcp = async (rpc: Rpc, { initializeMs }: AcpDeadlines) => {
   const answer = await rpc.call(
     'initialize',
     {
-      protocolVersion,
+      protocolVersion: acpVersion,
       // Neither files nor terminals: the agent uses its own, in the sandbox.
       clientCapabilities: { fs: { readTextFile: false, writeTextFile: false }, terminal: false },
       clientInfo: { name: 'agent-task-server', version: '1' },
@@ -68,14 +68,14 @@ export const initialize = async (rpc: Rpc, { initializeMs }: AcpDeadlines) => {
     initializeMs,
   );
   const { data } = agentInfoSchema.safeParse(answer);
-  if (data?.protocolVersion !== protocolVersion)
-    throw new Error(`it does not speak version ${protocolVersion} of the Agent Client Protocol`);
+  if (data?.protocolVersion !== acpVersion)
+    throw new Error(`it does not speak version ${acpVersion} of the Agent Client Protocol`);
   const { loadSession, mcpCapabilities, sessionCapabilities } = data.agentCapabilities ?? {};
   return {
     loads: loadSession === true,
     resumes: (sessionCapabilities?.resume ?? false) !== false,
     speaksHttp: mcpCapabilities?.http === true,
-  } satisfies Capabilities;
+  } satisfies AcpCapabilities;
 };
 
 export interface OpenSession {
@@ -100,7 +100,7 @@ export const newSession = async (
 /** Only by what the agent declared. @throws why the session does not go on */
 export const resumeSession = async (
   rpc: Rpc,
-  { loads, resumes }: Capabilities,
+  { loads, resumes }: AcpCapabilities,
   { id, ...place }: SessionPlace & { readonly id: string },
   { sessionMs }: AcpDeadlines,
 ): Promise<OpenSession> => {

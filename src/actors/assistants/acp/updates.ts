@@ -11,7 +11,7 @@ const contentSchema = z.union([
   z.looseObject({ type: z.literal('diff'), path: z.string() }),
   z.looseObject({ type: z.string() }),
 ]);
-export const toolCallSchema = z.looseObject({
+export const acpCallSchema = z.looseObject({
   toolCallId: z.string().max(1_000),
   title: z.string().nullish(),
   kind: z.string().nullish(),
@@ -21,12 +21,12 @@ export const toolCallSchema = z.looseObject({
   rawInput: z.unknown().optional(),
   rawOutput: z.unknown().optional(),
 });
-export type AcpToolCall = z.infer<typeof toolCallSchema>;
+export type AcpToolCall = z.infer<typeof acpCallSchema>;
 
 const updateSchema = z.discriminatedUnion('sessionUpdate', [
   z.looseObject({ sessionUpdate: z.literal('agent_message_chunk'), content: z.unknown() }),
-  toolCallSchema.extend({ sessionUpdate: z.literal('tool_call') }),
-  toolCallSchema.extend({ sessionUpdate: z.literal('tool_call_update') }),
+  acpCallSchema.extend({ sessionUpdate: z.literal('tool_call') }),
+  acpCallSchema.extend({ sessionUpdate: z.literal('tool_call_update') }),
   z.looseObject({
     sessionUpdate: z.literal('plan'),
     entries: z.array(z.looseObject({ content: z.string(), status: z.string() })),
@@ -63,7 +63,7 @@ const shownTool = ({ kind, title, rawInput }: AcpToolCall): string => {
 };
 
 const jsonText = (value: unknown): string => JSON.stringify(value) ?? '';
-export const argumentsOf = ({ title, rawInput, locations }: AcpToolCall): string =>
+export const acpArguments = ({ title, rawInput, locations }: AcpToolCall): string =>
   jsonText({
     ...(title == null ? {} : { title }),
     ...(rawInput === undefined ? {} : { input: rawInput }),
@@ -120,7 +120,7 @@ export const createUpdateReader = (
       type: 'tool_started',
       callId: call.toolCallId,
       tool: shownTool(call),
-      arguments: argumentsOf(call),
+      arguments: acpArguments(call),
     });
   };
   const end = (call: AcpToolCall): void => {

@@ -8,14 +8,17 @@ import type { TokensUsed } from '../port.ts';
  */
 export type UsageMeaning = 'cached_apart' | 'quota' | 'untold';
 
-const count = z.number().nonnegative().nullish();
+const reportedCount = z.number().nonnegative().nullish();
 const acpUsageSchema = z.looseObject({
-  inputTokens: count,
-  outputTokens: count,
-  cachedReadTokens: count,
-  cachedWriteTokens: count,
+  inputTokens: reportedCount,
+  outputTokens: reportedCount,
+  cachedReadTokens: reportedCount,
+  cachedWriteTokens: reportedCount,
 });
-const tokenCountSchema = z.looseObject({ input_tokens: count, output_tokens: count });
+const tokenCountSchema = z.looseObject({
+  input_tokens: reportedCount,
+  output_tokens: reportedCount,
+});
 const promptAnswerSchema = z.looseObject({
   usage: acpUsageSchema.nullish().catch(null),
   _meta: z

@@ -6,7 +6,7 @@ import { type Detection, detectBd, locateBd } from './detect.ts';
 import { bdEnvironment } from './environment.ts';
 import { type BdFailure, bdFailure, type FailureKind, remedyFor } from './failure.ts';
 import { runBd } from './runner.ts';
-import { type Capabilities, capabilitiesOf } from './version.ts';
+import { type BdCapabilities, capabilitiesOf } from './version.ts';
 
 /**
  * One call of bd. `args` contain user text only as `--flag=value` or after `--`: bd would read a
@@ -32,7 +32,7 @@ export interface BdCalls {
   /** Detects bd again when its file has changed. */
   detect(): Promise<Detection>;
   /** @throws tracker_unavailable when bd is absent or broken */
-  capabilities(): Promise<Capabilities>;
+  capabilities(): Promise<BdCapabilities>;
   /** Remembers that this bd lacks a feature, until another bd is installed. */
   lacks(what: string): void;
   isLacking(what: string): boolean;

@@ -63,7 +63,7 @@ const patterns: readonly (readonly [FailureKind, RegExp])[] = [
 const failureLengthAtMost = 300;
 
 /** bd ends with its error, or begins with it when the usage follows. */
-const lineOf = (text: string, pattern: RegExp | null): string => {
+const matchingLine = (text: string, pattern: RegExp | null): string => {
   const lines = stripVTControlCharacters(text)
     .split('\n')
     .map((line) => line.replace(/\p{Cc}/gu, ' ').trim())
@@ -79,7 +79,7 @@ export const bdFailure = (
   about: string | null = null,
 ): BdFailure => ({
   kind,
-  words: lineOf(words, null),
+  words: matchingLine(words, null),
   about,
 });
 
@@ -87,9 +87,9 @@ export const classifyBdText = (text: string): BdFailure => {
   for (const [kind, pattern] of patterns) {
     const match = pattern.exec(text);
     if (match !== null)
-      return { kind, words: lineOf(text, pattern), about: match[1]?.trim() ?? null };
+      return { kind, words: matchingLine(text, pattern), about: match[1]?.trim() ?? null };
   }
-  return { kind: 'unknown', words: lineOf(text, null), about: null };
+  return { kind: 'unknown', words: matchingLine(text, null), about: null };
 };
 
 export const remedyFor = ({ kind }: BdFailure): string => {

@@ -13,7 +13,7 @@ const isAtLeast = (version: Version, text: string): boolean => {
 };
 
 /** Features by the first release that has them; bd fails on unknown flags. */
-export interface Capabilities {
+export interface BdCapabilities {
   /** `create --body-file=-`: the description on stdin. */
   readonly bodyFile: boolean;
   /** `list --json` prints a tree without `--flat`. */
@@ -33,7 +33,7 @@ export const isSupported = (version: Version): boolean => isAtLeast(version, old
  * An unreadable version counts as one with everything that all late versions have, and nothing that
  * any lacks.
  */
-export const capabilitiesOf = (version: Version | null): Capabilities => {
+export const capabilitiesOf = (version: Version | null): BdCapabilities => {
   const has = (tag: string): boolean => version !== null && isAtLeast(version, tag);
   return {
     bodyFile: version === null || has('0.30.3'),
