@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { textIn } from './client/json.ts';
+import { textIn } from '../machines/json.ts';
 
 const manifest: unknown = JSON.parse(
   readFileSync(new URL('../../package.json', import.meta.url), 'utf8'),

@@ -28,8 +28,6 @@ const whyRefused: Readonly<Record<CodeRefusal, string>> = {
   unknown: 'The server does not know that code. Run `agent open` for a new one.',
 };
 
-const iso = (at: number): string => new Date(at).toISOString();
-
 const jsonBody = ({ body }: FastifyRequest): unknown => {
   try {
     return JSON.parse(typeof body === 'string' ? body : '');
@@ -58,21 +56,21 @@ export const addPageRoutes = (app: FastifyInstance, options: PageRouteOptions): 
   addPageFiles(app, page);
   app.post('/page/codes', { bodyLimit: codeBodyLimit }, async () => {
     const { code, expiresAt } = sessions.createCode();
-    return { code, expires_at: iso(expiresAt) };
+    return { code, expires_at: new Date(expiresAt).toISOString() };
   });
   app.post('/page/session', { bodyLimit: codeBodyLimit }, async (request, reply) => {
     const { code } = parseParams(codeSchema, jsonBody(request));
     const session = sessions.exchange(code);
     if ('refused' in session)
       return refuseCode(reply, session.refused, throttle.failed(request.ip).over);
-    return { token: session.token, expires_at: iso(session.expiresAt) };
+    return { token: session.token, expires_at: new Date(session.expiresAt).toISOString() };
   });
   app.get('/page/session', async (request) => {
     const found = sessions.find(bearerToken(request) ?? '');
     return {
       project: projectName,
       version,
-      ...(found === null ? {} : { expires_at: iso(found.expiresAt) }),
+      ...(found === null ? {} : { expires_at: new Date(found.expiresAt).toISOString() }),
     };
   });
   app.delete('/page/session', async (request, reply) => {

@@ -1,6 +1,7 @@
-import { finalStatuses, type TaskView } from '../actors/journal/task-view.ts';
+import type { TaskView } from '../actors/journal/task-view.ts';
 import type { EntryReads } from '../actors/store/port.ts';
 import { plural } from '../machines/plural.ts';
+import { finalStatuses } from '../machines/task.ts';
 import { followJournal } from './follow-journal.ts';
 import type { SseConnection } from './sse.ts';
 import { controlFrame, snapshotFrame, sseFrame } from './stream-frames.ts';

@@ -1,8 +1,9 @@
 import type { Acted, AgentContext } from './agent-context.ts';
 import { seconds } from './agent-selectors.ts';
+import { dayMs, hourMs } from './milliseconds.ts';
 import { type Failure, failureOf } from './task.ts';
 
-export const longestSlotWaitMs = 24 * 60 * 60_000;
+export const longestSlotWaitMs = dayMs;
 
 export const turnLimitReached = ({ limits }: AgentContext): Failure =>
   failureOf('budget_exceeded', `the limit of ${limits.maxTurns} turns is reached`, {
@@ -55,7 +56,7 @@ export const unansweredQuestion = ({ limits, question }: AgentContext): Failure 
 
 export const noSlotAfterAnswer = failureOf(
   'timed_out',
-  `no slot became free within ${longestSlotWaitMs / 3_600_000} h after the answer`,
+  `no slot became free within ${longestSlotWaitMs / hourMs} h after the answer`,
 );
 
 export const repeatedCalls = ({ repeats, calls: made }: AgentContext): Failure =>

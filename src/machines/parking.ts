@@ -1,10 +1,10 @@
 import type { AgentContext } from './agent-context.ts';
 import { longestModelPauseMs, pauseAfter } from './agent-rules.ts';
+import { dayMs, hourMs } from './milliseconds.ts';
 import type { Failure, Parking } from './task.ts';
 
-const hourMs = 3_600_000;
 /** A provider may ask for any time; then we look again at least this often. */
-export const longestParkMs = 7 * 24 * hourMs;
+export const longestParkMs = 7 * dayMs;
 /** The pause after a used-up quota whose provider does not say when it is refilled. */
 export const unknownParkMs = hourMs;
 export const shortestParkMs = 1_000;

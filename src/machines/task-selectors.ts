@@ -1,5 +1,6 @@
 import { describeRefusal, type ErrorFacts, type Refusal, refusal } from './errors.ts';
 import { messageOf } from './message-of.ts';
+import { dayMs, minuteMs } from './milliseconds.ts';
 import { type ReviewCommand, reviewedWork } from './review.ts';
 import {
   type AttemptOutcome,
@@ -16,27 +17,26 @@ type Now = { readonly context: TaskContext };
 type Erred = { readonly event: { readonly error: unknown } };
 type Answered<Output> = { readonly event: { readonly output: Output } };
 
-const minute = 60_000;
 /** Limit of each waiting state (ms); then DEADLINE leaves it. */
 export const waits = {
-  lookingUp: minute,
-  asking: minute,
-  queueing: 24 * 60 * minute,
+  lookingUp: minuteMs,
+  asking: minuteMs,
+  queueing: dayMs,
   /** A dependency may wait for a person. */
-  depending: 30 * 24 * 60 * minute,
-  claiming: 2 * minute,
-  working: 24 * 60 * minute,
-  verifying: 30 * minute,
-  recording: 5 * minute,
-  merging: 5 * minute,
-  closing: 2 * minute,
-  releasing: 2 * minute,
+  depending: 30 * dayMs,
+  claiming: 2 * minuteMs,
+  working: dayMs,
+  verifying: 30 * minuteMs,
+  recording: 5 * minuteMs,
+  merging: 5 * minuteMs,
+  closing: 2 * minuteMs,
+  releasing: 2 * minuteMs,
 } as const;
 
 /** How often work with a failed check is returned to its agent. */
 export const roundsAtMost = 2;
 /** A longer outage of the tracker ends the attempt. */
-export const longestTrackerOutageMs = 24 * 60 * minute;
+export const longestTrackerOutageMs = dayMs;
 
 export const deadlineIn = (afterMs: number) =>
   ({ type: 'setDeadline', params: { afterMs } }) as const;
@@ -217,7 +217,7 @@ export const closeRefused = ({ event: { output } }: Answered<Acceptance>) => {
   };
 };
 
-const longestRequestedPauseMs = 24 * 60 * minute;
+const longestRequestedPauseMs = dayMs;
 
 /** The pause that the provider asked for (ms), at most a day; 0 without one. */
 export const requestedPauseMs = (failure: Failure | null): number => {

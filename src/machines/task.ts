@@ -12,6 +12,9 @@ export const forEachRole = <Value>(make: (role: Role) => Value): Readonly<Record
   'product-manager': make('product-manager'),
 });
 
+/** An agent or a person ended the task; only a person opens it again. */
+export const finalStatuses: ReadonlySet<string> = new Set(['complete', 'failed', 'cancelled']);
+
 /** The tracker's id of a task, the only ids of the service. */
 export type TaskId = string & { readonly brand: 'TaskId' };
 

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { Denial } from '../../machines/agent-selectors.ts';
+import { isJsonObject } from '../../machines/json.ts';
 import { messageOf } from '../../machines/message-of.ts';
 import type { ToolCall, ToolSpec } from '../model/port.ts';
 import { keepHeadAndTail, maxResultBytes } from '../process/head-tail-buffer.ts';
@@ -75,7 +76,7 @@ const parseArguments = (text: string): { readonly json: unknown } | { readonly f
 
 /** Drops nulls, which some models write for arguments that they leave out. */
 const withoutNulls = (json: unknown): unknown =>
-  typeof json === 'object' && json !== null && !Array.isArray(json)
+  isJsonObject(json)
     ? Object.fromEntries(Object.entries(json).filter(([, value]) => value !== null))
     : json;
 

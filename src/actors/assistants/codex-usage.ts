@@ -2,6 +2,7 @@ import { closeSync, createReadStream, fstatSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
+import { dayMs } from '../../machines/milliseconds.ts';
 import { openRegular } from '../files/regular-file.ts';
 import { createLineSplitter, maxEventLine } from '../process/line-splitter.ts';
 import { sessionsFolder } from '../sandbox/assistant-mounts.ts';
@@ -11,7 +12,6 @@ import { homeIn, parseJsonLine } from './program.ts';
 
 const sessionPollMs = 250;
 const lastLookMs = 3_000;
-const dayMs = 24 * 3_600_000;
 
 const codexTokens = z.number().nonnegative().default(0);
 export const codexUsageSchema = z

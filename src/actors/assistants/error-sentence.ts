@@ -1,3 +1,5 @@
+import { isJsonObject, parseJson } from '../../machines/json.ts';
+
 const longestSentence = 500;
 /** Longer JSON is not parsed. */
 const longestJson = 64 * 1024;
@@ -5,10 +7,6 @@ const deepestMessage = 8;
 const messageKeys = ['message', 'error', 'detail', 'error_description', 'errors', 'reason'];
 const causeKeys = ['code', 'status', 'type'];
 const noMessage = 'an error without a message';
-
-type ErrorJson = Readonly<Record<string, unknown>>;
-const isObject = (value: unknown): value is ErrorJson =>
-  typeof value === 'object' && value !== null;
 
 const isBracket = (character: string | undefined, kind: string): boolean =>
   character !== undefined && kind.includes(character);
@@ -31,20 +29,12 @@ const endOfJson = (text: string, start: number): number | null => {
   return null;
 };
 
-const parsed = (text: string): unknown => {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-};
-
 /** The first text under a key of messages, outer keys first. */
 const messageIn = (value: unknown, depth: number): string | null => {
   if (depth > deepestMessage) return null;
   if (typeof value === 'string') return value.trim() === '' ? null : withoutJson(value, depth + 1);
   if (Array.isArray(value)) return messageIn(value[0], depth + 1);
-  if (!isObject(value)) return null;
+  if (!isJsonObject(value)) return null;
   for (const key of messageKeys) {
     const message = messageIn(value[key], depth + 1);
     if (message !== null) return message;
@@ -53,7 +43,7 @@ const messageIn = (value: unknown, depth: number): string | null => {
 };
 
 const causeIn = (value: unknown): string => {
-  const causes = isObject(value) ? causeKeys.map((key) => value[key]) : [];
+  const causes = isJsonObject(value) ? causeKeys.map((key) => value[key]) : [];
   const cause = causes.find((each) => typeof each === 'string' || typeof each === 'number');
   return cause === undefined ? noMessage : `${noMessage} (${cause})`;
 };
@@ -63,7 +53,7 @@ const withoutJson = (text: string, depth: number): string => {
   const start = text.search(/\{\s*["}]|\[\s*[{[\]]/);
   if (start === -1 || depth > deepestMessage) return start === -1 ? text : noMessage;
   const end = endOfJson(text, start);
-  const value = end === null ? undefined : parsed(text.slice(start, end));
+  const value = end === null ? undefined : parseJson(text.slice(start, end));
   const message = value === undefined ? noMessage : (messageIn(value, depth) ?? causeIn(value));
   return `${text.slice(0, start)}${message}${end === null ? '' : text.slice(end)}`;
 };

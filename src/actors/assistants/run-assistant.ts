@@ -1,6 +1,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { dayMs } from '../../machines/milliseconds.ts';
 import type { HandedServer } from '../mcp/port.ts';
 import { createHeadTailBuffer } from '../process/head-tail-buffer.ts';
 import { createLineSplitter, maxEventLine } from '../process/line-splitter.ts';
@@ -43,7 +44,7 @@ export interface RunEnd
   readonly stderr: string;
 }
 
-const maxRunMs = 24 * 3_600_000;
+const maxRunMs = dayMs;
 /** A dialog may wait for a person; the deadline of the attempt limits the rest. */
 const longestTimerMs = 2 ** 31 - 1;
 const resultBytes = 16 * 1024;

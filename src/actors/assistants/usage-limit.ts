@@ -1,11 +1,13 @@
+import { dayMs, hourMs, minuteMs } from '../../machines/milliseconds.ts';
+
 /** The words of codex and claude for a used-up quota. */
 const limitWords =
   /usage limit|hit your [\w -]{0,24}limit|(session|weekly|5-hour|hourly|opus|sonnet) limit reached|quota exceeded|out of (extra )?usage|credit balance is too low|insufficient_quota/i;
 
 const unitMs: Readonly<Record<string, number>> = {
-  day: 86_400_000,
-  hour: 3_600_000,
-  minute: 60_000,
+  day: dayMs,
+  hour: hourMs,
+  minute: minuteMs,
   second: 1_000,
 };
 

@@ -1,7 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { dayMs } from '../../machines/milliseconds.ts';
 import type { TaskId } from '../../machines/task.ts';
+import { finalStatuses } from '../../machines/task.ts';
 import { statusInTracker } from '../../machines/tracked-task.ts';
-import { finalStatuses } from '../journal/task-view.ts';
 import type { Histories } from '../store/histories.ts';
 import type { TrackerReads } from '../tracker/port.ts';
 import { removeReports } from '../workflows/kept-reports.ts';
@@ -32,8 +33,6 @@ export interface Retention {
    */
   run(signal: AbortSignal): Promise<number>;
 }
-
-const dayMs = 86_400_000;
 
 /** Others get their turn before the next step. */
 const pause = (): Promise<void> => delay(2);

@@ -6,6 +6,7 @@ import {
   ServiceError,
 } from '../../machines/errors.ts';
 import { isForPerson } from '../../machines/for-person.ts';
+import { roleInLabels } from '../../machines/role-label.ts';
 import { type Role, type RunOptions, roles, type TaskId } from '../../machines/task.ts';
 import type { TaskCommand } from '../../machines/task-context.ts';
 import type { TaskSnapshot } from '../../machines/task-machine.ts';
@@ -96,14 +97,12 @@ const namedTasks = async (
   return [...found.values()];
 };
 
-const rolePrefix = 'role:';
-
 const labelledRole = async (
   { views }: RunGraphPorts,
   { id, labels }: TrackedTask,
   fallback: Role | undefined,
 ): Promise<Role | SkippedTask> => {
-  const label = labels.find((text) => text.startsWith(rolePrefix))?.slice(rolePrefix.length);
+  const label = roleInLabels(labels);
   const labelled = roles.find((role) => role === label);
   if (labelled !== undefined) return labelled;
   if (label !== undefined) {

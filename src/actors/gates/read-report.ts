@@ -1,3 +1,4 @@
+import { isJsonObject, type JsonObject } from '../../machines/json.ts';
 import { UnreadableReport } from './xml-tags.ts';
 
 /** Larger reports are refused. */
@@ -20,10 +21,7 @@ export const parseReportJson = (text: string): unknown => {
   }
 };
 
-export const asObject = (value: unknown): Readonly<Record<string, unknown>> | null =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
-    ? (value as Readonly<Record<string, unknown>>)
-    : null;
+export const asObject = (value: unknown): JsonObject | null => (isJsonObject(value) ? value : null);
 
 /** A whole number from 0 on. @throws UnreadableReport */
 export const countOf = (value: unknown, name: string): number => {

@@ -4,7 +4,8 @@ import { waitedUntil } from '../../machines/agent-rules.ts';
 import { describeRefusal } from '../../machines/errors.ts';
 import { isForPerson } from '../../machines/for-person.ts';
 import { type Review, verdicts } from '../../machines/review.ts';
-import { noUsage, roles } from '../../machines/task.ts';
+import { roleInLabels } from '../../machines/role-label.ts';
+import { finalStatuses, noUsage, roles } from '../../machines/task.ts';
 import type { TaskContext } from '../../machines/task-context.ts';
 import { hasParkedAttempt } from '../../machines/task-selectors.ts';
 import { statusInTracker, type TrackedTask } from '../../machines/tracked-task.ts';
@@ -260,8 +261,6 @@ const progressOf = (status: string, phase: string, turns: number): number => {
   return byPhase[phase] ?? Math.round((0.05 + (0.8 * turns) / (turns + 5)) * 100) / 100;
 };
 
-export const finalStatuses: ReadonlySet<string> = new Set(['complete', 'failed', 'cancelled']);
-
 /** The last failure or refusal; for a task at work, the outage of the tracker that holds it up. */
 const errorOf = (status: string, { context, tags }: TaskState): TaskView['error'] => {
   if (status === 'failed' && context.failure !== null) {
@@ -345,7 +344,7 @@ const waitsOf = (
 };
 
 const roleOf = ({ task, tracked }: ViewParts): TaskView['role'] => {
-  const label = tracked.labels.find((text) => text.startsWith('role:'))?.slice('role:'.length);
+  const label = roleInLabels(tracked.labels);
   return task?.context.role ?? roleSchema.safeParse(label).data;
 };
 

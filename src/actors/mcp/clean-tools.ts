@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { isJsonObject, type JsonObject } from '../../machines/json.ts';
 import { keepHead } from '../process/head-tail-buffer.ts';
 import { type McpTool, mcpPrefix } from './port.ts';
 
@@ -10,10 +11,6 @@ const maxListBytes = 256 * 1024;
 const maxDepth = 16;
 /** Providers refuse longer names. */
 const toolNameLength = 64;
-
-type ToolJson = Readonly<Record<string, unknown>>;
-const isToolJson = (value: unknown): value is ToolJson =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** Without control and invisible characters, which could hide words from people. */
 export const visibleText = (text: string): string =>
@@ -32,7 +29,7 @@ const cleanValue = (value: unknown, depth: number): unknown => {
   if (depth > maxDepth) return null;
   if (typeof value === 'string') return visibleText(value);
   if (Array.isArray(value)) return value.map((each) => cleanValue(each, depth + 1));
-  if (!isToolJson(value)) return value;
+  if (!isJsonObject(value)) return value;
   return Object.fromEntries(
     Object.entries(value).map(([key, each]) => [visibleText(key), cleanValue(each, depth + 1)]),
   );
@@ -42,7 +39,7 @@ const isType = (value: unknown): boolean =>
   Array.isArray(value) ? value.every(isType) : typeNames.some((name) => name === value);
 
 const cleanKeyword = (key: string, value: unknown, depth: number): unknown => {
-  if (schemaMaps.has(key) && isToolJson(value))
+  if (schemaMaps.has(key) && isJsonObject(value))
     return Object.fromEntries(
       Object.entries(value).map(([name, each]) => [
         visibleText(name),
@@ -60,8 +57,8 @@ const cleanKeyword = (key: string, value: unknown, depth: number): unknown => {
 };
 
 /** The keywords that providers know: one refuses a whole request over a schema that it does not. */
-const cleanSchema = (schema: unknown, depth = 0): ToolJson => {
-  if (!isToolJson(schema) || depth > maxDepth) return {};
+const cleanSchema = (schema: unknown, depth = 0): JsonObject => {
+  if (!isJsonObject(schema) || depth > maxDepth) return {};
   return Object.fromEntries(
     Object.entries(schema)
       .map(([key, value]) => [key, cleanKeyword(key, value, depth)] as const)
@@ -70,17 +67,17 @@ const cleanSchema = (schema: unknown, depth = 0): ToolJson => {
 };
 
 /** Providers want an object at the top, without alternatives. */
-const cleanParameters = (schema: unknown): ToolJson => {
+const cleanParameters = (schema: unknown): JsonObject => {
   const { anyOf: _, oneOf: __, allOf: ___, enum: ____, $ref: _____, ...top } = cleanSchema(schema);
   return {
     ...top,
     type: 'object',
-    properties: isToolJson(top['properties']) ? top['properties'] : {},
+    properties: isJsonObject(top['properties']) ? top['properties'] : {},
   };
 };
 
 const sortedKeys = (_: string, value: unknown): unknown =>
-  isToolJson(value)
+  isJsonObject(value)
     ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
     : value;
 
@@ -97,7 +94,7 @@ const modelName = (server: string, tool: string): string | null => {
 };
 
 const cleanTool = (server: string, given: unknown): McpTool | string => {
-  const { name: tool, description = '', inputSchema } = isToolJson(given) ? given : {};
+  const { name: tool, description = '', inputSchema } = isJsonObject(given) ? given : {};
   if (typeof tool !== 'string') return 'a tool without a name';
   const name = modelName(server, tool);
   if (name === null)

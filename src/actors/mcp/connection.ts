@@ -1,5 +1,6 @@
+import { isJsonObject } from '../../machines/json.ts';
 import { type CleanList, cleanTools } from './clean-tools.ts';
-import { createPeer, isObject, type Peer, type PeerInput, type Transport } from './peer.ts';
+import { createPeer, type Peer, type PeerInput, type Transport } from './peer.ts';
 import { type McpCallResult, McpError } from './port.ts';
 import { resultText } from './result-text.ts';
 
@@ -28,11 +29,11 @@ const openSession = async (peer: Peer, version: string, ms: number, signal: Abor
     ms,
     signal,
   );
-  const { protocolVersion, capabilities } = isObject(hello) ? hello : {};
+  const { protocolVersion, capabilities } = isJsonObject(hello) ? hello : {};
   if (!protocolVersions.some((known) => known === protocolVersion))
     throw new McpError(`it speaks no version of the protocol that we know`);
   peer.notify('notifications/initialized');
-  return isObject(capabilities) && capabilities['tools'] !== undefined;
+  return isJsonObject(capabilities) && capabilities['tools'] !== undefined;
 };
 
 const readToolList = async (peer: Peer, until: number, signal: AbortSignal): Promise<unknown[]> => {
@@ -42,7 +43,7 @@ const readToolList = async (peer: Peer, until: number, signal: AbortSignal): Pro
     const leftMs = Math.max(1, Math.round(until - performance.now()));
     const params = cursor === undefined ? {} : { cursor };
     const answer = await peer.request('tools/list', params, leftMs, signal);
-    const { tools, nextCursor } = isObject(answer) ? answer : {};
+    const { tools, nextCursor } = isJsonObject(answer) ? answer : {};
     if (!Array.isArray(tools)) throw new McpError('its list of tools is not a list');
     all.push(...tools.slice(0, 1_000));
     if (typeof nextCursor !== 'string' || nextCursor === '') return all;

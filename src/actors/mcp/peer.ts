@@ -1,3 +1,4 @@
+import { isJsonObject, type JsonObject, parseJson } from '../../machines/json.ts';
 import { messageOf } from '../../machines/message-of.ts';
 import { McpError } from './port.ts';
 
@@ -8,10 +9,6 @@ export const maxMessageLength = 4 * 1024 * 1024;
 const unaskedMs = 10_000;
 const maxUnasked = 2_000;
 const maxUnaskedLength = 16 * 1024 * 1024;
-
-type Json = Readonly<Record<string, unknown>>;
-export const isObject = (value: unknown): value is Json =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
 
 /** What a transport tells the peer. */
 export interface PeerInput {
@@ -58,17 +55,13 @@ const createFloodMeter = () => {
   };
 };
 
-const parse = (text: string): Json | null => {
-  try {
-    const json: unknown = JSON.parse(text);
-    return isObject(json) ? json : null;
-  } catch {
-    return null;
-  }
+const parseMessage = (text: string): JsonObject => {
+  const json = parseJson(text);
+  return isJsonObject(json) ? json : {};
 };
 
 const peerErrorText = (error: unknown): string => {
-  const { message } = isObject(error) ? error : {};
+  const { message } = isJsonObject(error) ? error : {};
   return typeof message === 'string' && message !== ''
     ? message.slice(0, 2_000)
     : 'it gave no reason';
@@ -101,7 +94,7 @@ export const createPeer = (open: (input: PeerInput) => Transport): Peer => {
     );
   const receive = (text: string): void => {
     if (ended !== null) return;
-    const { id, method, result, error } = parse(text) ?? {};
+    const { id, method, result, error } = parseMessage(text);
     const asked = method === undefined && typeof id === 'number' ? take(id) : undefined;
     if (asked === undefined) {
       if (isFlood(text)) {

@@ -2,8 +2,9 @@ import { createHash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { isJsonObject } from '../../machines/json.ts';
 import { protocolVersions } from './connection.ts';
-import { isObject, maxMessageLength } from './peer.ts';
+import { maxMessageLength } from './peer.ts';
 import type { HandedServer, McpServer, McpTool } from './port.ts';
 import type { McpServers } from './servers.ts';
 
@@ -45,10 +46,10 @@ const readCall = async (request: IncomingMessage): Promise<RelayedCall | null> =
   }
   try {
     const given: unknown = JSON.parse(text);
-    if (!isObject(given) || typeof given['method'] !== 'string') return null;
+    if (!isJsonObject(given) || typeof given['method'] !== 'string') return null;
     const { id, method, params } = given;
     const isId = typeof id === 'string' || typeof id === 'number';
-    return { id: isId ? id : undefined, method, params: isObject(params) ? params : {} };
+    return { id: isId ? id : undefined, method, params: isJsonObject(params) ? params : {} };
   } catch {
     return null;
   }
@@ -72,7 +73,7 @@ const createRelayAnswers = ({ servers, version }: RelayOptions) => {
     // Nobody can be asked: it changed while the assistant works.
     if (servers.changeOf(tool.name) !== null)
       return failedCall(changedToolsText([tool.tool], server));
-    const args = isObject(params['arguments']) ? params['arguments'] : {};
+    const args = isJsonObject(params['arguments']) ? params['arguments'] : {};
     const { ok, text } = await servers.call(tool.name, args, { allowed: null, signal });
     return { content: [{ type: 'text', text }], isError: !ok };
   };

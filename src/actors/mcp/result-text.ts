@@ -1,4 +1,4 @@
-import { isObject } from './peer.ts';
+import { isJsonObject } from '../../machines/json.ts';
 import type { McpCallResult } from './port.ts';
 
 const contentSize = (data: unknown): string =>
@@ -6,10 +6,10 @@ const contentSize = (data: unknown): string =>
 
 /** One part of a result; a model gets no pictures and no sound. */
 const partText = (part: unknown): string => {
-  if (!isObject(part)) return '';
+  if (!isJsonObject(part)) return '';
   const { type, text, data, mimeType, uri, resource } = part;
   if (type === 'text') return typeof text === 'string' ? text : '';
-  if (type === 'resource' && isObject(resource)) {
+  if (type === 'resource' && isJsonObject(resource)) {
     const { text: content, blob } = resource;
     if (typeof content === 'string') return content;
     return `[resource ${String(resource['uri'])}, ${contentSize(blob)}, is not shown]`;
@@ -20,7 +20,7 @@ const partText = (part: unknown): string => {
 
 /** The result of `tools/call`, as a model reads it. */
 export const resultText = (result: unknown): McpCallResult => {
-  const { content, structuredContent, isError } = isObject(result) ? result : {};
+  const { content, structuredContent, isError } = isJsonObject(result) ? result : {};
   const parts = Array.isArray(content) ? content.map(partText).filter((text) => text !== '') : [];
   const structured =
     parts.length === 0 && structuredContent !== undefined ? JSON.stringify(structuredContent) : '';

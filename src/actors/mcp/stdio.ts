@@ -1,4 +1,5 @@
 import type { Writable } from 'node:stream';
+import { dayMs } from '../../machines/milliseconds.ts';
 import { createHeadTailBuffer } from '../process/head-tail-buffer.ts';
 import { createLineSplitter } from '../process/line-splitter.ts';
 import type { Sandbox } from '../sandbox/port.ts';
@@ -6,7 +7,7 @@ import { runSandboxed, type SandboxedCommand } from '../sandbox/run-sandboxed.ts
 import { visibleText } from './clean-tools.ts';
 import { maxMessageLength, type PeerInput, type Transport } from './peer.ts';
 
-const longestLifeMs = 7 * 24 * 3_600_000;
+const longestLifeMs = 7 * dayMs;
 /** Without its input a server should end by itself; then it is ended. */
 const closeGraceMs = 300;
 const shownErrorBytes = 1_000;

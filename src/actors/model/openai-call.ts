@@ -34,11 +34,10 @@ export interface StreamProtocol<Chunk> {
 
 const usageMs = 2_000;
 const usualCharactersPerToken = 4;
-const mebibyte = 1024 * 1024;
 /** The most that a token takes on the wire; it bounds a server that does not stop. */
 const bytesPerToken = 512;
 const bytesFor = ({ maxTokens }: ModelRequest): number =>
-  Math.max(8 * mebibyte, maxTokens * bytesPerToken);
+  Math.max(8 * 1024 ** 2, maxTokens * bytesPerToken);
 const finishReasons: ReadonlySet<string> = new Set([
   'stop',
   'tool_calls',
@@ -76,7 +75,7 @@ const watchedFetch =
         if (bytes > bytesAtMost)
           throw new WireError(
             'flood',
-            `the provider sent more than ${Math.round(bytesAtMost / mebibyte)} MiB`,
+            `the provider sent more than ${Math.round(bytesAtMost / 1024 ** 2)} MiB`,
           );
         controller.enqueue(chunk);
       },

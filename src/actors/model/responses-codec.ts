@@ -11,6 +11,7 @@ import type {
   ResponseStreamEvent,
   ResponseUsage,
 } from 'openai/resources/responses/responses';
+import { textOrEmpty } from '../../machines/json.ts';
 import { type Assembly, callsInOrder, validCount } from './openai-assembly.ts';
 import type { ModelMessage, ModelRequest, ModelUsage, ToolCall } from './port.ts';
 import { type Thoughts, thoughtsFor } from './reasoning.ts';
@@ -100,8 +101,6 @@ const finishReasonOf = ({
   if (reason === 'max_output_tokens') return 'length';
   return reason ?? (type === 'response.completed' ? 'stop' : 'incomplete');
 };
-
-const textOrEmpty = (value: unknown): string => (typeof value === 'string' ? value : '');
 
 const responseText = ({ content }: ResponseOutputMessage): string =>
   (content ?? [])

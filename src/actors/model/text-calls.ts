@@ -1,3 +1,4 @@
+import { isJsonObject, type JsonObject, parseJson } from '../../machines/json.ts';
 import type { ToolCall } from './port.ts';
 
 export interface TextCalls {
@@ -9,16 +10,9 @@ const [opening, closing] = ['<tool_call>', '</tool_call>'];
 const fence = '```';
 const maxEndsTried = 8;
 
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
-const objectIn = (value: unknown): Readonly<Record<string, unknown>> | null => {
-  try {
-    const parsed: unknown = typeof value === 'string' ? JSON.parse(value) : value;
-    return isObject(parsed) ? parsed : null;
-  } catch {
-    return null;
-  }
+const objectIn = (value: unknown): JsonObject | null => {
+  const parsed = typeof value === 'string' ? parseJson(value) : value;
+  return isJsonObject(parsed) ? parsed : null;
 };
 
 /** Parses `{"name": …, "arguments": {…}}`, or `parameters` in place of `arguments`; else null. */

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { messageOf } from '../../machines/message-of.ts';
+import { dayMs } from '../../machines/milliseconds.ts';
 import type { Journal } from '../journal/journal.ts';
 import type { DeliveryCursors } from '../store/delivery-cursors.ts';
 import type { Entry, EntryReads } from '../store/port.ts';
@@ -35,7 +36,7 @@ export interface Delivery {
 const entriesWaitingAtMost = 256;
 const entriesPerScan = 200;
 const deliveryTries = 8;
-const ageAtMostMs = 24 * 3_600_000;
+const ageAtMostMs = dayMs;
 const longestDeliveryPauseMs = 15 * 60_000;
 const usualTimes = { requestMs: 10_000, firstPauseMs: 2_000 };
 const lastDeliveriesMs = 2_000;

@@ -53,7 +53,7 @@ const copyRegularFile = async (folder: number, name: string, to: string): Promis
 /**
  * Copies files, folders and links; leaves out pipes and devices. @throws when the budget is used up
  */
-export const copyTree = async (
+export const copyWithinBudget = async (
   folder: number,
   name: string,
   to: string,
@@ -71,7 +71,8 @@ export const copyTree = async (
   else if (found.isDirectory()) {
     await mkdir(toBytes(to), { mode: 0o700 });
     await withFolder(folder, name, async (inner, names) => {
-      for (const each of names) await copyTree(inner, each, `${to}/${each}`, room, depth + 1);
+      for (const each of names)
+        await copyWithinBudget(inner, each, `${to}/${each}`, room, depth + 1);
     });
   }
 };

@@ -5,7 +5,7 @@ import { messageOf } from '../../machines/message-of.ts';
 import { hasCode } from '../files/error-code.ts';
 import { look, openFolder, openFolderIn, within } from '../workspace/handles.ts';
 import { removeTree } from '../workspace/removal.ts';
-import { type CopyBudget, copyTree, makeChangeable, removeTreeIn } from './copy-tree.ts';
+import { type CopyBudget, copyWithinBudget, makeChangeable, removeTreeIn } from './copy-tree.ts';
 
 /** Protected paths that a command made and that were moved away. */
 export interface Quarantined {
@@ -58,7 +58,7 @@ const moveFrom = async (
     renameSync(within(parent, name), within(into.handle, as));
   } catch (error) {
     if (!hasCode(error, 'EXDEV')) throw error;
-    await copyTree(parent, name, `${latin1Of(into.path)}/${as}`, left);
+    await copyWithinBudget(parent, name, `${latin1Of(into.path)}/${as}`, left);
     await removeTreeIn(parent, name);
   }
 };

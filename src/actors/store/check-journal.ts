@@ -1,6 +1,6 @@
 import { type ChainEnd, endAfter, faultInChain } from './chain-faults.ts';
 import type { Database, Row } from './database.ts';
-import { keptEntryOf } from './stored-entry.ts';
+import { keptEntryOf, rowsPerRead } from './stored-entry.ts';
 
 export interface JournalFault {
   readonly taskId: string;
@@ -15,8 +15,6 @@ export interface JournalCheck {
   readonly withoutHash: number;
   readonly faults: readonly JournalFault[];
 }
-
-const rowsPerRead = 1_000;
 
 const endIsMissing = 'is not the last entry that was written: later ones were removed';
 

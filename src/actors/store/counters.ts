@@ -2,6 +2,7 @@ import { z } from 'zod';
 import type { Database } from './database.ts';
 import { isDurationRow, rowsOfDuration, rowsOfEntry, timedTypes } from './durations.ts';
 import type { Counters, Entry } from './port.ts';
+import { rowsPerRead } from './stored-entry.ts';
 
 const zeroCounters: Counters = {
   spawned: 0,
@@ -98,8 +99,6 @@ export interface CounterRows {
   add(entries: readonly Entry[], runs: readonly number[]): void;
   read(): Counters;
 }
-
-const rowsPerRead = 1_000;
 
 export const createCounterRows = (db: Database): CounterRows => {
   const any = db.prepare('select 1 as one from counters limit 1');

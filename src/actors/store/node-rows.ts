@@ -1,10 +1,11 @@
 import { z } from 'zod';
+import { dayMs } from '../../machines/milliseconds.ts';
 import type { Database } from './database.ts';
 import { type CommitId, type Lease, LeaseLostError } from './port.ts';
 
 const staleSchema = z.array(z.number());
 /** Afterwards a row says nothing that anybody asks. */
-const endedMs = 24 * 3_600_000;
+const endedMs = dayMs;
 
 /** The lease and the last commit of each start of a server. Called inside the transaction. */
 export interface NodeRows {

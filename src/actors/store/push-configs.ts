@@ -1,4 +1,5 @@
 import type { Database, Row } from './database.ts';
+import { textOrNull } from './stored-entry.ts';
 
 /** Where a client of A2A wants to be told of one run. */
 export interface PushConfig {
@@ -24,16 +25,14 @@ export interface PushConfigs {
   remove(run: string, id: string): void | Promise<void>;
 }
 
-const textOrNull = (value: unknown): string | null => (value === null ? null : String(value));
-
 const configIn = (row: Row): PushConfig => ({
   run: String(row['run']),
   id: String(row['id']),
   version: String(row['version']),
   url: String(row['url']),
-  token: textOrNull(row['token']),
-  scheme: textOrNull(row['scheme']),
-  credentials: textOrNull(row['credentials']),
+  token: textOrNull(row, 'token'),
+  scheme: textOrNull(row, 'scheme'),
+  credentials: textOrNull(row, 'credentials'),
   sent: Number(row['sent']),
 });
 

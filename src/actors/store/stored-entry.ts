@@ -6,6 +6,9 @@ export interface StoredEntry extends Entry {
   readonly base: number | null;
 }
 
+/** Many rows are read in parts: other work comes in between, and memory stays small. */
+export const rowsPerRead = 1_000;
+
 export const storedEntryOf = (row: Row): StoredEntry => ({
   seq: Number(row['seq']),
   taskId: String(row['task_id']),
@@ -19,7 +22,7 @@ export const storedEntryOf = (row: Row): StoredEntry => ({
   base: row['base'] == null ? null : Number(row['base']),
 });
 
-const textOrNull = (row: Row, column: string): string | null =>
+export const textOrNull = (row: Row, column: string): string | null =>
   row[column] == null ? null : String(row[column]);
 
 export const keptEntryOf = (row: Row): KeptEntry => ({

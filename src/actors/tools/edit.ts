@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { decodeUtf8 } from '../files/decode-utf8.ts';
 import { keepWholeLines } from '../process/head-tail-buffer.ts';
 import { type Checked, locate, refusePath, writeAccess } from './confine.ts';
 import { readInside, writeInside } from './confined-files.ts';
@@ -26,14 +27,6 @@ const editArguments = z.strictObject({
       'each is matched against the file as it was before the call; they must not overlap; all of them are made, or none',
     ),
 });
-
-const decodeUtf8 = (data: Buffer): string | null => {
-  try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(data);
-  } catch {
-    return null;
-  }
-};
 
 const editName = (index: number): string => `edits[${index}]`;
 

@@ -1,3 +1,4 @@
+import { roleLabel } from '../../machines/role-label.ts';
 import type { Role, TaskId } from '../../machines/task.ts';
 import {
   openChoices,
@@ -128,7 +129,7 @@ const labelsOf = (
   workflowKey(context.workflowId),
   `phase:${phaseOf(context).number}`,
   ...more,
-  ...(role === null ? [] : [`role:${role}`]),
+  ...(role === null ? [] : [roleLabel(role)]),
 ];
 
 const titleOf = (text: string): string => [...text.replace(/\s+/g, ' ')].slice(0, 200).join('');

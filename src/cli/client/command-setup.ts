@@ -1,3 +1,4 @@
+import { textIn } from '../../machines/json.ts';
 import { findProject } from '../config/project.ts';
 import type { CliCommand, Common } from '../declarations/command.ts';
 import type { Invocation } from '../invocation.ts';
@@ -6,7 +7,6 @@ import { CallError } from './client.ts';
 import type { CommandContext } from './command-context.ts';
 import { connect } from './connect.ts';
 import { nearestId } from './find-task.ts';
-import { textIn } from './json.ts';
 import { resolveIds } from './resolve-ids.ts';
 
 export interface ReadyCommand {

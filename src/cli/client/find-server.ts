@@ -2,12 +2,12 @@ import { createHmac, randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { hasCode } from '../../actors/files/error-code.ts';
 import { isAlive } from '../../actors/process/pid.ts';
+import { textIn } from '../../machines/json.ts';
 import { type Project, requireOwnServer, stateFiles } from '../config/project.ts';
 import { readToken } from '../server/private-files.ts';
 import { readServerFile, type ServerFile } from '../server/server-file.ts';
 import { CallError } from './client.ts';
 import { type Address, getJson, NoAnswerError } from './http-request.ts';
-import { textIn } from './json.ts';
 
 const probeMs = 3_000;
 const probesAtMost = 3;

@@ -1,3 +1,4 @@
+import { isJsonObject } from '../../machines/json.ts';
 import type { Client, MethodName, Params, Result } from './client.ts';
 import {
   type Address,
@@ -6,7 +7,6 @@ import {
   readBody,
   sendHttpRequest,
 } from './http-request.ts';
-import { isJson } from './json.ts';
 
 const callMs = 60_000;
 
@@ -34,7 +34,7 @@ const call = async <Name extends MethodName>(
   }
   const failure = errorInAnswer(answer);
   if (failure !== null) throw failure;
-  if (!isJson(answer) || !('result' in answer))
+  if (!isJsonObject(answer) || !('result' in answer))
     throw connectionLost(new Error('the answer has no result'));
   // Our own server answers as it describes.
   return answer['result'] as Result<Name>;

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { isJsonObject, textIn } from '../../machines/json.ts';
 import { CallError, type Frame } from './client.ts';
 import {
   type Address,
@@ -7,7 +8,6 @@ import {
   readBody,
   sendHttpRequest,
 } from './http-request.ts';
-import { isJson, textIn } from './json.ts';
 import { createSseParser } from './sse-parser.ts';
 
 const silenceMs = 45_000;
@@ -18,7 +18,7 @@ const reconnects = 20;
 const parsedFrame = (data: string): Frame => {
   const value: unknown = JSON.parse(data);
   const [type, timestamp] = ['type', 'timestamp'].map((key) => textIn(value, key));
-  if (!isJson(value) || type == null || timestamp == null || !isJson(value['data']))
+  if (!isJsonObject(value) || type == null || timestamp == null || !isJsonObject(value['data']))
     throw new Error('the stream contains something that is not a frame');
   const { attempt, seq } = value;
   return {

@@ -1,6 +1,6 @@
 import { type ClientRequest, type IncomingMessage, request } from 'node:http';
+import { isJsonObject, textIn } from '../../machines/json.ts';
 import { CallError } from './client.ts';
-import { isJson, textIn } from './json.ts';
 
 export interface Address {
   readonly url: string;
@@ -72,11 +72,11 @@ export const getJson = async (address: Address, path: string, idleMs: number): P
 
 /** The name of a JSON-RPC error is in `data`; other routes have it in `error`. */
 export const errorInAnswer = (value: unknown): CallError | null => {
-  const error = isJson(value) ? value['error'] : undefined;
-  if (!isJson(error)) return null;
+  const error = isJsonObject(value) ? value['error'] : undefined;
+  if (!isJsonObject(error)) return null;
   const message = textIn(error, 'message') ?? 'the server refused without a message';
   const { code, message: _, data, ...facts } = error;
-  if (!isJson(data)) return new CallError(String(code), message, facts);
+  if (!isJsonObject(data)) return new CallError(String(code), message, facts);
   const { code: name, ...details } = data;
   return new CallError(String(name), message, details);
 };

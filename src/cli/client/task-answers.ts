@@ -1,13 +1,13 @@
 import type { TaskView } from '../../actors/journal/task-view.ts';
+import { isJsonObject } from '../../machines/json.ts';
 import { CallError, type Client, type Params, type TaskMethod } from './client.ts';
-import { isJson } from './json.ts';
 
 /**
  * Checks the fields that every command reads, without a schema: `list` and `show` load almost
  * nothing (ADR 0005).
  */
 const isTask = (value: unknown): value is TaskView =>
-  isJson(value) &&
+  isJsonObject(value) &&
   ['task_id', 'title', 'status', 'phase'].every((key) => typeof value[key] === 'string') &&
   Array.isArray(value['dependencies']);
 
@@ -34,7 +34,7 @@ export const readTask = (client: Client, taskId: string): Promise<TaskView> =>
 
 /** The tasks of one page of `list`. @throws CallError */
 export const tasksIn = (page: unknown): readonly TaskView[] => {
-  const tasks: unknown = isJson(page) ? page['tasks'] : null;
+  const tasks: unknown = isJsonObject(page) ? page['tasks'] : null;
   if (!Array.isArray(tasks) || !tasks.every(isTask)) throw notTasks();
   return tasks;
 };

@@ -1,8 +1,8 @@
 import { mkdirSync, unlinkSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { writeFileAtomically } from '../../actors/files/atomic-write.ts';
+import { isJsonObject } from '../../machines/json.ts';
 import type { CommandContext } from '../client/command-context.ts';
-import { isJson } from '../client/json.ts';
 import { closest } from '../output/closest.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { oneLine } from '../output/safe-text.ts';
@@ -58,7 +58,7 @@ const withValue = (
   const inner = tree[part];
   return {
     ...tree,
-    [part]: rest.length === 0 ? value : withValue(isJson(inner) ? inner : {}, rest, value),
+    [part]: rest.length === 0 ? value : withValue(isJsonObject(inner) ? inner : {}, rest, value),
   };
 };
 
@@ -80,7 +80,7 @@ const set = async (
   requireKey(key);
   const before = readTextIfAny(target);
   const tree: unknown = before === null ? {} : JSON.parse(before);
-  const next = withValue(isJson(tree) ? tree : {}, key.split('.'), parsedValue(text));
+  const next = withValue(isJsonObject(tree) ? tree : {}, key.split('.'), parsedValue(text));
   mkdirSync(dirname(target), { recursive: true, mode: 0o700 });
   const candidate = `${target}.new`;
   await writeFileAtomically(candidate, `${JSON.stringify(next, null, 2)}\n`);

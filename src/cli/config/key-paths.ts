@@ -1,9 +1,11 @@
-import { isJson } from '../client/json.ts';
+import { isJsonObject } from '../../machines/json.ts';
 import type { ConfigLayer } from './config.ts';
 
 /** The value of a key such as `server.port`. */
 export const valueAt = (tree: unknown, key: string): unknown =>
-  key.split('.').reduce<unknown>((value, part) => (isJson(value) ? value[part] : undefined), tree);
+  key
+    .split('.')
+    .reduce<unknown>((value, part) => (isJsonObject(value) ? value[part] : undefined), tree);
 
 /** The file, variable or flag that set the key; `default` where none did. */
 export const originOf = (layers: readonly ConfigLayer[], key: string): string =>

@@ -1,5 +1,5 @@
+import { textIn } from '../../machines/json.ts';
 import type { Frame } from '../client/client.ts';
-import { textIn } from '../client/json.ts';
 import type { Io } from '../output/io.ts';
 import { renderFrame } from '../output/render-frame.ts';
 import { type Text, terminalText } from '../output/styled.ts';

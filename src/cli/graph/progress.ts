@@ -1,6 +1,7 @@
-import { finalStatuses, type TaskView } from '../../actors/journal/task-view.ts';
+import type { TaskView } from '../../actors/journal/task-view.ts';
+import { isJsonObject, textIn } from '../../machines/json.ts';
+import { finalStatuses } from '../../machines/task.ts';
 import type { Frame } from '../client/client.ts';
-import { isJson, textIn } from '../client/json.ts';
 import { callText, renderFrame, turnText } from '../output/render-frame.ts';
 import { terminalText } from '../output/styled.ts';
 
@@ -45,7 +46,7 @@ export interface Progress {
 }
 
 const isTaskView = (value: unknown): value is TaskView =>
-  isJson(value) && textIn(value, 'task_id') !== null && textIn(value, 'phase') !== null;
+  isJsonObject(value) && textIn(value, 'task_id') !== null && textIn(value, 'phase') !== null;
 
 /** Only the task's own chart says whether it is pending; an agent is at work for a pending task. */
 const isPendingIn = ({ data }: Frame, before: boolean): boolean => {

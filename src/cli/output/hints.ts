@@ -1,5 +1,5 @@
 import type { ErrorCode, ErrorFacts } from '../../machines/errors.ts';
-import { textIn } from '../client/json.ts';
+import { textIn } from '../../machines/json.ts';
 
 type Hints = { readonly [Code in ErrorCode]?: (facts: ErrorFacts[Code]) => string };
 

@@ -1,5 +1,7 @@
+import { dayMs } from '../../machines/milliseconds.ts';
+
 const days = ['Sun', 'Mon', 'Tue', 'Wed', 'Thu', 'Fri', 'Sat'] as const;
-const almostWeekMs = 6 * 86_400_000;
+const almostWeekMs = 6 * dayMs;
 const twoDigits = (count: number): string => String(count).padStart(2, '0');
 
 const dateOf = (at: Date): string =>

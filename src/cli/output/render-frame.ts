@@ -1,7 +1,8 @@
 import { describeFailure } from '../../machines/describe-failure.ts';
+import { isJsonObject, textOrEmpty } from '../../machines/json.ts';
 import { failingLines, lastLines } from '../../machines/last-lines.ts';
+import { finalStatuses } from '../../machines/task.ts';
 import type { Frame } from '../client/client.ts';
-import { isJson } from '../client/json.ts';
 import { parkedWords, statusWords } from '../words/state-words.ts';
 import { durationText } from './durations.ts';
 import { oneLine, stripControls } from './safe-text.ts';
@@ -9,12 +10,10 @@ import { joined, type Styled, styled, type Text } from './styled.ts';
 
 type FrameData = Frame['data'];
 
-const textOrEmpty = (value: unknown): string => (typeof value === 'string' ? value : '');
-
 const target = (data: FrameData, width: number): string => {
   try {
     const args: unknown = JSON.parse(textOrEmpty(data['arguments']));
-    if (!isJson(args)) return '';
+    if (!isJsonObject(args)) return '';
     const { path, command, pattern, summary } = args;
     return oneLine(textOrEmpty(command ?? path ?? pattern ?? summary), width);
   } catch {
@@ -28,8 +27,8 @@ export const callText = ({ data }: Frame): string =>
 
 const failureText = (data: FrameData): string => {
   const { error } = data;
-  if (!isJson(error)) return 'failed';
-  const facts = isJson(error['facts']) ? error['facts'] : {};
+  if (!isJsonObject(error)) return 'failed';
+  const facts = isJsonObject(error['facts']) ? error['facts'] : {};
   const [code, message] = [textOrEmpty(error['code']), textOrEmpty(error['message'])];
   return `failed: ${stripControls(describeFailure({ code, message, facts }))}`;
 };
@@ -37,7 +36,7 @@ const failureText = (data: FrameData): string => {
 const callsText = (data: FrameData): string => {
   const calls: readonly unknown[] = Array.isArray(data['calls']) ? data['calls'] : [];
   return calls
-    .filter(isJson)
+    .filter(isJsonObject)
     .map((call) => oneLine(`${call['tool']} ${call['arguments']}`, 200))
     .join(', ');
 };
@@ -98,7 +97,6 @@ const toolEnd = ({ data }: Frame, isFull: boolean): Text | null => {
 /** These alternate with every turn, or last a moment; the calls show more. */
 const shownLiveOnly: ReadonlySet<string> = new Set(['thinking', 'acting', 'closing', 'verifying']);
 /** The final frames show more than the status. */
-const finalStatuses: ReadonlySet<string> = new Set(['complete', 'failed', 'cancelled']);
 
 /** `parked until 14:30: provider limit: …` */
 export const parkedLine = ({

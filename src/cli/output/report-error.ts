@@ -1,8 +1,8 @@
 import { StoreError } from '../../actors/store/port.ts';
 import { isServiceError } from '../../machines/errors.ts';
+import { textIn } from '../../machines/json.ts';
 import { messageOf } from '../../machines/message-of.ts';
 import { CallError } from '../client/client.ts';
-import { textIn } from '../client/json.ts';
 import { ConfigError } from '../config/config-error.ts';
 import type { Invocation } from '../invocation.ts';
 import { PrivateFileError, StateFolderError } from '../server/private-files.ts';

@@ -1,3 +1,4 @@
+import { textIn } from '../../machines/json.ts';
 import type { CommandContext } from '../client/command-context.ts';
 import { findServer } from '../client/find-server.ts';
 import {
@@ -6,7 +7,6 @@ import {
   readBody,
   sendHttpRequest,
 } from '../client/http-request.ts';
-import { textIn } from '../client/json.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { openBrowser } from './open-browser.ts';
 

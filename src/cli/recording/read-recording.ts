@@ -5,8 +5,8 @@ import {
   recordingSchema,
   recordingVersion,
 } from '../../actors/journal/recording.ts';
+import { isJsonObject } from '../../machines/json.ts';
 import { CallError } from '../client/client.ts';
-import { isJson } from '../client/json.ts';
 import { fileProblem } from '../output/file-problem.ts';
 import { UsageError } from '../words/usage-error.ts';
 import { recordingIn } from './recording-document.ts';
@@ -26,7 +26,7 @@ export const readRecordingFile = (file: string, name: string): string => {
 };
 
 /** Null when it is no JSON, or nested too deeply to be written again. */
-const parsed = (text: string): unknown => {
+const writableJson = (text: string): unknown => {
   try {
     const value: unknown = JSON.parse(text);
     JSON.stringify(value);
@@ -44,8 +44,12 @@ export const recordingOf = (document: string, file: string): Recording => {
   const text = recordingIn(document);
   if (text === null)
     throw notARecording(file, 'it holds no task that agent export wrote, or its end is missing');
-  const value = parsed(text);
-  if (isJson(value) && value['format'] === recordingFormat && value['version'] !== recordingVersion)
+  const value = writableJson(text);
+  if (
+    isJsonObject(value) &&
+    value['format'] === recordingFormat &&
+    value['version'] !== recordingVersion
+  )
     throw notARecording(file, `another version of agent wrote it (form ${value['version']})`);
   const { error } = recordingSchema.safeParse(value);
   const [issue] = error?.issues ?? [];

@@ -1,5 +1,6 @@
 import { parseDocument } from 'yaml';
 import type { z } from 'zod';
+import { decodeUtf8 } from '../../actors/files/decode-utf8.ts';
 import type { Checked } from '../../actors/tools/confine.ts';
 import { parseWithProblems, type SchemaProblem } from '../../http/schema-problems.ts';
 import { messageOf } from '../../machines/message-of.ts';
@@ -8,15 +9,6 @@ import { oneLine } from '../output/safe-text.ts';
 
 const maxProblem = 400;
 const refusedRole = (text: string) => ({ ok: false, text: oneLine(text, maxProblem) }) as const;
-
-/** Refuses bytes that are not UTF-8. */
-const decodeUtf8 = (bytes: Uint8Array): string | null => {
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
-  } catch {
-    return null;
-  }
-};
 
 /** One document of plain values: no alias (it could grow to any size), no tag, no duplicate key. */
 const parseYaml = (text: string): Checked<unknown> => {
@@ -42,7 +34,7 @@ export const parseRole = <Value extends { readonly name?: string | undefined }>(
   role: Role,
   schema: z.ZodType<Value>,
 ): Checked<Value> => {
-  const text = decodeUtf8(bytes);
+  const text = decodeUtf8(bytes)?.replace(/^\uFEFF/, '') ?? null;
   if (text === null) return refusedRole('not UTF-8');
   const yaml = parseYaml(text);
   if (!yaml.ok) return yaml;

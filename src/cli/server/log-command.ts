@@ -9,7 +9,7 @@ import { logText } from './log-text.ts';
 
 const linesByDefault = 100;
 const blockBytes = 64 * 1024;
-const lineFeed = 0x0a;
+const lineFeedByte = 0x0a;
 const logPollMs = 200;
 
 const readAt = (file: number, from: number, to: number): Buffer => {
@@ -26,7 +26,7 @@ const startOfLast = (file: number, lines: number): number => {
     const from = Math.max(0, to - blockBytes);
     const block = readAt(file, from, to);
     for (let at = block.length - 1; at >= 0; at -= 1) {
-      if (block[at] !== lineFeed || from + at === size - 1) continue;
+      if (block[at] !== lineFeedByte || from + at === size - 1) continue;
       left -= 1;
       if (left === 0) return from + at + 1;
     }

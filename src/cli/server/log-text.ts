@@ -1,4 +1,4 @@
-import { isJson } from '../client/json.ts';
+import { isJsonObject, parseJson } from '../../machines/json.ts';
 import { escapeControls, oneLine } from '../output/safe-text.ts';
 
 /** The first facts of a line: what it is about. */
@@ -15,21 +15,13 @@ const valueText = (value: unknown): string => {
   return /^[^\s"=]+$/.test(text) ? text : JSON.stringify(text);
 };
 
-const parsed = (line: string): unknown => {
-  try {
-    return JSON.parse(line);
-  } catch {
-    return null;
-  }
-};
-
 /**
  * A JSON line of the log for people: `2026-11-22T20:00:00.000Z info a message task_id=bd-a1 attempt=2`.
  * Null for a line that is no such thing.
  */
 export const logText = (line: string): string | null => {
-  const found = parsed(line);
-  if (!isJson(found) || typeof found['time'] !== 'number') return null;
+  const found = parseJson(line);
+  if (!isJsonObject(found) || typeof found['time'] !== 'number') return null;
   const { time: _, level, msg, pid: __, hostname: ___, ...facts } = found;
   const at = new Date(found['time']);
   if (Number.isNaN(at.getTime())) return null;

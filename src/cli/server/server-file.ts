@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { isJson, textIn } from '../client/json.ts';
+import { isJsonObject, textIn } from '../../machines/json.ts';
 
 /** The address of a running server, for the commands. */
 export interface ServerFile {
@@ -21,7 +21,7 @@ export const readServerFile = (path: string): ServerFile | null => {
     const [url, version, startedAt] = ['url', 'version', 'started_at'].map((key) =>
       textIn(file, key),
     );
-    const pid = isJson(file) ? file['pid'] : undefined;
+    const pid = isJsonObject(file) ? file['pid'] : undefined;
     if (url == null || version == null || startedAt == null || typeof pid !== 'number') return null;
     const [project, config] = ['project', 'config'].map((key) => textIn(file, key));
     return {

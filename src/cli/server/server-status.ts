@@ -1,9 +1,9 @@
 import { existsSync } from 'node:fs';
+import { isJsonObject, textIn } from '../../machines/json.ts';
 import { messageOf } from '../../machines/message-of.ts';
 import type { CommandContext } from '../client/command-context.ts';
 import { findServer } from '../client/find-server.ts';
 import { type Address, getJson } from '../client/http-request.ts';
-import { isJson, textIn } from '../client/json.ts';
 import { stateFiles } from '../config/project.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { stripControls } from '../output/safe-text.ts';
@@ -14,7 +14,7 @@ const healthMs = 5_000;
 type StatusRow = readonly [name: string, value: string | null];
 
 const checksOf = (health: unknown): readonly StatusRow[] => {
-  const checks = isJson(health) && isJson(health['checks']) ? health['checks'] : {};
+  const checks = isJsonObject(health) && isJsonObject(health['checks']) ? health['checks'] : {};
   return Object.entries(checks).map(([name, check]) => [
     name,
     `${textIn(check, 'status')}: ${(textIn(check, 'detail') ?? '').replace(/^none: /, '')}`,

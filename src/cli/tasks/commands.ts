@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { isFreeText, requireId } from '../../actors/engine/task-id.ts';
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import { optionsSchema, parseParams } from '../../http/wire.ts';
+import { isRoleLabel, roleLabel } from '../../machines/role-label.ts';
 import { CallError, type Client } from '../client/client.ts';
 import type { CommandContext } from '../client/command-context.ts';
 import { callForTask } from '../client/task-answers.ts';
@@ -19,7 +20,10 @@ export interface CreateArgs {
 }
 
 const createTask = async (client: Client, args: CreateArgs): Promise<TaskView> => {
-  const labels = [...(args.label ?? []), ...(args.role === undefined ? [] : [`role:${args.role}`])];
+  const labels = [
+    ...(args.label ?? []),
+    ...(args.role === undefined ? [] : [roleLabel(args.role)]),
+  ];
   return callForTask(client, 'create', {
     description: args.description,
     ...(args.title === undefined ? {} : { title: args.title }),
@@ -30,8 +34,6 @@ const createTask = async (client: Client, args: CreateArgs): Promise<TaskView> =
     ...(labels.length === 0 ? {} : { labels }),
   });
 };
-
-const isRoleLabel = (label: string): boolean => label.startsWith('role:');
 
 export const createOnly = async (context: CommandContext, args: CreateArgs): Promise<number> => {
   const task = await createTask(await context.connection.files(), args);

@@ -1,4 +1,5 @@
 import type { TaskView } from '../../actors/journal/task-view.ts';
+import { isRoleLabel, roleLabel } from '../../machines/role-label.ts';
 import type { Client } from '../client/client.ts';
 import type { CommandContext } from '../client/command-context.ts';
 import { callForTask, readTask } from '../client/task-answers.ts';
@@ -47,8 +48,6 @@ const fieldsInEditor = ({ title, description }: TaskView, env: NodeJS.ProcessEnv
   };
 };
 
-const rolePrefix = 'role:';
-
 /** The role is a label; the other labels stay unless they are given. */
 const withRole = async (
   client: Client,
@@ -57,8 +56,8 @@ const withRole = async (
 ): Promise<EditFields> => {
   if (role === undefined) return fields;
   const labels = label ?? (await readTask(client, task_id)).labels;
-  const others = labels.filter((each) => each !== '' && !each.startsWith(rolePrefix));
-  return { ...fields, labels: [...others, `${rolePrefix}${role}`] };
+  const others = labels.filter((each) => each !== '' && !isRoleLabel(each));
+  return { ...fields, labels: [...others, roleLabel(role)] };
 };
 
 /** Without a flag, opens an editor. */

@@ -1,6 +1,6 @@
 import type { TaskView } from '../../actors/journal/task-view.ts';
+import { isJsonObject, textIn } from '../../machines/json.ts';
 import type { Client } from '../client/client.ts';
-import { isJson, textIn } from '../client/json.ts';
 import { tasksIn } from '../client/task-answers.ts';
 import type { Io } from '../output/io.ts';
 
@@ -20,7 +20,7 @@ export interface FetchedTasks {
 const pageAtMost = 1_000;
 
 const totalIn = (page: unknown): number | null =>
-  isJson(page) && typeof page['total'] === 'number' ? page['total'] : null;
+  isJsonObject(page) && typeof page['total'] === 'number' ? page['total'] : null;
 
 /** The newest `limit` tasks, or all. Warns of tasks that cannot be read. @throws CallError */
 export const fetchTasks = async (

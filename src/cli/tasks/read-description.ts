@@ -6,7 +6,7 @@ import { fileProblem } from '../output/file-problem.ts';
 import { UsageError } from '../words/usage-error.ts';
 
 const scissors = '# ------------------------ >8 ------------------------';
-const advice = [
+const editorAdvice = [
   scissors,
   '# Write the task above this line. The first line is its title.',
   '# If you leave it empty, nothing happens.',
@@ -34,7 +34,7 @@ export const editText = (before: string, env: NodeJS.ProcessEnv): string => {
   const folder = mkdtempSync(join(tmpdir(), 'agent-text-'));
   try {
     const file = join(folder, 'TASK.md');
-    writeFileSync(file, [before, '', ...advice, ''].join('\n'), { mode: 0o600 });
+    writeFileSync(file, [before, '', ...editorAdvice, ''].join('\n'), { mode: 0o600 });
     openEditor(file, env);
     return requireText(readFileSync(file, 'utf8').split(scissors, 1)[0] ?? '');
   } finally {

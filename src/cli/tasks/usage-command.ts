@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { dayMs } from '../../machines/milliseconds.ts';
 import type { CommandContext } from '../client/command-context.ts';
 import { durationText } from '../output/durations.ts';
 import { exitCodes } from '../output/exit-codes.ts';
@@ -31,7 +32,6 @@ const isNotZero =
   (at: number) =>
   (row: readonly Cell[]): boolean =>
     row[at]?.text !== '0';
-const dayMs = 24 * 60 * 60_000;
 const defaultDays = 30;
 
 const usageRow = (day: string, role: string, sums: z.infer<typeof sumsSchema>): readonly Cell[] =>

@@ -2,6 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import type { TaskService } from '../../actors/engine/task-service.ts';
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import { isServiceError } from '../../machines/errors.ts';
+import { finalStatuses } from '../../machines/task.ts';
 import { invalidParams } from './errors.ts';
 import { type A2aTask, type Artifact, wireState } from './protocol.ts';
 import type { ReadRun } from './read-run.ts';
@@ -81,9 +82,6 @@ async function* pagesOf(
   } while (cursor !== undefined);
 }
 
-const isOver = ({ status }: TaskView): boolean =>
-  ['complete', 'failed', 'cancelled'].includes(status);
-
 /** A promise only where a journal has to be read: there are many tasks. */
 const isWanted = (
   ports: RunListPorts,
@@ -94,7 +92,7 @@ const isWanted = (
   if (contextId !== undefined && contextOf(view) !== contextId) return false;
   if (since !== null && view.updated_at < since) return false;
   if (status === undefined) return true;
-  if (isOver(view)) return view.status === ours[status];
+  if (finalStatuses.has(view.status)) return view.status === ours[status];
   if (view.phase === 'waiting_for_run' && view.error === undefined)
     return status === wireState('SUBMITTED');
   return ports.readLatest(view.task_id, view).then(({ run }) => wireState(run.state) === status);

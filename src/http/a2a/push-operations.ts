@@ -6,7 +6,7 @@ import { A2aError, invalidParams } from './errors.ts';
 import { isTerminal } from './protocol.ts';
 import type { PushDelivery } from './push-delivery.ts';
 import type { ReadRun } from './read-run.ts';
-import { parseA2a, pushConfigSchema } from './schemas.ts';
+import { idText, parseA2a, pushConfigSchema } from './schemas.ts';
 
 export interface PushOperationPorts {
   readonly configs: PushConfigs;
@@ -19,7 +19,6 @@ type GivenConfig = z.infer<typeof pushConfigSchema>;
 const configsOfRunAtMost = 10;
 const configsAtMost = 1_000;
 
-const idText = z.string().min(1).max(256);
 const createSchema = pushConfigSchema.extend({ taskId: idText });
 const oneSchema = z.object({ taskId: idText, id: idText });
 const configListSchema = z.object({

@@ -1,5 +1,6 @@
-import { finalStatuses, type TaskView } from '../../actors/journal/task-view.ts';
+import type { TaskView } from '../../actors/journal/task-view.ts';
 import type { EntryReads } from '../../actors/store/port.ts';
+import { finalStatuses } from '../../machines/task.ts';
 import { taskNotFound } from './errors.ts';
 import { type A2aState, isTerminal } from './protocol.ts';
 import { createRunFold, type RunFold, type TaskRun } from './run-fold.ts';

@@ -6,7 +6,7 @@ import { taskStates, wireState } from './protocol.ts';
 /** What clients send; unknown members are ignored, as A2A wants it. */
 
 const metadata = z.record(z.string(), z.unknown());
-const idText = z.string().min(1).max(256);
+export const idText = z.string().min(1).max(256);
 /** It becomes a label. */
 const contextId = z
   .string()

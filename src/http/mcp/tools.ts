@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { isJsonObject } from '../../machines/json.ts';
 import {
   createParamsSchema,
   diffParamsSchema,
@@ -154,12 +155,9 @@ export const listTools = (policy: AnswerPolicy) => ({
   })),
 });
 
-const isObject = (value: unknown): value is object =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
 const toolResult = (value: unknown) => ({
   content: [{ type: 'text', text: JSON.stringify(value) }],
-  ...(isObject(value) ? { structuredContent: value } : {}),
+  ...(isJsonObject(value) ? { structuredContent: value } : {}),
 });
 
 const toolFailure = (failure: McpFailure) => {

@@ -1,25 +1,15 @@
+import { isJsonObject, parseJson } from '../../../machines/json.ts';
 import { type BdFailure, bdFailure, classifyBdText } from './failure.ts';
 import type { BdOutput } from './runner.ts';
 
 /** `value` is the printed JSON without its envelope. */
 export type BdAnswer = { readonly value: unknown } | { readonly failure: BdFailure };
 
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
 /** Versions of bd print one of three envelopes, or none. */
 const unwrap = (value: unknown): unknown => {
-  if (!isObject(value) || !('schema_version' in value)) return value;
+  if (!isJsonObject(value) || !('schema_version' in value)) return value;
   if ('data' in value) return value['data'];
   return 'items' in value ? value['items'] : value;
-};
-
-const jsonOrNull = (text: string): unknown => {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 };
 
 /**
@@ -28,20 +18,20 @@ const jsonOrNull = (text: string): unknown => {
  */
 const jsonOnStdout = (stdout: string): unknown => {
   const text = stdout.replace(/^\uFEFF/, '').replace(/^(?:warning:.*\r?\n)+/i, '');
-  const whole = jsonOrNull(text);
+  const whole = parseJson(text);
   if (whole !== undefined) return unwrap(whole);
   const start = /^[[{]/m.exec(text)?.index;
-  return start === undefined ? undefined : unwrap(jsonOrNull(text.slice(start)));
+  return start === undefined ? undefined : unwrap(parseJson(text.slice(start)));
 };
 
 const errorIn = (value: unknown): string | null =>
-  isObject(value) && typeof value['error'] === 'string' ? value['error'] : null;
+  isJsonObject(value) && typeof value['error'] === 'string' ? value['error'] : null;
 
 /** The error message on stderr, which may be JSON, also as its last line. */
 const errorOn = (stderr: string): string => {
   const text = stderr.trim();
   const last = text.slice(text.lastIndexOf('\n') + 1);
-  return errorIn(unwrap(jsonOrNull(text))) ?? errorIn(unwrap(jsonOrNull(last))) ?? text;
+  return errorIn(unwrap(parseJson(text))) ?? errorIn(unwrap(parseJson(last))) ?? text;
 };
 
 const processFailure = ({

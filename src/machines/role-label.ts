@@ -1,0 +1,10 @@
+const rolePrefix = 'role:';
+
+/** The label that says which role does a task. */
+export const roleLabel = (role: string): string => `${rolePrefix}${role}`;
+
+export const isRoleLabel = (label: string): boolean => label.startsWith(rolePrefix);
+
+/** The role that a label names, which may be none of ours. */
+export const roleInLabels = (labels: readonly string[]): string | undefined =>
+  labels.find(isRoleLabel)?.slice(rolePrefix.length);
