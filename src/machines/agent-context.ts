@@ -183,8 +183,14 @@ export interface AssistantEnded {
   readonly type: 'assistant.ended';
 }
 
+/** A person says something to an agent at work, which reads it at its next turn. */
+export interface Tell {
+  readonly type: 'tell';
+  readonly text: string;
+}
+
 export type AgentEvent = Stamped<
-  { readonly type: 'DEADLINE' } | Response | Reported | AssistantEnded
+  { readonly type: 'DEADLINE' } | Response | Reported | AssistantEnded | Tell
 >;
 
 export interface AgentContext extends AgentInput {
@@ -208,6 +214,12 @@ export interface AgentContext extends AgentInput {
   readonly question: Question | null;
   /** For the next turn, or for the tool calls that waited for it. */
   readonly answer: TurnAnswer | null;
+  /** What people said that the agent has not read; absent when there is nothing. */
+  readonly unread?: readonly string[] | undefined;
+  /** What people said, for the present turn or run. */
+  readonly told?: readonly string[] | undefined;
+  /** How often the agent had ended when it was told something, and went on. */
+  readonly wentOn?: number;
   readonly modelTries: number;
   /** Why the last model call failed; absent after one that succeeded. */
   readonly modelFault?: string | undefined;

@@ -56,6 +56,11 @@ export const delegating = agentSetup.createStateConfig({
         target: 'failed',
         actions: { type: 'takeDelegated', params: delegated },
       },
+      {
+        guard: { type: 'doneUnaware', params: delegated },
+        target: 'preparing',
+        actions: [{ type: 'countDelegated', params: delegated }, 'goOnTold'],
+      },
       { target: 'done', actions: { type: 'takeDelegated', params: delegated } },
     ],
     onError: { target: 'failed', actions: { type: 'recordFailure', params: actorFailure } },

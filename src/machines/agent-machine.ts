@@ -21,6 +21,8 @@ import {
   parksAt,
   prepared,
   preparesFor,
+  roundOf,
+  tell,
   thought,
   toolsFailure,
 } from './agent-selectors.ts';
@@ -87,7 +89,13 @@ export const agentMachine = agentSetup.createMachine({
     resumeAt: input?.resume?.at ?? null,
   }),
   initial: 'preparing',
-  on: { DEADLINE: { guard: 'outOfTime', target: '.failed', actions: 'recordTimeLimit' } },
+  on: {
+    DEADLINE: { guard: 'outOfTime', target: '.failed', actions: 'recordTimeLimit' },
+    tell: {
+      guard: { type: 'hasRoomFor', params: tell },
+      actions: { type: 'keepMessage', params: tell },
+    },
+  },
   states: {
     preparing: {
       tags: 'phase:preparing',
@@ -101,7 +109,7 @@ export const agentMachine = agentSetup.createMachine({
         input: ({ context }) => ({
           ...attemptInput({ context }),
           backend: context.backend,
-          round: context.round,
+          round: roundOf(context),
           turns: context.usage.turns,
           resumeAt: preparesFor({ context }),
         }),
@@ -139,10 +147,10 @@ export const agentMachine = agentSetup.createMachine({
         { guard: 'outOfMoney', target: 'failed', actions: 'recordCostLimit' },
         { guard: 'outOfStrikes', target: 'failed', actions: 'recordMalformedCalls' },
         { guard: 'repeatsItself', target: 'failed', actions: 'recordLoop' },
-        { guard: 'isDelegated', target: 'delegating' },
+        { guard: 'isDelegated', target: 'delegating', actions: 'giveMessages' },
         { guard: 'compactedInVain', target: 'failed', actions: 'recordTooLong' },
         { guard: 'isTooLong', target: 'compacting' },
-        { target: 'thinking' },
+        { target: 'thinking', actions: 'giveMessages' },
       ],
     },
     thinking: {
@@ -157,6 +165,7 @@ export const agentMachine = agentSetup.createMachine({
           maxTurns: context.limits.maxTurns,
           nudge: nudge({ context }),
           answer: context.answer,
+          told: context.told ?? [],
         }),
         onDone: [
           {
@@ -252,6 +261,11 @@ export const agentMachine = agentSetup.createMachine({
           decision: context.decision,
         }),
         onDone: [
+          {
+            guard: { type: 'saysDoneUnaware', params: acted },
+            target: 'preparing',
+            actions: [{ type: 'countCalls', params: acted }, 'goOnTold'],
+          },
           {
             guard: { type: 'saysDone', params: acted },
             target: 'done',

@@ -9,6 +9,7 @@ import type {
   Response,
   Resume,
   ShownCall,
+  Tell,
   Thought,
   TurnAnswer,
 } from './agent-context.ts';
@@ -17,12 +18,13 @@ import { messageOf } from './message-of.ts';
 import { type AttemptInput, failureOf, type Usage } from './task.ts';
 
 export type Nudge = 'silent' | 'cut' | null;
-/** `answer`: new since the last turn. */
+/** `answer`: new since the last turn. `told`: what people said meanwhile. */
 export type ThinkInput = AttemptInput & {
   readonly turn: number;
   readonly maxTurns: number;
   readonly nudge: Nudge;
   readonly answer: TurnAnswer | null;
+  readonly told: readonly string[];
 };
 /** `turn`: the next one. */
 export type CompactInput = AttemptInput & {
@@ -47,13 +49,15 @@ export type PrepareInput = AttemptInput & {
   readonly resumeAt: Resume['at'];
 };
 /**
- * `round`: times that the work was returned; `answer`: why, or the answer to a request for
- * permission; `decision`: a person's words about an interrupted run.
+ * `round`: times that the work was returned or a person had more to say; `answer`: why, or the answer
+ * to a request for permission; `told`: what people said; `decision`: a person's words about an
+ * interrupted run.
  */
 export type DelegateInput = AttemptInput & {
   readonly backend: Backend;
   readonly round: number;
   readonly answer: TurnAnswer | null;
+  readonly told: readonly string[];
   readonly decision: string | null;
   readonly usage: Usage;
   readonly moneyLeftUsd: number | null;
@@ -151,11 +155,14 @@ export const delegated = ({ event }: { event: { readonly output: Delegated } }) 
   delegated: event.output,
 });
 export const reported = ({ event }: { event: Reported }) => ({ spent: event.spent });
+/** Each has its own run of an assistant. */
+export const roundOf = ({ round, wentOn = 0 }: AgentContext): number => round + wentOn;
 export const delegateInput = ({ context }: { context: AgentContext }): DelegateInput => ({
   ...attemptInput({ context }),
   backend: context.backend,
-  round: context.round,
+  round: roundOf(context),
   answer: context.answer,
+  told: context.told ?? [],
   decision: context.decision,
   approvals: context.limits.approvals,
   asked: context.answer === null ? null : (context.calls[0] ?? null),
@@ -175,4 +182,5 @@ export const preparesFor = ({
   if (resumeAt !== 'returning') return resumeAt;
   return goesOnAt === 'considering' ? 'awaitingInput' : 'awaitingApproval';
 };
+export const tell = ({ event }: { event: Tell }) => ({ tell: event });
 export const response = ({ event }: { event: Response }) => ({ response: event });

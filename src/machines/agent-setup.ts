@@ -12,9 +12,11 @@ import type {
   Resume,
   Spent,
   StartConflict,
+  Tell,
   Thought,
 } from './agent-context.ts';
 import * as failures from './agent-failures.ts';
+import { hasRoomFor, mustReadOn, toldNext } from './agent-messages.ts';
 import {
   answers,
   approvalQuestion,
@@ -53,6 +55,7 @@ type Acting = { acted: Acted };
 type Delegating = { delegated: Delegated };
 type Spending = { spent: Spent };
 type Responding = { response: Response };
+type Telling = { tell: Tell };
 type Timed = { context: AgentContext; event: AgentEvent };
 
 const waitIsOver = {
@@ -119,6 +122,11 @@ export const agentSetup = setup({
     saysDone: (_, { acted }: Acting) => acted.finish?.status === 'done',
     saysFailed: (_, { acted }: Acting) => acted.finish?.status === 'failed',
     asksPerson: (_, { acted }: Acting) => acted.question !== null,
+    hasRoomFor: ({ context }, { tell }: Telling) => hasRoomFor(context, tell),
+    saysDoneUnaware: ({ context }, { acted }: Acting) =>
+      acted.finish?.status === 'done' && mustReadOn(context, context.usage),
+    doneUnaware: ({ context }, { delegated }: Delegating) =>
+      delegated.kind === 'done' && mustReadOn(context, withSpent(context.usage, delegated.spent)),
     answersQuestion: ({ context }, { response }: Responding) => answers(context, response),
     hasFallback: ({ context, event }) => isLate(context, event.at) && fallbackOf(context) !== null,
     /** During `preparing`, after a restart. */
@@ -151,6 +159,8 @@ export const agentSetup = setup({
       // After a failed call the model has not seen it.
       answer: ({ context }, { thought }: Thinking) =>
         thought.kind === 'failed' ? context.answer : null,
+      told: ({ context }, { thought }: Thinking) =>
+        thought.kind === 'failed' ? context.told : undefined,
       modelTries: ({ context }, { thought }: Thinking) =>
         thought.kind === 'failed' ? context.modelTries : 0,
       parks: ({ context }, { thought }: Thinking) =>
@@ -209,6 +219,19 @@ export const agentSetup = setup({
       cuts: 0,
       decision: null,
     }),
+    keepMessage: assign({
+      unread: ({ context: { unread = [] } }, { tell }: Telling) => [...unread, tell.text],
+    }),
+    giveMessages: assign(({ context }) => toldNext(context)),
+    /** It ended before it read what a person said. */
+    goOnTold: assign({
+      wentOn: ({ context }) => (context.wentOn ?? 0) + 1,
+      told: undefined,
+      finish: null,
+      repeats: 0,
+      answer: null,
+      decision: null,
+    }),
     forgetResume: assign({ resumeAt: null }),
     countDelegated: assign({
       usage: ({ context }, { delegated }: Delegating) => withSpent(context.usage, delegated.spent),
@@ -231,6 +254,7 @@ export const agentSetup = setup({
       failure: ({ context }, { delegated }: Delegating) =>
         failureAtEnd(delegated.kind === 'failed' ? delegated.failure : null, context),
       answer: null,
+      told: undefined,
       decision: null,
     }),
     noteConflicts: assign({

@@ -1,4 +1,4 @@
-import type { Question, Response } from './agent-context.ts';
+import type { Question, Response, Tell } from './agent-context.ts';
 import type { AgentSnapshot } from './agent-machine.ts';
 import { type Refusal, refusal } from './errors.ts';
 import type { Stamped } from './task.ts';
@@ -94,4 +94,23 @@ export const refusesResponse = (
         allowed: allowedCommands(task, false),
       })
     : refusal('invalid_params', { fields: [responseProblem(question, response)] });
+};
+
+/** Null when the agent takes what a person says. `agent`: of the live attempt. */
+export const refusesTell = (
+  task: TaskSnapshot,
+  agent: AgentSnapshot | null,
+  message: Stamped<Tell>,
+): Refusal | null => {
+  const isAtWork = task.hasTag('live') && agent?.status === 'active';
+  if (!isAtWork || agent.context.attempt !== task.context.attempt)
+    return refusal('event_not_allowed', {
+      task_id: task.context.taskId,
+      event: 'tell',
+      state: stateName(task),
+      allowed: allowedCommands(task, false),
+    });
+  if (agent.can(message)) return null;
+  const problem = 'the agent has not read what it was told before; wait for its next turn';
+  return refusal('invalid_params', { fields: [{ path: 'text', problem }] });
 };

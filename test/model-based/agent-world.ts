@@ -205,6 +205,10 @@ const responses = ({ context: { question } }: Snapshot): readonly EventObject[] 
       ),
   );
 
+/** What a person says, once: the agent has not read it yet. */
+const tells = ({ context: { unread } }: Snapshot): readonly EventObject[] =>
+  unread === undefined ? [Object.assign({ type: 'tell' }, { text: 'be short', at })] : [];
+
 const fresh = createActor(agentMachine, { input }).getSnapshot().context;
 const asked = (kind: Question['kind'], fallback: string | null = null) => ({
   question: { inputId: 'input-0', kind, text: '?', calls: [], fallback },
@@ -285,6 +289,10 @@ const judge = (move: Move<Snapshot>): void => {
     );
   if (after.value === 'thinking')
     assert.equal(after.context.overflowed, false, 'what is known to be too long is not asked');
+  if (event.type !== 'tell' && was.unread !== undefined && after.context.unread === undefined)
+    assert.deepEqual(after.context.told, was.unread, 'what a person said is read once');
+  if (after.value === 'preparing' && before.value !== 'preparing')
+    assert.ok(usage.turns < limits.maxTurns, 'who goes on to read has a turn left');
   if (before.value === 'thinking' && after.value === 'acting')
     assert.ok(
       after.context.calls.every(({ tool }) => tool !== 'bash'),
@@ -331,9 +339,11 @@ const textOf = (event: EventObject): string => JSON.stringify(event);
  * of them.
  */
 const isRare = (event: EventObject): boolean =>
-  /context_overflow|"malformed":"|"inputTokens":40|actor\.compact"|"truncated"/.test(textOf(event));
+  /"tell"|context_overflow|"malformed":"|"inputTokens":40|actor\.compact"|"truncated"/.test(
+    textOf(event),
+  );
 const isBesides = (event: EventObject): boolean =>
-  /"bash"|red or blue|what now|"answer"|retry_after_ms|"comes":"(early|late)"|"repeats":2|"costUsd":null/.test(
+  /"tell"|"bash"|red or blue|what now|"answer"|retry_after_ms|"comes":"(early|late)"|"repeats":2|"costUsd":null/.test(
     textOf(event),
   );
 const isCut = (event: EventObject): boolean => textOf(event).includes('"truncated"');
@@ -366,7 +376,7 @@ export const agentWorld: World<Snapshot, null> = {
   tours,
   events: (snapshot) =>
     snapshot.status === 'active'
-      ? [...endings(snapshot), ...reports(snapshot), ...deadlines(snapshot), ...responses(snapshot)]
+      ? [endings, reports, deadlines, responses, tells].flatMap((each) => each(snapshot))
       : [],
   keyOf: ({ value, context }) => {
     const { usage, repeats, nudges, modelTries, question, answer, decision, resumeAt } = context;
@@ -392,6 +402,8 @@ export const agentWorld: World<Snapshot, null> = {
       resumeAt,
       context.goesOnAt,
       context.deadlineAt === null,
+      context.unread === undefined,
+      context.told === undefined,
     ]);
   },
   isRest: ({ status }) => status === 'done',

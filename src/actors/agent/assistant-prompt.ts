@@ -18,6 +18,8 @@ export const firstAssistantPrompt = (role: RoleInstructions, task: string): stri
 
 const rejectionText = (text: string): string =>
   `Your work is not accepted yet. ${text}\n\nFix it, then end with your summary again.`;
+const toldText = (text: string): string =>
+  `A person says:\n\n${text}\n\nTake it into account, then end with your summary again.`;
 const interruptionText = (decision: string | null): string =>
   [
     'You were stopped while you were at work. Look at what is there, then go on with the task.',
@@ -30,6 +32,8 @@ interface PromptParts {
   readonly resumes: boolean;
   readonly wasInterrupted: boolean;
   readonly answer: TurnAnswer | null;
+  /** What people said since the last run; given once. */
+  readonly told: readonly string[];
   readonly decision: string | null;
 }
 
@@ -38,11 +42,13 @@ export const promptForRun = ({
   resumes,
   wasInterrupted,
   answer,
+  told,
   decision,
 }: PromptParts): string =>
   [
     ...(resumes ? [] : [first]),
     ...(answer?.from !== 'check' || answer.text === null ? [] : [rejectionText(answer.text)]),
+    ...(wasInterrupted ? [] : told.map(toldText)),
     ...(wasInterrupted ? [interruptionText(decision)] : []),
   ].join('\n\n');
 

@@ -141,7 +141,7 @@ export const createDelegation = (ports: DelegationPorts): Delegation => {
   const assistantFor = (backend: Backend): Assistant => assistantOf(ports.assistant, backend);
 
   const beginRun = (input: DelegateInput, opened: OpenedAttempt, hold: RunHold): BegunWork => {
-    const { taskId, role, round, answer, decision, moneyLeftUsd } = input;
+    const { taskId, role, round, answer, told, decision, moneyLeftUsd } = input;
     const assistant = assistantFor(input.backend);
     const { workspace, steps, first } = opened;
     const begun = steps.run(round);
@@ -152,6 +152,7 @@ export const createDelegation = (ports: DelegationPorts): Delegation => {
         resumes,
         wasInterrupted: begun !== null,
         answer,
+        told,
         decision,
       });
     const { root, readable, git } = workspace;

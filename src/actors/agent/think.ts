@@ -34,9 +34,13 @@ const thoughtKind = ({ truncated, calls }: ModelAnswer) => {
   return calls.length > 0 ? ('calls' as const) : ('answer' as const);
 };
 
-const messagesBefore = ({ nudge, answer }: ThinkInput): readonly string[] => [
+const toldText = (text: string): string =>
+  `A person says, while you work:\n\n${text}\n\nTake it into account, and go on; call finish when you are done.`;
+
+const messagesBefore = ({ nudge, answer, told }: ThinkInput): readonly string[] => [
   ...(nudge === null ? [] : [nudgeTexts[nudge]]),
   ...(answer?.text == null ? [] : [answerTexts[answer.from](answer.text)]),
+  ...told.map(toldText),
 ];
 
 /** Takes one turn. An answer in the journal is used; the model is not asked again. */

@@ -62,13 +62,15 @@ export const createAttempts = (given: AttemptsPorts): Attempts => {
     agents,
     logic: durable(machine, {
       now,
-      commit: ({ next, cause }) => recorder.agent(next, cause, machine.getPersistedSnapshot(next)),
+      commit: (transition) =>
+        recorder.agent(transition, machine.getPersistedSnapshot(transition.next)),
       ...transitionDeadline,
     }),
     runs: createAgentRuns(supervisor, work, (input) => {
       const [first] = initialTransition(machine, input);
       const cause = { type: 'xstate.init', input, at: now() };
-      return recorder.agent(first, cause, machine.getPersistedSnapshot(first));
+      const transition = { next: first, cause, requestId: null };
+      return recorder.agent(transition, machine.getPersistedSnapshot(first));
     }),
   };
 };

@@ -15,11 +15,13 @@ import { agentOfAttempt } from './task-views.ts';
 
 type Committing = CommitAnswer | Promise<CommitAnswer>;
 
+export type AgentTransition = Omit<PendingTransition<AgentSnapshot>, 'previous'>;
+
 /** Commits transitions of tasks and agents with their frames, and sets their deadlines. */
 export interface TransitionRecorder {
   task(transition: PendingTransition<TaskSnapshot>, persisted: unknown): Committing;
   /** Also the first snapshot of an agent, before its actor exists. */
-  agent(next: AgentSnapshot, cause: EventObject, persisted: unknown): Committing;
+  agent(transition: AgentTransition, persisted: unknown): Committing;
 }
 
 export interface RecorderPorts {
@@ -120,7 +122,11 @@ const createTaskCommit =
 
 const createAgentCommit =
   ({ journal, setDeadline, now }: RecorderPorts) =>
-  (task: LoadedTask, next: AgentSnapshot, cause: EventObject, persisted: unknown): Committing => {
+  (
+    task: LoadedTask,
+    { next, cause, requestId }: AgentTransition,
+    persisted: unknown,
+  ): Committing => {
     const { taskId, attempt, deadlineAt } = next.context;
     const at = timeOf(cause, now);
     const snapshot = task.actor.getSnapshot();
@@ -128,6 +134,7 @@ const createAgentCommit =
     const change: Change = {
       ...agentChange({ next, cause, at, before: task.shown, after, persisted }),
       guard: { revision: task.agentRevision, attempt },
+      ...(requestId === null ? {} : { request: { id: requestId, taskId } }),
     };
     task.agentRevision += 1;
     const isActive = next.status === 'active';
@@ -156,7 +163,7 @@ export const createTransitionRecorder = (ports: RecorderPorts): TransitionRecord
   return {
     task: (transition, persisted) =>
       inTurnOf(transition.next.context.taskId, (task) => commitTask(task, transition, persisted)),
-    agent: (next, cause, persisted) =>
-      inTurnOf(next.context.taskId, (task) => commitAgent(task, next, cause, persisted)),
+    agent: (transition, persisted) =>
+      inTurnOf(transition.next.context.taskId, (task) => commitAgent(task, transition, persisted)),
   };
 };

@@ -21,6 +21,7 @@ import type { LoadedTask } from './loaded-tasks.ts';
 import { compareWithJournals, restoreTasks } from './restore-tasks.ts';
 import type { TaskHost } from './task-host.ts';
 import { createTaskRegistry, type TaskRegistry, type TaskRegistryPorts } from './task-registry.ts';
+import { createTell } from './tell-agent.ts';
 import { createObserver } from './tracker-sync.ts';
 
 export interface TaskCommandPorts
@@ -47,6 +48,11 @@ export interface TaskCommands {
    * invalid_params
    */
   respond(taskId: TaskId, attempt: number, response: Response): Promise<TaskView | null>;
+  /**
+   * Gives what a person says to the live agent, for its next turn; once for each `requestId`.
+   * @throws event_not_allowed, invalid_params
+   */
+  tell(taskId: TaskId, text: string, requestId: string | null): Promise<void>;
   /** Fails a task at rest whose dependency failed or was cancelled. */
   failWith(taskId: TaskId, ended: EndedDependency): Promise<void>;
   /**
@@ -210,6 +216,7 @@ export const createTaskCommands = (machine: TaskMachine, ports: TaskCommandPorts
   return {
     ask: createCommandAsk(ports, registry),
     respond: createRespond(ports, restore.isDone),
+    tell: createTell({ live, views: host.views, store, now, agentActor: ports.agentActor }),
     failWith: (taskId, ended) =>
       registry.use(taskId, async ({ actor }) => {
         if (actor.getSnapshot().hasTag('pending')) return;

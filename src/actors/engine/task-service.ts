@@ -47,6 +47,11 @@ export interface TaskService extends TaskQueries, AttemptDiffMerge, TaskReviews 
    * invalid_params
    */
   respond(taskId: string, attempt: number, response: Response): Promise<TaskView>;
+  /**
+   * Tells the agent of a task that is at work; it reads this once, at its next turn.
+   * @throws task_not_found, event_not_allowed, invalid_params
+   */
+  tell(taskId: string, text: string, requestId?: string): Promise<void>;
   retry(
     taskId: string,
     role: Role | null,
@@ -160,6 +165,10 @@ export const createTaskService = (ports: ServicePorts): TaskService => {
     respond: async (taskId, attempt, response) => {
       const view = await queries.status(taskId);
       return (await commands.respond(requireId(view.task_id), attempt, response)) ?? view;
+    },
+    tell: async (taskId, text, requestId) => {
+      const { task_id } = await queries.status(taskId);
+      return commands.tell(requireId(task_id), text, requestId ?? null);
     },
     review: createReview(ports),
     retry: async (taskId, role, options, reason) => {

@@ -12,7 +12,9 @@ import {
   questionEntries,
   requestEntries,
   retryEntries,
+  tellEntries,
   transitionEntries,
+  unreadEntries,
 } from './transition-frames.ts';
 
 interface SnapshotTransition<Snapshot> {
@@ -66,7 +68,7 @@ export const taskChange = (
   return { ...change, entries, forgetSteps: { taskId, attempt } };
 };
 
-/** A new question adds a frame, and so does its answer. */
+/** A new question adds a frame, and so does its answer, and what a person says to it. */
 export const agentChange = (transition: SnapshotTransition<AgentSnapshot>): Change => {
   const { next, cause, before, after, at } = transition;
   const { taskId, attempt } = next.context;
@@ -76,15 +78,17 @@ export const agentChange = (transition: SnapshotTransition<AgentSnapshot>): Chan
     next.status === 'active',
     transition,
   );
-  const { answer } = next.context;
+  const { answer, unread = [] } = next.context;
   const isUnanswered = cause.type === 'DEADLINE' && (before?.inputId ?? null) !== null;
   const fallback = isUnanswered && answer?.from === 'nobody' ? (answer.text ?? 'deny') : null;
   return {
     ...change,
     entries: [
       ...answerEntries(after, cause, fallback, at),
+      ...tellEntries(after, cause, at),
       ...change.entries,
       ...questionEntries(after, before, at),
+      ...unreadEntries(after, next.hasTag('ended') ? unread : [], at),
     ],
   };
 };

@@ -186,6 +186,31 @@ export const requestEntries = (
   return [entry(task_id, attempt, 'log', at, { level: 'info', message })];
 };
 
+const tellSchema = z.looseObject({ text: z.string() });
+
+/** A log entry for what a person said to an agent at work. */
+export const tellEntries = (
+  { task_id, attempt }: TaskView,
+  cause: EventObject,
+  at: number,
+): NewEntry[] => {
+  const { data: said } = tellSchema.safeParse(cause);
+  if (cause.type !== 'tell' || said === undefined) return [];
+  const message = `a person says: ${said.text}`;
+  return [entry(task_id, attempt, 'log', at, { level: 'info', message })];
+};
+
+/** A log entry for what the agent did not read before its end. */
+export const unreadEntries = (
+  { task_id, attempt }: TaskView,
+  unread: readonly string[],
+  at: number,
+): NewEntry[] => {
+  if (unread.length === 0) return [];
+  const message = `the attempt ended before its agent read ${plural(unread.length, 'message')} of a person`;
+  return [entry(task_id, attempt, 'log', at, { level: 'warn', message })];
+};
+
 const answerSchema = z.looseObject({
   text: z.string().nullable(),
   decision: z.enum(['allow', 'deny']).nullable(),

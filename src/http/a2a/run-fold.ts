@@ -135,9 +135,11 @@ const onText = (run: TaskRun, { data }: Entry): RunChange | null => {
   return { kind: 'text', text: added };
 };
 
+const spoken = ['{"type":"respond"', '{"type":"tell"'];
+
 /** The words of a person are in the event alone. */
 const onSnapshot = (run: TaskRun, { cause, at }: Entry): null => {
-  if (cause?.startsWith('{"type":"respond"') !== true) return null;
+  if (cause === null || !spoken.some((start) => cause.startsWith(start))) return null;
   const { data } = respondSchema.safeParse(JSON.parse(cause));
   if (data?.text != null) run.said.push({ by: 'user', text: data.text, at });
   return null;

@@ -11,7 +11,10 @@ import { parseRunId, type ReadRun } from './read-run.ts';
 import { type GivenMessage, parseA2a } from './schemas.ts';
 import { contextOf, labelOfContext } from './task-object.ts';
 
-export type SendService = Pick<TaskService, 'delete' | 'edit' | 'execute' | 'respond' | 'status'>;
+export type SendService = Pick<
+  TaskService,
+  'delete' | 'edit' | 'execute' | 'respond' | 'status' | 'tell'
+>;
 
 export interface SendPorts {
   readonly service: SendService;
@@ -140,10 +143,28 @@ const refuseSend = (message: string): never => {
   throw new A2aError('UNSUPPORTED_OPERATION', message);
 };
 
+/** The agent reads it at its next turn. @throws UNSUPPORTED_OPERATION when it has no turn any more */
+const tellAgent = async (
+  service: SendService,
+  { view: { task_id } }: ReadRun,
+  text: string,
+  requestId: string | undefined,
+): Promise<void> => {
+  try {
+    await service.tell(task_id, text, requestId);
+  } catch (error) {
+    if (!isServiceError(error) || error.code !== 'event_not_allowed') throw error;
+    refuseSend(
+      `the agent of task ${task_id} does not work now and takes no message: wait until the task is over or asks, and send more work without taskId`,
+    );
+  }
+};
+
 const continueTask = async (
   { service, read }: SendPorts,
   message: GivenMessage,
   taskId: string,
+  to: NewRun,
 ): Promise<SentMessage> => {
   const found = await read(taskId);
   const { view, run } = found;
@@ -163,18 +184,19 @@ const continueTask = async (
     return refuseSend(
       `task ${taskId} waits for a person to allow its calls; no message grants that: agent respond ${view.task_id}`,
     );
-  if (view.status !== 'queued' || run.state === 'WORKING')
-    return refuseSend(
-      `task ${taskId} is at work; it takes a message when it asks: cancel it, or send more work without taskId`,
-    );
+  if (view.status !== 'queued' || run.state === 'WORKING') {
+    const key = to.idempotencyKey ?? ownMetadata(message).request_id ?? null;
+    await tellAgent(service, found, text, requestIdOf(key, to, message).requestId);
+    return { id: taskId, refused: null };
+  }
   await service.edit(view.task_id, { description: `${view.description}\n\n${text}` });
   if (view.phase !== 'waiting_for_run') return { id: taskId, refused: null };
   return { id: taskId, refused: await runAgain(service, found) };
 };
 
 /**
- * A message without a task begins one; one with a task answers its question, or adds to what is yet
- * to be done. It never decides on calls that need approval.
+ * A message without a task begins one; one with a task answers its question, is told to the agent at
+ * work, or adds to what is yet to be done. It never decides on calls that need approval.
  * @throws A2aError, ServiceError
  */
 export const sendMessage = (
@@ -186,5 +208,5 @@ export const sendMessage = (
     throw invalidParams('message.role', 'expected ROLE_USER: the agent speaks for itself');
   return message.taskId === undefined
     ? createAndStart(ports, message, to)
-    : continueTask(ports, message, message.taskId);
+    : continueTask(ports, message, message.taskId, to);
 };

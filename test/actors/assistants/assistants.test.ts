@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import type { Settings } from '../../../src/actors/engine/settings.ts';
@@ -381,6 +381,23 @@ test.each(talkers)(
     expect(second?.id).toBe(first?.id);
     expect(second?.prompt).toMatch(/^Your work is not accepted yet\.[\s\S]*it is wrong/);
     expect(second?.prompt).not.toContain('You are an engineer');
+  },
+);
+
+test.each(['codex', 'claude', 'command'] as const)(
+  'what a person says while %s works is given to it when it ends, once',
+  async (backend) => {
+    const { running, id } = await run(backend, 'waits');
+    await untilRunning(running);
+
+    await running.service.tell(id, 'use tabs');
+    writeFileSync(join(running.root, 'go'), '');
+    const view = await untilStatus(running, id, 'complete', 'failed');
+
+    const prompts = runsIn(running.root).map(({ prompt }) => prompt);
+    expect(view).toMatchObject({ status: 'complete', attempt: 1 });
+    expect(prompts.map((prompt) => prompt.split('use tabs').length - 1)).toEqual([0, 1]);
+    expect(prompts[1]?.startsWith('A person says:')).toBe(backend !== 'command');
   },
 );
 

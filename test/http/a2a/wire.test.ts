@@ -1,4 +1,6 @@
-import { expect, test } from 'vitest';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test, vi } from 'vitest';
 import {
   bash,
   finish,
@@ -143,15 +145,48 @@ test('§4.2 appended parts are one artifact when the task is read', async () => 
   expect(new Set(ids).size).toBe(ids.length);
 });
 
-test('§3.4 a message to a task that is at work is refused, and says what to do', async () => {
-  const { begin, send, server } = await start({ turns: [hang] });
+/** An agent whose first call ends when the file `go` is there. */
+const waitsForGo = bash('until [ -e go ]; do sleep 0.05; done');
+
+test('§3.4 a message to a task that is at work is given to its agent, once for each key', async () => {
+  const { begin, call, message, server } = await start({ turns: [waitsForGo, finish('done')] });
   const id = await begin('One');
   await untilStatus(server, id, 'started');
+  const now = { configuration: { returnImmediately: true } };
+  const tell = () =>
+    call(
+      'SendMessage',
+      { ...message('And two', { taskId: id }), ...now },
+      { 'idempotency-key': 'k-2' },
+    );
+
+  const answers = [await tell(), await tell()];
+  writeFileSync(join(server.root, 'go'), '');
+  await untilStatus(server, id, 'complete');
+  const { history } = (await call('GetTask', { id })).result;
+
+  expect(answers.map(stateOf)).toEqual(['TASK_STATE_WORKING', 'TASK_STATE_WORKING']);
+  const users = history.filter(({ role }: Loose) => role === 'ROLE_USER');
+  expect(users.map(({ parts }: Loose) => parts[0].text)).toEqual(['One', 'And two']);
+  expect(JSON.stringify(await server.store.read({ taskId: id, after: 0, limit: 1_000 }))).toContain(
+    'a person says: And two',
+  );
+});
+
+test('§3.4 a message to a task whose agent has ended is refused, and says what to do', async () => {
+  const options = { verify: ['until [ -e go ]; do sleep 0.05; done'] };
+  const { call, message, send, server } = await start({ turns: [finish('done')] });
+  const given = message('One', { metadata: { [extension]: { options } } });
+  const begun = await call('SendMessage', { ...given, configuration: { returnImmediately: true } });
+  const { id } = begun.result.task;
+  await vi.waitFor(async () => expect((await server.service.status(id)).phase).toBe('verifying'));
 
   const answer = await send('And two', { taskId: id });
 
   expect(reasonOf(answer)).toBe('UNSUPPORTED_OPERATION');
-  expect(answer.error.message).toContain('cancel it, or send more work without taskId');
+  expect(answer.error.message).toContain('send more work without taskId');
+  writeFileSync(join(server.root, 'go'), '');
+  await untilStatus(server, id, 'complete');
 });
 
 test.each<[string, (text: string) => readonly [object, Record<string, string>]]>([

@@ -1,7 +1,7 @@
 // What fake assistants do, good and bad: the task's description says which (`play: hang`); a
 // program's own words for it are its wire. Every run is written down in `runs.jsonl`.
 import { spawn } from 'node:child_process';
-import { appendFileSync, readFileSync, writeFileSync } from 'node:fs';
+import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 
 const forever = () => new Promise(() => setInterval(() => {}, 60_000));
 const raw = (bytes) => new Promise((resolve) => process.stdout.write(bytes, resolve));
@@ -65,6 +65,10 @@ const plays = {
   gives_up: async (wire) => {
     const text = 'FAILED: the file is not there';
     await parts(wire, [...wire.turn({ text }), ...wire.result(text)]);
+  },
+  waits: async (wire) => {
+    while (!existsSync('go')) await new Promise((resolve) => setTimeout(resolve, 20));
+    await parts(wire, [...wire.turn({ text: 'waited' }), ...wire.result('waited')]);
   },
   hang: async () => forever(),
   stubborn: async () => {
@@ -169,7 +173,7 @@ export const play = async (wire, { session }) => {
   wire.begin({ before: calls, keep });
   await parts(wire, wire.session(id));
   // The second run of what hung, or met a limit, goes well.
-  const again = !isNew && ['hang', 'stubborn', 'daemon', 'limited'].includes(name);
+  const again = !isNew && ['hang', 'stubborn', 'daemon', 'limited', 'waits'].includes(name);
   await plays[again ? 'well' : name](wire, { prompt });
 };
 
