@@ -6,6 +6,7 @@ import { commitOf, findObjects } from './commits.ts';
 import { findRepository } from './find-repository.ts';
 import { requireGit } from './git.ts';
 import type { GitDirs } from './git-dirs.ts';
+import { createKnownMerges } from './known-merges.ts';
 import type { MergeListener } from './port.ts';
 import type { WorkParts } from './work-parts.ts';
 import type { WorkRecord } from './work-records.ts';
@@ -36,101 +37,107 @@ const findMerged = async (
   return records.filter(({ commit }) => commit !== null && merged.has(commit));
 };
 
-const fileKeyOf = ({ task_id, attempt }: Pick<WorkRecord, 'task_id' | 'attempt'>): string =>
-  `${task_id}@${attempt}`;
-
-/**
- * Sees what other programs merge: `agent merge` writes the record of an attempt, `git merge` moves
- * the project's branch. A squash by hand has no commit of the attempt, and is not seen.
- */
-export const createMergeWatch = ({ options, records, stores }: WorkParts, inTurn: SerialQueue) => {
-  const { program, projectRoot, folder } = options;
-  /** The merged commit of each record that was read, or null. */
-  const known = new Map<string, string | null>();
-  const unmerged = new Map<string, WorkRecord>();
-  const changed = new Set<string>();
-  const watchers: FSWatcher[] = [];
-  let listener: MergeListener | null = null;
-  let timer: NodeJS.Timeout | null = null;
+/** Finds what is merged: in the records of attempts, and among the commits that HEAD has. */
+const createMergeReader = (
+  { records, stores }: WorkParts,
+  report: (record: WorkRecord, into: string) => void,
+) => {
+  const known = createKnownMerges();
   let isBegun = false;
-  let isHeadWatched = false;
   let lastHead: string | null = null;
 
-  const report = ({ task_id, attempt }: WorkRecord, into: string): void =>
-    listener?.merged({ taskId: task_id as TaskId, attempt, into });
-
-  const nameOfTarget = (kind: WorkRecord['kind']): Promise<string> =>
-    stores.use(kind, async (dirs) => stores.targetOf(dirs).into);
-
   const note = async (record: WorkRecord): Promise<void> => {
-    const key = fileKeyOf(record);
-    const isNews = isBegun && record.merged !== null && known.get(key) !== record.merged;
-    known.set(key, record.merged);
-    if (record.merged === null && record.closed && record.commit !== null)
-      unmerged.set(key, record);
-    else unmerged.delete(key);
-    if (isNews) report(record, await nameOfTarget(record.kind));
+    if (!known.take(record) || !isBegun) return;
+    report(record, await stores.use(record.kind, async (dirs) => stores.targetOf(dirs).into));
   };
-
-  const readRecords = async (): Promise<void> => {
-    if (isBegun) {
-      const names = [...changed];
-      changed.clear();
+  return {
+    known,
+    isBegun: (): boolean => isBegun,
+    readAll: async (): Promise<void> => {
+      for (const record of await records.all()) await note(record);
+      isBegun = true;
+    },
+    /** `names`: as `bd-a1@2`. */
+    readRecords: async (names: readonly string[]): Promise<void> => {
       for (const name of names) {
         const at = name.lastIndexOf('@');
         const record = await records.read(name.slice(0, at), Number(name.slice(at + 1)));
         if (record !== null) await note(record);
       }
-    } else {
-      for (const record of await records.all()) await note(record);
-      isBegun = true;
-    }
+    },
+    readHead: (): Promise<void> =>
+      stores.use('project', async (dirs) => {
+        const head = await commitOf(dirs, 'HEAD');
+        if (head === null || head === lastHead) return;
+        const { into } = stores.targetOf(dirs);
+        for (const record of await findMerged(dirs, head, known.unmergedInProject())) {
+          const merged = { ...record, merged: head, merged_at: Date.now() };
+          await records.write(merged);
+          known.setMerged(merged);
+          report(merged, into);
+        }
+        lastHead = head;
+      }),
   };
+};
 
-  const watchFolder = (path: string, onChange: (name: string) => void): void => {
-    const watcher = watch(path, { persistent: false }, (_, name) => {
-      if (name !== null) onChange(name);
-    });
-    watcher.on('error', (error) => listener?.failed(error));
-    watchers.push(watcher);
-  };
-
-  const readHead = async (): Promise<void> => {
-    const candidates = [...unmerged.values()].filter(({ kind }) => kind === 'project');
-    if (candidates.length === 0) return;
-    if (!isHeadWatched) {
-      const repository = await findRepository(program, projectRoot);
-      if (repository === null || listener === null) return;
-      isHeadWatched = true;
-      watchFolder(repository.gitDir, (name) => {
-        if (namesOfHead.has(name)) lookSoon();
+const createFolderWatches = (onError: (error: Error) => void) => {
+  const watchers: FSWatcher[] = [];
+  return {
+    add: (path: string, onChange: (name: string) => void): void => {
+      const watcher = watch(path, { persistent: false }, (_, name) => {
+        if (name !== null) onChange(name);
       });
-    }
-    await stores.use('project', async (dirs) => {
-      const head = await commitOf(dirs, 'HEAD');
-      if (head === null || head === lastHead) return;
-      const { into } = stores.targetOf(dirs);
-      for (const record of await findMerged(dirs, head, candidates)) {
-        const merged = { ...record, merged: head, merged_at: Date.now() };
-        await records.write(merged);
-        known.set(fileKeyOf(merged), head);
-        unmerged.delete(fileKeyOf(merged));
-        report(merged, into);
-      }
-      lastHead = head;
-    });
+      watcher.on('error', onError);
+      watchers.push(watcher);
+    },
+    close: (): void => {
+      for (const watcher of watchers.splice(0)) watcher.close();
+    },
   };
+};
 
+const recordName = /^(.+@\d+)\.json$/;
+
+/**
+ * Sees what other programs merge: `agent merge` writes the record of an attempt, `git merge` moves
+ * the project's branch. A squash by hand has no commit of the attempt, and is not seen.
+ */
+export const createMergeWatch = (parts: WorkParts, inTurn: SerialQueue) => {
+  const { program, projectRoot, folder } = parts.options;
+  const changed = new Set<string>();
+  let listener: MergeListener | null = null;
+  let timer: NodeJS.Timeout | null = null;
+  let isHeadWatched = false;
+  const watches = createFolderWatches((error) => listener?.failed(error));
+  const reader = createMergeReader(parts, ({ task_id, attempt }, into) =>
+    listener?.merged({ taskId: task_id as TaskId, attempt, into }),
+  );
+
+  /** From the first finished work on. @returns false when there is no repository */
+  const watchHead = async (): Promise<boolean> => {
+    if (isHeadWatched) return true;
+    const repository = await findRepository(program, projectRoot);
+    if (repository === null || listener === null) return false;
+    isHeadWatched = true;
+    watches.add(repository.gitDir, (name) => {
+      if (namesOfHead.has(name)) lookSoon();
+    });
+    return true;
+  };
+  const readChanges = async (): Promise<void> => {
+    if (listener === null) return;
+    if (reader.isBegun()) {
+      const names = [...changed];
+      changed.clear();
+      await reader.readRecords(names);
+    } else await reader.readAll();
+    if (reader.known.unmergedInProject().length > 0 && (await watchHead())) await reader.readHead();
+  };
   const look = (): Promise<void> =>
-    inTurn(
-      async () => {
-        if (listener === null) return;
-        await readRecords();
-        await readHead();
-      },
-      { urgency: 'background' },
-    ).catch((error: unknown) => listener?.failed(error));
-
+    inTurn(readChanges, { urgency: 'background' }).catch((error: unknown) =>
+      listener?.failed(error),
+    );
   const lookSoon = (): void => {
     timer ??= setTimeout(() => {
       timer = null;
@@ -138,11 +145,10 @@ export const createMergeWatch = ({ options, records, stores }: WorkParts, inTurn
     }, gatherEventsMs).unref();
   };
 
-  const recordName = /^(.+@\d+)\.json$/;
   const start = async (): Promise<void> => {
     await mkdir(folder, { recursive: true, mode: 0o700 });
     if (listener === null) return;
-    watchFolder(folder, (name) => {
+    watches.add(folder, (name) => {
       const [, record] = recordName.exec(name) ?? [];
       if (record === undefined) return;
       changed.add(record);
@@ -153,17 +159,14 @@ export const createMergeWatch = ({ options, records, stores }: WorkParts, inTurn
 
   return {
     /** After a merge of our own. */
-    taken: (record: WorkRecord): void => {
-      known.set(fileKeyOf(record), record.merged);
-      unmerged.delete(fileKeyOf(record));
-    },
+    taken: reader.known.setMerged,
     watch: (given: MergeListener): (() => void) => {
       listener = given;
       start().catch((error: unknown) => given.failed(error));
       return () => {
         listener = null;
         if (timer !== null) clearTimeout(timer);
-        for (const watcher of watchers.splice(0)) watcher.close();
+        watches.close();
       };
     },
   };

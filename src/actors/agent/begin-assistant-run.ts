@@ -1,0 +1,152 @@
+import type { AssistantName, Delegated } from '../../machines/agent-context.ts';
+import type { DelegateInput } from '../../machines/agent-selectors.ts';
+import { type AttemptInput, noUsage, type Role } from '../../machines/task.ts';
+import type { Assistant, AssistantEvent } from '../assistants/port.ts';
+import { type AssistantRun, type RunEnd, runAssistant } from '../assistants/run-assistant.ts';
+import type { Relay } from '../mcp/relay.ts';
+import type { Sandbox } from '../sandbox/port.ts';
+import { firstAssistantPrompt, promptForRun } from './assistant-prompt.ts';
+import { observeRun, type RunObserverPorts, untoldTokens } from './assistant-run.ts';
+import { type BegunWork, type EndedRun, type RunHold, shownArguments } from './live-runs.ts';
+import { callNeedsApproval } from './needs-approval.ts';
+import { type AttemptPorts, folderWaitLog, type OpenedAttempt } from './open-attempt.ts';
+import { answersIn } from './review-text.ts';
+import type { RoleProfile } from './roles.ts';
+import type { RunSteps } from './run-steps.ts';
+
+export interface AssistantPorts {
+  readonly find: (name: AssistantName) => Assistant;
+  /** Null leaves the choice to the assistant. */
+  readonly modelFor: (attempt: AttemptInput) => string | null;
+  readonly environmentOf: (
+    attempt: Pick<AttemptInput, 'taskId' | 'attempt'>,
+    assistant: Assistant,
+  ) => Readonly<Record<string, string>>;
+  readonly sandboxFor: (assistant: Assistant, env: Readonly<Record<string, string>>) => Sandbox;
+  /** The user's MCP servers, which end with the run; null: the role has none. */
+  readonly openServers: (
+    attempt: AttemptInput,
+    workspace: Pick<OpenedAttempt['workspace'], 'root' | 'readable' | 'git'>,
+    signal: AbortSignal,
+  ) => Promise<Relay | null>;
+  /** An assistant that is silent for longer (ms) is ended. */
+  readonly silentMs: () => number;
+}
+
+export interface AssistantRunPorts {
+  readonly attempt: Pick<AttemptPorts, 'workspace'>;
+  readonly assistant: Omit<AssistantPorts, 'find'>;
+  readonly run: RunObserverPorts;
+  readonly profileOf: (role: Role) => RoleProfile;
+}
+
+const sessionOf = (steps: RunSteps, round: number): string | null => {
+  for (let at = round; at >= 0; at -= 1) {
+    const session = steps.run(at)?.session ?? null;
+    if (session !== null) return session;
+  }
+  return null;
+};
+
+/** An assistant answers the comments of a review in its last message. */
+const withAnswers = (delegated: EndedRun, { review }: DelegateInput): EndedRun =>
+  delegated.kind === 'done' && review !== undefined
+    ? { ...delegated, answers: answersIn(delegated.summary, review.comments) }
+    : delegated;
+
+/** After a limit the same run goes on. */
+const isUsageLimit = (delegated: Delegated): boolean =>
+  delegated.kind === 'failed' && delegated.failure.facts['kind'] === 'usage_limit';
+
+/**
+ * A person decides on calls that need approval; others are allowed. A decision about a call of an
+ * assistant that has ended counts once for the same call of its successor.
+ */
+const permissionFor = (
+  { approvals, asked, answer }: DelegateInput,
+  hold: RunHold,
+): Pick<AssistantRun, 'askPermission' | 'mustAsk'> => {
+  let known = answer === null || answer.from === 'check' ? null : asked;
+  return {
+    mustAsk: (tool) => callNeedsApproval(tool, approvals),
+    askPermission: async (call) => {
+      if (!callNeedsApproval(call.tool, approvals)) return true;
+      const isKnown = known?.tool === call.tool && known.arguments === shownArguments(call);
+      if (!isKnown) return hold.askPermission(call);
+      known = null;
+      return answer?.allowed === true;
+    },
+  };
+};
+
+/** Begins a round of an assistant, in its session if it has one; the folder is its own meanwhile. */
+export const beginAssistantRun = (
+  ports: AssistantRunPorts,
+  assistant: Assistant,
+  input: DelegateInput,
+  opened: OpenedAttempt,
+  hold: RunHold,
+): BegunWork => {
+  const { emit } = ports.run;
+  const { taskId, role, round, answer, told, decision, moneyLeftUsd } = input;
+  const { workspace, steps, first } = opened;
+  const begun = steps.run(round);
+  let session = assistant.resumes ? sessionOf(steps, round) : null;
+  const promptWhen = (resumes: boolean): string =>
+    promptForRun({
+      first: firstAssistantPrompt(ports.profileOf(role), first),
+      resumes,
+      wasInterrupted: begun !== null,
+      answer,
+      told,
+      decision,
+    });
+  const { root, readable, git } = workspace;
+  const model = ports.assistant.modelFor(input);
+  const before = session === null ? noUsage : input.usage;
+  const observed = { attempt: input, round, root, assistant, model, before };
+  const observer = observeRun(ports.run, { ...observed, isWaiting: hold.isWaiting });
+  let sessionKept = Promise.resolve();
+  const onEvent = (event: AssistantEvent): void => {
+    observer.onEvent(event);
+    if (event.type !== 'session' || !assistant.resumes || event.id === session) return;
+    session = event.id;
+    sessionKept = steps.beginRun(round, session);
+    sessionKept.catch(() => {});
+  };
+
+  const start = { model, session, taskId, role, moneyLeftUsd };
+  const env = ports.assistant.environmentOf(input, assistant);
+  const silentMs = ports.assistant.silentMs();
+  const permission = permissionFor(input, hold);
+  const run = async (): Promise<RunEnd> => {
+    await steps.beginRun(round, session);
+    const message = `${assistant.label} ${session === null ? 'begins' : 'goes on'}`;
+    emit(input, 'log', { level: 'info', message });
+    if (!assistant.tellsTokens) emit(input, 'log', untoldTokens(assistant));
+    const sandbox = ports.assistant.sandboxFor(assistant, env);
+    const relay = await ports.assistant.openServers(input, workspace, hold.signal);
+    try {
+      return await runAssistant({
+        ...{ assistant, start, root, readable, git, sandbox, env, silentMs, onEvent },
+        prompt: promptWhen(session !== null),
+        freshPrompt: promptWhen(false),
+        servers: relay?.servers ?? [],
+        signal: hold.signal,
+        ...permission,
+      });
+    } finally {
+      await relay?.close();
+    }
+  };
+  const onWait = (): void => emit(input, 'log', folderWaitLog);
+  const lead = async (): Promise<EndedRun> => {
+    const end = await ports.attempt.workspace.alone(run, { signal: hold.signal, onWait });
+    const delegated = withAnswers(observer.end(end), input);
+    await sessionKept;
+    const goesOn = end.how === 'stopped' || isUsageLimit(delegated);
+    await steps.endRun(round, session, goesOn ? null : delegated);
+    return delegated;
+  };
+  return { end: lead(), takeSpent: observer.takeSpent };
+};
