@@ -1,6 +1,7 @@
 import { isJsonObject, type JsonObject, parseJson } from '../../machines/json.ts';
 import { messageOf } from '../../machines/message-of.ts';
 import { McpError } from './port.ts';
+import { createWaitingCalls } from './waiting-calls.ts';
 
 /** The longest message that is read from a server (characters). */
 export const maxMessageLength = 4 * 1024 * 1024;
@@ -26,11 +27,6 @@ export interface Transport {
   /** Nobody waits for the answer of this request any more. */
   drop?(id: number): void;
   close(): Promise<void>;
-}
-
-interface WaitingCall {
-  readonly resolve: (result: unknown) => void;
-  readonly reject: (error: McpError) => void;
 }
 
 /** One side of a JSON-RPC conversation with a server that may be hostile. */
@@ -68,25 +64,19 @@ const peerErrorText = (error: unknown): string => {
 };
 
 export const createPeer = (open: (input: PeerInput) => Transport): Peer => {
-  const waiting = new Map<number, WaitingCall>();
+  const calls = createWaitingCalls();
   const isFlood = createFloodMeter();
-  let lastId = 0;
   let ended: string | null = null;
 
-  const take = (id: number): WaitingCall | undefined => {
-    const found = waiting.get(id);
-    waiting.delete(id);
-    return found;
-  };
   const closed = (why: string): void => {
     ended ??= why;
-    for (const id of [...waiting.keys()]) take(id)?.reject(new McpError(ended));
+    calls.rejectAll(ended);
   };
   const send = (message: object, id: number | null = null): void => {
     if (ended === null) transport.send(JSON.stringify({ jsonrpc: '2.0', ...message }), id);
   };
   /** Of a request of the server: we offer it nothing but a sign of life. */
-  const answer = (id: unknown, method: unknown): void =>
+  const answerServer = (id: unknown, method: unknown): void =>
     send(
       method === 'ping'
         ? { id, result: {} }
@@ -95,12 +85,12 @@ export const createPeer = (open: (input: PeerInput) => Transport): Peer => {
   const receive = (text: string): void => {
     if (ended !== null) return;
     const { id, method, result, error } = parseMessage(text);
-    const asked = method === undefined && typeof id === 'number' ? take(id) : undefined;
+    const asked = method === undefined && typeof id === 'number' ? calls.take(id) : undefined;
     if (asked === undefined) {
       if (isFlood(text)) {
         closed('it sends more messages than anybody asked for');
         void transport.close();
-      } else if (id !== undefined && method !== undefined) answer(id, method);
+      } else if (id !== undefined && method !== undefined) answerServer(id, method);
       return;
     }
     if (error === undefined) asked.resolve(result);
@@ -109,46 +99,26 @@ export const createPeer = (open: (input: PeerInput) => Transport): Peer => {
   const transport = open({
     receive,
     fail: (id, why) => {
-      if (id !== null) take(id)?.reject(new McpError(why));
+      if (id !== null) calls.take(id)?.reject(new McpError(why));
     },
     closed,
   });
 
-  const request: Peer['request'] = (method, params, ms, signal) =>
-    new Promise((resolve, reject) => {
-      lastId += 1;
-      const id = lastId;
-      const giveUp = (why: string): void => {
-        take(id)?.reject(new McpError(why));
-        transport.drop?.(id);
-        send({ method: 'notifications/cancelled', params: { requestId: id, reason: why } });
-      };
-      const onAbort = (): void => giveUp('cancelled');
-      const timer = setTimeout(() => giveUp(`no answer within ${ms / 1_000} s`), ms);
-      const settle = (): void => {
-        clearTimeout(timer);
-        signal.removeEventListener('abort', onAbort);
-      };
-      waiting.set(id, {
-        resolve: (result) => {
-          settle();
-          resolve(result);
-        },
-        reject: (error) => {
-          settle();
-          reject(error);
-        },
-      });
-      signal.addEventListener('abort', onAbort, { once: true });
-      if (ended !== null) closed(ended);
-      else if (signal.aborted) onAbort();
-      else
-        try {
-          send({ id, method, params }, id);
-        } catch (error) {
-          take(id)?.reject(new McpError(messageOf(error)));
-        }
+  const request: Peer['request'] = (method, params, ms, signal) => {
+    const { id, answer, giveUp } = calls.add(ms, signal, (late, why) => {
+      transport.drop?.(late);
+      send({ method: 'notifications/cancelled', params: { requestId: late, reason: why } });
     });
+    if (ended !== null) closed(ended);
+    else if (signal.aborted) giveUp('cancelled');
+    else
+      try {
+        send({ id, method, params }, id);
+      } catch (error) {
+        calls.take(id)?.reject(new McpError(messageOf(error)));
+      }
+    return answer;
+  };
 
   return {
     request,

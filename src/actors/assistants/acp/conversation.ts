@@ -3,12 +3,7 @@ import { messageOf } from '../../../machines/message-of.ts';
 import { handToAcp } from '../hand-over.ts';
 import type { AssistantDialog, AssistantEvent, ConversationPorts } from '../port.ts';
 import type { AcpAgent } from './known-agents.ts';
-import {
-  cancelledOutcome,
-  permissionCall,
-  permissionOption,
-  permissionRequest,
-} from './permission.ts';
+import { createPermissionAnswers } from './permission.ts';
 import { createAcpRpc, type Rpc, RpcError } from './rpc.ts';
 import {
   type AcpCapabilities,
@@ -70,39 +65,27 @@ export const converse = (
   ports: ConversationPorts,
 ): AssistantDialog => {
   const { start, prompts, send, end, onEvent, askPermission, mustAsk } = ports;
-  const allowedCalls = new Set<string>();
+  const cancelled = new AbortController();
   const updates = createUpdateReader(onEvent, (callId, tool) => {
-    if (!mustAsk(tool) || allowedCalls.delete(callId)) return;
+    if (!mustAsk(tool) || permissions.takeAllowed(callId)) return;
     const problem = `it made a call (${tool}) without asking, though require_approval names it`;
     rpc.close(problem);
   });
   let session: string | null = null;
   /** `session/load` repeats the whole conversation. */
   let listens = false;
-  let isCancelled = false;
   let isOver = false;
-  let stop = (): void => {};
-  const stopped = new Promise<false>((resolve) => {
-    stop = () => resolve(false);
-  });
 
-  const decide = async (params: unknown): Promise<object> => {
-    const request = permissionRequest(params);
-    if (request === null || isCancelled || isOver || request.sessionId !== session)
-      return cancelledOutcome;
-    const call = permissionCall(request, updates.kindOf(request.toolCall.toolCallId));
-    const allowed = await Promise.race([askPermission(call), stopped]);
-    if (isCancelled) return cancelledOutcome;
-    const option = permissionOption(request, allowed);
-    if (allowed && option !== null) allowedCalls.add(call.callId);
-    return option === null
-      ? cancelledOutcome
-      : { outcome: { outcome: 'selected', optionId: option.optionId } };
-  };
+  const permissions = createPermissionAnswers({
+    askPermission,
+    kindOf: (callId) => updates.kindOf(callId),
+    isOpen: (sessionId) => !isOver && sessionId === session,
+    cancelled: cancelled.signal,
+  });
   const rpc = createAcpRpc({
     send,
     onRequest: (method, params) =>
-      method === 'session/request_permission' ? decide(params) : null,
+      method === 'session/request_permission' ? permissions.decide(params) : null,
     onNotification: (method, params) => {
       if (method === 'session/update' && listens && !isOver) updates.take(params);
     },
@@ -112,10 +95,10 @@ export const converse = (
     const used = tokensIn(answer, agent.usage);
     const reason = promptEndSchema.safeParse(answer).data?.stopReason;
     if (reason === 'end_turn') onEvent({ type: 'result', text: updates.lastMessage() });
-    else if (!isCancelled)
+    else if (!cancelled.signal.aborted)
       onEvent(failedEvent(stopReasons[reason ?? ''] ?? 'its answer gives no known reason to stop'));
     if (used !== null) onEvent({ type: 'used', since: 'run', used });
-    else if (agent.usage !== 'untold' && !isCancelled) onEvent({ type: 'untold' });
+    else if (agent.usage !== 'untold' && !cancelled.signal.aborted) onEvent({ type: 'untold' });
   };
   const lead = async (): Promise<void> => {
     const can = await initializeAcp(rpc, deadlines);
@@ -135,7 +118,7 @@ export const converse = (
   const done = lead()
     .catch((error: unknown) => {
       const isTemporary = error instanceof RpcError && error.isTemporary;
-      if (!isCancelled && !isOver) onEvent(failedEvent(messageOf(error), isTemporary));
+      if (!cancelled.signal.aborted && !isOver) onEvent(failedEvent(messageOf(error), isTemporary));
     })
     .finally(() => {
       isOver = true;
@@ -145,8 +128,7 @@ export const converse = (
   return {
     read: rpc.receive,
     cancel: () => {
-      isCancelled = true;
-      stop();
+      cancelled.abort();
       if (session === null) rpc.close('it was stopped');
       else rpc.notify('session/cancel', { sessionId: session });
     },

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { PermissionCall } from '../port.ts';
+import type { ConversationPorts, PermissionCall } from '../port.ts';
 import { acpArguments, acpCallSchema, toolOf } from './updates.ts';
 
 const permissionRequestSchema = z.looseObject({
@@ -9,23 +9,20 @@ const permissionRequestSchema = z.looseObject({
 });
 type PermissionRequest = z.infer<typeof permissionRequestSchema>;
 
-export const permissionRequest = (params: unknown): PermissionRequest | null =>
+const permissionRequest = (params: unknown): PermissionRequest | null =>
   permissionRequestSchema.safeParse(params).data ?? null;
 
 /** The call as a person sees it; `kind` is that of an earlier update, if the request has none. */
-export const permissionCall = (
-  { toolCall }: PermissionRequest,
-  kind: string | null,
-): PermissionCall => ({
+const permissionCall = ({ toolCall }: PermissionRequest, kind: string | null): PermissionCall => ({
   callId: toolCall.toolCallId,
   tool: toolOf(toolCall.kind ?? kind),
   arguments: acpArguments(toolCall),
 });
 
-export const cancelledOutcome = { outcome: { outcome: 'cancelled' } };
+const cancelledOutcome = { outcome: { outcome: 'cancelled' } };
 
 /** Null when the agent offers none. Never allows more than this one call. */
-export const permissionOption = (
+const permissionOption = (
   { options }: PermissionRequest,
   allowed: boolean,
 ): PermissionRequest['options'][number] | null => {
@@ -35,4 +32,39 @@ export const permissionOption = (
       .map((kind) => options.find((each) => each.kind === kind))
       .find((each) => each !== undefined) ?? null
   );
+};
+
+interface PermissionPorts {
+  readonly askPermission: ConversationPorts['askPermission'];
+  /** Of a call that an earlier update told of. */
+  readonly kindOf: (callId: string) => string | null;
+  /** Whether the session goes on, and is the one that asks. */
+  readonly isOpen: (sessionId: string) => boolean;
+  readonly cancelled: AbortSignal;
+}
+
+/** Answers `session/request_permission`; remembers which calls were allowed. */
+export const createPermissionAnswers = (ports: PermissionPorts) => {
+  const { askPermission, kindOf, isOpen, cancelled } = ports;
+  const allowedCalls = new Set<string>();
+  const stopped = new Promise<false>((resolve) => {
+    cancelled.addEventListener('abort', () => resolve(false), { once: true });
+  });
+  return {
+    decide: async (params: unknown): Promise<object> => {
+      const request = permissionRequest(params);
+      if (request === null || cancelled.aborted || !isOpen(request.sessionId))
+        return cancelledOutcome;
+      const call = permissionCall(request, kindOf(request.toolCall.toolCallId));
+      const allowed = await Promise.race([askPermission(call), stopped]);
+      if (cancelled.aborted) return cancelledOutcome;
+      const option = permissionOption(request, allowed);
+      if (allowed && option !== null) allowedCalls.add(call.callId);
+      return option === null
+        ? cancelledOutcome
+        : { outcome: { outcome: 'selected', optionId: option.optionId } };
+    },
+    /** @returns true once for a call that was allowed */
+    takeAllowed: (callId: string): boolean => allowedCalls.delete(callId),
+  };
 };
