@@ -259,59 +259,27 @@ const hostWorkflows = (
       '',
   });
 
-/** The only place that creates root actors. It connects the parts through their ports. */
-export const createSystem = (initial: Settings, given: SystemPorts): System => {
-  let current = initial;
-  const { ports, read: durations } = timedPorts(given);
-  const settings = (): Settings => current;
-  const { tracker, store, now, log } = ports;
-  const parts = createParts(settings, ports);
-  const { journal, supervisor, host, backends, attempts, lookUp } = parts;
-  const reports = createKeptReports({
-    folder: ports.workflows.reportsFolder,
-    pathsOf: async (taskId) => workflows.reportPathsOf((await tracker.find(taskId))?.labels ?? []),
-    open: ports.workspace.open,
-  });
-  const { commands, invoked } = createTasks(settings, ports, parts, reports.keeping);
-  const start = createStart(ports, parts, commands);
-  const lease = keepLease(initial, ports, parts);
+interface LivingParts extends Tasks {
+  readonly lease: ReturnType<typeof keepLease>;
+  readonly watch: ReturnType<typeof watchTracker>;
+  readonly workflows: ReturnType<typeof hostWorkflows>;
+}
+
+/** The order in which the parts begin and end. */
+const createLife = (
+  ports: SystemPorts,
+  parts: Parts,
+  { commands, invoked, lease, watch, workflows }: LivingParts,
+): Pick<System, 'start' | 'drain' | 'stop'> => {
+  const { log } = ports;
+  const { journal, supervisor, attempts } = parts;
+  const startTasks = createStart(ports, parts, commands);
   const queuePauses = endQueuePauses(supervisor, log);
-  const watch = watchTracker(settings, ports, parts, commands);
   let stopMergeWatch = (): void => {};
-  const slotUse = (): SlotUse => slotUseOf(supervisor.snapshot());
-  const runRules = createExecuteChecks(settings, backends, now);
-
-  const service = createTaskService({
-    tracker,
-    store,
-    commands,
-    views: host.views,
-    lookUp,
-    slotUse,
-    record: (entry) => void journal.gather({ entries: [entry] }),
-    now,
-    workspace: ports.workspace,
-    projectRoot: () => settings().projectRoot,
-    ...runRules,
-  });
-  const workflows = hostWorkflows(ports, parts, { service, reports, settings });
-
   return {
-    service,
-    workflows: workflows.service,
-    journal,
-    counters: store.counters,
-    durations,
-    slotUse,
-    check: supervisor.check,
-    settings,
-    reconfigure: (next) => {
-      current = next;
-      supervisor.send({ type: 'caps.changed', ...capsOf(next) });
-    },
     start: async () => {
       await lease.start();
-      await start();
+      await startTasks();
       await workflows.restore();
       watch.start();
       stopMergeWatch = watchMerges(ports, parts);
@@ -341,5 +309,57 @@ export const createSystem = (initial: Settings, given: SystemPorts): System => {
         log('progress could not be committed', { error });
       }
     },
+  };
+};
+
+/** The only place that creates root actors. It connects the parts through their ports. */
+export const createSystem = (initial: Settings, given: SystemPorts): System => {
+  let current = initial;
+  const { ports, read: durations } = timedPorts(given);
+  const settings = (): Settings => current;
+  const { tracker, store, now } = ports;
+  const parts = createParts(settings, ports);
+  const { journal, supervisor, host, backends, lookUp } = parts;
+  const reports = createKeptReports({
+    folder: ports.workflows.reportsFolder,
+    pathsOf: async (taskId) => workflows.reportPathsOf((await tracker.find(taskId))?.labels ?? []),
+    open: ports.workspace.open,
+  });
+  const { commands, invoked } = createTasks(settings, ports, parts, reports.keeping);
+  const lease = keepLease(initial, ports, parts);
+  const watch = watchTracker(settings, ports, parts, commands);
+  const slotUse = (): SlotUse => slotUseOf(supervisor.snapshot());
+  const runRules = createExecuteChecks(settings, backends, now);
+
+  const service = createTaskService({
+    tracker,
+    store,
+    commands,
+    views: host.views,
+    lookUp,
+    slotUse,
+    record: (entry) => void journal.gather({ entries: [entry] }),
+    now,
+    workspace: ports.workspace,
+    projectRoot: () => settings().projectRoot,
+    ...runRules,
+  });
+  const workflows = hostWorkflows(ports, parts, { service, reports, settings });
+  const life = createLife(ports, parts, { commands, invoked, lease, watch, workflows });
+
+  return {
+    service,
+    workflows: workflows.service,
+    journal,
+    counters: store.counters,
+    durations,
+    slotUse,
+    check: supervisor.check,
+    settings,
+    reconfigure: (next) => {
+      current = next;
+      supervisor.send({ type: 'caps.changed', ...capsOf(next) });
+    },
+    ...life,
   };
 };

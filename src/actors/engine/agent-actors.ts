@@ -30,6 +30,7 @@ import {
   createHandMcp,
   createServersOpener,
 } from '../agent/attempt-mcp.ts';
+import type { AssistantPorts } from '../agent/begin-assistant-run.ts';
 import { createDelegation, type Delegation } from '../agent/delegate.ts';
 import { createLiveRuns } from '../agent/live-runs.ts';
 import type { AttemptPorts } from '../agent/open-attempt.ts';
@@ -147,9 +148,30 @@ const createSurroundings = ({
   };
 };
 
+const createAssistantPorts = (
+  { ports: { assistants, sandbox }, settings }: AgentActorOptions,
+  environmentOf: AgentActors['environmentOf'],
+  openServers: AssistantPorts['openServers'],
+): AssistantPorts => ({
+  find: (name) => {
+    const assistant = assistants.of(name);
+    if (assistant === null) throw new Error(`${name} is not configured as a backend`);
+    return assistant;
+  },
+  modelFor: ({ options: run, role }) => run.model ?? settings().roles[role].model,
+  environmentOf: (key, assistant) => ({
+    ...environmentOf(key),
+    ...assistants.environmentOf(assistant),
+  }),
+  sandboxFor: (assistant, env) =>
+    assistants.sandboxed() ? forAssistant(sandbox, assistant.needs(env)) : createNoSandbox(),
+  openServers,
+  silentMs: () => settings().idleMs,
+});
+
 export const createAgentActors = (options: AgentActorOptions): AgentActors => {
   const { ports, settings, backends, journal } = options;
-  const { store, workspace, sandbox, results, assistants, now } = ports;
+  const { store, workspace, sandbox, results, now } = ports;
 
   const { emit, environmentOf, sandboxOf, endLeftovers } = createSurroundings(options);
   const attempt: AttemptPorts = {
@@ -189,22 +211,7 @@ export const createAgentActors = (options: AgentActorOptions): AgentActors => {
     live,
     track: options.work.track,
     attempt,
-    assistant: {
-      find: (name) => {
-        const assistant = assistants.of(name);
-        if (assistant === null) throw new Error(`${name} is not configured as a backend`);
-        return assistant;
-      },
-      modelFor: ({ options: run, role }) => run.model ?? settings().roles[role].model,
-      environmentOf: (key, assistant) => ({
-        ...environmentOf(key),
-        ...assistants.environmentOf(assistant),
-      }),
-      sandboxFor: (assistant, env) =>
-        assistants.sandboxed() ? forAssistant(sandbox, assistant.needs(env)) : createNoSandbox(),
-      openServers: createHandMcp(openServers, mcpPorts),
-      silentMs: () => settings().idleMs,
-    },
+    assistant: createAssistantPorts(options, environmentOf, createHandMcp(openServers, mcpPorts)),
     run: {
       emit,
       report: (key, event) => options.tellAgent(key, { ...event, at: now() }),
