@@ -2,6 +2,7 @@ import { mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { execa } from 'execa';
 import { expect, onTestFinished, test } from 'vitest';
+import { createClaude } from '../../../src/actors/assistants/claude.ts';
 import { createCodex } from '../../../src/actors/assistants/codex.ts';
 import { handToAcp, handToCodex } from '../../../src/actors/assistants/hand-over.ts';
 import { openRelay, openServers, transportFor } from '../../../src/actors/mcp/open-servers.ts';
@@ -14,6 +15,7 @@ import { fakeAssistants, runsIn } from '../../support/assistants.ts';
 import { isLong } from '../../support/long.ts';
 import { framesOf, notes, stdioServer } from '../../support/mcp.ts';
 import { type Answer, startModelServer } from '../../support/model-server.ts';
+import { realClaude, startMessagesApi } from '../../support/real-claude.ts';
 import { realCodex } from '../../support/real-codex.ts';
 import { startSystem, untilStatus } from '../../support/running.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
@@ -233,4 +235,43 @@ test('the real codex calls a tool of a server that it is given', async ({ skip }
   expect(outputs[1]).not.toMatch(/sk-of-codex|ATS_MCP/);
   expect(outputs[2]).toContain('PATH=');
   expect(outputs[2]).not.toMatch(/value-of-notes|ATS_MCP|sk-of-codex/);
+});
+
+test('the real claude calls a tool of a server that it is given', {
+  timeout: 300_000,
+}, async ({ skip }) => {
+  if (!isLong) return skip('npm run test:long runs the real claude');
+  const claude = await realClaude();
+  if ('reason' in claude) return skip(claude.reason);
+  const { baseURL, asked } = await startMessagesApi([
+    { call: { name: 'mcp__near__look', input: {} } },
+    { text: 'I looked.' },
+  ]);
+  const home = realpathSync(mkdtempSync('/var/tmp/agent-test-'));
+  onTestFinished(() => rmSync(home, { recursive: true, force: true }));
+  const secrets = { ANTHROPIC_BASE_URL: baseURL, ANTHROPIC_API_KEY: 'sk-of-claude' };
+  const running = await startSystem({
+    assistants: fakeAssistants({
+      claude: createClaude(claude),
+      secrets,
+      environment: { PATH: process.env['PATH'] ?? '', HOME: home },
+    }),
+    environment: {
+      ...{ PATH: process.env['PATH'] ?? '', HOME: home },
+      CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
+    },
+    sandbox,
+    role: { mcp: ['near'] },
+    options: { backend: 'claude', mcpServers: [near] },
+    mcp: { variables, pinsFile: null, version: '0' },
+  });
+  const { task_id: id } = await running.service.create({ description: 'look' });
+
+  await running.service.execute({ task: id, role: 'engineer', options: {} });
+  const view = await untilStatus(running, id, 'complete', 'failed');
+
+  expect(view).toMatchObject({ status: 'complete', result: 'I looked.' });
+  expect(asked[0]).toContain('"name":"mcp__near__look"');
+  expect(asked[1]).toContain('key value-of-notes');
+  expect(asked.join()).not.toContain('sk-of-claude');
 });

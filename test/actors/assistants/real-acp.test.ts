@@ -16,6 +16,7 @@ import { createAcp } from '../../../src/actors/assistants/acp/acp.ts';
 import { createBubblewrap } from '../../../src/actors/sandbox/bubblewrap.ts';
 import { fakeAssistants } from '../../support/assistants.ts';
 import { isLong } from '../../support/long.ts';
+import { stdioServer } from '../../support/mcp.ts';
 import { type Answer, startModelServer } from '../../support/model-server.ts';
 import { processesWith } from '../../support/processes.ts';
 import { type RealAgent, realAgent } from '../../support/real-agents.ts';
@@ -29,6 +30,8 @@ const command = 'echo right > made.txt';
 interface Said {
   readonly text?: string;
   readonly command?: string;
+  /** A tool without arguments. */
+  readonly tool?: string;
 }
 interface Provider {
   readonly secrets: Readonly<Record<string, string>>;
@@ -45,13 +48,16 @@ const openAi = async (
   let next = 0;
   const server = await startModelServer(({ body }): Answer => {
     if (!isWork(JSON.stringify(body))) return { kind: 'answer', text: 'A title' };
-    const { text, command: line } = said[next++] ?? { text: 'no more' };
-    const call = { id: `call_${next}`, name: tool };
-    const given = JSON.stringify({ command: line, description: 'make it' });
+    const { text, command: line, tool: other } = said[next++] ?? { text: 'no more' };
+    const call = { id: `call_${next}`, name: other ?? tool };
+    const isCall = line !== undefined || other !== undefined;
+    const given = JSON.stringify(
+      other === undefined ? { command: line, description: 'make it' } : {},
+    );
     return {
       kind: 'answer',
       ...(text === undefined ? {} : { text }),
-      ...(line === undefined ? {} : { calls: [{ ...call, arguments: given }] }),
+      ...(isCall ? { calls: [{ ...call, arguments: given }] } : {}),
     };
   });
   return {
@@ -323,3 +329,47 @@ test.for(['opencode', 'gemini', 'copilot'] as const)(
     expect(readdirSync(root).filter((file) => file.startsWith('obeyed'))).toEqual([]);
   },
 );
+
+/** A server of the user, whose tool `look` tells its variables. */
+const withServer: Setting = {
+  role: { mcp: ['near'] },
+  options: {
+    backend: 'acp',
+    mcpServers: [stdioServer('near', undefined, { env: { NOTES_KEY: `key \${NOTES_KEY}` } })],
+  },
+  mcp: { variables: { NOTES_KEY: 'value-of-notes' }, pinsFile: null, version: '0' },
+};
+
+test.for([
+  ['opencode', 'near_look'],
+  ['copilot', 'near-look'],
+] as const)(
+  'the real %s calls a tool of a server that it is given',
+  { timeout: 300_000 },
+  async ([name, tool], { skip }) => {
+    const path = await programOf(name, skip);
+    const said = [{ tool }, { command: 'env' }, { text: 'I looked.' }];
+    const { running, id, asked } = await begin(name, path, said, withServer);
+
+    const view = await untilStatus(running, id, 'complete', 'failed');
+
+    const [, looked = '', ran = ''] = asked();
+    expect(view).toMatchObject({ status: 'complete', result: 'I looked.' });
+    expect(looked).toContain('key value-of-notes');
+    expect(ran).toContain('PATH=');
+    expect(ran).not.toContain('ATS_MCP');
+  },
+);
+
+test('the real gemini gets no server, since it trusts no folder, and the log says so', {
+  timeout: 300_000,
+}, async ({ skip }) => {
+  const path = await programOf('gemini', skip);
+  const { running, id, asked } = await begin('gemini', path, [{ text: 'Done.' }], withServer);
+
+  const view = await untilStatus(running, id, 'complete', 'failed');
+
+  expect(view).toMatchObject({ status: 'complete', result: 'Done.' });
+  expect(logsOf(running, id)).toContain('this agent does not use your MCP servers');
+  expect(asked().join()).not.toContain('near');
+});
