@@ -25,8 +25,22 @@ import { requireId } from './task-id.ts';
 import { createTaskQueries, type TaskQueries } from './task-queries.ts';
 import type { TaskViews } from './task-views.ts';
 
+/** What a person says to the agent of a task. */
+export interface AgentMessages {
+  /**
+   * Answers the open question. @throws task_not_found, event_not_allowed, stale_attempt,
+   * invalid_params
+   */
+  respond(taskId: string, attempt: number, response: Response): Promise<TaskView>;
+  /**
+   * Tells the agent of a task that is at work; it reads this once, at its next turn.
+   * @throws task_not_found, event_not_allowed, invalid_params
+   */
+  tell(taskId: string, text: string, requestId?: string): Promise<void>;
+}
+
 /** Operations behind HTTP and JSON-RPC. They reject with `ServiceError` only. */
-export interface TaskService extends TaskQueries, AttemptDiffMerge, TaskReviews {
+export interface TaskService extends TaskQueries, AttemptDiffMerge, TaskReviews, AgentMessages {
   /**
    * @throws task_not_found, dependencies_unmet, already_running, event_not_allowed,
    * credential_missing, queue_full
@@ -42,16 +56,6 @@ export interface TaskService extends TaskQueries, AttemptDiffMerge, TaskReviews 
   close(taskId: string, reason: string | null): Promise<TaskView>;
   reopen(taskId: string, reason: string | null): Promise<TaskView>;
   cancel(taskId: string, reason: string | null): Promise<TaskView>;
-  /**
-   * Answers the open question. @throws task_not_found, event_not_allowed, stale_attempt,
-   * invalid_params
-   */
-  respond(taskId: string, attempt: number, response: Response): Promise<TaskView>;
-  /**
-   * Tells the agent of a task that is at work; it reads this once, at its next turn.
-   * @throws task_not_found, event_not_allowed, invalid_params
-   */
-  tell(taskId: string, text: string, requestId?: string): Promise<void>;
   retry(
     taskId: string,
     role: Role | null,

@@ -60,13 +60,15 @@ export const savedState = (saved: SavedActor): WorkflowSnapshot => {
   return workflowMachine.resolveState({ value, context });
 };
 
-/** The actors of workflows: one for each that is not over. */
-export const createLiveWorkflows = (ports: LiveWorkflowPorts) => {
-  const { root, store, journal, now, log } = ports;
-  const loaded = new Map<string, Loaded>();
-  const provided = provideWorkflowActors(ports);
-  let stopped = false;
-  const logic = durable(provided, {
+type Provided = ReturnType<typeof provideWorkflowActors>;
+
+/** Saves each transition in place of the state before it. */
+const createLogic = (
+  provided: Provided,
+  { journal, now }: Pick<LiveWorkflowPorts, 'journal' | 'now'>,
+  loaded: ReadonlyMap<string, Loaded>,
+) =>
+  durable(provided, {
     now,
     commit: async ({ next, cause }) => {
       const own = loaded.get(next.context.workflowId);
@@ -82,6 +84,32 @@ export const createLiveWorkflows = (ports: LiveWorkflowPorts) => {
     },
     ...transitionDeadline,
   });
+
+/** Before its actor exists. @throws ServiceError */
+const saveFirstState = async (
+  provided: Provided,
+  { journal, store, now }: Pick<LiveWorkflowPorts, 'journal' | 'store' | 'now'>,
+  input: WorkflowInput,
+): Promise<SavedActor> => {
+  const first = createActor(provided, { input }).getSnapshot();
+  const cause: WorkflowStart = { type: 'xstate.init', input };
+  const change = workflowChange(first, provided.getPersistedSnapshot(first), {
+    ...{ revision: 0, cause, at: now() },
+  });
+  if ((await journal.commit(change)) !== 'ok')
+    throw new ServiceError('internal', { detail: 'the workflow could not be saved; ask again' });
+  const saved = await store.actor(workflowKey(input.workflowId));
+  if (saved === null) throw new ServiceError('internal', { detail: 'the workflow was not saved' });
+  return saved;
+};
+
+/** The actors of workflows: one for each that is not over. */
+export const createLiveWorkflows = (ports: LiveWorkflowPorts) => {
+  const { root, store, log } = ports;
+  const loaded = new Map<string, Loaded>();
+  const provided = provideWorkflowActors(ports);
+  let stopped = false;
+  const logic = createLogic(provided, ports, loaded);
 
   const forget = (workflowId: string, own: Loaded): void => {
     if (loaded.get(workflowId) === own) loaded.delete(workflowId);
@@ -125,20 +153,8 @@ export const createLiveWorkflows = (ports: LiveWorkflowPorts) => {
         void delay(takeUpAgainMs, undefined, { ref: false }).then(() => takeUp(workflowId));
     }
   };
-  /** Commits the first state before its actor exists. */
-  const begin = async (input: WorkflowInput): Promise<WorkflowActor> => {
-    const first = createActor(provided, { input }).getSnapshot();
-    const cause: WorkflowStart = { type: 'xstate.init', input };
-    const change = workflowChange(first, provided.getPersistedSnapshot(first), {
-      ...{ revision: 0, cause, at: now() },
-    });
-    if ((await journal.commit(change)) !== 'ok')
-      throw new ServiceError('internal', { detail: 'the workflow could not be saved; ask again' });
-    const saved = await store.actor(workflowKey(input.workflowId));
-    if (saved === null)
-      throw new ServiceError('internal', { detail: 'the workflow was not saved' });
-    return load(saved).actor;
-  };
+  const begin = async (input: WorkflowInput): Promise<WorkflowActor> =>
+    load(await saveFirstState(provided, ports, input)).actor;
   return {
     loaded,
     begin,

@@ -110,8 +110,44 @@ export interface WorkFiles {
   read(path: string, bytesAtMost: number): Promise<string | null>;
 }
 
+/** What attempts left. */
+export interface WorkspaceReads {
+  /** The saved work of an attempt; null when it changed nothing, or is not over. */
+  readonly workOf: WorkReads;
+  leftOut(taskId: TaskId, attempt: number): Promise<readonly string[]>;
+  diff(taskId: TaskId, attempt: number | null): Promise<Changes | null>;
+  /**
+   * Reads what an attempt that is over left. Null when nothing is known of the attempt. With
+   * `earlier` attempts that it goes on from, `changed` is what they and it changed together.
+   */
+  inspect<Result>(
+    taskId: TaskId,
+    attempt: number,
+    read: (files: WorkFiles) => Promise<Result>,
+    earlier?: readonly { readonly taskId: TaskId; readonly attempt: number }[],
+  ): Promise<Result | null>;
+}
+
+/** Saved work becomes part of the project's branch. */
+export interface WorkspaceMerges {
+  /**
+   * Merges the saved work of an attempt into the project's branch. The work of other tasks that the
+   * attempt began with must be merged first. Merging again gives `nothing` with the commit. Rejects
+   * when the signal is aborted; the branch is not moved after that.
+   */
+  merge(
+    taskId: TaskId,
+    attempt: number,
+    mode: MergeMode,
+    title: string,
+    signal?: AbortSignal,
+  ): Promise<Merged>;
+  /** Also reports what was merged by git while nobody watched. @returns a function that stops it */
+  watchMerges(listener: MergeListener): () => void;
+}
+
 /** Gives each attempt a folder to work in. Opening the same attempt again gives the same folder. */
-export interface Workspace {
+export interface Workspace extends WorkspaceReads, WorkspaceMerges {
   readonly mode: 'shared' | 'worktree';
   /** For people: where agents work, and why, if it is not what the user asked for. */
   describe(): string;
@@ -140,9 +176,6 @@ export interface Workspace {
    * cannot be saved; then the folder stays
    */
   save(attempt: AttemptInput, title: string, isComplete?: boolean): Promise<SavedWork | null>;
-  /** The saved work of an attempt; null when it changed nothing, or is not over. */
-  readonly workOf: WorkReads;
-  leftOut(taskId: TaskId, attempt: number): Promise<readonly string[]>;
   /**
    * Saves the attempts that are over and could not be saved when they ended. @returns those that
    * still cannot
@@ -150,29 +183,4 @@ export interface Workspace {
   sweep(
     isOver: (taskId: TaskId, attempt: number) => boolean | Promise<boolean>,
   ): Promise<readonly string[]>;
-  /**
-   * Merges the saved work of an attempt into the project's branch. The work of other tasks that the
-   * attempt began with must be merged first. Merging again gives `nothing` with the commit. Rejects when the signal
-   * is aborted; the branch is not moved after that.
-   */
-  merge(
-    taskId: TaskId,
-    attempt: number,
-    mode: MergeMode,
-    title: string,
-    signal?: AbortSignal,
-  ): Promise<Merged>;
-  /** Also reports what was merged by git while nobody watched. @returns a function that stops it */
-  watchMerges(listener: MergeListener): () => void;
-  diff(taskId: TaskId, attempt: number | null): Promise<Changes | null>;
-  /**
-   * Reads what an attempt that is over left. Null when nothing is known of the attempt. With
-   * `earlier` attempts that it goes on from, `changed` is what they and it changed together.
-   */
-  inspect<Result>(
-    taskId: TaskId,
-    attempt: number,
-    read: (files: WorkFiles) => Promise<Result>,
-    earlier?: readonly { readonly taskId: TaskId; readonly attempt: number }[],
-  ): Promise<Result | null>;
 }
