@@ -73,10 +73,14 @@ export const getSchema = z.object({
 });
 export const idSchema = z.object({ tenant: tenant.optional(), id: idText });
 
+const knownState = z.enum(taskStates.map(wireState));
+/** No filter. The official client for JavaScript sends the second one if it is given no status. */
+const noStates = ['TASK_STATE_UNSPECIFIED', 'UNRECOGNIZED'] as const;
+
 export const listSchema = z.object({
   tenant: tenant.optional(),
   contextId: contextId.optional(),
-  status: z.enum(taskStates.map(wireState)).optional(),
+  status: z.union([z.enum(noStates).transform(() => undefined), knownState]).optional(),
   pageSize: z.int().min(1).max(100).default(50),
   pageToken: z.string().max(512).optional(),
   historyLength: historyLength.default(0),

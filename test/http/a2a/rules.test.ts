@@ -297,6 +297,18 @@ test('§3.1.4 a list of many tasks lets other requests come in between', async (
   expect(turns - idle).toBeGreaterThan(3);
 });
 
+test.each(['TASK_STATE_UNSPECIFIED', 'UNRECOGNIZED'])(
+  '§3.1.4 a list by the status %s, which clients send for none, has every task',
+  async (status) => {
+    const { task, call } = await start({ turns: [finish('done')] });
+    await task('One');
+
+    const listed = await call('ListTasks', { status });
+
+    expect(listed.result).toMatchObject({ totalSize: 1 });
+  },
+);
+
 test.each([
   ['GetTask', { id: 'bd-1', historyLength: -1 }, 'historyLength'],
   ['GetTask', {}, 'id'],
