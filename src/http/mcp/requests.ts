@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { roles } from '../../machines/task.ts';
 import type { Identity } from '../discovery.ts';
 import { parseWithProblems } from '../schema-problems.ts';
 import { withAdvice } from './advice.ts';
@@ -49,8 +50,7 @@ const callParamsSchema = z.looseObject({ name: z.string(), arguments: z.unknown(
 const pageParamsSchema = z.looseObject({ cursor: z.string().optional() });
 const resourceSchema = z.looseObject({ uri: z.string() });
 
-const instructions =
-  'Hand work to coding agents: create_task, run, wait_for_task, then diff and merge. A task with awaiting has a question for your user; pass the answer on with answer.';
+const instructions = `Hand work to coding agents: create_task, run with a role (${roles.join(', ')}), wait_for_task, then diff and merge. A task with awaiting has a question for your user; pass the answer on with answer.`;
 
 export type McpIdentity = Pick<Identity, 'name' | 'version'>;
 
