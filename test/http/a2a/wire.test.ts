@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
+import { makeRepository, worktreesOf } from '../../support/git.ts';
 import {
   bash,
   finish,
@@ -310,5 +311,29 @@ test('§8 behind a proxy the cards name the configured address, whatever its hea
     `${publicUrl}/a2a/rest`,
     `${publicUrl}/agents/tester/a2a`,
     `${publicUrl}/agents/tester/a2a/rest`,
+  ]);
+});
+
+test.each([
+  ['as they are', 'new\n', '+new'],
+  ['by the command that shows them, if they are too large', 'x'.repeat(600_000), 'agent diff bd-'],
+])('the changes of a run are an artifact, %s', async (_, content, shown) => {
+  const write = { calls: [{ tool: 'write', arguments: { path: 'b.txt', content } }] };
+  const { call, message } = await start({
+    turns: [write, finish('done')],
+    root: makeRepository(),
+    workspace: (root, stateDir) => worktreesOf(root, join(stateDir, 'worktrees')),
+  });
+
+  const { result } = await call('SendMessage', message('Write it'));
+
+  const { artifacts } = result.task;
+  expect(artifacts.map(({ artifactId }: Loose) => artifactId)).toEqual(['results', 'patch']);
+  expect(artifacts[1].parts).toEqual([
+    {
+      text: expect.stringContaining(shown),
+      mediaType: 'text/x-diff',
+      filename: `${result.task.id}.patch`,
+    },
   ]);
 });
