@@ -61,7 +61,7 @@ export const setUpCommand = (
 
 /** A task that does not exist is named with the one that was probably meant, if one is close. */
 export const withMeantId = async <Answer>(
-  { connection }: CommandContext,
+  context: CommandContext,
   run: () => Promise<Answer>,
 ): Promise<Answer> => {
   try {
@@ -69,7 +69,7 @@ export const withMeantId = async <Answer>(
   } catch (error) {
     if (!(error instanceof CallError) || error.code !== 'task_not_found') throw error;
     const wrong = textIn(error.facts, 'task_id');
-    const look = async () => nearestId(await connection.files(), wrong ?? '');
+    const look = async () => nearestId(await context.connection.files(), wrong ?? '');
     const meant = await look().catch(() => null);
     if (meant === null) throw error;
     throw new CallError(error.code, error.message, { ...error.facts, did_you_mean: meant });
