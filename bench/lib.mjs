@@ -177,7 +177,7 @@ export const openServer = async (
     tokenProblem: () => null,
     inspection: null,
     surroundings: () => ({}),
-    a2aVersions: () => ['1.0'],
+    a2aRules: () => ({ versions: ['1.0'], isStrict: false, publicUrl: null }),
     pushConfigs: createPushConfigs(db),
     heartbeatMs: 15_000,
     draining: () => false,
