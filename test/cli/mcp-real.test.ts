@@ -5,6 +5,7 @@ import {
   readFileSync,
   realpathSync,
   rmSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
@@ -58,7 +59,11 @@ const open = () => {
       .split('\n')
       .flatMap((line) => /"title":"([^"]*)"/.exec(line)?.[1] ?? []);
   };
-  return { home, run, titles };
+  const startServer = async (): Promise<string> => {
+    await project.agent('server', 'start');
+    return project.serverFile()?.url ?? '';
+  };
+  return { home, run, titles, startServer };
 };
 
 const task = { description: 'Handed over' };
@@ -87,6 +92,34 @@ test('the real claude hands over a task with the settings of the guide', {
 
   expect(stdout, stderr).toContain('It is handed over.');
   expect(asked[1]).toContain('bd-');
+  expect(await titles()).toEqual(['Handed over']);
+});
+
+test('the real claude hands over a task over HTTP, as the guide adds it', {
+  timeout: 300_000,
+}, async ({ skip }) => {
+  if (!isLong) return skip('npm run test:long runs the real claude');
+  const claude = await realClaude();
+  if ('reason' in claude) return skip(claude.reason);
+  const { home, run, titles, startServer } = open();
+  const url = await startServer();
+  const { baseURL } = await startMessagesApi([
+    { call: { name: 'mcp__tasks__create_task', input: task } },
+    { text: 'It is handed over.' },
+  ]);
+  const variables = { ANTHROPIC_BASE_URL: baseURL, ANTHROPIC_API_KEY: key };
+  const add = snippet('Over HTTP', 'claude mcp add').replace('http://127.0.0.1:8080', url);
+
+  symlinkSync(claude.path, join(home, 'bin', 'claude'));
+  const added = await run('/bin/sh', ['-ec', add], variables);
+  const { stdout, stderr } = await run(
+    claude.path,
+    ['-p', 'Hand it over', '--allowedTools', 'mcp__tasks'],
+    variables,
+  );
+
+  expect(added.stdout, added.stderr).toContain('tasks');
+  expect(stdout, stderr).toContain('It is handed over.');
   expect(await titles()).toEqual(['Handed over']);
 });
 
