@@ -1,22 +1,20 @@
 import { textWidth } from './width.ts';
 
 /**
- * Breaks text between words. The terminal breaks a word that is wider than itself, such as a path: it
- * begins where it is, and the next word follows it.
+ * Breaks text between words. The terminal breaks a word that is wider than itself, such as a path; the
+ * next word follows it.
  */
 export const wrap = (text: string, width: number): readonly string[] => {
   const lines: string[] = [];
   let used = 0;
   for (const word of text.split(' ')) {
     const own = textWidth(word);
-    const isBroken = own > width;
     const last = lines.pop();
-    if (last === undefined) lines.push(word);
-    else if (!isBroken && used + 1 + own > width) lines.push(last, word);
-    else lines.push(`${last} ${word}`);
-    const isAlone = last === undefined || lines.at(-1) === word;
-    used = isAlone ? own : used + 1 + own;
-    if (isBroken) used %= width;
+    const isNew = last === undefined || used + 1 + own > width;
+    if (last !== undefined) lines.push(isNew ? last : `${last} ${word}`);
+    if (isNew) lines.push(word);
+    used = isNew ? own : used + 1 + own;
+    if (own > width) used %= width;
   }
   return lines;
 };

@@ -20,12 +20,13 @@ test('no word is broken that fits, no line is too wide, and nothing is lost', ()
   );
 });
 
-test('a path that is wider than the terminal begins where it is, and the next word follows it', () => {
+test('the terminal breaks a path that is wider, and the next word follows it', () => {
   const path = `/${'a'.repeat(50)}`;
 
-  expect(wrap(`cannot read ${path} twice`, 40)).toEqual([`cannot read ${path} twice`]);
+  expect(wrap(`cannot read ${path} twice`, 40)).toEqual(['cannot read', `${path} twice`]);
   expect(wrap(`cannot read ${path} ${'b'.repeat(30)}`, 40)).toEqual([
-    `cannot read ${path}`,
+    'cannot read',
+    path,
     'b'.repeat(30),
   ]);
 });
