@@ -385,8 +385,21 @@ describe.skipIf(noBrowser !== null)(
       const address = await project.address();
       const other = await browser.newPage();
       await other.goto(address);
-      await other.getByRole('button', { name: 'Sign out' }).click();
+      const signOut = other.getByRole('button', { name: 'Sign out' });
+      await signOut.waitFor();
+      // What was asked before is answered after it, and refused.
+      let isOut = false;
+      const late = other.waitForResponse((response) => isOut && response.status() === 401);
+      await other.route('**/a2a/execute', async (route) => {
+        await vi.waitUntil(() => isOut);
+        await route.continue();
+      });
+      await other.evaluate(`location.hash = '#/system'`);
+      await signOut.click();
       await other.getByText('You are signed out.').waitFor();
+      isOut = true;
+      await late;
+      expect(await other.getByText('You are signed out.').isVisible()).toBe(true);
       await other.goto('about:blank');
       await other.goto(address);
 

@@ -17,9 +17,10 @@ export const authorization = (): Readonly<Record<string, string>> => {
   return token === null ? {} : { authorization: `Bearer ${token}` };
 };
 
+/** The first message stays: an answer that comes late knows less. */
 export const signOutHere = (message: string | null): void => {
   sessionStorage.removeItem(key);
-  session.value = { state: 'out', message };
+  if (session.value.state !== 'out') session.value = { state: 'out', message };
 };
 
 const messageIn = async (response: Response): Promise<string> => {
@@ -60,6 +61,7 @@ const takeCode = (): string | null => {
 /** Signs in with the code of the address, or with the session of this tab. */
 export const signIn = async (): Promise<void> => {
   const code = takeCode();
+  session.value = { state: 'checking' };
   try {
     await check(code === null ? null : await exchange(code));
   } catch {
@@ -68,6 +70,7 @@ export const signIn = async (): Promise<void> => {
 };
 
 export const signOut = async (): Promise<void> => {
-  await fetch('/page/session', { method: 'DELETE', headers: authorization() }).catch(() => null);
+  const headers = authorization();
   signOutHere('You are signed out.');
+  await fetch('/page/session', { method: 'DELETE', headers, keepalive: true }).catch(() => null);
 };
