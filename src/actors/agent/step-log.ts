@@ -2,6 +2,7 @@ import type { z } from 'zod';
 import type { TaskId } from '../../machines/task.ts';
 import type { Journal } from '../journal/journal.ts';
 import type { ActorReads } from '../store/port.ts';
+import { commitPatiently } from './patient-commit.ts';
 
 /**
  * The steps of one attempt by key. The intent is written before the call, again with the result
@@ -14,10 +15,12 @@ export interface StepLog {
   write(key: string, intent: unknown, result?: unknown): Promise<void>;
 }
 
+/** `wanted`: of the call that is at work; a step that cannot be written is tried again until then. */
 export const createStepLog = async (
   store: Pick<ActorReads, 'steps'>,
   journal: Pick<Journal, 'commit'>,
   { taskId, attempt }: { readonly taskId: TaskId; readonly attempt: number },
+  wanted: () => AbortSignal | undefined = () => undefined,
 ): Promise<StepLog> => {
   const steps = await store.steps(taskId, attempt);
   const known = new Map(steps.map(({ key, intent, result }) => [key, { intent, result }]));
@@ -37,7 +40,8 @@ export const createStepLog = async (
         result: result === null ? null : JSON.stringify(result),
       };
       // The commit also makes the buffered frames of this step durable.
-      await journal.commit({ entries: [], step: { taskId, attempt, key, ...texts } });
+      const step = { taskId, attempt, key, ...texts };
+      await commitPatiently(journal, { entries: [], step }, wanted());
       known.set(key, texts);
     },
   };

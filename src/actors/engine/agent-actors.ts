@@ -79,18 +79,27 @@ export interface AgentActors {
 /** Environment variable of every process of an attempt; finds those of an earlier server. */
 const attemptVariable = 'ATS_ATTEMPT';
 
+/** The signal of the call of each attempt that is at work; one at a time. */
+type CurrentCalls = Map<string, AbortSignal>;
+
 const provideAgent = (
   turns: AgentTurns,
   delegation: Delegation,
+  calls: CurrentCalls,
   { slots, work: attemptWork }: Pick<AgentActorOptions, 'slots' | 'work'>,
 ) => {
   /** An attempt is over only after all its work has ended. */
   const tracked = <Output, Input extends AttemptInput>(
     work: (input: Input, signal: AbortSignal) => Promise<Output>,
   ) =>
-    fromPromise<Output, Input>(({ input, signal }) =>
-      attemptWork.track(attemptKey(input.taskId, input.attempt), work(input, signal)),
-    );
+    fromPromise<Output, Input>(({ input, signal }) => {
+      const key = attemptKey(input.taskId, input.attempt);
+      calls.set(key, signal);
+      const ended = work(input, signal).finally(() => {
+        if (calls.get(key) === signal) calls.delete(key);
+      });
+      return attemptWork.track(key, ended);
+    });
   return agentMachine.provide({
     actors: {
       prepare: tracked<Prepared, PrepareInput>((input, signal) =>
@@ -174,12 +183,14 @@ export const createAgentActors = (options: AgentActorOptions): AgentActors => {
   const { store, workspace, sandbox, results, now } = ports;
 
   const { emit, environmentOf, sandboxOf, endLeftovers } = createSurroundings(options);
+  const calls: CurrentCalls = new Map();
   const attempt: AttemptPorts = {
     workspace,
     findTask: options.findTask,
     readResults: results.read,
     emit,
-    stepsOf: (key) => createSteps(store, journal, key),
+    stepsOf: (key) =>
+      createSteps(store, journal, key, () => calls.get(attemptKey(key.taskId, key.attempt))),
     setUp: createSetUp({ settings, workspace, sandbox, environmentOf, emit }),
   };
   const onInterrupted = () => settings().onInterrupted;
@@ -224,7 +235,7 @@ export const createAgentActors = (options: AgentActorOptions): AgentActors => {
   });
 
   return {
-    machine: provideAgent(turns, delegation, options),
+    machine: provideAgent(turns, delegation, calls, options),
     forget: (key) => {
       void options.work.track(key, turns.forget(key));
       void live.stop(key);

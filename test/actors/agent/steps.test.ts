@@ -31,6 +31,27 @@ test('a step is written again when the store fails for a moment', async () => {
   expect((await createSteps(store, journal, key)).prompt()).toBe('do it');
 });
 
+test('a step waits for the store as long as its call is wanted', async () => {
+  const { store, journal } = failing(6);
+  const call = new AbortController();
+  const steps = await createSteps(store, journal, key, () => call.signal);
+
+  await steps.keepPrompt('do it');
+
+  expect((await createSteps(store, journal, key)).prompt()).toBe('do it');
+});
+
+test('a step of a call that is not wanted any more fails', async () => {
+  const { store, journal } = failing(1_000);
+  const call = new AbortController();
+  const steps = await createSteps(store, journal, key, () => call.signal);
+
+  const kept = steps.keepPrompt('do it');
+  setTimeout(() => call.abort(), 2_000);
+
+  await expect(kept).rejects.toThrow('the disk is full');
+});
+
 test('a step that cannot be written fails', async () => {
   const { store, journal } = failing(100);
   const steps = await createSteps(store, journal, key);
