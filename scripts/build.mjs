@@ -15,7 +15,10 @@ const programs = ['cli/agent', 'cli/agent-server'];
 /** The server starts it as a thread. */
 const thread = 'actors/workspace/snapshot-worker';
 /** Parts that tests load from `dist` often, since it loads faster than `build`. */
-const parts = ['cli/run-agent', 'actors/process/run-command', 'actors/workspace/select-workspace'];
+const parts = [
+  ...['cli/run-agent', 'cli/server/run-server', 'cli/config/config'],
+  ...['actors/process/run-command', 'actors/workspace/select-workspace'],
+];
 /** What `agent-task-server/client` is, and the modules that its types are in. */
 const client = { name: 'client/index', source: 'cli/client/public-client' };
 const clientTypes = [client.source, 'cli/client/client', 'cli/client/wire-types'];

@@ -133,7 +133,7 @@ test('A22 eight FIFOs read at once block neither the server nor its shutdown', a
 });
 
 test('A22 a server stops on SIGTERM while FIFOs are read', async () => {
-  const project = openProject();
+  const project = openProject(undefined, { ownServer: true });
   const names = Array.from({ length: 8 }, (_, n) => `fifo${n}`);
   const script = join(dirname(project.configFile), 'script.json');
   const calls = names.map((path) => ({ tool: 'read', arguments: { path } }));

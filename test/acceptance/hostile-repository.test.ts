@@ -72,7 +72,7 @@ test('A28 a repository sets no setting and no address of a provider', async () =
     calls: calls[number - 1] ?? [],
   }));
   const api = { base_url: provider.baseURL, provider_model: 'own-model' };
-  const project = openProject();
+  const project = openProject(undefined, { ownServer: true });
   writeFileSync(
     project.configFile,
     JSON.stringify({ server: { port: 0 }, api, sandbox: { mode: 'auto' } }),
@@ -85,7 +85,7 @@ test('A28 a repository sets no setting and no address of a provider', async () =
   gitIn(project.root, 'init', '--quiet');
   gitIn(project.root, 'add', '--all');
   gitIn(project.root, '-c', 'user.name=x', '-c', 'user.email=x', 'commit', '--quiet', '-m', 'all');
-  const elsewhere = openProject();
+  const elsewhere = openProject(undefined, { ownServer: true });
   cpSync(project.configFile, elsewhere.configFile);
   const key = { OPENAI_API_KEY: 'sk-own-key' };
 

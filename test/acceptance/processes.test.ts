@@ -34,7 +34,7 @@ const until = async (what: () => boolean): Promise<number> => {
 
 /** A server whose commands run in the sandbox, and a background run of these turns. */
 const run = async (turns: readonly Turn[]) => {
-  const project = openProject();
+  const project = openProject(undefined, { ownServer: true });
   const script = join(dirname(project.configFile), 'script.json');
   writeFileSync(
     script,

@@ -32,7 +32,10 @@ describe.skipIf(!ok)(`in the sandbox${ok ? '' : ` (skipped: ${detail})`}`, () =>
   test.runIf(isRoot)(
     'A18 each probe of doctor holds for an ordinary user too',
     async () => {
-      const project = openProject({ api: { backend: 'scripted' }, sandbox: { mode: 'auto' } });
+      const project = openProject(
+        { api: { backend: 'scripted' }, sandbox: { mode: 'auto' } },
+        { ownServer: true },
+      );
       const { root, configFile, stateDir } = project;
       const home = temporaryFolder();
       const other = 65_534;

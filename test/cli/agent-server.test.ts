@@ -21,18 +21,22 @@ import { createSqliteStore } from '../../src/actors/store/sqlite.ts';
 import { aTask } from '../contracts/tracker.ts';
 import { bin, openProject, plain } from '../support/cli.ts';
 import { embeddedAt, ledgerAt } from '../support/ledger.ts';
-import { endOfFile, temporaryFolder } from '../support/temporary.ts';
+import { type AtEnd, endOfFile, temporaryFolder } from '../support/temporary.ts';
 
 const until = async (what: () => boolean): Promise<void> => {
   while (!what()) await new Promise((resolve) => setTimeout(resolve, 20));
 };
+
+/** These are tests of the server as a process. */
+const open = (config?: object, atEnd?: AtEnd) =>
+  openProject(config, { ownServer: true, ...(atEnd === undefined ? {} : { atEnd }) });
 
 const atEnd = endOfFile();
 let shared: ReturnType<typeof openProject> | null = null;
 /** A project with a running server, for tests that change nothing in them. */
 const served = async () => {
   if (shared === null) {
-    shared = openProject(undefined, atEnd);
+    shared = open(undefined, atEnd);
     shared.start('agent-server', ['--server']);
   }
   const { serverFile } = shared;
@@ -41,7 +45,7 @@ const served = async () => {
 };
 
 test('without --server it prints usage', async () => {
-  const { server } = openProject();
+  const { server } = open();
 
   const ended = await server();
 
@@ -50,7 +54,7 @@ test('without --server it prints usage', async () => {
 });
 
 test('the banner names the address, the routes, the features, the sandbox and the tracker', async () => {
-  const { start, collect, serverFile } = openProject();
+  const { start, collect, serverFile } = open();
   const child = start('agent-server', ['--server', '--port', '0', '--max-concurrent', '5']);
   const ended = collect(child);
   await until(() => serverFile() !== null);
@@ -149,7 +153,7 @@ test('a second server of one project with another state folder refuses to start'
 });
 
 test('a server with a state folder of its own is refused while one runs with the usual folder', async () => {
-  const { root, agentWith } = openProject();
+  const { root, agentWith } = open();
   const usual = { AGENT_STATE_DIR: undefined };
   const first = JSON.parse((await agentWith(usual, 'server', 'start', '--json')).out);
 
@@ -163,7 +167,7 @@ test('a server with a state folder of its own is refused while one runs with the
 });
 
 test('after kill -9 the next server starts at once, and nothing is lost', async () => {
-  const { start, serverFile, stopServer, agent } = openProject();
+  const { start, serverFile, stopServer, agent } = open();
   const id = (await agent('create', 'Do it')).out.trim();
   start('agent-server', ['--server']);
   await until(() => serverFile() !== null);
@@ -177,7 +181,7 @@ test('after kill -9 the next server starts at once, and nothing is lost', async 
 });
 
 test('a server exports at its start what an earlier process only saved', async () => {
-  const { agent, root, stateDir, start } = openProject();
+  const { agent, root, stateDir, start } = open();
   await agent('create', 'exported');
   const db = openDatabase({ file: join(stateDir, 'journal.db') });
   await embeddedAt(root, {}, ledgerAt(root, db)).create(aTask({ title: 'only saved' }));
@@ -201,7 +205,7 @@ const isRunning = (pid: number): boolean => {
 };
 
 test('a task of a dead server is shown with a note, and asks a person at the next start', async () => {
-  const { agent, configFile, stateDir, root, stopServer } = openProject();
+  const { agent, configFile, stateDir, root, stopServer } = open();
   const script = join(stateDir, '..', 'script.json');
   const calls = [{ tool: 'bash', arguments: { command: 'echo $$ > pid; exec sleep 600' } }];
   writeFileSync(script, JSON.stringify({ scripts: [{ turns: [{ calls }] }] }));
@@ -236,7 +240,7 @@ test('a task of a dead server is shown with a note, and asks a person at the nex
 });
 
 test('SIGTERM with --drain-timeout lets a running agent finish first; a second one does not wait', async () => {
-  const { agent, configFile, stateDir, root, start, serverFile } = openProject();
+  const { agent, configFile, stateDir, root, start, serverFile } = open();
   const script = join(stateDir, '..', 'script.json');
   const waits = {
     tool: 'bash',
@@ -274,7 +278,7 @@ test('SIGTERM with --drain-timeout lets a running agent finish first; a second o
 });
 
 test('an invalid --drain-timeout is refused', async () => {
-  const { server } = openProject();
+  const { server } = open();
 
   expect(await server('--server', '--drain-timeout', 'soon')).toMatchObject({
     code: 2,
@@ -283,7 +287,7 @@ test('an invalid --drain-timeout is refused', async () => {
 });
 
 test('SIGTERM ends the server with 0, and ends the processes that it ran', async () => {
-  const { agent, configFile, stateDir, root, stopServer, serverFile } = openProject();
+  const { agent, configFile, stateDir, root, stopServer, serverFile } = open();
   const script = join(stateDir, '..', 'script.json');
   const calls = [{ tool: 'bash', arguments: { command: 'echo $$ > pid; exec sleep 600' } }];
   writeFileSync(script, JSON.stringify({ scripts: [{ turns: [{ calls }] }] }));
@@ -301,7 +305,7 @@ test('SIGTERM ends the server with 0, and ends the processes that it ran', async
 });
 
 test("a port in use is reported with what to do, and the project's lock is released", async () => {
-  const { server, serverFile } = openProject();
+  const { server, serverFile } = open();
   const other = createServer().listen(0, '127.0.0.1');
   await new Promise((resolve) => other.once('listening', resolve));
   const address = other.address();
@@ -348,7 +352,7 @@ test.each<[string, object | string, string]>([
   ['text that is not JSON', '{', 'not JSON'],
   ['a list', '[]', 'expected a JSON object'],
 ])('a configuration with %s is refused with 78, by file and key', async (_, config, message) => {
-  const { server, configFile, stateDir } = openProject();
+  const { server, configFile, stateDir } = open();
   writeFileSync(configFile, typeof config === 'string' ? config : JSON.stringify(config));
 
   const ended = await server('--server');
@@ -365,7 +369,7 @@ test.each<[string, string | null, string]>([
 ])(
   'a script that %s is refused with 78, by configuration file, key and path',
   async (_, text, why) => {
-    const { server, configFile } = openProject({
+    const { server, configFile } = open({
       api: { backend: 'scripted', script: 'played.json' },
     });
     const script = join(configFile, '..', 'played.json');
@@ -379,7 +383,7 @@ test.each<[string, string | null, string]>([
 );
 
 test('a script is found relative to the configuration file, whatever the working folder', async () => {
-  const { agent, configFile } = openProject({
+  const { agent, configFile } = open({
     api: { backend: 'scripted', script: './played.json' },
   });
   const turn = {
@@ -398,7 +402,7 @@ test('a script is found relative to the configuration file, whatever the working
 });
 
 test('a missing configuration file is refused with 78', async () => {
-  const { server } = openProject();
+  const { server } = open();
 
   expect(await server('--server', '--config', '/nowhere.json')).toMatchObject({
     code: 78,
@@ -407,7 +411,7 @@ test('a missing configuration file is refused with 78', async () => {
 });
 
 test('the default configuration file is accepted', async () => {
-  const { start, collect, serverFile } = openProject();
+  const { start, collect, serverFile } = open();
   const file = fileURLToPath(new URL('../../configs/agent-server.json', import.meta.url));
   const child = start('agent-server', ['--server', '--config', file, '--port', '0']);
   const ended = collect(child);
@@ -438,7 +442,7 @@ test.each<[string, (path: string) => void]>([
   ['is a link', (path) => symlinkSync('/etc/hostname', path)],
   ['holds no token', (path) => writeFileSync(path, 'x\n', { mode: 0o600 })],
 ])('a token file that %s is refused', async (_, make) => {
-  const { server, stateDir } = openProject();
+  const { server, stateDir } = open();
   mkdirSync(stateDir, { recursive: true, mode: 0o700 });
   make(join(stateDir, 'token'));
 
@@ -450,7 +454,7 @@ test.each<[string, (path: string) => void]>([
 
 test('the provider key reaches no child process, log or journal', async () => {
   const key = 'sk-canary-0123456789abcdef';
-  const { agentWith, agent, root, stateDir, configFile } = openProject();
+  const { agentWith, agent, root, stateDir, configFile } = open();
   const script = join(stateDir, '..', 'script.json');
   const command = 'env';
   const calls = [{ tool: 'bash', arguments: { command } }];
@@ -499,7 +503,7 @@ test('the provider key reaches no child process, log or journal', async () => {
 });
 
 test('the helper script starts the server, forwards signals, and has its exit code', async () => {
-  const { root, stateDir, configFile, serverFile } = openProject();
+  const { root, stateDir, configFile, serverFile } = open();
   const script = fileURLToPath(new URL('../../scripts/start-server.mjs', import.meta.url));
   const env = { ...process.env, AGENT_STATE_DIR: stateDir, HOME: temporaryFolder() };
   const child = spawn(process.execPath, [script, '--config', configFile, '--project', root], {
@@ -516,7 +520,7 @@ test('the helper script starts the server, forwards signals, and has its exit co
 });
 
 test('idle connections take no descriptor that a request needs', async () => {
-  const { root, stateDir, configFile, serverFile } = openProject();
+  const { root, stateDir, configFile, serverFile } = open();
   const env = {
     ...process.env,
     AGENT_STATE_DIR: stateDir,

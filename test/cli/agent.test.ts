@@ -13,8 +13,8 @@ import { gitIn } from '../support/git.ts';
 import { startModelServer } from '../support/model-server.ts';
 import { endOfFile, temporaryFolder } from '../support/temporary.ts';
 
-const scripted = (turns: readonly object[]) => {
-  const project = openProject();
+const scripted = (turns: readonly object[], ownServer = false) => {
+  const project = openProject(undefined, { ownServer });
   const script = join(project.stateDir, '..', 'script.json');
   writeFileSync(script, JSON.stringify({ scripts: [{ turns }] }));
   writeFileSync(
@@ -49,7 +49,7 @@ const shared = () => {
     { title: '', turns: [finish('done', 'ok')] },
   ];
   writeFileSync(script, JSON.stringify({ scripts }));
-  opened = openProject({ api: { backend: 'scripted', script } }, atEnd);
+  opened = openProject({ api: { backend: 'scripted', script } }, { atEnd });
   return opened;
 };
 const pidIn = (root: string): string =>
@@ -682,7 +682,7 @@ test('a folder inside the project and --project from elsewhere mean the same pro
 });
 
 test('a run whose server dies does not end with 0', async () => {
-  const { agent, root, stopServer } = scripted([hang]);
+  const { agent, root, stopServer } = scripted([hang], true);
   const id = (await agent('create', 'Do it')).out.trim();
   const run = agent('engineer', id);
   await until(

@@ -15,7 +15,10 @@ const foldersIn = (folder: string): readonly string[] =>
 
 test('a cancel during the preparation of a large worktree leaves no worktree and no branch', async () => {
   const api = { backend: 'scripted' };
-  const project = openProject({ api, workspace: { mode: 'worktree', copy: ['large'] } });
+  const project = openProject(
+    { api, workspace: { mode: 'worktree', copy: ['large'] } },
+    { ownServer: true },
+  );
   gitIn(project.root, 'init', '--quiet', '--initial-branch=main');
   gitIn(project.root, 'config', 'user.name', 'Amy');
   gitIn(project.root, 'config', 'user.email', 'amy@localhost');

@@ -296,10 +296,13 @@ test.skipIf(withoutOpenssl !== '')(
   async () => {
     const { path, tls } = makeCertificate();
     const proxy = await startModelServer(() => ({ kind: 'answer', calls: [finish] }), { tls });
-    const project = openProject({
-      api: { mode: 'proxy', proxy: { base_url: proxy.baseURL } },
-      agent: { max_retries: 0 },
-    });
+    const project = openProject(
+      {
+        api: { mode: 'proxy', proxy: { base_url: proxy.baseURL } },
+        agent: { max_retries: 0 },
+      },
+      { ownServer: true },
+    );
     const [one, two] = [await project.agent('create', 'one'), await project.agent('create', 'two')];
     const key = { OPENAI_API_KEY: 'key-of-the-proxy' };
 
@@ -329,10 +332,13 @@ const until = async (holds: () => boolean | Promise<boolean>): Promise<void> => 
 };
 
 test('SIGHUP applies a new configuration while agents run, and rejects a bad file', async () => {
-  const project = openProject({
-    server: { port: 0, max_concurrent_agents: 1 },
-    api: { backend: 'scripted' },
-  });
+  const project = openProject(
+    {
+      server: { port: 0, max_concurrent_agents: 1 },
+      api: { backend: 'scripted' },
+    },
+    { ownServer: true },
+  );
   await project.agent('server', 'start');
   const { pid, url } = project.serverFile();
   const token = readFileSync(join(project.stateDir, 'token'), 'utf8').trim();

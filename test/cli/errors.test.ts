@@ -14,7 +14,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import type { ErrorCode } from '../../src/machines/errors.ts';
 import { openProject } from '../support/cli.ts';
 import { startModelServer } from '../support/model-server.ts';
-import { type AtEnd, endOfFile, temporaryFolder } from '../support/temporary.ts';
+import { endOfFile, temporaryFolder } from '../support/temporary.ts';
 
 /** Every error over HTTP, with its codes, and by CLI, with its exit code. */
 
@@ -29,10 +29,10 @@ const scripts = [
   { title: '', turns: [finish()] },
 ];
 
-const open = (config: object = {}, atEnd: AtEnd = onTestFinished) => {
+const open = (config: object = {}, options: Parameters<typeof openProject>[1] = {}) => {
   const script = join(temporaryFolder(atEnd), 'script.json');
   writeFileSync(script, JSON.stringify({ scripts }));
-  return openProject({ api: { backend: 'scripted', script }, ...config }, atEnd);
+  return openProject({ api: { backend: 'scripted', script }, ...config }, options);
 };
 type Project = ReturnType<typeof open>;
 
@@ -40,7 +40,7 @@ const atEnd = endOfFile();
 let opened: Project | null = null;
 /** With a server that runs from its first use to the end of the file. */
 const shared = (): Project => {
-  opened ??= open({}, atEnd);
+  opened ??= open({}, { atEnd });
   return opened;
 };
 
@@ -368,7 +368,7 @@ const mounted = (folder: string, ...options: readonly string[]): boolean =>
   spawnSync('mount', ['-t', 'tmpfs', '-o', options.join(','), 'tmpfs', folder]).status === 0;
 
 test('a state folder that cannot be written is named in the error, and nothing is left behind', async () => {
-  const project = open();
+  const project = open({}, { ownServer: true });
   const file = join(temporaryFolder(), 'a-file');
   writeFileSync(file, '');
 
@@ -385,7 +385,7 @@ test('a state folder that cannot be written is named in the error, and nothing i
 });
 
 test('a state folder on a read-only file system is said by name', async (context) => {
-  const project = open();
+  const project = open({}, { ownServer: true });
   mkdirSync(project.stateDir, { mode: 0o700 });
   if (!mounted(project.stateDir, 'ro', 'mode=0700'))
     context.skip('needs the right to mount a small file system');
@@ -412,7 +412,7 @@ test('a state folder on a read-only file system is said by name', async (context
 });
 
 test('a full state folder is named in the error, acknowledged tasks stay, and free space restores service', async (context) => {
-  const project = open();
+  const project = open({}, { ownServer: true });
   mkdirSync(project.stateDir, { mode: 0o700 });
   if (!mounted(project.stateDir, 'size=1m', 'mode=0700'))
     context.skip('needs the right to mount a small file system');

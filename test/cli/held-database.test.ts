@@ -28,7 +28,7 @@ const holdDatabase = async (file: string): Promise<{ release(): Promise<void> }>
 
 /** A running server with one task. */
 const openServed = async () => {
-  const project = openProject();
+  const project = openProject(undefined, { ownServer: true });
   const { agent, stateDir, serverFile } = project;
   const id = (await agent('create', 'Do it')).out.trim();
   await agent('server', 'start');
@@ -111,7 +111,7 @@ test('when another program holds the database for too long, the error says so; a
 });
 
 test('a server that runs and does not answer is named, with its process; it can be stopped', async () => {
-  const { agent, stateDir, serverFile } = openProject();
+  const { agent, stateDir, serverFile } = openProject(undefined, { ownServer: true });
   await agent('server', 'start');
   const { pid } = serverFile();
   process.kill(pid, 'SIGSTOP');

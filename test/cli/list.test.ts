@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { openProject } from '../support/cli.ts';
 
 const ends: (() => unknown)[] = [];
-const project = openProject(undefined, (end) => void ends.push(end));
+const project = openProject(undefined, { atEnd: (end) => void ends.push(end) });
 const ids: string[] = [];
 
 beforeAll(async () => {

@@ -9,7 +9,7 @@ import { createSqliteStore } from '../../src/actors/store/sqlite.ts';
 import { openProject } from '../support/cli.ts';
 
 test('a server that was paused for longer than its lease goes on; when another one took over meanwhile, it saves nothing and ends', async () => {
-  const project = openProject();
+  const project = openProject(undefined, { ownServer: true });
   const { stateDir, configFile, agent, start, serverFile } = project;
   const script = join(stateDir, '..', 'script.json');
   const go = join(stateDir, '..', 'go');

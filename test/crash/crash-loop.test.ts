@@ -81,7 +81,9 @@ test.each([
   async ({ tracker, store: distance }) => {
     const random = randomFrom(seed);
     const bd = makeBd('A-direct');
-    const { root, stateDir, configFile, env, start, serverFile, agent } = openProject();
+    const { root, stateDir, configFile, env, start, serverFile, agent } = openProject(undefined, {
+      ownServer: true,
+    });
     const script = join(stateDir, '..', 'script.json');
     const work = { calls: [{ tool: 'bash', arguments: { command } }] };
     const end = { calls: [{ tool: 'finish', arguments: { status: 'done', summary: 'done' } }] };

@@ -26,10 +26,13 @@ const open = async () => {
     if (!JSON.stringify(body).includes('half.txt')) return writeHalf;
     return isOver ? finished : noQuota(3_600);
   });
-  const project = openProject({
-    server: { port: 0, max_concurrent_agents: 1 },
-    api: { base_url: provider.baseURL, provider_model: 'm' },
-  });
+  const project = openProject(
+    {
+      server: { port: 0, max_concurrent_agents: 1 },
+      api: { base_url: provider.baseURL, provider_model: 'm' },
+    },
+    { ownServer: true },
+  );
   const agent = async (...words: string[]) => {
     const { code, out, err } = await project.agentWith(key, ...words);
     expect(code, err).toBe(0);

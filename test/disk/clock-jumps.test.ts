@@ -42,12 +42,15 @@ const openTasks = async () => {
       return { kind: 'answer', calls: [call('ask', { question: 'red or blue?' })] };
     return { kind: 'answer', calls: finish };
   });
-  const project = openProject({
-    server: { port: 0, register_protocol_handler: false, max_concurrent_agents: 2 },
-    api: { base_url: baseURL, protocol: 'chat' },
-    agent: { on_interrupted: 'repeat', answer_timeout_seconds: 1_800, max_retries: 0 },
-    tracker: { mode: 'embedded' },
-  });
+  const project = openProject(
+    {
+      server: { port: 0, register_protocol_handler: false, max_concurrent_agents: 2 },
+      api: { base_url: baseURL, protocol: 'chat' },
+      agent: { on_interrupted: 'repeat', answer_timeout_seconds: 1_800, max_retries: 0 },
+      tracker: { mode: 'embedded' },
+    },
+    { ownServer: true },
+  );
   let tasks = 0;
   const serve = async (env: NodeJS.ProcessEnv) => {
     const child = project.start('agent-server', ['--server'], { ...key, ...env });

@@ -59,6 +59,7 @@ test('the package has the programs, the configuration, the examples and the docu
 
   const built = [
     ...programs,
+    ...['config/config', 'server/run-server'].map((name) => `dist/cli/${name}.js`),
     ...parts.map((name) => `dist/actors/${name}.js`),
     'dist/THIRD_PARTY_LICENSES.txt',
     ...['index.js', 'index.d.ts', 'client.d.ts', 'wire-types.d.ts'].map(

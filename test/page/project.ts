@@ -48,7 +48,7 @@ export const openPageProject = async (atEnd: AtEnd, first: readonly object[] = [
       workspace: { mode: 'worktree' },
       roles: { reviewer: { require_approval: ['bash'] } },
     },
-    atEnd,
+    { atEnd },
   );
   const env = { OPENAI_API_KEY: 'no-key-a-script-answers' };
   mkdirSync(join(project.root, 'src'));

@@ -1,10 +1,11 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { isAlive } from '../../src/actors/process/pid.ts';
 import { createIo } from '../../src/cli/output/io.ts';
 import { isLong } from './long.ts';
+import { startServerHere } from './server-here.ts';
 import { type AtEnd, temporaryFolder } from './temporary.ts';
 
 /** A published program. */
@@ -42,13 +43,19 @@ const gone = async (pid: number): Promise<void> => {
   while (isAlive(pid)) await new Promise((resolve) => setTimeout(resolve, 20));
 };
 
-/** Runs `agent` in this process, in a tenth of the time. `columns`: those of a terminal. */
+interface Here {
+  /** Of a terminal. */
+  readonly columns?: number;
+  readonly answers?: string[];
+  readonly ownServer?: boolean;
+}
+
+/** Runs `agent` in this process, in a tenth of the time. */
 const runHere = async (
   words: readonly string[],
   cwd: string,
   given: NodeJS.ProcessEnv,
-  columns?: number,
-  answers?: string[],
+  { columns, answers, ownServer }: Here = {},
 ): Promise<Ended> => {
   const { runAgent }: typeof import('../../src/cli/run-agent.ts') = await import(bin('run-agent'));
   const env = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined));
@@ -65,14 +72,25 @@ const runHere = async (
           return answers.shift() ?? null;
         },
   );
-  const code = await runAgent({ words, cwd, env }, io);
+  const startServer = ownServer === true ? undefined : startServerHere(dirname(bin('agent')));
+  const code = await runAgent({ words, cwd, env, startServer }, io);
   return { code, out: out.join(''), err: err.join('') };
 };
 
-/** A new project with the real binaries; its server is stopped after the test. */
+interface ProjectOptions {
+  /** When its server is stopped and its folders are removed: by default after the test. */
+  readonly atEnd?: AtEnd;
+  /**
+   * Its server is a process of its own, as in the long form: for tests of that process, which kill
+   * it, look at it, or give it variables that Node itself reads.
+   */
+  readonly ownServer?: boolean;
+}
+
+/** A new project with the real programs. */
 export const openProject = (
   config: object = { api: { backend: 'scripted' } },
-  atEnd: AtEnd = onTestFinished,
+  { atEnd = onTestFinished, ownServer = isLong }: ProjectOptions = {},
 ) => {
   const root = temporaryFolder(atEnd);
   const stateDir = join(temporaryFolder(atEnd), 'state');
@@ -129,7 +147,9 @@ export const openProject = (
   };
   atEnd(() => stopServer());
   const agentWith = (more: NodeJS.ProcessEnv, ...args: string[]): Promise<Ended> =>
-    isLong ? collect(start('agent', args, more)) : runHere(args, root, { ...env, ...more });
+    isLong
+      ? collect(start('agent', args, more))
+      : runHere(args, root, { ...env, ...more }, { ownServer });
 
   return {
     root,
@@ -163,10 +183,15 @@ export const openProject = (
     },
     /** As `agent`, on a terminal of 80 columns without colour. */
     onTerminal: (...args: string[]): Promise<Ended> =>
-      runHere(args, root, { ...env, NO_COLOR: '1' }, 80),
+      runHere(args, root, { ...env, NO_COLOR: '1' }, { columns: 80, ownServer }),
     /** As `onTerminal`, where somebody types these answers. */
     typing: (answers: readonly string[], ...args: string[]): Promise<Ended> =>
-      runHere(args, root, { ...env, NO_COLOR: '1' }, 80, [...answers]),
+      runHere(
+        args,
+        root,
+        { ...env, NO_COLOR: '1' },
+        { columns: 80, answers: [...answers], ownServer },
+      ),
     /** Runs `agent` to its end in a process of its own. */
     program: (...args: string[]): Promise<Ended> => collect(start('agent', args)),
     server: (...args: string[]): Promise<Ended> => collect(start('agent-server', args)),

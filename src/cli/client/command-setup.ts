@@ -29,11 +29,13 @@ const once = <Value>(make: () => Value): (() => Value) => {
  */
 export const createContext = (
   { project: folder, config, start, json }: Common,
-  { cwd, env }: Invocation,
+  { cwd, env, startServer }: Invocation,
   io: Io,
 ): CommandContext => {
   const project = once(() => findProject(folder, cwd, env));
-  const connection = once(() => connect({ project: project(), config, start, io, env }));
+  const connection = once(() =>
+    connect({ project: project(), config, start, io, env, startServer }),
+  );
   return {
     ...{ cwd, io, env, json },
     get project() {

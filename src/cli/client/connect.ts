@@ -2,6 +2,7 @@ import type { OfflineService } from '../../actors/engine/offline-tasks.ts';
 import { isServiceError } from '../../machines/errors.ts';
 import { messageOf } from '../../machines/message-of.ts';
 import { type Project, stateFiles, taskFiles } from '../config/project.ts';
+import type { StartServer } from '../invocation.ts';
 import type { Io } from '../output/io.ts';
 import { readServerFile } from '../server/server-file.ts';
 import { CallError, type Client, type MethodName, type Params, type Result } from './client.ts';
@@ -25,6 +26,7 @@ export interface ConnectOptions {
   /** Takes notes and warnings. */
   readonly io: Pick<Io, 'err' | 'live'>;
   readonly env: NodeJS.ProcessEnv;
+  readonly startServer?: StartServer | undefined;
 }
 
 type OfflineMethods = (
@@ -188,8 +190,8 @@ export const connect = (options: ConnectOptions): Connection => {
           'server_needed',
           'no server runs for this project; start one with agent-server --server',
         );
-      const { startServer } = await import('./start-server.ts');
       io.err("starting a server in the background; 'agent server logs' prints its log");
+      const startServer = options.startServer ?? (await import('./start-server.ts')).startServer;
       const started = await startServer(project, config, env);
       looked = Promise.resolve(started);
       return createHttpClient(started);

@@ -6,11 +6,11 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { loadConfig } from '../config/config.ts';
 import { type Project, stateFiles } from '../config/project.ts';
+import type { StartServer } from '../invocation.ts';
 import { ensurePrivateFolder } from '../server/private-files.ts';
 import { readServerFile } from '../server/server-file.ts';
 import { CallError } from './client.ts';
 import { findServer, isSilent } from './find-server.ts';
-import type { Address } from './http-request.ts';
 
 const startMs = 20_000;
 const startPollMs = 50;
@@ -49,11 +49,7 @@ const fileSize = (path: string): number => statSync(path, { throwIfNoEntry: fals
  * Starts a detached server and waits until it answers. @throws CallError with the last lines of its
  * log when it does not
  */
-export const startServer = async (
-  project: Project,
-  config: string | undefined,
-  env: NodeJS.ProcessEnv,
-): Promise<Address> => {
+export const startServer: StartServer = async (project, config, env) => {
   ensurePrivateFolder(project.stateDir);
   const { log } = stateFiles(project.stateDir);
   rotateLog(log);

@@ -42,12 +42,14 @@ interface Output {
 
 type Stream = 'stdout' | 'stderr';
 
-/** These two and `processIo` are the only writers to the terminal. */
-export const print = (stream: Stream, text: string): void =>
-  void process[stream].write(stripControls(text));
+export type Outputs = Readonly<Record<Stream, Pick<Output, 'isTTY' | 'write'>>>;
 
-export const printJson = (stream: Stream, json: string): void =>
-  void process[stream].write(`${escapeControls(json)}\n`);
+/** These two and `processIo` are the only writers to the terminal. */
+export const print = (stream: Stream, text: string, to: Outputs = process): void =>
+  void to[stream].write(stripControls(text));
+
+export const printJson = (stream: Stream, json: string, to: Outputs = process): void =>
+  void to[stream].write(`${escapeControls(json)}\n`);
 
 const oneScreenLine = (text: string): string => text.replace(/[\n\t]/g, ' ');
 

@@ -15,6 +15,7 @@ import { type Project, stateFiles } from '../config/project.ts';
 import { keyVariable, type ResolvedSettings, resolveSettings } from '../config/settings.ts';
 import { trackerFor } from '../config/tracker.ts';
 import { userFilesOf } from '../config/user-files.ts';
+import type { Outputs } from '../output/io.ts';
 import { version } from '../version.ts';
 import { workflowFinder } from '../workflows/find-workflow.ts';
 import { assistantsFor, currentAssistants, type ServerEnvironment } from './assistants.ts';
@@ -42,7 +43,13 @@ export const takeFrom =
     assistants: assistantsFor(loaded.config, surroundings),
   });
 
+/** What a server needs of its process: where it prints, and what a signal is sent to. */
+export interface ServerProcess extends Outputs {
+  readonly pid: number;
+}
+
 export interface ServerParts {
+  readonly ownProcess: ServerProcess;
   readonly project: Project;
   readonly env: NodeJS.ProcessEnv;
   readonly current: Current;

@@ -3,7 +3,7 @@ import { defaultFile, type LoadedConfig } from '../config/config.ts';
 import type { Config } from '../config/config-schema.ts';
 import { originOf } from '../config/key-paths.ts';
 import type { TrackerLog } from '../config/tracker.ts';
-import { print, printJson } from '../output/io.ts';
+import { type Outputs, print, printJson } from '../output/io.ts';
 import { logText } from './log-text.ts';
 
 export interface Logger {
@@ -23,16 +23,20 @@ export const loggingOf = ({
 
 const debugMessages = new Set(['request', 'model call ended', 'tool call ended']);
 
-const isText = ({ format, isFormatChosen }: Logging): boolean =>
-  format === 'text' || (!isFormatChosen && process.stderr.isTTY === true);
+const isText = ({ format, isFormatChosen }: Logging, { stderr }: Outputs): boolean =>
+  format === 'text' || (!isFormatChosen && stderr.isTTY === true);
 
 /** Logs to standard error, without headers, bodies or secrets. */
-export const createLogger = (logging: Logging, redact: (text: string) => string): Logger => {
-  let text = isText(logging);
+export const createLogger = (
+  logging: Logging,
+  redact: (text: string) => string,
+  to: Outputs = process,
+): Logger => {
+  let text = isText(logging, to);
   const write = (line: string): void => {
     const safe = redact(line);
-    if (text) print('stderr', `${logText(safe) ?? safe.trimEnd()}\n`);
-    else printJson('stderr', safe.trimEnd());
+    if (text) print('stderr', `${logText(safe) ?? safe.trimEnd()}\n`, to);
+    else printJson('stderr', safe.trimEnd(), to);
   };
   const logger = pino(
     { level: logging.level, serializers: { error: pino.stdSerializers.err } },
@@ -46,7 +50,7 @@ export const createLogger = (logging: Logging, redact: (text: string) => string)
     },
     configure: (next) => {
       logger.level = next.level;
-      text = isText(next);
+      text = isText(next, to);
     },
   };
 };

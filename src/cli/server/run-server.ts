@@ -7,7 +7,14 @@ import { remoteSecrets } from '../config/remote-credentials.ts';
 import { sandboxFor } from '../config/sandbox.ts';
 import { workspaceFor } from '../config/workspace.ts';
 import { projectRoleNote } from '../roles/apply-project-roles.ts';
-import { type Assembled, assemble, type Current, type ServerParts, takeFrom } from './assemble.ts';
+import {
+  type Assembled,
+  assemble,
+  type Current,
+  type ServerParts,
+  type ServerProcess,
+  takeFrom,
+} from './assemble.ts';
 import { secretsIn, takeCredentials } from './assistants.ts';
 import { lockProject } from './lock-project.ts';
 import { createLogger, loggingOf } from './logger.ts';
@@ -36,6 +43,8 @@ export interface RunServerOptions {
   readonly drainMs: number;
   /** Called when nothing can be saved any more; the caller ends the server. */
   readonly onLeaseLost: ServerParts['onLeaseLost'];
+  /** Another one than that of the caller. */
+  readonly ownProcess?: ServerProcess;
   /** @throws StoreError */
   readonly open?: (place: StorePlace) => OpenedStore;
 }
@@ -51,6 +60,7 @@ export const runServer = async ({
   inspect,
   drainMs,
   onLeaseLost,
+  ownProcess = process,
   open = openStore,
 }: RunServerOptions): Promise<RunningServer> => {
   const loaded = load();
@@ -72,7 +82,7 @@ export const runServer = async ({
     ];
     const ofRemotes = remoteSecrets(project.root);
     const redact = createRedactor(() => [...given, ...tokens.all(), ...ofRemotes()]);
-    const logger = createLogger(loggingOf(loaded), redact);
+    const logger = createLogger(loggingOf(loaded), redact, ownProcess);
     const inspection = inspect ? createInspection(redact) : null;
     const workspace = await workspaceFor(loaded.config, project, env, sandbox).catch(
       (cause: unknown) => {
@@ -82,6 +92,7 @@ export const runServer = async ({
       },
     );
     const parts: ServerParts = {
+      ownProcess,
       project,
       env,
       current,

@@ -106,7 +106,7 @@ const buildApplication = (
 };
 
 const printBanner = async (
-  { project, env, current, inspection, sandbox, workspace }: ServerParts,
+  { ownProcess, project, env, current, inspection, sandbox, workspace }: ServerParts,
   { tracker, system }: Assembled,
   {
     url,
@@ -138,7 +138,7 @@ const printBanner = async (
       ...(inspection === null ? [] : ['inspection is on: GET /inspect shows the running machines']),
     ],
   };
-  print('stdout', banner(facts));
+  print('stdout', banner(facts), ownProcess);
 };
 
 const retentionFor = ({ project, env, current }: ServerParts, { ledger, tracker }: Assembled) =>
@@ -157,7 +157,7 @@ export const serve = async (
   assembled: Assembled,
   lock: ProcessLock,
 ): Promise<Serving> => {
-  const { project, current, logger } = parts;
+  const { project, current, logger, ownProcess } = parts;
   const { store, system, ledger } = assembled;
   const files = stateFiles(project.stateDir);
   const state: ServingState = { names: [], draining: false, webhookCheck: () => null };
@@ -175,7 +175,7 @@ export const serve = async (
   ledger.exchange.changed();
   await writeServerFile(files.server, {
     url,
-    pid: process.pid,
+    pid: ownProcess.pid,
     version,
     started_at: new Date().toISOString(),
     project: project.root,
@@ -186,7 +186,7 @@ export const serve = async (
   const stop = async (drainMs = parts.drainMs): Promise<void> => {
     state.draining = true;
     await Promise.all([retention.stop(), system.drain(drainMs)]);
-    removeServerFile(files.server, process.pid);
+    removeServerFile(files.server, ownProcess.pid);
     await system.stop();
     await Promise.all([traces.stop(), notifications.stop()]);
     await ledger.exchange

@@ -4,12 +4,11 @@ import { expect, test } from 'vitest';
 import { shippedFile } from '../../../src/cli/roles/shipped-roles.ts';
 import { openProject } from '../../support/cli.ts';
 
-const openWith = (config: object = {}) => {
-  const project = openProject({
-    sandbox: { mode: 'auto' },
-    api: { backend: 'scripted' },
-    ...config,
-  });
+const openWith = (config: object = {}, ownServer = false) => {
+  const project = openProject(
+    { sandbox: { mode: 'auto' }, api: { backend: 'scripted' }, ...config },
+    { ownServer },
+  );
   const folder = join(project.root, '.agent', 'roles');
   mkdirSync(folder, { recursive: true });
   const write = (name: string, text: string): void => writeFileSync(join(folder, name), text);
@@ -80,7 +79,7 @@ test('agent roles and doctor show what the project narrows and what is ignored',
 });
 
 test('a server starts with a bad project file, warns, and reads role files again on SIGHUP', async () => {
-  const project = openWith({ roles: { tester: { file: 'tester.yml' } } });
+  const project = openWith({ roles: { tester: { file: 'tester.yml' } } }, true);
   const own = join(project.configFile, '..', 'tester.yml');
   writeFileSync(own, 'limits: { timeout_seconds: 500 }\n');
   project.write('tester.yml', 'limits: { timeout_seconds: 900 }\n');

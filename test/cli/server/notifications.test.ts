@@ -7,7 +7,10 @@ import { secret, startReceiver } from '../../support/receiver.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
 const project = (webhook: object) =>
-  openProject({ api: { backend: 'scripted' }, notify: { webhooks: [webhook] } });
+  openProject(
+    { api: { backend: 'scripted' }, notify: { webhooks: [webhook] } },
+    { ownServer: true },
+  );
 
 test('an event whose server was killed before its delivery comes from the next server', async () => {
   let isBack = false;

@@ -6,7 +6,7 @@ import { startCollector } from '../../support/collector.ts';
 
 test('a server that is told of a collector sends its traces there, with the headers', async () => {
   const collector = await startCollector();
-  const { agentWith } = openProject();
+  const { agentWith } = openProject(undefined, { ownServer: true });
   const env = {
     OTEL_EXPORTER_OTLP_ENDPOINT: `${collector.endpoint}/`,
     OTEL_EXPORTER_OTLP_HEADERS: 'authorization=Bearer%20a-key-of-mine',

@@ -22,7 +22,7 @@ const scriptsIn = (root: string): object => {
 
 /** A project whose tasks do what their title says; two run at once. */
 export const openWork = (more: object = {}) => {
-  const project = openProject();
+  const project = openProject(undefined, { ownServer: true });
   const script = join(dirname(project.configFile), 'script.json');
   writeFileSync(script, JSON.stringify({ scripts: scriptsIn(project.root) }));
   const config = {

@@ -27,7 +27,7 @@ const turns = [
  * between.
  */
 export const recordWork = async (tasks: number): Promise<Recorded> => {
-  const project = openProject();
+  const project = openProject(undefined, { ownServer: true });
   const { root, stateDir, configFile, start } = project;
   const folder = dirname(configFile);
   const [script, log] = [join(folder, 'script.json'), join(folder, 'recording')];
