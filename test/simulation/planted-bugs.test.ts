@@ -152,8 +152,8 @@ const bugs: Readonly<Record<string, Planted>> = {
   },
   'an interrupted write of the tracker is not made again': {
     file: 'src/machines/task-started.ts',
-    find: "onError: [tellLater('closing'), fail],",
-    put: "onError: [{ target: '#task.complete' as const, actions: 'recordEnd' as const }, fail],",
+    find: "onError: [tellLater('closing'), toFailing],",
+    put: "onError: [{ target: '#task.complete' as const, actions: 'recordEnd' as const }, toFailing],",
     seed: 191,
     says: /I14/,
   },
@@ -180,7 +180,7 @@ const bugs: Readonly<Record<string, Planted>> = {
   },
   'the histories of tasks that are at work are removed': {
     file: 'src/actors/store/histories.ts',
-    find: "  and not exists (select 1 from actors where (id = ?1 or ${agents}) and (pending = 1 or changed_at >= ?2))\n  and not exists (select 1 from actors where id = ?1 and json_extract(snapshot, '$.value') not in ${over})\n  and not exists (select 1 from tasks where id = ?1 and status not in ${over})",
+    find: "  and not exists (select 1 from actors where (id = ?1 or ${agents}) and (pending = 1 or changed_at >= ?2))\n  and not exists (select 1 from actors where id = ?1 and json_extract(snapshot, '$.value') not in ${overInSql})\n  and not exists (select 1 from tasks where id = ?1 and status not in ${overInSql})",
     put: '',
     seed: 175,
     says: /the history of the pending/,
