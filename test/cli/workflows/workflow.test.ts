@@ -8,11 +8,9 @@ import { featureParts, type Part, runner, scriptOf } from '../../support/workflo
 
 type Project = ReturnType<typeof openProject>;
 
-const open = (parts: readonly Part[] = [], turn_ms = 0): Project => {
-  const project = openProject({
-    workspace: { mode: 'worktree' },
-    api: { backend: 'scripted', script: 'script.json' },
-  });
+const open = (parts: readonly Part[] = [], turn_ms = 0, own = {}): Project => {
+  const api = { backend: 'scripted', script: 'script.json' };
+  const project = openProject({ workspace: { mode: 'worktree' }, api }, own);
   const script = { turn_ms, ...scriptOf(parts) };
   writeFileSync(join(project.configFile, '..', 'script.json'), JSON.stringify(script));
   return project;
@@ -126,7 +124,7 @@ const followWithKills = async (project: Project, id: string) => {
 };
 
 test('a server that is killed in every phase loses no workflow, and makes no task twice', async () => {
-  const project = open(featureParts, 60);
+  const project = open(featureParts, 60, { ownServer: true });
   const words = ['--product', 'shop', '--verify', runner(), '--phase0', 'strategist,designer'];
   const { workflow_id } = await json(project, 'workflow', 'start', 'feature', 'Export', ...words);
 
