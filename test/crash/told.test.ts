@@ -22,11 +22,12 @@ test('what an A2A client said to an agent at work survives kill -9, and is said 
     asked.push(JSON.stringify(body));
     return asked.length === 1 ? waits : finished;
   });
-  const project = openProject({
+  const config = {
     server: { port: 0 },
     agent: { on_interrupted: 'repeat' },
     api: { base_url: provider.baseURL, provider_model: 'm' },
-  });
+  };
+  const project = openProject(config, { ownServer: true });
   const agent = async (...words: string[]): Promise<string> => {
     const { code, out, err } = await project.agentWith(key, ...words);
     expect(code, err).toBe(0);
