@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { TaskView } from '../../src/actors/journal/task-view.ts';
 import type { Frame } from '../../web/data/frame.ts';
 import { createMoments, sceneAt } from '../../web/model/chart.ts';
-import { graphOf, nodesAtMost } from '../../web/model/graph.ts';
+import { edgesAtMost, graphOf, nodesAtMost, placesAtMost } from '../../web/model/graph.ts';
 import { needing } from '../../web/model/order.ts';
 import { lookOf } from '../../web/model/state.ts';
 
@@ -21,7 +21,8 @@ test('the graph puts a task right of all that it waits for, and marks the longes
     taskOf('a', [], { status: 'complete' }),
     taskOf('b', ['a']),
     taskOf('c', ['b']),
-    taskOf('d', ['a', 'c']),
+    taskOf('first', [], { status: 'complete' }),
+    taskOf('d', ['first', 'a', 'c']),
     taskOf('e', ['a']),
     taskOf('alone', []),
   ]);
@@ -29,10 +30,10 @@ test('the graph puts a task right of all that it waits for, and marks the longes
   const { nodes, edges, critical, hidden } = graphOf(tasks);
 
   const layers = Object.fromEntries(nodes.map(({ task, layer }) => [task.task_id, layer]));
-  expect(layers).toEqual({ a: 0, b: 1, c: 2, d: 3, e: 1 });
+  expect(layers).toEqual({ a: 0, first: 0, b: 1, c: 2, d: 3, e: 1 });
   expect(critical).toEqual(['b', 'c', 'd']);
   expect(hidden).toBe(0);
-  const long = edges.find(({ from, to }) => from === 'a' && to === 'd');
+  const long = edges.find(({ from, to }) => from === 'first' && to === 'd');
   expect(long?.by.map(({ layer }) => layer)).toEqual([1, 2]);
   const places = [...nodes, ...edges.flatMap(({ by }) => by)];
   expect(new Set(places.map(({ layer, row }) => `${layer} ${row}`)).size).toBe(places.length);
@@ -51,6 +52,56 @@ test('of thousands of tasks the graph draws the longest chain and counts the res
   expect(critical).toHaveLength(41);
   expect(nodes.filter(({ isCritical }) => isCritical)).toHaveLength(41);
   expect(hidden).toBe(5_000 - nodesAtMost);
+});
+
+test('an edge that follows from others is not drawn', () => {
+  const tasks = new Map([taskOf('a', []), taskOf('b', ['a']), taskOf('c', ['a', 'b', 'b'])]);
+
+  const { edges, hiddenEdges } = graphOf(tasks);
+
+  expect(edges.map(({ from, to }) => `${from} ${to}`)).toEqual(['a b', 'b c']);
+  expect(hiddenEdges).toBe(0);
+});
+
+/** Ten dependencies each, from a fixed sequence of numbers, on the `reach` tasks before it. */
+const manyTasks = (count: number, reach: number) => {
+  let seed = 7;
+  const number = (below: number): number => {
+    seed = (seed * 48_271) % 2_147_483_647;
+    return seed % below;
+  };
+  const dependencies = (nth: number) =>
+    Array.from({ length: nth === 0 ? 0 : 10 }, () => `t${nth - 1 - number(Math.min(nth, reach))}`);
+  return new Map(Array.from({ length: count }, (_, nth) => taskOf(`t${nth}`, dependencies(nth))));
+};
+
+test.each([30, 300, 2_000])(
+  'of 2,000 tasks with 20,000 edges over up to %d tasks a bounded part is drawn',
+  (reach) => {
+    const { nodes, edges, critical } = graphOf(manyTasks(2_000, reach));
+
+    const places = edges.flatMap(({ by }) => by);
+    expect(nodes.length).toBe(nodesAtMost);
+    expect(edges.length).toBeLessThanOrEqual(edgesAtMost);
+    expect(places.length).toBeLessThanOrEqual(placesAtMost);
+    expect(edges.filter(({ isCritical }) => isCritical)).toHaveLength(
+      Math.min(critical.length, nodesAtMost) - 1,
+    );
+  },
+);
+
+test('of many edges that do not follow from others some are drawn, and the rest is counted', () => {
+  const names = (letter: string) => Array.from({ length: 70 }, (_, nth) => `${letter}${nth}`);
+  const tasks = new Map([
+    ...names('a').map((id) => taskOf(id, [])),
+    ...names('b').map((id) => taskOf(id, names('a'))),
+  ]);
+
+  const { nodes, edges, hiddenEdges } = graphOf(tasks);
+
+  expect(nodes).toHaveLength(140);
+  expect(edges).toHaveLength(edgesAtMost);
+  expect(hiddenEdges).toBe(70 * 70 - edgesAtMost);
 });
 
 test('a list of tasks with a cycle, which the server refuses, is drawn all the same', () => {

@@ -28,9 +28,14 @@ export interface Graph {
   readonly critical: readonly string[];
   /** Tasks with dependencies that are not drawn. */
   readonly hidden: number;
+  /** Edges between drawn tasks that are not drawn. Those that follow from others do not count. */
+  readonly hiddenEdges: number;
 }
 
 export const nodesAtMost = 150;
+export const edgesAtMost = 400;
+/** Free places that long edges pass, in all. */
+export const placesAtMost = 1_500;
 const sweeps = 4;
 
 const isOpen = ({ status }: TaskView): boolean => status !== 'complete' && status !== 'cancelled';
@@ -87,8 +92,11 @@ const joined = (all: Tasks): ReadonlySet<string> => {
   return found;
 };
 
-const chosen = (all: Tasks, critical: readonly string[]): ReadonlySet<string> => {
-  const every = joined(all);
+const chosen = (
+  all: Tasks,
+  every: ReadonlySet<string>,
+  critical: readonly string[],
+): ReadonlySet<string> => {
   if (every.size <= nodesAtMost) return every;
   const first = new Set<string>(critical.slice(0, nodesAtMost));
   const add = (id: string): void => {
@@ -102,20 +110,46 @@ const chosen = (all: Tasks, critical: readonly string[]): ReadonlySet<string> =>
   return first;
 };
 
-const layersOf = (ids: ReadonlySet<string>, all: Tasks): ReadonlyMap<string, number> => {
-  const layers = new Map<string, number>([...ids].map((id) => [id, 0]));
+/** For each drawn task what it waits for, of the drawn ones. */
+type Drawn = ReadonlyMap<string, readonly string[]>;
+
+const drawnOf = (ids: ReadonlySet<string>, all: Tasks): Drawn =>
+  new Map(
+    [...ids].map((id) => [
+      id,
+      [...new Set(all.get(id)?.dependencies)].filter((each) => ids.has(each)),
+    ]),
+  );
+
+const layersOf = (drawn: Drawn): ReadonlyMap<string, number> => {
+  const layers = new Map<string, number>([...drawn.keys()].map((id) => [id, 0]));
   // A cycle cannot be made; the bound keeps a broken list of tasks from running for ever.
-  for (let round = 0, isMoved = true; isMoved && round < ids.size; round += 1) {
+  for (let round = 0, isMoved = true; isMoved && round < drawn.size; round += 1) {
     isMoved = false;
-    for (const id of ids)
-      for (const before of all.get(id)?.dependencies ?? []) {
-        const layer = layers.get(before);
-        if (layer === undefined || layer < (layers.get(id) ?? 0)) continue;
+    for (const [id, dependencies] of drawn)
+      for (const before of dependencies) {
+        const layer = layers.get(before) ?? 0;
+        if (layer < (layers.get(id) ?? 0)) continue;
         layers.set(id, layer + 1);
         isMoved = true;
       }
   }
   return layers;
+};
+
+type Ends = readonly [from: string, to: string];
+
+/** The edges without those that follow from others: when c waits for b and b for a, a to c. */
+const reduced = (drawn: Drawn, layers: ReadonlyMap<string, number>): readonly Ends[] => {
+  const layer = (id: string): number => layers.get(id) ?? 0;
+  const ordered = [...drawn].sort(([one], [other]) => layer(one) - layer(other));
+  const ancestors = new Map<string, ReadonlySet<string>>();
+  return ordered.flatMap(([to, dependencies]) => {
+    const further = new Set<string>();
+    for (const id of dependencies) for (const each of ancestors.get(id) ?? []) further.add(each);
+    ancestors.set(to, new Set([...further, ...dependencies]));
+    return dependencies.filter((from) => !further.has(from)).map((from): Ends => [from, to]);
+  });
 };
 
 /** Two ends of an edge with what it passes between them. */
@@ -170,17 +204,35 @@ const rowsOf = (
   return rows;
 };
 
+/** As many as may be drawn: the critical path first, then short ones, which pass few places. */
+const edgesToDraw = (
+  every: readonly Ends[],
+  layers: ReadonlyMap<string, number>,
+  isCritical: (ends: Ends) => boolean,
+): readonly Ends[] => {
+  const span = ([from, to]: Ends): number => (layers.get(to) ?? 0) - (layers.get(from) ?? 0);
+  const order = (ends: Ends): number => (isCritical(ends) ? 0 : span(ends));
+  let places = 0;
+  return [...every]
+    .sort((one, other) => order(one) - order(other))
+    .slice(0, edgesAtMost)
+    .filter((ends) => {
+      places += Math.max(0, span(ends) - 1);
+      return places <= placesAtMost;
+    });
+};
+
 /** The dependencies of a project as layers, from what comes first to what waits. */
 export const graphOf = (all: Tasks): Graph => {
   const critical = criticalPath(all);
-  const ids = chosen(all, critical);
+  const every = joined(all);
+  const drawn = drawnOf(chosen(all, every, critical), all);
   const onPath = new Set(critical);
-  const layers = new Map(layersOf(ids, all));
-  const ways = [...ids].flatMap((to) =>
-    (all.get(to)?.dependencies ?? [])
-      .filter((from) => ids.has(from))
-      .map((from) => wayOf(from, to, layers)),
-  );
+  const nextOnPath = new Map(critical.map((id, index) => [id, critical[index + 1]]));
+  const isCritical = ([from, to]: Ends): boolean => nextOnPath.get(from) === to;
+  const layers = new Map(layersOf(drawn));
+  const needed = reduced(drawn, layers);
+  const ways = edgesToDraw(needed, layers, isCritical).map(([from, to]) => wayOf(from, to, layers));
   const rows = rowsOf(layers, ways);
   const placeOf = (id: string): Place => ({
     layer: layers.get(id) ?? 0,
@@ -188,13 +240,15 @@ export const graphOf = (all: Tasks): Graph => {
   });
   const edges = ways.map((way): Edge => {
     const [from = '', to = ''] = [way[0], way.at(-1)];
-    const at = critical.indexOf(from);
-    const isCritical = at >= 0 && critical[at + 1] === to;
-    return { from, to, isCritical, by: way.slice(1, -1).map(placeOf) };
+    return { from, to, isCritical: isCritical([from, to]), by: way.slice(1, -1).map(placeOf) };
   });
-  const nodes = [...ids].flatMap((id) => {
+  const nodes = [...drawn.keys()].flatMap((id) => {
     const task = all.get(id);
     return task === undefined ? [] : { task, ...placeOf(id), isCritical: onPath.has(id) };
   });
-  return { nodes, edges, critical, hidden: joined(all).size - nodes.length };
+  return {
+    ...{ nodes, edges, critical },
+    hidden: every.size - nodes.length,
+    hiddenEdges: needed.length - edges.length,
+  };
 };

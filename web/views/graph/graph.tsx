@@ -94,7 +94,7 @@ const CriticalPath = ({ ids }: { ids: readonly string[] }) => {
 /** What waits for what, first things left. */
 export const Graph = () => {
   const graph = useComputed(() => graphOf(tasks.value));
-  const { nodes, edges, critical, hidden } = graph.value;
+  const { nodes, edges, critical, hidden, hiddenEdges } = graph.value;
   if (nodes.length === 0)
     return (
       <Empty title="No task waits for another.">
@@ -118,6 +118,9 @@ export const Graph = () => {
         <span class="quiet">
           {numbered(nodes.length, 'task')}
           {hidden > 0 ? `, ${hidden.toLocaleString('en')} more are not drawn` : ''}
+          {hiddenEdges > 0
+            ? `; ${numbered(hiddenEdges, 'dependency is', 'dependencies are')} not drawn`
+            : ''}
         </span>
         <RunAll />
       </header>
