@@ -34,7 +34,7 @@ const bombAgent = {
         {
           tool: 'bash',
           arguments: {
-            command: `(${bomb}) > bomb.txt; mkdir many; cd many; seq 3000 | split -l1 -a4 -d - f`,
+            command: `(${bomb}) > bomb.txt; mkdir many; cd many; seq 20000 | split -l2 -a4 -d - f`,
           },
         },
       ],
@@ -151,7 +151,7 @@ describe.skipIf(noBrowser !== null)(
       await page.close();
     });
 
-    test('a line of 1 MB, 100,000 lines and 3,000 files stay small on the page', {
+    test('a line of 1 MB, 100,000 lines and 10,000 files stay small on the page', {
       timeout: 90_000,
     }, async () => {
       const [id = ''] = await createAll([{ title: 'Bomb', description: 'x' }]);
@@ -180,9 +180,19 @@ describe.skipIf(noBrowser !== null)(
       const unfolded = Number(await page.evaluate('document.querySelectorAll("*").length'));
       await page.getByRole('button', { name: 'Later files' }).click();
       await page.getByText('51 to 100').waitFor();
-      await page.getByRole('region', { name: 'many/f0049', exact: true }).waitFor();
+      const file = page.getByRole('region', { name: 'many/f0049', exact: true });
+      await file.getByText('100', { exact: true }).waitFor();
+      await file.getByRole('button', { name: 'Comment on line 2' }).click();
+      await page.getByLabel('Comment on line 2', { exact: true }).fill('Not this line.');
+      await page.getByRole('button', { name: 'Add comment' }).click();
+      await page.getByRole('button', { name: 'Send back with 1 comment' }).click();
+      await page.waitForURL((url) => !url.hash.endsWith('/diff'));
+      const { review } = await project.show(id);
 
       expect(ran.code).toBe(0);
+      expect(review.comments).toMatchObject([
+        { path: 'many/f0049', line: 2, text: 'Not this line.' },
+      ]);
       expect(Math.max(...sizes)).toBeLessThan(3_000);
       expect(unfolded).toBeLessThan(10_000);
       expect(wide).toEqual([false, false, false, false]);

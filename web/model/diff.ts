@@ -17,11 +17,11 @@ export interface ChangedFile {
   readonly note: string;
   readonly added: number;
   readonly removed: number;
+  /** Lines of all hunks. */
+  readonly size: number;
+  /** Read from the patch when they are first asked for. */
   readonly hunks: readonly Hunk[];
 }
-
-export const linesOf = ({ hunks }: ChangedFile): number =>
-  hunks.reduce((sum, { lines }) => sum + lines.length, 0);
 
 /** The hunks up to that many lines. */
 export const firstLines = (hunks: readonly Hunk[], count: number): readonly Hunk[] => {
@@ -87,18 +87,37 @@ const hunkOf = (lines: readonly string[]): Hunk => {
   return { header, lines: found };
 };
 
-const fileOf = (text: string): ChangedFile => {
+const hunksIn = (text: string): readonly Hunk[] => {
   const lines = text.replace(/\n$/, '').split('\n');
   const starts = lines.flatMap((line, index) => (line.startsWith('@@ ') ? [index] : []));
-  const head = lines.slice(0, starts[0] ?? lines.length);
-  const hunks = starts.map((start, index) => hunkOf(lines.slice(start, starts[index + 1])));
-  const all = hunks.flatMap((hunk) => hunk.lines);
+  return starts.map((start, index) => hunkOf(lines.slice(start, starts[index + 1])));
+};
+
+/** Counts without an object for each line: a patch may have a million. */
+const countsIn = (text: string, start: number): Pick<ChangedFile, 'added' | 'removed' | 'size'> => {
+  let [added, removed, size] = [0, 0, 0];
+  for (let at = start; at < text.length; at = text.indexOf('\n', at) + 1 || text.length) {
+    const sign = text[at];
+    if (sign === '+') added += 1;
+    if (sign === '-') removed += 1;
+    if (sign !== '@' && sign !== '\\') size += 1;
+  }
+  return { added, removed, size };
+};
+
+const fileOf = (text: string): ChangedFile => {
+  const found = text.indexOf('\n@@ ');
+  const start = found < 0 ? text.length : found + 1;
+  const head = text.slice(0, start).replace(/\n$/, '').split('\n');
+  let hunks: readonly Hunk[] | null = null;
   return {
     path: pathOf(head),
     note: noteOf(head),
-    added: all.filter(({ kind }) => kind === 'added').length,
-    removed: all.filter(({ kind }) => kind === 'removed').length,
-    hunks,
+    ...countsIn(text, start),
+    get hunks() {
+      hunks ??= hunksIn(text.slice(start));
+      return hunks;
+    },
   };
 };
 

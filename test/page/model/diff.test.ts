@@ -50,6 +50,32 @@ test('the lines of a file have their numbers on both sides', () => {
   ]);
 });
 
+test('the counts of a file, which are read without its lines, are those of its lines', () => {
+  for (const { hunks, added, removed, size } of filesIn(patch)) {
+    const lines = hunks.flatMap((hunk) => hunk.lines);
+    const count = (kind: DiffLine['kind']) => lines.filter((line) => line.kind === kind).length;
+    expect([added, removed, size]).toEqual([count('added'), count('removed'), lines.length]);
+  }
+});
+
+test('of 10,000 files the lines are read only for the file that is shown, and once', () => {
+  const body = '@@ -1 +1,2 @@\n-old\n+one\n+two\n';
+  const patches = Array.from(
+    { length: 10_000 },
+    (_, nth) => `diff --git a/${nth} b/${nth}\n--- a/${nth}\n+++ b/${nth}\n${body}`,
+  );
+
+  const files = filesIn(patches.join(''));
+
+  expect(files).toHaveLength(10_000);
+  expect(files.reduce((sum, { size }) => sum + size, 0)).toBe(30_000);
+  const isLazy = (index: number) =>
+    Object.getOwnPropertyDescriptor(files[index] ?? {}, 'hunks')?.get !== undefined;
+  expect(files.every((_, index) => isLazy(index))).toBe(true);
+  expect(files[9_999]?.hunks[0]?.lines.map(({ after }) => after)).toEqual([null, 1, 2]);
+  expect(files[9_999]?.hunks).toBe(files[9_999]?.hunks);
+});
+
 test('an empty patch has no files', () => {
   expect(filesIn('')).toEqual([]);
 });

@@ -7,7 +7,6 @@ import {
   type DiffLine,
   firstLines,
   type Hunk,
-  linesOf,
   type Pair,
   sideBySide,
 } from '../../model/diff.ts';
@@ -154,7 +153,7 @@ const Hunks = ({ file, given, pending }: HunksProps) => {
 };
 
 export const FileDiff = ({ id, file, given, pending, isViewed, isFolded, onViewed }: FileProps) => {
-  const size = linesOf(file);
+  const { size } = file;
   const limit = useSignal(isFolded ? 0 : size);
   const left = size - limit.value;
   const isWriting = useSignal(false);

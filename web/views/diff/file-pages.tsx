@@ -1,5 +1,5 @@
 import type { Signal } from '@preact/signals';
-import { type ChangedFile, linesOf } from '../../model/diff.ts';
+import type { ChangedFile } from '../../model/diff.ts';
 
 /** More files are on further pages, so that the document stays small. */
 const filesAtOnce = 50;
@@ -18,7 +18,7 @@ export const pageOf = (all: readonly ChangedFile[], first: number): FilePage => 
   const from = first < all.length ? first - (first % filesAtOnce) : 0;
   let lines = 0;
   const files = all.slice(from, from + filesAtOnce).map((file) => {
-    const size = linesOf(file);
+    const { size } = file;
     const isFolded = size > linesAtMost || lines + size > linesInAll;
     if (!isFolded) lines += size;
     return { file, isFolded };
