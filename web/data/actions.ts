@@ -29,6 +29,19 @@ type Change = 'cancel' | 'close' | 'reopen' | 'retry';
 export const changeTask = (method: Change, { task_id }: TaskView, reason = '') =>
   change(method, { task_id, ...(reason === '' ? {} : { reason }) });
 
+/** One after the other. @returns which were refused, and why, or null */
+export const changeAll = async (
+  method: Change,
+  all: readonly TaskView[],
+): Promise<string | null> => {
+  const refused: string[] = [];
+  for (const task of all)
+    await changeTask(method, task).catch((error: Error) => refused.push(error.message));
+  if (refused.length === 0) return null;
+  const more = refused.length > 1 ? ` And ${refused.length - 1} more.` : '';
+  return `${refused.length} of ${all.length} not changed: ${refused[0]}${more}`;
+};
+
 interface Merged {
   readonly status: 'merged' | 'nothing' | 'conflict';
   /** Of a conflict. */

@@ -23,6 +23,7 @@ const groups: readonly (readonly [string, readonly (readonly [string, string])[]
       ['Next, previous', 'j k'],
       ['Column left, right', 'h l'],
       ['Open', 'Enter'],
+      ['Select several on the board', 'x'],
     ],
   ],
   [

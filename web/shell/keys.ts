@@ -15,7 +15,7 @@ const views: Readonly<Record<string, string>> = {
 
 const isTyping = (target: EventTarget | null): boolean =>
   target instanceof HTMLElement &&
-  (target.isContentEditable || ['INPUT', 'TEXTAREA', 'SELECT'].includes(target.tagName));
+  (target.isContentEditable || target.matches('input:not([type="checkbox"]), textarea, select'));
 
 const stopNow = (): HTMLElement | null => stopOf(document.activeElement);
 

@@ -11,6 +11,7 @@ import { RunAll } from '../../parts/run-all.tsx';
 import { TaskLine } from '../../parts/task-link.tsx';
 import { CreateForm } from '../create/create-form.tsx';
 import { Card } from './card.tsx';
+import { type Selected, SelectionActions, Tick } from './selection.tsx';
 
 interface ColumnHead {
   readonly column: Column;
@@ -51,31 +52,52 @@ const columns: readonly ColumnHead[] = [
 /** A column with more tasks has rows instead of cards. */
 const cardsAtMost = 30;
 
-const ColumnView = ({ head, all }: { head: ColumnHead; all: readonly TaskView[] }) => (
-  <section class={`column column-${head.column}`} aria-label={head.name}>
-    <header>
-      <Icon name={head.icon} tone={head.tone} />
-      <h2>{head.name}</h2>
-      <span class="quiet">{all.length.toLocaleString('en')}</span>
-    </header>
-    <p class="quiet small column-fact">{all.length === 0 ? ' ' : head.fact(all)}</p>
-    {all.length > cardsAtMost ? (
-      <Rows
-        total={all.length}
-        row={(index) => {
-          const task = all[index];
-          return task === undefined ? null : <TaskLine key={task.task_id} id={task.task_id} />;
-        }}
-      />
-    ) : (
-      <div class="cards">
-        {all.map((task) => (
-          <Card key={task.task_id} task={task} />
-        ))}
+interface ColumnProps {
+  readonly head: ColumnHead;
+  readonly all: readonly TaskView[];
+  readonly selected: Selected;
+}
+
+const ColumnView = ({ head, all, selected }: ColumnProps) => {
+  const isLong = all.length > cardsAtMost;
+  const draw = (task: TaskView) => {
+    const { task_id: id, title } = task;
+    const drawn = isLong ? <TaskLine key={id} id={id} /> : <Card key={id} task={task} />;
+    if (selected.value === null) return drawn;
+    return (
+      <div class="tickable" key={id}>
+        <Tick ids={[id]} name={title} selected={selected} />
+        {drawn}
       </div>
-    )}
-  </section>
-);
+    );
+  };
+  return (
+    <section class={`column column-${head.column}`} aria-label={head.name}>
+      <header>
+        <Tick
+          ids={all.map(({ task_id }) => task_id)}
+          name={`all of ${head.name}`}
+          selected={selected}
+        />
+        <Icon name={head.icon} tone={head.tone} />
+        <h2>{head.name}</h2>
+        <span class="quiet">{all.length.toLocaleString('en')}</span>
+      </header>
+      <p class="quiet small column-fact">{all.length === 0 ? ' ' : head.fact(all)}</p>
+      {isLong ? (
+        <Rows
+          total={all.length}
+          row={(index) => {
+            const task = all[index];
+            return task === undefined ? null : draw(task);
+          }}
+        />
+      ) : (
+        <div class="cards">{all.map(draw)}</div>
+      )}
+    </section>
+  );
+};
 
 const NoTasks = () => (
   <div class="first">
@@ -96,6 +118,7 @@ const NoTasks = () => (
 export const Board = () => {
   const role = useSignal('');
   const words = useSignal('');
+  const selected: Selected = useSignal<ReadonlySet<string> | null>(null);
   const all = tasks.value;
   if (all.size === 0) return <NoTasks />;
   const wanted = (task: TaskView): boolean =>
@@ -140,7 +163,8 @@ export const Board = () => {
               </option>
             ))}
           </select>
-          <RunAll />
+          <SelectionActions selected={selected} isShown={wanted} />
+          {selected.value === null && <RunAll />}
         </span>
       </header>
       {shown === 0 ? (
@@ -152,7 +176,12 @@ export const Board = () => {
       ) : (
         <div class="board">
           {columns.map((head) => (
-            <ColumnView key={head.column} head={head} all={found[head.column].filter(wanted)} />
+            <ColumnView
+              key={head.column}
+              head={head}
+              all={found[head.column].filter(wanted)}
+              selected={selected}
+            />
           ))}
         </div>
       )}

@@ -1,0 +1,114 @@
+import { type Signal, useSignal } from '@preact/signals';
+import { changeAll, run } from '../../data/actions.ts';
+import { type TaskView, tasks } from '../../data/tasks.ts';
+import { Button } from '../../parts/button.tsx';
+import { Problem } from '../../parts/notice.tsx';
+
+/** Ids of the selected tasks; null: the board shows no boxes to tick. */
+export type Selected = Signal<ReadonlySet<string> | null>;
+
+/** A box for one task or for all of a column. */
+export const Tick = ({
+  ids,
+  name,
+  selected,
+}: {
+  ids: readonly string[];
+  name: string;
+  selected: Selected;
+}) => {
+  const now = selected.value;
+  if (now === null || ids.length === 0) return null;
+  return (
+    <input
+      type="checkbox"
+      aria-label={`Select ${name}`}
+      checked={ids.every((id) => now.has(id))}
+      onChange={({ currentTarget }) => {
+        const next = new Set(now);
+        for (const id of ids)
+          if (currentTarget.checked) next.add(id);
+          else next.delete(id);
+        selected.value = next;
+      }}
+    />
+  );
+};
+
+/** What can be done with the selected tasks that are shown. */
+export const SelectionActions = ({
+  selected,
+  isShown,
+}: {
+  selected: Selected;
+  isShown: (task: TaskView) => boolean;
+}) => {
+  const message = useSignal<string | null>(null);
+  const isSure = useSignal(false);
+  const fail = (text: string): void => {
+    message.value = text;
+  };
+  const end = (): void => {
+    selected.value = null;
+    isSure.value = false;
+  };
+  if (selected.value === null)
+    return (
+      <>
+        <Problem message={message} />
+        <Button
+          hotkey="x"
+          onPress={() => {
+            message.value = null;
+            selected.value = new Set();
+          }}
+        >
+          Select
+        </Button>
+      </>
+    );
+  const chosen = [...selected.value].flatMap((id) => {
+    const task = tasks.value.get(id);
+    return task !== undefined && isShown(task) ? [task] : [];
+  });
+  const whyNot = chosen.length === 0 ? 'Select a task first' : null;
+  const act = (change: () => Promise<string | null>) => async (): Promise<void> => {
+    message.value = await change();
+    end();
+  };
+  const cancel = act(() => changeAll('cancel', chosen));
+  return (
+    <>
+      <output class="small">{chosen.length} selected</output>
+      <Button
+        onPress={act(() =>
+          run(
+            chosen.map(({ task_id }) => task_id),
+            null,
+          ),
+        )}
+        whyNot={whyNot}
+        onError={fail}
+      >
+        Run
+      </Button>
+      <Button
+        kind="danger"
+        onPress={async () => {
+          if (isSure.value) await cancel();
+          else isSure.value = true;
+        }}
+        whyNot={whyNot}
+        onError={fail}
+      >
+        {isSure.value ? `Cancel ${chosen.length}, their processes end` : 'Cancel'}
+      </Button>
+      <Button onPress={act(() => changeAll('close', chosen))} whyNot={whyNot} onError={fail}>
+        Close as they are
+      </Button>
+      <Button kind="quiet" hotkey="x" onPress={end}>
+        Done
+      </Button>
+    </>
+  );
+};
