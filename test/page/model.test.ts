@@ -3,7 +3,7 @@ import type { TaskView } from '../../src/actors/journal/task-view.ts';
 import type { Frame } from '../../web/data/frame.ts';
 import { createMoments, sceneAt } from '../../web/model/chart.ts';
 import { edgesAtMost, graphOf, nodesAtMost, placesAtMost } from '../../web/model/graph.ts';
-import { needing } from '../../web/model/order.ts';
+import { groupsOf, needing } from '../../web/model/order.ts';
 import { lookOf } from '../../web/model/state.ts';
 
 /** What the graph reads of a task. */
@@ -162,4 +162,26 @@ test('a step of a person comes before work to merge, since the rest of its workf
   ]);
 
   expect(needing(tasks).map(({ task_id }) => task_id)).toEqual(['b', 'a']);
+});
+
+test('tasks are grouped by label, in each of their own, and few columns are left', () => {
+  const labels = Array.from({ length: 20 }, (_, nth) => `l${nth}`);
+  const tasks = [
+    taskOf('a', [], { labels: ['l0', 'role:tester'] }),
+    taskOf('b', [], { labels }),
+    taskOf('c', [], { labels: ['role:tester'], role: 'tester' }),
+  ].map(([, task]) => task);
+
+  const groups = groupsOf(tasks, 'label');
+  const names = groups.map(([name, all]) => [name, all.map(({ task_id }) => task_id).join()]);
+  expect(names[0]).toEqual(['l0', 'a,b']);
+  expect(names.slice(-2)).toEqual([
+    ['Other labels', 'b'],
+    ['No label', 'c'],
+  ]);
+  expect(groups).toHaveLength(14);
+  expect(groupsOf(tasks, 'role').map(([name, all]) => [name, all.length])).toEqual([
+    ['tester', 1],
+    ['No role', 2],
+  ]);
 });

@@ -62,6 +62,11 @@ describe.skipIf(noBrowser !== null)(
       await select('First', 'Second');
       await press('Close as they are');
       await until(['complete', 'complete', 'queued']);
+
+      await page.getByRole('combobox', { name: 'Columns' }).selectOption('role');
+      const tester = page.getByRole('region', { name: 'tester', exact: true });
+      await tester.getByRole('link', { name: 'First' }).waitFor();
+      expect(await page.locator('.column').count()).toBe(1);
       expect(problems).toEqual([]);
     });
   },

@@ -79,6 +79,36 @@ export const columnsOf = (all: Tasks): Readonly<Record<Column, readonly TaskView
   return found;
 };
 
+const groupsAtMost = 12;
+
+const addTo = (groups: Map<string, TaskView[]>, name: string, task: TaskView): void => {
+  const known = groups.get(name);
+  if (known === undefined) groups.set(name, [task]);
+  else known.push(task);
+};
+
+/** The tasks by role or by label, largest groups first, those without one last. */
+export const groupsOf = (
+  all: readonly TaskView[],
+  by: 'role' | 'label',
+): readonly (readonly [name: string, tasks: readonly TaskView[]])[] => {
+  const groups = new Map<string, TaskView[]>();
+  const none: TaskView[] = [];
+  for (const task of all) {
+    const own = task.role === undefined ? [] : [task.role];
+    const names = by === 'role' ? own : task.labels.filter((label) => !label.startsWith('role:'));
+    if (names.length === 0) none.push(task);
+    for (const name of new Set(names)) addTo(groups, name, task);
+  }
+  const sorted = [...groups].sort(([, one], [, other]) => other.length - one.length);
+  const rest = sorted.slice(groupsAtMost).flatMap(([, tasks]) => tasks);
+  return [
+    ...sorted.slice(0, groupsAtMost),
+    ...(rest.length > 0 ? [[`Other ${by}s`, [...new Set(rest)]] as const] : []),
+    ...(none.length > 0 ? [[`No ${by}`, none] as const] : []),
+  ];
+};
+
 /** By title, id, role or label. */
 export const matches = (task: TaskView, words: string): boolean => {
   const text = [task.title, task.task_id, task.role ?? '', ...task.labels].join(' ').toLowerCase();

@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals';
 import { type TaskView, tasks } from '../../data/tasks.ts';
 import { roles, slots } from '../../data/totals.ts';
 import { numbered } from '../../model/format.ts';
-import { columnsOf, matches } from '../../model/order.ts';
+import { columnsOf, groupsOf, matches } from '../../model/order.ts';
 import type { Column } from '../../model/state.ts';
 import { Icon, type IconName } from '../../parts/icon.tsx';
 import { Empty } from '../../parts/notice.tsx';
@@ -13,15 +13,15 @@ import { CreateForm } from '../create/create-form.tsx';
 import { Card } from './card.tsx';
 import { type Selected, SelectionActions, Tick } from './selection.tsx';
 
-interface ColumnHead {
-  readonly column: Column;
+interface ColumnHead<Name = string> {
+  readonly column: Name;
   readonly name: string;
   readonly icon: IconName;
   readonly tone: string;
   readonly fact: (all: readonly TaskView[]) => string;
 }
 
-const columns: readonly ColumnHead[] = [
+const columns: readonly ColumnHead<Column>[] = [
   {
     ...{ column: 'dependency', name: 'Waiting for dependency', icon: 'dashed', tone: 'wait' },
     fact: () => 'start when these are complete',
@@ -99,6 +99,25 @@ const ColumnView = ({ head, all, selected }: ColumnProps) => {
   );
 };
 
+type Grouping = 'fact' | 'role' | 'label';
+
+const headOf = (name: string): ColumnHead => ({
+  ...{ column: 'group', name, icon: 'dashed', tone: 'wait' },
+  fact: () => ' ',
+});
+
+/** The columns in the order of the board, each task in the order of its fact. */
+const drawnColumns = (
+  by: Grouping,
+  wanted: (task: TaskView) => boolean,
+): readonly { readonly head: ColumnHead; readonly all: readonly TaskView[] }[] => {
+  const found = columnsOf(tasks.value);
+  const facts = columns.map((head) => ({ head, all: found[head.column].filter(wanted) }));
+  if (by === 'fact') return facts;
+  const shown = facts.flatMap(({ all }) => all);
+  return groupsOf(shown, by).map(([name, all]) => ({ head: headOf(name), all }));
+};
+
 const NoTasks = () => (
   <div class="first">
     <h1>No tasks in this project yet</h1>
@@ -118,13 +137,13 @@ const NoTasks = () => (
 export const Board = () => {
   const role = useSignal('');
   const words = useSignal('');
+  const by = useSignal<Grouping>('fact');
   const selected: Selected = useSignal<ReadonlySet<string> | null>(null);
   const all = tasks.value;
   if (all.size === 0) return <NoTasks />;
   const wanted = (task: TaskView): boolean =>
     (role.value === '' || task.role === role.value) &&
     (words.value.trim() === '' || matches(task, words.value.trim()));
-  const found = columnsOf(all);
   const shown = [...all.values()].filter(wanted).length;
   const clear = (): void => {
     role.value = '';
@@ -163,6 +182,17 @@ export const Board = () => {
               </option>
             ))}
           </select>
+          <select
+            aria-label="Columns"
+            value={by.value}
+            onChange={({ currentTarget }) => {
+              by.value = currentTarget.value as Grouping;
+            }}
+          >
+            <option value="fact">Columns: state</option>
+            <option value="role">Columns: role</option>
+            <option value="label">Columns: label</option>
+          </select>
           <SelectionActions selected={selected} isShown={wanted} />
           {selected.value === null && <RunAll />}
         </span>
@@ -174,14 +204,9 @@ export const Board = () => {
           </button>
         </Empty>
       ) : (
-        <div class="board">
-          {columns.map((head) => (
-            <ColumnView
-              key={head.column}
-              head={head}
-              all={found[head.column].filter(wanted)}
-              selected={selected}
-            />
+        <div class={`board ${by.value === 'fact' ? '' : 'grouped'}`}>
+          {drawnColumns(by.value, wanted).map((column) => (
+            <ColumnView key={column.head.name} {...column} selected={selected} />
           ))}
         </div>
       )}
