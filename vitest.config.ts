@@ -20,6 +20,7 @@ export default defineConfig({
     // Many tests wait, for processes of their own or for a time limit: another file can use the core meanwhile.
     maxWorkers: 2 * availableParallelism(),
     sequence: { sequencer: LongFirst },
+    tags: [{ name: 'slow', description: 'Takes seconds: `npm run test:slow` and CI run it.' }],
     ...limits,
     // The files of a worker share what they import: to load everything once more takes a second for each file.
     projects: [

@@ -1,5 +1,5 @@
 import { relative } from 'node:path';
-import type { Reporter, TestModule } from 'vitest/node';
+import type { Reporter, TestCase, TestModule, Vitest } from 'vitest/node';
 
 const slowest = 10;
 
@@ -29,8 +29,20 @@ export const slowestFiles = (
  * and programs.
  */
 export default class SummaryReporter implements Reporter {
+  #filter = '';
+
+  onInit({ config }: Vitest): void {
+    this.#filter = config.tagsFilter?.join() ?? '';
+  }
+
+  /** `npm test` leaves out the slow tests, and `npm run test:slow` the others. */
+  #isLeftOut({ tags }: TestCase): boolean {
+    return this.#filter !== '' && tags.includes('slow') === this.#filter.startsWith('!');
+  }
+
   onTestRunEnd(modules: readonly TestModule[], unhandled: readonly unknown[]): void {
     const counts = { passed: 0, failed: unhandled.length, skipped: 0 };
+    let leftOut = 0;
     for (const module of modules) {
       const tests = [...module.children.allTests()];
       const broken =
@@ -38,7 +50,8 @@ export default class SummaryReporter implements Reporter {
       if (broken) counts.failed += 1;
       for (const test of tests) {
         const result = test.result();
-        if (result.state === 'skipped') {
+        if (this.#isLeftOut(test)) leftOut += 1;
+        else if (result.state === 'skipped') {
           counts.skipped += 1;
           console.log(`skipped: ${test.fullName}: ${result.note ?? 'no reason given'}`);
         } else if (result.state === 'failed') counts.failed += 1;
@@ -53,6 +66,10 @@ export default class SummaryReporter implements Reporter {
         })),
       ),
     );
+    if (leftOut > 0) {
+      const other = this.#filter.startsWith('!') ? 'npm run test:slow' : 'npm test';
+      console.log(`not part of this run: ${leftOut} tests, which ${other} runs`);
+    }
     console.log(`${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped`);
   }
 }

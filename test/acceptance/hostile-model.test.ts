@@ -73,6 +73,7 @@ const bigAnswers = [
 
 test.each(bigAnswers)(
   '10 MB of arguments over %s with a limit of %s tokens: %s, and no other task is delayed',
+  { tags: ['slow'] },
   async (protocol, maxTokens, end) => {
     const content = 'x'.repeat(10 * 1024 * 1024);
     const big: Answer = { kind: 'answer', calls: [call('write', { path: 'big', content })] };

@@ -31,6 +31,7 @@ describe.skipIf(!ok)(`in the sandbox${ok ? '' : ` (skipped: ${detail})`}`, () =>
   // Under the user of the test run they are tested in actors/sandbox.test.ts.
   test.runIf(isRoot)(
     'A18 each probe of doctor holds for an ordinary user too',
+    { tags: ['slow'], timeout: 60_000 },
     async () => {
       const project = openProject(
         { api: { backend: 'scripted' }, sandbox: { mode: 'auto' } },
@@ -55,7 +56,6 @@ describe.skipIf(!ok)(`in the sandbox${ok ? '' : ` (skipped: ${detail})`}`, () =>
       expect(probes.filter(({ held }) => !held)).toEqual([]);
       expect([probes.length >= 30, code]).toEqual([true, 0]);
     },
-    60_000,
   );
 
   test('A18 the filter refuses letters for another terminal, also where there is a terminal', async () => {

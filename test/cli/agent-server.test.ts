@@ -138,7 +138,9 @@ test('a second server of one project refuses to start and names the first', asyn
   );
 });
 
-test('a second server of one project with another state folder refuses to start', async () => {
+test('a second server of one project with another state folder refuses to start', {
+  tags: ['slow'],
+}, async () => {
   const { root, serverFile, agentWith } = await served();
 
   const second = await agentWith({ AGENT_STATE_DIR: temporaryFolder() }, 'server', 'start');
@@ -152,7 +154,9 @@ test('a second server of one project with another state folder refuses to start'
   }
 });
 
-test('a server with a state folder of its own is refused while one runs with the usual folder', async () => {
+test('a server with a state folder of its own is refused while one runs with the usual folder', {
+  tags: ['slow'],
+}, async () => {
   const { root, agentWith } = open();
   const usual = { AGENT_STATE_DIR: undefined };
   const first = JSON.parse((await agentWith(usual, 'server', 'start', '--json')).out);
@@ -204,7 +208,9 @@ const isRunning = (pid: number): boolean => {
   }
 };
 
-test('a task of a dead server is shown with a note, and asks a person at the next start', async () => {
+test('a task of a dead server is shown with a note, and asks a person at the next start', {
+  tags: ['slow'],
+}, async () => {
   const { agent, configFile, stateDir, root, stopServer } = open();
   const script = join(stateDir, '..', 'script.json');
   const calls = [{ tool: 'bash', arguments: { command: 'echo $$ > pid; exec sleep 600' } }];
@@ -239,7 +245,9 @@ test('a task of a dead server is shown with a note, and asks a person at the nex
   expect((await agent('show', id)).out).toContain('complete');
 });
 
-test('SIGTERM with --drain-timeout lets a running agent finish first; a second one does not wait', async () => {
+test('SIGTERM with --drain-timeout lets a running agent finish first; a second one does not wait', {
+  tags: ['slow'],
+}, async () => {
   const { agent, configFile, stateDir, root, start, serverFile } = open();
   const script = join(stateDir, '..', 'script.json');
   const waits = {

@@ -666,7 +666,9 @@ test.each([
   });
 });
 
-test('a folder inside the project and --project from elsewhere mean the same project', async () => {
+test('a folder inside the project and --project from elsewhere mean the same project', {
+  tags: ['slow'],
+}, async () => {
   const { shell, root } = scripted([finish('done', 'from afar')]);
   const id = (await shell('mkdir -p deep/er && cd deep/er && $AGENT create "Do it"')).out.trim();
 
@@ -681,7 +683,7 @@ test('a folder inside the project and --project from elsewhere mean the same pro
   expect(existsSync(join(root, 'deep', 'er', '.beads'))).toBe(false);
 });
 
-test('a run whose server dies does not end with 0', async () => {
+test('a run whose server dies does not end with 0', { tags: ['slow'] }, async () => {
   const { agent, root, stopServer } = scripted([hang], true);
   const id = (await agent('create', 'Do it')).out.trim();
   const run = agent('engineer', id);

@@ -42,7 +42,9 @@ test('output that cannot be written is an error without a stack', async () => {
   expect(err).not.toMatch(/\n\s+at /);
 });
 
-test('a relative configuration file is found from a folder below the project', async () => {
+test('a relative configuration file is found from a folder below the project', {
+  tags: ['slow'],
+}, async () => {
   const { root, shell } = openProject();
   mkdirSync(join(root, 'below'));
   writeFileSync(join(root, 'below', 'own.json'), JSON.stringify({ api: { backend: 'scripted' } }));

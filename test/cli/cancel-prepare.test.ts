@@ -13,7 +13,9 @@ const foldersIn = (folder: string): readonly string[] =>
     .filter((entry) => entry.name.includes('@'))
     .map(({ name }) => name);
 
-test('a cancel during the preparation of a large worktree leaves no worktree and no branch', async () => {
+test('a cancel during the preparation of a large worktree leaves no worktree and no branch', {
+  tags: ['slow'],
+}, async () => {
   const api = { backend: 'scripted' };
   const project = openProject(
     { api, workspace: { mode: 'worktree', copy: ['large'] } },

@@ -27,7 +27,9 @@ const open = async () => {
 
 const lines = (text: string): readonly string[] => text.split('\n').filter((line) => line !== '');
 
-test('bash completes commands, flags, choices, ids and files, and needs no other package', async () => {
+test('bash completes commands, flags, choices, ids and files, and needs no other package', {
+  tags: ['slow'],
+}, async () => {
   const { shell, first, second, path } = await open();
   const script = join(temporaryFolder(), 'try.sh');
   const tried = async (words: readonly string[], type = 9) => {

@@ -45,7 +45,9 @@ test('a change in the default file applies when no file is named, and doctor say
   expect(said).toBe(`${installed.defaultFile} (the default file)`);
 });
 
-test('a port that was changed in the default file is a choice: no other replaces it', async () => {
+test('a port that was changed in the default file is a choice: no other replaces it', {
+  tags: ['slow'],
+}, async () => {
   const { run, defaultFile } = install();
   const taken = createServer().listen(0, '127.0.0.1');
   onTestFinished(() => void taken.close());

@@ -411,7 +411,9 @@ test('a state folder on a read-only file system is said by name', async (context
   });
 });
 
-test('a full state folder is named in the error, acknowledged tasks stay, and free space restores service', async (context) => {
+test('a full state folder is named in the error, acknowledged tasks stay, and free space restores service', {
+  tags: ['slow'],
+}, async (context) => {
   const project = open({}, { ownServer: true });
   mkdirSync(project.stateDir, { mode: 0o700 });
   if (!mounted(project.stateDir, 'size=1m', 'mode=0700'))

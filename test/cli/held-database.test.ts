@@ -86,7 +86,9 @@ test('while another program holds the database, the server answers; what must be
   expect((await agent('list', '--json')).out).toContain('Do that');
 });
 
-test('when another program holds the database for too long, the error says so; afterwards the work goes on', async () => {
+test('when another program holds the database for too long, the error says so; afterwards the work goes on', {
+  tags: ['slow'],
+}, async () => {
   const { id, call, statusOf, hold, agent, health } = await openServed();
   const { release } = await hold();
 
@@ -110,7 +112,9 @@ test('when another program holds the database for too long, the error says so; a
   expect(await agent('engineer', id)).toMatchObject({ code: 0 });
 });
 
-test('a server that runs and does not answer is named, with its process; it can be stopped', async () => {
+test('a server that runs and does not answer is named, with its process; it can be stopped', {
+  tags: ['slow'],
+}, async () => {
   const { agent, stateDir, serverFile } = openProject(undefined, { ownServer: true });
   await agent('server', 'start');
   const { pid } = serverFile();

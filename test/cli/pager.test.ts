@@ -53,7 +53,9 @@ test.each([
   expect(await on(10, `show ${id}`, env)).toMatch(shown);
 });
 
-test('show and logs go through the pager; list, JSON and a pipe do not', async () => {
+test('show and logs go through the pager; list, JSON and a pipe do not', {
+  tags: ['slow'],
+}, async () => {
   const { on, shell, id } = await setUp();
 
   const [show, json, list] = [

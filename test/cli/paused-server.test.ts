@@ -8,7 +8,9 @@ import { DatabaseHeldError } from '../../src/actors/store/port.ts';
 import { createSqliteStore } from '../../src/actors/store/sqlite.ts';
 import { openProject } from '../support/cli.ts';
 
-test('a server that was paused for longer than its lease goes on; when another one took over meanwhile, it saves nothing and ends', async () => {
+test('a server that was paused for longer than its lease goes on; when another one took over meanwhile, it saves nothing and ends', {
+  tags: ['slow'],
+}, async () => {
   const project = openProject(undefined, { ownServer: true });
   const { stateDir, configFile, agent, start, serverFile } = project;
   const script = join(stateDir, '..', 'script.json');

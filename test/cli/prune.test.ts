@@ -84,6 +84,7 @@ test('prune removes merged branches and old histories, and says what and how muc
 });
 
 test('prune works beside a server and in two terminals at once; work of a task that was deleted stays until it is merged', {
+  tags: ['slow'],
   timeout: 60_000,
 }, async () => {
   const { agent, program, ran, branches, root } = open();

@@ -19,7 +19,9 @@ const scripted = (days: number) => ({
   store: { retention_days: days },
 });
 
-test('the server removes the history of a task that ended long ago; the task is shown, and says so', async () => {
+test('the server removes the history of a task that ended long ago; the task is shown, and says so', {
+  tags: ['slow'],
+}, async () => {
   const { agent, stateDir, stopServer } = openProject(scripted(30));
   const id = (await agent('create', 'Do it')).out.trim();
   await agent('engineer', id);

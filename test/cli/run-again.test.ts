@@ -10,7 +10,9 @@ const turn = (tool: string, args: object) => ({
 });
 const finish = turn('finish', { status: 'done', summary: 'done' });
 
-test('a second run names the dependency that a task waits for, not one that is complete', async () => {
+test('a second run names the dependency that a task waits for, not one that is complete', {
+  tags: ['slow'],
+}, async () => {
   const project = openProject({ api: { backend: 'scripted', script: 'script.json' } });
   const ask = turn('ask', { question: 'red or blue?' });
   const scripts = [{ title: 'asks', turns: [ask, finish] }, { turns: [finish] }];

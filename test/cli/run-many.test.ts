@@ -165,7 +165,7 @@ test('run --async returns at once, and a second one says what is running', async
   await project.agent('cancel', first);
 });
 
-test('a second run follows what already runs, to its end', async () => {
+test('a second run follows what already runs, to its end', { tags: ['slow'] }, async () => {
   const wait = { tool: 'bash', arguments: { command: 'until test -e go; do sleep 0.05; done' } };
   const done = { tool: 'finish', arguments: { summary: 'done' } };
   const project = withScript([wait, done]);

@@ -39,7 +39,10 @@ test('a required sandbox that does not work prevents the start of the server', a
   });
 });
 
-test('doctor --sandbox prints each probe, and says so where there is no sandbox', async () => {
+test('doctor --sandbox prints each probe, and says so where there is no sandbox', {
+  tags: ['slow'],
+  timeout: 60_000,
+}, async () => {
   const held = await openProject({ sandbox: { mode: 'auto' } }).agent('doctor', '--sandbox');
   const off = await openProject().agent('doctor', '--sandbox', '--json');
 
@@ -50,7 +53,7 @@ test('doctor --sandbox prints each probe, and says so where there is no sandbox'
     ]);
   else expect([held.code, held.err]).toEqual([1, expect.stringContaining('no sandbox to test')]);
   expect([off.code, JSON.parse(off.out).probes]).toEqual([1, []]);
-}, 60_000);
+});
 
 test('nothing in the project can turn the sandbox off', async () => {
   const project = openProject({ api: { backend: 'scripted' }, sandbox: { mode: 'auto' } });

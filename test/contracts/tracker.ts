@@ -50,9 +50,13 @@ const oddTitles = [
 export const describeTracker = (
   name: string,
   open: () => Promise<{ tracker: Tracker; close: () => Promise<void> }>,
-  { many = 200, brief = false }: { readonly many?: number; readonly brief?: boolean } = {},
+  {
+    many = 200,
+    brief = false,
+    tags = [],
+  }: { readonly many?: number; readonly brief?: boolean; readonly tags?: string[] } = {},
 ) =>
-  describe(`${name} tracker`, () => {
+  describe(`${name} tracker`, { tags }, () => {
     let opened: Awaited<ReturnType<typeof open>>;
     let tracker: Tracker;
     beforeEach(async () => {

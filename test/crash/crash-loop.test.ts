@@ -71,14 +71,15 @@ const farServer = (): string => {
   return join(folder, program.replace(/ts$/, 'js'));
 };
 
-test.each([
-  { tracker: 'embedded', store: 'near' },
-  { tracker: 'bd', store: 'near' },
-  { tracker: 'embedded', store: 'far' },
-] as const)(
-  `with the tracker $tracker and a $store store a server that is killed ${kills} times under load loses nothing (seed ${seed})`,
-  { timeout: kills * 40_000 + 120_000 },
-  async ({ tracker, store: distance }) => {
+for (const { tracker, distance, tags } of [
+  { tracker: 'embedded', distance: 'near', tags: [] },
+  { tracker: 'bd', distance: 'near', tags: ['slow'] },
+  { tracker: 'embedded', distance: 'far', tags: ['slow'] },
+])
+  test(`with the tracker ${tracker} and a ${distance} store a server that is killed ${kills} times under load loses nothing (seed ${seed})`, {
+    tags,
+    timeout: kills * 40_000 + 120_000,
+  }, async () => {
     const random = randomFrom(seed);
     const bd = makeBd('A-direct');
     const { root, stateDir, configFile, env, start, serverFile, agent } = openProject(undefined, {
@@ -240,5 +241,4 @@ test.each([
     expect(acknowledged.executed.size).toBeGreaterThan(kills / 3);
     expect(ends.length).toBeGreaterThan(0);
     expect((await agent('list', '--json')).code).toBe(0);
-  },
-);
+  });

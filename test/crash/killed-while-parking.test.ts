@@ -73,6 +73,7 @@ const kills = [
 
 test.each(isLong ? kills : kills.slice(0, 2))(
   'a server killed $moment the commit of $state parks the task once, without a slot, and loses nothing',
+  { tags: ['slow'] },
   async ({ moment, state, calls }) => {
     const project = await open();
     const { agent, view, provider, root } = project;

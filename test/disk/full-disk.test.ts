@@ -68,62 +68,63 @@ test(
   60_000 + fullMs,
 );
 
-test(
-  'a full .beads loses nothing, is named in the error, and is updated when there is space',
-  async (context) => {
-    const project = openWork();
-    const folder = join(project.root, '.beads');
-    const disk = mountSmallDisk(folder, '256k', project.stopServer);
-    if (disk === null) return context.skip(needsMount);
-    const { create, run, viewOf, call, health, ended, goOn } = await project.serve();
-    const [asks, works, waits] = await create('asks', 'works', 'waits');
-    for (const id of [asks, works, waits]) await run(id);
-    await project.atWork();
+test('a full .beads loses nothing, is named in the error, and is updated when there is space', {
+  tags: ['slow'],
+  timeout: 60_000 + fullMs,
+}, async (context) => {
+  const project = openWork();
+  const folder = join(project.root, '.beads');
+  const disk = mountSmallDisk(folder, '256k', project.stopServer);
+  if (disk === null) return context.skip(needsMount);
+  const { create, run, viewOf, call, health, ended, goOn } = await project.serve();
+  const [asks, works, waits] = await create('asks', 'works', 'waits');
+  for (const id of [asks, works, waits]) await run(id);
+  await project.atWork();
 
-    disk.fill();
-    const before = readFileSync(join(folder, 'issues.jsonl'), 'utf8');
-    goOn();
-    const made = await call('create', { description: 'late' });
-    let bad = await health();
-    for (; bad.checks.tracker.status === 'ok'; bad = await health()) await delay(20);
-    const cli = await project.agent('create', 'late');
-    while ((await viewOf(works)).phase !== 'waiting_for_tracker') await delay(20);
-    await delay(fullMs);
-    const left = readdirSync(folder).filter((name) => name.includes('~'));
-    const [after, waiting] = [
-      readFileSync(join(folder, 'issues.jsonl'), 'utf8'),
-      await viewOf(works),
-    ];
-    disk.empty();
-    const began = Date.now();
-    const ends = [await ended(works), await ended(waits)];
-    const tookMs = Date.now() - began;
-    await project.agent('respond', asks, 'blue');
-    while ((await health()).checks.tracker.status !== 'ok') await delay(20);
+  disk.fill();
+  const before = readFileSync(join(folder, 'issues.jsonl'), 'utf8');
+  goOn();
+  const made = await call('create', { description: 'late' });
+  let bad = await health();
+  for (; bad.checks.tracker.status === 'ok'; bad = await health()) await delay(20);
+  const cli = await project.agent('create', 'late');
+  while ((await viewOf(works)).phase !== 'waiting_for_tracker') await delay(20);
+  await delay(fullMs);
+  const left = readdirSync(folder).filter((name) => name.includes('~'));
+  const [after, waiting] = [
+    readFileSync(join(folder, 'issues.jsonl'), 'utf8'),
+    await viewOf(works),
+  ];
+  disk.empty();
+  const began = Date.now();
+  const ends = [await ended(works), await ended(waits)];
+  const tookMs = Date.now() - began;
+  await project.agent('respond', asks, 'blue');
+  while ((await health()).checks.tracker.status !== 'ok') await delay(20);
 
-    expect(made.result).toMatchObject({ status: 'queued' });
-    expect(cli.code).toBe(0);
-    expect(bad.checks).toMatchObject({ store: { status: 'ok' }, tracker: { status: 'failing' } });
-    expect(bad.checks.tracker.detail).toContain('ENOSPC');
-    expect([after, left]).toEqual([before, []]);
-    expect(waiting.error).toMatchObject({
-      code: 'tracker_unavailable',
-      message: expect.stringContaining('ENOSPC'),
-    });
-    expect([...ends, await ended(asks)]).toEqual(['complete', 'complete', 'complete']);
-    for (const id of [asks, works, waits])
-      expect(existsSync(join(folder, 'tasks', `task-${id}`, '30-results.md'))).toBe(true);
-    expect(readFileSync(join(project.root, 'log'), 'utf8').trim().split('\n')).toHaveLength(1);
-    await project.stopServer();
-    expect((await differencesIn(project.stateDir)).differences).toEqual([]);
-    process.stdout.write(
-      `full .beads: full for ${fullMs} ms, 3 tasks ended, the first two ${tookMs} ms after there was room\n`,
-    );
-  },
-  60_000 + fullMs,
-);
+  expect(made.result).toMatchObject({ status: 'queued' });
+  expect(cli.code).toBe(0);
+  expect(bad.checks).toMatchObject({ store: { status: 'ok' }, tracker: { status: 'failing' } });
+  expect(bad.checks.tracker.detail).toContain('ENOSPC');
+  expect([after, left]).toEqual([before, []]);
+  expect(waiting.error).toMatchObject({
+    code: 'tracker_unavailable',
+    message: expect.stringContaining('ENOSPC'),
+  });
+  expect([...ends, await ended(asks)]).toEqual(['complete', 'complete', 'complete']);
+  for (const id of [asks, works, waits])
+    expect(existsSync(join(folder, 'tasks', `task-${id}`, '30-results.md'))).toBe(true);
+  expect(readFileSync(join(project.root, 'log'), 'utf8').trim().split('\n')).toHaveLength(1);
+  await project.stopServer();
+  expect((await differencesIn(project.stateDir)).differences).toEqual([]);
+  process.stdout.write(
+    `full .beads: full for ${fullMs} ms, 3 tasks ended, the first two ${tookMs} ms after there was room\n`,
+  );
+});
 
-test('a server without disk space names the folder, and starts when there is space', async (context) => {
+test('a server without disk space names the folder, and starts when there is space', {
+  tags: ['slow'],
+}, async (context) => {
   const project = openWork();
   const disk = mountSmallDisk(project.stateDir, '4k', project.stopServer);
   if (disk === null) return context.skip(needsMount);

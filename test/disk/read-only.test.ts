@@ -7,7 +7,10 @@ import { mountSmallDisk } from './support/small-disk.ts';
 
 const needsMount = 'needs the right to mount a small file system';
 
-test('a .beads that becomes read-only is named in the error, and waiting tasks continue when it is writable', async (context) => {
+test('a .beads that becomes read-only is named in the error, and waiting tasks continue when it is writable', {
+  tags: ['slow'],
+  timeout: 40_000,
+}, async (context) => {
   const project = openWork();
   const folder = join(project.root, '.beads');
   const disk = mountSmallDisk(folder, '1m', project.stopServer);
@@ -45,9 +48,12 @@ test('a .beads that becomes read-only is named in the error, and waiting tasks c
   process.stdout.write(
     `read-only .beads: 2 tasks ended after it, ${entries} entries without a gap\n`,
   );
-}, 40_000);
+});
 
-test('a read-only state folder can be read, prevents the start of a server, and is used again when writable', async (context) => {
+test('a read-only state folder can be read, prevents the start of a server, and is used again when writable', {
+  tags: ['slow'],
+  timeout: 40_000,
+}, async (context) => {
   const project = openWork();
   const disk = mountSmallDisk(project.stateDir, '16m', project.stopServer);
   if (disk === null) return context.skip(needsMount);
@@ -77,7 +83,10 @@ test('a read-only state folder can be read, prevents the start of a server, and 
   goOn();
 
   for (const { code, out, err } of read)
-    expect({ code, out, err }).toMatchObject({ code: 0, out: expect.stringContaining('started') });
+    expect({ code, out, err }).toMatchObject({
+      code: 0,
+      out: expect.stringContaining('started'),
+    });
   expect(made).toMatchObject({ code: 6, out: '' });
   const why = expect.stringContaining(`the state folder ${project.stateDir} cannot be used (EROFS`);
   for (const { code, err } of refused) expect([code, err]).toEqual([6, why]);
@@ -92,4 +101,4 @@ test('a read-only state folder can be read, prevents the start of a server, and 
   process.stdout.write(
     `read-only state folder: 1 task ended after it, ${entries} entries without a gap\n`,
   );
-}, 40_000);
+});

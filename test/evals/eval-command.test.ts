@@ -59,7 +59,7 @@ test('the scripted model solves the evals through the real server; the table has
   ]);
 });
 
-test('an agent that does nothing solves none', { timeout }, async () => {
+test('an agent that does nothing solves none', { tags: ['slow'], timeout }, async () => {
   const { code, out } = await run([
     '--json',
     '--idle',
@@ -95,6 +95,7 @@ const runOverHttp = async (script: object, ...args: readonly string[]) => {
 };
 
 test("a provider's model is called over HTTP, and its cost follows its price", {
+  tags: ['slow'],
   timeout,
 }, async () => {
   const { code, note, rows, requests } = await runOverHttp(
@@ -109,7 +110,7 @@ test("a provider's model is called over HTTP, and its cost follows its price", {
   expect(cost_usd).toBeCloseTo((input_tokens + output_tokens) / 10_000, 6);
 });
 
-test('no model call follows when the budget is spent', { timeout }, async () => {
+test('no model call follows when the budget is spent', { tags: ['slow'], timeout }, async () => {
   const args = ['--only', 'fix-last-page', '--repeat', '3', '--max-cost-usd', '0.01'];
 
   const { code, rows, requests } = await runOverHttp(solvingScript(readSuite()), ...args);
@@ -123,7 +124,10 @@ test('no model call follows when the budget is spent', { timeout }, async () => 
   expect(requests).toHaveLength(1);
 });
 
-test('code that ends the checker before its end does not pass', { timeout }, async () => {
+test('code that ends the checker before its end does not pass', {
+  tags: ['slow'],
+  timeout,
+}, async () => {
   const content = 'process.exit(0);\n';
   const cheat = [
     { calls: [{ tool: 'write', arguments: { path: 'src/csv.js', content } }] },

@@ -528,7 +528,9 @@ test('a comment keeps an idle stream alive', async () => {
   expect(text).toContain('\n:\n\n');
 });
 
-test('a reader that reads nothing is disconnected, and another one gets everything', async () => {
+test('a reader that reads nothing is disconnected, and another one gets everything', {
+  tags: ['slow'],
+}, async () => {
   const server = await startServer({ heartbeatMs: 60 });
   const id = await newTask(server);
   const socket = connect(server.port, '127.0.0.1');

@@ -152,7 +152,7 @@ test('a choice that a later check reads is kept until then', () => {
   });
 });
 
-test('a search that would not end is cut, and proves nothing', () => {
+test('a search that would not end is cut, and proves nothing', { tags: ['slow'] }, () => {
   const steps = Array.from({ length: 18 }, (_, s) => [
     step(`s${s}`, { when: 'it is so', leaves: [`docs/${s}.md`] }),
   ]);

@@ -54,24 +54,22 @@ test(
   limitMs,
 );
 
-test(
-  'every path of the supervisor keeps the rules, and together they cover every edge of its chart',
-  () => {
-    const { paths, missed } = walkWorld('supervisor', supervisorWorld);
+test('every path of the supervisor keeps the rules, and together they cover every edge of its chart', {
+  tags: ['slow'],
+  timeout: limitMs,
+}, () => {
+  const { paths, missed } = walkWorld('supervisor', supervisorWorld);
 
-    expect(missed).toEqual([]);
-    expect(paths).toBeGreaterThan(300);
-  },
-  limitMs,
-);
+  expect(missed).toEqual([]);
+  expect(paths).toBeGreaterThan(300);
+});
 
-test(
-  'every path of an agent keeps the rules, and together they cover every edge of its chart',
-  () => {
-    const { paths, missed } = walkWorld('agent', agentWorld);
+test('every path of an agent keeps the rules, and together they cover every edge of its chart', {
+  tags: ['slow'],
+  timeout: limitMs,
+}, () => {
+  const { paths, missed } = walkWorld('agent', agentWorld);
 
-    expect(missed).toEqual([]);
-    expect(paths).toBeGreaterThan(500);
-  },
-  limitMs,
-);
+  expect(missed).toEqual([]);
+  expect(paths).toBeGreaterThan(500);
+});

@@ -138,10 +138,11 @@ const injected: readonly Answer[] = [
   ...(['nested', 'flat', 'failed'] as const).map((as) => ({ kind: 'error_event' as const, as })),
 ];
 
-test.each(protocols)(
-  'a script continues over %s after every fault',
-  { timeout: 60_000 },
-  async (protocol) => {
+for (const protocol of protocols)
+  test(`a script continues over ${protocol} after every fault`, {
+    tags: protocol === 'chat' ? [] : ['slow'],
+    timeout: 60_000,
+  }, async () => {
     const ends = await Promise.all(
       injected.map(async (fault) => {
         const { model, provider } = await overHttp(protocol, { 2: fault });
@@ -155,8 +156,7 @@ test.each(protocols)(
     expect(ends).toEqual(
       injected.map((fault) => ({ fault, status: 'complete', result, turns: 3, calls: 4 })),
     );
-  },
-);
+  });
 
 test.each(roles)('the role %s is read from its prompt', async (role: Role) => {
   const turns = (text: string) => [{ say: text, calls: [] }];

@@ -59,7 +59,9 @@ const project = () => {
   };
 };
 
-test('the example runs a task, prints what happens, and says whether it is complete', async () => {
+test('the example runs a task, prints what happens, and says whether it is complete', {
+  tags: ['slow'],
+}, async () => {
   const { example } = project();
 
   const done = await example('run-task.mjs', 'engineer', 'Do it');
@@ -74,7 +76,9 @@ test('the example runs a task, prints what happens, and says whether it is compl
   expect([refused.exitCode, refused.stderr]).toEqual([1, expect.stringMatching(/^role_unknown: /)]);
 });
 
-test('the example of a CI job runs every open task, and fails unless all are complete', async () => {
+test('the example of a CI job runs every open task, and fails unless all are complete', {
+  tags: ['slow'],
+}, async () => {
   const { example, run, cwd, more } = project();
   more['GITHUB_STEP_SUMMARY'] = join(cwd, 'summary.md');
   await run('agent', 'create', 'First', '--label', 'role:engineer');
@@ -94,7 +98,9 @@ test('the example of a CI job runs every open task, and fails unless all are com
   expect(readFileSync(more['GITHUB_STEP_SUMMARY'], 'utf8')).toContain(second.stdout.trim());
 });
 
-test('a wait ends at a question, after the answer at the end, and with its signal', async () => {
+test('a wait ends at a question, after the answer at the end, and with its signal', {
+  tags: ['slow'],
+}, async () => {
   const { node } = project();
 
   const ran = await node(`
@@ -127,7 +133,9 @@ test('a wait ends at a question, after the answer at the end, and with its signa
   ]);
 });
 
-test('without a server it starts none when told so, and a wrong token is named', async () => {
+test('without a server it starts none when told so, and a wrong token is named', {
+  tags: ['slow'],
+}, async () => {
   const { node, run } = project();
   const code = (text: string) =>
     node(`import { createClient, openProject } from 'agent-task-server/client';

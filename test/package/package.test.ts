@@ -107,7 +107,7 @@ test('before a command runs, the parser is the only package that is loaded, and 
   expect(packagesIn(whole)).toContain('zod');
 });
 
-test('removes files of an earlier build; emits one module per source', () => {
+test('removes files of an earlier build; emits one module per source', { tags: ['slow'] }, () => {
   const folder = temporaryFolder();
   for (const part of ['src', 'web', 'scripts', 'package.json', 'tsconfig.json'])
     cpSync(join(root, part), join(folder, part), { recursive: true });

@@ -22,9 +22,9 @@ describe.skipIf(noBrowser !== null)('notifications of the page', () => {
   });
   afterAll(() => browser?.close());
 
-  test('they are asked for by a click, shown while nobody looks, and open the task', async ({
-    onTestFinished,
-  }) => {
+  test('they are asked for by a click, shown while nobody looks, and open the task', {
+    tags: ['slow'],
+  }, async ({ onTestFinished }) => {
     const project = await openPageProject(onTestFinished);
     await project.agent('server', 'start');
     const context = await browser.newContext({ permissions: ['notifications'] });

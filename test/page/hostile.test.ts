@@ -152,6 +152,7 @@ describe.skipIf(noBrowser !== null)(
     });
 
     test('a line of 1 MB, 100,000 lines and 10,000 files stay small on the page', {
+      tags: ['slow'],
       timeout: 90_000,
     }, async () => {
       const [id = ''] = await createAll([{ title: 'Bomb', description: 'x' }]);

@@ -43,6 +43,7 @@ describe.skipIf(noBrowser !== null)(
   `the page without a mouse${noBrowser === null ? '' : ` (${noBrowser})`}`,
   () => {
     test('a task is created, allowed, read, sent back and merged with the keyboard alone', {
+      tags: ['slow'],
       timeout: 90_000,
     }, async () => {
       const [project, browser] = await Promise.all([

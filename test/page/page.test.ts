@@ -97,7 +97,9 @@ describe.skipIf(noBrowser !== null)(
       expect(page.url()).toContain(`#/task/${task.task_id}`);
     });
 
-    test('changes are read side by side, marked as viewed, and a file is commented on', async () => {
+    test('changes are read side by side, marked as viewed, and a file is commented on', {
+      tags: ['slow'],
+    }, async () => {
       const id = await project.create('Change a file', '--role', 'engineer');
       await project.agent('run', id);
       await to(`task/${id}/diff`);
@@ -334,7 +336,7 @@ describe.skipIf(noBrowser !== null)(
       await other.close();
     });
 
-    test('axe finds nothing serious on any view', async () => {
+    test('axe finds nothing serious on any view', { tags: ['slow'] }, async () => {
       const [task] = JSON.parse((await project.agent('list', '--json')).out);
       const views = ['needs-you', 'board', 'graph', 'machines', 'system', 'new'];
       const ofTask = ['', '/diff', '/edit'].map((part) => `task/${task.task_id}${part}`);

@@ -96,23 +96,26 @@ describe.skipIf(noPictures !== null)(
       await page.evaluate(even);
     };
 
-    test.each([
-      ['light', desktop, ''],
-      ['dark', desktop, '-dark'],
-      ['light', phone, '-375'],
-    ] as const)('every view is as its picture, %s, %o', async (colorScheme, viewport, suffix) => {
-      await page.setViewportSize(viewport);
-      await page.emulateMedia({ colorScheme });
-      const differing: Record<string, number> = {};
-      for (const name of Object.keys(views)) {
-        await open(name);
-        await pictures.keep(page, `${name}${suffix}`);
-        const share = await pictures.compare(page, `${name}${suffix}`);
-        if (share > tolerance) differing[name] = share;
-      }
+    for (const { colorScheme, viewport, suffix, tags } of [
+      { colorScheme: 'light', viewport: desktop, suffix: '', tags: [] },
+      { colorScheme: 'dark', viewport: desktop, suffix: '-dark', tags: ['slow'] },
+      { colorScheme: 'light', viewport: phone, suffix: '-375', tags: ['slow'] },
+    ] as const)
+      test(`every view is as its picture, ${colorScheme}, ${viewport.width} wide`, {
+        tags: [...tags],
+      }, async () => {
+        await page.setViewportSize(viewport);
+        await page.emulateMedia({ colorScheme });
+        const differing: Record<string, number> = {};
+        for (const name of Object.keys(views)) {
+          await open(name);
+          await pictures.keep(page, `${name}${suffix}`);
+          const share = await pictures.compare(page, `${name}${suffix}`);
+          if (share > tolerance) differing[name] = share;
+        }
 
-      expect(differing).toEqual({});
-    });
+        expect(differing).toEqual({});
+      });
 
     const hide = (selector: string) =>
       `for (const part of document.querySelectorAll('${selector}')) part.style.display = 'none'`;

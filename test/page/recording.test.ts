@@ -146,7 +146,9 @@ describe.skipIf(noBrowser !== null)(
       await page.context().close();
     });
 
-    test('has no button that acts, and nothing serious for axe, in light and dark', async () => {
+    test('has no button that acts, and nothing serious for axe, in light and dark', {
+      tags: ['slow'],
+    }, async () => {
       const { page, seen } = await open(file);
       const found: string[] = [];
       const names = new Set<string>();
@@ -190,7 +192,9 @@ describe.skipIf(noBrowser !== null)(
       await page.context().close();
     });
 
-    test('40 hostile texts in title, log and changes run nothing and break no policy', async () => {
+    test('40 hostile texts in title, log and changes run nothing and break no policy', {
+      tags: ['slow'],
+    }, async () => {
       const task = await project.create(hostileStrings.slice(0, 8).join(' '));
       await project.agent('edit', task, '--description', says);
       await project.agent('architect', task);
@@ -210,7 +214,9 @@ describe.skipIf(noBrowser !== null)(
       await page.context().close();
     });
 
-    test('of 5,000 entries only what is looked at is in the document, at every place', async () => {
+    test('of 5,000 entries only what is looked at is in the document, at every place', {
+      tags: ['slow'],
+    }, async () => {
       const recording = JSON.parse(recordingIn(readFileSync(file, 'utf8')) ?? '') as Recording;
       const long = join(project.root, 'long.html');
       writeFileSync(long, renderRecording(repeated(recording, 5_000), readRecordingPage()));

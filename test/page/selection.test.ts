@@ -9,6 +9,7 @@ describe.skipIf(noBrowser !== null)(
   `several tasks${noBrowser === null ? '' : ` (${noBrowser})`}`,
   () => {
     test('are run, cancelled and closed by the keyboard, and the others are left alone', {
+      tags: ['slow'],
       timeout: 60_000,
     }, async () => {
       const [project, browser] = await Promise.all([

@@ -195,13 +195,13 @@ describe.skipIf(!canRecord)(
     );
     test.each(titled(oddTrees))(
       'when agents leave odd files: %s',
+      { tags: ['slow'], timeout: limit },
       (_, vectors) => judge(vectors),
-      limit,
     );
     test.each(inTurn({ ...conversions, ...swapped }))(
       'and the work is saved: %s',
+      { tags: ['slow'], timeout: limit },
       (_, vectors) => judge(vectors),
-      limit,
     );
     test.each(inTurn(hostileGitDirs))(
       'when the git dir is refused: %s',
@@ -210,8 +210,8 @@ describe.skipIf(!canRecord)(
     );
     test.each(inTurn({ ...hostileLogs, ...hostileFilters, ...filtersByName, ...linksAway }))(
       'when the merge is refused or done: %s',
+      { tags: ['slow'], timeout: limit },
       (_, vectors) => judge(vectors),
-      limit,
     );
 
     test('in a folder that an earlier attempt made a repository of', async () => {

@@ -65,7 +65,7 @@ test(`${farCount} worlds from seed ${farFirst} over a store that answers late, s
   if (farCount > 1) expect(sum(reports, 'completed')).toBeGreaterThan(farCount / 2);
 });
 
-test('the same seed gives the same journal', { timeout: minutes }, async () => {
+test('the same seed gives the same journal', { tags: ['slow'], timeout: minutes }, async () => {
   const [once, again] = [
     await runSeeds(folder, first, first + 3),
     await runSeeds(folder, first, first + 3),

@@ -41,7 +41,7 @@ test('a step waits for the store as long as its call is wanted', async () => {
   expect((await createSteps(store, journal, key)).prompt()).toBe('do it');
 });
 
-test('a step of a call that is not wanted any more fails', async () => {
+test('a step of a call that is not wanted any more fails', { tags: ['slow'] }, async () => {
   const { store, journal } = failing(1_000);
   const call = new AbortController();
   const steps = await createSteps(store, journal, key, () => call.signal);

@@ -130,14 +130,17 @@ test.each([
   });
 });
 
-test('an agent that never answers initialize is given up', async () => {
+test('an agent that never answers initialize is given up', {
+  tags: ['slow'],
+  timeout: 20_000,
+}, async () => {
   const acp = createAcp([fakeProgram('acp'), '--mute'], { initializeMs: 700, sessionMs: 700 });
   const started = await run('well', { assistants: fakeAssistants({ acp }) });
 
   expect((await untilOver(started)).error).toMatchObject({
     message: 'acp.mjs failed: it did not answer initialize within 0.7 s',
   });
-}, 20_000);
+});
 
 test.each([
   ['nonsense', 'all the same'],
@@ -155,6 +158,7 @@ test.each([
 
 test.each(['flood', 'flood_of_requests'])(
   '%s is ended',
+  { tags: ['slow'], timeout: 60_000 },
   async (play) => {
     const started = await run(play);
 
@@ -163,7 +167,6 @@ test.each(['flood', 'flood_of_requests'])(
       5_000_000,
     );
   },
-  60_000,
 );
 
 test('a used-up quota parks the attempt', async () => {

@@ -229,11 +229,14 @@ test('an assistant that floods its output is ended, and the journal stays small'
   expect(held).toBeLessThan(4_500_000);
 }, 60_000);
 
-test('an assistant that does not exit after its result is ended, and the result counts', async () => {
+test('an assistant that does not exit after its result is ended, and the result counts', {
+  tags: ['slow'],
+  timeout: 20_000,
+}, async () => {
   const { running, id } = await run('claude', 'lingers');
 
   expect((await untilStatus(running, id, 'complete', 'failed')).result).toBe('here it is');
-}, 20_000);
+});
 
 test.each([
   ['max_turns', { maxTurns: 4 }, 'codex'],

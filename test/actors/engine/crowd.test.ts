@@ -57,7 +57,9 @@ test('of 50 runs never more hold a slot than the cap of that moment, which chang
   expect(store.tasks('pending')).toEqual([]);
 });
 
-test('waiting costs nothing: of 20 who wait for one slot each gets it in its turn, for its first attempt', async () => {
+test('waiting costs nothing: of 20 who wait for one slot each gets it in its turn, for its first attempt', {
+  tags: ['slow'],
+}, async () => {
   const running = await startSystem({ turns: [finish()], options: { cap: 0 } });
   const ids = await many(running, 20);
   const claimed: string[] = [];
@@ -98,7 +100,9 @@ test('three tasks of one role that begin in the same millisecond have attempts, 
   }
 });
 
-test('a hundred who wait ask the tracker for nothing: it is looked at as a whole, and seldom', async () => {
+test('a hundred who wait ask the tracker for nothing: it is looked at as a whole, and seldom', {
+  tags: ['slow'],
+}, async () => {
   const running = await startSystem({ options: { cap: 0, queueLimit: 200 } });
   const ids = await many(running, 100);
   for (const id of ids) await run(running, id);

@@ -102,7 +102,9 @@ test('what an agent says after its attempt is over changes nothing, and the next
   );
 });
 
-test('an attempt that ran out of time is over only when processes that ignore SIGTERM are gone, and a retry meets none of them', async () => {
+test('an attempt that ran out of time is over only when processes that ignore SIGTERM are gone, and a retry meets none of them', {
+  tags: ['slow'],
+}, async () => {
   const deaf = bash('trap "" TERM; echo $$ >> pids; while :; do sleep 0.05; done');
   const look = bash('kill -0 $(head -1 pids) 2>/dev/null && touch twins; echo $$ >> pids');
   const running = await startSystem({
@@ -138,7 +140,9 @@ test('an attempt that ran out of time is over only when processes that ignore SI
   expect(existsSync(join(running.root, 'twins'))).toBe(false);
 });
 
-test('a cancel leaves no process of the attempt, neither a daemon nor one that ignores SIGTERM', async () => {
+test('a cancel leaves no process of the attempt, neither a daemon nor one that ignores SIGTERM', {
+  tags: ['slow'],
+}, async () => {
   const daemon = `setsid sh -c 'trap "" TERM; echo $$ >> pids; while :; do sleep 0.05; done' &`;
   const running = await startSystem({
     turns: [bash(`${daemon} trap "" TERM; echo $$ >> pids; sleep 600 & wait`)],

@@ -214,7 +214,9 @@ test('the parked task and its reason survive a restart, and so does the wall for
   await untilStatus(next, other, 'complete', 'failed');
 });
 
-test('the time limit of an attempt does not run while it is parked', async () => {
+test('the time limit of an attempt does not run while it is parked', {
+  tags: ['slow'],
+}, async () => {
   let asked = 0;
   const { running } = await open(() => {
     asked += 1;

@@ -256,7 +256,10 @@ test('more tasks than the queue takes are skipped', async () => {
   ]);
 });
 
-test('a run among 20,000 closed tasks reads only the open ones', async () => {
+test('a run among 20,000 closed tasks reads only the open ones', {
+  tags: ['slow'],
+  timeout: 30_000,
+}, async () => {
   let rows = 0;
   const running = await startSystem({
     turns: [finish()],
@@ -286,7 +289,7 @@ test('a run among 20,000 closed tasks reads only the open ones', async () => {
 
   expect(idsOf(accepted)).toEqual([one]);
   expect(rows).toBeLessThan(10);
-}, 30_000);
+});
 
 test('over HTTP the method run takes ids, a role and options, and refuses what is none', async () => {
   const server = await startServer({ turns: [finish()] });

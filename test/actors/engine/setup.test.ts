@@ -140,7 +140,7 @@ test('the same lockfile takes what an earlier setup made; another one is set up'
   expect(madeFor(running, third.id)).not.toBe(madeFor(running, first.id));
 });
 
-test('only a few setups are kept', async () => {
+test('only a few setups are kept', { tags: ['slow'] }, async () => {
   const root = project();
   const running = await start(root, setupOf());
 

@@ -586,7 +586,9 @@ test('a transition that cannot be committed changes nothing, and the task goes o
   expect((await untilStatus(running, id, 'complete')).status).toBe('complete');
 });
 
-test('a task whose commit fails at work stops its agent, keeps its slot, and goes on later', async () => {
+test('a task whose commit fails at work stops its agent, keeps its slot, and goes on later', {
+  tags: ['slow'],
+}, async () => {
   const running = await startSystem({ turns: [hang, finish('went on')] });
   const id = await newTask(running);
   await run(running, id);

@@ -113,20 +113,24 @@ test('more than an agent can be told before its next turn is refused', async () 
 test.each([
   { when: 'before its next turn', waitsAt: 0, calls: 1 },
   { when: 'during the turn that reads it', waitsAt: 1, calls: 2 },
-])('a server that dies $when loses nothing of it, and says it once', async ({ waitsAt, calls }) => {
-  const turns = [bash('sleep 0.2'), bash('true'), finish()];
-  const first = gated(turns, waitsAt);
-  const setting: Setting = { model: first.model };
-  const { running, service, id } = await begin(setting);
-  await asked(first.heard, 1);
-  await service.tell(id, 'use tabs');
-  await asked(first.heard, calls);
+])(
+  'a server that dies $when loses nothing of it, and says it once',
+  { tags: ['slow'] },
+  async ({ waitsAt, calls }) => {
+    const turns = [bash('sleep 0.2'), bash('true'), finish()];
+    const first = gated(turns, waitsAt);
+    const setting: Setting = { model: first.model };
+    const { running, service, id } = await begin(setting);
+    await asked(first.heard, 1);
+    await service.tell(id, 'use tabs');
+    await asked(first.heard, calls);
 
-  const second = gated(turns);
-  const left = await crash(running, { ...setting, model: second.model });
-  const again = await startSystem(left);
-  const view = await completed(again, id);
+    const second = gated(turns);
+    const left = await crash(running, { ...setting, model: second.model });
+    const again = await startSystem(left);
+    const view = await completed(again, id);
 
-  expect(view.status).toBe('complete');
-  expect(second.occurrences('use tabs')).toBe(1);
-});
+    expect(view.status).toBe('complete');
+    expect(second.occurrences('use tabs')).toBe(1);
+  },
+);

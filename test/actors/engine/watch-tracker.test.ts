@@ -172,7 +172,10 @@ test('stop waits for the task that is taken in, and no other one is taken in aft
 
 const patience = { timeout: 10_000, interval: 10 };
 
-test('somebody else takes a task, gives it back and takes it again: each time the attempt stops and names them', async () => {
+test('somebody else takes a task, gives it back and takes it again: each time the attempt stops and names them', {
+  tags: ['slow'],
+  timeout: 30_000,
+}, async () => {
   const { root, service, tracker, ledger } = await startSystem({ turns: [hang] });
   const amy = somebodyElse(root, 'amy', ledger);
   const id = (await service.create({ description: 'wanted' })).task_id as TaskId;
@@ -197,7 +200,7 @@ test('somebody else takes a task, gives it back and takes it again: each time th
     code: 'tracker_conflict',
     facts: { holder: 'amy' },
   });
-}, 30_000);
+});
 
 test('a task whose line is away while it runs goes on, and its line comes back', async () => {
   const { root, service, ledger } = await startSystem({

@@ -72,7 +72,7 @@ const faults: Readonly<Record<string, Patch>> = {
   },
 };
 
-test('planted faults are found', { timeout: 300_000 }, async () => {
+test('planted faults are found', { tags: ['slow'], timeout: 300_000 }, async () => {
   const sound = temporaryFolder();
   transpileInto(sound);
   for (const [fault, patch] of Object.entries(faults)) {

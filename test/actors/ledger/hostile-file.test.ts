@@ -92,7 +92,10 @@ test('bytes that are not UTF-8 wait with their line, and stay as they are', asyn
   expect(readFileSync(file).equals(bytes)).toBe(true);
 });
 
-test('an export replaces no content that was not taken in', async () => {
+test('an export replaces no content that was not taken in', {
+  tags: ['slow'],
+  timeout: 20_000,
+}, async () => {
   const { file, tracker, save } = openProject();
   await tracker.create(aTask({ title: 'ours' }));
   await save();
@@ -118,7 +121,7 @@ test('an export replaces no content that was not taken in', async () => {
   writeFileSync(file, before);
   await save();
   expect((await tracker.list()).map(({ title }) => title)).toEqual(['ours', 'ours too']);
-}, 20_000);
+});
 
 test.each([
   ['nested too deeply', line('bd-a', `,"metadata":${'['.repeat(50_000)}${']'.repeat(50_000)}`)],

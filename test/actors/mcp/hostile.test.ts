@@ -150,7 +150,9 @@ describe('a call', () => {
     expect(burden.grownMiB).toBeLessThan(128);
   });
 
-  test('that hangs ends at its limit; the server is kept while it answers a ping', async () => {
+  test('that hangs ends at its limit; the server is kept while it answers a ping', {
+    tags: ['slow'],
+  }, async () => {
     const [hanging, stuck] = [await reach('hang'), await reach('stuck')];
 
     await expect(call(hanging, 200)).rejects.toThrow('no answer within 0.2 s');

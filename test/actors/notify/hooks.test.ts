@@ -45,7 +45,9 @@ test('a command gets the event on its input, and nothing of our environment', as
   expect(logged()).toEqual([]);
 });
 
-test('a command that fails, floods or hangs is one line in the log, and no task waits', async () => {
+test('a command that fails, floods or hangs is one line in the log, and no task waits', {
+  tags: ['slow'],
+}, async () => {
   const failing = await start('yes | head -c 1000000; exit 3');
   const hanging = await start('echo $$ > pid; trap "" TERM; sleep 600', 300);
 

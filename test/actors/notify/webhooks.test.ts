@@ -209,7 +209,9 @@ test('a name is called on this machine when the user allows it', async () => {
   expect(receiver.faults).toEqual([]);
 });
 
-test('events that are too many wait in the journal, and a stopped server sends them when it is back', async () => {
+test('events that are too many wait in the journal, and a stopped server sends them when it is back', {
+  tags: ['slow'],
+}, async () => {
   const receiver = await startReceiver((response, request) => {
     if (request === 1) return false;
     response.writeHead(204).end();

@@ -144,7 +144,9 @@ test('a collector that is away fails no task, and is told of once', async () => 
   ]);
 });
 
-test('a collector that never answers holds up nobody, and no more than 2,048 spans wait', async () => {
+test('a collector that never answers holds up nobody, and no more than 2,048 spans wait', {
+  tags: ['slow'],
+}, async () => {
   const collector = await startCollector(() => false);
   const { exporter } = exporterTo(collector.endpoint);
   exporter.add(many(0, 512));
@@ -156,7 +158,9 @@ test('a collector that never answers holds up nobody, and no more than 2,048 spa
   expect(collector.headers).toHaveLength(1);
 });
 
-test('what a busy collector refused is sent again, once; what is lost is counted', async () => {
+test('what a busy collector refused is sent again, once; what is lost is counted', {
+  tags: ['slow'],
+}, async () => {
   const collector = await startCollector((response, request) => {
     if (request > 1) return true;
     response.writeHead(503).end();

@@ -38,5 +38,8 @@ else
         const bd = makeBd(family);
         return { tracker: open(await makeBdProject(bd), bd.path), close: async () => {} };
       },
-      isLong ? { many: 20 } : { many: 5, brief: family !== 'A-direct' },
+      {
+        ...(isLong ? { many: 20 } : { many: 5, brief: family !== 'A-direct' }),
+        tags: family === 'C' ? [] : ['slow'],
+      },
     );

@@ -60,7 +60,9 @@ test('a parked task is open in bd, survives a restart, goes on, and is closed in
   expect(existsSync(join(root, 'half.txt'))).toBe(true);
 });
 
-test('while bd is away the task waits to be parked, and is parked when bd is back', async () => {
+test('while bd is away the task waits to be parked, and is parked when bd is back', {
+  tags: ['slow'],
+}, async () => {
   const { bd, root, running, id } = await open([
     {
       kind: 'answer',
@@ -108,7 +110,7 @@ test.each([
     why: /alice/,
     inTheEnd: { status: 'in_progress', assignee: 'alice' },
   },
-])('when somebody $what a parked task in bd, its attempt ends', async (row) => {
+])('when somebody $what a parked task in bd, its attempt ends', { tags: ['slow'] }, async (row) => {
   const { seconds, words, end, why, inTheEnd } = row;
   const { bd, root, provider, running, id } = await open([writeHalf, noQuota(seconds)]);
   await untilParked(running, id);

@@ -230,7 +230,9 @@ test('a task with another holder is refused by name, and a bad id never reaches 
     expect(asked).not.toContain(bad);
 });
 
-test('changes that people make with bd show in the list and on the stream within five seconds', async () => {
+test('changes that people make with bd show in the list and on the stream within five seconds', {
+  tags: ['slow'],
+}, async () => {
   const bd = makeBd('A-direct');
   const root = await makeBdProject(bd);
   const running = await startServer({ root, tracker: bdTracker(bd) });

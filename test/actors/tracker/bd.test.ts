@@ -69,7 +69,10 @@ describe('a bd that fails', () => {
     expect((await tracker.list()).map(({ title }) => title)).toEqual(['once']);
   });
 
-  test('that stays stale is read with its flag, and is not written to', async () => {
+  test('that stays stale is read with its flag, and is not written to', {
+    tags: ['slow'],
+    timeout: 30_000,
+  }, async () => {
     const { bd, tracker } = await open();
     const { id } = await tracker.create(aTask());
     bd.fail({ kind: 'stale', on: 'list', times: 99 }, { kind: 'stale', on: 'update', times: 99 });
@@ -79,7 +82,7 @@ describe('a bd that fails', () => {
     const late = await open('C');
     late.bd.fail({ kind: 'stale', on: 'list', times: 99 });
     expect((await failure(late.tracker.list())).message).toContain('out of sync');
-  }, 30_000);
+  });
 
   test('that is killed after a claim, before its answer, is asked for the present state', async () => {
     const { bd, tracker } = await open();
@@ -108,7 +111,10 @@ describe('a bd that fails', () => {
     },
   );
 
-  test('that hangs, also at SIGTERM, is ended within its limit', async () => {
+  test('that hangs, also at SIGTERM, is ended within its limit', {
+    tags: ['slow'],
+    timeout: 15_000,
+  }, async () => {
     const { bd, tracker } = await open('A-direct', { ...defaultBdLimits, readMs: 1_500 });
     bd.fail({ kind: 'hang', on: 'list', stubborn: true, times: 1 });
 
@@ -116,7 +122,7 @@ describe('a bd that fails', () => {
 
     expect(error.message).toContain('bd did not answer in time');
     expect(await tracker.list()).toEqual([]);
-  }, 15_000);
+  });
 
   test('that prints warnings and much output is read', async () => {
     const { bd, tracker } = await open();

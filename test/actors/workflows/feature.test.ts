@@ -151,6 +151,7 @@ test.each([
   ['there is no report', 'true', 'implementation, coverage: found no report of bd-'],
 ])(
   'a gate that never passes ends it after three rounds: %s',
+  { tags: ['slow'], timeout: 120_000 },
   async (_, verify, why) => {
     const running = await startWithParts(featureParts);
 
@@ -162,10 +163,12 @@ test.each([
     expect(end.why).toContain(why);
     expect(phaseAt(end, 3)?.tasks).toHaveLength(9);
   },
-  120_000,
 );
 
-test('a report that the verify command did not write now does not count', async () => {
+test('a report that the verify command did not write now does not count', {
+  tags: ['slow'],
+  timeout: 60_000,
+}, async () => {
   const stale = {
     title: 'Test',
     bash: `${runner()} && touch -d 2020-01-01 coverage/*.json junit.xml`,
@@ -182,7 +185,7 @@ test('a report that the verify command did not write now does not count', async 
   expect(view.phases[4]?.findings.map(({ check, passed }) => `${check} ${passed}`)).toContain(
     'coverage false',
   );
-}, 60_000);
+});
 
 describe('optional steps', () => {
   const asked = async (decides: 'person' | 'role', says = '') => {

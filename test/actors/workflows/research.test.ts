@@ -35,13 +35,15 @@ const parts: readonly Part[] = [
 ];
 const start = { kind: 'research', name: 'Why is it slow?' } as const;
 
-test.each([
-  ['quick', 1],
-  ['medium', 2],
-  ['deep', 4],
-] as const)(
-  'a %s research has %s investigators side by side, and ends with a report that was checked',
-  async (thoroughness, investigators) => {
+for (const { thoroughness, investigators, tags } of [
+  { thoroughness: 'quick', investigators: 1, tags: [] },
+  { thoroughness: 'medium', investigators: 2, tags: ['slow'] },
+  { thoroughness: 'deep', investigators: 4, tags: ['slow'] },
+] as const)
+  test(`a ${thoroughness} research has ${investigators} investigators side by side, and ends with a report that was checked`, {
+    tags: [...tags],
+    timeout: 60_000,
+  }, async () => {
     const running = await startWithParts(parts);
 
     const { workflow_id } = await running.system.workflows.start({ ...start, thoroughness });
@@ -64,11 +66,12 @@ test.each([
       ...['sections', 'answers', 'findings', 'next_steps'].map((check) => `report, ${check} true`),
       'no code changes, only_changes true',
     ]);
-  },
-  60_000,
-);
+  });
 
-test('a research that changes code does not pass, and says what it changed', async () => {
+test('a research that changes code does not pass, and says what it changed', {
+  tags: ['slow'],
+  timeout: 60_000,
+}, async () => {
   const [objectives, ...rest] = parts;
   const running = await startWithParts([
     { title: 'Objectives', writes: { ...objectives?.writes, 'src/a.js': 'mended' } },
@@ -82,9 +85,12 @@ test('a research that changes code does not pass, and says what it changed', asy
   expect(end.why).toMatch(
     /no code changes, only_changes: the diff of bd-\w+ changes src\/a\.js; allowed is docs\/research\//,
   );
-}, 60_000);
+});
 
-test('a code change of an earlier round counts until it is undone', async () => {
+test('a code change of an earlier round counts until it is undone', {
+  tags: ['slow'],
+  timeout: 60_000,
+}, async () => {
   const objectives = 'docs/research/why-is-it-slow/objectives.md';
   const said = parts[0]?.writes?.[objectives] ?? '';
   const running = await startWithParts([
@@ -112,7 +118,7 @@ test('a code change of an earlier round counts until it is undone', async () => 
     ['artifacts', true],
     ['only_changes', true],
   ]);
-}, 60_000);
+});
 
 test('a workflow of your own, beside your configuration, runs like ours', async () => {
   const stateDir = temporaryFolder();

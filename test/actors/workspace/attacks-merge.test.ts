@@ -121,6 +121,7 @@ test('replaces a folder if the work deletes every file in it', async () => {
 
 test.each(['ff', 'squash'] as const)(
   '%s: a task is merged after the work of other tasks that it began with',
+  { tags: ['slow'] },
   async (mode) => {
     const project = makeRepository();
     const workspace = await worktreesOf(project, temporaryFolder());
@@ -189,33 +190,37 @@ test('incomplete work is in no other folder, also when it became incomplete late
 test.each([
   ['a project with git', makeRepository],
   ['a project without git', temporaryFolder],
-])('work of two attempts that together would form a repository: %s', async (_, make) => {
-  const project = make();
-  const workspace = await worktreesOf(project, temporaryFolder());
-  for (const [at, folder] of ['', 'docs/'].entries()) {
-    const [one, two, both] = [`bd-a${at}1`, `bd-a${at}2`, `bd-a${at}3`];
-    const head = { [`${folder}HEAD`]: 'ref: refs/heads/main\n', [`${folder}refs/x`]: 'x' };
-    await workOn(workspace, (root) => put(root, head), { task: one });
-    await workOn(workspace, (root) => put(root, { [`${folder}objects/x`]: 'x' }), { task: two });
+])(
+  'work of two attempts that together would form a repository: %s',
+  { tags: ['slow'] },
+  async (_, make) => {
+    const project = make();
+    const workspace = await worktreesOf(project, temporaryFolder());
+    for (const [at, folder] of ['', 'docs/'].entries()) {
+      const [one, two, both] = [`bd-a${at}1`, `bd-a${at}2`, `bd-a${at}3`];
+      const head = { [`${folder}HEAD`]: 'ref: refs/heads/main\n', [`${folder}refs/x`]: 'x' };
+      await workOn(workspace, (root) => put(root, head), { task: one });
+      await workOn(workspace, (root) => put(root, { [`${folder}objects/x`]: 'x' }), { task: two });
 
-    const attempt = anAttempt(1, both);
-    const { root, conflicts } = await workspace.open(attempt, [one, two] as TaskId[]);
+      const attempt = anAttempt(1, both);
+      const { root, conflicts } = await workspace.open(attempt, [one, two] as TaskId[]);
 
-    expect([
-      existsSync(join(root, folder, 'HEAD')),
-      existsSync(join(root, folder, 'objects')),
-    ]).toEqual([true, false]);
-    expect(conflicts).toEqual([
-      { taskId: two, branch: `agent/${two}/1`, files: [folder === '' ? '.' : 'docs'] },
-    ]);
-    expect(await merge(workspace, one)).toMatchObject({ status: 'merged' });
-    expect(await merge(workspace, two)).toMatchObject({
-      status: 'conflict',
-      why: expect.stringContaining('the work turns a folder into a git repository'),
-    });
-    expect(existsSync(join(project, folder, 'objects'))).toBe(false);
-    rmSync(join(project, folder, 'HEAD'));
-    if (at === 0 && existsSync(join(project, '.git')))
-      gitIn(project, 'commit', '--quiet', '-am', 'away');
-  }
-});
+      expect([
+        existsSync(join(root, folder, 'HEAD')),
+        existsSync(join(root, folder, 'objects')),
+      ]).toEqual([true, false]);
+      expect(conflicts).toEqual([
+        { taskId: two, branch: `agent/${two}/1`, files: [folder === '' ? '.' : 'docs'] },
+      ]);
+      expect(await merge(workspace, one)).toMatchObject({ status: 'merged' });
+      expect(await merge(workspace, two)).toMatchObject({
+        status: 'conflict',
+        why: expect.stringContaining('the work turns a folder into a git repository'),
+      });
+      expect(existsSync(join(project, folder, 'objects'))).toBe(false);
+      rmSync(join(project, folder, 'HEAD'));
+      if (at === 0 && existsSync(join(project, '.git')))
+        gitIn(project, 'commit', '--quiet', '-am', 'away');
+    }
+  },
+);

@@ -33,7 +33,9 @@ const open = async () => {
 
 const merged = (taskId: string) => ({ taskId, attempt: 1, into: 'main' });
 
-test('a merge by hand is seen, also when the branch moved on and the branch of the attempt is gone', async () => {
+test('a merge by hand is seen, also when the branch moved on and the branch of the attempt is gone', {
+  tags: ['slow'],
+}, async () => {
   const { project, server, told, watch, work } = await open();
   watch();
   await save(server, 'bd-a1');
@@ -49,7 +51,9 @@ test('a merge by hand is seen, also when the branch moved on and the branch of t
   expect(again).toMatchObject({ status: 'nothing', commit: gitIn(project, 'rev-parse', 'HEAD') });
 });
 
-test('a merge by another program is seen once, and one of our own is not', async () => {
+test('a merge by another program is seen once, and one of our own is not', {
+  tags: ['slow'],
+}, async () => {
   const { project, folder, server, told, watch } = await open();
   watch();
   for (const id of ['bd-a1', 'bd-a2', 'bd-a3']) await save(server, id);

@@ -133,7 +133,7 @@ test('a repository that an agent plants is in neither its work nor the project',
   ]);
 });
 
-test('many attempts are opened, diffed and saved at once', async () => {
+test('many attempts are opened, diffed and saved at once', { tags: ['slow'] }, async () => {
   const project = temporaryFolder();
   writeFileSync(join(project, 'a.txt'), 'a\n');
   const workspace = await worktreesOf(project, temporaryFolder());

@@ -12,7 +12,9 @@ const project = (webhook: object) =>
     { ownServer: true },
   );
 
-test('an event whose server was killed before its delivery comes from the next server', async () => {
+test('an event whose server was killed before its delivery comes from the next server', {
+  tags: ['slow'],
+}, async () => {
   let isBack = false;
   const receiver = await startReceiver((response) => {
     if (isBack) response.writeHead(204).end();

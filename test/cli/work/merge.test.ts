@@ -109,6 +109,7 @@ test('several are merged in the order of dependencies, up to the first that cann
 });
 
 test('work that builds on other work names the merge to begin with, as commands', {
+  tags: ['slow'],
   timeout: 60_000,
 }, async () => {
   const { agent, create } = open();
@@ -142,7 +143,10 @@ test('files in the way are named, ten at most, and the way on is the same merge'
   expect(err).toMatch(new RegExp(`\n {2}and 2 more\nto go on:\n {2}agent merge ${id}\n$`));
 });
 
-test('a merge that stops names no task without work of its own', { timeout: 60_000 }, async () => {
+test('a merge that stops names no task without work of its own', {
+  tags: ['slow'],
+  timeout: 60_000,
+}, async () => {
   const { agent, root, create } = open();
   const many = await create('many');
   const idle = await create('idle');

@@ -103,7 +103,9 @@ test('of many problems the first are named', async () => {
   expect(out).toMatch(/and \d+ more\n$/);
 });
 
-test('a workflow with too many combinations of its optional steps is refused, with what to do', async () => {
+test('a workflow with too many combinations of its optional steps is refused, with what to do', {
+  tags: ['slow'],
+}, async () => {
   const ids = Array.from({ length: 18 }, (_, n) => `s${n}`);
   const task = 'by: engineer, title: A, task: Do it.';
   const phases = ids.map(

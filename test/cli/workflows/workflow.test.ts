@@ -123,7 +123,10 @@ const followWithKills = async (project: Project, id: string) => {
   }
 };
 
-test('a server that is killed in every phase loses no workflow, and makes no task twice', async () => {
+test('a server that is killed in every phase loses no workflow, and makes no task twice', {
+  tags: ['slow'],
+  timeout: 240_000,
+}, async () => {
   const project = open(featureParts, 60, { ownServer: true });
   const words = ['--product', 'shop', '--verify', runner(), '--phase0', 'strategist,designer'];
   const { workflow_id } = await json(project, 'workflow', 'start', 'feature', 'Export', ...words);
@@ -148,4 +151,4 @@ test('a server that is killed in every phase loses no workflow, and makes no tas
   const replayed = await project.agent('replay', workflow_id);
   expect([replayed.code, replayed.err]).toEqual([0, '']);
   expect(replayed.out).toMatch(/workflow {2}complete {2}\(xstate\.done\.actor\.checkPhase\)\n$/);
-}, 240_000);
+});
