@@ -324,7 +324,7 @@ test("a port in use is reported with what to do, and the project's lock is relea
   other.close();
   expect(ended.code).toBe(1);
   expect(ended.err).toContain(
-    `agent-server: port ${port} is already in use; choose another with --port <other>, or free it\n`,
+    `agent-server: port ${port} is already in use; free it, or choose another with --port <other> or: agent config set server.port 0\n`,
   );
   expect(serverFile()).toBeNull();
 });

@@ -1,12 +1,13 @@
 import { once } from 'node:events';
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
 import { loadConfig } from '../../src/cli/config/config.ts';
 import { configSchema } from '../../src/cli/config/config-schema.ts';
 import { install } from '../support/installed.ts';
+import { temporaryFolder } from '../support/temporary.ts';
 
 const here = fileURLToPath(new URL('../..', import.meta.url));
 const shipped = join(here, 'configs', 'agent-server.json');
@@ -35,6 +36,21 @@ test('the port of a named file is a choice', () => {
   expect(loadConfig({ config: shipped }, {})).toMatchObject({ fileChosen: true, portChosen: true });
 });
 
+test('a port is no choice of the user because another key is set', () => {
+  const home = temporaryFolder();
+  const file = join(home, 'agent-task-server', 'config.json');
+  const env = { XDG_CONFIG_HOME: home };
+  const project = { defaultDir: join(home, 'state', 'it-0') };
+  mkdirSync(dirname(file));
+  writeFileSync(file, JSON.stringify({ server: { max_concurrent_agents: 7 } }));
+
+  const { fileChosen, portChosen } = loadConfig({ project }, env);
+  writeFileSync(file, JSON.stringify({ server: { port: 8080 } }));
+
+  expect([fileChosen, portChosen]).toEqual([true, false]);
+  expect(loadConfig({ project }, env).portChosen).toBe(true);
+});
+
 test('a change in the default file applies when no file is named, and doctor says so', async () => {
   const installed = install();
   writeFileSync(installed.defaultFile, JSON.stringify({ server: { max_concurrent_agents: 7 } }));
@@ -59,7 +75,7 @@ test('a port that was changed in the default file is a choice: no other replaces
 
   expect([exitCode, stderr]).toEqual([
     6,
-    expect.stringContaining(`port ${port} is already in use`),
+    expect.stringContaining(`agent: the server did not start: agent-server: port ${port} is`),
   ]);
 });
 

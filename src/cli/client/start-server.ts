@@ -40,8 +40,12 @@ const rotateLog = (path: string): void => {
   if (fileSize(path) > maxLogBytes) renameSync(path, `${path}.1`);
 };
 
-const endOfLog = (path: string, from: number): string =>
-  readFileSync(path).subarray(from).toString('utf8').trim().split('\n').slice(-5).join('\n');
+/** Why it ended; a warning that it began with is no cause. */
+const endOfLog = (path: string, from: number): string => {
+  const lines = readFileSync(path).subarray(from).toString('utf8').trim().split('\n').slice(-5);
+  const causes = lines.filter((line) => !line.startsWith('warning: '));
+  return (causes.length === 0 ? lines : causes).join('\n');
+};
 
 const fileSize = (path: string): number => statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 

@@ -131,10 +131,10 @@ export const defaultFile = (): string | null => {
   return existsSync(path) ? path : null;
 };
 
-/** The port in the default file is not the user's choice. */
-const isPortChosen = (tree: Tree, fileChosen: boolean): boolean => {
+/** The default port in the file of this package is not the user's choice. */
+const isPortChosen = (tree: ConfigLayer['tree'], isShipped: boolean): boolean => {
   const port = isTree(tree['server']) ? tree['server']['port'] : undefined;
-  return port !== undefined && (fileChosen || port !== configSections.parse({}).server.port);
+  return port !== undefined && !(isShipped && port === configSections.parse({}).server.port);
 };
 
 /** The default file lies under the user's files, unless one was named: its values are defaults. */
@@ -144,14 +144,16 @@ const filesFor = (
 ): {
   readonly named: string | null;
   readonly files: readonly string[];
+  /** The file of this package, when it counts. */
+  readonly shipped: string | null;
   readonly fileChosen: boolean;
 } => {
   const named = config ?? (env['AGENT_SERVER_CONFIG'] || null);
   const own = project === undefined ? [] : existingUserFiles(project, env);
   const chosen = [...own, ...(named === null ? [] : [named])];
-  const shipped = defaultFile();
-  const files = named === null && shipped !== null ? [shipped, ...chosen] : chosen;
-  return { named, files, fileChosen: chosen.length > 0 };
+  const shipped = named === null ? defaultFile() : null;
+  const files = shipped === null ? chosen : [shipped, ...chosen];
+  return { named, files, shipped, fileChosen: chosen.length > 0 };
 };
 
 /**
@@ -160,7 +162,7 @@ const filesFor = (
  * @throws ConfigError naming file or variable, key, and what was expected
  */
 export const loadConfig = (flags: ConfigFlags, env: NodeJS.ProcessEnv): LoadedConfig => {
-  const { named, files, fileChosen } = filesFor(flags, env);
+  const { named, files, shipped, fileChosen } = filesFor(flags, env);
   const file = files.at(-1) ?? null;
   const read = files.map((source) => ({ source, ...readTree(source) }));
   const layers = read.map(({ source, tree }) => ({
@@ -183,7 +185,7 @@ export const loadConfig = (flags: ConfigFlags, env: NodeJS.ProcessEnv): LoadedCo
   if (!parsed.ok) throw new ConfigError(problemLines(parsed, file ?? 'defaults').join('\n'));
   const portChosen =
     overrides.some(({ path }) => path.join('.') === 'server.port') ||
-    isPortChosen(tree, fileChosen);
+    layers.some(({ source, tree: own }) => isPortChosen(own, source === shipped));
   const given = overrides.map((one) => ({ source: one.source, tree: withOverrides({}, [one]) }));
   return {
     config: parsed.value,

@@ -133,7 +133,7 @@ export const listenOnLoopback = (
   return bind(app, host, port, streams).catch((error: unknown) => {
     if (hasCode(error, 'EADDRINUSE'))
       throw new PortInUseError(
-        `port ${port} is already in use; choose another with --port <other>, or free it`,
+        `port ${port} is already in use; free it, or choose another with --port <other> or: agent config set server.port 0`,
         {
           cause: error,
         },
