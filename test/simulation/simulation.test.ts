@@ -11,6 +11,8 @@ const minutes = 60_000;
 /** One seed, to be looked at closely: its journal goes to a file. */
 const wanted = process.env['AGENT_TEST_SEED'];
 const count = wanted === undefined ? (isLong ? 10_000 : 5) : 1;
+/** 10,000 worlds take 10 minutes on two cores that do nothing else. */
+const limit = (isLong ? 60 : 10) * minutes;
 const first = wanted === undefined ? 1 + (Date.now() % 1_000_000) : Number(wanted);
 
 const sum = (
@@ -29,7 +31,7 @@ beforeAll(() => {
 }, minutes);
 
 test(`${count} simulated worlds from seed ${first}: whatever crashes, is late or comes twice, every invariant holds`, {
-  timeout: 10 * minutes,
+  timeout: limit,
 }, async () => {
   const reports = await runSeedsEverywhere(folder, first, count);
 
@@ -51,7 +53,7 @@ const farCount = wanted === undefined ? (isLong ? 10_000 : 5) : 1;
 const farFirst = wanted === undefined && !isLong ? 1 : first;
 
 test(`${farCount} worlds from seed ${farFirst} over a store that answers late, stale, with an error or never`, {
-  timeout: 10 * minutes,
+  timeout: limit,
 }, async () => {
   const reports = await runSeedsEverywhere(folder, farFirst, farCount, 'far');
 
