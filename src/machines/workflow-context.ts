@@ -101,7 +101,6 @@ export const openChoices = (context: WorkflowContext): readonly WorkflowStep[] =
     ({ id, when }) => when !== undefined && !context.choices.some(({ step }) => step === id),
   );
 
-/** The steps of this round. */
 export const stepsOfRound = (context: WorkflowContext): readonly WorkflowStep[] => {
   const phase = phaseOf(context);
   const selected = stepsOf(context, phase);

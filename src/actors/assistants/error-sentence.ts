@@ -48,7 +48,6 @@ const causeIn = (value: unknown): string => {
   return cause === undefined ? noMessage : `${noMessage} (${cause})`;
 };
 
-/** The text with its JSON replaced by the message in it. */
 const withoutJson = (text: string, depth: number): string => {
   const start = text.search(/\{\s*["}]|\[\s*[{[\]]/);
   if (start === -1 || depth > deepestMessage) return start === -1 ? text : noMessage;

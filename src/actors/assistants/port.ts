@@ -101,7 +101,6 @@ export interface ConversationPorts {
   readonly mustAsk: (tool: string) => boolean;
 }
 
-/** A dialog on standard input and output. */
 export interface AssistantDialog {
   /** Reads a line of its standard output. Never throws. */
   read(line: string): void;

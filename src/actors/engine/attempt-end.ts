@@ -54,7 +54,6 @@ export type Report = AttemptInput & {
   readonly end: AttemptEnd;
 };
 
-/** Saves the work, the results and a comment of an attempt that ends. */
 export interface AttemptEnds {
   /** @throws when the results cannot be written */
   writeReport(report: Report, signal: AbortSignal): Promise<SavedWork | null>;

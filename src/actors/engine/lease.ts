@@ -5,7 +5,6 @@ import {
   type StoreLeases,
 } from '../store/port.ts';
 
-/** Keeps the lease of this start of the server. */
 export interface LeaseKeeper {
   /** Takes over the attempts of earlier servers. @throws StoreError */
   start(): Promise<void>;

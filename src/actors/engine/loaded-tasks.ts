@@ -6,7 +6,6 @@ import type { TrackedTask } from '../../machines/tracked-task.ts';
 import type { AgentState } from '../journal/task-view.ts';
 import type { PreviousView } from '../journal/transition-frames.ts';
 
-/** A task with an actor. */
 export interface LoadedTask {
   readonly actor: ActorRefFrom<TaskMachine>;
   tracked: TrackedTask;

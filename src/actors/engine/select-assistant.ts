@@ -6,7 +6,6 @@ import type { Price } from '../model/price.ts';
 import { type SelectedBackend, selectBackend } from './backend-choice.ts';
 import { modelNameFor, type Settings } from './settings.ts';
 
-/** Selects the backend of a run by configuration and logins. */
 export interface BackendSelector {
   now(run: RunOptions, role: Role): SelectedBackend;
   /** Checks the logins of assistants again before it answers that there is no backend. */

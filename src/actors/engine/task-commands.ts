@@ -61,7 +61,6 @@ export interface TaskCommands {
    * @returns false when the task is at work and must be observed again
    */
   observe(seen: TrackedTask): Promise<boolean>;
-  /** Starts the actors of all pending tasks. */
   restore(): Promise<void>;
   /**
    * Stops every task actor; `restore` starts them again. @throws when gathered changes cannot be

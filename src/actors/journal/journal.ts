@@ -17,7 +17,6 @@ export interface Journal {
   gather(change: Change, onStale?: () => void): Gathered;
   /** Makes the states of a failed task, and of its agents, stale that wait to be committed. */
   discard(taskId: string): void;
-  /** Commits the gathered changes. */
   flush(): CommitAnswer | Promise<CommitAnswer>;
   /**
    * Resolves when the gathered changes are committed: with what else comes in this turn of the event

@@ -60,7 +60,6 @@ export const readSaved = async (store: SavedTaskReads, saved: SavedActor): Promi
   return { task, agent: agentOf(agent), changedAt: saved.changedAt, removed };
 };
 
-/** The saved snapshot of a task, or the initial one. */
 export const savedSnapshot = async (
   store: Pick<ActorReads, 'actor'> | null,
   taskId: TaskId,

@@ -7,7 +7,6 @@ import { openRegular } from '../files/regular-file.ts';
 /** A million tasks. New lines are in memory together. */
 export const issuesBytesAtMost = 512 * 1024 * 1024;
 
-/** `.beads/issues.jsonl` of a project. */
 export const issuesFileOf = (projectRoot: string): string =>
   join(projectRoot, '.beads', 'issues.jsonl');
 

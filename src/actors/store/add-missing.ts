@@ -2,7 +2,6 @@ import type Sqlite from 'libsql';
 
 interface Addition {
   readonly table: string;
-  /** One of the columns. */
   readonly column: string;
   readonly sql: string;
 }

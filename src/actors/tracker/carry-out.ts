@@ -1,7 +1,6 @@
 import type { Acceptance } from '../../machines/task-context.ts';
 import type { Fence, StatusChange, StatusWrites } from './port.ts';
 
-/** Writes a change of status at once. */
 export const carryOut = async (
   tracker: StatusWrites,
   change: StatusChange,

@@ -7,7 +7,6 @@ import { maxTurnsOf, type PlannedTask } from './planned-tasks.ts';
 
 export type WorkflowTasks = Pick<TaskService, 'create' | 'list' | 'run' | 'status' | 'cancel'>;
 
-/** Every task of a workflow. */
 export const tasksOfWorkflow = async (
   service: Pick<TaskService, 'list'>,
   workflowId: string,

@@ -47,7 +47,6 @@ export const fillIn = (context: WorkflowContext, text: string, investigator = 1)
   return text.replace(/\{\{(\w+)\}\}/g, (whole, word: string) => words[word] ?? whole);
 };
 
-/** The tasks of a step in its latest round. */
 export const latestTasks = (
   { tasks }: Pick<WorkflowContext, 'tasks'>,
   step: string,

@@ -27,7 +27,6 @@ export interface McpFailure {
   readonly facts: Readonly<Record<string, unknown>>;
 }
 
-/** One request of a client. */
 export interface McpCall {
   /** Aborts when the client cancels the request or goes away. */
   readonly signal: AbortSignal;

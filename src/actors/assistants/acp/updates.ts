@@ -97,7 +97,6 @@ const planLines = ({ entries }: Extract<SessionUpdate, { sessionUpdate: 'plan' }
 export interface UpdateReader {
   /** Parameters of `session/update`; unknown ones are ignored. */
   take(params: unknown): void;
-  /** The end of the last message. */
   lastMessage(): string;
   /** Tool calls that have begun and not ended. */
   kindOf(callId: string): string | null;
