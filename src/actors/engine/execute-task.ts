@@ -2,6 +2,8 @@ import { isServiceError, type Refusal, ServiceError } from '../../machines/error
 import type { Role, RunOptions, TaskId } from '../../machines/task.ts';
 import type { TaskView } from '../journal/task-view.ts';
 import type { ActorReads, RequestAnswers, StoreWrites } from '../store/port.ts';
+import type { TrackerReads } from '../tracker/port.ts';
+import { requireAgents } from '../workflows/require-answer.ts';
 import { createSharedCalls } from './shared-calls.ts';
 import type { TaskCommands } from './task-commands.ts';
 import { isFreeText, requireId } from './task-id.ts';
@@ -37,6 +39,7 @@ const phasesWithoutRun: ReadonlySet<string> = new Set([
 
 export interface ExecutePorts {
   readonly store: Pick<StoreWrites, 'commit'> & Pick<ActorReads, 'actor'> & RequestAnswers;
+  readonly tracker: Pick<TrackerReads, 'find'>;
   readonly commands: Pick<TaskCommands, 'ask'>;
   readonly queries: Pick<TaskQueries, 'create' | 'status'>;
   /** @throws invalid_params when a cost limit cannot be kept */
@@ -80,6 +83,7 @@ export const createExecute = (
     const taskId = isText
       ? await create({ description: task, ...draft }, requestId)
       : requireId(task);
+    if (!isText) requireAgents(await ports.tracker.find(taskId).catch(() => null), 'run');
     const maxRetries = ports.maxRetries();
     const command = {
       type: 'run',

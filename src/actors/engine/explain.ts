@@ -173,7 +173,9 @@ export const explain = (snapshot: TaskSnapshot, given: ExplainInputs): Explanati
     state: snapshot.value,
     guards,
     allowed_events: allowedCommands(snapshot, awaiting !== undefined).filter(
-      (name) => !wouldBeRefused(name, snapshot.hasTag('complete'), guards),
+      (name) =>
+        !wouldBeRefused(name, snapshot.hasTag('complete'), guards) &&
+        !(name === 'run' && given.isPersons === true),
     ),
     reason,
     deadline: awaiting === undefined ? isoOrNull(deadlineAt) : (awaiting.deadline ?? null),

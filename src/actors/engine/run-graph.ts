@@ -44,7 +44,7 @@ export interface GraphRun {
   }[];
 }
 
-export interface RunGraphPorts extends Omit<ExecutePorts, 'queries'> {
+export interface RunGraphPorts extends Omit<ExecutePorts, 'queries' | 'tracker'> {
   readonly tracker: Pick<TrackerReads, 'findMany' | 'page'>;
   readonly views: Pick<TaskViews, 'snapshotOf' | 'viewOf'>;
   /** Tasks that may wait. */

@@ -8,7 +8,7 @@ import { conflictsOf } from '../journal/snapshots.ts';
 import type { TaskView } from '../journal/task-view.ts';
 import type { NewEntry, StoreReads } from '../store/port.ts';
 import type { TrackerInfo, TrackerReads, TrackerWrites } from '../tracker/port.ts';
-import { requireAnswer } from '../workflows/require-answer.ts';
+import { requireAgents, requireAnswer } from '../workflows/require-answer.ts';
 import type { Workspace } from '../workspace/port.ts';
 import { type AttemptDiffMerge, createAttemptDiffMerge } from './attempt-diff-merge.ts';
 import {
@@ -179,6 +179,7 @@ export const createTaskService = (ports: ServicePorts): TaskService => {
       const id = requireId(taskId);
       const last = (await views.snapshotOf(id)).context;
       const next = role ?? last.role;
+      if (next !== null) requireAgents(await tracker.find(id).catch(() => null), 'retry');
       // The configuration may have changed since the last attempt.
       requireNetwork(options ?? {});
       const given =

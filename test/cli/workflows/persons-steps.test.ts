@@ -42,6 +42,21 @@ test('no run takes the task of a person, and says who does it', async () => {
   expect(await tasks(project)).toMatchObject([{ status: 'queued', phase: 'waiting_for_person' }]);
 });
 
+test('an agent is refused for the task of a person, whatever asks for it', async () => {
+  const { project, question } = await open();
+
+  const ran = await project.agent('engineer', question);
+  await project.agent('cancel', question);
+  const retried = await project.agent('engineer', question);
+  const explained = await project.agent('explain', question);
+
+  const refused = `task ${question} is a question to a person: run is not allowed now; allowed: close`;
+  expect(ran).toMatchObject({ code: 4, err: expect.stringContaining(refused) });
+  expect(retried).toMatchObject({ code: 4, err: expect.stringContaining(refused) });
+  expect(explained.out).not.toMatch(/may now: .*run/);
+  expect(JSON.parse((await project.agent('show', question, '--json')).out).attempt).toBe(0);
+});
+
 test('a question is closed with yes or no, with and without a server', async () => {
   const { project, question, workflow } = await open();
 
