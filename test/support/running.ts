@@ -180,7 +180,7 @@ export const startSystem = async (setting: Setting = {}) => {
       selectModel: () => (setting.model === undefined ? scripted : setting.model),
       environment: { ...childEnvironment(process.env), ...setting.environment },
       workflows: {
-        definition: workflowFinder(join(stateDir, 'config.json'), root),
+        definition: workflowFinder([join(stateDir, 'config.json')], root),
         reportsFolder: join(stateDir, 'reports'),
       },
       results: createResults(root, (text) => text),

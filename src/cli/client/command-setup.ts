@@ -38,6 +38,7 @@ export const createContext = (
   );
   return {
     ...{ cwd, io, env, json },
+    config: config ?? (env['AGENT_SERVER_CONFIG'] || null),
     get project() {
       return project();
     },

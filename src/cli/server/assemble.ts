@@ -14,10 +14,9 @@ import type { LoadedConfig } from '../config/config.ts';
 import { type Project, stateFiles } from '../config/project.ts';
 import { keyVariable, type ResolvedSettings, resolveSettings } from '../config/settings.ts';
 import { trackerFor } from '../config/tracker.ts';
-import { userFilesOf } from '../config/user-files.ts';
 import type { Outputs } from '../output/io.ts';
 import { version } from '../version.ts';
-import { workflowFinder } from '../workflows/find-workflow.ts';
+import { workflowConfigs, workflowFinder } from '../workflows/find-workflow.ts';
 import { assistantsFor, currentAssistants, type ServerEnvironment } from './assistants.ts';
 import { logAttempts } from './log-attempts.ts';
 import type { Logger } from './logger.ts';
@@ -102,7 +101,7 @@ export const assemble = async (
     environment,
     results: createResults(project.root, redact),
     workflows: {
-      definition: workflowFinder(userFilesOf(project, env).everywhere, project.root),
+      definition: workflowFinder(workflowConfigs(project, env, current.loaded.named), project.root),
       reportsFolder: stateFiles(project.stateDir).reports,
     },
     mcp: {

@@ -54,11 +54,11 @@ const taskIds = async (
 
 /** After `start` the names of workflows, after `show` and `cancel` ids, after `check` files. */
 const workflowWords = async (invocation: Invocation, io: Io): Promise<readonly Candidate[]> => {
-  const { project, env, connection } = quietContext(invocation, io);
+  const { project, config, env, connection } = quietContext(invocation, io);
   if (invocation.words.includes('start')) {
-    const { workflowFolders, workflowNames } = await import('../workflows/find-workflow.ts');
-    const { userFilesOf } = await import('../config/user-files.ts');
-    const found = workflowNames(workflowFolders(userFilesOf(project, env).everywhere));
+    const find = await import('../workflows/find-workflow.ts');
+    const configs = find.workflowConfigs(project, env, config);
+    const found = find.workflowNames(find.workflowFolders(configs));
     return found.map((name) => [name, '']);
   }
   if (!['show', 'cancel'].some((action) => invocation.words.includes(action))) return [files];

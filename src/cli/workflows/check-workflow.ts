@@ -2,7 +2,6 @@ import { basename, dirname, resolve } from 'node:path';
 import { plural } from '../../machines/plural.ts';
 import { searchWorkflow } from '../../machines/workflow-search.ts';
 import type { CommandContext } from '../client/command-context.ts';
-import { userFilesOf } from '../config/user-files.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { stripControls } from '../output/safe-text.ts';
 import { UsageError } from '../words/usage-error.ts';
@@ -12,6 +11,7 @@ import {
   narrowingFolder,
   readNarrowing,
   readWorkflow,
+  workflowConfigs,
   workflowFolders,
 } from './find-workflow.ts';
 import type { ParsedWorkflow } from './parse-workflow.ts';
@@ -31,11 +31,11 @@ const readAny = (root: string, folders: readonly string[], file: string): Parsed
  * a workflow. Needs no server.
  */
 export const checkWorkflow = async (
-  { project, cwd, env, io, json }: CommandContext,
+  { project, config, cwd, env, io, json }: CommandContext,
   named: string | undefined,
 ): Promise<number> => {
   if (named === undefined) throw new UsageError('workflow check needs a file');
-  const folders = workflowFolders(userFilesOf(project, env).everywhere);
+  const folders = workflowFolders(workflowConfigs(project, env, config));
   const file = fileOfWorkflow(folders, named) ?? resolve(cwd, named);
   const parsed = readAny(project.root, folders, file);
   if (!parsed.ok) {
@@ -51,7 +51,7 @@ export const checkWorkflow = async (
   if (json) io.json({ file, ok: problem === null, problems, dead_end: deadEnd, states });
   else if (problem === null)
     io.out(
-      `${file}: ${name} ${version}: each of its ${plural(phases.length, 'phase')} can end (${plural(states, 'state')} looked at)`,
+      `${file}: ${name} ${version}: ${phases.length === 1 ? 'its phase' : `each of its ${phases.length} phases`} can end (${plural(states, 'state')} looked at)`,
     );
   else io.out(stripControls(`${file}: ${problem}`));
   return problem === null ? exitCodes.done : exitCodes.failed;

@@ -1,11 +1,13 @@
 import { readdirSync, readFileSync, realpathSync, statSync } from 'node:fs';
-import { basename, dirname, join } from 'node:path';
+import { basename, dirname, join, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { hasCode } from '../../actors/files/error-code.ts';
 import { readRegular } from '../../actors/files/regular-file.ts';
 import { messageOf } from '../../machines/message-of.ts';
 import type { WorkflowDefinition } from '../../machines/workflow-definition.ts';
 import { type DeadEnd, type SearchResult, searchWorkflow } from '../../machines/workflow-search.ts';
+import type { Project } from '../config/project.ts';
+import { userFilesOf } from '../config/user-files.ts';
 import {
   type ParsedWorkflow,
   parseNarrowing,
@@ -16,9 +18,32 @@ import {
 const shippedFolder = fileURLToPath(new URL('../../../configs/workflows', import.meta.url));
 const extension = '.yml';
 
+const realPath = (path: string): string => {
+  try {
+    return realpathSync(path);
+  } catch {
+    return resolve(path);
+  }
+};
+
+/**
+ * The configuration files that may have workflows beside them: the named one, then that of the user.
+ * One inside the project has none, since a project's files may only narrow.
+ */
+export const workflowConfigs = (
+  project: Pick<Project, 'defaultDir' | 'root'>,
+  env: NodeJS.ProcessEnv,
+  named: string | null,
+): readonly string[] => {
+  const isProjects = (file: string): boolean =>
+    `${realPath(dirname(file))}${sep}`.startsWith(`${realPath(project.root)}${sep}`);
+  const own = userFilesOf(project, env).everywhere;
+  return named === null || isProjects(named) ? [own] : [named, own];
+};
+
 /** The folders with workflow files: the user's own beside `config.json`, then those that are shipped. */
-export const workflowFolders = (userConfig: string): readonly string[] => [
-  join(dirname(userConfig), 'workflows'),
+export const workflowFolders = (configs: readonly string[]): readonly string[] => [
+  ...configs.map((file) => join(dirname(resolve(file)), 'workflows')),
   shippedFolder,
 ];
 
@@ -97,6 +122,9 @@ const narrowed = (
     : { file, ok: true, definition };
 };
 
+const ownFolders = (folders: readonly string[]): readonly string[] =>
+  folders.filter((folder) => folder !== shippedFolder);
+
 const firstProblems = 3;
 const unusableText = (file: string, problems: readonly string[]): string => {
   const more = problems.length - firstProblems;
@@ -109,12 +137,12 @@ const unusableText = (file: string, problems: readonly string[]): string => {
  * broken one and a dead end are refused.
  */
 export const workflowFinder =
-  (userConfig: string, projectRoot: string) =>
+  (configs: readonly string[], projectRoot: string) =>
   (name: string): WorkflowDefinition | string => {
-    const folders = workflowFolders(userConfig);
+    const folders = workflowFolders(configs);
     const file = fileOfWorkflow(folders, name);
     if (file === null)
-      return `${JSON.stringify(name.slice(0, 40))} is no workflow; there are ${workflowNames(folders).join(', ')}`;
+      return `${JSON.stringify(name.slice(0, 40))} is no workflow; there are ${workflowNames(folders).join(', ')}; yours are looked for in ${ownFolders(folders).join(' and ')}`;
     const parsed = readWorkflow(file);
     if (!parsed.ok) return unusableText(file, parsed.problems);
     const own = narrowed(projectRoot, name, parsed.definition);

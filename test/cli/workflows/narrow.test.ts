@@ -13,7 +13,7 @@ const projectWith = (text: string, name = 'feature'): string => {
   return root;
 };
 const find = (root: string, name = 'feature') =>
-  workflowFinder(join(temporaryFolder(), 'config.json'), root)(name);
+  workflowFinder([join(temporaryFolder(), 'config.json')], root)(name);
 const definitionOf = (text: string, name?: string): WorkflowDefinition => {
   const found = find(projectWith(text, name), name);
   if (typeof found === 'string') throw new Error(found);

@@ -1,3 +1,5 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { renderWorkflow } from '../../../src/cli/workflows/render-workflow.ts';
 import { openProject } from '../../support/cli.ts';
@@ -72,4 +74,43 @@ test('the shell completes workflows to start, and ids to show and to cancel', as
   expect(await complete('show')).toBe(`${id}\tresearch: Why?\n`);
   expect(await complete('cancel')).toBe(`${id}\tresearch: Why?\n`);
   expect(await complete('check')).toContain(':files');
+});
+
+const own = `name: mend
+version: 1.0.0
+description: One step.
+phases:
+  - { number: 1, name: one, steps: [{ id: mend, by: engineer, title: "Mend {{name}}", task: Do it. }] }
+`;
+const writeOwn = (configFile: string): void => {
+  mkdirSync(join(dirname(configFile), 'workflows'));
+  writeFileSync(join(dirname(configFile), 'workflows', 'mend.yml'), own);
+};
+
+test('a workflow beside the named configuration is found by start, check and the shell', async () => {
+  const { agent, configFile } = openProject({ api: { backend: 'scripted' } });
+  const none = await agent('workflow', 'start', 'mend', 'It');
+  writeOwn(configFile);
+
+  const checked = await agent('workflow', 'check', 'mend');
+  const completed = await agent('__complete', '--', 'workflow', 'start', 'm');
+  const started = await agent('workflow', 'start', 'mend', 'It');
+
+  expect(none.err).toContain(
+    `"mend" is no workflow; there are feature, research; yours are looked for in ${join(dirname(configFile), 'workflows')} and `,
+  );
+  expect(checked.out).toContain('mend 1.0.0: its phase can end');
+  expect(completed.out).toContain('mend\t');
+  expect(started.out).toContain('mend 1.0.0: It');
+});
+
+test('a workflow beside a configuration of the project is none: a project may only narrow', async () => {
+  const { agent, root } = openProject({ api: { backend: 'scripted' } });
+  const config = join(root, 'server.json');
+  writeFileSync(config, JSON.stringify({ server: { port: 0 }, api: { backend: 'scripted' } }));
+  writeOwn(config);
+
+  const started = await agent('workflow', 'start', 'mend', 'It', '--config', config);
+
+  expect(started.err).toContain('"mend" is no workflow; there are feature, research;');
 });

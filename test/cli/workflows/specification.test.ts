@@ -4,7 +4,7 @@ import type { WorkflowDefinition } from '../../../src/machines/workflow-definiti
 
 /** The clauses of SPEC.md, part 1, that are data in the shipped definitions, word by word. */
 const shipped = (name: string): WorkflowDefinition => {
-  const found = workflowFinder('/nowhere/config.json', '/nowhere')(name);
+  const found = workflowFinder(['/nowhere/config.json'], '/nowhere')(name);
   if (typeof found === 'string') throw new Error(found);
   return found;
 };
