@@ -58,7 +58,7 @@ else {
     token,
     more: (app) =>
       app.post('/bare', async () => {
-        for (const { statement, key } of reads) statement.first(key);
+        for (const { statement, key } of reads) running.db.ask(statement.first(key));
         return answer;
       }),
   });

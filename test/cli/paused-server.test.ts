@@ -5,6 +5,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { openDatabase } from '../../src/actors/store/database.ts';
 import { DatabaseHeldError } from '../../src/actors/store/port.ts';
+import { known } from '../../src/actors/store/rows.ts';
 import { createSqliteStore } from '../../src/actors/store/sqlite.ts';
 import { openProject } from '../support/cli.ts';
 
@@ -49,7 +50,7 @@ test('a server that was paused for longer than its lease goes on; when another o
   const stopBetweenWrites = (): void => {
     send('SIGSTOP');
     try {
-      void db.write(() => {});
+      void db.write(() => known(undefined));
     } catch (error) {
       send('SIGCONT');
       if (!(error instanceof DatabaseHeldError)) throw error;

@@ -11,15 +11,19 @@ export const createOldFile = ({ ledger, store, clock, invariants }: World): (() 
   const imports = createImports(db, table);
   return () => {
     for (const { taskId } of store.tasks('pending')) {
-      const issue = table.get(taskId);
+      const issue = atOnce(db.ask(table.get(taskId)));
       if (issue?.status !== 'in_progress' || issue.assignee !== 'agent-server') continue;
       const { assignee, ...free } = issue;
       const at = new Date(Math.max(clock.now(), Date.parse(issue.updated_at)) + 1).toISOString();
-      const imported = imports.takeLine(
-        JSON.stringify({ ...free, description: `of ${at}`, status: 'open', updated_at: at }),
+      const imported = atOnce(
+        db.ask(
+          imports.takeLine(
+            JSON.stringify({ ...free, description: `of ${at}`, status: 'open', updated_at: at }),
+          ),
+        ),
       );
       if (imported !== null) atOnce(store.commit({ entries: [], tasks: [imported.edit] }));
-      const after = table.get(taskId);
+      const after = atOnce(db.ask(table.get(taskId)));
       if (after?.status !== 'in_progress' || after.assignee !== assignee)
         invariants.violated(`an import took ${taskId} from its attempt`);
     }

@@ -72,7 +72,7 @@ export const createPeople = (
     ask(
       ({ system }) => system.service.create({ description: 'a task', dependencies, priority }),
       ({ task_id }) => {
-        if (!world.ledger.table.has(task_id))
+        if (!world.ledger.db.ask(world.ledger.table.has(task_id)))
           invariants.violated(`I10 ${task_id} was said to be created and is not`);
         created.add(task_id);
       },
@@ -170,7 +170,7 @@ export const createPeople = (
 
   const outsider = (): void => {
     const id = anyTask();
-    const issue = id === null ? undefined : world.ledger.table.get(id);
+    const issue = id === null ? undefined : world.ledger.db.ask(world.ledger.table.get(id));
     if (id === null || issue === undefined) return;
     const at = new Date(clock.now()).toISOString();
     const { assignee: _, ...free } = issue;

@@ -173,14 +173,14 @@ const bugs: Readonly<Record<string, Planted>> = {
   },
   'an import overwrites a live attempt': {
     file: 'src/actors/ledger/take-difference.ts',
-    find: "status === 'in_progress' && pending.first(id) !== null;",
+    find: "status === 'in_progress' && (yield* pending.first(id)) !== null;",
     put: 'false;',
     seed: 1,
     says: /an import took .* from its attempt/,
   },
   'the histories of tasks that are at work are removed': {
     file: 'src/actors/store/histories.ts',
-    find: "  and not exists (select 1 from actors where (id = ?1 or ${agents}) and (pending = 1 or changed_at >= ?2))\n  and not exists (select 1 from actors where id = ?1 and json_extract(snapshot, '$.value') not in ${overInSql})\n  and not exists (select 1 from tasks where id = ?1 and status not in ${overInSql})",
+    find: "  and not exists (select 1 from actors where (id = ?1 or ${agents}) and (pending = 1 or changed_at >= ?2))\n  and not exists (select 1 from actors where id = ?1 and json(snapshot) ->> 'value' not in ${overInSql})\n  and not exists (select 1 from tasks where id = ?1 and status not in ${overInSql})",
     put: '',
     seed: 175,
     says: /the history of the pending/,

@@ -3,7 +3,7 @@ import { differenceFrom } from '../../src/actors/journal/replay.ts';
 import { shownIn } from '../../src/actors/journal/transition-frames.ts';
 import { createOwnTasks } from '../../src/actors/ledger/own-tasks.ts';
 import { checkJournal } from '../../src/actors/store/check-journal.ts';
-import { type Database, openDatabase } from '../../src/actors/store/database.ts';
+import { openDatabase, type SqliteDatabase } from '../../src/actors/store/database.ts';
 import { createHistories } from '../../src/actors/store/histories.ts';
 import type { SavedActor } from '../../src/actors/store/port.ts';
 import { createSqliteStore } from '../../src/actors/store/sqlite.ts';
@@ -21,15 +21,15 @@ import { watchParked } from './watch-parked.ts';
 import { ledgerWith, type Weather, type World } from './world.ts';
 
 /** A database whose transactions can be cut off at their end. */
-const openCuttable = (): { readonly db: Database; readonly cutOff: World['cutOff'] } => {
+const openCuttable = (): { readonly db: SqliteDatabase; readonly cutOff: World['cutOff'] } => {
   const db = openDatabase({ file: ':memory:' });
   let isCut = false;
   return {
     db: {
       ...db,
       write: (work) =>
-        db.write(() => {
-          const result = work();
+        db.write(function* () {
+          const result = yield* work();
           if (isCut) throw new Error('cut off');
           return result;
         }),
@@ -117,7 +117,7 @@ export const simulate = async (seed: number, far = false): Promise<Report> => {
     invariants: createInvariants(plan, store, {
       far,
       isInTransaction: !trackerWrites,
-      tracked: tasks.table.tracked,
+      tracked: (id) => db.ask(tasks.table.tracked(id)),
     }),
     ledger: ledgerWith(db, tasks, file),
     results: new Map(),
@@ -189,7 +189,7 @@ export const simulate = async (seed: number, far = false): Promise<Report> => {
   /** A dependency failed, or nobody asks for it. */
   const waitsForever = ({ taskId, snapshot }: SavedActor): boolean =>
     JSON.stringify(JSON.parse(snapshot).value) === '{"queued":"waitingForDependencies"}' &&
-    world.ledger.table.tracked(taskId)?.unmet.length !== 0;
+    db.ask(tasks.table.tracked(taskId))?.unmet.length !== 0;
 
   const histories = createHistories(db);
   /** As the server does it once a day, with minutes in place of days. */
@@ -267,7 +267,7 @@ export const simulate = async (seed: number, far = false): Promise<Report> => {
   }
 
   async function judge(): Promise<void> {
-    for (const { taskId, seq, problem } of checkJournal(db).faults)
+    for (const { taskId, seq, problem } of (await checkJournal(db)).faults)
       invariants.violated(`the journal: entry ${seq} of ${taskId} ${problem}`);
     for (const saved of store.tasks('pending'))
       if (!waitsForever(saved))
@@ -281,7 +281,7 @@ export const simulate = async (seed: number, far = false): Promise<Report> => {
     for (const id of file.differences())
       invariants.violated(`the file does not hold ${id} as it is`);
     for (const id of people.created) {
-      const tracked = world.ledger.table.tracked(id);
+      const tracked = db.ask(tasks.table.tracked(id));
       if (tracked === null) {
         invariants.violated(`I10 ${id} is lost`);
         continue;

@@ -1,6 +1,6 @@
 import type { OwnTasks } from '../../src/actors/ledger/own-tasks.ts';
 import { createWriteTimer, type WriteTimer } from '../../src/actors/ledger/write-timer.ts';
-import type { Database } from '../../src/actors/store/database.ts';
+import type { SqliteDatabase } from '../../src/actors/store/database.ts';
 import type { Change } from '../../src/actors/store/port.ts';
 import type { Weather } from './world.ts';
 
@@ -19,13 +19,13 @@ export interface SimulatedFile {
 const pauseMs = 200;
 
 export const createSimulatedFile = (
-  db: Database,
+  db: SqliteDatabase,
   tasks: OwnTasks,
   weather: Weather,
 ): SimulatedFile => {
   const all = db.prepare('select id, line from tasks order by id');
   const linesNow = (): ReadonlyMap<string, string> =>
-    new Map(all.all().map(({ id, line }) => [String(id), String(line)]));
+    new Map(db.ask(all.all()).map(({ id, line }) => [String(id), String(line)]));
   let lines: ReadonlyMap<string, string> = new Map();
   let timer: WriteTimer | null = null;
   const changed = (): void => timer?.start();

@@ -3,7 +3,7 @@ import type { Ledger } from '../../src/actors/ledger/ledger.ts';
 import type { OwnTasks } from '../../src/actors/ledger/own-tasks.ts';
 import type { Model, ModelEvent, ModelRequest, ToolCall } from '../../src/actors/model/port.ts';
 import type { Sandbox } from '../../src/actors/sandbox/port.ts';
-import type { Database } from '../../src/actors/store/database.ts';
+import type { SqliteDatabase } from '../../src/actors/store/database.ts';
 import { type Change, type Store, StoreError } from '../../src/actors/store/port.ts';
 import type { SqliteStore } from '../../src/actors/store/sqlite.ts';
 import { carryOut } from '../../src/actors/tracker/carry-out.ts';
@@ -37,7 +37,7 @@ export interface World {
   readonly weather: Weather;
   readonly store: SqliteStore;
   readonly invariants: Invariants;
-  readonly ledger: Ledger;
+  readonly ledger: Ledger<SqliteDatabase>;
   readonly file: SimulatedFile;
   /** Undoes the transaction of this work at its end, as a crash does. */
   readonly cutOff: (work: () => void) => void;
@@ -232,7 +232,11 @@ export const trackerOf = (world: World, life: Life): Tracker => {
 };
 
 /** The tables of a project whose file nobody else changes. */
-export const ledgerWith = (db: Database, { table }: OwnTasks, file: SimulatedFile): Ledger => ({
+export const ledgerWith = (
+  db: SqliteDatabase,
+  { table }: OwnTasks,
+  file: SimulatedFile,
+): Ledger<SqliteDatabase> => ({
   db,
   table,
   requireOurs: () => {},
@@ -240,7 +244,7 @@ export const ledgerWith = (db: Database, { table }: OwnTasks, file: SimulatedFil
     refresh: async () => {},
     changed: file.changed,
     flush: file.flush,
-    problem: () => null,
+    problem: async () => null,
     alone: (work) => work(),
     stop: async () => {},
   },

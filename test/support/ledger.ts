@@ -1,6 +1,6 @@
 import { onTestFinished } from 'vitest';
 import { type Ledger, openLedger } from '../../src/actors/ledger/ledger.ts';
-import { type Database, openDatabase } from '../../src/actors/store/database.ts';
+import { openDatabase, type SqliteDatabase } from '../../src/actors/store/database.ts';
 import { carryOut } from '../../src/actors/tracker/carry-out.ts';
 import {
   createEmbeddedTracker,
@@ -10,7 +10,7 @@ import type { Tracker } from '../../src/actors/tracker/port.ts';
 
 export const anyNumber = (max: number): number => Math.floor(Math.random() * max);
 
-const openInMemory = (): Database => {
+const openInMemory = (): SqliteDatabase => {
   const db = openDatabase({ file: ':memory:' });
   try {
     onTestFinished(db.close);
@@ -24,7 +24,10 @@ const openInMemory = (): Database => {
  * The tasks of a project in a database; by default in one of their own, as another clone or program
  * would have it.
  */
-export const ledgerAt = (projectRoot: string, db: Database = openInMemory()): Ledger =>
+export const ledgerAt = (
+  projectRoot: string,
+  db: SqliteDatabase = openInMemory(),
+): Ledger<SqliteDatabase> =>
   openLedger({ db, projectRoot, clock: Date.now, log: () => {}, redact: (text) => text }).ledger;
 
 export const embeddedAt = (

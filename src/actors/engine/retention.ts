@@ -59,10 +59,10 @@ export const createRetention = ({
     if (days() === 0) return;
     const kept = new Set(works.filter(({ isUnmerged }) => isUnmerged).map(({ taskId }) => taskId));
     for (let after: string | null = ''; after !== null; await pause()) {
-      const page = histories.page(after);
-      const found = page.taskIds.filter(
-        (id) => !kept.has(id) && histories.isOld(id, before()),
-      ) as TaskId[];
+      const page = await histories.page(after);
+      const found: TaskId[] = [];
+      for (const id of page.taskIds)
+        if (!kept.has(id) && (await histories.isOld(id, before()))) found.push(id as TaskId);
       const over = found.length === 0 ? new Set<string>() : await isOver(found);
       yield* found.filter((id) => over.has(id));
       after = page.next;
@@ -100,7 +100,7 @@ export const createRetention = ({
     remove,
     run: async (signal) => {
       let removed = 0;
-      for (const taskId of histories.marked()) await finish(taskId, signal);
+      for (const taskId of await histories.marked()) await finish(taskId, signal);
       const works = days() === 0 ? [] : await work.all();
       for await (const taskId of old(works)) {
         if (signal.aborted) break;

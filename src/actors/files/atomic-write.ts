@@ -33,10 +33,12 @@ const synced = async (
   }
 };
 
+type FileContent = string | Iterable<string> | AsyncIterable<string>;
+
 /** Pieces are made and written in turns of the event loop of their own. */
-const writeAll = async (file: number, content: string | Iterable<string>): Promise<void> => {
+const writeAll = async (file: number, content: FileContent): Promise<void> => {
   if (typeof content === 'string') return writeFileSync(file, content);
-  for (const piece of content) {
+  for await (const piece of content) {
     writeFileSync(file, piece);
     await nextTurn();
   }
@@ -65,7 +67,7 @@ export const removeLeftovers = (folder: string): void => {
  */
 export const writeFileAtomically = async (
   path: string,
-  content: string | Iterable<string>,
+  content: FileContent,
   {
     mode = 0o600,
     beforeRename,

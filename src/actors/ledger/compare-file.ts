@@ -1,6 +1,6 @@
-import type { Database } from '../store/database.ts';
+import type { Database, Work } from '../store/rows.ts';
 import { parseLine } from './issue-line.ts';
-import { issuesFileOf, missing, readLines, stampOfIssues } from './issues-file.ts';
+import { type FileLine, issuesFileOf, missing, readLines, stampOfIssues } from './issues-file.ts';
 
 export interface BrokenLine {
   readonly line: number;
@@ -31,9 +31,9 @@ export const compareFile = async (db: Database, projectRoot: string): Promise<Fi
 
   const stamp = stampOfIssues(file);
   if (stamp === missing) return { stamp, others, broken, changed, vanished: [] };
-  await readLines(file, (found, line) => {
-    if ('problem' in found) return void broken.push({ line, ...found });
-    const { text } = found;
+  const takeLine = function* (found: FileLine): Work<void> {
+    if ('problem' in found) return void broken.push(found);
+    const { line, text } = found;
     const parsed = parseLine(text);
     if (parsed.kind === 'broken') return void broken.push({ line, problem: parsed.problem });
     if (parsed.kind === 'other') return void others.push(text);
@@ -42,9 +42,15 @@ export const compareFile = async (db: Database, projectRoot: string): Promise<Fi
     if (first !== undefined)
       return void broken.push({ line, problem: `${id} is on line ${first} too` });
     seen.set(id, line);
-    if (held.first(id)?.['held'] !== text) changed.push(text);
-  });
-  const known = db.prepare("select id from tasks where base is null or base <> ''").all();
+    if ((yield* held.first(id))?.['held'] !== text) changed.push(text);
+  };
+  const takeLines = function* (lines: readonly FileLine[]): Work<void> {
+    for (const each of lines) yield* takeLine(each);
+  };
+  await readLines(file, (lines) => db.ask(takeLines(lines)));
+  const known = await db.ask(
+    db.prepare("select id from tasks where base is null or base <> ''").all(),
+  );
   // Nobody removes all tasks like that.
   const isBlank = seen.size + others.length + broken.length === 0;
   if (isBlank && known.length > 0)

@@ -2,6 +2,7 @@ import { type ErrorFacts, type Refusal, refusal } from '../../machines/errors.ts
 import type { TaskId } from '../../machines/task.ts';
 import type { EndLabel } from '../../machines/task-selectors.ts';
 import { holderOf } from '../../machines/tracked-task.ts';
+import type { Work } from '../store/rows.ts';
 import {
   endLabels,
   type Issue,
@@ -82,16 +83,16 @@ export const reopened = (issue: Issue): Edited => {
 };
 
 /** As `TrackerWrites.addDependency`. */
-export const withDependency = (
+export const withDependency = function* (
   issue: Issue,
   on: TaskId,
   issues: IssueTable,
   { actor, now }: Editor,
-): Edited => {
+): Work<Edited> {
   const id = issue.id as TaskId;
-  const target = issues.get(on);
+  const target = yield* issues.get(on);
   if (target === undefined || !isListed(target)) return refusal('task_not_found', { task_id: on });
-  const cycle = pathBetween(on, id, issues);
+  const cycle = yield* pathBetween(on, id, issues);
   if (cycle !== null) return refusal('dependency_cycle', { cycle: [id, ...cycle] });
   const { dependencies = [] } = issue;
   if (dependencies.some(({ depends_on_id, type }) => depends_on_id === on && type === 'blocks'))

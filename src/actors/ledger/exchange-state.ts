@@ -1,4 +1,4 @@
-import type { Database } from '../store/database.ts';
+import type { Database, Work } from '../store/rows.ts';
 
 /** A content of the file that cannot be taken. */
 export interface WaitingImport {
@@ -8,19 +8,19 @@ export interface WaitingImport {
 
 /**
  * Kept in the database, so that all processes of a project know the same of the file. `took`, `wait`
- * and `wrote` are called inside a transaction.
+ * and `wrote` belong inside a transaction.
  */
 export interface ExchangeState {
   /** Stamp of the content that the tables took or gave last; null before the first. */
-  stamp(): string | null;
-  others(): readonly string[];
-  waiting(): WaitingImport | null;
-  took(stamp: string, others: readonly string[]): void;
-  wait(waiting: WaitingImport): void;
+  stamp(): Work<string | null>;
+  others(): Work<readonly string[]>;
+  waiting(): Work<WaitingImport | null>;
+  took(stamp: string, others: readonly string[]): Work<void>;
+  wait(waiting: WaitingImport): Work<void>;
   /** True when the file lacks a change of the tables. */
-  isBehind(): boolean;
+  isBehind(): Work<boolean>;
   /** The file holds these lines now, by id. */
-  wrote(lines: readonly (readonly [id: string, line: string])[]): void;
+  wrote(lines: readonly (readonly [id: string, line: string])[]): Work<void>;
 }
 
 export const createExchangeState = (db: Database): ExchangeState => {
@@ -31,26 +31,34 @@ export const createExchangeState = (db: Database): ExchangeState => {
   const unset = db.prepare('delete from ledger where key = ?');
   const behind = db.prepare('select 1 as one from tasks where base is not null limit 1');
   const wrote = db.prepare(
-    'update tasks set base = case when line = ?1 then null else ?1 end where id = ?2 and base is not null',
+    'update tasks set base = case when line = ?1 then null else cast(?1 as text) end where id = ?2 and base is not null',
   );
-  const textOf = (key: string): string | null => {
-    const row = value.first(key);
+  const textOf = function* (key: string): Work<string | null> {
+    const row = yield* value.first(key);
     return row === null ? null : String(row['value']);
   };
 
   return {
     stamp: () => textOf('file'),
-    others: () => JSON.parse(textOf('others') ?? '[]') as readonly string[],
-    waiting: () => JSON.parse(textOf('waiting') ?? 'null') as WaitingImport | null,
-    took: (stamp, others) => {
-      set.run('file', stamp);
-      set.run('others', JSON.stringify(others));
-      unset.run('waiting');
+    *others() {
+      return JSON.parse((yield* textOf('others')) ?? '[]') as readonly string[];
     },
-    wait: (waiting) => void set.run('waiting', JSON.stringify(waiting)),
-    isBehind: () => behind.first() !== null,
-    wrote: (lines) => {
-      for (const [id, line] of lines) wrote.run(line, id);
+    *waiting() {
+      return JSON.parse((yield* textOf('waiting')) ?? 'null') as WaitingImport | null;
+    },
+    *took(stamp, others) {
+      yield* set.run('file', stamp);
+      yield* set.run('others', JSON.stringify(others));
+      yield* unset.run('waiting');
+    },
+    *wait(waiting) {
+      yield* set.run('waiting', JSON.stringify(waiting));
+    },
+    *isBehind() {
+      return (yield* behind.first()) !== null;
+    },
+    *wrote(lines) {
+      for (const [id, line] of lines) yield* wrote.run(line, id);
     },
   };
 };

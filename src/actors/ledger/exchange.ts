@@ -4,7 +4,6 @@ import { withLock } from '../files/process-lock.ts';
 import { isRealFolder } from '../files/real-folder.ts';
 import { UnsafeFileError } from '../files/regular-file.ts';
 import { createSerialQueue } from '../process/serial-queue.ts';
-import type { Database } from '../store/database.ts';
 import { createExchangeState } from './exchange-state.ts';
 import { createFileExport, type FileExport, type FileExportOptions } from './export-file.ts';
 import { createFileImport, type FileImport, type FileImportOptions } from './import-file.ts';
@@ -24,7 +23,7 @@ export interface Exchange {
   /** Writes the file now, if it is not as the tables are. @throws what the disk says */
   flush(): Promise<void>;
   /** One sentence on why the file and the tables are apart; null when nothing is wrong. */
-  problem(): string | null;
+  problem(): Promise<string | null>;
   /** Runs work while no process of ours reads or writes the file. */
   alone<Result>(work: () => Promise<Result>): Promise<Result>;
   /** Writes what is left, and stops. */
@@ -40,9 +39,10 @@ const slowMs = 1_000;
 const waitPerWrite = 10;
 const exchangeTries = 5;
 
-const createExclusive = ({ file }: Database): Exchange['alone'] => {
+const createExclusive = (filesPrefix: string | null): Exchange['alone'] => {
   const queue = createSerialQueue();
-  return (work) => queue(() => (file === ':memory:' ? work() : withLock(`${file}.exchange`, work)));
+  return (work) =>
+    queue(() => (filesPrefix === null ? work() : withLock(`${filesPrefix}.exchange`, work)));
 };
 
 /** Another program may change the file between the import and the export. */
@@ -58,18 +58,18 @@ const importAndExport = async (fileImport: FileImport, fileExport: FileExport): 
 };
 
 export const createExchange = (options: ExchangeOptions): Exchange => {
-  const { db, table, projectRoot, isOurs, log } = options;
+  const { db, projectRoot, filesPrefix, isOurs, log } = options;
   const file = issuesFileOf(projectRoot);
   const state = createExchangeState(db);
   const fileImport = createFileImport(options, state);
   const fileExport = createFileExport(options, state, fileImport.knows);
-  const alone = createExclusive(db);
+  const alone = createExclusive(filesPrefix);
   let failure: string | null = null;
   let isToldAside = false;
 
   /** bd took the tasks over before these changes were in the file that it read. */
   const keepAside = async (): Promise<void> => {
-    if (!state.isBehind()) return;
+    if (!(await db.ask(state.isBehind()))) return;
     const kept = await writeNotInBd(db, projectRoot);
     failure = `bd keeps the tasks now and does not know the last changes; give it them with 'bd import -i ${kept}'`;
     if (!isToldAside) log(failure, {});
@@ -93,7 +93,9 @@ export const createExchange = (options: ExchangeOptions): Exchange => {
   };
 
   const pauseMs = (): number =>
-    table.size <= manyTasks ? soonMs : Math.max(slowMs, waitPerWrite * fileExport.lastMs());
+    fileExport.lastSize() <= manyTasks
+      ? soonMs
+      : Math.max(slowMs, waitPerWrite * fileExport.lastMs());
   const timer = createWriteTimer(pauseMs, async () => {
     // A command has ended; the next one, or a server, writes the file.
     if (!db.isOpen()) return;
@@ -113,7 +115,7 @@ export const createExchange = (options: ExchangeOptions): Exchange => {
     refresh: async () => {
       isRealFolder(projectRoot, join(projectRoot, '.beads'));
       // What the tables hold can be read meanwhile.
-      if (fileImport.knows(stampOfIssues(file)) || db.isHeld()) return;
+      if ((await fileImport.knows(stampOfIssues(file))) || db.isHeld()) return;
       await alone(fileImport.run).catch((error: unknown) => {
         if (error instanceof UnsafeFileError) throw error;
         // What the tables hold can be read all the same.
@@ -122,8 +124,8 @@ export const createExchange = (options: ExchangeOptions): Exchange => {
     },
     changed: timer.start,
     flush,
-    problem: () => {
-      const waiting = state.waiting();
+    problem: async () => {
+      const waiting = await db.ask(state.waiting());
       return waiting !== null && waiting.stamp === stampOfIssues(file) ? waiting.problem : failure;
     },
     alone,

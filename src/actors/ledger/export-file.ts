@@ -1,5 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import type { Database } from '../store/database.ts';
+import type { Database } from '../store/rows.ts';
 import { chunksOf } from './chunks.ts';
 import type { ExchangeState } from './exchange-state.ts';
 import type { FileImport } from './import-file.ts';
@@ -23,6 +23,8 @@ export interface FileExport {
   run(): Promise<void>;
   /** Time that the last write took (ms). */
   lastMs(): number;
+  /** About how many tasks it was asked to write last. */
+  lastSize(): number;
 }
 
 export const createFileExport = (
@@ -31,23 +33,26 @@ export const createFileExport = (
   knows: FileImport['knows'],
 ): FileExport => {
   const file = issuesFileOf(projectRoot);
-  let lastMs = 0;
+  let [lastMs, lastSize] = [0, 0];
   return {
     lastMs: () => lastMs,
+    lastSize: () => lastSize,
     run: async () => {
       const expected = stampOfIssues(file);
-      if (!knows(expected)) throw new FileMovedError(`${file} is being changed by another program`);
-      if (state.waiting()?.stamp === expected) return;
-      const isThere = expected !== missing || table.size === 0;
-      if (isThere && !state.isBehind()) return;
+      if (!(await knows(expected)))
+        throw new FileMovedError(`${file} is being changed by another program`);
+      if ((await db.ask(state.waiting()))?.stamp === expected) return;
+      lastSize = await db.ask(table.size());
+      const isThere = expected !== missing || lastSize === 0;
+      if (isThere && !(await db.ask(state.isBehind()))) return;
       const began = performance.now();
-      const others = state.others();
+      const others = await db.ask(state.others());
       const { stamp, fresh } = await writeIssuesFile(db, { projectRoot, others, expected, isOurs });
       for (const part of chunksOf([...fresh])) {
         await db.write(() => state.wrote(part));
         await nextTurn();
       }
-      await db.write(() => state.took(stamp, state.others()));
+      await db.write(() => state.took(stamp, others));
       lastMs = performance.now() - began;
     },
   };

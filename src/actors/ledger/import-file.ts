@@ -2,8 +2,8 @@ import { copyFileSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises';
 import { plural } from '../../machines/plural.ts';
-import type { Database } from '../store/database.ts';
-import type { CommitAnswer } from '../store/port.ts';
+import type { Answer, CommitAnswer } from '../store/port.ts';
+import type { Database, Work } from '../store/rows.ts';
 import { chunksOf } from './chunks.ts';
 import { type BrokenLine, compareFile, type FileDifference } from './compare-file.ts';
 import type { ExchangeState } from './exchange-state.ts';
@@ -15,7 +15,7 @@ import type { TaskTable } from './task-table.ts';
 /** Takes what others changed in `.beads/issues.jsonl`. */
 export interface FileImport {
   /** True for a content that the tables took, gave or cannot take; also when there is no file. */
-  knows(stamp: string): boolean;
+  knows(stamp: string): Promise<boolean>;
   /**
    * Takes the file until its content is known; only the process that holds the exchange calls it.
    */
@@ -26,8 +26,13 @@ export interface FileImportOptions {
   readonly db: Database;
   readonly table: TaskTable;
   readonly projectRoot: string;
+  /**
+   * How the paths of files begin that belong to the tables; null: they are in memory, and have no
+   * files.
+   */
+  readonly filesPrefix: string | null;
   /** Commits imported tasks with their journal entries. */
-  readonly commit: (imported: readonly ImportedTask[]) => CommitAnswer | Promise<CommitAnswer>;
+  readonly commit: (imported: readonly ImportedTask[]) => Answer<CommitAnswer>;
   readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
   /** Called while the tasks of a project's first file are added; `done` is `all` in the end. */
   readonly onProgress?: ((done: number, all: number) => void) | undefined;
@@ -53,8 +58,8 @@ const addAll = async (
 ): Promise<void> => {
   let done = 0;
   for (const part of chunksOf(changed, manyAtOnce)) {
-    await db.write(() => {
-      for (const line of part) table.add(issueOf(line), line);
+    await db.write(function* () {
+      for (const line of part) yield* table.add(issueOf(line), line);
     });
     done += part.length;
     onProgress?.(done, changed.length);
@@ -64,12 +69,20 @@ const addAll = async (
 
 /** A task that changed meanwhile is merged anew. */
 const takeEach = async (
-  commit: FileImportOptions['commit'],
+  { db, commit }: Pick<FileImportOptions, 'db' | 'commit'>,
   part: readonly string[],
-  merge: (each: string) => ImportedTask | null,
+  merge: (each: string) => Work<ImportedTask | null>,
 ): Promise<void> => {
+  const mergeAll = function* (): Work<readonly ImportedTask[]> {
+    const imported: ImportedTask[] = [];
+    for (const each of part) {
+      const task = yield* merge(each);
+      if (task !== null) imported.push(task);
+    }
+    return imported;
+  };
   for (let tries = 1; ; tries += 1) {
-    const imported = part.map(merge).filter((each) => each !== null);
+    const imported = await db.ask(mergeAll());
     if (imported.length === 0 || (await commit(imported)) === 'ok') return nextTurn();
     if (tries >= importTries) throw new Error('the tasks change all the time; it is tried again');
   }
@@ -82,7 +95,7 @@ const isFinished = async (file: string, { stamp, vanished }: FileDifference): Pr
 };
 
 export const createFileImport = (options: FileImportOptions, state: ExchangeState): FileImport => {
-  const { db, table, projectRoot, commit, log } = options;
+  const { db, table, projectRoot, filesPrefix, log } = options;
   const file = issuesFileOf(projectRoot);
   const imports = createImports(db, table);
 
@@ -90,17 +103,19 @@ export const createFileImport = (options: FileImportOptions, state: ExchangeStat
    * A file that is missing or empty says nothing: it is written again, for nobody deletes all tasks
    * like that.
    */
-  const knows = (stamp: string): boolean =>
-    stamp === missing || stamp === state.stamp() || stamp === state.waiting()?.stamp;
+  const knows = async (stamp: string): Promise<boolean> =>
+    stamp === missing ||
+    stamp === (await db.ask(state.stamp())) ||
+    stamp === (await db.ask(state.waiting()))?.stamp;
 
   const take = async ({ broken, changed, vanished }: FileDifference): Promise<void> => {
-    for (const part of chunksOf(changed)) await takeEach(commit, part, imports.takeLine);
+    for (const part of chunksOf(changed)) await takeEach(options, part, imports.takeLine);
     for (const part of chunksOf(broken.length > 0 ? [] : vanished))
-      await takeEach(commit, part, imports.takeVanished);
+      await takeEach(options, part, imports.takeVanished);
   };
 
-  const finish = ({ stamp, others, broken }: FileDifference): void => {
-    if (broken.length === 0) state.took(stamp, others);
+  const finish = function* ({ stamp, others, broken }: FileDifference): Work<void> {
+    if (broken.length === 0) yield* state.took(stamp, others);
   };
 
   /**
@@ -108,14 +123,14 @@ export const createFileImport = (options: FileImportOptions, state: ExchangeStat
    * the file is kept.
    */
   const takeFirst = async (difference: FileDifference): Promise<void> => {
-    const copy = `${db.file}.first-import.jsonl`;
-    if (db.file !== ':memory:') copyFileSync(file, copy);
-    if (table.size === 0) await addAll(options, difference);
+    const copy = filesPrefix === null ? null : `${filesPrefix}.first-import.jsonl`;
+    if (copy !== null) copyFileSync(file, copy);
+    if ((await db.ask(table.size())) === 0) await addAll(options, difference);
     else await take(difference);
-    await db.write(() => {
+    await db.write(function* () {
       // Also of what an import added that was cut off.
-      table.countBlockers();
-      finish(difference);
+      yield* table.countBlockers();
+      yield* finish(difference);
     });
     for (const name of ['.agent.lock', 'issues.jsonl.bak'])
       rmSync(join(dirname(file), name), { force: true });
@@ -133,8 +148,9 @@ export const createFileImport = (options: FileImportOptions, state: ExchangeStat
   return {
     knows,
     run: async () => {
-      for (let tries = 0; tries < importTries && !knows(stampOfIssues(file)); tries += 1) {
+      for (let tries = 0; tries < importTries; tries += 1) {
         const found = stampOfIssues(file);
+        if (await knows(found)) return;
         const tooLarge = sizeProblem(file);
         if (tooLarge !== null) {
           await wait(found, tooLarge);
@@ -146,7 +162,7 @@ export const createFileImport = (options: FileImportOptions, state: ExchangeStat
         const [first] = broken;
         // What can be read of a project's first file is shown; later ones wait until they can be
         // read whole.
-        if (state.stamp() === null) await takeFirst(difference);
+        if ((await db.ask(state.stamp())) === null) await takeFirst(difference);
         else if (first === undefined) {
           await take(difference);
           await db.write(() => finish(difference));

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { parseTaskId, type TaskId } from '../../machines/task.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
+import type { Work } from '../store/rows.ts';
 
 const issueDependencySchema = z.looseObject({
   depends_on_id: z.string(),
@@ -29,10 +30,10 @@ export type Issue = z.infer<typeof fileIssueSchema>;
 
 /** Read access to a project's issues, also during a change. */
 export interface IssueTable {
-  get(id: string): Issue | undefined;
-  has(id: string): boolean;
+  get(id: string): Work<Issue | undefined>;
+  has(id: string): Work<boolean>;
   /** About how many there were ever. */
-  readonly size: number;
+  size(): Work<number>;
 }
 
 export const endLabels: readonly string[] = ['agent-failed', 'agent-cancelled'];
@@ -87,11 +88,11 @@ export const trackedFrom = (issue: Issue, unmet: readonly TaskId[]): TrackedTask
  * The ids from `from` along dependencies back to `to`, or null: adding `to → from` would close this
  * cycle.
  */
-export const pathBetween = (
+export const pathBetween = function* (
   from: TaskId,
   to: TaskId,
   issues: IssueTable,
-): readonly TaskId[] | null => {
+): Work<readonly TaskId[] | null> {
   const cameFrom = new Map<TaskId, TaskId | null>([[from, null]]);
   for (const id of cameFrom.keys()) {
     if (id === to) {
@@ -100,7 +101,7 @@ export const pathBetween = (
         path.unshift(at);
       return path;
     }
-    const issue = issues.get(id);
+    const issue = yield* issues.get(id);
     for (const next of issue === undefined ? [] : blockers(issue))
       if (!cameFrom.has(next)) cameFrom.set(next, id);
   }

@@ -3,6 +3,7 @@ import { closeSync, fstatSync, lstatSync, readSync } from 'node:fs';
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { openRegular } from '../files/regular-file.ts';
+import type { Answer } from '../store/port.ts';
 
 /** A million tasks. New lines are in memory together. */
 export const issuesBytesAtMost = 512 * 1024 * 1024;
@@ -28,19 +29,22 @@ const pieceBytes = 128 * 1024;
 const lineBytesAtMost = 16 * 1024 * 1024;
 const lineFeed = 0x0a;
 
-export type FileLine = { readonly text: string } | { readonly problem: string };
-type TakeLine = (line: FileLine, number: number) => void;
+export type FileLine = ({ readonly text: string } | { readonly problem: string }) & {
+  /** From 1. */
+  readonly line: number;
+};
 
-const decodeLine = (bytes: Buffer, number: number): FileLine => {
+const decodeLine = (bytes: Buffer, line: number): FileLine => {
   // Decoded all the same, other bytes would be replaced in the next export.
-  if (!isUtf8(bytes)) return { problem: 'it is not UTF-8' };
+  if (!isUtf8(bytes)) return { line, problem: 'it is not UTF-8' };
   const text = bytes.toString().replace(/\r$/, '');
   // Some editors put a byte order mark in front.
-  return { text: number === 1 ? text.replace(/^\ufeff/, '') : text };
+  return { line, text: line === 1 ? text.replace(/^\ufeff/, '') : text };
 };
 
 /** Joins pieces to lines, each byte once, and keeps no more of a line than it may have. */
-const createIssueLines = (take: TakeLine) => {
+const createIssueLines = () => {
+  let ended: FileLine[] = [];
   let parts: Buffer[] = [];
   let length = 0;
   let number = 0;
@@ -52,9 +56,9 @@ const createIssueLines = (take: TakeLine) => {
     number += 1;
     const line =
       length > lineBytesAtMost
-        ? { problem: 'it is too long' }
+        ? { line: number, problem: 'it is too long' }
         : decodeLine(Buffer.concat(parts), number);
-    if ('problem' in line || line.text.trim() !== '') take(line, number);
+    if ('problem' in line || line.text.trim() !== '') ended.push(line);
     parts = [];
     length = 0;
   };
@@ -70,6 +74,12 @@ const createIssueLines = (take: TakeLine) => {
       push(Buffer.from(piece.subarray(from)));
     },
     end,
+    /** The lines that ended since the last call. */
+    take: (): readonly FileLine[] => {
+      const taken = ended;
+      ended = [];
+      return taken;
+    },
   };
 };
 
@@ -80,18 +90,23 @@ export const sizeProblem = (file: string): string | null => {
   return `.beads/issues.jsonl holds ${size} bytes, and at most ${issuesBytesAtMost} are read; make it smaller`;
 };
 
-/** Calls `take` with each line that is not empty, and its number from 1. @throws UnsafeFileError */
-export const readLines = async (file: string, take: TakeLine): Promise<void> => {
+/** Calls `take` with all lines that are not empty, some at a time. @throws UnsafeFileError */
+export const readLines = async (
+  file: string,
+  take: (lines: readonly FileLine[]) => Answer<void>,
+): Promise<void> => {
   const opened = openRegular(file);
   try {
     const { size } = fstatSync(opened);
     const piece = Buffer.alloc(Math.min(pieceBytes, size + 1));
-    const lines = createIssueLines(take);
+    const lines = createIssueLines();
     for (let got = readSync(opened, piece); got > 0; got = readSync(opened, piece)) {
       lines.push(piece.subarray(0, got));
+      await take(lines.take());
       await nextTurn();
     }
     lines.end();
+    await take(lines.take());
   } finally {
     closeSync(opened);
   }

@@ -1,6 +1,7 @@
 import { ServiceError } from '../../machines/errors.ts';
-import type { Database } from '../store/database.ts';
-import type { Change, CommitAnswer, NewEntry } from '../store/port.ts';
+import type { SqliteDatabase } from '../store/database.ts';
+import type { Answer, Change, CommitAnswer, NewEntry, Store } from '../store/port.ts';
+import { afterAnswer, type Database, type Work } from '../store/rows.ts';
 import { createSqliteStore, type SqliteStore } from '../store/sqlite.ts';
 import { createExchange, type Exchange } from './exchange.ts';
 import { bdDataOf, createOwnTasks, type OwnTasks } from './own-tasks.ts';
@@ -8,19 +9,21 @@ import type { ImportedTask } from './take-difference.ts';
 import type { TaskTable } from './task-table.ts';
 
 /** The tasks of a project without bd, in the project's database, and their file. */
-export interface Ledger {
-  readonly db: Database;
+export interface Ledger<Tables extends Database = Database> {
+  readonly db: Tables;
   readonly table: TaskTable;
   readonly exchange: Exchange;
   /** @throws tracker_unavailable when bd keeps the tasks */
   requireOurs(): void;
 }
 
-type Commit = (change: Change) => CommitAnswer | Promise<CommitAnswer>;
+type Commit = (change: Change) => Answer<CommitAnswer>;
 
-export interface LedgerOptions {
-  readonly db: Database;
+export interface LedgerOptions<Tables extends Database = Database> {
+  readonly db: Tables;
   readonly projectRoot: string;
+  /** As `FileImportOptions.filesPrefix`. */
+  readonly filesPrefix: string | null;
   /** Removes secrets from what the journal holds. */
   readonly redact: (text: string) => string;
   /** Epoch ms. */
@@ -30,18 +33,20 @@ export interface LedgerOptions {
   readonly onProgress?: (done: number, all: number) => void;
 }
 
-export interface OpenedLedger {
-  readonly ledger: Ledger;
-  readonly store: SqliteStore;
+export interface OpenedLedger<Tables extends Database = Database, Opened extends Store = Store> {
+  readonly ledger: Ledger<Tables>;
+  readonly store: Opened;
   /** Commits imports by the journal from now on, so that its listeners see them. */
   importThrough(journal: { readonly commit: Commit }): void;
 }
 
 /** The store and the tasks of one database. */
-export const openLedger = (options: LedgerOptions): OpenedLedger => {
-  const { db, projectRoot, redact } = options;
-  const tasks = createOwnTasks(db, projectRoot);
-  const store = createSqliteStore({ file: db.file, redact, tasks }, db);
+export const openLedgerIn = <Tables extends Database, Opened extends Store>(
+  options: LedgerOptions<Tables>,
+  storeWith: (tasks: OwnTasks) => Opened,
+): OpenedLedger<Tables, Opened> => {
+  const tasks = createOwnTasks(options.db, options.projectRoot);
+  const store = storeWith(tasks);
   let commit: Commit = async (change) => {
     const { stale } = await store.commit(change);
     return stale.length === 0 ? 'ok' : 'stale';
@@ -55,11 +60,22 @@ export const openLedger = (options: LedgerOptions): OpenedLedger => {
   };
 };
 
-const createLedger = (
-  { db, projectRoot, clock, log, onProgress }: LedgerOptions,
+/** As `openLedgerIn`, in the SQLite file of a project. */
+export const openLedger = (
+  options: Omit<LedgerOptions<SqliteDatabase>, 'filesPrefix'>,
+): OpenedLedger<SqliteDatabase, SqliteStore> => {
+  const { db, redact } = options;
+  const filesPrefix = db.file === ':memory:' ? null : db.file;
+  return openLedgerIn({ ...options, filesPrefix }, (tasks) =>
+    createSqliteStore({ file: db.file, redact, tasks }, db),
+  );
+};
+
+const createLedger = <Tables extends Database>(
+  { db, projectRoot, filesPrefix, clock, log, onProgress }: LedgerOptions<Tables>,
   tasks: OwnTasks,
   commit: Commit,
-): Ledger => {
+): Ledger<Tables> => {
   const { table } = tasks;
   const newest = db.prepare(
     'select attempt from journal where task_id = ? order by seq desc limit 1',
@@ -70,23 +86,28 @@ const createLedger = (
     const detail = `bd keeps this project's tasks in its own database (.beads/${sign})`;
     throw new ServiceError('tracker_unavailable', { detail, remedy: 'install bd and use it' });
   };
-  const entriesOf = ({ edit: { id: taskId }, news }: ImportedTask): readonly NewEntry[] => {
-    if (news === null) return [];
-    // The entries of a task keep their order by attempt.
-    const attempt = Number(newest.first(taskId)?.['attempt'] ?? 0);
-    const data = JSON.stringify({ change: news.what, fields: news.keys });
-    return [{ taskId, attempt, type: 'tracker_imported', at: clock(), data, cause: null }];
+  const entriesOf = function* (imported: readonly ImportedTask[]): Work<readonly NewEntry[]> {
+    const entries: NewEntry[] = [];
+    for (const { edit, news } of imported) {
+      if (news === null) continue;
+      const { id: taskId } = edit;
+      // The entries of a task keep their order by attempt.
+      const attempt = Number((yield* newest.first(taskId))?.['attempt'] ?? 0);
+      const data = JSON.stringify({ change: news.what, fields: news.keys });
+      entries.push({ taskId, attempt, type: 'tracker_imported', at: clock(), data, cause: null });
+    }
+    return entries;
   };
   const exchange = createExchange({
     db,
     table,
     projectRoot,
+    filesPrefix,
     isOurs: () => bdDataOf(projectRoot) === undefined,
     commit: (imported) =>
-      commit({
-        tasks: imported.map(({ edit }) => edit),
-        entries: imported.flatMap((each) => entriesOf(each)),
-      }),
+      afterAnswer(db.ask(entriesOf(imported)), (entries) =>
+        commit({ tasks: imported.map(({ edit }) => edit), entries }),
+      ),
     log,
     onProgress,
   });

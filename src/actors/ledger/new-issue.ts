@@ -1,6 +1,7 @@
 import { ServiceError } from '../../machines/errors.ts';
 import type { TaskId } from '../../machines/task.ts';
 import type { NewTask } from '../../machines/tracked-task.ts';
+import type { Work } from '../store/rows.ts';
 import type { Issue, IssueTable } from './issue.ts';
 
 const titleBytesAtMost = 500;
@@ -49,11 +50,15 @@ export const requireValidFields = (fields: Partial<NewTask>): void =>
 const idLength = (count: number): number => (count < 500 ? 4 : count < 1_500 ? 5 : 6);
 
 /** A new id in bd's form: longer as the project grows, never one that exists. */
-export const createId = (issues: IssueTable, random: (max: number) => number): TaskId => {
+export const createId = function* (
+  issues: IssueTable,
+  random: (max: number) => number,
+): Work<TaskId> {
   for (;;) {
-    const digits = Array.from({ length: idLength(issues.size) }, () => random(36).toString(36));
+    const length = idLength(yield* issues.size());
+    const digits = Array.from({ length }, () => random(36).toString(36));
     const id = `bd-${digits.join('')}` as TaskId;
-    if (!issues.has(id)) return id;
+    if (!(yield* issues.has(id))) return id;
   }
 };
 

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import type { Database } from '../store/database.ts';
+import type { Database } from '../store/rows.ts';
 import type { EditRows } from '../store/write-changes.ts';
 import { issueOf } from './issue-line.ts';
 import { findBdData } from './ownership.ts';
@@ -24,12 +24,14 @@ export const createOwnTasks = (db: Database, projectRoot: string): OwnTasks => {
     onEdit: (listener) => {
       edited = listener;
     },
-    isCurrent: ({ id, revision }) =>
-      bdDataOf(projectRoot) === undefined && (table.stored(id)?.revision ?? null) === revision,
-    write: ({ id, line, base }) => {
-      if (line === null) table.remove(id);
-      else if (base === undefined) table.put(issueOf(line));
-      else table.putMerged(issueOf(line), { line, base });
+    *isCurrent({ id, revision }) {
+      if (bdDataOf(projectRoot) !== undefined) return false;
+      return ((yield* table.stored(id))?.revision ?? null) === revision;
+    },
+    *write({ id, line, base }) {
+      if (line === null) yield* table.remove(id);
+      else if (base === undefined) yield* table.put(issueOf(line));
+      else yield* table.putMerged(issueOf(line), { line, base });
       edited();
     },
   };

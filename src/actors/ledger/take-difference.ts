@@ -1,5 +1,5 @@
-import type { Database } from '../store/database.ts';
 import type { TaskEdit } from '../store/port.ts';
+import type { Database, Work } from '../store/rows.ts';
 import type { Issue } from './issue.ts';
 import { issueOf } from './issue-line.ts';
 import { changedKeys, mergeIssue } from './merge-issue.ts';
@@ -18,9 +18,9 @@ export interface ImportedTask {
 
 export interface Imports {
   /** Merges a line of the file with the task; null when it changes nothing. */
-  takeLine(line: string): ImportedTask | null;
+  takeLine(line: string): Work<ImportedTask | null>;
   /** Removes a task that the file held last and holds no more, unless it changed here since. */
-  takeVanished(id: string): ImportedTask | null;
+  takeVanished(id: string): Work<ImportedTask | null>;
 }
 
 /** Three-way: the tables, the file, and the line that the file held last. */
@@ -29,20 +29,28 @@ export const createImports = (db: Database, table: Pick<StoredTaskReads, 'stored
   /**
    * An attempt of ours works on a task that is claimed and whose actor must run after a restart.
    */
-  const isLive = ({ id, status }: Issue): boolean =>
-    status === 'in_progress' && pending.first(id) !== null;
+  const isLive = function* ({ id, status }: Issue): Work<boolean> {
+    return status === 'in_progress' && (yield* pending.first(id)) !== null;
+  };
 
-  const merged = (line: string, theirs: Issue, ours: Issue, stored: StoredTask): Issue => {
-    if (stored.line === line || (!stored.isAhead && !isLive(ours))) return theirs;
+  const merged = function* (
+    line: string,
+    theirs: Issue,
+    ours: Issue,
+    stored: StoredTask,
+  ): Work<Issue> {
+    if (stored.line === line) return theirs;
+    const isAtWork = yield* isLive(ours);
+    if (!stored.isAhead && !isAtWork) return theirs;
     const base = stored.base === '' ? null : issueOf(stored.base);
-    return mergeIssue({ base, ours, theirs, isLive: isLive(ours) });
+    return mergeIssue({ base, ours, theirs, isLive: isAtWork });
   };
 
   return {
-    takeLine: (line) => {
+    *takeLine(line) {
       const theirs = issueOf(line);
       const { id } = theirs;
-      const found = table.stored(id);
+      const found = yield* table.stored(id);
       if (found === null)
         return {
           edit: { id, revision: null, line, base: line },
@@ -50,7 +58,7 @@ export const createImports = (db: Database, table: Pick<StoredTaskReads, 'stored
         };
       if (found.base === line) return null;
       const ours = issueOf(found.line);
-      const next = merged(line, theirs, ours, found);
+      const next = yield* merged(line, theirs, ours, found);
       const isTheirs = changedKeys(next, theirs).length === 0;
       const keys = changedKeys(ours, next).filter((key) => key !== 'updated_at');
       return {
@@ -63,11 +71,11 @@ export const createImports = (db: Database, table: Pick<StoredTaskReads, 'stored
         news: keys.length === 0 ? null : { what: 'changed', keys },
       };
     },
-    takeVanished: (id) => {
-      const found = table.stored(id);
+    *takeVanished(id) {
+      const found = yield* table.stored(id);
       if (found === null || found.base === '') return null;
       const { line, revision, isAhead } = found;
-      if (!isAhead && !isLive(issueOf(line)))
+      if (!isAhead && !(yield* isLive(issueOf(line))))
         return { edit: { id, revision, line: null }, news: { what: 'removed', keys: [] } };
       return { edit: { id, revision, line, base: '' }, news: null };
     },

@@ -1,6 +1,6 @@
 import type { TaskId } from '../../machines/task.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
-import type { Database, Row } from '../store/database.ts';
+import type { Row, Work } from '../store/rows.ts';
 import type { PageRequest } from '../tracker/port.ts';
 import { trackedFrom } from './issue.ts';
 import { issueOf } from './issue-line.ts';
@@ -15,30 +15,30 @@ export interface StoredTask {
   /** Rises with each change of the task, and when it becomes ready or blocked. */
   readonly revision: number;
   /** Its blockers that are not done, read when asked. */
-  readonly unmet: () => readonly TaskId[];
+  readonly unmet: () => Work<readonly TaskId[]>;
 }
 
 export interface StoredTaskReads {
   /** Number of tasks, without deleted ones. */
-  count(): number;
+  count(): Work<number>;
   /** Number of tasks of a page without limit. */
-  countOf(request: Pick<PageRequest, 'status' | 'unblocked'>): number;
-  tracked(id: string): TrackedTask | null;
+  countOf(request: Pick<PageRequest, 'status' | 'unblocked'>): Work<number>;
+  tracked(id: string): Work<TrackedTask | null>;
   /** A task, deleted or not, with all that its row says of it. */
-  stored(id: string): StoredTask | null;
-  dependents(id: string): readonly TrackedTask[];
+  stored(id: string): Work<StoredTask | null>;
+  dependents(id: string): Work<readonly TrackedTask[]>;
   /** As `TrackerReads.matching`. Reads every id, without its row. */
-  matching(text: string, limit: number): readonly TrackedTask[];
+  matching(text: string, limit: number): Work<readonly TrackedTask[]>;
   /** Tasks in the order of their creation. */
-  page(request: PageRequest): readonly TrackedTask[];
+  page(request: PageRequest): Work<readonly TrackedTask[]>;
   /**
    * Tasks that changed after a revision, in that order, about `limit`; and the revision up to which
-   * these are.
+   * these are. Belongs inside `Database.read`.
    */
   changedSince(
     revision: number,
     limit: number,
-  ): { readonly tasks: readonly TrackedTask[]; readonly revision: number };
+  ): Work<{ readonly tasks: readonly TrackedTask[]; readonly revision: number }>;
 }
 
 const rowsByCreation = (one: Row, other: Row): number => {
@@ -52,47 +52,55 @@ const listEnds = {
   newest: { createdAt: '\uffff', id: '' },
 } as const;
 
-const unmetOf = (sql: TaskStatements, row: Row): readonly TaskId[] =>
-  Number(row['unmet']) === 0
-    ? []
-    : sql.unmet.all(columnText(row, 'id')).map((each) => columnText(each, 'depends_on') as TaskId);
+const unmetOf = function* (sql: TaskStatements, row: Row): Work<readonly TaskId[]> {
+  if (Number(row['unmet']) === 0) return [];
+  const rows = yield* sql.unmet.all(columnText(row, 'id'));
+  return rows.map((each) => columnText(each, 'depends_on') as TaskId);
+};
 
-const rowsOf = (
+const rowsOf = function* (
   sql: TaskStatements,
   { status, unblocked = false, order = 'oldest', after, limit }: PageRequest,
-): readonly Row[] => {
+): Work<readonly Row[]> {
   const { createdAt, id } = after ?? listEnds[order];
-  if (status === undefined) return sql.pages[order].all(createdAt, id, limit);
-  const pages = sql.pagesOf[order];
-  const open = pages.all(status, 0, createdAt, id, limit);
+  if (status === undefined) return yield* sql.pages[order].all(createdAt, id, limit);
+  const { open: openPages, blocked: blockedPages } = sql.pagesOf[order];
+  const open = yield* openPages.all(status, createdAt, id, limit);
   if (unblocked) return open;
-  const blocked = pages.all(status, 1, createdAt, id, limit);
+  const blocked = yield* blockedPages.all(status, createdAt, id, limit);
   const inOrder = order === 'oldest' ? rowsByCreation : byNewest;
   return [...open, ...blocked].sort(inOrder).slice(0, limit);
 };
 
-const countTasks = (
+const countTasks = function* (
   sql: TaskStatements,
   { status, unblocked = false }: Pick<PageRequest, 'status' | 'unblocked'>,
-): number => {
-  const row =
+): Work<number> {
+  const found =
     status === undefined ? sql.count.first() : sql.countOf.first(status, unblocked ? 0 : 1);
+  const row = yield* found;
   return Number(row?.['count']);
 };
 
-export const createTaskReads = (db: Database, sql: TaskStatements): StoredTaskReads => {
-  const trackedOf = (row: Row): TrackedTask =>
-    trackedFrom(issueOf(columnText(row, 'line')), unmetOf(sql, row));
+export const createTaskReads = (sql: TaskStatements): StoredTaskReads => {
+  const trackedOf = function* (row: Row): Work<TrackedTask> {
+    return trackedFrom(issueOf(columnText(row, 'line')), yield* unmetOf(sql, row));
+  };
+  const allTracked = function* (rows: readonly Row[]): Work<readonly TrackedTask[]> {
+    const tasks: TrackedTask[] = [];
+    for (const row of rows) tasks.push(yield* trackedOf(row));
+    return tasks;
+  };
 
   return {
     count: () => countTasks(sql, {}),
     countOf: (request) => countTasks(sql, request),
-    tracked: (id) => {
-      const row = sql.row.first(id);
-      return row === null || row['status'] === 'tombstone' ? null : trackedOf(row);
+    *tracked(id) {
+      const row = yield* sql.row.first(id);
+      return row === null || row['status'] === 'tombstone' ? null : yield* trackedOf(row);
     },
-    stored: (id) => {
-      const row = sql.row.first(id);
+    *stored(id) {
+      const row = yield* sql.row.first(id);
       if (row === null) return null;
       const line = columnText(row, 'line');
       const isAhead = row['base'] !== null;
@@ -104,20 +112,23 @@ export const createTaskReads = (db: Database, sql: TaskStatements): StoredTaskRe
         unmet: () => unmetOf(sql, row),
       };
     },
-    matching: (text, limit) => sql.matching.all(text, limit).map(trackedOf),
-    dependents: (id) => sql.dependents.all(id).map(trackedOf),
-    page: (request) => rowsOf(sql, request).map(trackedOf),
-    changedSince: (revision, limit) =>
-      db.read(() => {
-        const rows = sql.changed.all(revision, limit);
-        const last = rows.at(-1)?.['revision'] ?? revision;
-        // A change and the tasks that it unblocks have one revision.
-        const ids = new Set(rows.map(({ id }) => id));
-        const rest =
-          rows.length < limit
-            ? []
-            : sql.atRevision.all(last).filter(({ id }) => !ids.has(id ?? null));
-        return { tasks: [...rows, ...rest].map(trackedOf), revision: Number(last) };
-      }),
+    *matching(text, limit) {
+      return yield* allTracked(yield* sql.matching.all(text, limit));
+    },
+    *dependents(id) {
+      return yield* allTracked(yield* sql.dependents.all(id));
+    },
+    *page(request) {
+      return yield* allTracked(yield* rowsOf(sql, request));
+    },
+    *changedSince(revision, limit) {
+      const rows = yield* sql.changed.all(revision, limit);
+      const last = rows.at(-1)?.['revision'] ?? revision;
+      // A change and the tasks that it unblocks have one revision.
+      const ids = new Set(rows.map(({ id }) => id));
+      const others = rows.length < limit ? [] : yield* sql.atRevision.all(last);
+      const rest = others.filter(({ id }) => !ids.has(id ?? null));
+      return { tasks: yield* allTracked([...rows, ...rest]), revision: Number(last) };
+    },
   };
 };

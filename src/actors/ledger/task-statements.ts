@@ -1,8 +1,16 @@
-import type { Database, Row } from '../store/database.ts';
+import type { Database, Row } from '../store/rows.ts';
 
 export type TaskStatements = ReturnType<typeof prepareTaskStatements>;
 
 export const columnText = (row: Row, column: string): string => String(row[column] ?? '');
+
+const pagesOf = (db: Database, inOrder: string) => {
+  const pages = (isBlocked: string) =>
+    db.prepare(
+      `select * from tasks where status = ? and (unmet > 0) = ${isBlocked} and ${inOrder} limit ?`,
+    );
+  return { open: pages('false'), blocked: pages('true') };
+};
 
 export const prepareTaskStatements = (db: Database) => ({
   get: db.prepare('select line from tasks where id = ?'),
@@ -21,12 +29,14 @@ export const prepareTaskStatements = (db: Database) => ({
   ),
   matching: db.prepare(
     `select * from tasks where id in (select id from tasks where substr(id, 1, length(?1)) = ?1
-       or substr(id, -length(?1)) = ?1 or instr(id, '-' || ?1) > 0) and status <> 'tombstone'
+       or substr(id, length(id) - length(?1) + 1) = ?1 or replace(id, '-' || ?1, '') <> id) and status <> 'tombstone'
      order by id limit ?2`,
   ),
   dependsOn: db.prepare('select depends_on from dependencies where task_id = ?'),
   undepend: db.prepare('delete from dependencies where task_id = ?'),
-  depend: db.prepare('insert or ignore into dependencies (task_id, depends_on) values (?, ?)'),
+  depend: db.prepare(
+    'insert into dependencies (task_id, depends_on) values (?, ?) on conflict do nothing',
+  ),
   insert: db.prepare(
     `insert into tasks (id, line, base, status, done, created_at, unmet, revision) values (?, ?, ?, ?, ?, ?, 0, ?)`,
   ),
@@ -49,7 +59,8 @@ export const prepareTaskStatements = (db: Database) => ({
   remove: db.prepare('delete from tasks where id = ?'),
   nextRevision: db.prepare(
     `insert into ledger (key, value) values ('revision', '1')
-     on conflict (key) do update set value = cast(value as integer) + 1 returning cast(value as integer) as revision`,
+     on conflict (key) do update set value = cast(cast(ledger.value as integer) + 1 as text)
+     returning cast(value as integer) as revision`,
   ),
   looked: db.prepare("select value from ledger where key = 'looked'"),
   look: db.prepare(
@@ -70,14 +81,8 @@ export const prepareTaskStatements = (db: Database) => ({
     ),
   },
   pagesOf: {
-    oldest: db.prepare(
-      `select * from tasks where status = ? and (unmet > 0) = ? and (created_at, id) > (?, ?)
-       order by created_at, id limit ?`,
-    ),
-    newest: db.prepare(
-      `select * from tasks where status = ? and (unmet > 0) = ? and (created_at, id) < (?, ?)
-       order by created_at desc, id desc limit ?`,
-    ),
+    oldest: pagesOf(db, '(created_at, id) > (?, ?) order by created_at, id'),
+    newest: pagesOf(db, '(created_at, id) < (?, ?) order by created_at desc, id desc'),
   },
   countOf: db.prepare(
     'select coalesce(sum(count), 0) as count from task_counts where status = ? and blocked <= ?',

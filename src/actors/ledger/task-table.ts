@@ -1,4 +1,5 @@
-import type { Database } from '../store/database.ts';
+import type { Answer } from '../store/port.ts';
+import type { Database, Work } from '../store/rows.ts';
 import type { IssueTable } from './issue.ts';
 import { issueOf } from './issue-line.ts';
 import { createTaskReads, type StoredTaskReads } from './task-reads.ts';
@@ -10,8 +11,8 @@ export interface ChangeMark {
    * The revision up to which a server has looked at the changes; 0 at first. Kept for the next
    * server.
    */
-  lookedUpTo(): number;
-  lookedAt(revision: number): void | Promise<void>;
+  lookedUpTo(): Work<number>;
+  lookedAt(revision: number): Answer<void>;
 }
 
 /** The tasks of a project without bd. */
@@ -20,17 +21,24 @@ export type TaskTable = IssueTable & StoredTaskReads & TaskWrites & ChangeMark;
 export const createTaskTable = (db: Database): TaskTable => {
   const sql = prepareTaskStatements(db);
   return {
-    ...createTaskReads(db, sql),
+    ...createTaskReads(sql),
     ...createTaskWrites(sql),
-    get: (id) => {
-      const row = sql.get.first(id);
+    *get(id) {
+      const row = yield* sql.get.first(id);
       return row === null ? undefined : issueOf(columnText(row, 'line'));
     },
-    has: (id) => sql.get.first(id) !== null,
-    get size() {
-      return Number(sql.size.first()?.['size']);
+    *has(id) {
+      return (yield* sql.get.first(id)) !== null;
     },
-    lookedUpTo: () => Number(sql.looked.first()?.['value'] ?? 0),
-    lookedAt: (revision) => db.write(() => void sql.look.run(String(revision))),
+    *size() {
+      return Number((yield* sql.size.first())?.['size']);
+    },
+    *lookedUpTo() {
+      return Number((yield* sql.looked.first())?.['value'] ?? 0);
+    },
+    lookedAt: (revision) =>
+      db.write(function* () {
+        yield* sql.look.run(String(revision));
+      }),
   };
 };

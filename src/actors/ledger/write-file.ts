@@ -1,7 +1,7 @@
 import { dirname, join } from 'node:path';
 import { removeLeftovers, writeFileAtomically } from '../files/atomic-write.ts';
 import { makeRealFolder } from '../files/real-folder.ts';
-import type { Database } from '../store/database.ts';
+import type { Database } from '../store/rows.ts';
 import { issuesFileOf, stampOfIssues } from './issues-file.ts';
 
 /** Somebody else changed the file while it was being written; it is as they left it. */
@@ -53,10 +53,10 @@ export const writeIssuesFile = async (db: Database, request: WriteRequest): Prom
   const fresh = new Map<string, string>();
   // A task that changes while the next ones are read is written by the next export.
   const next = db.prepare('select id, line, base from tasks where id > ? order by id limit ?');
-  function* pieces(): Generator<string> {
+  async function* pieces(): AsyncGenerator<string> {
     yield* inPieces(others);
     for (let after = '', isLast = false; !isLast; ) {
-      const rows = next.all(after, rowsAtOnce);
+      const rows = await db.ask(next.all(after, rowsAtOnce));
       for (const { id, line, base } of rows) if (base !== null) fresh.set(String(id), String(line));
       yield* inPieces(rows.map(({ line }) => String(line)));
       after = String(rows.at(-1)?.['id'] ?? after);
@@ -84,7 +84,9 @@ export const writeIssuesFile = async (db: Database, request: WriteRequest): Prom
  */
 export const writeNotInBd = async (db: Database, projectRoot: string): Promise<string> => {
   const path = '.beads/not-in-bd.jsonl';
-  const rows = db.prepare('select line from tasks where base is not null order by id').all();
+  const rows = await db.ask(
+    db.prepare('select line from tasks where base is not null order by id').all(),
+  );
   const lines = rows.map(({ line }) => String(line));
   await writeFileAtomically(join(projectRoot, path), inPieces(lines), { mode: 0o600 });
   return path;

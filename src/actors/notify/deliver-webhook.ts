@@ -138,7 +138,7 @@ export const startDelivery = async (options: DeliveryOptions): Promise<Delivery>
   const { host } = webhook.url;
   const sender = createSender(options);
   let lastSeen = await store.lastSeq();
-  let saved = cursors.read(webhook.key) ?? lastSeen;
+  let saved = (await cursors.read(webhook.key)) ?? lastSeen;
   let running: Promise<void> | null = null;
   const waiting = createWaiting(webhook, saved);
 

@@ -1,5 +1,5 @@
 import { type ChainEnd, endAfter, faultInChain } from './chain-faults.ts';
-import type { Database, Row } from './database.ts';
+import type { Database, Row, Work } from './rows.ts';
 import { keptEntryOf, rowsPerRead } from './stored-entry.ts';
 
 export interface JournalFault {
@@ -22,13 +22,13 @@ const endIsMissing = 'is not the last entry that was written: later ones were re
  * Finds entries that are not as they were written. It reads one task at a time, so a server may
  * write meanwhile.
  */
-export const checkJournal = (db: Database): JournalCheck => {
-  const isOlder =
-    db.prepare("select 1 from sqlite_schema where name = 'histories'").first() === null;
-  if (isOlder) {
-    const counts = db
-      .prepare('select count(*) as entries, count(distinct task_id) as tasks from journal')
-      .first();
+export const checkJournal = async (db: Database): Promise<JournalCheck> => {
+  if (!(await db.ask(db.has('histories', 'task_id')))) {
+    const counts = await db.ask(
+      db
+        .prepare('select count(*) as entries, count(distinct task_id) as tasks from journal')
+        .first(),
+    );
     const entries = Number(counts?.['entries']);
     return { tasks: Number(counts?.['tasks']), entries, withoutHash: entries, faults: [] };
   }
@@ -40,8 +40,8 @@ export const checkJournal = (db: Database): JournalCheck => {
   let entries = 0;
   let withoutHash = 0;
 
-  const checkTask = (taskId: string): void => {
-    const kept = history.first(taskId);
+  const checkTask = function* (taskId: string): Work<void> {
+    const kept = yield* history.first(taskId);
     // What is being removed may be gone in part.
     let seq = Number(kept?.['removed_seq'] ?? 0);
     let end: ChainEnd = {
@@ -58,17 +58,18 @@ export const checkJournal = (db: Database): JournalCheck => {
       end = endAfter(entry, end, problem);
     };
     for (
-      let rows = read.all(taskId, seq, rowsPerRead);
+      let rows = yield* read.all(taskId, seq, rowsPerRead);
       rows.length > 0;
-      rows = read.all(taskId, seq, rowsPerRead)
+      rows = yield* read.all(taskId, seq, rowsPerRead)
     )
       for (const row of rows) checkRow(row);
-    const last = history.first(taskId);
+    const last = yield* history.first(taskId);
     const isShort = end.hash === null && end.taskSeq < Number(last?.['last_task_seq'] ?? 0);
     if ((end.hash ?? '') !== String(last?.['last_hash'] ?? '') || isShort)
       faults.push({ taskId, seq, problem: endIsMissing });
   };
-  const tasks = db.prepare('select task_id from journal union select task_id from histories').all();
-  for (const { task_id } of tasks) db.read(() => checkTask(String(task_id)));
+  const all = db.prepare('select task_id from journal union select task_id from histories').all();
+  const tasks = await db.ask(all);
+  for (const { task_id } of tasks) await db.read(() => checkTask(String(task_id)));
   return { tasks: tasks.length, entries, withoutHash, faults };
 };

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import type { Database } from './database.ts';
 import { isDurationRow, rowsOfDuration, rowsOfEntry, timedTypes } from './durations.ts';
 import type { Counters, Entry } from './port.ts';
+import type { Database, Work } from './rows.ts';
 import { rowsPerRead } from './stored-entry.ts';
 
 const zeroCounters: Counters = {
@@ -94,10 +94,10 @@ export interface CounterRows {
    * Inside a transaction, before its entries are written. A database of version 2.1 is counted
    * once.
    */
-  begin(): void;
+  begin(): Work<void>;
   /** `runs`: times (s) of the attempts that ended with them. */
-  add(entries: readonly Entry[], runs: readonly number[]): void;
-  read(): Counters;
+  add(entries: readonly Entry[], runs: readonly number[]): Work<void>;
+  read(): Work<Counters>;
 }
 
 export const createCounterRows = (db: Database): CounterRows => {
@@ -105,7 +105,7 @@ export const createCounterRows = (db: Database): CounterRows => {
   const all = db.prepare('select name, value from counters');
   const add = db.prepare(
     `insert into counters (name, value) values (?, ?)
-     on conflict (name) do update set value = value + excluded.value`,
+     on conflict (name) do update set value = counters.value + excluded.value`,
   );
   const countedTypes = new Set([...Object.keys(folds), ...timedTypes]);
   const rowsOf = ({ durations, ...sums }: Counters) => Object.entries({ ...sums, ...durations });
@@ -116,10 +116,10 @@ export const createCounterRows = (db: Database): CounterRows => {
      order by seq limit ?`,
   );
 
-  const countJournal = (): Counters => {
+  const countJournal = function* (): Work<Counters> {
     let counters = zeroCounters;
     for (let after = 0; ; ) {
-      const rows = counted.all(after, rowsPerRead);
+      const rows = yield* counted.all(after, rowsPerRead);
       for (const { type, data } of rows)
         counters = countEntry(counters, { type: String(type), data: String(data) });
       const last = rows.at(-1);
@@ -129,23 +129,25 @@ export const createCounterRows = (db: Database): CounterRows => {
   };
   // A transaction that adds the first rows may be undone, so only a later one knows of them.
   let isCounted = false;
-  const begin = (): void => {
+  const begin = function* (): Work<void> {
     if (isCounted) return;
-    isCounted = any.first() !== null;
+    isCounted = (yield* any.first()) !== null;
     if (isCounted) return;
-    for (const [name, value] of rowsOf(countJournal())) add.run(name, value);
+    for (const [name, value] of rowsOf(yield* countJournal())) yield* add.run(name, value);
   };
   return {
     begin,
-    add: (entries, runs) => {
+    *add(entries, runs) {
       for (const [name, value] of rowsOf(entries.reduce(countEntry, zeroCounters)))
-        if (value !== 0) add.run(name, value);
+        if (value !== 0) yield* add.run(name, value);
       for (const seconds of runs)
-        for (const [name, value] of rowsOfDuration('run', seconds)) add.run(name, value);
+        for (const [name, value] of rowsOfDuration('run', seconds)) yield* add.run(name, value);
     },
-    read: () => {
-      if (any.first() === null) return countJournal();
-      const rows = all.all().map(({ name, value }) => [String(name), Number(value)] as const);
+    *read() {
+      if ((yield* any.first()) === null) return yield* countJournal();
+      const rows = (yield* all.all()).map(
+        ({ name, value }) => [String(name), Number(value)] as const,
+      );
       return {
         ...zeroCounters,
         ...Object.fromEntries(rows.filter(([name]) => !isDurationRow(name))),

@@ -4,7 +4,9 @@ import { messageOf } from '../../machines/message-of.ts';
 import { createWriteCheck } from '../files/free-space.ts';
 import { openFile } from './open-file.ts';
 import { DatabaseHeldError, StoreError } from './port.ts';
+import { type Database, known, type Row, type Value, type Work, whenTaken } from './rows.ts';
 import { createSameFileCheck } from './same-file.ts';
+import { lazy } from './store-statements.ts';
 import { createTransactions, type HeldWait, isBusy } from './transactions.ts';
 
 export interface DatabaseOptions {
@@ -15,43 +17,21 @@ export interface DatabaseOptions {
   readonly heldWait?: HeldWait;
 }
 
-export type Row = Readonly<Record<string, string | number | null>>;
-export type Value = string | number | null;
-
-export interface Statement {
-  all(...values: readonly Value[]): readonly Row[];
-  first(...values: readonly Value[]): Row | null;
-  /** Only inside `Database.write`. */
-  run(...values: readonly Value[]): { readonly rowid: number; readonly changes: number };
-}
-
 /**
- * The one SQLite file of a project: journal, actors, steps, requests, tasks. WAL, synced at every
- * commit.
+ * The one SQLite file of a project. WAL, synced at every commit. Its reads answer at once; a write
+ * answers later while another program holds it.
  */
-export interface Database {
+export interface SqliteDatabase extends Database {
   readonly file: string;
-  prepare(sql: string): Statement;
-  /**
-   * Runs `work` as one transaction, all or nothing. It answers later while another program holds
-   * the database; writes keep their order.
-   * @throws StoreError, or rejects with it, and what `work` throws
-   */
-  write<Result>(work: () => Result): Result | Promise<Result>;
-  /** Runs `work` on one state of the database, which no other process changes meanwhile. */
-  read<Result>(work: () => Result): Result;
-  /** True while another program keeps it from being written. */
-  isHeld(): boolean;
-  /** False after `close`. */
-  isOpen(): boolean;
-  /** One sentence on whether it can be written. Never throws. */
+  ask<Result>(work: Work<Result>): Result;
+  read<Result>(work: () => Work<Result>): Result;
   check(): { readonly ok: boolean; readonly detail: string };
-  close(): void;
 }
 
 const blockingWait: HeldWait = { blockingMs: 5_000, inPausesMs: 0 };
 /** Space that a transaction needs in the write-ahead log (bytes). */
 const roomBytes = 64 * 1024;
+const pagesAtOnce = 100;
 
 /** @throws StoreError */
 const openOrExplain = (options: DatabaseOptions, blockingMs: number): Sqlite.Database => {
@@ -69,8 +49,15 @@ const openOrExplain = (options: DatabaseOptions, blockingMs: number): Sqlite.Dat
   }
 };
 
+/** Its statements are answered when they are taken, so it asks nothing. */
+const resultOf = <Result>(work: Work<Result>): Result => {
+  const step = work[Symbol.iterator]().next();
+  if (step.done !== true) throw new Error('work of another database');
+  return step.value;
+};
+
 /** @throws StoreError */
-export const openDatabase = (options: DatabaseOptions): Database => {
+export const openDatabase = (options: DatabaseOptions): SqliteDatabase => {
   const { file, heldWait = blockingWait } = options;
   const db = openOrExplain(options, heldWait.blockingMs);
   const writes = createWriteCheck(dirname(file));
@@ -81,28 +68,53 @@ export const openDatabase = (options: DatabaseOptions): Database => {
     onFailure: (cause) => writes.failed(cause, roomBytes),
     onSuccess: writes.succeeded,
   });
-  const { write, read, isHeld, named } = transactions;
+  const { isHeld, named } = transactions;
   const probe = db.prepare('select 1 as one');
+  const write: SqliteDatabase['write'] = (work) => transactions.write(() => resultOf(work()));
+
+  const prepare: Database['prepare'] = (sql) => {
+    const prepared = db.prepare(sql);
+    return {
+      all: (...values) => whenTaken(() => prepared.all(...values) as readonly Row[]),
+      first: (...values) => whenTaken(() => (prepared.get(...values) as Row | undefined) ?? null),
+      run: (...values: readonly Value[]) =>
+        whenTaken(() => {
+          if (!transactions.isWithin()) throw new Error('a write outside of Database.write');
+          return named(() => ({ changes: prepared.run(...values).changes }));
+        }),
+    };
+  };
+  const lastSeq = lazy(() => prepare("select seq from sqlite_sequence where name = 'journal'"));
+  const freePages = (): number => Number(db.pragma('freelist_count', { simple: true }));
 
   return {
     file,
-    prepare: (sql) => {
-      const prepared = db.prepare(sql);
-      const all = (...values: readonly Value[]) => prepared.all(...values) as readonly Row[];
-      return {
-        all,
-        first: (...values) => (prepared.get(...values) as Row | undefined) ?? null,
-        run: (...values) => {
-          if (!transactions.isWithin()) throw new Error('a write outside of Database.write');
-          return named(() => {
-            const { lastInsertRowid, changes } = prepared.run(...values);
-            return { rowid: Number(lastInsertRowid), changes };
-          });
-        },
-      };
+    prepare,
+    ask: (work) => {
+      transactions.isWithin();
+      return resultOf(work);
     },
     write,
-    read,
+    read: (work) => transactions.read(() => resultOf(work())),
+    *has(table, column) {
+      const found = prepare('select 1 from pragma_table_info(?) where name = ?');
+      return (yield* found.first(table, column)) !== null;
+    },
+    now: () => whenTaken(Date.now),
+    *lastSeq() {
+      return Number((yield* lastSeq().first())?.['seq'] ?? 0);
+    },
+    added: () => known(undefined),
+    // A database of version 2.1 gives nothing back: it fills its free pages again.
+    shrink: () =>
+      freePages() > 0 &&
+      write(() =>
+        whenTaken(() => {
+          const before = freePages();
+          db.pragma(`incremental_vacuum(${pagesAtOnce})`);
+          return freePages() < before;
+        }),
+      ),
     isHeld,
     isOpen: () => db.open,
     check: () => {

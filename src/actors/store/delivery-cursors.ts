@@ -1,13 +1,14 @@
-import type { Database } from './database.ts';
+import type { Answer } from './port.ts';
+import { afterAnswer, type Database } from './rows.ts';
 
 /** How far in the journal each webhook is. */
 export interface DeliveryCursors {
   /** The seq of the last entry that needs no more work; null for a new webhook. */
-  read(key: string): number | null;
+  read(key: string): Answer<number | null>;
   /** @throws StoreError, or rejects with it */
-  save(key: string, seq: number): void | Promise<void>;
+  save(key: string, seq: number): Answer<void>;
   /** Forgets webhooks that are not configured any more. */
-  keepOnly(keys: readonly string[]): void | Promise<void>;
+  keepOnly(keys: readonly string[]): Answer<void>;
 }
 
 export const createDeliveryCursors = (db: Database): DeliveryCursors => {
@@ -19,17 +20,16 @@ export const createDeliveryCursors = (db: Database): DeliveryCursors => {
   );
   const remove = db.prepare('delete from delivery_cursors where webhook = ?');
   return {
-    read: (key) => {
-      const row = cursor.first(key);
-      return row === null ? null : Number(row['seq']);
-    },
-    save: (key, seq) => db.write(() => void set.run(key, seq)),
-    keepOnly: (keys) => {
-      const gone = all.all().filter(({ webhook }) => !keys.includes(String(webhook)));
-      if (gone.length === 0) return;
-      return db.write(() => {
-        for (const { webhook } of gone) remove.run(String(webhook));
-      });
-    },
+    read: (key) =>
+      afterAnswer(db.ask(cursor.first(key)), (row) => (row === null ? null : Number(row['seq']))),
+    save: (key, seq) =>
+      db.write(function* () {
+        yield* set.run(key, seq);
+      }),
+    keepOnly: (keys) =>
+      db.write(function* () {
+        for (const { webhook } of yield* all.all())
+          if (!keys.includes(String(webhook))) yield* remove.run(String(webhook));
+      }),
   };
 };

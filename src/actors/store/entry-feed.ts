@@ -6,6 +6,8 @@ export interface EntryFeed {
   readonly subscribe: EntryReads['subscribe'];
   /** With the entries of a commit. */
   committed(entries: readonly Entry[]): void;
+  /** Other programs committed entries, up to this one. */
+  committedElsewhere(lastSeq: number): void;
   /** Reads no more. */
   close(): void;
 }
@@ -63,6 +65,11 @@ export const createEntryFeed = (read: ReadEntries, lastSeq: () => number): Entry
       isGiving = true;
       for (let next = commits.shift(); next !== undefined; next = commits.shift()) give(next);
       isGiving = false;
+    },
+    committedElsewhere: (lastSeq) => {
+      if (lastSeq <= last) return;
+      last = lastSeq;
+      for (const taskId of [...readers.keys()]) offer(taskId, [], false);
     },
     close: () => {
       for (const own of readers.values()) for (const reader of own) reader.close();

@@ -1,7 +1,7 @@
-import type { Entry, EntryListener } from './port.ts';
+import { type Answer, type Entry, type EntryListener, StoreAwayError } from './port.ts';
 
 /** Entries of a task, or of all (null), after a seq, up to a limit. */
-export type ReadEntries = (taskId: string | null, after: number) => readonly Entry[];
+export type ReadEntries = (taskId: string | null, after: number) => Answer<readonly Entry[]>;
 
 /**
  * A listener and its position. It is given what is committed, or, while it is behind, what the
@@ -14,12 +14,15 @@ export interface FeedReader {
 }
 
 interface ReaderStart {
-  readonly read: (after: number) => readonly Entry[];
+  readonly read: (after: number) => Answer<readonly Entry[]>;
   /** The last entry that it does not get. */
   readonly from: number;
   /** False: it begins with what the journal has. */
   readonly isLive: boolean;
 }
+
+/** Until a store that is away is read again. */
+const awayPauseMs = 1_000;
 
 export const createFeedReader = (
   listener: EntryListener,
@@ -29,6 +32,8 @@ export const createFeedReader = (
   let isLive = startsLive;
   let isCaughtUp = startsLive;
   let isOpen = true;
+  /** There are newer entries than those that are being read. */
+  let isMissing = false;
 
   const fail = (error: unknown): void => {
     if (!isOpen) return;
@@ -47,17 +52,31 @@ export const createFeedReader = (
     }
     return false;
   };
+  const take = (entries: readonly Entry[]): void => {
+    if (!isOpen) return;
+    if (entries.length > 0) {
+      if (give(entries)) readLater();
+    } else if (isMissing) {
+      readLater();
+    } else {
+      isLive = true;
+      if (isCaughtUp) return;
+      isCaughtUp = true;
+      listener.caughtUp?.();
+    }
+  };
+  const failRead = (error: unknown): void => {
+    if (error instanceof StoreAwayError) setTimeout(readOn, awayPauseMs).unref();
+    else fail(error);
+  };
   const readOn = (): void => {
     if (!isOpen) return;
+    isLive = false;
+    isMissing = false;
     try {
       const entries = read(last);
-      isLive = entries.length === 0;
-      if (!isLive) {
-        if (give(entries)) readLater();
-      } else if (!isCaughtUp) {
-        isCaughtUp = true;
-        listener.caughtUp?.();
-      }
+      if (entries instanceof Promise) entries.then(take).catch(failRead);
+      else take(entries);
     } catch (error) {
       fail(error);
     }
@@ -68,7 +87,11 @@ export const createFeedReader = (
 
   return {
     offer: (entries, isNext) => {
-      if (!isOpen || !isLive) return;
+      if (!isOpen) return;
+      if (!isLive) {
+        isMissing = true;
+        return;
+      }
       if (!isNext) return readOn();
       const [first] = entries;
       const fresh =

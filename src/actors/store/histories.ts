@@ -1,4 +1,5 @@
-import type { Database } from './database.ts';
+import type { Answer } from './port.ts';
+import { afterAnswer, type Database } from './rows.ts';
 
 /**
  * Removes the histories of tasks that are over: their journal, steps, requests and earlier agents.
@@ -6,14 +7,16 @@ import type { Database } from './database.ts';
  */
 export interface Histories {
   /** Up to 50 tasks after `after` by id, and the id to go on with; null at the end. */
-  page(after: string): { readonly taskIds: readonly string[]; readonly next: string | null };
+  page(
+    after: string,
+  ): Answer<{ readonly taskIds: readonly string[]; readonly next: string | null }>;
   /**
    * True when the task is complete, failed or cancelled, and nothing of it changed since `before`
    * (epoch ms).
    */
-  isOld(taskId: string, before: number): boolean;
+  isOld(taskId: string, before: number): Answer<boolean>;
   /** Size of the journal's texts. */
-  bytesOf(taskId: string): number;
+  bytesOf(taskId: string): Answer<number>;
   /**
    * Decides that the history goes, if it still is old. @returns false when the task is at work
    * again
@@ -22,23 +25,22 @@ export interface Histories {
     taskId: string,
     before: number,
     removed: { readonly at: number; readonly days: number },
-  ): boolean | Promise<boolean>;
+  ): Answer<boolean>;
   /** Tasks whose marked history is still there, wholly or in part. */
-  marked(): readonly string[];
+  marked(): Answer<readonly string[]>;
   /**
    * Removes a part of a marked history, in one short transaction. @returns false when nothing is
    * left
    */
-  removeSome(taskId: string): boolean | Promise<boolean>;
+  removeSome(taskId: string): Answer<boolean>;
   /**
    * Gives some free pages of the database back to the file system. @returns false when none is left
    */
-  shrink(): boolean | Promise<boolean>;
+  shrink(): Answer<boolean>;
 }
 
 const tasksPerPage = 50;
 const removedAtOnce = 100;
-const pagesAtOnce = 100;
 
 const overInSql = "('complete', 'failed', 'cancelled')";
 /** The agents of a task: `bd-a#1`, and so on. */
@@ -47,7 +49,7 @@ const agents = "id > ?1 || '#' and id < ?1 || '$'";
 /** `?1` is the task, `?2` the time. A task of bd has no row in `tasks`. */
 const isOld = `(select at from journal where task_id = ?1 order by seq desc limit 1) < ?2
   and not exists (select 1 from actors where (id = ?1 or ${agents}) and (pending = 1 or changed_at >= ?2))
-  and not exists (select 1 from actors where id = ?1 and json_extract(snapshot, '$.value') not in ${overInSql})
+  and not exists (select 1 from actors where id = ?1 and json(snapshot) ->> 'value' not in ${overInSql})
   and not exists (select 1 from tasks where id = ?1 and status not in ${overInSql})`;
 
 const prepareHistories = (db: Database) => ({
@@ -63,7 +65,7 @@ const prepareHistories = (db: Database) => ({
       removed_seq = (select max(seq) from journal where task_id = ?1), removing = 1
     where task_id = ?1 and ${isOld}`),
   dropAgents: db.prepare(`delete from actors where ${agents}
-    and id <> (select id || '#' || json_extract(snapshot, '$.context.attempt') from actors where id = ?1)`),
+    and id <> (select id || '#' || (json(snapshot) -> 'context' ->> 'attempt') from actors where id = ?1)`),
   dropSteps: db.prepare('delete from steps where task_id = ?'),
   dropRequests: db.prepare('delete from requests where task_id = ?'),
   marked: db.prepare('select task_id from histories where removing = 1'),
@@ -72,41 +74,36 @@ const prepareHistories = (db: Database) => ({
     db.prepare(`delete from journal where seq in (select seq from journal where task_id = ?1
     and seq <= (select removed_seq from histories where task_id = ?1) order by seq desc limit ${removedAtOnce})`),
   unmark: db.prepare('update histories set removing = null where task_id = ?'),
-  freePages: db.prepare('pragma freelist_count'),
-  shrink: db.prepare(`pragma incremental_vacuum(${pagesAtOnce})`),
 });
 
 export const createHistories = (db: Database): Histories => {
   const sql = prepareHistories(db);
-  const freePages = (): number => Number(sql.freePages.first()?.['freelist_count']);
   return {
-    page: (after) => {
-      const taskIds = sql.page.all(after).map(({ task_id }) => String(task_id));
-      return { taskIds, next: taskIds.length < tasksPerPage ? null : (taskIds.at(-1) ?? null) };
-    },
-    isOld: (taskId, before) => sql.isOld.first(taskId, before) !== null,
-    bytesOf: (taskId) => Number(sql.bytes.first(taskId)?.['bytes'] ?? 0),
+    page: (after) =>
+      afterAnswer(db.ask(sql.page.all(after)), (rows) => {
+        const taskIds = rows.map(({ task_id }) => String(task_id));
+        return { taskIds, next: taskIds.length < tasksPerPage ? null : (taskIds.at(-1) ?? null) };
+      }),
+    isOld: (taskId, before) =>
+      afterAnswer(db.ask(sql.isOld.first(taskId, before)), (row) => row !== null),
+    bytesOf: (taskId) =>
+      afterAnswer(db.ask(sql.bytes.first(taskId)), (row) => Number(row?.['bytes'] ?? 0)),
     mark: (taskId, before, { at, days }) =>
-      db.write(() => {
-        if (sql.mark.run(taskId, before, at, days).changes === 0) return false;
-        for (const drop of [sql.dropAgents, sql.dropSteps, sql.dropRequests]) drop.run(taskId);
+      db.write(function* () {
+        const { changes } = yield* sql.mark.run(taskId, before, at, days);
+        if (changes === 0) return false;
+        for (const drop of [sql.dropAgents, sql.dropSteps, sql.dropRequests])
+          yield* drop.run(taskId);
         return true;
       }),
-    marked: () => sql.marked.all().map(({ task_id }) => String(task_id)),
+    marked: () =>
+      afterAnswer(db.ask(sql.marked.all()), (rows) => rows.map(({ task_id }) => String(task_id))),
     removeSome: (taskId) =>
-      db.write(() => {
-        if (sql.dropEntries.run(taskId).changes > 0) return true;
-        sql.unmark.run(taskId);
+      db.write(function* () {
+        if ((yield* sql.dropEntries.run(taskId)).changes > 0) return true;
+        yield* sql.unmark.run(taskId);
         return false;
       }),
-    // A database of version 2.1 gives nothing back: it fills its free pages again.
-    shrink: () => {
-      if (freePages() === 0) return false;
-      return db.write(() => {
-        const before = freePages();
-        sql.shrink.all();
-        return freePages() < before;
-      });
-    },
+    shrink: db.shrink,
   };
 };

@@ -1,16 +1,18 @@
-import type { Database, Row } from './database.ts';
 import { hashOfEntry } from './hash-chain.ts';
 import { type Entry, type NewEntry, StoreError } from './port.ts';
+import type { Database, Row, Work } from './rows.ts';
 import { createSnapshotBase, type SnapshotBase, withBase } from './snapshot-data.ts';
 import { type StoredEntry, storedEntryOf } from './stored-entry.ts';
 
 /** Entries of rows, each with its whole data. */
-export const createEntryReader = (db: Database): ((rows: readonly Row[]) => readonly Entry[]) => {
+export const createEntryReader = (
+  db: Database,
+): ((rows: readonly Row[]) => Work<readonly Entry[]>) => {
   const dataOf = db.prepare('select data from journal where seq = ?');
-  return (rows) => {
+  return function* (rows) {
     const bases = new Map<number, string>();
-    const baseOf = (seq: number, needed: number): string => {
-      const known = bases.get(needed) ?? dataOf.first(needed)?.['data'];
+    const baseOf = function* (seq: number, needed: number): Work<string> {
+      const known = bases.get(needed) ?? (yield* dataOf.first(needed))?.['data'];
       if (known == null)
         throw new StoreError(
           `entry ${seq} of the journal needs entry ${needed}, which is gone; see agent doctor --journal`,
@@ -18,12 +20,13 @@ export const createEntryReader = (db: Database): ((rows: readonly Row[]) => read
       bases.set(needed, String(known));
       return String(known);
     };
-    return rows.map((row) => {
+    const entries: Entry[] = [];
+    for (const row of rows) {
       const { base, ...entry } = storedEntryOf(row);
-      return base === null
-        ? entry
-        : { ...entry, data: withBase(entry.data, baseOf(entry.seq, base)) };
-    });
+      if (base === null) entries.push(entry);
+      else entries.push({ ...entry, data: withBase(entry.data, yield* baseOf(entry.seq, base)) });
+    }
+    return entries;
   };
 };
 
@@ -31,7 +34,7 @@ export const createEntryReader = (db: Database): ((rows: readonly Row[]) => read
  * Writes the entries of one transaction. It is the only writer of the journal: no entry is without
  * its hash.
  */
-export type AddEntries = (entries: readonly NewEntry[]) => readonly Entry[];
+export type AddEntries = (entries: readonly NewEntry[]) => Work<readonly Entry[]>;
 
 /** The end of a task's journal, which its next entry continues. */
 interface History {
@@ -44,7 +47,6 @@ interface History {
 }
 
 export const createJournalRows = (db: Database, redact: (text: string) => string): AddEntries => {
-  const lastSeq = db.prepare("select seq from sqlite_sequence where name = 'journal'");
   const end = db.prepare(
     'select last_hash as hash, last_task_seq as task_seq, base from histories where task_id = ?',
   );
@@ -59,8 +61,8 @@ export const createJournalRows = (db: Database, redact: (text: string) => string
      on conflict (task_id) do update set last_hash = excluded.last_hash,
        last_task_seq = excluded.last_task_seq, base = excluded.base`,
   );
-  const endOf = (taskId: string): History => {
-    const row = end.first(taskId);
+  const endOf = function* (taskId: string): Work<History> {
+    const row = yield* end.first(taskId);
     return {
       hash: String(row?.['hash'] ?? ''),
       taskSeq: Number(row?.['task_seq'] ?? 0),
@@ -68,22 +70,24 @@ export const createJournalRows = (db: Database, redact: (text: string) => string
       snapshot: null,
     };
   };
-  const snapshotAt = (seq: number): SnapshotBase =>
-    createSnapshotBase(String(dataOf.first(seq)?.['data'] ?? 'null'));
+  const snapshotAt = function* (seq: number): Work<SnapshotBase> {
+    return createSnapshotBase(String((yield* dataOf.first(seq))?.['data'] ?? 'null'));
+  };
   /** A snapshot as it is kept: by what changed since the task's last whole one. */
-  const shortened = (entry: Entry, history: History): StoredEntry => {
+  const shortened = function* (entry: Entry, history: History): Work<StoredEntry> {
     const { base } = history;
-    if (entry.type !== 'snapshot' || base === null) return { ...entry, base: null };
-    history.snapshot ??= snapshotAt(base);
+    if (base === null) return { ...entry, base: null };
+    history.snapshot ??= yield* snapshotAt(base);
     const shorter = history.snapshot.shorten(entry.data);
     return shorter === null ? { ...entry, base: null } : { ...entry, data: shorter, base };
   };
-  const addTo = (history: History, entry: Entry): void => {
+  const addTo = function* (history: History, entry: Entry): Work<void> {
     const { seq, taskId, taskSeq, attempt, type, at, cause } = entry;
-    const { data, base } = shortened(entry, history);
+    const { data, base } =
+      type === 'snapshot' ? yield* shortened(entry, history) : { data: entry.data, base: null };
     const previous = history.hash;
     history.hash = hashOfEntry(previous, { ...entry, data, base });
-    insert.run(
+    yield* insert.run(
       ...[seq, taskId, taskSeq, attempt, type, at, data, cause, base, previous, history.hash],
     );
     if (type === 'snapshot' && base === null) {
@@ -91,29 +95,25 @@ export const createJournalRows = (db: Database, redact: (text: string) => string
       history.snapshot = null;
     }
   };
-  return (entries) => {
+  return function* (entries) {
     if (entries.length === 0) return [];
-    let last = Number(lastSeq.first()?.['seq'] ?? 0);
+    let last = yield* db.lastSeq();
     const histories = new Map<string, History>();
-    const historyOf = (taskId: string): History => {
-      const known = histories.get(taskId);
-      if (known !== undefined) return known;
-      const history = endOf(taskId);
-      histories.set(taskId, history);
-      return history;
-    };
-    const added = entries.map((given): Entry => {
-      const history = historyOf(given.taskId);
+    const added: Entry[] = [];
+    for (const given of entries) {
+      const history = histories.get(given.taskId) ?? (yield* endOf(given.taskId));
+      histories.set(given.taskId, history);
       last += 1;
       history.taskSeq += 1;
       const { taskSeq } = history;
       const cause = given.cause === null ? null : redact(given.cause);
       const entry = { ...given, seq: last, taskSeq, data: redact(given.data), cause };
-      addTo(history, entry);
-      return entry;
-    });
+      yield* addTo(history, entry);
+      added.push(entry);
+    }
     for (const [taskId, { hash, taskSeq, base }] of histories)
-      keep.run(taskId, hash, taskSeq, base);
+      yield* keep.run(taskId, hash, taskSeq, base);
+    yield* db.added(last);
     return added;
   };
 };

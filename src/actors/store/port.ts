@@ -226,6 +226,11 @@ export class StoreError extends Error {
   override readonly name: string = 'StoreError';
 }
 
+/** A store on a network does not answer. Asked again, it may. */
+export class StoreAwayError extends StoreError {
+  override readonly name = 'StoreAwayError';
+}
+
 /** Another program holds the lock under which the database is written. */
 export class DatabaseHeldError extends StoreError {
   override readonly name = 'DatabaseHeldError';

@@ -1,4 +1,5 @@
-import type { Database, Row } from './database.ts';
+import type { Answer } from './port.ts';
+import { afterAnswer, type Database, type Row, type Work } from './rows.ts';
 import { textOrNull } from './stored-entry.ts';
 
 /** Where a client of A2A wants to be told of one run. */
@@ -16,13 +17,13 @@ export interface PushConfig {
 }
 
 export interface PushConfigs {
-  all(): readonly PushConfig[];
-  ofRun(run: string): readonly PushConfig[];
-  count(): number;
+  all(): Answer<readonly PushConfig[]>;
+  ofRun(run: string): Answer<readonly PushConfig[]>;
+  count(): Answer<number>;
   /** Replaces one with the same run and id. @throws StoreError, or rejects with it */
-  put(config: PushConfig): void | Promise<void>;
-  setSent(run: string, id: string, seq: number): void | Promise<void>;
-  remove(run: string, id: string): void | Promise<void>;
+  put(config: PushConfig): Answer<void>;
+  setSent(run: string, id: string, seq: number): Answer<void>;
+  remove(run: string, id: string): Answer<void>;
 }
 
 const configIn = (row: Row): PushConfig => ({
@@ -40,16 +41,24 @@ export const createPushConfigs = (db: Database): PushConfigs => {
   const all = db.prepare('select * from push_configs');
   const ofRun = db.prepare('select * from push_configs where run = ? order by id');
   const count = db.prepare('select count(*) as count from push_configs');
-  const put = db.prepare('insert or replace into push_configs values (?, ?, ?, ?, ?, ?, ?, ?)');
+  const put = db.prepare(`insert into push_configs values (?, ?, ?, ?, ?, ?, ?, ?)
+     on conflict (run, id) do update set version = excluded.version, url = excluded.url,
+       token = excluded.token, scheme = excluded.scheme, credentials = excluded.credentials,
+       sent = excluded.sent`);
   const setSent = db.prepare('update push_configs set sent = ?3 where run = ?1 and id = ?2');
   const remove = db.prepare('delete from push_configs where run = ? and id = ?');
+  const configsIn = (rows: readonly Row[]): readonly PushConfig[] => rows.map(configIn);
+  const write = (statement: Work<unknown>): Answer<void> =>
+    db.write(function* () {
+      yield* statement;
+    });
   return {
-    all: () => all.all().map(configIn),
-    ofRun: (run) => ofRun.all(run).map(configIn),
-    count: () => Number(count.first()?.['count'] ?? 0),
+    all: () => afterAnswer(db.ask(all.all()), configsIn),
+    ofRun: (run) => afterAnswer(db.ask(ofRun.all(run)), configsIn),
+    count: () => afterAnswer(db.ask(count.first()), (row) => Number(row?.['count'] ?? 0)),
     put: ({ run, id, version, url, token, scheme, credentials, sent }) =>
-      db.write(() => void put.run(run, id, version, url, token, scheme, credentials, sent)),
-    setSent: (run, id, seq) => db.write(() => void setSent.run(run, id, seq)),
-    remove: (run, id) => db.write(() => void remove.run(run, id)),
+      write(put.run(run, id, version, url, token, scheme, credentials, sent)),
+    setSent: (run, id, seq) => write(setSent.run(run, id, seq)),
+    remove: (run, id) => write(remove.run(run, id)),
   };
 };

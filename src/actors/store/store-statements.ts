@@ -1,4 +1,4 @@
-import type { Database } from './database.ts';
+import type { Database } from './rows.ts';
 
 /** A journal of version 2.1 that is only read lacks tables and columns of some statements. */
 export const lazy = <Result>(prepare: () => Result): (() => Result) => {
@@ -11,7 +11,9 @@ export const lazy = <Result>(prepare: () => Result): (() => Result) => {
 
 /** Without a guard, revision and attempt are null; without an id of the commit, node is null. */
 const saveActorSql = `
-with given (id, task, version, pending, at, snapshot, attempt, revision, node) as (values (?, ?, ?, ?, ?, ?, ?, ?, ?))
+with given (id, task, version, pending, at, snapshot, attempt, revision, node) as (values (
+  cast(? as text), cast(? as text), cast(? as integer), cast(? as integer), cast(? as bigint),
+  cast(? as text), cast(? as integer), cast(? as integer), cast(? as text)))
 insert into actors (id, task_id, version, pending, changed_at, snapshot, live_attempt, owner, revision)
 select id, task, version, pending, at, snapshot,
   coalesce(attempt, (select live_attempt from actors where id = given.id), 0),
@@ -20,9 +22,9 @@ select id, task, version, pending, at, snapshot,
 where given.revision is null
   or (given.revision = coalesce((select revision from actors where id = given.id), 0)
     and (given.id = given.task or given.attempt = (select live_attempt from actors where id = given.task))
-    and coalesce((select owner from actors where id = given.task), given.node) is given.node)
+    and coalesce((select owner from actors where id = given.task), given.node) is not distinct from given.node)
 on conflict (id) do update set version = excluded.version, pending = excluded.pending,
-  changed_at = excluded.changed_at, snapshot = excluded.snapshot, revision = revision + 1,
+  changed_at = excluded.changed_at, snapshot = excluded.snapshot, revision = actors.revision + 1,
   live_attempt = excluded.live_attempt, owner = excluded.owner`;
 
 export const prepareStatements = (db: Database) => ({
@@ -34,21 +36,18 @@ export const prepareStatements = (db: Database) => ({
   ),
   forgetSteps: db.prepare('delete from steps where task_id = ? and attempt <= ?'),
   steps: db.prepare('select * from steps where task_id = ? and attempt = ? order by position'),
-  addRequest: db.prepare('insert or ignore into requests (id, task_id) values (?, ?)'),
+  addRequest: db.prepare('insert into requests (id, task_id) values (?, ?) on conflict do nothing'),
   readAll: db.prepare('select * from journal where seq > ? order by seq limit ?'),
   readTask: db.prepare('select * from journal where task_id = ? and seq > ? order by seq limit ?'),
   latest: db.prepare(
     'select * from journal where task_id = ? and type = ? order by seq desc limit 1',
   ),
   latestOfPending: db.prepare(
-    `select (select seq from journal where task_id = actors.id and type = ? order by seq desc limit 1) as latest
-     from actors where pending = 1 and id = task_id and latest is not null order by latest`,
-  ),
-  keepsRemoved: lazy(
-    () =>
-      db
-        .prepare("select 1 from pragma_table_info('histories') where name = 'removed_seq'")
-        .first() !== null,
+    `select latest from (
+       select (select seq from journal where task_id = actors.id and type = ?
+         order by seq desc limit 1) as latest
+       from actors where pending = 1 and id = task_id) as pending
+     where latest is not null order by latest`,
   ),
   removedOf: lazy(() =>
     db.prepare('select * from histories where task_id = ? and removed_seq is not null'),
@@ -58,7 +57,6 @@ export const prepareStatements = (db: Database) => ({
       'select * from histories where removed_seq is not null order by removed_seq desc limit 1',
     ),
   ),
-  lastSeq: db.prepare("select seq from sqlite_sequence where name = 'journal'"),
   actor: db.prepare('select * from actors where id = ?'),
   tasks: db.prepare('select * from actors where id = task_id'),
   pending: db.prepare('select * from actors where pending = 1 and id = task_id'),

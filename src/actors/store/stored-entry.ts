@@ -1,5 +1,5 @@
-import type { Row } from './database.ts';
 import type { Entry, KeptEntry } from './port.ts';
+import type { Row } from './rows.ts';
 
 /** An entry as its row has it: `data` lacks the fields that are as in the entry `base`. */
 export interface StoredEntry extends Entry {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import type { Database, Row } from './database.ts';
 import type { AttemptUsage, Entry, UsageDay, UsageSums } from './port.ts';
+import type { Database, Row, Work } from './rows.ts';
 
 const savedUsageSchema = z.looseObject({
   model_calls: z.number(),
@@ -58,39 +58,42 @@ export interface UsageRows {
    * Inside the transaction of the entries; `owner` commits them.
    * @returns times (s) of the attempts that ended with them
    */
-  add(entries: readonly Entry[], owner: string | null): readonly number[];
+  add(entries: readonly Entry[], owner: string | null): Work<readonly number[]>;
   /** Per day (UTC) and role, the oldest first; from the given day on. */
-  days(since: string): readonly UsageDay[];
-  attempts(taskId: string): readonly AttemptUsage[];
+  days(since: string): Work<readonly UsageDay[]>;
+  attempts(taskId: string): Work<readonly AttemptUsage[]>;
 }
+
+const sumColumns =
+  'complete failed cancelled seconds model_calls tool_calls input_tokens output_tokens cached_tokens'.split(
+    ' ',
+  );
 
 /** Usage by attempt, and sums by day and role, so that a usage query never scans all tasks. */
 export const createUsageRows = (db: Database): UsageRows => {
   const addAttempt = db.prepare(
-    `insert or ignore into attempts (task_id, attempt, role, status, ended_at, seconds, model_calls,
+    `insert into attempts (task_id, attempt, role, status, ended_at, seconds, model_calls,
        tool_calls, input_tokens, output_tokens, cached_tokens, cost_usd, owner)
-     values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+     values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing`,
   );
   const addDay = db.prepare(
     `insert into usage_days (day, role, attempts, complete, failed, cancelled, seconds, model_calls,
        tool_calls, input_tokens, output_tokens, cached_tokens, cost_usd)
      values (?, ?, 1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-     on conflict (day, role) do update set attempts = attempts + 1,
-       complete = complete + excluded.complete, failed = failed + excluded.failed,
-       cancelled = cancelled + excluded.cancelled, seconds = seconds + excluded.seconds,
-       model_calls = model_calls + excluded.model_calls,
-       tool_calls = tool_calls + excluded.tool_calls,
-       input_tokens = input_tokens + excluded.input_tokens,
-       output_tokens = output_tokens + excluded.output_tokens,
-       cached_tokens = cached_tokens + excluded.cached_tokens,
-       cost_usd = case when cost_usd is null then excluded.cost_usd
-         else cost_usd + coalesce(excluded.cost_usd, 0) end`,
+     on conflict (day, role) do update set attempts = usage_days.attempts + 1,
+       ${sumColumns.map((column) => `${column} = usage_days.${column} + excluded.${column}`).join(', ')},
+       cost_usd = case when usage_days.cost_usd is null then excluded.cost_usd
+         else usage_days.cost_usd + coalesce(excluded.cost_usd, 0) end`,
   );
   const days = db.prepare('select * from usage_days where day >= ? order by day, role');
   const attempts = db.prepare('select * from attempts where task_id = ? order by attempt');
 
   /** @returns false when the end of the attempt is known */
-  const addOne = (entry: Entry, { status, data }: CountedEnd, owner: string | null): boolean => {
+  const addOne = function* (
+    entry: Entry,
+    { status, data }: CountedEnd,
+    owner: string | null,
+  ): Work<boolean> {
     const { role, execution_seconds: seconds, usage } = data;
     const sums = [
       seconds,
@@ -101,25 +104,29 @@ export const createUsageRows = (db: Database): UsageRows => {
       usage.cached_tokens,
       usage.cost_usd ?? null,
     ];
-    const { changes } = addAttempt.run(
+    const { changes } = yield* addAttempt.run(
       ...[entry.taskId, entry.attempt, role, status, entry.at, ...sums, owner],
     );
     // A task that is closed or cancelled between two attempts ends with the number of the last one.
     if (changes === 0) return false;
     const counts = [status === 'complete', status === 'failed', status === 'cancelled'];
     const day = new Date(entry.at).toISOString().slice(0, 10);
-    addDay.run(day, role, ...counts.map(Number), ...sums);
+    yield* addDay.run(day, role, ...counts.map(Number), ...sums);
     return true;
   };
 
   return {
-    add: (entries, owner) =>
-      entries.flatMap((entry) => {
+    *add(entries, owner) {
+      const runs: number[] = [];
+      for (const entry of entries) {
         const end = entry.attempt === 0 ? null : endOfEntry(entry);
-        return end !== null && addOne(entry, end, owner) ? [end.data.execution_seconds] : [];
-      }),
-    days: (since) =>
-      days.all(since).map((row) => ({
+        if (end !== null && (yield* addOne(entry, end, owner)))
+          runs.push(end.data.execution_seconds);
+      }
+      return runs;
+    },
+    *days(since) {
+      return (yield* days.all(since)).map((row) => ({
         day: textColumn(row, 'day'),
         role: textColumn(row, 'role'),
         attempts: Number(row['attempts']),
@@ -127,15 +134,17 @@ export const createUsageRows = (db: Database): UsageRows => {
         failed: Number(row['failed']),
         cancelled: Number(row['cancelled']),
         ...sumsOf(row),
-      })),
-    attempts: (taskId) =>
-      attempts.all(taskId).map((row) => ({
+      }));
+    },
+    *attempts(taskId) {
+      return (yield* attempts.all(taskId)).map((row) => ({
         attempt: Number(row['attempt']),
         role: textColumn(row, 'role'),
         status: textColumn(row, 'status'),
         endedAt: Number(row['ended_at']),
         owner: row['owner'] == null ? null : textColumn(row, 'owner'),
         ...sumsOf(row),
-      })),
+      }));
+    },
   };
 };

@@ -91,7 +91,8 @@ const openFiles = async (
     methods: createOfflineMethods(createOfflineService(tracker, store, Date.now, workOf)),
     close: store.close,
     finish: async () => {
-      if (!isUsed || !kept || ledger.table.count() > exportedTasksAtMost) return;
+      if (!isUsed || !kept) return;
+      if ((await ledger.db.ask(ledger.table.count())) > exportedTasksAtMost) return;
       await ledger.exchange.flush().catch((error: unknown) => {
         io.err(
           `warning: it is saved, but .beads/issues.jsonl could not be written: ${messageOf(error)}`,

@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { issuesFileOf } from '../../actors/ledger/issues-file.ts';
 import { type Ledger, type LedgerOptions, openLedger } from '../../actors/ledger/ledger.ts';
-import { type Database, openDatabase } from '../../actors/store/database.ts';
+import { openDatabase, type SqliteDatabase } from '../../actors/store/database.ts';
 import type { Store } from '../../actors/store/port.ts';
 import { type Project, stateFiles, taskFiles } from '../config/project.ts';
 import { keepOwner } from '../server/lock-project.ts';
@@ -17,7 +17,7 @@ export const hasTasks = (project: Project): boolean =>
   existsSync(taskFiles(project).journal) || existsSync(issuesFileOf(project.root));
 
 /** A state folder that cannot be written can still be read. */
-const openKept = async (project: Project): Promise<Database> => {
+const openKept = async (project: Project): Promise<SqliteDatabase> => {
   try {
     ensurePrivateFolder(project.stateDir);
     await keepOwner(stateFiles(project.stateDir).owner, project.root);

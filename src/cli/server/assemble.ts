@@ -3,6 +3,7 @@ import type { Inspection } from '../../actors/engine/inspection.ts';
 import { createResults } from '../../actors/files/results.ts';
 import { storeDeadline } from '../../actors/journal/commit-answer.ts';
 import { createSteadyClock } from '../../actors/journal/monotonic-clock.ts';
+import type { OpenedLedger } from '../../actors/ledger/ledger.ts';
 import type { Model } from '../../actors/model/port.ts';
 import { endOrphans } from '../../actors/process/orphans.ts';
 import { withTimeout } from '../../actors/process/with-timeout.ts';
@@ -21,7 +22,6 @@ import { assistantsFor, currentAssistants, type ServerEnvironment } from './assi
 import { logAttempts } from './log-attempts.ts';
 import type { Logger } from './logger.ts';
 import { modelsFor } from './models.ts';
-import type { OpenedStore } from './open-store.ts';
 import type { TokenSource } from './token-source.ts';
 import type { SecretWebhook } from './webhook-secrets.ts';
 
@@ -75,7 +75,7 @@ const lastMomentOf = async (store: StoreReads): Promise<number> => {
 /** The caller starts the system. */
 export const assemble = async (
   parts: ServerParts,
-  { store, ledger, importThrough }: OpenedStore,
+  { store, ledger, importThrough }: OpenedLedger,
 ) => {
   const { project, env, current, redact, logger, inspection, sandbox, workspace, environment } =
     parts;

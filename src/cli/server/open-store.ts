@@ -1,14 +1,9 @@
 import { storeDeadline } from '../../actors/journal/commit-answer.ts';
-import { type OpenedLedger, openLedger } from '../../actors/ledger/ledger.ts';
+import { openLedger } from '../../actors/ledger/ledger.ts';
 import { openDatabase } from '../../actors/store/database.ts';
-import type { Store } from '../../actors/store/port.ts';
 import type { HeldWait } from '../../actors/store/transactions.ts';
 import { type Project, taskFiles } from '../config/project.ts';
 import type { Logger } from './logger.ts';
-
-export interface OpenedStore extends Omit<OpenedLedger, 'store'> {
-  readonly store: Store;
-}
 
 export interface StorePlace {
   readonly project: Project;
@@ -20,7 +15,7 @@ export interface StorePlace {
 const heldWait: HeldWait = { blockingMs: 50, inPausesMs: storeDeadline.deadlineMs - 500 };
 
 /** The project's database. @throws StoreError */
-export const openStore = ({ project, redact, logger }: StorePlace): OpenedLedger =>
+export const openStore = ({ project, redact, logger }: StorePlace) =>
   openLedger({
     db: openDatabase({ file: taskFiles(project).journal, heldWait }),
     projectRoot: project.root,

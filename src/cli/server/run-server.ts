@@ -1,4 +1,5 @@
 import { createInspection } from '../../actors/engine/inspection.ts';
+import type { OpenedLedger } from '../../actors/ledger/ledger.ts';
 import { childEnvironment } from '../../actors/process/run-command.ts';
 import { gitIdentity } from '../../actors/workspace/git-identity.ts';
 import type { LoadedConfig } from '../config/config.ts';
@@ -19,7 +20,7 @@ import { secretsIn, takeCredentials } from './assistants.ts';
 import { lockProject } from './lock-project.ts';
 import { createLogger, loggingOf } from './logger.ts';
 import { modelNote } from './models.ts';
-import { type OpenedStore, openStore, type StorePlace } from './open-store.ts';
+import { openStore, type StorePlace } from './open-store.ts';
 import { stateFolderError } from './private-files.ts';
 import { createRedactor } from './redact.ts';
 import { needsRestart } from './reload.ts';
@@ -46,7 +47,7 @@ export interface RunServerOptions {
   /** Another one than that of the caller. */
   readonly ownProcess?: ServerProcess;
   /** @throws StoreError */
-  readonly open?: (place: StorePlace) => OpenedStore;
+  readonly open?: (place: StorePlace) => OpenedLedger;
 }
 
 /**

@@ -7,11 +7,11 @@ import { exitCodes } from '../output/exit-codes.ts';
 
 const nothingFound: JournalCheck = { tasks: 0, entries: 0, withoutHash: 0, faults: [] };
 
-const readJournal = (file: string): JournalCheck => {
+const readJournal = async (file: string): Promise<JournalCheck> => {
   if (!existsSync(file)) return nothingFound;
   const db = openDatabase({ file, readonly: true });
   try {
-    return checkJournal(db);
+    return await checkJournal(db);
   } finally {
     db.close();
   }
@@ -21,9 +21,13 @@ const counted = (count: number, one: string, many: string): string =>
   `${count} ${count === 1 ? one : many}`;
 
 /** Exit code 1 if an entry is not as it was written. @throws StoreError */
-export const checkJournalCommand = ({ project, io, json }: CommandContext): number => {
+export const checkJournalCommand = async ({
+  project,
+  io,
+  json,
+}: CommandContext): Promise<number> => {
   const file = taskFiles(project).journal;
-  const { tasks, entries, withoutHash, faults } = readJournal(file);
+  const { tasks, entries, withoutHash, faults } = await readJournal(file);
   if (json)
     io.json({
       file,

@@ -118,7 +118,7 @@ const pruneHistories = async (
 ) => {
   const removed: Removed[] = [];
   for await (const taskId of retention.old(works)) {
-    const bytes = histories.bytesOf(taskId);
+    const bytes = await histories.bytesOf(taskId);
     if (dryRun || (await retention.remove(taskId, works)))
       removed.push({ kind: 'history', task_id: taskId, name: taskId, bytes });
   }

@@ -136,7 +136,7 @@ const createSends = (
     const { role, version, idempotencyKey } = context;
     const { message, tenant, configuration } = params;
     const config = configuration?.taskPushNotificationConfig;
-    if (config !== undefined) push.check(config);
+    if (config !== undefined) await push.check(config);
     const sent = await sendMessage({ service, read }, message, { tenant, role, idempotencyKey });
     if (config === undefined) return sent;
     if (message.taskId === undefined) await push.addToNew(sent.id, config, version);

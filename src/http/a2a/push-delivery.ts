@@ -26,7 +26,7 @@ export interface PushPorts {
 export interface PushDelivery {
   start(config: PushConfig): void;
   stop(config: Pick<PushConfig, 'run' | 'id'>): void;
-  startAll(): void;
+  startAll(): Promise<void>;
   /** Cuts what is underway; it is sent again by the next server. */
   stopAll(): Promise<void>;
 }
@@ -119,7 +119,7 @@ export const createPushDelivery = (ports: PushPorts): PushDelivery => {
       } catch (error) {
         log('push notifications wait for the store', { run: config.run, error });
         await pause(times.storePauseMs, stopping);
-        current = configs.ofRun(config.run).find(({ id }) => id === config.id) ?? current;
+        current = (await configs.ofRun(config.run)).find(({ id }) => id === config.id) ?? current;
       }
     }
   };
@@ -139,8 +139,8 @@ export const createPushDelivery = (ports: PushPorts): PushDelivery => {
   return {
     start,
     stop,
-    startAll: () => {
-      for (const config of configs.all()) start(config);
+    startAll: async () => {
+      for (const config of await configs.all()) start(config);
     },
     stopAll: async () => {
       const all = [...running.values()];

@@ -52,10 +52,10 @@ const full = (message: string): A2aError => new A2aError('UNSUPPORTED_OPERATION'
 
 export const createPushOperations = ({ configs, delivery, read }: PushOperationPorts) => {
   /** @throws A2aError when there is no room */
-  const requireRoom = (run: string | null): void => {
-    if (run !== null && configs.ofRun(run).length >= configsOfRunAtMost)
+  const requireRoom = async (run: string | null): Promise<void> => {
+    if (run !== null && (await configs.ofRun(run)).length >= configsOfRunAtMost)
       throw full(`a task has at most ${configsOfRunAtMost} push notification configs`);
-    if (configs.count() >= configsAtMost)
+    if ((await configs.count()) >= configsAtMost)
       throw full(`this server has ${configsAtMost} push notification configs; delete one`);
   };
   const add = async (
@@ -70,7 +70,8 @@ export const createPushOperations = ({ configs, delivery, read }: PushOperationP
       scheme: authentication?.scheme ?? null,
       credentials: authentication?.credentials ?? null,
     };
-    if (!configs.ofRun(run).some((each) => each.id === id)) requireRoom(run);
+    const others = await configs.ofRun(run);
+    if (!others.some((each) => each.id === id)) await requireRoom(run);
     await configs.put(config);
     delivery.start(config);
     return config;
@@ -78,16 +79,16 @@ export const createPushOperations = ({ configs, delivery, read }: PushOperationP
   const one = async (given: unknown): Promise<PushConfig> => {
     const { taskId, id } = parseA2a(oneSchema, given);
     await read(taskId);
-    const found = configs.ofRun(taskId).find((each) => each.id === id);
+    const found = (await configs.ofRun(taskId)).find((each) => each.id === id);
     if (found === undefined)
       throw new A2aError('TASK_NOT_FOUND', `task ${taskId} has no push notification config ${id}`);
     return found;
   };
   return {
     /** For the config of a message, before its task is there. @throws A2aError */
-    check: (given: GivenConfig): void => {
+    check: async (given: GivenConfig): Promise<void> => {
       requireReceiver(given);
-      requireRoom(null);
+      await requireRoom(null);
     },
     /** From the beginning of a run. */
     addToNew: (run: string, given: GivenConfig, version: string) => add(run, given, 0, version),
@@ -102,7 +103,8 @@ export const createPushOperations = ({ configs, delivery, read }: PushOperationP
     list: async (given: unknown) => {
       const { taskId } = parseA2a(configListSchema, given);
       await read(taskId);
-      return { configs: configs.ofRun(taskId).map(configObject), nextPageToken: '' };
+      const found = await configs.ofRun(taskId);
+      return { configs: found.map(configObject), nextPageToken: '' };
     },
     delete: async (given: unknown) => {
       const { taskId, id } = parseA2a(oneSchema, given);

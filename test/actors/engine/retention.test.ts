@@ -129,7 +129,7 @@ test('the history of a task that ended long ago goes; the task, its last agent a
   expect([store.actor('bd-a')?.revision, store.actor('bd-a#2')?.revision]).toEqual([1, 1]);
   expect(store.counters()).toEqual(counted);
   expect(store.removed('bd-a')).toEqual({ seq: 450, at: now, days: 90 });
-  expect([store.lastSeq(), checkJournal(db).faults]).toEqual([last, []]);
+  expect([store.lastSeq(), (await checkJournal(db)).faults]).toEqual([last, []]);
 });
 
 test('the reports of a task go with its history', async () => {
@@ -208,15 +208,15 @@ test('a removal that was cut off is finished, and the chain of hashes goes on af
   const histories = createHistories(db);
   await histories.mark('bd-a', now, { at: now, days: 90 });
   await histories.removeSome('bd-a');
-  expect([left(), checkJournal(db).faults]).toEqual([['bd-a'], []]);
+  expect([left(), (await checkJournal(db)).faults]).toEqual([['bd-a'], []]);
 
   await store.commit({ entries: [entry('bd-a', now)] });
   await run();
 
   expect(store.read({ after: 0, limit: 10 })).toMatchObject([{ seq: 251, taskSeq: 251 }]);
-  expect(checkJournal(db)).toMatchObject({ entries: 1, faults: [] });
+  expect(await checkJournal(db)).toMatchObject({ entries: 1, faults: [] });
   await db.write(() => db.prepare("update journal set data = '{}'").run());
-  expect(checkJournal(db).faults).toMatchObject([{ taskId: 'bd-a', seq: 251 }]);
+  expect((await checkJournal(db)).faults).toMatchObject([{ taskId: 'bd-a', seq: 251 }]);
 });
 
 test('snapshots can be read while their history goes, and the next one is whole', async () => {
@@ -241,7 +241,10 @@ test('snapshots can be read while their history goes, and the next one is whole'
   await run();
 
   expect(store.latest('bd-a', 'snapshot')?.data).toBe(snapshot('new').data);
-  expect([store.read({ after: 0, limit: 9 }).length, checkJournal(db).faults]).toEqual([1, []]);
+  expect([store.read({ after: 0, limit: 9 }).length, (await checkJournal(db)).faults]).toEqual([
+    1,
+    [],
+  ]);
 });
 
 test('removes more histories than one page holds', async () => {

@@ -97,10 +97,11 @@ test('tasks on a cycle, and behind it, are skipped by name, and the others run',
   const apart = await create(running);
   await running.service.addDependency(one, other);
   // The tracker refuses cycles; a file of another program may hold one.
-  const line = running.ledger.table.stored(other)?.line ?? '';
+  const { db, table } = running.ledger;
+  const line = (await db.ask(table.stored(other)))?.line ?? '';
   const issue = JSON.parse(line);
-  await running.ledger.db.write(() =>
-    running.ledger.table.put({
+  await db.write(() =>
+    table.put({
       ...issue,
       dependencies: [{ issue_id: other, depends_on_id: one, type: 'blocks' }],
     }),
@@ -278,10 +279,11 @@ test('a run among 20,000 closed tasks reads only the open ones', {
     },
   });
   const one = await create(running);
-  const issue = JSON.parse(running.ledger.table.stored(one)?.line ?? '');
-  await running.ledger.db.write(() => {
+  const { db, table } = running.ledger;
+  const issue = JSON.parse((await db.ask(table.stored(one)))?.line ?? '');
+  await db.write(function* () {
     for (let n = 0; n < 20_000; n += 1)
-      running.ledger.table.put({ ...issue, id: `bd-x${n}` as TaskId, status: 'closed' });
+      yield* table.put({ ...issue, id: `bd-x${n}` as TaskId, status: 'closed' });
   });
   rows = 0;
 

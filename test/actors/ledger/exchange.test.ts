@@ -289,14 +289,14 @@ test('an import of an export changes nothing', async () => {
   const { amy, bob } = await twoClones('one', 'two', 'three');
   await bob.tracker.list();
   copyFileSync(amy.file, bob.file);
-  const revisionOf = (): unknown =>
-    bob.db.prepare("select value from ledger where key = 'revision'").first();
-  const before = revisionOf();
+  const revisionOf = async (): Promise<unknown> =>
+    bob.db.ask(bob.db.prepare("select value from ledger where key = 'revision'").first());
+  const before = await revisionOf();
 
   await bob.tracker.list();
   await bob.save();
 
-  expect(revisionOf()).toEqual(before);
+  expect(await revisionOf()).toEqual(before);
   expect(bob.lines()).toEqual(amy.lines());
   expect(existsSync(`${bob.file}.bak`)).toBe(false);
 });

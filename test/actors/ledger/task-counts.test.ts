@@ -2,24 +2,28 @@ import { join } from 'node:path';
 import Sqlite from 'libsql';
 import { expect, test } from 'vitest';
 import { openLedger } from '../../../src/actors/ledger/ledger.ts';
-import { type Database, openDatabase } from '../../../src/actors/store/database.ts';
+import { openDatabase, type SqliteDatabase } from '../../../src/actors/store/database.ts';
 import type { TaskId } from '../../../src/machines/task.ts';
 import { embeddedAt } from '../../support/ledger.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
-const countedAnew = (db: Database) =>
-  db
-    .prepare(
-      `select status, unmet > 0 as blocked, count(*) as count from tasks group by 1, 2
-       order by 1, 2`,
-    )
-    .all();
-const kept = (db: Database) =>
-  db
-    .prepare(
-      'select status, blocked, count from task_counts where count <> 0 order by status, blocked',
-    )
-    .all();
+const countedAnew = (db: SqliteDatabase) =>
+  db.ask(
+    db
+      .prepare(
+        `select status, unmet > 0 as blocked, count(*) as count from tasks group by 1, 2
+         order by 1, 2`,
+      )
+      .all(),
+  );
+const kept = (db: SqliteDatabase) =>
+  db.ask(
+    db
+      .prepare(
+        'select status, blocked, count from task_counts where count <> 0 order by status, blocked',
+      )
+      .all(),
+  );
 
 test('the tasks are counted with each change, and once in a database that has no counts', async () => {
   const root = temporaryFolder();

@@ -24,14 +24,14 @@ const openJournal = () => {
   return { db, write };
 };
 
-test('a journal that nobody changed is in order, and so is an empty one', () => {
-  expect(checkJournal(openJournal().db)).toEqual({
+test('a journal that nobody changed is in order, and so is an empty one', async () => {
+  expect(await checkJournal(openJournal().db)).toEqual({
     tasks: 2,
     entries: 5,
     withoutHash: 0,
     faults: [],
   });
-  expect(checkJournal(openDatabase({ file: ':memory:' }))).toEqual({
+  expect(await checkJournal(openDatabase({ file: ':memory:' }))).toEqual({
     tasks: 0,
     entries: 0,
     withoutHash: 0,
@@ -111,38 +111,42 @@ test.each([
     'insert into journal (task_id, attempt, type, at, data, previous, hash) select task_id, attempt, type, at, data, previous, hash from journal where seq = 5',
     [['bd-a', 6, 'was changed']],
   ],
-])('a changed entry is found: %s', (_, sql, faults) => {
+])('a changed entry is found: %s', async (_, sql, faults) => {
   const { db } = openJournal();
 
   for (const each of sql.split(';')) atOnce(db.write(() => db.prepare(each).run()));
 
-  const found = checkJournal(db).faults.map(({ taskId, seq, problem }) => [taskId, seq, problem]);
+  const found = (await checkJournal(db)).faults.map(({ taskId, seq, problem }) => [
+    taskId,
+    seq,
+    problem,
+  ]);
   expect(found).toEqual(
     faults.map(([taskId, seq, problem]) => [taskId, seq, expect.stringContaining(String(problem))]),
   );
 });
 
-test('entries of version 2.1 have no hash; what is written after them has one', () => {
+test('entries of version 2.1 have no hash; what is written after them has one', async () => {
   const { db, write } = openJournal();
   atOnce(db.write(() => db.prepare('update journal set previous = null, hash = null').run()));
   atOnce(db.write(() => db.prepare("update histories set last_hash = ''").run()));
 
   write('bd-a', 'bd-b');
 
-  expect(checkJournal(db)).toEqual({ tasks: 2, entries: 7, withoutHash: 5, faults: [] });
+  expect(await checkJournal(db)).toEqual({ tasks: 2, entries: 7, withoutHash: 5, faults: [] });
   atOnce(db.write(() => db.prepare('delete from journal where seq in (2, 6)').run()));
-  expect(checkJournal(db).faults).toMatchObject([
+  expect((await checkJournal(db)).faults).toMatchObject([
     { taskId: 'bd-a', seq: 5 },
     { taskId: 'bd-b', seq: 4, problem: expect.stringContaining('entry 1 of the task is missing') },
   ]);
 });
 
-test('the last entry of a journal of version 2.1 is missed by its number', () => {
+test('the last entry of a journal of version 2.1 is missed by its number', async () => {
   const { db } = openJournal();
   atOnce(db.write(() => db.prepare('update journal set previous = null, hash = null').run()));
   atOnce(db.write(() => db.prepare("update histories set last_hash = ''").run()));
 
   atOnce(db.write(() => db.prepare('delete from journal where seq = 5').run()));
 
-  expect(checkJournal(db).faults).toMatchObject([{ taskId: 'bd-a', seq: 3 }]);
+  expect((await checkJournal(db)).faults).toMatchObject([{ taskId: 'bd-a', seq: 3 }]);
 });

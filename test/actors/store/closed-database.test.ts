@@ -7,12 +7,13 @@ const program = `
 import { openDatabase } from ${JSON.stringify(join(import.meta.dirname, '../../../build/actors/store/database.js'))};
 const db = openDatabase({ file: ':memory:' });
 const insert = db.write(() => db.prepare('create table t (x)').run()) && db.prepare('insert into t values (1)');
+const probe = db.prepare('select 1');
 db.close();
 const said = (work) => { try { work(); return 'nothing'; } catch (error) { return error.name + ': ' + error.message; } };
 console.log(JSON.stringify([
   said(() => db.write(() => insert.run())),
-  said(() => db.read(() => 1)),
-  said(() => insert.run()),
+  said(() => db.read(() => probe.all())),
+  said(() => db.ask(insert.run())),
   db.isHeld(),
   db.check().ok,
 ]));

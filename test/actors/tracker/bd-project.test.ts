@@ -313,7 +313,7 @@ test('a project that moves to bd while the server runs is handed over with all i
   expect(readFileSync(join(root, '.beads', 'issues.jsonl'), 'utf8')).not.toContain(after);
   await running.ledger.exchange.flush();
   expect(readFileSync(join(root, '.beads', 'not-in-bd.jsonl'), 'utf8')).toContain(`"id":"${late}"`);
-  expect(running.ledger.exchange.problem()).toContain('bd import -i .beads/not-in-bd.jsonl');
+  expect(await running.ledger.exchange.problem()).toContain('bd import -i .beads/not-in-bd.jsonl');
 });
 
 test('a project of bd whose bd is missing is not written to', async () => {

@@ -14,11 +14,12 @@ import { type Issue, isListed, trackedFrom } from '../../ledger/issue.ts';
 import { issueOf } from '../../ledger/issue-line.ts';
 import type { StoredTask } from '../../ledger/task-reads.ts';
 import type { TaskTable } from '../../ledger/task-table.ts';
+import { known, type Work } from '../../store/rows.ts';
 import type { Fence, PreparedChange, StatusChange } from '../port.ts';
 import type { LedgerAccess } from './ledger-access.ts';
 
 /** `unmet`: its blockers that are not done. */
-type Edit = (issue: Issue, editor: Editor, unmet: () => readonly TaskId[]) => Edited;
+type Edit = (issue: Issue, editor: Editor, unmet: () => Work<readonly TaskId[]>) => Work<Edited>;
 
 export interface TaskEditor {
   edit(id: TaskId, change: Edit, fence?: Fence): Promise<Acceptance>;
@@ -44,37 +45,41 @@ export const createTaskEditor = (
   access: LedgerAccess,
 ): TaskEditor => {
   /** The task as it is, and as `change` makes it; `next` is null when it stays as it is. */
-  const changed = (
+  const changed = function* (
     id: TaskId,
     change: Edit,
-  ): Acceptance & { readonly stored: StoredTask | null; readonly next: Issue | null } => {
-    const stored = table.stored(id);
+  ): Work<Acceptance & { readonly stored: StoredTask | null; readonly next: Issue | null }> {
+    const stored = yield* table.stored(id);
     const issue = stored === null ? null : issueOf(stored.line);
     if (stored === null || issue === null || !isListed(issue))
       return { refusal: refusal('task_not_found', { task_id: id }), stored: null, next: null };
     const now = touched(issue, clock());
-    const next = change(issue, { actor, now }, stored.unmet);
+    const next = yield* change(issue, { actor, now }, stored.unmet);
     if (isRefusal(next)) return { refusal: next, stored, next: null };
     return { refusal: null, stored, next: next === null ? null : { ...next, updated_at: now } };
   };
   const editOf = (change: StatusChange): Edit => {
     switch (change.kind) {
       case 'claim':
-        return (issue, editor, unmet) => claimed(issue, unmet(), editor);
+        return function* (issue, editor, unmet) {
+          return claimed(issue, yield* unmet(), editor);
+        };
       case 'close':
-        return (issue, editor, unmet) => closed(issue, unmet(), change.reason, editor);
+        return function* (issue, editor, unmet) {
+          return closed(issue, yield* unmet(), change.reason, editor);
+        };
       case 'release':
-        return (issue, editor) => released(issue, change.label, editor);
+        return (issue, editor) => known(released(issue, change.label, editor));
       case 'reopen':
-        return reopened;
+        return (issue) => known(reopened(issue));
     }
   };
 
   const edit: TaskEditor['edit'] = (id, change, fence) =>
-    access.write(() => {
+    access.write(function* () {
       fence?.();
-      const { refusal, next } = changed(id, change);
-      if (next !== null) table.put(next);
+      const { refusal, next } = yield* changed(id, change);
+      if (next !== null) yield* table.put(next);
       return { refusal };
     });
 
@@ -82,15 +87,15 @@ export const createTaskEditor = (
     edit,
     changeStatus: (change, fence) => edit(change.id, editOf(change), fence),
     prepareStatus: (change, fence) =>
-      access.readOurs(() => {
+      access.readOurs(function* () {
         fence();
         const { id } = change;
-        const { refusal, stored, next } = changed(id, editOf(change));
+        const { refusal, stored, next } = yield* changed(id, editOf(change));
         if (next === null || stored === null) return { refusal };
         const toCommit = { id, revision: stored.revision, line: JSON.stringify(next) };
         return {
           refusal,
-          toCommit: { edit: toCommit, tracked: trackedFrom(next, stored.unmet()) },
+          toCommit: { edit: toCommit, tracked: trackedFrom(next, yield* stored.unmet()) },
         };
       }),
   };

@@ -15,6 +15,7 @@ import {
   requireValidFields,
   requireValidTask,
 } from '../../ledger/new-issue.ts';
+import { known, type Work } from '../../store/rows.ts';
 import type { NewTask, TrackedTask, Tracker, TrackerChanges, TrackerHealth } from '../port.ts';
 import { createTaskEditor } from './edit-task.ts';
 import { createLedgerAccess } from './ledger-access.ts';
@@ -34,24 +35,30 @@ const everyTask = Number.MAX_SAFE_INTEGER;
 type EmbeddedParts = Required<EmbeddedOptions> & Ledger;
 
 /** Inside a transaction. */
-const addTask = ({ table, actor, clock, random }: EmbeddedParts, task: NewTask): TrackedTask => {
+const addTask = function* (
+  { table, actor, clock, random }: EmbeddedParts,
+  task: NewTask,
+): Work<TrackedTask> {
   for (const id of task.dependencies)
-    if (table.tracked(id) === null) throw new ServiceError('task_not_found', { task_id: id });
-  const id = createId(table, random);
-  table.put(createIssue(id, task, actor, new Date(clock()).toISOString()));
-  const created = table.tracked(id);
+    if ((yield* table.tracked(id)) === null)
+      throw new ServiceError('task_not_found', { task_id: id });
+  const id = yield* createId(table, random);
+  yield* table.put(createIssue(id, task, actor, new Date(clock()).toISOString()));
+  const created = yield* table.tracked(id);
   if (created === null) throw new Error(`${id} was created and is not there`);
   return created;
 };
 
 const changesSince = async (
-  { table }: EmbeddedParts,
+  { db, table }: EmbeddedParts,
   mark: number | null,
   done: number | null,
 ): Promise<TrackerChanges> => {
-  const looked = table.lookedUpTo();
+  const looked = await db.ask(table.lookedUpTo());
   if (done !== null && done > looked) await table.lookedAt(done);
-  const { tasks, revision } = table.changedSince(mark ?? looked, changesAtOnce);
+  const { tasks, revision } = await db.read(() =>
+    table.changedSince(mark ?? looked, changesAtOnce),
+  );
   return { tasks, mark: revision, extent: tasks.length < changesAtOnce ? 'end' : 'more' };
 };
 
@@ -64,10 +71,10 @@ const check = async ({
   try {
     await exchange.refresh();
     requireOurs();
-    const { ok, detail } = db.check();
-    const problem = exchange.problem();
+    const { ok, detail } = await db.check();
+    const problem = await exchange.problem();
     if (!ok || problem !== null) return { ok: false, detail: problem ?? detail };
-    return { ok: true, detail: `embedded, ${plural(table.count(), 'task')}` };
+    return { ok: true, detail: `embedded, ${plural(await db.ask(table.count()), 'task')}` };
   } catch (error) {
     return { ok: false, detail: messageOf(error) };
   }
@@ -87,12 +94,20 @@ export const createEmbeddedTracker = (options: EmbeddedOptions, ledger: Ledger):
     actor,
     list: () => read(() => table.page({ limit: everyTask })),
     find: (id) => read(() => table.tracked(id)),
-    findMany: (ids) => read(() => ids.flatMap((id) => table.tracked(id) ?? [])),
+    findMany: (ids) =>
+      read(function* () {
+        const found: TrackedTask[] = [];
+        for (const id of ids) {
+          const task = yield* table.tracked(id);
+          if (task !== null) found.push(task);
+        }
+        return found;
+      }),
     dependents: (id) => read(() => table.dependents(id)),
     matching: (text, limit) => read(() => table.matching(text, limit)),
     page: (request) => read(() => table.page(request)),
     count: (request) => read(() => table.countOf(request)),
-    changes: (mark, done) => read(() => changesSince(ports, mark, done)),
+    changes: (mark, done) => access.use(() => changesSince(ports, mark, done)),
     create: async (task) => {
       requireValidTask(task);
       return access.write(() => addTask(ports, task));
@@ -107,23 +122,24 @@ export const createEmbeddedTracker = (options: EmbeddedOptions, ledger: Ledger):
     addDependency: (dependent, prerequisite) =>
       edit(dependent, (issue, editor) => withDependency(issue, prerequisite, table, editor)),
     removeDependency: (dependent, prerequisite) =>
-      edit(dependent, (issue) => withoutDependency(issue, prerequisite)),
+      edit(dependent, (issue) => known(withoutDependency(issue, prerequisite))),
     edit: async (id, fields) => {
       requireValidFields(fields);
-      return edit(id, (issue) => withFields(issue, fields));
+      return edit(id, (issue) => known(withFields(issue, fields)));
     },
     remove: (id) =>
-      edit(id, (issue, editor) =>
-        removedIssue(
+      edit(id, function* (issue, editor) {
+        const dependents = yield* table.dependents(id);
+        return removedIssue(
           issue,
-          table.dependents(id).map((task) => task.id),
+          dependents.map((task) => task.id),
           editor,
-        ),
-      ),
+        );
+      }),
     note: async (id, text, fence) => {
-      await edit(id, (issue, editor) => withComment(issue, text, editor), fence);
+      await edit(id, (issue, editor) => known(withComment(issue, text, editor)), fence);
     },
-    unreadable: async () => exchange.problem(),
+    unreadable: exchange.problem,
     check: () => check(ports),
   };
 };

@@ -1,16 +1,19 @@
 import { ServiceError } from '../../../machines/errors.ts';
 import { UnsafeFileError } from '../../files/regular-file.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
-import { DatabaseGoneError, DatabaseHeldError, StoreError } from '../../store/port.ts';
+import { type Answer, DatabaseGoneError, DatabaseHeldError, StoreError } from '../../store/port.ts';
+import type { Work } from '../../store/rows.ts';
 import { createWriteBatch } from './write-batch.ts';
 
 /** Each call first imports what others changed in the file. @throws tracker_unavailable */
 export interface LedgerAccess {
-  read<Result>(work: () => Result | Promise<Result>): Promise<Result>;
+  read<Result>(work: () => Work<Result>): Promise<Result>;
   /** As `read`; rejects when bd keeps the tasks. */
-  readOurs<Result>(work: () => Result): Promise<Result>;
+  readOurs<Result>(work: () => Work<Result>): Promise<Result>;
   /** As `readOurs`, in a transaction. */
-  write<Result>(edit: () => Result): Promise<Result>;
+  write<Result>(edit: () => Work<Result>): Promise<Result>;
+  /** For work that is more than one read. */
+  use<Result>(work: () => Promise<Result>): Promise<Result>;
 }
 
 /** A fault of the disk or of the file; others, such as the refusal of a fence, stay as they are. */
@@ -28,7 +31,7 @@ const asUnavailable = (error: unknown): never => {
 
 export const createLedgerAccess = (ledger: Ledger): LedgerAccess => {
   const batch = createWriteBatch(ledger);
-  const fresh = async <Result>(work: () => Result | Promise<Result>): Promise<Result> => {
+  const use = async <Result>(work: () => Answer<Result>): Promise<Result> => {
     try {
       await ledger.exchange.refresh();
       return await work();
@@ -37,14 +40,15 @@ export const createLedgerAccess = (ledger: Ledger): LedgerAccess => {
     }
   };
   return {
-    read: fresh,
+    use,
+    read: (work) => use(() => ledger.db.ask(work())),
     readOurs: (work) =>
-      fresh(() => {
+      use(() => {
         ledger.requireOurs();
-        return work();
+        return ledger.db.ask(work());
       }),
     write: (edit) =>
-      fresh(() => {
+      use(() => {
         ledger.requireOurs();
         return batch(edit);
       }),

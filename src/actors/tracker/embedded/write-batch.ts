@@ -1,14 +1,15 @@
 import type { Ledger } from '../../ledger/ledger.ts';
 import { StoreError } from '../../store/port.ts';
+import type { Work } from '../../store/rows.ts';
 
 interface WaitingEdit {
   /** Inside the transaction; what it throws undoes all of it. @returns settles the caller */
-  readonly apply: () => () => void;
+  readonly apply: () => Work<() => void>;
   readonly reject: (error: unknown) => void;
 }
 
 /** Runs an edit in a transaction with all others that wait at this moment. */
-export type BatchedWrite = <Result>(edit: () => Result) => Promise<Result>;
+export type BatchedWrite = <Result>(edit: () => Work<Result>) => Promise<Result>;
 
 /** Each edit of a batch gets its own answer. */
 export const createWriteBatch = ({
@@ -22,7 +23,11 @@ export const createWriteBatch = ({
     waiting = [];
     isUnderway = true;
     try {
-      const settles = await db.write(() => batch.map(({ apply }) => apply()));
+      const settles = await db.write(function* () {
+        const applied: (() => void)[] = [];
+        for (const { apply } of batch) applied.push(yield* apply());
+        return applied;
+      });
       for (const settle of settles) settle();
       exchange.changed();
     } catch (error) {
@@ -33,9 +38,9 @@ export const createWriteBatch = ({
   };
   return (edit) =>
     new Promise((resolve, reject) => {
-      const apply = (): (() => void) => {
+      const apply = function* (): Work<() => void> {
         try {
-          const result = edit();
+          const result = yield* edit();
           return () => resolve(result);
         } catch (error) {
           // The disk failed: nothing of the batch is written.

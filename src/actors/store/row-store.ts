@@ -1,0 +1,160 @@
+import { createEntryFeed } from './entry-feed.ts';
+import { createEntryReader } from './journal-rows.ts';
+import type {
+  Committed,
+  Entry,
+  ReadOptions,
+  RememberedRequest,
+  RemovedHistory,
+  SavedActor,
+  Step,
+  Store,
+} from './port.ts';
+import { afterAnswer, type Database, type Row, type Statement, type Work } from './rows.ts';
+import { lazy, prepareStatements } from './store-statements.ts';
+import { keptEntryOf, textOrNull } from './stored-entry.ts';
+import { createUsageRows, type UsageRows } from './usage-rows.ts';
+import { createChangeWriter, type EditRows } from './write-changes.ts';
+
+const text = (row: Row, column: string): string => String(row[column] ?? '');
+
+const actorOf = (row: Row): SavedActor => ({
+  id: text(row, 'id'),
+  taskId: text(row, 'task_id'),
+  version: Number(row['version']),
+  pending: Number(row['pending']) === 1,
+  changedAt: Number(row['changed_at']),
+  snapshot: text(row, 'snapshot'),
+  revision: Number(row['revision'] ?? 0),
+  owner: row['owner'] == null ? null : text(row, 'owner'),
+});
+
+const stepOf = (row: Row): Step => ({
+  taskId: text(row, 'task_id'),
+  attempt: Number(row['attempt']),
+  key: text(row, 'key'),
+  intent: text(row, 'intent'),
+  result: row['result'] === null ? null : text(row, 'result'),
+});
+
+const removedOf = (row: Row): RemovedHistory => ({
+  seq: Number(row['removed_seq']),
+  at: Number(row['removed_at']),
+  days: Number(row['removed_days']),
+});
+
+export interface RowStoreOptions {
+  /** Removes secrets from every text. */
+  readonly redact: (text: string) => string;
+  /** Absent where no change holds one. */
+  readonly tasks?: EditRows | undefined;
+}
+
+/** What a process knows of the journal without asking. */
+export interface JournalEnd {
+  lastSeq(): number;
+  /** Calls the listener after other programs have committed, where the database tells it. */
+  onCommitOfOthers?(listener: (lastSeq: number) => void): void;
+}
+
+/** Limits one read for a subscriber that is behind. */
+const entriesPerFeedRead = 256;
+
+/** Journal, actor states, steps and requests in the tables of a database. */
+export const createRowStore = (
+  database: Database,
+  { redact, tasks: edits }: RowStoreOptions,
+  end: JournalEnd,
+): Store => {
+  const sql = prepareStatements(database);
+  const entriesOf = createEntryReader(database);
+  const usageRows = lazy(() => createUsageRows(database));
+  const writer = createChangeWriter(database, sql, { redact, edits, usageRows });
+  const { ask } = database;
+
+  const savedActor = function* (id: string): Work<SavedActor | null> {
+    const row = yield* sql.actor.first(id);
+    return row === null ? null : actorOf(row);
+  };
+  const actorsOf = function* (statement: Statement): Work<readonly SavedActor[]> {
+    return (yield* statement.all()).map(actorOf);
+  };
+  const readRows = ({ taskId, after, limit }: ReadOptions): Work<readonly Row[]> =>
+    taskId === undefined ? sql.readAll.all(after, limit) : sql.readTask.all(taskId, after, limit);
+  const entriesIn = function* (rows: Work<readonly Row[]>): Work<readonly Entry[]> {
+    return yield* entriesOf(yield* rows);
+  };
+  const removed = function* (taskId: string | null): Work<RemovedHistory | null> {
+    if (!(yield* database.has('histories', 'removed_seq'))) return null;
+    const found = taskId === null ? sql.lastRemoved().first() : sql.removedOf().first(taskId);
+    const row = yield* found;
+    return row === null ? null : removedOf(row);
+  };
+  const request = function* (id: string): Work<RememberedRequest | null> {
+    const row = yield* sql.request.first(id);
+    return row === null
+      ? null
+      : { taskId: text(row, 'task_id'), answer: textOrNull(row, 'answer') };
+  };
+  /** A journal of version 2.1 that is only read keeps none. */
+  const usageOf = function* <Result>(
+    work: (rows: UsageRows) => Work<readonly Result[]>,
+  ): Work<readonly Result[]> {
+    return (yield* database.has('usage_days', 'day')) ? yield* work(usageRows()) : [];
+  };
+
+  const feed = createEntryFeed(
+    (taskId, after) =>
+      ask(
+        entriesIn(
+          readRows({ ...(taskId === null ? {} : { taskId }), after, limit: entriesPerFeedRead }),
+        ),
+      ),
+    end.lastSeq,
+  );
+  end.onCommitOfOthers?.(feed.committedElsewhere);
+  const shown = (committed: Committed): Committed => {
+    feed.committed(committed.entries);
+    return committed;
+  };
+
+  return {
+    commit: (...changes) =>
+      afterAnswer(
+        database.write(() => writer.write(changes)),
+        shown,
+      ),
+    join: (lease) => database.write(() => writer.nodes().join(lease)),
+    renew: (node) => database.write(() => writer.nodes().renew(node)),
+    takeOver: (id) => ask(savedActor(id)),
+    subscribe: feed.subscribe,
+    read: (options) => ask(entriesIn(readRows(options))),
+    kept: (options) => afterAnswer(ask(readRows(options)), (rows) => rows.map(keptEntryOf)),
+    latest: (taskId, type) =>
+      afterAnswer(ask(entriesIn(sql.latest.all(taskId, type))), ([entry = null]) => entry),
+    latestOfPending: (type) =>
+      afterAnswer(ask(sql.latestOfPending.all(type)), (rows) =>
+        rows.map((row) => Number(row['latest'])),
+      ),
+    lastSeq: () => ask(database.lastSeq()),
+    removed: (taskId) => ask(removed(taskId)),
+    actor: (id) => ask(savedActor(id)),
+    steps: (taskId, attempt) =>
+      afterAnswer(ask(sql.steps.all(taskId, attempt)), (rows) => rows.map(stepOf)),
+    workflows: () => ask(actorsOf(sql.workflows())),
+    tasks: (filter) => ask(actorsOf(filter === 'all' ? sql.tasks : sql.pending)),
+    request: (id) => ask(request(id)),
+    counters: () => ask(writer.counters()),
+    usage: (since) => ask(usageOf((rows) => rows.days(since))),
+    attempts: (taskId) => ask(usageOf((rows) => rows.attempts(taskId))),
+    rememberAnswer: (requestId, answer) =>
+      database.write(function* () {
+        yield* sql.answer.run(redact(answer), requestId);
+      }),
+    check: database.check,
+    close: () => {
+      feed.close();
+      database.close();
+    },
+  };
+};

@@ -1,0 +1,84 @@
+import type { Answer } from './port.ts';
+
+export type Value = string | number | null;
+export type Row = Readonly<Record<string, Value>>;
+
+/** A statement that its database answers later. */
+export interface Ask {
+  readonly sql: string;
+  readonly values: readonly Value[];
+}
+export interface Asked {
+  readonly rows: readonly Row[];
+  readonly changes: number;
+}
+
+/**
+ * Steps on rows, written once for every database: a generator that takes each result with `yield*`.
+ * SQLite carries it out in one turn of the event loop, a database on a network with a wait at each
+ * statement. Nothing happens before its result is taken.
+ */
+export type Work<Result> = Iterable<Ask, Result, Asked>;
+
+export interface Statement {
+  all(...values: readonly Value[]): Work<readonly Row[]>;
+  first(...values: readonly Value[]): Work<Row | null>;
+  /** Only inside `Database.write`. */
+  run(...values: readonly Value[]): Work<{ readonly changes: number }>;
+}
+
+/** The tables of a project: journal, actors, steps, requests, tasks. */
+export interface Database {
+  /** `?` and `?1` stand for values, also where the database writes them in another way. */
+  prepare(sql: string): Statement;
+  /** Carries out reads. What is written between two of them may be seen. */
+  ask<Result>(work: Work<Result>): Answer<Result>;
+  /**
+   * Runs `work` as one transaction, all or nothing; a second time when the first could not begin.
+   * Writes keep their order, and no other one comes between the statements of a transaction.
+   * @throws StoreError, or rejects with it, and what `work` throws
+   */
+  write<Result>(work: () => Work<Result>): Answer<Result>;
+  /** Runs `work` on one state of the database, which nobody changes meanwhile. */
+  read<Result>(work: () => Work<Result>): Answer<Result>;
+  /** False in a database of an earlier version that is only read. */
+  has(table: string, column: string): Work<boolean>;
+  /** Epoch ms, by the clock that all servers of the database share. */
+  now(): Work<number>;
+  /** The number of the journal's last entry. */
+  lastSeq(): Work<number>;
+  /** Inside a write, when the journal has new entries. */
+  added(lastSeq: number): Work<void>;
+  /** Gives some free space back. @returns false when none is left */
+  shrink(): Answer<boolean>;
+  /** True while another program keeps it from being written. */
+  isHeld(): boolean;
+  /** False after `close`. */
+  isOpen(): boolean;
+  /** One sentence on whether it can be written. Never throws. */
+  check(): Answer<{ readonly ok: boolean; readonly detail: string }>;
+  close(): void;
+}
+
+/** A result that is there already. */
+export const known = <Result>(result: Result): Work<Result> => whenTaken(() => result);
+
+/** Computes a result when it is taken. */
+export const whenTaken = <Result>(compute: () => Result): Work<Result> => {
+  const work = {
+    // One object for each statement: an iterator of its own would be seen in the time of a commit.
+    [Symbol.iterator]: itself,
+    next: (): IteratorResult<Ask, Result> => ({ done: true, value: compute() }),
+  };
+  return work;
+};
+function itself<Iterator>(this: Iterator): Iterator {
+  return this;
+}
+
+/** Goes on in the same turn when the answer is there. */
+export const afterAnswer = <Given, Result>(
+  answer: Answer<Given>,
+  then: (given: Given) => Result,
+): Answer<Awaited<Result>> | Result =>
+  answer instanceof Promise ? (answer.then(then) as Promise<Awaited<Result>>) : then(answer);
