@@ -43,54 +43,59 @@ export const createVerify =
   async (attempt, signal) => {
     const { root, readable, git } = await ports.workspace.open(attempt);
     const timeoutMs = Math.min(ports.limitMs(attempt), longestVerifyMs);
-    for (const command of attempt.options.verify ?? []) {
-      const env = ports.environmentOf(attempt);
-      const confined = {
-        argv: ['/bin/sh', '-c', command] as const,
-        root,
-        readable,
-        git,
-        env,
-        timeoutMs,
-        signal,
-        namedOutputs: true,
-        onOutput: () => {},
-        headBytes: headOutput,
-        tailBytes: tailOutput,
-      };
-      const log = (message: string, facts: object = {}): void =>
-        ports.emit(attempt, 'log', { level: 'info', message, command, ...facts });
-      log(`verify: ${command}`);
-      const startedAt = performance.now();
-      const run = () => runSandboxed(ports.sandboxOf(attempt), confined);
-      const result = await ports.workspace.alone(run, { signal });
-      if ('refusal' in result) return { failure: failureOfRefused(command, result.refusal) };
-      const { exitCode, output, timedOut } = result;
-      const facts = { exit_code: exitCode, duration_ms: Math.round(performance.now() - startedAt) };
-      if (exitCode === 0) {
-        log(`verify passed: ${command}`, facts);
-        continue;
+    return ports.workspace.asCheck(attempt, async () => {
+      for (const command of attempt.options.verify ?? []) {
+        const env = ports.environmentOf(attempt);
+        const confined = {
+          argv: ['/bin/sh', '-c', command] as const,
+          root,
+          readable,
+          git,
+          env,
+          timeoutMs,
+          signal,
+          namedOutputs: true,
+          onOutput: () => {},
+          headBytes: headOutput,
+          tailBytes: tailOutput,
+        };
+        const log = (message: string, facts: object = {}): void =>
+          ports.emit(attempt, 'log', { level: 'info', message, command, ...facts });
+        log(`verify: ${command}`);
+        const startedAt = performance.now();
+        const run = () => runSandboxed(ports.sandboxOf(attempt), confined);
+        const result = await ports.workspace.alone(run, { signal });
+        if ('refusal' in result) return { failure: failureOfRefused(command, result.refusal) };
+        const { exitCode, output, timedOut } = result;
+        const facts = {
+          exit_code: exitCode,
+          duration_ms: Math.round(performance.now() - startedAt),
+        };
+        if (exitCode === 0) {
+          log(`verify passed: ${command}`, facts);
+          continue;
+        }
+        if (signal.aborted) {
+          log(`verify stopped: ${command}`, { duration_ms: facts.duration_ms });
+          signal.throwIfAborted();
+        }
+        const why = timedOut
+          ? `did not end within ${timeoutMs / 1_000} s`
+          : `ended with exit code ${exitCode}`;
+        log(`verify failed: ${command} ${why}`, {
+          ...facts,
+          level: 'warn',
+          output: keptOutput(output, loggedLines),
+        });
+        return {
+          failure: {
+            code: 'verify_failed',
+            message: `the command that must pass, ${JSON.stringify(command)}, ${why}`,
+            facts: { command, exit_code: exitCode, output: keptOutput(output, errorLines) },
+            retryable: false,
+          },
+        };
       }
-      if (signal.aborted) {
-        log(`verify stopped: ${command}`, { duration_ms: facts.duration_ms });
-        signal.throwIfAborted();
-      }
-      const why = timedOut
-        ? `did not end within ${timeoutMs / 1_000} s`
-        : `ended with exit code ${exitCode}`;
-      log(`verify failed: ${command} ${why}`, {
-        ...facts,
-        level: 'warn',
-        output: keptOutput(output, loggedLines),
-      });
-      return {
-        failure: {
-          code: 'verify_failed',
-          message: `the command that must pass, ${JSON.stringify(command)}, ${why}`,
-          facts: { command, exit_code: exitCode, output: keptOutput(output, errorLines) },
-          retryable: false,
-        },
-      };
-    }
-    return { failure: null };
+      return { failure: null };
+    });
   };

@@ -7,6 +7,7 @@ import { obeyedIn } from './obeyed-places.ts';
 import type { Changes, SavedWork } from './port.ts';
 import { type SnapshotOptions, snapshotJob } from './snapshot-job.ts';
 import { snapshotInThread } from './snapshots.ts';
+import { treeOfWork } from './verified-work.ts';
 import { type AttemptPlaces, firstBase, type WorkRecord } from './work-records.ts';
 
 const plainDiffOptions = ['--no-ext-diff', '--no-textconv', '--no-color', '--submodule=short'];
@@ -64,16 +65,17 @@ export const liveChanges = async (
   const own = await snapshotJob(dirs, record, places, options);
   const largeFiles = own.largeFiles === null ? null : join(scratch, 'lfs');
   const job = { ...own, largeFiles, objects: scratch, otherObjects: dirs.objects };
-  const { tree } = await snapshotInThread(job);
-  if (tree === null)
-    return record.first_base === null
-      ? { attempt: record.attempt, patch: '', guarded: [] }
-      : changesOf(dirs, record.attempt, record.first_base, record.base);
+  const found = await snapshotInThread(job);
   const elsewhere = {
     GIT_OBJECT_DIRECTORY: scratch,
     GIT_ALTERNATE_OBJECT_DIRECTORIES: dirs.objects,
   };
   const git = createGit(dirs.program, dirs.gitDir, elsewhere);
+  const tree = await treeOfWork({ ...dirs, git }, record, found.tree);
+  if (tree === null)
+    return record.first_base === null
+      ? { attempt: record.attempt, patch: '', guarded: [] }
+      : changesOf(dirs, record.attempt, record.first_base, record.base);
   return changesOf({ ...dirs, git }, record.attempt, firstBase(record), tree);
 };
 

@@ -40,6 +40,7 @@ const recordOf = (
     files: [...files],
   })),
   includes: start.includes,
+  verified: null,
   ...{ complete: false, commit: null, closed: false, merged: null, merged_at: null, size: null },
 });
 

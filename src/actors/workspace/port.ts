@@ -166,6 +166,11 @@ export interface Workspace extends WorkspaceReads, WorkspaceMerges {
   absent(signal?: AbortSignal): Promise<Absent>;
   /** Null where there are no new folders. */
   readonly setups: { readonly cache: SetupCache; readonly inUsersCommit: InUsersCommit } | null;
+  /**
+   * Runs commands that check an attempt. What they change in its folder is no part of its work,
+   * unless the agent changes it afterwards. In a folder that attempts share it is not told apart.
+   */
+  asCheck<Result>(attempt: AttemptInput, run: () => Promise<Result>): Promise<Result>;
   /** Runs `work` that changes files. In a folder that attempts share, one at a time. */
   readonly alone: SerialQueue;
   /**

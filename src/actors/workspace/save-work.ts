@@ -7,6 +7,7 @@ import { isPresent } from './plain.ts';
 import type { SavedWork } from './port.ts';
 import { snapshotJob } from './snapshot-job.ts';
 import { snapshotInThread } from './snapshots.ts';
+import { treeOfWork } from './verified-work.ts';
 import type { WorkParts } from './work-parts.ts';
 import { keptCommit, type WorkRecord } from './work-records.ts';
 
@@ -17,9 +18,10 @@ const objectIsGone =
 const createFolderCommit = ({ options, branches, placesOf }: WorkParts) => {
   return async (dirs: GitDirs, record: WorkRecord, title: string) => {
     const places = placesOf(record.task_id, record.attempt);
-    const { tree, notes } = await snapshotInThread(
+    const { tree: found, notes } = await snapshotInThread(
       await snapshotJob(dirs, record, places, options),
     );
+    const tree = await treeOfWork(dirs, record, found);
     const unchanged = { tip: null, branch: record.branch, notes };
     if (tree === null) return unchanged;
     const { task_id, attempt, role, base } = record;
@@ -49,7 +51,9 @@ const createSoundCommit = (parts: WorkParts) => {
     for (let tries = 1; ; tries += 1) {
       let kept: Awaited<ReturnType<typeof commitFolder>> | null = null;
       try {
-        kept = await commitFolder(dirs, record, title);
+        // What was noted around a verification may be gone, too; the folder has everything.
+        const again = { ...record, verified: null };
+        kept = await commitFolder(dirs, tries === 1 ? record : again, title);
         const commit = keptCommit(record, kept.tip);
         const saved = { ...record, branch: kept.branch, notes: [...kept.notes], commit };
         return { ...kept, work: await workOf(dirs, saved) };

@@ -35,6 +35,14 @@ const workRecordSchema = z.strictObject({
   includes: z
     .array(z.strictObject({ task_id: z.string(), attempt: z.int().positive(), commit: z.string() }))
     .default([]),
+  /**
+   * The trees of its folder around the last verification; `after` is null until all commands have
+   * ended.
+   */
+  verified: z
+    .strictObject({ before: z.string(), after: z.string().nullable() })
+    .nullable()
+    .default(null),
   /** Unknown for records of earlier versions. */
   complete: z.boolean().default(false),
   /** The tip of its branch when it was saved; null while it runs, and when it changed nothing. */

@@ -13,6 +13,7 @@ import { createSaving } from './save-work.ts';
 import { createSetupCache } from './setup-cache.ts';
 import { findUnmerged } from './unmerged.ts';
 import { createInUsersCommit } from './users-commit.ts';
+import { createVerification } from './verified-work.ts';
 import { createMergeWatch } from './watch-merges.ts';
 import { createInspect } from './work-files.ts';
 import { createWorkParts, type WorkParts, type WorktreeOptions } from './work-parts.ts';
@@ -96,6 +97,7 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
     createMerging(parts, merges.taken),
     createDiff(parts),
   ];
+  const verification = createVerification(parts);
   const byAttempt = createSerialQueues();
   const keyOf = (taskId: TaskId, attempt: number): string => `${taskId}@${attempt}`;
 
@@ -110,6 +112,13 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
       inUsersCommit: createInUsersCommit(parts),
     },
     alone: (work) => work(),
+    asCheck: async ({ taskId, attempt }, run) => {
+      const key = keyOf(taskId, attempt);
+      await byAttempt(key, () => verification.begin(taskId, attempt));
+      const result = await run();
+      await byAttempt(key, () => verification.end(taskId, attempt));
+      return result;
+    },
     save: (attempt, title, isComplete = true) =>
       byAttempt(keyOf(attempt.taskId, attempt.attempt), () => save(attempt, title, isComplete)),
     workOf: createWorkReads(options.folder),

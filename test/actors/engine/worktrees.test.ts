@@ -66,6 +66,19 @@ test('finished work is on its branch, and the results say where', async () => {
   ]);
 });
 
+test('what verify commands leave is no part of the work, over all rounds', async () => {
+  const turns = [write('b.txt', 'one\n'), finish(), write('b.txt', 'two\n'), finish()];
+  const verify = ['echo $$ >> coverage.json; grep -q two b.txt'];
+  const running = await start({ turns, role: { verify } });
+  const id = await create(running);
+
+  await run(running, id);
+  await untilStatus(running, id, 'complete');
+
+  expect(gitIn(running.root, 'diff', '--name-only', `main...agent/${id}/1`)).toBe('b.txt');
+  expect(gitIn(running.root, 'show', `agent/${id}/1:b.txt`)).toBe('two');
+});
+
 test.each([
   ['cancelled', bash('sleep 600')],
   ['failed', finish('no', 'failed')],
