@@ -108,3 +108,25 @@ test('a secret in a changed line of the file is not stored, also without a serve
   expect(stored).toContain('[secret]');
   expect(stored).not.toContain(key);
 });
+
+test.each(['with a server', 'without one'])(
+  'a secret in a reason, a title or a note reaches no task and no file, %s',
+  async (where) => {
+    const key = 'sk-canary-0123456789';
+    const { agentWith, root } = openProject();
+    const agent = (...words: string[]) => agentWith({ OPENAI_API_KEY: key }, ...words);
+    if (where === 'with a server') await agent('server', 'start');
+    const id = (await agent('create', `Rotate ${key}`, '--title', `of ${key}`)).out.trim();
+    await agent('edit', id, '--description', `Rotate ${key} now`);
+
+    await agent('close', id, '--reason', `${key} is no more`);
+    if (where === 'with a server') await agent('server', 'stop');
+    const closed = readFileSync(join(root, '.beads', 'issues.jsonl'), 'utf8');
+    await agent('reopen', id, '--reason', `${key} is there again`);
+    const reopened = readFileSync(join(root, '.beads', 'issues.jsonl'), 'utf8');
+
+    expect(closed).toContain('[secret] is no more');
+    expect(reopened).toContain('[secret] is there again');
+    expect(closed + reopened).not.toContain(key);
+  },
+);

@@ -95,6 +95,7 @@ export const bdTracker = (bd: FakeBd) => (projectRoot: string, ledger: Ledger) =
     mode: 'auto',
     bdPath: bd.path,
     processEnv: process.env,
+    redact: (text) => text,
     clock: () => Date.now(),
     random: (max) => Math.floor(Math.random() * max),
     log: () => {},

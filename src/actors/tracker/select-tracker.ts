@@ -17,6 +17,8 @@ export interface TrackerOptions extends EmbeddedOptions {
   /** The configured program, absolute; else `bd` on PATH. */
   readonly bdPath: string | null;
   readonly processEnv: NodeJS.ProcessEnv;
+  /** Removes secrets from what is written. */
+  readonly redact: (text: string) => string;
   readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
 }
 
@@ -64,7 +66,7 @@ const createOwnerCheck =
  * the write goes to bd.
  */
 export const createTracker = (options: TrackerOptions): Tracker => {
-  const { projectRoot, mode, bdPath, processEnv, log, actor = defaultActor } = options;
+  const { projectRoot, mode, bdPath, processEnv, redact, log, actor = defaultActor } = options;
   const folder = join(projectRoot, '.beads');
   const calls = createBdCalls({ projectRoot, bdPath, processEnv, limits: defaultBdLimits });
   let opened: Tracker | null = null;
@@ -112,17 +114,32 @@ export const createTracker = (options: TrackerOptions): Tracker => {
     page: (request) => use((tracker) => tracker.page(request)),
     count: (request) => use((tracker) => tracker.count(request)),
     changes: (mark, done) => use((tracker) => tracker.changes(mark, done)),
-    create: (task) => use((tracker) => tracker.create(task)),
-    prepare: (change, preparation) => use((tracker) => tracker.prepare(change, preparation)),
+    create: (task) => {
+      const { title, description } = task;
+      const safe = { ...task, title: redact(title), description: redact(description) };
+      return use((tracker) => tracker.create(safe));
+    },
+    prepare: (change, preparation) => {
+      const safe = change.kind === 'close' ? { ...change, reason: redact(change.reason) } : change;
+      return use((tracker) => tracker.prepare(safe, preparation));
+    },
     claim: (id, fence) => use((tracker) => tracker.claim(id, fence)),
     release: (id, label, fence) => use((tracker) => tracker.release(id, label, fence)),
-    close: (id, reason, fence) => use((tracker) => tracker.close(id, reason, fence)),
+    close: (id, reason, fence) => use((tracker) => tracker.close(id, redact(reason), fence)),
     reopen: (id, fence) => use((tracker) => tracker.reopen(id, fence)),
     addDependency: (id, on) => use((tracker) => tracker.addDependency(id, on)),
     removeDependency: (id, on) => use((tracker) => tracker.removeDependency(id, on)),
-    edit: (id, fields) => use((tracker) => tracker.edit(id, fields)),
+    edit: (id, fields) => {
+      const { title, description } = fields;
+      const safe = {
+        ...fields,
+        ...(title === undefined ? {} : { title: redact(title) }),
+        ...(description === undefined ? {} : { description: redact(description) }),
+      };
+      return use((tracker) => tracker.edit(id, safe));
+    },
     remove: (id) => use((tracker) => tracker.remove(id)),
-    note: (id, text, fence) => use((tracker) => tracker.note(id, text, fence)),
+    note: (id, text, fence) => use((tracker) => tracker.note(id, redact(text), fence)),
     unreadable: () => use((tracker) => tracker.unreadable()),
     check: async () => {
       try {

@@ -69,9 +69,10 @@ const openFiles = async (
   ]);
   const loaded = loadConfig({ config, project }, env).config;
   const workOf = createWorkReads(taskFiles(project).worktrees);
+  const redact = redactorFor({ project, env }, loaded);
   const { ledger, store } = await openTasks(project, {
     kept,
-    redact: redactorFor({ project, env }, loaded),
+    redact,
     log: (message) => io.err(`note: ${message}`),
     onProgress: (done, all) =>
       io.live(done < all ? `reading ${done} of ${all} tasks from .beads/issues.jsonl` : ''),
@@ -86,6 +87,7 @@ const openFiles = async (
       isUsed = true;
       return ledger;
     },
+    redact,
   );
   return {
     methods: createOfflineMethods(createOfflineService(tracker, store, Date.now, workOf)),

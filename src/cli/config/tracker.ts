@@ -12,6 +12,7 @@ export const trackerFor = (
   env: NodeJS.ProcessEnv,
   log: TrackerLog,
   ledger: () => Ledger,
+  redact: (text: string) => string,
 ) =>
   createTracker({
     projectRoot,
@@ -23,6 +24,7 @@ export const trackerFor = (
     random: (max) => randomInt(max),
     log,
     ledger,
+    redact,
   });
 
 export const bdFor = (

@@ -85,7 +85,14 @@ export const assemble = async (
     storeDeadline.deadlineMs,
     'the first commit',
   );
-  const tracker = trackerFor(current.loaded.config, project.root, env, logger.log, () => ledger);
+  const tracker = trackerFor(
+    current.loaded.config,
+    project.root,
+    env,
+    logger.log,
+    () => ledger,
+    redact,
+  );
   const now = createSteadyClock({
     wall: Date.now,
     steady: () => performance.now(),

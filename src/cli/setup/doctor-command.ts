@@ -48,9 +48,10 @@ const checkProgram = (
     : { check: name, status: needed ? 'problem' : 'note', detail: without };
 
 const checkTracker = async ({ project, env }: CommandContext, config: Config): Promise<Check> => {
+  const redact = redactorFor({ project, env }, config);
   const { ledger } = await openTasks(project, {
     kept: hasTasks(project),
-    redact: redactorFor({ project, env }, config),
+    redact,
     log: () => {},
   });
   const chosen = trackerFor(
@@ -59,6 +60,7 @@ const checkTracker = async ({ project, env }: CommandContext, config: Config): P
     env,
     () => {},
     () => ledger,
+    redact,
   );
   try {
     await chosen.list();

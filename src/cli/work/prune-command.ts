@@ -40,9 +40,10 @@ const openPruneParts = async (
 ): Promise<PruneParts> => {
   const { config } = loadConfig({ config: configFile, project }, env);
   const kept = hasTasks(project);
+  const redact = redactorFor({ project, env }, config);
   const { ledger, store } = await openTasks(project, {
     kept,
-    redact: redactorFor({ project, env }, config),
+    redact,
     log: (message) => io.err(`note: ${message}`),
   });
   const [work, histories] = [finishedWorkFor(config, project, env), createHistories(ledger.db)];
@@ -52,6 +53,7 @@ const openPruneParts = async (
     env,
     () => {},
     () => ledger,
+    redact,
   );
   const days = (): number => config.store.retention_days;
   return {

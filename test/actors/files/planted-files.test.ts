@@ -35,6 +35,7 @@ const setUp = () => {
     processEnv: { PATH: '' },
     clock: () => Date.now(),
     random: (max) => Math.floor(Math.random() * max),
+    redact: (text) => text,
     log: () => {},
   });
   const untouched = () => ({

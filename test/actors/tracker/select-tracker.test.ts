@@ -19,6 +19,7 @@ const selectedAt = (projectRoot: string, clock: () => number = Date.now) =>
       mode: 'auto',
       bdPath: null,
       processEnv: {},
+      redact: (text) => text,
       ledger: () => ledgerAt(projectRoot),
     },
     ...{ clock, random: (max) => Math.floor(Math.random() * max), log: () => {} },
