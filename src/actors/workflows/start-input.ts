@@ -59,6 +59,18 @@ const choicesFrom = (
   }));
 };
 
+/** What is asked for must count: a flag that nothing reads would mislead. @throws invalid_params */
+const requireUsed = (
+  { name, thoroughness, phases }: WorkflowDefinition,
+  request: StartWorkflow,
+): void => {
+  if (request.thoroughness !== undefined && thoroughness === undefined)
+    throw badParam('thoroughness', `is not for ${name}, which has no levels of it`);
+  const verifies = phases.some(({ steps }) => steps.some(({ verify }) => verify));
+  if ((request.verify ?? []).length > 0 && !verifies)
+    throw badParam('verify', `is not for ${name}: none of its steps runs commands`);
+};
+
 /** @throws invalid_params */
 export const inputFor = (
   { definition: definitionOf, project, now }: StartPorts,
@@ -67,6 +79,7 @@ export const inputFor = (
 ): WorkflowInput => {
   const definition = definitionOf(request.kind);
   if (typeof definition === 'string') throw badParam('kind', definition);
+  requireUsed(definition, request);
   const name = request.name.replace(/\s+/g, ' ').trim();
   if (name === '') throw badParam('name', 'is empty');
   return {

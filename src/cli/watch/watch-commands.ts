@@ -163,6 +163,11 @@ const explainState = (explained: Explained, task: TaskView, line: WriteLine): vo
   else for (const [answer, need] of guardLines(guards)) line(answer, need);
 };
 
+/** Unlike these two, most guards are needs: a "no" says what is missing. */
+const noNeeds: ReadonlySet<string> = new Set(['hasOpenChoices', 'hasNoSteps']);
+const saysSomething = ({ guard, value }: Explained['guards'][number]): boolean =>
+  value || !noNeeds.has(guard);
+
 export const explainTask = async (
   { connection, io, json }: CommandContext,
   id: string,
@@ -179,7 +184,8 @@ export const explainTask = async (
     const { kind, name, status } = explained.workflow;
     line(`${taskId} is `, `${status}: ${kind}, ${name}`);
     if (explained.reason !== null) line('  because ', explained.reason);
-    for (const [answer, need] of guardLines(explained.guards)) line(answer, need);
+    const open = status === 'started' ? explained.guards.filter(saysSomething) : [];
+    for (const [answer, need] of guardLines(open)) line(answer, need);
     line('  may now: ', explained.allowed_events.join(', ') || 'nothing; it is over');
     return exitCodes.done;
   }

@@ -52,15 +52,20 @@ const phaseLines = (phase: Phase): readonly PhaseLine[] => [
   ),
 ];
 
-/** A workflow that is complete has work to merge: that of each task of an agent. */
+/**
+ * The work of each task of an agent can be merged when the workflow is complete; when it ended
+ * otherwise, that of the phases that passed.
+ */
 const workToTake = ({ status, phases }: View): readonly PhaseLine[] => {
-  if (status !== 'complete') return [];
-  const ids = phases.flatMap(({ steps, tasks }) =>
+  if (status === 'started') return [];
+  const ended = status === 'complete' ? phases : phases.filter(({ state }) => state === 'passed');
+  const ids = ended.flatMap(({ steps, tasks }) =>
     tasks
       .filter(({ step }) => steps.some(({ id, by }) => id === step && by !== 'person'))
       .map(({ task_id }) => task_id),
   );
-  return ids.length === 0 ? [] : [['take its work with: ', `agent merge ${ids.join(' ')}`]];
+  const what = status === 'complete' ? 'its work' : 'the work of the phases that passed';
+  return ids.length === 0 ? [] : [[`take ${what} with: `, `agent merge ${ids.join(' ')}`]];
 };
 
 /** A workflow with its phases, for people. `width`: null where lines may be long. */

@@ -65,6 +65,26 @@ test('a workflow that is complete says how its work is taken, and which investig
   ]);
 });
 
+test('a workflow that failed says how the work of the phases that passed is taken', () => {
+  const phase = (number: number, state: 'passed' | 'not_passed') => ({
+    ...{ number, state, name: 'one', findings: [], steps: [{ id: `s${number}`, by: 'engineer' }] },
+    tasks: [{ task_id: `bd-${number}`, step: `s${number}`, round: 1, status: 'complete' }],
+  });
+
+  const text = renderWorkflow(
+    {
+      ...{ workflow_id: 'wf-a', kind: 'own', name: 'It', phase: 2, status: 'failed', why: 'no' },
+      ...{ version: '1.0.0', state: 'failed', round: 3, waits_for: [], started_at: '' },
+      phases: [phase(1, 'passed'), phase(2, 'not_passed')],
+    },
+    null,
+  );
+
+  expect(text.split('\n').at(-1)).toBe(
+    'take the work of the phases that passed with: agent merge bd-1',
+  );
+});
+
 test('the shell completes workflows to start, and ids to show and to cancel', async () => {
   const { project, id } = await start('research', 'Why?');
   const complete = async (...words: readonly string[]) =>

@@ -52,6 +52,7 @@ test('people get the phases, what was decided, and what it waits for', async () 
   const explained = await project.agent('explain', id);
   const cancelled = await project.agent('workflow', 'cancel', id, '--reason', 'no money');
   const after = await project.agent('workflow', 'show', id);
+  const over = await project.agent('explain', id);
 
   expect(started.err).toContain('note: without --verify');
   expect(out.replace(/bd-\w+/g, 'bd-1').split('\n')).toEqual([
@@ -80,6 +81,12 @@ test('people get the phases, what was decided, and what it waits for', async () 
     '',
   ]);
   expect([cancelled.code, cancelled.out]).toEqual([0, `${id} cancelled\n`]);
+  expect(over.out.split('\n')).toEqual([
+    `${id} is cancelled: feature, Export`,
+    '  because no money',
+    '  may now: nothing; it is over',
+    '',
+  ]);
   expect(after.out).toContain('cancelled: no money');
 });
 
@@ -93,6 +100,16 @@ test.each([
     'the optional steps of feature are strategist',
   ],
   [['start', 'research', 'x', '--thoroughness', 'huge'], 2, 'quick, medium'],
+  [
+    ['start', 'feature', 'x', '--thoroughness', 'deep'],
+    2,
+    'thoroughness: is not for feature, which has no levels of it',
+  ],
+  [
+    ['start', 'research', 'x', '--verify', 'true'],
+    2,
+    'verify: is not for research: none of its steps runs commands',
+  ],
   [['show', 'wf-none'], 2, 'names no workflow of this project; see: agent workflow list'],
   [['show'], 2, 'workflow show needs an id'],
   [['cancel', 'wf-a', 'wf-b'], 2, 'one workflow at a time'],
