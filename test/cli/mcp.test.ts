@@ -121,6 +121,19 @@ test('a server that is gone is started again for the next call', {
   expect(again.structuredContent).toMatchObject({ tasks: [] });
 });
 
+test('the official client is told at once that a message is too long, and goes on', {
+  timeout: 60_000,
+  tags: ['slow'],
+}, async () => {
+  const { call } = await connect(open([finish]));
+  const description = 'x'.repeat(1_200_000);
+
+  await expect(call('create_task', { description })).rejects.toThrow(
+    'a message holds at most 1048576 characters',
+  );
+  expect((await call('list_tasks')).structuredContent).toMatchObject({ tasks: [] });
+});
+
 test('broken input is answered, and the end of the input ends the program during a wait', {
   timeout: 60_000,
 }, async () => {

@@ -11,6 +11,8 @@ export interface LineSplitterOptions {
   readonly longest: number;
   readonly onLine: (line: string) => void;
   readonly onDropped: () => void;
+  /** Gets the pieces of a line that is dropped, from its beginning; null: its end. */
+  readonly onDroppedText?: (piece: string | null) => void;
   /** Whether `onLine` gets empty lines, too. */
   readonly keepsEmpty?: boolean;
 }
@@ -23,22 +25,29 @@ export const createLineSplitter = ({
   longest,
   onLine,
   onDropped,
+  onDroppedText,
   keepsEmpty = false,
 }: LineSplitterOptions): LineSplitter => {
   let buffered = '';
   let dropping = false;
 
   const append = (piece: string): void => {
-    if (dropping) return;
+    if (dropping) {
+      onDroppedText?.(piece);
+      return;
+    }
     buffered += piece;
     if (buffered.length <= longest) return;
+    const beginning = buffered;
     buffered = '';
     dropping = true;
     onDropped();
+    onDroppedText?.(beginning);
   };
   const end = (): void => {
     const line = buffered.trim();
     buffered = '';
+    if (dropping) onDroppedText?.(null);
     dropping = false;
     if (line !== '' || keepsEmpty) onLine(line);
   };

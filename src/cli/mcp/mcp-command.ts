@@ -26,13 +26,17 @@ export const serveMcp = async (
     send: io.json,
   });
   const open = new Set<Promise<void>>();
+  let refuse: (piece: string | null) => void = () => {};
   const lines = createLineSplitter({
     longest: longestMessage,
     onLine: (line) => {
       const taken: Promise<void> = session.take(line).finally(() => open.delete(taken));
       open.add(taken);
     },
-    onDropped: () => session.refuseLong(longestMessage),
+    onDropped: () => {
+      refuse = session.refuseLong(longestMessage);
+    },
+    onDroppedText: (piece) => refuse(piece),
   });
   for await (const chunk of process.stdin.setEncoding('utf8')) {
     lines.push(String(chunk));

@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import { readJson } from '../read-json.ts';
 import type { McpBackend, McpCall } from './backend.ts';
+import { createIdScan } from './id-scan.ts';
+import { type RequestId, requestIdSchema } from './request-id.ts';
 import {
   answerRequest,
   initializeAnswer,
@@ -9,7 +11,6 @@ import {
   mcpErrors,
 } from './requests.ts';
 
-const requestIdSchema = z.union([z.string().max(1_000), z.number()]);
 const mcpMessageSchema = z.looseObject({
   jsonrpc: z.literal('2.0'),
   id: requestIdSchema.optional(),
@@ -17,7 +18,6 @@ const mcpMessageSchema = z.looseObject({
   params: z.looseObject({}).optional(),
 });
 type McpMessage = z.infer<typeof mcpMessageSchema>;
-type RequestId = z.infer<typeof requestIdSchema>;
 
 const rpcAnswerSchema = z.union([
   z.looseObject({
@@ -50,8 +50,8 @@ const invalidRequest = (message: string): McpRequestError =>
 export interface McpSession {
   /** Takes one message, or a batch, as text. Resolves when it is answered. */
   take(text: string): Promise<void>;
-  /** Says that a message was longer than what is read. */
-  refuseLong(mostBytes: number): void;
+  /** Takes a message that is longer than what is read, in pieces, and says so to its request. */
+  refuseLong(longest: number): (piece: string | null) => void;
   /** Ends the waits; open requests are still answered. */
   close(): void;
 }
@@ -175,8 +175,16 @@ export const createMcpSession = (options: McpSessionOptions): McpSession => {
           : await (Array.isArray(read.value) ? takeBatch(read.value) : takeOne(read.value));
       if (answer !== null) send(answer);
     },
-    refuseLong: (mostBytes) =>
-      send(errorMessage(null, invalidRequest(`a message holds at most ${mostBytes} characters`))),
+    refuseLong: (longest) => {
+      const scan = createIdScan();
+      let isAnswered = false;
+      return (piece) => {
+        const id = piece === null ? null : scan.read(piece);
+        if (isAnswered || (id === null && piece !== null)) return;
+        isAnswered = true;
+        send(errorMessage(id, invalidRequest(`a message holds at most ${longest} characters`)));
+      };
+    },
     close: () => {
       for (const ends of open.values()) ends.abort();
     },

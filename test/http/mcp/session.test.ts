@@ -148,3 +148,34 @@ test('tools say whether they only read, and whether they may destroy', async () 
     'explain reads',
   ]);
 });
+
+test.each([
+  [
+    'behind what is long',
+    (long: string) => `{"method":"ping","params":{"id":1,"a":"${long}"},"id":7}`,
+    7,
+  ],
+  ['before it', (long: string) => `{"jsonrpc":"2.0", "id" : "a\\"7", "params":["${long}"]`, 'a"7'],
+  [
+    'beside a text with signs of JSON',
+    (long: string) => `{"a":"\\",\\"id\\":1}${long}","id":-7.5}`,
+    -7.5,
+  ],
+  ['in a batch', (long: string) => `[{"id":7,"method":"ping","a":"${long}"}]`, null],
+  ['as an object', (long: string) => `{"id":{"id":7},"a":"${long}"}`, null],
+  ['nowhere', (long: string) => `{"method":"ping","a":"${long}"}`, null],
+  ['as part of what is long', (long: string) => `"id":7${long}`, null],
+])('a message that is too long is refused once, with its id %s', (_, textOf, id) => {
+  const { session, sent } = open();
+  const refuse = session.refuseLong(10);
+
+  for (const piece of textOf('x'.repeat(20_000)).match(/[\s\S]{1,7}/g) ?? []) refuse(piece);
+  refuse(null);
+
+  expect(sent).toEqual([
+    {
+      ...{ jsonrpc: '2.0', id },
+      error: { code: -32600, message: 'a message holds at most 10 characters' },
+    },
+  ]);
+});
