@@ -19,13 +19,15 @@ interface AxeResult {
 }
 const atEnd = endOfFile();
 
-const filesOfTheirOwn = ['Take it with agent', 'Take it with git'].map((title) => ({
-  title,
-  turns: [
-    { calls: [{ tool: 'write', arguments: { path: `${title}.txt`, content: 'x' } }] },
-    { calls: [{ tool: 'finish', arguments: { status: 'done', summary: 'done' } }] },
-  ],
-}));
+const filesOfTheirOwn = ['Take it with agent', 'Take it with git', 'Take it later'].map(
+  (title) => ({
+    title,
+    turns: [
+      { calls: [{ tool: 'write', arguments: { path: `${title}.txt`, content: 'x' } }] },
+      { calls: [{ tool: 'finish', arguments: { status: 'done', summary: 'done' } }] },
+    ],
+  }),
+);
 
 interface Fit {
   readonly wide: readonly string[];
@@ -181,6 +183,25 @@ describe.skipIf(noBrowser !== null)(
         await merge(id);
         await done.getByRole('link', { name: title }).getByText('merged').waitFor(quick);
       }
+    });
+
+    test('work is merged as one commit when the branch has moved on', {
+      tags: ['slow'],
+    }, async () => {
+      const id = await project.create('Take it later', '--role', 'architect');
+      await project.agent('run', id);
+      gitIn(project.root, 'commit', '--quiet', '--allow-empty', '-m', 'meanwhile');
+      await to('needs-you');
+      await row('Take it later').getByRole('button', { name: 'Merge' }).click();
+      await row('Take it later').getByText('Merge it as one commit instead.').waitFor();
+      await row('Take it later').getByText('Ready to merge').waitFor();
+      await to(`task/${id}`);
+      await button('Merge as one commit').click();
+      await page.getByText('Merged', { exact: true }).first().waitFor();
+
+      expect(await page.getByRole('alert').count()).toBe(0);
+      const parents = gitIn(project.root, 'log', '-2', '--format=%s').split('\n');
+      expect(parents).toEqual(['Take it later', 'meanwhile']);
     });
 
     test('a question shows its field and is answered in place; the title counts it', async () => {

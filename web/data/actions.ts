@@ -44,25 +44,36 @@ export const changeAll = async (
 
 interface Merged {
   readonly status: 'merged' | 'nothing' | 'conflict';
+  readonly attempt: number;
   /** Of a conflict. */
   readonly files?: readonly string[];
   readonly why?: string;
+  readonly moved_on?: true;
+  readonly same_lines?: true;
 }
 
-/** Conflicts of the merges that were tried on this page: the files, by task. */
-export const conflicts = signal<ReadonlyMap<string, readonly string[]>>(new Map());
+const conflicts = signal<ReadonlyMap<string, Merged>>(new Map());
+
+/** Why the latest attempt could not be merged, when that was tried on this page. */
+export const conflictOf = ({ task_id, attempt }: TaskView): Merged | null => {
+  const found = conflicts.value.get(task_id);
+  return found?.attempt === attempt ? found : null;
+};
+
+const wayOn = ({ moved_on, files = [] }: Merged): string =>
+  moved_on === true ? '. Merge it as one commit instead.' : ` ${files.join(', ')}`;
 
 /** @throws when it conflicts: nothing was changed then */
-export const merge = async ({ task_id }: TaskView): Promise<void> => {
-  const merged = await call<Merged>('merge', { task_id });
+export const merge = async ({ task_id }: TaskView, squash: boolean): Promise<void> => {
+  const merged = await call<Merged>('merge', { task_id, ...(squash ? { squash } : {}) });
   const all = new Map(conflicts.value);
-  if (merged.status === 'conflict') all.set(task_id, merged.files ?? []);
+  if (merged.status === 'conflict') all.set(task_id, merged);
   else all.delete(task_id);
   conflicts.value = all;
   readDetails([task_id]);
   if (merged.status === 'conflict')
     throw new Error(
-      `Not merged, nothing was changed: ${merged.why ?? 'it conflicts'} ${(merged.files ?? []).join(', ')}`,
+      `Not merged, nothing was changed: ${merged.why ?? 'it conflicts'}${wayOn(merged)}`,
     );
 };
 

@@ -11,6 +11,7 @@ export interface ButtonProps {
   readonly hotkey?: string;
   /** Why it cannot be pressed now. */
   readonly whyNot?: string | null;
+  /** Also called with no text when an action begins. */
   readonly onError?: (message: string) => void;
   readonly label?: string;
 }
@@ -30,6 +31,7 @@ export const Button = ({
   const press = async (): Promise<void> => {
     if (isBusy.value || (whyNot ?? null) !== null) return;
     isBusy.value = true;
+    onError?.('');
     try {
       await onPress();
     } catch (error) {

@@ -4,7 +4,7 @@ import { Icon } from './icon.tsx';
 
 /** Why an action failed, in the place where it was asked for. */
 export const Problem = ({ message }: { message: Signal<string | null> }) =>
-  message.value === null ? null : (
+  message.value === null || message.value === '' ? null : (
     <p class="problem" role="alert">
       <Icon name="cross" />
       <span>{message.value}</span>

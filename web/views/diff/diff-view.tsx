@@ -1,6 +1,6 @@
 import { type Signal, useSignal } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
-import { merge, type NewComment, review } from '../../data/actions.ts';
+import { type NewComment, review } from '../../data/actions.ts';
 import { call, isRecorded } from '../../data/source.ts';
 import { type TaskView, tasks } from '../../data/tasks.ts';
 import { type ChangedFile, filesIn } from '../../model/diff.ts';
@@ -8,6 +8,7 @@ import { numbered } from '../../model/format.ts';
 import { isToReview } from '../../model/state.ts';
 import { Button } from '../../parts/button.tsx';
 import { Icon } from '../../parts/icon.tsx';
+import { MergeButton } from '../../parts/merge-button.tsx';
 import { NoTask } from '../../parts/no-task.tsx';
 import { Empty, Problem } from '../../parts/notice.tsx';
 import { StatusPill } from '../../parts/status.tsx';
@@ -106,14 +107,11 @@ const Head = ({ task, pending, fail }: HeadProps) => {
       {!isRecorded() && (
         <div class="task-actions">
           {isToReview(task) && (
-            <Button
+            <MergeButton
               kind={pending.length === 0 ? 'primary' : 'plain'}
-              hotkey="m"
-              onPress={() => merge(task)}
-              onError={fail}
-            >
-              Merge
-            </Button>
+              task={task}
+              fail={fail}
+            />
           )}
           {isOver && (
             <Button

@@ -1,5 +1,6 @@
-import { changeTask, conflicts, merge, review } from '../../data/actions.ts';
+import { changeTask, conflictOf, review } from '../../data/actions.ts';
 import { Button } from '../../parts/button.tsx';
+import { MergeButton } from '../../parts/merge-button.tsx';
 import { taskPath } from '../../shell/router.ts';
 import type { AskedProps } from './asked.tsx';
 
@@ -32,26 +33,25 @@ const toResolve = (files: readonly string[]) =>
   }));
 
 export const ReadyToMerge = ({ task, fail }: AskedProps) => {
-  const conflict = conflicts.value.get(task.task_id);
+  const conflict = conflictOf(task);
+  const files = (conflict?.same_lines === true ? conflict.files : null) ?? [];
   return (
     <>
       {task.result !== undefined && <p class="asked">{task.result}</p>}
       <div class="actions">
-        {conflict === undefined || conflict.length === 0 ? (
-          <Button hotkey="m" onPress={() => merge(task)} onError={fail}>
-            Merge
-          </Button>
+        {files.length === 0 ? (
+          <MergeButton task={task} fail={fail} />
         ) : (
           <Button
             hotkey="s"
-            onPress={() => review(task, 'request_changes', toResolve(conflict))}
+            onPress={() => review(task, 'request_changes', toResolve(files))}
             onError={fail}
           >
             Send back to resolve
           </Button>
         )}
         <a class="button quiet" href={taskPath(task.task_id, 'diff')}>
-          {conflict === undefined ? 'Diff and send back' : 'Diff'}
+          {files.length === 0 ? 'Diff and send back' : 'Diff'}
         </a>
       </div>
     </>

@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals';
-import { conflicts } from '../../data/actions.ts';
+import { conflictOf } from '../../data/actions.ts';
 import { now } from '../../data/now.ts';
 import { activities, type TaskView } from '../../data/tasks.ts';
 import { age, clock, money, numbered } from '../../model/format.ts';
@@ -60,11 +60,12 @@ export const Asked = ({ task, fail }: { task: TaskView; fail: (message: string) 
 
 export const NeedRow = ({ task, holds }: { task: TaskView; holds: number }) => {
   const problem = useSignal<string | null>(null);
-  const isConflict = conflicts.value.has(task.task_id);
+  const conflict = conflictOf(task);
   const { icon, tone, word } = lookOf(task);
-  const shown = isConflict
-    ? { icon: 'conflict' as const, tone: 'fail', word: 'Conflict' }
-    : { icon, tone, word };
+  const shown =
+    conflict?.same_lines === true
+      ? { icon: 'conflict' as const, tone: 'fail', word: 'Conflict' }
+      : { icon, tone, word };
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: j and k move the focus from row to row
     <li class="need" tabIndex={0} data-stop={task.task_id}>

@@ -1,9 +1,10 @@
 import { useSignal } from '@preact/signals';
-import { changeTask, merge, run } from '../../data/actions.ts';
+import { changeTask, run } from '../../data/actions.ts';
 import type { TaskView } from '../../data/tasks.ts';
 import { roles } from '../../data/totals.ts';
 import { isToReview } from '../../model/state.ts';
 import { Button } from '../../parts/button.tsx';
+import { MergeButton } from '../../parts/merge-button.tsx';
 import { taskPath } from '../../shell/router.ts';
 
 interface ActionProps {
@@ -101,11 +102,7 @@ export const Actions = ({ task, fail }: ActionProps) => {
       {(status === 'queued' && task.phase === 'waiting_for_run') || isWaiting ? (
         <Run task={task} fail={fail} />
       ) : null}
-      {isToReview(task) && (
-        <Button kind="primary" hotkey="m" onPress={() => merge(task)} onError={fail}>
-          Merge
-        </Button>
-      )}
+      {isToReview(task) && <MergeButton kind="primary" task={task} fail={fail} />}
     </div>
   );
 };

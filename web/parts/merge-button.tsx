@@ -1,0 +1,19 @@
+import { conflictOf, merge } from '../data/actions.ts';
+import type { TaskView } from '../data/tasks.ts';
+import { Button, type ButtonProps } from './button.tsx';
+
+interface MergeProps {
+  readonly task: TaskView;
+  readonly kind?: ButtonProps['kind'];
+  readonly fail: (message: string) => void;
+}
+
+/** By fast-forward; as one commit when that was refused since the branch has moved on. */
+export const MergeButton = ({ task, kind = 'plain', fail }: MergeProps) => {
+  const isSquash = conflictOf(task)?.moved_on === true;
+  return (
+    <Button kind={kind} hotkey="m" onPress={() => merge(task, isSquash)} onError={fail}>
+      {isSquash ? 'Merge as one commit' : 'Merge'}
+    </Button>
+  );
+};
