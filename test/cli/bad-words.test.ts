@@ -24,6 +24,8 @@ test('text that begins with a dash goes after --, and the error says so', async 
 test.each([
   [['create', 'x', '--priority', 'high'], '--priority needs a number'],
   [['diff', 'bd-1', '--attempt', 'last'], '--attempt needs a number'],
+  [['list', '--status', 'done'], 'no task has the status done; did you mean complete? (queued,'],
+  [['list', '--status', 'compelte'], 'did you mean complete?'],
   [['list', '--status', 'bogus'], 'no task has the status bogus; the statuses are queued, started'],
 ] as const)('%j ends with 2', async (words, message) => {
   expect(await openProject().agent(...words)).toMatchObject({

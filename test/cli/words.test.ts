@@ -10,6 +10,10 @@ import { bin } from '../support/cli.ts';
 const wrong: Readonly<Record<UsageCode, readonly [words: readonly string[], message: string]>> = {
   command_missing: [['--squash'], '--squash needs a command; see: agent --help'],
   unknown_command: [['shwo', 'bd-a'], 'unknown command: shwo; did you mean: agent show?'],
+  other_tool: [
+    ['stop', 'bd-a'],
+    'unknown command: stop; use: agent cancel <task_id>, or agent server stop',
+  ],
   unknown_flag: [['merge', 'bd-a', '--sqash'], 'unknown flag: --sqash; did you mean --squash?'],
   foreign_flag: [['list', '--squash'], 'list does not take --squash; see: agent list --help'],
   text_with_dash: [

@@ -1,10 +1,13 @@
 import type { ErrorCode, ErrorFacts } from '../../machines/errors.ts';
 import { textIn } from '../../machines/json.ts';
+import { commandAdvice } from '../words/other-tools.ts';
 
 type Hints = { readonly [Code in ErrorCode]?: (facts: ErrorFacts[Code]) => string };
 
 const hints: Hints = {
   task_not_found: (facts) => {
+    const use = commandAdvice(`run ${facts.task_id}`) ?? commandAdvice(facts.task_id);
+    if (use !== null) return `use: ${use}`;
     const meant = textIn(facts, 'did_you_mean');
     return meant === null ? "'agent list --all' shows the tasks" : `did you mean ${meant}?`;
   },

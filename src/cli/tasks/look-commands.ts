@@ -1,10 +1,12 @@
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import type { Client } from '../client/client.ts';
 import { findTask } from '../client/find-task.ts';
+import { closest } from '../output/closest.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import type { Io } from '../output/io.ts';
 import { renderList } from '../output/render-list.ts';
 import { renderTask } from '../output/render-task.ts';
+import { statusAdvice } from '../words/other-tools.ts';
 import { UsageError } from '../words/usage-error.ts';
 import { type FetchedTasks, fetchTasks, type TaskFilter } from './fetch-tasks.ts';
 import { compareBy, type SortKey } from './sort-tasks.ts';
@@ -80,6 +82,13 @@ const nothingText = ({ status, role, label }: TaskFilter): string =>
         label === undefined ? '' : ` with the label ${label}`
       }`;
 
+const statusesText = (given: string): string => {
+  const meant = statusAdvice(given) ?? closest(given, ourStatuses);
+  return meant === null
+    ? `the statuses are ${ourStatuses.join(', ')}`
+    : `did you mean ${meant}? (${ourStatuses.join(', ')})`;
+};
+
 /** Prints the newest (or the highest by `sort`) last, next to the prompt. */
 export const printTasks = async (client: Client, io: Io, args: ListArgs): Promise<number> => {
   const { json, status, role, label, sort = 'created' } = args;
@@ -87,9 +96,7 @@ export const printTasks = async (client: Client, io: Io, args: ListArgs): Promis
   const filter: TaskFilter = { status, role, label };
   const { tasks, more } = await fetchSorted(client, io, filter, sort, limit);
   if (tasks.length === 0 && status !== undefined && !ourStatuses.includes(status))
-    throw new UsageError(
-      `no task has the status ${status}; the statuses are ${ourStatuses.join(', ')}`,
-    );
+    throw new UsageError(`no task has the status ${status}; ${statusesText(status)}`);
   warnStranded(client, tasks, io);
   if (json) {
     io.json(tasks);

@@ -2,6 +2,7 @@ import type { Flag, Flags, OwnArgs, Switch, Syntax, Word } from '../declarations
 import { everywhere } from '../declarations/common-flags.ts';
 import { closest } from '../output/closest.ts';
 import { usageError } from './messages.ts';
+import { flagAdvice } from './other-tools.ts';
 import { type ParsedWords, valuesOfSwitches } from './parse-words.ts';
 
 export type Values = Readonly<Record<string, unknown>>;
@@ -40,6 +41,9 @@ export const refuseUnknownFlags = (
   if (/\s/.test(text)) throw usageError('text_with_dash', { text });
   const [flag = text] = text.split('=');
   const name = flag.replace(/^-+/, '');
+  const use = command === null ? null : flagAdvice(command.name, flag);
+  if (command !== null && use !== null)
+    throw usageError('other_tool', { given: `${command.name} does not take ${flag}`, use });
   const help = helpFor(grammar, command);
   if (command !== null && flag.startsWith('--') && Object.hasOwn(grammar.all, name))
     throw usageError('foreign_flag', { flag, command: command.name, help });

@@ -3,6 +3,8 @@ import { UsageError } from './usage-error.ts';
 export interface UsageFacts {
   command_missing: { flag: string };
   unknown_command: { command: string; meant: string | null };
+  /** A word of another tool; `given` is the word in the place where it stands. */
+  other_tool: { given: string; use: string };
   /** `help` is the command line that shows the flags. */
   unknown_flag: { flag: string; help: string; meant: string | null };
   foreign_flag: { flag: string; command: string; help: string };
@@ -34,6 +36,7 @@ const wordMessages: { readonly [Code in UsageCode]: (facts: UsageFacts[Code]) =>
   command_missing: ({ flag }) => `${flag} needs a command; see: agent --help`,
   unknown_command: ({ command, meant }) =>
     `unknown command: ${command}; ${meant === null ? 'see: agent --help' : `did you mean: agent ${meant}?`}`,
+  other_tool: ({ given, use }) => `${given}; use: ${use}`,
   unknown_flag: ({ flag, help, meant }) =>
     `unknown flag: ${flag}${meant === null ? `; see: ${help}` : didYouMean(meant)}`,
   foreign_flag: ({ flag, command, help }) => `${command} does not take ${flag}; see: ${help}`,

@@ -6,6 +6,7 @@ import { commonFlags, everywhere } from '../declarations/common-flags.ts';
 import { closest } from '../output/closest.ts';
 import { checkWords, flagsOf, type Grammar, refuseUnknownFlags } from './check-words.ts';
 import { usageError } from './messages.ts';
+import { commandAdvice } from './other-tools.ts';
 import { type ParsedWords, parseWords } from './parse-words.ts';
 
 /** What a command line asks for. */
@@ -33,6 +34,8 @@ const commandNames = [
 
 /** A word before a task may be a role that is spelled wrongly. */
 const unknownCommand = (given: string, next: string | undefined): Error => {
+  const use = commandAdvice(given);
+  if (use !== null) return usageError('other_tool', { given: `unknown command: ${given}`, use });
   const meant = closest(given, commandNames);
   const isRole = meant === null || roles.some((role) => role === meant);
   if (next === undefined || !isRole)
@@ -65,7 +68,7 @@ export const correctionOf = (words: readonly string[]): Correction | null => {
   const [given] = parsed.words;
   if (parsed.flags['help'] === true || given === undefined || commandNames.includes(given))
     return null;
-  const meant = closest(given, commandNames);
+  const meant = commandAdvice(given) === null ? closest(given, commandNames) : null;
   if (meant === null) return null;
   const at = words.indexOf(given);
   const corrected = words.map((word, index) => (index === at ? meant : word));
