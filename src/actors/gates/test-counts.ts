@@ -89,41 +89,55 @@ const countsOfPytest = (summary: Readonly<Record<string, unknown>>): TestCounts 
   };
 };
 
-/** The lines of `go test -json`: the last action of each test. */
+/**
+ * The lines of `go test -json`: the last action of each test. What began and has no end failed: its
+ * program exited, or the report is cut.
+ */
 const countsOfGo = (lines: readonly Readonly<Record<string, unknown>>[]): TestCounts => {
   const results = new Map<string, unknown>();
-  const packages = new Map<string, unknown>();
+  const packages = new Map<unknown, unknown>();
   for (const { Action, Test, Package } of lines) {
-    if (Action !== 'pass' && Action !== 'fail' && Action !== 'skip') continue;
-    if (Test === undefined) packages.set(String(Package), Action);
-    else results.set(`${Package} ${Test}`, Action);
+    const isEnd = Action === 'pass' || Action === 'fail' || Action === 'skip';
+    if (Package === undefined || (!isEnd && Action !== 'run' && Action !== 'start')) continue;
+    if (Test === undefined) packages.set(Package, Action);
+    else {
+      results.set(`${Package} ${Test}`, Action);
+      if (!packages.has(Package)) packages.set(Package, 'start');
+    }
   }
-  const count = (action: string): number =>
-    [...results.values()].filter((each) => each === action).length;
-  const failed = count('fail');
+  const count = (...actions: readonly string[]): number =>
+    [...results.values()].filter((each) => actions.includes(String(each))).length;
   // A package that does not compile has no test.
-  const brokenPackages = [...packages.values()].filter((each) => each === 'fail').length;
+  const brokenPackages = [...packages.values()].filter(
+    (each) => each === 'fail' || each === 'start',
+  ).length;
   return {
     passed: count('pass'),
-    failed: Math.max(failed, brokenPackages),
+    failed: Math.max(count('fail', 'run'), brokenPackages),
     skipped: count('skip'),
     format: 'go',
   };
 };
 
-const countsOfLines = (text: string): TestCounts => {
-  const lines = text
-    .split('\n')
-    .filter((line) => line.trim() !== '')
-    .map((line) => asObject(parseReportJson(line)));
-  if (!lines.every((line) => line !== null) || lines[0]?.['Action'] === undefined)
-    throw new UnreadableReport('is no report of tests');
-  return countsOfGo(lines);
+/** Older versions of go print it between the lines of JSON. */
+const brokenBuild = /^FAIL\t(\S+) \[(?:build|setup) failed\]$/;
+
+/** Lines that are no JSON are messages of go, such as those of its compiler. */
+const goEventOf = (line: string): Readonly<Record<string, unknown>> | null => {
+  if (line.startsWith('{')) return asObject(parseReportJson(line));
+  const [, name] = brokenBuild.exec(line) ?? [];
+  return name === undefined ? null : { Action: 'fail', Package: name };
 };
 
+const countsOfLines = (text: string): TestCounts =>
+  countsOfGo(
+    text
+      .split(/\r?\n/)
+      .map(goEventOf)
+      .filter((each) => each !== null),
+  );
+
 const countsOfJson = (text: string): TestCounts => {
-  if (/^\{[^\n]*\}\s*\n\s*\{/.test(text) || /^\{[^\n]*"Action":/.test(text))
-    return countsOfLines(text);
   const report = asObject(parseReportJson(text));
   const summary = asObject(report?.['summary']);
   if (report !== null && 'numTotalTests' in report) return countsOfJest(report);
@@ -134,6 +148,7 @@ const countsOfJson = (text: string): TestCounts => {
 /** Reads a report of a test runner, known by its content. @throws UnreadableReport */
 export const readTestCounts = (report: string): TestCounts => {
   const text = requireReadable(report).trimStart();
+  if (/^\{[^\n]*"Action":"/m.test(text.slice(0, 100_000))) return countsOfLines(text);
   if (text.startsWith('{')) return countsOfJson(text);
   if (text.startsWith('<')) return fromJunit(text);
   if (/^(TAP version|1\.\.\d|(not )?ok\b)/m.test(text.slice(0, 10_000))) return fromTap(text);

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { readTestCounts } from '../../../src/actors/gates/test-counts.ts';
 
-/** Made by vitest 4.1, node 20 and pytest 9. */
+/** Made by vitest 4.1, node 20, and by scripts/gate-reports.mjs with the tools of versions.json. */
 const report = (name: string): string =>
   readFileSync(join(import.meta.dirname, 'reports', name), 'utf8');
 
@@ -13,34 +13,29 @@ test.each([
   ['vitest-flat.tap', { passed: 2, failed: 1, skipped: 1, format: 'tap' }],
   ['node.tap', { passed: 2, failed: 2, skipped: 2, format: 'tap' }],
   ['node-junit.xml', { passed: 2, failed: 1, skipped: 2, format: 'junit' }],
-  ['pytest-junit.xml', { passed: 1, failed: 1, skipped: 2, format: 'junit' }],
+  ['pytest-junit.xml', { passed: 3, failed: 2, skipped: 2, format: 'junit' }],
+  ['pytest-uncollected.xml', { passed: 0, failed: 1, skipped: 0, format: 'junit' }],
+  ['go-test.json', { passed: 3, failed: 2, skipped: 1, format: 'go' }],
+  ['go-test-passed.json', { passed: 1, failed: 0, skipped: 0, format: 'go' }],
+  ['go-test-broken-build.json', { passed: 1, failed: 1, skipped: 0, format: 'go' }],
+  ['go-test-exits.json', { passed: 1, failed: 1, skipped: 0, format: 'go' }],
 ])('counts the tests of %s', (name, counts) => {
   expect(readTestCounts(report(name))).toEqual(counts);
 });
 
-const goLine = (Action: string, Test?: string): string =>
-  JSON.stringify({ Action, Package: 'example.com/sum', ...(Test === undefined ? {} : { Test }) });
+test('a report of go that is cut has failed tests, wherever it is cut', () => {
+  const lines = report('go-test-passed.json').trimEnd().split('\n');
 
-test('counts the last action of each test of go test -json', () => {
-  const lines = [
-    goLine('start'),
-    goLine('run', 'TestA'),
-    goLine('pass', 'TestA'),
-    goLine('run', 'TestB'),
-    goLine('fail', 'TestB'),
-    goLine('skip', 'TestC'),
-    goLine('fail'),
-  ];
-
-  expect(readTestCounts(lines.join('\n'))).toEqual({
-    ...{ passed: 1, failed: 1, skipped: 1, format: 'go' },
-  });
+  for (let kept = 1; kept < lines.length; kept += 1)
+    expect(readTestCounts(lines.slice(0, kept).join('\n'))).toMatchObject({ failed: 1 });
 });
 
-test('a package of go that does not compile counts as failed', () => {
-  expect(readTestCounts(`${goLine('start')}\n${goLine('fail')}\n`)).toMatchObject({
-    ...{ passed: 0, failed: 1 },
-  });
+test('what the compiler says between the lines of go test -json is no test', () => {
+  const said = `# example.com/calc/broken\nbroken_test.go:6:6: number declared\n`;
+
+  expect(readTestCounts(`${said}${report('go-test-broken-build.json')}`)).toEqual(
+    readTestCounts(report('go-test-broken-build.json')),
+  );
 });
 
 test('the summary of pytest-json-report is counted', () => {
@@ -73,7 +68,7 @@ test.each([
   ['other JSON', '{"tests":12}', 'is no report of jest'],
   ['other XML', '<coverage/>', 'is no report of tests: it begins with <coverage>'],
   ['an entity bomb', '<!DOCTYPE x [<!ENTITY a "aaaa">]><testsuite/>', 'declares a document type'],
-  ['a broken line of go', `${goLine('start')}\n{"Action"`, 'is broken JSON'],
+  ['a broken line of go', '{"Action":"start","Package":"a"}\n{"Action"', 'is broken JSON'],
   [
     'passed tests that are no count',
     '{"numTotalTests":1,"numPassedTests":"many"}',

@@ -1,0 +1,7 @@
+package broken
+
+import "testing"
+
+func TestNothing(t *testing.T) {
+	var number int = "text"
+}

@@ -1,0 +1,7 @@
+package good
+
+import "example.com/calc/sum"
+
+func Twice(n int) int {
+	return sum.Add(n, n)
+}
