@@ -2,7 +2,8 @@ import { textIn } from '../../machines/json.ts';
 import type { Frame } from '../client/client.ts';
 import type { Io } from '../output/io.ts';
 import { renderFrame } from '../output/render-frame.ts';
-import { type Text, terminalText } from '../output/styled.ts';
+import { terminalText } from '../output/styled.ts';
+import { linesOfText } from '../output/wrap-text.ts';
 import { isOver, type Progress, type TaskProgress } from './progress.ts';
 import { renderCounts, renderProgressRows } from './render-progress.ts';
 
@@ -65,7 +66,7 @@ const createLiveTable = (ports: DisplayPorts): Display => {
     const counts = `${renderCounts(tasks)}${rest === 0 ? '' : `; ${rest} more are not shown`}`;
     const table = renderProgressRows(shown, progress, Date.now(), size.columns);
     const last = question === null ? [] : [question];
-    io.liveLines([...displayLines(table), counts, ...askingLine(tasks), ...last]);
+    io.liveLines([...linesOfText(table), counts, ...askingLine(tasks), ...last]);
   };
   const drawSoon = (): void => {
     later ??= setTimeout(draw, redrawMs);
@@ -90,17 +91,6 @@ const createLiveTable = (ports: DisplayPorts): Display => {
       io.out(renderProgressRows(tasks, progress, Date.now(), io.terminal()?.columns ?? io.width));
     },
   };
-};
-
-/** A text in its lines; a part with a style has no line break. */
-const displayLines = (text: Text): readonly Text[] => {
-  const lines: Exclude<Text, string>[number][][] = [[]];
-  for (const part of typeof text === 'string' ? [text] : text) {
-    const [first = '', ...more] = typeof part === 'string' ? part.split('\n') : [part];
-    lines.at(-1)?.push(first);
-    for (const line of more) lines.push([line]);
-  }
-  return lines;
 };
 
 const shownTypes: ReadonlySet<string> = new Set([

@@ -17,8 +17,14 @@ export const clockText = (iso: string, now: number): string => {
   return `${isNear ? days[at.getDay()] : dateOf(at)} ${localTimeOf(at)}`;
 };
 
-/** Local time: `2026-11-20 14:30:05`. */
-export const timeText = (iso: string): string => {
+/** Local date: `2026-11-20`. */
+export const dateText = (iso: string): string => dateOf(new Date(iso));
+
+/** Local time of the day: `14:30:05`. */
+export const timeOfDayText = (iso: string): string => {
   const at = new Date(iso);
-  return `${dateOf(at)} ${localTimeOf(at)}:${twoDigits(at.getSeconds())}`;
+  return `${localTimeOf(at)}:${twoDigits(at.getSeconds())}`;
 };
+
+/** Local time: `2026-11-20 14:30:05`. */
+export const timeText = (iso: string): string => `${dateText(iso)} ${timeOfDayText(iso)}`;

@@ -41,16 +41,19 @@ const callsText = (data: FrameData): string => {
     .join(', ');
 };
 
-const indent = '    ';
+/** Before each line that a tool or a command printed. */
+export const outputIndent = '    ';
 const diffStyles = { '+': 'green', '-': 'red', '@': 'cyan' } as const;
 const isDiffMark = (mark: string): mark is keyof typeof diffStyles => mark in diffStyles;
 
 const diffLine = (line: string): string | Styled => {
   const mark = line[0] ?? '';
-  return isDiffMark(mark) ? styled(diffStyles[mark], `${indent}${line}`) : `${indent}${line}`;
+  return isDiffMark(mark)
+    ? styled(diffStyles[mark], `${outputIndent}${line}`)
+    : `${outputIndent}${line}`;
 };
 
-const plainLine = (line: string): Styled => styled('dim', `${indent}${line}`);
+const plainLine = (line: string): Styled => styled('dim', `${outputIndent}${line}`);
 
 /** Output in lines of their own; of a tool that edits, in the colours of a diff. */
 const outputLines = (output: string, isDiff: boolean): Text =>
@@ -170,9 +173,15 @@ const renderers: Readonly<Record<string, (frame: Frame, isFull: boolean) => Text
 const isBlank = (text: Text): boolean => typeof text === 'string' && text.trim() === '';
 
 /** Null for a frame that tells people nothing new. `isFull`: with all output and text. */
-export const renderFrame = (frame: Frame, isFull = false): Text | null => {
+export const frameText = (frame: Frame, isFull = false): Text | null => {
   const text = renderers[frame.type]?.(frame, isFull) ?? null;
-  if (text === null || isBlank(text)) return null;
+  return text === null || isBlank(text) ? null : text;
+};
+
+/** `frameText` after the id of the task. */
+export const renderFrame = (frame: Frame, isFull = false): Text | null => {
+  const text = frameText(frame, isFull);
+  if (text === null) return null;
   // The output of a call that succeeded follows the line of the call.
   return frame.type === 'tool_end' && frame.data['ok'] === true
     ? text

@@ -6,6 +6,7 @@ import { callForTask, readTask } from '../client/task-answers.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import type { Io } from '../output/io.ts';
 import { renderTask } from '../output/render-task.ts';
+import { stateWords } from '../words/state-words.ts';
 import { askPerson, type PersonAnswer } from './ask-person.ts';
 
 export interface RespondArgs {
@@ -51,7 +52,7 @@ export const respond = async (
   if (task.awaiting === undefined)
     throw new CallError(
       'event_not_allowed',
-      `task ${taskId} is ${task.phase}: it has no open question`,
+      `${taskId} is ${stateWords(task, Date.now())}; it has no open question`,
       {
         task_id: taskId,
         state: task.phase,
@@ -72,6 +73,6 @@ export const respond = async (
     ...given,
   });
   if (json) io.json(after);
-  else io.out(`${taskId} ${after.status} (${after.phase.replaceAll('_', ' ')})`);
+  else io.out(`${taskId} ${stateWords(after, Date.now())}`);
   return exitCodes.done;
 };

@@ -4,10 +4,9 @@ import { taskViewSchema } from '../../actors/journal/task-view.ts';
 import { CallError, type Client, type Frame } from '../client/client.ts';
 import type { CommandContext } from '../client/command-context.ts';
 import { exitCodes } from '../output/exit-codes.ts';
-import { renderFrame } from '../output/render-frame.ts';
 import { removedText } from '../output/render-task.ts';
-import { joined } from '../output/styled.ts';
 import { UsageError } from '../words/usage-error.ts';
+import { createLogLines } from './log-lines.ts';
 
 const frameSchema = z.looseObject({
   type: z.string(),
@@ -61,13 +60,14 @@ export const showLogs = async (
     : history(await connection.files(), taskId, (why) =>
         io.err(`note: the history of ${taskId} was ${why}`),
       );
+  const lines = createLogLines(full, io.width, Date.now());
   let isEmpty = true;
   for await (const frame of frames) {
     if (attempt !== undefined && frame.attempt !== attempt) continue;
     isEmpty = false;
-    const line = renderFrame(frame, full);
+    const line = json ? null : lines(frame);
     if (json) io.json(frame);
-    else if (line !== null) io.out(joined([`${frame.timestamp} `, line], ''));
+    else if (line !== null) io.out(line);
     await io.room();
   }
   if (isEmpty && attempt !== undefined)

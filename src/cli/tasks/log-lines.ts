@@ -1,0 +1,64 @@
+import type { Frame } from '../client/client.ts';
+import { dateText, timeOfDayText } from '../output/local-time.ts';
+import { frameText, outputIndent, renderFrame } from '../output/render-frame.ts';
+import { joined, styled, type Text, terminalText } from '../output/styled.ts';
+import { linesOfText, wrapStyledLine } from '../output/wrap-text.ts';
+
+/** Null for a frame that says nothing, or the same state as the one before. */
+export type LogLines = (frame: Frame) => Text | null;
+
+const asWritten =
+  (isFull: boolean): LogLines =>
+  (frame) => {
+    const line = renderFrame(frame, isFull);
+    return line === null ? null : joined([`${frame.timestamp} `, line], '');
+  };
+
+const timeColumn = 'hh:mm:ss '.length;
+
+/** Lines of output stay as they are, to be copied. */
+const belowTime = (text: Text, width: number): Text =>
+  joined(
+    linesOfText(text).map((line, at) => {
+      const isOutput = at > 0 && terminalText(line, false).startsWith(outputIndent);
+      if (isOutput) return line;
+      const [first, ...more] = linesOfText(wrapStyledLine(line, width - timeColumn));
+      const others = more.map((each) => joined([' '.repeat(timeColumn), each], ''));
+      const start = at === 0 ? '' : ' '.repeat(timeColumn);
+      return joined([joined([start, first ?? ''], ''), ...others], '\n');
+    }),
+    '\n',
+  );
+
+/** Local times without the id, and a line for each date that is not today. */
+const forTerminal = (isFull: boolean, width: number, today: string): LogLines => {
+  let date = today;
+  return (frame) => {
+    const text = frameText(frame, isFull);
+    if (text === null) return null;
+    const own = dateText(frame.timestamp);
+    const newDate: readonly Text[] = own === date ? [] : [[styled('dim', own)]];
+    date = own;
+    if (terminalText(text, false).startsWith(outputIndent)) return joined([...newDate, text], '\n');
+    const time = styled('dim', timeOfDayText(frame.timestamp));
+    const line = joined([[time, ' '], belowTime(text, width)], '');
+    return joined([...newDate, line], '\n');
+  };
+};
+
+/** `width`: columns of the terminal; null for a pipe, whose lines have UTC times and the id. */
+export const createLogLines = (isFull: boolean, width: number | null, now: number): LogLines => {
+  const render =
+    width === null
+      ? asWritten(isFull)
+      : forTerminal(isFull, width, dateText(new Date(now).toISOString()));
+  let state = '';
+  return (frame) => {
+    const text = frame.type === 'status_update' ? renderFrame(frame) : null;
+    const shown = text === null ? '' : `${frame.attempt} ${terminalText(text, false)}`;
+    if (shown !== '' && shown === state) return null;
+    const line = render(frame);
+    if (line !== null) state = shown;
+    return line;
+  };
+};

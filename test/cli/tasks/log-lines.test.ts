@@ -1,0 +1,88 @@
+import { expect, test } from 'vitest';
+import { timeText } from '../../../src/cli/output/local-time.ts';
+import { terminalText } from '../../../src/cli/output/styled.ts';
+import { createLogLines, type LogLines } from '../../../src/cli/tasks/log-lines.ts';
+
+const at = '2026-01-15T09:30:05.000Z';
+const now = Date.parse(at);
+const frame = (type: string, data: object, timestamp = at) => ({
+  ...{ type, task_id: 'bd-a1', attempt: 1, seq: 1, timestamp },
+  data: { ...data },
+});
+const shown = (lines: LogLines, each: ReturnType<typeof frame>): string | null => {
+  const text = lines(each);
+  return text === null ? null : terminalText(text, false);
+};
+const time = timeText(at).slice(11);
+const words = 'It fails as the design says, so that I change the sum and run the tests again. ';
+
+test('a terminal has the local time of the day, no id, and lines that fit below the text', () => {
+  const lines = createLogLines(false, 60, now);
+
+  const said = shown(lines, frame('text_delta', { text: words })) ?? '';
+  const asked = shown(lines, frame('input_required', { question: words })) ?? '';
+
+  expect(said).toBe(
+    `${time}   It fails as the design says, so that I change the\n${' '.repeat(11)}sum and run the tests again.`,
+  );
+  expect(asked).toContain('agent respond bd-a1 "<answer>"');
+  for (const line of `${said}\n${asked}`.split('\n')) expect(line.length).toBeLessThanOrEqual(60);
+});
+
+test('output is not broken, a longer text is below the time', () => {
+  const output = 'x '.repeat(60).trim();
+  const lines = createLogLines(true, 60, now);
+
+  expect(shown(lines, frame('tool_end', { tool: 'bash', ok: true, output }))).toBe(`    ${output}`);
+  expect(shown(lines, frame('tool_end', { tool: 'bash', ok: false, output }))).toBe(
+    `${time}   bash did not succeed:\n    ${output}`,
+  );
+  expect(shown(lines, frame('text_delta', { text: 'one\ntwo' }))).toBe(
+    `${time}   one\n${' '.repeat(11)}two`,
+  );
+});
+
+test('colours stay on the words that have them, over a break', () => {
+  const text = createLogLines(false, 40, now)(frame('log', { level: 'warn', message: words }));
+
+  const coloured = terminalText(text ?? '', true).split('\n');
+
+  expect(coloured.length).toBeGreaterThan(2);
+  for (const line of coloured.slice(1))
+    expect(line.replaceAll('\u001b', '')).toMatch(/^ +\[33m *\S.*\[0m$/);
+});
+
+test('the date is said where it changes, and at first when it is not today', () => {
+  const days = [0, 2, 2].map((day) => new Date(now + day * 86_400_000).toISOString());
+  const lines = createLogLines(false, 80, now);
+
+  const [first, later, same] = days.map((day) =>
+    shown(lines, frame('text_delta', { text: 'x' }, day)),
+  );
+
+  expect(first).toBe(`${time}   x`);
+  expect(later).toBe(`${timeText(days[1] ?? '').slice(0, 10)}\n${time}   x`);
+  expect(same).toBe(`${time}   x`);
+});
+
+test.each([80, null])('a state that did not change is said once (%s columns)', (width) => {
+  const lines = createLogLines(false, width, now);
+  const blocked = { status: 'queued', phase: 'waiting_for_dependencies' };
+
+  const all = [blocked, blocked, { status: 'queued', phase: 'waiting_for_slot' }, blocked].map(
+    (data) => shown(lines, frame('status_update', data)),
+  );
+
+  expect(all.map((each) => each?.replace(/.*queued/, 'queued') ?? null)).toEqual([
+    'queued (blocked)',
+    null,
+    'queued (needs a slot)',
+    'queued (blocked)',
+  ]);
+});
+
+test('a pipe has UTC times and the id', () => {
+  const lines = createLogLines(false, null, now);
+
+  expect(shown(lines, frame('text_delta', { text: words }))).toBe(`${at} bd-a1   ${words.trim()}`);
+});
