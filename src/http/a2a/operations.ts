@@ -223,7 +223,7 @@ export const createOperations = (ports: OperationPorts): Operations => {
       ListTasks: list,
       CancelTask: createCancel(ports, reading),
       CreateTaskPushNotificationConfig: (given, { version }) => push.create(given, version),
-      GetTaskPushNotificationConfig: push.get,
+      GetTaskPushNotificationConfig: (given, { version }) => push.get(given, version),
       ListTaskPushNotificationConfigs: push.list,
       DeleteTaskPushNotificationConfig: push.delete,
     },

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { postOnce, signedHeaders } from '../../actors/notify/post-webhook.ts';
 import type { PushConfig, PushConfigs } from '../../actors/store/push-configs.ts';
@@ -40,20 +41,31 @@ const lostAtMost = 5;
 const eventBody = (event: StreamResponse, { version }: PushConfig): string =>
   JSON.stringify(version === '0.3' ? eventTo03(event, false) : event);
 
+/** Equal each time an event is sent. `told` and `since`: its place after the last one that is saved. */
+const deliveryId = (run: string, told: number, since: number, body: string): string =>
+  `msg_${createHash('sha256')
+    .update(JSON.stringify([run, told, since, body]))
+    .digest('base64url')}`;
+
+interface PushMessage {
+  readonly id: string;
+  readonly body: string;
+}
+
 const headersOf = (
-  { run, token, scheme, credentials, version }: PushConfig,
-  body: string,
+  { token, scheme, credentials, version }: PushConfig,
+  { id, body }: PushMessage,
   at: number,
 ): Readonly<Record<string, string>> => ({
   'content-type': version === '0.3' ? 'application/json' : 'application/a2a+json',
   ...(token === null
     ? {}
-    : { 'x-a2a-notification-token': token, ...signedHeaders(`${run}-${at}`, body, token, at) }),
+    : { 'x-a2a-notification-token': token, ...signedHeaders(id, body, token, at) }),
   ...(scheme === null ? {} : { authorization: `${scheme} ${credentials ?? ''}`.trim() }),
 });
 
 /** Posts one event to a receiver until it is taken or given up. */
-const createPushSender = ({ redact, now, log, times = usualPushTimes }: PushPorts) => {
+const createPushSender = ({ now, log, times = usualPushTimes }: PushPorts) => {
   const { requestMs, firstPauseMs } = times;
   const pause = (ms: number, signal: AbortSignal): Promise<void> =>
     delay(ms, undefined, { ref: false, signal }).catch(() => {});
@@ -61,13 +73,13 @@ const createPushSender = ({ redact, now, log, times = usualPushTimes }: PushPort
   /** @returns whether the receiver took it */
   const send = async (
     config: PushConfig,
-    event: StreamResponse,
+    message: PushMessage,
     stopping: AbortSignal,
   ): Promise<boolean> => {
     const url = new URL(config.url);
-    const body = redact(eventBody(event, config));
+    const { body } = message;
     for (let tries = 1; !stopping.aborted; tries += 1) {
-      const headers = headersOf(config, body, now());
+      const headers = headersOf(config, message, now());
       const posted = await postOnce(
         { url, allowPrivate: 'loopback', headers, body },
         { stopping, limitMs: requestMs },
@@ -87,7 +99,7 @@ const createPushSender = ({ redact, now, log, times = usualPushTimes }: PushPort
 };
 
 export const createPushDelivery = (ports: PushPorts): PushDelivery => {
-  const { configs, follows, readAt, log, times = usualPushTimes } = ports;
+  const { configs, follows, readAt, redact, log, times = usualPushTimes } = ports;
   const { pause, send } = createPushSender(ports);
   const running = new Map<
     string,
@@ -100,12 +112,20 @@ export const createPushDelivery = (ports: PushPorts): PushDelivery => {
     const found = await readAt(config);
     if (found === null) return true;
     let lost = 0;
+    let told = config.sent;
+    let since = 0;
     for await (const { event, seq } of eventsOf(follows, found, stopping)) {
-      const isTaken = await send(config, event, stopping);
+      const body = redact(eventBody(event, config));
+      const id = deliveryId(config.run, told, since, body);
+      const isTaken = await send(config, { id, body }, stopping);
       if (stopping.aborted) return false;
       lost = isTaken ? 0 : lost + 1;
       if (lost >= lostAtMost) return true;
-      if (seq !== null) await configs.setSent(config.run, config.id, seq);
+      since += 1;
+      if (seq === null) continue;
+      await configs.setSent(config.run, config.id, seq);
+      told = seq;
+      since = 0;
     }
     return !stopping.aborted;
   };

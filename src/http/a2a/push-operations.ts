@@ -21,6 +21,8 @@ const configsAtMost = 1_000;
 
 const createSchema = pushConfigSchema.extend({ taskId: idText });
 const oneSchema = z.object({ taskId: idText, id: idText });
+/** 0.3 names no config where a task has one. */
+const oneSchema03 = z.object({ taskId: idText, id: idText.optional() });
 const configListSchema = z.object({
   taskId: idText,
   pageSize: z.int().min(1).max(100).optional(),
@@ -76,13 +78,15 @@ export const createPushOperations = ({ configs, delivery, read }: PushOperationP
     delivery.start(config);
     return config;
   };
-  const one = async (given: unknown): Promise<PushConfig> => {
-    const { taskId, id } = parseA2a(oneSchema, given);
+  const one = async (given: unknown, version: string): Promise<PushConfig> => {
+    const schema = version === '0.3' ? oneSchema03 : oneSchema;
+    const { taskId, id } = parseA2a<z.infer<typeof oneSchema03>>(schema, given);
     await read(taskId);
-    const found = (await configs.ofRun(taskId)).find((each) => each.id === id);
-    if (found === undefined)
-      throw new A2aError('TASK_NOT_FOUND', `task ${taskId} has no push notification config ${id}`);
-    return found;
+    const all = await configs.ofRun(taskId);
+    const found = id === undefined ? all[0] : all.find((each) => each.id === id);
+    if (found !== undefined) return found;
+    const which = id === undefined ? '' : ` ${id}`;
+    throw new A2aError('TASK_NOT_FOUND', `task ${taskId} has no push notification config${which}`);
   };
   return {
     /** For the config of a message, before its task is there. @throws A2aError */
@@ -99,7 +103,7 @@ export const createPushOperations = ({ configs, delivery, read }: PushOperationP
       if (isTerminal(run.state)) throw full(`task ${taskId} is over`);
       return configObject(await add(taskId, config, asOf, version));
     },
-    get: async (given: unknown) => configObject(await one(given)),
+    get: async (given: unknown, version: string) => configObject(await one(given, version)),
     list: async (given: unknown) => {
       const { taskId } = parseA2a(configListSchema, given);
       await read(taskId);

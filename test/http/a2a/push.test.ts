@@ -133,12 +133,15 @@ test('a fault of the receiver is tried again, a refusal and a redirect are not',
   const refusing = await startReceiver(() => 302);
   const { send, configs } = await start({ turns: [finish('done')] });
 
-  await send('One', {}, { taskPushNotificationConfig: { url: failing.url } });
+  await send('One', {}, { taskPushNotificationConfig: { url: failing.url, token: 'hook-token' } });
   await send('Two', {}, { taskPushNotificationConfig: { url: refusing.url } });
   await vi.waitFor(() => expect(failing.states().at(-1)).toBe('TASK_STATE_COMPLETED'), 10_000);
   await vi.waitFor(() => expect(configs.all()).toEqual([]), 5_000);
 
   expect(failing.received[1]?.body).toEqual(failing.received[0]?.body);
+  const ids = failing.received.map(({ headers }) => headers['webhook-id']);
+  expect(ids[1]).toBe(ids[0]);
+  expect(new Set(ids).size).toBe(failing.received.length - 1);
   const told = new Set(refusing.received.map(({ body }) => JSON.stringify(body)));
   expect(told.size).toBe(refusing.received.length);
 });
@@ -223,6 +226,11 @@ test('a client of 0.3 is told in its own shapes', async () => {
     },
   });
   const list = await call('tasks/pushNotificationConfig/list', { id });
+  const only = await call('tasks/pushNotificationConfig/get', { id });
+  const other = await call('tasks/pushNotificationConfig/get', {
+    id,
+    pushNotificationConfigId: 'q',
+  });
   await vi.waitFor(
     () =>
       expect(receiver.received.at(-1)?.body).toMatchObject({ kind: 'status-update', final: true }),
@@ -233,7 +241,8 @@ test('a client of 0.3 is told in its own shapes', async () => {
     taskId: id,
     pushNotificationConfig: { id: 'p', url: receiver.url, authentication: { schemes: ['Basic'] } },
   };
-  expect([set.result, list.result]).toEqual([shown, [shown]]);
+  expect([set.result, list.result, only.result]).toEqual([shown, [shown], shown]);
+  expect(other.error.code).toBe(-32001);
   expect(receiver.received.at(-1)?.body.status.state).toBe('completed');
 });
 
