@@ -24,11 +24,14 @@ export interface MoreMethods {
   has(method: string): boolean;
   /** The whole answer of JSON-RPC. Never rejects. */
   answer(request: RpcRequest): Promise<object>;
+  /** The answer to a method that is unknown here; null: ours, which names our methods. */
+  refuseUnknown(request: RpcRequest): object | null;
 }
 
 const noMore: MoreMethods = {
   has: () => false,
   answer: async () => ({}),
+  refuseUnknown: () => null,
 };
 
 /** No body (204), or a body with its HTTP status. */
@@ -111,10 +114,13 @@ export const createRpcServer = (
       return id === undefined ? null : answer;
     }
     if (!server.hasMethod(method) && id !== undefined)
-      return envelopeFailure(
-        'method_not_found',
-        `unknown method ${method}; the methods are ${Object.keys(methods).join(', ')}`,
-        id,
+      return (
+        more.refuseUnknown(request) ??
+        envelopeFailure(
+          'method_not_found',
+          `unknown method ${method.slice(0, 100)}; the methods are ${Object.keys(methods).join(', ')}`,
+          id,
+        )
       );
     return server.receive({
       jsonrpc,

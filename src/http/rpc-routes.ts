@@ -1,6 +1,12 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { System } from '../actors/system.ts';
-import { activateExtensions, contextFor, type Dispatch, roleIn } from './a2a/dispatch.ts';
+import {
+  activateExtensions,
+  contextFor,
+  type Dispatch,
+  refuseRole,
+  roleIn,
+} from './a2a/dispatch.ts';
 import type { Identity } from './discovery.ts';
 import { errorBody, requestErrors } from './error-table.ts';
 import { createRpcServer, retryAfterOf } from './json-rpc.ts';
@@ -53,7 +59,7 @@ export const addRpcRoutes = (
   const rpc = createRpcServer(methods, (error) => log('JSON-RPC method failed', { error }));
   const handler = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
     const role = roleIn(request);
-    if (role === undefined) return reply.code(404).send(errorBody('not_found', 'no such role'));
+    if (role === undefined) return refuseRole(request, reply);
     const context = contextFor(reply, role);
     activateExtensions(request, reply);
     const streaming = a2a.stream(request, reply, context);

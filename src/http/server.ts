@@ -10,7 +10,6 @@ import type { A2aRules } from './a2a/versions.ts';
 import { answerError, bodyLimit } from './answer-error.ts';
 import { answerBrokenBytes, answerBrokenPath } from './broken-requests.ts';
 import { discoveryDocument } from './discovery.ts';
-import { errorBody } from './error-table.ts';
 import { createGate, type GateOptions, isStillAllowed } from './gate.ts';
 import { addHealthRoutes, type HealthOptions } from './health.ts';
 import type { AnswerPolicy } from './mcp/backend.ts';
@@ -18,6 +17,7 @@ import { addMcpRoutes } from './mcp/mcp-routes.ts';
 import { createServiceBackend } from './mcp/service-backend.ts';
 import { createMethods } from './methods.ts';
 import { histogramsFrom, metricsDocument, metricsText } from './metrics-text.ts';
+import { answerNoRoute } from './other-method.ts';
 import { addPageRoutes, type PageRouteOptions } from './page-routes.ts';
 import { createPageSessions } from './page-sessions.ts';
 import { addRpcRoutes, createRateGate, type RpcRouteOptions } from './rpc-routes.ts';
@@ -98,11 +98,7 @@ const addHooks = (
     (_request, body, done) => done(null, body),
   );
   app.setErrorHandler((error: FastifyError, _request, reply) => answerError(error, reply, log));
-  app.setNotFoundHandler((request, reply) =>
-    reply
-      .code(404)
-      .send(errorBody('not_found', `no route ${request.method} ${request.url.slice(0, 200)}`)),
-  );
+  answerNoRoute(app);
 };
 
 /** The caller listens. */

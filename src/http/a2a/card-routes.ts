@@ -3,7 +3,7 @@ import type { System } from '../../actors/system.ts';
 import type { Role } from '../../machines/task.ts';
 import { errorBody } from '../error-table.ts';
 import { agentCard, type CardFacts, etagOf } from './card.ts';
-import { roleIn } from './dispatch.ts';
+import { refuseRole, roleIn } from './dispatch.ts';
 import { A2aError } from './errors.ts';
 import type { A2aRules } from './versions.ts';
 
@@ -49,7 +49,7 @@ export const extendedCardOf =
 export const addCardRoutes = (app: FastifyInstance, options: CardOptions): void => {
   const answer = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
     const role = roleIn(request);
-    if (role === undefined) return reply.code(404).send(errorBody('not_found', 'no such role'));
+    if (role === undefined) return refuseRole(request, reply);
     const text = JSON.stringify(agentCard(cardFacts(options, request, role)));
     const etag = etagOf(text);
     reply

@@ -1,15 +1,15 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { type Role, roles } from '../../machines/task.ts';
-import { envelopeErrors } from '../error-table.ts';
+import { envelopeErrors, errorBody, requestErrors } from '../error-table.ts';
 import type { MoreMethods } from '../json-rpc.ts';
 import { readJson } from '../read-json.ts';
 import type { ReserveStream } from '../stream-routes.ts';
-import { A2aError, rpcErrorOf } from './errors.ts';
+import { A2aError, rpcErrorOf, unknownRoleText } from './errors.ts';
 import { openEvents } from './open-events.ts';
 import { type OperationContext, type Operations, toA2aError } from './operations.ts';
 import { extensionUri, type StreamResponse } from './protocol.ts';
-import { eventTo03, methodOf03, paramsFrom03, resultTo03 } from './version-03.ts';
+import { eventTo03, methodNames03, methodOf03, paramsFrom03, resultTo03 } from './version-03.ts';
 import type { A2aRules, A2aVersion } from './versions.ts';
 
 const extendedCardMethod = 'GetExtendedAgentCard';
@@ -66,6 +66,11 @@ export const activateExtensions = ({ headers }: FastifyRequest, reply: FastifyRe
 export const roleIn = ({ params }: FastifyRequest): Role | null | undefined => {
   const { role } = params as { readonly role?: string };
   return role === undefined ? null : roles.find((known) => known === role);
+};
+
+export const refuseRole = ({ params }: FastifyRequest, reply: FastifyReply): FastifyReply => {
+  const { role = '' } = params as { readonly role?: string };
+  return reply.code(requestErrors.not_found).send(errorBody('not_found', unknownRoleText(role)));
 };
 
 /** Most calls are none of A2A, so its signal is made when it is asked for. */
@@ -127,12 +132,20 @@ const refuseUnknown = (): never => {
   throw new A2aError('METHOD_NOT_FOUND', 'unknown method');
 };
 
+/** The addresses of A2A; at the others our own methods are at home. */
+const a2aAddresses: ReadonlySet<string | undefined> = new Set(['/a2a', '/agents/:role/a2a']);
+
 const paramsOfVersion = ({ version, name }: Spoken, params: unknown): unknown =>
   version === '0.3' ? paramsFrom03(name, params) : params;
 
 type StreamCall = z.infer<typeof streamCallSchema> & { readonly spoken: Spoken };
 
-/** Opens the stream of a call; what fails before its first event is a plain answer. */
+const eventStream = 'text/event-stream';
+
+/**
+ * Opens the stream of a call. What fails before its first event is a plain answer; clients of 0.3
+ * read that only as an event.
+ */
 const createOpenCall =
   (ports: DispatchPorts) =>
   async (
@@ -154,7 +167,10 @@ const createOpenCall =
       const start = () => run(paramsOfVersion(spoken, params), { ...context, version });
       return await openEvents(ports, reply, start, frameOf);
     } catch (error) {
-      return rpcErrorAnswer(id, toA2aError(error, onInternal));
+      const answer = rpcErrorAnswer(id, toA2aError(error, onInternal));
+      const wantsEvents = (request.headers.accept ?? '').includes(eventStream);
+      if (version === '1.0' || !wantsEvents) return answer;
+      return reply.type(eventStream).send(`data: ${JSON.stringify(answer)}\n\n`);
     }
   };
 
@@ -169,6 +185,17 @@ export const createDispatch = (ports: DispatchPorts): Dispatch => {
     return isKnown(method) ? { version: '1.0', name: method } : null;
   };
   const open = createOpenCall(ports);
+  const namesFor: Readonly<Record<A2aVersion, readonly string[]>> = {
+    '1.0': [...Object.keys(calls), ...Object.keys(streams), extendedCardMethod],
+    '0.3': methodNames03,
+  };
+  const unknownMethod = (method: string): A2aError => {
+    const names = rules().versions.flatMap((version) => namesFor[version]);
+    return new A2aError(
+      'METHOD_NOT_FOUND',
+      `unknown method ${method.slice(0, 100)}; the methods are ${names.join(', ')}`,
+    );
+  };
 
   const answer = async (
     request: FastifyRequest,
@@ -187,6 +214,10 @@ export const createDispatch = (ports: DispatchPorts): Dispatch => {
   return {
     methods: (request, context) => ({
       has: (method) => spokenIn(method) !== null,
+      refuseUnknown: ({ method, id = null }) =>
+        a2aAddresses.has(request.routeOptions.url)
+          ? rpcErrorAnswer(id, unknownMethod(method))
+          : null,
       answer: async ({ method, params, id = null }) => {
         const spoken = spokenIn(method);
         if (spoken !== null && Object.hasOwn(streams, spoken.name))

@@ -1,4 +1,4 @@
-import type { ServiceError } from '../../machines/errors.ts';
+import { describeRefusal, refusal, type ServiceError } from '../../machines/errors.ts';
 import type { SchemaProblem } from '../schema-problems.ts';
 
 /** JSON-RPC code, HTTP status and status of google.rpc, by the name of the error. */
@@ -12,6 +12,7 @@ const errorCodes = {
   VERSION_NOT_SUPPORTED: [-32009, 400, 'FAILED_PRECONDITION'],
   INVALID_PARAMS: [-32602, 400, 'INVALID_ARGUMENT'],
   METHOD_NOT_FOUND: [-32601, 404, 'NOT_FOUND'],
+  METHOD_NOT_ALLOWED: [-32601, 405, 'UNIMPLEMENTED'],
   INTERNAL: [-32603, 500, 'INTERNAL'],
 } as const;
 
@@ -28,6 +29,7 @@ const type = (name: string): string => `type.googleapis.com/google.rpc.${name}`;
 const plainErrors: ReadonlySet<A2aReason> = new Set([
   'INVALID_PARAMS',
   'METHOD_NOT_FOUND',
+  'METHOD_NOT_ALLOWED',
   'INTERNAL',
 ]);
 
@@ -68,6 +70,10 @@ export const invalidProblems = (problems: readonly SchemaProblem[]): A2aError =>
   const message = fields.map(({ field, description }) => `${field}: ${description}`).join('; ');
   return new A2aError('INVALID_PARAMS', message, { fields });
 };
+
+/** For a role in an address, a tenant or a message. */
+export const unknownRoleText = (role: string): string =>
+  describeRefusal(refusal('role_unknown', { role: role.slice(0, 100) }));
 
 export const taskNotFound = (id: string): A2aError =>
   new A2aError('TASK_NOT_FOUND', `task ${id.slice(0, 200)} does not exist`);

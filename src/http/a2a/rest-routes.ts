@@ -1,9 +1,10 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Role } from '../../machines/task.ts';
+import { notAllowedText } from '../other-method.ts';
 import { readJson } from '../read-json.ts';
 import type { ReserveStream } from '../stream-routes.ts';
 import { activateExtensions, contextFor, requireVersion, roleIn } from './dispatch.ts';
-import { A2aError, httpErrorOf, invalidParams } from './errors.ts';
+import { A2aError, httpErrorOf, invalidParams, unknownRoleText } from './errors.ts';
 import { openEvents } from './open-events.ts';
 import { type Operations, toA2aError } from './operations.ts';
 import type { StreamResponse } from './protocol.ts';
@@ -26,9 +27,11 @@ interface RestCall {
 
 type Query = Readonly<Record<string, unknown>>;
 
+const numberIn = (text: string): unknown => (/^-?\d{1,15}$/.test(text) ? Number(text) : text);
+
 const textTypes = new Map<string, (text: string) => unknown>([
-  ['historyLength', Number],
-  ['pageSize', Number],
+  ['historyLength', numberIn],
+  ['pageSize', numberIn],
   [
     'includeArtifacts',
     (text: string) => (text === 'true' ? true : text === 'false' ? false : text),
@@ -92,6 +95,9 @@ const routeStarts: ReadonlySet<string> = new Set([
 const unknownPath = (verb: string, path: string): A2aError =>
   new A2aError('METHOD_NOT_FOUND', `there is no ${verb} ${path.slice(0, 200)}`);
 
+const unknownRole = ({ params }: FastifyRequest): A2aError =>
+  new A2aError('METHOD_NOT_FOUND', unknownRoleText((params as { role: string }).role));
+
 /** The call that an address means. @throws A2aError */
 const callOf = (verb: string, path: string, given: Record<string, unknown>): RestCall => {
   const all = path.split('/').map(decodedSegment);
@@ -116,6 +122,22 @@ const callOf = (verb: string, path: string, given: Record<string, unknown>): Res
   return found(taskActions[`${verb} ${id.slice(colon + 1)}`], { id: id.slice(0, colon) });
 };
 
+const verbs = ['GET', 'POST', 'DELETE'] as const;
+
+/** @throws METHOD_NOT_ALLOWED when the address takes other verbs */
+const requireVerb = (verb: string, path: string, reply: FastifyReply): void => {
+  const allowed = verbs.filter((each) => {
+    try {
+      return callOf(each, path, {}).method !== '';
+    } catch {
+      return false;
+    }
+  });
+  if (allowed.length === 0 || allowed.some((each) => each === verb)) return;
+  reply.header('allow', allowed.join(', '));
+  throw new A2aError('METHOD_NOT_ALLOWED', notAllowedText(verb, allowed));
+};
+
 const mediaType = 'application/a2a+json; charset=utf-8';
 
 const sendError = (reply: FastifyReply, error: A2aError): FastifyReply => {
@@ -135,10 +157,11 @@ export const addRestRoutes = (app: FastifyInstance, options: RestOptions): void 
     try {
       const role = roleIn(request);
       const { '*': path } = request.params as { '*': string };
-      if (role === undefined) throw unknownPath(request.method, request.url);
+      if (role === undefined) throw unknownRole(request);
       requireVersion(request, '1.0', options.rules());
       activateExtensions(request, reply);
       const { 'A2A-Version': _, ...query } = request.query as Record<string, unknown>;
+      requireVerb(request.method, path, reply);
       const given = request.method === 'GET' ? fromQuery(query) : requestBody(request);
       const { method, params } = callOf(request.method, path, given);
       const context = contextFor(reply, role);

@@ -4,7 +4,7 @@ import type { TaskService } from '../../actors/engine/task-service.ts';
 import { isServiceError, requireRole } from '../../machines/errors.ts';
 import { type Role, roles } from '../../machines/task.ts';
 import { optionsSchema, runOptions } from '../wire.ts';
-import { A2aError, invalidParams } from './errors.ts';
+import { A2aError, invalidParams, unknownRoleText } from './errors.ts';
 import { messageText } from './message-text.ts';
 import { extensionUri, isTerminal } from './protocol.ts';
 import { parseRunId, type ReadRun } from './read-run.ts';
@@ -47,8 +47,9 @@ const roleFor = (
   const named = own ?? (typeof skill === 'string' ? skill : undefined);
   const role = bound ?? (tenant === undefined || tenant === '' ? named : tenant) ?? defaultRole;
   if (roles.some((known) => known === role)) return requireRole(role);
-  const field = named === role ? 'message.metadata' : 'tenant';
-  throw invalidParams(field, `unknown role; the roles are ${roles.join(', ')}`);
+  const key = own === undefined ? 'skillId' : `${extensionUri}.role`;
+  const field = tenant === role ? 'tenant' : `message.metadata.${key}`;
+  throw invalidParams(field, unknownRoleText(role));
 };
 
 const requireMessageText = (message: GivenMessage): string => {

@@ -26,6 +26,8 @@ const methodNames: ReadonlyMap<string, string> = new Map([
   ['agent/getAuthenticatedExtendedCard', 'GetExtendedAgentCard'],
 ]);
 
+export const methodNames03: readonly string[] = [...methodNames.keys()];
+
 /** The method of 1.0 that a method of 0.3 is; undefined: it is none of 0.3. */
 export const methodOf03 = (method: string): string | undefined => methodNames.get(method);
 

@@ -23,7 +23,8 @@ const isMalformed = (answer: object): boolean => 'id' in answer && answer.id ===
 
 /**
  * MCP over Streamable HTTP, one POST for each message (ADR 0096). There is no session: nothing of a
- * client is kept between its requests, so nothing has to be bounded or can be taken over.
+ * client is kept between its requests, so nothing has to be bounded or can be taken over. GET and
+ * DELETE have no route: there is no stream that the server begins, and no session to end.
  */
 export const addMcpRoutes = (app: FastifyInstance, options: McpRouteOptions): void => {
   const { backend, identity, redact, openStream, onRequest } = options;
@@ -59,15 +60,4 @@ export const addMcpRoutes = (app: FastifyInstance, options: McpRouteOptions): vo
     if (answer === null) return reply.code(202).send();
     return reply.code(isMalformed(answer) ? requestErrors.invalid_request : 200).send(answer);
   });
-
-  // No stream that the server begins, and no session to end.
-  for (const method of ['GET', 'DELETE'] as const)
-    app.route({
-      ...{ method, url: '/mcp' },
-      handler: (_request, reply) =>
-        reply
-          .code(requestErrors.method_not_allowed)
-          .header('allow', 'POST')
-          .send(errorBody('method_not_allowed', `${method} /mcp does nothing here; use POST`)),
-    });
 };

@@ -30,6 +30,7 @@ const start = async (setting?: Setting) => {
     return {
       status: response.status,
       type: response.headers.get('content-type'),
+      allow: response.headers.get('allow'),
       body: await response.json(),
     };
   };
@@ -109,15 +110,75 @@ test('§3.4 a run that follows another one names it', async () => {
   expect('referenceTaskIds' in first.history[0]).toBe(false);
 });
 
-test.each(['PUT', 'PATCH', 'POST'])(
-  '§11.6 %s where it means nothing is an error of A2A',
-  async (verb) => {
+test('§11.6 a verb that means nothing at an address is an error of A2A, which names the others', async () => {
+  const { rest } = await start();
+
+  const answers: Loose[] = [];
+  for (const verb of ['PUT', 'PATCH', 'POST']) answers.push(await rest(verb, 'tasks', '{}'));
+  const several = await rest('PUT', 'engineer/tasks/bd-1:subscribe', '{}');
+
+  for (const { status, type, allow, body } of answers) {
+    expect([status, type, allow]).toEqual([405, 'application/a2a+json; charset=utf-8', 'GET']);
+    expect(body.error).toMatchObject({ code: 405, status: 'UNIMPLEMENTED' });
+  }
+  expect([several.status, several.allow]).toEqual([405, 'GET, POST']);
+});
+
+test('§9.5 an unknown method names those of A2A where A2A is spoken, and ours elsewhere', async () => {
+  const { post, rest } = await start({ a2a: { versions: ['1.0', '0.3'] } });
+  const request = { jsonrpc: '2.0', id: 7, method: 'Sendmessage', params: {} };
+
+  const atA2a = (await post(request, '/a2a')).body;
+  const ofRole = (await post([request], '/agents/tester/a2a')).body[0];
+  const ours = (await post(request, '/a2a/execute')).body;
+  const noRole = await post(request, '/agents/nobody/a2a');
+  const noRoleRest = await rest('GET', '../../agents/nobody/a2a/rest/tasks');
+
+  for (const { id, error } of [atA2a, ofRole]) {
+    expect([id, error.code]).toEqual([7, -32601]);
+    expect(error.message).toMatch(
+      /^unknown method Sendmessage; the methods are SendMessage, GetTask/,
+    );
+    expect(error.message).toContain('message/send');
+    expect(error.message).not.toContain('execute');
+  }
+  expect(ours.error.message).toContain('execute');
+  for (const { status, body } of [noRole, noRoleRest]) {
+    expect(status).toBe(404);
+    expect(body.error.message).toMatch(/^unknown role "nobody"; the roles are engineer, tester/);
+  }
+});
+
+test('§3.2 an unknown role is named, with where it was said', async () => {
+  const { call } = await start();
+  const message = { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'x' }] };
+  const said = async (params: object): Promise<string> =>
+    (await call('SendMessage', params)).error.message;
+
+  const messages = [
+    await said({ message, tenant: 'pilot' }),
+    await said({ message: { ...message, metadata: { skillId: 'pilot' } } }),
+    await said({ message: { ...message, metadata: { [extension]: { role: 'pilot' } } } }),
+  ];
+
+  expect(messages.map((each) => each.split('; ')[0])).toEqual([
+    'tenant: unknown role "pilot"',
+    'message.metadata.skillId: unknown role "pilot"',
+    `message.metadata.${extension}.role: unknown role "pilot"`,
+  ]);
+});
+
+test.each(['x', '', '1e2', '0x10'])(
+  '§5.5 the number %j in a query is refused as it was given',
+  async (given) => {
     const { rest } = await start();
 
-    const { status, type, body } = await rest(verb, 'tasks', '{}');
+    const { status, body } = await rest('GET', `tasks?pageSize=${given}`);
 
-    expect([status, type]).toEqual([404, 'application/a2a+json; charset=utf-8']);
-    expect(body.error).toMatchObject({ code: 404, status: 'NOT_FOUND' });
+    expect(status).toBe(400);
+    expect(body.error.message).toBe(
+      `pageSize: expected a whole number from 1 to 100, got ${given === '' ? 'empty text' : JSON.stringify(given)}`,
+    );
   },
 );
 

@@ -111,3 +111,26 @@ test('without it in a2a.versions its methods are refused by name, and the card h
   expect(cards).toEqual([undefined, `${both.base}/a2a`, undefined, `${both.base}/a2a`]);
   expect((await call('ListTasks', {})).result.tasks).toEqual([]);
 });
+
+test('what its streams refuse reaches it as an error of A2A', async () => {
+  const server = await start({ turns: [finish('done')] });
+  const client = await connect(server);
+  const { id } = (await client.sendMessage(says('One'))) as { readonly id: string };
+  const refusals: unknown[] = [];
+  const read = async (stream: AsyncIterable<unknown>): Promise<void> => {
+    for await (const _ of stream);
+  };
+
+  for (const stream of [
+    client.resubscribeTask({ id }),
+    client.resubscribeTask({ id: 'bd-none' }),
+    client.sendMessageStream(says('', { parts: [] })),
+  ])
+    await read(stream).catch((error: Error) => refusals.push(error.message));
+
+  expect(refusals).toEqual([
+    expect.stringContaining(`task ${id} is over; read it with GetTask (Code: -32004)`),
+    expect.stringContaining('task bd-none does not exist (Code: -32001)'),
+    expect.stringContaining('(Code: -32602)'),
+  ]);
+});
