@@ -13,7 +13,7 @@ const adapters = [
   'mcp',
 ];
 const homes = {
-  actors: 'openai|execa|libsql',
+  actors: 'openai|execa|libsql|pg',
   http: 'fastify|fastify-sse-v2|json-rpc-2\\.0',
   cli: 'yargs|pino|yaml',
 };
@@ -50,6 +50,12 @@ export default {
       { path: `^src/actors/(${adapters.join('|')})/` },
       { path: '^src/actors/(engine|agent|tools|journal)/' },
       'An adapter works for any engine. Move the code to the engine, or pass what it needs as a port or an option.',
+    ),
+    error(
+      'postgresql-has-one-door',
+      { path: '^src/', pathNot: '^src/actors/store/postgres/' },
+      { path: 'node_modules/pg/' },
+      'Only store/postgres connects to PostgreSQL.',
     ),
     error(
       'only-the-engine-imports-agent',

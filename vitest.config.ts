@@ -32,7 +32,11 @@ export default defineConfig({
           exclude: alone,
           isolate: false,
           server,
-          globalSetup: ['./test/support/bd-host.ts', './test/support/repository.ts'],
+          globalSetup: [
+            './test/support/bd-host.ts',
+            './test/support/repository.ts',
+            './test/support/postgres-server.ts',
+          ],
         },
       },
       { test: { name: 'alone', include: alone, ...limits } },

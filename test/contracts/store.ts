@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import {
   type Change,
   type Entry,
@@ -31,610 +31,649 @@ const actor = (id: string, pending = true) => ({
   snapshot: `{"id":"${id}"}`,
 });
 
-/** `reopen` gives the same data to a new store, as a new process would. */
-const openIn = (over: (near: SqliteStore) => Store) => {
+/** A store and what its tests need of its surroundings. */
+export interface StoreScene {
+  readonly store: Store;
+  /** Another program on the same data. */
+  beside(): Promise<Store>;
+  /** Gives the same data to a new store, as a new process would. */
+  reopen(): Promise<Store>;
+  /** Sets the clock that all programs share (epoch ms). */
+  setNow(ms: number): Promise<void>;
+  close(): void;
+}
+
+/** Over the rows of SQLite. */
+export const sqliteScene = async (over: (near: SqliteStore) => Store): Promise<StoreScene> => {
   const folder = mkdtempSync(join(tmpdir(), 'agent-store-'));
   const stores: SqliteStore[] = [];
-  const openStore = (): Store => {
+  const open = (): SqliteStore => {
     const near = createSqliteStore({ file: join(folder, 'journal.db'), redact: (text) => text });
     stores.push(near);
-    return over(near);
+    return near;
   };
   return {
-    store: openStore(),
-    /** Another program on the same data. */
-    beside: () => {
-      const other = createSqliteStore({ file: join(folder, 'journal.db'), redact: (text) => text });
-      stores.push(other);
-      return other;
-    },
-    reopen: () => {
+    store: over(open()),
+    beside: async () => open(),
+    reopen: async () => {
       stores.pop()?.close();
-      return openStore();
+      return over(open());
+    },
+    setNow: async (ms) => {
+      vi.spyOn(Date, 'now').mockReturnValue(ms);
     },
     close: () => {
+      vi.restoreAllMocks();
       for (const store of stores) store.close();
       rmSync(folder, { recursive: true, force: true });
     },
   };
 };
 
-/** The contract of a store over the rows of SQLite. */
-export const describeStore = (name: string, over: (near: SqliteStore) => Store) =>
-  describe(`${name} store`, () => {
-    let opened: ReturnType<typeof openIn>;
-    let store: Store;
-    beforeEach(() => {
-      opened = openIn(over);
-      store = opened.store;
-    });
-    afterEach(() => opened.close());
+/** The contract of a store. */
+export const describeStore = (
+  name: string,
+  open: () => Promise<StoreScene>,
+  {
+    skip = null,
+    isSlow = false,
+  }: { readonly skip?: string | null; readonly isSlow?: boolean } = {},
+) =>
+  describe.skipIf(skip !== null)(
+    `${name} store${skip === null ? '' : ` (${skip})`}`,
+    { tags: isSlow ? ['slow'] : [] },
+    () => {
+      let opened: StoreScene;
+      let store: Store;
+      beforeEach(async () => {
+        opened = await open();
+        store = opened.store;
+      });
+      afterEach(() => opened.close());
 
-    test('a commit answers with its entries in order, numbered without a gap', async () => {
-      const first = await store.commit({ entries: [line('bd-a'), line('bd-b')] });
-      const second = await store.commit({ entries: [line('bd-a')] });
+      test('a commit answers with its entries in order, numbered without a gap', async () => {
+        const first = await store.commit({ entries: [line('bd-a'), line('bd-b')] });
+        const second = await store.commit({ entries: [line('bd-a')] });
 
-      expect([...first.entries, ...second.entries].map(({ seq }) => seq)).toEqual([1, 2, 3]);
-      expect(await store.lastSeq()).toBe(3);
-    });
-
-    test('the entries of each task are numbered without a gap, whoever commits them', async () => {
-      const save = { actor: actor('bd-a'), guard: { revision: 0, attempt: 0 } };
-      await store.commit({ entries: [line('bd-a'), line('bd-b'), line('bd-a')] });
-      await store.commit({ ...save, entries: [line('bd-a')] }, { entries: [line('bd-b')] });
-      await store.commit({ ...save, entries: [line('bd-a')] }, { entries: [line('bd-b')] });
-
-      const next = opened.reopen();
-      const { entries } = await next.commit({ entries: [line('bd-a'), line('bd-c')] });
-
-      const numbers = async (taskId: string) =>
-        (await next.read({ taskId, after: 0, limit: 10 })).map(({ taskSeq }) => taskSeq);
-      expect([await numbers('bd-a'), await numbers('bd-b')]).toEqual([
-        [1, 2, 3, 4],
-        [1, 2, 3],
-      ]);
-      expect(entries.map(({ taskSeq }) => taskSeq)).toEqual([4, 1]);
-      expect((await next.kept({ taskId: 'bd-a', after: 1, limit: 1 }))[0]?.taskSeq).toBe(2);
-    });
-
-    test('a reader gets the entries of one task after a point, up to a limit', async () => {
-      await store.commit({ entries: [line('bd-a'), line('bd-b'), line('bd-a'), line('bd-a')] });
-
-      expect(
-        (await store.read({ taskId: 'bd-a', after: 1, limit: 1 })).map(({ seq }) => seq),
-      ).toEqual([3]);
-      expect((await store.read({ after: 1, limit: 10 })).map(({ seq }) => seq)).toEqual([2, 3, 4]);
-    });
-
-    test('an entry comes back as it was written', async () => {
-      const entry: NewEntry = {
-        ...line('bd-a', 'snapshot', { text: 'é "q" \u2028' }),
-        cause: '{"type":"run"}',
-      };
-      await store.commit({ entries: [entry] });
-
-      expect(await store.read({ after: 0, limit: 1 })).toEqual([{ ...entry, seq: 1, taskSeq: 1 }]);
-    });
-
-    test('every snapshot comes back whole, however little of the task changed', async () => {
-      const about = (task: object, value = 'thinking') =>
-        line('bd-a', 'snapshot', { machine: 'agent', value, tags: ['live'], task });
-      const long = {
-        task_id: 'bd-a',
-        title: 't',
-        description: 'é "q" \u2028 '.repeat(200),
-        labels: ['x', 'y'],
-      };
-      const snapshots = [
-        about({ ...long, status: 'queued', usage: { turns: 0 } }),
-        about({ ...long, status: 'started', started_at: 'now', usage: { turns: 1 } }),
-        about({ ...long, status: 'started', usage: { turns: 1 }, labels: {} }),
-        about({ ...long, description: 'another one '.repeat(300), status: 'started', usage: {} }),
-        about({ ...long, description: 'another one '.repeat(300), status: 'complete', usage: {} }),
-        about({}),
-        about({ description: null }),
-        line('bd-a', 'snapshot', ['no task']),
-      ];
-      await store.commit({ entries: snapshots.slice(0, 2) });
-      for (const each of snapshots.slice(2)) await store.commit({ entries: [each] });
-
-      expect((await store.read({ after: 0, limit: 10 })).map(({ data }) => data)).toEqual(
-        snapshots.map(({ data }) => data),
-      );
-      expect((await store.read({ after: 4, limit: 1 }))[0]?.data).toBe(snapshots[4]?.data);
-      expect((await store.latest('bd-a', 'snapshot'))?.data).toBe(snapshots.at(-1)?.data);
-      expect((await opened.reopen().read({ taskId: 'bd-a', after: 1, limit: 1 }))[0]?.data).toBe(
-        snapshots[1]?.data,
-      );
-    });
-
-    test('the newest entry of a type is found', async () => {
-      await store.commit({
-        entries: [line('bd-a', 'snapshot', 1), line('bd-a', 'snapshot', 2), line('bd-a', 'log')],
+        expect([...first.entries, ...second.entries].map(({ seq }) => seq)).toEqual([1, 2, 3]);
+        expect(await store.lastSeq()).toBe(3);
       });
 
-      expect((await store.latest('bd-a', 'snapshot'))?.seq).toBe(2);
-      expect(await store.latest('bd-a', 'completed')).toBeNull();
-    });
+      test('the entries of each task are numbered without a gap, whoever commits them', async () => {
+        const save = { actor: actor('bd-a'), guard: { revision: 0, attempt: 0 } };
+        await store.commit({ entries: [line('bd-a'), line('bd-b'), line('bd-a')] });
+        await store.commit({ ...save, entries: [line('bd-a')] }, { entries: [line('bd-b')] });
+        await store.commit({ ...save, entries: [line('bd-a')] }, { entries: [line('bd-b')] });
 
-    test('the newest entry of a type is found for every pending task, in the order of the journal', async () => {
-      for (const id of ['bd-a', 'bd-b', 'bd-none', 'bd-a#1'])
-        await store.commit({ actor: actor(id), entries: [] });
-      await store.commit({
-        actor: actor('bd-over', false),
-        entries: [line('bd-over', 'snapshot')],
-      });
-      await store.commit({
-        entries: [line('bd-a', 'snapshot'), line('bd-b', 'snapshot'), line('bd-a', 'snapshot')],
-      });
-      await store.commit({ entries: [line('bd-b'), line('bd-none')] });
+        const next = await opened.reopen();
+        const { entries } = await next.commit({ entries: [line('bd-a'), line('bd-c')] });
 
-      expect(await store.latestOfPending('snapshot')).toEqual([3, 4]);
-    });
-
-    test('an actor is kept in its last state only', async () => {
-      await store.commit({ actor: actor('bd-a'), entries: [] });
-      await store.commit({
-        actor: { ...actor('bd-a'), pending: false, snapshot: '{}' },
-        entries: [],
+        const numbers = async (taskId: string) =>
+          (await next.read({ taskId, after: 0, limit: 10 })).map(({ taskSeq }) => taskSeq);
+        expect([await numbers('bd-a'), await numbers('bd-b')]).toEqual([
+          [1, 2, 3, 4],
+          [1, 2, 3],
+        ]);
+        expect(entries.map(({ taskSeq }) => taskSeq)).toEqual([4, 1]);
+        expect((await next.kept({ taskId: 'bd-a', after: 1, limit: 1 }))[0]?.taskSeq).toBe(2);
       });
 
-      expect(await store.actor('bd-a')).toEqual({
-        ...actor('bd-a'),
-        pending: false,
-        snapshot: '{}',
-        revision: 2,
-        owner: null,
+      test('a reader gets the entries of one task after a point, up to a limit', async () => {
+        await store.commit({ entries: [line('bd-a'), line('bd-b'), line('bd-a'), line('bd-a')] });
+
+        expect(
+          (await store.read({ taskId: 'bd-a', after: 1, limit: 1 })).map(({ seq }) => seq),
+        ).toEqual([3]);
+        expect((await store.read({ after: 1, limit: 10 })).map(({ seq }) => seq)).toEqual([
+          2, 3, 4,
+        ]);
       });
-      expect(await store.actor('bd-b')).toBeNull();
-    });
 
-    test('a commit is stale when its actor was saved meanwhile, and nothing of it is saved; others beside it are', async () => {
-      const first = {
-        actor: actor('bd-a'),
-        guard: { revision: 0, attempt: 0 },
-        entries: [line('bd-a')],
-      };
-      const request = { id: 'r1', taskId: 'bd-a' };
-      const late = { ...first, actor: { ...actor('bd-a'), snapshot: '"late"' }, request };
-      const other = {
-        actor: actor('bd-b'),
-        guard: { revision: 0, attempt: 0 },
-        entries: [line('bd-b')],
-      };
-      expect((await store.commit(first)).stale).toEqual([]);
+      test('an entry comes back as it was written', async () => {
+        const entry: NewEntry = {
+          ...line('bd-a', 'snapshot', { text: 'é "q" \u2028' }),
+          cause: '{"type":"run"}',
+        };
+        await store.commit({ entries: [entry] });
 
-      const { entries, stale } = await store.commit(late, other);
-
-      expect([entries.map(({ taskId }) => taskId), stale]).toEqual([['bd-b'], [late]]);
-      expect(await store.actor('bd-a')).toEqual({ ...actor('bd-a'), revision: 1, owner: null });
-      expect(await store.request('r1')).toBeNull();
-      const next = { ...late, guard: { revision: 1, attempt: 0 } };
-      expect((await store.commit(next)).stale).toEqual([]);
-      expect(await store.actor('bd-a')).toMatchObject({ revision: 2, snapshot: '"late"' });
-      const unknown = { actor: actor('bd-c'), guard: { revision: 1, attempt: 0 }, entries: [] };
-      expect((await store.commit(unknown)).stale).toEqual([unknown]);
-    });
-
-    test('entries that were made from a saved actor are stale when another one is saved', async () => {
-      const madeFrom = (revision: number) => ({
-        entries: [line('bd-a')],
-        unchanged: { id: 'bd-a', revision },
+        expect(await store.read({ after: 0, limit: 1 })).toEqual([
+          { ...entry, seq: 1, taskSeq: 1 },
+        ]);
       });
-      const before = await store.commit(madeFrom(0));
-      await store.commit({ actor: actor('bd-a'), entries: [] });
-      const late = madeFrom(0);
 
-      expect([before.stale, before.entries.length]).toEqual([[], 1]);
-      expect(await store.commit(late)).toEqual({ entries: [], stale: [late] });
-      expect((await store.commit(madeFrom(1))).stale).toEqual([]);
-      expect(await store.actor('bd-a')).toMatchObject({ revision: 1 });
-    });
+      test('every snapshot comes back whole, however little of the task changed', async () => {
+        const about = (task: object, value = 'thinking') =>
+          line('bd-a', 'snapshot', { machine: 'agent', value, tags: ['live'], task });
+        const long = {
+          task_id: 'bd-a',
+          title: 't',
+          description: 'é "q" \u2028 '.repeat(200),
+          labels: ['x', 'y'],
+        };
+        const snapshots = [
+          about({ ...long, status: 'queued', usage: { turns: 0 } }),
+          about({ ...long, status: 'started', started_at: 'now', usage: { turns: 1 } }),
+          about({ ...long, status: 'started', usage: { turns: 1 }, labels: {} }),
+          about({ ...long, description: 'another one '.repeat(300), status: 'started', usage: {} }),
+          about({
+            ...long,
+            description: 'another one '.repeat(300),
+            status: 'complete',
+            usage: {},
+          }),
+          about({}),
+          about({ description: null }),
+          line('bd-a', 'snapshot', ['no task']),
+        ];
+        await store.commit({ entries: snapshots.slice(0, 2) });
+        for (const each of snapshots.slice(2)) await store.commit({ entries: [each] });
 
-    test('what continues a stale change is stale, also when the revision fits', async () => {
-      const save = (revision: number, snapshot: string) => ({
-        actor: { ...actor('bd-a'), snapshot },
-        guard: { revision, attempt: 0 },
-        entries: [],
+        expect((await store.read({ after: 0, limit: 10 })).map(({ data }) => data)).toEqual(
+          snapshots.map(({ data }) => data),
+        );
+        expect((await store.read({ after: 4, limit: 1 }))[0]?.data).toBe(snapshots[4]?.data);
+        expect((await store.latest('bd-a', 'snapshot'))?.data).toBe(snapshots.at(-1)?.data);
+        expect(
+          (await (await opened.reopen()).read({ taskId: 'bd-a', after: 1, limit: 1 }))[0]?.data,
+        ).toBe(snapshots[1]?.data);
       });
-      await store.commit(save(0, '"ours"'));
-      await store.commit(save(1, '"theirs"'));
-      const [next, last] = [save(1, '"second"'), save(2, '"third"')];
 
-      const { stale } = await store.commit(next, last);
+      test('the newest entry of a type is found', async () => {
+        await store.commit({
+          entries: [line('bd-a', 'snapshot', 1), line('bd-a', 'snapshot', 2), line('bd-a', 'log')],
+        });
 
-      expect([stale, (await store.actor('bd-a'))?.snapshot]).toEqual([[next, last], '"theirs"']);
-    });
-
-    test('what an agent of an earlier attempt commits is stale', async () => {
-      const task = (attempt: number) => ({
-        actor: actor('bd-a'),
-        guard: { revision: attempt - 1, attempt },
-        entries: [],
+        expect((await store.latest('bd-a', 'snapshot'))?.seq).toBe(2);
+        expect(await store.latest('bd-a', 'completed')).toBeNull();
       });
-      const agent = (attempt: number, revision: number) => ({
-        actor: actor(`bd-a#${attempt}`),
+
+      test('the newest entry of a type is found for every pending task, in the order of the journal', async () => {
+        for (const id of ['bd-a', 'bd-b', 'bd-none', 'bd-a#1'])
+          await store.commit({ actor: actor(id), entries: [] });
+        await store.commit({
+          actor: actor('bd-over', false),
+          entries: [line('bd-over', 'snapshot')],
+        });
+        await store.commit({
+          entries: [line('bd-a', 'snapshot'), line('bd-b', 'snapshot'), line('bd-a', 'snapshot')],
+        });
+        await store.commit({ entries: [line('bd-b'), line('bd-none')] });
+
+        expect(await store.latestOfPending('snapshot')).toEqual([3, 4]);
+      });
+
+      test('an actor is kept in its last state only', async () => {
+        await store.commit({ actor: actor('bd-a'), entries: [] });
+        await store.commit({
+          actor: { ...actor('bd-a'), pending: false, snapshot: '{}' },
+          entries: [],
+        });
+
+        expect(await store.actor('bd-a')).toEqual({
+          ...actor('bd-a'),
+          pending: false,
+          snapshot: '{}',
+          revision: 2,
+          owner: null,
+        });
+        expect(await store.actor('bd-b')).toBeNull();
+      });
+
+      test('a commit is stale when its actor was saved meanwhile, and nothing of it is saved; others beside it are', async () => {
+        const first = {
+          actor: actor('bd-a'),
+          guard: { revision: 0, attempt: 0 },
+          entries: [line('bd-a')],
+        };
+        const request = { id: 'r1', taskId: 'bd-a' };
+        const late = { ...first, actor: { ...actor('bd-a'), snapshot: '"late"' }, request };
+        const other = {
+          actor: actor('bd-b'),
+          guard: { revision: 0, attempt: 0 },
+          entries: [line('bd-b')],
+        };
+        expect((await store.commit(first)).stale).toEqual([]);
+
+        const { entries, stale } = await store.commit(late, other);
+
+        expect([entries.map(({ taskId }) => taskId), stale]).toEqual([['bd-b'], [late]]);
+        expect(await store.actor('bd-a')).toEqual({ ...actor('bd-a'), revision: 1, owner: null });
+        expect(await store.request('r1')).toBeNull();
+        const next = { ...late, guard: { revision: 1, attempt: 0 } };
+        expect((await store.commit(next)).stale).toEqual([]);
+        expect(await store.actor('bd-a')).toMatchObject({ revision: 2, snapshot: '"late"' });
+        const unknown = { actor: actor('bd-c'), guard: { revision: 1, attempt: 0 }, entries: [] };
+        expect((await store.commit(unknown)).stale).toEqual([unknown]);
+      });
+
+      test('entries that were made from a saved actor are stale when another one is saved', async () => {
+        const madeFrom = (revision: number) => ({
+          entries: [line('bd-a')],
+          unchanged: { id: 'bd-a', revision },
+        });
+        const before = await store.commit(madeFrom(0));
+        await store.commit({ actor: actor('bd-a'), entries: [] });
+        const late = madeFrom(0);
+
+        expect([before.stale, before.entries.length]).toEqual([[], 1]);
+        expect(await store.commit(late)).toEqual({ entries: [], stale: [late] });
+        expect((await store.commit(madeFrom(1))).stale).toEqual([]);
+        expect(await store.actor('bd-a')).toMatchObject({ revision: 1 });
+      });
+
+      test('what continues a stale change is stale, also when the revision fits', async () => {
+        const save = (revision: number, snapshot: string) => ({
+          actor: { ...actor('bd-a'), snapshot },
+          guard: { revision, attempt: 0 },
+          entries: [],
+        });
+        await store.commit(save(0, '"ours"'));
+        await store.commit(save(1, '"theirs"'));
+        const [next, last] = [save(1, '"second"'), save(2, '"third"')];
+
+        const { stale } = await store.commit(next, last);
+
+        expect([stale, (await store.actor('bd-a'))?.snapshot]).toEqual([[next, last], '"theirs"']);
+      });
+
+      test('what an agent of an earlier attempt commits is stale', async () => {
+        const task = (attempt: number) => ({
+          actor: actor('bd-a'),
+          guard: { revision: attempt - 1, attempt },
+          entries: [],
+        });
+        const agent = (attempt: number, revision: number) => ({
+          actor: actor(`bd-a#${attempt}`),
+          guard: { revision, attempt },
+          entries: [line('bd-a')],
+        });
+        await store.commit(task(1), agent(1, 0));
+        await store.commit(task(2), agent(2, 0));
+
+        const { entries, stale } = await store.commit(agent(1, 1), agent(2, 1));
+
+        expect([entries.length, stale]).toEqual([1, [agent(1, 1)]]);
+      });
+
+      test('a commit that comes again by its id is carried out once, and answered as before', async () => {
+        const id = { entries: [], commit: { node: 'a', number: 1 } };
+        const save = {
+          actor: actor('bd-a'),
+          guard: { revision: 0, attempt: 0 },
+          entries: [line('bd-a')],
+        };
+        const lost = { ...save, actor: { ...actor('bd-a'), snapshot: '"lost"' } };
+        const progress = { entries: [line('bd-a'), line('bd-b')] };
+        const first = await store.commit(id, save, lost, progress);
+
+        const again = await store.commit(id, save, lost, progress);
+        const after = await (await opened.reopen()).commit(id, save, lost, progress);
+
+        expect([first.stale, again.stale, after.stale]).toEqual([[lost], [lost], [lost]]);
+        store = await opened.reopen();
+        expect(await store.lastSeq()).toBe(3);
+        expect(await store.actor('bd-a')).toEqual({ ...actor('bd-a'), revision: 1, owner: null });
+      });
+
+      test('a commit that comes after a later one of its server is stale; those of others are not', async () => {
+        const id = (node: string, number: number) => ({ entries: [], commit: { node, number } });
+        const progress = { entries: [line('bd-a')] };
+        await store.commit(id('a', 2), progress);
+
+        const late = await store.commit(id('a', 1), progress);
+        const other = await store.commit(id('b', 1), progress);
+
+        expect([late.stale.includes(progress), other.stale]).toEqual([true, []]);
+        expect(await store.lastSeq()).toBe(2);
+      });
+
+      test('a commit that failed by its id is carried out when it comes again', async () => {
+        const id = { entries: [], commit: { node: 'a', number: 1 } };
+        const broken = { ...line('bd-a'), data: null as unknown as string };
+        await expect((async () => store.commit(id, { entries: [broken] }))()).rejects.toThrow();
+
+        await store.commit(id, { entries: [line('bd-a')] });
+
+        expect(await store.lastSeq()).toBe(1);
+      });
+
+      /** As the servers `a`, `b` and so on commit, one commit after another. */
+      const commitAs = (() => {
+        let number = 0;
+        return (node: string, ...changes: readonly Change[]) => {
+          number += 1;
+          return (async () =>
+            store.commit({ entries: [], commit: { node, number } }, ...changes))();
+        };
+      })();
+      const save = (id: string, revision: number, attempt: number) => ({
+        actor: actor(id),
         guard: { revision, attempt },
         entries: [line('bd-a')],
       });
-      await store.commit(task(1), agent(1, 0));
-      await store.commit(task(2), agent(2, 0));
+      const ownerOf = async (id: string) => (await store.actor(id))?.owner;
+      const joinAs = async (node: string, leaseMs: number, isAlone = false) =>
+        store.join({ node, leaseMs, isAlone });
+      const hour = 3_600_000;
 
-      const { entries, stale } = await store.commit(agent(1, 1), agent(2, 1));
+      test('the server that commits a live attempt owns it until its end; what another one commits of it is stale', async () => {
+        await joinAs('a', hour);
+        await joinAs('b', hour);
+        await commitAs('a', save('bd-a', 0, 0), save('bd-b', 0, 0));
+        expect([await ownerOf('bd-a'), await ownerOf('bd-b')]).toEqual([null, null]);
+        await commitAs('a', save('bd-a', 1, 1), save('bd-a#1', 0, 1));
+        expect([await ownerOf('bd-a'), await ownerOf('bd-a#1')]).toEqual(['a', null]);
 
-      expect([entries.length, stale]).toEqual([1, [agent(1, 1)]]);
-    });
+        const theirs = [save('bd-a', 2, 1), save('bd-a#1', 1, 1), save('bd-b', 1, 1)];
+        const { stale } = await commitAs('b', ...theirs);
 
-    test('a commit that comes again by its id is carried out once, and answered as before', async () => {
-      const id = { entries: [], commit: { node: 'a', number: 1 } };
-      const save = {
-        actor: actor('bd-a'),
-        guard: { revision: 0, attempt: 0 },
-        entries: [line('bd-a')],
+        expect(stale).toEqual(theirs.slice(0, 2));
+        expect([await ownerOf('bd-a'), await ownerOf('bd-b')]).toEqual(['a', 'b']);
+        expect((await commitAs('a', save('bd-a#1', 1, 1), save('bd-a', 2, 0))).stale).toEqual([]);
+        expect([await ownerOf('bd-a'), (await commitAs('b', save('bd-a', 3, 2))).stale]).toEqual([
+          null,
+          [],
+        ]);
+      });
+
+      test('a server that is alone takes over the attempts of the others, whose commits are refused from then on', async () => {
+        await joinAs('a', hour);
+        await commitAs('a', save('bd-a', 0, 1));
+
+        await joinAs('b', hour, true);
+
+        expect(await ownerOf('bd-a')).toBe('b');
+        await expect(commitAs('a', { entries: [line('bd-a')] })).rejects.toThrow(LeaseLostError);
+        await expect((async () => store.renew('a'))()).rejects.toThrow(LeaseLostError);
+        expect(await store.lastSeq()).toBe(1);
+        expect((await commitAs('b', save('bd-a', 1, 1))).stale).toEqual([]);
+      });
+
+      test('a server that is not alone takes over what a lease held that is over, and nothing else', async () => {
+        await joinAs('b', hour);
+        await commitAs('b', save('bd-b', 0, 1));
+        await joinAs('a', 0);
+        await commitAs('a', save('bd-a', 0, 1));
+
+        await joinAs('c', hour);
+
+        expect([await ownerOf('bd-a'), await ownerOf('bd-b')]).toEqual(['c', 'b']);
+        await expect(commitAs('a', save('bd-a', 1, 1))).rejects.toThrow(LeaseLostError);
+        await store.renew('b');
+      });
+
+      test('a lease that is over goes on when its server renews it, or commits, before another one comes', async () => {
+        await opened.setNow(1_000_000);
+        await joinAs('a', 10);
+        await joinAs('b', 10);
+        await commitAs('a', save('bd-a', 0, 1));
+        await commitAs('b', save('bd-b', 0, 1));
+
+        await opened.setNow(1_000_500);
+        await store.renew('a');
+        await commitAs('b', { entries: [] });
+        await opened.setNow(1_000_505);
+        await joinAs('c', 10);
+        expect([await ownerOf('bd-a'), await ownerOf('bd-b')]).toEqual(['a', 'b']);
+        await opened.setNow(1_000_511);
+        await joinAs('d', 10);
+
+        expect([await ownerOf('bd-a'), await ownerOf('bd-b')]).toEqual(['d', 'd']);
+      });
+
+      test('the record of an attempt names the server that ended it', async () => {
+        const usage = {
+          model_calls: 1,
+          tool_calls: 0,
+          input_tokens: 1,
+          output_tokens: 1,
+          cached_tokens: 0,
+        };
+        const ended = line('bd-a', 'completed', { role: 'engineer', execution_seconds: 2, usage });
+        await commitAs('a', { entries: [ended] });
+        await store.commit({ entries: [{ ...ended, attempt: 2 }] });
+
+        expect((await store.attempts('bd-a')).map(({ owner }) => owner)).toEqual(['a', null]);
+      });
+
+      const seqs = (entries: readonly Entry[]) => entries.map(({ seq }) => seq);
+      const upTo = (count: number) => Array.from({ length: count }, (_, index) => index + 1);
+      const fail = (error: unknown): never => {
+        throw error;
       };
-      const lost = { ...save, actor: { ...actor('bd-a'), snapshot: '"lost"' } };
-      const progress = { entries: [line('bd-a'), line('bd-b')] };
-      const first = await store.commit(id, save, lost, progress);
-
-      const again = await store.commit(id, save, lost, progress);
-      const after = await opened.reopen().commit(id, save, lost, progress);
-
-      expect([first.stale, again.stale, after.stale]).toEqual([[lost], [lost], [lost]]);
-      store = opened.reopen();
-      expect(await store.lastSeq()).toBe(3);
-      expect(await store.actor('bd-a')).toEqual({ ...actor('bd-a'), revision: 1, owner: null });
-    });
-
-    test('a commit that comes after a later one of its server is stale; those of others are not', async () => {
-      const id = (node: string, number: number) => ({ entries: [], commit: { node, number } });
-      const progress = { entries: [line('bd-a')] };
-      await store.commit(id('a', 2), progress);
-
-      const late = await store.commit(id('a', 1), progress);
-      const other = await store.commit(id('b', 1), progress);
-
-      expect([late.stale.includes(progress), other.stale]).toEqual([true, []]);
-      expect(await store.lastSeq()).toBe(2);
-    });
-
-    test('a commit that failed by its id is carried out when it comes again', async () => {
-      const id = { entries: [], commit: { node: 'a', number: 1 } };
-      const broken = { ...line('bd-a'), data: null as unknown as string };
-      await expect((async () => store.commit(id, { entries: [broken] }))()).rejects.toThrow();
-
-      await store.commit(id, { entries: [line('bd-a')] });
-
-      expect(await store.lastSeq()).toBe(1);
-    });
-
-    /** As the servers `a`, `b` and so on commit, one commit after another. */
-    const commitAs = (() => {
-      let number = 0;
-      return (node: string, ...changes: readonly Change[]) => {
-        number += 1;
-        return (async () => store.commit({ entries: [], commit: { node, number } }, ...changes))();
-      };
-    })();
-    const save = (id: string, revision: number, attempt: number) => ({
-      actor: actor(id),
-      guard: { revision, attempt },
-      entries: [line('bd-a')],
-    });
-    const ownerOf = async (id: string) => (await store.actor(id))?.owner;
-    const joinAs = async (node: string, leaseMs: number, isAlone = false) =>
-      store.join({ node, leaseMs, isAlone });
-    const hour = 3_600_000;
-
-    test('the server that commits a live attempt owns it until its end; what another one commits of it is stale', async () => {
-      await joinAs('a', hour);
-      await joinAs('b', hour);
-      await commitAs('a', save('bd-a', 0, 0), save('bd-b', 0, 0));
-      expect([await ownerOf('bd-a'), await ownerOf('bd-b')]).toEqual([null, null]);
-      await commitAs('a', save('bd-a', 1, 1), save('bd-a#1', 0, 1));
-      expect([await ownerOf('bd-a'), await ownerOf('bd-a#1')]).toEqual(['a', null]);
-
-      const theirs = [save('bd-a', 2, 1), save('bd-a#1', 1, 1), save('bd-b', 1, 1)];
-      const { stale } = await commitAs('b', ...theirs);
-
-      expect(stale).toEqual(theirs.slice(0, 2));
-      expect([await ownerOf('bd-a'), await ownerOf('bd-b')]).toEqual(['a', 'b']);
-      expect((await commitAs('a', save('bd-a#1', 1, 1), save('bd-a', 2, 0))).stale).toEqual([]);
-      expect([await ownerOf('bd-a'), (await commitAs('b', save('bd-a', 3, 2))).stale]).toEqual([
-        null,
-        [],
-      ]);
-    });
-
-    test('a server that is alone takes over the attempts of the others, whose commits are refused from then on', async () => {
-      await joinAs('a', hour);
-      await commitAs('a', save('bd-a', 0, 1));
-
-      await joinAs('b', hour, true);
-
-      expect(await ownerOf('bd-a')).toBe('b');
-      await expect(commitAs('a', { entries: [line('bd-a')] })).rejects.toThrow(LeaseLostError);
-      await expect((async () => store.renew('a'))()).rejects.toThrow(LeaseLostError);
-      expect(await store.lastSeq()).toBe(1);
-      expect((await commitAs('b', save('bd-a', 1, 1))).stale).toEqual([]);
-    });
-
-    test('a server that is not alone takes over what a lease held that is over, and nothing else', async () => {
-      await joinAs('b', hour);
-      await commitAs('b', save('bd-b', 0, 1));
-      await joinAs('a', 0);
-      await commitAs('a', save('bd-a', 0, 1));
-
-      await joinAs('c', hour);
-
-      expect([await ownerOf('bd-a'), await ownerOf('bd-b')]).toEqual(['c', 'b']);
-      await expect(commitAs('a', save('bd-a', 1, 1))).rejects.toThrow(LeaseLostError);
-      await store.renew('b');
-    });
-
-    test('a lease that is over goes on when its server renews it, or commits, before another one comes', async () => {
-      const now = vi.spyOn(Date, 'now');
-      onTestFinished(() => now.mockRestore());
-      const at = (ms: number) => void now.mockReturnValue(ms);
-      at(1_000_000);
-      await joinAs('a', 10);
-      await joinAs('b', 10);
-      await commitAs('a', save('bd-a', 0, 1));
-      await commitAs('b', save('bd-b', 0, 1));
-
-      at(1_000_500);
-      await store.renew('a');
-      await commitAs('b', { entries: [] });
-      at(1_000_505);
-      await joinAs('c', 10);
-      expect([await ownerOf('bd-a'), await ownerOf('bd-b')]).toEqual(['a', 'b']);
-      at(1_000_511);
-      await joinAs('d', 10);
-
-      expect([await ownerOf('bd-a'), await ownerOf('bd-b')]).toEqual(['d', 'd']);
-    });
-
-    test('the record of an attempt names the server that ended it', async () => {
-      const usage = {
-        model_calls: 1,
-        tool_calls: 0,
-        input_tokens: 1,
-        output_tokens: 1,
-        cached_tokens: 0,
-      };
-      const ended = line('bd-a', 'completed', { role: 'engineer', execution_seconds: 2, usage });
-      await commitAs('a', { entries: [ended] });
-      await store.commit({ entries: [{ ...ended, attempt: 2 }] });
-
-      expect((await store.attempts('bd-a')).map(({ owner }) => owner)).toEqual(['a', null]);
-    });
-
-    const seqs = (entries: readonly Entry[]) => entries.map(({ seq }) => seq);
-    const upTo = (count: number) => Array.from({ length: count }, (_, index) => index + 1);
-    const fail = (error: unknown): never => {
-      throw error;
-    };
-    /** What a subscriber was given, call by call. */
-    const subscribe = (subscription?: Subscription, wait?: () => Promise<void>) => {
-      const given: (readonly Entry[])[] = [];
-      const heard: number[] = [];
-      let caughtUpAt: number | null = null;
-      const leave = store.subscribe(
-        {
-          entries: (entries) => {
-            given.push(entries);
-            heard.push(...seqs(entries));
-            return wait?.();
+      /** What a subscriber was given, call by call. */
+      const subscribe = (subscription?: Subscription, wait?: () => Promise<void>) => {
+        const given: (readonly Entry[])[] = [];
+        const heard: number[] = [];
+        let caughtUpAt: number | null = null;
+        const leave = store.subscribe(
+          {
+            entries: (entries) => {
+              given.push(entries);
+              heard.push(...seqs(entries));
+              return wait?.();
+            },
+            caughtUp: () => {
+              caughtUpAt = heard.length;
+            },
+            failed: fail,
           },
-          caughtUp: () => {
-            caughtUpAt = heard.length;
-          },
-          failed: fail,
-        },
-        subscription,
-      );
-      return { given, heard, leave, caughtUpAt: () => caughtUpAt };
-    };
+          subscription,
+        );
+        return { given, heard, leave, caughtUpAt: () => caughtUpAt };
+      };
 
-    test('a subscriber gets what is after its point and goes on with what comes, without a gap and none twice', async () => {
-      for (let n = 0; n < 300; n += 1)
-        await store.commit({ entries: [line('bd-a'), line('bd-b')] });
+      test('a subscriber gets what is after its point and goes on with what comes, without a gap and none twice', async () => {
+        for (let n = 0; n < 300; n += 1)
+          await store.commit({ entries: [line('bd-a'), line('bd-b')] });
 
-      const [all, own, fresh] = [
-        subscribe({ after: 0 }),
-        subscribe({ after: 400, taskId: 'bd-b' }),
-        subscribe(),
-      ];
-      for (let n = 0; n < 50; n += 1) {
-        await store.commit({ entries: [line('bd-b')] });
-        if (n % 5 === 0) await nextTurn();
-      }
+        const [all, own, fresh] = [
+          subscribe({ after: 0 }),
+          subscribe({ after: 400, taskId: 'bd-b' }),
+          subscribe(),
+        ];
+        for (let n = 0; n < 50; n += 1) {
+          await store.commit({ entries: [line('bd-b')] });
+          if (n % 5 === 0) await nextTurn();
+        }
 
-      await vi.waitFor(() => expect(all.heard.length + own.heard.length).toBe(650 + 150));
-      expect(all.heard).toEqual(upTo(650));
-      expect(own.heard).toEqual([
-        ...upTo(600).filter((seq) => seq > 400 && seq % 2 === 0),
-        ...upTo(650).slice(600),
-      ]);
-      await vi.waitFor(() => expect(fresh.heard).toEqual(upTo(650).slice(600)));
-      expect([all.caughtUpAt() ?? 0, fresh.caughtUpAt()]).toEqual([
-        expect.toSatisfy((at: number) => at >= 600 && at <= 650),
-        null,
-      ]);
-    });
+        await vi.waitFor(() => expect(all.heard.length + own.heard.length).toBe(650 + 150));
+        expect(all.heard).toEqual(upTo(650));
+        expect(own.heard).toEqual([
+          ...upTo(600).filter((seq) => seq > 400 && seq % 2 === 0),
+          ...upTo(650).slice(600),
+        ]);
+        await vi.waitFor(() => expect(fresh.heard).toEqual(upTo(650).slice(600)));
+        expect([all.caughtUpAt() ?? 0, fresh.caughtUpAt()]).toEqual([
+          expect.toSatisfy((at: number) => at >= 600 && at <= 650),
+          null,
+        ]);
+      });
 
-    test('a subscriber that is slow gets nothing more until it is done, then the rest in pieces', async () => {
-      let done = (): void => {};
-      const untilDone = (): Promise<void> =>
-        new Promise((resolve) => {
-          done = resolve;
+      test('a subscriber that is slow gets nothing more until it is done, then the rest in pieces', async () => {
+        let done = (): void => {};
+        const untilDone = (): Promise<void> =>
+          new Promise((resolve) => {
+            done = resolve;
+          });
+        const slow = subscribe({ after: 0 }, untilDone);
+        const gone = subscribe(
+          { after: 0 },
+          () => new Promise((resolve) => setTimeout(resolve, 20)),
+        );
+        await store.commit({ entries: [line('bd-a')] });
+        await vi.waitFor(() => expect([slow.heard, gone.heard]).toEqual([[1], [1]]));
+        gone.leave();
+
+        for (let n = 0; n < 600; n += 1) await store.commit({ entries: [line('bd-a')] });
+        expect(slow.given).toHaveLength(1);
+
+        await vi.waitFor(() => {
+          done();
+          expect(slow.heard).toHaveLength(601);
         });
-      const slow = subscribe({ after: 0 }, untilDone);
-      const gone = subscribe({ after: 0 }, () => new Promise((resolve) => setTimeout(resolve, 20)));
-      await store.commit({ entries: [line('bd-a')] });
-      await vi.waitFor(() => expect([slow.heard, gone.heard]).toEqual([[1], [1]]));
-      gone.leave();
-
-      for (let n = 0; n < 600; n += 1) await store.commit({ entries: [line('bd-a')] });
-      expect(slow.given).toHaveLength(1);
-
-      await vi.waitFor(() => {
-        done();
-        expect(slow.heard).toHaveLength(601);
-      });
-      expect([slow.heard, gone.heard]).toEqual([upTo(601), [1]]);
-      expect(Math.max(...slow.given.map((entries) => entries.length))).toBeLessThanOrEqual(256);
-    });
-
-    test('a subscriber gets what other programs commit, in the order of the journal', async () => {
-      const [all, own] = [subscribe(), subscribe({ after: 0, taskId: 'bd-a' })];
-      await store.commit({ entries: [line('bd-a')] });
-      const other = opened.beside();
-      for (let n = 0; n < 300; n += 1) other.commit({ entries: [line('bd-a'), line('bd-b')] });
-
-      await store.commit({ entries: [line('bd-b')] });
-      await store.commit({ entries: [line('bd-a')] });
-
-      await vi.waitFor(() => expect(all.heard).toEqual(upTo(603)));
-      await vi.waitFor(() => expect(own.heard).toHaveLength(302));
-      expect(new Set(own.heard).size).toBe(302);
-    });
-
-    test('a subscriber that throws, or leaves, gets no more; the others do', async () => {
-      const failed = vi.fn();
-      store.subscribe({
-        entries: () => {
-          throw new Error('it broke');
-        },
-        failed,
-      });
-      const [gone, other] = [subscribe(), subscribe({ after: 0 })];
-      await store.commit({ entries: [line('bd-a')] });
-      await vi.waitFor(() => expect(gone.heard).toEqual([1]));
-
-      gone.leave();
-      await store.commit({ entries: [line('bd-a')] });
-
-      await vi.waitFor(() => expect(other.heard).toEqual([1, 2]));
-      expect(gone.heard).toEqual([1]);
-      expect(failed.mock.calls).toEqual([[new Error('it broke')]]);
-    });
-
-    test('a new actor takes over the saved one', async () => {
-      await store.commit({ actor: actor('bd-a'), guard: { revision: 0, attempt: 0 }, entries: [] });
-
-      const taken = await store.takeOver('bd-a');
-
-      expect(taken).toMatchObject(actor('bd-a'));
-      const guard = { revision: taken?.revision ?? -1, attempt: 0 };
-      expect((await store.commit({ actor: actor('bd-a'), guard, entries: [] })).stale).toEqual([]);
-      expect(await store.takeOver('bd-b')).toBeNull();
-    });
-
-    test('pending tasks are listed without their agents and without the settled', async () => {
-      await store.commit({ actor: actor('bd-a'), entries: [] });
-      await store.commit({ actor: actor('bd-a#1'), entries: [] });
-      await store.commit({ actor: actor('bd-b', false), entries: [] });
-
-      expect((await store.tasks('pending')).map(({ id }) => id)).toEqual(['bd-a']);
-      expect((await store.tasks('all')).map(({ id }) => id)).toEqual(['bd-a', 'bd-b']);
-    });
-
-    test('a change that cannot be written leaves nothing behind', async () => {
-      const broken = { ...line('bd-a'), data: null as unknown as string };
-      const change: Change = { actor: actor('bd-a'), entries: [line('bd-a'), broken] };
-
-      await expect((async () => store.commit(change))()).rejects.toThrow();
-      expect(await store.lastSeq()).toBe(0);
-      expect(await store.actor('bd-a')).toBeNull();
-    });
-
-    test('the result of a step stays when its intent arrives again later', async () => {
-      const step = { taskId: 'bd-a', attempt: 1, key: 'think:1', intent: '{}', result: '"x"' };
-      await store.commit({ entries: [], step });
-
-      await store.commit({ entries: [], step: { ...step, result: null } });
-
-      expect(await store.steps('bd-a', 1)).toEqual([step]);
-    });
-
-    test('steps are kept in the order in which they began, with what came of them, until they are forgotten', async () => {
-      const step = (key: string, result: string | null = null, attempt = 1) => ({
-        taskId: 'bd-a',
-        attempt,
-        key,
-        intent: `{"is":"${key}"}`,
-        result,
-      });
-      for (const each of [
-        step('think:1'),
-        step('act:1:a'),
-        step('act:1:b'),
-        step('think:1', '"x"', 2),
-      ])
-        await store.commit({ entries: [], step: each });
-      await store.commit({ entries: [line('bd-a')], step: step('think:1', '{"ok":true}') });
-
-      expect(await store.steps('bd-a', 1)).toEqual([
-        step('think:1', '{"ok":true}'),
-        step('act:1:a'),
-        step('act:1:b'),
-      ]);
-
-      await store.commit({ entries: [], forgetSteps: { taskId: 'bd-a', attempt: 1 } });
-      expect(await store.steps('bd-a', 1)).toEqual([]);
-      expect(await opened.reopen().steps('bd-a', 2)).toEqual([step('think:1', '"x"', 2)]);
-    });
-
-    test('a request is remembered with the change that it caused, its answer later', async () => {
-      await store.commit({ entries: [line('bd-a')], request: { id: 'r1', taskId: 'bd-a' } });
-      expect(await store.request('r1')).toEqual({ taskId: 'bd-a', answer: null });
-
-      await await store.rememberAnswer('r1', '{"ok":true}');
-
-      expect(await store.request('r1')).toEqual({ taskId: 'bd-a', answer: '{"ok":true}' });
-      expect(await store.request('r2')).toBeNull();
-    });
-
-    test('what was counted stays, and what is stale is not counted', async () => {
-      const ended = line('bd-a', 'completed', { execution_seconds: 1.5 });
-      const called = line('bd-a', 'api_call_complete', {
-        ok: false,
-        input_tokens: 3,
-        output_tokens: 2,
-      });
-      const began = line('bd-a', 'snapshot', { machine: 'agent', value: 'preparing', tags: [] });
-      const save = { actor: actor('bd-a'), guard: { revision: 0, attempt: 0 } };
-      await store.commit(
-        { ...save, entries: [began, called] },
-        { entries: [ended, line('bd-b', 'failed', {})] },
-      );
-
-      await store.commit({ ...save, entries: [ended] });
-
-      const counted = {
-        ...{ spawned: 1, completed: 1, failed: 1, cancelled: 0, callsTotal: 1, callsFailed: 1 },
-        ...{ inputTokens: 3, outputTokens: 2, executed: 1, executionSeconds: 1.5 },
-        durations: {},
-      };
-      expect(await store.counters()).toEqual(counted);
-      expect(await opened.reopen().counters()).toEqual(counted);
-    });
-
-    test('the next process reads what was committed', async () => {
-      await store.commit({
-        actor: actor('bd-a'),
-        entries: [line('bd-a')],
-        request: { id: 'r', taskId: 'bd-a' },
+        expect([slow.heard, gone.heard]).toEqual([upTo(601), [1]]);
+        expect(Math.max(...slow.given.map((entries) => entries.length))).toBeLessThanOrEqual(256);
       });
 
-      const next = opened.reopen();
+      test('a subscriber gets what other programs commit, in the order of the journal', async () => {
+        const [all, own] = [subscribe(), subscribe({ after: 0, taskId: 'bd-a' })];
+        await store.commit({ entries: [line('bd-a')] });
+        const other = await opened.beside();
+        for (let n = 0; n < 300; n += 1)
+          await other.commit({ entries: [line('bd-a'), line('bd-b')] });
 
-      expect(await next.read({ after: 0, limit: 10 })).toHaveLength(1);
-      expect(await next.actor('bd-a')).toEqual({ ...actor('bd-a'), revision: 1, owner: null });
-      expect((await next.commit({ entries: [line('bd-a')] })).entries[0]?.seq).toBe(2);
-    });
+        await store.commit({ entries: [line('bd-b')] });
+        await store.commit({ entries: [line('bd-a')] });
 
-    test('it reports that it works', async () => {
-      expect((await store.check()).ok).toBe(true);
-    });
-  });
+        await vi.waitFor(() => expect(all.heard).toEqual(upTo(603)));
+        await vi.waitFor(() => expect(own.heard).toHaveLength(302));
+        expect(new Set(own.heard).size).toBe(302);
+      });
+
+      test('a subscriber that throws, or leaves, gets no more; the others do', async () => {
+        const failed = vi.fn();
+        store.subscribe({
+          entries: () => {
+            throw new Error('it broke');
+          },
+          failed,
+        });
+        const [gone, other] = [subscribe(), subscribe({ after: 0 })];
+        await store.commit({ entries: [line('bd-a')] });
+        await vi.waitFor(() => expect(gone.heard).toEqual([1]));
+
+        gone.leave();
+        await store.commit({ entries: [line('bd-a')] });
+
+        await vi.waitFor(() => expect(other.heard).toEqual([1, 2]));
+        expect(gone.heard).toEqual([1]);
+        expect(failed.mock.calls).toEqual([[new Error('it broke')]]);
+      });
+
+      test('a new actor takes over the saved one', async () => {
+        await store.commit({
+          actor: actor('bd-a'),
+          guard: { revision: 0, attempt: 0 },
+          entries: [],
+        });
+
+        const taken = await store.takeOver('bd-a');
+
+        expect(taken).toMatchObject(actor('bd-a'));
+        const guard = { revision: taken?.revision ?? -1, attempt: 0 };
+        expect((await store.commit({ actor: actor('bd-a'), guard, entries: [] })).stale).toEqual(
+          [],
+        );
+        expect(await store.takeOver('bd-b')).toBeNull();
+      });
+
+      test('pending tasks are listed without their agents and without the settled', async () => {
+        await store.commit({ actor: actor('bd-a'), entries: [] });
+        await store.commit({ actor: actor('bd-a#1'), entries: [] });
+        await store.commit({ actor: actor('bd-b', false), entries: [] });
+
+        expect((await store.tasks('pending')).map(({ id }) => id)).toEqual(['bd-a']);
+        expect((await store.tasks('all')).map(({ id }) => id)).toEqual(['bd-a', 'bd-b']);
+      });
+
+      test('a change that cannot be written leaves nothing behind', async () => {
+        const broken = { ...line('bd-a'), data: null as unknown as string };
+        const change: Change = { actor: actor('bd-a'), entries: [line('bd-a'), broken] };
+
+        await expect((async () => store.commit(change))()).rejects.toThrow();
+        expect(await store.lastSeq()).toBe(0);
+        expect(await store.actor('bd-a')).toBeNull();
+      });
+
+      test('the result of a step stays when its intent arrives again later', async () => {
+        const step = { taskId: 'bd-a', attempt: 1, key: 'think:1', intent: '{}', result: '"x"' };
+        await store.commit({ entries: [], step });
+
+        await store.commit({ entries: [], step: { ...step, result: null } });
+
+        expect(await store.steps('bd-a', 1)).toEqual([step]);
+      });
+
+      test('steps are kept in the order in which they began, with what came of them, until they are forgotten', async () => {
+        const step = (key: string, result: string | null = null, attempt = 1) => ({
+          taskId: 'bd-a',
+          attempt,
+          key,
+          intent: `{"is":"${key}"}`,
+          result,
+        });
+        for (const each of [
+          step('think:1'),
+          step('act:1:a'),
+          step('act:1:b'),
+          step('think:1', '"x"', 2),
+        ])
+          await store.commit({ entries: [], step: each });
+        await store.commit({ entries: [line('bd-a')], step: step('think:1', '{"ok":true}') });
+
+        expect(await store.steps('bd-a', 1)).toEqual([
+          step('think:1', '{"ok":true}'),
+          step('act:1:a'),
+          step('act:1:b'),
+        ]);
+
+        await store.commit({ entries: [], forgetSteps: { taskId: 'bd-a', attempt: 1 } });
+        expect(await store.steps('bd-a', 1)).toEqual([]);
+        expect(await (await opened.reopen()).steps('bd-a', 2)).toEqual([step('think:1', '"x"', 2)]);
+      });
+
+      test('a request is remembered with the change that it caused, its answer later', async () => {
+        await store.commit({ entries: [line('bd-a')], request: { id: 'r1', taskId: 'bd-a' } });
+        expect(await store.request('r1')).toEqual({ taskId: 'bd-a', answer: null });
+
+        await await store.rememberAnswer('r1', '{"ok":true}');
+
+        expect(await store.request('r1')).toEqual({ taskId: 'bd-a', answer: '{"ok":true}' });
+        expect(await store.request('r2')).toBeNull();
+      });
+
+      test('what was counted stays, and what is stale is not counted', async () => {
+        const ended = line('bd-a', 'completed', { execution_seconds: 1.5 });
+        const called = line('bd-a', 'api_call_complete', {
+          ok: false,
+          input_tokens: 3,
+          output_tokens: 2,
+        });
+        const began = line('bd-a', 'snapshot', { machine: 'agent', value: 'preparing', tags: [] });
+        const save = { actor: actor('bd-a'), guard: { revision: 0, attempt: 0 } };
+        await store.commit(
+          { ...save, entries: [began, called] },
+          { entries: [ended, line('bd-b', 'failed', {})] },
+        );
+
+        await store.commit({ ...save, entries: [ended] });
+
+        const counted = {
+          ...{ spawned: 1, completed: 1, failed: 1, cancelled: 0, callsTotal: 1, callsFailed: 1 },
+          ...{ inputTokens: 3, outputTokens: 2, executed: 1, executionSeconds: 1.5 },
+          durations: {},
+        };
+        expect(await store.counters()).toEqual(counted);
+        expect(await (await opened.reopen()).counters()).toEqual(counted);
+      });
+
+      test('the next process reads what was committed', async () => {
+        await store.commit({
+          actor: actor('bd-a'),
+          entries: [line('bd-a')],
+          request: { id: 'r', taskId: 'bd-a' },
+        });
+
+        const next = await opened.reopen();
+
+        expect(await next.read({ after: 0, limit: 10 })).toHaveLength(1);
+        expect(await next.actor('bd-a')).toEqual({ ...actor('bd-a'), revision: 1, owner: null });
+        expect((await next.commit({ entries: [line('bd-a')] })).entries[0]?.seq).toBe(2);
+      });
+
+      test('it reports that it works', async () => {
+        expect((await store.check()).ok).toBe(true);
+      });
+    },
+  );

@@ -1,7 +1,10 @@
-import { describeStore } from '../../contracts/store.ts';
+import { describeStore, sqliteScene } from '../../contracts/store.ts';
 import { createFarStore } from '../../simulation/far-store.ts';
 
-describeStore('far', (near) => {
-  const after = (_: number, run: () => void): void => queueMicrotask(run);
-  return createFarStore(near, { fate: () => 'answered', delay: () => 0, after, lateMs: 0 });
-});
+const after = (_: number, run: () => void): void => queueMicrotask(run);
+
+describeStore('far', () =>
+  sqliteScene((near) =>
+    createFarStore(near, { fate: () => 'answered', delay: () => 0, after, lateMs: 0 }),
+  ),
+);

@@ -6,11 +6,11 @@ import { takeLock } from '../../../src/actors/files/process-lock.ts';
 import { checkJournal } from '../../../src/actors/store/check-journal.ts';
 import { openDatabase } from '../../../src/actors/store/database.ts';
 import { createSqliteStore } from '../../../src/actors/store/sqlite.ts';
-import { describeStore } from '../../contracts/store.ts';
+import { describeStore, sqliteScene } from '../../contracts/store.ts';
 import { atOnce } from '../../simulation/at-once.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
-describeStore('sqlite', (near) => near);
+describeStore('sqlite', () => sqliteScene((near) => near));
 
 const note = (data: string) => ({
   taskId: 'bd-a',

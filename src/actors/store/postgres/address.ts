@@ -1,0 +1,139 @@
+import { userInfo } from 'node:os';
+import { StoreError } from '../port.ts';
+import { type PasswordOwner, passwordFor } from './password.ts';
+import { type TlsSettings, tlsSettings } from './tls.ts';
+
+export interface DatabaseHost {
+  /** A name or an address; a path is the folder of a Unix socket. */
+  readonly host: string;
+  readonly port: number;
+}
+
+export interface PostgresAddress {
+  /** They are tried in this order. */
+  readonly hosts: readonly DatabaseHost[];
+  readonly user: string;
+  readonly database: string;
+  /** The schema that holds all our tables. */
+  readonly schema: string;
+  readonly tls: TlsSettings;
+  /** For each host. */
+  readonly connectMs: number;
+  /** True: a standby is passed over, also when it is the only host. */
+  readonly needsPrimary: boolean;
+  /** A function, so that nothing that prints the address prints it. Null: none was given. */
+  readonly password: () => string | null;
+  /** For people and logs: no password is in it. */
+  readonly shown: string;
+}
+
+type Environment = Readonly<Record<string, string | undefined>>;
+
+const parts =
+  /^postgres(?:ql)?:\/\/(?:(?<user>[^:@/?]*)(?::(?<password>[^@/?]*))?@)?(?<hosts>[^/?]*)(?:\/(?<database>[^?]*))?(?:\?(?<query>.*))?$/i;
+const defaultPort = 5_432;
+const defaultConnectSeconds = 3;
+const defaultSchema = 'agent_task_server';
+const socketFolder = '/var/run/postgresql';
+
+/** What libpq knows beside these would be ignored without a word. */
+const parameters = [
+  ...['host', 'port', 'user', 'password', 'dbname', 'connect_timeout', 'target_session_attrs'],
+  ...['sslmode', 'sslrootcert', 'sslcert', 'sslkey', 'schema', 'application_name'],
+] as const;
+type Parameters = Partial<Record<(typeof parameters)[number], string>>;
+
+/** The address itself may hold a password, so that no message repeats it. */
+const invalid = (problem: string): StoreError =>
+  new StoreError(
+    `the address of the store is invalid: ${problem}; write it as postgres://user@host:5432/database`,
+  );
+
+const decoded = (text: string): string => {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    throw invalid('a % is not followed by two hexadecimal digits');
+  }
+};
+
+const parametersIn = (query: string): Parameters => {
+  const given = new URLSearchParams(query);
+  const unknown = [...given.keys()].find((key) => !parameters.some((name) => name === key));
+  if (unknown !== undefined) throw invalid(`it has the unknown parameter ${unknown}`);
+  return Object.fromEntries(given);
+};
+
+const portOf = (text: string): number => {
+  const port = Number(text);
+  if (!Number.isInteger(port) || port < 1 || port > 65_535)
+    throw invalid('a port is not a number from 1 to 65535');
+  return port;
+};
+
+/** `h1:5432,h2`, as in an address; IPv6 in brackets. */
+const splitHosts = (text: string): readonly (readonly [host: string, port: string])[] =>
+  text.split(',').map((each) => {
+    const [, bracketed, plain = '', port = ''] =
+      /^(?:\[([^\]]*)\]|([^:]*))(?::(\d*))?$/.exec(each) ?? [];
+    if (bracketed === undefined && plain === '' && each !== '' && port === '')
+      throw invalid('a host cannot be read');
+    return [decoded(bracketed ?? plain), port];
+  });
+
+const hostsOf = (
+  text: string,
+  { host, port }: Parameters,
+  env: Environment,
+): readonly DatabaseHost[] => {
+  const pairs = splitHosts(text === '' ? (host ?? env['PGHOST'] ?? '') : text);
+  const ports = (port ?? env['PGPORT'] ?? '').split(',');
+  return pairs.map(([name, own], at) => ({
+    host: name === '' ? socketFolder : name,
+    port: portOf(own || ports[at] || ports[0] || String(defaultPort)),
+  }));
+};
+
+const showHost = ({ host, port }: DatabaseHost): string =>
+  host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+
+const connectMsOf = (seconds: string): number => {
+  const ms = Number(seconds) * 1_000;
+  if (!Number.isFinite(ms) || ms < 0) throw invalid('connect_timeout is not a number of seconds');
+  return ms === 0 ? defaultConnectSeconds * 1_000 : ms;
+};
+
+const sessionAttributes = ['any', 'read-write', 'primary'];
+
+/**
+ * Reads an address as libpq does, with what the variables PGHOST, PGUSER, PGPASSWORD and so on, and
+ * the password file, add to it. `schema` is ours. @throws StoreError
+ */
+export const parsePostgresAddress = (url: string, env: Environment): PostgresAddress => {
+  const found = parts.exec(url)?.groups;
+  if (found === undefined) throw invalid('it cannot be read');
+  const given = parametersIn(found['query'] ?? '');
+  const user = (given.user ?? decoded(found['user'] ?? '')) || env['PGUSER'] || userInfo().username;
+  const database = (given.dbname ?? decoded(found['database'] ?? '')) || env['PGDATABASE'] || user;
+  const hosts = hostsOf(found['hosts'] ?? '', given, env);
+  const attributes = given.target_session_attrs ?? env['PGTARGETSESSIONATTRS'] ?? 'read-write';
+  if (!sessionAttributes.includes(attributes))
+    throw invalid(`target_session_attrs is none of ${sessionAttributes.join(', ')}`);
+  const schema = given.schema ?? defaultSchema;
+  if (!/^[a-z_][a-z0-9_]{0,50}$/.test(schema))
+    throw invalid('schema has other characters than a-z, 0-9 and _');
+  const owner: PasswordOwner = { hosts, user, database };
+  const written = given.password ?? decoded(found['password'] ?? '');
+  const password = written === '' ? passwordFor(owner, env) : written;
+  return {
+    hosts,
+    user,
+    database,
+    schema,
+    tls: tlsSettings(given, env, invalid),
+    connectMs: connectMsOf(given.connect_timeout ?? env['PGCONNECT_TIMEOUT'] ?? ''),
+    needsPrimary: attributes !== 'any',
+    password: () => password,
+    shown: `postgres://${user}@${hosts.map(showHost).join(',')}/${database}`,
+  };
+};

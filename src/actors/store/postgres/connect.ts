@@ -1,0 +1,213 @@
+import { Socket } from 'node:net';
+import type { ConnectionOptions } from 'node:tls';
+import pg from 'pg';
+import { StoreAwayError, StoreError } from '../port.ts';
+import type { Asked, Row, Value } from '../rows.ts';
+import type { DatabaseHost, PostgresAddress } from './address.ts';
+import { asStoreError, mayHelpWithOtherTls } from './failures.ts';
+import { tlsTries } from './tls.ts';
+
+export interface Query {
+  readonly text: string;
+  readonly values?: readonly Value[];
+  /** Prepared under this name, once for each connection. */
+  readonly name?: string;
+  /** Longest wait for the answer; then the connection is given up. */
+  readonly deadlineMs?: number;
+}
+
+/** One connection to the server. Its statements are answered one after another. */
+export interface Connection {
+  /** @throws StoreError */
+  query(query: Query): Promise<Asked>;
+  /** Statements without values; the result of each. @throws StoreError */
+  queries(text: string, deadlineMs?: number): Promise<readonly Asked[]>;
+  /** The process of the server that has it. */
+  readonly backend: number;
+  isOpen(): boolean;
+  onNotice(listener: (payload: string, backend: number) => void): void;
+  /** Called once, when it is over for whatever reason. */
+  onEnd(listener: () => void): void;
+  close(): void;
+}
+
+/** Settings of its session. */
+export interface SessionSettings {
+  readonly readOnly: boolean;
+  /** The server gives up on a statement after this time (0: never), and on a lock even earlier. */
+  readonly statementMs: number;
+}
+
+/** The server gives up by itself before this. */
+const spareMs = 1_000;
+const lockMs = 3_000;
+/** A server of ours that was paused in a transaction would stop all others. */
+const idleInTransactionMs = 5_000;
+
+const numberTypes: ReadonlySet<number> = new Set([
+  pg.types.builtins.INT2,
+  pg.types.builtins.INT4,
+  pg.types.builtins.INT8,
+  pg.types.builtins.FLOAT4,
+  pg.types.builtins.FLOAT8,
+  pg.types.builtins.NUMERIC,
+]);
+const types = {
+  getTypeParser: (oid: number) =>
+    numberTypes.has(oid) ? (text: string) => Number(text) : (text: string) => text,
+};
+
+const askedOf = ({ rows, rowCount }: pg.QueryResult<Row>): Asked => ({
+  rows,
+  changes: rowCount ?? 0,
+});
+
+const over = (client: pg.Client, socket: Socket, shown: string, statementMs: number) => {
+  let isOpen = true;
+  const enders = new Set<() => void>();
+  const end = (): void => {
+    if (!isOpen) return;
+    isOpen = false;
+    for (const ended of enders) ended();
+  };
+  client.on('error', end);
+  client.on('end', end);
+  const giveUp = (): void => {
+    end();
+    socket.destroy();
+  };
+  const inTime = async <Result>(
+    answer: Promise<Result>,
+    deadlineMs = statementMs === 0 ? null : statementMs + spareMs,
+  ): Promise<Result> => {
+    const timer = deadlineMs === null ? undefined : setTimeout(giveUp, deadlineMs);
+    try {
+      return await answer;
+    } catch (error) {
+      throw asStoreError(error, shown);
+    } finally {
+      clearTimeout(timer);
+    }
+  };
+  const connection: Connection = {
+    query: async ({ text, values = [], name, deadlineMs }) =>
+      askedOf(
+        await inTime(
+          client.query<Row>({ text, values: [...values], ...(name === undefined ? {} : { name }) }),
+          deadlineMs,
+        ),
+      ),
+    queries: async (text, deadlineMs) => {
+      const results: unknown = await inTime(client.query<Row>(text), deadlineMs);
+      return (Array.isArray(results) ? results : [results]).map(askedOf);
+    },
+    backend: Number(Reflect.get(client, 'processID') ?? 0),
+    isOpen: () => isOpen,
+    onNotice: (listener) =>
+      void client.on('notification', ({ payload, processId }) =>
+        listener(payload ?? '', processId),
+      ),
+    onEnd: (listener) => void enders.add(listener),
+    close: () => {
+      end();
+      client.end().catch(() => {});
+    },
+  };
+  return connection;
+};
+
+const connectOnce = async (
+  address: PostgresAddress,
+  { host, port }: DatabaseHost,
+  ssl: ConnectionOptions | false,
+  { statementMs }: SessionSettings,
+): Promise<Connection> => {
+  const { user, database, shown, connectMs } = address;
+  const socket = new Socket();
+  const client = new pg.Client({
+    ...{ host, port, user, database, types, ssl },
+    stream: () => socket,
+    application_name: 'agent-task-server',
+    connectionTimeoutMillis: connectMs,
+    keepAlive: true,
+    password: () => {
+      const password = address.password();
+      if (password === null)
+        throw new StoreError(
+          `the database ${shown} asks for a password, and none was given: set PGPASSWORD, or write it into ~/.pgpass`,
+        );
+      return password;
+    },
+  });
+  client.on('error', () => {});
+  try {
+    await client.connect();
+  } catch (error) {
+    socket.destroy();
+    throw error;
+  }
+  return over(client, socket, shown, statementMs);
+};
+
+const settle = async (
+  connection: Connection,
+  address: PostgresAddress,
+  { readOnly, statementMs }: SessionSettings,
+): Promise<void> => {
+  const { rows } = await connection.query({
+    text: `select set_config('search_path', $1, false), set_config('statement_timeout', $2, false),
+      set_config('lock_timeout', $3, false), set_config('idle_in_transaction_session_timeout', $4, false),
+      set_config('default_transaction_read_only', $5, false), set_config('jit', 'off', false),
+      case when current_setting('synchronous_commit') = 'off'
+        then set_config('synchronous_commit', 'on', false) end,
+      case when pg_is_in_recovery() then 1 else 0 end as standby`,
+    values: [
+      address.schema,
+      String(statementMs),
+      String(statementMs === 0 ? 0 : lockMs),
+      String(idleInTransactionMs),
+      readOnly ? 'on' : 'off',
+    ],
+  });
+  if (address.needsPrimary && rows[0]?.['standby'] === 1)
+    throw new StoreAwayError(`the database ${address.shown} is a standby, which takes no writes`);
+};
+
+const connectTo = async (
+  address: PostgresAddress,
+  host: DatabaseHost,
+  settings: SessionSettings,
+): Promise<Connection> => {
+  const tries = tlsTries(address.tls, host.host.startsWith('/'));
+  for (const [at, ssl] of tries.entries()) {
+    try {
+      const connection = await connectOnce(address, host, ssl, settings);
+      try {
+        await settle(connection, address, settings);
+        return connection;
+      } catch (error) {
+        connection.close();
+        throw error;
+      }
+    } catch (error) {
+      if (at + 1 === tries.length || !mayHelpWithOtherTls(error)) throw error;
+    }
+  }
+  throw new Error('there is always a way to try');
+};
+
+/** Connects to the first host that takes it. @throws StoreError */
+export const connect = async (
+  address: PostgresAddress,
+  settings: SessionSettings,
+): Promise<Connection> => {
+  let failure: unknown = new Error('it has no host');
+  for (const host of address.hosts) {
+    try {
+      return await connectTo(address, host, settings);
+    } catch (error) {
+      failure = error;
+    }
+  }
+  throw asStoreError(failure, address.shown);
+};

@@ -1,0 +1,56 @@
+import { messageOf } from '../../../machines/message-of.ts';
+import { StoreAwayError, StoreError } from '../port.ts';
+
+const codeOf = (error: unknown): string =>
+  error instanceof Error && 'code' in error ? String(error.code) : '';
+
+/** The server cannot serve now, or gave up on one statement: asked again, it may answer. */
+const awayCodes = [
+  ...['57P01', '57P02', '57P03', '57014', '55P03', '25P02', '25P03', '25006'],
+  ...['53300', '40001', '40P01'],
+];
+const isAway = (code: string): boolean => code.startsWith('08') || awayCodes.includes(code);
+
+/** What to do, by the code of PostgreSQL. */
+const advice: Readonly<Record<string, string>> = {
+  '28P01': 'check the user and the password',
+  '28000': 'check the user, the password and the pg_hba.conf of the server',
+  '3D000': 'create it, or name another one',
+  '42501': 'give the user the right to create and use the schema',
+  '53100': 'make room on the disk of the server',
+  '53200': 'give the server more memory',
+};
+
+const isOfServer = (error: unknown): boolean => /^[0-9A-Z]{5}$/.test(codeOf(error));
+const isOfCertificate = (error: unknown): boolean =>
+  /CERT|VERIFY|ISSUER|TLS_CERT/.test(codeOf(error)) && !isOfServer(error);
+const isPlainServer = (error: unknown): boolean =>
+  messageOf(error) === 'The server does not support SSL connections';
+
+/** The server refused this way to connect; with or without TLS it may not. */
+export const mayHelpWithOtherTls = (error: unknown): boolean =>
+  isPlainServer(error) || codeOf(error) === '28000';
+
+/** An error of the driver in our words. `shown` is the address without its password. */
+export const asStoreError = (cause: unknown, shown: string): StoreError => {
+  if (cause instanceof StoreError) return cause;
+  const code = codeOf(cause);
+  const text = messageOf(cause);
+  if (isOfCertificate(cause))
+    return new StoreError(
+      `the certificate of the database ${shown} is not trusted: ${text}; name the certificates in sslrootcert`,
+      { cause },
+    );
+  if (isPlainServer(cause))
+    return new StoreError(
+      `the database ${shown} has no TLS; give it a certificate, or set sslmode=disable`,
+      { cause },
+    );
+  if (!isOfServer(cause) || isAway(code))
+    return new StoreAwayError(`the database ${shown} does not answer: ${text}`, { cause });
+  const help = advice[code];
+  return new StoreError(
+    `the database ${shown} refused it: ${text}${help === undefined ? '' : `; ${help}`}`,
+    { cause },
+  );
+};

@@ -1,0 +1,78 @@
+import { StoreError } from '../port.ts';
+import type { Connection } from './connect.ts';
+
+/** Connections that are opened when they are needed, and used again. */
+export interface Pool {
+  /** Gives one to `work` alone. @throws StoreError, and what `work` throws */
+  use<Result>(work: (connection: Connection) => Promise<Result>): Promise<Result>;
+  close(): void;
+}
+
+type Take = (connection: Connection | null) => void;
+
+export const createPool = (open: () => Promise<Connection>, size: number): Pool => {
+  const idle: Connection[] = [];
+  const all = new Set<Connection>();
+  /** They get a connection, or null when they may open one. */
+  const waiting: Take[] = [];
+  let count = 0;
+  let isClosed = false;
+
+  const requireOpen = (): void => {
+    if (isClosed) throw new StoreError('the database is closed');
+  };
+  const leave = (): void => {
+    const next = waiting.shift();
+    if (next === undefined) count -= 1;
+    else next(null);
+  };
+  const openOne = async (): Promise<Connection> => {
+    try {
+      requireOpen();
+      const connection = await open();
+      all.add(connection);
+      connection.onEnd(() => all.delete(connection));
+      if (isClosed) connection.close();
+      return connection;
+    } catch (error) {
+      leave();
+      throw error;
+    }
+  };
+  const take = async (): Promise<Connection> => {
+    requireOpen();
+    for (let next = idle.pop(); next !== undefined; next = idle.pop()) {
+      if (next.isOpen()) return next;
+      count -= 1;
+    }
+    if (count < size) {
+      count += 1;
+      return openOne();
+    }
+    return (await new Promise<Connection | null>((resolve) => waiting.push(resolve))) ?? openOne();
+  };
+  const giveBack = (connection: Connection): void => {
+    if (!connection.isOpen() || isClosed) {
+      leave();
+      return;
+    }
+    const next = waiting.shift();
+    if (next === undefined) idle.push(connection);
+    else next(connection);
+  };
+
+  return {
+    use: async (work) => {
+      const connection = await take();
+      try {
+        return await work(connection);
+      } finally {
+        giveBack(connection);
+      }
+    },
+    close: () => {
+      isClosed = true;
+      for (const connection of all) connection.close();
+    },
+  };
+};

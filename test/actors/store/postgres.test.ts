@@ -1,0 +1,130 @@
+import { expect, onTestFinished, test } from 'vitest';
+import { checkJournal } from '../../../src/actors/store/check-journal.ts';
+import type { Store } from '../../../src/actors/store/port.ts';
+import { parsePostgresAddress } from '../../../src/actors/store/postgres/address.ts';
+import {
+  openPostgresDatabase,
+  type PostgresDatabase,
+} from '../../../src/actors/store/postgres/database.ts';
+import { createPostgresStore } from '../../../src/actors/store/postgres.ts';
+import { describeStore, type StoreScene } from '../../contracts/store.ts';
+import { freshAddress, inPostgres, noPostgres } from '../../support/postgres.ts';
+
+const redact = (text: string): string => text;
+
+const openDatabase = (url: string): Promise<PostgresDatabase> =>
+  openPostgresDatabase(parsePostgresAddress(url, {}));
+
+const postgresScene = async (): Promise<StoreScene> => {
+  const url = await freshAddress();
+  const stores: Store[] = [];
+  const open = async (): Promise<Store> => {
+    const store = createPostgresStore(await openDatabase(url), { redact });
+    stores.push(store);
+    return store;
+  };
+  return {
+    store: await open(),
+    beside: open,
+    reopen: () => {
+      stores.pop()?.close();
+      return open();
+    },
+    setNow: async (ms) => {
+      await inPostgres(
+        url,
+        `create or replace function clock_ms() returns bigint language sql volatile as 'select ${ms}::bigint'`,
+      );
+    },
+    close: () => {
+      for (const store of stores) store.close();
+    },
+  };
+};
+
+describeStore('PostgreSQL', postgresScene, { skip: noPostgres, isSlow: true });
+
+const needsPostgres = test.skipIf(noPostgres !== null);
+
+const opened = async (url: string): Promise<{ db: PostgresDatabase; store: Store }> => {
+  const db = await openDatabase(url);
+  onTestFinished(db.close);
+  return { db, store: createPostgresStore(db, { redact }) };
+};
+
+const note = (taskId: string, data = '{}') => ({
+  taskId,
+  attempt: 1,
+  type: 'log',
+  at: 1,
+  data,
+  cause: null,
+});
+
+needsPostgres('two programs that commit at once number the journal without a gap', async () => {
+  const url = await freshAddress();
+  const [one, two] = [await opened(url), await opened(url)];
+  const heard: number[] = [];
+  one.store.subscribe(
+    {
+      entries: (entries) => void heard.push(...entries.map(({ seq }) => seq)),
+      failed: (error) => {
+        throw error;
+      },
+    },
+    { after: 0 },
+  );
+
+  await Promise.all(
+    [one, two].flatMap(({ store }, at) =>
+      Array.from({ length: 50 }, () => store.commit({ entries: [note('bd-a'), note(`bd-${at}`)] })),
+    ),
+  );
+
+  const all = Array.from({ length: 200 }, (_, at) => at + 1);
+  expect((await two.store.read({ after: 0, limit: 300 })).map(({ seq }) => seq)).toEqual(all);
+  await expect.poll(() => heard.length, { timeout: 20_000 }).toBe(200);
+  expect(heard).toEqual(all);
+  expect((await checkJournal(one.db)).faults).toEqual([]);
+});
+
+needsPostgres(
+  'a subscriber hears of a commit of another server without a commit of its own',
+  async () => {
+    const url = await freshAddress();
+    const [one, two] = [await opened(url), await opened(url)];
+    const heard: string[] = [];
+    one.store.subscribe({
+      entries: (entries) => void heard.push(...entries.map(({ data }) => data)),
+      failed: (error) => {
+        throw error;
+      },
+    });
+
+    await two.store.commit({ entries: [note('bd-a', '{"from":"two"}')] });
+
+    await expect.poll(() => heard, { timeout: 20_000 }).toEqual(['{"from":"two"}']);
+  },
+);
+
+needsPostgres(
+  'a state whose texts hold escapes that JSON of PostgreSQL refuses is looked through',
+  async () => {
+    const url = await freshAddress();
+    const { db } = await opened(url);
+    const snapshot = JSON.stringify({ value: 'complete', title: 'a\0b \ud800 \\u0000 \\\\u0000' });
+
+    const value = db.prepare("select json(?) ->> 'value' as value, json(?) ->> 'title' as title");
+
+    expect(await db.ask(value.first(snapshot, snapshot))).toMatchObject({ value: 'complete' });
+  },
+);
+
+needsPostgres('a statement that writes is refused outside of a transaction', async () => {
+  const url = await freshAddress();
+  const { db } = await opened(url);
+
+  const write = db.ask(db.prepare("insert into ledger values ('a', 'b')").run());
+
+  await expect(write).rejects.toThrow('read-only transaction');
+});

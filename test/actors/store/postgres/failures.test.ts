@@ -1,0 +1,226 @@
+import { execFileSync } from 'node:child_process';
+import { chmodSync, chownSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import pg from 'pg';
+import { expect, onTestFinished, test } from 'vitest';
+import { StoreAwayError, StoreError } from '../../../../src/actors/store/port.ts';
+import { parsePostgresAddress } from '../../../../src/actors/store/postgres/address.ts';
+import {
+  openPostgresDatabase,
+  type PostgresDatabase,
+} from '../../../../src/actors/store/postgres/database.ts';
+import { createPostgresStore } from '../../../../src/actors/store/postgres.ts';
+import { freshAddress, inPostgres, noPostgres, ownServer } from '../../../support/postgres.ts';
+
+const needsPostgres = test.skipIf(noPostgres !== null);
+const redact = (text: string): string => text;
+const note = { taskId: 'bd-a', attempt: 1, type: 'log', at: 1, data: '{}', cause: null };
+
+const open = async (url: string, env = {}): Promise<PostgresDatabase> => {
+  const db = await openPostgresDatabase(
+    parsePostgresAddress(url, { PGPASSFILE: '/nowhere', ...env }),
+  );
+  onTestFinished(db.close);
+  return db;
+};
+const failureOf = async (work: Promise<unknown>): Promise<Error> => {
+  try {
+    await work;
+  } catch (error) {
+    if (error instanceof Error) return error;
+  }
+  throw new Error('it did not fail');
+};
+
+needsPostgres(
+  'nothing is lost when the database is killed: it is away, and goes on when it is back',
+  { tags: ['slow'] },
+  async () => {
+    const server = await ownServer(['fsync=on']);
+    const db = await open(server.address);
+    const store = createPostgresStore(db, { redact });
+    const heard: number[] = [];
+    store.subscribe(
+      { entries: (all) => void heard.push(...all.map(({ seq }) => seq)), failed: () => {} },
+      { after: 0 },
+    );
+    await store.commit({ entries: [note] });
+
+    server.stop('immediate');
+    const away = await failureOf((async () => store.commit({ entries: [note] }))());
+    expect(away).toBeInstanceOf(StoreAwayError);
+    expect(await failureOf((async () => store.lastSeq())())).toBeInstanceOf(StoreAwayError);
+    expect((await store.check()).ok).toBe(false);
+    await server.start();
+
+    await store.commit({ entries: [note] });
+    expect(await store.lastSeq()).toBe(2);
+    expect((await store.check()).ok).toBe(true);
+    const other = createPostgresStore(await open(server.address), { redact });
+    await other.commit({ entries: [note] });
+    await expect.poll(() => heard, { timeout: 20_000 }).toEqual([1, 2, 3]);
+  },
+);
+
+needsPostgres(
+  'a database that is started anew between two commits is not noticed',
+  { tags: ['slow'] },
+  async () => {
+    const server = await ownServer();
+    const store = createPostgresStore(await open(server.address), { redact });
+    await store.commit({ entries: [note] });
+    server.stop('fast');
+    await server.start();
+
+    await store.commit({ entries: [note] });
+
+    expect(await store.lastSeq()).toBe(2);
+  },
+);
+
+needsPostgres(
+  'a server that was paused in a transaction stops the others for seconds, not for ever',
+  { tags: ['slow'] },
+  async () => {
+    const url = await freshAddress();
+    const db = await open(url);
+    const store = createPostgresStore(db, { redact });
+    const paused = new pg.Client({ connectionString: url.replace(/\?.*/, '') });
+    paused.on('error', () => {});
+    await paused.connect();
+    onTestFinished(() => paused.end().catch(() => {}));
+    await paused.query(`set search_path = ${parsePostgresAddress(url, {}).schema};
+    set idle_in_transaction_session_timeout = 5000; begin; select * from journal_end for update`);
+
+    await expect
+      .poll(async () => store.commit({ entries: [note] }), { timeout: 20_000 })
+      .toMatchObject({ stale: [] });
+    expect(await store.lastSeq()).toBe(1);
+  },
+);
+
+needsPostgres(
+  'a database that takes a connection and never answers is away in time',
+  { tags: ['slow'] },
+  async () => {
+    const silent = createServer(() => {});
+    await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
+    onTestFinished(() => void silent.close());
+    const address = silent.address();
+    const port = typeof address === 'object' ? address?.port : 0;
+
+    const failure = await failureOf(
+      open(`postgres://a:w@127.0.0.1:${port}/d?connect_timeout=1&sslmode=disable`),
+    );
+
+    expect(failure).toBeInstanceOf(StoreAwayError);
+  },
+);
+
+needsPostgres(
+  'what the database refuses is said in our words, without the password',
+  { tags: ['slow'] },
+  async () => {
+    const server = await ownServer(['password_encryption=scram-sha-256']);
+    await inPostgres(server.address, "create role amy login password 'right-word'");
+    writeFileSync(
+      join(server.folder, 'data', 'pg_hba.conf'),
+      'local all all trust\nhost all postgres all trust\nhost all all all scram-sha-256\n',
+    );
+    await inPostgres(server.address, 'select pg_reload_conf()');
+    const as = (user: string, database = 'postgres') =>
+      `postgres://${user}@127.0.0.1:${server.port}/${database}`;
+
+    const wrong = await failureOf(open(as('amy:wrong-word')));
+    expect(wrong).toBeInstanceOf(StoreError);
+    expect(wrong.message).toContain('check the user and the password');
+    expect(`${wrong.message}${wrong.stack}`).not.toContain('wrong-word');
+    expect((await failureOf(open(as('amy')))).message).toContain('none was given: set PGPASSWORD');
+    expect((await failureOf(open(as('postgres', 'none')))).message).toContain(
+      'create it, or name another one',
+    );
+    expect((await failureOf(open(as('amy:right-word')))).message).toContain(
+      'the user may not create it',
+    );
+
+    await inPostgres(server.address, 'create schema agent_task_server authorization amy');
+    const db = await open(as('amy'), { PGPASSWORD: 'right-word' });
+    expect((await db.check()).ok).toBe(true);
+  },
+);
+
+needsPostgres(
+  'TLS is used where the server has it, and asked for as sslmode says',
+  { tags: ['slow'] },
+  async () => {
+    const server = await ownServer();
+    const plain = (mode: string) => `${server.address}?sslmode=${mode}`;
+    expect((await failureOf(open(plain('require')))).message).toContain('has no TLS');
+    (await open(plain('prefer'))).close();
+
+    const data = join(server.folder, 'data');
+    const [certificate, key] = [join(data, 'server.crt'), join(data, 'server.key')];
+    execFileSync(
+      'openssl',
+      [
+        'req',
+        '-x509',
+        '-newkey',
+        'rsa:2048',
+        '-nodes',
+        '-days',
+        '2',
+        '-subj',
+        '/CN=localhost',
+        '-addext',
+        'subjectAltName=DNS:localhost',
+        '-keyout',
+        key,
+        '-out',
+        certificate,
+      ],
+      { stdio: 'ignore' },
+    );
+    chmodSync(key, 0o600);
+    if (process.getuid?.() === 0) {
+      const id = (flag: string) =>
+        Number(execFileSync('id', [flag, 'postgres'], { encoding: 'utf8' }));
+      chownSync(key, id('-u'), id('-g'));
+    }
+    await inPostgres(server.address, 'alter system set ssl = on');
+    await inPostgres(server.address, 'select pg_reload_conf()');
+    const isEncrypted = async (url: string) => {
+      const db = await open(url);
+      const row = await db.ask(
+        db
+          .prepare('select ssl::integer as ssl from pg_stat_ssl where pid = pg_backend_pid()')
+          .first(),
+      );
+      return row?.['ssl'];
+    };
+    await expect.poll(() => isEncrypted(plain('prefer')), { timeout: 20_000 }).toBe(1);
+
+    expect(await isEncrypted(plain('disable'))).toBe(0);
+    expect(await isEncrypted(plain('require'))).toBe(1);
+    const verified = `${plain('verify-full')}&sslrootcert=${certificate}`;
+    expect((await failureOf(open(verified))).message).toContain('is not trusted');
+    expect(await isEncrypted(verified.replace('127.0.0.1', 'localhost'))).toBe(1);
+    expect(await isEncrypted(verified.replace('verify-full', 'verify-ca'))).toBe(1);
+    const system = `${plain('verify-full')}&sslrootcert=system`.replace('127.0.0.1', 'localhost');
+    expect((await failureOf(open(system))).message).toContain('is not trusted');
+  },
+);
+
+needsPostgres('the first host that takes writes is used', { tags: ['slow'] }, async () => {
+  const server = await ownServer();
+  const silent = createServer().listen(0, '127.0.0.1');
+  await new Promise((resolve) => silent.once('listening', resolve));
+  const address = silent.address();
+  const gone = typeof address === 'object' ? address?.port : 0;
+  await new Promise((resolve) => silent.close(resolve));
+
+  const db = await open(`postgres://postgres@127.0.0.1:${gone},127.0.0.1:${server.port}/postgres`);
+
+  expect((await db.check()).ok).toBe(true);
+});

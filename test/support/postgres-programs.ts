@@ -1,0 +1,87 @@
+import { execFileSync } from 'node:child_process';
+import { chownSync, existsSync, readdirSync, readFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+
+const debian = '/usr/lib/postgresql';
+
+/** Where `initdb` and `pg_ctl` are; null: PostgreSQL is not installed. */
+const programs = ((): string | null => {
+  const versions = existsSync(debian) ? readdirSync(debian) : [];
+  const folders = versions
+    .sort((one, other) => Number(other) - Number(one))
+    .map((version) => join(debian, version, 'bin'));
+  const inPath = (process.env['PATH'] ?? '').split(':');
+  return [...folders, ...inPath].find((folder) => existsSync(join(folder, 'initdb'))) ?? null;
+})();
+
+/** Why tests that need PostgreSQL are skipped; null: they run. */
+export const noPostgres =
+  programs === null ? 'PostgreSQL is not installed (Debian: apt install postgresql)' : null;
+
+/** It refuses to run as root. */
+const isRoot = process.getuid?.() === 0;
+const run = (program: string, ...args: readonly string[]): string => {
+  const command = [join(programs ?? '', program), ...args];
+  const [file = '', ...rest] = isRoot ? ['runuser', '-u', 'postgres', '--', ...command] : command;
+  return execFileSync(file, rest, {
+    encoding: 'utf8',
+    cwd: '/',
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+};
+
+const freePort = (): Promise<number> =>
+  new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once('error', reject);
+    server.listen(0, '127.0.0.1', () => {
+      const address = server.address();
+      server.close(() =>
+        resolve(typeof address === 'object' && address !== null ? address.port : 0),
+      );
+    });
+  });
+
+const dataIn = (folder: string): string => join(folder, 'data');
+
+/** Makes a cluster in an empty folder; nothing of it survives the loss of power. */
+export const makeClusterIn = (folder: string): void => {
+  if (isRoot) {
+    const [user, group] = ['-u', '-g'].map((flag) =>
+      Number(execFileSync('id', [flag, 'postgres'], { encoding: 'utf8' })),
+    );
+    chownSync(folder, user ?? 0, group ?? 0);
+  }
+  run('initdb', '-D', dataIn(folder), '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--no-sync');
+};
+
+/** Starts the cluster. @returns its port, on 127.0.0.1 and as a socket in the folder */
+export const startServerIn = async (
+  folder: string,
+  port?: number,
+  settings: readonly string[] = [],
+): Promise<number> => {
+  const taken = port ?? (await freePort());
+  const options = [
+    `-p ${taken} -c listen_addresses=127.0.0.1 -c unix_socket_directories=${folder}`,
+    '-c max_connections=300 -c fsync=off -c autovacuum_naptime=60',
+    ...settings.map((each) => `-c ${each}`),
+  ].join(' ');
+  run('pg_ctl', '-D', dataIn(folder), '-w', '-l', join(folder, 'log'), '-o', options, 'start');
+  return taken;
+};
+
+/** `immediate`: as if it was killed. */
+export const stopServerIn = (folder: string, mode: 'immediate' | 'fast' = 'immediate'): void => {
+  if (existsSync(join(dataIn(folder), 'postmaster.pid')))
+    run('pg_ctl', '-D', dataIn(folder), '-w', '-m', mode, 'stop');
+};
+
+/** The port of a running server; null without one. */
+export const portOfServerIn = (folder: string): number | null => {
+  const file = join(dataIn(folder), 'postmaster.pid');
+  if (!existsSync(file)) return null;
+  const [, , , port, , , , status] = readFileSync(file, 'utf8').split('\n');
+  return status?.trim() === 'ready' ? Number(port) : null;
+};
