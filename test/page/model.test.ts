@@ -2,7 +2,9 @@ import { expect, test } from 'vitest';
 import type { TaskView } from '../../src/actors/journal/task-view.ts';
 import type { Frame } from '../../web/data/frame.ts';
 import { createMoments, sceneAt } from '../../web/model/chart.ts';
+import { causeIn } from '../../web/model/format.ts';
 import { edgesAtMost, graphOf, nodesAtMost, placesAtMost } from '../../web/model/graph.ts';
+import { createLog } from '../../web/model/log.ts';
 import { groupsOf, needing } from '../../web/model/order.ts';
 import { lookOf } from '../../web/model/state.ts';
 
@@ -184,4 +186,29 @@ test('tasks are grouped by label, in each of their own, and few columns are left
     ['tester', 1],
     ['No role', 2],
   ]);
+});
+
+test('the log names the calls that an approval asks to allow', () => {
+  const calls = [
+    { call_id: '1', tool: 'bash', arguments: '{"command":"npm install\\nnpm test"}' },
+    { call_id: '2', tool: 'write', arguments: '{"path":"a.js","content":"x"}' },
+  ];
+  const frame = {
+    ...{ type: 'approval_required', task_id: 'bd-a1', attempt: 1, seq: 1 },
+    ...{ timestamp: '2026-01-01T00:00:00.000Z', data: { question: 'May it?', calls } },
+  };
+
+  expect(createLog(1)([frame])).toMatchObject([
+    { kind: 'note', text: 'asks permission: bash npm install\nnpm test\nwrite a.js' },
+  ]);
+});
+
+test('the cause of a failure is its first line, without the middle of a long one', () => {
+  const command = 'x'.repeat(500);
+
+  expect(causeIn('no disk\n  at a\n  at b')).toBe('no disk');
+  expect(causeIn(`the command "${command}" ended with exit code 1`)).toMatch(
+    /^the command "x+ … x+" ended with exit code 1$/,
+  );
+  expect(causeIn(`the command "${command}" ended with exit code 1`).length).toBeLessThan(250);
 });

@@ -48,3 +48,15 @@ export const numbered = (value: number, one: string, many = `${one}s`): string =
 /** One line, without control and bidi characters. */
 export const oneLine = (text: string): string =>
   text.replace(/[\p{Cc}\u202a-\u202e\u2066-\u2069]+/gu, ' ').trim();
+
+const causeAtMost = 240;
+/** The end of a message often says how it ended. */
+const causeEnd = 70;
+
+/** The first line of a message, without the middle of a long one. */
+export const causeIn = (message: string): string => {
+  const line = message.trimStart().split('\n', 1)[0] ?? '';
+  return line.length <= causeAtMost
+    ? line
+    : `${line.slice(0, causeAtMost - causeEnd)} … ${line.slice(-causeEnd)}`;
+};

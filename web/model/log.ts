@@ -48,10 +48,23 @@ const aboutOf = (json: string): string => {
 const outputAtMost = 200_000;
 const cut = (text: string): string => text.slice(-outputAtMost);
 
+interface Call {
+  readonly tool: string;
+  readonly arguments: string;
+}
+
+/** The calls that an approval is about; the question where there are none. */
+const callsIn = (data: Frame['data']): string => {
+  const calls = Array.isArray(data['calls']) ? (data['calls'] as readonly Call[]) : [];
+  return calls.length === 0
+    ? textOf(data['question'])
+    : calls.map((call) => `${call.tool} ${aboutOf(call.arguments)}`).join('\n');
+};
+
 const noteOf = ({ type, data }: Frame): string | null => {
   if (type === 'log') return textOf(data['message']);
   if (type === 'input_required') return `asks: ${textOf(data['question'])}`;
-  if (type === 'approval_required') return `asks permission: ${textOf(data['question'])}`;
+  if (type === 'approval_required') return `asks permission: ${callsIn(data)}`;
   if (type === 'completed') return `complete: ${textOf(data['result'])}`;
   if (type === 'cancelled') return `cancelled ${textOf(data['reason'])}`;
   if (type === 'failed')
@@ -107,7 +120,7 @@ const changeTurn = (draft: Draft, { data }: Frame): void => {
 const addText = ({ items }: Draft, { seq, timestamp, data }: Frame): void => {
   const last = items.at(-1);
   const text = textOf(data['text']);
-  if (last?.kind === 'text') items[items.length - 1] = { ...last, text: cut(last.text + text) };
+  if (last?.kind === 'text') items[items.length - 1] = { ...last, text: last.text + text };
   else items.push({ kind: 'text', key: `${seq}`, at: Date.parse(timestamp), text });
 };
 

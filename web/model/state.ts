@@ -1,6 +1,6 @@
 import type { Activity, Tasks, TaskView } from '../data/tasks.ts';
 import type { IconName } from '../parts/icon.tsx';
-import { age, clock, oneLine } from './format.ts';
+import { age, causeIn, clock, oneLine } from './format.ts';
 
 export type Tone = 'wait' | 'work' | 'need' | 'fail' | 'rev' | 'done';
 export type Column = 'dependency' | 'slot' | 'working' | 'needs' | 'review' | 'done';
@@ -93,7 +93,7 @@ const waitsFor = ({ unmet_dependencies: unmet }: TaskView, all: Tasks): string =
 /** A pause says why, and until when the task is parked. */
 const pauseOf = (task: TaskView): string => {
   const { parked_until: until, parked_reason: reason } = task;
-  const why = reason ?? task.error?.message ?? 'pauses before the next try';
+  const why = causeIn(reason ?? task.error?.message ?? 'pauses before the next try');
   return until === undefined ? why : `${why}; goes on at ${clock(Date.parse(until))}`;
 };
 
@@ -104,7 +104,7 @@ const changesOf = ({ work }: TaskView): string => {
 };
 
 const whyEnded = (task: TaskView): string => {
-  if (task.status === 'failed') return task.error?.message ?? 'the attempt failed';
+  if (task.status === 'failed') return causeIn(task.error?.message ?? 'the attempt failed');
   if (task.status === 'cancelled') return 'cancelled';
   if (isToReview(task)) return `ready to merge: ${changesOf(task)}`;
   const at = task.work?.merged_at;
@@ -140,20 +140,26 @@ export const callText = (json: string): string => {
   }
 };
 
-/** One sentence: why the task is where it is. */
-export const whyOf = (task: TaskView, activity: Activity | undefined, all: Tasks): string => {
+/** Of a question or a command that is longer, the beginning. */
+const whyAtMost = 400;
+
+const wholeWhy = (task: TaskView, activity: Activity | undefined, all: Tasks): string => {
   const { awaiting } = task;
   if (awaiting !== undefined) {
     const [call] = awaiting.calls;
-    return oneLine(
-      awaiting.kind === 'input'
-        ? `asks: ${awaiting.question}`
-        : `asks permission: ${call === undefined ? awaiting.question : callText(call.arguments)}`,
-    );
+    return awaiting.kind === 'input'
+      ? `asks: ${awaiting.question}`
+      : `asks permission: ${call === undefined ? awaiting.question : callText(call.arguments)}`;
   }
   if (task.status === 'complete' || task.status === 'failed' || task.status === 'cancelled')
-    return oneLine(whyEnded(task));
-  return oneLine(whyByPhase[task.phase]?.(task, activity, all) ?? task.phase);
+    return whyEnded(task);
+  return whyByPhase[task.phase]?.(task, activity, all) ?? task.phase;
+};
+
+/** One sentence: why the task is where it is. */
+export const whyOf = (task: TaskView, activity: Activity | undefined, all: Tasks): string => {
+  const why = wholeWhy(task, activity, all);
+  return oneLine(why.length > whyAtMost ? `${why.slice(0, whyAtMost)} …` : why);
 };
 
 /** Since the last sign of life of a live attempt, or since the last change. */

@@ -11,6 +11,8 @@ import {
   sideBySide,
 } from '../../model/diff.ts';
 import { numbered } from '../../model/format.ts';
+import { LongText } from '../../parts/long-text.tsx';
+import { Counts } from './counts.tsx';
 import { isSplit } from './layout.tsx';
 import { Given, type GivenComment, Pending, type Selection, WriteComment } from './threads.tsx';
 import { WholeComments } from './whole-comments.tsx';
@@ -60,7 +62,10 @@ const Line = ({
         </button>
       )}
       <span class="sign">{signs[line.kind]}</span>
-      <code>{line.text}</code>
+      <code>
+        <LongText text={line.text} />
+        {line.isOpenEnd === true && <span class="quiet"> (no newline at the end)</span>}
+      </code>
     </div>
   );
 };
@@ -162,8 +167,7 @@ export const FileDiff = ({ id, file, given, pending, isViewed, isFolded, onViewe
     <section id={id} class="file" aria-label={file.path}>
       <header>
         <strong class="mono">{file.path}</strong>
-        <span class="tone-done">+{file.added}</span>
-        {file.removed > 0 && <span class="tone-fail">−{file.removed}</span>}
+        <Counts {...file} />
         <span class="quiet small">{file.note}</span>
         <span class="file-actions">
           {!isRecorded() && (

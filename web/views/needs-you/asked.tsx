@@ -3,6 +3,8 @@ import { answer, decide } from '../../data/actions.ts';
 import type { TaskView } from '../../data/tasks.ts';
 import { callText } from '../../model/state.ts';
 import { Button } from '../../parts/button.tsx';
+import { LongText } from '../../parts/long-text.tsx';
+import { Prose } from '../../parts/prose.tsx';
 
 export interface AskedProps {
   readonly task: TaskView;
@@ -17,7 +19,7 @@ export const Question = ({ task, fail }: AskedProps) => {
   };
   return (
     <>
-      <p class="asked">{task.awaiting?.question}</p>
+      <Prose kind="asked" text={task.awaiting?.question ?? ''} />
       <div class="actions">
         <textarea
           rows={1}
@@ -57,10 +59,10 @@ export const Approval = ({ task, fail }: AskedProps) => {
       {calls.map(({ call_id, tool, arguments: given }) => (
         <pre key={call_id} class="box">
           <span class="quiet">{tool} </span>
-          {callText(given)}
+          <LongText text={callText(given)} />
         </pre>
       ))}
-      {calls.length === 0 && <p class="asked">{task.awaiting?.question}</p>}
+      {calls.length === 0 && <Prose kind="asked" text={task.awaiting?.question ?? ''} />}
       <div class="actions">
         <Button
           kind="primary"

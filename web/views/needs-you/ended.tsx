@@ -1,12 +1,14 @@
 import { changeTask, conflictOf, review } from '../../data/actions.ts';
 import { Button } from '../../parts/button.tsx';
+import { Cause } from '../../parts/cause.tsx';
 import { MergeButton } from '../../parts/merge-button.tsx';
+import { Prose } from '../../parts/prose.tsx';
 import { taskPath } from '../../shell/router.ts';
 import type { AskedProps } from './asked.tsx';
 
 export const Failed = ({ task, fail }: AskedProps) => (
   <>
-    <pre class="box sunken">{task.error?.message ?? 'The attempt failed.'}</pre>
+    <Cause error={task.error} />
     <div class="actions">
       <Button hotkey="r" onPress={() => changeTask('retry', task)} onError={fail}>
         Retry
@@ -37,7 +39,7 @@ export const ReadyToMerge = ({ task, fail }: AskedProps) => {
   const files = (conflict?.same_lines === true ? conflict.files : null) ?? [];
   return (
     <>
-      {task.result !== undefined && <p class="asked">{task.result}</p>}
+      {task.result !== undefined && <Prose kind="asked" text={task.result} />}
       <div class="actions">
         {files.length === 0 ? (
           <MergeButton task={task} fail={fail} />

@@ -7,12 +7,14 @@ import { clockWithSeconds, count, duration, money, numbered } from '../../model/
 import type { LogItem, ToolItem } from '../../model/log.ts';
 import { Button } from '../../parts/button.tsx';
 import { Icon } from '../../parts/icon.tsx';
+import { LongText } from '../../parts/long-text.tsx';
 
 /** More are drawn when they are asked for. */
 const itemsAtOnce = 200;
 /** The last lines of an output stay; the lines before are folded. */
 const linesShown = 6;
 const linesUnfolded = 2_000;
+const aboutAtMost = 500;
 
 const Output = ({ text, isRunning }: { text: string; isRunning: boolean }) => {
   const isOpen = useSignal(false);
@@ -32,7 +34,9 @@ const Output = ({ text, isRunning }: { text: string; isRunning: boolean }) => {
           Show {numbered(hidden, 'line')} before
         </button>
       )}
-      <pre>{shown.join('\n')}</pre>
+      <pre>
+        <LongText text={shown.join('\n')} />
+      </pre>
     </div>
   );
 };
@@ -63,7 +67,7 @@ const Tool = ({ item }: { item: ToolItem }) => {
         <time>{clockWithSeconds(item.at)}</time>
         <Icon name={icon} tone={tone} />
         <span class="cut mono">
-          <strong>{item.tool}</strong> {item.about.split('\n')[0]}
+          <strong>{item.tool}</strong> {item.about.split('\n', 1)[0]?.slice(0, aboutAtMost)}
         </span>
         <span class={`took ${item.state === 'running' ? 'tone-work' : ''}`}>
           {item.state === 'failed' ? 'failed · ' : ''}
@@ -100,7 +104,9 @@ const Item = ({ item }: { item: LogItem }) => {
   return (
     <p class={`log-line ${item.kind === 'note' ? (noteTones[item.level] ?? 'quiet') : ''}`}>
       <time>{clockWithSeconds(item.at)}</time>
-      <span>{item.text}</span>
+      <span>
+        <LongText text={item.text} />
+      </span>
     </p>
   );
 };

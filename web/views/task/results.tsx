@@ -1,5 +1,7 @@
 import type { TaskView } from '../../data/tasks.ts';
+import { Cause } from '../../parts/cause.tsx';
 import { Icon } from '../../parts/icon.tsx';
+import { Prose } from '../../parts/prose.tsx';
 import { taskPath } from '../../shell/router.ts';
 
 const Comments = ({ task }: { task: TaskView }) => {
@@ -51,13 +53,13 @@ export const Results = ({ task }: { task: TaskView }) => {
       {result !== undefined && (
         <>
           <h2>Results</h2>
-          <p class="prose">{result}</p>
+          <Prose text={result} />
         </>
       )}
       {error !== undefined && (
         <>
           <h2>Why it stopped</h2>
-          <p class="prose tone-fail">{error.message}</p>
+          <Cause error={error} />
         </>
       )}
       <Comments task={task} />

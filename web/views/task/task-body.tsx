@@ -4,6 +4,7 @@ import type { Frame } from '../../data/frame.ts';
 import { isRecorded, type TaskHistory } from '../../data/source.ts';
 import type { TaskView } from '../../data/tasks.ts';
 import { createLog } from '../../model/log.ts';
+import { Prose } from '../../parts/prose.tsx';
 import { atSeq } from '../../shell/router.ts';
 import { Log } from './log.tsx';
 import { Results } from './results.tsx';
@@ -14,7 +15,7 @@ type Tab = (typeof tabs)[number];
 
 const Description = ({ task }: { task: TaskView }) => (
   <div class="text-block">
-    <pre class="prose">{task.description}</pre>
+    <Prose text={task.description} />
   </div>
 );
 
