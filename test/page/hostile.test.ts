@@ -21,7 +21,7 @@ const hostileAgent = {
   ],
 };
 
-/** One line of 1 MB, then 100,000 lines, as output and as a file. */
+/** One line of 1 MB, then 100,000 lines, as output and as a file; a file of one line of 5 MB. */
 const bomb = "head -c 1000000 /dev/zero | tr '\\0' x; echo; seq 100000";
 const bombAgent = {
   role: 'engineer',
@@ -34,7 +34,7 @@ const bombAgent = {
         {
           tool: 'bash',
           arguments: {
-            command: `(${bomb}) > bomb.txt; mkdir many; cd many; seq 20000 | split -l2 -a4 -d - f`,
+            command: `(${bomb}) > bomb.txt; head -c 5000000 /dev/zero | tr '\\0' y > one.txt; mkdir many; cd many; seq 20000 | split -l2 -a4 -d - f`,
           },
         },
       ],
@@ -151,9 +151,9 @@ describe.skipIf(noBrowser !== null)(
       await page.close();
     });
 
-    test('a line of 1 MB, 100,000 lines and 10,000 files stay small on the page', {
+    test('lines of 1 MB and 5 MB, 100,000 lines and 10,000 files stay small on the page', {
       tags: ['slow'],
-      timeout: 90_000,
+      timeout: 120_000,
     }, async () => {
       const [id = ''] = await createAll([{ title: 'Bomb', description: 'x' }]);
       const ran = await project.agent('engineer', id);
@@ -178,6 +178,14 @@ describe.skipIf(noBrowser !== null)(
       await to(`task/${id}/diff`);
       await page.getByRole('button', { name: 'Show 1,000 lines of 100,001 lines' }).click();
       await page.getByRole('button', { name: 'Show more, 1,000 lines of 99,001 lines' }).waitFor();
+      await page.getByLabel('Find files by name').fill('ONE.t');
+      const one = page.getByRole('region', { name: 'one.txt' });
+      const more = one.getByRole('button', { name: 'Show 100,000 of the' });
+      await more.and(page.getByText('4,990,000 characters left')).click();
+      await more.and(page.getByText('4,890,000 characters left')).waitFor();
+      await page.getByLabel('Find files by name').fill('none');
+      await page.getByText('No file has “none” in its name.').waitFor();
+      await page.getByLabel('Find files by name').fill('');
       const unfolded = Number(await page.evaluate('document.querySelectorAll("*").length'));
       await page.getByRole('button', { name: 'Later files' }).click();
       await page.getByText('51 to 100').waitFor();

@@ -4,6 +4,8 @@ export interface DiffLine {
   readonly text: string;
   readonly before: number | null;
   readonly after: number | null;
+  /** The file ends here, without a newline. */
+  readonly isOpenEnd?: true;
 }
 
 export interface Hunk {
@@ -13,7 +15,7 @@ export interface Hunk {
 
 export interface ChangedFile {
   readonly path: string;
-  /** `new file`, `deleted`, `renamed from …`, or nothing. */
+  /** What its lines do not say: `new file, empty`, `renamed from …`, `binary`, or nothing. */
   readonly note: string;
   readonly added: number;
   readonly removed: number;
@@ -61,14 +63,30 @@ const pathOf = (lines: readonly string[]): string => {
   return /^diff --git "?a\/(.*?)"? "?b\//.exec(lines[0] ?? '')?.[1] ?? 'unknown file';
 };
 
-const noteOf = (head: readonly string[]): string => {
-  if (head.some((line) => line.startsWith('new file'))) return 'new file';
-  if (head.some((line) => line.startsWith('deleted file'))) return 'deleted';
-  const from = head.find((line) => line.startsWith('rename from '));
-  if (from !== undefined) return `renamed from ${unquoted(from.slice('rename from '.length))}`;
-  return head.some((line) => line.startsWith('Binary') || line.startsWith('GIT binary'))
-    ? 'binary file'
-    : '';
+type Kind = 'file' | 'symbolic link' | 'submodule';
+const kindOf = (mode: string): Kind =>
+  mode === '120000' ? 'symbolic link' : mode === '160000' ? 'submodule' : 'file';
+
+/** What the lines before the first hunk say. */
+const readHead = (head: readonly string[], isWithoutLines: boolean) => {
+  const after = (words: string): string | null =>
+    head.find((line) => line.startsWith(words))?.slice(words.length) ?? null;
+  const [created, deleted] = [after('new file mode '), after('deleted file mode ')];
+  const [changed, from] = [after('new mode '), after('rename from ')];
+  const kind = kindOf(created ?? deleted ?? after('index ')?.split(' ')[1] ?? '');
+  const isBinary = after('Binary') !== null || after('GIT binary') !== null;
+  const notes = [
+    created !== null && `new ${kind}`,
+    deleted !== null && `deleted${kind === 'file' ? '' : ` ${kind}`}`,
+    from !== null && `renamed from ${unquoted(from)}`,
+    created === null && deleted === null && kind !== 'file' && kind,
+    created === '100755' && 'executable',
+    changed === '100755' && 'now executable',
+    changed === '100644' && 'no longer executable',
+    isBinary && 'binary',
+    (created ?? deleted) !== null && isWithoutLines && !isBinary && 'empty',
+  ];
+  return { kind, note: notes.filter(Boolean).join(', ') };
 };
 
 const hunkOf = (lines: readonly string[]): Hunk => {
@@ -83,6 +101,10 @@ const hunkOf = (lines: readonly string[]): Hunk => {
       found.push({ kind: 'removed', text, before: before++, after: null });
     else if (!line.startsWith('\\'))
       found.push({ kind: 'same', text, before: before++, after: after++ });
+    else {
+      const last = found.pop();
+      if (last !== undefined) found.push({ ...last, isOpenEnd: true });
+    }
   }
   return { header, lines: found };
 };
@@ -105,28 +127,56 @@ const countsIn = (text: string, start: number): Pick<ChangedFile, 'added' | 'rem
   return { added, removed, size };
 };
 
-const fileOf = (text: string): ChangedFile => {
+interface ReadFile {
+  readonly file: ChangedFile;
+  readonly kind: Kind;
+}
+
+const readFile = (text: string): ReadFile => {
   const found = text.indexOf('\n@@ ');
   const start = found < 0 ? text.length : found + 1;
   const head = text.slice(0, start).replace(/\n$/, '').split('\n');
+  const { kind, note } = readHead(head, found < 0);
   let hunks: readonly Hunk[] | null = null;
-  return {
+  const file = {
     path: pathOf(head),
-    note: noteOf(head),
+    note,
     ...countsIn(text, start),
     get hunks() {
       hunks ??= hunksIn(text.slice(start));
       return hunks;
     },
   };
+  return { file, kind };
 };
 
+/** Git writes that one kind of file took the place of another as two changes of the path. */
+const replaced = ({ file: gone, kind: before }: ReadFile, { file, kind }: ReadFile): ReadFile => ({
+  kind,
+  file: {
+    path: file.path,
+    note: `${kind} in place of a ${before}`,
+    added: gone.added + file.added,
+    removed: gone.removed + file.removed,
+    size: gone.size + file.size,
+    get hunks() {
+      return [...gone.hunks, ...file.hunks];
+    },
+  },
+});
+
 /** The files of a patch that git wrote. */
-export const filesIn = (patch: string): readonly ChangedFile[] =>
-  patch
-    .split(/^(?=diff --git )/m)
-    .filter((part) => part.startsWith('diff --git '))
-    .map(fileOf);
+export const filesIn = (patch: string): readonly ChangedFile[] => {
+  const files: ReadFile[] = [];
+  for (const part of patch.split(/^(?=diff --git )/m)) {
+    if (!part.startsWith('diff --git ')) continue;
+    const next = readFile(part);
+    const last = files.at(-1);
+    if (last?.file.path === next.file.path) files[files.length - 1] = replaced(last, next);
+    else files.push(next);
+  }
+  return files.map(({ file }) => file);
+};
 
 /** A row of the changes side by side; null: nothing on that side. */
 export interface Pair {

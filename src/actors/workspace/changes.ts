@@ -79,33 +79,25 @@ export const liveChanges = async (
   return changesOf({ ...dirs, git }, record.attempt, firstBase(record), tree);
 };
 
+/** Counts what `changesOf` shows: a renamed file is one, and has two paths after its numbers. */
+const countsIn = (numstat: string): Pick<SavedWork, 'files' | 'insertions' | 'deletions'> => {
+  const words = numstat.split('\0');
+  let [files, insertions, deletions] = [0, 0, 0];
+  for (let at = 0; words[at]; at += 1) {
+    const [added, removed, path] = words[at]?.split('\t') ?? [];
+    files += 1;
+    insertions += Number(added) || 0;
+    deletions += Number(removed) || 0;
+    if (path === '') at += 2;
+  }
+  return { files, insertions, deletions };
+};
+
 export const workOf = async ({ git }: GitDirs, record: WorkRecord): Promise<SavedWork | null> => {
   const { branch, commit, notes } = record;
   const base = firstBase(record);
   if (commit === null) return null;
-  const stat = [
-    'diff-tree',
-    '-r',
-    '-z',
-    '--numstat',
-    '--no-renames',
-    ...plainDiffOptions,
-    base,
-    commit,
-  ];
-  const lines = (await requireGit('the changes cannot be counted', git(stat)))
-    .toString('latin1')
-    .split('\0');
-  const files = lines.filter(Boolean);
-  const sum = (column: number): number =>
-    files.reduce((total, line) => total + (Number(line.split('\t')[column]) || 0), 0);
-  return {
-    branch,
-    base,
-    commit,
-    files: files.length,
-    insertions: sum(0),
-    deletions: sum(1),
-    notes,
-  };
+  const stat = ['diff-tree', '-r', '-z', '--numstat', '-M', ...plainDiffOptions, base, commit];
+  const said = await requireGit('the changes cannot be counted', git(stat));
+  return { branch, base, commit, ...countsIn(said.toString('latin1')), notes };
 };

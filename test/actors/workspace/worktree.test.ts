@@ -1,4 +1,12 @@
-import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { Workspace } from '../../../src/actors/workspace/port.ts';
@@ -48,6 +56,25 @@ test('an attempt works on a branch of its own; the project folder and its branch
   expect(gitIn(project, 'status', '--porcelain')).toBe('?? mine.txt');
   expect([existsSync(root), existsSync(join(project, 'b.txt'))]).toEqual([false, false]);
   expect(gitIn(project, 'worktree', 'list').split('\n')).toHaveLength(1);
+});
+
+test('what an attempt changed is counted as it is shown: a renamed file is one file', async () => {
+  const project = makeRepository();
+  commitIn(project, 'long.txt', 'one\ntwo\nthree\nfour\n');
+  const workspace = await worktreesOf(project, temporaryFolder());
+  const { root } = await workspace.open(anAttempt());
+  renameSync(join(root, 'long.txt'), join(root, 'renamed.txt'));
+  writeFileSync(join(root, 'renamed.txt'), 'one\ntwo\nthree\nfour\nfive\n');
+  writeFileSync(join(root, 'z.txt'), 'new\n');
+
+  const saved = await workspace.save(anAttempt(), 'Rename it');
+
+  const changes = await workspace.diff(id, 1);
+  expect(saved).toMatchObject({ files: 2, insertions: 2, deletions: 0 });
+  expect(changes?.patch.match(/^diff --git .*/gm)).toEqual([
+    'diff --git a/long.txt b/renamed.txt',
+    'diff --git a/z.txt b/z.txt',
+  ]);
 });
 
 test('saving again gives the same result, and an ended attempt is not opened again', async () => {

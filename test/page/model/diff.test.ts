@@ -41,12 +41,94 @@ test('a patch is read into files, with names as people write them', () => {
   ]);
 });
 
+test('what the lines of a file do not say is said in words', () => {
+  const notes = filesIn(`diff --git a/bin.png b/bin.png
+index 1..2 100644
+Binary files a/bin.png and b/bin.png differ
+diff --git a/new.png b/new.png
+new file mode 100644
+index 0..2
+Binary files /dev/null and b/new.png differ
+diff --git a/empty b/empty
+new file mode 100644
+index 0..2
+diff --git a/gone b/gone
+deleted file mode 100644
+index 2..0
+diff --git a/link b/link
+new file mode 120000
+index 0..2
+--- /dev/null
++++ b/link
+@@ -0,0 +1 @@
++a
+\\ No newline at end of file
+diff --git a/link2 b/link2
+index 1..2 120000
+--- a/link2
++++ b/link2
+@@ -1 +1 @@
+-a
++b
+diff --git a/run.sh b/run.sh
+new file mode 100755
+index 0..2
+--- /dev/null
++++ b/run.sh
+@@ -0,0 +1 @@
++a
+diff --git a/mode b/mode
+old mode 100644
+new mode 100755
+diff --git a/plain b/plain2
+old mode 100755
+new mode 100644
+similarity index 100%
+rename from plain
+rename to plain2
+diff --git a/typed b/typed
+deleted file mode 100644
+--- a/typed
++++ /dev/null
+@@ -1 +0,0 @@
+-x
+diff --git a/typed b/typed
+new file mode 120000
+--- /dev/null
++++ b/typed
+@@ -0,0 +1 @@
++a
+diff --git a/sub b/sub
+index 1..2 160000
+--- a/sub
++++ b/sub
+@@ -1 +1 @@
+-Subproject commit 1
++Subproject commit 2
+`);
+
+  expect(notes.map(({ path, note, added, removed }) => [path, note, added, removed])).toEqual([
+    ['bin.png', 'binary', 0, 0],
+    ['new.png', 'new file, binary', 0, 0],
+    ['empty', 'new file, empty', 0, 0],
+    ['gone', 'deleted, empty', 0, 0],
+    ['link', 'new symbolic link', 1, 0],
+    ['link2', 'symbolic link', 1, 1],
+    ['run.sh', 'new file, executable', 1, 0],
+    ['mode', 'now executable', 0, 0],
+    ['plain2', 'renamed from plain, no longer executable', 0, 0],
+    ['typed', 'symbolic link in place of a file', 1, 1],
+    ['sub', 'submodule', 1, 1],
+  ]);
+  expect(notes[9]?.hunks.map(({ header }) => header)).toEqual(['@@ -1 +0,0 @@', '@@ -0,0 +1 @@']);
+});
+
 test('the lines of a file have their numbers on both sides', () => {
   expect(filesIn(patch)[0]?.hunks[0]?.lines).toEqual([
     { kind: 'same', text: 'same', before: 1, after: 1 },
     { kind: 'removed', text: 'old', before: 2, after: null },
     { kind: 'added', text: 'new', before: null, after: 2 },
-    { kind: 'same', text: 'last', before: 3, after: 3 },
+    { kind: 'same', text: 'last', before: 3, after: 3, isOpenEnd: true },
   ]);
 });
 

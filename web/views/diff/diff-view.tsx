@@ -1,9 +1,9 @@
-import { type Signal, useSignal } from '@preact/signals';
+import { useSignal } from '@preact/signals';
 import { useEffect, useMemo } from 'preact/hooks';
 import { type NewComment, review } from '../../data/actions.ts';
 import { call, isRecorded } from '../../data/source.ts';
 import { type TaskView, tasks } from '../../data/tasks.ts';
-import { type ChangedFile, filesIn } from '../../model/diff.ts';
+import { filesIn } from '../../model/diff.ts';
 import { numbered } from '../../model/format.ts';
 import { isToReview } from '../../model/state.ts';
 import { Button } from '../../parts/button.tsx';
@@ -14,8 +14,8 @@ import { Empty, Problem } from '../../parts/notice.tsx';
 import { StatusPill } from '../../parts/status.tsx';
 import { go, taskPath } from '../../shell/router.ts';
 import { FileDiff } from './file-diff.tsx';
-import { type FilePage, FilePages, pageOf } from './file-pages.tsx';
-import { LayoutSwitch } from './layout.tsx';
+import { Files } from './file-list.tsx';
+import { pageOf } from './file-pages.tsx';
 import { setViewed, viewedPaths } from './viewed.ts';
 import { AllChanges } from './whole-comments.tsx';
 
@@ -26,52 +26,6 @@ interface Changes {
   /** Of a recording: files that are not in it. */
   readonly files_left_out?: number;
 }
-
-const Files = ({
-  files,
-  page,
-  first,
-  pending,
-  viewed,
-}: {
-  files: readonly ChangedFile[];
-  page: FilePage;
-  first: Signal<number>;
-  pending: readonly NewComment[];
-  viewed: ReadonlySet<string>;
-}) => (
-  <nav class="files" aria-label="Changed files">
-    <p>
-      <strong>{numbered(files.length, 'file')}</strong>{' '}
-      <span class="tone-done">+{files.reduce((sum, { added }) => sum + added, 0)}</span>{' '}
-      <span class="tone-fail">−{files.reduce((sum, { removed }) => sum + removed, 0)}</span>{' '}
-      <span class="quiet small">
-        {viewed.size} of {files.length} viewed
-      </span>
-    </p>
-    <LayoutSwitch />
-    <FilePages total={files.length} page={page} first={first} />
-    {page.files.map(({ file }, index) => {
-      const comments = pending.filter(({ path }) => path === file.path).length;
-      return (
-        <button
-          key={file.path}
-          type="button"
-          class="file-link"
-          onClick={() => document.getElementById(`file-${index}`)?.scrollIntoView()}
-        >
-          {viewed.has(file.path) && <Icon name="check" tone="done" />}
-          <span class="cut" title={file.path}>
-            {file.path}
-          </span>
-          {comments > 0 && <span class="count tone-need tint-need">{comments}</span>}
-          <span class="tone-done">+{file.added}</span>
-          {file.removed > 0 && <span class="tone-fail">−{file.removed}</span>}
-        </button>
-      );
-    })}
-  </nav>
-);
 
 interface HeadProps {
   readonly task: TaskView;
@@ -151,7 +105,7 @@ const useChanges = (taskId: string, stamp: string, fail: (message: string) => vo
 export const DiffView = ({ taskId }: { taskId: string }) => {
   const problem = useSignal<string | null>(null);
   const pending = useSignal<readonly NewComment[]>([]);
-  const first = useSignal(0);
+  const [first, words] = [useSignal(0), useSignal('')];
   const task = tasks.value.get(taskId);
   const fail = useMemo(
     () => (message: string) => {
@@ -161,7 +115,12 @@ export const DiffView = ({ taskId }: { taskId: string }) => {
   );
   const changes = useChanges(taskId, `${task?.attempt} ${task?.status}`, fail);
   const files = useMemo(() => filesIn(changes?.patch ?? ''), [changes]);
-  const page = useMemo(() => pageOf(files, first.value), [files, first.value]);
+  const wanted = words.value.trim().toLowerCase();
+  const found = useMemo(
+    () => files.filter(({ path }) => path.toLowerCase().includes(wanted)),
+    [files, wanted],
+  );
+  const page = useMemo(() => pageOf(found, first.value), [found, first.value]);
   const attempt = changes?.attempt ?? 0;
   const seen = viewedPaths(taskId, attempt);
   const viewed = new Set(files.flatMap(({ path }) => (seen.has(path) ? path : [])));
@@ -185,8 +144,16 @@ export const DiffView = ({ taskId }: { taskId: string }) => {
       {changes !== null && files.length === 0 && <Empty title="This attempt changed no file." />}
       {files.length > 0 && (
         <div class="diff">
-          <Files files={files} page={page} first={first} pending={pending.value} viewed={viewed} />
-          <div class="diff-files" key={page.from}>
+          <Files
+            all={files}
+            found={found}
+            words={words}
+            page={page}
+            first={first}
+            pending={pending.value}
+            viewed={viewed}
+          />
+          <div class="diff-files" key={`${page.from} ${wanted}`}>
             <AllChanges given={task.review?.comments ?? []} pending={pending} />
             {page.files.map(({ file, isFolded }, index) => (
               <FileDiff

@@ -2,7 +2,7 @@ import type { Signal } from '@preact/signals';
 import type { ChangedFile } from '../../model/diff.ts';
 
 /** More files are on further pages, so that the document stays small. */
-const filesAtOnce = 50;
+export const filesAtOnce = 50;
 /** A longer file is folded. */
 const linesAtMost = 500;
 /** Of a page. The files after that many lines are folded. */
@@ -49,8 +49,8 @@ export const FilePages = ({
   );
   return total <= filesAtOnce ? null : (
     <p class="small">
-      {from + 1} to {from + files.length} {step('Earlier files', from - filesAtOnce)}{' '}
-      {step('Later files', from + filesAtOnce)}
+      {from + 1} to {from + files.length} of {total.toLocaleString('en')}{' '}
+      {step('Earlier files', from - filesAtOnce)} {step('Later files', from + filesAtOnce)}
     </p>
   );
 };
