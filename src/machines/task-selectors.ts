@@ -137,10 +137,11 @@ export const willRetry = ({ failure, retriesLeft }: TaskContext): boolean =>
   failure?.retryable === true && retriesLeft > 0;
 export const releaseAfterFailure = ({ context }: Now) =>
   releaseInput(willRetry(context) ? null : 'agent-failed')({ context });
+/** Without a role, no attempt completed it. */
 export const closeInput = ({ context }: Now) => ({
   taskId: context.taskId,
   attempt: context.attempt,
-  role: context.role,
+  role: context.outcome?.status === 'done' ? context.role : null,
   reason: context.reason,
 });
 

@@ -33,6 +33,9 @@ export interface NewTask {
   readonly dependencies: readonly TaskId[];
 }
 
+/** What the tracker is told of a close by hand without a reason. */
+export const defaultCloseReason = 'Closed by hand with agent close';
+
 /** Our status for the tracker's; an unknown one is shown as it is. */
 export const statusInTracker = ({
   status,

@@ -38,10 +38,13 @@ test('the reason of a reopen without a server is in the tracker, not as the reas
   const { agent, root } = openProject();
   const id = (await agent('create', 'one')).out.trim();
   await agent('close', id, '--reason', 'done by hand');
+  const closed = await agent('show', id);
 
   const reopened = await agent('reopen', id, '--reason', 'the tests fail', '--no-start');
 
   const issue = JSON.parse(readFileSync(join(root, '.beads', 'issues.jsonl'), 'utf8'));
+  expect(closed.out).toContain('  reason     done by hand\n');
+  expect(reopened.out + (await agent('show', id)).out).not.toContain('done by hand');
   expect(reopened.code).toBe(0);
   expect(issue).toMatchObject({ status: 'open', comments: [{ text: 'Reopened: the tests fail' }] });
   expect(issue).not.toHaveProperty('close_reason');

@@ -1,6 +1,7 @@
 import { refuses } from '../../machines/command-refusals.ts';
 import { ServiceError } from '../../machines/errors.ts';
 import type { TaskId } from '../../machines/task.ts';
+import { defaultCloseReason } from '../../machines/tracked-task.ts';
 import { entry } from '../journal/event-types.ts';
 import { asTracked, savedSnapshot, viewSaved } from '../journal/snapshots.ts';
 import type { TaskView } from '../journal/task-view.ts';
@@ -55,7 +56,7 @@ export const createOfflineService = (
         throw new ServiceError('already_running', { task_id: id, attempt });
       }
       requireAnswer(await tracker.find(id), reason);
-      const { refusal } = await tracker.close(id, reason ?? 'Closed by hand with agent close');
+      const { refusal } = await tracker.close(id, reason ?? defaultCloseReason);
       if (refusal !== null) throw ServiceError.from(refusal);
       if (reason !== null) await logClose(id, reason);
       return queries.status(id);

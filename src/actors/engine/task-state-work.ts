@@ -1,6 +1,7 @@
 import type { Role, RunOptions, TaskId } from '../../machines/task.ts';
 import type { Acceptance } from '../../machines/task-context.ts';
 import { type TaskMachine, taskMachine } from '../../machines/task-machine.ts';
+import { defaultCloseReason } from '../../machines/tracked-task.ts';
 import type { Fence, StatusChange } from '../tracker/port.ts';
 import { type AttemptEnds, asDiskProblem, createAttemptEnds } from './attempt-end.ts';
 import { createMergeTask } from './merge-task.ts';
@@ -130,9 +131,7 @@ const provideTrackerActors = (
       ),
       closeInTracker: invoked.actor(({ taskId, attempt, role, reason }, signal) => {
         const defaultReason =
-          role === null
-            ? 'Closed by hand with agent close'
-            : `Completed by agent-server (role: ${role})`;
+          role === null ? defaultCloseReason : `Completed by agent-server (role: ${role})`;
         const fence = ends.fenceOf({ taskId, attempt }, signal);
         return prepare({ kind: 'close', id: taskId, reason: reason ?? defaultReason }, fence);
       }),

@@ -8,7 +8,11 @@ import { roleInLabels } from '../../machines/role-label.ts';
 import { finalStatuses, noUsage, roles } from '../../machines/task.ts';
 import type { TaskContext } from '../../machines/task-context.ts';
 import { hasParkedAttempt } from '../../machines/task-selectors.ts';
-import { statusInTracker, type TrackedTask } from '../../machines/tracked-task.ts';
+import {
+  defaultCloseReason,
+  statusInTracker,
+  type TrackedTask,
+} from '../../machines/tracked-task.ts';
 import type { RemovedHistory } from '../store/port.ts';
 
 const phases = [
@@ -178,6 +182,7 @@ export const taskViewSchema = z.strictObject({
     .optional()
     .describe('why the last attempt failed or the last request was refused'),
   request_reason: z.string().optional().describe('why a person reopened or retried it'),
+  close_reason: z.string().optional().describe('why it was closed, if no attempt completed it'),
   review: reviewViewSchema.optional().describe('what people said about its work'),
   awaiting: awaitingSchema.optional().describe('what the attempt waits for a person for'),
   usage: usageSchema.describe('what the latest attempt used'),
@@ -309,6 +314,18 @@ const runFields = (parts: ViewParts, status: string): Partial<TaskView> => {
   };
 };
 
+/** Of a task that was closed by hand, here or in the tracker. */
+const closeReasonOf = (
+  { tracked: { closeReason = '' }, task }: ViewParts,
+  status: string,
+): Pick<TaskView, 'close_reason'> =>
+  status !== 'complete' ||
+  task?.context.outcome?.status === 'done' ||
+  closeReason === '' ||
+  closeReason === defaultCloseReason
+    ? {}
+    : { close_reason: closeReason };
+
 export const awaitingOf = (agent: AgentState | null): TaskView['awaiting'] => {
   const question = agent?.tags.has('awaiting') === true ? agent.context.question : null;
   if (agent == null || question === null) return undefined;
@@ -409,6 +426,7 @@ export const toView = (parts: ViewParts): TaskView => {
     ...waitsOf(parts, status),
     progress: progressOf(status, phase, usage.turns),
     ...runFields(parts, status),
+    ...closeReasonOf(parts, status),
     ...(awaiting === undefined ? {} : { awaiting }),
     usage,
     ...(parts.removed == null ? {} : { history_removed: removedView(parts.removed) }),

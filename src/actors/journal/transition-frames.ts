@@ -71,6 +71,7 @@ export const trackedFromView = (view: TaskView, actor: string): TrackedTask => (
   createdAt: view.created_at,
   updatedAt: view.updated_at,
   closedAt: null,
+  ...(view.close_reason === undefined ? {} : { closeReason: view.close_reason }),
 });
 
 export const looksSame = (before: TaskView, after: TaskView): boolean =>

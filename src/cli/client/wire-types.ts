@@ -65,6 +65,8 @@ export interface Task {
   } | undefined;
   /** why a person reopened or retried it */
   readonly request_reason?: string | undefined;
+  /** why it was closed, if no attempt completed it */
+  readonly close_reason?: string | undefined;
   /** what people said about its work */
   readonly review?: {
     /** of the latest review */

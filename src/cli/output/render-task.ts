@@ -14,8 +14,13 @@ import { joined, styled, type Text } from './styled.ts';
 import { cutToWidth } from './width.ts';
 import { wrapAfter, wrapLines } from './wrap.ts';
 
-/** ` in 3 s`; empty for a task that is not over. */
+/** Its last attempt did not complete it. */
+const isClosedByHand = ({ status, attempt, result }: TaskView): boolean =>
+  status === 'complete' && attempt > 0 && result === undefined;
+
+/** ` in 3 s`, ` by hand`; empty for a task that is not over. */
 export const tookText = (task: TaskView): string => {
+  if (isClosedByHand(task)) return ' by hand';
   const worked = task.completed_at === undefined ? null : workedMs(task, Date.now());
   return worked === null ? '' : ` in ${durationText(worked)}`;
 };
@@ -95,6 +100,11 @@ const changesLine = ({ work }: TaskView): string | undefined => {
   return `${plural(files, 'file')} +${insertions} -${deletions} on ${branch}, ${state}`;
 };
 
+const endWord = (task: TaskView): string => {
+  if (isClosedByHand(task)) return 'closed';
+  return task.status === 'complete' ? 'completed' : 'ended';
+};
+
 const taskRows = (
   task: TaskView,
   width: number | null,
@@ -106,10 +116,7 @@ const taskRows = (
   ['labels', task.labels.join(', ') || undefined],
   ['created', timeText(task.created_at)],
   ['started', task.started_at && timeText(task.started_at)],
-  [
-    task.status === 'complete' ? 'completed' : 'ended',
-    task.completed_at && `${timeText(task.completed_at)}${tookText(task)}`,
-  ],
+  [endWord(task), task.completed_at && `${timeText(task.completed_at)}${tookText(task)}`],
   ['waited', waitedText(task)],
   ['attempts', attemptsText(task)],
   ['time', totalTimeText(task)],
@@ -120,7 +127,7 @@ const taskRows = (
   ['asks', task.awaiting && questionText(task.awaiting)],
   ['until', task.awaiting && deadlineText(task.awaiting)],
   ['parked', task.parked_reason && oneLine(task.parked_reason, 400)],
-  ['reason', task.request_reason],
+  ['reason', task.close_reason ?? task.request_reason],
   ['error', errorText(task, width)],
   ['results', task.results_path],
   ['history', task.history_removed && removedText(task.history_removed)],

@@ -133,7 +133,8 @@ const explainEnd = (
   const by =
     attempt === 0 ? '' : `, attempt ${attemptText(task)}${role === undefined ? '' : ` (${role})`}`;
   line(`${id} is `, `${status}${by}`);
-  const why = task.error === undefined ? reason : describeFailure(task.error);
+  const why =
+    task.error === undefined ? (task.close_reason ?? reason) : describeFailure(task.error);
   if (why !== null) line('  because ', why);
   if (request_reason !== null) line('  requested because ', request_reason);
   if (to !== undefined) line('  ended ', `${clockText(to, Date.now())}${tookText(task)}`);

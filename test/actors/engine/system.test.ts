@@ -4,6 +4,7 @@ import { expect, test, vi } from 'vitest';
 import { createOpenAiChatModel } from '../../../src/actors/model/openai-chat.ts';
 import { StoreError } from '../../../src/actors/store/port.ts';
 import { ServiceError } from '../../../src/machines/errors.ts';
+import type { TaskId } from '../../../src/machines/task.ts';
 import { startModelServer } from '../../support/model-server.ts';
 import { finish, hang, type Running, startSystem, untilStatus } from '../../support/running.ts';
 
@@ -15,6 +16,8 @@ const newTask = async (
 
 const run = ({ service }: Running, task: string) =>
   service.execute({ task, role: 'engineer', options: {} });
+
+const asId = (id: string): TaskId => id as TaskId;
 
 const codeOf = (promise: Promise<unknown>): Promise<unknown> =>
   promise.then(
@@ -483,6 +486,25 @@ test('close and reopen by hand, twice each', async () => {
   expect((await running.service.close(id, null)).status).toBe('complete');
   expect((await running.service.reopen(id, null)).status).toBe('queued');
   expect(await codeOf(running.service.reopen(id, null))).toBe('event_not_allowed');
+});
+
+test('a failed task that is closed by hand has the reason of the close, and the tracker is told of no agent', async () => {
+  const running = await startSystem({ turns: [finish('the tests fail', 'failed')] });
+  const ids = await Promise.all([newTask(running), newTask(running)]);
+  for (const id of ids) {
+    await run(running, id);
+    await untilStatus(running, id, 'failed');
+  }
+  const [first, second] = ids as [string, string];
+
+  const said = await running.service.close(first, 'done in the office');
+  const silent = await running.service.close(second, null);
+
+  expect(said).toMatchObject({ status: 'complete', close_reason: 'done in the office' });
+  expect(silent).not.toHaveProperty('close_reason');
+  expect((await running.tracker.find(asId(second)))?.closeReason).toBe(
+    'Closed by hand with agent close',
+  );
 });
 
 test('a task with an open dependency cannot be closed by hand', async () => {

@@ -65,6 +65,21 @@ test.each([
   );
 });
 
+test('a task that was closed by hand after a failed attempt has no time of work, and says why', () => {
+  const over = { status: 'complete', phase: 'complete', ready: false, role: 'engineer' } as const;
+  const times = {
+    started_at: '2026-11-22T11:57:00.000Z',
+    completed_at: '2026-11-22T11:59:05.000Z',
+  };
+
+  const byHand = shown({ ...over, attempt: 1, ...times, close_reason: 'done in the office' });
+  const byAgent = shown({ ...over, attempt: 1, ...times, result: '' });
+
+  expect(byHand).toMatch(/^ {2}closed +2026\S+ \S+ by hand$/m);
+  expect(byHand).toMatch(/^ {2}reason +done in the office$/m);
+  expect(byAgent).toMatch(/^ {2}completed +2026\S+ \S+ in 2 min 5 s$/m);
+});
+
 const work = { branch: 'agent/bd-a1b2/1', commit: 'c', files: 1, insertions: 1, deletions: 0 };
 
 test('work that changed nothing, or is merged, is not to be merged', () => {
