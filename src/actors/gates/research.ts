@@ -1,3 +1,4 @@
+import { plural } from '../../machines/plural.ts';
 import { fail, type Judgement, pass, readDocument, type StepEvidence } from './evidence.ts';
 import { hasText, listItems, type MarkdownSection, sectionNamed, sectionsOf } from './markdown.ts';
 
@@ -129,7 +130,9 @@ export const checkFindings = async (
     if (problem !== null) problems.push(problem);
   }
   return problems.length === 0
-    ? pass(`${findings.length} findings with ${references.length} references that exist`)
+    ? pass(
+        `${plural(findings.length, 'finding')} with ${plural(references.length, 'reference')} that ${references.length === 1 ? 'exists' : 'exist'}`,
+      )
     : fail(`in the section ${title} of ${path}: ${problems.slice(0, 20).join('; ')}`);
 };
 
@@ -148,5 +151,5 @@ export const checkNextSteps = async (
   const steps = listItems(lines.slice(at + 1));
   return steps.length === 0
     ? fail(`"Next steps" of ${path} is followed by no list`)
-    : pass(`${path} names ${steps.length} next steps`);
+    : pass(`${path} names ${plural(steps.length, 'next step')}`);
 };

@@ -39,14 +39,15 @@ export const slugOf = (text: string): string =>
     .slice(0, 60)
     .replace(/-+$/, '');
 
+const optionalSteps = ({ phases }: WorkflowDefinition): readonly string[] =>
+  phases.flatMap(({ steps }) => steps.filter(({ when }) => when !== undefined).map(({ id }) => id));
+
 const choicesFrom = (
   definition: WorkflowDefinition,
   steps: readonly string[] | undefined,
 ): readonly StepChoice[] => {
   if (steps === undefined) return [];
-  const optional = definition.phases.flatMap((phase) =>
-    phase.steps.filter(({ when }) => when !== undefined).map(({ id }) => id),
-  );
+  const optional = optionalSteps(definition);
   const unknown = steps.find((step) => !optional.includes(step));
   if (unknown !== undefined)
     throw badParam(
@@ -60,10 +61,11 @@ const choicesFrom = (
 };
 
 /** What is asked for must count: a flag that nothing reads would mislead. @throws invalid_params */
-const requireUsed = (
-  { name, thoroughness, phases }: WorkflowDefinition,
-  request: StartWorkflow,
-): void => {
+const requireUsed = (definition: WorkflowDefinition, request: StartWorkflow): void => {
+  const { name, thoroughness, phases } = definition;
+  const isAboutOptional = request.steps !== undefined || request.decides === 'role';
+  if (isAboutOptional && optionalSteps(definition).length === 0)
+    throw badParam('steps', `is not for ${name}, which has no optional steps`);
   if (request.thoroughness !== undefined && thoroughness === undefined)
     throw badParam('thoroughness', `is not for ${name}, which has no levels of it`);
   const verifies = phases.some(({ steps }) => steps.some(({ verify }) => verify));

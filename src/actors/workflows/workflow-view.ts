@@ -119,15 +119,18 @@ const waitsFor = (
   const own = context.tasks.filter(
     ({ phase, round }) => phase === context.phase && round === context.round,
   );
-  return own.flatMap(({ taskId }) => {
+  const open = own.flatMap(({ taskId }) => {
     const task = tracked.find(({ id }) => id === taskId);
     if (task === undefined) return [];
     const status = statusInTracker(task);
     const isPersons = isForPerson(task.labels);
     const isOver =
       status === 'complete' || (isPersons && status === 'cancelled' && value.active === 'choosing');
-    return isOver || (isPersons && !task.ready) ? [] : [waitOf(task, status)];
+    return isOver ? [] : [{ task, status }];
   });
+  // Those that wait for others of them follow by themselves.
+  const first = open.filter(({ task, status }) => status !== 'queued' || task.ready);
+  return (first.length > 0 ? first : open).map(({ task, status }) => waitOf(task, status));
 };
 
 /** A workflow as people and programs see it, with its tasks as they are in the tracker. */

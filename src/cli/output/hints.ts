@@ -8,6 +8,8 @@ const hints: Hints = {
   task_not_found: (facts) => {
     const use = commandAdvice(`run ${facts.task_id}`) ?? commandAdvice(facts.task_id);
     if (use !== null) return `use: ${use}`;
+    if (facts.task_id.startsWith('wf-'))
+      return `for a workflow: agent workflow show ${facts.task_id}, or: agent workflow list`;
     const meant = textIn(facts, 'did_you_mean');
     return meant === null ? "'agent list --all' shows the tasks" : `did you mean ${meant}?`;
   },

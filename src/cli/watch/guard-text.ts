@@ -42,8 +42,8 @@ const needs: Readonly<Record<string, readonly [string, (inputs: Inputs) => strin
     'the queue has room',
     ({ waiting, limit }) => `${countText(waiting)} of ${countText(limit)} wait`,
   ],
-  hasOpenChoices: ['optional steps are to be decided', ({ open }) => listText(open)],
-  hasNoSteps: ['nothing of the phase is to be done', () => ''],
+  hasOpenChoices: ['its optional steps are decided', ({ open }) => listText(open)],
+  hasNoSteps: ['the phase has steps to do', ({ steps }) => listText(steps)],
   hasPassed: ['its latest check passed', ({ failed }) => listText(failed)],
   hasRoundsLeft: [
     'another round may follow',
@@ -55,6 +55,9 @@ const needs: Readonly<Record<string, readonly [string, (inputs: Inputs) => strin
       typeof paused === 'string' ? paused : `${countText(running)} of ${countText(cap)} are in use`,
   ],
 };
+
+/** These hold a workflow up when they are true; their words in the table say the opposite. */
+const obstacles: ReadonlySet<string> = new Set(['hasOpenChoices', 'hasNoSteps']);
 
 /** Before a failure there is nothing to try again. */
 const isAboutNothing = ({ guard, inputs }: KnownGuard): boolean =>
@@ -70,5 +73,6 @@ export const guardLines = (guards: readonly KnownGuard[]): readonly (readonly [s
     .map(({ guard, value, inputs }) => {
       const [need, detail] = needs[guard] ?? [guard, JSON.stringify];
       const known = detail(inputs);
-      return [`  ${value ? 'yes' : 'no '}  `, known === '' ? need : `${need}: ${known}`] as const;
+      const isMet = value !== obstacles.has(guard);
+      return [`  ${isMet ? 'yes' : 'no '}  `, known === '' ? need : `${need}: ${known}`] as const;
     });

@@ -164,10 +164,11 @@ const explainState = (explained: Explained, task: TaskView, line: WriteLine): vo
   else for (const [answer, need] of guardLines(guards)) line(answer, need);
 };
 
-/** Unlike these two, most guards are needs: a "no" says what is missing. */
-const noNeeds: ReadonlySet<string> = new Set(['hasOpenChoices', 'hasNoSteps']);
-const saysSomething = ({ guard, value }: Explained['guards'][number]): boolean =>
-  value || !noNeeds.has(guard);
+/** Before its optional steps are decided, nobody knows the steps of a phase. */
+const guardsOfWorkflow = (guards: Explained['guards']): Explained['guards'] => {
+  const isOpen = guards.some(({ guard, value }) => guard === 'hasOpenChoices' && value);
+  return guards.filter(({ guard }) => guard !== (isOpen ? 'hasNoSteps' : 'hasOpenChoices'));
+};
 
 export const explainTask = async (
   { connection, io, json }: CommandContext,
@@ -185,7 +186,7 @@ export const explainTask = async (
     const { kind, name, status } = explained.workflow;
     line(`${taskId} is `, `${status}: ${kind}, ${name}`);
     if (explained.reason !== null) line('  because ', explained.reason);
-    const open = status === 'started' ? explained.guards.filter(saysSomething) : [];
+    const open = status === 'started' ? guardsOfWorkflow(explained.guards) : [];
     for (const [answer, need] of guardLines(open)) line(answer, need);
     line('  may now: ', explained.allowed_events.join(', ') || 'nothing; it is over');
     return exitCodes.done;

@@ -65,7 +65,9 @@ const workToTake = ({ status, phases }: View): readonly PhaseLine[] => {
       .map(({ task_id }) => task_id),
   );
   const what = status === 'complete' ? 'its work' : 'the work of the phases that passed';
-  return ids.length === 0 ? [] : [[`take ${what} with: `, `agent merge ${ids.join(' ')}`]];
+  // Tasks side by side begin at one commit: only the first of them could be fast-forwarded.
+  const how = ids.length > 1 ? ' --squash' : '';
+  return ids.length === 0 ? [] : [[`take ${what} with: `, `agent merge ${ids.join(' ')}${how}`]];
 };
 
 /** A workflow with its phases, for people. `width`: null where lines may be long. */

@@ -1,5 +1,6 @@
+import { isJsonObject } from '../../machines/json.ts';
 import type { Thoroughness } from '../../machines/thoroughness.ts';
-import type { Client, Result } from '../client/client.ts';
+import { CallError, type Client, type Params, type Result } from '../client/client.ts';
 import type { CommandContext } from '../client/command-context.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { oneLine, stripControls } from '../output/safe-text.ts';
@@ -49,6 +50,37 @@ const lineOfWorkflow = ({
   ...{ workflow_id, kind, name, phase, status },
 });
 
+/** Parameters of `workflow.start` that have another word on the command line. */
+const wordsOfParams: Readonly<Record<string, string>> = {
+  kind: 'workflow',
+  ...{ steps: '--phase0', decides: '--phase0', product: '--product', model: '--model' },
+  ...{ thoroughness: '--thoroughness', verify: '--verify' },
+};
+
+/** Names what was refused as it was written. */
+const inWordsOfCommand = (error: unknown): unknown => {
+  if (!(error instanceof CallError) || error.code !== 'invalid_params') return error;
+  const fields = Array.isArray(error.facts['fields']) ? error.facts['fields'] : [];
+  const problems = fields.filter(isJsonObject).map(({ path, problem }) => {
+    const [param = '', ...rest] = String(path).split('.');
+    return `${[wordsOfParams[param] ?? param, ...rest].join('.')}: ${String(problem)}`;
+  });
+  return problems.length === 0
+    ? error
+    : new CallError(error.code, problems.join('; '), error.facts, error);
+};
+
+const callStart = async (
+  client: Client,
+  params: Params<'workflow.start'>,
+): Promise<WorkflowSummary> => {
+  try {
+    return await client.call('workflow.start', params);
+  } catch (error) {
+    throw inWordsOfCommand(error);
+  }
+};
+
 const startWorkflow = async (
   { connection, io, json }: CommandContext,
   args: WorkflowArgs,
@@ -60,7 +92,7 @@ const startWorkflow = async (
       `workflow start ${kind} needs a name: agent workflow start ${kind} "<name>"`,
     );
   const client = await connection.server();
-  const line = await client.call('workflow.start', {
+  const line = await callStart(client, {
     ...{ kind, name, ...choicesOfPhase0(args.phase0) },
     ...{ product, thoroughness, model },
     verify: verify === undefined ? undefined : [...verify],
@@ -126,7 +158,12 @@ const cancelWorkflow = async (
   const { reason } = args;
   const client = await connection.server();
   const workflow_id = await findId(client, given);
-  const view = await client.call('workflow.cancel', { workflow_id, reason });
+  const view = await client.call('workflow.cancel', { workflow_id, reason }).catch((error) => {
+    if (!(error instanceof CallError) || error.code !== 'event_not_allowed') throw error;
+    const { state } = error.facts;
+    const says = `${workflow_id} is ${String(state)}; there is nothing to cancel`;
+    throw new CallError(error.code, says, error.facts, error);
+  });
   if (json) io.json(lineOfWorkflow(view));
   else io.out(stripControls(`${workflow_id} ${view.status}`));
   return exitCodes.done;

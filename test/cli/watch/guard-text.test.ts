@@ -30,6 +30,20 @@ test.each([
   expect(text(guard, false, inputs)).toBe(`  no   ${expected}`);
 });
 
+test('an obstacle of a workflow is a "no" while it is there', () => {
+  expect([
+    text('hasOpenChoices', true, { open: ['strategist', 'designer'] }),
+    text('hasOpenChoices', false, { open: [] }),
+    text('hasNoSteps', true, { steps: [] }),
+    text('hasNoSteps', false, { steps: ['build', 'test'] }),
+  ]).toEqual([
+    '  no   its optional steps are decided: strategist, designer',
+    '  yes  its optional steps are decided',
+    '  no   the phase has steps to do',
+    '  yes  the phase has steps to do: build, test',
+  ]);
+});
+
 test('retries left say nothing about a task that has not failed', () => {
   expect(text('hasAttemptsLeft', false, { retries_left: 2, retryable: null })).toBe('');
 });

@@ -53,6 +53,7 @@ test('people get the phases, what was decided, and what it waits for', async () 
   const cancelled = await project.agent('workflow', 'cancel', id, '--reason', 'no money');
   const after = await project.agent('workflow', 'show', id);
   const over = await project.agent('explain', id);
+  const again = await project.agent('workflow', 'cancel', id);
 
   expect(started.err).toContain('note: without --verify');
   expect(out.replace(/bd-\w+/g, 'bd-1').split('\n')).toEqual([
@@ -74,8 +75,7 @@ test('people get the phases, what was decided, and what it waits for', async () 
   expect(explained.out.replace(/bd-\w+/g, 'bd-1').split('\n')).toEqual([
     `${id} is started: feature, Export`,
     '  because it waits for a person: bd-1 (Is the step strategist needed for Export?); answer with: agent close bd-1 --reason "yes, …" or "no, …"',
-    '  yes  optional steps are to be decided: strategist',
-    '  yes  nothing of the phase is to be done',
+    '  no   its optional steps are decided: strategist',
     '  yes  another round may follow: round 1 of 3',
     '  may now: cancel',
     '',
@@ -88,6 +88,10 @@ test('people get the phases, what was decided, and what it waits for', async () 
     '',
   ]);
   expect(after.out).toContain('cancelled: no money');
+  expect([again.code, again.err]).toEqual([
+    4,
+    `agent: ${id} is cancelled; there is nothing to cancel\n`,
+  ]);
 });
 
 test.each([
@@ -97,18 +101,25 @@ test.each([
   [
     ['start', 'feature', 'x', '--phase0', 'cook'],
     2,
-    'the optional steps of feature are strategist',
+    '--phase0: has "cook"; the optional steps of feature are strategist',
   ],
   [['start', 'research', 'x', '--thoroughness', 'huge'], 2, 'quick, medium'],
   [
     ['start', 'feature', 'x', '--thoroughness', 'deep'],
     2,
-    'thoroughness: is not for feature, which has no levels of it',
+    '--thoroughness: is not for feature, which has no levels of it',
   ],
+  [['start', 'feature', 'x', '--model', ''], 2, '--model: expected text of 1 to 200 characters'],
+  [
+    ['start', 'research', 'x', '--phase0', 'none'],
+    2,
+    '--phase0: is not for research, which has no optional steps',
+  ],
+  [['explain', 'wf-none'], 3, 'for a workflow: agent workflow show wf-none'],
   [
     ['start', 'research', 'x', '--verify', 'true'],
     2,
-    'verify: is not for research: none of its steps runs commands',
+    '--verify: is not for research: none of its steps runs commands',
   ],
   [['show', 'wf-none'], 2, 'names no workflow of this project; see: agent workflow list'],
   [['show'], 2, 'workflow show needs an id'],
@@ -116,7 +127,8 @@ test.each([
   [['list', 'x'], 2, 'workflow list does not take "x"'],
   [['check'], 2, 'workflow check needs a file'],
 ] as const)('workflow %j ends with %s and says why', async (words, code, says) => {
-  const ended = await open().agent('workflow', ...words);
+  const command = words[0] === 'explain' ? words : ['workflow', ...words];
+  const ended = await open().agent(...command);
 
   expect([ended.code, ended.err]).toEqual([code, expect.stringContaining(says)]);
 });
