@@ -69,7 +69,10 @@ const settled = (text) =>
     .replace(/^waiting for bd-\S+: .*\n/gm, '')
     .replace(/merged into main \([0-9a-f]{12}\)/g, 'merged into main (1f0e3dad9990)')
     .replace(/ in \d+\.\d s/g, ' in 0.9 s')
-    .replace(/^(bd-\S+ .* )\d+s( +(?:-|\$\S+) )/gm, '$11s$2')
+    .replace(
+      /^(bd-\S+ .* )(\d+s)( +(?:-|\$\S+) )/gm,
+      (_, before, age, after) => `${before}${'1s'.padEnd(age.length)}${after}`,
+    )
     .replace(/127\.0\.0\.1:\d+/g, '127.0.0.1:8080')
     .replace(/pid \d+/g, 'pid 4711')
     .replace(/duration_ms [\d.]+/g, 'duration_ms 221.2')

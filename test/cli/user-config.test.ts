@@ -32,3 +32,46 @@ test("the user's files are merged: every project, this project, the named file, 
   });
   expect((await agent('config', 'get', 'agent.max_turns')).out).toBe('9\n');
 });
+
+test.each([
+  [
+    ['workspace.copy', 'node_modules,.env'],
+    `nothing was written: workspace.copy: expected a list of at most 50 entries, got "node_modules,.env"; a list is written as JSON: agent config set workspace.copy '["node_modules",".env"]'\n`,
+  ],
+  [
+    ['api.prices', '3'],
+    `; an object is written as JSON: agent config set api.prices '{"<name>": …}'\n`,
+  ],
+  [['roles.tester.verify', 'npm test'], `agent config set roles.tester.verify '["npm test"]'\n`],
+  [['agent.max_turns', '0'], 'agent.max_turns: expected a whole number from 1 to 1000, got 0\n'],
+])(
+  'config set %j says what was wrong, and nothing of a file that it did not write',
+  async (words, message) => {
+    const { agentWith } = openProject();
+
+    const { code, err } = await agentWith(
+      { XDG_CONFIG_HOME: temporaryFolder() },
+      'config',
+      'set',
+      ...words,
+    );
+
+    expect(code).toBe(78);
+    expect(err).toContain(message);
+    expect(err).not.toMatch(/line \d|\.json/);
+  },
+);
+
+test('the note of config set names the command that makes a server read it', async () => {
+  const { agentWith } = openProject();
+
+  const { err } = await agentWith(
+    { XDG_CONFIG_HOME: temporaryFolder() },
+    'config',
+    'set',
+    'workspace.copy',
+    '["node_modules"]',
+  );
+
+  expect(err).toContain('agent server restart');
+});

@@ -8,11 +8,12 @@ import { exitCodes } from '../output/exit-codes.ts';
 import { oneLine } from '../output/safe-text.ts';
 import { UsageError } from '../words/usage-error.ts';
 import { loadConfig } from './config.ts';
-import { configKeys } from './config-keys.ts';
+import { ConfigError } from './config-error.ts';
+import { configKeys, kindOfKey } from './config-keys.ts';
 import { editConfig } from './edit-config.ts';
 import { originOf, valueAt } from './key-paths.ts';
 import { missingPaths } from './missing-paths.ts';
-import { readTextIfAny, reloadNote, requireValid } from './own-file.ts';
+import { readTextIfAny, reloadNote } from './own-file.ts';
 import { userFilesOf } from './user-files.ts';
 
 type ConfigTree = Readonly<Record<string, unknown>>;
@@ -70,6 +71,34 @@ const parsedValue = (text: string): unknown => {
   }
 };
 
+const quoted = (value: unknown): string =>
+  `'${JSON.stringify(value).replaceAll("'", String.raw`'\''`)}'`;
+
+/** How a value is written that cannot be one word. */
+const jsonHint = (key: string, given: unknown): string => {
+  const kind = kindOfKey(key);
+  if (kind === 'list' && typeof given === 'string')
+    return `; a list is written as JSON: agent config set ${key} ${quoted(given.split(','))}`;
+  return kind === 'object' && !isJsonObject(given)
+    ? `; an object is written as JSON: agent config set ${key} '{"<name>": …}'`
+    : '';
+};
+
+/** @throws ConfigError without a place in a file that is not written */
+const requireValidValue = (candidate: string, key: string, value: unknown): void => {
+  try {
+    loadConfig({ config: candidate }, {});
+  } catch (error) {
+    if (!(error instanceof ConfigError)) throw error;
+    const problems = error.message
+      .replaceAll(`${candidate}: `, '')
+      .replaceAll(/ \(line \d+\)$/gm, '');
+    throw new ConfigError(`nothing was written: ${problems}${jsonHint(key, value)}`, {
+      cause: error,
+    });
+  }
+};
+
 /** Writes the file only if the whole configuration is still valid with it. @throws ConfigError */
 const set = async (
   context: CommandContext,
@@ -80,12 +109,13 @@ const set = async (
   requireKey(key);
   const before = readTextIfAny(target);
   const tree: unknown = before === null ? {} : JSON.parse(before);
-  const next = withValue(isJsonObject(tree) ? tree : {}, key.split('.'), parsedValue(text));
+  const value = parsedValue(text);
+  const next = withValue(isJsonObject(tree) ? tree : {}, key.split('.'), value);
   mkdirSync(dirname(target), { recursive: true, mode: 0o700 });
   const candidate = `${target}.new`;
   await writeFileAtomically(candidate, `${JSON.stringify(next, null, 2)}\n`);
   try {
-    requireValid(candidate, target);
+    requireValidValue(candidate, key, value);
     await writeFileAtomically(target, `${JSON.stringify(next, null, 2)}\n`);
   } finally {
     unlinkSync(candidate);

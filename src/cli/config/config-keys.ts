@@ -14,6 +14,21 @@ const keysIn = (node: Node, path: string): readonly (readonly [key: string, says
 export const configKeys = (): readonly (readonly [key: string, says: string])[] =>
   keysIn(z.toJSONSchema(configSections, { io: 'input', unrepresentable: 'any' }), '');
 
+/** Whether the value of a key is a list, or an object. */
+export const kindOfKey = (key: string): 'list' | 'object' | 'other' => {
+  const root: Node = z.toJSONSchema(configSections, { io: 'input', unrepresentable: 'any' });
+  const node = key
+    .split('.')
+    .reduce<Node>(
+      (at, part) =>
+        typeof at === 'object' ? (at.properties?.[part] ?? at.additionalProperties) : undefined,
+      root,
+    );
+  if (typeof node !== 'object') return 'other';
+  if (node.type === 'array') return 'list';
+  return node.type === 'object' ? 'object' : 'other';
+};
+
 const placesIn = (node: Node, name: string, path: readonly string[]): readonly string[] => {
   if (typeof node !== 'object') return [];
   const inner: readonly (readonly [string, Node])[] = [

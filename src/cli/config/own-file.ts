@@ -21,4 +21,4 @@ export const requireValid = (candidate: string, target: string): void => {
 };
 
 export const reloadNote =
-  'note: a running server reads most keys after kill -HUP, all after a restart';
+  'note: a server that runs reads it when it starts again: agent server restart';
