@@ -1,5 +1,10 @@
 import { z } from 'zod';
-import type { ErrorCode, ErrorFacts } from '../../machines/errors.ts';
+import {
+  describeRefusal,
+  type ErrorCode,
+  type ErrorFacts,
+  refusal,
+} from '../../machines/errors.ts';
 import type { McpFailure } from './backend.ts';
 
 type Advice = { readonly [Code in ErrorCode]?: (facts: ErrorFacts[Code]) => string };
@@ -15,8 +20,42 @@ const advice: Advice = {
 };
 const adviceByCode = new Map<string, (facts: never) => string>(Object.entries(advice));
 
+/** Of commands that are tools here. */
+const toolNames: ReadonlyMap<string, string> = new Map([
+  ['run', 'run'],
+  ['execute', 'run'],
+  ['respond', 'answer'],
+  ['diff', 'diff'],
+  ['merge', 'merge'],
+  ['merge --force', 'merge with force: true'],
+]);
+const commandNames: ReadonlySet<string> = new Set([
+  ...['retry', 'review', 'close', 'reopen', 'cancel'],
+]);
+
+const wordFor = (word: string): string =>
+  commandNames.has(word) ? `${word} (your user)` : (toolNames.get(word) ?? word);
+
+const notAllowedSchema = z.looseObject({
+  task_id: z.string(),
+  event: z.string(),
+  state: z.string(),
+  allowed: z.array(z.string()),
+});
+
+/** A refusal names what is allowed by the methods of the service. */
+const withToolNames = (failure: McpFailure): McpFailure => {
+  const { data } = notAllowedSchema.safeParse(failure.facts);
+  if (failure.code !== 'event_not_allowed' || data === undefined) return failure;
+  const allowed = data.allowed.map(wordFor);
+  const facts = { ...data, event: toolNames.get(data.event) ?? data.event, allowed };
+  const known = facts as unknown as ErrorFacts['event_not_allowed'];
+  return { ...failure, message: describeRefusal(refusal('event_not_allowed', known)), facts };
+};
+
 /** The failure with the tool that helps, if one does. */
-export const withAdvice = (failure: McpFailure): McpFailure => {
+export const withAdvice = (given: McpFailure): McpFailure => {
+  const failure = withToolNames(given);
   const help = adviceByCode.get(failure.code)?.(failure.facts as never);
   return help === undefined ? failure : { ...failure, message: `${failure.message}; ${help}` };
 };
@@ -42,4 +81,53 @@ export const skippedForAssistant = (given: unknown): unknown => {
     reason: skipReasons.get(each.code ?? '') ?? each.reason,
   }));
   return { ...ran, skipped };
+};
+
+const explainedSchema = z.looseObject({ allowed_events: z.array(z.string()) });
+
+/** The result of `explain`: what is allowed as tools, and the rest apart. */
+export const explainedForAssistant = (given: unknown, mayAnswer: boolean): unknown => {
+  const { data } = explainedSchema.safeParse(given);
+  if (data === undefined) return given;
+  const { allowed_events, ...explained } = data;
+  const isTool = (name: string): boolean =>
+    toolNames.has(name) && (name !== 'respond' || mayAnswer);
+  return {
+    ...explained,
+    allowed_tools: allowed_events.filter(isTool).map((name) => toolNames.get(name)),
+    only_your_user: allowed_events.filter((name) => !isTool(name)),
+  };
+};
+
+const conflictSchema = z.looseObject({
+  status: z.literal('conflict'),
+  branch: z.string(),
+  moved_on: z.boolean().optional(),
+  same_lines: z.boolean().optional(),
+  merge_first: z
+    .looseObject({ task_id: z.string(), attempt: z.int(), complete: z.boolean() })
+    .optional(),
+});
+
+const wayOnAfter = ({
+  branch,
+  moved_on,
+  same_lines,
+  merge_first,
+}: z.infer<typeof conflictSchema>) => {
+  if (merge_first !== undefined) {
+    const { task_id, attempt, complete } = merge_first;
+    const force = complete ? '' : ', with force: true since it is not complete';
+    return `merge attempt ${attempt} of ${task_id} first${force}; then call merge again`;
+  }
+  if (moved_on === true) return 'call merge again with squash: true';
+  if (same_lines === true)
+    return `a person decides which lines stay: tell your user to run git merge ${branch}`;
+  return 'tell your user why; when nothing is in the way any more, call merge again';
+};
+
+/** The result of `merge`; after a conflict, with what to do. */
+export const mergedForAssistant = (given: unknown): unknown => {
+  const { data } = conflictSchema.safeParse(given);
+  return data === undefined ? given : { ...data, to_go_on: wayOnAfter(data) };
 };

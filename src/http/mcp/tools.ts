@@ -11,7 +11,12 @@ import {
   taskParamsSchema,
   waitParamsSchema,
 } from '../wire.ts';
-import { skippedForAssistant, withAdvice } from './advice.ts';
+import {
+  explainedForAssistant,
+  mergedForAssistant,
+  skippedForAssistant,
+  withAdvice,
+} from './advice.ts';
 import type { AnswerPolicy, McpBackend, McpCall, McpFailure } from './backend.ts';
 import { waitForTask } from './wait.ts';
 
@@ -110,17 +115,18 @@ const tools: Readonly<Record<string, McpToolDefinition>> = {
   },
   merge: {
     title: 'Merge the changes of a task',
-    says: "Merges the changes of a complete attempt into the user's branch and files. status conflict: nothing was changed.",
+    says: "Merges the changes of a complete attempt into the user's branch and files. status conflict: nothing was changed; to_go_on says what to do, often squash: true.",
     params: mergeParamsSchema,
     annotations: destructiveHints,
-    run: calls('merge'),
+    run: async ({ call }, _, params) => mergedForAssistant(await call('merge', params)),
   },
   explain: {
     title: 'Explain a task',
-    says: 'Why a task is in its state, the value of every guard, and what may happen next.',
+    says: 'Why a task is in its state, the value of every guard, and what may happen next: which tools, and what only your user can do.',
     params: taskParamsSchema,
     annotations: reads,
-    run: calls('explain'),
+    run: async ({ call, answerPolicy }, _, params) =>
+      explainedForAssistant(await call('explain', params), answerPolicy() !== 'off'),
   },
 };
 
