@@ -371,7 +371,7 @@ test.each<[string, object | string, string]>([
 });
 
 test.each<[string, string | null, string]>([
-  ['is not there', null, 'ENOENT'],
+  ['is not there', null, 'the file cannot be read'],
   ['is not JSON', '{', 'JSON'],
   ['is no script', '{"scripts":1}', 'scripts'],
 ])(
@@ -386,7 +386,7 @@ test.each<[string, string | null, string]>([
     const ended = await server('--server');
 
     expect(ended).toMatchObject({ code: 78, err: expect.stringContaining(why) });
-    expect(ended.err).toContain(`agent-server: ${configFile}: api.script: ${script}: `);
+    expect(ended.err).toContain(`agent-server: ${configFile}: api.script: ${script}:`);
   },
 );
 

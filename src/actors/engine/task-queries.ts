@@ -55,9 +55,16 @@ export interface TaskQueryPorts {
 
 const titleBytes = 500;
 
-/** The first line, cut to the bytes of a title. */
+/** A line of text: not the fence of a block, not a bracket alone. */
+const isText = (line: string): boolean => /[\p{L}\p{N}]/u.test(line) && !/^(```|~~~)/.test(line);
+
+/** The first line of text, cut to the bytes of a title. */
 export const titleFrom = (description: string): string => {
-  const line = description.trim().split(/\r?\n/, 1)[0]?.trim() ?? '';
+  const lines = description
+    .trim()
+    .split(/\r?\n/)
+    .map((each) => each.trim());
+  const line = lines.find(isText) ?? lines[0] ?? '';
   const characters = [...line];
   while (Buffer.byteLength(characters.join('')) > titleBytes)
     characters.length = Math.floor(characters.length * 0.9);

@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import { ServiceError } from '../../machines/errors.ts';
 
 const scriptTurnSchema = z.strictObject({
   say: z.string().default(''),
@@ -10,7 +9,7 @@ const scriptTurnSchema = z.strictObject({
     .default([]),
 });
 
-const scriptSchema = z.strictObject({
+export const scriptSchema = z.strictObject({
   turn_ms: z.int().min(0).max(600_000).default(0),
   scripts: z.array(
     z.strictObject({
@@ -25,14 +24,5 @@ const scriptSchema = z.strictObject({
 export type Script = z.infer<typeof scriptSchema>;
 export type ScriptTurn = z.infer<typeof scriptTurnSchema>;
 
-/** @throws invalid_params with the path of each bad field */
-export const parseScript = (json: unknown): Script => {
-  const parsed = scriptSchema.safeParse(json);
-  if (parsed.success) return parsed.data;
-  throw new ServiceError('invalid_params', {
-    fields: parsed.error.issues.map(({ path, message }) => ({
-      path: path.join('.') || 'script',
-      problem: message,
-    })),
-  });
-};
+/** @throws ZodError */
+export const parseScript = (json: unknown): Script => scriptSchema.parse(json);

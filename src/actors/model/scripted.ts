@@ -44,6 +44,16 @@ const nextTurn = (script: Script, { asker, messages }: ModelRequest): ScriptTurn
   return failed ? (act.otherwise ?? act) : act;
 };
 
+/** What the last call printed; after `ask`, the answer, which follows its result. */
+const lastOutput = (messages: readonly ModelMessage[]): string => {
+  const at = messages.findLastIndex(({ role }) => role === 'tool');
+  const last = messages[at];
+  if (last?.role !== 'tool' || lastResults(messages).length === 0) return '';
+  const answer = messages[at + 1];
+  if (last.tool !== 'ask' || answer?.role !== 'user') return last.text;
+  return answer.text.slice(answer.text.indexOf('\n\n') + 2);
+};
+
 const fillOutput = (value: unknown, output: string): unknown => {
   if (typeof value === 'string') return value.replaceAll('{{last_output}}', () => output);
   if (Array.isArray(value)) return value.map((each) => fillOutput(each, output));
@@ -62,7 +72,7 @@ export const createScriptedModel = (script: Script): Model => ({
   async *ask(request, signal): AsyncGenerator<ModelEvent> {
     await delay(script.turn_ms, undefined, { signal }).catch(() => {});
     const act = nextTurn(script, request);
-    const output = (lastResults(request.messages).at(-1)?.text ?? '').trim().slice(-outputLength);
+    const output = lastOutput(request.messages).trim().slice(-outputLength);
     const text = String(fillOutput(act.say, output));
     for (const delta of pieces(text)) {
       if (signal.aborted) break;

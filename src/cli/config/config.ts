@@ -90,13 +90,19 @@ const describeConfigProblem = ({ path, problem, knownKeys }: SchemaProblem): str
   return `${path.join('.') || 'file'}: ${problem}${meant === null ? '' : `; did you mean ${meant}?`}`;
 };
 
-/** ` (line 3)` for a place in a text; of a key that is missing, the line of what it belongs to. */
-const lineText = (text: string, path: readonly PropertyKey[]): string => {
+/** Of a place in a text; of a key that is missing, the line of what it belongs to. */
+export const lineOf = (text: string, path: readonly PropertyKey[]): number | null => {
   const lines = linesOfJson(text).of;
   const known = path
     .map((_, at) => lines.get(JSON.stringify(path.slice(0, path.length - at))))
     .find((line) => line !== undefined);
-  return known === undefined ? '' : ` (line ${known})`;
+  return known ?? null;
+};
+
+/** ` (line 3)` */
+const lineText = (text: string, path: readonly PropertyKey[]): string => {
+  const line = lineOf(text, path);
+  return line === null ? '' : ` (line ${line})`;
 };
 
 const problemLines = (parsed: Parsed<unknown>, source: string, text = ''): readonly string[] =>

@@ -4,26 +4,47 @@ import type { Assistants } from '../../actors/assistants/assistants.ts';
 import type { Compat } from '../../actors/model/compat.ts';
 import { createOpenAiModel } from '../../actors/model/openai.ts';
 import type { Model } from '../../actors/model/port.ts';
-import { parseScript } from '../../actors/model/script.ts';
+import { parseScript, type Script, scriptSchema } from '../../actors/model/script.ts';
 import { createScriptedModel } from '../../actors/model/scripted.ts';
 import { selectModel } from '../../actors/model/select-model.ts';
 import { defaultTimeouts } from '../../actors/model/watchdog.ts';
+import { parseWithProblems } from '../../http/schema-problems.ts';
 import { isAssistantName } from '../../machines/agent-context.ts';
-import { configFolder, type LoadedConfig } from '../config/config.ts';
+import { configFolder, type LoadedConfig, lineOf } from '../config/config.ts';
 import { ConfigError } from '../config/config-error.ts';
 import type { Config } from '../config/config-schema.ts';
+import { linesOfJson } from '../config/json-lines.ts';
 import { keyVariable } from '../config/settings.ts';
+
+const textOf = (path: string): string | null => {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return null;
+  }
+};
+
+/** @throws what `problem` makes of a phrase that follows the path */
+const readScript = (path: string, problem: (why: string) => ConfigError): Script => {
+  const text = textOf(path);
+  if (text === null) throw problem(': the file cannot be read');
+  const { fault } = linesOfJson(text);
+  if (fault !== null) throw problem(`:${fault.line}: not JSON: ${fault.problem}`);
+  const parsed = parseWithProblems(scriptSchema, JSON.parse(text));
+  if (parsed.ok) return parsed.value;
+  const [first] = parsed.problems;
+  const at = first?.path ?? [];
+  const line = lineOf(text, at);
+  throw problem(
+    `${line === null ? '' : `:${line}`}: ${at.join('.') || 'script'}: ${first?.problem}`,
+  );
+};
 
 const scriptOf = (loaded: LoadedConfig) => {
   const { script } = loaded.config.api;
   if (script === undefined) return parseScript({ scripts: [] });
   const path = resolve(configFolder(loaded), script);
-  try {
-    return parseScript(JSON.parse(readFileSync(path, 'utf8')));
-  } catch (cause) {
-    const why = cause instanceof Error ? cause.message : cause;
-    throw new ConfigError(`${loaded.file}: api.script: ${path}: ${why}`, { cause });
-  }
+  return readScript(path, (why) => new ConfigError(`${loaded.file}: api.script: ${path}${why}`));
 };
 
 export const baseUrlOf = ({ api }: Config): string =>
