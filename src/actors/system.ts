@@ -185,7 +185,7 @@ type Tasks = ReturnType<typeof createTasks>;
 /** Keeps the attempts of this start of the server from every other one. */
 const keepLease = ({ leaseMs }: Settings, ports: SystemPorts, { node }: Parts) =>
   createLeaseKeeper({
-    ...{ store: ports.store, node, leaseMs },
+    ...{ store: ports.store, node, leaseMs, shared: ports.shared },
     ...{ onLost: ports.onLeaseLost, log: ports.log },
   });
 
@@ -297,7 +297,6 @@ const createLife = (
       parts.waits.stop();
       supervisor.stop();
       queuePauses.stop();
-      lease.stop();
       const tools = withTimeout(attempts.agents.forgetAll(), stopMs, 'a server of tools');
       await Promise.all([
         ...[watched, tools.catch(() => {})],
@@ -308,6 +307,8 @@ const createLife = (
       } catch (error) {
         log('progress could not be committed', { error });
       }
+      // Its last commit would renew the lease.
+      await lease.stop();
     },
   };
 };

@@ -30,6 +30,11 @@ const flags = {
     describe: 'Address to listen on: localhost, 127.0.0.1 or ::1',
   },
   'max-concurrent': { type: 'number', value: 'n', describe: 'Maximum number of agents at once' },
+  store: {
+    type: 'text',
+    value: 'address',
+    describe: 'postgres://user@host/database, or the name of a variable that holds one',
+  },
   inspect: {
     type: 'switch',
     default: false,

@@ -1,6 +1,6 @@
 import { loadConfig } from '../../src/cli/config/config.ts';
-import { findProject } from '../../src/cli/config/project.ts';
-import { openStore } from '../../src/cli/server/open-store.ts';
+import { findProject, taskFiles } from '../../src/cli/config/project.ts';
+import { openSqliteFile } from '../../src/cli/server/open-store.ts';
 import { runServer } from '../../src/cli/server/run-server.ts';
 import { createFarStore, type Fate } from '../simulation/far-store.ts';
 import { randomFrom } from '../simulation/random.ts';
@@ -25,7 +25,7 @@ const { stop } = await runServer({
   drainMs: 0,
   onLeaseLost: () => process.exit(1),
   open: (parts) => {
-    const { store: near, ...opened } = openStore(parts);
+    const { store: near, ...opened } = openSqliteFile(taskFiles(project).journal, parts);
     const store = createFarStore(near, {
       fate,
       delay: () => random.below(delayMs),

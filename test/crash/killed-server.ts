@@ -1,7 +1,7 @@
 import type { Change } from '../../src/actors/store/port.ts';
 import { loadConfig } from '../../src/cli/config/config.ts';
-import { findProject } from '../../src/cli/config/project.ts';
-import { openStore } from '../../src/cli/server/open-store.ts';
+import { findProject, taskFiles } from '../../src/cli/config/project.ts';
+import { openSqliteFile } from '../../src/cli/server/open-store.ts';
 import { runServer } from '../../src/cli/server/run-server.ts';
 
 /**
@@ -26,7 +26,7 @@ await runServer({
   drainMs: 0,
   onLeaseLost: () => process.exit(1),
   open: (parts) => {
-    const { store, ...opened } = openStore(parts);
+    const { store, ...opened } = openSqliteFile(taskFiles(project).journal, parts);
     const commit: typeof store.commit = (...changes) => {
       const isTime = changes.some(reaches);
       killIf(isTime && moment === 'before');

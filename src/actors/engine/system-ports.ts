@@ -8,6 +8,7 @@ import type { Sandbox } from '../sandbox/port.ts';
 import type { Store, StoreError } from '../store/port.ts';
 import type { Tracker } from '../tracker/port.ts';
 import type { Workspace } from '../workspace/port.ts';
+import type { SharedStore } from './lease.ts';
 
 export interface WorkflowPorts {
   /** The definition of a name, or why there is none. */
@@ -19,6 +20,8 @@ export interface WorkflowPorts {
 export interface SystemPorts {
   readonly tracker: Tracker;
   readonly store: Store;
+  /** Absent: no other machine can use the store. */
+  readonly shared?: SharedStore | undefined;
   readonly workspace: Workspace;
   readonly sandbox: Sandbox;
   /** Null without a credential. */

@@ -12,6 +12,8 @@ export interface NodeRows {
   join(lease: Lease): Work<void>;
   /** @throws LeaseLostError */
   renew(node: string): Work<void>;
+  live(): Work<readonly string[]>;
+  leave(node: string): Work<void>;
   /**
    * Positions of the changes that were stale when this commit was carried out; `all` when it is too
    * late; null when it is new. @throws LeaseLostError
@@ -39,6 +41,8 @@ const prepareNodes = (db: Database) => ({
     `insert into nodes (id, last_commit, stale, lease_ms, lease_until) values (?1, 0, '[]', ?2, ?3)
      on conflict (id) do update set lease_ms = excluded.lease_ms, lease_until = excluded.lease_until`,
   ),
+  live: db.prepare('select id from nodes where ended = 0 and lease_until > ? order by id'),
+  leave: db.prepare('update nodes set lease_until = 0 where id = ?'),
   renew: db.prepare('update nodes set lease_until = ?2 + lease_ms where id = ?1 and ended = 0'),
 });
 
@@ -55,6 +59,12 @@ export const createNodeRows = (db: Database): NodeRows => {
     *renew(node) {
       const { changes } = yield* sql.renew.run(node, yield* db.now());
       if (changes === 0) throw new LeaseLostError();
+    },
+    *live() {
+      return (yield* sql.live.all(yield* db.now())).map(({ id }) => String(id));
+    },
+    *leave(node) {
+      yield* sql.leave.run(node);
     },
     *staleOf({ node, number }) {
       const row = yield* sql.find.first(node);

@@ -269,6 +269,17 @@ export class LeaseLostError extends StoreError {
   }
 }
 
+/** Servers of other machines use the store, which only one server may use. */
+export class StoreInUseError extends StoreError {
+  override readonly name = 'StoreInUseError';
+
+  constructor(others: readonly string[]) {
+    super(
+      `another server uses this store (${others.join(', ')}); stop it, or if it is dead, wait until its lease is over (store.lease_seconds)`,
+    );
+  }
+}
+
 export interface Lease {
   /** The id of one start of a server. */
   readonly node: string;
@@ -286,6 +297,10 @@ export interface StoreLeases {
   join(lease: Lease): Answer<void>;
   /** Also after its time, if nobody took over. @throws LeaseLostError, or rejects with it */
   renew(node: string): Answer<void>;
+  /** Servers whose lease is not over. */
+  live(): Answer<readonly string[]>;
+  /** Ends its own lease, so that another server need not wait. */
+  leave(node: string): Answer<void>;
 }
 
 export interface StoreWrites {

@@ -126,6 +126,8 @@ export const createRowStore = (
       ),
     join: (lease) => database.write(() => writer.nodes().join(lease)),
     renew: (node) => database.write(() => writer.nodes().renew(node)),
+    live: () => ask(writer.nodes().live()),
+    leave: (node) => database.write(() => writer.nodes().leave(node)),
     takeOver: (id) => ask(savedActor(id)),
     subscribe: feed.subscribe,
     read: (options) => ask(entriesIn(readRows(options))),

@@ -48,16 +48,17 @@ const exportedTasksAtMost = 10_000;
 
 const openFiles = async (
   { project, config, env, io }: ConnectOptions,
-  kept: boolean,
+  mayCreate: boolean,
 ): Promise<Files> => {
   const [
     { createOfflineService },
     { trackerFor },
     { loadConfig },
     { createOfflineMethods },
-    { openTasks },
+    { hasTasks, openTasks },
     { createWorkReads },
     { redactorFor },
+    { storeFor },
   ] = await Promise.all([
     import('../../actors/engine/offline-tasks.ts'),
     import('../config/tracker.ts'),
@@ -66,13 +67,15 @@ const openFiles = async (
     import('./open-tasks.ts'),
     import('../../actors/workspace/work-view.ts'),
     import('./redactor.ts'),
+    import('../config/store.ts'),
   ]);
   const loaded = loadConfig({ config, project }, env).config;
   const workOf = createWorkReads(taskFiles(project).worktrees);
   const redact = redactorFor({ project, env }, loaded);
+  const choice = storeFor(loaded, project, env);
+  const kept = mayCreate || hasTasks(project, choice);
   const { ledger, store } = await openTasks(project, {
-    kept,
-    redact,
+    ...{ kept, choice, redact },
     log: (message) => io.err(`note: ${message}`),
     onProgress: (done, all) =>
       io.live(done < all ? `reading ${done} of ${all} tasks from .beads/issues.jsonl` : ''),
@@ -111,8 +114,7 @@ const offlineClient = (options: ConnectOptions): Client => ({
     params: Params<Name>,
   ): Promise<Result<Name>> => {
     try {
-      const { hasTasks } = await import('./open-tasks.ts');
-      const files = await openFiles(options, method === 'create' || hasTasks(options.project));
+      const files = await openFiles(options, method === 'create');
       try {
         const run = files.methods[method];
         if (run === undefined)

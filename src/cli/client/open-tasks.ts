@@ -3,7 +3,8 @@ import { issuesFileOf } from '../../actors/ledger/issues-file.ts';
 import { type Ledger, type LedgerOptions, openLedger } from '../../actors/ledger/ledger.ts';
 import { openDatabase, type SqliteDatabase } from '../../actors/store/database.ts';
 import type { Store } from '../../actors/store/port.ts';
-import { type Project, stateFiles, taskFiles } from '../config/project.ts';
+import { type Project, stateFiles } from '../config/project.ts';
+import type { StoreChoice } from '../config/store.ts';
 import { keepOwner } from '../server/lock-project.ts';
 import { ensurePrivateFolder, StateFolderError } from '../server/private-files.ts';
 
@@ -13,34 +14,47 @@ export interface OpenedTasks {
 }
 
 /** True when a command could read something. */
-export const hasTasks = (project: Project): boolean =>
-  existsSync(taskFiles(project).journal) || existsSync(issuesFileOf(project.root));
+export const hasTasks = (project: Project, choice: StoreChoice): boolean =>
+  choice.kind === 'postgres' || existsSync(choice.file) || existsSync(issuesFileOf(project.root));
+
+const keepFolder = async ({ stateDir, root }: Project): Promise<void> => {
+  ensurePrivateFolder(stateDir);
+  await keepOwner(stateFiles(stateDir).owner, root);
+};
 
 /** A state folder that cannot be written can still be read. */
-const openKept = async (project: Project): Promise<SqliteDatabase> => {
+const openKept = async (project: Project, file: string): Promise<SqliteDatabase> => {
   try {
-    ensurePrivateFolder(project.stateDir);
-    await keepOwner(stateFiles(project.stateDir).owner, project.root);
+    await keepFolder(project);
   } catch (error) {
-    const { journal } = taskFiles(project);
-    if (!(error instanceof StateFolderError) || !existsSync(journal)) throw error;
-    return openDatabase({ file: journal, readonly: true });
+    if (!(error instanceof StateFolderError) || !existsSync(file)) throw error;
+    return openDatabase({ file, readonly: true });
   }
-  return openDatabase({ file: taskFiles(project).journal });
+  return openDatabase({ file });
 };
 
 /**
  * Opens the project's database for a command without a server. With `kept` false it is one in
  * memory, which ends with the command: a look at a folder without tasks leaves nothing behind.
- * @throws StoreError, PrivateFileError, StateFolderError
+ * Rejects with a StoreError, PrivateFileError or StateFolderError.
  */
 export const openTasks = async (
   project: Project,
   {
     kept,
+    choice,
     ...told
-  }: { readonly kept: boolean } & Pick<LedgerOptions, 'redact' | 'log' | 'onProgress'>,
+  }: { readonly kept: boolean; readonly choice: StoreChoice } & Pick<
+    LedgerOptions,
+    'redact' | 'log' | 'onProgress'
+  >,
 ): Promise<OpenedTasks> => {
-  const db = kept ? await openKept(project) : openDatabase({ file: ':memory:' });
-  return openLedger({ db, projectRoot: project.root, clock: Date.now, ...told });
+  const options = { projectRoot: project.root, clock: Date.now, ...told };
+  if (!kept) return openLedger({ db: openDatabase({ file: ':memory:' }), ...options });
+  if (choice.kind === 'sqlite')
+    return openLedger({ db: await openKept(project, choice.file), ...options });
+  await keepFolder(project);
+  const { openPostgresLedger } = await import('../../actors/ledger/postgres-ledger.ts');
+  const filesPrefix = stateFiles(project.stateDir).exchange;
+  return openPostgresLedger(choice.address, { filesPrefix, ...options });
 };

@@ -1,6 +1,7 @@
 import type { Config } from '../config/config-schema.ts';
 import { type Project, stateFiles } from '../config/project.ts';
 import { remoteSecrets } from '../config/remote-credentials.ts';
+import { storeFor, storeSecrets } from '../config/store.ts';
 import { credentialsIn, secretsIn } from '../server/assistants.ts';
 import { readExistingToken } from '../server/private-files.ts';
 import { createRedactor } from '../server/redact.ts';
@@ -23,6 +24,7 @@ export const redactorFor = (
   const secrets = [
     ...secretsIn(config, credentialsIn(env), env),
     ...traceSecrets(env),
+    ...storeSecrets(storeFor(config, project, env)),
     ...serverTokens(project),
     ...remoteSecrets(project.root)(),
   ];

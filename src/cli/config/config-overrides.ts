@@ -14,6 +14,7 @@ export interface ConfigFlags {
   readonly port?: number | undefined;
   readonly host?: string | undefined;
   readonly maxConcurrent?: number | undefined;
+  readonly store?: string | undefined;
 }
 
 const parseNumber = (text: string): unknown => (/^\d+$/.test(text) ? Number(text) : text);
@@ -39,13 +40,16 @@ const fromEnvironment = (env: NodeJS.ProcessEnv): readonly Override[] => {
   ];
 };
 
-const fromFlags = ({ port, host, maxConcurrent }: ConfigFlags): readonly Override[] => [
+const fromFlags = ({ port, host, maxConcurrent, store }: ConfigFlags): readonly Override[] => [
   ...(port === undefined
     ? []
     : [{ source: '--port', path: ['server', 'port'] as const, value: port }]),
   ...(host === undefined
     ? []
     : [{ source: '--host', path: ['server', 'host'] as const, value: host }]),
+  ...(store === undefined
+    ? []
+    : [{ source: '--store', path: ['store', 'url'] as const, value: store }]),
   ...(maxConcurrent === undefined
     ? []
     : [

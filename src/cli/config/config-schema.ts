@@ -14,6 +14,7 @@ import {
   port,
   positive,
   price,
+  storeUrl,
 } from './config-values.ts';
 import { mcpServers } from './mcp-schema.ts';
 import { notifySection } from './notify-schema.ts';
@@ -372,6 +373,11 @@ export const configSections = z.strictObject({
     .prefault({}),
   store: z
     .strictObject({
+      url: storeUrl
+        .optional()
+        .describe(
+          'where tasks and journal are kept: postgres://user@host:5432/database, the name of a variable that holds such an address (DATABASE_URL), or the path of an SQLite file; unset: an SQLite file in the state folder',
+        ),
       retention_days: z
         .int()
         .min(0)

@@ -10,6 +10,25 @@ export const httpUrl = z.url({
   error: 'expected an address like https://host/path or http://host:port/path',
 });
 
+export const isPostgresUrl = (text: string): boolean => /^postgres(ql)?:\/\//i.test(text);
+
+/** Anybody who reads the file, or the list of processes, would read it. */
+const hasPassword = (text: string): boolean =>
+  /^[a-z]+:\/\/[^@/?]*:[^@/?]+@|[?&]password=/i.test(text);
+
+/** The value may be a secret, so no problem repeats it. */
+export const storeUrl = z
+  .string()
+  .min(1)
+  .refine((text) => !isPostgresUrl(text) || !hasPassword(text), {
+    error:
+      'a password would be seen here; set PGPASSWORD, write it into ~/.pgpass, or name a variable that holds the whole address: DATABASE_URL',
+  })
+  .refine(
+    (text) => isPostgresUrl(text) || isAbsolute(text) || /^[A-Z_][A-Z0-9_]*$/.test(text),
+    'expected postgres://user@host:5432/database, the name of a variable that holds such an address, or an absolute path',
+  );
+
 /** True for https and for this machine. */
 export const isSafeUrl = (text: string): boolean => {
   const { protocol, hostname } = new URL(text);

@@ -67,6 +67,10 @@ export const stateFiles = (stateDir: string) => ({
   mcpTools: join(stateDir, 'mcp-tools.json'),
   /** The reports that verify commands wrote, for the gates of workflows. */
   reports: join(stateDir, 'reports'),
+  /** The starts of servers in this folder on a store that others may use. */
+  nodes: join(stateDir, 'nodes'),
+  /** How the names of files begin that belong to tables on another machine. */
+  exchange: join(stateDir, 'tasks'),
   /** The projects that were told that bd is not installed. */
   noted: join(stateDir, 'bd-noted'),
 });

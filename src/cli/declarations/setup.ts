@@ -53,7 +53,10 @@ export const setupCommands: readonly CliCommand[] = [
     ],
     run: async (context, { config, sandbox, model, journal }) => {
       if (journal)
-        return (await import('../setup/check-journal-command.ts')).checkJournalCommand(context);
+        return (await import('../setup/check-journal-command.ts')).checkJournalCommand(
+          context,
+          config,
+        );
       if (model)
         return (await import('../setup/model-probe-command.ts')).probeModelCommand(context, config);
       const { doctor, probeSandbox } = await import('../setup/doctor-command.ts');

@@ -14,6 +14,7 @@ import type { Workspace } from '../../actors/workspace/port.ts';
 import type { LoadedConfig } from '../config/config.ts';
 import { type Project, stateFiles } from '../config/project.ts';
 import { keyVariable, type ResolvedSettings, resolveSettings } from '../config/settings.ts';
+import type { StoreChoice } from '../config/store.ts';
 import { trackerFor } from '../config/tracker.ts';
 import type { Outputs } from '../output/io.ts';
 import { version } from '../version.ts';
@@ -22,6 +23,7 @@ import { assistantsFor, currentAssistants, type ServerEnvironment } from './assi
 import { logAttempts } from './log-attempts.ts';
 import type { Logger } from './logger.ts';
 import { modelsFor } from './models.ts';
+import { sharedStoreOf } from './shared-store.ts';
 import type { TokenSource } from './token-source.ts';
 import type { SecretWebhook } from './webhook-secrets.ts';
 
@@ -50,6 +52,7 @@ export interface ServerProcess extends Outputs {
 export interface ServerParts {
   readonly ownProcess: ServerProcess;
   readonly project: Project;
+  readonly choice: StoreChoice;
   readonly env: NodeJS.ProcessEnv;
   readonly current: Current;
   readonly tokens: TokenSource;
@@ -101,6 +104,7 @@ export const assemble = async (
   const system = createSystem(current.resolved.settings, {
     tracker,
     store,
+    shared: parts.choice.kind === 'postgres' ? sharedStoreOf(project) : undefined,
     workspace,
     sandbox,
     selectModel: (requested) => current.selectModel(requested),

@@ -15,6 +15,7 @@ const fixed = [
   'workspace.mode',
   'workspace.copy',
   'workspace.filters',
+  'store.url',
   'store.lease_seconds',
   'notify.webhooks',
   'notify.commands',

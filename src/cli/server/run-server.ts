@@ -6,6 +6,7 @@ import type { LoadedConfig } from '../config/config.ts';
 import { type Project, stateFiles } from '../config/project.ts';
 import { remoteSecrets } from '../config/remote-credentials.ts';
 import { sandboxFor } from '../config/sandbox.ts';
+import { storeFor, storeSecrets } from '../config/store.ts';
 import { workspaceFor } from '../config/workspace.ts';
 import { projectRoleNote } from '../roles/apply-project-roles.ts';
 import {
@@ -47,7 +48,7 @@ export interface RunServerOptions {
   /** Another one than that of the caller. */
   readonly ownProcess?: ServerProcess;
   /** @throws StoreError */
-  readonly open?: (place: StorePlace) => OpenedLedger;
+  readonly open?: (place: StorePlace) => OpenedLedger | Promise<OpenedLedger>;
 }
 
 /**
@@ -65,6 +66,7 @@ export const runServer = async ({
   open = openStore,
 }: RunServerOptions): Promise<RunningServer> => {
   const loaded = load();
+  const choice = storeFor(loaded.config, project, env);
   const sandbox = sandboxFor(loaded.config, project);
   const environment = { ...childEnvironment(env), ...gitIdentity(project.root) };
   const credentials = takeCredentials(env);
@@ -78,6 +80,7 @@ export const runServer = async ({
     const tokens = createTokenSource(stateFiles(project.stateDir).token);
     const given = [
       ...secretsIn(loaded.config, credentials, env),
+      ...storeSecrets(choice),
       ...Object.values(traceHeaders(env)),
       ...webhooks.map(({ secretText }) => secretText),
     ];
@@ -95,6 +98,7 @@ export const runServer = async ({
     const parts: ServerParts = {
       ownProcess,
       project,
+      choice,
       env,
       current,
       tokens,
@@ -109,7 +113,7 @@ export const runServer = async ({
       credentials,
       webhooks,
     };
-    const running = await assemble(parts, open(parts));
+    const running = await assemble(parts, await open(parts));
     assembled = running;
     const serving = await serve(parts, running, lock);
     return { ...serving, reload: () => reload(parts, running, () => take(load())) };

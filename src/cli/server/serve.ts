@@ -106,7 +106,7 @@ const buildApplication = (
 };
 
 const printBanner = async (
-  { ownProcess, project, env, current, inspection, sandbox, workspace }: ServerParts,
+  { ownProcess, project, choice, env, current, inspection, sandbox, workspace }: ServerParts,
   { tracker, system }: Assembled,
   {
     url,
@@ -131,6 +131,9 @@ const printBanner = async (
     handler: await handlerLine(config.server.register_protocol_handler, env),
     notes: [
       ...(note === null ? [] : [note]),
+      ...(choice.kind === 'sqlite'
+        ? []
+        : [`tasks and journal are kept in ${choice.address.shown}`]),
       ...notesOf(config),
       ...(runsFree ? [`${worker.assistant} runs outside this sandbox, by sandbox.assistants`] : []),
       ...networkNotes(system.settings(), config),

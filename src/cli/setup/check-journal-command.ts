@@ -1,15 +1,24 @@
 import { existsSync } from 'node:fs';
 import { checkJournal, type JournalCheck } from '../../actors/store/check-journal.ts';
 import { openDatabase } from '../../actors/store/database.ts';
+import type { Database } from '../../actors/store/rows.ts';
 import type { CommandContext } from '../client/command-context.ts';
-import { taskFiles } from '../config/project.ts';
+import { loadConfig } from '../config/config.ts';
+import { type StoreChoice, storeFor } from '../config/store.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 
 const nothingFound: JournalCheck = { tasks: 0, entries: 0, withoutHash: 0, faults: [] };
 
-const readJournal = async (file: string): Promise<JournalCheck> => {
-  if (!existsSync(file)) return nothingFound;
-  const db = openDatabase({ file, readonly: true });
+const openJournal = async (choice: StoreChoice): Promise<Database | null> => {
+  if (choice.kind === 'sqlite')
+    return existsSync(choice.file) ? openDatabase({ file: choice.file, readonly: true }) : null;
+  const { openPostgresDatabase } = await import('../../actors/store/postgres/database.ts');
+  return openPostgresDatabase(choice.address);
+};
+
+const readJournal = async (choice: StoreChoice): Promise<JournalCheck> => {
+  const db = await openJournal(choice);
+  if (db === null) return nothingFound;
   try {
     return await checkJournal(db);
   } finally {
@@ -21,16 +30,16 @@ const counted = (count: number, one: string, many: string): string =>
   `${count} ${count === 1 ? one : many}`;
 
 /** Exit code 1 if an entry is not as it was written. @throws StoreError */
-export const checkJournalCommand = async ({
-  project,
-  io,
-  json,
-}: CommandContext): Promise<number> => {
-  const file = taskFiles(project).journal;
-  const { tasks, entries, withoutHash, faults } = await readJournal(file);
+export const checkJournalCommand = async (
+  { project, env, io, json }: CommandContext,
+  configFile: string | undefined,
+): Promise<number> => {
+  const { config } = loadConfig({ config: configFile, project }, env);
+  const choice = storeFor(config, project, env);
+  const { tasks, entries, withoutHash, faults } = await readJournal(choice);
   if (json)
     io.json({
-      file,
+      file: choice.kind === 'sqlite' ? choice.file : choice.address.shown,
       tasks,
       entries,
       without_hash: withoutHash,

@@ -15,6 +15,7 @@ import { entryText, projectServers } from '../config/project-servers.ts';
 import { remoteCredentials } from '../config/remote-credentials.ts';
 import { sandboxFor } from '../config/sandbox.ts';
 import { resolveSettings } from '../config/settings.ts';
+import { storeFor } from '../config/store.ts';
 import { bdFor, trackerFor } from '../config/tracker.ts';
 import { workspaceFor } from '../config/workspace.ts';
 import { exitCodes } from '../output/exit-codes.ts';
@@ -49,8 +50,10 @@ const checkProgram = (
 
 const checkTracker = async ({ project, env }: CommandContext, config: Config): Promise<Check> => {
   const redact = redactorFor({ project, env }, config);
+  const choice = storeFor(config, project, env);
   const { ledger } = await openTasks(project, {
-    kept: hasTasks(project),
+    kept: hasTasks(project, choice),
+    choice,
     redact,
     log: () => {},
   });

@@ -11,6 +11,7 @@ import { hasTasks, openTasks } from '../client/open-tasks.ts';
 import { redactorFor } from '../client/redactor.ts';
 import { loadConfig } from '../config/config.ts';
 import type { Config } from '../config/config-schema.ts';
+import { storeFor } from '../config/store.ts';
 import { bdFor } from '../config/tracker.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { UsageError } from '../words/usage-error.ts';
@@ -58,9 +59,11 @@ const handOver = async <Result>(
   isDone: boolean,
   work: (alone: Alone) => Promise<Result>,
 ): Promise<Result> => {
-  if (isDone || !hasTasks(project)) return work((step) => step());
+  const choice = storeFor(config, project, env);
+  if (isDone || !hasTasks(project, choice)) return work((step) => step());
   const { ledger, store } = await openTasks(project, {
     kept: true,
+    choice,
     redact: redactorFor({ project, env }, config),
     log: () => {},
   });

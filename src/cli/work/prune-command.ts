@@ -8,6 +8,7 @@ import { hasTasks, openTasks } from '../client/open-tasks.ts';
 import { redactorFor } from '../client/redactor.ts';
 import { loadConfig } from '../config/config.ts';
 import { stateFiles } from '../config/project.ts';
+import { storeFor } from '../config/store.ts';
 import { trackerFor } from '../config/tracker.ts';
 import { finishedWorkFor } from '../config/workspace.ts';
 import { bytesText } from '../output/bytes.ts';
@@ -39,11 +40,11 @@ const openPruneParts = async (
   configFile: string | undefined,
 ): Promise<PruneParts> => {
   const { config } = loadConfig({ config: configFile, project }, env);
-  const kept = hasTasks(project);
+  const choice = storeFor(config, project, env);
+  const kept = hasTasks(project, choice);
   const redact = redactorFor({ project, env }, config);
   const { ledger, store } = await openTasks(project, {
-    kept,
-    redact,
+    ...{ kept, choice, redact },
     log: (message) => io.err(`note: ${message}`),
   });
   const [work, histories] = [finishedWorkFor(config, project, env), createHistories(ledger.db)];

@@ -105,11 +105,19 @@ const connectMsOf = (seconds: string): number => {
 
 const sessionAttributes = ['any', 'read-write', 'primary'];
 
+/** A project's schema, where the address names none: projects in one database do not mix. */
+export const schemaOfProject = (name: string): string =>
+  `agent_${name.toLowerCase().replaceAll(/[^a-z0-9_]/g, '_')}`.slice(0, 50);
+
 /**
  * Reads an address as libpq does, with what the variables PGHOST, PGUSER, PGPASSWORD and so on, and
  * the password file, add to it. `schema` is ours. @throws StoreError
  */
-export const parsePostgresAddress = (url: string, env: Environment): PostgresAddress => {
+export const parsePostgresAddress = (
+  url: string,
+  env: Environment,
+  usualSchema = defaultSchema,
+): PostgresAddress => {
   const found = parts.exec(url)?.groups;
   if (found === undefined) throw invalid('it cannot be read');
   const given = parametersIn(found['query'] ?? '');
@@ -119,7 +127,7 @@ export const parsePostgresAddress = (url: string, env: Environment): PostgresAdd
   const attributes = given.target_session_attrs ?? env['PGTARGETSESSIONATTRS'] ?? 'read-write';
   if (!sessionAttributes.includes(attributes))
     throw invalid(`target_session_attrs is none of ${sessionAttributes.join(', ')}`);
-  const schema = given.schema ?? defaultSchema;
+  const schema = given.schema ?? usualSchema;
   if (!/^[a-z_][a-z0-9_]{0,50}$/.test(schema))
     throw invalid('schema has other characters than a-z, 0-9 and _');
   const owner: PasswordOwner = { hosts, user, database };

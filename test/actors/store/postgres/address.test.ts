@@ -2,7 +2,10 @@ import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
 import { expect, test } from 'vitest';
-import { parsePostgresAddress } from '../../../../src/actors/store/postgres/address.ts';
+import {
+  parsePostgresAddress,
+  schemaOfProject,
+} from '../../../../src/actors/store/postgres/address.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
 const read = (url: string, env: Readonly<Record<string, string>> = {}) =>
@@ -69,6 +72,14 @@ test.each([
 
   expect(refused).toThrow(problem);
   expect(refused).not.toThrow('secret');
+});
+
+test('a project has a schema of its own, unless the address names one', () => {
+  const inProject = (url: string) =>
+    parsePostgresAddress(url, {}, schemaOfProject('My-Shop 2')).schema;
+
+  expect(inProject('postgres://a@h/d')).toBe('agent_my_shop_2');
+  expect(inProject('postgres://a@h/d?schema=other')).toBe('other');
 });
 
 test('a printed address shows no password', () => {

@@ -1,0 +1,49 @@
+import { basename, isAbsolute } from 'node:path';
+import {
+  type PostgresAddress,
+  parsePostgresAddress,
+  schemaOfProject,
+} from '../../actors/store/postgres/address.ts';
+import { ConfigError } from './config-error.ts';
+import type { Config } from './config-schema.ts';
+import { isPostgresUrl } from './config-values.ts';
+import { type Project, taskFiles } from './project.ts';
+
+/** Where everything is kept that is not in the project. */
+export type StoreChoice =
+  | { readonly kind: 'sqlite'; readonly file: string }
+  | { readonly kind: 'postgres'; readonly address: PostgresAddress };
+
+/** The value of `store.url`, or what the variable holds that it names. @throws ConfigError */
+const urlOf = (given: string, env: NodeJS.ProcessEnv): string => {
+  if (isPostgresUrl(given) || isAbsolute(given)) return given;
+  const held = env[given];
+  if (!held) throw new ConfigError(`store.url names the variable ${given}, which is not set`);
+  if (!isPostgresUrl(held) && !isAbsolute(held))
+    throw new ConfigError(
+      `the variable ${given} (store.url) holds neither postgres://user@host/database nor an absolute path`,
+    );
+  return held;
+};
+
+/** @throws ConfigError, StoreError */
+export const storeFor = (
+  { store }: Pick<Config, 'store'>,
+  project: Project,
+  env: NodeJS.ProcessEnv,
+): StoreChoice => {
+  if (store.url === undefined) return { kind: 'sqlite', file: taskFiles(project).journal };
+  const url = urlOf(store.url, env);
+  return isPostgresUrl(url)
+    ? {
+        kind: 'postgres',
+        address: parsePostgresAddress(url, env, schemaOfProject(basename(project.root))),
+      }
+    : { kind: 'sqlite', file: url };
+};
+
+/** What no text may hold that is written or shown. */
+export const storeSecrets = (choice: StoreChoice): readonly string[] => {
+  const password = choice.kind === 'postgres' ? choice.address.password() : null;
+  return password === null ? [] : [password];
+};

@@ -1,0 +1,66 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import type { OpenedLedger } from '../../../src/actors/ledger/ledger.ts';
+import { openPostgresLedger } from '../../../src/actors/ledger/postgres-ledger.ts';
+import { parsePostgresAddress } from '../../../src/actors/store/postgres/address.ts';
+import { describeTracker } from '../../contracts/tracker.ts';
+import { embeddedAt } from '../../support/ledger.ts';
+import { freshAddress, noPostgres } from '../../support/postgres.ts';
+import { endOfFile, temporaryFolder } from '../../support/temporary.ts';
+
+const atEnd = endOfFile();
+
+const openLedgerAt = async (url: string, projectRoot: string): Promise<OpenedLedger> =>
+  openPostgresLedger(parsePostgresAddress(url, {}), {
+    projectRoot,
+    filesPrefix: join(temporaryFolder(atEnd), 'tasks'),
+    redact: (text) => text,
+    clock: Date.now,
+    log: () => {},
+  });
+
+describe.skipIf(noPostgres !== null)(`${noPostgres ?? ''}`, () => {
+  describeTracker(
+    'embedded, in PostgreSQL',
+    async () => {
+      const root = temporaryFolder(atEnd);
+      const { ledger, store } = await openLedgerAt(await freshAddress(), root);
+      let now = Date.parse('2026-11-20T10:00:00.000Z');
+      const clock = (): number => {
+        now += 1;
+        return now;
+      };
+      return {
+        tracker: embeddedAt(root, { clock }, ledger),
+        close: async () => store.close(),
+      };
+    },
+    { many: 50, brief: true, tags: ['slow'] },
+  );
+
+  test('a file of tasks is taken into PostgreSQL, counted, and written again as it was', async () => {
+    const root = temporaryFolder();
+    const first = await openLedgerAt(await freshAddress(), root);
+    onTestFinished(first.store.close);
+    const tracker = embeddedAt(root, {}, first.ledger);
+    const task = { description: '', priority: 2, labels: [], title: 'one' };
+    const one = await tracker.create({ ...task, dependencies: [] });
+    const two = await tracker.create({ ...task, title: 'two', dependencies: [one.id] });
+    await first.ledger.exchange.flush();
+    const file = join(root, '.beads', 'issues.jsonl');
+    const text = readFileSync(file, 'utf8');
+
+    const second = await openLedgerAt(await freshAddress(), root);
+    onTestFinished(second.store.close);
+    const taken = embeddedAt(root, {}, second.ledger);
+
+    expect((await taken.list()).map(({ id, unmet }) => [id, unmet])).toEqual([
+      [one.id, []],
+      [two.id, [one.id]],
+    ]);
+    expect(await taken.count?.({ status: 'queued', unblocked: true })).toBe(1);
+    await second.ledger.exchange.flush();
+    expect(readFileSync(file, 'utf8')).toBe(text);
+  });
+});
