@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { isJsonObject } from '../machines/json.ts';
 import { plural } from '../machines/plural.ts';
 
 /** `problem` is a phrase that follows the path. */
@@ -17,11 +18,30 @@ type JsonSchema = z.core.JSONSchema.JSONSchema;
 const isSchema = (value: unknown): value is JsonSchema =>
   typeof value === 'object' && value !== null;
 
-const schemaAt = (schema: JsonSchema, path: readonly PropertyKey[]): JsonSchema =>
-  path.reduce<JsonSchema>((found, key) => {
+/** Of a schema for several kinds of objects, the one of this value's kind. */
+const kindOf = (schema: JsonSchema, value: unknown): JsonSchema => {
+  const kinds = (schema.oneOf ?? schema.anyOf ?? []).filter(isSchema);
+  const fits = ({ properties = {} }: JsonSchema): boolean =>
+    Object.entries(properties).some(
+      ([key, each]) =>
+        isSchema(each) &&
+        each.const !== undefined &&
+        isJsonObject(value) &&
+        value[key] === each.const,
+    );
+  return kinds.find(fits) ?? schema;
+};
+
+const schemaAt = (schema: JsonSchema, path: readonly PropertyKey[], whole: unknown): JsonSchema => {
+  let found = kindOf(schema, whole);
+  let value = whole;
+  for (const key of path) {
     const next = found.properties?.[String(key)] ?? found.additionalProperties ?? found.items;
-    return isSchema(next) ? next : {};
-  }, schema);
+    value = typeof value === 'object' && value !== null ? (value as never)[key] : undefined;
+    found = isSchema(next) ? kindOf(next, value) : {};
+  }
+  return found;
+};
 
 const keysOf = ({ properties, propertyNames }: JsonSchema): readonly string[] =>
   properties === undefined && isSchema(propertyNames)
@@ -67,6 +87,8 @@ const expectation = (schema: JsonSchema): string => {
   return type === 'object' ? 'an object' : 'another value';
 };
 
+const hasWords = (schema: JsonSchema): boolean => expectation(schema) !== 'another value';
+
 const problemsAtMost = 60;
 
 /** Shows only the length of free text, which may hold a secret. */
@@ -92,10 +114,10 @@ export const parseWithProblems = <Output>(
   const whole = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' });
   const parsed = schema.safeParse(value, {
     error: ({ code, input, path = [] }) => {
-      const expected = schemaAt(whole, path);
+      const expected = schemaAt(whole, path, value);
       if (code === 'unrecognized_keys') return 'is not known here';
       return input === undefined
-        ? `is missing; expected ${expectation(expected)}`
+        ? `is missing${hasWords(expected) ? `; expected ${expectation(expected)}` : ''}`
         : `expected ${expectation(expected)}, got ${given(input, expected)}`;
     },
   });
@@ -104,7 +126,7 @@ export const parseWithProblems = <Output>(
       ? issue.keys.map((key) => ({
           path: [...issue.path, key],
           problem: issue.message,
-          knownKeys: keysOf(schemaAt(whole, issue.path)),
+          knownKeys: keysOf(schemaAt(whole, issue.path, value)),
         }))
       : [{ path: issue.path, problem: issue.message }],
   );

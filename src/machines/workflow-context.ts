@@ -29,6 +29,8 @@ export interface CheckFinding {
   readonly passed: boolean;
   /** What was looked for, where, and what was found. */
   readonly says: string;
+  /** The task whose work was read. */
+  readonly taskId?: string;
 }
 
 export interface CheckReport {

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { isJsonObject } from './json.ts';
 import { roles } from './task.ts';
 
 /** A workflow as data: `configs/workflows/*.yml`. docs/guides/workflows.md describes each key. */
@@ -36,8 +37,24 @@ const stepSchema = z.strictObject({
 });
 export type WorkflowStep = z.infer<typeof stepSchema>;
 
+/** A person closes a step without an attempt: there is no diff and no result to check. */
+const notForPersons = ({ by, leaves, ends_with, verify, investigators }: WorkflowStep) =>
+  by !== 'person'
+    ? []
+    : [
+        ...(leaves.length > 0 ? ['leaves'] : []),
+        ...(ends_with === undefined ? [] : ['ends_with']),
+        ...(verify ? ['verify'] : []),
+        ...(investigators ? ['investigators'] : []),
+      ];
+
 const of = key.describe('the step whose work is read');
 const reports = z.array(path).min(1).max(20);
+
+const given = (input: unknown): string =>
+  isJsonObject(input) && typeof input['check'] === 'string'
+    ? `is ${JSON.stringify(input['check'].slice(0, 40))}; `
+    : '';
 
 const checkSchema = z.discriminatedUnion(
   'check',
@@ -62,7 +79,10 @@ const checkSchema = z.discriminatedUnion(
     z.strictObject({ check: z.literal('next_steps'), of, path, section: line }),
     z.strictObject({ check: z.literal('only_changes'), allowed: z.array(path).min(1).max(20) }),
   ],
-  'must be one of artifacts, verdict, coverage, tests, sections, answers, findings, next_steps, only_changes',
+  {
+    error: ({ input }) =>
+      `${given(input)}must be one of artifacts, verdict, coverage, tests, sections, answers, findings, next_steps, only_changes`,
+  },
 );
 export type WorkflowCheck = z.infer<typeof checkSchema>;
 
@@ -102,7 +122,14 @@ export const workflowDefinitionSchema = z
           path: ['phases', at, 'number'],
           message: `is ${number}, after phase ${before}; phases stand in their order`,
         });
-      steps.forEach(({ id }, step) => {
+      steps.forEach((each, step) => {
+        const { id } = each;
+        for (const name of notForPersons(each))
+          addIssue({
+            code: 'custom',
+            path: ['phases', at, 'steps', step, name],
+            message: 'is not for a step of a person, which leaves nothing that can be checked',
+          });
         if (known.has(id))
           addIssue({
             code: 'custom',

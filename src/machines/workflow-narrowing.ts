@@ -98,8 +98,8 @@ const stepProblems = (
           ],
     ),
     ...Object.keys(leaves)
-      .filter((id) => !steps.some((step) => step.id === id))
-      .map((id) => ({ path: ['leaves', id], problem: `names no step of ${name}` })),
+      .filter((id) => !steps.some((step) => step.id === id && step.by !== 'person'))
+      .map((id) => ({ path: ['leaves', id], problem: `names no step of an agent of ${name}` })),
   ];
 };
 

@@ -79,6 +79,8 @@ const neverPasses = (context: WorkflowContext, check: WorkflowCheck): string | n
   if (step === undefined)
     return `its check ${check.check} reads the work of ${check.of}, and no step of this phase or one before has that id`;
   if (!isSelected(context, step)) return null;
+  if (step.by === 'person')
+    return `its check ${check.check} reads the work of ${check.of}, which a person does: there is nothing to read`;
   if (check.check === 'artifacts' && step.leaves.length === 0)
     return `its check artifacts looks for what ${check.of} leaves, and that step leaves nothing`;
   if (check.check === 'verdict' && step.ends_with !== 'verdict')

@@ -65,6 +65,11 @@ test.each([
     'its check verdict reads the results of a, which end with no verdict',
   ],
   [
+    'a check of what a person does',
+    [phase(1, [step('a', { by: 'person' })], gate({ check: 'artifacts', of: 'a' }))],
+    'its check artifacts reads the work of a, which a person does: there is nothing to read',
+  ],
+  [
     'artifacts that no step leaves',
     [phase(1, [step('a')], gate({ check: 'artifacts', of: 'a' }))],
     'its check artifacts looks for what a leaves, and that step leaves nothing',

@@ -69,15 +69,21 @@ const judgeCheck = (
 const stepNamed = ({ definition }: WorkflowContext, id: string): WorkflowStep | undefined =>
   definition.phases.flatMap(({ steps }) => steps).find((step) => step.id === id);
 
+const stepsOfAgents = (context: WorkflowContext): readonly string[] =>
+  stepsOf(context, phaseOf(context))
+    .filter(({ by }) => by !== 'person')
+    .map(({ id }) => id);
+
 const runCheck = async (
   context: WorkflowContext,
   gate: string,
   check: WorkflowCheck,
   evidenceOf: EvidenceOf,
 ): Promise<readonly CheckFinding[]> => {
-  const named = 'of' in check ? [check.of] : stepsOf(context, phaseOf(context)).map(({ id }) => id);
-  const finding = ({ passed, says }: Judgement): CheckFinding => ({
+  const named = 'of' in check ? [check.of] : stepsOfAgents(context);
+  const finding = ({ passed, says }: Judgement, taskId?: string): CheckFinding => ({
     ...{ gate, check: check.check, passed, says },
+    ...(taskId === undefined ? {} : { taskId }),
   });
   const found: CheckFinding[] = [];
   for (const id of named) {
@@ -88,7 +94,8 @@ const runCheck = async (
     }
     const evidence = await evidenceOf(id);
     if (evidence.length === 0) found.push(finding(fail(`no task of the step ${id} is complete`)));
-    for (const each of evidence) found.push(finding(await judgeCheck(context, check, each)));
+    for (const each of evidence)
+      found.push(finding(await judgeCheck(context, check, each), each.taskId));
   }
   return found;
 };

@@ -95,17 +95,29 @@ const lastLineRules: Readonly<Record<NonNullable<WorkflowStep['ends_with']>, str
     'End your summary with a line that is PURSUE, DEFER or DO NOT PURSUE, after the reasons. That line decides.',
 };
 
-const problemsOfRound = (context: WorkflowContext): readonly string[] => {
+/** What did not pass, for one task: not what was found in the work of other investigators. */
+const problemsOfRound = (
+  context: WorkflowContext,
+  step: WorkflowStep,
+  copy: number,
+): readonly string[] => {
   const report = context.reports.find(({ phase }) => phase === context.phase)?.report;
   if (context.round === 1 || report === undefined) return [];
+  const others = context.tasks.filter((task) => task.step === step.id && task.copy !== copy);
   return report.findings
-    .filter(({ passed }) => !passed)
+    .filter(({ passed, taskId }) => !passed && !others.some((task) => task.taskId === taskId))
     .map(({ gate, check, says }) => `- ${gate}, ${check}: ${says}`);
+};
+
+const roundText = ({ round }: WorkflowContext, problems: readonly string[]): readonly string[] => {
+  if (round === 1) return [];
+  return problems.length === 0
+    ? [`This is round ${round}. Your part passed before: change it only where it must fit others.`]
+    : [`This is round ${round}. What did not pass before:\n${problems.join('\n')}`];
 };
 
 const descriptionOf = (context: WorkflowContext, step: WorkflowStep, copy: number): string => {
   const leaves = step.leaves.map((path) => fillIn(context, path, copy));
-  const problems = problemsOfRound(context);
   const parts = [
     fillIn(context, step.task, copy).trim(),
     ...(leaves.length === 0
@@ -113,9 +125,7 @@ const descriptionOf = (context: WorkflowContext, step: WorkflowStep, copy: numbe
       : [`It must leave: ${leaves.join(', ')}. That is checked in your changes.`]),
     ...(step.ends_with === undefined ? [] : [lastLineRules[step.ends_with]]),
     ...(step.by === 'person' ? ['This step is for a person: close the task when it is done.'] : []),
-    ...(problems.length === 0
-      ? []
-      : [`This is round ${context.round}. What did not pass before:\n${problems.join('\n')}`]),
+    ...roundText(context, problemsOfRound(context, step, copy)),
   ];
   return parts.join('\n\n').slice(0, 60_000);
 };

@@ -159,7 +159,9 @@ export const workflowView = (
         .map(({ taskId, step, round }) => ({
           ...{ task_id: taskId, step, round, status: statusOfTask(taskId) },
         })),
-      findings: [...(context.reports.find(({ phase }) => phase === at)?.report.findings ?? [])],
+      findings: (context.reports.find(({ phase }) => phase === at)?.report.findings ?? []).map(
+        ({ gate, check, passed, says }) => ({ gate, check, passed, says }),
+      ),
     })),
   };
 };

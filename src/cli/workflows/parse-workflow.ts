@@ -1,5 +1,6 @@
 import { type Document, isMap, isNode, isPair, isSeq, LineCounter, parseDocument } from 'yaml';
 import { type Parsed, parseWithProblems, type SchemaProblem } from '../../http/schema-problems.ts';
+import { isJsonObject } from '../../machines/json.ts';
 import { messageOf } from '../../machines/message-of.ts';
 import {
   type WorkflowDefinition,
@@ -38,16 +39,61 @@ const offsetOf = (document: Document, path: readonly PropertyKey[]): number => {
   return offset;
 };
 
-const describeWorkflowProblem = ({ path, problem, knownKeys }: SchemaProblem): string => {
-  const key = path.map(String).join('.') || 'the file';
+const nounOf: Readonly<Record<string, string>> = {
+  phases: 'phase',
+  steps: 'step',
+  gates: 'gate',
+  checks: 'check',
+};
+
+/** What people call an entry of a list: a step by its id, else by its place. */
+const nameOfEntry = (entry: unknown, at: number): string => {
+  const { number, id, name, check } = isJsonObject(entry) ? entry : {};
+  const own = [number, id, name, check].find((each) => each !== undefined);
+  const isName = typeof own === 'number' || (typeof own === 'string' && own.length <= 40);
+  return isName ? String(own) : `${at + 1}`;
+};
+
+/** `step build: by`; the keys alone where no list has a noun. */
+const placeOf = (path: readonly PropertyKey[], whole: unknown): string => {
+  const places: string[] = [];
+  const keys: string[] = [];
+  let value = whole;
+  for (const [at, key] of path.entries()) {
+    const list = value;
+    value = Array.isArray(list) || isJsonObject(list) ? (list as never)[key] : undefined;
+    const noun = nounOf[String(path[at - 1])];
+    if (typeof key === 'number' && noun !== undefined) {
+      keys.pop();
+      places.push(`${noun} ${nameOfEntry(value, key)}`);
+    } else keys.push(typeof key === 'number' ? `entry ${key + 1}` : String(key));
+  }
+  // The id of a step is known once in the file.
+  const shown = places.length > 1 ? places.slice(1) : places;
+  return [...(shown.length === 0 ? [] : [shown.join(', ')]), ...keys].join(': ');
+};
+
+const describeWorkflowProblem = (
+  { path, problem, knownKeys }: SchemaProblem,
+  whole: unknown,
+): string => {
+  const key = placeOf(path, whole);
   if (knownKeys === undefined) return `${key}: ${problem}`;
   const known = knownKeys.length === 0 ? '' : `; known are ${knownKeys.join(', ')}`;
   return `${key}: is not known here${known}`;
 };
 
-/** Each problem begins with the number of its line. */
+/** Without the place, which stands before it. */
+const yamlProblem = (message: string): string => {
+  const [first = ''] = message.split('\n');
+  const text = first.replace(/ at line \d+, column \d+:?$/, '');
+  return text === 'Map keys must be unique' ? 'this key stands twice' : `not YAML: ${text}`;
+};
+
+/** Each problem begins with the number of its line. `first`: the keys that a file begins with. */
 const parseFile = (
   bytes: Uint8Array,
+  first: string,
   parse: (value: unknown) => Parsed<WorkflowDefinition>,
 ): ParsedWorkflow => {
   if (bytes.length > workflowMaxBytes)
@@ -62,14 +108,18 @@ const parseFile = (
       return {
         ok: false,
         problems: firstOf(
-          faults.map(({ pos, message }) => `${lineAt(pos[0])}not YAML: ${message.split('\n')[0]}`),
+          faults.map(({ pos, message }) => `${lineAt(pos[0])}${yamlProblem(message)}`),
         ),
       };
+    if (!isMap(document.contents))
+      return { ok: false, problems: [`line 1: has no keys; such a file begins with ${first}`] };
     // An alias could grow to any size.
-    const parsed = parse(document.toJS({ maxAliasCount: 0 }));
+    const whole: unknown = document.toJS({ maxAliasCount: 0 });
+    const parsed = parse(whole);
     if (parsed.ok) return { ok: true, definition: parsed.value };
     const problems = parsed.problems.map(
-      (problem) => `${lineAt(offsetOf(document, problem.path))}${describeWorkflowProblem(problem)}`,
+      (problem) =>
+        `${lineAt(offsetOf(document, problem.path))}${describeWorkflowProblem(problem, whole)}`,
     );
     return { ok: false, problems: firstOf(problems) };
   } catch (error) {
@@ -79,11 +129,11 @@ const parseFile = (
 };
 
 export const parseWorkflow = (bytes: Uint8Array): ParsedWorkflow =>
-  parseFile(bytes, (value) => parseWithProblems(workflowDefinitionSchema, value));
+  parseFile(bytes, 'name: <name>', (value) => parseWithProblems(workflowDefinitionSchema, value));
 
 /** The definition with what a project's file asks for. */
 export const parseNarrowing = (bytes: Uint8Array, definition: WorkflowDefinition): ParsedWorkflow =>
-  parseFile(bytes, (value) => {
+  parseFile(bytes, 'narrows: <name of the workflow>', (value) => {
     const parsed = parseWithProblems(workflowNarrowingSchema, value);
     return parsed.ok ? narrowWorkflow(definition, parsed.value) : parsed;
   });

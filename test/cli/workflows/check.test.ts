@@ -45,28 +45,46 @@ test.each([
   [
     'an unknown role',
     valid.replace('engineer', 'enginer'),
-    'line 9: phases.0.steps.0.by: expected',
+    'line 9: step a: by: expected engineer, tester, reviewer, architect, product-manager or person, got "enginer"',
   ],
   [
     'an unknown key',
     `${valid}        tytle: x\n`,
-    'line 12: phases.0.steps.0.tytle: is not known here',
+    'line 12: step a: tytle: is not known here; known are id, by, title,',
   ],
   [
     'a missing key',
     valid.replace('        title: A\n', ''),
-    'line 8: phases.0.steps.0.title: is missing',
+    'line 8: step a: title: is missing; expected text',
   ],
   [
     'a step that stands twice',
     `${valid}${valid.slice(valid.indexOf('      - id'))}`,
-    'line 12: phases.0.steps.1.id: is a a second time',
+    'line 12: step a: id: is a a second time',
   ],
   [
     'a path out of the project',
     `${valid}        leaves: [../x]\n`,
-    'line 12: phases.0.steps.0.leaves.0: must be a path inside the project',
+    'line 12: step a: leaves: entry 1: must be a path inside the project',
   ],
+  [
+    'a check of no kind',
+    `${valid}    gates: [{ name: good, checks: [{ check: coverge, of: a }] }]\n`,
+    'line 12: gate good, check coverge: check: is "coverge"; must be one of artifacts, verdict,',
+  ],
+  [
+    'a check that lacks a key',
+    `${valid}    gates: [{ name: good, checks: [{ check: coverage, of: a, reports: [x] }] }]\n`,
+    'line 12: gate good, check coverage: minimum: is missing; expected a number from 0 to 100\n',
+  ],
+  [
+    'a file that a person must leave',
+    `${valid.replace('engineer', 'person')}        leaves: [x]\n`,
+    'line 12: step a: leaves: is not for a step of a person, which leaves nothing that can be checked',
+  ],
+  ['a key that stands twice', `${valid}name: x\n`, 'line 12: this key stands twice\n'],
+  ['no keys', 'just text\n', 'line 1: has no keys; such a file begins with name: <name>\n'],
+  ['nothing', '', 'line 1: has no keys'],
   ['broken YAML', valid.replace('name: own', 'name: [own'), 'line 2: not YAML'],
   ['an alias that grows', `${valid}x: &a [b]\ny: [*a, *a]\n`, 'not YAML: '],
 ])('%s is named with its line', async (_, text, problem) => {
