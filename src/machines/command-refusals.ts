@@ -1,6 +1,7 @@
 import type { Question, Response, Tell } from './agent-context.ts';
 import type { AgentSnapshot } from './agent-machine.ts';
 import { type Refusal, refusal } from './errors.ts';
+import { stateInWords } from './phase.ts';
 import type { Stamped } from './task.ts';
 import type { TaskCommand } from './task-context.ts';
 import type { TaskSnapshot } from './task-machine.ts';
@@ -23,14 +24,6 @@ export const allowedCommands = (snapshot: TaskSnapshot, isAwaited: boolean): rea
   ...(isAwaited ? ['respond'] : []),
 ];
 
-const valuePath = (value: TaskSnapshot['value'] | undefined): string =>
-  typeof value === 'object'
-    ? Object.entries(value)
-        .map(([key, inner]) => `${key}.${valuePath(inner)}`)
-        .join(', ')
-    : String(value);
-const stateName = ({ value }: TaskSnapshot): string => valuePath(value);
-
 /** Null when the chart accepts the command. */
 export const refuses = (
   snapshot: TaskSnapshot,
@@ -47,7 +40,7 @@ export const refuses = (
   return refusal('event_not_allowed', {
     task_id: taskId,
     event: command.type,
-    state: stateName(snapshot),
+    state: stateInWords(snapshot, agent),
     allowed: allowedCommands(snapshot, agent?.hasTag('awaiting') === true),
   });
 };
@@ -75,7 +68,7 @@ export const refusesResponse = (
     return refusal('event_not_allowed', {
       task_id: taskId,
       event: 'respond',
-      state: stateName(task),
+      state: stateInWords(task, agent),
       allowed: allowedCommands(task, false),
     });
   if (attempt !== agent.context.attempt)
@@ -90,7 +83,7 @@ export const refusesResponse = (
     ? refusal('event_not_allowed', {
         task_id: taskId,
         event: 'respond',
-        state: `${stateName(task)} (${agent.value})`,
+        state: stateInWords(task, agent),
         allowed: allowedCommands(task, false),
       })
     : refusal('invalid_params', { fields: [responseProblem(question, response)] });
@@ -107,7 +100,7 @@ export const refusesTell = (
     return refusal('event_not_allowed', {
       task_id: task.context.taskId,
       event: 'tell',
-      state: stateName(task),
+      state: stateInWords(task, agent),
       allowed: allowedCommands(task, false),
     });
   if (agent.can(message)) return null;

@@ -253,11 +253,12 @@ test('an answer to a task without a question names its state', async () => {
 
   expect((await respond(queued)).error.data).toMatchObject({
     code: 'event_not_allowed',
-    state: 'queued.idle',
+    state: 'queued',
   });
   expect((await respond(busy)).error.data).toMatchObject({
     code: 'event_not_allowed',
     event: 'respond',
+    state: 'started (working)',
   });
   expect((await respond('bd-none')).error.data).toMatchObject({ code: 'task_not_found' });
 });

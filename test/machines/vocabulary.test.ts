@@ -149,7 +149,7 @@ test('a refused command names the attempt, or the state and what is allowed', ()
     refusal('event_not_allowed', {
       task_id: id,
       event: 'reopen',
-      state: 'queued.idle',
+      state: 'queued',
       allowed: ['run', 'close', 'cancel'],
     }),
   );

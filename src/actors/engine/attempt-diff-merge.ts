@@ -56,7 +56,7 @@ const readEnd = async (
 };
 
 const noWork = (task_id: TaskId, event: 'diff' | 'merge', state: string): ServiceError =>
-  new ServiceError('event_not_allowed', { task_id, event, state, allowed: ['execute'] });
+  new ServiceError('event_not_allowed', { task_id, event, state, allowed: ['run'] });
 
 export const createAttemptDiffMerge = ({
   workspace,
@@ -66,17 +66,17 @@ export const createAttemptDiffMerge = ({
   now,
 }: DiffMergePorts): AttemptDiffMerge => ({
   diff: async (given, attempt) => {
-    const { task_id, phase } = await status(given);
+    const { task_id, status: state } = await status(given);
     const id = requireId(task_id);
     const changes = await workspace.diff(id, attempt);
-    if (changes === null) throw noWork(id, 'diff', `${phase}, without a branch of an attempt`);
+    if (changes === null) throw noWork(id, 'diff', `${state}, without a branch of an attempt`);
     return { task_id: id, ...changes };
   },
   merge: async ({ taskId: given, attempt: wanted, squash = false, force = false }) => {
     const task = await status(given);
     const id = requireId(task.task_id);
     const attempt = wanted ?? task.attempt;
-    if (attempt === 0) throw noWork(id, 'merge', `${task.phase}, without an attempt`);
+    if (attempt === 0) throw noWork(id, 'merge', `${task.status}, without an attempt`);
     const refused = refusesMerge({
       taskId: id,
       attempt,

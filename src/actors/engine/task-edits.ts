@@ -1,4 +1,5 @@
 import { ServiceError } from '../../machines/errors.ts';
+import { statusAndPhase } from '../../machines/phase.ts';
 import type { TaskId } from '../../machines/task.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
 import { entry } from '../journal/event-types.ts';
@@ -50,7 +51,7 @@ export const createTaskEdits = (ports: TaskEditPorts): TaskEdits => {
     throw new ServiceError('event_not_allowed', {
       task_id: id,
       event: 'delete',
-      state: phase.replaceAll('_', ' '),
+      state: statusAndPhase(status, phase),
       allowed: ['cancel'],
     });
   };

@@ -3,6 +3,7 @@ import type { AgentContext } from '../../machines/agent-context.ts';
 import { waitedUntil } from '../../machines/agent-rules.ts';
 import { describeRefusal } from '../../machines/errors.ts';
 import { isForPerson } from '../../machines/for-person.ts';
+import { pendingPhase } from '../../machines/phase.ts';
 import { type Review, verdicts } from '../../machines/review.ts';
 import { roleInLabels } from '../../machines/role-label.ts';
 import { finalStatuses, noUsage, roles } from '../../machines/task.ts';
@@ -226,8 +227,6 @@ export interface ViewParts {
 }
 
 const iso = (at: number): string => new Date(at).toISOString();
-const tagged = (tags: ReadonlySet<string>): string | undefined =>
-  [...tags].find((tag) => tag.startsWith('phase:'))?.slice('phase:'.length);
 
 const statusOfTask = ({ tracked, task }: ViewParts): string => {
   if (task?.tags.has('pending')) return task.tags.has('started') ? 'started' : 'queued';
@@ -241,13 +240,7 @@ const trackerStatusOf = ({ tracked, task }: ViewParts): Pick<TaskView, 'tracker_
 };
 
 const phaseOfTask = ({ tracked, task, agent }: ViewParts, status: string): string => {
-  if (task?.tags.has('pending')) {
-    const working =
-      task.tags.has('started') &&
-      task.tags.has('phase:preparing') &&
-      agent?.context.attempt === task.context.attempt;
-    return (working ? tagged(agent.tags) : undefined) ?? tagged(task.tags) ?? 'preparing';
-  }
+  if (task?.tags.has('pending')) return pendingPhase(task, agent);
   if (status !== 'queued') return status;
   if (!tracked.ready) return 'waiting_for_dependencies';
   return isForPerson(tracked.labels) ? 'waiting_for_person' : 'waiting_for_run';

@@ -2,7 +2,7 @@ import type { ErrorCode, ErrorFacts } from '../../machines/errors.ts';
 import { textIn } from '../../machines/json.ts';
 import { commandAdvice } from '../words/other-tools.ts';
 
-type Hints = { readonly [Code in ErrorCode]?: (facts: ErrorFacts[Code]) => string };
+type Hints = { readonly [Code in ErrorCode]?: (facts: ErrorFacts[Code]) => string | null };
 
 const hints: Hints = {
   task_not_found: (facts) => {
@@ -13,13 +13,20 @@ const hints: Hints = {
     const meant = textIn(facts, 'did_you_mean');
     return meant === null ? "'agent list --all' shows the tasks" : `did you mean ${meant}?`;
   },
+  event_not_allowed: ({ task_id, event, allowed }) => {
+    if (['retry', 'delete'].includes(event) && allowed.includes('cancel'))
+      return `'agent cancel ${task_id}' stops it`;
+    return event === 'retry' && allowed.includes('reopen')
+      ? `'agent reopen ${task_id}' puts it back in the queue`
+      : null;
+  },
   already_running: ({ task_id }) =>
     `watch it with 'agent logs -f ${task_id}' or stop it with 'agent cancel ${task_id}'`,
   stale_attempt: ({ task_id, live_attempt }) =>
     `'agent show ${task_id}' shows what attempt ${live_attempt} asks`,
   credential_missing: () => "the flag for the fake model is '--model scripted'",
 };
-const hintsByCode = new Map<string, (facts: never) => string>(Object.entries(hints));
+const hintsByCode = new Map<string, (facts: never) => string | null>(Object.entries(hints));
 
 /** Commands that help with an error; null without any. */
 export const hintFor = (code: string, facts: object): string | null =>

@@ -1,20 +1,10 @@
 import type { TaskView } from '../../actors/journal/task-view.ts';
+import { phaseWords } from '../../machines/phase.ts';
 import { clockText } from '../output/local-time.ts';
 import { oneLine } from '../output/safe-text.ts';
 
 /** The words of states, the same in every command. */
 
-const phaseWords: Readonly<Record<string, string>> = {
-  waiting_for_run: 'ready',
-  waiting_for_person: 'waits for you',
-  waiting_for_dependencies: 'blocked',
-  waiting_for_slot: 'needs a slot',
-  waiting_for_tracker: 'tracker is away',
-  acting: 'working',
-  backing_off: 'pausing',
-  awaiting_input: 'asks you',
-  awaiting_approval: 'asks you',
-};
 const longestWord = 30;
 
 export const phaseWord = (phase: string): string =>

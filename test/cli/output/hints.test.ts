@@ -7,6 +7,23 @@ test('the hint for a running task says how to watch or stop it', () => {
   );
 });
 
+test('the hint for a task at work or complete says what makes it ready', () => {
+  const facts = { task_id: 'bd-a1', state: 'started (working)', allowed: ['close', 'cancel'] };
+
+  expect(hintFor('event_not_allowed', { ...facts, event: 'retry' })).toBe(
+    "'agent cancel bd-a1' stops it",
+  );
+  expect(hintFor('event_not_allowed', { ...facts, event: 'respond' })).toBeNull();
+  expect(
+    hintFor('event_not_allowed', {
+      ...facts,
+      event: 'retry',
+      state: 'complete',
+      allowed: ['reopen'],
+    }),
+  ).toBe("'agent reopen bd-a1' puts it back in the queue");
+});
+
 test.each([
   ['task_not_found', { task_id: 'bd-a1' }, "'agent list --all' shows the tasks"],
   [
