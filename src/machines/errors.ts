@@ -2,7 +2,8 @@ import type { Role, TaskId } from './task.ts';
 import { roles } from './task.ts';
 
 export interface ErrorFacts {
-  task_not_found: { task_id: string };
+  /** `others`: do not exist either. */
+  task_not_found: { task_id: string; others?: readonly string[] };
   dependencies_unmet: { task_id: TaskId; unmet: readonly TaskId[] };
   dependency_cycle: { cycle: readonly TaskId[] };
   already_running: { task_id: TaskId; attempt: number };
@@ -21,8 +22,15 @@ export interface ErrorFacts {
 }
 export type ErrorCode = keyof ErrorFacts;
 
+const namesAtMost = 10;
+
 const messages: { readonly [Code in ErrorCode]: (facts: ErrorFacts[Code]) => string } = {
-  task_not_found: ({ task_id }) => `task ${task_id} does not exist`,
+  task_not_found: ({ task_id, others = [] }) => {
+    const more = others.length > namesAtMost ? `, and ${others.length - namesAtMost} more` : '';
+    return others.length === 0
+      ? `task ${task_id} does not exist`
+      : `task ${task_id} does not exist, nor ${others.slice(0, namesAtMost).join(', ')}${more}`;
+  },
   dependencies_unmet: ({ unmet }) => `task has unmet dependencies [${unmet.join(', ')}]`,
   dependency_cycle: ({ cycle }) => `the dependency would close a cycle: ${cycle.join(' -> ')}`,
   already_running: ({ task_id, attempt }) =>

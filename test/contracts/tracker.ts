@@ -259,6 +259,10 @@ export const describeTracker = (
       expect(await codeOf(tracker.create(aTask({ dependencies: [nobody] })))).toBe(
         'task_not_found',
       );
+      const others = ['bd-gone1', 'bd-gone2'] as TaskId[];
+      await expect(
+        tracker.create(aTask({ dependencies: [nobody, id, ...others] })),
+      ).rejects.toThrow(`task ${nobody} does not exist, nor ${others.join(', ')}`);
       expect(await tracker.list()).toHaveLength(1);
     });
 

@@ -18,5 +18,16 @@ export const requireId = (text: string): TaskId => {
   return id;
 };
 
+/** @throws task_not_found with all that are malformed */
+export const requireIds = (texts: readonly string[]): readonly TaskId[] => {
+  const [first, ...others] = texts.filter((text) => text !== '' && parseTaskId(text) === null);
+  if (first !== undefined && others.length > 0)
+    throw new ServiceError('task_not_found', {
+      task_id: printable(first),
+      others: others.map(printable),
+    });
+  return texts.map(requireId);
+};
+
 /** Text with a space is a description; anything else must be an id. */
 export const isFreeText = (task: string): boolean => /\s/.test(task.trim());

@@ -10,7 +10,7 @@ import type { WorkReads } from '../workspace/work-view.ts';
 import { type ListRequest, listTasks, type TaskPage } from './list-tasks.ts';
 import { createTaskEdits, type TaskEdits } from './task-edits.ts';
 import { createTaskHistories, type TaskHistories } from './task-histories.ts';
-import { requireId } from './task-id.ts';
+import { requireId, requireIds } from './task-id.ts';
 import { type UsageReport, usageOf, withDetails } from './task-usage.ts';
 
 export interface CreateRequest {
@@ -139,7 +139,7 @@ export const createTaskQueries = ({
         description,
         priority: request.priority ?? 2,
         labels: request.labels ?? [],
-        dependencies: (request.dependencies ?? []).map(requireId),
+        dependencies: requireIds(request.dependencies ?? []),
       });
       return viewOf(tracked);
     },

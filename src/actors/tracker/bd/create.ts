@@ -3,6 +3,7 @@ import type { TaskId } from '../../../machines/task.ts';
 import type { TrackedTask } from '../../../machines/tracked-task.ts';
 import { requireValidTask } from '../../ledger/new-issue.ts';
 import type { NewTask } from '../port.ts';
+import { refuseUnknown } from '../refuse-unknown.ts';
 import type { BdAnswer } from './answer.ts';
 import { type BdCall, type BdCalls, bdUnavailable, type RunBd } from './calls.ts';
 import { bdFailure } from './failure.ts';
@@ -72,8 +73,7 @@ export const createCreate = (calls: BdCalls, reads: BdReads, by: string) => {
   const create = async (run: RunBd, task: NewTask): Promise<TrackedTask> => {
     const dependencies = [...new Set(task.dependencies)];
     const existing = new Set((await reads.showAll(run, dependencies)).map(({ id }) => id));
-    const unknown = dependencies.find((id) => !existing.has(id));
-    if (unknown !== undefined) throw new ServiceError('task_not_found', { task_id: unknown });
+    refuseUnknown(dependencies.filter((id) => !existing.has(id)));
     const answer = await run(callFor(task, (await calls.capabilities()).bodyFile, by));
     reads.wrote(null);
     const [created] = issuesIn(createdIn(answer, task), () => {});

@@ -1,6 +1,6 @@
-import { ServiceError } from '../../../machines/errors.ts';
 import { messageOf } from '../../../machines/message-of.ts';
 import { plural } from '../../../machines/plural.ts';
+import type { TaskId } from '../../../machines/task.ts';
 import {
   removedIssue,
   withComment,
@@ -17,6 +17,7 @@ import {
 } from '../../ledger/new-issue.ts';
 import { known, type Work } from '../../store/rows.ts';
 import type { NewTask, TrackedTask, Tracker, TrackerChanges, TrackerHealth } from '../port.ts';
+import { refuseUnknown } from '../refuse-unknown.ts';
 import { createTaskEditor } from './edit-task.ts';
 import { createLedgerAccess } from './ledger-access.ts';
 
@@ -39,9 +40,10 @@ const addTask = function* (
   { table, actor, clock, random }: EmbeddedParts,
   task: NewTask,
 ): Work<TrackedTask> {
-  for (const id of task.dependencies)
-    if ((yield* table.tracked(id)) === null)
-      throw new ServiceError('task_not_found', { task_id: id });
+  const unknown: TaskId[] = [];
+  for (const id of new Set(task.dependencies))
+    if ((yield* table.tracked(id)) === null) unknown.push(id);
+  refuseUnknown(unknown);
   const id = yield* createId(table, random);
   yield* table.put(createIssue(id, task, actor, new Date(clock()).toISOString()));
   const created = yield* table.tracked(id);
