@@ -99,6 +99,52 @@ describe.skipIf(noBrowser !== null)(
       expect(page.url()).toContain(`#/task/${task.task_id}`);
     });
 
+    test('a new task: its title has the focus, labels and verify commands are kept, wrong ids are all named', async () => {
+      await to('new');
+      await page.locator('input:focus').waitFor();
+      await page.keyboard.type('Checked');
+      await page.getByLabel('Role').selectOption('architect');
+      await page.getByLabel('Labels').fill('night, ui');
+      await page.getByLabel('Verify').fill('true\ntest -d src');
+      await button('Create').last().click();
+      await page.getByText('Verify commands are for a run').waitFor();
+      await page.getByLabel('Waits for').fill('bd-none1, bd-none2');
+      await button('Create and run').click();
+      await page.getByText('task bd-none1 does not exist, nor bd-none2').waitFor();
+      await page.getByLabel('Waits for').fill('');
+      await button('Create and run').click();
+      await page.getByRole('heading', { name: 'Checked' }).waitFor();
+      const [id = ''] = /bd-\w+/.exec(page.url()) ?? [];
+      await status(id, 'complete');
+
+      expect(await project.show(id)).toMatchObject({
+        title: 'Checked',
+        description: 'Checked',
+        labels: expect.arrayContaining(['role:architect', 'night', 'ui']),
+      });
+      expect((await project.agent('logs', id)).out).toContain('verify: test -d src');
+    });
+
+    test('what the search found closes on Escape, and when the focus goes elsewhere', async () => {
+      await to('board');
+      const search = page.getByRole('searchbox');
+      const found = page.locator('.search-found');
+      await search.fill('first');
+      await found.getByRole('link', { name: 'Write the first file' }).focus();
+      await page.keyboard.press('Escape');
+      await found.waitFor({ state: 'detached' });
+      expect(await search.inputValue()).toBe('');
+
+      await search.fill('first');
+      await found.waitFor();
+      await page.getByLabel('Filter by words').focus();
+      await found.waitFor({ state: 'detached' });
+      await search.focus();
+      await found.getByRole('link', { name: 'Write the first file' }).click();
+      await page.getByRole('heading', { name: 'Write the first file' }).waitFor();
+      await found.waitFor({ state: 'detached' });
+    });
+
     test('changes are read side by side, marked as viewed, and a file is commented on', {
       tags: ['slow'],
     }, async () => {

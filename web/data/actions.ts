@@ -97,6 +97,7 @@ export const review = async (
 export const run = async (
   taskIds: readonly string[] | null,
   role: string | null,
+  verify: readonly string[] = [],
 ): Promise<string | null> => {
   const { accepted, skipped } = await call<{
     readonly accepted: readonly { readonly task_id: string }[];
@@ -104,6 +105,7 @@ export const run = async (
   }>('run', {
     ...(taskIds === null ? {} : { task_ids: taskIds }),
     ...(role === null ? {} : { role }),
+    ...(verify.length === 0 ? {} : { options: { verify } }),
   });
   const [first] = skipped;
   if (first === undefined) return accepted.length === 0 ? 'No open task is left to run.' : null;

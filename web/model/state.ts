@@ -1,6 +1,6 @@
 import type { Activity, Tasks, TaskView } from '../data/tasks.ts';
 import type { IconName } from '../parts/icon.tsx';
-import { age, causeIn, clock, oneLine } from './format.ts';
+import { age, causeIn, clock, numbered, oneLine } from './format.ts';
 
 export type Tone = 'wait' | 'work' | 'need' | 'fail' | 'rev' | 'done';
 export type Column = 'dependency' | 'slot' | 'working' | 'needs' | 'review' | 'done';
@@ -100,7 +100,8 @@ const pauseOf = (task: TaskView): string => {
 const changesOf = ({ work }: TaskView): string => {
   if (work === undefined) return 'no changes';
   const { files, insertions, deletions } = work;
-  return `${files} ${files === 1 ? 'file' : 'files'}, +${insertions} −${deletions}`;
+  const [added, removed] = [insertions, deletions].map((lines) => lines.toLocaleString('en'));
+  return `${numbered(files, 'file')}, +${added} −${removed}`;
 };
 
 const whyEnded = (task: TaskView): string => {
@@ -148,7 +149,7 @@ const wholeWhy = (task: TaskView, activity: Activity | undefined, all: Tasks): s
   if (awaiting !== undefined) {
     const [call] = awaiting.calls;
     return awaiting.kind === 'input'
-      ? `asks: ${awaiting.question}`
+      ? `asks: ${awaiting.question.replace(/^#+ |\*\*|`/gm, '')}`
       : `asks permission: ${call === undefined ? awaiting.question : callText(call.arguments)}`;
   }
   if (task.status === 'complete' || task.status === 'failed' || task.status === 'cancelled')

@@ -11,6 +11,8 @@ export interface ButtonProps {
   readonly hotkey?: string;
   /** Why it cannot be pressed now. */
   readonly whyNot?: string | null;
+  /** What a press does, where the word alone does not say it. */
+  readonly hint?: string;
   /** Also called with no text when an action begins. */
   readonly onError?: (message: string) => void;
   readonly label?: string;
@@ -24,6 +26,7 @@ export const Button = ({
   kind = 'plain',
   hotkey,
   whyNot,
+  hint,
   onError,
   label,
 }: ButtonProps) => {
@@ -49,7 +52,7 @@ export const Button = ({
       aria-busy={isBusy.value}
       aria-keyshortcuts={hotkey}
       aria-label={label}
-      title={whyNot ?? undefined}
+      title={whyNot ?? hint}
       onClick={() => void press()}
     >
       {children}

@@ -12,7 +12,13 @@ interface MergeProps {
 export const MergeButton = ({ task, kind = 'plain', fail }: MergeProps) => {
   const isSquash = conflictOf(task)?.moved_on === true;
   return (
-    <Button kind={kind} hotkey="m" onPress={() => merge(task, isSquash)} onError={fail}>
+    <Button
+      kind={kind}
+      hotkey="m"
+      hint={`Adds the work to your branch${isSquash ? ' as one new commit' : ''}`}
+      onPress={() => merge(task, isSquash)}
+      onError={fail}
+    >
       {isSquash ? 'Merge as one commit' : 'Merge'}
     </Button>
   );

@@ -9,8 +9,12 @@ import { go, route, taskPath } from './router.ts';
 const words = signal('');
 const shownAtMost = 12;
 
+/** What was found covers the page only while the search has the focus. */
+const isOpen = signal(false);
+
 const close = (): void => {
   words.value = '';
+  isOpen.value = false;
 };
 
 const Found = () => {
@@ -40,7 +44,24 @@ effect(() => {
 });
 
 export const Search = () => (
-  <div class="search">
+  <search
+    class="search"
+    onMouseDown={(event) => {
+      // The focus stays: what is pressed must still be there on release.
+      if (!(event.target instanceof HTMLInputElement)) event.preventDefault();
+    }}
+    onFocusIn={() => {
+      isOpen.value = true;
+    }}
+    onFocusOut={({ currentTarget, relatedTarget }) => {
+      isOpen.value = relatedTarget instanceof Node && currentTarget.contains(relatedTarget);
+    }}
+    onKeyDown={({ key, target }) => {
+      if (key !== 'Escape') return;
+      close();
+      if (target instanceof HTMLElement) target.blur();
+    }}
+  >
     <Icon name="search" />
     <input
       type="search"
@@ -50,16 +71,13 @@ export const Search = () => (
       onInput={({ currentTarget }) => {
         words.value = currentTarget.value;
       }}
-      onKeyDown={({ key, currentTarget }) => {
+      onKeyDown={({ key }) => {
         if (key === 'Enter') openFirst();
-        if (key !== 'Escape') return;
-        close();
-        currentTarget.blur();
       }}
     />
     <span class="search-key" aria-hidden="true">
       <Kbd>/</Kbd>
     </span>
-    {words.value.trim() !== '' && <Found />}
-  </div>
+    {isOpen.value && words.value.trim() !== '' && <Found />}
+  </search>
 );

@@ -5,7 +5,7 @@ import { numbered } from '../../model/format.ts';
 import { columnsOf, groupsOf, matches } from '../../model/order.ts';
 import type { Column } from '../../model/state.ts';
 import { Icon, type IconName } from '../../parts/icon.tsx';
-import { Empty } from '../../parts/notice.tsx';
+import { Empty, Problem } from '../../parts/notice.tsx';
 import { Rows } from '../../parts/rows.tsx';
 import { RunAll } from '../../parts/run-all.tsx';
 import { TaskLine } from '../../parts/task-link.tsx';
@@ -27,9 +27,11 @@ const columns: readonly ColumnHead<Column>[] = [
     fact: () => 'start when these are complete',
   },
   {
-    ...{ column: 'slot', name: 'Waiting for slot', icon: 'clock', tone: 'wait' },
-    fact: (all) =>
-      `${all.filter(({ phase }) => phase === 'waiting_for_run').length} not asked to run`,
+    ...{ column: 'slot', name: 'Queued', icon: 'clock', tone: 'wait' },
+    fact: (all) => {
+      const resting = all.filter(({ phase }) => phase === 'waiting_for_run').length;
+      return `${resting} not asked to run, ${numbered(all.length - resting, 'waits', 'wait')}`;
+    },
   },
   {
     ...{ column: 'working', name: 'Working', icon: 'prompt', tone: 'work' },
@@ -138,6 +140,7 @@ export const Board = () => {
   const role = useSignal('');
   const words = useSignal('');
   const by = useSignal<Grouping>('fact');
+  const message = useSignal<string | null>(null);
   const selected: Selected = useSignal<ReadonlySet<string> | null>(null);
   const all = tasks.value;
   if (all.size === 0) return <NoTasks />;
@@ -193,10 +196,11 @@ export const Board = () => {
             <option value="role">Columns: role</option>
             <option value="label">Columns: label</option>
           </select>
-          <SelectionActions selected={selected} isShown={wanted} />
-          {selected.value === null && <RunAll />}
+          <SelectionActions selected={selected} isShown={wanted} message={message} />
+          {selected.value === null && <RunAll message={message} />}
         </span>
       </header>
+      <Problem message={message} />
       {shown === 0 ? (
         <Empty title="No task matches.">
           <button type="button" class="button" onClick={clear}>

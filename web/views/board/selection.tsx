@@ -2,7 +2,6 @@ import { type Signal, useSignal } from '@preact/signals';
 import { changeAll, run } from '../../data/actions.ts';
 import { type TaskView, tasks } from '../../data/tasks.ts';
 import { Button } from '../../parts/button.tsx';
-import { Problem } from '../../parts/notice.tsx';
 
 /** Ids of the selected tasks; null: the board shows no boxes to tick. */
 export type Selected = Signal<ReadonlySet<string> | null>;
@@ -39,11 +38,13 @@ export const Tick = ({
 export const SelectionActions = ({
   selected,
   isShown,
+  message,
 }: {
   selected: Selected;
   isShown: (task: TaskView) => boolean;
+  /** Which tasks were not changed. */
+  message: Signal<string | null>;
 }) => {
-  const message = useSignal<string | null>(null);
   const isSure = useSignal(false);
   const fail = (text: string): void => {
     message.value = text;
@@ -54,18 +55,15 @@ export const SelectionActions = ({
   };
   if (selected.value === null)
     return (
-      <>
-        <Problem message={message} />
-        <Button
-          hotkey="x"
-          onPress={() => {
-            message.value = null;
-            selected.value = new Set();
-          }}
-        >
-          Select
-        </Button>
-      </>
+      <Button
+        hotkey="x"
+        onPress={() => {
+          message.value = null;
+          selected.value = new Set();
+        }}
+      >
+        Select
+      </Button>
     );
   const chosen = [...selected.value].flatMap((id) => {
     const task = tasks.value.get(id);

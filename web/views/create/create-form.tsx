@@ -1,4 +1,5 @@
 import { useSignal } from '@preact/signals';
+import { useLayoutEffect, useRef } from 'preact/hooks';
 import { create, run } from '../../data/actions.ts';
 import { tasks } from '../../data/tasks.ts';
 import { roles } from '../../data/totals.ts';
@@ -19,36 +20,83 @@ export const TaskSuggestions = () => (
 );
 
 const idsIn = (text: string): readonly string[] => text.split(/[\s,]+/).filter(Boolean);
+export const labelsIn = (text: string): readonly string[] =>
+  text
+    .split(',')
+    .map((label) => label.trim())
+    .filter(Boolean);
+const linesIn = (text: string): readonly string[] =>
+  text
+    .split('\n')
+    .map((line) => line.trim())
+    .filter(Boolean);
 
-export const CreateForm = () => {
-  const [description, title, dependencies] = [useSignal(''), useSignal(''), useSignal('')];
-  const [role, priority] = [useSignal(''), useSignal('2')];
+const useFields = () => ({
+  title: useSignal(''),
+  description: useSignal(''),
+  dependencies: useSignal(''),
+  role: useSignal(''),
+  priority: useSignal('2'),
+  labels: useSignal(''),
+  verify: useSignal(''),
+});
+
+const save = async (fields: ReturnType<typeof useFields>): Promise<string> => {
+  const title = fields.title.value.trim();
+  const description = fields.description.value.trim() === '' ? title : fields.description.value;
+  if (description === '') throw new Error('Write a title or what to do first.');
+  const ids = idsIn(fields.dependencies.value);
+  const role = fields.role.value;
+  const labels = [...(role === '' ? [] : [`role:${role}`]), ...labelsIn(fields.labels.value)];
+  const { task_id } = await create({
+    description,
+    priority: Number(fields.priority.value),
+    ...(title === '' ? {} : { title }),
+    ...(ids.length === 0 ? {} : { dependencies: ids }),
+    ...(labels.length === 0 ? {} : { labels }),
+  });
+  return task_id;
+};
+
+/** `isFocused`: the title has the focus at once. */
+export const CreateForm = ({ isFocused = false }: { isFocused?: boolean }) => {
+  const fields = useFields();
+  const { title, description, dependencies, role, priority, labels, verify } = fields;
   const problem = useSignal<string | null>(null);
+  const field = useRef<HTMLInputElement>(null);
+  useLayoutEffect(() => {
+    if (isFocused) field.current?.focus();
+  }, [isFocused]);
   const fail = (message: string): void => {
     problem.value = message;
   };
-  const save = async (): Promise<string> => {
-    if (description.value.trim() === '') throw new Error('Write what to do first.');
-    const ids = idsIn(dependencies.value);
-    const { task_id } = await create({
-      description: description.value,
-      priority: Number(priority.value),
-      ...(title.value.trim() === '' ? {} : { title: title.value.trim() }),
-      ...(ids.length === 0 ? {} : { dependencies: ids }),
-      ...(role.value === '' ? {} : { labels: [`role:${role.value}`] }),
-    });
-    return task_id;
+  const saveAlone = async (): Promise<void> => {
+    if (linesIn(verify.value).length > 0)
+      throw new Error('Verify commands are for a run: create and run it, or leave them out.');
+    go(taskPath(await save(fields)));
   };
   const saveAndRun = async (): Promise<void> => {
     if (role.value === '') throw new Error('Choose a role first: it says who works on the task.');
-    const id = await save();
+    const id = await save(fields);
     go(taskPath(id));
-    await run([id], role.value);
+    await run([id], role.value, linesIn(verify.value));
   };
   return (
     <form class="create" onSubmit={(event) => event.preventDefault()}>
       <label>
-        <span>What to do</span>
+        <span>Title</span>
+        <input
+          type="text"
+          ref={field}
+          maxLength={500}
+          value={title.value}
+          onInput={({ currentTarget }) => {
+            title.value = currentTarget.value;
+          }}
+        />
+      </label>
+      <label>
+        <span>What to do, when the title does not say it all</span>
         <textarea
           rows={3}
           value={description.value}
@@ -57,25 +105,11 @@ export const CreateForm = () => {
           }}
           onKeyDown={({ key, ctrlKey, metaKey }) => {
             if (key === 'Enter' && (ctrlKey || metaKey))
-              void save().then(
-                (id) => go(taskPath(id)),
-                (error: Error) => fail(error.message),
-              );
+              void saveAlone().catch((error: Error) => fail(error.message));
           }}
         />
       </label>
       <div class="fields">
-        <label>
-          <span>Title (optional)</span>
-          <input
-            type="text"
-            maxLength={500}
-            value={title.value}
-            onInput={({ currentTarget }) => {
-              title.value = currentTarget.value;
-            }}
-          />
-        </label>
         <label>
           <span>Role</span>
           <select
@@ -118,14 +152,34 @@ export const CreateForm = () => {
             ))}
           </select>
         </label>
+        <label>
+          <span>Labels, by commas</span>
+          <input
+            type="text"
+            value={labels.value}
+            onInput={({ currentTarget }) => {
+              labels.value = currentTarget.value;
+            }}
+          />
+        </label>
       </div>
+      <label>
+        <span>Verify: commands that must pass, one a line</span>
+        <textarea
+          rows={1}
+          value={verify.value}
+          onInput={({ currentTarget }) => {
+            verify.value = currentTarget.value;
+          }}
+        />
+      </label>
       <TaskSuggestions />
       <Problem message={problem} />
       <div class="actions end">
         <Button onPress={saveAndRun} onError={fail}>
           Create and run
         </Button>
-        <Button kind="primary" onPress={async () => go(taskPath(await save()))} onError={fail}>
+        <Button kind="primary" onPress={saveAlone} onError={fail}>
           Create
         </Button>
       </div>

@@ -3,6 +3,6 @@ import { CreateForm } from './create-form.tsx';
 export const CreateView = () => (
   <div class="first">
     <h1>New task</h1>
-    <CreateForm />
+    <CreateForm isFocused />
   </div>
 );

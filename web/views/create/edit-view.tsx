@@ -6,7 +6,7 @@ import { NoTask } from '../../parts/no-task.tsx';
 import { Problem } from '../../parts/notice.tsx';
 import { TaskLine } from '../../parts/task-link.tsx';
 import { go, pathOf, taskPath } from '../../shell/router.ts';
-import { TaskSuggestions } from './create-form.tsx';
+import { labelsIn, TaskSuggestions } from './create-form.tsx';
 
 const Dependencies = ({ task, fail }: { task: TaskView; fail: (message: string) => void }) => {
   const id = useSignal('');
@@ -63,10 +63,7 @@ const Fields = ({ task, fail }: { task: TaskView; fail: (message: string) => voi
       title: title.value,
       description: description.value,
       priority: Number(priority.value),
-      labels: labels.value
-        .split(',')
-        .map((label) => label.trim())
-        .filter(Boolean),
+      labels: labelsIn(labels.value),
     });
     go(taskPath(task.task_id));
   };

@@ -1,11 +1,11 @@
-import { useComputed } from '@preact/signals';
+import { useComputed, useSignal } from '@preact/signals';
 import { activities, tasks } from '../../data/tasks.ts';
 import { numbered } from '../../model/format.ts';
 import { type Edge, graphOf, type Node, type Place } from '../../model/graph.ts';
 import { lookOf, whyOf } from '../../model/state.ts';
 import { ArrowHead } from '../../parts/arrow-head.tsx';
 import { Icon } from '../../parts/icon.tsx';
-import { Empty } from '../../parts/notice.tsx';
+import { Empty, Problem } from '../../parts/notice.tsx';
 import { RunAll } from '../../parts/run-all.tsx';
 import { TaskLine } from '../../parts/task-link.tsx';
 import { pathOf, taskPath } from '../../shell/router.ts';
@@ -94,6 +94,7 @@ const CriticalPath = ({ ids }: { ids: readonly string[] }) => {
 /** What waits for what, first things left. */
 export const Graph = () => {
   const graph = useComputed(() => graphOf(tasks.value));
+  const message = useSignal<string | null>(null);
   const { nodes, edges, critical, hidden, hiddenEdges } = graph.value;
   if (nodes.length === 0)
     return (
@@ -122,8 +123,11 @@ export const Graph = () => {
             ? `; ${numbered(hiddenEdges, 'dependency is', 'dependencies are')} not drawn`
             : ''}
         </span>
-        <RunAll />
+        <span class="view-actions">
+          <RunAll message={message} />
+        </span>
       </header>
+      <Problem message={message} />
       <CriticalPath ids={critical} />
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls by the keyboard */}
       <section class="graph" tabIndex={0} aria-label="Dependencies">

@@ -11,6 +11,8 @@ export interface AskedProps {
   readonly fail: (message: string) => void;
 }
 
+const ownChoice = 'Decide for yourself, and say in the results what you chose.';
+
 export const Question = ({ task, fail }: AskedProps) => {
   const text = useSignal('');
   const send = async (): Promise<void> => {
@@ -34,14 +36,13 @@ export const Question = ({ task, fail }: AskedProps) => {
               void send().catch((error: Error) => fail(error.message));
           }}
         />
-        <Button onPress={send} onError={fail}>
+        <Button hint="The agent goes on with your answer" onPress={send} onError={fail}>
           Answer
         </Button>
         <Button
           kind="quiet"
-          onPress={() =>
-            answer(task, 'Decide for yourself, and say in the results what you chose.')
-          }
+          hint={`Answers: ${ownChoice}`}
+          onPress={() => answer(task, ownChoice)}
           onError={fail}
         >
           Let the agent decide
@@ -67,12 +68,18 @@ export const Approval = ({ task, fail }: AskedProps) => {
         <Button
           kind="primary"
           hotkey="a"
+          hint="These calls run, once"
           onPress={() => decide(task, 'allow', reason.value)}
           onError={fail}
         >
           Allow
         </Button>
-        <Button hotkey="d" onPress={() => decide(task, 'deny', reason.value)} onError={fail}>
+        <Button
+          hotkey="d"
+          hint="These calls do not run; the agent reads your reason and goes on"
+          onPress={() => decide(task, 'deny', reason.value)}
+          onError={fail}
+        >
           Deny
         </Button>
         <input

@@ -10,7 +10,12 @@ export const Failed = ({ task, fail }: AskedProps) => (
   <>
     <Cause error={task.error} />
     <div class="actions">
-      <Button hotkey="r" onPress={() => changeTask('retry', task)} onError={fail}>
+      <Button
+        hotkey="r"
+        hint={`Starts attempt ${task.attempt + 1}`}
+        onPress={() => changeTask('retry', task)}
+        onError={fail}
+      >
         Retry
       </Button>
       {task.work !== undefined && (
@@ -21,7 +26,12 @@ export const Failed = ({ task, fail }: AskedProps) => (
       <a class="button quiet" href={taskPath(task.task_id)}>
         Log
       </a>
-      <Button kind="quiet" onPress={() => changeTask('close', task)} onError={fail}>
+      <Button
+        kind="quiet"
+        hint="Completes the task without another attempt; nothing is merged"
+        onPress={() => changeTask('close', task)}
+        onError={fail}
+      >
         Close as it is
       </Button>
     </div>
@@ -46,6 +56,7 @@ export const ReadyToMerge = ({ task, fail }: AskedProps) => {
         ) : (
           <Button
             hotkey="s"
+            hint={`Starts attempt ${task.attempt + 1}, which resolves the conflict`}
             onPress={() => review(task, 'request_changes', toResolve(files))}
             onError={fail}
           >

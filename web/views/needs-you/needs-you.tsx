@@ -4,7 +4,7 @@ import { numbered } from '../../model/format.ts';
 import { heldUpBy, needing } from '../../model/order.ts';
 import { lookOf } from '../../model/state.ts';
 import { Kbd } from '../../parts/button.tsx';
-import { Empty } from '../../parts/notice.tsx';
+import { Empty, Problem } from '../../parts/notice.tsx';
 import { NotifyChoice } from '../../parts/notify-choice.tsx';
 import { RunAll } from '../../parts/run-all.tsx';
 import { pathOf } from '../../shell/router.ts';
@@ -14,6 +14,7 @@ import { NeedRow } from './need-row.tsx';
 const rowsAtOnce = 50;
 
 const NothingNeeded = () => {
+  const message = useSignal<string | null>(null);
   const all = [...tasks.value.values()];
   const inColumn = (...columns: readonly string[]): number =>
     all.filter((task) => columns.includes(lookOf(task).column)).length;
@@ -33,7 +34,8 @@ const NothingNeeded = () => {
         {numbered(working, 'agent works', 'agents work')},{' '}
         {numbered(waiting, 'task waits', 'tasks wait')}. The title of this tab counts what comes.
       </p>
-      {working === 0 && waiting > 0 && <RunAll />}
+      {working === 0 && waiting > 0 && <RunAll message={message} />}
+      <Problem message={message} />
     </Empty>
   );
 };
@@ -56,7 +58,7 @@ export const NeedsYou = () => {
         </span>
         <NotifyChoice />
         <span class="keys" aria-hidden="true">
-          <Kbd>j</Kbd> <Kbd>k</Kbd> move <Kbd>↵</Kbd> open
+          <Kbd>j</Kbd> <Kbd>k</Kbd> move <Kbd>↵</Kbd> open the task
         </span>
       </header>
       {rows.length === 0 ? (

@@ -18,7 +18,8 @@ const rowsAtMost = 20;
 const TaskRow = ({ task }: { task: TaskView }) => {
   const { icon, tone } = lookOf(task);
   const activity = activities.value.get(task.task_id);
-  const since = Date.parse(task.updated_at);
+  const isWaiting = task.awaiting !== undefined || task.status === 'queued';
+  const waits = age(now.value - Date.parse(task.updated_at));
   return (
     <tr>
       <td>
@@ -31,7 +32,9 @@ const TaskRow = ({ task }: { task: TaskView }) => {
       <td class="why-cell">
         <Icon name={icon} tone={tone} /> {whyOf(task, activity, tasks.value)}
       </td>
-      <td class="number">{age(workedMs(task, now.value) ?? now.value - since)}</td>
+      <td class="number">
+        {isWaiting ? `waits ${waits}` : `works ${age(workedMs(task, now.value) ?? 0)}`}
+      </td>
     </tr>
   );
 };
@@ -46,7 +49,7 @@ const TaskTable = ({ all, none }: { all: readonly TaskView[]; none: string }) =>
           <th>Task</th>
           <th>Role</th>
           <th>Why</th>
-          <th class="number">For</th>
+          <th class="number">For how long</th>
         </tr>
       </thead>
       <tbody>

@@ -76,7 +76,7 @@ const Facts = ({ task, at }: { task: TaskView; at: number }) => {
 
 const columnNames: Readonly<Record<string, string>> = {
   dependency: 'Waiting for dependency',
-  slot: 'Waiting for slot',
+  slot: 'Queued',
   working: 'Working',
   needs: 'Needs you',
   review: 'To review',
