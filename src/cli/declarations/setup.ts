@@ -1,5 +1,6 @@
 import { type CliCommand, defineCommand, readsConfig, startsServer, taskWord } from './command.ts';
 import { serverCommand } from './server.ts';
+import { storeDeclaration } from './store.ts';
 
 export const setupCommands: readonly CliCommand[] = [
   defineCommand({
@@ -99,6 +100,7 @@ export const setupCommands: readonly CliCommand[] = [
     run: async (context, args) =>
       (await import('../config/config-command.ts')).configCommand(context, args),
   }),
+  storeDeclaration,
   defineCommand({
     name: 'roles',
     group: 'setup',

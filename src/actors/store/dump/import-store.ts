@@ -1,0 +1,149 @@
+import { z } from 'zod';
+import { messageOf } from '../../../machines/message-of.ts';
+import { plural } from '../../../machines/plural.ts';
+import { StoreError } from '../port.ts';
+import type { Database, Value, Work } from '../rows.ts';
+import { createDigest, type TableDigest } from './digest.ts';
+import { dumpFormat, type StoreDigest } from './export-store.ts';
+import { readLinesOf } from './read-lines.ts';
+import { type DumpTable, dumpTables, readTable } from './tables.ts';
+
+const headSchema = z.looseObject({ agent_store: z.number(), last_seq: z.number() });
+const tableSchema = z.looseObject({ table: z.string(), columns: z.array(z.string()) });
+const endSchema = z.looseObject({ end: z.string(), rows: z.number(), sha256: z.string() });
+const rowSchema = z.array(z.union([z.string(), z.number(), z.null()]));
+
+const rowsAtOnce = 20;
+
+/** Inserts rows, several with one statement. */
+const createInserts = (db: Database, { name, columns }: DumpTable) => {
+  const row = `(${columns.map(() => '?').join(', ')})`;
+  const insert = (count: number) =>
+    db.prepare(
+      `insert into ${name} (${columns.join(', ')}) values ${Array(count).fill(row).join(', ')}`,
+    );
+  const [many, one] = [insert(rowsAtOnce), insert(1)];
+  return function* (rows: readonly (readonly Value[])[]): Work<void> {
+    if (rows.length === rowsAtOnce) yield* many.run(...rows.flat());
+    else for (const each of rows) yield* one.run(...each);
+  };
+};
+
+const requireEmpty = function* (db: Database): Work<void> {
+  const counts: number[] = [];
+  for (const name of ['tasks', 'journal', 'actors'])
+    counts.push(
+      Number((yield* db.prepare(`select count(*) as count from ${name}`).first())?.['count']),
+    );
+  const [tasks = 0, entries = 0] = counts;
+  if (counts.some((count) => count > 0))
+    throw new StoreError(
+      `the store is not empty: it has ${plural(tasks, 'task')} and ${plural(entries, 'journal entry', 'journal entries')}; import into an empty one, such as another schema (?schema=…), or remove this one first`,
+    );
+};
+
+/** Reads the lines of a file in their order, and says what is wrong with it. */
+const createDump = (path: string) => {
+  const broken = (problem: string, cause?: unknown): StoreError =>
+    new StoreError(`${path} cannot be imported: ${problem}`, { cause });
+  const lines = readLinesOf(path);
+  const next = (): string => {
+    let line: IteratorResult<string, void>;
+    try {
+      line = lines.next();
+    } catch (cause) {
+      throw broken(messageOf(cause), cause);
+    }
+    if (line.done === true) throw broken('it ends too early; export the store again');
+    return line.value;
+  };
+  const parse = <Result>(schema: z.ZodType<Result>, line: string): Result => {
+    try {
+      return schema.parse(JSON.parse(line));
+    } catch (cause) {
+      throw broken('it is no export of a store, or it was changed', cause);
+    }
+  };
+  return { broken, next, parse, close: () => void lines.return() };
+};
+type Dump = ReturnType<typeof createDump>;
+
+const importTable = function* (db: Database, table: DumpTable, dump: Dump): Work<TableDigest> {
+  const { broken, next, parse } = dump;
+  const { name } = table;
+  const head = parse(tableSchema, next());
+  if (head.table !== name || head.columns.join(' ') !== table.columns.join(' '))
+    throw broken(`its table ${name} is of another version; export and import with one version`);
+  const insert = createInserts(db, table);
+  const given = createDigest();
+  let rows: (readonly Value[])[] = [];
+  for (let line = next(); ; line = next()) {
+    if (line.startsWith('{')) {
+      yield* insert(rows);
+      const { end, rows: count, sha256 } = parse(endSchema, line);
+      const digest = given.end();
+      if (end !== name || count !== digest.rows || sha256 !== digest.sha256)
+        throw broken(`the rows of ${name} are not as they were exported`);
+      return digest;
+    }
+    given.add(line);
+    rows.push(parse(rowSchema, line));
+    if (rows.length < rowsAtOnce) continue;
+    yield* insert(rows);
+    rows = [];
+  }
+};
+
+/** Reads the rows again. */
+const verifyTable = function* (db: Database, table: DumpTable, wanted: TableDigest): Work<void> {
+  const found = createDigest();
+  yield* readTable(db, table, found.add);
+  const { rows, sha256 } = found.end();
+  if (rows !== wanted.rows || sha256 !== wanted.sha256)
+    throw new StoreError(
+      `the table ${table.name} has ${plural(rows, 'row')} of ${wanted.rows}, or not the same ones; nothing was imported`,
+    );
+};
+
+/** The number of the last entry, which may have been removed. */
+const setJournalEnd = function* (db: Database, lastSeq: number): Work<void> {
+  const last = yield* db.prepare('select coalesce(max(seq), 0) as seq from journal').first();
+  if (Number(last?.['seq']) < lastSeq) {
+    const insert = `insert into journal (seq, task_id, attempt, type, at, data, task_seq)
+      values (?, '', 0, '', 0, '', 0)`;
+    yield* db.prepare(insert).run(lastSeq);
+    yield* db.prepare('delete from journal where seq = ?').run(lastSeq);
+  }
+  yield* db.added(lastSeq);
+};
+
+/**
+ * Takes the rows of an export into an empty store, all or nothing, and compares them with the file
+ * before they stay. The server that they are from has stopped. Rejects with a StoreError.
+ */
+export const importStore = async (db: Database, path: string): Promise<StoreDigest> => {
+  const dump = createDump(path);
+  const takeAll = function* (): Work<StoreDigest> {
+    yield* requireEmpty(db);
+    for (const { name } of dumpTables) yield* db.prepare(`delete from ${name}`).run();
+    const head = dump.parse(headSchema, dump.next());
+    if (head.agent_store !== dumpFormat)
+      throw dump.broken(`it is of format ${head.agent_store}; this version reads ${dumpFormat}`);
+    const digests: Record<string, TableDigest> = {};
+    for (const table of dumpTables) digests[table.name] = yield* importTable(db, table, dump);
+    if (dump.parse(z.looseObject({ end: z.string() }), dump.next()).end !== 'store')
+      throw dump.broken('it has another end than an export');
+    yield* setJournalEnd(db, head.last_seq);
+    for (const table of dumpTables) {
+      const wanted = digests[table.name];
+      if (wanted !== undefined) yield* verifyTable(db, table, wanted);
+    }
+    yield* db.prepare('update nodes set lease_until = 0').run();
+    return digests;
+  };
+  try {
+    return await db.write(takeAll);
+  } finally {
+    dump.close();
+  }
+};

@@ -1,0 +1,87 @@
+import type { Database, Value, Work } from '../rows.ts';
+
+export interface DumpTable {
+  readonly name: string;
+  readonly columns: readonly string[];
+  /** By these its rows are read, each with a value before that of the first row. */
+  readonly order: readonly (readonly [column: string, before: Value])[];
+}
+
+const table = (name: string, columns: string, order: DumpTable['order']): DumpTable => ({
+  name,
+  columns: columns.split(' '),
+  order,
+});
+
+/**
+ * All rows of a store, without what each database makes of them by itself: positions, which follow
+ * the order of the rows, and `task_counts`.
+ */
+export const dumpTables: readonly DumpTable[] = [
+  table('journal', 'seq task_id task_seq attempt type at data cause base previous hash', [
+    ['seq', -1],
+  ]),
+  table(
+    'histories',
+    'task_id last_hash last_task_seq base removed_seq removed_task_seq removed_hash removed_at removed_days removing',
+    [['task_id', '']],
+  ),
+  table('counters', 'name value', [['name', '']]),
+  table(
+    'attempts',
+    'task_id attempt role status ended_at seconds model_calls tool_calls input_tokens output_tokens cached_tokens cost_usd owner',
+    [
+      ['task_id', ''],
+      ['attempt', -1],
+    ],
+  ),
+  table(
+    'usage_days',
+    'day role attempts complete failed cancelled seconds model_calls tool_calls input_tokens output_tokens cached_tokens cost_usd',
+    [
+      ['day', ''],
+      ['role', ''],
+    ],
+  ),
+  table('actors', 'id task_id version pending changed_at snapshot revision live_attempt owner', [
+    ['id', ''],
+  ]),
+  table('steps', 'task_id attempt key intent result', [['position', -1]]),
+  table('requests', 'id task_id answer', [['id', '']]),
+  table('delivery_cursors', 'webhook seq', [['webhook', '']]),
+  table('push_configs', 'run id version url token scheme credentials sent', [
+    ['run', ''],
+    ['id', ''],
+  ]),
+  table('nodes', 'id last_commit stale lease_ms lease_until ended', [['id', '']]),
+  table('tasks', 'id line base status done created_at unmet revision', [['position', -1]]),
+  table('dependencies', 'task_id depends_on', [
+    ['task_id', ''],
+    ['depends_on', ''],
+  ]),
+  table('ledger', 'key value', [['key', '']]),
+];
+
+const rowsAtOnce = 200;
+
+/** Gives every row as a line of JSON, in an order that is the same in every database. */
+export const readTable = function* (
+  db: Database,
+  { name, columns, order }: DumpTable,
+  take: (line: string) => void,
+): Work<void> {
+  const places = order.map(([column], at) => `${column} as order_${at}`);
+  const keys = order.map(([column]) => column).join(', ');
+  const next = db.prepare(
+    `select ${[...columns, ...places].join(', ')} from ${name}
+     where (${keys}) > (${order.map(() => '?').join(', ')}) order by ${keys} limit ${rowsAtOnce}`,
+  );
+  let after = order.map(([, before]) => before);
+  for (;;) {
+    const rows = yield* next.all(...after);
+    for (const row of rows) take(JSON.stringify(columns.map((column) => row[column] ?? null)));
+    const last = rows.at(-1);
+    if (last === undefined) return;
+    after = order.map((_, at) => last[`order_${at}`] ?? null);
+  }
+};

@@ -1,0 +1,185 @@
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { type OpenedLedger, openLedger } from '../../../src/actors/ledger/ledger.ts';
+import { openPostgresLedger } from '../../../src/actors/ledger/postgres-ledger.ts';
+import { checkJournal } from '../../../src/actors/store/check-journal.ts';
+import { openDatabase } from '../../../src/actors/store/database.ts';
+import { exportStore } from '../../../src/actors/store/dump/export-store.ts';
+import { importStore } from '../../../src/actors/store/dump/import-store.ts';
+import { parsePostgresAddress } from '../../../src/actors/store/postgres/address.ts';
+import { embeddedAt } from '../../support/ledger.ts';
+import { freshAddress, noPostgres } from '../../support/postgres.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
+
+const told = { redact: (text: string) => text, clock: Date.now, log: () => {} };
+
+const inSqlite = async (): Promise<OpenedLedger> => {
+  const db = openDatabase({ file: join(temporaryFolder(), 'journal.db') });
+  const opened = openLedger({ db, projectRoot: temporaryFolder(), ...told });
+  onTestFinished(opened.store.close);
+  return opened;
+};
+
+const inPostgres = async (): Promise<OpenedLedger> => {
+  const opened = await openPostgresLedger(parsePostgresAddress(await freshAddress(), {}), {
+    projectRoot: temporaryFolder(),
+    filesPrefix: join(temporaryFolder(), 'tasks'),
+    ...told,
+  });
+  onTestFinished(opened.store.close);
+  return opened;
+};
+
+const note = (taskId: string, data: object = {}) => ({
+  taskId,
+  attempt: 1,
+  type: 'log',
+  at: Date.now(),
+  data: JSON.stringify(data),
+  cause: null,
+});
+
+/** Something in every table, with texts that are hard to carry. */
+const fill = async ({ store, ledger }: OpenedLedger): Promise<void> => {
+  const tracker = embeddedAt(temporaryFolder(), {}, ledger);
+  const task = { description: 'é "q" \u2028 🙂\n\\u0000', priority: 2, labels: ['a'] };
+  const first = await tracker.create({ ...task, title: 'one', dependencies: [] });
+  await tracker.create({ ...task, title: 'two', dependencies: [first.id] });
+  await store.join({ node: 'a', leaseMs: 60_000, isAlone: true });
+  const actor = {
+    ...{ id: first.id, taskId: first.id, version: 1, pending: true, changedAt: 5 },
+    snapshot: '{"value":{"started":"working"},"context":{"attempt":1}}',
+  };
+  const usage = {
+    model_calls: 1,
+    tool_calls: 2,
+    input_tokens: 3,
+    output_tokens: 4,
+    cached_tokens: 0,
+    cost_usd: 0.1,
+  };
+  const ended = { role: 'engineer', execution_seconds: 2.5, usage };
+  await store.commit(
+    { entries: [], commit: { node: 'a', number: 1 } },
+    {
+      actor,
+      guard: { revision: 0, attempt: 1 },
+      entries: Array.from({ length: 250 }, (_, n) => note(first.id, { n })),
+    },
+    {
+      entries: [{ ...note('bd-x', ended), type: 'completed' }],
+      request: { id: 'r', taskId: 'bd-x' },
+    },
+    {
+      entries: [],
+      step: { taskId: first.id, attempt: 1, key: 'think:1', intent: '{}', result: null },
+    },
+  );
+};
+
+const carries = async (from: OpenedLedger, to: OpenedLedger): Promise<void> => {
+  await fill(from);
+  const file = join(temporaryFolder(), 'a');
+
+  const exported = await exportStore(from.ledger.db, file, '1');
+  const imported = await importStore(to.ledger.db, file);
+
+  expect(imported).toEqual(exported);
+  expect(exported).toMatchObject({
+    journal: { rows: 251 },
+    tasks: { rows: 2 },
+    steps: { rows: 1 },
+  });
+  expect(statSync(file).mode & 0o777).toBe(0o600);
+  expect((await checkJournal(to.ledger.db)).faults).toEqual([]);
+  const list = async ({ ledger }: OpenedLedger) => embeddedAt(temporaryFolder(), {}, ledger).list();
+  expect(await list(to)).toEqual(await list(from));
+  await to.store.join({
+    node: 'b',
+    leaseMs: 60_000,
+    isAlone: (await to.store.live()).length === 0,
+  });
+  expect((await to.store.tasks('pending')).map(({ owner }) => owner)).toEqual(['b']);
+  expect((await to.store.commit({ entries: [note('bd-x')] })).entries[0]).toMatchObject({
+    seq: 252,
+    taskSeq: 2,
+  });
+  expect(await to.store.counters()).toMatchObject({ completed: 1, executionSeconds: 2.5 });
+};
+
+test('a store is carried from SQLite to SQLite, whole', async () => {
+  await carries(await inSqlite(), await inSqlite());
+});
+
+test.skipIf(noPostgres !== null)(
+  'a store is carried from SQLite to PostgreSQL, whole',
+  async () => {
+    await carries(await inSqlite(), await inPostgres());
+  },
+);
+
+test.skipIf(noPostgres !== null)(
+  'a store is carried from PostgreSQL to SQLite, whole',
+  async () => {
+    await carries(await inPostgres(), await inSqlite());
+  },
+);
+
+test('the numbers of a journal go on behind entries that were removed', async () => {
+  const [from, to] = [await inSqlite(), await inSqlite()];
+  await from.store.commit({ entries: [note('bd-a'), note('bd-a')] });
+  const { db } = from.ledger;
+  await db.write(() => db.prepare('delete from journal').run());
+  const file = join(temporaryFolder(), 'a');
+  await exportStore(db, file, '1');
+
+  await importStore(to.ledger.db, file);
+
+  expect((await to.store.commit({ entries: [note('bd-b')] })).entries[0]?.seq).toBe(3);
+});
+
+test.each([
+  ['cut off', (text: string) => text.slice(0, text.length / 2), 'it ends too early'],
+  [
+    'changed in a row',
+    (text: string) => text.replace('{\\"n\\":7}', '{\\"n\\":8}'),
+    'the rows of journal are not as they were exported',
+  ],
+  [
+    'without a row',
+    (text: string) => text.replace(/^\["bd-x".*\n/m, ''),
+    'are not as they were exported',
+  ],
+  ['another file', () => 'hello\n', 'it is no export of a store'],
+])('a file that is %s is refused, and nothing of it stays', async (_, change, problem) => {
+  const [from, to] = [await inSqlite(), await inSqlite()];
+  await fill(from);
+  const file = join(temporaryFolder(), 'a');
+  await exportStore(from.ledger.db, file, '1');
+  writeFileSync(file, change(readFileSync(file, 'utf8')));
+
+  await expect(importStore(to.ledger.db, file)).rejects.toThrow(problem);
+
+  expect([await to.store.lastSeq(), await to.ledger.db.ask(to.ledger.table.count())]).toEqual([
+    0, 0,
+  ]);
+});
+
+test('a store that is not empty takes nothing', async () => {
+  const [from, to] = [await inSqlite(), await inSqlite()];
+  await to.store.commit({ entries: [note('bd-a')] });
+  const file = join(temporaryFolder(), 'a');
+  await exportStore(from.ledger.db, file, '1');
+
+  await expect(importStore(to.ledger.db, file)).rejects.toThrow(
+    'the store is not empty: it has 0 tasks and 1 journal entry',
+  );
+  await expect(importStore(from.ledger.db, `${file}.none`)).rejects.toThrow(
+    'cannot be imported: ENOENT',
+  );
+  await expect(exportStore(from.ledger.db, join(file, 'b'), '1')).rejects.toThrow(
+    'cannot be written',
+  );
+  expect(existsSync(`${file}.partial`)).toBe(false);
+});

@@ -1,0 +1,57 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { openProject, plain } from '../support/cli.ts';
+import { freshAddress, inPostgres, noPostgres } from '../support/postgres.ts';
+
+test('agent store carries the tasks of a project to another store', async () => {
+  const { agent, configFile, stateDir } = openProject();
+  const file = join(stateDir, '..', 'basket.store');
+  await agent('create', 'One');
+  await agent('create', 'Two');
+
+  const exported = await agent('store', 'export', file);
+  expect(exported).toMatchObject({
+    code: 0,
+    out: expect.stringContaining(': 2 tasks, 0 journal entries of'),
+  });
+  expect((await agent('store', 'export', file)).err).toContain('exists; name another file');
+  expect((await agent('store', 'import', file)).err).toContain(
+    'the store is not empty: it has 2 tasks',
+  );
+  expect((await agent('store', 'import')).err).toContain(
+    'name the file: agent store import <file>',
+  );
+
+  const other = join(stateDir, '..', 'other.db');
+  writeFileSync(configFile, JSON.stringify({ ...plain, store: { url: other } }));
+  const imported = await agent('store', 'import', file, '--json');
+
+  expect(JSON.parse(imported.out)).toMatchObject({
+    action: 'import',
+    store: other,
+    tables: { tasks: { rows: 2 } },
+  });
+  expect((await agent('list', '--all')).out).toMatch(/One[\s\S]*Two|Two[\s\S]*One/);
+  expect(readFileSync(file, 'utf8')).toMatch(/^\{"agent_store":1,/);
+});
+
+test.skipIf(noPostgres !== null)(
+  'agent store migrate shows what it would do, and does it',
+  async () => {
+    const { agent, agentWith } = openProject({ store: { url: 'DATABASE_URL' } });
+    const url = await freshAddress();
+    const migrate = (...words: string[]) =>
+      agentWith({ DATABASE_URL: url }, 'store', 'migrate', ...words);
+
+    expect((await migrate('--dry-run')).out).toMatch(
+      /create table journal[\s\S]*would bring the tables from version 0 to 1/,
+    );
+    expect((await migrate()).out).toContain('brought the tables from version 0 to 1');
+    expect((await migrate()).out).toContain('nothing is to do');
+    expect(await inPostgres(url, 'select count(*)::int as tasks from tasks')).toEqual([
+      { tasks: 0 },
+    ]);
+    expect((await agent('store', 'migrate')).err).toContain('DATABASE_URL, which is not set');
+  },
+);
