@@ -110,6 +110,7 @@ const frames = {
       files: 'how many files changed',
       insertions: 'lines added',
       deletions: 'lines removed',
+      merge_commit: 'the commit of your branch that has the work',
     },
   ],
   completed: [

@@ -23,8 +23,8 @@ import { provideStateWork } from './engine/task-state-work.ts';
 import { tellDependents } from './engine/tell-dependents.ts';
 import { createVerify, type VerifyCommands } from './engine/verify.ts';
 import { createTrackerWatch } from './engine/watch-tracker.ts';
-import { entry } from './journal/event-types.ts';
 import { createJournal, type Journal } from './journal/journal.ts';
+import { mergeEntry } from './journal/merge-entry.ts';
 import { createNodeId } from './journal/node-id.ts';
 import { mayContinue, savedParking, savedSlot, savedSnapshot } from './journal/snapshots.ts';
 import { createProcessDurations, timed } from './metrics/process-durations.ts';
@@ -207,10 +207,8 @@ const watchTracker = (
 /** The journal says what others merge as it says what this server merges. */
 const watchMerges = ({ workspace, now, log }: SystemPorts, { journal }: Parts): (() => void) =>
   workspace.watchMerges({
-    merged: ({ taskId, attempt, into }) => {
-      const data = { level: 'info', message: `merged into ${into}` };
-      journal.gather({ entries: [entry(taskId, attempt, 'log', now(), data)] });
-    },
+    merged: ({ taskId, attempt, ...merged }) =>
+      void journal.gather({ entries: [mergeEntry(taskId, attempt, merged, now())] }),
     failed: (error) => log('merges by others could not be looked for', { error }),
   });
 

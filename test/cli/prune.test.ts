@@ -79,6 +79,7 @@ test('prune removes merged branches and old histories, and says what and how muc
   expect(branches().split('\n').sort()).toEqual([`agent/${waiting}/1`, 'agent/mine'].sort());
   expect(again.out).toBe(`kept     agent/${waiting}/1: not merged\nthere is nothing to remove\n`);
   expect((await agent('show', merged)).out).toContain('removed on');
+  expect((await agent('diff', merged)).err).toContain(`${merged} has no attempt with a branch`);
   expect((await agent('diff', waiting)).out).toContain('+new');
   expect((await agent('merge', waiting, '--squash')).code).toBe(0);
 });
@@ -103,10 +104,17 @@ test('prune works beside a server and in two terminals at once; work of a task t
   );
   while ((await agent('show', deleted)).code === 0);
 
+  const head = gitIn(root, 'rev-parse', '--short=12', 'HEAD');
+
   const both = await Promise.all([program('prune'), program('prune')]);
+  const pruned = await agent('diff', merged);
   const next = await ran('Another');
 
   expect(both.map(({ code }) => code)).toEqual([0, 0]);
+  expect(pruned).toMatchObject({
+    code: 1,
+    err: expect.stringContaining(`its work was merged: git show ${head}`),
+  });
   expect(both.map(({ out }) => out).join('')).toContain(`removed  branch   agent/${merged}/1`);
   for (const { out } of both)
     for (const line of out.split('\n')) expect(line.length).toBeLessThanOrEqual(80);

@@ -49,10 +49,13 @@ test("an attempt's changes are shown as a patch that git accepts, and merged on 
     expect.stringMatching(`^${id} attempt 1: merged into main \\(`),
   ]);
   expect(gitIn(root, 'show', 'HEAD:b.txt')).toBe('new');
+  const head = gitIn(root, 'rev-parse', 'HEAD');
   expect(JSON.parse(again.out)).toEqual({
     ...{ task_id: id, attempt: 1, status: 'nothing' },
-    commit: gitIn(root, 'rev-parse', 'HEAD'),
+    commit: head,
   });
+  expect((await agent('show', id)).out).toContain(` as ${head.slice(0, 12)}\n`);
+  expect((await agent('diff', id)).err).toContain(`it is merged: git show ${head.slice(0, 12)}`);
 });
 
 test('diff names protected files first, and git still accepts the patch', {

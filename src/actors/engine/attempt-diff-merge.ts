@@ -1,6 +1,6 @@
 import { ServiceError } from '../../machines/errors.ts';
 import type { TaskId } from '../../machines/task.ts';
-import { entry } from '../journal/event-types.ts';
+import { mergeEntry } from '../journal/merge-entry.ts';
 import type { TaskView } from '../journal/task-view.ts';
 import type { NewEntry, StoreReads } from '../store/port.ts';
 import type { Changes, Merged, Workspace } from '../workspace/port.ts';
@@ -86,10 +86,7 @@ export const createAttemptDiffMerge = ({
     });
     if (refused !== null) throw ServiceError.from(refused);
     const merged = await workspace.merge(id, attempt, squash ? 'squash' : 'ff', task.title);
-    if (merged.status === 'merged') {
-      const message = `merged into ${merged.into}`;
-      record(entry(id, attempt, 'log', now(), { level: 'info', message }));
-    }
+    if (merged.status === 'merged') record(mergeEntry(id, attempt, merged, now()));
     return { task_id: id, attempt, ...merged };
   },
 });

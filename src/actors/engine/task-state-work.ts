@@ -2,6 +2,7 @@ import type { Role, RunOptions, TaskId } from '../../machines/task.ts';
 import type { Acceptance } from '../../machines/task-context.ts';
 import { type TaskMachine, taskMachine } from '../../machines/task-machine.ts';
 import { defaultCloseReason } from '../../machines/tracked-task.ts';
+import { mergeData } from '../journal/merge-entry.ts';
 import type { Fence, StatusChange } from '../tracker/port.ts';
 import { type AttemptEnds, asDiskProblem, createAttemptEnds } from './attempt-end.ts';
 import { createMergeTask } from './merge-task.ts';
@@ -105,8 +106,10 @@ const provideAttemptActors = (
         );
         if (merged.status === 'nothing') return;
         const isMerged = merged.status === 'merged';
-        const message = isMerged ? `merged into ${merged.into}` : `not merged: ${merged.why}`;
-        ports.emit(input, 'log', { level: isMerged ? 'info' : 'warn', message });
+        const data = isMerged
+          ? mergeData(merged)
+          : { level: 'warn', message: `not merged: ${merged.why}` };
+        ports.emit(input, 'log', data);
         if (!isMerged) await createMergeTask(tracker, input, title, merged, signal);
       }),
     },

@@ -98,6 +98,7 @@ const workSchema = z.strictObject({
   insertions: z.int().nonnegative().describe('lines that it added'),
   deletions: z.int().nonnegative().describe('lines that it removed'),
   merged_at: z.iso.datetime().optional().describe('when it was merged; absent: it was not'),
+  merge_commit: z.string().optional().describe('the commit of your branch that has it'),
   incomplete: z
     .literal(true)
     .optional()

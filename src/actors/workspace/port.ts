@@ -87,6 +87,7 @@ export interface MergeListener {
     readonly taskId: TaskId;
     readonly attempt: number;
     readonly into: string;
+    readonly commit: string;
   }) => void;
   readonly failed: (error: unknown) => void;
 }

@@ -110,8 +110,8 @@ export const createMergeWatch = (parts: WorkParts, inTurn: SerialQueue) => {
   let timer: NodeJS.Timeout | null = null;
   let isHeadWatched = false;
   const watches = createFolderWatches((error) => listener?.failed(error));
-  const reader = createMergeReader(parts, ({ task_id, attempt }, into) =>
-    listener?.merged({ taskId: task_id as TaskId, attempt, into }),
+  const reader = createMergeReader(parts, ({ task_id, attempt, merged }, into) =>
+    listener?.merged({ taskId: task_id as TaskId, attempt, into, commit: merged ?? '' }),
   );
 
   /** From the first finished work on. @returns false when there is no repository */

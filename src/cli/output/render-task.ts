@@ -95,8 +95,10 @@ const totalTimeText = ({ attempts = [] }: TaskView): string | undefined =>
 const changesLine = ({ work }: TaskView): string | undefined => {
   if (work === undefined) return undefined;
   const { files, insertions, deletions, branch, merged_at: merged, incomplete } = work;
+  const { merge_commit: commit } = work;
   const unmerged = incomplete ? 'not complete' : 'not merged';
-  const state = merged === undefined ? unmerged : `merged ${timeText(merged)}`;
+  const as = commit === undefined ? '' : ` as ${commit.slice(0, 12)}`;
+  const state = merged === undefined ? unmerged : `merged ${timeText(merged)}${as}`;
   return `${plural(files, 'file')} +${insertions} -${deletions} on ${branch}, ${state}`;
 };
 

@@ -1,5 +1,6 @@
 import { requireId } from '../../actors/engine/task-id.ts';
 import type { TaskView } from '../../actors/journal/task-view.ts';
+import { textIn } from '../../machines/json.ts';
 import type { TaskId } from '../../machines/task.ts';
 import { CallError } from '../client/client.ts';
 import type { CommandContext } from '../client/command-context.ts';
@@ -8,6 +9,7 @@ import { loadConfig } from '../config/config.ts';
 import { workspaceFor } from '../config/workspace.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { showControls } from '../output/safe-text.ts';
+import { history } from '../tasks/logs.ts';
 import { withComments } from './inline-comments.ts';
 import { stylePatch } from './patch-style.ts';
 
@@ -41,6 +43,42 @@ const patchText = (patch: string): string => {
   return `# characters that a terminal does not show are written as <U+001B>; --json prints the unchanged patch\n\n${shown}`;
 };
 
+/** A blob has 40 or 64 digits in a patch for `git apply`; a person reads seven. */
+const withShortIndexes = (patch: string): string =>
+  patch.replace(
+    /^index ([0-9a-f]{7})[0-9a-f]{33,57}\.\.([0-9a-f]{7})[0-9a-f]{33,57}/gm,
+    'index $1..$2',
+  );
+
+/** Of an attempt whose branch and record are pruned. */
+const loggedMerge = async (
+  { connection }: CommandContext,
+  { task_id, attempt: latest }: TaskView,
+  attempt = latest,
+): Promise<string | null> => {
+  let commit: string | null = null;
+  for await (const frame of history(await connection.files(), task_id))
+    if (frame.attempt === attempt) commit = textIn(frame.data, 'merge_commit') ?? commit;
+  return commit;
+};
+
+const nothingToShow = (
+  taskId: TaskId,
+  attempt: number | undefined,
+  workspace: Awaited<ReturnType<typeof openWorkspace>>,
+  commit: string | null,
+): CallError => {
+  const what = attempt === undefined ? 'no attempt' : `no attempt ${attempt}`;
+  const where =
+    workspace.mode === 'shared' ? `; agents work in ${workspace.describe()}: see git diff` : '';
+  const merged = commit === null ? '' : `; its work was merged: git show ${commit.slice(0, 12)}`;
+  return new CallError(
+    'nothing_to_show',
+    `${taskId} has ${what} with a branch of its own${where}${merged}`,
+    { task_id: taskId },
+  );
+};
+
 export interface DiffArgs extends WorkArgs {
   readonly comments: boolean | undefined;
 }
@@ -52,27 +90,20 @@ export const showDiff = async (
 ): Promise<number> => {
   const { io, json } = context;
   const taskId = requireId(task_id);
-  const { review } = await taskOf(context, taskId);
+  const task = await taskOf(context, taskId);
   const workspace = await openWorkspace(context, config);
   const found = await workspace.diff(taskId, attempt ?? null);
-  if (found === null) {
-    const what = attempt === undefined ? 'no attempt' : `no attempt ${attempt}`;
-    const where =
-      workspace.mode === 'shared' ? `; agents work in ${workspace.describe()}: see git diff` : '';
-    throw new CallError(
-      'nothing_to_show',
-      `${taskId} has ${what} with a branch of its own${where}`,
-      {
-        task_id: taskId,
-      },
-    );
-  }
+  if (found === null)
+    throw nothingToShow(taskId, attempt, workspace, await loggedMerge(context, task, attempt));
   if (json) io.json({ task_id: taskId, ...found });
   else if (found.patch === '') io.err(`attempt ${found.attempt} of ${taskId} changed nothing`);
   else {
     const patch = patchText(found.patch);
-    const said = comments ? (review?.comments ?? []) : [];
-    io.out(stylePatch(guardedText(found.guarded) + withComments(patch, said)));
+    const said = comments ? (task.review?.comments ?? []) : [];
+    const shown = io.width === null ? patch : withShortIndexes(patch);
+    io.out(stylePatch(guardedText(found.guarded) + withComments(shown, said)));
+    const commit = found.attempt === task.attempt ? task.work?.merge_commit : undefined;
+    if (commit !== undefined) io.err(`note: it is merged: git show ${commit.slice(0, 12)}`);
   }
   return exitCodes.done;
 };

@@ -39,7 +39,13 @@ test('status has the saved work; diff and merge take it', async () => {
   const commit = gitIn(running.root, 'rev-parse', `agent/${id}/1`);
   await vi.waitFor(async () => {
     const { entries } = await running.service.history({ taskId: id, limit: 1_000 });
-    expect(entries.at(-1)).toMatchObject({ type: 'log', data: { message: 'merged into main' } });
+    expect(entries.at(-1)).toMatchObject({
+      type: 'log',
+      data: {
+        message: expect.stringMatching(/^merged into main \([0-9a-f]{12}\)$/),
+        merge_commit: expect.stringMatching(/^[0-9a-f]{40}$/),
+      },
+    });
   });
   expect(work).toEqual({
     branch: `agent/${id}/1`,

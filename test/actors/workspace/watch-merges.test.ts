@@ -31,7 +31,10 @@ const open = async () => {
   return { project, folder, server, told, watch, work };
 };
 
-const merged = (taskId: string) => ({ taskId, attempt: 1, into: 'main' });
+const merged = (taskId: string) => ({
+  ...{ taskId, attempt: 1, into: 'main' },
+  commit: expect.stringMatching(/^[0-9a-f]{40}$/),
+});
 
 test('a merge by hand is seen, also when the branch moved on and the branch of the attempt is gone', {
   tags: ['slow'],
