@@ -6,7 +6,7 @@ import type { WorkflowDefinition, WorkflowPhase, WorkflowStep } from './workflow
 export interface StepChoice {
   readonly step: string;
   readonly selected: boolean;
-  /** `flag`, `person`, or the role that decided. */
+  /** `flag`, `project`, `person`, or the role that decided. */
   readonly by: string;
   readonly reason: string;
 }
@@ -58,6 +58,8 @@ export interface WorkflowInput {
   /** Who decides about optional steps without a choice. */
   readonly decides: 'person' | 'role';
   readonly choices: readonly StepChoice[];
+  /** The project's file that narrowed the definition, and what it changed. */
+  readonly narrowedBy?: { readonly file: string; readonly changes: readonly string[] };
   /** Epoch ms. */
   readonly startedAt: number;
 }

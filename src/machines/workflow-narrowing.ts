@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { plural } from './plural.ts';
 import {
   type WorkflowDefinition,
   workflowKeySchema,
@@ -39,8 +40,22 @@ interface NarrowingProblem {
   readonly problem: string;
 }
 
+export interface NarrowedWorkflow {
+  readonly definition: WorkflowDefinition;
+  /** Optional steps that count as answered with no. */
+  readonly without: readonly string[];
+  /** For people: `at most 2 rounds`. */
+  readonly changes: readonly string[];
+}
+
+/** A definition, and what the project's file made of it; null: there is no such file. */
+export interface FoundWorkflow {
+  readonly definition: WorkflowDefinition;
+  readonly narrowed: (Omit<NarrowedWorkflow, 'definition'> & { readonly file: string }) | null;
+}
+
 export type Narrowed =
-  | { readonly ok: true; readonly value: WorkflowDefinition }
+  | { readonly ok: true; readonly value: NarrowedWorkflow }
   | { readonly ok: false; readonly problems: readonly NarrowingProblem[] };
 
 type Bound = 'rounds' | 'coverage' | 'tests' | 'investigators' | 'max_turns';
@@ -105,28 +120,48 @@ const stepProblems = (
 
 const narrowPhase = (
   phase: WorkflowDefinition['phases'][number],
-  { without, rounds, coverage = 0, tests = 0, leaves }: WorkflowNarrowing,
+  { rounds, coverage = 0, tests = 0, leaves }: WorkflowNarrowing,
 ): WorkflowDefinition['phases'][number] => ({
   ...phase,
   rounds: Math.min(phase.rounds, rounds ?? phase.rounds),
-  steps: phase.steps
-    .filter(({ id }) => !without.includes(id))
-    .map((step) => ({ ...step, leaves: [...step.leaves, ...(leaves[step.id] ?? [])] })),
+  steps: phase.steps.map((step) => ({
+    ...step,
+    leaves: [...step.leaves, ...(leaves[step.id] ?? [])],
+  })),
   gates: phase.gates.map((gate) => ({
     ...gate,
-    checks: gate.checks
-      .filter((check) => !('of' in check) || !without.includes(check.of))
-      .map((check) => {
-        if (check.check === 'coverage')
-          return { ...check, minimum: Math.max(check.minimum, coverage) };
-        return check.check === 'tests'
-          ? { ...check, minimum: Math.max(check.minimum, tests) }
-          : check;
-      }),
+    checks: gate.checks.map((check) => {
+      if (check.check === 'coverage')
+        return { ...check, minimum: Math.max(check.minimum, coverage) };
+      return check.check === 'tests'
+        ? { ...check, minimum: Math.max(check.minimum, tests) }
+        : check;
+    }),
   })),
 });
 
-/** The workflow with what a project's file asks for, or why that would widen it. */
+const changesOf = ({
+  without,
+  rounds,
+  coverage,
+  tests,
+  investigators,
+  max_turns,
+  leaves,
+}: WorkflowNarrowing): readonly string[] => [
+  ...(without.length === 0 ? [] : [`without ${without.join(', ')}`]),
+  ...(rounds === undefined ? [] : [`at most ${plural(rounds, 'round')} of each phase`]),
+  ...(coverage === undefined ? [] : [`at least ${coverage} % coverage`]),
+  ...(tests === undefined ? [] : [`at least ${plural(tests, 'passed test')}`]),
+  ...(investigators === undefined ? [] : [`at most ${plural(investigators, 'investigator')}`]),
+  ...(max_turns === undefined ? [] : [`at most ${plural(max_turns, 'turn')} of each task`]),
+  ...Object.entries(leaves).map(([step, paths]) => `${step} leaves ${paths.join(', ')} as well`),
+];
+
+/**
+ * The workflow with what a project's file asks for, or why that would widen it. What is left out
+ * stays in the definition, as a step that was answered with no (ADR 0088).
+ */
 export const narrowWorkflow = (
   definition: WorkflowDefinition,
   narrowing: WorkflowNarrowing,
@@ -146,20 +181,19 @@ export const narrowWorkflow = (
     investigators: Math.min(own.investigators, investigators ?? own.investigators),
     max_turns: Math.min(own.max_turns, max_turns ?? own.max_turns),
   });
-  return {
-    ok: true,
-    value: {
-      ...definition,
-      ...(thoroughness === undefined
-        ? {}
-        : {
-            thoroughness: {
-              quick: level(thoroughness.quick),
-              medium: level(thoroughness.medium),
-              deep: level(thoroughness.deep),
-            },
-          }),
-      phases: definition.phases.map((phase) => narrowPhase(phase, narrowing)),
-    },
+  const narrowed = {
+    ...definition,
+    ...(thoroughness === undefined
+      ? {}
+      : {
+          thoroughness: {
+            quick: level(thoroughness.quick),
+            medium: level(thoroughness.medium),
+            deep: level(thoroughness.deep),
+          },
+        }),
+    phases: definition.phases.map((phase) => narrowPhase(phase, narrowing)),
   };
+  const { without } = narrowing;
+  return { ok: true, value: { definition: narrowed, without, changes: changesOf(narrowing) } };
 };

@@ -191,11 +191,15 @@ const stateKey = (
   return JSON.stringify([value, context.phase, context.round, choices]);
 };
 
-const searchInput = (definition: WorkflowDefinition): WorkflowInput => ({
+const searchInput = (
+  definition: WorkflowDefinition,
+  without: readonly string[],
+): WorkflowInput => ({
   workflowId: 'search',
   definition,
   subject: { name: '', slug: '', product: '', thoroughness: 'medium' },
-  ...{ verify: [], model: null, decides: 'person', choices: [], startedAt: 0 },
+  ...{ verify: [], model: null, decides: 'person', startedAt: 0 },
+  choices: without.map((step) => ({ step, selected: false, by: 'search', reason: '' })),
 });
 
 interface Reached {
@@ -213,9 +217,13 @@ const nextOf = ({ snapshot, way }: Reached, { says, actor, output }: PossibleOut
 /**
  * Goes through the states of the chart that the definition allows, nearest first, until one is
  * found that nothing leads out of. States that differ only in choices without effect are one.
+ * `without`: optional steps that are never done.
  */
-export const searchWorkflow = (definition: WorkflowDefinition): SearchResult => {
-  const [first] = initialTransition(workflowMachine, searchInput(definition));
+export const searchWorkflow = (
+  definition: WorkflowDefinition,
+  without: readonly string[] = [],
+): SearchResult => {
+  const [first] = initialTransition(workflowMachine, searchInput(definition, without));
   const matters = mattersFrom(definition);
   const seen = new Set([stateKey(first, matters)]);
   let waiting: Reached[] = [{ snapshot: first, way: [] }];

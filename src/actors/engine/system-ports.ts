@@ -1,5 +1,5 @@
 import type { InspectionEvent } from 'xstate';
-import type { WorkflowDefinition } from '../../machines/workflow-definition.ts';
+import type { FoundWorkflow } from '../../machines/workflow-narrowing.ts';
 import type { McpPorts } from '../agent/attempt-mcp.ts';
 import type { Assistants } from '../assistants/assistants.ts';
 import type { Results } from '../files/results.ts';
@@ -12,7 +12,7 @@ import type { SharedStore } from './lease.ts';
 
 export interface WorkflowPorts {
   /** The definition of a name, or why there is none. */
-  readonly definition: (kind: string) => WorkflowDefinition | string;
+  readonly definition: (kind: string) => FoundWorkflow | string;
   /** For reports that verify commands wrote; outside the project. */
   readonly reportsFolder: string;
 }

@@ -2,6 +2,7 @@ import { ServiceError } from '../../machines/errors.ts';
 import type { Thoroughness } from '../../machines/thoroughness.ts';
 import type { StepChoice, WorkflowInput } from '../../machines/workflow-context.ts';
 import type { WorkflowDefinition } from '../../machines/workflow-definition.ts';
+import type { FoundWorkflow } from '../../machines/workflow-narrowing.ts';
 
 export interface StartWorkflow {
   /** The name of a definition. */
@@ -19,7 +20,7 @@ export interface StartWorkflow {
 
 export interface StartPorts {
   /** The definition of a name, or why there is none. */
-  readonly definition: (kind: string) => WorkflowDefinition | string;
+  readonly definition: (kind: string) => FoundWorkflow | string;
   /** The name of the project, for folders. */
   readonly project: string;
   readonly now: () => number;
@@ -43,10 +44,14 @@ const optionalSteps = ({ phases }: WorkflowDefinition): readonly string[] =>
   phases.flatMap(({ steps }) => steps.filter(({ when }) => when !== undefined).map(({ id }) => id));
 
 const choicesFrom = (
-  definition: WorkflowDefinition,
+  { definition, narrowed }: FoundWorkflow,
   steps: readonly string[] | undefined,
 ): readonly StepChoice[] => {
-  if (steps === undefined) return [];
+  const { without = [], file = '' } = narrowed ?? {};
+  const leftOut = without.map((step) => ({
+    ...{ step, selected: false, by: 'project', reason: `${file} leaves it out` },
+  }));
+  if (steps === undefined) return leftOut;
   const optional = optionalSteps(definition);
   const unknown = steps.find((step) => !optional.includes(step));
   if (unknown !== undefined)
@@ -54,10 +59,15 @@ const choicesFrom = (
       'steps',
       `has ${JSON.stringify(unknown)}; the optional steps of ${definition.name} are ${optional.join(', ') || 'none'}`,
     );
-  return optional.map((step) => ({
-    ...{ step, selected: steps.includes(step), by: 'flag' },
-    reason: steps.includes(step) ? 'named at the start' : 'not named at the start',
-  }));
+  const refused = steps.find((step) => without.includes(step));
+  if (refused !== undefined) throw badParam('steps', `has ${refused}, which ${file} leaves out`);
+  const chosen = optional
+    .filter((step) => !without.includes(step))
+    .map((step) => ({
+      ...{ step, selected: steps.includes(step), by: 'flag' },
+      reason: steps.includes(step) ? 'named at the start' : 'not named at the start',
+    }));
+  return [...leftOut, ...chosen];
 };
 
 /** What is asked for must count: a flag that nothing reads would mislead. @throws invalid_params */
@@ -79,8 +89,9 @@ export const inputFor = (
   workflowId: string,
   request: StartWorkflow,
 ): WorkflowInput => {
-  const definition = definitionOf(request.kind);
-  if (typeof definition === 'string') throw badParam('kind', definition);
+  const found = definitionOf(request.kind);
+  if (typeof found === 'string') throw badParam('kind', found);
+  const { definition, narrowed } = found;
   requireUsed(definition, request);
   const name = request.name.replace(/\s+/g, ' ').trim();
   if (name === '') throw badParam('name', 'is empty');
@@ -95,7 +106,10 @@ export const inputFor = (
     verify: request.verify ?? [],
     model: request.model ?? null,
     decides: request.decides ?? 'person',
-    choices: choicesFrom(definition, request.steps),
+    choices: choicesFrom(found, request.steps),
+    ...(narrowed === null
+      ? {}
+      : { narrowedBy: { file: narrowed.file, changes: narrowed.changes } }),
     startedAt: now(),
   };
 };

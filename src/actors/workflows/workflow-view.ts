@@ -50,6 +50,10 @@ export const workflowViewSchema = workflowLineSchema.extend({
   state: z.string().describe('of its chart'),
   round: z.int().positive().describe('of its phase'),
   why: z.string().optional().describe('why it ended'),
+  narrowed_by: z
+    .strictObject({ file: z.string(), changes: z.array(z.string()) })
+    .optional()
+    .describe("the project's file that narrowed it, and what it changed"),
   waits_for: z.array(z.string()).describe('what it waits for now, for people'),
   started_at: z.iso.datetime(),
   phases: z.array(phaseViewSchema),
@@ -149,6 +153,14 @@ export const workflowView = (
     state: typeof value === 'string' ? value : `active.${String(value.active)}`,
     round: context.round,
     ...(context.why === null ? {} : { why: context.why }),
+    ...(context.narrowedBy === undefined
+      ? {}
+      : {
+          narrowed_by: {
+            file: context.narrowedBy.file,
+            changes: [...context.narrowedBy.changes],
+          },
+        }),
     waits_for: [...waitsFor(snapshot, tracked)],
     started_at: new Date(context.startedAt).toISOString(),
     phases: context.definition.phases.map(({ number, name, steps }, at) => ({

@@ -669,6 +669,11 @@ export interface Methods {
       readonly round: number;
       /** why it ended */
       readonly why?: string | undefined;
+      /** the project's file that narrowed it, and what it changed */
+      readonly narrowed_by?: {
+        readonly file: string;
+        readonly changes: readonly string[];
+      } | undefined;
       /** what it waits for now, for people */
       readonly waits_for: readonly string[];
       readonly started_at: string;
@@ -731,6 +736,11 @@ export interface Methods {
       readonly round: number;
       /** why it ended */
       readonly why?: string | undefined;
+      /** the project's file that narrowed it, and what it changed */
+      readonly narrowed_by?: {
+        readonly file: string;
+        readonly changes: readonly string[];
+      } | undefined;
       /** what it waits for now, for people */
       readonly waits_for: readonly string[];
       readonly started_at: string;

@@ -1,5 +1,7 @@
 import { basename, dirname, resolve } from 'node:path';
 import { plural } from '../../machines/plural.ts';
+import type { WorkflowDefinition } from '../../machines/workflow-definition.ts';
+import type { NarrowedWorkflow } from '../../machines/workflow-narrowing.ts';
 import { searchWorkflow } from '../../machines/workflow-search.ts';
 import type { CommandContext } from '../client/command-context.ts';
 import { exitCodes } from '../output/exit-codes.ts';
@@ -8,22 +10,53 @@ import { UsageError } from '../words/usage-error.ts';
 import {
   endProblem,
   fileOfWorkflow,
+  narrowingFile,
   narrowingFolder,
   readNarrowing,
   readWorkflow,
   workflowConfigs,
   workflowFolders,
+  workflowNames,
 } from './find-workflow.ts';
-import type { ParsedWorkflow } from './parse-workflow.ts';
 
-/** A definition, or a project's file with the definition that it narrows. */
-const readAny = (root: string, folders: readonly string[], file: string): ParsedWorkflow => {
-  if (dirname(file) !== narrowingFolder(root)) return readWorkflow(file);
+interface Checked {
+  /** The file that was asked for. */
+  readonly file: string;
+  readonly definition: WorkflowDefinition;
+  /** The project's file that narrows it. */
+  readonly narrowed: { readonly file: string; readonly value: NarrowedWorkflow } | null;
+}
+
+type Answer =
+  | { readonly ok: true; readonly value: Checked }
+  | { readonly ok: false; readonly file: string; readonly problems: readonly string[] };
+
+const withNarrowing = (root: string, file: string, base: string, own: string | null): Answer => {
+  const parsed = readWorkflow(base);
+  if (!parsed.ok) return { ok: false, file: base, problems: parsed.problems };
+  const definition = parsed.value;
+  if (own === null) return { ok: true, value: { file, definition, narrowed: null } };
+  const narrowing = readNarrowing(root, own, definition);
+  if (!narrowing.ok) return { ok: false, file: own, problems: narrowing.problems };
+  const { value } = narrowing;
+  return {
+    ok: true,
+    value: { file, definition: value.definition, narrowed: { file: own, value } },
+  };
+};
+
+/** A definition with the project's file that narrows it; `named` is either file, or its name. */
+const readAny = (root: string, folders: readonly string[], cwd: string, named: string): Answer => {
+  const known = fileOfWorkflow(folders, named);
+  if (known !== null) return withNarrowing(root, known, known, narrowingFile(root, named));
+  const file = resolve(cwd, named);
+  if (dirname(file) !== narrowingFolder(root)) return withNarrowing(root, file, file, null);
   const name = basename(file, '.yml');
   const base = fileOfWorkflow(folders, name);
-  if (base === null) return { ok: false, problems: [`narrows ${name}, which is no workflow`] };
-  const parsed = readWorkflow(base);
-  return parsed.ok ? readNarrowing(root, file, parsed.definition) : parsed;
+  if (base !== null) return withNarrowing(root, file, base, file);
+  const names = workflowNames(folders).join(', ');
+  const problem = `narrows ${name}, which is no workflow; there are ${names}`;
+  return { ok: false, file, problems: [problem] };
 };
 
 /**
@@ -36,23 +69,33 @@ export const checkWorkflow = async (
 ): Promise<number> => {
   if (named === undefined) throw new UsageError('workflow check needs a file');
   const folders = workflowFolders(workflowConfigs(project, env, config));
-  const file = fileOfWorkflow(folders, named) ?? resolve(cwd, named);
-  const parsed = readAny(project.root, folders, file);
-  if (!parsed.ok) {
-    if (json) io.json({ file, ok: false, problems: parsed.problems, dead_end: null });
-    else io.out(parsed.problems.map((problem) => stripControls(`${file}: ${problem}`)).join('\n'));
+  const answer = readAny(project.root, folders, cwd, named);
+  if (!answer.ok) {
+    const { file, problems } = answer;
+    if (json) io.json({ file, ok: false, problems, dead_end: null });
+    else io.out(problems.map((problem) => stripControls(`${file}: ${problem}`)).join('\n'));
     return exitCodes.failed;
   }
-  const { name, version, phases } = parsed.definition;
-  const result = searchWorkflow(parsed.definition);
+  const { file, definition, narrowed } = answer.value;
+  const { name, version, phases } = definition;
+  const result = searchWorkflow(definition, narrowed?.value.without);
   const { states, deadEnd, isCut } = result;
   const problem = endProblem(result);
   const problems = isCut && problem !== null ? [problem] : [];
-  if (json) io.json({ file, ok: problem === null, problems, dead_end: deadEnd, states });
+  const narrowed_by =
+    narrowed === null ? undefined : { file: narrowed.file, changes: narrowed.value.changes };
+  if (json)
+    io.json({ file, ok: problem === null, problems, dead_end: deadEnd, states, narrowed_by });
   else if (problem === null)
     io.out(
       `${file}: ${name} ${version}: ${phases.length === 1 ? 'its phase' : `each of its ${phases.length} phases`} can end (${plural(states, 'state')} looked at)`,
     );
   else io.out(stripControls(`${file}: ${problem}`));
+  if (!json && narrowed_by !== undefined)
+    io.out(
+      stripControls(
+        `narrowed by ${narrowed_by.file}: ${narrowed_by.changes.join('; ') || 'nothing'}`,
+      ),
+    );
   return problem === null ? exitCodes.done : exitCodes.failed;
 };

@@ -1,15 +1,16 @@
 import { readdirSync, readFileSync, realpathSync, statSync } from 'node:fs';
-import { basename, dirname, join, resolve, sep } from 'node:path';
+import { basename, dirname, join, relative, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { hasCode } from '../../actors/files/error-code.ts';
 import { readRegular } from '../../actors/files/regular-file.ts';
 import { messageOf } from '../../machines/message-of.ts';
 import type { WorkflowDefinition } from '../../machines/workflow-definition.ts';
+import type { FoundWorkflow, NarrowedWorkflow } from '../../machines/workflow-narrowing.ts';
 import { type DeadEnd, type SearchResult, searchWorkflow } from '../../machines/workflow-search.ts';
 import type { Project } from '../config/project.ts';
 import { userFilesOf } from '../config/user-files.ts';
 import {
-  type ParsedWorkflow,
+  type ParsedFile,
   parseNarrowing,
   parseWorkflow,
   workflowMaxBytes,
@@ -47,7 +48,7 @@ export const workflowFolders = (configs: readonly string[]): readonly string[] =
   shippedFolder,
 ];
 
-export const readWorkflow = (file: string): ParsedWorkflow => {
+export const readWorkflow = (file: string): ParsedFile<WorkflowDefinition> => {
   try {
     if (!statSync(file).isFile()) return { ok: false, problems: ['is not a file'] };
     return parseWorkflow(readFileSync(file));
@@ -99,7 +100,7 @@ export const readNarrowing = (
   projectRoot: string,
   file: string,
   definition: WorkflowDefinition,
-): ParsedWorkflow => {
+): ParsedFile<NarrowedWorkflow> => {
   try {
     if (realpathSync(dirname(file)) !== narrowingFolder(realpathSync(projectRoot)))
       return { ok: false, problems: ['is behind a symbolic link'] };
@@ -110,16 +111,10 @@ export const readNarrowing = (
   }
 };
 
-const narrowed = (
-  projectRoot: string,
-  name: string,
-  definition: WorkflowDefinition,
-): ParsedWorkflow & { readonly file: string } => {
+/** The project's file for a workflow; null when it has none. */
+export const narrowingFile = (projectRoot: string, name: string): string | null => {
   const folder = narrowingFolder(projectRoot);
-  const file = join(folder, `${name}${extension}`);
-  return workflowNamesIn(folder).includes(name)
-    ? { file, ...readNarrowing(projectRoot, file, definition) }
-    : { file, ok: true, definition };
+  return workflowNamesIn(folder).includes(name) ? join(folder, `${name}${extension}`) : null;
 };
 
 const ownFolders = (folders: readonly string[]): readonly string[] =>
@@ -138,15 +133,22 @@ const unusableText = (file: string, problems: readonly string[]): string => {
  */
 export const workflowFinder =
   (configs: readonly string[], projectRoot: string) =>
-  (name: string): WorkflowDefinition | string => {
+  (name: string): FoundWorkflow | string => {
     const folders = workflowFolders(configs);
     const file = fileOfWorkflow(folders, name);
     if (file === null)
       return `${JSON.stringify(name.slice(0, 40))} is no workflow; there are ${workflowNames(folders).join(', ')}; yours are looked for in ${ownFolders(folders).join(' and ')}`;
     const parsed = readWorkflow(file);
     if (!parsed.ok) return unusableText(file, parsed.problems);
-    const own = narrowed(projectRoot, name, parsed.definition);
-    if (!own.ok) return unusableText(own.file, own.problems);
-    const problem = endProblem(searchWorkflow(own.definition));
-    return problem === null ? own.definition : `cannot be used: ${problem}`;
+    const own = narrowingFile(projectRoot, name);
+    const narrowed = own === null ? null : readNarrowing(projectRoot, own, parsed.value);
+    if (own !== null && narrowed?.ok === false) return unusableText(own, narrowed.problems);
+    const { definition, without, changes } =
+      narrowed?.ok === true
+        ? narrowed.value
+        : { definition: parsed.value, without: [], changes: [] };
+    const problem = endProblem(searchWorkflow(definition, without));
+    if (problem !== null) return `cannot be used: ${problem}`;
+    const shown = own === null ? '' : relative(projectRoot, own);
+    return { definition, narrowed: own === null ? null : { file: shown, without, changes } };
   };

@@ -6,10 +6,14 @@ import {
   type WorkflowDefinition,
   workflowDefinitionSchema,
 } from '../../machines/workflow-definition.ts';
-import { narrowWorkflow, workflowNarrowingSchema } from '../../machines/workflow-narrowing.ts';
+import {
+  type NarrowedWorkflow,
+  narrowWorkflow,
+  workflowNarrowingSchema,
+} from '../../machines/workflow-narrowing.ts';
 
-export type ParsedWorkflow =
-  | { readonly ok: true; readonly definition: WorkflowDefinition }
+export type ParsedFile<Value> =
+  | { readonly ok: true; readonly value: Value }
   | { readonly ok: false; readonly problems: readonly string[] };
 
 /** Small enough that no YAML takes long to parse. */
@@ -91,11 +95,11 @@ const yamlProblem = (message: string): string => {
 };
 
 /** Each problem begins with the number of its line. `first`: the keys that a file begins with. */
-const parseFile = (
+const parseFile = <Value>(
   bytes: Uint8Array,
   first: string,
-  parse: (value: unknown) => Parsed<WorkflowDefinition>,
-): ParsedWorkflow => {
+  parse: (value: unknown) => Parsed<Value>,
+): ParsedFile<Value> => {
   if (bytes.length > workflowMaxBytes)
     return { ok: false, problems: [`has more than ${workflowMaxBytes} bytes`] };
   const lineCounter = new LineCounter();
@@ -116,7 +120,7 @@ const parseFile = (
     // An alias could grow to any size.
     const whole: unknown = document.toJS({ maxAliasCount: 0 });
     const parsed = parse(whole);
-    if (parsed.ok) return { ok: true, definition: parsed.value };
+    if (parsed.ok) return parsed;
     const problems = parsed.problems.map(
       (problem) =>
         `${lineAt(offsetOf(document, problem.path))}${describeWorkflowProblem(problem, whole)}`,
@@ -128,11 +132,14 @@ const parseFile = (
   }
 };
 
-export const parseWorkflow = (bytes: Uint8Array): ParsedWorkflow =>
+export const parseWorkflow = (bytes: Uint8Array): ParsedFile<WorkflowDefinition> =>
   parseFile(bytes, 'name: <name>', (value) => parseWithProblems(workflowDefinitionSchema, value));
 
 /** The definition with what a project's file asks for. */
-export const parseNarrowing = (bytes: Uint8Array, definition: WorkflowDefinition): ParsedWorkflow =>
+export const parseNarrowing = (
+  bytes: Uint8Array,
+  definition: WorkflowDefinition,
+): ParsedFile<NarrowedWorkflow> =>
   parseFile(bytes, 'narrows: <name of the workflow>', (value) => {
     const parsed = parseWithProblems(workflowNarrowingSchema, value);
     return parsed.ok ? narrowWorkflow(definition, parsed.value) : parsed;

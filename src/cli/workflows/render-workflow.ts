@@ -75,6 +75,14 @@ export const renderWorkflow = (view: View, width: number | null): string => {
   const lines: readonly PhaseLine[] = [
     ['', `${view.workflow_id} ${view.kind} ${view.version}: ${view.name}`],
     [view.status, view.why === undefined ? '' : `: ${oneLine(view.why, 2_000)}`],
+    ...(view.narrowed_by === undefined
+      ? []
+      : [
+          [
+            'narrowed by ',
+            `${view.narrowed_by.file}: ${view.narrowed_by.changes.join('; ') || 'nothing'}`,
+          ] as const,
+        ]),
     ...view.phases.flatMap(phaseLines),
     ...view.waits_for.map((each): PhaseLine => ['waits for ', each]),
     ...workToTake(view),

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { workflowFinder } from '../../../src/cli/workflows/find-workflow.ts';
 import type { WorkflowDefinition } from '../../../src/machines/workflow-definition.ts';
+import type { FoundWorkflow } from '../../../src/machines/workflow-narrowing.ts';
 import { openProject } from '../../support/cli.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
@@ -14,7 +15,7 @@ const projectWith = (text: string, name = 'feature'): string => {
 };
 const find = (root: string, name = 'feature') =>
   workflowFinder([join(temporaryFolder(), 'config.json')], root)(name);
-const definitionOf = (text: string, name?: string): WorkflowDefinition => {
+const findIn = (text: string, name?: string): FoundWorkflow => {
   const found = find(projectWith(text, name), name);
   if (typeof found === 'string') throw new Error(found);
   return found;
@@ -23,8 +24,7 @@ const checksOf = ({ phases }: WorkflowDefinition) =>
   phases.flatMap(({ gates }) => gates.flatMap(({ checks }) => checks));
 
 test('a project leaves out optional steps and asks for more', () => {
-  const before = find(temporaryFolder()) as WorkflowDefinition;
-  const { phases, ...narrowed } = definitionOf(`narrows: feature
+  const found = findIn(`narrows: feature
 without: [designer, strategist]
 rounds: 2
 coverage: 95
@@ -33,11 +33,19 @@ leaves:
   scope: ["docs/product/{{slug}}/risks.md"]
 `);
 
+  const { phases, ...narrowed } = found.definition;
   const steps = phases.flatMap((phase) => phase.steps);
-  const stepsBefore = before.phases.flatMap((phase) => phase.steps.map(({ id }) => id));
-  expect(steps.map(({ id }) => id)).toEqual(
-    stepsBefore.filter((id) => id !== 'designer' && id !== 'strategist'),
-  );
+  expect(found.narrowed).toEqual({
+    file: '.agent/workflows/feature.yml',
+    without: ['designer', 'strategist'],
+    changes: [
+      'without designer, strategist',
+      'at most 2 rounds of each phase',
+      'at least 95 % coverage',
+      'at least 20 passed tests',
+      'scope leaves docs/product/{{slug}}/risks.md as well',
+    ],
+  });
   expect(new Set(phases.map(({ rounds }) => rounds))).toEqual(new Set([2]));
   expect(
     checksOf({ ...narrowed, phases }).flatMap((check) =>
@@ -55,10 +63,10 @@ leaves:
 });
 
 test('a project bounds the investigators and turns of a research', () => {
-  const { thoroughness } = definitionOf(
+  const { thoroughness } = findIn(
     'narrows: research\ninvestigators: 2\nmax_turns: 20\n',
     'research',
-  );
+  ).definition;
 
   expect(thoroughness).toEqual({
     quick: { investigators: 1, max_turns: 15 },
@@ -95,6 +103,35 @@ test.each([
 
   expect([checked.code, checked.out]).toEqual([1, expect.stringContaining(`${file}: ${problem}`)]);
   expect(find(project.root)).toContain(`cannot be used: ${file}: ${problem}`);
+});
+
+test('who narrowed what is said by start, show and check; a step that is left out cannot be named', async () => {
+  const { agent, root } = openProject({ api: { backend: 'scripted' } });
+  mkdirSync(join(root, '.agent', 'workflows'), { recursive: true });
+  // The designer needs the product-manager.
+  const text = 'narrows: feature\nwithout: [strategist, product-manager]\nrounds: 1\n';
+  writeFileSync(join(root, '.agent', 'workflows', 'feature.yml'), text);
+  const changes = 'without strategist, product-manager; at most 1 round of each phase';
+
+  const started = await agent('workflow', 'start', 'feature', 'Export');
+  const named = await agent('workflow', 'start', 'feature', 'Export', '--phase0', 'strategist');
+  const checked = await agent('workflow', 'check', 'feature');
+  const both = await agent('workflow', 'check', '.agent/workflows/feature.yml');
+
+  expect(started.out).toContain(`narrowed by .agent/workflows/feature.yml: ${changes}\n`);
+  expect(started.out).toContain(
+    'strategist: no (project: .agent/workflows/feature.yml leaves it out)',
+  );
+  expect(started.out).toContain('Is the step archaeologist needed for Export?');
+  expect(started.out).not.toContain('Is the step product-manager');
+  expect(named.err).toContain(
+    '--phase0: has strategist, which .agent/workflows/feature.yml leaves out',
+  );
+  for (const { code, out } of [checked, both]) {
+    expect(code).toBe(0);
+    expect(out).toContain('feature.yml: feature 1.0.0: each of its 7 phases can end');
+    expect(out).toMatch(/\nnarrowed by .*\/\.agent\/workflows\/feature\.yml: without strategist/);
+  }
 });
 
 test('a project that widens starts no workflow, and one of another name is not read', async () => {

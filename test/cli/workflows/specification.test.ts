@@ -6,7 +6,7 @@ import type { WorkflowDefinition } from '../../../src/machines/workflow-definiti
 const shipped = (name: string): WorkflowDefinition => {
   const found = workflowFinder(['/nowhere/config.json'], '/nowhere')(name);
   if (typeof found === 'string') throw new Error(found);
-  return found;
+  return found.definition;
 };
 const [feature, research] = [shipped('feature'), shipped('research')];
 const stepsIn = ({ phases }: WorkflowDefinition, number: number) =>

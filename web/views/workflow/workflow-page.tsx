@@ -53,6 +53,11 @@ const Phases = ({ view }: { view: WorkflowView }) => (
         {view.why === undefined ? '' : `: ${view.why}`}
       </span>
     </header>
+    {view.narrowed_by !== undefined && (
+      <p class="quiet">
+        narrowed by {view.narrowed_by.file}: {view.narrowed_by.changes.join('; ')}
+      </p>
+    )}
     {view.waits_for.length > 0 && (
       <section>
         <h2>Waits for</h2>
