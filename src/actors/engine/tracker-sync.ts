@@ -48,10 +48,10 @@ export const createObserver = (ports: ObserverPorts): ((seen: TrackedTask) => Pr
     (await savedSnapshot(store, id)).hasTag('resting');
 
   /**
-   * Its file was reverted, for example by git, to a state in which our finished attempt was still
-   * at work.
+   * Started for us, and nothing of ours runs: its file was reverted, for example by git, or a claim
+   * was carried out whose answer did not come and which was then given up.
    */
-  const wasRevertedToStarted = async (seen: TrackedTask): Promise<boolean> => {
+  const wasLeftStarted = async (seen: TrackedTask): Promise<boolean> => {
     const { id, status, assignee, updatedAt } = seen;
     if (status !== 'in_progress' || assignee !== tracker.actor || isPending(id)) return false;
     const saved = await store.actor(id);
@@ -60,15 +60,14 @@ export const createObserver = (ports: ObserverPorts): ((seen: TrackedTask) => Pr
 
   const releaseAgain = async ({ id }: TrackedTask): Promise<void> => {
     const fresh = await tracker.find(id);
-    if (fresh === null || !(await wasRevertedToStarted(fresh))) return;
+    if (fresh === null || !(await wasLeftStarted(fresh))) return;
     const ended = await savedSnapshot(store, id);
     const label = ended.hasTag('failed')
       ? 'agent-failed'
       : ended.hasTag('cancelled')
         ? 'agent-cancelled'
         : null;
-    if (label !== null)
-      await tracker.release(id, label, onlyWhileIdle(isPending, id)).catch(ignoreStartedRun);
+    await tracker.release(id, label, onlyWhileIdle(isPending, id)).catch(ignoreStartedRun);
   };
 
   /** @returns false when the task changed meanwhile and must be observed again */
@@ -105,9 +104,12 @@ export const createObserver = (ports: ObserverPorts): ((seen: TrackedTask) => Pr
     const host = ports.live(seen.id);
     if (host !== null && isPending(seen.id)) {
       await observeLive(seen, host);
-      return ports.dependenciesChanged(seen);
+      if (!ports.dependenciesChanged(seen)) return false;
+      // It waits, so no write of ours is under way: this is how it is shown when it comes to rest.
+      host.tracked = seen;
+      return true;
     }
-    if (host === null && (await wasRevertedToStarted(seen))) await releaseAgain(seen);
+    if (await wasLeftStarted(seen)) await releaseAgain(seen);
     if (host === null && !ports.isStarting(seen.id) && (await wasClosedElsewhere(seen)))
       await ports.startActor(seen.id);
     else if (!(await showChange(seen))) return false;

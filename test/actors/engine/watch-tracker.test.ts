@@ -238,3 +238,52 @@ test('a task whose line is away while it runs goes on, and its line comes back',
   await ledger.exchange.flush();
   expect(JSON.parse(lines().find(isOfTask) ?? '')).toMatchObject({ id, status: 'closed' });
 });
+
+const observerAt = async (over: { readonly status: 'waiting' | 'resting' }) => {
+  const tracker = embeddedAt(temporaryFolder());
+  const store = createSqliteStore({ file: ':memory:', redact: (text) => text });
+  const task = { title: 'one', description: '', dependencies: [], priority: 2, labels: [] };
+  const created = await tracker.create(task);
+  const actor = createActor(taskMachine, { input: { taskId: created.id } });
+  const host = { actor, tracked: created };
+  const waits = over.status === 'waiting';
+  const observe = createObserver({
+    ...{ tracker, store, now: Date.now, live: () => (waits ? host : null) },
+    journal: createJournal(store, {
+      ...{ node: 'n', onError: () => {}, onListenerError: () => {} },
+    }),
+    ...{ isPending: () => waits, isStarting: () => false },
+    ...{ dependenciesChanged: () => waits, startActor: async () => {} },
+  });
+  return { tracker, store, created, host, observe };
+};
+
+test('a claim whose answer was lost and which was given up does not leave the task started', async () => {
+  const { tracker, store, created, host, observe } = await observerAt({ status: 'resting' });
+  const { id } = created;
+  await tracker.claim(id);
+  store.commit({
+    actor: {
+      ...{ id, taskId: id, version: machineVersion, pending: false, changedAt: Date.now() + 1 },
+      snapshot: JSON.stringify(host.actor.getPersistedSnapshot()),
+    },
+    entries: [],
+  });
+  const claimed = await tracker.find(id);
+  expect(claimed?.status).toBe('in_progress');
+
+  if (claimed !== null) await observe(claimed);
+
+  expect(await tracker.find(id)).toMatchObject({ status: 'open', assignee: null });
+  store.close();
+});
+
+test('what others change of a task that waits is shown when it comes to rest', async () => {
+  const { store, created, host, observe } = await observerAt({ status: 'waiting' });
+  const given = { ...created, status: 'in_progress', assignee: 'amy' } as const;
+
+  expect(await observe(given)).toBe(true);
+
+  expect(host.tracked).toEqual(given);
+  store.close();
+});
