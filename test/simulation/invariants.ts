@@ -300,8 +300,9 @@ export const createInvariants = (
       const text = JSON.stringify(row?.value);
       const fits =
         what === 'claim' ? text === '{"started":"claiming"}' : text.endsWith('"closing"}');
-      // A cancel may be in the store whose answer the server does not have yet.
-      require(fits || (far && text === '{"started":"cancelling"}'), () =>
+      // A cancel may be committed together with the claim, or before the server has the answer. It
+      // opens the task again.
+      require(fits || text === '{"started":"cancelling"}', () =>
         `intent first: the tracker is told to ${what} ${taskId} while it is ${text}`);
       if (what === 'close' && isLive(row))
         require(results.get(taskId) === row?.context.attempt, () =>

@@ -16,6 +16,8 @@ export interface People {
   /** Asks again what a dead server never answered. */
   askAgain(): void;
   readonly created: ReadonlySet<string>;
+  /** Tasks that were changed behind the back of the server. */
+  readonly touched: ReadonlySet<string>;
 }
 
 interface Order {
@@ -34,6 +36,7 @@ export const createPeople = (
 ): People => {
   const { random, invariants, clock } = world;
   const created = new Set<string>();
+  const touched = new Set<string>();
   const unanswered = new Map<string, Order>();
   let requests = 0;
   let reviews = 0;
@@ -180,6 +183,7 @@ export const createPeople = (
       { ...free, status: 'open' },
     ]);
     const next = { ...changed, updated_at: at };
+    touched.add(id);
     atOnce(world.ledger.db.write(() => world.ledger.table.put(next)));
     // A disk that is full now is written by the server later.
     world.ledger.exchange.flush().catch(world.ledger.exchange.changed);
@@ -187,6 +191,7 @@ export const createPeople = (
 
   return {
     created,
+    touched,
     create,
     answerAll: () => {
       for (const task of created) respond(task, false);

@@ -12,11 +12,12 @@ import { statusInTracker } from '../../src/machines/tracked-task.ts';
 import { atOnce } from './at-once.ts';
 import { createClock } from './clock.ts';
 import { createInvariants } from './invariants.ts';
-import { type Plan, type Server, startServer } from './life.ts';
+import { type Server, startServer } from './life.ts';
 import { createOldFile } from './old-file.ts';
 import { createPeople } from './people.ts';
 import { randomFrom } from './random.ts';
 import { createSimulatedFile } from './simulated-file.ts';
+import { drawTraits, type Traits } from './traits.ts';
 import { watchParked } from './watch-parked.ts';
 import { ledgerWith, type Weather, type World } from './world.ts';
 
@@ -66,6 +67,7 @@ const minute = 60_000;
 /** Age of histories that go. */
 const oldMs = minute;
 const oldFileMs = 7_000;
+const lookMs = 1_000;
 const longestLimitMs = 10 * minute;
 const patienceMs = 60 * minute;
 
@@ -73,37 +75,25 @@ const patienceMs = 60 * minute;
  * One world, played from its beginning to its end; everything that chance decides follows from the
  * seed.
  */
-export const simulate = async (seed: number, far = false): Promise<Report> => {
+export const simulate = async (
+  seed: number,
+  far = false,
+  fixed: Partial<Traits> = {},
+): Promise<Report> => {
   const random = randomFrom(seed);
   const clock = createClock(start);
   const restoreTime = clock.install();
-  const plan: Plan = {
-    cap: 1 + random.below(3),
-    roleCap: 1 + random.below(3),
-    maxRetries: random.below(3),
-    maxModelRetries: random.below(3),
-    // Not drawn: what the other seeds lead to stays.
-    answerMs: seed % 3 === 0 ? 0 : 90_000,
-    onInterrupted: random.pick(['ask', 'repeat', 'fail']),
-    onDependencyFailure: random.pick(['wait', 'fail']),
-    approvals: random.chance(0.2),
-    verifies: random.chance(0.3),
-  };
-  const crash = random.pick([0, 0.001, 0.004, 0.02]);
-  const maxTasks = 2 + random.below(7);
-  const horizonMs = minute * (1 + random.below(4));
+  const traits: Traits = { ...drawTraits(seed, random), ...fixed };
+  const { maxTasks, horizonMs, trackerWrites, hasLimits } = traits;
   const { db, cutOff } = openCuttable();
   const tasks = createOwnTasks(db, '/simulated');
   const store = createSqliteStore({ file: db.file, tasks, redact: (text) => text }, db);
-  // Not drawn: what the other seeds lead to stays.
-  const trackerWrites = seed % 2 === 0;
-  const hasLimits = seed % 11 === 0 || seed % 11 > 8;
   const weather: Weather = {
     trackerAway: false,
     diskFull: false,
     providerDown: false,
     limitedUntil: 0,
-    crash,
+    crash: traits.crash,
     calm: false,
   };
   const file = createSimulatedFile(db, tasks, weather);
@@ -114,7 +104,7 @@ export const simulate = async (seed: number, far = false): Promise<Report> => {
     weather,
     file,
     cutOff,
-    invariants: createInvariants(plan, store, {
+    invariants: createInvariants(traits, store, {
       far,
       isInTransaction: !trackerWrites,
       tracked: (id) => db.ask(tasks.table.tracked(id)),
@@ -123,17 +113,18 @@ export const simulate = async (seed: number, far = false): Promise<Report> => {
     results: new Map(),
     hasLimits,
     far,
+    commitMs: traits.commitMs,
     trackerWrites,
   };
   const { invariants } = world;
   let server = null as Server | null;
   let lives = 0;
-  const people = createPeople(world, () => server, maxTasks, seed % 7 === 0);
+  const people = createPeople(world, () => server, maxTasks, traits.waitsWhenAsked);
 
   const boot = (): void => {
     lives += 1;
     file.open();
-    const born = startServer(world, plan, () => {
+    const born = startServer(world, traits, () => {
       server = null;
       clock.after('world', 100 + random.delay(20_000), boot);
     });
@@ -209,6 +200,13 @@ export const simulate = async (seed: number, far = false): Promise<Report> => {
     if (!weather.calm) clock.after('world', oldFileMs, bringOldFile);
   };
 
+  const lookAtFile = (): void => {
+    const isWritable = server !== null && !weather.diskFull;
+    for (const id of file.overdue(isWritable ? clock.now() : null))
+      invariants.violated(`the file does not hold ${id} as it is`);
+    clock.after('world', lookMs, lookAtFile);
+  };
+
   const play = async (until: () => boolean): Promise<void> => {
     while (invariants.violations.length === 0 && !until()) {
       if (!clock.step()) break;
@@ -219,14 +217,14 @@ export const simulate = async (seed: number, far = false): Promise<Report> => {
 
   try {
     boot();
-    // Not drawn: what the other seeds lead to stays.
-    if (seed % 5 === 0) clock.after('world', minute, removeHistories);
-    if (seed % 5 === 1) clock.after('world', oldFileMs, bringOldFile);
+    clock.after('world', lookMs, lookAtFile);
+    if (traits.removesHistories) clock.after('world', minute, removeHistories);
+    if (traits.hasOldFile) clock.after('world', oldFileMs, bringOldFile);
     for (let n = 2 + random.below(maxTasks); n > 0; n -= 1)
       clock.after('world', random.delay(5_000), people.create);
     for (let n = 20 + random.below(60); n > 0; n -= 1)
       clock.after('world', random.below(horizonMs), people.act);
-    for (let n = random.below(4); n > 0; n -= 1)
+    for (let n = traits.storms; n > 0; n -= 1)
       clock.after('world', random.below(horizonMs), badWeather);
     if (random.chance(0.3)) clock.after('world', random.below(horizonMs), stopAndStart);
     if (hasLimits) {
@@ -288,6 +286,9 @@ export const simulate = async (seed: number, far = false): Promise<Report> => {
       }
       if (tracked.status === 'in_progress' && tracked.assignee === 'agent-server')
         invariants.violated(`I14 the tracker says that ${id} is started, and nothing of it runs`);
+      const isOnlyOurs = !people.touched.has(id) && !traits.hasOldFile;
+      if (isOnlyOurs && invariants.rowOf(id)?.value === 'complete' && tracked.status !== 'closed')
+        invariants.violated(`I14 ${id} is complete and is ${tracked.status} in the tracker`);
       const latest = store.latest(id, 'snapshot');
       const shown = latest === null ? null : shownIn(latest.data).status;
       // A label of an earlier end stays until the next attempt has a slot.

@@ -55,7 +55,7 @@ const farFirst = wanted === undefined && !isLong ? 1 : first;
 test(`${farCount} worlds from seed ${farFirst} over a store that answers late, stale, with an error or never`, {
   timeout: limit,
 }, async () => {
-  const reports = await runSeedsEverywhere(folder, farFirst, farCount, 'far');
+  const reports = await runSeedsEverywhere(folder, farFirst, farCount, { store: 'far' });
 
   process.stdout.write(
     `far, from ${farFirst}: ${reports.length} worlds, ${sum(reports, 'lives')} servers, ${sum(reports, 'attempts')} attempts, ${sum(reports, 'completed')} completed\n`,

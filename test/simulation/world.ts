@@ -46,6 +46,8 @@ export interface World {
   readonly hasLimits: boolean;
   /** The store is far away: its answers come late, and not always. */
   readonly far: boolean;
+  /** How long a commit is on its way to it, at most (ms). */
+  readonly commitMs: number;
   /**
    * The tracker writes by itself, as bd does; else its changes are committed with the transitions.
    */
@@ -102,7 +104,7 @@ const farStoreOf = (world: World, life: Life, near: SqliteStore): Store => {
   const { clock, random } = world;
   const far = createFarStore(near, {
     fate: () => fateOf(world),
-    delay: () => random.below(50),
+    delay: () => random.below(world.commitMs),
     after: (ms, run) => void clock.after('server', ms, run),
     lateMs: 5_000,
   });
@@ -359,6 +361,8 @@ export const modelOf = (world: World, life: Life): Model => {
       if (!life.alive) await never();
       const step = idempotencyKey.slice(idempotencyKey.indexOf('/') + 1);
       const said = JSON.stringify(messages);
+      if (signal.aborted)
+        invariants.violated(`I1 ${idempotencyKey} is asked after it was given up`);
       const ended = invariants.asked(asker.taskId, asker.attempt, step, said);
       try {
         await sleep(random.delay(8_000), signal);
