@@ -1,3 +1,4 @@
+import type { KeptMessages } from './kept-messages.ts';
 import type { CommentAnswer, ReviewedWork } from './review.ts';
 import type { Failure, Parking, Role, RunOptions, Stamped, TaskId, Usage } from './task.ts';
 
@@ -61,6 +62,8 @@ export interface Resume {
 /** `resume` is set after a restart. */
 export interface AgentStart extends AgentInput {
   readonly resume?: Resume;
+  /** What the task kept for it. */
+  readonly kept?: KeptMessages;
 }
 
 /** Work of an earlier task that is missing in the attempt's folder, and the files in conflict. */
@@ -216,6 +219,8 @@ export interface AgentContext extends AgentInput {
   readonly answer: TurnAnswer | null;
   /** What people said that the agent has not read; absent when there is nothing. */
   readonly unread?: readonly string[] | undefined;
+  /** Messages that the task kept and this agent took, counted from the first. */
+  readonly heard?: number | undefined;
   /** What people said, for the present turn or run. */
   readonly told?: readonly string[] | undefined;
   /** How often the agent had ended when it was told something, and went on. */

@@ -27,6 +27,7 @@ import {
   toolsFailure,
 } from './agent-selectors.ts';
 import { agentSetup } from './agent-setup.ts';
+import { leftUnread, messagesAtStart } from './kept-messages.ts';
 import type { AttemptOutcome, TaskId } from './task.ts';
 import { noUsage } from './task.ts';
 
@@ -85,6 +86,7 @@ export const agentMachine = agentSetup.createMachine({
     failure: null,
     deadlineAt: input?.limits.deadlineAt ?? 0,
     ...input?.resume?.context,
+    ...messagesAtStart(input?.kept, input?.resume?.context),
     parking: undefined,
     resumeAt: input?.resume?.at ?? null,
   }),
@@ -317,8 +319,12 @@ export const agentMachine = agentSetup.createMachine({
       meta: { says: 'a limit, the model or the agent itself ended the attempt' },
     },
   },
-  output: ({ context: { usage, waitedMs, failure, parking, finish } }): AttemptOutcome => {
-    const totals = { usage, ...(waitedMs === undefined ? {} : { waitedMs }) };
+  output: ({ context }): AttemptOutcome => {
+    const { usage, waitedMs, failure, parking, finish } = context;
+    const totals = {
+      ...{ usage, ...leftUnread(context) },
+      ...(waitedMs === undefined ? {} : { waitedMs }),
+    };
     if (failure !== null) return { status: 'failed', failure, ...totals };
     if (parking !== undefined) return { status: 'parked', parking, ...totals };
     return {

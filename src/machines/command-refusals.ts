@@ -1,5 +1,6 @@
 import type { Question, Response, Tell } from './agent-context.ts';
 import type { AgentSnapshot } from './agent-machine.ts';
+import { hasRoomFor } from './agent-messages.ts';
 import { type Refusal, refusal } from './errors.ts';
 import { stateInWords } from './phase.ts';
 import type { Stamped } from './task.ts';
@@ -89,6 +90,32 @@ export const refusesResponse = (
     : refusal('invalid_params', { fields: [responseProblem(question, response)] });
 };
 
+const tooMuchUnread = refusal('invalid_params', {
+  fields: [
+    {
+      path: 'text',
+      problem: 'the agent has not read what it was told before; wait for its next turn',
+    },
+  ],
+});
+
+const tellNotAllowed = (task: TaskSnapshot, agent: AgentSnapshot | null): Refusal =>
+  refusal('event_not_allowed', {
+    task_id: task.context.taskId,
+    event: 'tell',
+    state: stateInWords(task, agent),
+    allowed: allowedCommands(task, false),
+  });
+
+/** Null when the task keeps what a person says for its next agent. */
+export const refusesToKeep = (task: TaskSnapshot, message: Stamped<Tell>): Refusal | null => {
+  if (task.can(message)) return null;
+  const { kept } = task.context;
+  return task.hasTag('pending') && !hasRoomFor({ unread: kept?.texts }, message)
+    ? tooMuchUnread
+    : tellNotAllowed(task, null);
+};
+
 /** Null when the agent takes what a person says. `agent`: of the live attempt. */
 export const refusesTell = (
   task: TaskSnapshot,
@@ -97,13 +124,6 @@ export const refusesTell = (
 ): Refusal | null => {
   const isAtWork = task.hasTag('live') && agent?.status === 'active';
   if (!isAtWork || agent.context.attempt !== task.context.attempt)
-    return refusal('event_not_allowed', {
-      task_id: task.context.taskId,
-      event: 'tell',
-      state: stateInWords(task, agent),
-      allowed: allowedCommands(task, false),
-    });
-  if (agent.can(message)) return null;
-  const problem = 'the agent has not read what it was told before; wait for its next turn';
-  return refusal('invalid_params', { fields: [{ path: 'text', problem }] });
+    return tellNotAllowed(task, agent);
+  return agent.can(message) ? null : tooMuchUnread;
 };

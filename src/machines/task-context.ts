@@ -1,4 +1,6 @@
+import type { Tell } from './agent-context.ts';
 import type { Refusal } from './errors.ts';
+import type { KeptMessages } from './kept-messages.ts';
 import type { Review, ReviewCommand } from './review.ts';
 import type {
   AttemptOutcome,
@@ -34,6 +36,8 @@ export interface TaskContext {
   readonly requestReason?: string | undefined;
   /** True for a run that waits, or waited, for its dependencies: a later problem only delays it. */
   readonly accepted?: boolean;
+  /** What people said to its agent that no agent has read. */
+  readonly kept?: KeptMessages | undefined;
   /** What people said about its work; absent before the first review. */
   readonly review?: Review | undefined;
   /** Time of the request (epoch ms): its rank in the queue. */
@@ -90,6 +94,8 @@ export interface EndedDependency {
 
 export type TaskEvent = Stamped<
   | TaskCommand
+  /** For the agent of this attempt or the next one, when none can read it now. */
+  | Tell
   /** `holder`: the present one, when it is not this service. */
   | {
       readonly type: 'tracker.observed';

@@ -1,7 +1,7 @@
 import * as read from './task-selectors.ts';
 import { taskSetup } from './task-setup.ts';
 
-const { cancel, observedAs: isSeen, waits, deadlineIn: within } = read;
+const { cancel, keeps: tell, observedAs: isSeen, waits, deadlineIn: within } = read;
 
 export const recordRequestReason = { type: 'recordRequestReason', params: read.eventOf } as const;
 
@@ -134,6 +134,7 @@ export const queued = taskSetup.createStateConfig({
       },
       on: {
         cancel,
+        tell,
         DEADLINE: [
           wasParkedLate,
           { guard: 'lateBetweenAttempts', target: 'backingOff' },
@@ -175,6 +176,7 @@ export const queued = taskSetup.createStateConfig({
       },
       on: {
         cancel,
+        tell,
         'tracker.observed': closedWhileQueued,
         DEADLINE: { guard: 'deadlinePassed', target: 'refused', actions: 'refuseUnmet' },
       },
@@ -207,6 +209,7 @@ export const queued = taskSetup.createStateConfig({
       },
       on: {
         cancel,
+        tell,
         DEADLINE: [
           wasParkedLate,
           { guard: 'lateBetweenAttempts', target: 'backingOff' },
@@ -242,6 +245,7 @@ export const queued = taskSetup.createStateConfig({
       },
       on: {
         cancel,
+        tell,
         'tracker.observed': closedWhileQueued,
         DEADLINE: {
           guard: 'deadlinePassed',
@@ -256,6 +260,7 @@ export const queued = taskSetup.createStateConfig({
       entry: 'setBackoff',
       on: {
         cancel,
+        tell,
         'tracker.observed': closedByHand,
         DEADLINE: { guard: 'deadlinePassed', target: 'checking' },
       },
@@ -268,6 +273,7 @@ export const queued = taskSetup.createStateConfig({
       entry: 'setWake',
       on: {
         cancel,
+        tell,
         close: [
           {
             guard: 'hasParkedAttempt',

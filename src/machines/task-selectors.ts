@@ -46,6 +46,16 @@ export const cancel = {
   actions: { type: 'recordReason', params: eventOf },
 } as const;
 
+/** A message that no agent can read now stays with the task. */
+export const keeps = {
+  guard: { type: 'hasRoomFor', params: eventOf },
+  actions: { type: 'keepMessage', params: eventOf },
+} as const;
+export const keepsForNext = {
+  ...keeps,
+  guard: { type: 'keepsForNext', params: eventOf },
+} as const;
+
 /** The attempt after a review: as the last one was. */
 const runAfterReview = ({ event }: { readonly event: ReviewCommand }) => ({
   role: null,
@@ -104,6 +114,7 @@ export const attemptOf = ({ context }: Now) => ({
 export const runInput = ({ context }: Now) => ({
   ...attemptOf({ context }),
   feedback: context.feedback,
+  ...(context.kept === undefined || context.kept.texts.length === 0 ? {} : { kept: context.kept }),
 });
 export const resultsInput = ({ context }: Now) => ({
   ...attemptOf({ context }),

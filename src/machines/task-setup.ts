@@ -1,7 +1,10 @@
 import { assign, setup } from 'xstate';
+import type { Tell } from './agent-context.ts';
+import { hasRoomFor } from './agent-messages.ts';
 import { declareActor } from './declare-actor.ts';
 import { type Refusal, refusal } from './errors.ts';
 import { jitter } from './jitter.ts';
+import { type KeptMessages, keptAfter, keptForNext, withMessage } from './kept-messages.ts';
 import { shortestParkMs } from './parking.ts';
 import { addReview, endReview, type ReviewCommand } from './review.ts';
 import { runGuards } from './run-guards.ts';
@@ -67,7 +70,10 @@ export const taskSetup = setup({
     claim: declareActor<Acceptance, AttemptInput>('claim'),
     runAttempt: declareActor<
       AttemptOutcome,
-      AttemptInput & { readonly feedback: TaskContext['feedback'] }
+      AttemptInput & {
+        readonly feedback: TaskContext['feedback'];
+        readonly kept?: KeptMessages;
+      }
     >('runAttempt'),
     verify: declareActor<{ readonly failure: Failure | null }, AttemptInput>('verify'),
     recordResults: declareActor<
@@ -93,6 +99,12 @@ export const taskSetup = setup({
   },
   guards: {
     ...runGuards,
+    hasRoomFor: ({ context: { kept } }, message: Tell) =>
+      hasRoomFor({ unread: kept?.texts }, message),
+    /** Another attempt follows the one that failed. */
+    keepsForNext: ({ context }, message: Tell) =>
+      runGuards.hasAttemptsLeft({ context }) &&
+      hasRoomFor({ unread: context.kept?.texts }, message),
     lateBetweenAttempts: ({ context, event }) =>
       context.failure !== null && context.deadlineAt !== null && event.at >= context.deadlineAt,
     deadlinePassed: ({ context, event }) =>
@@ -151,6 +163,8 @@ export const taskSetup = setup({
       trackerAwaySince: null,
       trackerTries: 0,
       parked: undefined,
+      // Those of a run that is over are named in its result.
+      kept: ({ context }) => (context.completedAt === null ? context.kept : undefined),
     }),
     requestRun: assign({
       role: ({ context }, { role }: RequestedRun) => role ?? context.role,
@@ -192,6 +206,7 @@ export const taskSetup = setup({
       feedback: null,
       parked: undefined,
       parkedMs: 0,
+      kept: ({ context }) => keptForNext(context.kept),
     }),
     /** The attempt that was parked has a slot again. */
     goOn: assign({
@@ -237,6 +252,11 @@ export const taskSetup = setup({
       }),
     }),
     recordOutcome: assign({ outcome: (_, { outcome }: { outcome: AttemptOutcome }) => outcome }),
+    keepMessage: assign({ kept: ({ context }, { text }: Tell) => withMessage(context.kept, text) }),
+    keepUnread: assign({
+      kept: ({ context }, { outcome }: { outcome: AttemptOutcome }) =>
+        keptAfter(context.kept, outcome),
+    }),
     recordFailure: assign({ failure: (_, { failure }: { failure: Failure | null }) => failure }),
     recordAway: assign({
       refusal: (_, { refusal }: { refusal: Refusal | null }) => refusal,

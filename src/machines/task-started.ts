@@ -1,7 +1,7 @@
 import * as read from './task-selectors.ts';
 import { taskSetup } from './task-setup.ts';
 
-const { cancel, observedAs: isSeen, waits, deadlineIn: within } = read;
+const { cancel, keeps: tell, observedAs: isSeen, waits, deadlineIn: within } = read;
 
 /** Tells the tracker after its outage. */
 const tellLater = (
@@ -44,6 +44,8 @@ const changedInTracker = [
     actions: { type: 'recordTaken', params: read.eventOf },
   },
 ] as const;
+
+const keepUnread = { type: 'keepUnread', params: read.outcome } as const;
 
 const toFailing = {
   target: 'failing',
@@ -100,7 +102,7 @@ export const started = taskSetup.createStateConfig({
           },
         ],
       },
-      on: { cancel, DEADLINE: tellLateLater('claiming') },
+      on: { cancel, tell, DEADLINE: tellLateLater('claiming') },
     },
     working: {
       tags: ['quiet', 'phase:preparing'],
@@ -114,21 +116,22 @@ export const started = taskSetup.createStateConfig({
           {
             guard: { type: 'meetsLimit', params: read.parkedOutcome },
             target: 'parking',
-            actions: { type: 'recordParking', params: read.parkedOutcome },
+            actions: [keepUnread, { type: 'recordParking', params: read.parkedOutcome }],
           },
           {
             guard: { type: 'mustVerify', params: read.outcome },
             target: 'verifying',
-            actions: { type: 'recordOutcome', params: read.outcome },
+            actions: [keepUnread, { type: 'recordOutcome', params: read.outcome }],
           },
           {
             guard: { type: 'workDone', params: read.outcome },
             target: 'recording',
-            actions: { type: 'recordOutcome', params: read.outcome },
+            actions: [keepUnread, { type: 'recordOutcome', params: read.outcome }],
           },
           {
             target: 'failing',
             actions: [
+              keepUnread,
               { type: 'recordOutcome', params: read.outcome },
               { type: 'recordFailure', params: read.whyFailed },
             ],
@@ -138,6 +141,7 @@ export const started = taskSetup.createStateConfig({
       },
       on: {
         cancel,
+        tell,
         'tracker.observed': changedInTracker,
         DEADLINE: [
           { guard: { type: 'agentHasTime', params: read.eventOf }, actions: within(waits.working) },
@@ -164,7 +168,12 @@ export const started = taskSetup.createStateConfig({
         ],
         onError: toFailing,
       },
-      on: { cancel, 'tracker.observed': changedInTracker, DEADLINE: failLate('verification') },
+      on: {
+        cancel,
+        tell,
+        'tracker.observed': changedInTracker,
+        DEADLINE: failLate('verification'),
+      },
     },
     recording: {
       tags: 'phase:closing',
@@ -239,7 +248,10 @@ export const started = taskSetup.createStateConfig({
         ],
         onError: [tellLater('failing'), { target: '#task.failed', actions: 'recordEnd' }],
       },
-      on: { DEADLINE: { guard: 'deadlinePassed', target: '#task.failed', actions: 'recordEnd' } },
+      on: {
+        tell: read.keepsForNext,
+        DEADLINE: { guard: 'deadlinePassed', target: '#task.failed', actions: 'recordEnd' },
+      },
     },
     parking: {
       tags: 'phase:closing',
@@ -254,7 +266,7 @@ export const started = taskSetup.createStateConfig({
         onDone: { target: '#task.queued.parked', actions: 'recordBack' },
         onError: [tellLater('parking'), toFailing],
       },
-      on: { cancel, 'limit.ended': limitEnds, DEADLINE: tellLateLater('parking') },
+      on: { cancel, tell, 'limit.ended': limitEnds, DEADLINE: tellLateLater('parking') },
     },
     cancelling: {
       tags: ['answering', 'phase:cancelling'],
@@ -324,6 +336,7 @@ export const started = taskSetup.createStateConfig({
           meta: { says: 'the tracker does not know yet that the task is started' },
           entry: 'setTrackerPause',
           on: {
+            tell,
             cancel: {
               target: '#task.started.cancelling',
               actions: { type: 'recordReason', params: read.eventOf },
@@ -352,12 +365,13 @@ export const started = taskSetup.createStateConfig({
         failing: {
           meta: { says: 'the tracker does not know yet that the attempt failed' },
           entry: 'setTrackerPause',
-          on: { DEADLINE: again('failing') },
+          on: { tell: read.keepsForNext, DEADLINE: again('failing') },
         },
         parking: {
           meta: { says: 'the tracker does not know yet that the attempt is parked' },
           entry: 'setTrackerPause',
           on: {
+            tell,
             cancel: {
               target: '#task.started.cancelling',
               actions: { type: 'recordReason', params: read.eventOf },

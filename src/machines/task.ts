@@ -130,6 +130,10 @@ export type AttemptOutcome = {
   readonly usage: Usage;
   /** How long it waited for persons (ms); absent when it never did. */
   readonly waitedMs?: number;
+  /** Messages of people that the task kept and the agent took, counted from the first. */
+  readonly heard?: number;
+  /** Messages that the agent did not read; absent when there are none. */
+  readonly unread?: readonly string[];
 } & (
   | {
       readonly status: 'done';

@@ -6,6 +6,7 @@ import type { ObservedStatus, TaskContext } from '../../src/machines/task-contex
 import { taskMachine } from '../../src/machines/task-machine.ts';
 import { longestTrackerOutageMs, roundsAtMost, waits } from '../../src/machines/task-selectors.ts';
 import { at, broken, done, edgeOf, edgesOf, nodesOf, pathOf, type Row, step } from './chart.ts';
+import { messageRows } from './message-rows.ts';
 import { parkedRows } from './parked-rows.ts';
 
 interface Persisted {
@@ -929,6 +930,7 @@ const rows = [
   ...queuedRows,
   ...startedRows,
   ...parkedRows,
+  ...messageRows,
   ...settledRows,
 ];
 

@@ -3,7 +3,7 @@ import { messageOf } from '../../machines/message-of.ts';
 import { reviewedWork } from '../../machines/review.ts';
 import type { AttemptInput, AttemptOutcome, TaskId } from '../../machines/task.ts';
 import type { TaskContext } from '../../machines/task-context.ts';
-import type { EndLabel } from '../../machines/task-selectors.ts';
+import { type EndLabel, willRetry } from '../../machines/task-selectors.ts';
 import { type AttemptEnd, describeEnd, describeWork } from '../files/results.ts';
 import { conflictsOf } from '../journal/snapshots.ts';
 import { readToolCallLog } from '../journal/tool-call-log.ts';
@@ -84,6 +84,10 @@ const createFence =
       throw new ServiceError('stale_attempt', { task_id: taskId, attempt, live_attempt });
   };
 
+/** An attempt that follows reads what is kept. */
+const unreadAtEnd = (context: TaskContext | null): readonly string[] =>
+  context === null || willRetry(context) ? [] : (context.kept?.texts ?? []);
+
 const createReports = (
   ports: TaskActorPorts,
   { fenceOf, commitProgress }: Pick<AttemptEnds, 'fenceOf' | 'commitProgress'>,
@@ -114,6 +118,7 @@ const createReports = (
       endedAt: ports.now(),
       outcome,
       comments: report.review?.comments ?? [],
+      unread: unreadAtEnd(views.contextOf(taskId)),
       end,
       workLog: await readToolCallLog(store, taskId, attempt),
       work,

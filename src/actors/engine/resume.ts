@@ -26,7 +26,7 @@ const resumeState = (value: string, context: AgentContext, id: string): Resume['
 const deadlineOf = (value: string, { deadlineAt, limitAt }: AgentContext): number | null =>
   value === 'pausing' ? (limitAt ?? deadlineAt) : deadlineAt;
 
-/** A finished agent whose work failed a check continues. */
+/** A finished agent whose work failed a check continues. The task has what it left unread. */
 const resumeWithFeedback = (context: AgentContext, { round, text }: Feedback): Resume => ({
   at: null,
   context: {
@@ -35,6 +35,7 @@ const resumeWithFeedback = (context: AgentContext, { round, text }: Feedback): R
     finish: null,
     repeats: 0,
     answer: { from: 'check', text, allowed: true },
+    ...{ unread: undefined, heard: undefined },
   },
 });
 

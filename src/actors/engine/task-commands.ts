@@ -215,7 +215,10 @@ export const createTaskCommands = (machine: TaskMachine, ports: TaskCommandPorts
   return {
     ask: createCommandAsk(ports, registry),
     respond: createRespond(ports, restore.isDone),
-    tell: createTell({ live, views: host.views, store, now, agentActor: ports.agentActor }),
+    tell: createTell({
+      ...{ live, views: host.views, registry, journal, store, now },
+      agentActor: ports.agentActor,
+    }),
     failWith: (taskId, ended) =>
       registry.use(taskId, async ({ actor }) => {
         if (actor.getSnapshot().hasTag('pending')) return;

@@ -41,6 +41,8 @@ export interface AttemptReport {
   readonly end: AttemptEnd;
   readonly workLog: readonly string[];
   readonly work: SavedWork | null;
+  /** What people said that no agent read. */
+  readonly unread: readonly string[];
   /** Work that the attempt builds on and did not have. */
   readonly conflicts: readonly StartConflict[];
 }
@@ -153,6 +155,9 @@ const outputOf = (end: AttemptEnd): string => {
   return `\n\nOf its output, what failed first and the end:\n\n${fence}text\n${failingLines(output)}\n${fence}`;
 };
 
+const unreadList = (unread: readonly string[]): string =>
+  `## Not read\n\nA person said this, and no agent read it before the end.\n\n${unread.map(asQuote).join('\n\n')}\n`;
+
 const logsTitle = '## Logs\n\nThe whole output of commands that printed much.\n';
 const logList = (logs: readonly string[]): string =>
   `${logsTitle}\n${logs.map((name) => `- logs/${name}`).join('\n')}\n`;
@@ -180,6 +185,7 @@ const resultsText = (report: AttemptReport, logs: readonly string[]): string => 
     ...(report.comments.length === 0 ? [] : [answerList(report)]),
     ...(work === null ? [] : [changesText(task.id, attempt, work, end)]),
     ...(conflicts.length === 0 ? [] : [conflictList(conflicts)]),
+    ...(report.unread.length === 0 ? [] : [unreadList(report.unread)]),
     ...(logs.length === 0 ? [] : [logList(logs)]),
   ].join('\n');
 };

@@ -57,14 +57,19 @@ export const taskChange = (
   const change = {
     ...changed,
     entries: [
+      ...tellEntries(after, transition.cause, at),
       ...changed.entries,
       ...requestEntries(after, transition.cause, at),
       ...retryEntries(next, after, transition.before, at),
     ],
   };
   if (!settledNow) return change;
-  const { taskId, attempt } = next.context;
-  const entries = [...change.entries, ...endingEntries(next, after, at)];
+  const { taskId, attempt, kept } = next.context;
+  const entries = [
+    ...change.entries,
+    ...unreadEntries(after, kept?.texts ?? [], at),
+    ...endingEntries(next, after, at),
+  ];
   return { ...change, entries, forgetSteps: { taskId, attempt } };
 };
 
@@ -78,7 +83,7 @@ export const agentChange = (transition: SnapshotTransition<AgentSnapshot>): Chan
     next.status === 'active',
     transition,
   );
-  const { answer, unread = [] } = next.context;
+  const { answer } = next.context;
   const isUnanswered = cause.type === 'DEADLINE' && (before?.inputId ?? null) !== null;
   const fallback = isUnanswered && answer?.from === 'nobody' ? (answer.text ?? 'deny') : null;
   return {
@@ -88,7 +93,6 @@ export const agentChange = (transition: SnapshotTransition<AgentSnapshot>): Chan
       ...tellEntries(after, cause, at),
       ...change.entries,
       ...questionEntries(after, before, at),
-      ...unreadEntries(after, next.hasTag('ended') ? unread : [], at),
     ],
   };
 };

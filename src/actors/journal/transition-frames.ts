@@ -201,14 +201,14 @@ export const tellEntries = (
   return [entry(task_id, attempt, 'log', at, { level: 'info', message })];
 };
 
-/** A log entry for what the agent did not read before its end. */
+/** A log entry for what people said that no agent read before the end. */
 export const unreadEntries = (
   { task_id, attempt }: TaskView,
   unread: readonly string[],
   at: number,
 ): NewEntry[] => {
   if (unread.length === 0) return [];
-  const message = `the attempt ended before its agent read ${plural(unread.length, 'message')} of a person`;
+  const message = `the task ended before an agent read ${plural(unread.length, 'message')} of a person`;
   return [entry(task_id, attempt, 'log', at, { level: 'warn', message })];
 };
 

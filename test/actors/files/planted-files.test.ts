@@ -140,6 +140,7 @@ const report = {
   workLog: [],
   work: null,
   conflicts: [],
+  unread: [],
   comments: [],
 } as const;
 

@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { makeRepository, worktreesOf } from '../../support/git.ts';
@@ -174,7 +174,7 @@ test('§3.4 a message to a task that is at work is given to its agent, once for 
   );
 });
 
-test('§3.4 a message to a task whose agent has ended is refused, and says what to do', async () => {
+test('§3.4 a message to a task that is verified is kept for its agent; its result says when none read it', async () => {
   const options = { verify: ['until [ -e go ]; do sleep 0.05; done'] };
   const { call, message, send, server } = await start({ turns: [finish('done')] });
   const given = message('One', { metadata: { [extension]: { options } } });
@@ -182,12 +182,19 @@ test('§3.4 a message to a task whose agent has ended is refused, and says what 
   const { id } = begun.result.task;
   await vi.waitFor(async () => expect((await server.service.status(id)).phase).toBe('verifying'));
 
-  const answer = await send('And two', { taskId: id });
-
-  expect(reasonOf(answer)).toBe('UNSUPPORTED_OPERATION');
-  expect(answer.error.message).toContain('send more work without taskId');
+  const now = { configuration: { returnImmediately: true } };
+  const answer = await call('SendMessage', { ...message('And two', { taskId: id }), ...now });
   writeFileSync(join(server.root, 'go'), '');
   await untilStatus(server, id, 'complete');
+  const task = (await call('GetTask', { id })).result;
+  const late = await send('And three', { taskId: id });
+
+  expect(answer.result.task.id).toBe(id);
+  const users = task.history.filter(({ role }: Loose) => role === 'ROLE_USER');
+  expect(users.map(({ parts }: Loose) => parts[0].text)).toEqual(['One', 'And two']);
+  const folder = join(server.root, '.beads', 'tasks', `task-${id}`);
+  expect(readFileSync(join(folder, '30-results.md'), 'utf8')).toContain('> And two');
+  expect(reasonOf(late)).toBe('UNSUPPORTED_OPERATION');
 });
 
 test.each<[string, (text: string) => readonly [object, Record<string, string>]]>([

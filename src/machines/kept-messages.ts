@@ -1,0 +1,62 @@
+import type { AgentContext } from './agent-context.ts';
+import type { AttemptOutcome } from './task.ts';
+
+/** What people said while no agent could read it. They are counted, so that each is given once. */
+export interface KeptMessages {
+  /** How many came before these. */
+  readonly before: number;
+  readonly texts: readonly string[];
+}
+
+const noneKept: KeptMessages = { before: 0, texts: [] };
+
+export const withMessage = (kept: KeptMessages = noneKept, text: string): KeptMessages => ({
+  ...kept,
+  texts: [...kept.texts, text],
+});
+
+/** After an agent ended: without those that it took, with those that it left unread. */
+export const keptAfter = (
+  kept: KeptMessages | undefined,
+  { heard, unread = [] }: Pick<AttemptOutcome, 'heard' | 'unread'>,
+): KeptMessages | undefined => {
+  if (kept === undefined && unread.length === 0) return undefined;
+  const { before, texts } = kept ?? noneKept;
+  const taken = Math.max(0, (heard ?? before) - before);
+  return { before: before + taken - unread.length, texts: [...unread, ...texts.slice(taken)] };
+};
+
+/** For a new attempt: its agent has taken none. */
+export const keptForNext = (kept: KeptMessages | undefined): KeptMessages | undefined =>
+  kept === undefined || kept.texts.length === 0 ? undefined : { ...noneKept, texts: kept.texts };
+
+/** Of an agent that begins or goes on: it reads what it has not taken at its next turn. */
+export const messagesAtStart = (
+  kept: KeptMessages | undefined,
+  { heard, unread = [] }: Pick<AgentContext, 'heard' | 'unread'> = {},
+): Pick<AgentContext, 'heard' | 'unread'> => {
+  if (kept === undefined) return {};
+  const { before, texts } = kept;
+  const all = [...unread, ...texts.slice(Math.max(0, (heard ?? before) - before))];
+  return {
+    heard: Math.max(heard ?? 0, before + texts.length),
+    ...(all.length === 0 ? {} : { unread: all }),
+  };
+};
+
+/** What an agent leaves to the next one; a parked one keeps it. */
+export const leftUnread = ({
+  heard,
+  told = [],
+  unread = [],
+  parking,
+}: Pick<AgentContext, 'heard' | 'told' | 'unread' | 'parking'>): Pick<
+  AttemptOutcome,
+  'heard' | 'unread'
+> => {
+  const left = parking === undefined ? [...told, ...unread] : [];
+  return {
+    ...(heard === undefined ? {} : { heard }),
+    ...(left.length === 0 ? {} : { unread: left }),
+  };
+};
