@@ -1,5 +1,6 @@
 import { createJSONRPCErrorResponse, JSONRPCServer } from 'json-rpc-2.0';
 import { z } from 'zod';
+import { StoreError } from '../actors/store/port.ts';
 import { isServiceError, ServiceError } from '../machines/errors.ts';
 import { envelopeErrors, errorStatuses } from './error-table.ts';
 import type { Method } from './methods.ts';
@@ -88,7 +89,9 @@ export const createRpcServer = (
   server.mapErrorToJSONRPCErrorResponse = (id, error: unknown) => {
     const known: ServiceError = isServiceError(error)
       ? error
-      : new ServiceError('internal', { detail: null });
+      : new ServiceError('internal', {
+          detail: error instanceof StoreError ? error.message : null,
+        });
     if (known.code === 'internal') onInternal(error);
     const facts = known.code === 'internal' ? {} : known.facts;
     return createJSONRPCErrorResponse(id, errorStatuses[known.code].rpc, known.message, {

@@ -1,5 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
+import { StoreAwayError } from '../../src/actors/store/port.ts';
 import { createMethods } from '../../src/http/methods.ts';
 import { somebodyElse } from '../support/ledger.ts';
 import { finish, startServer } from '../support/running.ts';
@@ -379,6 +380,15 @@ test('an internal error shows no details', async () => {
   expect(JSON.stringify(logged.map(({ facts }) => String(facts['error'])))).toContain(
     'secret detail',
   );
+});
+
+test('a store that is away is named, so that the caller can ask again', async () => {
+  const { call, tracker } = await startServer();
+  tracker.page = () => Promise.reject(new StoreAwayError('the database x does not answer'));
+
+  const { error } = await call('list', {});
+
+  expect(error.message).toContain('the database x does not answer');
 });
 
 test('explain evaluates the guards on present facts, and changes nothing', async () => {
