@@ -154,8 +154,9 @@ export const openPostgresDatabase = async (address: PostgresAddress): Promise<Po
   const seqNow = function* (): Work<number> {
     return Number((yield* ask('select seq from journal_end')).rows[0]?.['seq']);
   };
-  const look = async (): Promise<void> => {
-    const seq = await asked(seqNow()).catch(() => lastSeq);
+  const look = async (connection: Connection): Promise<void> => {
+    const [end] = await connection.queries('select seq from journal_end', beginMs);
+    const seq = Number(end?.rows[0]?.['seq']);
     reached(seq);
     tellOthers(seq);
   };
@@ -214,7 +215,7 @@ export const openPostgresDatabase = async (address: PostgresAddress): Promise<Po
       if (backend === ownBackend) setTimeout(tell, ownNoticeMs).unref();
       else tell();
     },
-    listening: () => void look(),
+    look,
   });
   reached(await asked(seqNow()));
   return database;

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { chmodSync, chownSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
+import { connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
@@ -224,3 +224,60 @@ needsPostgres('the first host that takes writes is used', { tags: ['slow'] }, as
 
   expect((await db.check()).ok).toBe(true);
 });
+
+/** Passes everything on, until the connections of that moment fall silent. */
+const startProxy = async (to: number) => {
+  const sockets: Socket[] = [];
+  const proxy = createServer((near) => {
+    const far = connect(to, '127.0.0.1');
+    near.pipe(far).pipe(near);
+    for (const socket of [near, far]) socket.on('error', () => {});
+    sockets.push(near, far);
+  });
+  await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => {
+    proxy.close();
+    for (const socket of sockets) socket.destroy();
+  });
+  const address = proxy.address();
+  return {
+    port: typeof address === 'object' ? (address?.port ?? 0) : 0,
+    silence: () => {
+      for (const socket of sockets) {
+        socket.unpipe();
+        socket.pause();
+      }
+    },
+  };
+};
+
+needsPostgres(
+  'connections that are cut without a word are given up, and what was asked is done once on others',
+  { tags: ['slow'], timeout: 120_000 },
+  async () => {
+    const url = await freshAddress();
+    const proxy = await startProxy(Number(new URL(url).port));
+    const through = new URL(url);
+    through.port = String(proxy.port);
+    const store = createPostgresStore(await open(through.href), { redact });
+    const other = createPostgresStore(await open(url), { redact });
+    const heard: number[] = [];
+    store.subscribe(
+      { entries: (all) => void heard.push(...all.map(({ seq }) => seq)), failed: () => {} },
+      { after: 0 },
+    );
+    const save = (number: number) =>
+      store.commit({ entries: [note], commit: { node: 'a', number } });
+    await save(1);
+    await expect.poll(() => heard, { timeout: 20_000 }).toEqual([1]);
+
+    proxy.silence();
+    const began = performance.now();
+    await expect.poll(async () => save(2), { timeout: 30_000 }).toMatchObject({ stale: [] });
+    expect(performance.now() - began).toBeLessThan(25_000);
+
+    expect(await other.lastSeq()).toBe(2);
+    await other.commit({ entries: [note] });
+    await expect.poll(() => heard, { timeout: 90_000 }).toEqual([1, 2, 3]);
+  },
+);
