@@ -1,6 +1,14 @@
-import type { KeptMessages } from './kept-messages.ts';
 import type { CommentAnswer, ReviewedWork } from './review.ts';
-import type { Failure, Parking, Role, RunOptions, Stamped, TaskId, Usage } from './task.ts';
+import type {
+  Failure,
+  KeptMessages,
+  Parking,
+  Role,
+  RunOptions,
+  Stamped,
+  TaskId,
+  Usage,
+} from './task.ts';
 
 export interface AgentLimits {
   readonly maxTurns: number;

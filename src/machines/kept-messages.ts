@@ -1,12 +1,5 @@
 import type { AgentContext } from './agent-context.ts';
-import type { AttemptOutcome } from './task.ts';
-
-/** What people said while no agent could read it. They are counted, so that each is given once. */
-export interface KeptMessages {
-  /** How many came before these. */
-  readonly before: number;
-  readonly texts: readonly string[];
-}
+import type { AttemptOutcome, KeptMessages } from './task.ts';
 
 const noneKept: KeptMessages = { before: 0, texts: [] };
 

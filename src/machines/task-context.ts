@@ -1,11 +1,11 @@
 import type { Tell } from './agent-context.ts';
 import type { Refusal } from './errors.ts';
-import type { KeptMessages } from './kept-messages.ts';
 import type { Review, ReviewCommand } from './review.ts';
 import type {
   AttemptOutcome,
   Failure,
   Finding,
+  KeptMessages,
   Parking,
   Role,
   RunOptions,

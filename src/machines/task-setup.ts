@@ -4,7 +4,7 @@ import { hasRoomFor } from './agent-messages.ts';
 import { declareActor } from './declare-actor.ts';
 import { type Refusal, refusal } from './errors.ts';
 import { jitter } from './jitter.ts';
-import { type KeptMessages, keptAfter, keptForNext, withMessage } from './kept-messages.ts';
+import { keptAfter, keptForNext, withMessage } from './kept-messages.ts';
 import { shortestParkMs } from './parking.ts';
 import { addReview, endReview, type ReviewCommand } from './review.ts';
 import { runGuards } from './run-guards.ts';
@@ -13,6 +13,7 @@ import type {
   AttemptOutcome,
   Failure,
   Finding,
+  KeptMessages,
   Parking,
   Role,
   RunOptions,

@@ -126,6 +126,13 @@ export interface Parking {
   readonly backend: string;
 }
 
+/** What people said while no agent could read it. They are counted, so that each is given once. */
+export interface KeptMessages {
+  /** How many came before these. */
+  readonly before: number;
+  readonly texts: readonly string[];
+}
+
 export type AttemptOutcome = {
   readonly usage: Usage;
   /** How long it waited for persons (ms); absent when it never did. */
