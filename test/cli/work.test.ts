@@ -58,6 +58,17 @@ test("an attempt's changes are shown as a patch that git accepts, and merged on 
   expect((await agent('diff', id)).err).toContain(`it is merged: git show ${head.slice(0, 12)}`);
 });
 
+test('show and the logs name generated files that came in', { timeout: 60_000 }, async () => {
+  const files = ['b.txt', 'coverage/index.html'].map((path) => ({ path, content: 'new\n' }));
+  const { agent } = open({}, files);
+  const id = (await agent('create', 'Add b')).out.trim();
+  await agent('engineer', id);
+
+  const [shown, logs] = [await agent('show', id), await agent('logs', id)];
+
+  for (const { out } of [shown, logs]) expect(out).toContain('1 changed file in coverage/, which');
+});
+
 test('diff names protected files first, and git still accepts the patch', {
   timeout: 60_000,
 }, async () => {

@@ -99,6 +99,7 @@ const workSchema = z.strictObject({
   deletions: z.int().nonnegative().describe('lines that it removed'),
   merged_at: z.iso.datetime().optional().describe('when it was merged; absent: it was not'),
   merge_commit: z.string().optional().describe('the commit of your branch that has it'),
+  notes: z.array(z.string()).optional().describe('what to know before it is merged'),
   incomplete: z
     .literal(true)
     .optional()

@@ -2,6 +2,7 @@ import { join } from 'node:path';
 import { readRegularAsync } from '../files/regular-file.ts';
 import { commitOf } from './commits.ts';
 import { findRepository } from './find-repository.ts';
+import { isGenerated } from './generated.ts';
 import { type GitDirs, withGitDirs } from './git-dirs.ts';
 import type { Absent } from './port.ts';
 
@@ -15,8 +16,8 @@ const statusArgs = [
   '--ignore-submodules=all',
 ] as const;
 const shownAtMost = 1_000;
-/** Made again by other programs, or ours. */
-const noise = /(^|\/)(\.beads|\.agent|\.DS_Store|node_modules|\.cache|coverage|__pycache__)(\/|$)/;
+const ours = /(^|\/)(\.beads|\.agent|\.DS_Store)(\/|$)/;
+const isNoise = (path: string): boolean => ours.test(path) || isGenerated(path);
 
 export const nothingAbsent: Absent = { uncommitted: [], ignored: [], install: null };
 
@@ -77,7 +78,7 @@ const listedByGit = async (
     entries
       .filter((entry) => entry.startsWith('!!') === isIgnored)
       .map((entry) => entry.slice(3))
-      .filter((path) => !noise.test(path));
+      .filter((path) => !isNoise(path));
   return { uncommitted: named(false), ignored: named(true) };
 };
 

@@ -1,5 +1,6 @@
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import { generatedNote } from './generated.ts';
 import { createGit, requireGit } from './git.ts';
 import type { GitDirs } from './git-dirs.ts';
 import { textOf } from './names.ts';
@@ -80,17 +81,19 @@ export const liveChanges = async (
 };
 
 /** Counts what `changesOf` shows: a renamed file is one, and has two paths after its numbers. */
-const countsIn = (numstat: string): Pick<SavedWork, 'files' | 'insertions' | 'deletions'> => {
+const countsIn = (numstat: string) => {
   const words = numstat.split('\0');
   let [files, insertions, deletions] = [0, 0, 0];
+  const paths: string[] = [];
   for (let at = 0; words[at]; at += 1) {
     const [added, removed, path] = words[at]?.split('\t') ?? [];
     files += 1;
     insertions += Number(added) || 0;
     deletions += Number(removed) || 0;
+    paths.push(path === '' ? (words[at + 2] ?? '') : (path ?? ''));
     if (path === '') at += 2;
   }
-  return { files, insertions, deletions };
+  return { counts: { files, insertions, deletions }, paths };
 };
 
 export const workOf = async ({ git }: GitDirs, record: WorkRecord): Promise<SavedWork | null> => {
@@ -99,5 +102,8 @@ export const workOf = async ({ git }: GitDirs, record: WorkRecord): Promise<Save
   if (commit === null) return null;
   const stat = ['diff-tree', '-r', '-z', '--numstat', '-M', ...plainDiffOptions, base, commit];
   const said = await requireGit('the changes cannot be counted', git(stat));
-  return { branch, base, commit, ...countsIn(said.toString('latin1')), notes };
+  const { counts, paths } = countsIn(said.toString('latin1'));
+  const note = generatedNote(paths.map(textOf));
+  const all = new Set([...notes, ...(note === null ? [] : [note])]);
+  return { branch, base, commit, ...counts, notes: [...all] };
 };

@@ -102,7 +102,7 @@ const createClosing = (parts: WorkParts) => {
     const closed = {
       ...record,
       branch: kept.branch,
-      notes: [...kept.notes],
+      notes: [...(kept.work?.notes ?? kept.notes)],
       commit,
       complete,
       closed: true,

@@ -10,6 +10,7 @@ export interface WorkView {
   readonly deletions: number;
   readonly merged_at?: string;
   readonly merge_commit?: string;
+  readonly notes?: string[];
   /** The attempt did not complete it: it is merged by force alone. */
   readonly incomplete?: true;
   /** The work of other tasks that it began without, since it conflicted. */
@@ -24,12 +25,13 @@ export const createWorkReads = (folder: string): WorkReads => {
   return async (taskId, attempt) => {
     const record = await records.read(taskId, attempt).catch(() => null);
     if (record?.commit == null || !record.closed) return null;
-    const { branch, commit, size, complete, merged, merged_at: at, conflicts } = record;
+    const { branch, commit, size, complete, notes, merged, merged_at: at, conflicts } = record;
     return {
       ...{ branch, commit },
       ...(size ?? { files: 0, insertions: 0, deletions: 0 }),
       ...(at === null ? {} : { merged_at: new Date(at).toISOString() }),
       ...(merged === null ? {} : { merge_commit: merged }),
+      ...(notes.length === 0 ? {} : { notes: [...notes] }),
       ...(complete ? {} : { incomplete: true as const }),
       ...(conflicts.length === 0 ? {} : { conflicts }),
     };

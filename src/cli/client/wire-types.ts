@@ -142,6 +142,8 @@ export interface Task {
     readonly merged_at?: string | undefined;
     /** the commit of your branch that has it */
     readonly merge_commit?: string | undefined;
+    /** what to know before it is merged */
+    readonly notes?: readonly string[] | undefined;
     /** that the attempt did not complete it: it is merged only with force */
     readonly incomplete?: true | undefined;
     /** work of other tasks that it began without, since it conflicted */

@@ -124,6 +124,7 @@ const taskRows = (
   ['time', totalTimeText(task)],
   ['work', workText(task)],
   ['changes', changesLine(task)],
+  ['note', task.work?.notes?.join('\n')],
   ['tokens', tokensText(task.usage)],
   ['cost', costText(task.usage.cost_usd)],
   ['asks', task.awaiting && questionText(task.awaiting)],
