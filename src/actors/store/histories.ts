@@ -50,7 +50,8 @@ const agents = "id > ?1 || '#' and id < ?1 || '$'";
 const isOld = `(select at from journal where task_id = ?1 order by seq desc limit 1) < ?2
   and not exists (select 1 from actors where (id = ?1 or ${agents}) and (pending = 1 or changed_at >= ?2))
   and not exists (select 1 from actors where id = ?1 and json(snapshot) ->> 'value' not in ${overInSql})
-  and not exists (select 1 from tasks where id = ?1 and status not in ${overInSql})`;
+  and not exists (select 1 from tasks where id = ?1 and status not in ${overInSql})
+  and not exists (select 1 from actors where id = 'workflow:' || ?1 and (pending = 1 or changed_at >= ?2))`;
 
 const prepareHistories = (db: Database) => ({
   page: db.prepare(

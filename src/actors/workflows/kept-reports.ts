@@ -10,6 +10,8 @@ import type { OpenWorkspace } from '../workspace/port.ts';
 export interface KeptReports {
   /** Null when the verify commands of the attempt wrote none there. */
   read(taskId: string, attempt: number, path: string): Promise<string | null>;
+  /** Those of every attempt at the task. */
+  remove(taskId: string): Promise<void>;
   /** Runs the commands, then copies the reports that they wrote. */
   keeping(verify: VerifyCommands): VerifyCommands;
 }
@@ -65,6 +67,7 @@ export const createKeptReports = ({ folder, pathsOf, open }: KeptReportsPorts): 
   return {
     read: (taskId, attempt, path) =>
       readFile(join(folderOf(taskId, attempt), fileNameOf(path)), 'utf8').catch(() => null),
+    remove: (taskId) => removeReports(folder, taskId),
     keeping: (verify) => async (attempt, signal) => {
       const since = Date.now();
       const answer = await verify(attempt, signal);

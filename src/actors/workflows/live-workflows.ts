@@ -11,6 +11,7 @@ import type { Journal } from '../journal/journal.ts';
 import { type WorkflowStart, workflowKey } from '../journal/replay-workflow.ts';
 import { machineVersion, persistedSnapshot } from '../journal/snapshots.ts';
 import type { Change, SavedActor, Store } from '../store/port.ts';
+import type { KeptReports } from './kept-reports.ts';
 import { provideWorkflowActors, type WorkflowActorPorts } from './workflow-actors.ts';
 import { workflowLine } from './workflow-view.ts';
 
@@ -18,6 +19,7 @@ export interface LiveWorkflowPorts extends WorkflowActorPorts {
   readonly root: ActorRoot;
   readonly journal: Journal;
   readonly store: Pick<Store, 'actor' | 'workflows'>;
+  readonly reports: Pick<KeptReports, 'read' | 'remove'>;
 }
 
 type WorkflowActor = ActorRefFrom<typeof workflowMachine>;
@@ -115,6 +117,14 @@ export const createLiveWorkflows = (ports: LiveWorkflowPorts) => {
     if (loaded.get(workflowId) === own) loaded.delete(workflowId);
     root.stop(own.actor);
   };
+  /** Its gates have read them; what a crash leaves goes with the history of each task. */
+  const removeReports = async ({ context }: WorkflowSnapshot): Promise<void> => {
+    try {
+      for (const { taskId } of context.tasks) await ports.reports.remove(taskId);
+    } catch (error) {
+      log('reports of a workflow could not be removed', { workflow: context.workflowId, error });
+    }
+  };
   const load = (saved: SavedActor): Loaded => {
     const workflowId = saved.taskId;
     const actor = createActor(logic, {
@@ -126,8 +136,10 @@ export const createLiveWorkflows = (ports: LiveWorkflowPorts) => {
     const own: Loaded = { actor, revision: saved.revision };
     loaded.set(workflowId, own);
     actor.subscribe({
-      next: ({ status }) => {
-        if (status === 'done') setImmediate(() => forget(workflowId, own));
+      next: (snapshot) => {
+        if (snapshot.status !== 'done') return;
+        setImmediate(() => forget(workflowId, own));
+        void removeReports(snapshot);
       },
       error: (error) => {
         forget(workflowId, own);

@@ -3,6 +3,7 @@ import { asksForStep, isForPerson } from '../../machines/for-person.ts';
 import { statusInTracker, type TrackedTask } from '../../machines/tracked-task.ts';
 import { hasPassed, isSelected, type WorkflowContext } from '../../machines/workflow-context.ts';
 import type { WorkflowSnapshot } from '../../machines/workflow-machine.ts';
+import { fillIn } from './planned-tasks.ts';
 
 export const workflowStatuses = ['started', 'complete', 'stopped', 'failed', 'cancelled'] as const;
 
@@ -55,6 +56,16 @@ export const workflowViewSchema = workflowLineSchema.extend({
     .optional()
     .describe("the project's file that narrowed it, and what it changed"),
   waits_for: z.array(z.string()).describe('what it waits for now, for people'),
+  verify: z.array(z.string()).describe('commands that run in the steps with verify'),
+  reports: z
+    .array(
+      z.strictObject({
+        phase: z.int(),
+        check: z.string(),
+        paths: z.array(z.string()).describe('the first that is there is read'),
+      }),
+    )
+    .describe('the reports that its gates look for'),
   started_at: z.iso.datetime(),
   phases: z.array(phaseViewSchema),
 });
@@ -137,6 +148,22 @@ const waitsFor = (
   return (first.length > 0 ? first : open).map(({ task, status }) => waitOf(task, status));
 };
 
+const reportsOf = (context: WorkflowContext): WorkflowView['reports'] =>
+  context.definition.phases.flatMap(({ number, gates }) =>
+    gates
+      .flatMap(({ checks }) => checks)
+      .flatMap((check) =>
+        'reports' in check
+          ? [
+              {
+                ...{ phase: number, check: check.check },
+                paths: check.reports.map((path) => fillIn(context, path)),
+              },
+            ]
+          : [],
+      ),
+  );
+
 /** A workflow as people and programs see it, with its tasks as they are in the tracker. */
 export const workflowView = (
   snapshot: WorkflowSnapshot,
@@ -162,6 +189,8 @@ export const workflowView = (
           },
         }),
     waits_for: [...waitsFor(snapshot, tracked)],
+    verify: [...context.verify],
+    reports: reportsOf(context),
     started_at: new Date(context.startedAt).toISOString(),
     phases: context.definition.phases.map(({ number, name, steps }, at) => ({
       ...{ number, name, state: phaseState(snapshot, at) },

@@ -678,6 +678,15 @@ export interface Methods {
       } | undefined;
       /** what it waits for now, for people */
       readonly waits_for: readonly string[];
+      /** commands that run in the steps with verify */
+      readonly verify: readonly string[];
+      /** the reports that its gates look for */
+      readonly reports: readonly {
+        readonly phase: number;
+        readonly check: string;
+        /** the first that is there is read */
+        readonly paths: readonly string[];
+      }[];
       readonly started_at: string;
       readonly phases: readonly {
         readonly number: number;
@@ -745,6 +754,15 @@ export interface Methods {
       } | undefined;
       /** what it waits for now, for people */
       readonly waits_for: readonly string[];
+      /** commands that run in the steps with verify */
+      readonly verify: readonly string[];
+      /** the reports that its gates look for */
+      readonly reports: readonly {
+        readonly phase: number;
+        readonly check: string;
+        /** the first that is there is read */
+        readonly paths: readonly string[];
+      }[];
       readonly started_at: string;
       readonly phases: readonly {
         readonly number: number;

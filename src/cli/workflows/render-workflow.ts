@@ -52,6 +52,30 @@ const phaseLines = (phase: Phase): readonly PhaseLine[] => [
   ),
 ];
 
+/** What the gates to come will look for, each list of paths once. */
+const reportLines = ({ status, phase, reports, verify }: View): readonly PhaseLine[] => {
+  const open = status === 'started' ? reports.filter((each) => each.phase >= phase) : [];
+  const lists = new Map<string, readonly number[]>();
+  for (const { phase: number, check, paths } of open) {
+    const key = `${check}: ${paths.join(', ')}`;
+    lists.set(key, [...new Set([...(lists.get(key) ?? []), number])]);
+  }
+  if (lists.size === 0) return [];
+  const from =
+    verify.length === 0
+      ? 'what agents commit, since there is no --verify'
+      : `what --verify writes: ${verify.join('; ')}`;
+  return [
+    ...[...lists].map(
+      ([what, phases]): PhaseLine => [
+        'will look for ',
+        `${what} (${phases.length === 1 ? 'phase' : 'phases'} ${phases.join(', ')})`,
+      ],
+    ),
+    ['  in ', from],
+  ];
+};
+
 /**
  * The work of each task of an agent can be merged when the workflow is complete; when it ended
  * otherwise, that of the phases that passed.
@@ -84,6 +108,7 @@ export const renderWorkflow = (view: View, width: number | null): string => {
           ] as const,
         ]),
     ...view.phases.flatMap(phaseLines),
+    ...reportLines(view),
     ...view.waits_for.map((each): PhaseLine => ['waits for ', each]),
     ...workToTake(view),
   ];

@@ -97,19 +97,19 @@ const startWorkflow = async (
     ...{ product, thoroughness, model },
     verify: verify === undefined ? undefined : [...verify],
   });
+  const shown = await client.call('workflow.show', { workflow_id: line.workflow_id });
   if (json) io.json(lineOfWorkflow(line));
-  else {
-    const shown = await client.call('workflow.show', { workflow_id: line.workflow_id });
-    io.out(renderWorkflow(shown, io.width));
-  }
-  if (kind === 'feature' && verify === undefined)
+  else io.out(renderWorkflow(shown, io.width));
+  if (shown.reports.length > 0 && verify === undefined) {
+    const phases = [...new Set(shown.reports.map(({ phase }) => phase))].join(' and ');
     io.err(
       wrapAfter(
         'note: ',
-        `without --verify the gates of phases 3 and 4 find only reports that agents commit, and git may ignore those; to let the server run your tests: agent workflow cancel ${line.workflow_id}, then start it with --verify "<test command>"`,
+        `without --verify the gates of phase ${phases} find only reports that agents commit, and git may ignore those; to let the server run your tests: agent workflow cancel ${line.workflow_id}, then start it with --verify "<test command>"`,
         io.terminal()?.columns ?? null,
       ),
     );
+  }
   return exitCodes.done;
 };
 

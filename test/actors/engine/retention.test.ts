@@ -173,6 +173,23 @@ test.each(kept)('a task keeps its history while it is %s', async (_, planned) =>
   expect(planned.status !== undefined || !(await retention.remove('bd-a' as never, []))).toBe(true);
 });
 
+test('a workflow keeps its history while it waits, however long, and loses it when it ended long ago', async () => {
+  const { store, run } = openWith({});
+  const change = (taskId: string, pending: boolean) => ({
+    actor: {
+      ...{ id: `workflow:${taskId}`, taskId, version: 1, pending, changedAt: long },
+      snapshot: JSON.stringify({ value: pending ? { active: 'working' } : 'complete' }),
+    },
+    entries: [entry(taskId, long)],
+  });
+  atOnce(store.commit(change('wf-open', true), change('wf-over', false)));
+
+  expect(await run()).toBe(1);
+
+  const left = (taskId: string) => store.read({ taskId, after: 0, limit: 9 }).length;
+  expect([left('wf-open'), left('wf-over')]).toEqual([1, 0]);
+});
+
 test('work that is not merged keeps its history, and 0 days keep all', async () => {
   const { run, left } = openWith({ 'bd-a': { value: 'complete' }, 'bd-b': { value: 'complete' } }, [
     'bd-a',

@@ -1,6 +1,9 @@
-import { describe, expect, test } from 'vitest';
+import { readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test, vi } from 'vitest';
 import type { WorkflowView } from '../../../src/actors/workflows/workflow-view.ts';
 import { untilStatus } from '../../support/running.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
 import {
   featureParts,
   isOver,
@@ -13,8 +16,10 @@ const start = { kind: 'feature', name: 'Export', product: 'shop', verify: [runne
 const all = ['strategist', 'archaeologist', 'product-manager', 'designer', 'architect'];
 
 test('a feature goes through its phases and gates, and through the stages of its rollout by a person', async () => {
-  const running = await startWithParts(featureParts);
+  const stateDir = temporaryFolder();
+  const running = await startWithParts(featureParts, { stateDir });
   const { system, service } = running;
+  const keptReports = () => readdirSync(join(stateDir, 'reports'));
 
   const line = await system.workflows.start({ ...start, steps: all });
   const atRollout = await untilWorkflow(
@@ -24,6 +29,7 @@ test('a feature goes through its phases and gates, and through the stages of its
       status !== 'started' || (phase === 5 && state === 'active.working'),
   );
   expect(atRollout.why).toBeUndefined();
+  const kept = keptReports();
   const rollout = atRollout.phases.at(-1)?.tasks ?? [];
   const closed: string[] = [];
   for (const { task_id } of rollout) {
@@ -44,6 +50,8 @@ test('a feature goes through its phases and gates, and through the stages of its
   expect(replayed.steps.at(-1)).toMatchObject({
     ...{ machine: 'workflow', event: 'xstate.done.actor.checkPhase', state: 'complete' },
   });
+  expect(kept).toHaveLength(3);
+  await vi.waitFor(() => expect(keptReports()).toEqual([]));
   expect(end.status).toBe('complete');
   expect(end.phases.map(({ number, state }) => `${number} ${state}`)).toEqual([
     ...['0 passed', '0 passed', '1 passed', '2 passed', '3 passed', '4 passed', '5 passed'],

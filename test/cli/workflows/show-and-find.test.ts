@@ -40,6 +40,7 @@ test('a workflow that is complete says how its work is taken, and which investig
     {
       ...{ workflow_id: 'wf-a', kind: 'own', name: 'It', phase: 1, status: 'complete' },
       ...{ version: '1.0.0', state: 'complete', round: 1, waits_for: [], started_at: '' },
+      ...{ verify: [], reports: [] },
       phases: [
         {
           ...{ number: 1, name: 'one', state: 'passed', findings: [] },
@@ -75,6 +76,7 @@ test('a workflow that failed says how the work of the phases that passed is take
     {
       ...{ workflow_id: 'wf-a', kind: 'own', name: 'It', phase: 2, status: 'failed', why: 'no' },
       ...{ version: '1.0.0', state: 'failed', round: 3, waits_for: [], started_at: '' },
+      ...{ verify: [], reports: [] },
       phases: [phase(1, 'passed'), phase(2, 'not_passed')],
     },
     null,

@@ -66,6 +66,9 @@ test('people get the phases, what was decided, and what it waits for', async () 
     '  3  -            implementation',
     '  4  -            validation and documentation',
     '  5  -            rollout',
+    'will look for coverage: coverage/coverage-summary.json, coverage/coverage-final.json, coverage/lcov.info, coverage/cobertura-coverage.xml, lcov.info, coverage.xml, coverage.json, coverage.out, cover.out (phase 3)',
+    'will look for tests: junit.xml, test-results.xml, test-results/junit.xml, reports/junit.xml, report.xml, test-results.json, test-results.tap (phases 3, 4)',
+    '  in what agents commit, since there is no --verify',
     'waits for a person: bd-1 (Is the step strategist needed for Export?); answer with: agent close bd-1 --reason "yes, …" or "no, …"',
     '',
   ]);
