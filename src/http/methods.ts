@@ -7,7 +7,7 @@ import {
   changeParamsSchema,
   createParamsSchema,
   dependencyParamsSchema,
-  diffParamsSchema,
+  diffPartParamsSchema,
   editParamsSchema,
   executeParamsSchema,
   historyParamsSchema,
@@ -161,8 +161,8 @@ export const createMethods = (
   },
   discovery: async () => discovery(),
   diff: async (params) => {
-    const { task_id, attempt } = parseParams(diffParamsSchema, params);
-    return service.diff(task_id, attempt ?? null);
+    const { task_id, attempt, part } = parseParams(diffPartParamsSchema, params);
+    return service.diff(task_id, attempt ?? null, part);
   },
   merge: async (params) => {
     const { task_id, attempt, squash, force } = parseParams(mergeParamsSchema, params);

@@ -7,7 +7,7 @@ import {
   changeParamsSchema,
   createParamsSchema,
   dependencyParamsSchema,
-  diffParamsSchema,
+  diffPartParamsSchema,
   editParamsSchema,
   executeParamsSchema,
   executeResultSchema,
@@ -44,6 +44,9 @@ const changesSchema = z.strictObject({
   attempt: z.int(),
   patch: z.string(),
   guarded: z.array(z.string()),
+  files: z
+    .array(z.strictObject({ path: z.string(), renamed_from: z.string().optional() }))
+    .optional(),
 });
 const mergedSchema = z.looseObject({
   task_id: z.string(),
@@ -112,7 +115,7 @@ const methods: Readonly<Record<string, DescribedMethod>> = {
     taskParamsSchema,
     anyObjectSchema,
   ),
-  diff: method('the changes of an attempt as a patch', diffParamsSchema, changesSchema),
+  diff: method('the changes of an attempt as a patch', diffPartParamsSchema, changesSchema),
   merge: method(
     "merges the changes of an attempt into the project's branch; conflict: nothing was changed",
     mergeParamsSchema,

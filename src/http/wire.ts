@@ -159,6 +159,15 @@ export const replayParamsSchema = z.strictObject({
 
 const attempt = z.int().min(1).optional().describe('number of the attempt; default: the latest');
 export const diffParamsSchema = z.strictObject({ task_id: id, attempt });
+export const diffPartParamsSchema = diffParamsSchema.extend({
+  part: z
+    .union([
+      z.strictObject({ names: z.literal(true) }),
+      z.strictObject({ paths: z.array(z.string().min(1).max(4_096)).min(1).max(200) }),
+    ])
+    .optional()
+    .describe('the names of all changed files without a patch, or the patch of these paths'),
+});
 export const mergeParamsSchema = z.strictObject({
   task_id: id,
   attempt,

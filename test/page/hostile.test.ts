@@ -158,6 +158,11 @@ describe.skipIf(noBrowser !== null)(
       const [id = ''] = await createAll([{ title: 'Bomb', description: 'x' }]);
       const ran = await project.agent('engineer', id);
       const { page, problems, to } = await openPage();
+      const diffs: string[] = [];
+      page.on('request', (request) => {
+        const asked = request.postData() ?? '';
+        if (asked.includes('"method":"diff"')) diffs.push(asked);
+      });
       const sizes: number[] = [];
       const wide: unknown[] = [];
 
@@ -199,6 +204,7 @@ describe.skipIf(noBrowser !== null)(
       const { review } = await project.show(id);
 
       expect(ran.code).toBe(0);
+      expect(diffs.filter((asked) => !asked.includes('"part"'))).toEqual([]);
       expect(review.comments).toMatchObject([
         { path: 'many/f0049', line: 2, text: 'Not this line.' },
       ]);

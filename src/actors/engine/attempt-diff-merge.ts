@@ -3,7 +3,7 @@ import type { TaskId } from '../../machines/task.ts';
 import { mergeEntry } from '../journal/merge-entry.ts';
 import type { TaskView } from '../journal/task-view.ts';
 import type { NewEntry, StoreReads } from '../store/port.ts';
-import type { Changes, Merged, Workspace } from '../workspace/port.ts';
+import type { Changes, DiffPart, Merged, Workspace } from '../workspace/port.ts';
 import { endOfAttempt, refusesMerge } from './merge-refusal.ts';
 import { requireId } from './task-id.ts';
 
@@ -22,7 +22,7 @@ export interface AttemptDiffMerge {
    * The changes of the latest attempt, or of a given one; also while it runs.
    * @throws task_not_found, event_not_allowed
    */
-  diff(taskId: string, attempt: number | null): Promise<OfAttempt & Changes>;
+  diff(taskId: string, attempt: number | null, part?: DiffPart): Promise<OfAttempt & Changes>;
   /** `conflict`: nothing was changed. @throws task_not_found, event_not_allowed */
   merge(request: MergeRequest): Promise<OfAttempt & Merged>;
 }
@@ -65,10 +65,10 @@ export const createAttemptDiffMerge = ({
   record,
   now,
 }: DiffMergePorts): AttemptDiffMerge => ({
-  diff: async (given, attempt) => {
+  diff: async (given, attempt, part) => {
     const { task_id, status: state } = await status(given);
     const id = requireId(task_id);
-    const changes = await workspace.diff(id, attempt);
+    const changes = await workspace.diff(id, attempt, part);
     if (changes === null) throw noWork(id, 'diff', `${state}, without a branch of an attempt`);
     return { task_id: id, ...changes };
   },

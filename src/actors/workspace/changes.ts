@@ -5,7 +5,7 @@ import { createGit, requireGit } from './git.ts';
 import type { GitDirs } from './git-dirs.ts';
 import { textOf } from './names.ts';
 import { obeyedIn } from './obeyed-places.ts';
-import type { Changes, SavedWork } from './port.ts';
+import type { ChangedPath, Changes, DiffPart, SavedWork } from './port.ts';
 import { type SnapshotOptions, snapshotJob } from './snapshot-job.ts';
 import { snapshotInThread } from './snapshots.ts';
 import { treeOfWork } from './verified-work.ts';
@@ -13,43 +13,49 @@ import { type AttemptPlaces, firstBase, type WorkRecord } from './work-records.t
 
 const plainDiffOptions = ['--no-ext-diff', '--no-textconv', '--no-color', '--submodule=short'];
 
-/**
- * The modes, objects and letter before the paths of a change. No protected path looks like this.
- */
-const isChange = /^:[0-7]{6} [0-7]{6} [0-9a-f]+ [0-9a-f]+ [A-Z]\d*$/;
+/** The modes, objects and letter before the paths of a change. */
+const changeLine = /^:[0-7]{6} [0-7]{6} [0-9a-f]+ [0-9a-f]+ ([A-Z])\d*$/;
+
+/** A renamed file has its old path before the new one. */
+const pathsIn = (raw: Buffer): readonly ChangedPath[] => {
+  const words = raw.toString('latin1').split('\0');
+  const found: ChangedPath[] = [];
+  for (let at = 0; words[at]; ) {
+    const isRenamed = changeLine.exec(words[at] ?? '')?.[1] === 'R';
+    const [one = '', other = ''] = words.slice(at + 1, at + 3).map(textOf);
+    found.push(isRenamed ? { path: other, renamed_from: one } : { path: one });
+    at += isRenamed ? 3 : 2;
+  }
+  return found;
+};
 
 export const changesOf = async (
   dirs: GitDirs,
   attempt: number,
   base: string,
   later: string,
+  part?: DiffPart,
 ): Promise<Changes> => {
+  const isNames = part !== undefined && 'names' in part;
   const args = [
-    'diff-tree',
-    '-p',
-    '--raw',
-    '-z',
-    '-r',
-    '-M',
-    '--full-index',
+    ...['diff-tree', ...(isNames ? [] : ['-p']), '--raw', '-z', '-r', '-M', '--full-index'],
     ...plainDiffOptions,
-    base,
-    later,
+    ...[base, later],
+    ...(part !== undefined && 'paths' in part ? ['--', ...part.paths] : []),
   ];
   const said = await requireGit('its changes cannot be read', dirs.git(args));
   // The paths, an empty path, then the patch.
-  const end = said.indexOf('\0\0');
-  const words = said.subarray(0, Math.max(end, 0)).toString('latin1').split('\0');
-  const paths = words.filter((word) => !isChange.test(word)).map(textOf);
+  const end = isNames ? said.length : Math.max(said.indexOf('\0\0'), 0);
+  const files = pathsIn(said.subarray(0, end));
+  const paths = files.flatMap(({ path, renamed_from: from }) =>
+    from === undefined ? path : [path, from],
+  );
   const guarded = [...new Set(paths)].filter(await obeyedIn(dirs, base)).sort();
-  const patch =
-    end < 0
-      ? ''
-      : said
-          .subarray(end + 2)
-          .toString()
-          .trimEnd();
-  return { attempt, patch, guarded };
+  const patch = said
+    .subarray(end + 2)
+    .toString()
+    .trimEnd();
+  return { attempt, patch, guarded, ...(isNames ? { files } : {}) };
 };
 
 /**
@@ -60,6 +66,7 @@ export const liveChanges = async (
   record: WorkRecord,
   places: AttemptPlaces,
   options: SnapshotOptions,
+  part?: DiffPart,
 ): Promise<Changes> => {
   const scratch = join(dirs.temporary, 'objects');
   await mkdir(scratch);
@@ -76,8 +83,8 @@ export const liveChanges = async (
   if (tree === null)
     return record.first_base === null
       ? { attempt: record.attempt, patch: '', guarded: [] }
-      : changesOf(dirs, record.attempt, record.first_base, record.base);
-  return changesOf({ ...dirs, git }, record.attempt, firstBase(record), tree);
+      : changesOf(dirs, record.attempt, record.first_base, record.base, part);
+  return changesOf({ ...dirs, git }, record.attempt, firstBase(record), tree, part);
 };
 
 /** Counts what `changesOf` shows: a renamed file is one, and has two paths after its numbers. */

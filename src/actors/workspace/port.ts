@@ -79,7 +79,17 @@ export interface Changes {
   readonly patch: string;
   /** Changed paths that other programs run or trust (`obeyedIn`), sorted. */
   readonly guarded: readonly string[];
+  /** Only for `names`. */
+  readonly files?: readonly ChangedPath[];
 }
+
+export interface ChangedPath {
+  readonly path: string;
+  readonly renamed_from?: string;
+}
+
+/** A part of the changes: the names of all files without a patch, or the patch of some paths. */
+export type DiffPart = { readonly names: true } | { readonly paths: readonly string[] };
 
 /** Work that another program merged: `agent merge` without this server, or git. */
 export interface MergeListener {
@@ -116,7 +126,7 @@ export interface WorkspaceReads {
   /** The saved work of an attempt; null when it changed nothing, or is not over. */
   readonly workOf: WorkReads;
   leftOut(taskId: TaskId, attempt: number): Promise<readonly string[]>;
-  diff(taskId: TaskId, attempt: number | null): Promise<Changes | null>;
+  diff(taskId: TaskId, attempt: number | null, part?: DiffPart): Promise<Changes | null>;
   /**
    * Reads what an attempt that is over left. Null when nothing is known of the attempt. With
    * `earlier` attempts that it goes on from, `changed` is what they and it changed together.

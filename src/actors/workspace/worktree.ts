@@ -8,7 +8,7 @@ import { changesOf, liveChanges } from './changes.ts';
 import { commitOf, contains } from './commits.ts';
 import { mergeInto } from './merge.ts';
 import { createOpening } from './open-work.ts';
-import type { Changes, Merged, MergeMode, Workspace } from './port.ts';
+import type { Changes, DiffPart, Merged, MergeMode, Workspace } from './port.ts';
 import { createSaving } from './save-work.ts';
 import { createSetupCache } from './setup-cache.ts';
 import { findUnmerged } from './unmerged.ts';
@@ -68,15 +68,15 @@ const createMerging =
 
 const createDiff =
   ({ options, records, stores, placesOf }: WorkParts) =>
-  async (taskId: TaskId, attempt: number): Promise<Changes | null> => {
+  async (taskId: TaskId, attempt: number, part?: DiffPart): Promise<Changes | null> => {
     const record = await records.read(taskId, attempt);
     if (record === null) return null;
     const { commit, closed } = record;
     if (closed && commit === null) return { attempt: record.attempt, patch: '', guarded: [] };
     return stores.use(record.kind, (dirs) =>
       closed && commit !== null
-        ? changesOf(dirs, record.attempt, firstBase(record), commit)
-        : liveChanges(dirs, record, placesOf(record.task_id, record.attempt), options),
+        ? changesOf(dirs, record.attempt, firstBase(record), commit, part)
+        : liveChanges(dirs, record, placesOf(record.task_id, record.attempt), options, part),
     );
   };
 
@@ -146,9 +146,11 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
       inTurn(() => merge(taskId, attempt, mode, title, signal)),
     watchMerges: merges.watch,
     inspect: createInspect(parts),
-    diff: async (taskId, attempt) => {
+    diff: async (taskId, attempt, part) => {
       const number = attempt ?? (await records.latest(taskId))?.attempt ?? null;
-      return number === null ? null : byAttempt(keyOf(taskId, number), () => diff(taskId, number));
+      return number === null
+        ? null
+        : byAttempt(keyOf(taskId, number), () => diff(taskId, number, part));
     },
   };
 };

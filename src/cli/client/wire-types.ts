@@ -383,12 +383,22 @@ export interface Methods {
       readonly task_id: string;
       /** number of the attempt; default: the latest */
       readonly attempt?: number | undefined;
+      /** the names of all changed files without a patch, or the patch of these paths */
+      readonly part?: {
+        readonly names: true;
+      } | {
+        readonly paths: readonly string[];
+      } | undefined;
     };
     readonly result: {
       readonly task_id: string;
       readonly attempt: number;
       readonly patch: string;
       readonly guarded: readonly string[];
+      readonly files?: readonly {
+        readonly path: string;
+        readonly renamed_from?: string | undefined;
+      }[] | undefined;
     };
   };
   /** merges the changes of an attempt into the project's branch; conflict: nothing was changed */

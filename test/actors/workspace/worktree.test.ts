@@ -77,6 +77,32 @@ test('what an attempt changed is counted as it is shown: a renamed file is one f
   ]);
 });
 
+test('the changes are read in parts: the names of all files, then the lines of some', async () => {
+  const project = makeRepository();
+  commitIn(project, 'long.txt', 'one\ntwo\nthree\nfour\n');
+  const workspace = await worktreesOf(project, temporaryFolder());
+  const { root } = await workspace.open(anAttempt());
+  renameSync(join(root, 'long.txt'), join(root, 'renamed.txt'));
+  for (const name of ['ä.txt', '*', 'package.json']) writeFileSync(join(root, name), 'new\n');
+  await workspace.save(anAttempt(), 'Rename it');
+
+  const names = await workspace.diff(id, 1, { names: true });
+  const some = await workspace.diff(id, 1, { paths: ['renamed.txt', 'long.txt', '*'] });
+
+  expect(names?.patch).toBe('');
+  expect(names?.files).toEqual([
+    { path: '*' },
+    { path: 'package.json' },
+    { path: 'renamed.txt', renamed_from: 'long.txt' },
+    { path: 'ä.txt' },
+  ]);
+  expect(names?.guarded).toEqual((await workspace.diff(id, 1))?.guarded);
+  expect(some?.patch.match(/^diff --git .*/gm)).toEqual([
+    'diff --git a/* b/*',
+    'diff --git a/long.txt b/renamed.txt',
+  ]);
+});
+
 test('saving again gives the same result, and an ended attempt is not opened again', async () => {
   const workspace = await worktreesOf(makeRepository(), temporaryFolder());
   const { saved } = await workOn(workspace, 'b.txt', 'new\n');

@@ -1,9 +1,8 @@
 import { useSignal } from '@preact/signals';
-import { useEffect, useMemo } from 'preact/hooks';
+import { useMemo } from 'preact/hooks';
 import { type NewComment, review } from '../../data/actions.ts';
-import { call, isRecorded } from '../../data/source.ts';
+import { isRecorded } from '../../data/source.ts';
 import { type TaskView, tasks } from '../../data/tasks.ts';
-import { filesIn } from '../../model/diff.ts';
 import { numbered } from '../../model/format.ts';
 import { isToReview } from '../../model/state.ts';
 import { Button } from '../../parts/button.tsx';
@@ -15,17 +14,9 @@ import { StatusPill } from '../../parts/status.tsx';
 import { go, taskPath } from '../../shell/router.ts';
 import { FileDiff } from './file-diff.tsx';
 import { Files } from './file-list.tsx';
-import { pageOf } from './file-pages.tsx';
+import { isRead, type ListedFile, useChanges } from './use-changes.ts';
 import { setViewed, viewedPaths } from './viewed.ts';
 import { AllChanges } from './whole-comments.tsx';
-
-interface Changes {
-  readonly attempt: number;
-  readonly patch: string;
-  readonly guarded: readonly string[];
-  /** Of a recording: files that are not in it. */
-  readonly files_left_out?: number;
-}
 
 interface HeadProps {
   readonly task: TaskView;
@@ -88,18 +79,14 @@ const Head = ({ task, pending, fail }: HeadProps) => {
   );
 };
 
-const useChanges = (taskId: string, stamp: string, fail: (message: string) => void) => {
-  const changes = useSignal<Changes | null>(null);
-  // Another attempt has another diff.
-  useEffect(() => {
-    call<Changes>('diff', { task_id: taskId }).then(
-      (found) => {
-        changes.value = found;
-      },
-      (error: Error) => fail(error.message),
-    );
-  }, [taskId, stamp, fail, changes]);
-  return changes.value;
+/** Of all files where they have been read, else of the saved work. */
+const sumsOf = (all: readonly ListedFile[], work: TaskView['work']) => {
+  const read = all.filter(isRead);
+  if (read.length < all.length)
+    return { added: work?.insertions ?? 0, removed: work?.deletions ?? 0 };
+  const sum = (key: 'added' | 'removed'): number =>
+    read.reduce((total, file) => total + file[key], 0);
+  return { added: sum('added'), removed: sum('removed') };
 };
 
 export const DiffView = ({ taskId }: { taskId: string }) => {
@@ -113,17 +100,13 @@ export const DiffView = ({ taskId }: { taskId: string }) => {
     },
     [problem],
   );
-  const changes = useChanges(taskId, `${task?.attempt} ${task?.status}`, fail);
-  const files = useMemo(() => filesIn(changes?.patch ?? ''), [changes]);
-  const wanted = words.value.trim().toLowerCase();
-  const found = useMemo(
-    () => files.filter(({ path }) => path.toLowerCase().includes(wanted)),
-    [files, wanted],
-  );
-  const page = useMemo(() => pageOf(found, first.value), [found, first.value]);
+  const { changes, all, found, from, listed, byPath } = useChanges({
+    ...{ task, taskId, words: words.value, first: first.value, fail },
+  });
+  const sums = useMemo(() => sumsOf(all, task?.work), [all, task?.work]);
   const attempt = changes?.attempt ?? 0;
   const seen = viewedPaths(taskId, attempt);
-  const viewed = new Set(files.flatMap(({ path }) => (seen.has(path) ? path : [])));
+  const viewed = new Set(all.flatMap(({ path }) => (seen.has(path) ? path : [])));
   if (task === undefined) return <NoTask id={taskId} />;
   return (
     <article class="task">
@@ -141,32 +124,32 @@ export const DiffView = ({ taskId }: { taskId: string }) => {
           this recording.
         </p>
       )}
-      {changes !== null && files.length === 0 && <Empty title="This attempt changed no file." />}
-      {files.length > 0 && (
+      {changes !== null && all.length === 0 && <Empty title="This attempt changed no file." />}
+      {all.length > 0 && (
         <div class="diff">
           <Files
-            all={files}
-            found={found}
-            words={words}
-            page={page}
-            first={first}
+            {...{ sums, words, from, listed, byPath, first, viewed }}
+            total={all.length}
+            found={found.length}
             pending={pending.value}
-            viewed={viewed}
           />
-          <div class="diff-files" key={`${page.from} ${wanted}`}>
+          <div class="diff-files" key={`${from} ${words.value}`}>
             <AllChanges given={task.review?.comments ?? []} pending={pending} />
-            {page.files.map(({ file, isFolded }, index) => (
-              <FileDiff
-                key={file.path}
-                isFolded={isFolded}
-                id={`file-${index}`}
-                file={file}
-                given={task.review?.comments ?? []}
-                pending={pending}
-                isViewed={viewed.has(file.path)}
-                onViewed={(isViewed) => setViewed(taskId, attempt, file.path, isViewed)}
-              />
-            ))}
+            {listed.map(({ path }, index) => {
+              const read = byPath.get(path);
+              return read === undefined ? null : (
+                <FileDiff
+                  key={path}
+                  {...read}
+                  id={`file-${index}`}
+                  given={task.review?.comments ?? []}
+                  pending={pending}
+                  isViewed={viewed.has(path)}
+                  onViewed={(isViewed) => setViewed(taskId, attempt, path, isViewed)}
+                />
+              );
+            })}
+            {listed.length > 0 && byPath.size === 0 && <p class="line quiet">Reading the lines…</p>}
           </div>
         </div>
       )}

@@ -1,26 +1,28 @@
 import type { Signal } from '@preact/signals';
-import { useMemo } from 'preact/hooks';
 import type { NewComment } from '../../data/actions.ts';
 import type { ChangedFile } from '../../model/diff.ts';
 import { numbered } from '../../model/format.ts';
 import { Icon } from '../../parts/icon.tsx';
 import { Counts } from './counts.tsx';
-import { type FilePage, FilePages, filesAtOnce } from './file-pages.tsx';
+import { FilePages, filesAtOnce, type ReadFile } from './file-pages.tsx';
 import { LayoutSwitch } from './layout.tsx';
+import type { ListedFile } from './use-changes.ts';
 
 interface FilesProps {
-  readonly all: readonly ChangedFile[];
+  readonly total: number;
+  readonly sums: Pick<ChangedFile, 'added' | 'removed'>;
   /** Those with `words` in their path. */
-  readonly found: readonly ChangedFile[];
+  readonly found: number;
   readonly words: Signal<string>;
-  readonly page: FilePage;
+  readonly from: number;
+  /** The files of the page. */
+  readonly listed: readonly ListedFile[];
+  /** Those of them whose lines have been read. */
+  readonly byPath: ReadonlyMap<string, ReadFile>;
   readonly first: Signal<number>;
   readonly pending: readonly NewComment[];
   readonly viewed: ReadonlySet<string>;
 }
-
-const sumOf = (files: readonly ChangedFile[], key: 'added' | 'removed'): number =>
-  files.reduce((sum, file) => sum + file[key], 0);
 
 const Find = ({ words, first }: Pick<FilesProps, 'words' | 'first'>) => (
   <input
@@ -37,38 +39,36 @@ const Find = ({ words, first }: Pick<FilesProps, 'words' | 'first'>) => (
 );
 
 /** The changed files of a page, with a search by name. */
-export const Files = ({ all, found, words, page, first, pending, viewed }: FilesProps) => {
-  const sums = useMemo(
-    () => ({ added: sumOf(all, 'added'), removed: sumOf(all, 'removed') }),
-    [all],
-  );
+export const Files = (props: FilesProps) => {
+  const { total, sums, found, words, from, listed, byPath, first, pending, viewed } = props;
   return (
     <nav class="files" aria-label="Changed files">
       <p>
-        <strong>{numbered(all.length, 'file')}</strong> <Counts {...sums} />{' '}
+        <strong>{numbered(total, 'file')}</strong> <Counts {...sums} />{' '}
         <span class="quiet small">
-          {viewed.size} of {all.length.toLocaleString('en')} viewed
+          {viewed.size} of {total.toLocaleString('en')} viewed
         </span>
       </p>
       <LayoutSwitch />
-      {all.length > filesAtOnce && <Find words={words} first={first} />}
-      {found.length === 0 && <p class="small">No file has “{words.value}” in its name.</p>}
-      <FilePages total={found.length} page={page} first={first} />
-      {page.files.map(({ file }, index) => {
-        const comments = pending.filter(({ path }) => path === file.path).length;
+      {total > filesAtOnce && <Find words={words} first={first} />}
+      {found === 0 && <p class="small">No file has “{words.value}” in its name.</p>}
+      <FilePages total={found} from={from} first={first} />
+      {listed.map(({ path }, index) => {
+        const file = byPath.get(path)?.file;
+        const comments = pending.filter((each) => each.path === path).length;
         return (
           <button
-            key={file.path}
+            key={path}
             type="button"
             class="file-link"
             onClick={() => document.getElementById(`file-${index}`)?.scrollIntoView()}
           >
-            {viewed.has(file.path) && <Icon name="check" tone="done" />}
-            <span class="cut" title={file.path}>
-              {file.path}
+            {viewed.has(path) && <Icon name="check" tone="done" />}
+            <span class="cut" title={path}>
+              {path}
             </span>
             {comments > 0 && <span class="count tone-need tint-need">{comments}</span>}
-            <Counts {...file} />
+            {file !== undefined && <Counts {...file} />}
           </button>
         );
       })}

@@ -8,31 +8,35 @@ const linesAtMost = 500;
 /** Of a page. The files after that many lines are folded. */
 const linesInAll = 2_000;
 
-export interface FilePage {
-  readonly from: number;
-  readonly files: readonly { readonly file: ChangedFile; readonly isFolded: boolean }[];
+export interface ReadFile {
+  readonly file: ChangedFile;
+  readonly isFolded: boolean;
 }
 
-/** `first`: the index of a file on the page. */
-export const pageOf = (all: readonly ChangedFile[], first: number): FilePage => {
-  const from = first < all.length ? first - (first % filesAtOnce) : 0;
+/** The index of the first file of the page that has the file `at`. */
+export const firstOfPage = (total: number, at: number): number =>
+  at < total ? at - (at % filesAtOnce) : 0;
+
+/** The files of a page, by path. */
+export const foldLong = (files: readonly ChangedFile[]): ReadonlyMap<string, ReadFile> => {
   let lines = 0;
-  const files = all.slice(from, from + filesAtOnce).map((file) => {
-    const { size } = file;
-    const isFolded = size > linesAtMost || lines + size > linesInAll;
-    if (!isFolded) lines += size;
-    return { file, isFolded };
-  });
-  return { from, files };
+  return new Map(
+    files.map((file) => {
+      const { size, path } = file;
+      const isFolded = size > linesAtMost || lines + size > linesInAll;
+      if (!isFolded) lines += size;
+      return [path, { file, isFolded }];
+    }),
+  );
 };
 
 export const FilePages = ({
   total,
-  page: { from, files },
+  from,
   first,
 }: {
   total: number;
-  page: FilePage;
+  from: number;
   first: Signal<number>;
 }) => {
   const step = (name: string, to: number) => (
@@ -49,7 +53,7 @@ export const FilePages = ({
   );
   return total <= filesAtOnce ? null : (
     <p class="small">
-      {from + 1} to {from + files.length} of {total.toLocaleString('en')}{' '}
+      {from + 1} to {Math.min(total, from + filesAtOnce)} of {total.toLocaleString('en')}{' '}
       {step('Earlier files', from - filesAtOnce)} {step('Later files', from + filesAtOnce)}
     </p>
   );
