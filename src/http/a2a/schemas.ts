@@ -17,7 +17,11 @@ const historyLength = z.int().min(0).max(100_000);
 const partSchema = z
   .object({
     text: z.string().max(65_536).optional(),
-    raw: z.string().max(1_048_576).optional(),
+    raw: z
+      .string()
+      .max(1_048_576)
+      .regex(/^[A-Za-z0-9+/_-]*={0,2}$/, 'expected bytes in base64')
+      .optional(),
     url: z.string().max(4_096).optional(),
     data: z.unknown().optional(),
     filename: z.string().max(1_024).optional(),
@@ -44,7 +48,7 @@ export type GivenMessage = z.infer<typeof messageSchema>;
 
 export const pushConfigSchema = z.object({
   id: idText.optional(),
-  url: z.url({ protocol: /^https?$/ }).max(2_048),
+  url: z.url({ protocol: /^https?$/, error: 'expected an http or https address' }).max(2_048),
   token: z.string().max(1_024).optional(),
   authentication: z
     .object({ scheme: z.string().min(1).max(64), credentials: z.string().max(4_096).optional() })
@@ -80,11 +84,17 @@ const noStates = ['TASK_STATE_UNSPECIFIED', 'UNRECOGNIZED'] as const;
 export const listSchema = z.object({
   tenant: tenant.optional(),
   contextId: contextId.optional(),
-  status: z.union([z.enum(noStates).transform(() => undefined), knownState]).optional(),
+  status: z
+    .union([z.enum(noStates).transform(() => undefined), knownState], {
+      error: `expected one of ${taskStates.map(wireState).join(', ')}`,
+    })
+    .optional(),
   pageSize: z.int().min(1).max(100).default(50),
   pageToken: z.string().max(512).optional(),
   historyLength: historyLength.default(0),
-  statusTimestampAfter: z.iso.datetime({ offset: true }).optional(),
+  statusTimestampAfter: z.iso
+    .datetime({ offset: true, error: 'expected a time like 2026-01-31T08:00:00Z' })
+    .optional(),
   includeArtifacts: z.boolean().default(false),
 });
 export type ListParams = z.infer<typeof listSchema>;

@@ -149,6 +149,42 @@ test('§9.5 an unknown method names those of A2A where A2A is spoken, and ours e
   }
 });
 
+test.each([
+  [
+    'ListTasks',
+    { status: 'nope' },
+    'status: expected one of TASK_STATE_SUBMITTED, TASK_STATE_WORKING',
+  ],
+  [
+    'ListTasks',
+    { statusTimestampAfter: 'noon' },
+    'statusTimestampAfter: expected a time like 2026',
+  ],
+  [
+    'CreateTaskPushNotificationConfig',
+    { taskId: 'bd-1', url: 'ftp://x' },
+    'url: expected an http or https address',
+  ],
+  [
+    'SendMessage',
+    {
+      message: {
+        messageId: 'm',
+        role: 'ROLE_USER',
+        parts: [{ raw: '%', mediaType: 'text/plain' }],
+      },
+    },
+    'message.parts.0.raw: expected bytes in base64',
+  ],
+])('§5.5 a wrong value of %s says what is expected', async (method, params, words) => {
+  const { call } = await start();
+
+  const { error } = await call(method, params);
+
+  expect(error.code).toBe(-32602);
+  expect(error.message.slice(0, words.length)).toBe(words);
+});
+
 test('§3.2 an unknown role is named, with where it was said', async () => {
   const { call } = await start();
   const message = { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'x' }] };
