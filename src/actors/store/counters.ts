@@ -139,9 +139,9 @@ export const createCounterRows = (db: Database): CounterRows => {
     begin,
     *add(entries, runs) {
       for (const [name, value] of rowsOf(entries.reduce(countEntry, zeroCounters)))
-        if (value !== 0) yield* add.run(name, value);
+        if (value !== 0) yield* add.send(name, value);
       for (const seconds of runs)
-        for (const [name, value] of rowsOfDuration('run', seconds)) yield* add.run(name, value);
+        for (const [name, value] of rowsOfDuration('run', seconds)) yield* add.send(name, value);
     },
     *read() {
       if ((yield* any.first()) === null) return yield* countJournal();

@@ -4,7 +4,7 @@ import { messageOf } from '../../machines/message-of.ts';
 import { createWriteCheck } from '../files/free-space.ts';
 import { openFile } from './open-file.ts';
 import { DatabaseHeldError, StoreError } from './port.ts';
-import { type Database, known, type Row, type Value, type Work, whenTaken } from './rows.ts';
+import { type Database, known, type Row, type Statement, type Work, whenTaken } from './rows.ts';
 import { createSameFileCheck } from './same-file.ts';
 import { lazy } from './store-statements.ts';
 import { createTransactions, type HeldWait, isBusy } from './transactions.ts';
@@ -74,14 +74,16 @@ export const openDatabase = (options: DatabaseOptions): SqliteDatabase => {
 
   const prepare: Database['prepare'] = (sql) => {
     const prepared = db.prepare(sql);
+    const run: Statement['run'] = (...values) =>
+      whenTaken(() => {
+        if (!transactions.isWithin()) throw new Error('a write outside of Database.write');
+        return named(() => ({ changes: prepared.run(...values).changes }));
+      });
     return {
+      run,
+      send: run,
       all: (...values) => whenTaken(() => prepared.all(...values) as readonly Row[]),
       first: (...values) => whenTaken(() => (prepared.get(...values) as Row | undefined) ?? null),
-      run: (...values: readonly Value[]) =>
-        whenTaken(() => {
-          if (!transactions.isWithin()) throw new Error('a write outside of Database.write');
-          return named(() => ({ changes: prepared.run(...values).changes }));
-        }),
     };
   };
   const lastSeq = lazy(() => prepare("select seq from sqlite_sequence where name = 'journal'"));

@@ -87,7 +87,7 @@ export const createJournalRows = (db: Database, redact: (text: string) => string
       type === 'snapshot' ? yield* shortened(entry, history) : { data: entry.data, base: null };
     const previous = history.hash;
     history.hash = hashOfEntry(previous, { ...entry, data, base });
-    yield* insert.run(
+    yield* insert.send(
       ...[seq, taskId, taskSeq, attempt, type, at, data, cause, base, previous, history.hash],
     );
     if (type === 'snapshot' && base === null) {
@@ -112,7 +112,7 @@ export const createJournalRows = (db: Database, redact: (text: string) => string
       added.push(entry);
     }
     for (const [taskId, { hash, taskSeq, base }] of histories)
-      yield* keep.run(taskId, hash, taskSeq, base);
+      yield* keep.send(taskId, hash, taskSeq, base);
     yield* db.added(last);
     return added;
   };

@@ -74,7 +74,7 @@ export const createNodeRows = (db: Database): NodeRows => {
       return number < last ? 'all' : staleSchema.parse(JSON.parse(String(row?.['stale'])));
     },
     *keep({ node, number }, stale) {
-      yield* sql.keep.run(node, number, JSON.stringify(stale), yield* db.now());
+      yield* sql.keep.send(node, number, JSON.stringify(stale), yield* db.now());
     },
   };
 };

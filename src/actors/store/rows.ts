@@ -7,6 +7,8 @@ export type Row = Readonly<Record<string, Value>>;
 export interface Ask {
   readonly sql: string;
   readonly values: readonly Value[];
+  /** The work goes on without the answer; what fails is said at the end of the transaction. */
+  readonly isSent?: boolean;
 }
 export interface Asked {
   readonly rows: readonly Row[];
@@ -25,6 +27,8 @@ export interface Statement {
   first(...values: readonly Value[]): Work<Row | null>;
   /** Only inside `Database.write`. */
   run(...values: readonly Value[]): Work<{ readonly changes: number }>;
+  /** As `run`, for a caller who needs no answer: such statements travel together. */
+  send(...values: readonly Value[]): Work<unknown>;
 }
 
 /** The tables of a project: journal, actors, steps, requests, tasks. */

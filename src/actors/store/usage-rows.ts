@@ -111,7 +111,7 @@ export const createUsageRows = (db: Database): UsageRows => {
     if (changes === 0) return false;
     const counts = [status === 'complete', status === 'failed', status === 'cancelled'];
     const day = new Date(entry.at).toISOString().slice(0, 10);
-    yield* addDay.run(day, role, ...counts.map(Number), ...sums);
+    yield* addDay.send(day, role, ...counts.map(Number), ...sums);
     return true;
   };
 

@@ -32,7 +32,7 @@ const createRestWriter = (
   function* ({ step, forgetSteps: over, request }: Change): Work<void> {
     if (step !== undefined) {
       const { taskId, attempt, key, intent, result } = step;
-      yield* saveStep.run(
+      yield* saveStep.send(
         taskId,
         attempt,
         key,
@@ -40,8 +40,8 @@ const createRestWriter = (
         result === null ? null : redact(result),
       );
     }
-    if (over !== undefined) yield* forgetSteps.run(over.taskId, over.attempt);
-    if (request !== undefined) yield* addRequest.run(request.id, request.taskId);
+    if (over !== undefined) yield* forgetSteps.send(over.taskId, over.attempt);
+    if (request !== undefined) yield* addRequest.send(request.id, request.taskId);
   };
 
 /** Writes changes with their entries. Called inside the transaction. */

@@ -1,9 +1,10 @@
+import type { Answer } from '../port.ts';
 import type { Ask, Asked, Work } from '../rows.ts';
 
 /** Gives the statements of a work one after another to `answer`. */
 export const carryOut = async <Result>(
   work: Work<Result>,
-  answer: (ask: Ask) => Promise<Asked>,
+  answer: (ask: Ask) => Answer<Asked>,
 ): Promise<Result> => {
   const steps = work[Symbol.iterator]();
   let step = steps.next();

@@ -41,6 +41,7 @@ export interface SessionSettings {
 /** The server gives up by itself before this. */
 const spareMs = 1_000;
 const lockMs = 3_000;
+const closeMs = 1_000;
 /** A server of ours that was paused in a transaction would stop all others. */
 const idleInTransactionMs = 5_000;
 
@@ -111,6 +112,8 @@ const over = (client: pg.Client, socket: Socket, shown: string, statementMs: num
     close: () => {
       end();
       client.end().catch(() => {});
+      // Where nobody answers, it would not end.
+      setTimeout(() => socket.destroy(), closeMs).unref();
     },
   };
   return connection;
@@ -126,6 +129,8 @@ const connectOnce = async (
   const socket = new Socket();
   const client = new pg.Client({
     ...{ host, port, user, database, types, ssl },
+    // Statements whose answers nobody waits for are sent together.
+    pipeline: true,
     stream: () => socket,
     application_name: 'agent-task-server',
     connectionTimeoutMillis: connectMs,

@@ -1,6 +1,6 @@
 import { messageOf } from '../../../machines/message-of.ts';
 import { createSerialQueue } from '../../process/serial-queue.ts';
-import { StoreAwayError } from '../port.ts';
+import { type Answer, StoreAwayError } from '../port.ts';
 import { type Ask, type Asked, type Database, known, type Statement, type Work } from '../rows.ts';
 import type { PostgresAddress } from './address.ts';
 import { carryOut } from './carry-out.ts';
@@ -37,8 +37,13 @@ const createNames = (): ((sql: string) => string) => {
   };
 };
 
+const noAnswer: Asked = { rows: [], changes: 0 };
+
 const ask = function* (sql: string, values: Ask['values'] = []): Work<Asked> {
   return yield { sql, values };
+};
+const send = function* (sql: string, values: Ask['values']): Work<unknown> {
+  return yield { sql, values, isSent: true };
 };
 
 const prepare = (sql: string): Statement => {
@@ -53,6 +58,7 @@ const prepare = (sql: string): Statement => {
     *run(...values) {
       return { changes: (yield* ask(text, values)).changes };
     },
+    send: (...values) => send(text, values),
   };
 };
 
@@ -107,14 +113,25 @@ export const openPostgresDatabase = async (address: PostgresAddress): Promise<Po
     connection: Connection,
     work: () => Work<Result>,
   ): Promise<Result> => {
+    const sent: Promise<Asked>[] = [];
+    const answer = (each: Ask): Answer<Asked> => {
+      const answered = answerOn(connection)(each);
+      if (each.isSent !== true) return answered;
+      answered.catch(() => {});
+      sent.push(answered);
+      return noAnswer;
+    };
     try {
-      const result = await carryOut(work(), answerOn(connection));
-      await connection.queries('commit');
+      const result = await carryOut(work(), answer);
+      // After a statement that failed, it undoes the transaction.
+      await Promise.all([...sent, connection.queries('commit')]);
       if (moved !== null) reached(moved);
       return result;
     } catch (error) {
+      const failed = (await Promise.allSettled(sent)).find(({ status }) => status === 'rejected');
       await undo(connection);
-      throw error;
+      // What came after it says only that the transaction is over.
+      throw failed?.status === 'rejected' ? failed.reason : error;
     } finally {
       locked = null;
     }
@@ -180,7 +197,7 @@ export const openPostgresDatabase = async (address: PostgresAddress): Promise<Po
     },
     *added(seq) {
       moved = seq;
-      yield* ask(
+      yield* send(
         `with moved as (update journal_end set seq = $1 returning seq)
          select pg_notify('${schema}', seq::text) from moved`,
         [seq],
