@@ -1,4 +1,5 @@
 import { ServiceError } from '../../machines/errors.ts';
+import { workflowLabels } from '../../machines/for-person.ts';
 import { statusAndPhase } from '../../machines/phase.ts';
 import type { TaskId } from '../../machines/task.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
@@ -10,7 +11,7 @@ import type { TaskFields, TrackerWrites } from '../tracker/port.ts';
 import { requireId } from './task-id.ts';
 
 export interface TaskEdits {
-  /** Labels replace those that people gave. @throws task_not_found, invalid_params */
+  /** Labels replace those that people gave; those of a workflow stay. @throws task_not_found, invalid_params */
   edit(taskId: string, fields: TaskFields): Promise<TaskView>;
   /**
    * The task as it was last. @throws task_not_found; event_not_allowed while an attempt is live or
@@ -29,14 +30,24 @@ interface TaskEditPorts {
 }
 
 /** @throws invalid_params */
-const requireEditable = ({ title, description, labels }: TaskFields): void => {
+const requireEditable = (
+  { title, description, labels = [] }: TaskFields,
+  ofWorkflow: readonly string[],
+): void => {
   const empty = Object.entries({ title, description }).find(([, text]) => text?.trim() === '');
   const problem = (path: string, text: string) =>
     new ServiceError('invalid_params', { fields: [{ path, problem: text }] });
   if (empty !== undefined) throw problem(empty[0], 'is empty');
-  const given = labels?.find((label) => endLabels.includes(label));
+  const given = labels.find((label) => endLabels.includes(label));
   if (given !== undefined)
     throw problem('labels', `${given} says how an attempt ended; the service gives it`);
+  const says = ofWorkflow.length > 0 ? 'who does a step' : 'to which workflow a task belongs';
+  const changed = labels.find(
+    (label) =>
+      !ofWorkflow.includes(label) && workflowLabels([...ofWorkflow, label]).includes(label),
+  );
+  if (changed !== undefined)
+    throw problem('labels', `${changed} says ${says}; the workflow gives it`);
 };
 
 export const createTaskEdits = (ports: TaskEditPorts): TaskEdits => {
@@ -58,8 +69,14 @@ export const createTaskEdits = (ports: TaskEditPorts): TaskEdits => {
 
   return {
     edit: async (taskId, fields) => {
-      requireEditable(fields);
-      const { refusal } = await tracker.edit(requireId(taskId), fields);
+      const id = requireId(taskId);
+      const ofWorkflow = workflowLabels((await find(taskId)).labels);
+      requireEditable(fields, ofWorkflow);
+      const { labels } = fields;
+      const { refusal } = await tracker.edit(id, {
+        ...fields,
+        ...(labels === undefined ? {} : { labels: [...new Set([...labels, ...ofWorkflow])] }),
+      });
       if (refusal !== null) throw ServiceError.from(refusal);
       const view = await viewOf(await find(taskId));
       const names = Object.keys(fields);
