@@ -5,6 +5,7 @@ import { isServiceError, ServiceError } from '../machines/errors.ts';
 import { envelopeErrors, errorStatuses } from './error-table.ts';
 import type { Method } from './methods.ts';
 import { readJson } from './read-json.ts';
+import { parseWithProblems, type SchemaProblem } from './schema-problems.ts';
 
 const rpcRequestSchema = z.strictObject({
   jsonrpc: z.literal('2.0'),
@@ -15,7 +16,9 @@ const rpcRequestSchema = z.strictObject({
       'expected an object or an array',
     )
     .optional(),
-  id: z.union([z.string(), z.number(), z.null()]).optional(),
+  id: z
+    .union([z.string(), z.number(), z.null()], { error: 'expected text, a number or null' })
+    .optional(),
 });
 
 export type RpcRequest = z.infer<typeof rpcRequestSchema>;
@@ -60,10 +63,10 @@ const envelopeFailure = (
   id: string | number | null = null,
 ) => createJSONRPCErrorResponse(id, envelopeErrors[code].rpc, message, { code });
 
-const malformed = (request: unknown, error: z.ZodError) => {
+const malformed = (request: unknown, problems: readonly SchemaProblem[]) => {
   const id = z.object({ id: z.union([z.string(), z.number()]) }).safeParse(request);
-  const where = error.issues
-    .map(({ path, message }) => `${path.join('.') || 'request'}: ${message}`)
+  const where = problems
+    .map(({ path, problem }) => `${path.join('.').slice(0, 100) || 'request'}: ${problem}`)
     .join('; ');
   return envelopeFailure(
     'invalid_request',
@@ -104,10 +107,10 @@ export const createRpcServer = (
     request: unknown,
     more: MoreMethods,
   ): Promise<{ readonly answer: unknown; readonly malformed: boolean }> => {
-    const parsed = rpcRequestSchema.safeParse(request);
-    return parsed.success
-      ? { answer: await answerCall(parsed.data, more), malformed: false }
-      : { answer: malformed(request, parsed.error), malformed: true };
+    const parsed = parseWithProblems(rpcRequestSchema, request);
+    return parsed.ok
+      ? { answer: await answerCall(parsed.value, more), malformed: false }
+      : { answer: malformed(request, parsed.problems), malformed: true };
   };
 
   const answerCall = async (request: RpcRequest, more: MoreMethods): Promise<unknown> => {

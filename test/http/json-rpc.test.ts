@@ -477,3 +477,13 @@ test('the answer to an unknown method lists the methods', async () => {
     `unknown method no-such-method; the methods are ${servedMethods.join(', ')}`,
   );
 });
+
+test('a request that is none of JSON-RPC is told so in our words', async () => {
+  const { post } = await startServer();
+
+  const { body } = await post({ jsonrpc: '1.0', id: {}, method: 7, params: 'x', more: 1 });
+
+  expect(body.error.message).toBe(
+    'not a JSON-RPC 2.0 request: jsonrpc: expected 2.0, got text of 3 characters; method: expected text of at least 1 character, got 7; params: expected an object or an array; id: expected text, a number or null; more: is not known here',
+  );
+});
