@@ -55,8 +55,13 @@ const waitsText = (unmet: readonly string[], blocker: string | null): string => 
   return `waits for ${named}${rest > 0 ? ` and ${rest} more` : ''}`;
 };
 
-const lastWordsOf = ({ view, words, said }: TaskProgress, blocker: string | null): string => {
-  if (view.status === 'complete') return lastSentence(said) || (view.result ?? view.title);
+/** What its agent said when it finished, else its summary: earlier words are not its last. */
+const finalWordsOf = ({ view, said, isSilentTurn }: TaskProgress): string =>
+  (isSilentTurn ? '' : lastSentence(said)) || (view.result ?? view.title);
+
+const lastWordsOf = (task: TaskProgress, blocker: string | null): string => {
+  const { view, words } = task;
+  if (view.status === 'complete') return finalWordsOf(task);
   if (view.parked_reason !== undefined) return view.parked_reason;
   if (blocker !== null || view.phase === 'waiting_for_dependencies')
     return waitsText(view.unmet_dependencies, blocker);
