@@ -59,7 +59,11 @@ test('starting a run is at most four calls of bd', async () => {
   const before = bd.calls().length;
 
   await execute(running, id);
-  await untilPhase(running, id, 'acting');
+  // Not by its status: that asks bd, too.
+  await vi.waitFor(() => expect(running.store.latest(id, 'tool_start')).not.toBeNull(), {
+    timeout: 15_000,
+    interval: 50,
+  });
 
   const commands = bd
     .calls()

@@ -37,7 +37,6 @@ const useCall = (
 ): Changes | null => {
   const found = useSignal<Changes | null>(null);
   const asked = JSON.stringify(params);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the stamp asks again
   useEffect(() => {
     if (asked === 'null') return undefined;
     let isLatest = true;
