@@ -22,7 +22,7 @@ test('a closed task is reopened in the files, and the next server continues from
     4,
     expect.objectContaining({
       code: 'event_not_allowed',
-      state: 'queued.idle',
+      state: 'queued',
       allowed: ['run', 'close', 'cancel'],
     }),
   ]);
