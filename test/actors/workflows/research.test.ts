@@ -42,7 +42,7 @@ for (const { thoroughness, investigators } of [
 ] as const)
   test(`a ${thoroughness} research has ${investigators} investigators side by side, and ends with a report that was checked`, {
     tags: ['slow'],
-    timeout: 60_000,
+    timeout: 120_000,
   }, async () => {
     const running = await startWithParts(parts);
 

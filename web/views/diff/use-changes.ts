@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals';
-import { useEffect, useMemo } from 'preact/hooks';
+import { useEffect, useMemo, useRef } from 'preact/hooks';
 import { call, isRecorded } from '../../data/source.ts';
 import { putTask, type TaskView } from '../../data/tasks.ts';
 import { type ChangedFile, filesIn } from '../../model/diff.ts';
@@ -82,7 +82,10 @@ interface Wanted {
 /** The changes of the latest attempt, and those of the page that is shown; null: not read yet. */
 export const useChanges = ({ task, taskId, words, first, fail }: Wanted) => {
   const isKnown = useSize(task);
-  const isLarge = !isRecorded() && (task?.work?.files ?? 0) > filesInOneCall;
+  const files = useRef(0);
+  // The next attempt has no work at first, and goes on from this one.
+  files.current = task?.work?.files ?? files.current;
+  const isLarge = !isRecorded() && files.current > filesInOneCall;
   // Another attempt has another diff.
   const stamp = `${task?.attempt} ${task?.status}`;
   const asked = { task_id: taskId, ...(isLarge ? { part: { names: true } } : {}) };
