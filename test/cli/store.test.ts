@@ -55,3 +55,22 @@ test.skipIf(noPostgres !== null)(
     expect((await agent('store', 'migrate')).err).toContain('DATABASE_URL, which is not set');
   },
 );
+
+test('an SQLite file that store.url names is for one project; another one is refused', async () => {
+  const one = openProject();
+  const file = join(one.stateDir, '..', 'shared.db');
+  const config = JSON.stringify({ ...plain, store: { url: file } });
+  const two = openProject();
+  writeFileSync(one.configFile, config);
+  writeFileSync(two.configFile, config);
+  await one.agent('create', 'Of one');
+
+  const listed = await two.agent('list');
+  const started = await two.agent('create', 'Of two');
+
+  for (const { code, out, err } of [listed, started]) {
+    expect([code, out]).toEqual([2, '']);
+    expect(err).toContain(`keeps the tasks of ${one.root}`);
+  }
+  expect((await one.agent('list')).out).toContain('Of one');
+});

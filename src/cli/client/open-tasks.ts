@@ -6,6 +6,7 @@ import type { Store } from '../../actors/store/port.ts';
 import { type Project, stateFiles } from '../config/project.ts';
 import type { StoreChoice } from '../config/store.ts';
 import { keepOwner } from '../server/lock-project.ts';
+import { requireOwnStoreFile } from '../server/own-store-file.ts';
 import { ensurePrivateFolder, StateFolderError } from '../server/private-files.ts';
 
 export interface OpenedTasks {
@@ -26,6 +27,7 @@ const keepFolder = async ({ stateDir, root }: Project): Promise<void> => {
 const openKept = async (project: Project, file: string): Promise<SqliteDatabase> => {
   try {
     await keepFolder(project);
+    requireOwnStoreFile(file, project);
   } catch (error) {
     if (!(error instanceof StateFolderError) || !existsSync(file)) throw error;
     return openDatabase({ file, readonly: true });

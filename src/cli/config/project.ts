@@ -27,7 +27,8 @@ export const stateFolders = (
   return { own: own ? [resolve(own)] : [], shared: join(stateHome(env), 'agent-task-server') };
 };
 
-const hashOf = (root: string): string =>
+/** Differs for projects whose folders have the same name. */
+export const hashOfRoot = (root: string): string =>
   createHash('sha256').update(root).digest('hex').slice(0, 12);
 
 /**
@@ -51,7 +52,7 @@ export const findProject = (
     );
   const name = basename(root).replace(/[^A-Za-z0-9._-]/g, '_') || 'root';
   const own = env['AGENT_STATE_DIR'];
-  const defaultDir = join(stateFolders(env).shared, `${name}-${hashOf(root)}`);
+  const defaultDir = join(stateFolders(env).shared, `${name}-${hashOfRoot(root)}`);
   return { root, stateDir: own ? resolve(cwd, own) : defaultDir, defaultDir };
 };
 
@@ -92,7 +93,7 @@ export const taskFiles = ({
   stateDir,
 }: Project): { readonly journal: string; readonly worktrees: string } => {
   const owner = readTrimmedOrNull(stateFiles(stateDir).owner);
-  const suffix = owner === null || owner === root ? '' : `-${hashOf(root)}`;
+  const suffix = owner === null || owner === root ? '' : `-${hashOfRoot(root)}`;
   return {
     journal: join(stateDir, `journal${suffix}.db`),
     worktrees: join(stateDir, `worktrees${suffix}`),

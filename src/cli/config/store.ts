@@ -7,7 +7,7 @@ import {
 import { ConfigError } from './config-error.ts';
 import type { Config } from './config-schema.ts';
 import { isPostgresUrl } from './config-values.ts';
-import { type Project, taskFiles } from './project.ts';
+import { hashOfRoot, type Project, taskFiles } from './project.ts';
 
 /** Where everything is kept that is not in the project. */
 export type StoreChoice =
@@ -37,7 +37,11 @@ export const storeFor = (
   return isPostgresUrl(url)
     ? {
         kind: 'postgres',
-        address: parsePostgresAddress(url, env, schemaOfProject(basename(project.root))),
+        address: parsePostgresAddress(
+          url,
+          env,
+          schemaOfProject(basename(project.root), hashOfRoot(project.root)),
+        ),
       }
     : { kind: 'sqlite', file: url };
 };

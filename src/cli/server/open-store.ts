@@ -5,6 +5,7 @@ import type { HeldWait } from '../../actors/store/transactions.ts';
 import { type Project, stateFiles } from '../config/project.ts';
 import type { StoreChoice } from '../config/store.ts';
 import type { Logger } from './logger.ts';
+import { requireOwnStoreFile } from './own-store-file.ts';
 
 export interface StorePlace {
   readonly project: Project;
@@ -29,7 +30,10 @@ export const openSqliteFile = (file: string, { project, redact, logger }: StoreP
 /** The store of a project, as the configuration chooses it. Rejects with a StoreError. */
 export const openStore = async (place: StorePlace): Promise<OpenedLedger> => {
   const { choice, project, redact, logger } = place;
-  if (choice.kind === 'sqlite') return openSqliteFile(choice.file, place);
+  if (choice.kind === 'sqlite') {
+    requireOwnStoreFile(choice.file, project);
+    return openSqliteFile(choice.file, place);
+  }
   // The driver is loaded only where it is used.
   const { openPostgresLedger } = await import('../../actors/ledger/postgres-ledger.ts');
   return openPostgresLedger(choice.address, {

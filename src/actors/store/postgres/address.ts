@@ -105,9 +105,15 @@ const connectMsOf = (seconds: string): number => {
 
 const sessionAttributes = ['any', 'read-write', 'primary'];
 
-/** A project's schema, where the address names none: projects in one database do not mix. */
-export const schemaOfProject = (name: string): string =>
-  `agent_${name.toLowerCase().replaceAll(/[^a-z0-9_]/g, '_')}`.slice(0, 50);
+/**
+ * A project's schema, where the address names none: projects in one database do not mix, also when
+ * their folders have the same name, or names of which nothing is left.
+ */
+export const schemaOfProject = (name: string, hash: string): string =>
+  `agent_${name
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9_]/g, '_')
+    .slice(0, 30)}_${hash}`;
 
 /**
  * Reads an address as libpq does, with what the variables PGHOST, PGUSER, PGPASSWORD and so on, and

@@ -75,11 +75,18 @@ test.each([
 });
 
 test('a project has a schema of its own, unless the address names one', () => {
-  const inProject = (url: string) =>
-    parsePostgresAddress(url, {}, schemaOfProject('My-Shop 2')).schema;
+  const inProject = (url: string, name = 'My-Shop 2', hash = '0a1b2c3d4e5f') =>
+    parsePostgresAddress(url, {}, schemaOfProject(name, hash)).schema;
 
-  expect(inProject('postgres://a@h/d')).toBe('agent_my_shop_2');
+  expect(inProject('postgres://a@h/d')).toBe('agent_my_shop_2_0a1b2c3d4e5f');
   expect(inProject('postgres://a@h/d?schema=other')).toBe('other');
+  expect(inProject('postgres://a@h/d', '日本')).toBe('agent____0a1b2c3d4e5f');
+  expect(inProject('postgres://a@h/d', '日本')).not.toBe(
+    inProject('postgres://a@h/d', '日本', 'ffffffffffff'),
+  );
+  expect(inProject('postgres://a@h/d', `${'x'.repeat(200)}"; drop schema public; --`)).toMatch(
+    /^agent_x{30}_0a1b2c3d4e5f$/,
+  );
 });
 
 test('a printed address shows no password', () => {
