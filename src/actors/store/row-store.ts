@@ -11,7 +11,7 @@ import type {
   Store,
 } from './port.ts';
 import { afterAnswer, type Database, type Row, type Statement, type Work } from './rows.ts';
-import { lazy, prepareStatements } from './store-statements.ts';
+import { lazy, prepareStatements, type StoreStatements } from './store-statements.ts';
 import { keptEntryOf, textOrNull } from './stored-entry.ts';
 import { createUsageRows, type UsageRows } from './usage-rows.ts';
 import { createChangeWriter, type EditRows } from './write-changes.ts';
@@ -60,18 +60,9 @@ export interface JournalEnd {
 /** Limits one read for a subscriber that is behind. */
 const entriesPerFeedRead = 256;
 
-/** Journal, actor states, steps and requests in the tables of a database. */
-export const createRowStore = (
-  database: Database,
-  { redact, tasks: edits }: RowStoreOptions,
-  end: JournalEnd,
-): Store => {
-  const sql = prepareStatements(database);
+/** The reads of which a store is made. */
+const createRowReads = (database: Database, sql: StoreStatements) => {
   const entriesOf = createEntryReader(database);
-  const usageRows = lazy(() => createUsageRows(database));
-  const writer = createChangeWriter(database, sql, { redact, edits, usageRows });
-  const { ask } = database;
-
   const savedActor = function* (id: string): Work<SavedActor | null> {
     const row = yield* sql.actor.first(id);
     return row === null ? null : actorOf(row);
@@ -96,6 +87,24 @@ export const createRowStore = (
       ? null
       : { taskId: text(row, 'task_id'), answer: textOrNull(row, 'answer') };
   };
+  return { savedActor, actorsOf, entriesIn, readRows, removed, request };
+};
+
+/** Journal, actor states, steps and requests in the tables of a database. */
+export const createRowStore = (
+  database: Database,
+  { redact, tasks: edits }: RowStoreOptions,
+  end: JournalEnd,
+): Store => {
+  const sql = prepareStatements(database);
+  const usageRows = lazy(() => createUsageRows(database));
+  const writer = createChangeWriter(database, sql, { redact, edits, usageRows });
+  const { ask } = database;
+
+  const { savedActor, actorsOf, entriesIn, readRows, removed, request } = createRowReads(
+    database,
+    sql,
+  );
   /** A journal of version 2.1 that is only read keeps none. */
   const usageOf = function* <Result>(
     work: (rows: UsageRows) => Work<readonly Result[]>,

@@ -31,8 +31,7 @@ export interface Statement {
   send(...values: readonly Value[]): Work<unknown>;
 }
 
-/** The tables of a project: journal, actors, steps, requests, tasks. */
-export interface Database {
+export interface Transacting {
   /** `?` and `?1` stand for values, also where the database writes them in another way. */
   prepare(sql: string): Statement;
   /** Carries out reads. What is written between two of them may be seen. */
@@ -45,6 +44,10 @@ export interface Database {
   write<Result>(work: () => Work<Result>): Answer<Result>;
   /** Runs `work` on one state of the database, which nobody changes meanwhile. */
   read<Result>(work: () => Work<Result>): Answer<Result>;
+}
+
+/** Facts of the database, for the work of a transaction. */
+export interface TransactionFacts {
   /** False in a database of an earlier version that is only read. */
   has(table: string, column: string): Work<boolean>;
   /** Epoch ms, by the clock that all servers of the database share. */
@@ -53,6 +56,10 @@ export interface Database {
   lastSeq(): Work<number>;
   /** Inside a write, when the journal has new entries. */
   added(lastSeq: number): Work<void>;
+}
+
+/** The tables of a project: journal, actors, steps, requests, tasks. */
+export interface Database extends Transacting, TransactionFacts {
   /** Gives some free space back. @returns false when none is left */
   shrink(): Answer<boolean>;
   /** True while another program keeps it from being written. */

@@ -7,7 +7,7 @@ import { countTasksInFile, findBdData } from '../ledger/ownership.ts';
 import { createBdTracker } from './bd/bd.ts';
 import { createBdCalls, defaultBdLimits } from './bd/calls.ts';
 import { createEmbeddedTracker, type EmbeddedOptions } from './embedded/embedded.ts';
-import type { Tracker } from './port.ts';
+import type { NewTask, StatusChange, TaskFields, Tracker } from './port.ts';
 
 export interface TrackerOptions extends EmbeddedOptions {
   readonly projectRoot: string;
@@ -60,6 +60,22 @@ const createOwnerCheck =
     return true;
   };
 
+/** No secret reaches the texts of a task. */
+const createSafeTexts = (redact: TrackerOptions['redact']) => ({
+  task: (task: NewTask): NewTask => ({
+    ...task,
+    title: redact(task.title),
+    description: redact(task.description),
+  }),
+  change: (change: StatusChange): StatusChange =>
+    change.kind === 'close' ? { ...change, reason: redact(change.reason) } : change,
+  fields: ({ title, description, ...rest }: TaskFields): TaskFields => ({
+    ...rest,
+    ...(title === undefined ? {} : { title: redact(title) }),
+    ...(description === undefined ? {} : { description: redact(description) }),
+  }),
+});
+
 /**
  * The choice is made for every call: bd if its data exists, else the built-in tracker. If bd takes
  * the tasks over while the server runs, the built-in tracker refuses the write, and
@@ -67,7 +83,6 @@ const createOwnerCheck =
  */
 export const createTracker = (options: TrackerOptions): Tracker => {
   const { projectRoot, mode, bdPath, processEnv, redact, log, actor = defaultActor } = options;
-  const folder = join(projectRoot, '.beads');
   const calls = createBdCalls({ projectRoot, bdPath, processEnv, limits: defaultBdLimits });
   let opened: Tracker | null = null;
   const embedded = (): Tracker => {
@@ -75,8 +90,8 @@ export const createTracker = (options: TrackerOptions): Tracker => {
     return opened;
   };
   const bd = createBdTracker({ calls, projectRoot, actor, log });
-
   const bdKeepsTasks = createOwnerCheck(options);
+  const safe = createSafeTexts(redact);
 
   const use = async <Result>(work: (tracker: Tracker) => Promise<Result>): Promise<Result> => {
     if (bdKeepsTasks()) return work(bd);
@@ -114,30 +129,16 @@ export const createTracker = (options: TrackerOptions): Tracker => {
     page: (request) => use((tracker) => tracker.page(request)),
     count: (request) => use((tracker) => tracker.count(request)),
     changes: (mark, done) => use((tracker) => tracker.changes(mark, done)),
-    create: (task) => {
-      const { title, description } = task;
-      const safe = { ...task, title: redact(title), description: redact(description) };
-      return use((tracker) => tracker.create(safe));
-    },
-    prepare: (change, preparation) => {
-      const safe = change.kind === 'close' ? { ...change, reason: redact(change.reason) } : change;
-      return use((tracker) => tracker.prepare(safe, preparation));
-    },
+    create: (task) => use((tracker) => tracker.create(safe.task(task))),
+    prepare: (change, preparation) =>
+      use((tracker) => tracker.prepare(safe.change(change), preparation)),
     claim: (id, fence) => use((tracker) => tracker.claim(id, fence)),
     release: (id, label, fence) => use((tracker) => tracker.release(id, label, fence)),
     close: (id, reason, fence) => use((tracker) => tracker.close(id, redact(reason), fence)),
     reopen: (id, fence) => use((tracker) => tracker.reopen(id, fence)),
     addDependency: (id, on) => use((tracker) => tracker.addDependency(id, on)),
     removeDependency: (id, on) => use((tracker) => tracker.removeDependency(id, on)),
-    edit: (id, fields) => {
-      const { title, description } = fields;
-      const safe = {
-        ...fields,
-        ...(title === undefined ? {} : { title: redact(title) }),
-        ...(description === undefined ? {} : { description: redact(description) }),
-      };
-      return use((tracker) => tracker.edit(id, safe));
-    },
+    edit: (id, fields) => use((tracker) => tracker.edit(id, safe.fields(fields))),
     remove: (id) => use((tracker) => tracker.remove(id)),
     note: (id, text, fence) => use((tracker) => tracker.note(id, redact(text), fence)),
     unreadable: () => use((tracker) => tracker.unreadable()),
@@ -145,7 +146,7 @@ export const createTracker = (options: TrackerOptions): Tracker => {
       try {
         if (bdKeepsTasks()) {
           const { ok, detail } = await bd.check();
-          const sign = ownBdData(folder);
+          const sign = ownBdData(join(projectRoot, '.beads'));
           const why =
             sign === undefined
               ? 'tracker.mode is bd'
