@@ -18,7 +18,7 @@ type JsonSchema = z.core.JSONSchema.JSONSchema;
 const isSchema = (value: unknown): value is JsonSchema =>
   typeof value === 'object' && value !== null;
 
-/** Of a schema for several kinds of objects, the one of this value's kind. */
+/** Picks the schema of this value's kind. */
 const kindOf = (schema: JsonSchema, value: unknown): JsonSchema => {
   const kinds = (schema.oneOf ?? schema.anyOf ?? []).filter(isSchema);
   const fits = ({ properties = {} }: JsonSchema): boolean =>

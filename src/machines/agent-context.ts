@@ -70,7 +70,7 @@ export interface Resume {
 /** `resume` is set after a restart. */
 export interface AgentStart extends AgentInput {
   readonly resume?: Resume;
-  /** What the task kept for it. */
+  /** Messages that the task kept for it. */
   readonly kept?: KeptMessages;
 }
 

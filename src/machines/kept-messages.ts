@@ -23,7 +23,7 @@ export const keptAfter = (
 export const keptForNext = (kept: KeptMessages | undefined): KeptMessages | undefined =>
   kept === undefined || kept.texts.length === 0 ? undefined : { ...noneKept, texts: kept.texts };
 
-/** Of an agent that begins or goes on: it reads what it has not taken at its next turn. */
+/** For an agent that begins or goes on: it reads the rest at its next turn. */
 export const messagesAtStart = (
   kept: KeptMessages | undefined,
   { heard, unread = [] }: Pick<AgentContext, 'heard' | 'unread'> = {},
@@ -37,7 +37,7 @@ export const messagesAtStart = (
   };
 };
 
-/** What an agent leaves to the next one; a parked one keeps it. */
+/** Messages that an agent leaves to the next one; a parked one keeps them. */
 export const leftUnread = ({
   heard,
   told = [],

@@ -3,7 +3,7 @@ interface Tagged {
   readonly context: { readonly attempt: number };
 }
 
-/** What people are told of a phase, where it is not its name. */
+/** Words for phases that are not told by their names. */
 export const phaseWords: Readonly<Record<string, string>> = {
   waiting_for_run: 'ready',
   waiting_for_person: 'waits for you',

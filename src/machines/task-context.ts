@@ -36,7 +36,7 @@ export interface TaskContext {
   readonly requestReason?: string | undefined;
   /** True for a run that waits, or waited, for its dependencies: a later problem only delays it. */
   readonly accepted?: boolean;
-  /** What people said to its agent that no agent has read. */
+  /** Messages to its agent that no agent has read. */
   readonly kept?: KeptMessages | undefined;
   /** What people said about its work; absent before the first review. */
   readonly review?: Review | undefined;

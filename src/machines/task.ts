@@ -126,9 +126,9 @@ export interface Parking {
   readonly backend: string;
 }
 
-/** What people said while no agent could read it. They are counted, so that each is given once. */
+/** Messages that no agent could read yet. They are counted, so that each is given once. */
 export interface KeptMessages {
-  /** How many came before these. */
+  /** The number of those before. */
   readonly before: number;
   readonly texts: readonly string[];
 }

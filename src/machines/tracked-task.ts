@@ -33,7 +33,7 @@ export interface NewTask {
   readonly dependencies: readonly TaskId[];
 }
 
-/** What the tracker is told of a close by hand without a reason. */
+/** The reason of a close by hand, in the tracker, where none was given. */
 export const defaultCloseReason = 'Closed by hand with agent close';
 
 /** Our status for the tracker's; an unknown one is shown as it is. */

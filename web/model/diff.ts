@@ -15,7 +15,7 @@ export interface Hunk {
 
 export interface ChangedFile {
   readonly path: string;
-  /** What its lines do not say: `new file, empty`, `renamed from …`, `binary`, or nothing. */
+  /** A fact that its lines do not show: `new file, empty`, `renamed from …`, `binary`, or nothing. */
   readonly note: string;
   readonly added: number;
   readonly removed: number;
@@ -67,7 +67,7 @@ type Kind = 'file' | 'symbolic link' | 'submodule';
 const kindOf = (mode: string): Kind =>
   mode === '120000' ? 'symbolic link' : mode === '160000' ? 'submodule' : 'file';
 
-/** What the lines before the first hunk say. */
+/** Reads the lines before the first hunk. */
 const readHead = (head: readonly string[], isWithoutLines: boolean) => {
   const after = (words: string): string | null =>
     head.find((line) => line.startsWith(words))?.slice(words.length) ?? null;

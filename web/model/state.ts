@@ -141,7 +141,7 @@ export const callText = (json: string): string => {
   }
 };
 
-/** Of a question or a command that is longer, the beginning. */
+/** The beginning of a question or a command. */
 const whyAtMost = 400;
 
 const wholeWhy = (task: TaskView, activity: Activity | undefined, all: Tasks): string => {

@@ -11,7 +11,7 @@ export interface ButtonProps {
   readonly hotkey?: string;
   /** Why it cannot be pressed now. */
   readonly whyNot?: string | null;
-  /** What a press does, where the word alone does not say it. */
+  /** A hint, where the word alone does not say what a press does. */
   readonly hint?: string;
   /** Also called with no text when an action begins. */
   readonly onError?: (message: string) => void;

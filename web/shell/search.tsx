@@ -9,7 +9,7 @@ import { go, route, taskPath } from './router.ts';
 const words = signal('');
 const shownAtMost = 12;
 
-/** What was found covers the page only while the search has the focus. */
+/** The results cover the page only while the search has the focus. */
 const isOpen = signal(false);
 
 const close = (): void => {

@@ -12,7 +12,7 @@ export interface LeaseKeeper {
   stop(): Promise<void>;
 }
 
-/** What a server knows of a store that servers of other machines may use as well. */
+/** Facts of a store that servers of other machines may use, too. */
 export interface SharedStore {
   /** Earlier starts of this server, which are over. */
   readonly former: readonly string[];

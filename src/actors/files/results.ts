@@ -41,7 +41,7 @@ export interface AttemptReport {
   readonly end: AttemptEnd;
   readonly workLog: readonly string[];
   readonly work: SavedWork | null;
-  /** What people said that no agent read. */
+  /** Messages of people that no agent read. */
   readonly unread: readonly string[];
   /** Work that the attempt builds on and did not have. */
   readonly conflicts: readonly StartConflict[];

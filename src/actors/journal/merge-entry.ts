@@ -7,7 +7,7 @@ export interface MergedWork {
   readonly commit: string;
 }
 
-/** What is logged of a merge. It stays when the branch and its record are pruned. */
+/** The log entry of a merge. It stays when the branch and its record are pruned. */
 export const mergeData = ({ into, commit }: MergedWork) => ({
   level: 'info',
   message: `merged into ${into} (${commit.slice(0, 12)})`,

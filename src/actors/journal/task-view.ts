@@ -309,7 +309,7 @@ const runFields = (parts: ViewParts, status: string): Partial<TaskView> => {
   };
 };
 
-/** Of a task that was closed by hand, here or in the tracker. */
+/** Only for a task that was closed by hand, here or in the tracker. */
 const closeReasonOf = (
   { tracked: { closeReason = '' }, task }: ViewParts,
   status: string,

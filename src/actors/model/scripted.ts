@@ -44,7 +44,7 @@ const nextTurn = (script: Script, { asker, messages }: ModelRequest): ScriptTurn
   return failed ? (act.otherwise ?? act) : act;
 };
 
-/** What the last call printed; after `ask`, the answer, which follows its result. */
+/** The output of the last call; after `ask`, the answer, which follows its result. */
 const lastOutput = (messages: readonly ModelMessage[]): string => {
   const at = messages.findLastIndex(({ role }) => role === 'tool');
   const last = messages[at];

@@ -95,7 +95,7 @@ const lastLineRules: Readonly<Record<NonNullable<WorkflowStep['ends_with']>, str
     'End your summary with a line that is PURSUE, DEFER or DO NOT PURSUE, after the reasons. That line decides.',
 };
 
-/** What did not pass, for one task: not what was found in the work of other investigators. */
+/** Problems for one task, without those in the work of other investigators. */
 const problemsOfRound = (
   context: WorkflowContext,
   step: WorkflowStep,

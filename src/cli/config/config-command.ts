@@ -74,7 +74,7 @@ const parsedValue = (text: string): unknown => {
 const quoted = (value: unknown): string =>
   `'${JSON.stringify(value).replaceAll("'", String.raw`'\''`)}'`;
 
-/** How a value is written that cannot be one word. */
+/** Says how to write a value that cannot be one word. */
 const jsonHint = (key: string, given: unknown): string => {
   const kind = kindOfKey(key);
   if (kind === 'list' && typeof given === 'string')

@@ -14,7 +14,7 @@ const keysIn = (node: Node, path: string): readonly (readonly [key: string, says
 export const configKeys = (): readonly (readonly [key: string, says: string])[] =>
   keysIn(z.toJSONSchema(configSections, { io: 'input', unrepresentable: 'any' }), '');
 
-/** Whether the value of a key is a list, or an object. */
+/** Tells lists and objects from other values. */
 export const kindOfKey = (key: string): 'list' | 'object' | 'other' => {
   const root: Node = z.toJSONSchema(configSections, { io: 'input', unrepresentable: 'any' });
   const node = key

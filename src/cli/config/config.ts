@@ -90,7 +90,7 @@ const describeConfigProblem = ({ path, problem, knownKeys }: SchemaProblem): str
   return `${path.join('.') || 'file'}: ${problem}${meant === null ? '' : `; did you mean ${meant}?`}`;
 };
 
-/** Of a place in a text; of a key that is missing, the line of what it belongs to. */
+/** The line of a place in a text; for a missing key, that of its owner. */
 export const lineOf = (text: string, path: readonly PropertyKey[]): number | null => {
   const lines = linesOfJson(text).of;
   const known = path

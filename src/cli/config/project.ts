@@ -70,7 +70,7 @@ export const stateFiles = (stateDir: string) => ({
   reports: join(stateDir, 'reports'),
   /** The starts of servers in this folder on a store that others may use. */
   nodes: join(stateDir, 'nodes'),
-  /** How the names of files begin that belong to tables on another machine. */
+  /** The beginning of the names of files that belong to tables on another machine. */
   exchange: join(stateDir, 'tasks'),
   /** The projects that were told that bd is not installed. */
   noted: join(stateDir, 'bd-noted'),

@@ -9,7 +9,7 @@ import type { Config } from './config-schema.ts';
 import { isPostgresUrl } from './config-values.ts';
 import { hashOfRoot, type Project, taskFiles } from './project.ts';
 
-/** Where everything is kept that is not in the project. */
+/** The place of everything that is not in the project. */
 export type StoreChoice =
   | { readonly kind: 'sqlite'; readonly file: string }
   | { readonly kind: 'postgres'; readonly address: PostgresAddress };
@@ -46,7 +46,7 @@ export const storeFor = (
     : { kind: 'sqlite', file: url };
 };
 
-/** What no text may hold that is written or shown. */
+/** Secrets that no text may hold. */
 export const storeSecrets = (choice: StoreChoice): readonly string[] => {
   const password = choice.kind === 'postgres' ? choice.address.password() : null;
   return password === null ? [] : [password];

@@ -55,7 +55,7 @@ const waitsText = (unmet: readonly string[], blocker: string | null): string => 
   return `waits for ${named}${rest > 0 ? ` and ${rest} more` : ''}`;
 };
 
-/** What its agent said when it finished, else its summary: earlier words are not its last. */
+/** The words of the agent when it finished, else its summary: earlier words are not its last. */
 const finalWordsOf = ({ view, said, isSilentTurn }: TaskProgress): string =>
   (isSilentTurn ? '' : lastSentence(said)) || (view.result ?? view.title);
 

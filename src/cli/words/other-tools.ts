@@ -252,7 +252,7 @@ const adviceIn = (table: Advice | undefined, word: string): string | null =>
 export const commandAdvice = (command: string): string | null =>
   adviceIn(commandsOfOthers, command);
 
-/** What to write for a flag such as `--tail` or `-o`; null for none of another tool. */
+/** Our words for a flag such as `--tail` or `-o`; null for none of another tool. */
 export const flagAdvice = (command: string, flag: string): string | null => {
   const isRole = roles.some((role) => role === command);
   const name = flag.startsWith('--') ? flag : flag.slice(0, 2);

@@ -50,7 +50,7 @@ const withShortIndexes = (patch: string): string =>
     'index $1..$2',
   );
 
-/** Of an attempt whose branch and record are pruned. */
+/** Names the merge of an attempt whose branch and record are pruned. */
 const loggedMerge = async (
   { connection }: CommandContext,
   { task_id, attempt: latest }: TaskView,

@@ -50,7 +50,7 @@ const nounOf: Readonly<Record<string, string>> = {
   checks: 'check',
 };
 
-/** What people call an entry of a list: a step by its id, else by its place. */
+/** Names an entry of a list for people: a step by its id, else by its place. */
 const nameOfEntry = (entry: unknown, at: number): string => {
   const { number, id, name, check } = isJsonObject(entry) ? entry : {};
   const own = [number, id, name, check].find((each) => each !== undefined);

@@ -52,7 +52,7 @@ const phaseLines = (phase: Phase): readonly PhaseLine[] => [
   ),
 ];
 
-/** What the gates to come will look for, each list of paths once. */
+/** Paths in which the next gates look, each list once. */
 const reportLines = ({ status, phase, reports, verify }: View): readonly PhaseLine[] => {
   const open = status === 'started' ? reports.filter((each) => each.phase >= phase) : [];
   const lists = new Map<string, readonly number[]>();

@@ -20,7 +20,7 @@ const advice: Advice = {
 };
 const adviceByCode = new Map<string, (facts: never) => string>(Object.entries(advice));
 
-/** Of commands that are tools here. */
+/** Commands that are tools here, by their names in our other words. */
 const toolNames: ReadonlyMap<string, string> = new Map([
   ['run', 'run'],
   ['execute', 'run'],

@@ -1,6 +1,6 @@
 import type { ChangedFile } from '../../model/diff.ts';
 
-/** How many lines were added and removed; nothing where no line was. */
+/** Counts of added and removed lines; nothing where no line was. */
 export const Counts = ({ added, removed }: Pick<ChangedFile, 'added' | 'removed'>) => (
   <>
     {added > 0 && <span class="tone-done">+{added.toLocaleString('en')}</span>}{' '}

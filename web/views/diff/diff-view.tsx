@@ -79,7 +79,7 @@ const Head = ({ task, pending, fail }: HeadProps) => {
   );
 };
 
-/** Of all files where they have been read, else of the saved work. */
+/** Counts all files where they have been read, else those of the saved work. */
 const sumsOf = (all: readonly ListedFile[], work: TaskView['work']) => {
   const read = all.filter(isRead);
   if (read.length < all.length)

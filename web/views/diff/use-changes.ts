@@ -18,11 +18,11 @@ interface Changes {
   readonly patch: string;
   readonly guarded: readonly string[];
   readonly files?: readonly ListedFile[];
-  /** Of a recording: files that are not in it. */
+  /** Files that a recording leaves out. */
   readonly files_left_out?: number;
 }
 
-/** Of more files the names are read first, then the lines of the page that is shown. */
+/** Above it, names are read first, then the lines of the page that is shown. */
 const filesInOneCall = 300;
 
 /** While somebody types, not each letter is asked for. */
@@ -55,7 +55,7 @@ const useCall = (
 
 const liveStatuses: ReadonlySet<string | undefined> = new Set(['queued', 'started']);
 
-/** Whether it is known how large the saved work is: the list of tasks does not say it. */
+/** Asks how large the saved work is: the list of tasks does not say it. */
 const useSize = (task: TaskView | undefined): boolean => {
   const isThere = isRecorded() || task?.work !== undefined || liveStatuses.has(task?.status);
   const isKnown = useSignal(isThere);

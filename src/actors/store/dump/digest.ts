@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 
-/** What a table holds, so that two copies can be compared. */
+/** Count and hash of the rows of a table, so that two copies can be compared. */
 export interface TableDigest {
   readonly rows: number;
   /** Hexadecimal, of its rows as lines of JSON. */

@@ -36,7 +36,7 @@ const defaultConnectSeconds = 3;
 const defaultSchema = 'agent_task_server';
 const socketFolder = '/var/run/postgresql';
 
-/** What libpq knows beside these would be ignored without a word. */
+/** Others of libpq are refused: they would be ignored without a word. */
 const parameters = [
   ...['host', 'port', 'user', 'password', 'dbname', 'connect_timeout', 'target_session_attrs'],
   ...['sslmode', 'sslrootcert', 'sslcert', 'sslkey', 'schema', 'application_name'],

@@ -11,7 +11,7 @@ const awayCodes = [
 ];
 const isAway = (code: string): boolean => code.startsWith('08') || awayCodes.includes(code);
 
-/** What to do, by the code of PostgreSQL. */
+/** Remedies, by the code of PostgreSQL. */
 const advice: Readonly<Record<string, string>> = {
   '28P01': 'check the user and the password',
   '28000': 'check the user, the password and the pg_hba.conf of the server',

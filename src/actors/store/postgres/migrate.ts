@@ -61,7 +61,7 @@ const carryOut = async (
   return { from, steps };
 };
 
-/** Who may not create a schema may use one that an administrator made. */
+/** A user without the right to create a schema may use one that an administrator made. */
 const createSchema = async (
   connection: Connection,
   schema: string,
