@@ -175,7 +175,9 @@ export const openProject = (
     /** Starts `agent` on a pseudo-terminal; what is written to stdin is typed there. */
     startOnTerminal: (...args: string[]): ChildProcess => {
       const line = [process.execPath, bin('agent'), ...args].map((word) => `'${word}'`).join(' ');
-      return spawn('script', ['--quiet', '--return', '--command', line, '/dev/null'], {
+      // When its command has ended, script reads for 10 ms: on a busy machine, less than was written.
+      const held = `trap : INT; ${line}; code=$?; sleep 0.3; exit $code`;
+      return spawn('script', ['--quiet', '--return', '--command', held, '/dev/null'], {
         cwd: root,
         env: { ...env, NO_COLOR: '1' },
         stdio: ['pipe', 'pipe', 'pipe'],

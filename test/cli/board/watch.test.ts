@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { openProject } from '../../support/cli.ts';
 
@@ -72,9 +73,10 @@ test('Ctrl-C leaves the terminal clean, with exit code 130', async () => {
 });
 
 test('kill leaves the terminal clean', async () => {
-  const { child, project, ended, screen } = await openBoard();
+  const { child, ended, screen } = await openBoard();
 
-  await project.shell(`kill -TERM $(cat /proc/${child.pid}/task/${child.pid}/children)`);
+  const childOf = (pid: string) => readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim();
+  process.kill(Number(childOf(childOf(String(child.pid)))), 'SIGTERM');
 
   expect(await ended).not.toBe(0);
   expect(screen().split(leave)).toHaveLength(2);
