@@ -20,7 +20,8 @@ export const createExecuteChecks = (
     throw new ServiceError('invalid_params', { fields: [{ path: 'options.network', problem }] });
   },
   optionsFor: (options, role) => {
-    const verify = [...settings().roles[role].verify, ...(options.verify ?? [])];
+    const given = [...settings().roles[role].verify, ...(options.verify ?? [])];
+    const verify = [...new Set(given)];
     return verify.length === 0 ? options : { ...options, verify };
   },
   maxRetries: () => settings().maxRetries,

@@ -13,6 +13,7 @@ import type { TaskSnapshot } from '../../machines/task-machine.ts';
 import { statusInTracker, type TrackedTask } from '../../machines/tracked-task.ts';
 import type { TrackerReads } from '../tracker/port.ts';
 import type { ExecutePorts } from './execute-task.ts';
+import { nextOptions } from './next-options.ts';
 import { createSharedCalls } from './shared-calls.ts';
 import { orderTasks } from './task-graph.ts';
 import { requireId } from './task-id.ts';
@@ -159,11 +160,12 @@ const createStartOne = async (
     if (room <= 0)
       return { task_id, reason: `the queue is full (${limit} tasks)`, code: 'queue_full' };
     room -= 1;
-    const own = { ...ports.optionsFor(options, role), when: 'ready' } as const;
     try {
       const snapshot = await views.snapshotOf(task.id, task);
       if (taskIds === undefined && isApproved(snapshot))
         return { task_id, reason: approvedReason(task_id), code: 'approved' };
+      const next = nextOptions(snapshot.context, role, options, ports.optionsFor);
+      const own = { ...next, when: 'ready' } as const;
       const command = runCommandFor(snapshot, role, own, ports.maxRetries());
       const { phase } = await commands.ask(task.id, command, ownRequest);
       return { task_id, role, phase };

@@ -2,7 +2,6 @@ import type { Response } from '../../machines/agent-context.ts';
 import { ServiceError } from '../../machines/errors.ts';
 import { isForPerson } from '../../machines/for-person.ts';
 import type { Finding, Role, RunOptions, TaskId } from '../../machines/task.ts';
-import type { TaskContext } from '../../machines/task-context.ts';
 import { holderOf } from '../../machines/tracked-task.ts';
 import { conflictsOf } from '../journal/snapshots.ts';
 import type { TaskView } from '../journal/task-view.ts';
@@ -18,6 +17,7 @@ import {
   type Execution,
 } from './execute-task.ts';
 import { type Explanation, explain, type SlotUse } from './explain.ts';
+import { nextOptions } from './next-options.ts';
 import { createReview, type TaskReviews } from './review-task.ts';
 import { createRunGraph, type GraphRun, type RunGraphRequest } from './run-graph.ts';
 import type { TaskCommands } from './task-commands.ts';
@@ -106,18 +106,6 @@ const createExplain = (
   };
 };
 
-/** By the same role, what the request does not name stays as in the last attempt. */
-const retryOptions = (
-  last: TaskContext,
-  role: Role,
-  given: RunOptions,
-  optionsFor: ServicePorts['optionsFor'],
-): RunOptions => {
-  if (last.role !== role) return optionsFor(given, role);
-  const own = given.verify === undefined ? given : optionsFor(given, role);
-  return { ...last.options, ...own };
-};
-
 export const createTaskService = (ports: ServicePorts): TaskService => {
   const { tracker, store, commands, views, requirePrice, requireNetwork, optionsFor } = ports;
   const queries = createTaskQueries({
@@ -183,7 +171,7 @@ export const createTaskService = (ports: ServicePorts): TaskService => {
       // The configuration may have changed since the last attempt.
       requireNetwork(options ?? {});
       const given =
-        options === null || next === null ? options : retryOptions(last, next, options, optionsFor);
+        options === null || next === null ? options : nextOptions(last, next, options, optionsFor);
       await requirePrice(given ?? last.options, next ?? 'engineer');
       return commands.ask(id, {
         type: 'retry',

@@ -133,6 +133,24 @@ test('the role is that of the label, else of the last run, else of the request',
   });
 });
 
+test('a task that failed a verify command does not complete in a run that names none', async () => {
+  const running = await startSystem({ turns: [finish()] });
+  const id = await create(running);
+  await running.service.run({ taskIds: [id], options: { verify: ['false'], maxTurns: 7 } });
+  await untilStatus(running, id, 'failed');
+
+  await runAll(running);
+  await vi.waitFor(async () =>
+    expect(await running.service.status(id)).toMatchObject({
+      attempt: 2,
+      status: 'failed',
+      error: { code: 'verify_failed' },
+    }),
+  );
+  await running.service.run({ taskIds: [id], options: { verify: ['true'] } });
+  await completed(running, [id]);
+}, 20_000);
+
 test('a task without a role is skipped, and its dependents wait until it is complete', async () => {
   const running = await startSystem({ turns: [finish()] });
   const noRole = await create(running, [], []);
