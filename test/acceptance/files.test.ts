@@ -132,7 +132,7 @@ test('A22 eight FIFOs read at once block neither the server nor its shutdown', a
   expect(slowestOf(health, 0.99)).toBeLessThan(isLong ? 300 : 3_000);
 });
 
-test('A22 a server stops on SIGTERM while FIFOs are read', async () => {
+test('A22 a server stops on SIGTERM while FIFOs are read', { tags: ['slow'] }, async () => {
   const project = openProject(undefined, { ownServer: true });
   const names = Array.from({ length: 8 }, (_, n) => `fifo${n}`);
   const script = join(dirname(project.configFile), 'script.json');

@@ -135,6 +135,7 @@ const plant = (): Plan => {
 
 test.each(Object.entries(vectors))(
   'A23 a whole task runs no program that the repository names: %s',
+  { tags: ['slow'] },
   async (_, vector) => {
     const plan = plant();
     const sprung = join(plan.trap, '..', 'sprung');

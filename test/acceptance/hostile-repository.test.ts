@@ -60,7 +60,9 @@ const planted = (evil: string, trap: string): Readonly<Record<string, string>> =
   };
 };
 
-test('A28 a repository sets no setting and no address of a provider', async () => {
+test('A28 a repository sets no setting and no address of a provider', {
+  tags: ['slow'],
+}, async () => {
   const evil = await startModelServer(() => ({ kind: 'answer', text: 'caught' }));
   const trap = join(temporaryFolder(), 'sprung');
   const calls = [

@@ -127,7 +127,9 @@ test('health, metrics and discovery have the documented form', async () => {
   );
 });
 
-test('a second server of one project refuses to start and names the first', async () => {
+test('a second server of one project refuses to start and names the first', {
+  tags: ['slow'],
+}, async () => {
   const { server, serverFile } = await served();
 
   const second = await server('--server');
@@ -170,7 +172,9 @@ test('a server with a state folder of its own is refused while one runs with the
   );
 });
 
-test('after kill -9 the next server starts at once, and nothing is lost', async () => {
+test('after kill -9 the next server starts at once, and nothing is lost', {
+  tags: ['slow'],
+}, async () => {
   const { start, serverFile, stopServer, agent } = open();
   const id = (await agent('create', 'Do it')).out.trim();
   start('agent-server', ['--server']);
@@ -312,7 +316,9 @@ test('SIGTERM ends the server with 0, and ends the processes that it ran', async
   expect(isAlive(Number(readFileSync(join(root, 'pid'), 'utf8')))).toBe(false);
 });
 
-test("a port in use is reported with what to do, and the project's lock is released", async () => {
+test("a port in use is reported with what to do, and the project's lock is released", {
+  tags: ['slow'],
+}, async () => {
   const { server, serverFile } = open();
   const other = createServer().listen(0, '127.0.0.1');
   await new Promise((resolve) => other.once('listening', resolve));
@@ -460,7 +466,7 @@ test.each<[string, (path: string) => void]>([
   expect(ended.err).toContain('delete it, and the server makes a new one');
 });
 
-test('the provider key reaches no child process, log or journal', async () => {
+test('the provider key reaches no child process, log or journal', { tags: ['slow'] }, async () => {
   const key = 'sk-canary-0123456789abcdef';
   const { agentWith, agent, root, stateDir, configFile } = open();
   const script = join(stateDir, '..', 'script.json');
@@ -510,7 +516,9 @@ test('the provider key reaches no child process, log or journal', async () => {
   for (const text of [results, journal, log]) expect(text).not.toContain(key);
 });
 
-test('the helper script starts the server, forwards signals, and has its exit code', async () => {
+test('the helper script starts the server, forwards signals, and has its exit code', {
+  tags: ['slow'],
+}, async () => {
   const { root, stateDir, configFile, serverFile } = open();
   const script = fileURLToPath(new URL('../../scripts/start-server.mjs', import.meta.url));
   const env = { ...process.env, AGENT_STATE_DIR: stateDir, HOME: temporaryFolder() };

@@ -91,7 +91,9 @@ test('a line of the tracker that cannot be read is named by list and show, with 
   }
 });
 
-test('tasks are created, shown, listed and closed without a server', async () => {
+test('tasks are created, shown, listed and closed without a server', {
+  tags: ['slow'],
+}, async () => {
   const { program: agent, serverFile, root } = openProject();
 
   const first = await agent('create', 'Design it');
@@ -122,7 +124,7 @@ test('tasks are created, shown, listed and closed without a server', async () =>
   expect(existsSync(join(root, '.beads', 'issues.jsonl'))).toBe(true);
 });
 
-test('a run starts a server, shows its progress, and ends with 0', async () => {
+test('a run starts a server, shows its progress, and ends with 0', { tags: ['slow'] }, async () => {
   const { agent, program, serverFile, stateDir } = scripted([finish('done', 'All is well.')]);
   const id = (await agent('create', 'Do it')).out.trim();
 
@@ -281,7 +283,7 @@ test('an unmet dependency ends with 4 and its id, a second run with 4 and its at
   await agent('cancel', first);
 });
 
-test('without a key a run is refused with 7 and says what to do', async () => {
+test('without a key a run is refused with 7 and says what to do', { tags: ['slow'] }, async () => {
   const { agent, program } = openProject({});
   const id = (await agent('create', 'Do it')).out.trim();
 
@@ -446,7 +448,9 @@ test('wait ends with 0 when all are complete, with 124 when the time is up; expl
   expect(await agent('wait', closed)).toMatchObject({ code: 0 });
 });
 
-test('the server is started, asked and stopped by the CLI, and its token replaced while it runs', async () => {
+test('the server is started, asked and stopped by the CLI, and its token replaced while it runs', {
+  tags: ['slow'],
+}, async () => {
   const { agent, program, stateDir, serverFile } = openProject();
 
   const none = await agent('server', 'status');
@@ -502,7 +506,9 @@ test('git ignores results and takes the tasks after init, which leaves a file of
   expect(readFileSync(join(own.root, '.beads', '.gitignore'), 'utf8')).toBe('# mine\n');
 });
 
-test('a long list is written whole to a pipe, and a reader that stops early is no error', async () => {
+test('a long list is written whole to a pipe, and a reader that stops early is no error', {
+  tags: ['slow'],
+}, async () => {
   const { shell, root, start, collect } = openProject();
   mkdirSync(join(root, '.beads'));
   const line = (n: number) =>
@@ -699,7 +705,9 @@ test('a run whose server dies does not end with 0', { tags: ['slow'] }, async ()
   process.kill(Number(readFileSync(join(root, 'pid'), 'utf8')), 'SIGKILL');
 });
 
-test('a state folder that two projects share never mixes their tasks', async () => {
+test('a state folder that two projects share never mixes their tasks', {
+  tags: ['slow'],
+}, async () => {
   const { agent, server, root, stateDir, stopServer } = openProject();
   const other = temporaryFolder();
   await agent('server', 'start');

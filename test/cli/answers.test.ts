@@ -66,7 +66,7 @@ test('a blank answer is refused, and the question stays open', async () => {
   expect(answered.code).toBe(0);
 });
 
-test('a run on a terminal says how a task that asks is answered', async () => {
+test('a run on a terminal says how a task that asks is answered', { tags: ['slow'] }, async () => {
   const project = setUp();
   const id = (await project.agent('create', 'x', '--role', 'product-manager')).out.trim();
 
@@ -167,7 +167,9 @@ test('retry says how to watch what it started', async () => {
   expect(retried.err).toContain(`agent logs -f ${id}`);
 });
 
-test('the time of a task that waits for a person stands still, and is not counted', async () => {
+test('the time of a task that waits for a person stands still, and is not counted', {
+  tags: ['slow'],
+}, async () => {
   const project = setUp();
   const id = await asking(project, 'product-manager');
   const asked = JSON.parse((await project.agent('show', id, '--json')).out);

@@ -55,7 +55,7 @@ test('init uses our own file on request, or when bd is missing or broken', async
   expect(existsSync(join(root, '.beads', 'beads.db'))).toBe(false);
 });
 
-test('init leaves the tracker of a running server alone', async () => {
+test('init leaves the tracker of a running server alone', { tags: ['slow'] }, async () => {
   const { agent } = open();
   await agent('server', 'start');
 
@@ -82,7 +82,9 @@ test('only init sets bd up or imports into it', async () => {
   expect(bd.calls().length).toBeGreaterThan(0);
 });
 
-test('without a server a list takes two calls of bd, and bd creates, shows, closes and links tasks', async () => {
+test('without a server a list takes two calls of bd, and bd creates, shows, closes and links tasks', {
+  tags: ['slow'],
+}, async () => {
   const { agent, commands, bd, root } = open();
   await agent('init');
   const first = (await agent('create', 'first', '--priority', '1', '--label', 'x')).out.trim();
@@ -111,7 +113,9 @@ test('without a server a list takes two calls of bd, and bd creates, shows, clos
   ]);
 });
 
-test('a run claims and closes its task in bd, and doctor and health name bd', async () => {
+test('a run claims and closes its task in bd, and doctor and health name bd', {
+  tags: ['slow'],
+}, async () => {
   const { agent, bd, root, serverFile } = open('C');
   await agent('init');
 
@@ -179,7 +183,7 @@ test('tracker.mode bd asks for init first, and tracker.bd_path names another pro
   expect((await project.agent('list')).out).toContain('ours');
 });
 
-test('a configured name claims in bd', async () => {
+test('a configured name claims in bd', { tags: ['slow'] }, async () => {
   const bd = makeBd('A-direct');
   const project = openProject({
     api: { backend: 'scripted' },
@@ -204,7 +208,7 @@ test('a tracker.bd_path that is not absolute is refused by name', async () => {
   ]);
 });
 
-test('tasks move from our file to bd and back without loss', async () => {
+test('tasks move from our file to bd and back without loss', { tags: ['slow'] }, async () => {
   const { root, agent, agentWith, bd } = open();
   const file = join(root, '.beads', 'issues.jsonl');
   const kept = [

@@ -293,6 +293,7 @@ test.each([
 
 test.skipIf(withoutOpenssl !== '')(
   `a proxy at https is called when its certificate is trusted${withoutOpenssl}`,
+  { tags: ['slow'] },
   async () => {
     const { path, tls } = makeCertificate();
     const proxy = await startModelServer(() => ({ kind: 'answer', calls: [finish] }), { tls });

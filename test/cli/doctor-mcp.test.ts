@@ -62,7 +62,9 @@ test.skipIf(!createBubblewrap({ readPaths: [], network: false }).check().ok)(
   },
 );
 
-test('a server that changed is named by doctor, and allowed by agent mcp --allow, which shows how', async () => {
+test('a server that changed is named by doctor, and allowed by agent mcp --allow, which shows how', {
+  tags: ['slow'],
+}, async () => {
   const folder = temporaryFolder();
   const configOf = (variant: string): NodeJS.ProcessEnv => {
     const file = join(folder, `${variant}.json`);

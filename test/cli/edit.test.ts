@@ -67,7 +67,7 @@ test('a task that another one depends on is not deleted, and the error names tha
   expect(deleted.code).toBe(0);
 });
 
-test('a task that is at work is not deleted; it is edited', async () => {
+test('a task that is at work is not deleted; it is edited', { tags: ['slow'] }, async () => {
   const { agent, created, shown } = open();
   const id = await created('hangs');
   await agent('--async', 'engineer', id);

@@ -384,7 +384,9 @@ test('a state folder that cannot be written is named in the error, and nothing i
   expect(readFileSync(file, 'utf8')).toBe('');
 });
 
-test('a state folder on a read-only file system is said by name', async (context) => {
+test('a state folder on a read-only file system is said by name', {
+  tags: ['slow'],
+}, async (context) => {
   const project = open({}, { ownServer: true });
   mkdirSync(project.stateDir, { mode: 0o700 });
   if (!mounted(project.stateDir, 'ro', 'mode=0700'))

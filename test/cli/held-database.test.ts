@@ -63,7 +63,9 @@ interface Refusal {
 const untilComplete = async (agent: ReturnType<typeof openProject>['agent'], id: string) =>
   expect((await agent('wait', id)).code).toBe(0);
 
-test('while another program holds the database, the server answers; what must be saved waits for it', async () => {
+test('while another program holds the database, the server answers; what must be saved waits for it', {
+  tags: ['slow'],
+}, async () => {
   const { url, id, call, statusOf, hold, agent } = await openServed();
   const { release } = await hold();
   let isReleased = false;

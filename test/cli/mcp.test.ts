@@ -34,6 +34,7 @@ const finish = { calls: [{ tool: 'finish', arguments: { status: 'done', summary:
 const write = { calls: [{ tool: 'write', arguments: { path: 'b.txt', content: 'new\n' } }] };
 
 test('the official client creates, runs, waits for, reads and merges a task', {
+  tags: ['slow'],
   timeout: 60_000,
 }, async () => {
   const project = open([write, finish]);
@@ -71,6 +72,7 @@ test('the official client creates, runs, waits for, reads and merges a task', {
 });
 
 test('a wait ends at a question, and the answer goes to the agent', {
+  tags: ['slow'],
   timeout: 60_000,
 }, async () => {
   const ask = { calls: [{ tool: 'ask', arguments: { question: 'Which port?' } }] };
@@ -104,6 +106,7 @@ test('mcp.answer of the configuration hides the tool answer', { timeout: 60_000 
 });
 
 test('a server that is gone is started again for the next call', {
+  tags: ['slow'],
   timeout: 60_000,
 }, async () => {
   const project = open([finish]);
@@ -135,6 +138,7 @@ test('the official client is told at once that a message is too long, and goes o
 });
 
 test('broken input is answered, and the end of the input ends the program during a wait', {
+  tags: ['slow'],
   timeout: 60_000,
 }, async () => {
   const ask = { calls: [{ tool: 'bash', arguments: { command: 'sleep 30' } }] };
@@ -165,6 +169,7 @@ test('broken input is answered, and the end of the input ends the program during
 });
 
 test('a program that has no token, and an assistant with a wrong id, are told what they can use', {
+  tags: ['slow'],
   timeout: 60_000,
 }, async () => {
   const project = open([finish]);

@@ -44,6 +44,7 @@ test.skipIf(!can).each([
   ['/proc, in worktrees', withoutProc, { sandbox: { mode: 'off' } }, /\/proc\/self\/fd/],
 ])(
   'without %s a run is refused, and the refusal says which settings allow it',
+  { tags: ['slow'] },
   async (_, through, config, why) => {
     const refused = await runOf(config, through);
 
@@ -56,9 +57,13 @@ test.skipIf(!can).each([
 test.skipIf(!can).each([
   ['bubblewrap', withoutBubblewrap],
   ['/proc', withoutProc],
-])('without %s a run works with the settings that the refusal names', async (_, through) => {
-  expect(await runOf(unheld, through)).toMatchObject({
-    code: 0,
-    out: expect.stringContaining('complete'),
-  });
-});
+])(
+  'without %s a run works with the settings that the refusal names',
+  { tags: ['slow'] },
+  async (_, through) => {
+    expect(await runOf(unheld, through)).toMatchObject({
+      code: 0,
+      out: expect.stringContaining('complete'),
+    });
+  },
+);

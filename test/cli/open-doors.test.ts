@@ -29,7 +29,10 @@ const idleSocket = (url: string): Socket => {
   return socket;
 };
 
-test('300 idle sockets keep nobody out of a server with a limit of 256 files', async () => {
+test('300 idle sockets keep nobody out of a server with a limit of 256 files', {
+  tags: ['slow'],
+  timeout: 40_000,
+}, async () => {
   const project = openProject();
   const url = await serve(project, ['/bin/sh', '-c', 'ulimit -n 256; exec "$@"', 'sh']);
 
@@ -43,7 +46,7 @@ test('300 idle sockets keep nobody out of a server with a limit of 256 files', a
   for (let asked = 0; asked < 100; asked += 1) answers.push((await fetch(`${url}/health`)).status);
 
   expect(answers).toEqual(Array.from({ length: 100 }, () => 200));
-}, 40_000);
+});
 
 /** The listening sockets of a process, as the kernel names them: `0100007F:1F90`. */
 const listeningOf = (pid: number): readonly string[] => {
@@ -62,7 +65,9 @@ const listeningOf = (pid: number): readonly string[] => {
   );
 };
 
-test('the server listens on 127.0.0.1 and ::1, and on no other address', async () => {
+test('the server listens on 127.0.0.1 and ::1, and on no other address', {
+  tags: ['slow'],
+}, async () => {
   const project = openProject();
   const url = await serve(project);
   const port = Number(new URL(url).port).toString(16).toUpperCase().padStart(4, '0');
@@ -109,7 +114,9 @@ test('endless requests are closed, and delay nobody', async (context) => {
   expect(body).toBeLessThan(35);
 }, 60_000);
 
-test('a token file that is missing or readable by others shows in /health, and the server keeps its token', async () => {
+test('a token file that is missing or readable by others shows in /health, and the server keeps its token', {
+  tags: ['slow'],
+}, async () => {
   const project = openProject();
   const url = await serve(project);
   const file = join(project.stateDir, 'token');

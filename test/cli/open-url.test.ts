@@ -73,6 +73,7 @@ const why =
 
 test.skipIf(why !== '')(
   `the first start registers agent:// links, the second does not; without a desktop a note says so${why}`,
+  { tags: ['slow'] },
   async () => {
     const home = temporaryFolder();
     const desktop = {

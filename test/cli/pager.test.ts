@@ -27,7 +27,9 @@ const setUp = async () => {
   return { shell, on, id };
 };
 
-test('long output goes through the pager; short output and help do not', async () => {
+test('long output goes through the pager; short output and help do not', {
+  tags: ['slow'],
+}, async () => {
   const { on, id } = await setUp();
 
   const long = await on(10, `show ${id}`);

@@ -42,6 +42,7 @@ const open = () => {
 };
 
 test('prune removes merged branches and old histories, and says what and how much; the rest stays', {
+  tags: ['slow'],
   timeout: 60_000,
 }, async () => {
   const { agent, ran, branches, ageByDays, stopServer, root } = open();

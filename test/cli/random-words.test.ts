@@ -50,6 +50,7 @@ const shown = (words: readonly string[]): string =>
   JSON.stringify(words.map((word) => (word.length > 60 ? `${word.slice(0, 60)}…` : word)));
 
 test('random words end with a documented exit code and one sentence for people', {
+  tags: ['slow'],
   timeout: runMs + 2 * mostRunMs,
 }, async () => {
   const { agentWith, agent } = openProject();

@@ -62,7 +62,7 @@ test('the server removes the history of a task that ended long ago; the task is 
   );
 });
 
-test('0 days keep the history for ever', async () => {
+test('0 days keep the history for ever', { tags: ['slow'] }, async () => {
   const { agent, stateDir, stopServer } = openProject(scripted(0));
   const id = (await agent('create', 'Do it')).out.trim();
   await agent('engineer', id);

@@ -27,7 +27,9 @@ const until = async (what: () => boolean | Promise<boolean>): Promise<void> => {
 };
 const engineer = ['--role', 'engineer'] as const;
 
-test('run completes a graph in one command, and prints a line for each change when piped', async () => {
+test('run completes a graph in one command, and prints a line for each change when piped', {
+  tags: ['slow'],
+}, async () => {
   const project = openProject();
   const first = await create(project, 'first', ...engineer);
   const second = await create(project, 'second', '--deps', first);
@@ -69,7 +71,9 @@ test('run --json prints its events one per line, the last one with the outcome',
   });
 });
 
-test('on a terminal a table is kept up to date, and no line is longer than 80 columns', async () => {
+test('on a terminal a table is kept up to date, and no line is longer than 80 columns', {
+  tags: ['slow'],
+}, async () => {
   const project = openProject();
   const first = await create(project, `first ${'x'.repeat(200)}`, ...engineer);
   await create(project, 'second', ...engineer, '--deps', first);
@@ -85,7 +89,9 @@ test('on a terminal a table is kept up to date, and no line is longer than 80 co
   expect(tooLong).toEqual([]);
 });
 
-test('what the worktrees lack is said once in a run, before a turn is paid for', async () => {
+test('what the worktrees lack is said once in a run, before a turn is paid for', {
+  tags: ['slow'],
+}, async () => {
   const project = openProject({
     api: { backend: 'scripted' },
     workspace: { mode: 'worktree' },
@@ -224,7 +230,9 @@ test('a run of everything skips a failed task whose work was approved; a run of 
   expect(named.out).toContain(`failed     ${id}`);
 });
 
-test('away from a terminal Ctrl-C cancels what the run started, and nothing else', async () => {
+test('away from a terminal Ctrl-C cancels what the run started, and nothing else', {
+  tags: ['slow'],
+}, async () => {
   const project = withScript([hang]);
   const other = await create(project, 'of somebody else', ...engineer);
   await project.agent('engineer', other, '--async');

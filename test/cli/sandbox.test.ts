@@ -6,7 +6,7 @@ import { openProject } from '../support/cli.ts';
 
 const { ok } = createBubblewrap({ readPaths: [], network: false }).check();
 
-test('banner and doctor name the sandbox, or its absence', async () => {
+test('banner and doctor name the sandbox, or its absence', { tags: ['slow'] }, async () => {
   const project = openProject({ api: { backend: 'scripted' }, sandbox: { mode: 'auto' } });
   const off = openProject();
 

@@ -29,7 +29,9 @@ const open = (script: object = { turns: Array(4).fill(hang) }) => {
   return { ...project, create, running };
 };
 
-test('close, reopen, cancel and retry take several tasks, and a refusal stops none of the others', async () => {
+test('close, reopen, cancel and retry take several tasks, and a refusal stops none of the others', {
+  tags: ['slow'],
+}, async () => {
   const { agent, create } = open();
   const [one, two] = [await create('one'), await create('two')];
 
@@ -49,7 +51,9 @@ test('close, reopen, cancel and retry take several tasks, and a refusal stops no
   expect(retried.err).toContain(`agent wait ${one} ${two}`);
 });
 
-test('retry follows its attempt on a terminal, and keeps the options that it does not name', async () => {
+test('retry follows its attempt on a terminal, and keeps the options that it does not name', {
+  tags: ['slow'],
+}, async () => {
   const { agent, onTerminal, create } = open({ turns: [{ say: 'I look.', calls: [] }] });
   const id = await create('one');
   const failed = await agent('engineer', id, '--verify', 'false', '--max-turns', '3');
@@ -65,6 +69,7 @@ test('retry follows its attempt on a terminal, and keeps the options that it doe
 });
 
 test('server stop and Ctrl-C in the terminal of a server count what is parked and what waits', {
+  tags: ['slow'],
   timeout: 30_000,
 }, async () => {
   const { agent, create, running, start, serverFile } = open();

@@ -89,7 +89,9 @@ test('nothing but the sanitiser writes to the terminal', () => {
   expect(writers.sort()).toEqual(['actors/assistants/hand-over.ts', 'cli/output/io.ts']);
 });
 
-test('the first reading of a large file shows on a terminal how far it is, and nothing of it in a pipe', async () => {
+test('the first reading of a large file shows on a terminal how far it is, and nothing of it in a pipe', {
+  tags: ['slow'],
+}, async () => {
   const first = setUp();
   const second = setUp();
   for (const { root } of [first, second]) {

@@ -18,6 +18,7 @@ const open = (
 };
 
 test("an attempt's changes are shown as a patch that git accepts, and merged on demand, also without a server", {
+  tags: ['slow'],
   timeout: 60_000,
 }, async () => {
   const { agent, root, stopServer } = open();
@@ -70,6 +71,7 @@ test('show and the logs name generated files that came in', { timeout: 60_000 },
 });
 
 test('diff names protected files first, and git still accepts the patch', {
+  tags: ['slow'],
   timeout: 60_000,
 }, async () => {
   const { agent, root, stopServer } = open(
@@ -102,6 +104,7 @@ test('diff names protected files first, and git still accepts the patch', {
 });
 
 test('a merge with an obstacle changes nothing, names it, and exits with 4', {
+  tags: ['slow'],
   timeout: 60_000,
 }, async () => {
   const { agent, root } = open();
@@ -145,6 +148,7 @@ test.each([['../x'], ['/etc'], ['.git/config'], ['']])(
 );
 
 test('the work of a failed attempt is merged only with --force, with and without a server, also after a close by hand', {
+  tags: ['slow'],
   timeout: 60_000,
 }, async () => {
   const { agent, root, stopServer } = open({}, [{ path: 'b.txt', content: 'new\n' }], 'failed');
@@ -184,6 +188,7 @@ test('the work of a failed attempt is merged only with --force, with and without
 });
 
 test('a task that is sent back after its merge shows which attempt was merged', {
+  tags: ['slow'],
   timeout: 60_000,
 }, async () => {
   const { agent } = open();
@@ -205,7 +210,9 @@ test('a task that is sent back after its merge shows which attempt was merged', 
   ]);
 });
 
-test('the log says what is copied into a worktree before it is there', async () => {
+test('the log says what is copied into a worktree before it is there', {
+  tags: ['slow'],
+}, async () => {
   const { agent, root } = open({ copy: ['node_modules'] });
   mkdirSync(join(root, 'node_modules'));
   writeFileSync(join(root, 'node_modules', 'x.js'), 'x');

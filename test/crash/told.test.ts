@@ -15,6 +15,7 @@ const waits: Answer = {
 const said = 'use tabs';
 
 test('what an A2A client said to an agent at work survives kill -9, and is said once', {
+  tags: ['slow'],
   timeout: 60_000,
 }, async () => {
   const asked: string[] = [];

@@ -10,63 +10,57 @@ import { mountSmallDisk } from './support/small-disk.ts';
 const fullMs = isLong ? 45_000 : 300;
 const needsMount = 'needs the right to mount a small file system';
 
-test(
-  'a state folder that fills up while tasks run loses nothing, and recovers with free space',
-  async (context) => {
-    const project = openWork();
-    const disk = mountSmallDisk(project.stateDir, '16m', project.stopServer);
-    if (disk === null) return context.skip(needsMount);
-    const { create, run, call, viewOf, health, ended, goOn } = await project.serve();
-    const [asks, works, waits, later] = await create('asks', 'works', 'waits', 'later');
-    for (const id of [asks, works, waits]) await run(id);
-    await project.atWork();
+test('a state folder that fills up while tasks run loses nothing, and recovers with free space', {
+  tags: ['slow'],
+  timeout: 60_000 + fullMs,
+}, async (context) => {
+  const project = openWork();
+  const disk = mountSmallDisk(project.stateDir, '16m', project.stopServer);
+  if (disk === null) return context.skip(needsMount);
+  const { create, run, call, viewOf, health, ended, goOn } = await project.serve();
+  const [asks, works, waits, later] = await create('asks', 'works', 'waits', 'later');
+  for (const id of [asks, works, waits]) await run(id);
+  await project.atWork();
 
-    disk.fill();
-    goOn();
-    const refused = await run(later);
-    const bad = await health();
-    await delay(fullMs);
-    const meanwhile = await Promise.all([asks, works, waits, later].map(viewOf));
-    const late = await call('create', { description: 'late' });
-    disk.empty();
-    const began = Date.now();
-    let mended = await health();
-    for (; mended.checks.store.status !== 'ok'; mended = await health()) await delay(20);
-    const ends = [await ended(works), await ended(waits)];
-    const tookMs = Date.now() - began;
-    await project.agent('respond', asks, 'blue');
-    await run(later);
+  disk.fill();
+  goOn();
+  const refused = await run(later);
+  const bad = await health();
+  await delay(fullMs);
+  const meanwhile = await Promise.all([asks, works, waits, later].map(viewOf));
+  const late = await call('create', { description: 'late' });
+  disk.empty();
+  const began = Date.now();
+  let mended = await health();
+  for (; mended.checks.store.status !== 'ok'; mended = await health()) await delay(20);
+  const ends = [await ended(works), await ended(waits)];
+  const tookMs = Date.now() - began;
+  await project.agent('respond', asks, 'blue');
+  await run(later);
 
-    expect(refused.error).toMatchObject({ code: -32603, data: { code: 'internal' } });
-    expect(refused.error?.message).toMatch(/the journal .*journal\.db cannot be written: .*full/);
-    expect(bad.checks.store).toMatchObject({
-      status: 'failing',
-      detail: expect.stringContaining('full'),
-    });
-    expect(late.error).toMatchObject({ code: -32017, message: expect.stringContaining('full') });
-    expect(mended.checks.store.status).toBe('ok');
-    expect(meanwhile.map(({ status }) => status)).toEqual([
-      'started',
-      'started',
-      'queued',
-      'queued',
-    ]);
-    expect([...ends, await ended(asks), await ended(later)]).toEqual([
-      'complete',
-      'complete',
-      'complete',
-      'complete',
-    ]);
-    for (const id of [asks, works, waits, later]) expect((await viewOf(id)).attempt).toBe(1);
-    await project.stopServer();
-    const { entries, differences } = await differencesIn(project.stateDir);
-    expect(differences).toEqual([]);
-    process.stdout.write(
-      `full state folder: full for ${fullMs} ms, 4 tasks ended, the first two ${tookMs} ms after there was room, ${entries} entries without a gap\n`,
-    );
-  },
-  60_000 + fullMs,
-);
+  expect(refused.error).toMatchObject({ code: -32603, data: { code: 'internal' } });
+  expect(refused.error?.message).toMatch(/the journal .*journal\.db cannot be written: .*full/);
+  expect(bad.checks.store).toMatchObject({
+    status: 'failing',
+    detail: expect.stringContaining('full'),
+  });
+  expect(late.error).toMatchObject({ code: -32017, message: expect.stringContaining('full') });
+  expect(mended.checks.store.status).toBe('ok');
+  expect(meanwhile.map(({ status }) => status)).toEqual(['started', 'started', 'queued', 'queued']);
+  expect([...ends, await ended(asks), await ended(later)]).toEqual([
+    'complete',
+    'complete',
+    'complete',
+    'complete',
+  ]);
+  for (const id of [asks, works, waits, later]) expect((await viewOf(id)).attempt).toBe(1);
+  await project.stopServer();
+  const { entries, differences } = await differencesIn(project.stateDir);
+  expect(differences).toEqual([]);
+  process.stdout.write(
+    `full state folder: full for ${fullMs} ms, 4 tasks ended, the first two ${tookMs} ms after there was room, ${entries} entries without a gap\n`,
+  );
+});
 
 test('a full .beads loses nothing, is named in the error, and is updated when there is space', {
   tags: ['slow'],

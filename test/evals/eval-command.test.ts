@@ -42,6 +42,7 @@ const run = async (args: readonly string[], more: NodeJS.ProcessEnv = {}) => {
 const figures = ' +0 +0 +0\\.0000 +\\d+\\.\\d';
 
 test('the scripted model solves the evals through the real server; the table has a line per eval and a total', {
+  tags: ['slow'],
   timeout,
 }, async () => {
   const { code, out, err } = await run(['--only', some.join(',')]);

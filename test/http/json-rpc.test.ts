@@ -222,7 +222,10 @@ test.each([
   });
 });
 
-test('any body gets an answer, never an internal error, and the server keeps running', async () => {
+test('any body gets an answer, never an internal error, and the server keeps running', {
+  tags: ['slow'],
+  timeout: 30_000,
+}, async () => {
   const { post, base } = await startServer();
   const method = fc.constantFrom(
     ...servedMethods.filter((name) => name !== 'discovery'),
@@ -256,7 +259,7 @@ test('any body gets an answer, never an internal error, and the server keeps run
   );
 
   expect((await fetch(`${base}/health`)).status).toBe(200);
-}, 30_000);
+});
 
 test('a notification is executed and gets no answer', async () => {
   const { post, tracker } = await startServer();

@@ -43,7 +43,9 @@ const problems = async ({ base, headers }: Server) => {
   };
 };
 
-test('real requests and answers of every method match the description', async () => {
+test('real requests and answers of every method match the description', {
+  tags: ['slow'],
+}, async () => {
   const ask = { calls: [{ tool: 'ask', arguments: { question: 'red or blue?' } }] };
   const write = { calls: [{ tool: 'write', arguments: { path: 'b.txt', content: 'new' } }] };
   const server = await startServer({

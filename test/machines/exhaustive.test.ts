@@ -101,7 +101,9 @@ test.each([1, 2, 3])(
   },
 );
 
-test('one task: no reachable state is stuck, started without an attempt, or ended without a result', () => {
+test('one task: no reachable state is stuck, started without an attempt, or ended without a result', {
+  tags: ['slow'],
+}, () => {
   type Snapshot = SnapshotFrom<typeof taskMachine>;
   const taskId = 'bd-a' as TaskId;
   const at = 1_000_000;

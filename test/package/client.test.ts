@@ -157,7 +157,9 @@ test('without a server it starts none when told so, and a wrong token is named',
   ]);
 });
 
-test('TypeScript knows every method, with what it takes and answers', async () => {
+test('TypeScript knows every method, with what it takes and answers', {
+  tags: ['slow'],
+}, async () => {
   const { cwd } = project();
   const write = (name: string, lines: string): void =>
     writeFileSync(

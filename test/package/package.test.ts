@@ -52,7 +52,9 @@ test.each([
 
 const isChunk = (path: string): boolean => /^dist\/chunks\/[\w-]+\.js$/.test(path);
 
-test('the package has the programs, the configuration, the examples and the documents, and no more', () => {
+test('the package has the programs, the configuration, the examples and the documents, and no more', {
+  tags: ['slow'],
+}, () => {
   const [packed] = JSON.parse(
     run(root, 'npm', 'pack', '--dry-run', '--json', '--ignore-scripts'),
   ) as readonly Packed[];
@@ -76,7 +78,9 @@ test('the package has the programs, the configuration, the examples and the docu
   expect(packed?.size).toBeLessThan(1_500_000);
 });
 
-test('an installed program runs a task with nothing but the packages that are installed with it', async () => {
+test('an installed program runs a task with nothing but the packages that are installed with it', {
+  tags: ['slow'],
+}, async () => {
   const { run: installed, defaultFile } = install();
   writeFileSync(defaultFile, JSON.stringify({ server: { port: 0 } }));
 
@@ -190,7 +194,9 @@ test('the licence of each package in the programs is published with them', () =>
   expect(bundled().filter((name) => !names.includes(name))).toEqual([]);
 });
 
-test('the SBOM names each package that is installed or in the programs with its hash, and no other', () => {
+test('the SBOM names each package that is installed or in the programs with its hash, and no other', {
+  tags: ['slow'],
+}, () => {
   const file = join(temporaryFolder(), 'sbom.json');
 
   run(root, process.execPath, 'scripts/sbom.mjs', file);

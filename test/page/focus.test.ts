@@ -52,7 +52,9 @@ describe.skipIf(noBrowser !== null)(
     const button = (name: string) => page.getByRole('button', { name });
     const only = async () => JSON.parse((await project.agent('list', '--json')).out)[0];
 
-    test('a task is created, run, sent back with a comment on a line, and merged', async () => {
+    test('a task is created, run, sent back with a comment on a line, and merged', {
+      tags: ['slow'],
+    }, async () => {
       await press('c');
       await tabTo(page.getByLabel('What to do'));
       await page.keyboard.type('Write the first file');
@@ -87,7 +89,9 @@ describe.skipIf(noBrowser !== null)(
       await press('g', 'n');
     });
 
-    test('a call is allowed and a question answered, and the focus stays in the list', async () => {
+    test('a call is allowed and a question answered, and the focus stays in the list', {
+      tags: ['slow'],
+    }, async () => {
       const [first, second, third] = [
         await project.create('Look at it', '--role', 'reviewer'),
         await project.create('Choose a colour', '--role', 'product-manager'),

@@ -91,7 +91,9 @@ describe.skipIf(noBrowser !== null)(
       return { page, problems, to };
     };
 
-    test('40 texts in every field run nothing and break no policy', async () => {
+    test('40 texts in every field run nothing and break no policy', {
+      tags: ['slow'],
+    }, async () => {
       expect(hostileStrings).toHaveLength(40);
       const [first = ''] = await createAll(
         hostileStrings.map((text) => ({
@@ -128,7 +130,7 @@ describe.skipIf(noBrowser !== null)(
       await page.close();
     });
 
-    test('comments, reasons and names of files run nothing', async () => {
+    test('comments, reasons and names of files run nothing', { tags: ['slow'] }, async () => {
       const [id = ''] = await createAll([{ title: hostileStrings[0], description: 'x' }]);
       await project.agent('engineer', id);
       const file = 'src/<img src=x onerror=window.ran=1>.js';

@@ -99,7 +99,9 @@ describe.skipIf(noBrowser !== null)(
       expect(page.url()).toContain(`#/task/${task.task_id}`);
     });
 
-    test('a new task: its title has the focus, labels and verify commands are kept, wrong ids are all named', async () => {
+    test('a new task: its title has the focus, labels and verify commands are kept, wrong ids are all named', {
+      tags: ['slow'],
+    }, async () => {
       await to('new');
       await page.locator('input:focus').waitFor();
       await page.keyboard.type('Checked');
@@ -187,7 +189,9 @@ describe.skipIf(noBrowser !== null)(
       await file.getByText('Name it better.').waitFor();
     });
 
-    test('a comment on a line sends the work back, and the second attempt is merged', async () => {
+    test('a comment on a line sends the work back, and the second attempt is merged', {
+      tags: ['slow'],
+    }, async () => {
       const id = await project.create('Write a file', '--role', 'engineer', '--run', '--async');
       const [taskId = ''] = /bd-\w+/.exec(id) ?? [];
       await status(taskId, 'complete');
@@ -209,7 +213,9 @@ describe.skipIf(noBrowser !== null)(
       expect((await project.show(taskId)).work.merged_at).toBeDefined();
     });
 
-    test('a merge in the terminal is seen at once, by agent merge and by git', async () => {
+    test('a merge in the terminal is seen at once, by agent merge and by git', {
+      tags: ['slow'],
+    }, async () => {
       const quick = { timeout: 3_000 };
       await to('board');
       const toReview = page.getByRole('region', { name: 'To review' });
@@ -265,7 +271,9 @@ describe.skipIf(noBrowser !== null)(
       expect((await project.agent('logs', id)).out).toContain('blue');
     });
 
-    test('calls are allowed with the key a in the focused row, and denied with the reason', async () => {
+    test('calls are allowed with the key a in the focused row, and denied with the reason', {
+      tags: ['slow'],
+    }, async () => {
       const allowed = await project.create('Look at it', '--role', 'reviewer');
       const denied = await project.create('Look again', '--role', 'reviewer');
       await project.agent('run', allowed, denied, '--async');
@@ -450,7 +458,9 @@ describe.skipIf(noBrowser !== null)(
       expect(found).toEqual([]);
     });
 
-    test('after signing out the page is closed, and a used code says so', async () => {
+    test('after signing out the page is closed, and a used code says so', {
+      tags: ['slow'],
+    }, async () => {
       const address = await project.address();
       const other = await browser.newPage();
       await other.goto(address);

@@ -93,7 +93,9 @@ describe.skipIf(noBrowser !== null)(
     };
     const go = (page: Page, view: string) => page.getByRole('link', { name: view }).first().click();
 
-    test('shows the task, its log, its charts and its changes, and asks nobody for anything', async () => {
+    test('shows the task, its log, its charts and its changes, and asks nobody for anything', {
+      tags: ['slow'],
+    }, async () => {
       const { page, seen } = await open(file);
 
       expect(await page.title()).toBe(`${id}: Write a file`);
@@ -116,7 +118,7 @@ describe.skipIf(noBrowser !== null)(
       await page.context().close();
     });
 
-    test('the scrubber shows task, log and chart as they were', async () => {
+    test('the scrubber shows task, log and chart as they were', { tags: ['slow'] }, async () => {
       const { page, seen } = await open(file);
       const log = page.getByRole('log');
       await log.getByText('complete: wrote src/a.js').waitFor();

@@ -18,6 +18,7 @@ const openWithWorkflow = async () => {
 
 test.skipIf(noBrowser !== null)(
   'a workflow is shown as its phases, with what it waits for, and follows what happens',
+  { tags: ['slow'], timeout: 60_000 },
   async () => {
     const { project, page, problems, workflow_id } = await openWithWorkflow();
     await page.getByRole('link', { name: 'System' }).click();
@@ -55,11 +56,11 @@ test.skipIf(noBrowser !== null)(
     expect(workflow_id).toMatch(/^wf-/);
     expect(problems).toEqual([]);
   },
-  60_000,
 );
 
 test.skipIf(noBrowser !== null)(
   'a step of a person needs you: counted in the title, answered and closed in its row',
+  { tags: ['slow'], timeout: 60_000 },
   async () => {
     const { page, problems, workflow_id } = await openWithWorkflow();
     await page.getByText('Is the step strategist needed for Export?').waitFor();
@@ -75,5 +76,4 @@ test.skipIf(noBrowser !== null)(
     expect(page.url()).toContain(`#/workflow/${workflow_id}`);
     expect(problems).toEqual([]);
   },
-  60_000,
 );

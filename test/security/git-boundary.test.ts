@@ -214,7 +214,9 @@ describe.skipIf(!canRecord)(
       (_, vectors) => judge(vectors),
     );
 
-    test('in a folder that an earlier attempt made a repository of', async () => {
+    test('in a folder that an earlier attempt made a repository of', {
+      tags: ['slow'],
+    }, async () => {
       const plan = makePlan();
       const driver = driveWorkspaces();
       const driven = driver.of(plan.project, plan.state);

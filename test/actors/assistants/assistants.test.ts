@@ -215,7 +215,10 @@ test('an endless line is left out, and the lines after it are read', async () =>
   });
 });
 
-test('an assistant that floods its output is ended, and the journal stays small', async () => {
+test('an assistant that floods its output is ended, and the journal stays small', {
+  tags: ['slow'],
+  timeout: 60_000,
+}, async () => {
   const { running, id } = await run('codex', 'flood', {}, { maxTurns: 1_000_000 });
 
   const view = await untilStatus(running, id, 'complete', 'failed');
@@ -227,7 +230,7 @@ test('an assistant that floods its output is ended, and the journal stays small'
   });
   expect(held).toBeGreaterThan(1_000_000);
   expect(held).toBeLessThan(4_500_000);
-}, 60_000);
+});
 
 test('an assistant that does not exit after its result is ended, and the result counts', {
   tags: ['slow'],
@@ -404,7 +407,9 @@ test.each(['codex', 'claude', 'command'] as const)(
   },
 );
 
-test('a command, which has no session, gets the whole prompt again with the output of the check', async () => {
+test('a command, which has no session, gets the whole prompt again with the output of the check', {
+  tags: ['slow'],
+}, async () => {
   const verify = ['grep -q right made.txt || { echo it is wrong; exit 1; }'];
   const { running, id } = await run('command', 'well', {}, { verify });
 

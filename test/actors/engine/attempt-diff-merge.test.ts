@@ -28,7 +28,7 @@ const run = async (running: Running) => {
   return id;
 };
 
-test('status has the saved work; diff and merge take it', async () => {
+test('status has the saved work; diff and merge take it', { tags: ['slow'] }, async () => {
   const running = await start([write, finish()]);
   const id = await run(running);
 

@@ -48,6 +48,7 @@ const outputs = ({ store }: Running, taskId: string): readonly string[] =>
 
 test.skipIf(!sandbox.check().ok)(
   'a link in place of the logs shows a command nothing and is refused by name',
+  { tags: ['slow'] },
   async () => {
     const home = temporaryFolder();
     writeFileSync(join(home, 'key'), 'PRIVATE');

@@ -38,22 +38,26 @@ test.each<[string, readonly Fate[]]>([
   ['fails before it is written', ['failed before']],
   ['fails after it is written', ['failed after']],
   ['is never answered and written late', ['late']],
-])('an attempt goes on when a commit of its agent %s; nothing is done twice', async (_, fates) => {
-  const { store, allArrived } = withFates(...fates);
-  const running = await startSystem({ store, turns: [bash('echo once >> log'), finish('done')] });
-  const { service, logged } = running;
-  const { task_id } = await service.create({ description: 'x' });
+])(
+  'an attempt goes on when a commit of its agent %s; nothing is done twice',
+  { tags: ['slow'] },
+  async (_, fates) => {
+    const { store, allArrived } = withFates(...fates);
+    const running = await startSystem({ store, turns: [bash('echo once >> log'), finish('done')] });
+    const { service, logged } = running;
+    const { task_id } = await service.create({ description: 'x' });
 
-  await service.execute({ task: task_id, role: 'engineer', options: {} });
-  const view = await untilStatus(running, task_id, 'complete', 'failed');
+    await service.execute({ task: task_id, role: 'engineer', options: {} });
+    const view = await untilStatus(running, task_id, 'complete', 'failed');
 
-  await allArrived();
-  expect(view).toMatchObject({ status: 'complete', attempt: 1 });
-  const entries = running.store.read({ after: 0, limit: 1_000 });
-  const count = (type: string) => entries.filter((entry) => entry.type === type).length;
-  expect([count('tool_start'), count('completed')]).toEqual([2, 1]);
-  expect(logged).toEqual([]);
-});
+    await allArrived();
+    expect(view).toMatchObject({ status: 'complete', attempt: 1 });
+    const entries = running.store.read({ after: 0, limit: 1_000 });
+    const count = (type: string) => entries.filter((entry) => entry.type === type).length;
+    expect([count('tool_start'), count('completed')]).toEqual([2, 1]);
+    expect(logged).toEqual([]);
+  },
+);
 
 test('an attempt fails when a commit of its agent fails again and again', async () => {
   const { store } = withFates('failed before', 'failed after', 'failed before', 'failed before');

@@ -44,7 +44,9 @@ const untilThere = async ({ root }: Running, name: string): Promise<void> => {
   while (!existsSync(join(root, name))) await delay(10);
 };
 
-test('one attempt after the other changes the folder, and the one that waits says so', async () => {
+test('one attempt after the other changes the folder, and the one that waits says so', {
+  tags: ['slow'],
+}, async () => {
   const alone = bash('test ! -e busy && touch busy && sleep 0.3 && rm busy');
   const running = await start({ turns: [alone, alone, finish()] });
 

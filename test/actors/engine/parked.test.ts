@@ -190,7 +190,9 @@ test('a task at work whose call is answered after the limit frees the parked one
   });
 });
 
-test('the parked task and its reason survive a restart, and so does the wall for others', async () => {
+test('the parked task and its reason survive a restart, and so does the wall for others', {
+  tags: ['slow'],
+}, async () => {
   let asked = 0;
   const { running, setting, provider } = await open(() => {
     asked += 1;
@@ -232,6 +234,7 @@ test('the time limit of an attempt does not run while it is parked', {
 
 test.each(['codex', 'claude'] as const)(
   '%s at its usage limit is parked, and goes on with its session',
+  { tags: ['slow'] },
   async (backend) => {
     const running = await startSystem({ assistants: fakeAssistants(), options: { backend } });
     const id = await begin(running, 'play: limited');

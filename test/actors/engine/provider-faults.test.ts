@@ -240,6 +240,7 @@ let playing: ReturnType<typeof playAll> | undefined;
 
 test.each(faults.map((fault) => [fault.id, fault.what, fault] as const))(
   '%s %s: the task says so, or it passes and the task completes',
+  { tags: ['slow'], timeout: 60_000 },
   async (id, _, fault) => {
     const { says, passes } = fault;
     playing ??= playAll();
@@ -264,7 +265,6 @@ test.each(faults.map((fault) => [fault.id, fault.what, fault] as const))(
       expect(text).not.toMatch(/\bhalf\b/);
     expect(pauses).toEqual([expect.toSatisfy((ms: number) => ms >= (id === 'F4' ? 495 : 995))]);
   },
-  60_000,
 );
 
 test('F3 a provider that wants to be left alone for an hour is: the task waits without a slot, and says until when', async () => {

@@ -58,7 +58,9 @@ const comment = (path: string, line: number | null, text: string) => ({
 });
 const occurrences = (text: string, part: string): number => text.split(part).length - 1;
 
-test('work that is sent back goes on with its branch; each comment is given once and answered in the results', async () => {
+test('work that is sent back goes on with its branch; each comment is given once and answered in the results', {
+  tags: ['slow'],
+}, async () => {
   const { model, textOf } = playedModel((attempt, turn) => {
     if (turn === 0) return write(attempt === 1 ? 'b.txt' : 'c.txt');
     if (attempt === 1 || turn === 1) return finish();
@@ -110,7 +112,9 @@ test('work that is sent back goes on with its branch; each comment is given once
   expect(results).toContain('2. b.txt\n\n> Drop the file\n\nit has to stay');
 });
 
-test('comments wait until changes are requested, then all of them are given', async () => {
+test('comments wait until changes are requested, then all of them are given', {
+  tags: ['slow'],
+}, async () => {
   const { model, textOf } = playedModel((attempt, turn) => {
     if (turn === 0) return write(`${attempt}.txt`);
     return finish([1, 2].map((id) => ({ comment: id, answer: 'done' })));
@@ -134,7 +138,9 @@ test('comments wait until changes are requested, then all of them are given', as
   expect(view.review?.comments.map(({ open }) => open)).toEqual([false, false]);
 });
 
-test('an attempt that fails leaves its comments to the next one, on the same branch', async () => {
+test('an attempt that fails leaves its comments to the next one, on the same branch', {
+  tags: ['slow'],
+}, async () => {
   const { model, textOf } = playedModel((attempt, turn) => {
     if (turn === 0) return write(`${attempt}.txt`);
     if (attempt === 2) return finish([], 'failed');
@@ -159,7 +165,7 @@ test('an attempt that fails leaves its comments to the next one, on the same bra
   );
 });
 
-test('a restart in the middle gives the comments once', async () => {
+test('a restart in the middle gives the comments once', { tags: ['slow'] }, async () => {
   let hangs = true;
   const { model, textOf } = playedModel((attempt, turn) => {
     if (turn === 0) return write(`${attempt}.txt`);
@@ -188,7 +194,9 @@ test('a restart in the middle gives the comments once', async () => {
   expect(view.review?.comments).toMatchObject([{ answer: 'done', answered_by: 2 }]);
 });
 
-test('approved work leaves nothing for a later attempt; closed and reopened work waits for a run', async () => {
+test('approved work leaves nothing for a later attempt; closed and reopened work waits for a run', {
+  tags: ['slow'],
+}, async () => {
   const { model, textOf } = playedModel((attempt, turn) =>
     turn === 0 ? write(`${attempt}.txt`) : finish(),
   );
@@ -209,7 +217,9 @@ test('approved work leaves nothing for a later attempt; closed and reopened work
   expect(textOf(2)).not.toContain('A small thing');
 });
 
-test('a place that neither the changes nor the project have is refused, with the lines that are there', async () => {
+test('a place that neither the changes nor the project have is refused, with the lines that are there', {
+  tags: ['slow'],
+}, async () => {
   const { model } = playedModel((_, turn) => (turn === 0 ? write('b.txt') : finish()));
   const scene = await open(model);
   await run(scene);
@@ -239,7 +249,9 @@ test('a place that neither the changes nor the project have is refused, with the
   expect((await review('a.txt', null)).review?.comments).toHaveLength(2);
 });
 
-test('an agent that does not answer is reminded twice, then its work counts', async () => {
+test('an agent that does not answer is reminded twice, then its work counts', {
+  tags: ['slow'],
+}, async () => {
   const { model, textOf } = playedModel((attempt, turn) =>
     turn === 0 ? write(`${attempt}.txt`) : finish(),
   );

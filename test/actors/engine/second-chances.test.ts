@@ -199,7 +199,7 @@ test('what the agent hears names the command, its exit code and its output', asy
   });
 });
 
-test('the commands of a role hold for every task of it', async () => {
+test('the commands of a role hold for every task of it', { tags: ['slow'] }, async () => {
   const running = await startSystem({ turns: [finish()], role: { verify: ['test -e asked'] } });
   const { task_id: id } = await running.service.create({ description: 'a task' });
 

@@ -89,7 +89,9 @@ const entriesOf = ({ store }: Running, taskId: string) =>
 const messagesOf = (running: Running, id: string): readonly string[] =>
   entriesOf(running, id).flatMap(({ type, message }) => (type === 'log' ? [message] : []));
 
-test('the setup runs in a new worktree before the model is called', async () => {
+test('the setup runs in a new worktree before the model is called', {
+  tags: ['slow'],
+}, async () => {
   const running = await start(project(), setupOf());
 
   const { id, task } = await runOne(running);
@@ -119,13 +121,15 @@ test('a setup that fails ends the attempt before a token is spent, and says why'
   expect(entriesOf(running, id).map(({ type }) => type)).not.toContain('api_call_start');
 });
 
-test('a setup has a time limit', async () => {
+test('a setup has a time limit', { tags: ['slow'] }, async () => {
   const running = await start(project(), setupOf({ commands: ['sleep 600'], timeoutMs: 300 }));
 
   expect((await runOne(running)).task.error?.message).toMatch(/did not end within 0\.3 s/);
 });
 
-test('the same lockfile takes what an earlier setup made; another one is set up', async () => {
+test('the same lockfile takes what an earlier setup made; another one is set up', {
+  tags: ['slow'],
+}, async () => {
   const root = project();
   const running = await start(root, setupOf());
 
@@ -152,7 +156,9 @@ test('only a few setups are kept', { tags: ['slow'] }, async () => {
   expect(readdirSync(join(running.stateDir, 'worktrees', 'setup'))).toHaveLength(3);
 });
 
-test('unmerged work of an agent gets no network and fills no cache', async () => {
+test('unmerged work of an agent gets no network and fills no cache', {
+  tags: ['slow'],
+}, async () => {
   const seen: boolean[] = [];
   const turns = [bash('echo evil > package-lock.json; cat node_modules/made > seen.txt'), finish()];
   const running = await start(project(), setupOf({ network: true }), {
@@ -171,7 +177,9 @@ test('unmerged work of an agent gets no network and fills no cache', async () =>
   expect(readdirSync(cache)).toEqual(kept);
 });
 
-test('unmerged work with the lockfile of the project takes what a setup of its own commit makes', async () => {
+test('unmerged work with the lockfile of the project takes what a setup of its own commit makes', {
+  tags: ['slow'],
+}, async () => {
   const seen: { readonly cwd: string; readonly network: boolean }[] = [];
   const real = createNoSandbox();
   const sandbox: Sandbox = {
@@ -210,7 +218,9 @@ test('unmerged work with the lockfile of the project takes what a setup of its o
   expect(existsSync(join(worktrees, 'users-commit'))).toBe(false);
 });
 
-test('a setup of the own commit that fails ends the attempt with its reason', async () => {
+test('a setup of the own commit that fails ends the attempt with its reason', {
+  tags: ['slow'],
+}, async () => {
   const root = project();
   const running = await start(root, setupOf({ network: true }));
   const first = await runOne(running);
@@ -224,7 +234,7 @@ test('a setup of the own commit that fails ends the attempt with its reason', as
   expect(task.error?.message).toMatch(/"echo no such package; exit 3", ended with exit code 3$/);
 });
 
-test('work that is merged without a look is no work of a person', async () => {
+test('work that is merged without a look is no work of a person', { tags: ['slow'] }, async () => {
   const seen: boolean[] = [];
   const running = await start(
     project(),
@@ -249,7 +259,7 @@ test('a person may allow the network for a commit of theirs', async () => {
   expect(seen.slice(1)).not.toContain(true);
 });
 
-test('a link in the place of the folder is not followed', async () => {
+test('a link in the place of the folder is not followed', { tags: ['slow'] }, async () => {
   const outside = temporaryFolder();
   const root = project();
   const running = await start(root, setupOf());

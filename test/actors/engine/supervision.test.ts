@@ -17,7 +17,10 @@ const breaking = (value: number, times: number): number => {
 const untilGo = bash('while test ! -e go; do sleep 0.05; done', 60);
 const patience = { timeout: 20_000, interval: 20 };
 
-test('a supervisor that breaks is said in /health; a new one takes up who works and who waits', async () => {
+test('a supervisor that breaks is said in /health; a new one takes up who works and who waits', {
+  tags: ['slow'],
+  timeout: 60_000,
+}, async () => {
   const server = await startServer({
     turns: [untilGo, finish()],
     options: { cap: 1, onInterrupted: 'repeat' },
@@ -60,7 +63,7 @@ test('a supervisor that breaks is said in /health; a new one takes up who works 
   );
   const ends = views.map(({ completed_at }) => completed_at ?? '');
   expect([ends[0], ends[2], ends[1]], 'by priority').toEqual(ends.toSorted());
-}, 60_000);
+});
 
 test('a server that is stopped while its supervisor is broken leaves its tasks to the next one', async () => {
   const setting = {

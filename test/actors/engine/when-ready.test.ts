@@ -334,7 +334,10 @@ test('a repeated request finds the run that waits', async () => {
   expect(again).toEqual(first);
 });
 
-test('one end among 200 waiting tasks reads only the tasks that it concerns', async () => {
+test('one end among 200 waiting tasks reads only the tasks that it concerns', {
+  tags: ['slow'],
+  timeout: 30_000,
+}, async () => {
   let reads = 0;
   const running = await startSystem({
     turns: [finish()],
@@ -364,4 +367,4 @@ test('one end among 200 waiting tasks reads only the tasks that it concerns', as
   );
 
   expect(reads).toBeLessThan(40);
-}, 30_000);
+});

@@ -66,7 +66,9 @@ test('finished work is on its branch, and the results say where', async () => {
   ]);
 });
 
-test('what verify commands leave is no part of the work, over all rounds', async () => {
+test('what verify commands leave is no part of the work, over all rounds', {
+  tags: ['slow'],
+}, async () => {
   const turns = [write('b.txt', 'one\n'), finish(), write('b.txt', 'two\n'), finish()];
   const verify = ['echo $$ >> coverage.json; grep -q two b.txt'];
   const running = await start({ turns, role: { verify } });
@@ -105,7 +107,9 @@ test.each([
 const readFile = ({ store }: Running, taskId: string): string =>
   store.latest(taskId, 'tool_start')?.data ?? '';
 
-test('an attempt begins with the work before a task that a person closed', async () => {
+test('an attempt begins with the work before a task that a person closed', {
+  tags: ['slow'],
+}, async () => {
   const running = await start({ turns: [bash('cat b.txt || echo new > b.txt'), finish()] });
   const first = await create(running);
   await run(running, first);
@@ -139,6 +143,7 @@ test.each([
   ['an assistant', { backend: 'command' as const }],
 ])(
   'work of a dependency that conflicts with the branch of the project is reported: %s',
+  { tags: ['slow'] },
   async (_, options) => {
     const turns = [write('a.txt', 'theirs\n'), finish()];
     const command = createCommandAssistant(['/bin/sh', '-c', 'echo theirs > a.txt; echo done']);
@@ -167,7 +172,7 @@ test.each([
   },
 );
 
-test('work sent back by a check goes on in the same folder', async () => {
+test('work sent back by a check goes on in the same folder', { tags: ['slow'] }, async () => {
   const turns = [finish('too early'), write('b.txt', 'new\n'), finish()];
   const running = await start({ turns, role: { verify: ['test -f b.txt'] } });
   const id = await create(running);
@@ -179,7 +184,7 @@ test('work sent back by a check goes on in the same folder', async () => {
   expect(gitIn(running.root, 'show', `agent/${id}/1:b.txt`)).toBe('new');
 });
 
-test('an attempt that a crash cut short goes on in its folder', async () => {
+test('an attempt that a crash cut short goes on in its folder', { tags: ['slow'] }, async () => {
   const hang = { ...finish(), calls: [{ tool: 'ask', arguments: { question: 'Which?' } }] };
   const first = await start({ turns: [write('b.txt', 'before\n'), hang, finish()] });
   const id = await create(first);
@@ -272,7 +277,9 @@ test('the folder of an attempt that cannot be restored yet is left as it is', as
   );
 });
 
-test('with workspace.merge the work is in the project folder before the task is complete', async () => {
+test('with workspace.merge the work is in the project folder before the task is complete', {
+  tags: ['slow'],
+}, async () => {
   const running = await start({
     turns: [write('b.txt', 'new\n'), finish()],
     options: { merge: 'squash' },
@@ -287,7 +294,9 @@ test('with workspace.merge the work is in the project folder before the task is 
   expect(messages(running, id)[1]).toMatch(/^merged into main \([0-9a-f]{12}\)$/);
 });
 
-test('work that cannot be merged stays on its branch, the task is complete, and a new task says what is in the way', async () => {
+test('work that cannot be merged stays on its branch, the task is complete, and a new task says what is in the way', {
+  tags: ['slow'],
+}, async () => {
   const root = makeRepository();
   const meanwhile = bash(
     `cd ${root} && echo ours > a.txt && git commit --quiet --all -m meanwhile`,
@@ -313,7 +322,9 @@ test('work that cannot be merged stays on its branch, the task is complete, and 
   expect(gitIn(root, 'show', `agent/${id}/1:a.txt`)).toBe('theirs');
 });
 
-test('three agents on one repository change the same file side by side', async () => {
+test('three agents on one repository change the same file side by side', {
+  tags: ['slow'],
+}, async () => {
   const running = await start({
     turns: [bash('echo $$ > a.txt; sleep 0.2; cat a.txt > copy.txt'), finish()],
   });
@@ -359,6 +370,7 @@ test.skipIf(!sandbox.check().ok)(
 
 test.skipIf(!sandbox.check().ok)(
   'in the sandbox git works, and changes nothing of the repository',
+  { tags: ['slow'] },
   async () => {
     const look =
       'git log --format=%s -1; git status --porcelain; git diff --stat; git -c user.name=x -c user.email=x commit -qam mine; git log --format=%s -1; git config core.pager x; rm -rf .git; echo end';

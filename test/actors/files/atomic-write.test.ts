@@ -6,7 +6,9 @@ import { expect, test, vi } from 'vitest';
 import { writeFileAtomically } from '../../../src/actors/files/atomic-write.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
-test('a file that is written repeatedly is whole at every moment, also when its writer is killed', async () => {
+test('a file that is written repeatedly is whole at every moment, also when its writer is killed', {
+  tags: ['slow'],
+}, async () => {
   const folder = temporaryFolder();
   const file = join(folder, '00-metadata.json');
   const module = new URL('../../../build/actors/files/atomic-write.js', import.meta.url);

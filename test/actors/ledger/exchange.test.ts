@@ -91,7 +91,9 @@ test('git pull brings the tasks of another clone, and nothing of ours is lost', 
   expect(gitIn(bob.root, 'status', '--porcelain')).toBe('');
 });
 
-test('two clones that git merges have the tasks and the changes of both', async () => {
+test('two clones that git merges have the tasks and the changes of both', {
+  tags: ['slow'],
+}, async () => {
   const { amy, bob, ids } = await twoClones('a', 'b', 'c', 'd', 'e', 'f', 'g', 'h');
   await bob.tracker.list();
   const sorted = [...ids].sort();
@@ -116,7 +118,9 @@ test('two clones that git merges have the tasks and the changes of both', async 
   expect(amy.lines()).toEqual(bob.lines());
 });
 
-test('a conflict of git waits, is named, and is taken when it is solved', async () => {
+test('a conflict of git waits, is named, and is taken when it is solved', {
+  tags: ['slow'],
+}, async () => {
   const { amy, bob, ids } = await twoClones('one');
   const [one] = ids as [TaskId];
   await bob.tracker.list();

@@ -164,7 +164,9 @@ test.each([
   await vi.waitFor(() => expect(running(variant)).toEqual([]), { timeout: 5_000 });
 });
 
-test('the server has ended when its attempt is cancelled, and when ours stops', async () => {
+test('the server has ended when its attempt is cancelled, and when ours stops', {
+  tags: ['slow'],
+}, async () => {
   const { variant, servers } = ownServer();
   const hang = call('bash', { command: 'sleep 600' });
   const { running: system, id } = await open([add('one'), hang], {

@@ -136,7 +136,9 @@ test('a tool that is new on a known server needs permission, and other arguments
   expect((await resultsOf(running, id))[0]).toMatchObject({ ok: true, output: 'more' });
 });
 
-test('the question survives a crash, and the answer holds for what was shown', async () => {
+test('the question survives a crash, and the answer holds for what was shown', {
+  tags: ['slow'],
+}, async () => {
   const pinsFile = newPins();
   await see(pinsFile);
   const { running, id, setting } = await open('changed', [add, finish()], pinsFile);
@@ -150,7 +152,9 @@ test('the question survives a crash, and the answer holds for what was shown', a
   expect((await resultsOf(next, id))[0]).toMatchObject({ ok: true, output: '1: one' });
 });
 
-test('what changes while a person decides is not called by that decision', async () => {
+test('what changes while a person decides is not called by that decision', {
+  tags: ['slow'],
+}, async () => {
   const pinsFile = newPins();
   await see(pinsFile);
   const { running, id, setting } = await open('changed', [add, add, finish()], pinsFile);

@@ -7,14 +7,16 @@ const sandbox = createBubblewrap({ readPaths: [], network: false });
 const { ok, detail } = sandbox.check();
 
 describe.skipIf(!ok)(`on the host after a command${ok ? '' : ` (skipped: ${detail})`}`, () => {
-  test('neither git nor the next attempt runs what the command left', async () => {
+  test('neither git nor the next attempt runs what the command left', {
+    tags: ['slow'],
+  }, async () => {
     const probes = await runHostProbes(sandbox);
 
     expect(probes.filter(({ held }) => !held)).toEqual([]);
     expect(probes).toHaveLength(4);
   });
 
-  test('the probes detect a created mark and a followed link', async () => {
+  test('the probes detect a created mark and a followed link', { tags: ['slow'] }, async () => {
     const toothless: Sandbox = {
       ...sandbox,
       confine: ({ argv, root, env }) => ({

@@ -128,7 +128,7 @@ describe.skipIf(!ok)(`a command in the sandbox${reason}`, () => {
     expect(readFileSync(join(root, 'src/b.txt'), 'utf8')).toBe('new\n');
   });
 
-  test('cannot break out in any known way', async () => {
+  test('cannot break out in any known way', { tags: ['slow'], timeout: 60_000 }, async () => {
     process.env['AGENT_PROBE'] = 'probe-canary';
     onTestFinished(() => void delete process.env['AGENT_PROBE']);
 
@@ -136,7 +136,7 @@ describe.skipIf(!ok)(`a command in the sandbox${reason}`, () => {
 
     expect(probes.filter(({ held }) => !held)).toEqual([]);
     expect(probes.length).toBeGreaterThanOrEqual(30);
-  }, 60_000);
+  });
 
   test.each([
     ['ptrace', '0, 0, 0, 0'],
@@ -185,6 +185,7 @@ describe.skipIf(!ok)(`a command in the sandbox${reason}`, () => {
 
   test.each(Object.entries(greedy))(
     'ends when it allocates memory without end: %s',
+    { tags: ['slow'] },
     async (_, script) => {
       const sandbox = createBubblewrap({
         readPaths: [],
@@ -473,7 +474,7 @@ test("a pipe in place of git's settings is not read", async () => {
   expect(gitIdentity(root)).toMatchObject({ GIT_AUTHOR_NAME: 'Amy' });
 });
 
-test('a probe that could not run says nothing about the sandbox', async () => {
+test('a probe that could not run says nothing about the sandbox', { tags: ['slow'] }, async () => {
   const broken: Sandbox = {
     ...createNoSandbox(),
     confine: ({ root }) => ({ argv: ['/bin/false'], cwd: root, env: {} }),

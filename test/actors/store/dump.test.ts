@@ -114,6 +114,7 @@ test('a store is carried from SQLite to SQLite, whole', async () => {
 
 test.skipIf(noPostgres !== null)(
   'a store is carried from SQLite to PostgreSQL, whole',
+  { tags: ['slow'] },
   async () => {
     await carries(await inSqlite(), await inPostgres());
   },

@@ -26,7 +26,7 @@ describe('bash', () => {
     expect(await bashTool.run(bash('a\0b'), context)).toMatchObject({ ok: false });
   });
 
-  test('a timeout is a result with the output so far', async () => {
+  test('a timeout is a result with the output so far', { tags: ['slow'] }, async () => {
     const { context } = await createWorkbench();
 
     expect(await bashTool.run(bash('echo begun; sleep 300', 1), context)).toEqual({

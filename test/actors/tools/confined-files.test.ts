@@ -161,6 +161,7 @@ const swapper = `
 
 test.runIf(process.platform === 'linux')(
   'a folder that is swapped during the call never leads out',
+  { tags: ['slow'], timeout: 180_000 },
   async () => {
     const { root, outside, put } = await createWorkbench();
     await put('swap/file', 'inside');
@@ -192,5 +193,4 @@ test.runIf(process.platform === 'linux')(
     expect(seen).not.toContain('outside');
     expect((await execa('ls', ['-A', outside])).stdout).toBe('file');
   },
-  180_000,
 );

@@ -35,7 +35,9 @@ const open = async (answers: readonly Answer[]) => {
   return { bd, root, provider, setting, running, id: task_id };
 };
 
-test('a parked task is open in bd, survives a restart, goes on, and is closed in bd', async () => {
+test('a parked task is open in bd, survives a restart, goes on, and is closed in bd', {
+  tags: ['slow'],
+}, async () => {
   const { bd, root, provider, setting, running, id } = await open([writeHalf, noQuota(4)]);
   const before = await untilParked(running, id);
   const parked = await heldInBd(bd, root, id);

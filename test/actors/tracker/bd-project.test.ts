@@ -97,22 +97,28 @@ const down: Fault = {
 test.each<[string, Fault, string]>([
   ['its claim', { ...down, on: 'update' }, 'complete'],
   ['its end', { ...down, on: 'close' }, 'complete'],
-])('while bd is away a run waits with %s, says so, and goes on', async (_, fault, end) => {
-  const { bd, root, running, id } = await open();
-  bd.fail(fault);
+])(
+  'while bd is away a run waits with %s, says so, and goes on',
+  { tags: ['slow'] },
+  async (_, fault, end) => {
+    const { bd, root, running, id } = await open();
+    bd.fail(fault);
 
-  await execute(running, id);
-  const waiting = await untilPhase(running, id, 'waiting_for_tracker');
-  bd.fail();
-  await untilStatus(running, id, end);
+    await execute(running, id);
+    const waiting = await untilPhase(running, id, 'waiting_for_tracker');
+    bd.fail();
+    await untilStatus(running, id, end);
 
-  expect(waiting).toMatchObject({ status: 'started', error: { code: 'tracker_unavailable' } });
-  expect(waiting.error?.message).toMatch(/server appears down; start the database server/);
-  expect(await inBd(bd, root, id)).toMatchObject({ status: 'closed' });
-  expect(await running.service.status(id)).not.toHaveProperty('error');
-});
+    expect(waiting).toMatchObject({ status: 'started', error: { code: 'tracker_unavailable' } });
+    expect(waiting.error?.message).toMatch(/server appears down; start the database server/);
+    expect(await inBd(bd, root, id)).toMatchObject({ status: 'closed' });
+    expect(await running.service.status(id)).not.toHaveProperty('error');
+  },
+);
 
-test('a run while bd is unavailable is refused by name, and nothing starts', async () => {
+test('a run while bd is unavailable is refused by name, and nothing starts', {
+  tags: ['slow'],
+}, async () => {
   const { bd, root, running, id } = await open();
   await running.stop();
   bd.fail({ ...down, on: 'show' });
@@ -135,7 +141,9 @@ test('a run while bd is unavailable is refused by name, and nothing starts', asy
   expect(await inBd(bd, root, id)).toMatchObject({ status: 'open' });
 });
 
-test('changes during an outage of bd are recorded, and reach bd when it is back', async () => {
+test('changes during an outage of bd are recorded, and reach bd when it is back', {
+  tags: ['slow'],
+}, async () => {
   const waits = { tool: 'bash', arguments: { command: 'until [ -e go ]; do sleep 0.05; done' } };
   const { bd, root, running, id } = await open({
     turns: [{ calls: [waits] }, finish('all of it')],
@@ -155,7 +163,9 @@ test('changes during an outage of bd are recorded, and reach bd when it is back'
   expect(readFileSync(join(root, view.results_path as string), 'utf8')).toContain('all of it');
 });
 
-test('a failed attempt releases its task when bd is back, also after a restart', async () => {
+test('a failed attempt releases its task when bd is back, also after a restart', {
+  tags: ['slow'],
+}, async () => {
   const waits = { tool: 'bash', arguments: { command: 'until [ -e go ]; do sleep 0.05; done' } };
   const { bd, root, running, id } = await open({
     turns: [{ calls: [waits] }, finish('could not', 'failed')],
@@ -177,7 +187,9 @@ test('a failed attempt releases its task when bd is back, also after a restart',
   expect(await inBd(bd, root, id)).toMatchObject({ status: 'open', labels: ['agent-failed'] });
 });
 
-test('an attempt whose task a person closes stops, and its work is kept', async () => {
+test('an attempt whose task a person closes stops, and its work is kept', {
+  tags: ['slow'],
+}, async () => {
   const { bd, root, running, id } = await open({ turns: [hang] });
   await execute(running, id);
   await untilPhase(running, id, 'acting');
@@ -197,7 +209,9 @@ test('an attempt whose task a person closes stops, and its work is kept', async 
   });
 });
 
-test('an attempt whose task somebody takes stops, and names the holder', async () => {
+test('an attempt whose task somebody takes stops, and names the holder', {
+  tags: ['slow'],
+}, async () => {
   const { bd, root, running, id } = await open({ turns: [hang] });
   await execute(running, id);
   await untilPhase(running, id, 'acting');
@@ -274,7 +288,9 @@ test('changes that people make with bd show in the list and on the stream within
   await reading;
 });
 
-test('a task that an earlier server left started is opened again, one that it never ran is left alone', async () => {
+test('a task that an earlier server left started is opened again, one that it never ran is left alone', {
+  tags: ['slow'],
+}, async () => {
   const { bd, root, running, id } = await open();
   await execute(running, id);
   await untilStatus(running, id, 'complete');

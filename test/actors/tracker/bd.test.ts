@@ -52,7 +52,7 @@ const commandsOf = (bd: FakeBd, from = 0): string[] =>
     .map(({ argv }) => argv.filter((word) => !word.startsWith('-')).join(' '));
 
 describe('a bd that fails', () => {
-  test('that is locked is retried until it is free', async () => {
+  test('that is locked is retried until it is free', { tags: ['slow'] }, async () => {
     const { bd, tracker } = await open();
     const { id } = await tracker.create(aTask());
     bd.fail({ kind: 'lock', on: 'update', times: 3 });
@@ -351,7 +351,7 @@ describe('calls of bd', () => {
     );
   });
 
-  test('two calls never run at once', async () => {
+  test('two calls never run at once', { tags: ['slow'] }, async () => {
     const { bd, root, tracker } = await open();
     bd.fail({ kind: 'slow', ms: 100, times: 6 });
     const began = Date.now();
@@ -495,7 +495,10 @@ const hostile = fc.oneof(
   ),
 );
 
-test('hostile titles and descriptions are stored unchanged or refused by name, and never become an option', async () => {
+test('hostile titles and descriptions are stored unchanged or refused by name, and never become an option', {
+  tags: ['slow'],
+  timeout: 120_000,
+}, async () => {
   const { bd, tracker } = await open();
   const property = fc.asyncProperty(hostile, hostile, async (title, description) => {
     const created = await tracker
@@ -516,4 +519,4 @@ test('hostile titles and descriptions are stored unchanged or refused by name, a
     for (const word of behind === -1 ? [] : argv.slice(behind + 1))
       expect(word).toMatch(/^bd-[a-z0-9]+$/);
   }
-}, 120_000);
+});

@@ -15,7 +15,10 @@ import {
 const start = { kind: 'feature', name: 'Export', product: 'shop', verify: [runner()] } as const;
 const all = ['strategist', 'archaeologist', 'product-manager', 'designer', 'architect'];
 
-test('a feature goes through its phases and gates, and through the stages of its rollout by a person', async () => {
+test('a feature goes through its phases and gates, and through the stages of its rollout by a person', {
+  tags: ['slow'],
+  timeout: 120_000,
+}, async () => {
   const stateDir = temporaryFolder();
   const running = await startWithParts(featureParts, { stateDir });
   const { system, service } = running;
@@ -83,7 +86,7 @@ test('a feature goes through its phases and gates, and through the stages of its
     'deployment readiness, tests: true 1 passed, 0 failed, 0 skipped (junit) (junit.xml of bd-1)',
     'deployment readiness, verdict: true bd-1 ends with APPROVED',
   ]);
-}, 120_000);
+});
 
 const none = { ...start, steps: [] };
 const phaseAt = (view: WorkflowView, number: number) =>
@@ -105,7 +108,10 @@ test('a recommendation to defer stops it before other steps are paid for', async
   expect(end.phases.flatMap(({ tasks }) => tasks.map(({ step }) => step))).toEqual(['strategist']);
 }, 60_000);
 
-test('a gate that fails sends its list back, and the next round passes', async () => {
+test('a gate that fails sends its list back, and the next round passes', {
+  tags: ['slow'],
+  timeout: 120_000,
+}, async () => {
   const parts = featureParts.map((part) =>
     part.title === 'Review'
       ? { ...part, says: '- No test of the empty case.\nCHANGES REQUIRED' }
@@ -143,7 +149,7 @@ test('a gate that fails sends its list back, and the next round passes', async (
       'role:engineer',
     ]),
   );
-}, 120_000);
+});
 
 test.each([
   [
@@ -202,7 +208,10 @@ describe('optional steps', () => {
     return { running, workflow_id };
   };
 
-  test('a person answers a task about each: no by a reason or by cancel, else yes', async () => {
+  test('a person answers a task about each: no by a reason or by cancel, else yes', {
+    tags: ['slow'],
+    timeout: 60_000,
+  }, async () => {
     const { running, workflow_id } = await asked('person');
     const { service, system } = running;
     const questionOf = async (step: string): Promise<string> => {
@@ -237,9 +246,12 @@ describe('optional steps', () => {
       'product-manager',
       'architect',
     ]);
-  }, 60_000);
+  });
 
-  test('a role decides with its reasons, and a person about what it does not mention', async () => {
+  test('a role decides with its reasons, and a person about what it does not mention', {
+    tags: ['slow'],
+    timeout: 60_000,
+  }, async () => {
     const says =
       'strategist: NO, because all want it\n- **archaeologist**: no, we wrote it\nproduct-manager: YES - nothing is written';
     const { running, workflow_id } = await asked('role', says);
@@ -261,7 +273,7 @@ describe('optional steps', () => {
       ['designer', false, 'person', 'no, it is small'],
       ['architect', false, 'person', 'no, it is small'],
     ]);
-  }, 60_000);
+  });
 });
 
 test('cancel ends the workflow and every task of it that is not over', async () => {

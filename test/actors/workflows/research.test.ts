@@ -120,7 +120,10 @@ test('a code change of an earlier round counts until it is undone', {
   ]);
 });
 
-test('a workflow of your own, beside your configuration, runs like ours', async () => {
+test('a workflow of your own, beside your configuration, runs like ours', {
+  tags: ['slow'],
+  timeout: 60_000,
+}, async () => {
   const stateDir = temporaryFolder();
   mkdirSync(join(stateDir, 'workflows'));
   const own = `name: own
@@ -154,4 +157,4 @@ phases:
   await expect(system.workflows.start({ kind: 'stuck', name: 'x' })).rejects.toThrow(
     'kind: cannot be used: phase 1 cannot end: its step look needs nothing',
   );
-}, 60_000);
+});

@@ -149,7 +149,7 @@ test.each(['ff', 'squash'] as const)(
   },
 );
 
-test('work that the user merged in another way counts as merged', async () => {
+test('work that the user merged in another way counts as merged', { tags: ['slow'] }, async () => {
   const project = makeRepository();
   const workspace = await worktreesOf(project, temporaryFolder());
   await workOn(workspace, (root) => put(root, { 'b.txt': 'b\n' }));

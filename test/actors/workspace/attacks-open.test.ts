@@ -62,7 +62,9 @@ test('a worktree whose project folder became a link is not opened again', async 
   );
 });
 
-test('a copy into a worktree follows no link, of earlier work or of the project', async () => {
+test('a copy into a worktree follows no link, of earlier work or of the project', {
+  tags: ['slow'],
+}, async () => {
   const [project, outside] = [makeRepository(), temporaryFolder()];
   commitIn(project, '.gitignore', 'cache/\nlinked\n');
   mkdirSync(join(project, 'packages', 'app', 'cache'), { recursive: true });

@@ -31,7 +31,9 @@ const open = async () => {
   return { project, workspace, work, run, filesOn };
 };
 
-test('an attempt that a review sent back goes on with the branch, and its diff shows all of the work', async () => {
+test('an attempt that a review sent back goes on with the branch, and its diff shows all of the work', {
+  tags: ['slow'],
+}, async () => {
   const { project, workspace, run, filesOn } = await open();
   const first = gitIn(project, 'rev-parse', branch);
   const base = gitIn(project, 'rev-parse', 'main');
@@ -58,7 +60,9 @@ test('while it runs its diff shows the work of both attempts', async () => {
   expect((await workspace.diff(id, null))?.patch).toMatch(/first\.txt[\s\S]*second\.txt/);
 });
 
-test('one that changes nothing leaves the branch and its work as they were', async () => {
+test('one that changes nothing leaves the branch and its work as they were', {
+  tags: ['slow'],
+}, async () => {
   const { project, workspace, run } = await open();
   const before = gitIn(project, 'rev-parse', branch);
 
@@ -110,6 +114,7 @@ test.each([
   ['gone', async ({ project }) => void gitIn(project, 'branch', '-D', branch)],
 ] satisfies [string, (scene: Awaited<ReturnType<typeof open>>) => Promise<void>][])(
   'with a branch that is %s it begins with the branch of the project',
+  { tags: ['slow'] },
   async (_, change) => {
     const scene = await open();
     await change(scene);
@@ -123,6 +128,7 @@ test.each([
 
 test.each(['ff', 'squash'] as const)(
   'after a merge (%s) nothing of both attempts stays; before it, all',
+  { tags: ['slow'] },
   async (mode) => {
     const { project, workspace, work, run } = await open();
     await run();

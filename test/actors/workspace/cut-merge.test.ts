@@ -154,6 +154,7 @@ test.each([
   ['the server, and git goes on', false, 0.2],
 ])(
   'after kill -9 during a merge the next server leaves all of it or nothing: %s',
+  { tags: ['slow'] },
   async (_, both, part) => {
     const { project, state, head } = projectWithWork();
     const { child, pid, gits } = await mergeUntil(project, state, fileAt(part));
@@ -178,7 +179,9 @@ test.each([
   },
 );
 
-test('a file that the user changed after the crash stays, and is named', async () => {
+test('a file that the user changed after the crash stays, and is named', {
+  tags: ['slow'],
+}, async () => {
   const { project, state } = projectWithWork();
   const { child, pid, gits } = await mergeUntil(project, state, fileAt(0.5));
   killAll([pid, ...gits]);
@@ -196,7 +199,7 @@ test('a file that the user changed after the crash stays, and is named', async (
   expect(gitIn(project, 'status', '--porcelain')).toBe(` M ${nameOf(0)}`);
 });
 
-test('a merge whose git is killed leaves nothing behind', async () => {
+test('a merge whose git is killed leaves nothing behind', { tags: ['slow'] }, async () => {
   const { project, state } = projectWithWork();
   const { child, gits } = await mergeUntil(project, state, fileAt(0.3));
   const printed = once(child.stdout, 'data');
@@ -210,7 +213,9 @@ test('a merge whose git is killed leaves nothing behind', async () => {
   expect(isWhole(project, 'old')).toBe(true);
 });
 
-test('a merge on a full disk leaves nothing behind, and succeeds when there is room', async (context) => {
+test('a merge on a full disk leaves nothing behind, and succeeds when there is room', {
+  tags: ['slow'],
+}, async (context) => {
   const project = temporaryFolder();
   const disk = mountSmallDisk(join(project, 'f'), '12m', async () => {});
   if (disk === null) return context.skip('needs the right to mount a small file system');
@@ -241,7 +246,9 @@ test('an index that could not be written after the branch moved is written befor
   expect(gitIn(project, 'status', '--porcelain')).toBe('');
 });
 
-test('a merge that could not be undone at once is undone when there is room', async (context) => {
+test('a merge that could not be undone at once is undone when there is room', {
+  tags: ['slow'],
+}, async (context) => {
   const state = temporaryFolder();
   const disk = mountSmallDisk(state, '20m', async () => {});
   if (disk === null) return context.skip('needs the right to mount a small file system');

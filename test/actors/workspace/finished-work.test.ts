@@ -39,7 +39,9 @@ const open = async (project = makeRepository()) => {
   return { project, state, workspace, work, workOn, merge, stays, unmerged, removeAll, branches };
 };
 
-test('merged work can go, also when it was squashed or merged by hand; other work stays', async () => {
+test('merged work can go, also when it was squashed or merged by hand; other work stays', {
+  tags: ['slow'],
+}, async () => {
   const { project, state, workOn, merge, stays, unmerged, removeAll, branches } = await open();
   for (const id of ['bd-ff', 'bd-squash', 'bd-hand', 'bd-open']) await workOn(id, `${id}.txt`);
   await merge('bd-ff');
@@ -66,7 +68,9 @@ const workspaceDiff = async (project: string, state: string) => {
   return changes ?? { patch: '' };
 };
 
-test('work is merged when any branch of the person has it, also while another one is checked out', async () => {
+test('work is merged when any branch of the person has it, also while another one is checked out', {
+  tags: ['slow'],
+}, async () => {
   const { project, workOn, merge, stays } = await open();
   await workOn('bd-a', 'a2.txt');
   const before = gitIn(project, 'rev-parse', 'HEAD');
@@ -86,7 +90,9 @@ test('an attempt that runs or was not saved stays', async () => {
   expect([await stays(), await unmerged()]).toEqual([{ 'bd-a': 'not saved yet' }, ['bd-a']]);
 });
 
-test('a branch that is checked out stays: in a worktree of the person, in the project, in a rebase', async () => {
+test('a branch that is checked out stays: in a worktree of the person, in the project, in a rebase', {
+  tags: ['slow'],
+}, async () => {
   const { project, work, workOn, merge, stays } = await open();
   await workOn('bd-a', 'b.txt');
   await merge('bd-a');
@@ -109,7 +115,9 @@ test('a branch that is checked out stays: in a worktree of the person, in the pr
   expect(await stays()).toEqual({ 'bd-a': 'the branch agent/bd-a/1 is checked out' });
 });
 
-test('branches of others below agent/ stay, and so does one of ours that somebody moved', async () => {
+test('branches of others below agent/ stay, and so does one of ours that somebody moved', {
+  tags: ['slow'],
+}, async () => {
   const { project, work, workOn, merge, stays, removeAll, branches } = await open();
   await workOn('bd-a', 'b.txt');
   await workOn('bd-b', 'c.txt');
@@ -138,7 +146,9 @@ test('a branch that only others below agent/ have is theirs: the work counts as 
   expect(await stays()).toEqual({ 'bd-a': null });
 });
 
-test('a folder that a person put back and changed stays; one that is as it was saved goes', async () => {
+test('a folder that a person put back and changed stays; one that is as it was saved goes', {
+  tags: ['slow'],
+}, async () => {
   const { state, workspace, work, workOn, merge, stays, removeAll } = await open();
   const root = await workOn('bd-a', 'b.txt');
   await merge('bd-a');
@@ -172,7 +182,9 @@ test('does not remove a symlink that replaced a worktree, nor its target', async
   expect([existsSync(join(outside, 'mine')), existsSync(root)]).toEqual([true, true]);
 });
 
-test('work that other unmerged work began with stays, although it was squashed', async () => {
+test('work that other unmerged work began with stays, although it was squashed', {
+  tags: ['slow'],
+}, async () => {
   const { workOn, merge, stays, workspace } = await open();
   await workOn('bd-a', 'b.txt');
   await workOn('bd-b', 'c.txt', ['bd-a' as TaskId]);
@@ -196,7 +208,9 @@ test('a repository that is gone or refused keeps all', async () => {
   expect(await stays()).toEqual({ 'bd-a': 'the repository of this project is gone' });
 });
 
-test('a project without git: merged work goes from our own repository', async () => {
+test('a project without git: merged work goes from our own repository', {
+  tags: ['slow'],
+}, async () => {
   const project = temporaryFolder();
   writeFileSync(join(project, 'a.txt'), 'one\n');
   const { workOn, merge, stays, removeAll } = await open(project);
@@ -208,7 +222,9 @@ test('a project without git: merged work goes from our own repository', async ()
   expect(await stays()).toEqual({});
 });
 
-test('two at once: what the other removed is gone, and nobody complains', async () => {
+test('two at once: what the other removed is gone, and nobody complains', {
+  tags: ['slow'],
+}, async () => {
   const { project, work, workOn, merge } = await open();
   commitIn(project, 'x.txt', 'x');
   await workOn('bd-a', 'b.txt');

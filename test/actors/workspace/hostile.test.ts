@@ -101,7 +101,9 @@ test('the target of a link with a protected name is protected like the link, als
   expect((await workspace.diff(id, 1))?.guarded).toEqual(['ci/x.yml']);
 });
 
-test('protected settings are on the branch, and in no other folder until a person merged them', async () => {
+test('protected settings are on the branch, and in no other folder until a person merged them', {
+  tags: ['slow'],
+}, async () => {
   const project = makeRepository();
   const workspace = await worktreesOf(project, temporaryFolder());
   const first = await workspace.open(anAttempt(1, 'bd-b'));
@@ -147,7 +149,9 @@ test.each(['of the repository', 'of the user'])(
   },
 );
 
-test('a link that leads out of the project is not merged, nor a file that the user deleted', async () => {
+test('a link that leads out of the project is not merged, nor a file that the user deleted', {
+  tags: ['slow'],
+}, async () => {
   const project = makeRepository();
   commitIn(project, 'b.txt', 'b\n');
   const workspace = await worktreesOf(project, temporaryFolder());
@@ -227,7 +231,9 @@ test("a repository that an agent creates in a submodule's folder is not entered"
   expect(treeOf(project)).toEqual(['.gitmodules', 'a.txt', 'b.txt', 'sub']);
 });
 
-test('a folder that the work of two attempts turns into a repository is not merged', async () => {
+test('a folder that the work of two attempts turns into a repository is not merged', {
+  tags: ['slow'],
+}, async () => {
   const project = makeRepository();
   const workspace = await worktreesOf(project, temporaryFolder());
   const parts = { 'bd-b1': ['HEAD'], 'bd-b2': ['objects/x', 'refs/x'] };

@@ -77,19 +77,23 @@ test.each([
   ['with SHA-256', madeWithSha256],
   ['that is a worktree beside others', linkedWorktree],
   ['that is a submodule', submodule],
-] as const)('work on a project %s is saved, shown and merged', async (_, make) => {
-  const project = make();
-  const workspace = await worktreesOf(project, temporaryFolder());
-  const { root } = await workspace.open(anAttempt());
-  writeFileSync(join(root, 'b.txt'), 'new\n');
+] as const)(
+  'work on a project %s is saved, shown and merged',
+  { tags: ['slow'] },
+  async (_, make) => {
+    const project = make();
+    const workspace = await worktreesOf(project, temporaryFolder());
+    const { root } = await workspace.open(anAttempt());
+    writeFileSync(join(root, 'b.txt'), 'new\n');
 
-  expect((await workspace.diff(id, 1))?.patch).toContain('+new');
-  expect(await workspace.save(anAttempt(), 'x')).toMatchObject({ files: 1, insertions: 1 });
-  expect(await workspace.merge(id, 1, 'squash', 'x')).toMatchObject({ status: 'merged' });
-  expect(readFileSync(join(project, 'b.txt'), 'utf8')).toBe('new\n');
-  expect(gitIn(project, 'status', '--porcelain')).toBe('');
-  gitIn(project, 'fsck', '--strict');
-});
+    expect((await workspace.diff(id, 1))?.patch).toContain('+new');
+    expect(await workspace.save(anAttempt(), 'x')).toMatchObject({ files: 1, insertions: 1 });
+    expect(await workspace.merge(id, 1, 'squash', 'x')).toMatchObject({ status: 'merged' });
+    expect(readFileSync(join(project, 'b.txt'), 'utf8')).toBe('new\n');
+    expect(gitIn(project, 'status', '--porcelain')).toBe('');
+    gitIn(project, 'fsck', '--strict');
+  },
+);
 
 const nobody = 65_534;
 const asNobody = `
@@ -115,6 +119,7 @@ const asNobody = `
 
 test.skipIf(process.getuid?.() !== 0)(
   'an ordinary user saves and merges, and folders of mode 000 are removed with the worktree',
+  { tags: ['slow'] },
   () => {
     const [project, state] = [makeRepository(), join(temporaryFolder(), 'state')];
     const script = join(state, '..', 'driver.mjs');

@@ -15,7 +15,9 @@ const untilEmpty = async (folder: string): Promise<void> => {
   while (readdirSync(folder).length > 0) await delay(10);
 };
 
-test('locked folders, links and five hundred levels do not prevent the removal of a worktree', async () => {
+test('locked folders, links and five hundred levels do not prevent the removal of a worktree', {
+  tags: ['slow'],
+}, async () => {
   const project = makeRepository();
   const state = temporaryFolder();
   const outside = temporaryFolder();

@@ -34,6 +34,7 @@ const largeFiles = (project: string): readonly string[] =>
 
 test.skipIf(!hasLfs)(
   'files of git-lfs are saved and merged as git-lfs does it, where the user allows it',
+  { tags: ['slow'] },
   async () => {
     const project = makeLfsRepository();
     const workspace = await worktreesOf(project, temporaryFolder(), [], { filters: ['lfs'] });
@@ -58,6 +59,7 @@ test.skipIf(!hasLfs)(
 
 test.skipIf(!hasLfs)(
   'work that was saved before git-lfs was allowed is refused by name, and so is the filter before that',
+  { tags: ['slow'] },
   async () => {
     const [project, state] = [makeLfsRepository(), temporaryFolder()];
     const workspace = await worktreesOf(project, state);
@@ -81,17 +83,21 @@ test.skipIf(!hasLfs)(
   },
 );
 
-test.skipIf(!hasLfs)('work that changes the settings of git-lfs is refused by name', async () => {
-  const project = makeLfsRepository();
-  const workspace = await worktreesOf(project, temporaryFolder(), [], { filters: ['lfs'] });
-  const { root } = await workspace.open(anAttempt(1, task));
-  writeFileSync(join(root, '.lfsconfig'), '[lfs]\n\turl = http://127.0.0.1:1/\n');
+test.skipIf(!hasLfs)(
+  'work that changes the settings of git-lfs is refused by name',
+  { tags: ['slow'] },
+  async () => {
+    const project = makeLfsRepository();
+    const workspace = await worktreesOf(project, temporaryFolder(), [], { filters: ['lfs'] });
+    const { root } = await workspace.open(anAttempt(1, task));
+    writeFileSync(join(root, '.lfsconfig'), '[lfs]\n\turl = http://127.0.0.1:1/\n');
 
-  await workspace.save(anAttempt(1, task), 'Change');
+    await workspace.save(anAttempt(1, task), 'Change');
 
-  expect(await workspace.merge(task, 1, 'squash', 'Change')).toMatchObject({
-    status: 'conflict',
-    why: expect.stringContaining('.lfsconfig'),
-    files: ['.lfsconfig'],
-  });
-});
+    expect(await workspace.merge(task, 1, 'squash', 'Change')).toMatchObject({
+      status: 'conflict',
+      why: expect.stringContaining('.lfsconfig'),
+      files: ['.lfsconfig'],
+    });
+  },
+);

@@ -49,7 +49,9 @@ test('an attempt of which only the verification changed something left no work',
   expect(await savedBy(workspace)).toBeNull();
 });
 
-test('in a later round, only what the agent changed itself becomes its own', async () => {
+test('in a later round, only what the agent changed itself becomes its own', {
+  tags: ['slow'],
+}, async () => {
   const { workspace, put, savedBy } = await opened();
   put('mine.txt', 'one\n');
   await workspace.asCheck(anAttempt(), async () => {
@@ -103,7 +105,9 @@ test('a file of the agent stays where the verification had a folder or a file', 
   expect((await savedBy(workspace))?.paths).toEqual(['one/added', 'two']);
 });
 
-test('when the noted objects are gone, the folder is saved as it is', async () => {
+test('when the noted objects are gone, the folder is saved as it is', {
+  tags: ['slow'],
+}, async () => {
   const { project, workspace, put, savedBy } = await opened();
   put('mine.txt', 'one\n');
   await workspace.asCheck(anAttempt(), async () => put('coverage/a.json', '{}'));
@@ -112,7 +116,9 @@ test('when the noted objects are gone, the folder is saved as it is', async () =
   expect((await savedBy(workspace))?.paths).toEqual(['coverage/a.json', 'mine.txt']);
 });
 
-test('without git, too, what a verification writes is no part of the work', async () => {
+test('without git, too, what a verification writes is no part of the work', {
+  tags: ['slow'],
+}, async () => {
   const project = temporaryFolder();
   writeFileSync(join(project, 'a.txt'), 'a\n');
   const workspace = await worktreesOf(project, temporaryFolder());

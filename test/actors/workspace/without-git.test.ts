@@ -52,7 +52,9 @@ describe.each([
   });
 });
 
-test("the user's change in the same lines is a conflict, and elsewhere it is kept", async () => {
+test("the user's change in the same lines is a conflict, and elsewhere it is kept", {
+  tags: ['slow'],
+}, async () => {
   const project = makeFolder();
   const workspace = await worktreesOf(project, temporaryFolder());
   for (const [task, file] of [

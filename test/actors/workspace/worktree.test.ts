@@ -191,7 +191,9 @@ test('the patch of an attempt is available while it runs and after its end', asy
   expect(await workspace.diff('bd-none' as TaskId, null)).toBeNull();
 });
 
-test('a task begins with the work of its dependencies, also when that is not merged, with a note', async () => {
+test('a task begins with the work of its dependencies, also when that is not merged, with a note', {
+  tags: ['slow'],
+}, async () => {
   const workspace = await worktreesOf(makeRepository(), temporaryFolder());
   await workOn(workspace, 'b.txt', 'of b\n', 'bd-b');
   await workOn(workspace, 'c.txt', 'of c\n', 'bd-c');
@@ -366,7 +368,9 @@ test('uncommitted changes of the user are never overwritten', async () => {
   expect(readFileSync(join(project, 'a.txt'), 'utf8')).toBe('precious\n');
 });
 
-test('no hook, filter, driver or monitor that a repository names is run', async () => {
+test('no hook, filter, driver or monitor that a repository names is run', {
+  tags: ['slow'],
+}, async () => {
   const project = makeRepository();
   const workspace = await worktreesOf(project, temporaryFolder());
   const trap = join(temporaryFolder(), 'sprung');

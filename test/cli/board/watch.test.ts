@@ -32,7 +32,9 @@ const openBoard = async () => {
   return { project, id: id.trim(), child, shows, ended, screen: () => screen };
 };
 
-test('a task moves on the board while it runs, Enter shows it, and q leaves the terminal clean', async () => {
+test('a task moves on the board while it runs, Enter shows it, and q leaves the terminal clean', {
+  tags: ['slow'],
+}, async () => {
   const { project, id, child, shows, ended, screen } = await openBoard();
 
   expect(screen()).toContain('Queued 1');
@@ -72,7 +74,7 @@ test('Ctrl-C leaves the terminal clean, with exit code 130', async () => {
   expect(screen().split(leave)).toHaveLength(2);
 });
 
-test('kill leaves the terminal clean', async () => {
+test('kill leaves the terminal clean', { tags: ['slow'] }, async () => {
   const { child, ended, screen } = await openBoard();
 
   const childOf = (pid: string) => readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim();
@@ -82,7 +84,7 @@ test('kill leaves the terminal clean', async () => {
   expect(screen().split(leave)).toHaveLength(2);
 });
 
-test('piped, each change is a line, and --json prints the events', async () => {
+test('piped, each change is a line, and --json prints the events', { tags: ['slow'] }, async () => {
   const project = openProject();
   const id = (await project.agent('create', 'count', '--role', 'engineer')).out.trim();
   await project.agent('server', 'start');

@@ -131,7 +131,9 @@ test.each([
   expect(withoutOurDefault(text)).toBe(text);
 });
 
-test('setting makes us the default, repeating it changes nothing, and removing restores every line', () => {
+test('setting makes us the default, repeating it changes nothing, and removing restores every line', {
+  tags: ['slow'],
+}, () => {
   const line = fc.oneof(
     fc.constantFrom(
       '[Default Applications]',

@@ -92,7 +92,7 @@ test('a file is replaced only with --force, and - is standard output', async () 
   expect(existsSync(join(root, `${id}.html`))).toBe(false);
 });
 
-test('any byte of the file that was changed is found', async () => {
+test('any byte of the file that was changed is found', { tags: ['slow'] }, async () => {
   const project = openProject();
   const id = await ranTask(project);
   await project.stopServer();
@@ -124,7 +124,9 @@ test('any byte of the file that was changed is found', async () => {
   }
 });
 
-test('a history that was written anew is found where the journal is', async () => {
+test('a history that was written anew is found where the journal is', {
+  tags: ['slow'],
+}, async () => {
   const project = openProject();
   const id = await ranTask(project);
   const file = join(project.root, 'forged.html');

@@ -16,7 +16,9 @@ test('of a patch that is too large whole files are taken, and the others counted
   expect(fittingPatch('', 1_000)).toEqual({ patch: '', files_left_out: 0 });
 });
 
-test('a secret that only the server knows is not in the changes of the file', async () => {
+test('a secret that only the server knows is not in the changes of the file', {
+  tags: ['slow'],
+}, async () => {
   // The key that the project's server gets from its shell.
   const key = 'no-key-a-script-answers';
   const call = (tool: string, args: object) => ({ say: '', calls: [{ tool, arguments: args }] });

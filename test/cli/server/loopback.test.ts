@@ -10,6 +10,7 @@ const hasStrace = spawnSync('strace', ['-V']).status === 0;
 
 test.skipIf(!hasStrace)(
   `by default, and with --inspect, a server and its children reach only this machine${hasStrace ? '' : ' (skipped: strace is not installed)'}`,
+  { tags: ['slow'] },
   async () => {
     const { start, agent, serverFile } = openProject();
     const log = join(temporaryFolder(), 'calls');

@@ -69,6 +69,7 @@ test('a webhook that fails is shown by the health and the status of the server',
 
 test.skipIf(withoutOpenssl !== '')(
   `a receiver at https gets events when its certificate is trusted, and none otherwise${withoutOpenssl}`,
+  { tags: ['slow'] },
   async () => {
     const { path, tls } = makeCertificate();
     const receiver = await startReceiver(undefined, 0, tls);

@@ -4,7 +4,9 @@ import { traceHeaders } from '../../../src/cli/server/traces.ts';
 import { openProject } from '../../support/cli.ts';
 import { startCollector } from '../../support/collector.ts';
 
-test('a server that is told of a collector sends its traces there, with the headers', async () => {
+test('a server that is told of a collector sends its traces there, with the headers', {
+  tags: ['slow'],
+}, async () => {
   const collector = await startCollector();
   const { agentWith } = openProject(undefined, { ownServer: true });
   const env = {

@@ -35,6 +35,7 @@ const commandIn = (text: string, start: string): string[] =>
   (text.split('\n').find((line) => line.trim().startsWith(start)) ?? '').trim().split(' ').slice(1);
 
 test('a run ends with the commands that show its work and merge it, and they work as they are', {
+  tags: ['slow'],
   timeout: 60_000,
 }, async () => {
   const { agent, onTerminal, root, create } = open();
@@ -72,7 +73,9 @@ test('a run ends with the commands that show its work and merge it, and they wor
   ]);
 });
 
-test('the end of a run names the work of an earlier run that must be merged first', async () => {
+test('the end of a run names the work of an earlier run that must be merged first', {
+  tags: ['slow'],
+}, async () => {
   const { agent, create } = open();
   const one = await create('one');
   await agent('run');
@@ -86,6 +89,7 @@ test('the end of a run names the work of an earlier run that must be merged firs
 });
 
 test('several are merged in the order of dependencies, up to the first that cannot be merged', {
+  tags: ['slow'],
   timeout: 60_000,
 }, async () => {
   const { agent, root, create } = open();
@@ -129,6 +133,7 @@ test('work that builds on other work names the merge to begin with, as commands'
 });
 
 test('files in the way are named, ten at most, and the way on is the same merge', {
+  tags: ['slow'],
   timeout: 60_000,
 }, async () => {
   const { agent, root, create } = open();

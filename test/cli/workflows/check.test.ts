@@ -113,7 +113,7 @@ test('a file that is not there is a problem', async () => {
   expect([code, out]).toEqual([1, expect.stringContaining('no.yml: does not exist')]);
 });
 
-test('of many problems the first are named', async () => {
+test('of many problems the first are named', { tags: ['slow'] }, async () => {
   const { code, out } = await check('['.repeat(100_000));
 
   expect(code).toBe(1);

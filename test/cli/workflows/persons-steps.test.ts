@@ -33,7 +33,7 @@ test('a question of a workflow waits for you: in list, ps, show and explain', as
   expect(explained).not.toContain('a model can be called');
 });
 
-test('no run takes the task of a person, and says who does it', async () => {
+test('no run takes the task of a person, and says who does it', { tags: ['slow'] }, async () => {
   const { project, question } = await open();
 
   const ran = await project.agent('run', '--role', 'engineer');
@@ -57,7 +57,9 @@ test('an agent is refused for the task of a person, whatever asks for it', async
   expect(JSON.parse((await project.agent('show', question, '--json')).out).attempt).toBe(0);
 });
 
-test('a question is closed with yes or no, with and without a server', async () => {
+test('a question is closed with yes or no, with and without a server', {
+  tags: ['slow'],
+}, async () => {
   const { project, question, workflow } = await open();
 
   const empty = await project.agent('close', question);

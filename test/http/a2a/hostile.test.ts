@@ -14,7 +14,7 @@ const keys = [
   ...['pageSize', 'pageToken', 'status', 'tenant', 'referenceTaskIds', 'constructor', '__proto__'],
 ];
 
-test('no message makes an error of the server, whatever is in it', async () => {
+test('no message makes an error of the server, whatever is in it', { tags: ['slow'] }, async () => {
   const random = randomFrom(seed);
   const below = (limit: number): number => Math.floor(random() * limit);
   const pick = <Value>(all: readonly Value[]): Value => all[below(all.length)] as Value;

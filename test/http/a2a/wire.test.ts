@@ -324,7 +324,7 @@ test('§8 behind a proxy the cards name the configured address, whatever its hea
 test.each([
   ['as they are', 'new\n', '+new'],
   ['by the command that shows them, if they are too large', 'x'.repeat(600_000), 'agent diff bd-'],
-])('the changes of a run are an artifact, %s', async (_, content, shown) => {
+])('the changes of a run are an artifact, %s', { tags: ['slow'] }, async (_, content, shown) => {
   const write = { calls: [{ tool: 'write', arguments: { path: 'b.txt', content } }] };
   const { call, message } = await start({
     turns: [write, finish('done')],
