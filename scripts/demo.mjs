@@ -65,7 +65,7 @@ const agent = (...args) =>
       process.stdout.write(chunk);
     });
     child.stderr.on('data', (chunk) => {
-      if (!String(chunk).startsWith("warning: the task tracker 'bd'")) process.stdout.write(chunk);
+      if (!String(chunk).startsWith("warning: the tracker 'bd'")) process.stdout.write(chunk);
     });
     child.on('error', reject);
     child.on('close', (code) => resolve({ output: output.trim(), code }));

@@ -57,7 +57,7 @@ const settled = (text) =>
       if (!ids.has(id)) ids.set(id, names[ids.size]);
       return ids.get(id);
     })
-    .replace(/^warning: the task tracker 'bd'.*\n/gm, '')
+    .replace(/^warning: the tracker 'bd'.*\n/gm, '')
     .replaceAll(`/private${project}`, '/home/you/basket')
     .replaceAll(project, '/home/you/basket')
     .replaceAll(folder, '/home/you')

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { openProject } from '../support/cli.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
-const note = "the task tracker 'bd' is not installed";
+const note = "the tracker 'bd' is not installed";
 const withoutBd = () => ({ PATH: temporaryFolder() });
 
 test('the first command that creates a task says once that bd is not installed', async () => {
@@ -18,11 +18,15 @@ test('the first command that creates a task says once that bd is not installed',
   const doctor = await agent('doctor');
 
   for (const { err } of [...silent, json, second]) expect(err).not.toContain(note);
-  expect(first.err).toContain(`${note}; the built-in tracker keeps the tasks`);
+  expect(first.err).toContain(`${note}; the built-in one keeps the tasks`);
   expect(first.out).toMatch(/^bd-\w+\n$/);
   expect(doctor.err).toContain(note);
   mkdirSync(join(root, '.beads', 'dolt'));
-  expect((await agent('doctor')).err).toContain('this project keeps its tasks in it');
+  const kept = await agent('doctor');
+  expect(kept.err).toContain(`${note}; it keeps the tasks (.beads/dolt)`);
+  for (const { err } of [first, kept])
+    for (const line of err.split('\n').filter((each) => each.includes(note)))
+      expect(line.length).toBeLessThan(80);
 });
 
 test('a tracker that is not bd makes no note', async () => {

@@ -19,8 +19,8 @@ export const trackerNote = (
   if (programOnPath('bd', env) !== null) return null;
   const sign = findBdData(join(projectRoot, '.beads'));
   return sign === undefined
-    ? "warning: the task tracker 'bd' is not installed; the built-in tracker keeps the tasks"
-    : `warning: the task tracker 'bd' is not installed, and this project keeps its tasks in it (.beads/${sign})`;
+    ? "warning: the tracker 'bd' is not installed; the built-in one keeps the tasks"
+    : `warning: the tracker 'bd' is not installed; it keeps the tasks (.beads/${sign})`;
 };
 
 /** One line for each project that was told: several may share the folder. */
