@@ -62,16 +62,22 @@ test.each([
   },
 );
 
-test('the note of config set names the command that makes a server read it', async () => {
-  const { agentWith } = openProject();
+test('config set says to restart a server only where one runs', async () => {
+  const { agentWith, root } = openProject();
+  const own = { XDG_CONFIG_HOME: temporaryFolder(), AGENT_STATE_DIR: temporaryFolder() };
+  const set = async (...words: string[]) =>
+    (await agentWith(own, 'config', 'set', 'agent.max_turns', '9', ...words)).err;
 
-  const { err } = await agentWith(
-    { XDG_CONFIG_HOME: temporaryFolder() },
-    'config',
-    'set',
-    'workspace.copy',
-    '["node_modules"]',
+  const without = [await set(), await set('--global')];
+  const started_at = new Date().toISOString();
+  const file = { url: 'http://127.0.0.1:1', pid: process.pid, version: '2.1.0', started_at };
+  writeFileSync(
+    join(own.AGENT_STATE_DIR, 'server.json'),
+    JSON.stringify({ ...file, project: root }),
   );
 
-  expect(err).toContain('agent server restart');
+  expect(without).toEqual(['', 'note: servers of other projects read it when they start again\n']);
+  expect(await set()).toBe(
+    'note: the server that runs reads it when it starts again: agent server restart\n',
+  );
 });

@@ -13,7 +13,7 @@ import { configKeys, kindOfKey } from './config-keys.ts';
 import { editConfig } from './edit-config.ts';
 import { originOf, valueAt } from './key-paths.ts';
 import { missingPaths } from './missing-paths.ts';
-import { readTextIfAny, reloadNote } from './own-file.ts';
+import { noteReload, readTextIfAny, type Target } from './own-file.ts';
 import { userFilesOf } from './user-files.ts';
 
 type ConfigTree = Readonly<Record<string, unknown>>;
@@ -102,7 +102,7 @@ const requireValidValue = (candidate: string, key: string, value: unknown): void
 /** Writes the file only if the whole configuration is still valid with it. @throws ConfigError */
 const set = async (
   context: CommandContext,
-  target: string,
+  { target, scope }: Target,
   key: string,
   text: string,
 ): Promise<number> => {
@@ -124,7 +124,7 @@ const set = async (
   else context.io.out(`wrote ${key} to ${target}`);
   for (const missing of missingPaths(load(context, undefined)))
     if (missing.startsWith(`${key}: `)) context.io.err(`warning: ${missing}`);
-  context.io.err(reloadNote);
+  noteReload(context, scope);
   return exitCodes.done;
 };
 
@@ -142,17 +142,18 @@ export const configCommand = (
   { action = 'show', key, value, global, config }: ConfigCommandArgs,
 ): number | Promise<number> => {
   const files = userFilesOf(context.project, context.env);
-  const target = global ? files.everywhere : files.project;
+  const scope = global ? 'everywhere' : 'project';
+  const target = files[scope];
   if (action === 'show') return showConfig(context, config);
   if (action === 'path') {
     if (context.json) context.io.json({ file: target });
     else context.io.out(target);
     return exitCodes.done;
   }
-  if (action === 'edit') return editConfig(context, target);
+  if (action === 'edit') return editConfig(context, { target, scope });
   if (key === undefined) throw new UsageError(`config ${action} needs a key; see: agent config`);
   if (action === 'get') return get(context, config, key);
   if (value === undefined)
     throw new UsageError(`config set needs a value: agent config set ${key} <value>`);
-  return set(context, target, key, value);
+  return set(context, { target, scope }, key, value);
 };

@@ -7,7 +7,7 @@ import { hasTerminal, openEditor } from '../output/editor.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { UsageError } from '../words/usage-error.ts';
 import { ConfigError } from './config-error.ts';
-import { readTextIfAny, reloadNote, requireValid } from './own-file.ts';
+import { noteReload, readTextIfAny, requireValid, type Target } from './own-file.ts';
 
 /** True when the draft replaces the file; false when the user gives up. @throws UsageError */
 const editUntilValid = async (
@@ -30,7 +30,10 @@ const editUntilValid = async (
 };
 
 /** Opens a copy beside the file in an editor; a copy that is not valid never replaces it. */
-export const editConfig = async (context: CommandContext, target: string): Promise<number> => {
+export const editConfig = async (
+  context: CommandContext,
+  { target, scope }: Target,
+): Promise<number> => {
   const { io, json } = context;
   if (!hasTerminal())
     throw new UsageError(
@@ -54,7 +57,7 @@ export const editConfig = async (context: CommandContext, target: string): Promi
     if (isChanged) await writeFileAtomically(target, text);
     if (json) io.json({ file: target, changed: isChanged });
     else io.out(isChanged ? `wrote ${target}` : kept);
-    if (isChanged) io.err(reloadNote);
+    if (isChanged) noteReload(context, scope);
     return exitCodes.done;
   } finally {
     rmSync(draft, { force: true });
