@@ -17,10 +17,14 @@ const sampleCommands = {
   cancel: { type: 'cancel', reason: null },
 } as const satisfies { [Type in TaskCommand['type']]: Extract<TaskCommand, { type: Type }> };
 
-/** The commands that the chart accepts now, and `respond` while its agent has a question. */
+/**
+ * The commands that the chart accepts now, without a close that changes nothing; and `respond` while
+ * its agent has a question.
+ */
 export const allowedCommands = (snapshot: TaskSnapshot, isAwaited: boolean): readonly string[] => [
   ...Object.values(sampleCommands)
     .filter((command) => snapshot.can({ ...command, at: 0 }))
+    .filter(({ type }) => type !== 'close' || !snapshot.hasTag('complete'))
     .map(({ type }) => type),
   ...(isAwaited ? ['respond'] : []),
 ];

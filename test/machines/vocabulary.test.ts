@@ -117,7 +117,7 @@ test.each([
   [{ started: 'working' }, ['cancel']],
   [{ started: 'closing' }, []],
   [{ started: 'cancelling' }, ['cancel']],
-  ['complete', ['close', 'reopen']],
+  ['complete', ['reopen']],
   ['failed', ['retry', 'close']],
   ['cancelled', ['retry', 'close', 'cancel']],
 ])('in %j exactly these commands are allowed', (value, allowed) => {
