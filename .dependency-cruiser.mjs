@@ -93,10 +93,10 @@ export default {
       {
         path: '^src/',
         pathNot:
-          '^src/(cli/client/sse-parser|machines/(message-of|worked-time)|actors/store/snapshot-data)\\.ts$',
+          '^src/(cli/client/sse-parser|machines/(message-of|phase|worked-time)|actors/store/snapshot-data)\\.ts$',
         dependencyTypesNot: ['type-only'],
       },
-      'The page runs in a browser: it takes types from src, and four files that need nothing.',
+      'The page runs in a browser: it takes types from src, and five files that need nothing.',
     ),
     error(
       'programs-know-no-page',

@@ -3,8 +3,8 @@ interface Tagged {
   readonly context: { readonly attempt: number };
 }
 
-/** Words for phases that are not told by their names. */
-export const phaseWords: Readonly<Record<string, string>> = {
+/** Words of the command line and the page for phases that are not told by their names. */
+const phaseWords: Readonly<Record<string, string>> = {
   waiting_for_run: 'ready',
   waiting_for_person: 'waits for you',
   waiting_for_dependencies: 'blocked',
@@ -13,8 +13,12 @@ export const phaseWords: Readonly<Record<string, string>> = {
   acting: 'working',
   backing_off: 'pausing',
   awaiting_input: 'asks you',
-  awaiting_approval: 'asks you',
+  awaiting_approval: 'asks permission',
 };
+
+/** `needs a slot`, `thinking` */
+export const phaseInWords = (phase: string): string =>
+  phaseWords[phase] ?? phase.replaceAll('_', ' ');
 
 const phaseIn = (tags: ReadonlySet<string>): string | undefined =>
   [...tags].find((tag) => tag.startsWith('phase:'))?.slice('phase:'.length);
@@ -32,7 +36,7 @@ const statusTags = ['complete', 'failed', 'cancelled', 'started', 'queued'] as c
 
 /** `started (working)` */
 export const statusAndPhase = (status: string, phase: string): string =>
-  `${status} (${phaseWords[phase] ?? phase.replaceAll('_', ' ')})`;
+  `${status} (${phaseInWords(phase)})`;
 
 /** `started (working)`, `queued (needs a slot)`, `complete` */
 export const stateInWords = (task: Tagged, agent: Tagged | null): string => {

@@ -107,7 +107,7 @@ test('respond alone changes nothing when nobody answers, or nobody is there', as
 
   for (const ended of [await project.typing([], 'respond', id), await project.agent('respond', id)])
     expect(ended).toMatchObject({ code: 2, err: expect.stringContaining('--allow or --deny') });
-  expect((await project.agent('show', id)).out).toContain('asks you');
+  expect((await project.agent('show', id)).out).toContain('asks permission');
 });
 
 test('a run takes the answer in its terminal', async () => {

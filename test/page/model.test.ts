@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import type { TaskView } from '../../src/actors/journal/task-view.ts';
+import { phaseInWords } from '../../src/machines/phase.ts';
 import type { Frame } from '../../web/data/frame.ts';
 import { createMoments, sceneAt } from '../../web/model/chart.ts';
 import { causeIn } from '../../web/model/format.ts';
@@ -211,4 +212,17 @@ test('the cause of a failure is its first line, without the middle of a long one
     /^the command "x+ … x+" ended with exit code 1$/,
   );
   expect(causeIn(`the command "${command}" ended with exit code 1`).length).toBeLessThan(250);
+});
+
+test.each([
+  ['waiting_for_run', 'queued'],
+  ['waiting_for_dependencies', 'queued'],
+  ['waiting_for_slot', 'queued'],
+  ['waiting_for_tracker', 'queued'],
+  ['thinking', 'started'],
+  ['acting', 'started'],
+])('the page names the phase %s as the command line does', (phase, status) => {
+  const [, task] = taskOf('a', [], { status, phase, ready: true });
+
+  expect(lookOf(task).word.toLowerCase()).toBe(phaseInWords(phase));
 });

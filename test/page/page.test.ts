@@ -323,7 +323,7 @@ describe.skipIf(noBrowser !== null)(
       await page.getByRole('tab', { name: 'Agent' }).click();
       await page.getByRole('img', { name: 'The agent machine, in no state yet' }).waitFor();
       await page.locator('main').getByRole('link', { name: 'Task', exact: true }).click();
-      await page.locator('.task-title').getByText('Waiting for slot').waitFor();
+      await page.locator('.task-title').getByText('Needs a slot').waitFor();
       expect(await page.getByRole('log').getByText('complete: done').count()).toBe(0);
       expect(await button('Reopen').count()).toBe(0);
       await button('Back to live').click();

@@ -124,7 +124,7 @@ describe.skipIf(noBrowser !== null)(
       await log.getByText('complete: wrote src/a.js').waitFor();
 
       await page.getByRole('slider').fill('0');
-      await page.locator('.task-title').getByText('Waiting for slot').waitFor();
+      await page.locator('.task-title').getByText('Needs a slot').waitFor();
       expect(await log.getByText('wrote src/a.js').count()).toBe(0);
       for (let n = 0; n < 40; n += 1)
         await page.getByRole('button', { name: 'Entry after' }).click();

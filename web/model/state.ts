@@ -1,3 +1,4 @@
+import { phaseInWords } from '../../src/machines/phase.ts';
 import type { Activity, Tasks, TaskView } from '../data/tasks.ts';
 import type { IconName } from '../parts/icon.tsx';
 import { age, causeIn, clock, numbered, oneLine } from './format.ts';
@@ -17,22 +18,28 @@ const look = (column: Column, icon: IconName, tone: Tone, word: string): Look =>
   ...{ column, icon, tone, word },
 });
 
-const phases: Readonly<Record<string, Look>> = {
-  waiting_for_run: look('slot', 'circle', 'wait', 'Not asked to run'),
-  waiting_for_person: look('needs', 'question', 'need', 'Your step'),
-  waiting_for_dependencies: look('dependency', 'dashed', 'wait', 'Waiting for dependency'),
-  waiting_for_slot: look('slot', 'clock', 'wait', 'Waiting for slot'),
-  waiting_for_tracker: look('slot', 'pause', 'wait', 'Waiting for the tracker'),
-  backing_off: look('slot', 'pause', 'wait', 'Pausing'),
-  preparing: look('working', 'quarter', 'work', 'Preparing'),
-  closing: look('working', 'quarter', 'work', 'Closing'),
-  thinking: look('working', 'dots', 'work', 'Model call'),
-  acting: look('working', 'prompt', 'work', 'Tool call'),
-  verifying: look('working', 'verify', 'work', 'Verifying'),
-  awaiting_input: look('needs', 'question', 'need', 'Question'),
-  awaiting_approval: look('needs', 'shield', 'need', 'Approval'),
-  cancelling: look('working', 'struck', 'wait', 'Cancelling'),
-};
+const sentence = (words: string): string => `${words.charAt(0).toUpperCase()}${words.slice(1)}`;
+
+/** The words are those of the command line. */
+const inPhase = (phase: string, column: Column, icon: IconName, tone: Tone) =>
+  [phase, look(column, icon, tone, sentence(phaseInWords(phase)))] as const;
+
+const phases: Readonly<Record<string, Look>> = Object.fromEntries([
+  inPhase('waiting_for_run', 'slot', 'circle', 'wait'),
+  inPhase('waiting_for_person', 'needs', 'question', 'need'),
+  inPhase('waiting_for_dependencies', 'dependency', 'dashed', 'wait'),
+  inPhase('waiting_for_slot', 'slot', 'clock', 'wait'),
+  inPhase('waiting_for_tracker', 'slot', 'pause', 'wait'),
+  inPhase('backing_off', 'slot', 'pause', 'wait'),
+  inPhase('preparing', 'working', 'quarter', 'work'),
+  inPhase('closing', 'working', 'quarter', 'work'),
+  inPhase('thinking', 'working', 'dots', 'work'),
+  inPhase('acting', 'working', 'prompt', 'work'),
+  inPhase('verifying', 'working', 'verify', 'work'),
+  inPhase('awaiting_input', 'needs', 'question', 'need'),
+  inPhase('awaiting_approval', 'needs', 'shield', 'need'),
+  inPhase('cancelling', 'working', 'struck', 'wait'),
+]);
 
 /** Of a task that waits for a person: it asks whether a step of a workflow is done. */
 export const asksForStep = (labels: readonly string[]): boolean =>
@@ -66,9 +73,11 @@ export const lookOf = (task: TaskView): Look => {
   if (status === 'started' && phase === 'backing_off') return pausing;
   // A task that is checked before it gets a slot works on nothing yet.
   if (status === 'queued' && phase === 'preparing') return phases['waiting_for_slot'] ?? other;
+  if (phase === 'waiting_for_run' && !task.ready) return queued;
   return phases[phase] ?? (status === 'queued' || status === 'started' ? other : unknown(status));
 };
 const parked = look('slot', 'pause', 'wait', 'Parked');
+const queued = look('slot', 'circle', 'wait', 'Queued');
 const pausing = look('working', 'pause', 'work', 'Pausing');
 const other = look('slot', 'circle', 'wait', 'Waiting');
 const unknown = (status: string): Look => look('slot', 'circle', 'wait', oneLine(status));

@@ -1,5 +1,5 @@
 import type { TaskView } from '../../actors/journal/task-view.ts';
-import { phaseWords } from '../../machines/phase.ts';
+import { phaseInWords } from '../../machines/phase.ts';
 import { clockText } from '../output/local-time.ts';
 import { oneLine } from '../output/safe-text.ts';
 
@@ -7,8 +7,7 @@ import { oneLine } from '../output/safe-text.ts';
 
 const longestWord = 30;
 
-export const phaseWord = (phase: string): string =>
-  phaseWords[phase] ?? oneLine(phase, longestWord).replaceAll('_', ' ');
+export const phaseWord = (phase: string): string => oneLine(phaseInWords(phase), longestWord);
 
 /** `queued (ready)`, `started (thinking)`, `complete` */
 export const statusWords = (status: string, phase: string): string => {
