@@ -56,18 +56,29 @@ test("an attempt's changes are shown as a patch that git accepts, and merged on 
     commit: head,
   });
   expect((await agent('show', id)).out).toContain(` as ${head.slice(0, 12)}\n`);
+  const logged = (await agent('logs', id)).out.split('\n');
+  expect(logged.filter((line) => line.includes('merged into main'))).toEqual([
+    expect.stringContaining(`merged into main (${head.slice(0, 12)})`),
+  ]);
   expect((await agent('diff', id)).err).toContain(`it is merged: git show ${head.slice(0, 12)}`);
 });
 
-test('show and the logs name generated files that came in', { timeout: 60_000 }, async () => {
+test('show, the logs and the diff name generated files that came in', {
+  timeout: 60_000,
+}, async () => {
   const files = ['b.txt', 'coverage/index.html'].map((path) => ({ path, content: 'new\n' }));
-  const { agent } = open({}, files);
+  const { agent, root } = open({}, files);
   const id = (await agent('create', 'Add b')).out.trim();
   await agent('engineer', id);
 
   const [shown, logs] = [await agent('show', id), await agent('logs', id)];
 
   for (const { out } of [shown, logs]) expect(out).toContain('1 changed file in coverage/, which');
+  writeFileSync(join(root, '..', 'patch'), (await agent('diff', id)).out);
+  expect(readFileSync(join(root, '..', 'patch'), 'utf8')).toMatch(
+    /^# 1 changed file in coverage\/, which programs generate; .*\n\ndiff --git /,
+  );
+  gitIn(root, 'apply', '../patch');
 });
 
 test('diff names protected files first, and git still accepts the patch', {

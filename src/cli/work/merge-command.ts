@@ -148,6 +148,8 @@ export const mergeWork = async (context: CommandContext, args: MergeArgs): Promi
         throw error;
       },
     );
+    if (merged.status === 'merged')
+      await connection.logMerge(requireId(task.task_id), attempt, merged);
     if (json) io.json({ task_id: task.task_id, attempt, ...merged });
     if (merged.status === 'conflict') {
       printConflict(context, merged, left, args);

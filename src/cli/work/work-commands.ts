@@ -8,7 +8,7 @@ import { readTask } from '../client/task-answers.ts';
 import { loadConfig } from '../config/config.ts';
 import { workspaceFor } from '../config/workspace.ts';
 import { exitCodes } from '../output/exit-codes.ts';
-import { showControls } from '../output/safe-text.ts';
+import { oneLine, showControls } from '../output/safe-text.ts';
 import { history } from '../tasks/logs.ts';
 import { withComments } from './inline-comments.ts';
 import { stylePatch } from './patch-style.ts';
@@ -25,16 +25,19 @@ const taskOf = async ({ connection }: CommandContext, taskId: TaskId): Promise<T
 export const openWorkspace = ({ project, env }: CommandContext, config: string | undefined) =>
   workspaceFor(loadConfig({ config, project }, env).config, project, env);
 
-/** `git apply` skips these lines. */
-const guardedText = (guarded: readonly string[]): string =>
+const guardedLines = (guarded: readonly string[]): readonly string[] =>
   guarded.length === 0
-    ? ''
+    ? []
     : [
         '# runs on your machine: other programs run or trust these files, and a merge puts them into the project',
         ...guarded.map((path) => `#   ${/^[\w./@+-]+$/.test(path) ? path : JSON.stringify(path)}`),
-        '',
-        '',
-      ].join('\n');
+      ];
+
+/** `git apply` skips these lines. */
+const headText = (guarded: readonly string[], notes: readonly string[]): string => {
+  const lines = [...notes.map((note) => `# ${oneLine(note, 500)}`), ...guardedLines(guarded)];
+  return lines.length === 0 ? '' : [...lines, '', ''].join('\n');
+};
 
 /** The patch as a terminal can show it: an invisible character may hide what a line does. */
 const patchText = (patch: string): string => {
@@ -101,7 +104,8 @@ export const showDiff = async (
     const patch = patchText(found.patch);
     const said = comments ? (task.review?.comments ?? []) : [];
     const shown = io.width === null ? patch : withShortIndexes(patch);
-    io.out(stylePatch(guardedText(found.guarded) + withComments(shown, said)));
+    const notes = await workspace.leftOut(taskId, found.attempt);
+    io.out(stylePatch(headText(found.guarded, notes) + withComments(shown, said)));
     const commit = found.attempt === task.attempt ? task.work?.merge_commit : undefined;
     if (commit !== undefined) io.err(`note: it is merged: git show ${commit.slice(0, 12)}`);
   }

@@ -118,6 +118,12 @@ export const DiffView = ({ taskId }: { taskId: string }) => {
           <span>Other programs run or trust what changed here: {changes.guarded.join(', ')}</span>
         </p>
       )}
+      {attempt === task.attempt &&
+        task.work?.notes?.map((note) => (
+          <p key={note} class="line tint-need tone-need">
+            {note}
+          </p>
+        ))}
       {changes?.files_left_out !== undefined && changes.files_left_out > 0 && (
         <p class="line tint-need tone-need">
           {numbered(changes.files_left_out, 'changed file is', 'changed files are')} too large for
