@@ -14,6 +14,7 @@ import { startClock } from './data/now.ts';
 import { session, signIn } from './data/session.ts';
 import { readFrom } from './data/source.ts';
 import { followTotals } from './data/totals.ts';
+import { showHints } from './shell/hints.ts';
 import { listenToKeys } from './shell/keys.ts';
 import { readAddress } from './shell/router.ts';
 import { Shell } from './shell/shell.tsx';
@@ -41,6 +42,7 @@ addEventListener('hashchange', () => {
 readFrom({ call: callServer, openHistory: openServerHistory, isRecorded: false });
 startClock();
 listenToKeys();
+showHints();
 const root = document.getElementById('page');
 // Until the server has answered, the page shows the frame that came with it.
 if (root !== null) void start().then(() => render(<Page />, root));

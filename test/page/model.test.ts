@@ -7,6 +7,7 @@ import { causeIn } from '../../web/model/format.ts';
 import { edgesAtMost, graphOf, nodesAtMost, placesAtMost } from '../../web/model/graph.ts';
 import { createLog } from '../../web/model/log.ts';
 import { groupsOf, needing } from '../../web/model/order.ts';
+import { whySkipped } from '../../web/model/skipped.ts';
 import { lookOf } from '../../web/model/state.ts';
 
 /** What the graph reads of a task. */
@@ -225,4 +226,19 @@ test.each([
   const [, task] = taskOf('a', [], { status, phase, ready: true });
 
   expect(lookOf(task).word.toLowerCase()).toBe(phaseInWords(phase));
+});
+
+test('what a run did not start is named by reason, and long lists are cut', () => {
+  const skip = (task_id: string, code: string, reason = 'it says so; use: agent edit') => ({
+    ...{ task_id, code, reason },
+  });
+  const some = [skip('bd-a', 'no_role'), skip('bd-b', 'no_role'), skip('bd-c', 'x', 'it is odd')];
+  const many = Array.from({ length: 200 }, (_, nth) => skip(`t${nth}`, 'no_role'));
+  const odd = Array.from({ length: 50 }, (_, nth) => skip(`t${nth}`, 'x', `reason ${nth}`));
+
+  expect(whySkipped(some)).toBe(
+    'bd-a, bd-b (no role yet, choose one and run it); bd-c (it is odd)',
+  );
+  expect(whySkipped(many)).toMatch(/^t0, .*, t7 and 192 more \(no role yet/);
+  expect(whySkipped(odd)).toMatch(/t3 \(reason 3\); 46 more for other reasons$/);
 });

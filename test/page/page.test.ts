@@ -352,6 +352,58 @@ describe.skipIf(noBrowser !== null)(
       expect(page.url()).toContain('#/task/');
     });
 
+    test('Machines stays at its task while others change', async () => {
+      await to('board');
+      const first = await project.create('Change last');
+      await page.getByRole('link', { name: 'Change last' }).waitFor();
+      await to('machines');
+      const picked = page.locator('.picker select');
+      await vi.waitFor(async () => expect(await picked.inputValue()).toBe(first));
+      const other = await project.create('Change later', '--role', 'architect');
+      await project.agent('run', other);
+      await picked.focus();
+      await vi.waitFor(async () => expect(await picked.textContent()).toContain('Change later'));
+
+      expect(await picked.inputValue()).toBe(first);
+    });
+
+    test('hints are shown on a focus by key, a long press, and a press of what cannot be pressed', async () => {
+      const id = await project.create('Hint');
+      await project.agent('reviewer', id, '--async');
+      const context = await browser.newContext({
+        ...{ hasTouch: true, viewport: { width: 375, height: 700 } },
+      });
+      const phone = await context.newPage();
+      await phone.goto(await project.address());
+      const hint = phone.getByRole('tooltip');
+      const allow = phone.getByRole('button', { name: 'Allow' }).first();
+      await allow.waitFor();
+      const { x = 0, y = 0 } = (await allow.boundingBox()) ?? {};
+      const touch = await context.newCDPSession(phone);
+      const dispatch = (type: string, touchPoints: readonly object[]) =>
+        touch.send('Input.dispatchTouchEvent', { type, touchPoints } as never);
+      await dispatch('touchStart', [{ x: x + 20, y: y + 20 }]);
+      await hint.getByText('These calls run, once').waitFor();
+      await dispatch('touchEnd', []);
+      await phone.getByRole('link', { name: 'Hint' }).tap();
+      expect(await hint.count()).toBe(0);
+      expect((await project.show(id)).awaiting).toBeDefined();
+      await allow.waitFor();
+      await phone.keyboard.press('Tab');
+      for (let tab = 0; tab < 40 && (await hint.count()) === 0; tab += 1)
+        await phone.keyboard.press('Tab');
+      await hint.waitFor();
+      const address = phone.url();
+      await phone.keyboard.press('Escape');
+      await hint.waitFor({ state: 'detached' });
+      expect(phone.url()).toBe(address);
+      await project.agent('cancel', id);
+      await phone.evaluate(`location.hash = '#/task/${await project.create('No role')}'`);
+      await phone.getByRole('button', { name: 'Run' }).tap({ force: true });
+      await hint.getByText('Choose the role that works on it').waitFor();
+      await context.close();
+    });
+
     test('a stream that was cut misses nothing, and the page says so', async () => {
       await to('board');
       network.cut();

@@ -1,4 +1,5 @@
 import { signal } from '@preact/signals';
+import { type Skipped, whySkipped } from '../model/skipped.ts';
 import { readDetails } from './details.ts';
 import { call } from './source.ts';
 import { putTask, removeTask, type TaskView } from './tasks.ts';
@@ -101,16 +102,14 @@ export const run = async (
 ): Promise<string | null> => {
   const { accepted, skipped } = await call<{
     readonly accepted: readonly { readonly task_id: string }[];
-    readonly skipped: readonly { readonly task_id: string; readonly reason: string }[];
+    readonly skipped: readonly Skipped[];
   }>('run', {
     ...(taskIds === null ? {} : { task_ids: taskIds }),
     ...(role === null ? {} : { role }),
     ...(verify.length === 0 ? {} : { options: { verify } }),
   });
-  const [first] = skipped;
-  if (first === undefined) return accepted.length === 0 ? 'No open task is left to run.' : null;
-  const more = skipped.length > 1 ? `, and ${skipped.length - 1} more` : '';
-  return `Started ${accepted.length}. Not started: ${first.task_id} (${first.reason})${more}.`;
+  if (skipped.length === 0) return accepted.length === 0 ? 'No open task is left to run.' : null;
+  return `Started ${accepted.length}. Not started: ${whySkipped(skipped)}.`;
 };
 
 export interface NewTask {

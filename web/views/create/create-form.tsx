@@ -1,9 +1,9 @@
 import { useSignal } from '@preact/signals';
-import { useLayoutEffect, useRef } from 'preact/hooks';
 import { create, run } from '../../data/actions.ts';
 import { tasks } from '../../data/tasks.ts';
 import { roles } from '../../data/totals.ts';
 import { Button } from '../../parts/button.tsx';
+import { ChoiceField, PriorityField, TextField } from '../../parts/field.tsx';
 import { Problem } from '../../parts/notice.tsx';
 import { go, taskPath } from '../../shell/router.ts';
 
@@ -63,10 +63,6 @@ export const CreateForm = ({ isFocused = false }: { isFocused?: boolean }) => {
   const fields = useFields();
   const { title, description, dependencies, role, priority, labels, verify } = fields;
   const problem = useSignal<string | null>(null);
-  const field = useRef<HTMLInputElement>(null);
-  useLayoutEffect(() => {
-    if (isFocused) field.current?.focus();
-  }, [isFocused]);
   const fail = (message: string): void => {
     problem.value = message;
   };
@@ -83,96 +79,24 @@ export const CreateForm = ({ isFocused = false }: { isFocused?: boolean }) => {
   };
   return (
     <form class="create" onSubmit={(event) => event.preventDefault()}>
-      <label>
-        <span>Title</span>
-        <input
-          type="text"
-          ref={field}
-          maxLength={500}
-          value={title.value}
-          onInput={({ currentTarget }) => {
-            title.value = currentTarget.value;
-          }}
-        />
-      </label>
-      <label>
-        <span>What to do, when the title does not say it all</span>
-        <textarea
-          rows={3}
-          value={description.value}
-          onInput={({ currentTarget }) => {
-            description.value = currentTarget.value;
-          }}
-          onKeyDown={({ key, ctrlKey, metaKey }) => {
-            if (key === 'Enter' && (ctrlKey || metaKey))
-              void saveAlone().catch((error: Error) => fail(error.message));
-          }}
-        />
-      </label>
+      <TextField name="Title" value={title} maxLength={500} isFocused={isFocused} />
+      <TextField
+        name="What to do, when the title does not say it all"
+        value={description}
+        rows={3}
+        onSend={() => void saveAlone().catch((error: Error) => fail(error.message))}
+      />
       <div class="fields">
-        <label>
-          <span>Role</span>
-          <select
-            value={role.value}
-            onChange={({ currentTarget }) => {
-              role.value = currentTarget.value;
-            }}
-          >
-            <option value="">not yet</option>
-            {roles.value.map((each) => (
-              <option key={each.role} value={each.role}>
-                {each.role}
-              </option>
-            ))}
-          </select>
-        </label>
-        <label>
-          <span>Waits for (ids)</span>
-          <input
-            type="text"
-            list="tasks"
-            value={dependencies.value}
-            onInput={({ currentTarget }) => {
-              dependencies.value = currentTarget.value;
-            }}
-          />
-        </label>
-        <label>
-          <span>Priority</span>
-          <select
-            value={priority.value}
-            onChange={({ currentTarget }) => {
-              priority.value = currentTarget.value;
-            }}
-          >
-            {['0, first', '1', '2', '3', '4, last'].map((name, value) => (
-              <option key={name} value={`${value}`}>
-                {name}
-              </option>
-            ))}
-          </select>
-        </label>
-        <label>
-          <span>Labels, by commas</span>
-          <input
-            type="text"
-            value={labels.value}
-            onInput={({ currentTarget }) => {
-              labels.value = currentTarget.value;
-            }}
-          />
-        </label>
-      </div>
-      <label>
-        <span>Verify: commands that must pass, one a line</span>
-        <textarea
-          rows={1}
-          value={verify.value}
-          onInput={({ currentTarget }) => {
-            verify.value = currentTarget.value;
-          }}
+        <ChoiceField
+          name="Role"
+          value={role}
+          choices={[['', 'not yet'], ...roles.value.map((each) => [each.role, each.role] as const)]}
         />
-      </label>
+        <TextField name="Waits for (ids)" value={dependencies} list="tasks" />
+        <PriorityField value={priority} />
+        <TextField name="Labels, by commas" value={labels} />
+      </div>
+      <TextField name="Verify: commands that must pass, one a line" value={verify} rows={1} />
       <TaskSuggestions />
       <Problem message={problem} />
       <div class="actions end">

@@ -2,6 +2,7 @@ import { useSignal } from '@preact/signals';
 import { addDependency, deleteTask, edit, removeDependency } from '../../data/actions.ts';
 import { type TaskView, tasks } from '../../data/tasks.ts';
 import { Button } from '../../parts/button.tsx';
+import { PriorityField, TextField } from '../../parts/field.tsx';
 import { NoTask } from '../../parts/no-task.tsx';
 import { Problem } from '../../parts/notice.tsx';
 import { TaskLine } from '../../parts/task-link.tsx';
@@ -69,50 +70,11 @@ const Fields = ({ task, fail }: { task: TaskView; fail: (message: string) => voi
   };
   return (
     <form class="create" onSubmit={(event) => event.preventDefault()}>
-      <label>
-        <span>Title</span>
-        <input
-          type="text"
-          maxLength={500}
-          value={title.value}
-          onInput={({ currentTarget }) => {
-            title.value = currentTarget.value;
-          }}
-        />
-      </label>
-      <label>
-        <span>What to do</span>
-        <textarea
-          rows={6}
-          value={description.value}
-          onInput={({ currentTarget }) => {
-            description.value = currentTarget.value;
-          }}
-        />
-      </label>
+      <TextField name="Title" value={title} maxLength={500} />
+      <TextField name="What to do" value={description} rows={6} />
       <div class="fields">
-        <label>
-          <span>Priority, 0 is first</span>
-          <input
-            type="number"
-            min={0}
-            max={4}
-            value={priority.value}
-            onInput={({ currentTarget }) => {
-              priority.value = currentTarget.value;
-            }}
-          />
-        </label>
-        <label>
-          <span>Labels</span>
-          <input
-            type="text"
-            value={labels.value}
-            onInput={({ currentTarget }) => {
-              labels.value = currentTarget.value;
-            }}
-          />
-        </label>
+        <PriorityField value={priority} />
+        <TextField name="Labels, by commas" value={labels} />
       </div>
       <div class="actions end">
         <a class="button" href={taskPath(task.task_id)}>

@@ -1,5 +1,5 @@
-import { useSignal } from '@preact/signals';
-import { useEffect, useMemo } from 'preact/hooks';
+import { useComputed, useSignal } from '@preact/signals';
+import { useEffect, useMemo, useRef } from 'preact/hooks';
 import { isRecorded, openHistory } from '../../data/source.ts';
 import { type TaskView, tasks } from '../../data/tasks.ts';
 import { health, readHealth } from '../../data/totals.ts';
@@ -27,24 +27,39 @@ const names: Readonly<Record<Machine, string>> = {
 const choicesAtMost = 200;
 const supervisorEveryMs = 2_000;
 
-/** Tasks that ran or run, the latest change first. */
+/** Tasks that ran or run, the latest change first, as they are now. */
 const choices = (): readonly TaskView[] =>
-  [...tasks.value.values()]
+  [...tasks.peek().values()]
     .sort((one, other) => (one.updated_at < other.updated_at ? 1 : -1))
     .slice(0, choicesAtMost);
 
-const Picker = ({ taskId }: { taskId: string }) => (
-  <label class="picker">
-    <span class="hidden">Task</span>
-    <select value={taskId} onChange={({ currentTarget }) => go(machinesPath(currentTarget.value))}>
-      {choices().map(({ task_id, title }) => (
-        <option key={task_id} value={task_id}>
-          {task_id} {title}
-        </option>
-      ))}
-    </select>
-  </label>
-);
+/** The choices are those of when it is opened: each entry of a journal would change their order. */
+const Picker = ({ taskId }: { taskId: string }) => {
+  const all = useSignal(choices());
+  const read = (): void => {
+    all.value = choices();
+  };
+  const own = tasks.peek().get(taskId);
+  const isListed = all.value.some(({ task_id }) => task_id === taskId);
+  const shown = own === undefined || isListed ? all.value : [own, ...all.value];
+  return (
+    <label class="picker">
+      <span class="hidden">Task</span>
+      <select
+        value={taskId}
+        onFocus={read}
+        onPointerDown={read}
+        onChange={({ currentTarget }) => go(machinesPath(currentTarget.value))}
+      >
+        {shown.map(({ task_id, title }) => (
+          <option key={task_id} value={task_id}>
+            {task_id} {title}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+};
 
 const Title = ({ taskId }: { taskId: string }) => (
   <span class="cut">
@@ -56,7 +71,7 @@ const Legend = () => (
   <p class="chart-legend quiet small">
     <span class="swatch here" /> here <span class="swatch next" /> may be next{' '}
     <span class="swatch was" /> was here <span class="swatch" /> not yet · Ticks: exits that nearly
-    every state has; hold the pointer over a state to read them
+    every state has; point at a state, or tap it, to read them
   </p>
 );
 
@@ -131,11 +146,17 @@ const Body = ({ taskId }: { taskId: string }) => {
 
 /** The statecharts, lit by one task. */
 export const Machines = ({ taskId }: { taskId: string }) => {
-  const [latest] = choices();
-  const id = taskId === '' ? latest?.task_id : taskId;
-  if (id === undefined || !tasks.value.has(id))
+  // The task that changed last when the view was opened stays: others change meanwhile.
+  const latest = useRef<string | undefined>(undefined);
+  const id = useComputed(() => {
+    const isNone = tasks.value.size === 0;
+    if (taskId === '' && !isNone) latest.current ??= choices()[0]?.task_id;
+    const wanted = taskId === '' ? (latest.current ?? '') : taskId;
+    return tasks.value.has(wanted) ? wanted : null;
+  }).value;
+  if (id === null)
     return (
-      <Empty title={id === undefined ? 'No tasks yet' : `No task ${id} in this project.`}>
+      <Empty title={taskId === '' ? 'No tasks yet' : `No task ${taskId} in this project.`}>
         <p>The charts light up when a task runs.</p>
         <a class="button" href={pathOf('new')}>
           New task

@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { isRecorded } from '../../data/source.ts';
-import type { Moment } from '../../model/chart.ts';
+import type { Machine, Moment } from '../../model/chart.ts';
 import { clockWithSeconds } from '../../model/format.ts';
 import { Button } from '../../parts/button.tsx';
 import { Icon } from '../../parts/icon.tsx';
@@ -14,20 +14,23 @@ const ticksAtMost = 600;
 const Ticks = ({ moments }: { moments: readonly Moment[] }) => {
   const step = Math.max(1, Math.ceil(moments.length / ticksAtMost));
   const last = Math.max(1, moments.length - 1);
+  const marks = (kind: Machine): string =>
+    moments
+      .map(({ machine }, index) =>
+        machine === kind && index % step === 0 ? `M${index},0v${kind === 'task' ? 14 : 7}` : '',
+      )
+      .join('');
   return (
-    <svg class="ticks" width="100%" height="14" aria-hidden="true">
-      {moments.map(({ seq, machine }, index) =>
-        index % step === 0 ? (
-          <line
-            key={seq}
-            class={machine}
-            x1={`${(index / last) * 100}%`}
-            x2={`${(index / last) * 100}%`}
-            y1="0"
-            y2={machine === 'task' ? 14 : 7}
-          />
-        ) : null,
-      )}
+    <svg
+      class="ticks"
+      width="100%"
+      height="14"
+      viewBox={`0 0 ${last} 14`}
+      preserveAspectRatio="none"
+      aria-hidden="true"
+    >
+      <path d={marks('agent')} />
+      <path class="task" d={marks('task')} />
     </svg>
   );
 };
