@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { fileURLToPath } from 'node:url';
 import { createWebSocketReceiver } from '@statelyai/inspect';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { finish, startServer, token, untilStatus } from '../support/running.ts';
 
 const freePort = async (): Promise<number> => {
@@ -87,6 +87,40 @@ test("the official inspector sees a task's machines from their definitions to th
       rootId: expect.any(String),
       _version: expect.any(String),
     });
+});
+
+test("the official inspector sees a workflow's chart, its states and its end", async () => {
+  const server = await startServer({ inspect: true });
+  const receiver = await connectInspector(server.base);
+  const seen: Seen[] = [];
+  receiver.subscribe((event) => void seen.push(event as unknown as Seen));
+  await vi.waitFor(() => expect(seen.map(({ type }) => type)).toContain('@xstate.actor'));
+
+  const { result } = await server.call('workflow.start', { kind: 'feature', name: 'Export' });
+  const ended = await server.call('workflow.cancel', { workflow_id: result.workflow_id });
+  expect(ended.result.status).toBe('cancelled');
+
+  const actorOfWorkflow = () =>
+    seen.find(
+      ({ type, definition }) =>
+        type === '@xstate.actor' && JSON.parse(String(definition)).id === 'workflow',
+    );
+  const own = (kind: string) =>
+    seen.filter(
+      ({ type, sessionId }) => type === kind && sessionId === actorOfWorkflow()?.['sessionId'],
+    );
+  const states = () =>
+    own('@xstate.snapshot').map(({ snapshot }) =>
+      JSON.stringify((snapshot as { value: unknown }).value),
+    );
+  await vi.waitFor(() => expect(states()).toContain('"cancelled"'), { timeout: 5_000 });
+  expect(Object.keys(JSON.parse(String(actorOfWorkflow()?.['definition'])).states)).toEqual([
+    ...['active', 'cancelling', 'complete', 'stopped', 'failed', 'cancelled'],
+  ]);
+  expect(states()).toEqual(expect.arrayContaining(['{"active":"choosing"}', '"cancelling"']));
+  expect(own('@xstate.event').map(({ event }) => (event as { type: string }).type)).toContain(
+    'cancel',
+  );
 });
 
 test('the inspection stream needs the token, contains no secret, and exists only with --inspect', async () => {
