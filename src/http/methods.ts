@@ -13,7 +13,6 @@ import {
   historyParamsSchema,
   listParamsSchema,
   mergeParamsSchema,
-  noParamsSchema,
   parseParams,
   replayParamsSchema,
   respondParamsSchema,
@@ -24,6 +23,7 @@ import {
   taskParamsSchema,
   usageParamsSchema,
   workflowCancelParamsSchema,
+  workflowListParamsSchema,
   workflowParamsSchema,
   workflowStartParamsSchema,
 } from './wire.ts';
@@ -123,8 +123,11 @@ const createWorkflowMethods = (workflows: WorkflowService): Readonly<Record<stri
     });
   },
   'workflow.list': async (params) => {
-    parseParams(noParamsSchema, params);
-    return workflows.list();
+    const { limit, cursor } = parseParams(workflowListParamsSchema, params);
+    return workflows.list({
+      ...(limit === undefined ? {} : { limit }),
+      ...(cursor === undefined ? {} : { cursor }),
+    });
   },
   'workflow.show': async (params) =>
     workflows.show(parseParams(workflowParamsSchema, params).workflow_id),

@@ -24,6 +24,7 @@ import {
   taskParamsSchema,
   usageParamsSchema,
   workflowCancelParamsSchema,
+  workflowListParamsSchema,
   workflowParamsSchema,
   workflowStartParamsSchema,
 } from './wire.ts';
@@ -76,7 +77,10 @@ const usageResultSchema = z.strictObject({
   days: z.array(usageSumsSchema.extend({ day: z.string(), role: z.string() })),
   total: usageSumsSchema,
 });
-const workflowListSchema = z.strictObject({ workflows: z.array(workflowLineSchema) });
+const workflowListSchema = z.strictObject({
+  workflows: z.array(workflowLineSchema),
+  next_cursor: z.string().optional(),
+});
 const anyObjectSchema = z.looseObject({});
 
 interface DescribedMethod {
@@ -149,7 +153,11 @@ const methods: Readonly<Record<string, DescribedMethod>> = {
     workflowStartParamsSchema,
     workflowLineSchema,
   ),
-  'workflow.list': method('the workflows, oldest first', noParamsSchema, workflowListSchema),
+  'workflow.list': method(
+    'the workflows that are not over, then a page of the others, the last to end first',
+    workflowListParamsSchema,
+    workflowListSchema,
+  ),
   'workflow.show': method(
     'a workflow with its phases, tasks and checks',
     workflowParamsSchema,

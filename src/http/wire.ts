@@ -296,6 +296,15 @@ export const workflowStartParamsSchema = z.strictObject({
   verify: optionsSchema.shape.verify.describe('commands that write the reports which gates read'),
   model: optionsSchema.shape.model,
 });
+export const workflowListParamsSchema = z.strictObject({
+  limit: z
+    .int()
+    .min(1)
+    .max(1_000)
+    .optional()
+    .describe('how many of those that are over; default: 100'),
+  cursor: workflowId.optional().describe('next_cursor of the page before'),
+});
 export const workflowParamsSchema = z.strictObject({ workflow_id: workflowId });
 export const workflowCancelParamsSchema = z.strictObject({ workflow_id: workflowId, reason });
 

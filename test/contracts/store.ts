@@ -118,6 +118,32 @@ export const describeStore = (
         expect((await next.kept({ taskId: 'bd-a', after: 1, limit: 1 }))[0]?.taskSeq).toBe(2);
       });
 
+      test('workflows that are over come in pages, the last to end first, apart from the others', async () => {
+        const save = (id: string, pending: boolean, changedAt: number) =>
+          store.commit({ actor: { ...actor(id, pending), changedAt }, entries: [] });
+        await save('bd-a', true, 9);
+        await save('bd-b', false, 9);
+        for (const [name, at] of [
+          ['b', 1],
+          ['d', 3],
+          ['a', 2],
+          ['c', 3],
+        ] as const)
+          await save(`workflow:wf-${name}`, false, at);
+        await save('workflow:wf-e', true, 4);
+
+        const first = await store.endedWorkflows(2);
+        const rest = await store.endedWorkflows(9, first.at(-1));
+
+        const names = (saved: readonly { readonly taskId: string }[]) =>
+          saved.map(({ taskId }) => taskId.slice(-1));
+        expect([names(first), names(rest)]).toEqual([
+          ['d', 'c'],
+          ['a', 'b'],
+        ]);
+        expect(names(await store.openWorkflows())).toEqual(['e']);
+      });
+
       test('a reader gets the entries of one task after a point, up to a limit', async () => {
         await store.commit({ entries: [line('bd-a'), line('bd-b'), line('bd-a'), line('bd-a')] });
 

@@ -4,13 +4,13 @@ import { call } from './source.ts';
 
 export type { WorkflowLine, WorkflowView };
 
-/** Newest first. */
+/** Those that are not over, then the last to end first; not the oldest of many. */
 export const workflows = signal<readonly WorkflowLine[]>([]);
 
 /** @throws CallError */
 export const readWorkflows = async (): Promise<void> => {
   const found = await call<{ readonly workflows: readonly WorkflowLine[] }>('workflow.list');
-  workflows.value = found.workflows.toReversed();
+  workflows.value = found.workflows;
 };
 
 /** @throws CallError */

@@ -42,7 +42,7 @@ export interface TaskQueryPorts {
   /** Null in a project without runs. */
   readonly store: Pick<
     StoreReads,
-    'read' | 'kept' | 'actor' | 'tasks' | 'workflows' | 'removed' | 'usage' | 'attempts'
+    'read' | 'kept' | 'actor' | 'tasks' | 'openWorkflows' | 'removed' | 'usage' | 'attempts'
   > | null;
   readonly viewOf: (tracked: TrackedTask) => Promise<TaskView>;
   /** Commits an entry to the journal, soon. */

@@ -344,14 +344,19 @@ export interface UsageReads {
   attempts(taskId: string): Answer<readonly AttemptUsage[]>;
 }
 
+/** The place of an ended actor among others; it does not change any more. */
+export type EndedAt = Pick<SavedActor, 'id' | 'changedAt'>;
+
 export interface ActorReads {
   actor(id: string): Answer<SavedActor | null>;
   /** In the order in which they began. */
   steps(taskId: string, attempt: number): Answer<readonly Step[]>;
   /** Actors of tasks, without those of agents. */
   tasks(filter: 'all' | 'pending'): Answer<readonly SavedActor[]>;
-  /** Actors of workflows, named `workflow:<id>`. */
-  workflows(): Answer<readonly SavedActor[]>;
+  /** Actors of workflows that are not over, named `workflow:<id>`. */
+  openWorkflows(): Answer<readonly SavedActor[]>;
+  /** Those that are over, the last to end first; `after`: the last one of the page before. */
+  endedWorkflows(limit: number, after?: EndedAt): Answer<readonly SavedActor[]>;
 }
 
 export type StoreReads = EntryReads & UsageReads & ActorReads;

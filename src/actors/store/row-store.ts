@@ -2,6 +2,7 @@ import { createEntryFeed } from './entry-feed.ts';
 import { createEntryReader } from './journal-rows.ts';
 import type {
   Committed,
+  EndedAt,
   Entry,
   ReadOptions,
   RememberedRequest,
@@ -10,7 +11,14 @@ import type {
   Step,
   Store,
 } from './port.ts';
-import { afterAnswer, type Database, type Row, type Statement, type Work } from './rows.ts';
+import {
+  afterAnswer,
+  type Database,
+  type Row,
+  type Statement,
+  type Value,
+  type Work,
+} from './rows.ts';
 import { lazy, prepareStatements, type StoreStatements } from './store-statements.ts';
 import { keptEntryOf, textOrNull } from './stored-entry.ts';
 import { createUsageRows, type UsageRows } from './usage-rows.ts';
@@ -57,6 +65,9 @@ export interface JournalEnd {
   onCommitOfOthers?(listener: (lastSeq: number) => void): void;
 }
 
+/** Before the newest of the actors that are over. */
+const firstEnd: EndedAt = { id: '', changedAt: Number.MAX_SAFE_INTEGER };
+
 /** Limits one read for a subscriber that is behind. */
 const entriesPerFeedRead = 256;
 
@@ -67,8 +78,11 @@ const createRowReads = (database: Database, sql: StoreStatements) => {
     const row = yield* sql.actor.first(id);
     return row === null ? null : actorOf(row);
   };
-  const actorsOf = function* (statement: Statement): Work<readonly SavedActor[]> {
-    return (yield* statement.all()).map(actorOf);
+  const actorsOf = function* (
+    statement: Statement,
+    ...values: readonly Value[]
+  ): Work<readonly SavedActor[]> {
+    return (yield* statement.all(...values)).map(actorOf);
   };
   const readRows = ({ taskId, after, limit }: ReadOptions): Work<readonly Row[]> =>
     taskId === undefined ? sql.readAll.all(after, limit) : sql.readTask.all(taskId, after, limit);
@@ -152,7 +166,9 @@ export const createRowStore = (
     actor: (id) => ask(savedActor(id)),
     steps: (taskId, attempt) =>
       afterAnswer(ask(sql.steps.all(taskId, attempt)), (rows) => rows.map(stepOf)),
-    workflows: () => ask(actorsOf(sql.workflows())),
+    openWorkflows: () => ask(actorsOf(sql.openWorkflows())),
+    endedWorkflows: (limit, { id, changedAt } = firstEnd) =>
+      ask(actorsOf(sql.endedWorkflows(), changedAt, id, limit)),
     tasks: (filter) => ask(actorsOf(filter === 'all' ? sql.tasks : sql.pending)),
     request: (id) => ask(request(id)),
     counters: () => ask(writer.counters()),

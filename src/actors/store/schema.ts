@@ -89,6 +89,8 @@ create table if not exists actors (
   owner text
 ) without rowid;
 create index if not exists actors_pending on actors (id) where pending = 1;
+create index if not exists workflows_ended on actors (changed_at, id)
+  where pending = 0 and id >= 'workflow:' and id < 'workflow;';
 create table if not exists steps (
   position integer primary key,
   task_id text not null,

@@ -27,6 +27,9 @@ on conflict (id) do update set version = excluded.version, pending = excluded.pe
   changed_at = excluded.changed_at, snapshot = excluded.snapshot, revision = actors.revision + 1,
   live_attempt = excluded.live_attempt, owner = excluded.owner`;
 
+/** The names between `workflow:` and `workflow;`. */
+const isWorkflow = "id >= 'workflow:' and id < 'workflow;'";
+
 export const prepareStatements = (db: Database) => ({
   saveActor: lazy(() => db.prepare(saveActorSql)),
   saveStep: db.prepare(
@@ -60,9 +63,12 @@ export const prepareStatements = (db: Database) => ({
   actor: db.prepare('select * from actors where id = ?'),
   tasks: db.prepare('select * from actors where id = task_id'),
   pending: db.prepare('select * from actors where pending = 1 and id = task_id'),
-  // The names between `workflow:` and `workflow;`.
-  workflows: lazy(() =>
-    db.prepare("select * from actors where id >= 'workflow:' and id < 'workflow;'"),
+  openWorkflows: lazy(() => db.prepare(`select * from actors where pending = 1 and ${isWorkflow}`)),
+  endedWorkflows: lazy(() =>
+    db.prepare(
+      `select * from actors where pending = 0 and ${isWorkflow} and (changed_at, id) < (?, ?)
+       order by changed_at desc, id desc limit ?`,
+    ),
   ),
   request: db.prepare('select * from requests where id = ?'),
   answer: db.prepare('update requests set answer = ? where id = ?'),

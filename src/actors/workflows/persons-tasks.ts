@@ -8,12 +8,11 @@ import type { TrackerReads } from '../tracker/port.ts';
 
 /** The tasks for which workflows wait for a person now. */
 export const readPersonsTasks = async (
-  store: Pick<ActorReads, 'workflows'>,
+  store: Pick<ActorReads, 'openWorkflows'>,
   tracker: Pick<TrackerReads, 'findMany'>,
 ): Promise<readonly TrackedTask[]> => {
   const ids: TaskId[] = [];
-  for (const saved of await store.workflows()) {
-    if (!saved.pending) continue;
+  for (const saved of await store.openWorkflows()) {
     const { context }: Pick<WorkflowSnapshot, 'context'> = persistedSnapshot(saved);
     for (const { taskId, phase, round } of context.tasks)
       if (phase === context.phase && round === context.round) ids.push(taskId);

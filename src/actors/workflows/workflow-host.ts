@@ -5,6 +5,11 @@ import type { WorkflowSnapshot } from '../../machines/workflow-machine.ts';
 import { requireId } from '../engine/task-id.ts';
 import { workflowKey } from '../journal/replay-workflow.ts';
 import { explainWorkflow, type WorkflowExplanation } from './explain-workflow.ts';
+import {
+  listWorkflows,
+  type WorkflowLinePage,
+  type WorkflowPageRequest,
+} from './list-workflows.ts';
 import { createLiveWorkflows, type LiveWorkflowPorts, savedState } from './live-workflows.ts';
 import { fillIn } from './planned-tasks.ts';
 import { badParam, inputFor, type StartPorts, type StartWorkflow } from './start-input.ts';
@@ -19,7 +24,8 @@ import {
 export interface WorkflowService {
   /** Answers when the tasks of the first phase are made. @throws invalid_params */
   start(request: StartWorkflow): Promise<WorkflowLine>;
-  list(): Promise<{ readonly workflows: readonly WorkflowLine[] }>;
+  /** Those that are not over, then the last to end first. @throws invalid_params */
+  list(page?: WorkflowPageRequest): Promise<WorkflowLinePage>;
   /** @throws invalid_params for an unknown id */
   show(workflowId: string): Promise<WorkflowView>;
   /** The guards of its chart and what it waits for; null: no workflow has this id. */
@@ -72,15 +78,7 @@ const createWorkflowService = (
       await waitFor(actor, isSettled, { timeout: firstTasksMs }).catch(() => {});
       return workflowLine(await stateOf(input.workflowId));
     },
-    list: async () => {
-      const saved = await store.workflows();
-      const states = saved.map((each) => savedState(each));
-      return {
-        workflows: states
-          .sort((one, other) => one.context.startedAt - other.context.startedAt)
-          .map(workflowLine),
-      };
-    },
+    list: (page = {}) => listWorkflows(store, page),
     show,
     explain: async (id) =>
       (await store.actor(workflowKey(id))) === null
@@ -110,8 +108,7 @@ export const createWorkflowHost = (ports: WorkflowHostPorts): WorkflowHost => {
   return {
     service: createWorkflowService(ports, actors),
     restore: async () => {
-      for (const { taskId, pending } of await ports.store.workflows())
-        if (pending) await actors.takeUp(taskId);
+      for (const { taskId } of await ports.store.openWorkflows()) await actors.takeUp(taskId);
     },
     stop: actors.stop,
     reportPathsOf: (labels) => {

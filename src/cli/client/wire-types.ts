@@ -638,9 +638,14 @@ export interface Methods {
       readonly status: 'started' | 'complete' | 'stopped' | 'failed' | 'cancelled';
     };
   };
-  /** the workflows, oldest first */
+  /** the workflows that are not over, then a page of the others, the last to end first */
   readonly 'workflow.list': {
-    readonly params: Readonly<Record<string, never>>;
+    readonly params: {
+      /** how many of those that are over; default: 100 */
+      readonly limit?: number | undefined;
+      /** next_cursor of the page before */
+      readonly cursor?: string | undefined;
+    };
     readonly result: {
       readonly workflows: readonly {
         /** its id; its tasks have the label workflow:<id> */
@@ -654,6 +659,7 @@ export interface Methods {
         /** stopped: by a recommendation */
         readonly status: 'started' | 'complete' | 'stopped' | 'failed' | 'cancelled';
       }[];
+      readonly next_cursor?: string | undefined;
     };
   };
   /** a workflow with its phases, tasks and checks */

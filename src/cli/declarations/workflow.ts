@@ -43,6 +43,14 @@ export const workflowCommand = defineCommand({
     },
     model: { type: 'text', value: 'name', ...starts, describe: 'Model of its tasks' },
     reason: { ...reason, actions: ['cancel'] },
+    limit: {
+      ...{ type: 'number', value: 'n', actions: ['list'] },
+      describe: 'How many of those that are over; default: 50 on a terminal, else all',
+    },
+    all: {
+      ...{ type: 'switch', actions: ['list'] },
+      describe: 'Every workflow, also on a terminal',
+    },
   },
   examples: [
     [

@@ -46,7 +46,11 @@ export interface ListArgs extends TaskFilter {
   readonly sort?: SortKey | undefined;
 }
 
-const limitOf = ({ limit, all, json }: ListArgs, { width }: Io): number | null => {
+/** Null: all of them. @throws UsageError */
+export const limitOf = (
+  { limit, all, json }: Pick<ListArgs, 'limit' | 'all' | 'json'>,
+  { width }: Io,
+): number | null => {
   if (limit !== undefined && !(Number.isSafeInteger(limit) && limit > 0))
     throw new UsageError(`--limit needs a whole number from 1; ${limit} is none`);
   if (limit !== undefined && all === true)

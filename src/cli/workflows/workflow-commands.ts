@@ -1,12 +1,17 @@
 import { isJsonObject } from '../../machines/json.ts';
 import type { Thoroughness } from '../../machines/thoroughness.ts';
-import { CallError, type Client, type Params, type Result } from '../client/client.ts';
+import { CallError, type Client, type Params } from '../client/client.ts';
 import type { CommandContext } from '../client/command-context.ts';
 import { exitCodes } from '../output/exit-codes.ts';
-import { oneLine, stripControls } from '../output/safe-text.ts';
-import { renderTable } from '../output/table.ts';
+import { stripControls } from '../output/safe-text.ts';
 import { wrapAfter } from '../output/wrap.ts';
 import { UsageError } from '../words/usage-error.ts';
+import {
+  findWorkflowId,
+  lineOfWorkflow,
+  printWorkflows,
+  type WorkflowSummary,
+} from './list-workflows.ts';
 import { renderWorkflow } from './render-workflow.ts';
 
 export interface WorkflowArgs {
@@ -19,9 +24,9 @@ export interface WorkflowArgs {
   readonly verify: readonly string[] | undefined;
   readonly model: string | undefined;
   readonly reason: string | undefined;
+  readonly limit: number | undefined;
+  readonly all: boolean | undefined;
 }
-
-type WorkflowSummary = Result<'workflow.start'>;
 
 const requiredSubject = (args: WorkflowArgs, what: string): string => {
   if (args.subject === undefined) throw new UsageError(`workflow ${args.action} needs ${what}`);
@@ -39,16 +44,6 @@ const choicesOfPhase0 = (phase0: string | undefined) => {
   const steps = phase0 === 'none' ? [] : phase0.split(',').map((step) => step.trim());
   return { steps: steps.filter((step) => step !== '') };
 };
-
-const lineOfWorkflow = ({
-  workflow_id,
-  kind,
-  name,
-  phase,
-  status,
-}: WorkflowSummary): WorkflowSummary => ({
-  ...{ workflow_id, kind, name, phase, status },
-});
 
 /** Parameters of `workflow.start` that have another word on the command line. */
 const wordsOfParams: Readonly<Record<string, string>> = {
@@ -113,38 +108,15 @@ const startWorkflow = async (
   return exitCodes.done;
 };
 
-const workflowHeader = ['WORKFLOW', 'KIND', 'PHASE', 'STATUS', 'NAME'];
-
-const list = async ({ connection, io, json }: CommandContext): Promise<number> => {
-  const answer = await (await connection.server()).call('workflow.list', {});
-  if (json) io.json({ workflows: answer.workflows.map(lineOfWorkflow) });
-  else {
-    const rows = answer.workflows.map(({ workflow_id, kind, phase, status, name }) =>
-      [workflow_id, kind, String(phase), status, oneLine(name)].map((text) => ({ text })),
-    );
-    io.out(renderTable(workflowHeader, rows, io.width));
-  }
-  return exitCodes.done;
-};
-
-/** Completes the beginning or the end of an id that only one workflow has. */
-const findId = async (client: Client, given: string): Promise<string> => {
-  const { workflows } = await client.call('workflow.list', {});
-  const ids = workflows.map(({ workflow_id }) => workflow_id);
-  if (ids.includes(given)) return given;
-  const found = ids.filter((id) => id.startsWith(given) || id.endsWith(given));
-  if (found.length > 1)
-    throw new UsageError(`${given} may be ${found.join(' or ')}; write more of the id`);
-  return found[0] ?? given;
-};
-
 const showWorkflow = async (
   { connection, io, json }: CommandContext,
   args: WorkflowArgs,
 ): Promise<number> => {
   const given = requiredSubject(args, 'an id; see: agent workflow list');
   const client = await connection.server();
-  const view = await client.call('workflow.show', { workflow_id: await findId(client, given) });
+  const view = await client.call('workflow.show', {
+    workflow_id: await findWorkflowId(client, given),
+  });
   if (json) io.json(view);
   else io.out(renderWorkflow(view, io.width));
   return exitCodes.done;
@@ -157,7 +129,7 @@ const cancelWorkflow = async (
   const given = requiredSubject(args, 'an id; see: agent workflow list');
   const { reason } = args;
   const client = await connection.server();
-  const workflow_id = await findId(client, given);
+  const workflow_id = await findWorkflowId(client, given);
   const view = await client.call('workflow.cancel', { workflow_id, reason }).catch((error) => {
     if (!(error instanceof CallError) || error.code !== 'event_not_allowed') throw error;
     const { state } = error.facts;
@@ -176,5 +148,5 @@ export const workflow = async (context: CommandContext, args: WorkflowArgs): Pro
   if (args.action === 'cancel') return cancelWorkflow(context, args);
   if (args.subject !== undefined)
     throw new UsageError(`workflow list does not take ${JSON.stringify(args.subject)}`);
-  return list(context);
+  return printWorkflows(context, args);
 };

@@ -32,6 +32,24 @@ test('a beginning or an end of an id is enough to show and to cancel it', async 
   expect(cancelled.out).toBe(`${id} cancelled\n`);
 });
 
+test('the list ends with those that are not over, and says that there are older ones', async () => {
+  const { project, id } = await start('feature', 'Export');
+  const others: string[] = [];
+  for (const name of ['One?', 'Two?']) {
+    const { out } = await project.agent('workflow', 'start', 'research', name, '--json');
+    others.push(JSON.parse(out).workflow_id);
+    await project.agent('workflow', 'cancel', others.at(-1) ?? '');
+  }
+
+  const listed = await project.agent('workflow', 'list', '--limit', '1');
+  const every = await project.onTerminal('workflow', 'list');
+
+  const ids = ({ out }: { readonly out: string }) => out.match(/^wf-\w+/gm);
+  expect(ids(listed)).toEqual([others[1], id]);
+  expect(listed.err).toContain('there are older; see: agent workflow list --all\n');
+  expect([ids(every), every.err]).toEqual([[...others, id], '']);
+});
+
 test('a workflow that is complete says how its work is taken, and which investigator did what', () => {
   const task = (task_id: string, step: string, round = 1) => ({
     ...{ task_id, step, round, status: 'complete' },

@@ -3,7 +3,7 @@ import { workflowPath } from '../../shell/router.ts';
 
 const rowsAtMost = 20;
 
-/** The newest workflows; nothing where there are none. */
+/** Those that are not over, and the newest others; nothing where there are none. */
 export const WorkflowTable = () =>
   workflows.value.length === 0 ? null : (
     <>

@@ -1,0 +1,49 @@
+import type { WorkflowSnapshot } from '../../machines/workflow-machine.ts';
+import { workflowKey } from '../journal/replay-workflow.ts';
+import type { ActorReads, SavedActor } from '../store/port.ts';
+import { savedState } from './live-workflows.ts';
+import { badParam } from './start-input.ts';
+import { type WorkflowLine, workflowLine } from './workflow-view.ts';
+
+export interface WorkflowPageRequest {
+  /** Of those that are over; the others are all on the first page. */
+  readonly limit?: number;
+  /** Id of the last workflow of the page before. */
+  readonly cursor?: string;
+}
+
+export interface WorkflowLinePage {
+  readonly workflows: readonly WorkflowLine[];
+  readonly next_cursor?: string;
+}
+
+const endedAtOnce = 100;
+
+/** @throws invalid_params when the cursor names none that is over */
+const placeOf = async (store: Pick<ActorReads, 'actor'>, cursor: string): Promise<SavedActor> => {
+  const saved = await store.actor(workflowKey(cursor));
+  if (saved === null || saved.pending)
+    throw badParam('cursor', 'names no workflow that is over; start again without it');
+  return saved;
+};
+
+const newestFirst = (one: WorkflowSnapshot, other: WorkflowSnapshot): number =>
+  other.context.startedAt - one.context.startedAt;
+
+/** Those that are not over, the newest first, and a page of the others, the last to end first. */
+export const listWorkflows = async (
+  store: Pick<ActorReads, 'actor' | 'openWorkflows' | 'endedWorkflows'>,
+  { limit = endedAtOnce, cursor }: WorkflowPageRequest,
+): Promise<WorkflowLinePage> => {
+  const place = cursor === undefined ? undefined : await placeOf(store, cursor);
+  const open = place === undefined ? await store.openWorkflows() : [];
+  const found = await store.endedWorkflows(limit + 1, place);
+  const ended = found.slice(0, limit);
+  const last = ended.at(-1);
+  return {
+    workflows: [...open.map(savedState).sort(newestFirst), ...ended.map(savedState)].map(
+      workflowLine,
+    ),
+    ...(found.length > limit && last !== undefined ? { next_cursor: last.taskId } : {}),
+  };
+};
