@@ -6,7 +6,7 @@ import type { WorkflowDefinition, WorkflowPhase, WorkflowStep } from './workflow
 export interface StepChoice {
   readonly step: string;
   readonly selected: boolean;
-  /** `flag`, `project`, `person`, or the role that decided. */
+  /** `start`, `project`, `person`, or the role that decided. */
   readonly by: string;
   readonly reason: string;
 }

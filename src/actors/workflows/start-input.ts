@@ -64,13 +64,13 @@ const choicesFrom = (
   const chosen = optional
     .filter((step) => !without.includes(step))
     .map((step) => ({
-      ...{ step, selected: steps.includes(step), by: 'flag' },
-      reason: steps.includes(step) ? 'named at the start' : 'not named at the start',
+      ...{ step, selected: steps.includes(step), by: 'start' },
+      reason: steps.includes(step) ? 'named in --phase0' : 'not named in --phase0',
     }));
   return [...leftOut, ...chosen];
 };
 
-/** What is asked for must count: a flag that nothing reads would mislead. @throws invalid_params */
+/** What is asked for must count: what nothing reads would mislead. @throws invalid_params */
 const requireUsed = (definition: WorkflowDefinition, request: StartWorkflow): void => {
   const { name, thoroughness, phases } = definition;
   const isAboutOptional = request.steps !== undefined || request.decides === 'role';

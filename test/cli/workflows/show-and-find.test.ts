@@ -32,6 +32,15 @@ test('a beginning or an end of an id is enough to show and to cancel it', async 
   expect(cancelled.out).toBe(`${id} cancelled\n`);
 });
 
+test('a step that was chosen at the start says where', async () => {
+  const { agent } = openProject({ api: { backend: 'scripted' } });
+
+  const { out } = await agent('workflow', 'start', 'feature', 'It', '--phase0', 'architect');
+
+  expect(out).toContain('    designer: no (start: not named in --phase0)\n');
+  expect(out).toContain('    architect: yes (start: named in --phase0)\n');
+});
+
 test('the list ends with those that are not over, and says that there are older ones', async () => {
   const { project, id } = await start('feature', 'Export');
   const others: string[] = [];
