@@ -26,7 +26,10 @@ export interface PlannedTask {
   readonly verifies: boolean;
 }
 
-const levelOf = ({ definition, subject }: WorkflowContext) =>
+/** What texts and paths are filled in from. */
+export type WorkflowWords = Pick<WorkflowContext, 'definition' | 'subject'>;
+
+const levelOf = ({ definition, subject }: WorkflowWords) =>
   definition.thoroughness?.[subject.thoroughness];
 
 /** A step has several tasks when investigators share it. */
@@ -37,7 +40,7 @@ export const maxTurnsOf = (context: WorkflowContext): number | undefined =>
   levelOf(context)?.max_turns;
 
 /** Fills in the words in double braces; an unknown one stays. */
-export const fillIn = (context: WorkflowContext, text: string, investigator = 1): string => {
+export const fillIn = (context: WorkflowWords, text: string, investigator = 1): string => {
   const { name, slug, product, thoroughness } = context.subject;
   const words: Readonly<Record<string, string>> = {
     ...{ name, slug, product, thoroughness },

@@ -1,6 +1,7 @@
 import { randomInt } from 'node:crypto';
 import { waitFor } from 'xstate';
 import { ServiceError } from '../../machines/errors.ts';
+import type { WorkflowInput } from '../../machines/workflow-context.ts';
 import type { WorkflowSnapshot } from '../../machines/workflow-machine.ts';
 import { requireId } from '../engine/task-id.ts';
 import { workflowKey } from '../journal/replay-workflow.ts';
@@ -11,6 +12,7 @@ import {
   type WorkflowPageRequest,
 } from './list-workflows.ts';
 import { createLiveWorkflows, type LiveWorkflowPorts, savedState } from './live-workflows.ts';
+import { requireOwnFolders, workflowOfSaved } from './own-folders.ts';
 import { fillIn } from './planned-tasks.ts';
 import { badParam, inputFor, type StartPorts, type StartWorkflow } from './start-input.ts';
 import {
@@ -71,10 +73,22 @@ const createWorkflowService = (
     const ids = snapshot.context.tasks.map(({ taskId }) => taskId);
     return workflowView(snapshot, ids.length === 0 ? [] : await tracker.findMany(ids));
   };
+  const beginning = new Set<WorkflowInput>();
+  /** @throws invalid_params when one that is not over writes to the same folders */
+  const beginAlone = async (input: WorkflowInput) => {
+    requireOwnFolders(input, [...beginning]);
+    beginning.add(input);
+    try {
+      requireOwnFolders(input, (await store.openWorkflows()).map(workflowOfSaved));
+      return await begin(input);
+    } finally {
+      beginning.delete(input);
+    }
+  };
   return {
     start: async (request) => {
       const input = inputFor(ports, newId(), request);
-      const actor = await begin(input);
+      const actor = await beginAlone(input);
       await waitFor(actor, isSettled, { timeout: firstTasksMs }).catch(() => {});
       return workflowLine(await stateOf(input.workflowId));
     },

@@ -34,3 +34,26 @@ test('the list has those that are not over, and the others by pages, the last to
       'cursor: names no workflow that is over',
     );
 }, 60_000);
+
+test('a second workflow that would write to the same folders is refused until the first is over', async () => {
+  const running = await startWithParts([]);
+  const { workflows } = running.system;
+  const [first, twin] = await Promise.allSettled([
+    workflows.start(start),
+    workflows.start({ ...start, name: 'CSV  Export!' }),
+  ]);
+  const id = first.status === 'fulfilled' ? first.value.workflow_id : '';
+
+  const research = await workflows.start({ kind: 'research', name: start.name });
+  await expect(workflows.start(start)).rejects.toThrow(
+    `name: is too much like that of ${id} (feature: CSV export), which is not over and writes to docs/architecture/csv-export/existing-code.md too; give another name, wait for it, or end it with: agent workflow cancel ${id}`,
+  );
+  await workflows.cancel(id, null);
+  const next = await workflows.start(start);
+
+  expect([twin.status, String(twin.status === 'rejected' && twin.reason)]).toEqual([
+    'rejected',
+    expect.stringContaining('which is not over and writes to docs/architecture/csv-export/existing-code.md too'),
+  ]);
+  expect([research.status, next.status]).toEqual(['started', 'started']);
+}, 60_000);
