@@ -3,6 +3,22 @@ import type { GitDirs } from './git-dirs.ts';
 import type { MergeFirst } from './port.ts';
 import type { WorkRecord, WorkRecords } from './work-records.ts';
 
+/** A later attempt of the same task goes on from that commit, and is merged. */
+const isInLater = async (
+  dirs: GitDirs,
+  records: WorkRecords,
+  head: string,
+  included: WorkRecord['includes'][number],
+): Promise<boolean> => {
+  const later = await records.latest(included.task_id);
+  if (later?.commit == null || later.merged === null || later.attempt <= included.attempt)
+    return false;
+  return (
+    (await contains(dirs, head, later.merged)) &&
+    (await contains(dirs, later.commit, included.commit))
+  );
+};
+
 /**
  * The first work to merge before this attempt's, since the attempt began with it. Each is reviewed
  * and merged under its own name.
@@ -14,11 +30,13 @@ export const findUnmerged = async (
 ): Promise<MergeFirst | null> => {
   const head = await commitOf(dirs, 'HEAD');
   if (head === null) return null;
-  for (const { task_id, attempt, commit } of includes) {
+  for (const included of includes) {
+    const { task_id, attempt, commit } = included;
     const record = await records.read(task_id, attempt);
     const isIn =
       (await contains(dirs, head, commit)) ||
-      (record?.merged != null && (await contains(dirs, head, record.merged)));
+      (record?.merged != null && (await contains(dirs, head, record.merged))) ||
+      (await isInLater(dirs, records, head, included));
     if (isIn) continue;
     return { task_id, attempt, complete: record?.complete === true };
   }

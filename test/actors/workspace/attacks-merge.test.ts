@@ -149,6 +149,27 @@ test.each(['ff', 'squash'] as const)(
   },
 );
 
+test('a squash of a later attempt on the same branch merges the earlier one, too', {
+  tags: ['slow'],
+}, async () => {
+  const project = makeRepository();
+  const workspace = await worktreesOf(project, temporaryFolder());
+  await workOn(workspace, (root) => put(root, { 'b.txt': 'b\n' }));
+  await workOn(workspace, (root) => put(root, { 'c.txt': 'c\n' }), {
+    task: 'bd-a2',
+    after: ['bd-a1'],
+  });
+  const sentBack = { ...anAttempt(2), review: { continues: 1, comments: [] } };
+  const { root } = await workspace.open(sentBack);
+  put(root, { 'd.txt': 'd\n' });
+  await workspace.save(sentBack, 'Change it');
+
+  await workspace.merge('bd-a1' as TaskId, 2, 'squash', 'Change it');
+
+  expect(await merge(workspace, 'bd-a2')).toMatchObject({ status: 'merged' });
+  expect(gitIn(project, 'ls-files')).toBe('a.txt\nb.txt\nc.txt\nd.txt');
+});
+
 test('work that the user merged in another way counts as merged', { tags: ['slow'] }, async () => {
   const project = makeRepository();
   const workspace = await worktreesOf(project, temporaryFolder());
