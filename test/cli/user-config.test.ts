@@ -81,3 +81,15 @@ test('config set says to restart a server only where one runs', async () => {
     'note: the server that runs reads it when it starts again: agent server restart\n',
   );
 });
+
+test('config set and get take a group of keys', async () => {
+  const { agentWith } = openProject();
+  const home = { XDG_CONFIG_HOME: temporaryFolder() };
+  const setup = '{"commands":["npm ci"],"network":true}';
+
+  const { code } = await agentWith(home, 'config', 'set', 'workspace.setup', setup);
+
+  expect(code).toBe(0);
+  const { out } = await agentWith(home, 'config', 'get', 'workspace.setup');
+  expect(JSON.parse(out)).toMatchObject(JSON.parse(setup));
+});

@@ -42,7 +42,7 @@ const absentLogs = (
     ? [
         {
           level: 'warn' as const,
-          message: `not in the worktree: node_modules; to install it in each new one, put this into your configuration: { "workspace": { "setup": { "commands": [${JSON.stringify(install)}], "network": true } } }`,
+          message: `not in the worktree: node_modules; to install it in each new one: agent config set workspace.setup '${JSON.stringify({ commands: [install], network: true })}'`,
         },
       ]
     : []),

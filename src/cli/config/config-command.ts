@@ -18,10 +18,11 @@ import { userFilesOf } from './user-files.ts';
 
 type ConfigTree = Readonly<Record<string, unknown>>;
 
-/** @throws UsageError for a key that does not exist */
+/** A key may stand for all below it, as `workspace.setup`. @throws UsageError for an unknown key */
 const requireKey = (key: string): string => {
   const known = configKeys().map(([name]) => name);
-  if (known.some((name) => name === key || key.startsWith(`${name}.`))) return key;
+  if (known.some((name) => `${name}.`.startsWith(`${key}.`) || key.startsWith(`${name}.`)))
+    return key;
   const meant = closest(key, known);
   const hint = meant === null ? 'see: agent config' : `did you mean ${meant}?`;
   throw new UsageError(`unknown key: ${key}; ${hint}`);

@@ -298,7 +298,9 @@ test('the start of a run says what is not in the worktree and what to do', async
   const [uncommitted, ignored, packages] = messagesOf(running, id);
   expect(uncommitted).toMatch(/2 uncommitted files \(package\.json, draft\.js\); commit/);
   expect(ignored).toMatch(/\.env, which git ignores; name .* workspace\.copy/);
-  expect(packages).toMatch(/node_modules; to install it .*"commands": \["npm ci"\]/);
+  expect(packages).toMatch(
+    /node_modules; to install it .*: agent config set .*"commands":\["npm ci"\]/,
+  );
   expect(prompts[0]).toContain('are not installed in your folder');
 });
 
