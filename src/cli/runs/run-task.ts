@@ -8,8 +8,8 @@ import { durationText } from '../output/durations.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import type { Io } from '../output/io.ts';
 import { nextSteps, usedText } from '../output/next-steps.ts';
-import { renderFrame } from '../output/render-frame.ts';
 import { joined, styled, type Text } from '../output/styled.ts';
+import { runLine } from '../tasks/log-lines.ts';
 import { createAnswering } from './ask-person.ts';
 import { createProgressLine } from './progress-line.ts';
 
@@ -53,7 +53,7 @@ const showFrame = (frame: Frame, json: boolean, io: Io): void => {
     io.json(frame);
     return;
   }
-  const line = frame.type === 'completed' ? null : renderFrame(frame);
+  const line = frame.type === 'completed' ? null : runLine(frame, io.width);
   if (line !== null) io.out(line);
 };
 

@@ -16,19 +16,28 @@ const asWritten =
 
 const timeColumn = 'hh:mm:ss '.length;
 
-/** Lines of output stay as they are, to be copied. */
-const belowTime = (text: Text, width: number): Text =>
+/** Lines of output stay as they are, to be copied; the others begin after `column`. */
+const below = (column: number, text: Text, width: number): Text =>
   joined(
     linesOfText(text).map((line, at) => {
       const isOutput = at > 0 && terminalText(line, false).startsWith(outputIndent);
       if (isOutput) return line;
-      const [first, ...more] = linesOfText(wrapStyledLine(line, width - timeColumn));
-      const others = more.map((each) => joined([' '.repeat(timeColumn), each], ''));
-      const start = at === 0 ? '' : ' '.repeat(timeColumn);
+      const [first, ...more] = linesOfText(wrapStyledLine(line, width - column));
+      const others = more.map((each) => joined([' '.repeat(column), each], ''));
+      const start = at === 0 ? '' : ' '.repeat(column);
       return joined([joined([start, first ?? ''], ''), ...others], '\n');
     }),
     '\n',
   );
+
+/** `renderFrame`, in lines that fit a terminal. `width`: null for a pipe. */
+export const runLine = (frame: Frame, width: number | null): Text | null => {
+  const [line, text] = [renderFrame(frame), frameText(frame)];
+  if (line === null || text === null || width === null) return line;
+  if (terminalText(text, false).startsWith(outputIndent)) return line;
+  const start = `${frame.task_id} `;
+  return joined([start, below(start.length, text, width)], '');
+};
 
 /** Local times without the id, and a line for each date that is not today. */
 const forTerminal = (isFull: boolean, width: number, today: string): LogLines => {
@@ -41,7 +50,7 @@ const forTerminal = (isFull: boolean, width: number, today: string): LogLines =>
     date = own;
     if (terminalText(text, false).startsWith(outputIndent)) return joined([...newDate, text], '\n');
     const time = styled('dim', timeOfDayText(frame.timestamp));
-    const line = joined([[time, ' '], belowTime(text, width)], '');
+    const line = joined([[time, ' '], below(timeColumn, text, width)], '');
     return joined([...newDate, line], '\n');
   };
 };

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { timeText } from '../../../src/cli/output/local-time.ts';
 import { terminalText } from '../../../src/cli/output/styled.ts';
-import { createLogLines, type LogLines } from '../../../src/cli/tasks/log-lines.ts';
+import { createLogLines, type LogLines, runLine } from '../../../src/cli/tasks/log-lines.ts';
 
 const at = '2026-01-15T09:30:05.000Z';
 const now = Date.parse(at);
@@ -85,4 +85,16 @@ test('a pipe has UTC times and the id', () => {
   const lines = createLogLines(false, null, now);
 
   expect(shown(lines, frame('text_delta', { text: words }))).toBe(`${at} bd-a1   ${words.trim()}`);
+});
+
+test('a run fits its lines to a terminal, and a command stays in one piece', () => {
+  const command = `agent config set workspace.setup '{"commands":["npm ci"],"network":true}'`;
+  const message = `not in the worktree: node_modules; to install it in each new one: ${command}`;
+  const given = frame('log', { level: 'warn', message });
+
+  const [wide, piped] = [80, null].map((width) => terminalText(runLine(given, width) ?? '', false));
+
+  expect(piped).toBe(`bd-a1   ${message}`);
+  expect(wide?.split('\n').at(-1)?.trim()).toBe(command);
+  for (const line of wide?.split('\n').slice(0, -1) ?? []) expect(line.length).toBeLessThan(80);
 });
