@@ -57,4 +57,7 @@ for (const [name, { machine, ...chart }] of Object.entries(charts))
 
 for (const [name, chart] of Object.entries(drawn))
   generate(`docs/images/${name}-machine.svg`, drawSvg(chart, `The states of the ${name} machine`));
-generate('web/charts/charts.json', `${JSON.stringify(drawn)}\n`);
+// The page draws the machines of a task; what it does not draw would be loaded by each visitor.
+const { workflow, ...ofTask } = drawn;
+generate('web/charts/charts.json', `${JSON.stringify(ofTask)}\n`);
+generate('web/charts/workflow.json', `${JSON.stringify({ workflow })}\n`);

@@ -28,9 +28,9 @@ interface Chart {
   }[];
 }
 
-const charts: Readonly<Record<string, Chart>> = JSON.parse(
-  readFileSync(new URL('../../web/charts/charts.json', import.meta.url), 'utf8'),
-);
+const read = (name: string): Readonly<Record<string, Chart>> =>
+  JSON.parse(readFileSync(new URL(`../../web/charts/${name}.json`, import.meta.url), 'utf8'));
+const charts = { ...read('charts'), ...read('workflow') };
 const machines: Readonly<Record<string, AnyStateMachine>> = {
   task: taskMachine,
   agent: agentMachine,

@@ -130,6 +130,18 @@ describe.skipIf(noBrowser !== null)(
       await page.close();
     });
 
+    test('a title is shown without characters that reverse it', async () => {
+      await createAll([{ description: 'x', title: '\u202eevil\u202c backwards' }]);
+      const { page, problems, to } = await openPage();
+      await to('board');
+      const card = page.getByRole('link', { name: 'evil backwards' });
+      await card.waitFor();
+
+      expect(await card.textContent()).not.toMatch(/[\u202a-\u202e]/);
+      expect(problems).toEqual([]);
+      await page.close();
+    });
+
     test('comments, reasons and names of files run nothing', { tags: ['slow'] }, async () => {
       const [id = ''] = await createAll([{ title: hostileStrings[0], description: 'x' }]);
       await project.agent('engineer', id);

@@ -1,5 +1,6 @@
 import { signal } from '@preact/signals';
 import type { TaskView } from '../../src/actors/journal/task-view.ts';
+import { oneLine } from '../model/format.ts';
 import { type Frame, numberOf, textOf } from './frame.ts';
 import { call } from './source.ts';
 
@@ -30,7 +31,9 @@ const changeTasks = (change: (all: Map<string, TaskView>) => void): void => {
 };
 
 /** Details that only `status` answers stay, as long as they are about the same attempt. */
-const withDetails = (before: TaskView | undefined, after: TaskView): TaskView => {
+const withDetails = (before: TaskView | undefined, view: TaskView): TaskView => {
+  // A title with bidi controls would be read as another one.
+  const after = { ...view, title: oneLine(view.title) };
   if (before === undefined || before.attempt !== after.attempt) return after;
   const { work, attempts } = before;
   return {

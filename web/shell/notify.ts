@@ -6,9 +6,9 @@ import { taskPath } from './router.ts';
 
 const key = 'agent-task-server.notify';
 
-/** True when this browser shows notifications; null where it cannot. */
+/** True when this browser shows notifications; null where it cannot, as on a phone. */
 export const notifies = signal<boolean | null>(
-  typeof Notification === 'undefined'
+  typeof Notification === 'undefined' || matchMedia('(hover: none)').matches
     ? null
     : localStorage.getItem(key) === 'yes' && Notification.permission === 'granted',
 );

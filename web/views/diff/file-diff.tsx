@@ -80,6 +80,10 @@ type HunksProps = Pick<FileProps, 'file' | 'given' | 'pending'>;
 
 const Hunks = ({ file, given, pending }: HunksProps) => {
   const selection = useSignal<Selection>(null);
+  const text = useSignal('');
+  const shown = new Set(
+    file.hunks.flatMap(({ lines }) => lines.flatMap(({ after: number }) => number ?? [])),
+  );
   const select = (line: number, isMore: boolean): void => {
     const now = selection.value;
     selection.value =
@@ -87,8 +91,9 @@ const Hunks = ({ file, given, pending }: HunksProps) => {
         ? { from: Math.min(now.from, line), to: Math.max(now.to, line) }
         : { from: line, to: line };
   };
-  const add = (text: string, lines: Selection): void => {
-    pending.value = [...pending.value, commentOn(file.path, text, lines)];
+  const chooseNext = (): void => select((selection.value?.to ?? 0) + 1, true);
+  const add = (words: string, lines: Selection): void => {
+    pending.value = [...pending.value, commentOn(file.path, words, lines)];
     selection.value = null;
   };
   const endsAt = (line: DiffLine, end: number | undefined): boolean =>
@@ -109,9 +114,12 @@ const Hunks = ({ file, given, pending }: HunksProps) => {
         <WriteComment
           path={file.path}
           selection={selection.value}
+          text={text}
+          {...(shown.has(selection.value.to + 1) ? { onMore: chooseNext } : {})}
           onAdd={add}
           onDiscard={() => {
             selection.value = null;
+            text.value = '';
           }}
         />
       )}

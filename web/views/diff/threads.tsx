@@ -1,4 +1,4 @@
-import { type Signal, useSignal } from '@preact/signals';
+import type { Signal } from '@preact/signals';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 import type { NewComment } from '../../data/actions.ts';
 import type { TaskView } from '../../data/tasks.ts';
@@ -77,20 +77,27 @@ export const Pending = ({
 export const WriteComment = ({
   path,
   selection,
+  text,
+  onMore,
   onAdd,
   onDiscard,
 }: {
   path: string;
   selection: Selection;
+  /** It stays while more lines are chosen. */
+  text: Signal<string>;
+  /** Chooses the next line, too; absent at the last one. */
+  onMore?: () => void;
   onAdd: (text: string, selection: Selection) => void;
   onDiscard: () => void;
 }) => {
-  const text = useSignal('');
   const place = linesOf(path, selection?.from, selection?.to);
   const field = useRef<HTMLTextAreaElement>(null);
   useLayoutEffect(() => field.current?.focus(), []);
   const add = (): void => {
-    if (text.value.trim() !== '') onAdd(text.value.trim(), selection);
+    if (text.value.trim() === '') return;
+    onAdd(text.value.trim(), selection);
+    text.value = '';
   };
   return (
     <div class="thread writing">
@@ -118,8 +125,10 @@ export const WriteComment = ({
         <Button kind="quiet" onPress={onDiscard}>
           Discard
         </Button>
-        {selection !== null && (
-          <span class="quiet small">Shift and a line number choose more lines</span>
+        {onMore !== undefined && (
+          <Button kind="quiet" hint="Shift and a line number choose more at once" onPress={onMore}>
+            One line more
+          </Button>
         )}
       </div>
     </div>

@@ -12,33 +12,37 @@ interface WholeProps {
 }
 
 /** Comments on a whole file, or on all changes. */
-export const WholeComments = ({ path, given, pending, isWriting }: WholeProps) => (
-  <>
-    {given
-      .filter((each) => each.path === path && each.line === undefined)
-      .map((each) => (
-        <Given key={each.id} comment={each} />
-      ))}
-    {pending.value
-      .filter((each) => each.path === path && each.line === undefined)
-      .map((each) => (
-        <Pending key={each.text} comment={each} pending={pending} />
-      ))}
-    {isWriting.value && (
-      <WriteComment
-        path={path}
-        selection={null}
-        onAdd={(text) => {
-          pending.value = [...pending.value, { path, text }];
-          isWriting.value = false;
-        }}
-        onDiscard={() => {
-          isWriting.value = false;
-        }}
-      />
-    )}
-  </>
-);
+export const WholeComments = ({ path, given, pending, isWriting }: WholeProps) => {
+  const text = useSignal('');
+  return (
+    <>
+      {given
+        .filter((each) => each.path === path && each.line === undefined)
+        .map((each) => (
+          <Given key={each.id} comment={each} />
+        ))}
+      {pending.value
+        .filter((each) => each.path === path && each.line === undefined)
+        .map((each) => (
+          <Pending key={each.text} comment={each} pending={pending} />
+        ))}
+      {isWriting.value && (
+        <WriteComment
+          path={path}
+          selection={null}
+          text={text}
+          onAdd={(text) => {
+            pending.value = [...pending.value, { path, text }];
+            isWriting.value = false;
+          }}
+          onDiscard={() => {
+            isWriting.value = false;
+          }}
+        />
+      )}
+    </>
+  );
+};
 
 /** Comments on the work as a whole, above its files. */
 export const AllChanges = ({ given, pending }: Pick<WholeProps, 'given' | 'pending'>) => {

@@ -27,10 +27,14 @@ const names: Readonly<Record<Machine, string>> = {
 const choicesAtMost = 200;
 const supervisorEveryMs = 2_000;
 
-/** Tasks that ran or run, the latest change first, as they are now. */
+const isLive = ({ status }: TaskView): number => (status === 'started' ? 1 : 0);
+
+/** Tasks at work first, then the latest change, as they are now. */
 const choices = (): readonly TaskView[] =>
   [...tasks.peek().values()]
-    .sort((one, other) => (one.updated_at < other.updated_at ? 1 : -1))
+    .sort(
+      (one, other) => isLive(other) - isLive(one) || (one.updated_at < other.updated_at ? 1 : -1),
+    )
     .slice(0, choicesAtMost);
 
 /** The choices are those of when it is opened: each entry of a journal would change their order. */
