@@ -6,7 +6,6 @@ import {
   callFailure,
   filteredAnswer,
   incompleteAnswer,
-  isEndless,
   tripFailure,
   unknownFinish,
   WireError,
@@ -117,13 +116,6 @@ const finalEvent = <Chunk>(request: ModelRequest, assembly: Assembly<Chunk>): Mo
   };
 };
 
-/** An answer that did not stop by itself counts as one that was cut at its limit of length. */
-const endlessAnswer = <Chunk>(request: ModelRequest, assembly: Assembly<Chunk>): ModelEvent => {
-  const text = assembly.text();
-  const usage = estimatedUsage(request, text);
-  return { type: 'answered', text, calls: [], truncated: true, usage, estimated: true };
-};
-
 const openCall = (timeouts: Timeouts, bytesAtMost: number, signal: AbortSignal) => {
   const abort = new AbortController();
   const stop = (): void => abort.abort();
@@ -218,9 +210,7 @@ export const createOpenAiCall = <Chunk>(
         : assembly.finishReason() === null
           ? (call.trip() ?? failure)
           : null;
-      if (stopped === null) yield finalEvent(request, assembly);
-      else if (isEndless(stopped) && assembly.text() !== '') yield endlessAnswer(request, assembly);
-      else yield { type: 'failed', failure: stopped };
+      yield stopped === null ? finalEvent(request, assembly) : { type: 'failed', failure: stopped };
     },
   };
 };

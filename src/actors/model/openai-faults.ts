@@ -254,9 +254,6 @@ export const unknownFinish = (reason: string): Failure =>
     finish_reason: reason.slice(0, 32),
   });
 
-/** The provider sent more than any answer of the allowed length has. */
-export const isEndless = ({ facts }: Failure): boolean => facts['kind'] === 'flood';
-
 export const isNoEndpoint = ({ facts }: Failure): boolean =>
   [404, 405, 501].some((status) => status === facts['status']) &&
   facts['provider_code'] !== 'model_not_found';

@@ -290,15 +290,6 @@ describe.each([
     });
   });
 
-  test('an answer that is longer than any allowed one is cut, as at its token limit', async () => {
-    const { model } = await openWith(() => ({ kind: 'answer', text: 'x'.repeat(400_000) }));
-
-    const last = (await ask(model)).at(-1);
-
-    expect(last).toMatchObject({ type: 'answered', truncated: true, calls: [], estimated: true });
-    expect(last?.type === 'answered' && last.text.length).toBeGreaterThan(10_000);
-  });
-
   test('an endless answer is stopped at the limit of the turn', async () => {
     const { model } = await openWith(() => ({ kind: 'comments_only' }), { turnMs: 200 });
 
