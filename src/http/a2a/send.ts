@@ -185,14 +185,20 @@ const continueTask = async (
     return refuseSend(
       `task ${taskId} waits for a person to allow its calls; no message grants that: agent respond ${view.task_id}`,
     );
+  const key = to.idempotencyKey ?? ownMetadata(message).request_id ?? null;
+  const tell = (): Promise<void> =>
+    tellAgent(service, found, text, requestIdOf(key, to, message).requestId);
   if (view.status !== 'queued' || run.state === 'WORKING') {
-    const key = to.idempotencyKey ?? ownMetadata(message).request_id ?? null;
-    await tellAgent(service, found, text, requestIdOf(key, to, message).requestId);
+    await tell();
     return { id: taskId, refused: null };
   }
   await service.edit(view.task_id, { description: `${view.description}\n\n${text}` });
-  if (view.phase !== 'waiting_for_run') return { id: taskId, refused: null };
-  return { id: taskId, refused: await runAgain(service, found) };
+  if (view.phase === 'waiting_for_run')
+    return { id: taskId, refused: await runAgain(service, found) };
+  // An agent that began meanwhile may have read the description before.
+  const { status } = await service.status(view.task_id);
+  if (status === 'started') await tell();
+  return { id: taskId, refused: null };
 };
 
 /**

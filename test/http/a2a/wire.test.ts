@@ -1,6 +1,8 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
+import { readRun } from '../../../src/http/a2a/read-run.ts';
+import { sendMessage } from '../../../src/http/a2a/send.ts';
 import { makeRepository, worktreesOf } from '../../support/git.ts';
 import {
   bash,
@@ -170,6 +172,34 @@ test('§3.4 a message to a task that is at work is given to its agent, once for 
   const users = history.filter(({ role }: Loose) => role === 'ROLE_USER');
   expect(users.map(({ parts }: Loose) => parts[0].text)).toEqual(['One', 'And two']);
   expect(JSON.stringify(await server.store.read({ taskId: id, after: 0, limit: 1_000 }))).toContain(
+    'a person says: And two',
+  );
+});
+
+test('§3.4 a message to a task whose attempt begins at this moment reaches its agent', async () => {
+  const { call, message, server } = await start({
+    turns: [bash('touch begun; until [ -e go ]; do sleep 0.05; done'), finish('done')],
+  });
+  const { service, store, root } = server;
+  const before = await service.create({ description: 'before' });
+  const own = { metadata: { [extension]: { dependsOn: [before.task_id] } } };
+  const now = { configuration: { returnImmediately: true } };
+  const { id } = (await call('SendMessage', { ...message('One', own), ...now })).result.task;
+  const edit: typeof service.edit = async (...given) => {
+    await service.close(before.task_id, null);
+    await vi.waitFor(() => expect(existsSync(join(root, 'begun'))).toBe(true), 20_000);
+    return service.edit(...given);
+  };
+
+  const reads = { store, status: service.status };
+  const ports = { service: { ...service, edit }, read: (run: string) => readRun(reads, run) };
+  const parts = [{ text: 'And two' }];
+  const to = { tenant: undefined, role: null, idempotencyKey: null };
+  await sendMessage(ports, { messageId: 'm', role: 'ROLE_USER', taskId: id, parts }, to);
+  writeFileSync(join(root, 'go'), '');
+  await untilStatus(server, id, 'complete');
+
+  expect(JSON.stringify(await store.read({ taskId: id, after: 0, limit: 1_000 }))).toContain(
     'a person says: And two',
   );
 });
