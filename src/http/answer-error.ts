@@ -1,12 +1,13 @@
 import type { FastifyError, FastifyReply } from 'fastify';
 import { isServiceError, type ServiceError } from '../machines/errors.ts';
 import { errorBody, errorStatuses, requestErrors } from './error-table.ts';
+import { wrongMediaType } from './json-body.ts';
 
 /** In bytes. */
 export const bodyLimit = 1024 * 1024;
 
 const fastifyErrors: Readonly<Record<string, readonly [keyof typeof requestErrors, string]>> = {
-  FST_ERR_CTP_INVALID_MEDIA_TYPE: ['unsupported_media_type', 'send Content-Type: application/json'],
+  [wrongMediaType]: ['unsupported_media_type', 'send Content-Type: application/json, in UTF-8'],
   FST_ERR_CTP_BODY_TOO_LARGE: ['payload_too_large', `a request holds at most ${bodyLimit} bytes`],
 };
 

@@ -1,6 +1,7 @@
 import { STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { httpErrorOf, restMediaType, undecodedPath } from './a2a/errors.ts';
 import { errorBody, requestErrors } from './error-table.ts';
 import { answerHeaders } from './gate.ts';
 
@@ -27,13 +28,20 @@ export const answerBrokenBytes = ({ code }: { readonly code?: string }, socket: 
   socket.destroySoon();
 };
 
+const isRest = /^(?:\/agents\/[^/]*)?\/a2a\/rest\//;
+
 /** Fastify runs no hook for a path that cannot be decoded. */
 export const answerBrokenPath = (
   _error: Error,
-  _request: FastifyRequest,
+  { raw }: FastifyRequest,
   reply: FastifyReply,
-): FastifyReply =>
-  reply
+): FastifyReply => {
+  reply.headers(answerHeaders);
+  if (isRest.test(raw.url ?? '')) {
+    const { code, body } = httpErrorOf(undecodedPath());
+    return reply.code(code).type(restMediaType).send(body);
+  }
+  return reply
     .code(requestErrors.invalid_request)
-    .headers(answerHeaders)
     .send(errorBody('invalid_request', 'the path of the request cannot be decoded'));
+};

@@ -7,7 +7,7 @@ import type { Method } from './methods.ts';
 import { readJson } from './read-json.ts';
 import { parseWithProblems, type SchemaProblem } from './schema-problems.ts';
 
-const rpcRequestSchema = z.strictObject({
+export const rpcRequestSchema = z.strictObject({
   jsonrpc: z.literal('2.0'),
   method: z.string().min(1),
   params: z

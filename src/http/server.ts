@@ -12,6 +12,7 @@ import { answerBrokenBytes, answerBrokenPath } from './broken-requests.ts';
 import { discoveryDocument } from './discovery.ts';
 import { createGate, type GateOptions, isStillAllowed } from './gate.ts';
 import { addHealthRoutes, type HealthOptions } from './health.ts';
+import { parseText } from './json-body.ts';
 import type { AnswerPolicy } from './mcp/backend.ts';
 import { addMcpRoutes } from './mcp/mcp-routes.ts';
 import { createServiceBackend } from './mcp/service-backend.ts';
@@ -95,7 +96,7 @@ const addHooks = (
   app.addContentTypeParser(
     ['application/json', 'application/a2a+json'],
     { parseAs: 'string' },
-    (_request, body, done) => done(null, body),
+    parseText,
   );
   app.setErrorHandler((error: FastifyError, _request, reply) => answerError(error, reply, log));
   answerNoRoute(app);

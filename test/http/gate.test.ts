@@ -236,6 +236,7 @@ test.each([
   'multipart/form-data; boundary=x',
   'application/xml',
   'text/json',
+  'application/json; charset=latin1',
   '',
 ])('a body of type %j is refused', async (type) => {
   const { port } = await startServer();

@@ -1,8 +1,8 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { z } from 'zod';
+import type { z } from 'zod';
 import { type Role, roles } from '../../machines/task.ts';
 import { envelopeErrors, errorBody, requestErrors } from '../error-table.ts';
-import type { MoreMethods } from '../json-rpc.ts';
+import { type MoreMethods, rpcRequestSchema } from '../json-rpc.ts';
 import { readJson } from '../read-json.ts';
 import type { ReserveStream } from '../stream-routes.ts';
 import { A2aError, rpcErrorOf, unknownRoleText } from './errors.ts';
@@ -20,12 +20,8 @@ export const rpcErrorAnswer = (id: Id, error: A2aError) => ({
   ...{ jsonrpc: '2.0', id, error: rpcErrorOf(error) },
 });
 
-const streamCallSchema = z.looseObject({
-  jsonrpc: z.literal('2.0'),
-  method: z.string(),
-  params: z.unknown(),
-  id: z.union([z.string(), z.number(), z.null()]).default(null),
-});
+/** What is no call of JSON-RPC is refused as every other one. */
+const streamCallSchema = rpcRequestSchema.transform(({ id = null, ...call }) => ({ ...call, id }));
 
 const notServed = (version: string, versions: readonly A2aVersion[]): A2aError =>
   new A2aError(

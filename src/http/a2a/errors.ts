@@ -71,6 +71,11 @@ export const invalidProblems = (problems: readonly SchemaProblem[]): A2aError =>
   return new A2aError('INVALID_PARAMS', message, { fields });
 };
 
+export const restMediaType = 'application/a2a+json; charset=utf-8';
+
+export const undecodedPath = (): A2aError =>
+  invalidParams('path', 'cannot be decoded: a % is followed by two hexadecimal digits of UTF-8');
+
 /** For a role in an address, a tenant or a message. */
 export const unknownRoleText = (role: string): string =>
   describeRefusal(refusal('role_unknown', { role: role.slice(0, 100) }));

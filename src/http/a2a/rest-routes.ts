@@ -1,10 +1,18 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Role } from '../../machines/task.ts';
+import { wrongMediaType } from '../json-body.ts';
 import { notAllowedText } from '../other-method.ts';
 import { readJson } from '../read-json.ts';
 import type { ReserveStream } from '../stream-routes.ts';
 import { activateExtensions, contextFor, requireVersion, roleIn } from './dispatch.ts';
-import { A2aError, httpErrorOf, invalidParams, unknownRoleText } from './errors.ts';
+import {
+  A2aError,
+  httpErrorOf,
+  invalidParams,
+  restMediaType,
+  undecodedPath,
+  unknownRoleText,
+} from './errors.ts';
 import { openEvents } from './open-events.ts';
 import { type Operations, toA2aError } from './operations.ts';
 import type { StreamResponse } from './protocol.ts';
@@ -62,7 +70,7 @@ const decodedSegment = (segment: string): string => {
   try {
     return decodeURIComponent(segment);
   } catch {
-    throw invalidParams('path', 'cannot be decoded');
+    throw undecodedPath();
   }
 };
 
@@ -94,6 +102,10 @@ const routeStarts: ReadonlySet<string> = new Set([
 
 const unknownPath = (verb: string, path: string): A2aError =>
   new A2aError('METHOD_NOT_FOUND', `there is no ${verb} ${path.slice(0, 200)}`);
+
+/** As it was sent: the router decodes it as a whole, so a slash in an id would divide it. */
+const pathOf = ({ raw }: FastifyRequest): string =>
+  /\/a2a\/rest\/([^?#]*)/.exec(raw.url ?? '')?.[1] ?? '';
 
 const unknownRole = ({ params }: FastifyRequest): A2aError =>
   new A2aError('METHOD_NOT_FOUND', unknownRoleText((params as { role: string }).role));
@@ -138,15 +150,13 @@ const requireVerb = (verb: string, path: string, reply: FastifyReply): void => {
   throw new A2aError('METHOD_NOT_ALLOWED', notAllowedText(verb, allowed));
 };
 
-const mediaType = 'application/a2a+json; charset=utf-8';
-
 const sendError = (reply: FastifyReply, error: A2aError): FastifyReply => {
   const { code, body } = httpErrorOf(error);
-  return reply.code(code).type(mediaType).send(JSON.stringify(body));
+  return reply.code(code).type(restMediaType).send(JSON.stringify(body));
 };
 
 const wrongType = (): A2aError =>
-  new A2aError('CONTENT_TYPE_NOT_SUPPORTED', 'send Content-Type: application/a2a+json');
+  new A2aError('CONTENT_TYPE_NOT_SUPPORTED', 'send Content-Type: application/a2a+json, in UTF-8');
 
 /** The HTTP+JSON binding: an address for each method, the same operations behind it. */
 export const addRestRoutes = (app: FastifyInstance, options: RestOptions): void => {
@@ -156,7 +166,7 @@ export const addRestRoutes = (app: FastifyInstance, options: RestOptions): void 
   const handle = async (request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> => {
     try {
       const role = roleIn(request);
-      const { '*': path } = request.params as { '*': string };
+      const path = pathOf(request);
       if (role === undefined) throw unknownRole(request);
       requireVersion(request, '1.0', options.rules());
       activateExtensions(request, reply);
@@ -172,7 +182,7 @@ export const addRestRoutes = (app: FastifyInstance, options: RestOptions): void 
       }
       const call = calls[method];
       const result = call === undefined ? extendedCard(request, role) : await call(params, context);
-      return reply.type(mediaType).send(JSON.stringify(result));
+      return reply.type(restMediaType).send(JSON.stringify(result));
     } catch (error) {
       return sendError(reply, toA2aError(error, onInternal));
     }
@@ -183,7 +193,7 @@ export const addRestRoutes = (app: FastifyInstance, options: RestOptions): void 
       ...{ method: ['GET', 'POST', 'DELETE', 'PUT', 'PATCH'], url, onRequest, handler: handle },
       errorHandler: (error, _request, reply) => {
         const { code } = error as { readonly code?: string };
-        if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') return sendError(reply, wrongType());
+        if (code === wrongMediaType) return sendError(reply, wrongType());
         if (code === 'FST_ERR_CTP_BODY_TOO_LARGE')
           return sendError(reply, invalidParams('body', 'is larger than 1 MiB'));
         return sendError(reply, toA2aError(error, onInternal));

@@ -313,6 +313,50 @@ test('§11.3 a push config is made with 200 and deleted with 200 and an empty ob
   expect([made.status, made.taskId, gone.status, await gone.json()]).toEqual([200, id, 200, {}]);
 });
 
+test('§11.3 an id in a path may have a slash and a percent sign; what cannot be decoded says so', async () => {
+  const { post, begin, base, headers } = await start({ turns: [hang] });
+  const path = `/a2a/rest/tasks/${await begin('One')}/pushNotificationConfigs`;
+  const own = { id: 'a/b 100%', url: 'http://127.0.0.1:9/hook' };
+  await post(path, JSON.stringify(own));
+
+  const read = await fetch(`${base}${path}/${encodeURIComponent(own.id)}`, { headers });
+  const broken = await fetch(`${base}${path}/%zz`, { headers });
+
+  expect([read.status, await read.json()]).toEqual([200, expect.objectContaining(own)]);
+  expect([broken.headers.get('content-type'), await broken.json()]).toEqual([
+    'application/a2a+json; charset=utf-8',
+    {
+      error: expect.objectContaining({
+        ...{ code: 400, status: 'INVALID_ARGUMENT' },
+        message: expect.stringContaining('path: cannot be decoded'),
+      }),
+    },
+  ]);
+});
+
+test('§11.2 a body in another charset than UTF-8 is refused', async () => {
+  const { post } = await start();
+  const type = 'application/a2a+json; charset=latin1';
+
+  const { status, error } = await post('/a2a/rest/message:send', '{}', { 'content-type': type });
+
+  expect([status, error.details[0].reason]).toEqual([400, 'CONTENT_TYPE_NOT_SUPPORTED']);
+});
+
+test('§9.4 a call of a stream that is no call of JSON-RPC is refused as any other', async () => {
+  const { post, message } = await start({ turns: [finish()] });
+  const call = { jsonrpc: '2.0', id: 1, more: 1, params: message('One') };
+
+  const plain = await post('/a2a', JSON.stringify({ ...call, method: 'SendMessage' }));
+  const stream = await post('/a2a', JSON.stringify({ ...call, method: 'SendStreamingMessage' }));
+
+  expect([plain.status, plain.error.message]).toEqual([
+    400,
+    'not a JSON-RPC 2.0 request: more: is not known here',
+  ]);
+  expect([stream.status, stream.error]).toEqual([plain.status, plain.error]);
+});
+
 test('§3.6 with a2a.strict_version a request without a version is one of 0.3', async () => {
   const { call, base, headers } = await start({ a2a: { isStrict: true } });
 

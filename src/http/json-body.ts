@@ -1,0 +1,18 @@
+import type { FastifyRequest } from 'fastify';
+
+/** Also of a body in another charset than UTF-8. */
+export const wrongMediaType = 'FST_ERR_CTP_INVALID_MEDIA_TYPE';
+
+const charsetIn = /;\s*charset\s*=\s*"?([^";\s]*)/i;
+const isUtf8 = /^(?:utf-?8|us-ascii)$/i;
+
+/** Takes a body as text. Another charset than UTF-8 would be read wrongly, so it is refused. */
+export const parseText = (
+  { headers }: FastifyRequest,
+  body: string | Buffer,
+  done: (error: Error | null, body?: unknown) => void,
+): void => {
+  const [, charset = 'utf-8'] = charsetIn.exec(headers['content-type'] ?? '') ?? [];
+  if (isUtf8.test(charset)) done(null, body);
+  else done(Object.assign(new Error('not in UTF-8'), { code: wrongMediaType, statusCode: 415 }));
+};
