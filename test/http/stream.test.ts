@@ -393,7 +393,9 @@ test('a reader of entries that were removed gets a gap with the id to resume fro
   const fresh = await readFrames(`${server.base}/stream/${id}`, server.headers);
 
   expect(rest[1]?.id).toBe(last + 1);
-  expect(types(own)).toEqual(['connected', 'stream_closed']);
+  // Between them may be what the watch of the tracker saw, late on a busy machine.
+  expect([types(own)[0], types(own).at(-1)]).toEqual(['connected', 'stream_closed']);
+  expect(types(own)).not.toContain('gap');
   expect(types(fresh)).toEqual(['connected', 'snapshot', 'stream_closed']);
   expect(fresh[1]?.body.data['task']).toMatchObject({
     status: 'complete',
