@@ -6,8 +6,8 @@ const tests = 'test/**/*.test.ts';
 /** They replace a module or change the folder of the process, which other files would notice. */
 const alone = ['test/actors/tracker/embedded.test.ts', 'test/actors/tools/confined-files.test.ts'];
 const limits = {
-  testTimeout: 60_000,
-  hookTimeout: 60_000,
+  testTimeout: 120_000,
+  hookTimeout: 120_000,
   setupFiles: './test/support/patience.ts',
 };
 /** Node loads the built programs. */

@@ -225,4 +225,4 @@ test('opencode by its name: it gets its arguments and settings, asks, and a pers
   expect(only?.argv).toEqual(['acp']);
   expect(only?.env).toMatchObject({ OPENCODE_API_KEY: 'of-opencode', OPENCODE_PURE: '1' });
   expect(Object.keys(only?.env ?? {})).not.toContain('GH_TOKEN');
-}, 60_000);
+});

@@ -142,7 +142,7 @@ test('a dependency that is added during a run, and that nobody runs, ends it wit
   const { code, out } = await run;
   expect(code).toBe(1);
   expect(out).toMatch(new RegExp(`waiting    ${second} +for ${added}`));
-}, 30_000);
+});
 
 test('nothing to run ends with 0, nothing that could be started with 4', async () => {
   const project = openProject();

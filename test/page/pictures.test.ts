@@ -77,7 +77,7 @@ describe.skipIf(noPictures !== null)(
       page.setDefaultTimeout(8_000);
       await page.goto(await project.address());
       await page.getByRole('link', { name: 'Board' }).waitFor();
-    }, 90_000);
+    });
     afterAll(() => browser?.close());
 
     const open = async (name: string): Promise<void> => {

@@ -18,7 +18,7 @@ const openWithWorkflow = async () => {
 
 test.skipIf(noBrowser !== null)(
   'a workflow is shown as its phases, with what it waits for, and follows what happens',
-  { tags: ['slow'], timeout: 60_000 },
+  { tags: ['slow'] },
   async () => {
     const { project, page, problems, workflow_id } = await openWithWorkflow();
     await page.getByRole('link', { name: 'System' }).click();
@@ -60,7 +60,7 @@ test.skipIf(noBrowser !== null)(
 
 test.skipIf(noBrowser !== null)(
   'a step of a person needs you: counted in the title, answered and closed in its row',
-  { tags: ['slow'], timeout: 60_000 },
+  { tags: ['slow'] },
   async () => {
     const { page, problems, workflow_id } = await openWithWorkflow();
     await page.getByText('Is the step strategist needed for Export?').waitFor();

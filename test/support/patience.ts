@@ -4,7 +4,7 @@ import { vi } from 'vitest';
  * What never comes about still fails; the second that Vitest waits by itself is too short on a busy
  * machine.
  */
-const timeout = 20_000;
+const timeout = 60_000;
 const { waitFor, waitUntil } = vi;
 
 vi.waitFor = (callback, options = { timeout }) => waitFor(callback, options);

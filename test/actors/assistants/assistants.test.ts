@@ -270,7 +270,7 @@ test('codex, which reports its usage only at the end, is stopped at a limit by i
     facts: { limit: 'max_tokens_total' },
   });
   expect(view.usage.input_tokens).toBeGreaterThanOrEqual(400);
-}, 20_000);
+});
 
 test('the usage of codex before a cancel during a tool call is counted', async () => {
   const assistants = fakeAssistants({ secrets: { CODEX_HOME: temporaryFolder() } });
@@ -288,7 +288,7 @@ test('the usage of codex before a cancel during a tool call is counted', async (
     model_calls: 1,
     output_tokens: 5,
   });
-}, 20_000);
+});
 
 test('the usage of codex before it became silent is counted', async () => {
   const assistants = fakeAssistants({ secrets: { CODEX_HOME: temporaryFolder() } });
@@ -301,7 +301,7 @@ test('the usage of codex before it became silent is counted', async () => {
     error: { code: 'timed_out' },
     usage: { input_tokens: 100, output_tokens: 5 },
   });
-}, 20_000);
+});
 
 test.each(['hang', 'stubborn'])(
   'the time limit ends an assistant that plays "%s"',
@@ -323,7 +323,7 @@ test('an assistant that is silent for too long is ended, and the failure names i
     message: 'codex was silent for too long',
     facts: { limit: 'idle_timeout_seconds' },
   });
-}, 20_000);
+});
 
 test.each([
   ['hang', sandbox],
@@ -370,7 +370,7 @@ test('outside the sandbox a daemon that an assistant leaves behind is ended and 
     level: 'warn',
     message: 'the assistant left processes behind; they were ended',
   });
-}, 20_000);
+});
 
 test.each(talkers)(
   'work of %s that fails its checks is sent back in the same session',

@@ -139,7 +139,7 @@ test('processes that an assistant of an earlier server left are ended before it 
   expect(await untilStatus(next, id, 'complete', 'failed')).toMatchObject({ status: 'complete' });
   expect((await left).signal).toBe('SIGTERM');
   expect(runsIn(next.root)[1]?.env['ATS_ATTEMPT']).toBe(env.ATS_ATTEMPT);
-}, 20_000);
+});
 
 test('a result that was durable before a crash is not requested again', async () => {
   const { first, id, setting } = await begin('hang', { onInterrupted: 'repeat' });

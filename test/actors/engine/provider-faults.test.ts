@@ -240,7 +240,7 @@ let playing: ReturnType<typeof playAll> | undefined;
 
 test.each(faults.map((fault) => [fault.id, fault.what, fault] as const))(
   '%s %s: the task says so, or it passes and the task completes',
-  { tags: ['slow'], timeout: 60_000 },
+  { tags: ['slow'] },
   async (id, _, fault) => {
     const { says, passes } = fault;
     playing ??= playAll();

@@ -152,7 +152,7 @@ test('a task that failed a verify command does not complete in a run that names 
   );
   await running.service.run({ taskIds: [id], options: { verify: ['true'] } });
   await completed(running, [id]);
-}, 20_000);
+});
 
 test('a task without a role is skipped, and its dependents wait until it is complete', async () => {
   const running = await startSystem({ turns: [finish()] });
@@ -212,7 +212,7 @@ test('a task that is added during a run is waited for, and is started by the nex
 
   expect(phase).toBe('waiting_for_dependencies');
   expect(idsOf(next.accepted)).toEqual([added]);
-}, 20_000);
+});
 
 test('a failed dependency of a named task is run again, its dependents after it', async () => {
   const turns = [finish('no', 'failed')];

@@ -91,4 +91,4 @@ test('a server that is stopped while its supervisor is broken leaves its tasks t
     status: 'complete',
     attempt: 1,
   });
-}, 60_000);
+});

@@ -60,7 +60,7 @@ test('a failed attempt that is followed by another one counts too, each once', a
   expect(messages).toContainEqual(
     expect.stringMatching(/^attempt 1 of 2 failed: model_failed: 500 boom; the next one begins in/),
   );
-}, 30_000);
+});
 
 test('a cancelled attempt counts once, also when its task is closed later', async () => {
   const running = await startSystem({ turns: [hang] });

@@ -168,7 +168,7 @@ test('a dependency that somebody closes in the tracker starts its dependent', as
   await amy.close(first as never, 'I did it');
 
   await untilStatus(running, second, 'complete');
-}, 20_000);
+});
 
 test('a dependency that is removed starts its dependent', async () => {
   const { running, first, second } = await waitingSinceLook();
@@ -176,7 +176,7 @@ test('a dependency that is removed starts its dependent', async () => {
   await running.service.removeDependency(second, first);
 
   await untilStatus(running, second, 'complete');
-}, 20_000);
+});
 
 test('a dependency that is added is waited for as well', async () => {
   const { running, first, second } = await waiting();
@@ -189,7 +189,7 @@ test('a dependency that is added is waited for as well', async () => {
 
   expect(between).toMatchObject({ attempt: 0, unmet_dependencies: [third] });
   await untilStatus(running, second, 'complete');
-}, 20_000);
+});
 
 test('a dependency that is reopened before the last one completes is waited for again', async () => {
   const running = await startSystem({ turns: [finish()] });
@@ -307,7 +307,7 @@ test('a tracker that is away when the dependencies complete only delays the star
   isAway = false;
 
   await untilStatus(running, second, 'complete');
-}, 20_000);
+});
 
 test('a tracker that writes by itself starts dependents too', async () => {
   const { running, first, second } = await waiting({

@@ -106,7 +106,7 @@ test('a recommendation to defer stops it before other steps are paid for', async
     waits_for: [],
   });
   expect(end.phases.flatMap(({ tasks }) => tasks.map(({ step }) => step))).toEqual(['strategist']);
-}, 60_000);
+});
 
 test('a gate that fails sends its list back, and the next round passes', {
   tags: ['slow'],
@@ -291,7 +291,7 @@ test('cancel ends the workflow and every task of it that is not over', async () 
     code: 'event_not_allowed',
   });
   await expect(system.workflows.show('wf-none')).rejects.toMatchObject({ code: 'invalid_params' });
-}, 60_000);
+});
 
 test.each([
   [{ kind: 'no-such', name: 'x' }, 'kind: "no-such" is no workflow; there are feature, research'],

@@ -33,7 +33,7 @@ test('the list has those that are not over, and the others by pages, the last to
     await expect(workflows.list({ cursor })).rejects.toThrow(
       'cursor: names no workflow that is over',
     );
-}, 60_000);
+});
 
 test('a second workflow that would write to the same folders is refused until the first is over', async () => {
   const running = await startWithParts([]);
@@ -53,7 +53,9 @@ test('a second workflow that would write to the same folders is refused until th
 
   expect([twin.status, String(twin.status === 'rejected' && twin.reason)]).toEqual([
     'rejected',
-    expect.stringContaining('which is not over and writes to docs/architecture/csv-export/existing-code.md too'),
+    expect.stringContaining(
+      'which is not over and writes to docs/architecture/csv-export/existing-code.md too',
+    ),
   ]);
   expect([research.status, next.status]).toEqual(['started', 'started']);
-}, 60_000);
+});
