@@ -64,21 +64,15 @@ const withoutCompilers = {
 /** Of yargs we use the parser; without this, loading it also loads its help and its languages. */
 const onlyParser = /node_modules\/(yargs|cliui|y18n|escalade|get-caller-file)\//;
 
-/**
- * Every file takes time to load: `agent list` needs the first two of these, `agent help` the first and
- * the last.
- */
+/** Every file takes time to load: `agent help` needs the first of these, `agent list` both. */
 const together = [
   [
-    'look',
-    'cli/(run-agent|client/(client|find-task|json|task-answers))',
-    'cli/tasks/(fetch-tasks|look-commands|quick-look|sort-tasks)',
-    'cli/output/(ask|closest|durations|exit-codes|in-pager|io|local-time|money|next-steps)',
-    'cli/output/(render-list|render-task|safe-text|status-style|styled|table|width|wrap)',
-    'cli/words/(other-tools|state-words|usage-error)|cli/config/config-error',
-    'actors/engine/task-id|actors/journal/describe-failure',
-    'machines/(describe-failure|errors|for-person|json|last-lines|message-of|milliseconds|phase|plural)',
-    'machines/(role-label|task|worked-time)',
+    'start',
+    'cli/(run-agent|command-line|command-table|words/.*|declarations/.*|client/client)',
+    'cli/client/(find-task|json|task-answers)|cli/tasks/(fetch-tasks|look-commands|sort-tasks)',
+    'cli/output/(ask|closest|durations|exit-codes|in-pager|io|money|render-list|render-task)',
+    'cli/output/(safe-text|status-style|styled|table|next-steps|width|wrap)',
+    'actors/engine/task-id|machines/(errors|last-lines|message-of|plural|task|worked-time)',
   ],
   [
     'connect',
@@ -87,7 +81,6 @@ const together = [
     'cli/server/(private|server)-files?|actors/process/pid',
     'actors/files/(durable-folder|error-code|regular-file)',
   ],
-  ['start', 'cli/(command-line|command-table|words/.*|declarations/.*)|machines/thoroughness'],
 ].map(([name, ...files]) => ({
   name,
   test: new RegExp(

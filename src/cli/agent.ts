@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import { hideBin } from 'yargs/helpers';
 import { print, processIo } from './output/io.ts';
 import { runAgent } from './run-agent.ts';
 
@@ -22,7 +23,7 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 
 await leave(
   await runAgent(
-    { words: process.argv.slice(2), cwd: process.cwd(), env: process.env },
+    { words: hideBin(process.argv), cwd: process.cwd(), env: process.env },
     processIo(),
   ),
 );

@@ -99,14 +99,14 @@ const loadedBy = (file: string, known = new Map<string, string>()): ReadonlyMap<
   return known;
 };
 
-test('before a command runs, no package is loaded, and no network', () => {
+test('before a command runs, the parser is the only package that is loaded, and no network', () => {
   const loaded = [...loadedBy(join(root, 'dist/cli/agent.js')).values()];
   const whole = [...loadedBy(join(root, 'dist/cli/agent-server.js')).values()].join('\n');
 
   const packagesIn = (code: string): readonly string[] =>
     [...code.matchAll(/^\/\/ node_modules\/([^/]+)/gm)].map(([, name]) => name ?? '');
-  expect(loaded.flatMap(packagesIn)).toEqual([]);
-  expect(loaded.join('\n').length).toBeLessThan(70_000);
+  expect(new Set(loaded.flatMap(packagesIn))).toEqual(new Set(['yargs', 'yargs-parser']));
+  expect(loaded.join('\n').length).toBeLessThan(150_000);
   expect(loaded.join('\n')).not.toMatch(/from "(node:)?(http|child_process|crypto)"/);
   expect(packagesIn(whole)).toContain('zod');
 });

@@ -1,5 +1,6 @@
 import { roles } from '../../machines/task.ts';
-import { listActive, listTasks, showWithPager } from '../tasks/look-commands.ts';
+import { inPager } from '../output/in-pager.ts';
+import { printTasks, showTask } from '../tasks/look-commands.ts';
 import { sortKeys } from '../tasks/sort-tasks.ts';
 import { usageError } from '../words/messages.ts';
 import { UsageError } from '../words/usage-error.ts';
@@ -88,7 +89,11 @@ export const showCommand = defineCommand({
   flags: {},
   common: pages,
   examples: [['agent show bd-a1b2', 'state, error and results']],
-  run: showWithPager,
+  run: async ({ connection, io, json, env }, { task_id, pager }) => {
+    return inPager(io, { env, pager, json }, async (paged) =>
+      showTask(await connection.files(), paged, json, task_id),
+    );
+  },
 });
 
 export const listCommand = defineCommand({
@@ -124,7 +129,9 @@ export const listCommand = defineCommand({
     ['agent list --status queued', 'tasks that can run now'],
     ['agent list --sort cost --limit 10', 'the ten dearest tasks'],
   ],
-  run: listTasks,
+  run: async ({ connection, io, json }, args) => {
+    return printTasks(await connection.files(), io, { ...args, json });
+  },
 });
 
 export const psCommand = defineCommand({
@@ -135,7 +142,9 @@ export const psCommand = defineCommand({
   flags: {},
   common: readsConfig,
   examples: [['agent ps', 'what runs now']],
-  run: listActive,
+  run: async ({ connection, io, json }) => {
+    return printTasks(await connection.files(), io, { json, status: 'active', all: true });
+  },
 });
 
 export const editCommand = defineCommand({

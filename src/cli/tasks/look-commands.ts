@@ -1,10 +1,8 @@
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import type { Client } from '../client/client.ts';
-import type { CommandContext } from '../client/command-context.ts';
 import { findTask } from '../client/find-task.ts';
 import { closest } from '../output/closest.ts';
 import { exitCodes } from '../output/exit-codes.ts';
-import { inPager } from '../output/in-pager.ts';
 import type { Io } from '../output/io.ts';
 import { renderList } from '../output/render-list.ts';
 import { renderTask } from '../output/render-task.ts';
@@ -126,20 +124,3 @@ export const showTask = async (
   else io.out(renderTask(task, io.width));
   return exitCodes.done;
 };
-
-export const listTasks = async (
-  { connection, io, json }: CommandContext,
-  args: Omit<ListArgs, 'json'>,
-): Promise<number> => printTasks(await connection.files(), io, { ...args, json });
-
-/** Lists what is started or waiting. */
-export const listActive = async ({ connection, io, json }: CommandContext): Promise<number> =>
-  printTasks(await connection.files(), io, { json, status: 'active', all: true });
-
-export const showWithPager = (
-  { connection, io, json, env }: CommandContext,
-  { task_id, pager }: { readonly task_id: string; readonly pager: boolean },
-): Promise<number> =>
-  inPager(io, { env, pager, json }, async (paged) =>
-    showTask(await connection.files(), paged, json, task_id),
-  );
