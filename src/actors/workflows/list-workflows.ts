@@ -6,7 +6,7 @@ import { badParam } from './start-input.ts';
 import { type WorkflowLine, workflowLine } from './workflow-view.ts';
 
 export interface WorkflowPageRequest {
-  /** Of those that are over; the others are all on the first page. */
+  /** Counts workflows that are over; the first page has all the others, too. */
   readonly limit?: number;
   /** Id of the last workflow of the page before. */
   readonly cursor?: string;

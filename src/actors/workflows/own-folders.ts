@@ -13,7 +13,7 @@ export const workflowOfSaved = (saved: SavedActor): NamedWorkflow => {
   return context;
 };
 
-/** What its steps leave under its name. Other places, such as docs/adr/, are for all. */
+/** The paths that hold the name of the workflow. Other places, such as docs/adr/, are for all. */
 const ownPaths = (workflow: WorkflowWords): readonly string[] =>
   workflow.definition.phases
     .flatMap(({ steps }) => steps.flatMap(({ leaves }) => leaves))

@@ -26,7 +26,7 @@ export interface PlannedTask {
   readonly verifies: boolean;
 }
 
-/** What texts and paths are filled in from. */
+/** The source of the words in double braces. */
 export type WorkflowWords = Pick<WorkflowContext, 'definition' | 'subject'>;
 
 const levelOf = ({ definition, subject }: WorkflowWords) =>

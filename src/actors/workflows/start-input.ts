@@ -70,7 +70,7 @@ const choicesFrom = (
   return [...leftOut, ...chosen];
 };
 
-/** What is asked for must count: what nothing reads would mislead. @throws invalid_params */
+/** An option that nothing reads would mislead. @throws invalid_params */
 const requireUsed = (definition: WorkflowDefinition, request: StartWorkflow): void => {
   const { name, thoroughness, phases } = definition;
   const isAboutOptional = request.steps !== undefined || request.decides === 'role';

@@ -20,7 +20,7 @@ export const rpcErrorAnswer = (id: Id, error: A2aError) => ({
   ...{ jsonrpc: '2.0', id, error: rpcErrorOf(error) },
 });
 
-/** What is no call of JSON-RPC is refused as every other one. */
+/** A call with unknown members is refused, as `json-rpc.ts` refuses it. */
 const streamCallSchema = rpcRequestSchema.transform(({ id = null, ...call }) => ({ ...call, id }));
 
 const notServed = (version: string, versions: readonly A2aVersion[]): A2aError =>
