@@ -311,7 +311,7 @@ const createLife = (
   };
 };
 
-/** The only place that creates root actors. It connects the parts through their ports. */
+/** Connects the parts through their ports. The supervisor, tasks and workflows have one root. */
 export const createSystem = (initial: Settings, given: SystemPorts): System => {
   let current = initial;
   const { ports, read: durations } = timedPorts(given);
