@@ -147,7 +147,7 @@ const accepted: Readonly<Record<Stand, readonly string[]>> = {
   resting: ['run', 'review', 'close', 'cancel'],
   asked: ['cancel'],
   pausing: ['cancel'],
-  complete: ['review', 'close', 'reopen'],
+  complete: ['review', 'reopen'],
   failed: ['retry', 'review', 'close'],
   cancelled: ['retry', 'review', 'close', 'cancel'],
 };
@@ -162,7 +162,7 @@ export const allowedIn = (model: Expected, task: ExpectedTask): readonly string[
   const cannotRun = isBlocked || task.tracked.heldByAmy || waitingIn(model) >= model.queueLimit;
   const isHeldBack = (name: string): boolean =>
     name === 'close'
-      ? isBlocked && task.stand !== 'complete'
+      ? isBlocked
       : name === 'review'
         ? task.attempt === 0
         : ['run', 'retry'].includes(name) && cannotRun;
