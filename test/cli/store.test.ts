@@ -38,6 +38,7 @@ test('agent store carries the tasks of a project to another store', async () => 
 
 test.skipIf(noPostgres !== null)(
   'agent store migrate shows what it would do, and does it',
+  { tags: ['slow'] },
   async () => {
     const { agent, agentWith } = openProject({ store: { url: 'DATABASE_URL' } });
     const url = await freshAddress();

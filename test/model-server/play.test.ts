@@ -140,7 +140,7 @@ const injected: readonly Answer[] = [
 
 for (const protocol of protocols)
   test(`a script continues over ${protocol} after every fault`, {
-    tags: protocol === 'chat' ? [] : ['slow'],
+    tags: ['slow'],
     timeout: 60_000,
   }, async () => {
     const ends = await Promise.all(

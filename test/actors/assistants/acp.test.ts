@@ -194,6 +194,7 @@ test.each([
   ['daemon', false],
 ] as const)(
   'cancel asks an agent that plays %s to stop, and ends its processes',
+  { tags: ['slow'] },
   async (play, stops) => {
     const { running, id } = await run(play);
     await vi.waitFor(() => expect(runsIn(running.root)).toHaveLength(1), { timeout: 10_000 });
@@ -211,7 +212,6 @@ test.each([
     });
     if (stops) expect(performance.now() - before).toBeLessThan(1_000);
   },
-  20_000,
 );
 
 test('an agent that is silent for too long is ended', async () => {

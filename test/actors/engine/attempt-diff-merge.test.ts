@@ -62,7 +62,7 @@ test('status has the saved work; diff and merge take it', { tags: ['slow'] }, as
   expect(await running.service.merge({ taskId: id })).toMatchObject({ status: 'nothing' });
 });
 
-test('an attempt that is not complete is merged only by force', async () => {
+test('an attempt that is not complete is merged only by force', { tags: ['slow'] }, async () => {
   const running = await start([write, finish('no', 'failed')]);
   const id = await run(running);
 

@@ -246,7 +246,7 @@ test('what is no exported task, and words that do not fit, are refused', async (
   });
 });
 
-test('a file is proven in a folder that can be no project', async () => {
+test('a file is proven in a folder that can be no project', { tags: ['slow'] }, async () => {
   const project = openProject();
   const id = await ranTask(project);
   await project.agent('export', id, '-o', 'task.html');
