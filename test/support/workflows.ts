@@ -90,3 +90,35 @@ export const featureParts: readonly Part[] = [
   { title: 'Documentation of', writes: { 'docs/product/export/guide.md': 'x' } },
   { title: 'Deployment readiness', says: 'APPROVED' },
 ];
+
+const research = 'docs/research/why-is-it-slow';
+const report = `# Why is it slow?
+## Summary
+A loop.
+## Objectives
+- Q1: What is slow?
+## Key findings
+Q1: the loop.
+## Detailed findings
+### The loop
+${research}/objectives.md:1
+## Recommendations
+Mend it.
+
+Next steps:
+- Mend the loop
+## References
+- objectives
+`;
+
+/** The parts of the research workflow for the question "Why is it slow?", all going well. */
+export const researchParts: readonly Part[] = [
+  { title: 'Objectives', writes: { [`${research}/objectives.md`]: '- Q1: What is slow?\n' } },
+  { title: 'Exploration strategy', writes: { [`${research}/strategy.md`]: 'x' } },
+  ...[1, 2, 3, 4].map((n) => ({
+    title: `Investigation ${n} of`,
+    writes: { [`${research}/findings-${n}.md`]: 'x' },
+  })),
+  { title: 'Synthesis', writes: { [`${research}/synthesis.md`]: 'x' } },
+  { title: 'Report', writes: { [`${research}/report.md`]: report } },
+];

@@ -2,37 +2,13 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { temporaryFolder } from '../../support/temporary.ts';
-import { isOver, type Part, startWithParts, untilWorkflow } from '../../support/workflows.ts';
+import {
+  isOver,
+  researchParts as parts,
+  startWithParts,
+  untilWorkflow,
+} from '../../support/workflows.ts';
 
-const folder = 'docs/research/why-is-it-slow';
-const report = `# Why is it slow?
-## Summary
-A loop.
-## Objectives
-- Q1: What is slow?
-## Key findings
-Q1: the loop.
-## Detailed findings
-### The loop
-${folder}/objectives.md:1
-## Recommendations
-Mend it.
-
-Next steps:
-- Mend the loop
-## References
-- objectives
-`;
-const parts: readonly Part[] = [
-  { title: 'Objectives', writes: { [`${folder}/objectives.md`]: '- Q1: What is slow?\n' } },
-  { title: 'Exploration strategy', writes: { [`${folder}/strategy.md`]: 'x' } },
-  ...[1, 2, 3, 4].map((n) => ({
-    title: `Investigation ${n} of`,
-    writes: { [`${folder}/findings-${n}.md`]: 'x' },
-  })),
-  { title: 'Synthesis', writes: { [`${folder}/synthesis.md`]: 'x' } },
-  { title: 'Report', writes: { [`${folder}/report.md`]: report } },
-];
 const start = { kind: 'research', name: 'Why is it slow?' } as const;
 
 for (const { thoroughness, investigators } of [

@@ -1,18 +1,16 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import type { WorkflowView } from '../../../src/actors/workflows/workflow-view.ts';
 import { openProject } from '../../support/cli.ts';
-import { featureParts, type Part, runner, scriptOf } from '../../support/workflows.ts';
+import { featureParts, type Part, scriptOf } from '../../support/workflows.ts';
 
 type Project = ReturnType<typeof openProject>;
 
-const open = (parts: readonly Part[] = [], turn_ms = 0, own = {}): Project => {
+const open = (parts: readonly Part[] = []): Project => {
   const api = { backend: 'scripted', script: 'script.json' };
-  const project = openProject({ workspace: { mode: 'worktree' }, api }, own);
-  const script = { turn_ms, ...scriptOf(parts) };
-  writeFileSync(join(project.configFile, '..', 'script.json'), JSON.stringify(script));
+  const project = openProject({ workspace: { mode: 'worktree' }, api });
+  const script = join(project.configFile, '..', 'script.json');
+  writeFileSync(script, JSON.stringify(scriptOf(parts)));
   return project;
 };
 const json = async ({ agent }: Project, ...words: string[]) => {
@@ -20,8 +18,6 @@ const json = async ({ agent }: Project, ...words: string[]) => {
   expect([code, code === 0 ? '' : err]).toEqual([0, '']);
   return JSON.parse(out);
 };
-const show = (project: Project, id: string): Promise<WorkflowView> =>
-  json(project, 'workflow', 'show', id);
 
 test('start prints one line of JSON when the tasks of the first phase are there, with their labels', async () => {
   const project = open();
@@ -134,53 +130,4 @@ test.each([
   const ended = await open().agent(...command);
 
   expect([ended.code, ended.err]).toEqual([code, expect.stringContaining(says)]);
-});
-
-/** Kills the server the first time that a state of a phase is seen, and goes on with a new one. */
-const followWithKills = async (project: Project, id: string) => {
-  const killed = new Set<string>();
-  for (;;) {
-    const view = await show(project, id);
-    if (view.status !== 'started') return { view, killed };
-    const at = `${view.phase} ${view.state}`;
-    if (killed.has(at)) {
-      const mine = view.waits_for.find((each) => each.startsWith('a person: '));
-      const [task] = /bd-\w+/.exec(mine ?? '') ?? [];
-      if (task !== undefined) await project.agent('close', task);
-      else await delay(20);
-    } else {
-      killed.add(at);
-      await project.stopServer('SIGKILL');
-    }
-  }
-};
-
-test('a server that is killed in every phase loses no workflow, and makes no task twice', {
-  tags: ['slow'],
-  timeout: 240_000,
-}, async () => {
-  const project = open(featureParts, 60, { ownServer: true });
-  const words = ['--product', 'shop', '--verify', runner(), '--phase0', 'strategist,designer'];
-  const { workflow_id } = await json(project, 'workflow', 'start', 'feature', 'Export', ...words);
-
-  const { view, killed } = await followWithKills(project, workflow_id);
-
-  expect([view.status, view.why]).toEqual(['complete', undefined]);
-  expect([...new Set([...killed].map((at) => at.split(' ')[0]))]).toEqual([
-    '0',
-    '1',
-    '2',
-    '3',
-    '4',
-    '5',
-  ]);
-  const steps = view.phases.flatMap(({ tasks }) =>
-    tasks.map(({ step, round }) => `${step} ${round}`),
-  );
-  expect(steps).toHaveLength(new Set(steps).size);
-  const tasks = await json(project, 'list', '--all');
-  expect(tasks).toHaveLength(steps.length);
-  const replayed = await project.agent('replay', workflow_id);
-  expect([replayed.code, replayed.err]).toEqual([0, '']);
-  expect(replayed.out).toMatch(/workflow {2}complete {2}\(xstate\.done\.actor\.checkPhase\)\n$/);
 });
