@@ -22,6 +22,15 @@ test.each([
   ['go-cover-set.out', { covered: 4, total: 5, unit: 'statements', format: 'go' }],
   ['go-cover-count.out', { covered: 4, total: 5, unit: 'statements', format: 'go' }],
   ['go-cover-atomic.out', { covered: 4, total: 5, unit: 'statements', format: 'go' }],
+  ['c8-coverage-summary.json', { covered: 0, total: 0, unit: 'lines', format: 'istanbul' }],
+  ['c8-coverage-final.json', { covered: 0, total: 0, unit: 'statements', format: 'istanbul' }],
+  ['c8-lcov.info', { covered: 0, total: 0, unit: 'lines', format: 'lcov' }],
+  ['c8-cobertura-coverage.xml', { covered: 0, total: 0, unit: 'lines', format: 'cobertura' }],
+  ['nyc-coverage-summary.json', { covered: 0, total: 0, unit: 'lines', format: 'istanbul' }],
+  ['nyc-coverage-final.json', { covered: 0, total: 0, unit: 'statements', format: 'istanbul' }],
+  ['nyc-lcov.info', { covered: 0, total: 0, unit: 'lines', format: 'lcov' }],
+  ['nyc-cobertura-coverage.xml', { covered: 0, total: 0, unit: 'lines', format: 'cobertura' }],
+  ['node-lcov.info', { covered: 0, total: 0, unit: 'lines', format: 'lcov' }],
 ])('reads %s', (name, coverage) => {
   expect(readCoverage(report(name))).toEqual(coverage);
 });

@@ -1,0 +1,6 @@
+'use strict';
+
+exports.untouched = (a) => {
+  if (a) return 1;
+  return 2;
+};
