@@ -9,6 +9,9 @@ const limits = {
   testTimeout: 120_000,
   hookTimeout: 120_000,
   setupFiles: './test/support/patience.ts',
+  expect: { poll: { timeout: 60_000 } },
+  // A machine that others use too can be too slow for a test once; the end of the run names it.
+  retry: process.env['CI'] ? 1 : 0,
 };
 /** Node loads the built programs. */
 const server = { deps: { external: [/\/dist\//] } };
@@ -20,7 +23,9 @@ export default defineConfig({
     // Many tests wait, for processes of their own or for a time limit: another file can use the core meanwhile.
     maxWorkers: 2 * availableParallelism(),
     sequence: { sequencer: LongFirst },
-    tags: [{ name: 'slow', description: 'Takes seconds: `npm run test:slow` and CI run it.' }],
+    tags: [
+      { name: 'slow', description: 'Takes seconds: `npm run test:slow` runs it, and CI does not.' },
+    ],
     ...limits,
     // The files of a worker share what they import: to load everything once more takes a second for each file.
     projects: [

@@ -24,8 +24,12 @@ export const slowestFiles = (
   ].join('\n');
 };
 
+/** Those that failed before they passed: a run with retries shows them, and hides nothing. */
+export const retriedTests = (names: readonly string[]): string =>
+  names.map((name) => `passed only at the second try: ${name}\n`).join('');
+
 /**
- * Prints why a test was skipped, and the slowest files; the last line is the summary, for people
+ * Prints why a test was skipped, which one needed a second try, and the slowest files; the last line is the summary, for people
  * and programs.
  */
 export default class SummaryReporter implements Reporter {
@@ -42,6 +46,7 @@ export default class SummaryReporter implements Reporter {
 
   onTestRunEnd(modules: readonly TestModule[], unhandled: readonly unknown[]): void {
     const counts = { passed: 0, failed: unhandled.length, skipped: 0 };
+    const retried: string[] = [];
     let leftOut = 0;
     for (const module of modules) {
       const tests = [...module.children.allTests()];
@@ -56,6 +61,7 @@ export default class SummaryReporter implements Reporter {
           console.log(`skipped: ${test.fullName}: ${result.note ?? 'no reason given'}`);
         } else if (result.state === 'failed') counts.failed += 1;
         else counts.passed += 1;
+        if (test.diagnostic()?.flaky === true) retried.push(test.fullName);
       }
     }
     console.log(
@@ -66,6 +72,7 @@ export default class SummaryReporter implements Reporter {
         })),
       ),
     );
+    process.stdout.write(retriedTests(retried));
     if (leftOut > 0) {
       const other = this.#filter.startsWith('!') ? 'npm run test:slow' : 'npm test';
       console.log(`not part of this run: ${leftOut} tests, which ${other} runs`);

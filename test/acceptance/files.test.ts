@@ -94,7 +94,8 @@ test.each(Object.entries(hostile))(
     await Promise.race([untilStatus(running, id, 'complete', 'failed'), delay(1_000)]);
 
     lag.disable();
-    expect(lag.max / 1e6).toBeLessThan(300);
+    // Another process may have the core meanwhile: the limit of a user is measured by the long suite.
+    expect(lag.max / 1e6).toBeLessThan(isLong ? 300 : 3_000);
   },
 );
 

@@ -349,9 +349,7 @@ test("another program on the server's port gets no token", async () => {
   expect(heard.join()).not.toContain(readFileSync(join(stateDir, 'token'), 'utf8').trim());
 });
 
-test('agent alone, help, -h and --help print the same help on stdout, help <command> that of the command', {
-  timeout: 60_000,
-}, async () => {
+test('agent alone, help, -h and --help print the same help on stdout, help <command> that of the command', async () => {
   const { agent, program } = openProject();
   const help = await agent('--help');
 

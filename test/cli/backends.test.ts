@@ -210,13 +210,13 @@ test('opencode by its name: it gets its arguments and settings, asks, and a pers
   await project.agentWith(env, 'engineer', id, '--async');
   await vi.waitFor(
     async () => expect((await project.agentWith(env, 'show', id)).out).toMatch(/make it/),
-    { timeout: 20_000, interval: 300 },
+    { interval: 300 },
   );
 
   const answered = await project.agentWith(env, 'respond', id, '--allow');
   await vi.waitFor(
     async () => expect((await project.agentWith(env, 'show', id)).out).toMatch(/answered once/),
-    { timeout: 20_000, interval: 300 },
+    { interval: 300 },
   );
   const [only] = runsIn(project.root);
 

@@ -35,7 +35,6 @@ const write = { calls: [{ tool: 'write', arguments: { path: 'b.txt', content: 'n
 
 test('the official client creates, runs, waits for, reads and merges a task', {
   tags: ['slow'],
-  timeout: 60_000,
 }, async () => {
   const project = open([write, finish]);
   const { client, call } = await connect(project);
@@ -73,7 +72,6 @@ test('the official client creates, runs, waits for, reads and merges a task', {
 
 test('a wait ends at a question, and the answer goes to the agent', {
   tags: ['slow'],
-  timeout: 60_000,
 }, async () => {
   const ask = { calls: [{ tool: 'ask', arguments: { question: 'Which port?' } }] };
   const { call } = await connect(open([ask, finish]));
@@ -93,7 +91,7 @@ test('a wait ends at a question, and the answer goes to the agent', {
   expect(done.structuredContent).toMatchObject({ status: 'complete' });
 });
 
-test('mcp.answer of the configuration hides the tool answer', { timeout: 60_000 }, async () => {
+test('mcp.answer of the configuration hides the tool answer', async () => {
   const project = open([finish]);
   const given = JSON.parse(readFileSync(project.configFile, 'utf8'));
   writeFileSync(project.configFile, JSON.stringify({ ...given, mcp: { answer: 'off' } }));
@@ -107,7 +105,6 @@ test('mcp.answer of the configuration hides the tool answer', { timeout: 60_000 
 
 test('a server that is gone is started again for the next call', {
   tags: ['slow'],
-  timeout: 60_000,
 }, async () => {
   const project = open([finish]);
   const { call } = await connect(project);
@@ -125,7 +122,6 @@ test('a server that is gone is started again for the next call', {
 });
 
 test('the official client is told at once that a message is too long, and goes on', {
-  timeout: 60_000,
   tags: ['slow'],
 }, async () => {
   const { call } = await connect(open([finish]));
@@ -139,7 +135,6 @@ test('the official client is told at once that a message is too long, and goes o
 
 test('broken input is answered, and the end of the input ends the program during a wait', {
   tags: ['slow'],
-  timeout: 60_000,
 }, async () => {
   const ask = { calls: [{ tool: 'bash', arguments: { command: 'sleep 30' } }] };
   const project = open([ask, finish]);
@@ -170,7 +165,6 @@ test('broken input is answered, and the end of the input ends the program during
 
 test('a program that has no token, and an assistant with a wrong id, are told what they can use', {
   tags: ['slow'],
-  timeout: 60_000,
 }, async () => {
   const project = open([finish]);
   const { call } = await connect(project);

@@ -17,7 +17,7 @@ const serve = async (project: Project, through: readonly string[] = []): Promise
   const said: Buffer[] = [];
   child.stderr?.on('data', (chunk) => said.push(chunk));
   child.stdout?.resume();
-  await vi.waitUntil(() => project.serverFile() !== null, { timeout: 15_000, interval: 20 });
+  await vi.waitUntil(() => project.serverFile() !== null, { interval: 20 });
   return project.serverFile().url;
 };
 
@@ -31,7 +31,6 @@ const idleSocket = (url: string): Socket => {
 
 test('300 idle sockets keep nobody out of a server with a limit of 256 files', {
   tags: ['slow'],
-  timeout: 40_000,
 }, async () => {
   const project = openProject();
   const url = await serve(project, ['/bin/sh', '-c', 'ulimit -n 256; exec "$@"', 'sh']);

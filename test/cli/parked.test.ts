@@ -22,9 +22,7 @@ test('every command says until when a task is parked, and why; a retry tries now
   const id = (await agent('create', 'Fix the login form', '--role', 'engineer')).out.trim();
   const running = agent('run');
   const read = async (...words: string[]): Promise<string> => (await agent(...words)).out;
-  await vi.waitFor(async () => expect(await read('list')).toContain('parked until'), {
-    timeout: 15_000,
-  });
+  await vi.waitFor(async () => expect(await read('list')).toContain('parked until'));
 
   const parked = /parked until (\w{3} )?\d\d:\d\d/;
   const why = 'provider limit: the quota of the provider account is used up';

@@ -32,14 +32,12 @@ test('a server that was paused for longer than its lease goes on; when another o
   const server = start('agent-server', ['--server']);
   const said: string[] = [];
   server.stderr?.on('data', (text) => said.push(String(text)));
-  await vi.waitFor(() => expect(serverFile()?.pid).toBe(server.pid), { timeout: 20_000 });
+  await vi.waitFor(() => expect(serverFile()?.pid).toBe(server.pid));
   const viewOf = async (id: string) => JSON.parse((await agent('show', id, '--json')).out);
   const begin = async () => {
     const id = (await agent('create', 'Do it')).out.trim();
     await agent('engineer', id, '--async');
-    await vi.waitFor(async () => expect((await viewOf(id)).phase).toBe('acting'), {
-      timeout: 10_000,
-    });
+    await vi.waitFor(async () => expect((await viewOf(id)).phase).toBe('acting'));
     return id;
   };
   const file = join(stateDir, 'journal.db');

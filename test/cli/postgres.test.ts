@@ -25,7 +25,7 @@ const openHere = async (url: string) => {
   const agent = (...words: string[]) => project.agentWith({ DATABASE_URL: url }, ...words);
   const viewOf = async (id: string) => JSON.parse((await agent('show', id, '--json')).out);
   const until = async (id: string, phase: string) =>
-    vi.waitFor(async () => expect((await viewOf(id)).phase).toBe(phase), { timeout: 30_000 });
+    vi.waitFor(async () => expect((await viewOf(id)).phase).toBe(phase));
   return { ...project, agent, viewOf, until, open: () => writeFileSync(go ?? '', '') };
 };
 

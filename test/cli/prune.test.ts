@@ -43,7 +43,6 @@ const open = () => {
 
 test('prune removes merged branches and old histories, and says what and how much; the rest stays', {
   tags: ['slow'],
-  timeout: 60_000,
 }, async () => {
   const { agent, ran, branches, ageByDays, stopServer, root } = open();
   expect(await agent('prune')).toMatchObject({ code: 0, out: 'there is nothing to remove\n' });
@@ -87,7 +86,6 @@ test('prune removes merged branches and old histories, and says what and how muc
 
 test('prune works beside a server and in two terminals at once; work of a task that was deleted stays until it is merged', {
   tags: ['slow'],
-  timeout: 60_000,
 }, async () => {
   const { agent, program, ran, branches, root } = open();
   const merged = await ran('Merged');

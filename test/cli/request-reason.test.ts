@@ -6,9 +6,7 @@ import { openProject } from '../support/cli.ts';
 /** The log lines that a server wrote about people's requests. */
 const asked = (logs: string): readonly string[] => logs.match(/a person asked to .*/g) ?? [];
 
-test('the reason of a reopen and a retry is in the logs, in show and in explain', {
-  timeout: 60_000,
-}, async () => {
+test('the reason of a reopen and a retry is in the logs, in show and in explain', async () => {
   const { agent } = openProject();
   const id = (await agent('create', 'one')).out.trim();
   await agent('engineer', id);
@@ -32,9 +30,7 @@ test('the reason of a reopen and a retry is in the logs, in show and in explain'
   ]);
 });
 
-test('the reason of a reopen without a server is in the tracker, not as the reason of the close', {
-  timeout: 60_000,
-}, async () => {
+test('the reason of a reopen without a server is in the tracker, not as the reason of the close', async () => {
   const { agent, root } = openProject();
   const id = (await agent('create', 'one')).out.trim();
   await agent('close', id, '--reason', 'done by hand');

@@ -41,7 +41,6 @@ test('a required sandbox that does not work prevents the start of the server', a
 
 test('doctor --sandbox prints each probe, and says so where there is no sandbox', {
   tags: ['slow'],
-  timeout: 60_000,
 }, async () => {
   const held = await openProject({ sandbox: { mode: 'auto' } }).agent('doctor', '--sandbox');
   const off = await openProject().agent('doctor', '--sandbox', '--json');

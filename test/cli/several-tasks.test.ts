@@ -70,7 +70,6 @@ test('retry follows its attempt on a terminal, and keeps the options that it doe
 
 test('server stop and Ctrl-C in the terminal of a server count what is parked and what waits', {
   tags: ['slow'],
-  timeout: 30_000,
 }, async () => {
   const { agent, create, running, start, serverFile } = open();
   for (const title of ['one', 'two', 'three', 'four', 'five']) await create(title);

@@ -19,7 +19,6 @@ const open = (
 
 test("an attempt's changes are shown as a patch that git accepts, and merged on demand, also without a server", {
   tags: ['slow'],
-  timeout: 60_000,
 }, async () => {
   const { agent, root, stopServer } = open();
   const id = (await agent('create', 'Add b')).out.trim();
@@ -63,9 +62,7 @@ test("an attempt's changes are shown as a patch that git accepts, and merged on 
   expect((await agent('diff', id)).err).toContain(`it is merged: git show ${head.slice(0, 12)}`);
 });
 
-test('show, the logs and the diff name generated files that came in', {
-  timeout: 60_000,
-}, async () => {
+test('show, the logs and the diff name generated files that came in', async () => {
   const files = ['b.txt', 'coverage/index.html'].map((path) => ({ path, content: 'new\n' }));
   const { agent, root } = open({}, files);
   const id = (await agent('create', 'Add b')).out.trim();
@@ -83,7 +80,6 @@ test('show, the logs and the diff name generated files that came in', {
 
 test('diff names protected files first, and git still accepts the patch', {
   tags: ['slow'],
-  timeout: 60_000,
 }, async () => {
   const { agent, root, stopServer } = open(
     {},
@@ -116,7 +112,6 @@ test('diff names protected files first, and git still accepts the patch', {
 
 test('a merge with an obstacle changes nothing, names it, and exits with 4', {
   tags: ['slow'],
-  timeout: 60_000,
 }, async () => {
   const { agent, root } = open();
   const id = (await agent('create', 'Add b')).out.trim();
@@ -160,7 +155,6 @@ test.each([['../x'], ['/etc'], ['.git/config'], ['']])(
 
 test('the work of a failed attempt is merged only with --force, with and without a server, also after a close by hand', {
   tags: ['slow'],
-  timeout: 60_000,
 }, async () => {
   const { agent, root, stopServer } = open({}, [{ path: 'b.txt', content: 'new\n' }], 'failed');
   const id = (await agent('create', 'Add b')).out.trim();
@@ -200,7 +194,6 @@ test('the work of a failed attempt is merged only with --force, with and without
 
 test('a task that is sent back after its merge shows which attempt was merged', {
   tags: ['slow'],
-  timeout: 60_000,
 }, async () => {
   const { agent } = open();
   const id = (await agent('create', 'Add b')).out.trim();

@@ -57,7 +57,7 @@ const runUntilKilled = async (
     stdio: ['ignore', 'ignore', 'inherit'],
   });
   const ended = new Promise((resolve) => server.once('exit', (_, signal) => resolve(signal)));
-  await vi.waitFor(() => expect(serverFile()?.pid).toBe(server.pid), { timeout: 20_000 });
+  await vi.waitFor(() => expect(serverFile()?.pid).toBe(server.pid));
   await agentWith(key, 'engineer', id, '--async');
   expect(await ended).toBe('SIGKILL');
 };
@@ -81,14 +81,11 @@ test.each(isLong ? kills : kills.slice(0, 2))(
     await runUntilKilled(project, id, [moment, JSON.stringify(state)]);
 
     await agent('server', 'start');
-    const parked = await vi.waitFor(
-      async () => {
-        const now = await view(id);
-        expect(now.parked_until).toBeDefined();
-        return now;
-      },
-      { timeout: 20_000 },
-    );
+    const parked = await vi.waitFor(async () => {
+      const now = await view(id);
+      expect(now.parked_until).toBeDefined();
+      return now;
+    });
     const asked = provider.requests.length;
     const other = await agent('create', 'y', '--role', 'engineer');
     await agent('engineer', other, '--model', 'scripted');

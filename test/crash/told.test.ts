@@ -16,7 +16,6 @@ const said = 'use tabs';
 
 test('what an A2A client said to an agent at work survives kill -9, and is said once', {
   tags: ['slow'],
-  timeout: 60_000,
 }, async () => {
   const asked: string[] = [];
   const provider = await startModelServer(({ body }) => {
@@ -36,7 +35,7 @@ test('what an A2A client said to an agent at work survives kill -9, and is said 
   };
   const id = await agent('create', 'x', '--role', 'engineer');
   await agent('engineer', id, '--async');
-  await vi.waitFor(() => expect(asked).toHaveLength(1), { timeout: 20_000 });
+  await vi.waitFor(() => expect(asked).toHaveLength(1));
 
   const response = await fetch(`${project.serverFile()?.url}/a2a/rest/message:send`, {
     method: 'POST',

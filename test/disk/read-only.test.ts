@@ -9,7 +9,6 @@ const needsMount = 'needs the right to mount a small file system';
 
 test('a .beads that becomes read-only is named in the error, and waiting tasks continue when it is writable', {
   tags: ['slow'],
-  timeout: 90_000,
 }, async (context) => {
   const project = openWork();
   const folder = join(project.root, '.beads');
@@ -52,7 +51,6 @@ test('a .beads that becomes read-only is named in the error, and waiting tasks c
 
 test('a read-only state folder can be read, prevents the start of a server, and is used again when writable', {
   tags: ['slow'],
-  timeout: 90_000,
 }, async (context) => {
   const project = openWork();
   const disk = mountSmallDisk(project.stateDir, '16m', project.stopServer);

@@ -19,7 +19,7 @@ const settled = (text: string): readonly string[] =>
 const cutLike = (line: string, shown: string): string =>
   shown.endsWith('…') && line.startsWith(shown.slice(0, -1)) ? shown : line;
 
-test('the README shows what the demo prints', { tags: ['slow'], timeout: 120_000 }, () => {
+test('the README shows what the demo prints', { tags: ['slow'] }, () => {
   const [, shown = ''] =
     /```\n(\$ agent engineer[\s\S]*?)\n```/.exec(readFileSync(join(root, 'README.md'), 'utf8')) ??
     [];

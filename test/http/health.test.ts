@@ -37,6 +37,6 @@ test('GET /health reports failed writes, and writes nothing itself', async () =>
   expect(answer.checks.store).toEqual({ status: 'failing', detail: 'disk full' });
   expect(commit.mock.calls.length).toBe(tried);
   commit.mockRestore();
-  await vi.waitUntil(() => store.lastSeq() === 1, { timeout: 5_000 });
+  await vi.waitUntil(() => store.lastSeq() === 1);
   expect((await app.inject({ url: '/health' })).json().checks.store.status).toBe('ok');
 });

@@ -113,7 +113,7 @@ test("the official inspector sees a workflow's chart, its states and its end", a
     own('@xstate.snapshot').map(({ snapshot }) =>
       JSON.stringify((snapshot as { value: unknown }).value),
     );
-  await vi.waitFor(() => expect(states()).toContain('"cancelled"'), { timeout: 5_000 });
+  await vi.waitFor(() => expect(states()).toContain('"cancelled"'));
   expect(Object.keys(JSON.parse(String(actorOfWorkflow()?.['definition'])).states)).toEqual([
     ...['active', 'cancelling', 'complete', 'stopped', 'failed', 'cancelled'],
   ]);

@@ -224,7 +224,6 @@ test.each([
 
 test('any body gets an answer, never an internal error, and the server keeps running', {
   tags: ['slow'],
-  timeout: 30_000,
 }, async () => {
   const { post, base } = await startServer();
   const method = fc.constantFrom(

@@ -141,7 +141,6 @@ const injected: readonly Answer[] = [
 for (const protocol of protocols)
   test(`a script continues over ${protocol} after every fault`, {
     tags: ['slow'],
-    timeout: 60_000,
   }, async () => {
     const ends = await Promise.all(
       injected.map(async (fault) => {

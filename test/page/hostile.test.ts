@@ -167,7 +167,6 @@ describe.skipIf(noBrowser !== null)(
 
     test('lines of 1 MB and 5 MB, 100,000 lines and 10,000 files stay small on the page', {
       tags: ['slow'],
-      timeout: 120_000,
     }, async () => {
       const [id = ''] = await createAll([{ title: 'Bomb', description: 'x' }]);
       const ran = await project.agent('engineer', id);

@@ -44,7 +44,6 @@ describe.skipIf(noBrowser !== null)(
   () => {
     test('a task is created, allowed, read, sent back and merged with the keyboard alone', {
       tags: ['slow'],
-      timeout: 90_000,
     }, async () => {
       const [project, browser] = await Promise.all([
         openPageProject(onTestFinished),

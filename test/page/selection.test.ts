@@ -10,7 +10,6 @@ describe.skipIf(noBrowser !== null)(
   () => {
     test('are run, cancelled and closed by the keyboard, and the others are left alone', {
       tags: ['slow'],
-      timeout: 60_000,
     }, async () => {
       const [project, browser] = await Promise.all([
         openPageProject(onTestFinished),

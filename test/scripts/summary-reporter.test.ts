@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { slowestFiles } from '../../scripts/summary-reporter.ts';
+import { retriedTests, slowestFiles } from '../../scripts/summary-reporter.ts';
 
 test('the ten slowest files are named with their time and their share of all', () => {
   const files = Array.from({ length: 12 }, (_, n) => ({
@@ -17,4 +17,10 @@ test('the ten slowest files are named with their time and their share of all', (
 
 test('a run without files has no slow ones', () => {
   expect(slowestFiles([])).toBe('slowest files, of 0.0 s in 0 files:');
+});
+
+test('a test that needed a second try is named', () => {
+  expect(retriedTests(['a race', 'another'])).toBe(
+    'passed only at the second try: a race\npassed only at the second try: another\n',
+  );
 });

@@ -32,11 +32,8 @@ export const startProvider = async (answer: (request: SeenRequest) => Answer) =>
 };
 
 export const untilParked = ({ service }: Running, id: string) =>
-  vi.waitFor(
-    async () => {
-      const view = await service.status(id);
-      expect(view.parked_until).toBeDefined();
-      return view;
-    },
-    { timeout: 10_000 },
-  );
+  vi.waitFor(async () => {
+    const view = await service.status(id);
+    expect(view.parked_until).toBeDefined();
+    return view;
+  });

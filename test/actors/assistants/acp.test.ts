@@ -132,7 +132,6 @@ test.each([
 
 test('an agent that never answers initialize is given up', {
   tags: ['slow'],
-  timeout: 20_000,
 }, async () => {
   const acp = createAcp([fakeProgram('acp'), '--mute'], { initializeMs: 700, sessionMs: 700 });
   const started = await run('well', { assistants: fakeAssistants({ acp }) });
@@ -168,13 +167,11 @@ test.each(['flood', 'flood_of_requests'])('%s is ended', { tags: ['slow'] }, asy
 test('a used-up quota parks the attempt', async () => {
   const { running, id } = await run('limited');
 
-  await vi.waitFor(
-    async () =>
-      expect(await running.service.status(id)).toMatchObject({
-        status: 'queued',
-        parked_reason: expect.stringMatching(/usage limit/),
-      }),
-    { timeout: 10_000 },
+  await vi.waitFor(async () =>
+    expect(await running.service.status(id)).toMatchObject({
+      status: 'queued',
+      parked_reason: expect.stringMatching(/usage limit/),
+    }),
   );
 });
 
@@ -197,7 +194,7 @@ test.each([
   { tags: ['slow'] },
   async (play, stops) => {
     const { running, id } = await run(play);
-    await vi.waitFor(() => expect(runsIn(running.root)).toHaveLength(1), { timeout: 10_000 });
+    await vi.waitFor(() => expect(runsIn(running.root)).toHaveLength(1));
     const mark = new RegExp(`\0ATS_ATTEMPT=${runsIn(running.root)[0]?.env['ATS_ATTEMPT']}\0`);
     expect(processesWith(mark)).not.toEqual([]);
     const before = performance.now();
@@ -262,14 +259,11 @@ test.each([['--no-resume'], ['--forgets', '--load']])(
 
 const withApproval = (...approvals: readonly string[]) => ({ approvals });
 const untilAsked = async ({ running, id }: Awaited<ReturnType<typeof run>>, last = '') =>
-  vi.waitFor(
-    async () => {
-      const { awaiting } = await running.service.status(id);
-      expect(awaiting?.input_id ?? last).not.toBe(last);
-      return awaiting as NonNullable<typeof awaiting>;
-    },
-    { timeout: 10_000 },
-  );
+  vi.waitFor(async () => {
+    const { awaiting } = await running.service.status(id);
+    expect(awaiting?.input_id ?? last).not.toBe(last);
+    return awaiting as NonNullable<typeof awaiting>;
+  });
 const respond = (
   { running, id }: Awaited<ReturnType<typeof run>>,
   inputId: string,
@@ -326,10 +320,12 @@ test('two calls that are asked for at once are decided one after the other', asy
   expect(second.calls).toMatchObject([{ tool: 'bash' }]);
 });
 
-test('a wait for a person is no silence, and nobody is as good as no after its limit', async () => {
+test('a wait for a person is no silence, and nobody is as good as no after its limit', {
+  tags: ['slow'],
+}, async () => {
   const started = await run('asks', {
     role: withApproval('edit'),
-    options: { idleMs: 700, answerMs: 1_500, defaultDecision: 'deny' },
+    options: { idleMs: 10_000, answerMs: 12_000, defaultDecision: 'deny' },
   });
 
   expect((await untilOver(started)).result).toBe('answered no');
@@ -490,7 +486,7 @@ test.each([
   const first = await startSystem(setting);
   const { task_id: id } = await first.service.create({ description: 'play: hang' });
   await first.service.execute({ task: id, role: 'engineer', options: {} });
-  await vi.waitFor(() => expect(runsIn(first.root)).toHaveLength(1), { timeout: 10_000 });
+  await vi.waitFor(() => expect(runsIn(first.root)).toHaveLength(1));
   await vi.waitFor(() =>
     expect(first.store.steps(id, 1).find(({ key }) => key === 'run:0')?.intent).toContain(
       'session-1',

@@ -44,7 +44,7 @@ const isAlive = (pid: number): boolean => {
   }
 };
 const untilRunning = async ({ root }: Running, count = 1) =>
-  vi.waitFor(() => expect(runsIn(root)).toHaveLength(count), { timeout: 10_000 });
+  vi.waitFor(() => expect(runsIn(root)).toHaveLength(count));
 
 test.each(talkers)(
   '%s completes a task; its steps are shown and its usage is counted',
@@ -217,7 +217,6 @@ test('an endless line is left out, and the lines after it are read', async () =>
 
 test('an assistant that floods its output is ended, and the journal stays small', {
   tags: ['slow'],
-  timeout: 60_000,
 }, async () => {
   const { running, id } = await run('codex', 'flood', {}, { maxTurns: 1_000_000 });
 
@@ -234,7 +233,6 @@ test('an assistant that floods its output is ended, and the journal stays small'
 
 test('an assistant that does not exit after its result is ended, and the result counts', {
   tags: ['slow'],
-  timeout: 20_000,
 }, async () => {
   const { running, id } = await run('claude', 'lingers');
 
@@ -275,11 +273,8 @@ test('codex, which reports its usage only at the end, is stopped at a limit by i
 test('the usage of codex before a cancel during a tool call is counted', async () => {
   const assistants = fakeAssistants({ secrets: { CODEX_HOME: temporaryFolder() } });
   const { running, id } = await run('codex', 'hangs_in_a_tool', { assistants });
-  await vi.waitFor(
-    async () => expect((await running.service.status(id)).usage.input_tokens).toBe(100),
-    {
-      timeout: 10_000,
-    },
+  await vi.waitFor(async () =>
+    expect((await running.service.status(id)).usage.input_tokens).toBe(100),
   );
 
   await running.service.cancel(id, null);
@@ -290,11 +285,11 @@ test('the usage of codex before a cancel during a tool call is counted', async (
   });
 });
 
-test('the usage of codex before it became silent is counted', async () => {
+test('the usage of codex before it became silent is counted', { tags: ['slow'] }, async () => {
   const assistants = fakeAssistants({ secrets: { CODEX_HOME: temporaryFolder() } });
   const { running, id } = await run('codex', 'hangs_in_a_tool', {
     assistants,
-    options: { idleMs: 700 },
+    options: { idleMs: 10_000 },
   });
 
   expect(await untilStatus(running, id, 'complete', 'failed')).toMatchObject({

@@ -56,7 +56,6 @@ test('a session file that becomes a pipe while it is opened blocks nothing', asy
 
 test('a session file of 100 GB does not delay the end of a run', {
   tags: ['slow'],
-  timeout: 30_000,
 }, async () => {
   const { home, file } = makeHome();
   writeFileSync(file, record('one'));

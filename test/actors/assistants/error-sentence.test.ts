@@ -66,5 +66,5 @@ test.each([
 
   expect(sentence.length).toBeLessThanOrEqual(500);
   expect(sentence).not.toBe('');
-  expect(performance.now() - before).toBeLessThan(2_000);
+  expect(performance.now() - before).toBeLessThan(10_000);
 });

@@ -229,14 +229,11 @@ test.for([
     const said = [{ command }, { text: 'It is over.' }];
     const role = { approvals: ['bash'] };
     const { running, id } = await begin(name, path, said, { role });
-    const asked = await vi.waitFor(
-      async () => {
-        const view = await running.service.status(id);
-        expect(view.status === 'failed' ? view.error : view.awaiting).toBeDefined();
-        return view.awaiting;
-      },
-      { timeout: 60_000 },
-    );
+    const asked = await vi.waitFor(async () => {
+      const view = await running.service.status(id);
+      expect(view.status === 'failed' ? view.error : view.awaiting).toBeDefined();
+      return view.awaiting;
+    });
     expect(asked).toMatchObject({ calls: [{ tool: 'bash' }] });
     expect(JSON.stringify(asked?.calls)).toContain('echo right');
 
@@ -256,9 +253,7 @@ test.for(['opencode', 'gemini', 'copilot'] as const)(
     const path = await programOf(name, skip);
     const { running, id } = await begin(name, path, [{ command: 'sleep 611' }]);
     const mark = new RegExp(`\0ATS_ATTEMPT=[0-9a-f]{12}/${id}#1\0`);
-    await vi.waitFor(() => expect(processesWith(mark).join()).toContain('sleep 611'), {
-      timeout: 60_000,
-    });
+    await vi.waitFor(() => expect(processesWith(mark).join()).toContain('sleep 611'));
 
     await running.service.cancel(id, null);
     await untilStatus(running, id, 'cancelled');
@@ -308,14 +303,11 @@ test.for(['opencode', 'gemini', 'copilot'] as const)(
     const said = [{ command }, { text: 'It is over.' }];
     const role = { approvals: ['bash'] };
     const { running, id } = await begin(name, path, said, { root, role });
-    const inputId = await vi.waitFor(
-      async () => {
-        const view = await running.service.status(id);
-        expect(view.status === 'failed' ? view.error : view.awaiting).toBeDefined();
-        return view.awaiting?.input_id ?? '';
-      },
-      { timeout: 60_000 },
-    );
+    const inputId = await vi.waitFor(async () => {
+      const view = await running.service.status(id);
+      expect(view.status === 'failed' ? view.error : view.awaiting).toBeDefined();
+      return view.awaiting?.input_id ?? '';
+    });
 
     await running.service.respond(id, 1, {
       type: 'respond',

@@ -16,7 +16,7 @@ const begin = async (play: string, options: Setting['options'] = {}) => {
   const first = await startSystem(setting);
   const { task_id: id } = await first.service.create({ description: `play: ${play}` });
   await first.service.execute({ task: id, role: 'engineer', options: {} });
-  await vi.waitFor(() => expect(runsIn(first.root)).toHaveLength(1), { timeout: 10_000 });
+  await vi.waitFor(() => expect(runsIn(first.root)).toHaveLength(1));
   return { first, id, setting };
 };
 
@@ -36,14 +36,11 @@ const crash = async (running: Running, setting: Setting): Promise<Setting> => {
 };
 
 const untilAsked = ({ service }: Running, id: string) =>
-  vi.waitFor(
-    async () => {
-      const { awaiting } = await service.status(id);
-      expect(awaiting).toBeDefined();
-      return awaiting as NonNullable<typeof awaiting>;
-    },
-    { timeout: 10_000 },
-  );
+  vi.waitFor(async () => {
+    const { awaiting } = await service.status(id);
+    expect(awaiting).toBeDefined();
+    return awaiting as NonNullable<typeof awaiting>;
+  });
 
 test.each([
   ['repeat', /go on with the task\.$/],
@@ -116,7 +113,7 @@ test('a command that was stopped is not started again without a question, since 
   const first = await startSystem(setting);
   const { task_id: id } = await first.service.create({ description: 'play: hang' });
   await first.service.execute({ task: id, role: 'engineer', options: {} });
-  await vi.waitFor(() => expect(runsIn(first.root)).toHaveLength(1), { timeout: 10_000 });
+  await vi.waitFor(() => expect(runsIn(first.root)).toHaveLength(1));
   await first.stop();
   const next = await startSystem({ ...setting, root: first.root, stateDir: first.stateDir });
 

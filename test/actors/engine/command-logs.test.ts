@@ -103,9 +103,7 @@ test('after a crash in the middle of a turn each call has its own log still', as
   const first = await startSystem(setting);
   const id = await create(first);
   await run(first, id);
-  await vi.waitFor(() => expect(existsSync(join(first.root, 'made'))).toBe(true), {
-    timeout: 10_000,
-  });
+  await vi.waitFor(() => expect(existsSync(join(first.root, 'made'))).toBe(true));
 
   const next = await startSystem(await crash(first, setting));
   await untilStatus(next, id, 'complete');

@@ -372,9 +372,7 @@ test.each(protocols)(
       if (isSummaryRequest(seen)) return crashed ? summary() : silence;
       return number < 4 ? read(number, number === 3 ? 900 : 100) : finish();
     }, protocol);
-    await vi.waitFor(() => expect(provider.requests.some(isSummaryRequest)).toBe(true), {
-      timeout: 10_000,
-    });
+    await vi.waitFor(() => expect(provider.requests.some(isSummaryRequest)).toBe(true));
     crashed = true;
     const next = await startSystem(await crash(running, setting));
 
@@ -402,11 +400,8 @@ test('a crash in the pause before the summary is asked for again does not forget
     'chat',
     { options: { maxModelRetries: 2 } },
   );
-  await vi.waitFor(
-    async () => expect((await running.service.status(id)).phase).toBe('backing_off'),
-    {
-      timeout: 10_000,
-    },
+  await vi.waitFor(async () =>
+    expect((await running.service.status(id)).phase).toBe('backing_off'),
   );
   crashed = true;
   const next = await startSystem(await crash(running, setting));
@@ -430,9 +425,7 @@ test.each([
     if (isFor('think:5')(seen)) return crashed ? finish() : silence;
     return read(5);
   }, 'chat');
-  await vi.waitFor(() => expect(provider.requests.some(isFor('think:5'))).toBe(true), {
-    timeout: 10_000,
-  });
+  await vi.waitFor(() => expect(provider.requests.some(isFor('think:5'))).toBe(true));
   crashed = true;
   const next = await startSystem(await crash(running, setting));
 
@@ -452,9 +445,7 @@ test('a summary that was kept just before a crash is taken after it, and not mad
     if (isFor('think:4:compacted')(seen)) return held ? silence : finish();
     return read(number, number === 3 ? 900 : 100);
   }, 'chat');
-  await vi.waitFor(() => expect(provider.requests.some(isFor('think:4:compacted'))).toBe(true), {
-    timeout: 10_000,
-  });
+  await vi.waitFor(() => expect(provider.requests.some(isFor('think:4:compacted'))).toBe(true));
   held = false;
   const image = await crash(running, { ...setting, tampered: true });
   // As if the chart had not come to hear of it.

@@ -126,7 +126,7 @@ test.each(['chat', 'responses'] as const)(
       if (number === 1) return look({ field: 'reasoning_content', text: 'sealed-0123456789' });
       return crashed ? finish : { kind: 'silence' };
     });
-    await vi.waitFor(() => expect(provider.requests).toHaveLength(2), { timeout: 10_000 });
+    await vi.waitFor(() => expect(provider.requests).toHaveLength(2));
     crashed = true;
     const next = await startSystem(await crash(running, setting));
 
@@ -146,7 +146,7 @@ test('another model does not get them', async () => {
         ? { kind: 'silence' }
         : finish,
   );
-  await vi.waitFor(() => expect(provider.requests).toHaveLength(2), { timeout: 10_000 });
+  await vi.waitFor(() => expect(provider.requests).toHaveLength(2));
   const image = await crash(running, setting);
   const next = await startSystem({ ...image, options: { defaultModel: 'gpt-6' } });
 

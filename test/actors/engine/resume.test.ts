@@ -66,18 +66,14 @@ const marks = (root: string) =>
     ? readFileSync(join(root, 'marks'), 'utf8').trim().split('\n').length
     : 0;
 
-const untilMarked = ({ root }: Running) =>
-  vi.waitFor(() => expect(marks(root)).toBe(1), { timeout: 10_000 });
+const untilMarked = ({ root }: Running) => vi.waitFor(() => expect(marks(root)).toBe(1));
 
 const untilAsked = ({ service }: Running, id: string) =>
-  vi.waitFor(
-    async () => {
-      const { awaiting } = await service.status(id);
-      expect(awaiting).toBeDefined();
-      return awaiting as NonNullable<typeof awaiting>;
-    },
-    { timeout: 10_000 },
-  );
+  vi.waitFor(async () => {
+    const { awaiting } = await service.status(id);
+    expect(awaiting).toBeDefined();
+    return awaiting as NonNullable<typeof awaiting>;
+  });
 
 const respond = (
   { service }: Running,
@@ -157,7 +153,7 @@ test('the model is told once of each stop of the server, and its conversation ke
   await untilMarked(first);
   const second = await startSystem(await crash(first, setting));
   await respond(second, id, (await untilAsked(second, id)).input_id, 'go on');
-  await vi.waitFor(() => expect(marks(second.root)).toBe(2), { timeout: 10_000 });
+  await vi.waitFor(() => expect(marks(second.root)).toBe(2));
   const third = await startSystem(await crash(second, setting));
   await respond(third, id, (await untilAsked(third, id)).input_id, 'go on');
   await untilStatus(third, id, 'complete');
@@ -185,14 +181,11 @@ test.each<[OnInterrupted, string | null, number]>([
     if (answer !== null) await respond(next, id, (await untilAsked(next, id)).input_id, answer);
 
     // Once it stayed at one mark: the phase and the error would say why.
-    await vi.waitFor(
-      async () => {
-        const { phase, error } = await next.service.status(id);
-        const shown = { marks: marks(next.root), phase, error };
-        expect(shown).toEqual({ marks: expected, phase: 'acting', error: undefined });
-      },
-      { timeout: 10_000 },
-    );
+    await vi.waitFor(async () => {
+      const { phase, error } = await next.service.status(id);
+      const shown = { marks: marks(next.root), phase, error };
+      expect(shown).toEqual({ marks: expected, phase: 'acting', error: undefined });
+    });
   },
 );
 
@@ -464,9 +457,7 @@ test('what an earlier server left of a check is ended before the agent goes on w
   const first = await startSystem(setting);
   const { task_id: id } = await first.service.create({ description: 'a task' });
   await first.service.execute({ task: id, role: 'engineer', options: {} });
-  await vi.waitFor(() => expect(existsSync(join(first.root, 'once'))).toBe(true), {
-    timeout: 10_000,
-  });
+  await vi.waitFor(() => expect(existsSync(join(first.root, 'once'))).toBe(true));
   const image = await crash(first, setting);
   const mark = createHash('sha256').update(image.root).digest('hex').slice(0, 12);
   const env = { ATS_ATTEMPT: `${mark}/${id}#1` };

@@ -178,7 +178,7 @@ test('a restart in the middle gives the comments once', { tags: ['slow'] }, asyn
     ...{ verdict: 'request_changes', attempt: null },
     comments: [comment('1.txt', 1, 'Say it better')],
   });
-  await expect.poll(() => textOf(2), { timeout: 20_000 }).toContain('created 2.txt');
+  await expect.poll(() => textOf(2)).toContain('created 2.txt');
   await scene.stop();
   hangs = false;
 

@@ -77,7 +77,6 @@ test('without ids every open task runs, also those that failed or were cancelled
 
 test('a fan of 100 tasks runs after the one that they depend on', {
   tags: ['slow'],
-  timeout: 60_000,
 }, async () => {
   const running = await startSystem({ turns: [finish()], options: { cap: 8, queueLimit: 200 } });
   const first = await create(running);
@@ -280,7 +279,6 @@ test('more tasks than the queue takes are skipped', async () => {
 
 test('a run among 20,000 closed tasks reads only the open ones', {
   tags: ['slow'],
-  timeout: 30_000,
 }, async () => {
   let rows = 0;
   const running = await startSystem({

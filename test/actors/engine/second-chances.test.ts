@@ -227,7 +227,7 @@ test('work that was sent back before a restart is mended after it', async () => 
     role: 'engineer',
     options: { verify: ['test -e right'] },
   });
-  await vi.waitFor(() => readFileSync(join(running.root, 'pid'), 'utf8'), { timeout: 5_000 });
+  await vi.waitFor(() => readFileSync(join(running.root, 'pid'), 'utf8'));
   await running.stop();
   writeFileSync(join(running.root, 'right'), '');
 
@@ -264,6 +264,6 @@ test('a drain that takes too long parks what runs', async () => {
 
   await running.system.drain(300);
 
-  expect(Date.now() - began).toBeLessThan(5_000);
+  expect(Date.now() - began).toBeLessThan(30_000);
   expect((await running.service.status(id)).status).toBe('started');
 });

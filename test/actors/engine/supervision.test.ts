@@ -15,11 +15,10 @@ const breaking = (value: number, times: number): number => {
 };
 
 const untilGo = bash('while test ! -e go; do sleep 0.05; done', 60);
-const patience = { timeout: 20_000, interval: 20 };
+const patience = { interval: 20 };
 
 test('a supervisor that breaks is said in /health; a new one takes up who works and who waits', {
   tags: ['slow'],
-  timeout: 60_000,
 }, async () => {
   const server = await startServer({
     turns: [untilGo, finish()],

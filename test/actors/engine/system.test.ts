@@ -379,14 +379,11 @@ test('a provider that is away for a moment costs an attempt, and the next one co
   const id = await newTask(running, 'Mend the sum');
   await run(running, id);
 
-  const between = await vi.waitFor(
-    async () => {
-      const now = await running.service.status(id);
-      expect(now.phase).toBe('backing_off');
-      return now;
-    },
-    { timeout: 5_000 },
-  );
+  const between = await vi.waitFor(async () => {
+    const now = await running.service.status(id);
+    expect(now.phase).toBe('backing_off');
+    return now;
+  });
   const view = await untilStatus(running, id, 'complete', 'failed');
 
   expect(between).toMatchObject({ attempt: 1, max_attempts: 2 });
@@ -580,7 +577,7 @@ test('after a restart tasks that wait get slots by priority, then in the order i
         ({ type, data }) => type === 'snapshot' && JSON.parse(data).value?.started === 'claiming',
       )
       .map(({ taskId }) => taskId);
-  await vi.waitFor(() => expect(begun()).toHaveLength(6), { timeout: 10_000 });
+  await vi.waitFor(() => expect(begun()).toHaveLength(6));
 
   const priorityOf = new Map(
     (await second.tracker.list()).map(({ id, priority }) => [id as string, priority]),

@@ -62,7 +62,7 @@ const begin = async (setting: Setting) => {
 const completed = (running: Pick<Running, 'service'>, id: string) =>
   untilStatus(running as Running, id, 'complete', 'failed');
 const asked = (heard: readonly unknown[], times: number) =>
-  vi.waitFor(() => expect(heard).toHaveLength(times), { timeout: 10_000 });
+  vi.waitFor(() => expect(heard).toHaveLength(times));
 const logs = ({ store }: Pick<Running, 'store'>, id: string): readonly string[] =>
   store
     .read({ taskId: id, after: 0, limit: 1_000 })
@@ -159,9 +159,7 @@ const beginChecked = async (setting: Setting) => {
   const { task_id: id } = await running.service.create({ description: 'a task' });
   const options = { verify: [check] };
   await running.service.execute({ task: id, role: 'engineer', options });
-  await vi.waitFor(async () => expect((await running.service.status(id)).phase).toBe('verifying'), {
-    timeout: 10_000,
-  });
+  await vi.waitFor(async () => expect((await running.service.status(id)).phase).toBe('verifying'));
   return { ...running, running, id };
 };
 const letGo = ({ root }: Pick<Running, 'root'>, ...names: readonly string[]): void => {
@@ -230,9 +228,7 @@ test('the next attempt reads what the failed one did not, and what was said betw
 
   await service.tell(id, 'use tabs');
   open();
-  await vi.waitFor(async () => expect((await service.status(id)).phase).toBe('backing_off'), {
-    timeout: 10_000,
-  });
+  await vi.waitFor(async () => expect((await service.status(id)).phase).toBe('backing_off'));
   await service.tell(id, 'and spaces');
   const view = await completed(running, id);
 

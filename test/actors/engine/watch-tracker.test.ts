@@ -170,11 +170,10 @@ test('stop waits for the task that is taken in, and no other one is taken in aft
   expect(events).toEqual([events[0], events[0]?.replace('takes', 'took'), 'stopped']);
 });
 
-const patience = { timeout: 10_000, interval: 10 };
+const patience = { interval: 10 };
 
 test('somebody else takes a task, gives it back and takes it again: each time the attempt stops and names them', {
   tags: ['slow'],
-  timeout: 30_000,
 }, async () => {
   const { root, service, tracker, ledger } = await startSystem({ turns: [hang] });
   const amy = somebodyElse(root, 'amy', ledger);

@@ -20,9 +20,7 @@ const runNow = ({ service }: Running, task: string) =>
   service.execute({ task, role: 'engineer', options: {} });
 const isPending = ({ store }: Running, id: string) => store.actor(id)?.pending === true;
 const untilWoken = (running: Running, id: string) =>
-  vi.waitFor(async () => expect((await running.service.status(id)).attempt).toBe(1), {
-    timeout: 10_000,
-  });
+  vi.waitFor(async () => expect((await running.service.status(id)).attempt).toBe(1));
 
 const waiting = async (setting: Setting = { turns: [finish()] }) => {
   const running = await startSystem(setting);
@@ -49,7 +47,7 @@ const waitingSinceLook = async () => {
       };
     },
   });
-  await vi.waitFor(() => expect(looks).toBe(1), { timeout: 10_000 });
+  await vi.waitFor(() => expect(looks).toBe(1));
   return found;
 };
 
@@ -336,7 +334,6 @@ test('a repeated request finds the run that waits', async () => {
 
 test('one end among 200 waiting tasks reads only the tasks that it concerns', {
   tags: ['slow'],
-  timeout: 30_000,
 }, async () => {
   let reads = 0;
   const running = await startSystem({

@@ -34,10 +34,7 @@ const startWriters = (folder: string) => {
   const killHolder = async (): Promise<void> => {
     const writer = await vi.waitUntil(
       () => writers.find(({ pid }) => String(pid) === readFileSync(holder, 'utf8')),
-      {
-        timeout: 20_000,
-        interval: 1,
-      },
+      { interval: 1 },
     );
     const gone = once(writer, 'exit');
     writer.kill('SIGKILL');
@@ -56,17 +53,13 @@ const startWriters = (folder: string) => {
 
 test('many writers that are killed never hold the lock together, and lose nothing', {
   tags: ['slow'],
-  timeout: 60_000,
 }, async () => {
   const folder = temporaryFolder();
   const writers = startWriters(folder);
 
   for (let kills = 0; kills < 15; kills += 1) {
     const before = writers.acked().length;
-    await vi.waitUntil(() => writers.acked().length > before + 5, {
-      timeout: 20_000,
-      interval: 5,
-    });
+    await vi.waitUntil(() => writers.acked().length > before + 5, { interval: 5 });
     await writers.killHolder();
   }
   await writers.stop();

@@ -94,7 +94,6 @@ test('bytes that are not UTF-8 wait with their line, and stay as they are', asyn
 
 test('an export replaces no content that was not taken in', {
   tags: ['slow'],
-  timeout: 20_000,
 }, async () => {
   const { file, tracker, save } = openProject();
   await tracker.create(aTask({ title: 'ours' }));

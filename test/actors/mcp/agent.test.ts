@@ -41,14 +41,11 @@ const open = async (turns: readonly Turn[], more: Setting = {}) => {
 };
 
 const untilAsked = ({ service }: Running, id: string) =>
-  vi.waitFor(
-    async () => {
-      const { awaiting } = await service.status(id);
-      expect(awaiting).toBeDefined();
-      return awaiting as NonNullable<typeof awaiting>;
-    },
-    { timeout: 10_000 },
-  );
+  vi.waitFor(async () => {
+    const { awaiting } = await service.status(id);
+    expect(awaiting).toBeDefined();
+    return awaiting as NonNullable<typeof awaiting>;
+  });
 
 const decide = async ({ service }: Running, id: string, decision: 'allow' | 'deny') => {
   const { input_id } = await untilAsked({ service } as Running, id);
@@ -161,7 +158,7 @@ test.each([
 
   await untilStatus(system, id, status);
 
-  await vi.waitFor(() => expect(running(variant)).toEqual([]), { timeout: 5_000 });
+  await vi.waitFor(() => expect(running(variant)).toEqual([]));
 });
 
 test('the server has ended when its attempt is cancelled, and when ours stops', {

@@ -20,7 +20,7 @@ const startNotes = async (variant: string) => {
   onTestFinished(() => void child.kill('SIGKILL'));
   const told: { readonly port?: number; readonly closed?: string }[] = [];
   child.on('message', (message: object) => void told.push(message));
-  await vi.waitFor(() => expect(told).not.toEqual([]), { timeout: 10_000 });
+  await vi.waitFor(() => expect(told).not.toEqual([]));
   return { url: `http://127.0.0.1:${told[0]?.port}/mcp`, told };
 };
 

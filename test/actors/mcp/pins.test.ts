@@ -56,14 +56,11 @@ const see = async (pinsFile: string) => {
 };
 
 const untilAsked = ({ service }: Running, id: string) =>
-  vi.waitFor(
-    async () => {
-      const { awaiting } = await service.status(id);
-      expect(awaiting).toBeDefined();
-      return awaiting as NonNullable<typeof awaiting>;
-    },
-    { timeout: 10_000 },
-  );
+  vi.waitFor(async () => {
+    const { awaiting } = await service.status(id);
+    expect(awaiting).toBeDefined();
+    return awaiting as NonNullable<typeof awaiting>;
+  });
 const decide = async (running: Running, id: string, decision: 'allow' | 'deny') => {
   const asked = await untilAsked(running, id);
   const response = { type: 'respond', inputId: asked.input_id, text: null, decision } as const;

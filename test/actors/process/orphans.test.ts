@@ -19,7 +19,7 @@ const beginsAnew = async (mark: string) => {
 
 test.runIf(process.platform === 'linux')(
   'a process during execve is found and ended',
-  { tags: ['slow'], timeout: 120_000 },
+  { tags: ['slow'] },
   async () => {
     const counts: number[] = [];
     for (let time = 0; time < 100; time += 1) {

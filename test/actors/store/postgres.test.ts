@@ -48,8 +48,9 @@ const needsPostgres = test.skipIf(noPostgres !== null);
 
 const opened = async (url: string): Promise<{ db: PostgresDatabase; store: Store }> => {
   const db = await openDatabase(url);
-  onTestFinished(db.close);
-  return { db, store: createPostgresStore(db, { redact }) };
+  const store = createPostgresStore(db, { redact });
+  onTestFinished(store.close);
+  return { db, store };
 };
 
 const note = (taskId: string, data = '{}') => ({
@@ -83,7 +84,7 @@ needsPostgres('two programs that commit at once number the journal without a gap
 
   const all = Array.from({ length: 200 }, (_, at) => at + 1);
   expect((await two.store.read({ after: 0, limit: 300 })).map(({ seq }) => seq)).toEqual(all);
-  await expect.poll(() => heard.length, { timeout: 20_000 }).toBe(200);
+  await expect.poll(() => heard.length).toBe(200);
   expect(heard).toEqual(all);
   expect((await checkJournal(one.db)).faults).toEqual([]);
 });
@@ -103,7 +104,7 @@ needsPostgres(
 
     await two.store.commit({ entries: [note('bd-a', '{"from":"two"}')] });
 
-    await expect.poll(() => heard, { timeout: 20_000 }).toEqual(['{"from":"two"}']);
+    await expect.poll(() => heard).toEqual(['{"from":"two"}']);
   },
 );
 

@@ -72,9 +72,7 @@ test('while bd is away the task waits to be parked, and is parked when bd is bac
     },
     noQuota(600),
   ]);
-  await vi.waitFor(async () => expect((await running.service.status(id)).phase).toBe('acting'), {
-    timeout: 10_000,
-  });
+  await vi.waitFor(async () => expect((await running.service.status(id)).phase).toBe('acting'));
   bd.fail({
     kind: 'says',
     on: 'update',
@@ -83,9 +81,8 @@ test('while bd is away the task waits to be parked, and is parked when bd is bac
     times: 4,
   });
   writeFileSync(join(root, 'go'), '');
-  await vi.waitFor(
-    async () => expect((await running.service.status(id)).phase).toBe('waiting_for_tracker'),
-    { timeout: 10_000 },
+  await vi.waitFor(async () =>
+    expect((await running.service.status(id)).phase).toBe('waiting_for_tracker'),
   );
 
   const parked = await untilParked(running, id);
@@ -119,14 +116,11 @@ test.each([
 
   const [command = '', ...options] = words;
   await bdIn(bd, root, command, id, ...options);
-  const view = await vi.waitFor(
-    async () => {
-      const now = await running.service.status(id);
-      expect([now.status, now.phase]).toEqual(end);
-      return now;
-    },
-    { timeout: 15_000 },
-  );
+  const view = await vi.waitFor(async () => {
+    const now = await running.service.status(id);
+    expect([now.status, now.phase]).toEqual(end);
+    return now;
+  });
 
   expect(view.parked_until).toBeUndefined();
   expect(String((await running.service.explain(id)).reason)).toMatch(why);

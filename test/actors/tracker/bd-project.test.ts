@@ -33,7 +33,7 @@ const untilPhase = ({ service }: Running, id: string, phase: string) =>
       expect(view.phase).toBe(phase);
       return view;
     },
-    { timeout: 15_000, interval: 50 },
+    { interval: 50 },
   );
 
 const execute = ({ service }: Running, task: string) =>
@@ -61,7 +61,6 @@ test('starting a run is at most four calls of bd', async () => {
   await execute(running, id);
   // Not by its status: that asks bd, too.
   await vi.waitFor(() => expect(running.store.latest(id, 'tool_start')).not.toBeNull(), {
-    timeout: 15_000,
     interval: 50,
   });
 
@@ -267,7 +266,7 @@ test('changes that people make with bd show in the list and on the stream within
       text += Buffer.from(chunk);
   })().catch(() => {});
   const seen = (pattern: RegExp) =>
-    vi.waitFor(() => expect(text).toMatch(pattern), { timeout: 5_000, interval: 50 });
+    vi.waitFor(() => expect(text).toMatch(pattern), { interval: 50 });
   const queued = async () =>
     (await running.service.list({ status: 'queued' })).tasks.map(({ task_id }) => task_id);
   await new Promise((resolve) => setTimeout(resolve, 1_000));

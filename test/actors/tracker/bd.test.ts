@@ -71,7 +71,6 @@ describe('a bd that fails', () => {
 
   test('that stays stale is read with its flag, and is not written to', {
     tags: ['slow'],
-    timeout: 30_000,
   }, async () => {
     const { bd, tracker } = await open();
     const { id } = await tracker.create(aTask());
@@ -113,7 +112,6 @@ describe('a bd that fails', () => {
 
   test('that hangs, also at SIGTERM, is ended within its limit', {
     tags: ['slow'],
-    timeout: 15_000,
   }, async () => {
     const { bd, tracker } = await open('A-direct', { ...defaultBdLimits, readMs: 1_500 });
     bd.fail({ kind: 'hang', on: 'list', stubborn: true, times: 1 });
@@ -342,13 +340,10 @@ describe('calls of bd', () => {
     onTestFinished(() => void vi.useRealTimers());
     const before = bd.calls().length;
 
-    await vi.waitFor(
-      async () => {
-        await tracker.find(id);
-        expect(commandsOf(bd, before)).toContain(`show ${id}`);
-      },
-      { timeout: 5_000 },
-    );
+    await vi.waitFor(async () => {
+      await tracker.find(id);
+      expect(commandsOf(bd, before)).toContain(`show ${id}`);
+    });
   });
 
   test('two calls never run at once', { tags: ['slow'] }, async () => {
@@ -497,7 +492,6 @@ const hostile = fc.oneof(
 
 test('hostile titles and descriptions are stored unchanged or refused by name, and never become an option', {
   tags: ['slow'],
-  timeout: 120_000,
 }, async () => {
   const { bd, tracker } = await open();
   const property = fc.asyncProperty(hostile, hostile, async (title, description) => {

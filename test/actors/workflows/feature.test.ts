@@ -17,7 +17,6 @@ const all = ['strategist', 'archaeologist', 'product-manager', 'designer', 'arch
 
 test('a feature goes through its phases and gates, and through the stages of its rollout by a person', {
   tags: ['slow'],
-  timeout: 120_000,
 }, async () => {
   const stateDir = temporaryFolder();
   const running = await startWithParts(featureParts, { stateDir });
@@ -110,7 +109,6 @@ test('a recommendation to defer stops it before other steps are paid for', async
 
 test('a gate that fails sends its list back, and the next round passes', {
   tags: ['slow'],
-  timeout: 120_000,
 }, async () => {
   const parts = featureParts.map((part) =>
     part.title === 'Review'
@@ -165,7 +163,7 @@ test.each([
   ['there is no report', 'true', 'implementation, coverage: found no report of bd-'],
 ])(
   'a gate that never passes ends it after three rounds: %s',
-  { tags: ['slow'], timeout: 120_000 },
+  { tags: ['slow'] },
   async (_, verify, why) => {
     const running = await startWithParts(featureParts);
 
@@ -181,7 +179,6 @@ test.each([
 
 test('a report that the verify command did not write now does not count', {
   tags: ['slow'],
-  timeout: 60_000,
 }, async () => {
   const stale = {
     title: 'Test',
@@ -210,7 +207,6 @@ describe('optional steps', () => {
 
   test('a person answers a task about each: no by a reason or by cancel, else yes', {
     tags: ['slow'],
-    timeout: 60_000,
   }, async () => {
     const { running, workflow_id } = await asked('person');
     const { service, system } = running;
@@ -250,7 +246,6 @@ describe('optional steps', () => {
 
   test('a role decides with its reasons, and a person about what it does not mention', {
     tags: ['slow'],
-    timeout: 60_000,
   }, async () => {
     const says =
       'strategist: NO, because all want it\n- **archaeologist**: no, we wrote it\nproduct-manager: YES - nothing is written';

@@ -18,7 +18,6 @@ for (const { thoroughness, investigators } of [
 ] as const)
   test(`a ${thoroughness} research has ${investigators} investigators side by side, and ends with a report that was checked`, {
     tags: ['slow'],
-    timeout: 120_000,
   }, async () => {
     const running = await startWithParts(parts);
 
@@ -46,7 +45,6 @@ for (const { thoroughness, investigators } of [
 
 test('a research that changes code does not pass, and says what it changed', {
   tags: ['slow'],
-  timeout: 60_000,
 }, async () => {
   const [objectives, ...rest] = parts;
   const running = await startWithParts([
@@ -65,7 +63,6 @@ test('a research that changes code does not pass, and says what it changed', {
 
 test('a code change of an earlier round counts until it is undone', {
   tags: ['slow'],
-  timeout: 60_000,
 }, async () => {
   const objectives = 'docs/research/why-is-it-slow/objectives.md';
   const said = parts[0]?.writes?.[objectives] ?? '';
@@ -98,7 +95,6 @@ test('a code change of an earlier round counts until it is undone', {
 
 test('a workflow of your own, beside your configuration, runs like ours', {
   tags: ['slow'],
-  timeout: 60_000,
 }, async () => {
   const stateDir = temporaryFolder();
   mkdirSync(join(stateDir, 'workflows'));

@@ -133,7 +133,7 @@ const mergeUntil = async (project: string, state: string, file: string) => {
   // Git removes the old file before it reads the object of the new one.
   const isOld = () =>
     existsSync(join(project, file)) && readFileSync(join(project, file), 'utf8') !== '';
-  await expect.poll(isOld, { timeout: 50_000 }).toBe(false);
+  await expect.poll(isOld).toBe(false);
   const gits = childrenOf(pid);
   expect(gits).toHaveLength(1);
   onTestFinished(() => killAll(gits));

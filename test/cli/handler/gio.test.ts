@@ -80,8 +80,6 @@ test
 
   run('open', url);
 
-  await vi.waitFor(() => expect(recorded()).toEqual([['open-url', '--', url]]), {
-    timeout: 10_000,
-  });
+  await vi.waitFor(() => expect(recorded()).toEqual([['open-url', '--', url]]));
   expect(existsSync(join(home, 'owned'))).toBe(false);
 });

@@ -183,7 +183,7 @@ test.each<[string, string | Buffer, string]>([
 
   const { settings, projectRoles } = resolve({ 'tester.yml': file });
 
-  expect(performance.now() - began).toBeLessThan(3_000);
+  expect(performance.now() - began).toBeLessThan(15_000);
   const [{ path, ignored } = {}] = projectRoles;
   expect([path, ignored]).toEqual(['.agent/roles/tester.yml', expect.stringContaining(problem)]);
   expect(ignored).toMatch(/^[\x20-\x7e…]{1,401}$/);

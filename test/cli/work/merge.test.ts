@@ -36,7 +36,6 @@ const commandIn = (text: string, start: string): string[] =>
 
 test('a run ends with the commands that show its work and merge it, and they work as they are', {
   tags: ['slow'],
-  timeout: 60_000,
 }, async () => {
   const { agent, onTerminal, root, create } = open();
   const one = await create('one');
@@ -90,7 +89,6 @@ test('the end of a run names the work of an earlier run that must be merged firs
 
 test('several are merged in the order of dependencies, up to the first that cannot be merged', {
   tags: ['slow'],
-  timeout: 60_000,
 }, async () => {
   const { agent, root, create } = open();
   const one = await create('one');
@@ -114,7 +112,6 @@ test('several are merged in the order of dependencies, up to the first that cann
 
 test('work that builds on other work names the merge to begin with, as commands', {
   tags: ['slow'],
-  timeout: 60_000,
 }, async () => {
   const { agent, create } = open();
   const one = await create('one');
@@ -134,7 +131,6 @@ test('work that builds on other work names the merge to begin with, as commands'
 
 test('files in the way are named, ten at most, and the way on is the same merge', {
   tags: ['slow'],
-  timeout: 60_000,
 }, async () => {
   const { agent, root, create } = open();
   const id = await create('many');
@@ -150,7 +146,6 @@ test('files in the way are named, ten at most, and the way on is the same merge'
 
 test('a merge that stops names no task without work of its own', {
   tags: ['slow'],
-  timeout: 60_000,
 }, async () => {
   const { agent, root, create } = open();
   const many = await create('many');

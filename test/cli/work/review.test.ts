@@ -19,7 +19,6 @@ const open = () => {
 
 test('a comment on a line sends the work back, and is answered in the diff, in show and in the results', {
   tags: ['slow'],
-  timeout: 60_000,
 }, async () => {
   const { agent } = open();
   const id = (await agent('create', 'Add b')).out.trim();

@@ -139,7 +139,7 @@ test('a wait of a client that left ends, and its stream is free again', async ()
   leave.abort();
 
   expect(refused).toHaveLength(1);
-  await vi.waitFor(() => expect(following).toBe(0), { timeout: 5_000 });
+  await vi.waitFor(() => expect(following).toBe(0));
   await vi.waitFor(async () => {
     const next = await fetch(`${server.base}/stream`, { headers: server.headers });
     await next.body?.cancel();
