@@ -1,5 +1,5 @@
 import { connect } from 'node:net';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { createHistories } from '../../src/actors/store/histories.ts';
 import type { TaskId } from '../../src/machines/task.ts';
 import { somebodyElse } from '../support/ledger.ts';
@@ -151,7 +151,7 @@ test('the stream of a task without journal entries starts with a snapshot that c
   const server = await startServer({ turns: [finish()] });
   const [other, id] = [await newTask(server), await newTask(server)];
   await server.call('execute', { task_id: other, role: 'engineer' });
-  await untilStatus(server, other, 'complete');
+  const closed = await vi.waitUntil(() => server.store.latest(other, 'stream_closed'));
   server.system.journal.flush();
   const url = `${server.base}/stream/${id}`;
 
@@ -165,7 +165,7 @@ test('the stream of a task without journal entries starts with a snapshot that c
 
   expect([connected?.event, connected?.id]).toEqual(['connected', null]);
   expect(snapshot).toMatchObject({
-    id: server.store.latest(other, 'stream_closed')?.seq,
+    id: closed.seq,
     body: {
       seq: snapshot?.id,
       task_id: id,
@@ -396,8 +396,9 @@ test('a reader of entries that were removed gets a gap with the id to resume fro
   // Between them may be what the watch of the tracker saw, late on a busy machine.
   expect([types(own)[0], types(own).at(-1)]).toEqual(['connected', 'stream_closed']);
   expect(types(own)).not.toContain('gap');
-  expect(types(fresh)).toEqual(['connected', 'snapshot', 'stream_closed']);
-  expect(fresh[1]?.body.data['task']).toMatchObject({
+  expect([types(fresh)[0], types(fresh).at(-1)]).toEqual(['connected', 'stream_closed']);
+  const snapshot = fresh.find((frame) => types([frame]).includes('snapshot'));
+  expect(snapshot?.body.data['task']).toMatchObject({
     status: 'complete',
     history_removed: { through_seq: last },
   });

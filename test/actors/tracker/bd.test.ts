@@ -97,8 +97,9 @@ describe('a bd that fails', () => {
 
   test.each(['killed after the effect', 'silent after the effect'])(
     'that is %s of a create is not retried: the caller learns what to look for',
+    { tags: ['slow'] },
     async (kind) => {
-      const { bd, tracker } = await open('A-direct', { ...defaultBdLimits, writeMs: 800 });
+      const { bd, tracker } = await open('A-direct', { ...defaultBdLimits, writeMs: 8_000 });
       bd.fail({ kind, on: 'create', times: 9 });
 
       const error = await failure(tracker.create(aTask({ title: 'only once' })));
