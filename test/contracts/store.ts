@@ -542,6 +542,21 @@ export const describeStore = (
         expect(Math.max(...slow.given.map((entries) => entries.length))).toBeLessThanOrEqual(256);
       });
 
+      test('a subscriber that is slow is given large entries in small pieces, none left out', async () => {
+        const data = JSON.stringify({ text: 'x'.repeat(100_000) });
+        const large = Array.from({ length: 30 }, () => ({ ...line('bd-a'), data }));
+        await store.commit({ entries: large });
+        await store.commit({ entries: [{ ...large[0], data: data.repeat(8) } as NewEntry] });
+        const slow = subscribe({ after: 0 }, () => new Promise(setImmediate));
+        await vi.waitFor(() => expect(slow.heard).toEqual(upTo(31)));
+
+        const sizes = slow.given.map((entries) =>
+          entries.reduce((sum, each) => sum + each.data.length, 0),
+        );
+        expect(Math.max(...sizes.slice(0, -1))).toBeLessThanOrEqual(512 * 1024);
+        expect(slow.given.at(-1)).toHaveLength(1);
+      });
+
       test('a subscriber gets what other programs commit, in the order of the journal', async () => {
         const [all, own] = [subscribe(), subscribe({ after: 0, taskId: 'bd-a' })];
         await store.commit({ entries: [line('bd-a')] });

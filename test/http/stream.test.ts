@@ -576,3 +576,35 @@ test('a reader that reads nothing is disconnected, and another one gets everythi
   await closed;
   expect(others).toHaveLength(121);
 });
+
+test('a reader that pauses costs less than 16 MB, however large what it has not read is', {
+  tags: ['slow'],
+}, async () => {
+  const server = await startServer();
+  const id = await newTask(server);
+  const data = JSON.stringify({ text: 'x'.repeat(60_000) });
+  for (let n = 0; n < 400; n += 1)
+    await server.system.journal.commit({
+      entries: [{ taskId: id, attempt: 1, type: 'log', at: n, data, cause: null }],
+    });
+  const readers = 10;
+  const before = process.memoryUsage().rss;
+  let most = before;
+  const sockets = await Promise.all(
+    Array.from({ length: readers }, async () => {
+      const socket = connect(server.port, '127.0.0.1');
+      socket.write(
+        `GET /stream?after=0 HTTP/1.1\r\nHost: 127.0.0.1:${server.port}\r\nAuthorization: ${server.headers.authorization}\r\n\r\n`,
+      );
+      await new Promise((resolve) => socket.once('data', resolve));
+      return socket.pause();
+    }),
+  );
+  for (let look = 0; look < 100; look += 1) {
+    await new Promise((resolve) => setTimeout(resolve, 10));
+    most = Math.max(most, process.memoryUsage().rss);
+  }
+  for (const socket of sockets) socket.destroy();
+
+  expect((most - before) / readers).toBeLessThan(16 * 1024 ** 2);
+});

@@ -47,7 +47,7 @@ export const createEntryFeed = (read: ReadEntries, lastSeq: () => number): Entry
       if (readers.size === 0) last = lastSeq();
       const own = readers.get(taskId) ?? new Set();
       const reader = createFeedReader(listener, {
-        read: (from) => read(taskId, from),
+        read: (from, limit) => read(taskId, from, limit),
         from: after ?? lastSeq(),
         isLive: after === null,
       });

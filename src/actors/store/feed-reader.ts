@@ -1,7 +1,11 @@
 import { type Answer, type Entry, type EntryListener, StoreAwayError } from './port.ts';
 
 /** Entries of a task, or of all (null), after a seq, up to a limit. */
-export type ReadEntries = (taskId: string | null, after: number) => Answer<readonly Entry[]>;
+export type ReadEntries = (
+  taskId: string | null,
+  after: number,
+  limit: number,
+) => Answer<readonly Entry[]>;
 
 /**
  * A listener and its position. It is given what is committed, or, while it is behind, what the
@@ -14,7 +18,7 @@ export interface FeedReader {
 }
 
 interface ReaderStart {
-  readonly read: (after: number) => Answer<readonly Entry[]>;
+  readonly read: (after: number, limit: number) => Answer<readonly Entry[]>;
   /** The last entry that it does not get. */
   readonly from: number;
   /** False: it begins with what the journal has. */
@@ -23,6 +27,21 @@ interface ReaderStart {
 
 /** Until a store that is away is read again. */
 const awayPauseMs = 1_000;
+
+/** Of one read. */
+const entriesAtMost = 256;
+/** A listener that waits keeps no more than that, and at least one entry. */
+const charactersAtMost = 512 * 1024;
+
+/** The first entries, as many as a listener may keep. */
+const firstOf = (entries: readonly Entry[]): readonly Entry[] => {
+  let size = 0;
+  const end = entries.findIndex(({ data }, index) => {
+    size += data.length;
+    return index > 0 && size > charactersAtMost;
+  });
+  return end < 0 ? entries : entries.slice(0, end);
+};
 
 export const createFeedReader = (
   listener: EntryListener,
@@ -34,6 +53,7 @@ export const createFeedReader = (
   let isOpen = true;
   /** There are newer entries than those that are being read. */
   let isMissing = false;
+  let limit = entriesAtMost;
 
   const fail = (error: unknown): void => {
     if (!isOpen) return;
@@ -55,7 +75,10 @@ export const createFeedReader = (
   const take = (entries: readonly Entry[]): void => {
     if (!isOpen) return;
     if (entries.length > 0) {
-      if (give(entries)) readLater();
+      const some = firstOf(entries);
+      // What is left is read again, so fewer are read while entries are large.
+      limit = some.length < entries.length ? some.length : Math.min(2 * limit, entriesAtMost);
+      if (give(some)) readLater();
     } else if (isMissing) {
       readLater();
     } else {
@@ -74,7 +97,7 @@ export const createFeedReader = (
     isLive = false;
     isMissing = false;
     try {
-      const entries = read(last);
+      const entries = read(last, limit);
       if (entries instanceof Promise) entries.then(take).catch(failRead);
       else take(entries);
     } catch (error) {

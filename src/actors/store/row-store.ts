@@ -68,9 +68,6 @@ export interface JournalEnd {
 /** Before the newest of the actors that are over. */
 const firstEnd: EndedAt = { id: '', changedAt: Number.MAX_SAFE_INTEGER };
 
-/** Limits one read for a subscriber that is behind. */
-const entriesPerFeedRead = 256;
-
 /** The reads of which a store is made. */
 const createRowReads = (database: Database, sql: StoreStatements) => {
   const entriesOf = createEntryReader(database);
@@ -127,12 +124,8 @@ export const createRowStore = (
   };
 
   const feed = createEntryFeed(
-    (taskId, after) =>
-      ask(
-        entriesIn(
-          readRows({ ...(taskId === null ? {} : { taskId }), after, limit: entriesPerFeedRead }),
-        ),
-      ),
+    (taskId, after, limit) =>
+      ask(entriesIn(readRows({ ...(taskId === null ? {} : { taskId }), after, limit }))),
     end.lastSeq,
   );
   end.onCommitOfOthers?.(feed.committedElsewhere);
