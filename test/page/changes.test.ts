@@ -1,0 +1,122 @@
+import type { Browser, Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { noBrowser, startBrowser, watchPage } from '../support/browser.ts';
+import { endOfFile } from '../support/temporary.ts';
+import { openPageProject } from './project.ts';
+
+/** What changes a task is pressed on the page, and seen by the CLI. */
+
+const atEnd = endOfFile();
+
+describe.skipIf(noBrowser !== null)(
+  `changes of a task${noBrowser === null ? '' : ` (${noBrowser})`}`,
+  () => {
+    let project: Awaited<ReturnType<typeof openPageProject>>;
+    let browser: Browser;
+    let page: Page;
+    let problems: readonly string[];
+
+    beforeAll(async () => {
+      [project, browser] = await Promise.all([openPageProject(atEnd), startBrowser()]);
+      await project.agent('server', 'start');
+      page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
+      page.setDefaultTimeout(15_000);
+      problems = watchPage(page);
+      await page.goto(await project.address());
+      await page.getByRole('link', { name: 'Board' }).waitFor();
+    });
+    afterAll(() => browser?.close());
+
+    const open = async (path: string): Promise<void> => {
+      await page.evaluate(`location.hash = ${JSON.stringify(`#/${path}`)}`);
+    };
+    const press = (name: string) => page.getByRole('button', { name, exact: true }).click();
+    const until = (id: string, wanted: object) =>
+      vi.waitFor(async () => expect(await project.show(id)).toMatchObject(wanted), 15_000);
+    const ids = async (): Promise<readonly string[]> =>
+      JSON.parse((await project.agent('list', '--json')).out).map(
+        ({ task_id }: { task_id: string }) => task_id,
+      );
+
+    test('cancel, retry, close and reopen', { tags: ['slow'] }, async () => {
+      const id = await project.create('Sleep', '--role', 'tester');
+      await project.agent('run', id, '--async');
+      await until(id, { status: 'started', attempt: 1 });
+      await open(`task/${id}`);
+      await press('Cancel');
+      await press('Cancel it, its processes end');
+      await until(id, { status: 'cancelled' });
+
+      await page.getByRole('button', { name: 'Retry' }).click();
+      await until(id, { status: 'started', attempt: 2 });
+      await press('Cancel');
+      await press('Cancel it, its processes end');
+      await until(id, { status: 'cancelled', attempt: 2 });
+
+      await press('Close as it is');
+      await until(id, { status: 'complete' });
+      await press('Reopen');
+      await until(id, { status: 'queued', attempt: 2 });
+      await page.getByRole('button', { name: 'Run', exact: true }).waitFor();
+    });
+
+    test('edit, add and remove a dependency', { tags: ['slow'] }, async () => {
+      const first = await project.create('First');
+      const second = await project.create('Second');
+      await open(`task/${second}/edit`);
+      const other = page.getByLabel('Id of a task that must be complete first');
+      await other.fill('bd-none1');
+      await press('Add dependency');
+      await page.getByRole('alert').getByText('bd-none1 does not exist').waitFor();
+      await other.fill(first);
+      await press('Add dependency');
+      await until(second, { dependencies: [first] });
+      expect(await page.getByRole('alert').count()).toBe(0);
+
+      await open(`task/${first}/edit`);
+      await page.getByRole('heading', { name: `Edit ${first}` }).waitFor();
+      await other.fill(second);
+      await press('Add dependency');
+      await page.getByRole('alert').getByText('cycle').waitFor();
+      expect(await project.show(first)).toMatchObject({ dependencies: [] });
+
+      await open(`task/${second}/edit`);
+      await press(`Remove the dependency on ${first}`);
+      await until(second, { dependencies: [] });
+      await page.getByLabel('Title').fill('Second, changed');
+      await page.getByLabel('Labels').fill('night');
+      await press('Save');
+      await page.getByRole('heading', { name: 'Second, changed' }).waitFor();
+      expect(await project.show(second)).toMatchObject({
+        title: 'Second, changed',
+        labels: ['night'],
+      });
+    });
+
+    test('delete asks first, then the task is gone, from the board of another page too', {
+      tags: ['slow'],
+    }, async () => {
+      const id = await project.create('Delete me');
+      const other = await browser.newPage();
+      other.setDefaultTimeout(15_000);
+      await other.goto(await project.address());
+      await other.getByRole('link', { name: 'Board' }).click();
+      const card = other.getByRole('link', { name: 'Delete me' });
+      await card.waitFor();
+      await open(`task/${id}/edit`);
+      await press('Delete');
+      expect(await ids()).toContain(id);
+      await press('Delete it, this cannot be undone');
+      await vi.waitFor(async () => expect(await ids()).not.toContain(id), 15_000);
+
+      await card.waitFor({ state: 'detached' });
+      await other.close();
+      await page.getByRole('heading', { name: 'Board' }).waitFor();
+      await open(`task/${id}`);
+      await page.getByText(id).first().waitFor();
+      expect(await page.getByRole('button', { name: 'Delete' }).count()).toBe(0);
+    });
+
+    test('no error was logged', () => expect(problems).toEqual([]));
+  },
+);
