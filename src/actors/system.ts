@@ -337,6 +337,7 @@ export const createSystem = (initial: Settings, given: SystemPorts): System => {
     views: host.views,
     lookUp,
     slotUse,
+    supervisor: () => supervisor.snapshot().context,
     record: (entry) => void journal.gather({ entries: [entry] }),
     now,
     workspace: ports.workspace,

@@ -187,8 +187,8 @@ export const insertByPriority = (
 };
 
 export const mayWait = (
-  { waiting, queueLimit }: SupervisorContext,
-  { taskId, admitted }: SlotRequest,
+  { waiting, queueLimit }: Pick<SupervisorContext, 'waiting' | 'queueLimit'>,
+  { taskId, admitted }: Pick<SlotRequest, 'taskId' | 'admitted'>,
 ): boolean =>
   admitted || waiting.length < queueLimit || waiting.some((request) => request.taskId === taskId);
 
@@ -199,11 +199,25 @@ export const mayWait = (
 export const atWork = ({ holding }: Pick<SupervisorContext, 'holding'>): readonly SlotHolder[] =>
   holding.filter(({ lent }) => !lent);
 
-type SlotCaps = Pick<SupervisorContext, 'cap' | 'roleCaps' | 'holding'>;
+export type SlotCaps = Pick<SupervisorContext, 'cap' | 'roleCaps' | 'holding'>;
 
-const roomFor = (slots: SlotCaps, role: Role): boolean =>
-  atWork(slots).filter((holder) => holder.role === role).length <
-  (slots.roleCaps[role] ?? Number.POSITIVE_INFINITY);
+export interface RoleUse {
+  readonly running: number;
+  readonly cap: number;
+}
+
+/** Null for a role without a cap of its own. */
+export const roleUse = (slots: Omit<SlotCaps, 'cap'>, role: Role): RoleUse | null => {
+  const cap = slots.roleCaps[role];
+  return cap === undefined
+    ? null
+    : { running: atWork(slots).filter((holder) => holder.role === role).length, cap };
+};
+
+const roomFor = (slots: SlotCaps, role: Role): boolean => {
+  const use = roleUse(slots, role);
+  return use === null || use.running < use.cap;
+};
 
 /**
  * Who gets a free slot: the first whose role has room. Of all servers, this is the only choice; the

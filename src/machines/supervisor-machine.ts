@@ -2,6 +2,7 @@ import { assign, emit, enqueueActions, setup } from 'xstate';
 import type { AgentStart } from './agent-context.ts';
 import { agentMachine } from './agent-machine.ts';
 import { messageOf } from './message-of.ts';
+import { slotGuards } from './slot-guards.ts';
 import {
   atWork,
   type BackendAnswer,
@@ -64,16 +65,17 @@ export const supervisorMachine = setup({
   },
   actors: { agent: agentMachine },
   guards: {
-    hasRoom: ({ context }) => nextWaiting(context) !== undefined,
+    queueHasRoom: ({ context }, params: { request: SlotRequest }) =>
+      slotGuards.queueHasRoom({ context }, params),
+    slotIsFree: ({ context }) => slotGuards.slotIsFree({ context }),
     mayReturn: ({ context }) => nextReturning(context) !== undefined,
     isTripped: ({ context }) => (context.streak?.count ?? 0) >= streakAtMost,
     hasRecovered: ({ context }) => context.streak === null,
     mayProbeAgain: ({ context }) =>
       atWork(context).length === 0 && nextReturning(context) !== undefined,
-    mayProbe: ({ context }) => atWork(context).length === 0 && nextWaiting(context) !== undefined,
+    mayProbe: ({ context }) => atWork(context).length === 0 && slotGuards.slotIsFree({ context }),
     hasSlot: ({ context }, { request }: { request: SlotRequest }) =>
       context.holding.some(({ taskId }) => taskId === request.taskId),
-    mayWait: ({ context }, { request }: { request: SlotRequest }) => mayWait(context, request),
     endsLimit: ({ context }, answer: BackendAnswer) => endsLimit(context, answer),
     meetsLimit: ({ context }, { request, at }: Asked) =>
       mayWait(context, request) && limitFor(context, request, at) !== null,
@@ -239,7 +241,7 @@ export const supervisorMachine = setup({
         actions: { type: 'tellParked', params: ({ event }) => event },
       },
       {
-        guard: { type: 'mayWait', params: ({ event }) => event },
+        guard: { type: 'queueHasRoom', params: ({ event }) => event },
         actions: { type: 'enqueue', params: ({ event }) => event },
       },
       { actions: { type: 'refusePlace', params: ({ event }) => event } },
@@ -304,7 +306,7 @@ export const supervisorMachine = setup({
       always: [
         { guard: 'isTripped', target: 'paused' },
         { guard: 'mayReturn', actions: 'giveSlotAgain' },
-        { guard: 'hasRoom', actions: 'grantNext' },
+        { guard: 'slotIsFree', actions: 'grantNext' },
       ],
       on: { drain: 'draining' },
     },

@@ -4,15 +4,14 @@ import { messageOf } from './message-of.ts';
 import {
   type CheckReport,
   hasPassed,
-  openChoices,
   phaseOf,
   type StepChoice,
-  stepsOf,
   type WorkflowContext,
   type WorkflowEvent,
   type WorkflowInput,
   type WorkflowTask,
 } from './workflow-context.ts';
+import { workflowGuards } from './workflow-guards.ts';
 
 const reportOf = ({ event }: { event: { readonly output: CheckReport } }) => ({
   report: event.output,
@@ -54,15 +53,11 @@ const workflowSetup = setup({
     cancelTasks: declareActor<void, WorkflowContext>('cancelTasks'),
   },
   guards: {
-    hasOpenChoices: ({ context }) => openChoices(context).length > 0,
-    hasNoSteps: ({ context }) => stepsOf(context, phaseOf(context)).length === 0,
-    hasNoStepsAtEnd: ({ context }) =>
-      isLast(context) && stepsOf(context, phaseOf(context)).length === 0,
+    ...workflowGuards,
+    hasNoStepsAtEnd: ({ context }) => isLast(context) && workflowGuards.hasNoSteps({ context }),
     mustStop: (_, { report }: { report: CheckReport }) => report.stop !== null,
-    hasPassed: (_, { report }: { report: CheckReport }) => hasPassed(report),
     hasPassedAll: ({ context }, { report }: { report: CheckReport }) =>
       isLast(context) && hasPassed(report),
-    hasRoundsLeft: ({ context }) => context.round < phaseOf(context).rounds,
   },
   actions: {
     addTasks: assign({

@@ -14,10 +14,14 @@ import {
   requireRole,
   ServiceError,
 } from '../../src/machines/errors.ts';
+import { runGuards } from '../../src/machines/run-guards.ts';
+import { slotGuards } from '../../src/machines/slot-guards.ts';
 import { supervisorMachine } from '../../src/machines/supervisor-machine.ts';
 import { parseTaskId, type TaskId } from '../../src/machines/task.ts';
 import { taskMachine } from '../../src/machines/task-machine.ts';
 import { statusInTracker, type TrackedTask } from '../../src/machines/tracked-task.ts';
+import { workflowGuards } from '../../src/machines/workflow-guards.ts';
+import { workflowMachine } from '../../src/machines/workflow-machine.ts';
 import { at, nodesOf } from './chart.ts';
 
 const id = 'bd-a1' as TaskId;
@@ -335,3 +339,16 @@ test.each(machines)('the context of the %s survives JSON', (_, machine) => {
 
   expect(JSON.parse(JSON.stringify(context))).toEqual(context);
 });
+
+test.each([
+  ['task', taskMachine, runGuards],
+  ['supervisor', supervisorMachine, slotGuards],
+  ['workflow', workflowMachine, workflowGuards],
+])(
+  'each guard that explain evaluates is one that the chart of the %s asks',
+  (_, machine, guards) => {
+    const asked = [...JSON.stringify(machine.config).matchAll(/"guard":(?:\{"type":)?"(\w+)"/g)];
+
+    expect(asked.map(([, name]) => name)).toEqual(expect.arrayContaining(Object.keys(guards)));
+  },
+);

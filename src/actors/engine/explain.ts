@@ -3,7 +3,9 @@ import { allowedCommands } from '../../machines/command-refusals.ts';
 import { describeFailure } from '../../machines/describe-failure.ts';
 import { describeRefusal } from '../../machines/errors.ts';
 import { type RunGuard, runGuards } from '../../machines/run-guards.ts';
-import type { Finding } from '../../machines/task.ts';
+import { type SlotGuard, slotGuards } from '../../machines/slot-guards.ts';
+import { roleUse, type SupervisorContext } from '../../machines/supervisor-context.ts';
+import type { Finding, Role, TaskId } from '../../machines/task.ts';
 import type { TaskContext } from '../../machines/task-context.ts';
 import type { TaskSnapshot } from '../../machines/task-machine.ts';
 import type { TaskView } from '../journal/task-view.ts';
@@ -14,8 +16,6 @@ export interface ExplainedGuard {
   readonly value: boolean;
   readonly inputs: Readonly<Record<string, unknown>>;
 }
-
-type SlotGuard = 'queueHasRoom' | 'slotIsFree';
 
 export interface Explanation {
   readonly task_id: string;
@@ -62,6 +62,9 @@ const inputs: Readonly<
 export interface ExplainInputs {
   readonly finding: Finding;
   readonly slots: SlotUse;
+  readonly supervisor: SupervisorContext;
+  /** The role of the next run. */
+  readonly role: Role;
   /** One phrase for each unmet dependency: `bd-a1 (failed: no disk)`. */
   readonly blockers: readonly string[];
   readonly awaiting: TaskView['awaiting'];
@@ -70,15 +73,23 @@ export interface ExplainInputs {
   readonly isPersons?: boolean;
 }
 
+const slotReason = ({ slots, supervisor, role }: ExplainInputs): string => {
+  if (slots.paused !== null) return slots.paused;
+  const own = roleUse(supervisor, role);
+  const isRoleFull = own !== null && own.running >= own.cap;
+  const slot =
+    isRoleFull && slots.running < slots.cap
+      ? `a slot of the role ${role}, which has ${own.cap}`
+      : `one of ${slots.cap} slots`;
+  return `it waits for ${slot}; ${slots.waiting} wait`;
+};
+
 /** The reason of a task without a refusal and without a failure. */
-const waitReason = (
-  snapshot: TaskSnapshot,
-  { slots, blockers, awaiting, isPersons = false }: ExplainInputs,
-): string | null => {
+const waitReason = (snapshot: TaskSnapshot, given: ExplainInputs): string | null => {
+  const { blockers, awaiting, isPersons = false } = given;
   if (awaiting !== undefined)
     return `it waits for a person: ${awaiting.question ?? 'may it do what it is about to do?'}`;
-  if (snapshot.matches({ queued: 'waitingForSlot' }))
-    return slots.paused ?? `it waits for one of ${slots.cap} slots; ${slots.waiting} wait`;
+  if (snapshot.matches({ queued: 'waitingForSlot' })) return slotReason(given);
   if (snapshot.matches({ queued: 'waitingForDependencies' }))
     return blockers.length === 0
       ? 'its dependencies are complete; it is about to start'
@@ -101,23 +112,33 @@ const lastFailure = ({ context: { failure } }: TaskSnapshot): string | null =>
 const endReason = (snapshot: TaskSnapshot): string | null =>
   snapshot.hasTag('failed') ? lastFailure(snapshot) : snapshot.context.reason;
 
-const slotGuards = ({
-  running,
-  waiting,
-  cap,
-  queueLimit,
-  paused,
-}: SlotUse): readonly ExplainedGuard[] => [
-  { guard: 'queueHasRoom', value: waiting < queueLimit, inputs: { waiting, limit: queueLimit } },
-  {
-    guard: 'slotIsFree',
-    value: running < cap && paused === null,
-    inputs: { running, waiting, cap, paused },
-  },
-];
+/** The supervisor's guards, as if the task asked now and alone. */
+const explainSlots = (
+  taskId: TaskId,
+  { slots: { running, waiting, cap, queueLimit, paused }, supervisor, role }: ExplainInputs,
+): readonly ExplainedGuard[] => {
+  const own = roleUse(supervisor, role);
+  const ofRole = own === null ? {} : { role, role_running: own.running, role_cap: own.cap };
+  const alone = { ...supervisor, waiting: [{ role }] };
+  return [
+    {
+      guard: 'queueHasRoom',
+      value: slotGuards.queueHasRoom(
+        { context: supervisor },
+        { request: { taskId, admitted: false } },
+      ),
+      inputs: { waiting, limit: queueLimit },
+    },
+    {
+      guard: 'slotIsFree',
+      value: paused === null && slotGuards.slotIsFree({ context: alone }),
+      inputs: { running, waiting, cap, paused, ...ofRole },
+    },
+  ];
+};
 
 /** Guards that do not refuse a request for a run. */
-const notForRequests: ReadonlySet<string> = new Set<RunGuard | SlotGuard>([
+const notForRequests: ReadonlySet<ExplainedGuard['guard']> = new Set<RunGuard | SlotGuard>([
   'hasAttemptsLeft',
   'slotIsFree',
 ]);
@@ -142,7 +163,7 @@ const runGuardNames = Object.keys(inputs) as RunGuard[];
 
 /** Evaluates the guards with the newest finding; changes nothing. */
 export const explain = (snapshot: TaskSnapshot, given: ExplainInputs): Explanation => {
-  const { finding, slots, blockers, awaiting } = given;
+  const { finding, blockers, awaiting } = given;
   const context: TaskContext = { ...snapshot.context, finding };
   const guards = [
     ...runGuardNames.map((guard) => ({
@@ -150,7 +171,7 @@ export const explain = (snapshot: TaskSnapshot, given: ExplainInputs): Explanati
       value: runGuards[guard]({ context }),
       inputs: inputs[guard](context),
     })),
-    ...slotGuards(slots),
+    ...explainSlots(context.taskId, given),
   ];
   const { refusal, deadlineAt } = snapshot.context;
   // The dependencies may have changed since the refusal.

@@ -1,6 +1,7 @@
 import type { Response } from '../../machines/agent-context.ts';
 import { ServiceError } from '../../machines/errors.ts';
 import { isForPerson } from '../../machines/for-person.ts';
+import type { SupervisorContext } from '../../machines/supervisor-context.ts';
 import type { Finding, Role, RunOptions, TaskId } from '../../machines/task.ts';
 import { holderOf } from '../../machines/tracked-task.ts';
 import { conflictsOf } from '../journal/snapshots.ts';
@@ -71,6 +72,7 @@ export interface ServicePorts extends Omit<ExecutePorts, 'commands' | 'queries'>
   readonly views: TaskViews;
   readonly lookUp: (taskId: TaskId, options: RunOptions, role: Role) => Promise<Finding>;
   readonly slotUse: () => SlotUse;
+  readonly supervisor: () => SupervisorContext;
   readonly record: (entry: NewEntry) => void;
   readonly now: () => number;
   readonly workspace: Pick<Workspace, 'diff' | 'merge' | 'workOf'>;
@@ -78,7 +80,7 @@ export interface ServicePorts extends Omit<ExecutePorts, 'commands' | 'queries'>
 }
 
 const createExplain = (
-  { tracker, store, views, lookUp, slotUse }: ServicePorts,
+  { tracker, store, views, lookUp, slotUse, supervisor }: ServicePorts,
   queries: Pick<TaskService, 'status'>,
 ): TaskService['explain'] => {
   /** `bd-a1 (failed: no disk; run it again with: agent retry bd-a1)` */
@@ -96,13 +98,16 @@ const createExplain = (
     const id = requireId(task_id);
     const tracked = await tracker.find(id).catch(() => null);
     const snapshot = await views.snapshotOf(id, tracked);
-    const { options, role, attempt } = snapshot.context;
-    const finding = await lookUp(id, options, role ?? 'engineer');
+    const { options, attempt } = snapshot.context;
+    const role = snapshot.context.role ?? 'engineer';
+    const finding = await lookUp(id, options, role);
     const blockers = await Promise.all(finding.unmet.map(statusPhrase));
     const conflicts = await conflictsOf(store, id, attempt);
     const isPersons = isForPerson(tracked?.labels ?? []);
-    const inputs = { finding, slots: slotUse(), blockers, awaiting, conflicts, isPersons };
-    return explain(snapshot, inputs);
+    return explain(snapshot, {
+      ...{ finding, role, blockers, awaiting, conflicts, isPersons },
+      ...{ slots: slotUse(), supervisor: supervisor() },
+    });
   };
 };
 

@@ -1,15 +1,15 @@
 import {
-  hasPassed,
   openChoices,
   phaseOf,
   stepsOf,
   type WorkflowContext,
 } from '../../machines/workflow-context.ts';
+import { type WorkflowGuard, workflowGuards } from '../../machines/workflow-guards.ts';
 import type { WorkflowSnapshot } from '../../machines/workflow-machine.ts';
 import { type WorkflowLine, type WorkflowView, workflowLine } from './workflow-view.ts';
 
 interface WorkflowGuardValue {
-  readonly guard: string;
+  readonly guard: WorkflowGuard;
   readonly value: boolean;
   readonly inputs: Readonly<Record<string, unknown>>;
 }
@@ -40,12 +40,26 @@ const guardsOf = (context: WorkflowContext): readonly WorkflowGuardValue[] => {
   const { round } = context;
   const { rounds } = phase;
   return [
-    { guard: 'hasOpenChoices', value: open.length > 0, inputs: { open } },
-    { guard: 'hasNoSteps', value: steps.length === 0, inputs: { steps } },
+    {
+      guard: 'hasOpenChoices',
+      value: workflowGuards.hasOpenChoices({ context }),
+      inputs: { open },
+    },
+    { guard: 'hasNoSteps', value: workflowGuards.hasNoSteps({ context }), inputs: { steps } },
     ...(report === undefined
       ? []
-      : [{ guard: 'hasPassed', value: hasPassed(report), inputs: { failed } }]),
-    { guard: 'hasRoundsLeft', value: round < rounds, inputs: { round, rounds } },
+      : [
+          {
+            guard: 'hasPassed' as const,
+            value: workflowGuards.hasPassed({ context }, { report }),
+            inputs: { failed },
+          },
+        ]),
+    {
+      guard: 'hasRoundsLeft',
+      value: workflowGuards.hasRoundsLeft({ context }),
+      inputs: { round, rounds },
+    },
   ];
 };
 

@@ -1,4 +1,7 @@
 import { z } from 'zod';
+import type { RunGuard } from '../../machines/run-guards.ts';
+import type { SlotGuard } from '../../machines/slot-guards.ts';
+import type { WorkflowGuard } from '../../machines/workflow-guards.ts';
 
 const guardSchema = z.object({
   guard: z.string(),
@@ -26,7 +29,9 @@ const noModel = ({ problem, missing_credential: missing }: Inputs): string =>
       : '';
 
 /** For each guard the need of a run in the words of a person, and the facts that are known. */
-const needs: Readonly<Record<string, readonly [string, (inputs: Inputs) => string]>> = {
+const needs: Readonly<
+  Record<RunGuard | SlotGuard | WorkflowGuard, readonly [string, (inputs: Inputs) => string]>
+> = {
   taskExists: ['the task is in the tracker', () => ''],
   dependenciesComplete: ['its dependencies are complete', unmet],
   heldByNobodyElse: [
@@ -51,13 +56,20 @@ const needs: Readonly<Record<string, readonly [string, (inputs: Inputs) => strin
   ],
   slotIsFree: [
     'a slot is free',
-    ({ running, cap, paused }) =>
-      typeof paused === 'string' ? paused : `${countText(running)} of ${countText(cap)} are in use`,
+    ({ running, cap, paused, role, role_running: ofRole, role_cap: roleCap }) => {
+      if (typeof paused === 'string') return paused;
+      const used = `${countText(running)} of ${countText(cap)} are in use`;
+      return roleCap === undefined
+        ? used
+        : `${used}; of the role ${role}: ${countText(ofRole)} of ${countText(roleCap)}`;
+    },
   ],
 };
 
+const isKnown = (guard: string): guard is keyof typeof needs => Object.hasOwn(needs, guard);
+
 /** These hold a workflow up when they are true; their words in the table say the opposite. */
-const obstacles: ReadonlySet<string> = new Set(['hasOpenChoices', 'hasNoSteps']);
+const obstacles: ReadonlySet<string> = new Set<WorkflowGuard>(['hasOpenChoices', 'hasNoSteps']);
 
 /** Before a failure there is nothing to try again. */
 const isAboutNothing = ({ guard, inputs }: KnownGuard): boolean =>
@@ -71,7 +83,7 @@ export const guardLines = (guards: readonly KnownGuard[]): readonly (readonly [s
   guards
     .filter((guard) => !isAboutNothing(guard))
     .map(({ guard, value, inputs }) => {
-      const [need, detail] = needs[guard] ?? [guard, JSON.stringify];
+      const [need, detail] = isKnown(guard) ? needs[guard] : [guard, JSON.stringify];
       const known = detail(inputs);
       const isMet = value !== obstacles.has(guard);
       return [`  ${isMet ? 'yes' : 'no '}  `, known === '' ? need : `${need}: ${known}`] as const;

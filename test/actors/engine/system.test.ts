@@ -131,6 +131,22 @@ test('of 20 executes at once one is accepted and 19 are told that it runs', asyn
   await running.service.cancel(id, null);
 });
 
+test('explain names the cap of a role that keeps a task from a free slot', async () => {
+  const running = await startSystem({ turns: [hang], role: { concurrency: 1 } });
+  const [first = '', second = ''] = [await newTask(running), await newTask(running)];
+  await run(running, first);
+  await run(running, second);
+
+  const { guards, reason } = await running.service.explain(second);
+
+  expect(reason).toBe('it waits for a slot of the role engineer, which has 1; 1 wait');
+  expect(guards.find(({ guard }) => guard === 'slotIsFree')).toMatchObject({
+    value: false,
+    inputs: { running: 1, cap: 3, role: 'engineer', role_running: 1, role_cap: 1 },
+  });
+  for (const id of [second, first]) await running.service.cancel(id, null);
+});
+
 test('no more tasks hold a slot than the cap allows, and who waits stays open in the tracker', async () => {
   const running = await startSystem({ turns: [hang], options: { cap: 2 } });
   const ids = await Promise.all([1, 2, 3, 4].map(() => newTask(running)));

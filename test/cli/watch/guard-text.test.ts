@@ -21,6 +21,19 @@ test.each([
     'a slot is free: the disk is full',
   ],
   [
+    'slotIsFree',
+    {
+      running: 1,
+      waiting: 2,
+      cap: 3,
+      paused: null,
+      role: 'engineer',
+      role_running: 1,
+      role_cap: 1,
+    },
+    'a slot is free: 1 of 3 are in use; of the role engineer: 1 of 1',
+  ],
+  [
     'hasAttemptsLeft',
     { retries_left: 0, retryable: true },
     'its failure may be tried again: retries left: 0',
