@@ -93,7 +93,7 @@ export default {
       {
         path: '^src/',
         pathNot:
-          '^src/(cli/client/sse-parser|machines/(message-of|phase|worked-time)|actors/store/snapshot-data)\\.ts$',
+          '^src/(cli/client/sse-parser|http/worked-time|machines/(message-of|phase)|actors/store/snapshot-data)\\.ts$',
         dependencyTypesNot: ['type-only'],
       },
       'The page runs in a browser: it takes types from src, and five files that need nothing.',

@@ -72,7 +72,7 @@ const together = [
     'cli/client/(find-task|json|task-answers)|cli/tasks/(fetch-tasks|look-commands|sort-tasks)',
     'cli/output/(ask|closest|durations|exit-codes|in-pager|io|money|render-list|render-task)',
     'cli/output/(safe-text|status-style|styled|table|next-steps|width|wrap)',
-    'actors/engine/task-id|machines/(errors|last-lines|message-of|plural|task|worked-time)',
+    'actors/engine/task-id|http/worked-time|machines/(errors|last-lines|message-of|plural|task)',
   ],
   [
     'connect',

@@ -50,15 +50,18 @@ export const refuses = (
   });
 };
 
-const responseProblem = (
-  { inputId, kind }: Question,
-  response: Response,
-): { path: string; problem: string } => {
+/** The field of the response that is wrong, in the machine's own name. */
+export interface ResponseProblem {
+  readonly field: keyof Omit<Response, 'type'>;
+  readonly problem: string;
+}
+
+const responseProblem = ({ inputId, kind }: Question, response: Response): ResponseProblem => {
   if (response.inputId !== inputId)
-    return { path: 'input_id', problem: `the attempt waits for ${inputId}` };
+    return { field: 'inputId', problem: `the attempt waits for ${inputId}` };
   return kind === 'approval'
-    ? { path: 'decision', problem: 'is needed: allow or deny' }
-    : { path: 'text', problem: 'is needed: the answer in words' };
+    ? { field: 'decision', problem: 'is needed: allow or deny' }
+    : { field: 'text', problem: 'is needed: the answer in words' };
 };
 
 /** Null when the answer is accepted. `agent`: of the live attempt. */
@@ -67,7 +70,7 @@ export const refusesResponse = (
   agent: AgentSnapshot | null,
   attempt: number,
   response: Stamped<Response>,
-): Refusal | null => {
+): Refusal | ResponseProblem | null => {
   const { taskId } = task.context;
   if (!task.hasTag('live') || agent === null || agent.context.attempt !== task.context.attempt)
     return refusal('event_not_allowed', {
@@ -91,7 +94,7 @@ export const refusesResponse = (
         state: stateInWords(task, agent),
         allowed: allowedCommands(task, false),
       })
-    : refusal('invalid_params', { fields: [responseProblem(question, response)] });
+    : responseProblem(question, response);
 };
 
 const tooMuchUnread = refusal('invalid_params', {

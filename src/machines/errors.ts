@@ -10,8 +10,8 @@ export interface ErrorFacts {
   event_not_allowed: { task_id: TaskId; event: string; state: string; allowed: readonly string[] };
   role_unknown: { role: string };
   queue_full: { limit: number; retry_after_seconds: number };
-  /** `problem`: why the requested assistant cannot be used. */
-  credential_missing: { variable: string; problem?: string };
+  /** `problem`: why the requested assistant cannot be used. `remedy`: every way to get a model. */
+  credential_missing: { variable: string; problem?: string; remedy?: string };
   /** `because`: the tracker works, but the task's earlier work still uses it. */
   tracker_unavailable: { detail: string; remedy: string; because?: 'earlier_work' };
   tracker_conflict: { task_id: TaskId; holder: string };
@@ -41,8 +41,8 @@ const messages: { readonly [Code in ErrorCode]: (facts: ErrorFacts[Code]) => str
     `unknown role ${JSON.stringify(role)}; the roles are ${roles.join(', ')}`,
   queue_full: ({ limit }) =>
     `the queue is full (${limit} tasks); try again when some have finished`,
-  credential_missing: ({ variable, problem }) =>
-    `${variable} is not set${problem === undefined ? '' : ` and ${problem}`}: set it to your provider's key, log in to a coding assistant ('codex login' or 'claude auth login'), or choose the built-in fake model 'scripted'`,
+  credential_missing: ({ variable, problem, remedy = 'set it' }) =>
+    `${variable} is not set${problem === undefined ? '' : ` and ${problem}`}: ${remedy}`,
   tracker_unavailable: ({ detail, remedy, because }) =>
     because === undefined
       ? `the task tracker cannot be used: ${detail}; ${remedy}`

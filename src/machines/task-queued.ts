@@ -345,7 +345,7 @@ export const queued = taskSetup.createStateConfig({
     },
     closing: {
       tags: ['pending', 'answering', 'phase:closing'],
-      meta: { says: 'a person marked the task complete (agent close); tells the tracker' },
+      meta: { says: 'a person marked the task complete; tells the tracker' },
       entry: within(waits.closing),
       invoke: {
         id: 'close',

@@ -198,6 +198,7 @@ export const taskSetup = setup({
         refusal('credential_missing', {
           variable: finding?.missingCredential ?? 'OPENAI_API_KEY',
           ...(finding?.assistantProblem === undefined ? {} : { problem: finding.assistantProblem }),
+          ...(finding?.credentialRemedy === undefined ? {} : { remedy: finding.credentialRemedy }),
         }),
     }),
     recordRefusal: assign({ refusal: (_, { refusal }: { refusal: Refusal | null }) => refusal }),

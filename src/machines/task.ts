@@ -85,6 +85,7 @@ export interface Finding {
   /** The name of the unset variable; null when the model can be called. */
   readonly missingCredential: string | null;
   readonly assistantProblem?: string;
+  readonly credentialRemedy?: string;
 }
 
 export const failureCodes = [

@@ -33,9 +33,6 @@ export interface NewTask {
   readonly dependencies: readonly TaskId[];
 }
 
-/** The reason of a close by hand, in the tracker, where none was given. */
-export const defaultCloseReason = 'Closed by hand with agent close';
-
 /** Our status for the tracker's; an unknown one is shown as it is. */
 export const statusInTracker = ({
   status,

@@ -33,7 +33,7 @@ const stepSchema = z.strictObject({
     .optional()
     .describe('the word that its results must end with'),
   investigators: z.boolean().default(false).describe('one task for each investigator'),
-  verify: z.boolean().default(false).describe('the commands of --verify must pass'),
+  verify: z.boolean().default(false).describe('the verify commands of the workflow must pass'),
 });
 export type WorkflowStep = z.infer<typeof stepSchema>;
 

@@ -1,5 +1,5 @@
 import type { AssistantName, Backend } from '../../machines/agent-context.ts';
-import type { Role, RunOptions } from '../../machines/task.ts';
+import type { Finding, Role, RunOptions } from '../../machines/task.ts';
 import type { Assistants } from '../assistants/assistants.ts';
 import type { Model } from '../model/port.ts';
 import { modelNameFor, type Settings } from './settings.ts';
@@ -75,14 +75,19 @@ export const selectBackend = (
   return other === null ? ours : assistantBackend(input, other, run, role);
 };
 
-/** The unset key variable, and the problem of the requested assistant. */
-export const missingFor = (
-  chosen: SelectedBackend,
-  variable: string,
-): { readonly missingCredential: string | null; readonly assistantProblem?: string } => {
+export const credentialRemedy =
+  "set it to your provider's key, log in to a coding assistant ('codex login' or 'claude auth login'), or choose the built-in fake model 'scripted'";
+
+type MissingCredential = Pick<
+  Finding,
+  'missingCredential' | 'assistantProblem' | 'credentialRemedy'
+>;
+
+export const missingFor = (chosen: SelectedBackend, variable: string): MissingCredential => {
+  const missing = { missingCredential: variable, credentialRemedy };
   if (chosen.backend === 'builtin')
-    return { missingCredential: chosen.model === null ? variable : null };
+    return chosen.model === null ? missing : { missingCredential: null };
   return chosen.problem === null
     ? { missingCredential: null }
-    : { missingCredential: variable, assistantProblem: chosen.problem };
+    : { ...missing, assistantProblem: chosen.problem };
 };

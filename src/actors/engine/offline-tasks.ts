@@ -1,12 +1,12 @@
 import { refuses } from '../../machines/command-refusals.ts';
 import { ServiceError } from '../../machines/errors.ts';
 import type { TaskId } from '../../machines/task.ts';
-import { defaultCloseReason } from '../../machines/tracked-task.ts';
 import { entry } from '../journal/event-types.ts';
 import { asTracked, savedSnapshot, viewSaved } from '../journal/snapshots.ts';
 import type { TaskView } from '../journal/task-view.ts';
 import { closeWords } from '../journal/transition-frames.ts';
 import type { StoreReads, StoreWrites } from '../store/port.ts';
+import { defaultCloseReason } from '../tracker/close-reason.ts';
 import type { StatusWrites, TrackerReads, TrackerWrites } from '../tracker/port.ts';
 import { requireAnswer } from '../workflows/require-answer.ts';
 import type { WorkReads } from '../workspace/work-view.ts';

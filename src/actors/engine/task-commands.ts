@@ -1,8 +1,8 @@
 import { type AnyActorRef, waitFor } from 'xstate';
 import type { Response } from '../../machines/agent-context.ts';
 import type { AgentSnapshot } from '../../machines/agent-machine.ts';
-import { refuses, refusesResponse } from '../../machines/command-refusals.ts';
-import { isServiceError, ServiceError } from '../../machines/errors.ts';
+import { type ResponseProblem, refuses, refusesResponse } from '../../machines/command-refusals.ts';
+import { isServiceError, type Refusal, ServiceError } from '../../machines/errors.ts';
 import { attemptKey, type TaskId } from '../../machines/task.ts';
 import type { EndedDependency, TaskCommand } from '../../machines/task-context.ts';
 import type { TaskMachine, TaskSnapshot } from '../../machines/task-machine.ts';
@@ -73,6 +73,15 @@ export interface TaskCommands {
 const answerMs = 30_000;
 const longestWaitForAgentMs = 10_000;
 const pollMs = 20;
+
+/** The names of `respond` on the wire. */
+const responsePaths = { inputId: 'input_id', text: 'text', decision: 'decision' } as const;
+
+const asResponseError = (refused: Refusal | ResponseProblem): ServiceError => {
+  if ('code' in refused) return ServiceError.from(refused);
+  const { field, problem } = refused;
+  return new ServiceError('invalid_params', { fields: [{ path: responsePaths[field], problem }] });
+};
 
 /** Shows the message of a StoreError; other unknown errors stay internal. */
 const asServiceError = (cause: unknown): ServiceError =>
@@ -160,8 +169,8 @@ const createRespond = (
     const event = { ...response, at: now() };
     const requireAllowed = (agent: AgentSnapshot | null): void => {
       const snapshot = live.get(taskId)?.actor.getSnapshot() ?? saved;
-      const refusal = refusesResponse(snapshot, agent, attempt, event);
-      if (refusal !== null) throw ServiceError.from(refusal);
+      const refused = refusesResponse(snapshot, agent, attempt, event);
+      if (refused !== null) throw asResponseError(refused);
     };
     requireAllowed(task?.running ?? null);
     const agent = agentActor(attemptKey(taskId, attempt));

@@ -1,8 +1,8 @@
 import type { Role, RunOptions, TaskId } from '../../machines/task.ts';
 import type { Acceptance } from '../../machines/task-context.ts';
 import { type TaskMachine, taskMachine } from '../../machines/task-machine.ts';
-import { defaultCloseReason } from '../../machines/tracked-task.ts';
 import { mergeData } from '../journal/merge-entry.ts';
+import { defaultCloseReason } from '../tracker/close-reason.ts';
 import type { Fence, StatusChange } from '../tracker/port.ts';
 import { type AttemptEnds, asDiskProblem, createAttemptEnds } from './attempt-end.ts';
 import { createMergeTask } from './merge-task.ts';

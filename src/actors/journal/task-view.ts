@@ -9,12 +9,9 @@ import { roleInLabels } from '../../machines/role-label.ts';
 import { finalStatuses, noUsage, roles } from '../../machines/task.ts';
 import type { TaskContext } from '../../machines/task-context.ts';
 import { hasParkedAttempt } from '../../machines/task-selectors.ts';
-import {
-  defaultCloseReason,
-  statusInTracker,
-  type TrackedTask,
-} from '../../machines/tracked-task.ts';
+import { statusInTracker, type TrackedTask } from '../../machines/tracked-task.ts';
 import type { RemovedHistory } from '../store/port.ts';
+import { defaultCloseReason } from '../tracker/close-reason.ts';
 
 const phases = [
   'waiting_for_run',

@@ -1,6 +1,6 @@
 import type { TaskView } from '../../actors/journal/task-view.ts';
+import { workedMs } from '../../http/worked-time.ts';
 import { plural } from '../../machines/plural.ts';
-import { workedMs } from '../../machines/worked-time.ts';
 import { durationText } from '../output/durations.ts';
 import { costText } from '../output/money.ts';
 import { attemptText } from '../output/next-steps.ts';

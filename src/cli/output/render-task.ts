@@ -1,8 +1,8 @@
 import type { TaskView } from '../../actors/journal/task-view.ts';
+import { workedMs } from '../../http/worked-time.ts';
 import { describeFailure } from '../../machines/describe-failure.ts';
 import { failingLines } from '../../machines/last-lines.ts';
 import { plural } from '../../machines/plural.ts';
-import { workedMs } from '../../machines/worked-time.ts';
 import { stateWords } from '../words/state-words.ts';
 import { durationText } from './durations.ts';
 import { clockText, timeText } from './local-time.ts';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { TaskView } from '../../actors/journal/task-view.ts';
+import { workedMs } from '../../http/worked-time.ts';
 import { messageOf } from '../../machines/message-of.ts';
-import { workedMs } from '../../machines/worked-time.ts';
 import { CallError, type Client, type Frame } from '../client/client.ts';
 import { callForTask, readTask } from '../client/task-answers.ts';
 import { durationText } from '../output/durations.ts';

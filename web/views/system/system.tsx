@@ -1,5 +1,5 @@
 import { useEffect } from 'preact/hooks';
-import { workedMs } from '../../../src/machines/worked-time.ts';
+import { workedMs } from '../../../src/http/worked-time.ts';
 import { now } from '../../data/now.ts';
 import { activities, type TaskView, tasks } from '../../data/tasks.ts';
 import { health, readHealth, readUsage, slots, usage } from '../../data/totals.ts';

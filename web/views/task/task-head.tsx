@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact';
-import { workedMs } from '../../../src/machines/worked-time.ts';
+import { workedMs } from '../../../src/http/worked-time.ts';
 import { now } from '../../data/now.ts';
 import { isRecorded } from '../../data/source.ts';
 import { activities, type TaskView, tasks } from '../../data/tasks.ts';
