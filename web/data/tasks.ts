@@ -116,6 +116,7 @@ const changesIn = (frames: readonly Frame[], all: Map<string, TaskView>) => {
   for (const { task_id: id, type, data } of frames)
     if (type === 'snapshot') {
       all.set(id, withDetails(all.get(id), data['task'] as TaskView));
+      unknown.delete(id);
       changed = true;
     } else if (data['deleted'] === true) {
       all.delete(id);

@@ -27,7 +27,10 @@ export interface WatchPorts {
   readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
 }
 
-/** A look that takes longer than `shortLookMs` lengthens the pause by three times the excess. */
+/**
+ * A look that takes longer than `shortLookMs` lengthens the pause by three times the excess, so that
+ * a slow tracker has rest. The time to report changes does not count.
+ */
 const pauseMs = 1_500;
 const shortLookMs = 200;
 const pausePerExcess = 3;
@@ -140,7 +143,17 @@ export const createTrackerWatch = (ports: WatchPorts): TrackerWatch => {
   let failures = 0;
   let running = Promise.resolve();
   const isStopped: IsStopped = () => stopped;
-  const compare = createComparison(ports, isStopped);
+  /** Of the look that goes on. */
+  let reportingMs = 0;
+  const observe: WatchPorts['observe'] = async (task) => {
+    const startedAt = performance.now();
+    try {
+      return await ports.observe(task);
+    } finally {
+      reportingMs += performance.now() - startedAt;
+    }
+  };
+  const compare = createComparison({ ...ports, observe }, isStopped);
   let mark: number | null = null;
   /** Up to it nothing waits to be observed again. A later server begins there. */
   let done: number | null = null;
@@ -169,11 +182,13 @@ export const createTrackerWatch = (ports: WatchPorts): TrackerWatch => {
   /** @returns the pause before the next look (ms) */
   const look = async (): Promise<number> => {
     const startedAt = performance.now();
+    reportingMs = 0;
     try {
       await takeChanges();
       if (failures > 0) log('the tracker can be used again', { after_failures: failures });
       failures = 0;
-      const excessMs = Math.max(0, performance.now() - startedAt - shortLookMs);
+      const lookMs = performance.now() - startedAt - reportingMs;
+      const excessMs = Math.max(0, lookMs - shortLookMs);
       return Math.min(pauseMs + pausePerExcess * excessMs, pauseAtMostMs);
     } catch (error) {
       if (stopped) return pauseMs;

@@ -52,6 +52,39 @@ test('a change that could not be taken in is seen again by the next look', async
   expect(seen).toEqual(['one']);
 });
 
+test('the pause before the next look does not grow with the time to report changes', async () => {
+  const root = temporaryFolder();
+  const ledger = ledgerAt(root);
+  const tracker = embeddedAt(root, {}, ledger);
+  const store = createSqliteStore({ file: ':memory:', redact: (text) => text });
+  const looks = vi.spyOn(tracker, 'changes');
+  const observe = vi.fn(async () => {
+    for (const end = performance.now() + 600; performance.now() < end; );
+    return true;
+  });
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  const watch = createTrackerWatch({
+    ...{ tracker, store, observe },
+    ...{ isPending: () => false, log: () => {} },
+  });
+
+  watch.start();
+  await vi.waitFor(() => expect(vi.getTimerCount()).toBe(1));
+  const task = { title: 'one', description: '', dependencies: [], priority: 2, labels: [] };
+  await tracker.create(task);
+  await ledger.exchange.flush();
+  vi.advanceTimersToNextTimer();
+  await vi.waitFor(() => expect([observe.mock.calls.length, vi.getTimerCount()]).toEqual([1, 1]));
+  const before = looks.mock.calls.length;
+  vi.advanceTimersByTime(2_000);
+  const after = looks.mock.calls.length;
+
+  await watch.stop();
+  vi.useRealTimers();
+  store.close();
+  expect(after).toBe(before + 1);
+});
+
 test('a task that an earlier server was asked to run is observed again when it is at rest', async () => {
   const root = temporaryFolder();
   const tracker = embeddedAt(root, {}, ledgerAt(root));
