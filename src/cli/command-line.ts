@@ -1,3 +1,4 @@
+import { setUpCommand, withMeantId } from './client/command-setup.ts';
 import { commandTable } from './command-table.ts';
 import type { Invocation } from './invocation.ts';
 import { isYes } from './output/ask.ts';
@@ -28,8 +29,7 @@ const runNamedCommand = async (
   invocation: Invocation,
   io: Io,
 ): Promise<number> => {
-  const { setUpCommand: openCommand, withMeantId } = await import('./client/command-setup.ts');
-  const { context, readArgs } = openCommand(command, args, invocation, io);
+  const { context, readArgs } = setUpCommand(command, args, invocation, io);
   const run = () =>
     withMeantId(context, async () => command.run(context, (await readArgs()) as never));
   if (command.notesTracker === undefined) return run();

@@ -1,4 +1,4 @@
-import { type ClientRequest, type IncomingMessage, request } from 'node:http';
+import type { ClientRequest, IncomingMessage } from 'node:http';
 import { isJsonObject, textIn } from '../../machines/json.ts';
 import { CallError } from './client.ts';
 
@@ -27,7 +27,7 @@ export class NoAnswerError extends Error {
 }
 
 /** The caller reads the answer. @throws NoAnswerError, or when the server cannot be reached */
-export const sendHttpRequest = (
+export const sendHttpRequest = async (
   { url, token }: Address,
   path: string,
   options: {
@@ -37,8 +37,10 @@ export const sendHttpRequest = (
     idleMs: number;
   },
   body?: string,
-): Promise<IncomingMessage> =>
-  new Promise((resolve, reject) => {
+): Promise<IncomingMessage> => {
+  // Loading it takes longer than all of our own code, and many commands need it not.
+  const { request } = await import('node:http');
+  return new Promise((resolve, reject) => {
     const { method, headers = {}, signal, idleMs } = options;
     const asked: ClientRequest = request(new URL(path, url), {
       method,
@@ -52,6 +54,7 @@ export const sendHttpRequest = (
     asked.once('error', reject);
     asked.end(body);
   });
+};
 
 /** @throws if the body is too large */
 export const readBody = async (response: IncomingMessage): Promise<string> => {
