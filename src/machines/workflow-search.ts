@@ -103,8 +103,12 @@ const neverStarts = (context: WorkflowContext): string | null => {
   const done = new Set<string>();
   for (let left = steps; left.length > 0; ) {
     const free = left.filter(({ needs }) => needs.every((need) => done.has(need)));
-    if (free.length === 0)
-      return `its steps ${left.map(({ id }) => id).join(', ')} wait for each other`;
+    if (free.length === 0) {
+      const own = left.find(({ id, needs }) => needs.includes(id));
+      return own === undefined
+        ? `its steps ${left.map(({ id }) => id).join(', ')} wait for each other`
+        : `its step ${own.id} needs itself`;
+    }
     for (const { id } of free) done.add(id);
     left = left.filter(({ id }) => !done.has(id));
   }

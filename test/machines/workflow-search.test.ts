@@ -45,6 +45,11 @@ test.each([
     'its steps a, b wait for each other',
   ],
   [
+    'a step that needs itself',
+    [phase(1, [step('a', { needs: ['a'] }), step('b', { needs: ['a'] })])],
+    'its step a needs itself',
+  ],
+  [
     'a step that needs an unknown one',
     [phase(1, [step('a', { needs: ['x'] })])],
     'its step a needs x, which is no step of this phase',

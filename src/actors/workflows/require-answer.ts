@@ -1,15 +1,31 @@
 import { ServiceError } from '../../machines/errors.ts';
 import { asksForStep, isForPerson } from '../../machines/for-person.ts';
 import { statusInTracker, type TrackedTask } from '../../machines/tracked-task.ts';
+import { workflowKey } from '../journal/replay-workflow.ts';
 
+/** `no`, and not the first word of a sentence: `no problems found`. */
+const refuses = /^\s*no\s*(?:[,;:.!-]|$)/i;
 const yesOrNo = /^\s*(?:yes|no|y|n)\b/i;
 
-/** A question of a workflow is closed with its answer. @throws invalid_params */
+const workflowOf = (labels: readonly string[]): string =>
+  labels.find((label) => label.startsWith(workflowKey('')))?.slice(workflowKey('').length) ?? '';
+
+const problemWith = ({ id, labels }: TrackedTask, reason: string): string | null => {
+  if (asksForStep(labels))
+    return yesOrNo.test(reason)
+      ? null
+      : `must begin with yes or no, since ${id} is a question: agent close ${id} --reason "yes, …"`;
+  return isForPerson(labels) && refuses.test(reason)
+    ? `says no, but to close ${id} means that it is done, and the next step begins; leave it open until it is done, or end the workflow: agent workflow cancel ${workflowOf(labels)}`
+    : null;
+};
+
+/** A question of a workflow is closed with its answer, a step when it is done. @throws invalid_params */
 export const requireAnswer = (task: TrackedTask | null, reason: string | null): void => {
-  if (task === null || task.status === 'closed' || !asksForStep(task.labels)) return;
-  if (yesOrNo.test(reason ?? '')) return;
-  const problem = `must begin with yes or no, since ${task.id} is a question: agent close ${task.id} --reason "yes, …"`;
-  throw new ServiceError('invalid_params', { fields: [{ path: 'reason', problem }] });
+  if (task === null || task.status === 'closed') return;
+  const problem = problemWith(task, reason ?? '');
+  if (problem !== null)
+    throw new ServiceError('invalid_params', { fields: [{ path: 'reason', problem }] });
 };
 
 /** No agent does a step of a person. @throws event_not_allowed */

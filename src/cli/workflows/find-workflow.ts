@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import { basename, dirname, join, relative, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { hasCode } from '../../actors/files/error-code.ts';
+import { codeOf } from '../../actors/files/error-code.ts';
 import { readRegular } from '../../actors/files/regular-file.ts';
 import { messageOf } from '../../machines/message-of.ts';
 import type { WorkflowDefinition } from '../../machines/workflow-definition.ts';
@@ -53,10 +53,10 @@ export const readWorkflow = (file: string): ParsedFile<WorkflowDefinition> => {
     if (!statSync(file).isFile()) return { ok: false, problems: ['is not a file'] };
     return parseWorkflow(readFileSync(file));
   } catch (error) {
-    return {
-      ok: false,
-      problems: [hasCode(error, 'ENOENT') ? 'does not exist' : messageOf(error)],
-    };
+    const code = codeOf(error);
+    const problem =
+      code === 'ENOENT' ? 'does not exist' : `cannot be read: ${code ?? messageOf(error)}`;
+    return { ok: false, problems: [problem] };
   }
 };
 

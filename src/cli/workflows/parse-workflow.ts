@@ -1,4 +1,13 @@
-import { type Document, isMap, isNode, isPair, isSeq, LineCounter, parseDocument } from 'yaml';
+import {
+  type Document,
+  isMap,
+  isNode,
+  isPair,
+  isSeq,
+  LineCounter,
+  parseDocument,
+  visit,
+} from 'yaml';
 import { type Parsed, parseWithProblems, type SchemaProblem } from '../../http/schema-problems.ts';
 import { isJsonObject } from '../../machines/json.ts';
 import { messageOf } from '../../machines/message-of.ts';
@@ -91,7 +100,23 @@ const describeWorkflowProblem = (
 const yamlProblem = (message: string): string => {
   const [first = ''] = message.split('\n');
   const text = first.replace(/ at line \d+, column \d+:?$/, '');
-  return text === 'Map keys must be unique' ? 'this key stands twice' : `not YAML: ${text}`;
+  if (text === 'Map keys must be unique') return 'this key stands twice';
+  if (text === 'Maximum call stack size exceeded') return 'is nested too deeply';
+  return text.startsWith('Source contains multiple documents')
+    ? 'a second document begins after ---; a file has one workflow'
+    : `not YAML: ${text}`;
+};
+
+/** An alias could grow to any size. */
+const firstAlias = (document: Document.Parsed): { name: string; offset: number } | null => {
+  let found: { name: string; offset: number } | null = null;
+  visit(document, {
+    Alias: (_, { source, range }) => {
+      found = { name: source, offset: range?.[0] ?? 0 };
+      return visit.BREAK;
+    },
+  });
+  return found;
 };
 
 /** Each problem begins with the number of its line. `first`: the keys that a file begins with. */
@@ -111,13 +136,17 @@ const parseFile = <Value>(
     if (faults.length > 0)
       return {
         ok: false,
-        problems: firstOf(
-          faults.map(({ pos, message }) => `${lineAt(pos[0])}${yamlProblem(message)}`),
-        ),
+        problems: firstOf([
+          ...new Set(faults.map(({ pos, message }) => `${lineAt(pos[0])}${yamlProblem(message)}`)),
+        ]),
       };
     if (!isMap(document.contents))
       return { ok: false, problems: [`line 1: has no keys; such a file begins with ${first}`] };
-    // An alias could grow to any size.
+    const alias = firstAlias(document);
+    if (alias !== null) {
+      const problem = `*${alias.name} is an alias; write out what it stands for`;
+      return { ok: false, problems: [`${lineAt(alias.offset)}${problem}`] };
+    }
     const whole: unknown = document.toJS({ maxAliasCount: 0 });
     const parsed = parse(whole);
     if (parsed.ok) return parsed;

@@ -1,3 +1,5 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { openProject } from '../../support/cli.ts';
@@ -75,4 +77,40 @@ test('a question is closed with yes or no, with and without a server', {
   expect(answered.out).toBe(`${question} complete\n`);
   for (let out = ''; !out.includes('strategist: no (person: no, all want it)'); await delay(50))
     ({ out } = await project.agent('workflow', 'show', workflow));
+});
+
+test('a stage that a person refuses does not count as done', { tags: ['slow'] }, async () => {
+  const project = openProject({ api: { backend: 'scripted' } });
+  const folder = join(dirname(project.configFile), 'workflows');
+  mkdirSync(folder);
+  const stage = (id: string, needs = '') =>
+    `      - { id: ${id}, by: person, title: ${id}, task: Turn it on.${needs} }\n`;
+  const head =
+    'name: out\nversion: 1.0.0\ndescription: d\nphases:\n  - number: 1\n    name: rollout\n';
+  writeFileSync(
+    join(folder, 'out.yml'),
+    `${head}    steps:\n${stage('beta')}${stage('all', ', needs: [beta]')}`,
+  );
+  const { out } = await project.agent('workflow', 'start', 'out', 'Export', '--json');
+  const { workflow_id: workflow } = JSON.parse(out);
+  const [beta = '', all = ''] = (await tasks(project))
+    .sort((a: { title: string }, b: { title: string }) => b.title.localeCompare(a.title))
+    .map(({ task_id }: { task_id: string }) => task_id);
+
+  const early = await project.agent('close', all);
+  const refused = await project.agent('close', beta, '--reason', 'no, it crashed');
+  await project.agent('cancel', beta, '--reason', 'it crashed');
+  const held = await project.agent('workflow', 'show', workflow);
+  await project.agent('retry', beta);
+  const closed = await project.agent('close', beta, '--reason', 'no problems found');
+
+  expect(early.code).not.toBe(0);
+  expect(refused.code).toBe(2);
+  expect(refused.err).toContain(
+    `says no, but to close ${beta} means that it is done, and the next step begins; leave it open until it is done, or end the workflow: agent workflow cancel ${workflow}`,
+  );
+  expect(held.out).toContain(
+    `waits for ${beta} (beta) was cancelled; put it back with: agent retry ${beta}, or close it with: agent close ${beta}`,
+  );
+  expect(closed.out).toBe(`${beta} complete\n`);
 });
