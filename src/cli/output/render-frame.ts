@@ -33,6 +33,13 @@ const failureText = (data: FrameData): string => {
   return `failed: ${stripControls(describeFailure({ code, message, facts }))}`;
 };
 
+/** What a provider says in Retry-After: the task is `pausing` meanwhile. */
+const wantedPause = ({ error }: FrameData): string => {
+  const facts = isJsonObject(error) && isJsonObject(error['facts']) ? error['facts'] : {};
+  const ms = facts['retry_after_ms'];
+  return typeof ms === 'number' ? `; the provider asks for a pause of ${durationText(ms)}` : '';
+};
+
 const callsText = (data: FrameData): string => {
   const calls: readonly unknown[] = Array.isArray(data['calls']) ? data['calls'] : [];
   return calls
@@ -152,7 +159,9 @@ const renderers: Readonly<Record<string, (frame: Frame, isFull: boolean) => Text
     return `  ${isFull ? stripControls(text).trim().replaceAll('\n', '\n  ') : oneLine(text, shownText)}`;
   },
   api_call_complete: ({ data }) =>
-    data['ok'] === false ? [styled('yellow', `  model call ${failureText(data)}`)] : null,
+    data['ok'] === false
+      ? [styled('yellow', `  model call ${failureText(data)}${wantedPause(data)}`)]
+      : null,
   log: logLine,
   input_required: ({ task_id, data }) => [
     styled('yellow', `asks: ${oneLine(textOrEmpty(data['question']), 400)}`),

@@ -64,3 +64,16 @@ test('no output can colour the terminal or write over a line', () => {
       'bd-a1   bash did not succeed:\n    red',
     );
 });
+
+test('a model call that failed says for how long the provider asks to pause', () => {
+  const failed = (facts: object) =>
+    shown('api_call_complete', {
+      ok: false,
+      error: { code: 'model_failed', message: 'slow down', facts },
+    });
+
+  expect(failed({ retry_after_ms: 42_000 })).toBe(
+    'bd-a1   model call failed: model_failed: slow down; the provider asks for a pause of 42.0 s',
+  );
+  expect(failed({})).toBe('bd-a1   model call failed: model_failed: slow down');
+});
