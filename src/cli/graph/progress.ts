@@ -55,7 +55,13 @@ const isPendingIn = ({ data }: Frame, before: boolean): boolean => {
   return Array.isArray(tags) && tags.includes('pending');
 };
 
-const saying: ReadonlySet<string> = new Set(['log', 'input_required', 'approval_required']);
+/** A model call says something only when it failed. */
+const saying: ReadonlySet<string> = new Set([
+  'log',
+  'input_required',
+  'approval_required',
+  'api_call_complete',
+]);
 
 const endFrames: ReadonlySet<string> = new Set(['completed', 'failed', 'cancelled']);
 

@@ -20,3 +20,22 @@ test.each([
 
   expect(table.split('\n')[1]).toMatch(new RegExp(`${words}$`));
 });
+
+test('the last words of a task that pauses are why, and for how long', () => {
+  const progress = createProgress();
+  const pausing = aTask({ status: 'started', phase: 'backing_off', attempt: 1 });
+  progress.begin(pausing);
+  const call = (data: object) =>
+    progress.take({
+      ...{ type: 'api_call_complete', task_id: pausing.task_id, attempt: 1, seq: 1 },
+      ...{ timestamp: '2026-01-15T09:30:00.000Z', data: { ...data } },
+    });
+
+  const facts = { retry_after_ms: 42_000 };
+  call({ ok: false, error: { code: 'model_failed', message: 'slow down', facts } });
+  call({ ok: true });
+
+  expect(progress.get(pausing.task_id)?.words).toBe(
+    'model call failed: model_failed: slow down; the provider asks for a pause of 42.0 s',
+  );
+});
