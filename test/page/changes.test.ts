@@ -1,3 +1,4 @@
+import axe from 'axe-core';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { noBrowser, startBrowser, watchPage } from '../support/browser.ts';
@@ -43,6 +44,11 @@ describe.skipIf(noBrowser !== null)(
       await project.agent('run', id, '--async');
       await until(id, { status: 'started', attempt: 1 });
       await open(`task/${id}`);
+      const chart = page.getByRole('region', { name: 'Statechart' });
+      await chart.locator('.state.here').getByText('acting', { exact: true }).waitFor();
+      await page.evaluate(axe.source);
+      const { violations } = await page.evaluate<{ violations: readonly object[] }>('axe.run()');
+      expect(violations).toEqual([]);
       await press('Cancel');
       await press('Cancel it, its processes end');
       await until(id, { status: 'cancelled' });

@@ -86,11 +86,12 @@ const Slots = () => {
 
 const TopBar = () => {
   const current = session.value;
+  const project = current.state === 'in' ? current.project : '';
   return (
     <header class="top">
-      <a class="project" href={pathOf('board')}>
+      <a class="project" href={pathOf('board')} aria-label={project}>
         <Mark />
-        <span class="cut">{current.state === 'in' ? current.project : ''}</span>
+        <span class="cut">{project}</span>
       </a>
       <Navigation />
       <div class="top-end">
@@ -101,7 +102,7 @@ const TopBar = () => {
         <button type="button" class="link quiet small sign-out" onClick={() => void signOut()}>
           Sign out
         </button>
-        <a class="button primary" href={pathOf('new')}>
+        <a class="button primary" aria-label="New task" href={pathOf('new')}>
           <Icon name="plus" />
           <span class="new-word">New task</span>
           <span aria-hidden="true">

@@ -10,9 +10,9 @@ import { RunAll } from '../../parts/run-all.tsx';
 import { TaskLine } from '../../parts/task-link.tsx';
 import { pathOf, taskPath } from '../../shell/router.ts';
 
-const width = 276;
+const width = 268;
 const height = 50;
-const betweenLayers = 56;
+const betweenLayers = 48;
 const betweenRows = 16;
 
 const placeOf = ({ layer, row }: Place) => ({
@@ -108,8 +108,10 @@ export const Graph = () => {
         </a>
       </Empty>
     );
+  // The critical ones are drawn over the others.
+  const inOrder = [...edges].sort((one, other) => +one.isCritical - +other.isCritical);
   const byId = new Map(nodes.map((node) => [node.task.task_id, node]));
-  const right = Math.max(...nodes.map(({ layer }) => layer + 1)) * (width + betweenLayers);
+  const right = Math.max(...nodes.map(({ layer }) => layer)) * (width + betweenLayers) + width;
   const rows = [...nodes, ...edges.flatMap(({ by }) => by)].map(({ row }) => row + 1);
   const bottom = Math.max(...rows) * (height + betweenRows);
   return (
@@ -134,7 +136,7 @@ export const Graph = () => {
         <div class="graph-inner" style={{ width: `${right}px`, height: `${bottom}px` }}>
           <svg width={right} height={bottom} aria-hidden="true">
             <ArrowHead id="arrow" />
-            {edges.map((edge) => (
+            {inOrder.map((edge) => (
               <EdgeLine key={`${edge.from} ${edge.to}`} edge={edge} nodes={byId} />
             ))}
           </svg>

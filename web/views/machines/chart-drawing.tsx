@@ -67,22 +67,30 @@ const StateBox = ({ box, kind }: { box: Box; kind: string }) => {
   );
 };
 
-/** Active states are lit; `next`: states that an allowed event leads to. */
+/** Active states are lit. `isPart`: only what is around it scrolls, not the page. */
 export const ChartDrawing = ({
   chart,
   scene,
   name,
+  isPart = false,
 }: {
   chart: Chart;
   scene: Scene;
   name: string;
+  isPart?: boolean;
 }) => {
   const drawing = useRef<SVGSVGElement>(null);
   useEffect(() => {
-    drawing.current
-      ?.querySelector('.state.here')
-      ?.scrollIntoView({ block: 'center', inline: 'center' });
-  }, [scene.here, name]);
+    const part = drawing.current?.parentElement;
+    const here = chart.states.find(({ id }) => id === scene.here);
+    if (isPart && here !== undefined)
+      part?.scrollTo(
+        here.x + (here.width - part.clientWidth) / 2,
+        here.y + (here.height - part.clientHeight) / 2,
+      );
+    if (!isPart)
+      part?.querySelector('.state.here')?.scrollIntoView({ block: 'center', inline: 'center' });
+  }, [chart, scene.here, name, isPart]);
   const next = new Set(chart.lines.filter(({ from }) => from === scene.here).map(({ to }) => to));
   return (
     <svg

@@ -6,6 +6,7 @@ import type { TaskView } from '../../data/tasks.ts';
 import { createLog } from '../../model/log.ts';
 import { Prose } from '../../parts/prose.tsx';
 import { atSeq } from '../../shell/router.ts';
+import type { Shown } from '../machines/moment.ts';
 import { Log } from './log.tsx';
 import { Results } from './results.tsx';
 import { Side } from './side.tsx';
@@ -48,10 +49,12 @@ export const TaskBody = ({
   task,
   history,
   frames,
+  shown,
 }: {
   task: TaskView;
   history: TaskHistory;
   frames: readonly Frame[];
+  shown: Shown;
 }) => {
   const isStepping = isRecorded() || atSeq.value !== null;
   const tab = useSignal<Tab>(task.status === 'complete' && !isStepping ? 'Results' : 'Log');
@@ -97,7 +100,7 @@ export const TaskBody = ({
         {tab.value === 'Results' && <Results task={task} />}
         {tab.value === 'Description' && <Description task={task} />}
       </section>
-      <Side task={task} />
+      <Side task={task} shown={shown} />
     </div>
   );
 };

@@ -54,7 +54,7 @@ const Opened = ({ latest, problem, fail }: OpenedTask) => {
         </div>
       )}
       <Timeline frames={frames} now={isLive ? at : 0} />
-      <TaskBody task={task} history={history} frames={frames} />
+      <TaskBody task={task} history={history} frames={frames} shown={shown} />
       {(isRecorded() || !isLatest) && <Scrubber shown={shown} />}
     </>
   );
