@@ -93,29 +93,29 @@ const createSupervisor = ({ root, input }: SupervisionPorts, work: SupervisedWor
 };
 
 /** Replaces a failed supervisor after a pause, one replacement at a time. */
-const createRecovery = ({ now, log }: SupervisionPorts, replace: () => Promise<void>) => {
+const createRecovery = ({ now, log }: SupervisionPorts) => {
   const nextPauseMs = createRestartPauses(now);
   let problem: string | null = null;
   let isStopped = false;
   let timer: NodeJS.Timeout | undefined;
   let recovering: Promise<void> = Promise.resolve();
 
-  const begin = async (): Promise<void> => {
+  const begin = async (replace: () => Promise<void>): Promise<void> => {
     if (isStopped) return;
     try {
       await replace();
     } catch (error) {
-      later('the tasks could not be taken up', error);
+      later('the tasks could not be taken up', error, replace);
     }
   };
-  const later = (what: string, error: unknown): void => {
+  const later = (what: string, error: unknown, replace: () => Promise<void>): void => {
     if (isStopped) return;
     const pauseMs = nextPauseMs();
     problem = `${what}; its tasks are taken up again in ${pauseMs / 1_000} s; the log has the reason`;
     log(`${what}; its tasks are taken up again`, { error, pause_ms: pauseMs });
     clearTimeout(timer);
     timer = setTimeout(() => {
-      recovering = recovering.then(begin);
+      recovering = recovering.then(() => begin(replace));
     }, pauseMs).unref();
   };
   return {
@@ -133,26 +133,28 @@ const createRecovery = ({ now, log }: SupervisionPorts, replace: () => Promise<v
 
 export const createSupervision = (ports: SupervisionPorts): Supervision => {
   const { root } = ports;
-  let work: SupervisedWork | null = null;
   const facts = createFacts();
   let isDraining = false;
 
-  const create = () => {
-    const next = createSupervisor(ports, work);
-    next.on('*', facts.tell);
-    next.subscribe({ error: (error) => recovery.later('the supervisor broke', error) });
-    return next;
+  const recovery = createRecovery(ports);
+  let actor = createSupervisor(ports, null);
+
+  const begin = (work: SupervisedWork): void => {
+    actor = createSupervisor(ports, work);
+    actor.on('*', facts.tell);
+    actor.subscribe({
+      error: (error) => recovery.later('the supervisor broke', error, () => replace(work)),
+    });
+    actor.start();
   };
 
   /** As in a new process: only committed state counts. */
-  const recovery = createRecovery(ports, async () => {
-    if (work === null) return;
+  const replace = async (work: SupervisedWork): Promise<void> => {
     root.stop(actor);
-    actor = create();
-    actor.start();
+    begin(work);
     await work.dropTasks();
     await restoreTasks(work);
-  });
+  };
 
   const restoreTasks = async ({ restore }: SupervisedWork): Promise<void> => {
     const own = actor;
@@ -162,7 +164,6 @@ export const createSupervision = (ports: SupervisionPorts): Supervision => {
     if (own === actor && own.getSnapshot().status === 'active') recovery.succeeded();
   };
 
-  let actor = create();
   /** A failed supervisor gets no events: its successor starts from committed state. */
   const send = (event: SupervisorEvent): void => {
     if (actor.getSnapshot().status === 'active') actor.send(event);
@@ -177,11 +178,9 @@ export const createSupervision = (ports: SupervisionPorts): Supervision => {
       detail: recovery.problem() ?? 'the queue is open',
       state: String(actor.getSnapshot().value),
     }),
-    start: async (given) => {
-      work = given;
-      actor = create();
-      actor.start();
-      await restoreTasks(given);
+    start: async (work) => {
+      begin(work);
+      await restoreTasks(work);
     },
     drain: () => {
       isDraining = true;
