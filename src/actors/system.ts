@@ -31,6 +31,7 @@ import { createProcessDurations, timed } from './metrics/process-durations.ts';
 import { withTimeout } from './process/with-timeout.ts';
 import type { Answer, Counters } from './store/port.ts';
 import { createKeptReports, type KeptReports } from './workflows/kept-reports.ts';
+import { reportPathsOf } from './workflows/report-paths.ts';
 import { createWorkflowHost, type WorkflowService } from './workflows/workflow-host.ts';
 
 export interface System {
@@ -321,7 +322,7 @@ export const createSystem = (initial: Settings, given: SystemPorts): System => {
   const { journal, supervisor, host, backends, lookUp } = parts;
   const reports = createKeptReports({
     folder: ports.workflows.reportsFolder,
-    pathsOf: async (taskId) => workflows.reportPathsOf((await tracker.find(taskId))?.labels ?? []),
+    pathsOf: async (taskId) => reportPathsOf(store, (await tracker.find(taskId))?.labels ?? []),
     open: ports.workspace.open,
   });
   const { commands, invoked } = createTasks(settings, ports, parts, reports.keeping);

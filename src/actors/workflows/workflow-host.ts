@@ -13,7 +13,6 @@ import {
 } from './list-workflows.ts';
 import { createLiveWorkflows, type LiveWorkflowPorts, savedState } from './live-workflows.ts';
 import { requireOwnFolders, workflowOfSaved } from './own-folders.ts';
-import { fillIn } from './planned-tasks.ts';
 import { badParam, inputFor, type StartPorts, type StartWorkflow } from './start-input.ts';
 import {
   type WorkflowLine,
@@ -41,8 +40,6 @@ export interface WorkflowHost {
   /** Takes up the workflows of an earlier server. */
   restore(): Promise<void>;
   stop(): void;
-  /** Where reports of a task of a workflow may be. */
-  reportPathsOf(labels: readonly string[]): readonly string[];
 }
 
 export interface WorkflowHostPorts extends LiveWorkflowPorts, StartPorts {}
@@ -125,15 +122,5 @@ export const createWorkflowHost = (ports: WorkflowHostPorts): WorkflowHost => {
       for (const { taskId } of await ports.store.openWorkflows()) await actors.takeUp(taskId);
     },
     stop: actors.stop,
-    reportPathsOf: (labels) => {
-      const own = [...actors.loaded].find(([id]) => labels.includes(workflowKey(id)));
-      if (own === undefined) return [];
-      const { context } = own[1].actor.getSnapshot();
-      const gates = context.definition.phases.flatMap((phase) => phase.gates);
-      const reports = gates
-        .flatMap(({ checks }) => checks)
-        .flatMap((check) => ('reports' in check ? check.reports : []));
-      return [...new Set(reports.map((path) => fillIn(context, path)))];
-    },
   };
 };
