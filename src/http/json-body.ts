@@ -3,7 +3,7 @@ import type { FastifyRequest } from 'fastify';
 /** Also of a body in another charset than UTF-8. */
 export const wrongMediaType = 'FST_ERR_CTP_INVALID_MEDIA_TYPE';
 
-const charsetIn = /;\s*charset\s*=\s*"?([^";\s]*)/i;
+const charsetIn = /;\s*charset\s*=\s*"?([^";\s]*)/gi;
 const isUtf8 = /^(?:utf-?8|us-ascii)$/i;
 
 /** Takes a body as text. Another charset than UTF-8 would be read wrongly, so it is refused. */
@@ -12,7 +12,7 @@ export const parseText = (
   body: string | Buffer,
   done: (error: Error | null, body?: unknown) => void,
 ): void => {
-  const [, charset = 'utf-8'] = charsetIn.exec(headers['content-type'] ?? '') ?? [];
-  if (isUtf8.test(charset)) done(null, body);
+  const charsets = [...(headers['content-type'] ?? '').matchAll(charsetIn)];
+  if (charsets.every(([, charset = '']) => isUtf8.test(charset))) done(null, body);
   else done(Object.assign(new Error('not in UTF-8'), { code: wrongMediaType, statusCode: 415 }));
 };

@@ -237,6 +237,7 @@ test.each([
   'application/xml',
   'text/json',
   'application/json; charset=latin1',
+  'application/json; charset=utf-8; charset=latin1',
   '',
 ])('a body of type %j is refused', async (type) => {
   const { port } = await startServer();

@@ -6,7 +6,7 @@ import { A2aError, invalidParams } from './errors.ts';
 import { isTerminal } from './protocol.ts';
 import type { PushDelivery } from './push-delivery.ts';
 import type { ReadRun } from './read-run.ts';
-import { idText, parseA2a, pushConfigSchema } from './schemas.ts';
+import { idText, parseA2a, pushConfigSchema, tenant } from './schemas.ts';
 
 export interface PushOperationPorts {
   readonly configs: PushConfigs;
@@ -19,11 +19,12 @@ type GivenConfig = z.infer<typeof pushConfigSchema>;
 const configsOfRunAtMost = 10;
 const configsAtMost = 1_000;
 
-const createSchema = pushConfigSchema.extend({ taskId: idText });
-const oneSchema = z.object({ taskId: idText, id: idText });
+const createSchema = pushConfigSchema.extend({ tenant: tenant.optional(), taskId: idText });
+const oneSchema = z.object({ tenant: tenant.optional(), taskId: idText, id: idText });
 /** 0.3 names no config where a task has one. */
 const oneSchema03 = z.object({ taskId: idText, id: idText.optional() });
 const configListSchema = z.object({
+  tenant: tenant.optional(),
   taskId: idText,
   pageSize: z.int().min(1).max(100).optional(),
   pageToken: z.string().max(512).optional(),
@@ -97,7 +98,7 @@ export const createPushOperations = ({ configs, delivery, read }: PushOperationP
     /** From the beginning of a run. */
     addToNew: (run: string, given: GivenConfig, version: string) => add(run, given, 0, version),
     create: async (given: unknown, version: string) => {
-      const { taskId, ...config } = parseA2a(createSchema, given);
+      const { taskId, tenant: _, ...config } = parseA2a(createSchema, given);
       requireReceiver(config);
       const { run, asOf } = await read(taskId);
       if (isTerminal(run.state)) throw full(`task ${taskId} is over`);

@@ -1,6 +1,7 @@
 import { z } from 'zod';
+import { roles } from '../../machines/task.ts';
 import { parseWithProblems } from '../schema-problems.ts';
-import { invalidProblems } from './errors.ts';
+import { invalidProblems, unknownRoleText } from './errors.ts';
 import { taskStates, wireState } from './protocol.ts';
 
 /** What clients send; unknown members are ignored, as A2A wants it. */
@@ -11,7 +12,13 @@ export const idText = z.string().min(1).max(256);
 const contextId = z
   .string()
   .regex(/^[\x20-\x7e]{1,128}$/, 'expected 1 to 128 printable characters of ASCII');
-const tenant = z.string().max(128);
+/** A role; an empty one is none. */
+export const tenant = z
+  .string()
+  .max(128)
+  .refine((name) => name === '' || roles.some((role) => role === name), {
+    error: ({ input }) => unknownRoleText(String(input)),
+  });
 const historyLength = z.int().min(0).max(100_000);
 
 const partSchema = z

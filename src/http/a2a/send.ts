@@ -48,8 +48,7 @@ const roleFor = (
   const role = bound ?? (tenant === undefined || tenant === '' ? named : tenant) ?? defaultRole;
   if (roles.some((known) => known === role)) return requireRole(role);
   const key = own === undefined ? 'skillId' : `${extensionUri}.role`;
-  const field = tenant === role ? 'tenant' : `message.metadata.${key}`;
-  throw invalidParams(field, unknownRoleText(role));
+  throw invalidParams(`message.metadata.${key}`, unknownRoleText(role));
 };
 
 const requireMessageText = (message: GivenMessage): string => {

@@ -204,6 +204,24 @@ test('§3.2 an unknown role is named, with where it was said', async () => {
   ]);
 });
 
+test('§3.2 a tenant that is no role is refused by every operation', async () => {
+  const { call, rest } = await start();
+  const names = ['GetTask', 'ListTasks', 'CancelTask', 'ListTaskPushNotificationConfigs'];
+
+  const answers = await Promise.all(
+    names.map((name) => call(name, { tenant: 'pilot', id: 'bd-1', taskId: 'bd-1' })),
+  );
+  const read = await rest('GET', 'pilot/tasks');
+  const own = await rest('GET', 'tester/tasks');
+
+  for (const { error } of answers) expect(error.message).toContain('tenant: unknown role "pilot"');
+  expect([read.status, read.body.error.message]).toEqual([
+    400,
+    expect.stringContaining('tenant: unknown role "pilot"'),
+  ]);
+  expect([own.status, own.body.tasks]).toEqual([200, []]);
+});
+
 test.each(['x', '', '1e2', '0x10'])(
   '§5.5 the number %j in a query is refused as it was given',
   async (given) => {
