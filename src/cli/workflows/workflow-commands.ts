@@ -96,11 +96,11 @@ const startWorkflow = async (
   if (json) io.json(lineOfWorkflow(line));
   else io.out(renderWorkflow(shown, io.width));
   if (shown.reports.length > 0 && verify === undefined) {
-    const phases = [...new Set(shown.reports.map(({ phase }) => phase))].join(' and ');
+    const phases = [...new Set(shown.reports.map(({ phase }) => `phase ${phase}`))].join(' and ');
     io.err(
       wrapAfter(
         'note: ',
-        `without --verify the gates of phase ${phases} find only reports that agents commit, and git may ignore those; to let the server run your tests: agent workflow cancel ${line.workflow_id}, then start it with --verify "<test command>"`,
+        `without --verify the gates of ${phases} find only reports that agents commit, and git may ignore those; to let the server run your tests: agent workflow cancel ${line.workflow_id}, then start it with --verify "<test command>"`,
         io.terminal()?.columns ?? null,
       ),
     );
