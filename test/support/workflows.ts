@@ -33,6 +33,9 @@ export const scriptOf = (parts: readonly Part[]) => ({
   })),
 });
 
+/** Each task of a whole workflow is about 30 processes of git, which a busy machine starts slowly. */
+export const wholeWorkflowMs = 400_000;
+
 /** A real system with worktrees, whose agents play the parts. */
 export const startWithParts = (parts: readonly Part[], setting: Setting = {}): Promise<Running> =>
   startSystem({

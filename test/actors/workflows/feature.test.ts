@@ -10,6 +10,7 @@ import {
   runner,
   startWithParts,
   untilWorkflow,
+  wholeWorkflowMs,
 } from '../../support/workflows.ts';
 
 const start = { kind: 'feature', name: 'Export', product: 'shop', verify: [runner()] } as const;
@@ -17,6 +18,7 @@ const all = ['strategist', 'archaeologist', 'product-manager', 'designer', 'arch
 
 test('a feature goes through its phases and gates, and through the stages of its rollout by a person', {
   tags: ['slow'],
+  timeout: wholeWorkflowMs,
 }, async () => {
   const stateDir = temporaryFolder();
   const running = await startWithParts(featureParts, { stateDir });
@@ -109,6 +111,7 @@ test('a recommendation to defer stops it before other steps are paid for', async
 
 test('a gate that fails sends its list back, and the next round passes', {
   tags: ['slow'],
+  timeout: wholeWorkflowMs,
 }, async () => {
   const parts = featureParts.map((part) =>
     part.title === 'Review'
@@ -163,7 +166,7 @@ test.each([
   ['there is no report', 'true', 'implementation, coverage: found no report of bd-'],
 ])(
   'a gate that never passes ends it after three rounds: %s',
-  { tags: ['slow'] },
+  { tags: ['slow'], timeout: wholeWorkflowMs },
   async (_, verify, why) => {
     const running = await startWithParts(featureParts);
 
@@ -179,6 +182,7 @@ test.each([
 
 test('a report that the verify command did not write now does not count', {
   tags: ['slow'],
+  timeout: wholeWorkflowMs,
 }, async () => {
   const stale = {
     title: 'Test',
@@ -207,6 +211,7 @@ describe('optional steps', () => {
 
   test('a person answers a task about each: no by a reason or by cancel, else yes', {
     tags: ['slow'],
+    timeout: wholeWorkflowMs,
   }, async () => {
     const { running, workflow_id } = await asked('person');
     const { service, system } = running;
@@ -246,6 +251,7 @@ describe('optional steps', () => {
 
   test('a role decides with its reasons, and a person about what it does not mention', {
     tags: ['slow'],
+    timeout: wholeWorkflowMs,
   }, async () => {
     const says =
       'strategist: NO, because all want it\n- **archaeologist**: no, we wrote it\nproduct-manager: YES - nothing is written';
