@@ -19,12 +19,17 @@ interface PossibleOutcome {
   readonly output: unknown;
 }
 
-export interface DeadEnd {
+interface Obstacle {
+  readonly why: string;
+  /** The keys that lead to its cause in the definition. */
+  readonly path: readonly (string | number)[];
+}
+
+export interface DeadEnd extends Obstacle {
   /** The number of the phase that cannot end. */
   readonly phase: number;
   /** The events that lead there, in order; the shortest way. */
   readonly way: readonly string[];
-  readonly why: string;
 }
 
 export interface SearchResult {
@@ -92,28 +97,64 @@ const neverPasses = (context: WorkflowContext, check: WorkflowCheck): string | n
     : `its check ${check.check} reads ${missing}, and no step that is done before leaves it`;
 };
 
+/** The first check of the phase that can never pass. */
+const findImpossibleCheck = (context: WorkflowContext): Obstacle | null => {
+  for (const [gate, { checks }] of phaseOf(context).gates.entries())
+    for (const [at, check] of checks.entries()) {
+      const why = neverPasses(context, check);
+      if (why !== null)
+        return { why, path: ['phases', context.phase, 'gates', gate, 'checks', at] };
+    }
+  return null;
+};
+
+/** Steps that wait for each other in a circle, of steps that all wait for another of them. */
+const circleIn = (waiting: readonly WorkflowStep[]): readonly WorkflowStep[] => {
+  const way: WorkflowStep[] = [];
+  let next = waiting[0];
+  while (next !== undefined && !way.includes(next)) {
+    way.push(next);
+    const { needs }: WorkflowStep = next;
+    next = waiting.find(({ id }) => needs.includes(id));
+  }
+  return next === undefined ? way : way.slice(way.indexOf(next));
+};
+
 /** Steps that wait for each other, or for a step that is not there. */
-const neverStarts = (context: WorkflowContext): string | null => {
-  const { steps } = phaseOf(context);
-  for (const { id, needs } of steps) {
-    const unknown = needs.find((need) => !steps.some((step) => step.id === need));
-    if (unknown !== undefined)
-      return `its step ${id} needs ${unknown}, which is no step of this phase`;
+const findImpossibleStart = (context: WorkflowContext): Obstacle | null => {
+  const { steps, repeat = [] } = phaseOf(context);
+  const place = ['phases', context.phase] as const;
+  const needsOf = (step: string | undefined) =>
+    [...place, 'steps', steps.findIndex(({ id }) => id === step), 'needs'] as const;
+  const isHere = (id: string): boolean => steps.some((step) => step.id === id);
+  for (const step of steps) {
+    const at = step.needs.findIndex((need) => !isHere(need));
+    if (at >= 0) {
+      const why = `its step ${step.id} needs ${step.needs[at]}, which is no step of this phase`;
+      return { why, path: [...needsOf(step.id), at] };
+    }
   }
   const done = new Set<string>();
   for (let left = steps; left.length > 0; ) {
     const free = left.filter(({ needs }) => needs.every((need) => done.has(need)));
     if (free.length === 0) {
-      const own = left.find(({ id, needs }) => needs.includes(id));
-      return own === undefined
-        ? `its steps ${left.map(({ id }) => id).join(', ')} wait for each other`
-        : `its step ${own.id} needs itself`;
+      const ids = circleIn(left).map(({ id }) => id);
+      const why =
+        ids.length === 1
+          ? `its step ${ids[0]} needs itself`
+          : `its steps ${ids.join(', ')} wait for each other`;
+      return { why, path: needsOf(ids[0]) };
     }
     for (const { id } of free) done.add(id);
     left = left.filter(({ id }) => !done.has(id));
   }
-  const unknown = phaseOf(context).repeat?.find((id) => !steps.some((step) => step.id === id));
-  return unknown === undefined ? null : `it repeats ${unknown}, which is no step of this phase`;
+  const unknown = repeat.findIndex((id) => !isHere(id));
+  return unknown === -1
+    ? null
+    : {
+        why: `it repeats ${repeat[unknown]}, which is no step of this phase`,
+        path: [...place, 'repeat', unknown],
+      };
 };
 
 const choosing = (context: WorkflowContext): readonly PossibleOutcome[] => {
@@ -147,20 +188,17 @@ const checking = (context: WorkflowContext): readonly PossibleOutcome[] => {
 };
 
 /** The events that may happen in a state, or why none can. */
-const outcomesOf = (snapshot: WorkflowSnapshot): readonly PossibleOutcome[] | string => {
+const outcomesOf = (snapshot: WorkflowSnapshot): readonly PossibleOutcome[] | Obstacle => {
   const { context } = snapshot;
   if (snapshot.matches({ active: 'choosing' })) return choosing(context);
   if (snapshot.matches({ active: 'asking' }))
     return [{ says: '', actor: 'askQuestions', output: [] }];
   if (snapshot.matches({ active: 'creating' }))
-    return neverStarts(context) ?? [{ says: '', actor: 'createTasks', output: [] }];
+    return findImpossibleStart(context) ?? [{ says: '', actor: 'createTasks', output: [] }];
   if (snapshot.matches({ active: 'working' }))
     return [{ says: '', actor: 'awaitTasks', output: undefined }];
-  if (snapshot.matches({ active: 'checking' })) {
-    const checks = phaseOf(context).gates.flatMap((gate) => gate.checks);
-    const never = checks.map((check) => neverPasses(context, check)).find((why) => why !== null);
-    return never ?? checking(context);
-  }
+  if (snapshot.matches({ active: 'checking' }))
+    return findImpossibleCheck(context) ?? checking(context);
   return [];
 };
 
@@ -235,13 +273,10 @@ export const searchWorkflow = (
     const found: Reached[] = [];
     for (const reached of waiting) {
       const outcomes = outcomesOf(reached.snapshot);
-      if (typeof outcomes === 'string') {
+      if ('why' in outcomes) {
         const { number } = phaseOf(reached.snapshot.context);
-        return {
-          states: seen.size,
-          deadEnd: { phase: number, way: reached.way, why: outcomes },
-          isCut: false,
-        };
+        const deadEnd = { ...outcomes, phase: number, way: reached.way };
+        return { states: seen.size, deadEnd, isCut: false };
       }
       for (const outcome of outcomes) {
         const next = nextOf(reached, outcome);

@@ -112,6 +112,7 @@ test('the way to a dead end is the shortest: here the choice that leaves a file 
     phase: 2,
     way: ['phase 0: of the optional steps none', 'phase 1: it passes'],
     why: 'its check answers reads docs/notes.md, and no step that is done before leaves it',
+    path: ['phases', 2, 'gates', 0, 'checks', 0],
   });
 });
 

@@ -115,10 +115,12 @@ const stepView = (
 
 const waitOf = ({ id, title, labels }: TrackedTask, status: string): string => {
   const isPersons = isForPerson(labels);
-  if (status === 'failed' || status === 'cancelled')
+  if (status === 'failed' || status === 'cancelled') {
+    const ended = `${id} (${title}), which ${status === 'failed' ? 'failed' : 'was cancelled'}`;
     return isPersons
-      ? `${id} (${title}) was ${status}; put it back with: agent retry ${id}, or close it with: agent close ${id}`
-      : `${id} (${title}), which ${status === 'failed' ? 'failed' : 'was cancelled'}; run it again with: agent retry ${id}`;
+      ? `${ended}; put it back with: agent retry ${id}, or close it with: agent close ${id}`
+      : `${ended}; run it again with: agent retry ${id}`;
+  }
   if (asksForStep(labels))
     return `a person: ${id} (${title}); answer with: agent close ${id} --reason "yes, …" or "no, …"`;
   return isPersons

@@ -18,10 +18,14 @@ import {
   workflowFolders,
   workflowNames,
 } from './find-workflow.ts';
+import type { LineOf } from './parse-workflow.ts';
 
 interface Checked {
   /** The file that was asked for. */
   readonly file: string;
+  /** The file of the definition. */
+  readonly base: string;
+  readonly lineOf: LineOf;
   readonly definition: WorkflowDefinition;
   /** The project's file that narrows it. */
   readonly narrowed: { readonly file: string; readonly value: NarrowedWorkflow } | null;
@@ -34,14 +38,15 @@ type Answer =
 const withNarrowing = (root: string, file: string, base: string, own: string | null): Answer => {
   const parsed = readWorkflow(base);
   if (!parsed.ok) return { ok: false, file: base, problems: parsed.problems };
-  const definition = parsed.value;
-  if (own === null) return { ok: true, value: { file, definition, narrowed: null } };
+  const { value: definition, lineOf } = parsed;
+  const found = { file, base, lineOf };
+  if (own === null) return { ok: true, value: { ...found, definition, narrowed: null } };
   const narrowing = readNarrowing(root, own, definition);
   if (!narrowing.ok) return { ok: false, file: own, problems: narrowing.problems };
   const { value } = narrowing;
   return {
     ok: true,
-    value: { file, definition: value.definition, narrowed: { file: own, value } },
+    value: { ...found, definition: value.definition, narrowed: { file: own, value } },
   };
 };
 
@@ -76,21 +81,27 @@ export const checkWorkflow = async (
     else io.out(problems.map((problem) => stripControls(`${file}: ${problem}`)).join('\n'));
     return exitCodes.failed;
   }
-  const { file, definition, narrowed } = answer.value;
+  const { file, base, lineOf, definition, narrowed } = answer.value;
   const { name, version, phases } = definition;
   const result = searchWorkflow(definition, narrowed?.value.without);
   const { states, deadEnd, isCut } = result;
-  const problem = endProblem(result);
+  const problem = endProblem(result, lineOf);
   const problems = isCut && problem !== null ? [problem] : [];
+  const dead_end =
+    deadEnd === null
+      ? null
+      : {
+          ...{ file: base, line: lineOf(deadEnd.path) },
+          ...{ phase: deadEnd.phase, way: deadEnd.way, why: deadEnd.why },
+        };
   const narrowed_by =
     narrowed === null ? undefined : { file: narrowed.file, changes: narrowed.value.changes };
-  if (json)
-    io.json({ file, ok: problem === null, problems, dead_end: deadEnd, states, narrowed_by });
+  if (json) io.json({ file, ok: problem === null, problems, dead_end, states, narrowed_by });
   else if (problem === null)
     io.out(
       `${file}: ${name} ${version}: ${phases.length === 1 ? 'its phase' : `each of its ${phases.length} phases`} can end (${plural(states, 'state')} looked at)`,
     );
-  else io.out(stripControls(`${file}: ${problem}`));
+  else io.out(stripControls(`${base}: ${problem}`));
   if (!json && narrowed_by !== undefined)
     io.out(
       stripControls(

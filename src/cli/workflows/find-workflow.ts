@@ -10,6 +10,7 @@ import { type DeadEnd, type SearchResult, searchWorkflow } from '../../machines/
 import type { Project } from '../config/project.ts';
 import { userFilesOf } from '../config/user-files.ts';
 import {
+  type LineOf,
   type ParsedFile,
   parseNarrowing,
   parseWorkflow,
@@ -76,13 +77,18 @@ export const fileOfWorkflow = (folders: readonly string[], name: string): string
   return folder === undefined ? null : join(folder, `${name}${extension}`);
 };
 
-/** `phase 3 cannot end: …` and how it gets there, one step per line. */
-const deadEndText = ({ phase, way, why }: DeadEnd): string =>
-  [`phase ${phase} cannot end: ${why}`, ...way.map((step) => `  after ${step}`)].join('\n');
+/** `line 9: phase 3 cannot end: …` and how it gets there, one step per line. */
+const deadEndText = ({ phase, way, why }: DeadEnd, line: number): string =>
+  [`line ${line}: phase ${phase} cannot end: ${why}`, ...way.map((step) => `  after ${step}`)].join(
+    '\n',
+  );
 
-/** Null when it is proved that every phase can end. */
-export const endProblem = ({ deadEnd, isCut, states }: SearchResult): string | null => {
-  if (deadEnd !== null) return deadEndText(deadEnd);
+/** Null when it is proved that every phase can end. `lineOf`: of the file of the definition. */
+export const endProblem = (
+  { deadEnd, isCut, states }: SearchResult,
+  lineOf: LineOf,
+): string | null => {
+  if (deadEnd !== null) return deadEndText(deadEnd, lineOf(deadEnd.path));
   return isCut
     ? `it is not proved that every phase can end: more than ${states} states follow from the choices of its optional steps; let checks read fewer of them, or divide the workflow`
     : null;
@@ -147,8 +153,8 @@ export const workflowFinder =
       narrowed?.ok === true
         ? narrowed.value
         : { definition: parsed.value, without: [], changes: [] };
-    const problem = endProblem(searchWorkflow(definition, without));
-    if (problem !== null) return `cannot be used: ${problem}`;
+    const problem = endProblem(searchWorkflow(definition, without), parsed.lineOf);
+    if (problem !== null) return unusableText(file, [problem]);
     const shown = own === null ? '' : relative(projectRoot, own);
     return { definition, narrowed: own === null ? null : { file: shown, without, changes } };
   };

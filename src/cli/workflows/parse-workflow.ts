@@ -21,8 +21,14 @@ import {
   workflowNarrowingSchema,
 } from '../../machines/workflow-narrowing.ts';
 
+export type LineOf = (path: readonly PropertyKey[]) => number;
 export type ParsedFile<Value> =
-  | { readonly ok: true; readonly value: Value }
+  | {
+      readonly ok: true;
+      readonly value: Value;
+      /** The line of a key in the file, or of the last one on the way to it. */
+      readonly lineOf: LineOf;
+    }
   | { readonly ok: false; readonly problems: readonly string[] };
 
 /** Small enough that no YAML takes long to parse. */
@@ -132,6 +138,7 @@ const parseFile = <Value>(
     const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
     const document = parseDocument(text, { lineCounter, logLevel: 'error' });
     const lineAt = (offset: number): string => `line ${lineCounter.linePos(offset).line}: `;
+    const lineOf: LineOf = (path) => lineCounter.linePos(offsetOf(document, path)).line;
     const faults = [...document.errors, ...document.warnings];
     if (faults.length > 0)
       return {
@@ -149,10 +156,9 @@ const parseFile = <Value>(
     }
     const whole: unknown = document.toJS({ maxAliasCount: 0 });
     const parsed = parse(whole);
-    if (parsed.ok) return parsed;
+    if (parsed.ok) return { ...parsed, lineOf };
     const problems = parsed.problems.map(
-      (problem) =>
-        `${lineAt(offsetOf(document, problem.path))}${describeWorkflowProblem(problem, whole)}`,
+      (problem) => `line ${lineOf(problem.path)}: ${describeWorkflowProblem(problem, whole)}`,
     );
     return { ok: false, problems: firstOf(problems) };
   } catch (error) {

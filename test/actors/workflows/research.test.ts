@@ -7,6 +7,7 @@ import {
   researchParts as parts,
   startWithParts,
   untilWorkflow,
+  wholeWorkflowMs,
 } from '../../support/workflows.ts';
 
 const start = { kind: 'research', name: 'Why is it slow?' } as const;
@@ -18,6 +19,7 @@ for (const { thoroughness, investigators } of [
 ] as const)
   test(`a ${thoroughness} research has ${investigators} investigators side by side, and ends with a report that was checked`, {
     tags: ['slow'],
+    timeout: wholeWorkflowMs,
   }, async () => {
     const running = await startWithParts(parts);
 
@@ -45,6 +47,7 @@ for (const { thoroughness, investigators } of [
 
 test('a research that changes code does not pass, and says what it changed', {
   tags: ['slow'],
+  timeout: wholeWorkflowMs,
 }, async () => {
   const [objectives, ...rest] = parts;
   const running = await startWithParts([
@@ -63,6 +66,7 @@ test('a research that changes code does not pass, and says what it changed', {
 
 test('a code change of an earlier round counts until it is undone', {
   tags: ['slow'],
+  timeout: wholeWorkflowMs,
 }, async () => {
   const objectives = 'docs/research/why-is-it-slow/objectives.md';
   const said = parts[0]?.writes?.[objectives] ?? '';
@@ -95,6 +99,7 @@ test('a code change of an earlier round counts until it is undone', {
 
 test('a workflow of your own, beside your configuration, runs like ours', {
   tags: ['slow'],
+  timeout: wholeWorkflowMs,
 }, async () => {
   const stateDir = temporaryFolder();
   mkdirSync(join(stateDir, 'workflows'));
@@ -127,6 +132,6 @@ phases:
 
   expect(end.status).toBe('complete');
   await expect(system.workflows.start({ kind: 'stuck', name: 'x' })).rejects.toThrow(
-    'kind: cannot be used: phase 1 cannot end: its step look needs nothing',
+    `kind: cannot be used: ${join(stateDir, 'workflows', 'stuck.yml')}: line 9: phase 1 cannot end: its step look needs nothing`,
   );
 });

@@ -112,9 +112,38 @@ test('a dead end is printed with the shortest way to it, and as JSON', async () 
 
   expect(code).toBe(1);
   expect(out).toBe(
-    'own.yml: phase 1 cannot end: its step a needs b, which is no step of this phase\n',
+    'own.yml: line 12: phase 1 cannot end: its step a needs b, which is no step of this phase\n',
   );
-  expect(json).toMatchObject({ ok: false, dead_end: { phase: 1, way: [] } });
+  expect(json).toMatchObject({ ok: false, dead_end: { line: 12, phase: 1, way: [] } });
+});
+
+const needing = (id: string, need: string): string => `      - id: ${id}
+        by: engineer
+        title: B
+        task: Do it.
+        needs: [${need}]
+`;
+
+test.each([
+  [
+    'steps that wait for each other, not those that wait for them',
+    `${valid}${needing('d', 'c')}${needing('c', 'b')}${needing('b', 'c')}`,
+    'line 21: phase 1 cannot end: its steps c, b wait for each other',
+  ],
+  [
+    'a repeated step that is not there',
+    `${valid}    repeat:\n      - a\n      - x\n`,
+    'line 14: phase 1 cannot end: it repeats x, which is no step of this phase',
+  ],
+  [
+    'a check that can never pass',
+    `${valid}    gates:\n      - name: g\n        checks:\n          - { check: verdict, of: a }\n`,
+    'line 15: phase 1 cannot end: its check verdict reads the results of a, which end with no verdict',
+  ],
+])('a dead end is named with its line: %s', async (_, text, problem) => {
+  const { code, out } = await check(text);
+
+  expect([code, out]).toEqual([1, `own.yml: ${problem}\n`]);
 });
 
 test('a file that is not there is a problem', async () => {

@@ -110,7 +110,7 @@ test('a stage that a person refuses does not count as done', { tags: ['slow'] },
     `says no, but to close ${beta} means that it is done, and the next step begins; leave it open until it is done, or end the workflow: agent workflow cancel ${workflow}`,
   );
   expect(held.out).toContain(
-    `waits for ${beta} (beta) was cancelled; put it back with: agent retry ${beta}, or close it with: agent close ${beta}`,
+    `waits for ${beta} (beta), which was cancelled; put it back with: agent retry ${beta}, or close it with: agent close ${beta}`,
   );
   expect(closed.out).toBe(`${beta} complete\n`);
 });
