@@ -58,7 +58,7 @@ export const awaitTasks = async (
   taskIds: readonly TaskId[],
   isOver: (status: string) => boolean,
   signal: AbortSignal,
-  each: (waiting: readonly TrackedTask[]) => Promise<void> = async () => {},
+  each: (waiting: readonly TrackedTask[], signal: AbortSignal) => Promise<void> = async () => {},
 ): Promise<readonly TrackedTask[]> => {
   const ids = new Set<string>(taskIds);
   for (;;) {
@@ -70,7 +70,7 @@ export const awaitTasks = async (
     if (waiting.length === 0) return found;
     const changed = nextChange(ports, ids, signal);
     changed.catch(() => {});
-    await each(waiting);
+    await each(waiting, signal);
     await changed;
   }
 };

@@ -60,16 +60,18 @@ export const runPlanned = async (
 
 /**
  * Makes the tasks that do not exist yet, found by their labels, and starts those of roles. Doing it
- * again after a crash makes none twice.
+ * again after a crash makes none twice. Stops between two tasks when the signal is aborted.
  */
 export const makeTasks = async (
   service: WorkflowTasks,
   context: WorkflowContext,
   planned: readonly PlannedTask[],
+  signal: AbortSignal,
 ): Promise<readonly WorkflowTask[]> => {
   const existing = await tasksOfWorkflow(service, context.workflowId);
   const made: WorkflowTask[] = [];
   for (const each of planned) {
+    signal.throwIfAborted();
     const known = existing.find((task) => isThisOne(task, each));
     const dependencies = [
       ...each.after,
@@ -79,6 +81,7 @@ export const makeTasks = async (
     const { task_id } =
       known ?? (await service.create({ title, description, labels, dependencies }));
     const taskId = task_id as TaskId;
+    signal.throwIfAborted();
     if (known === undefined || known.attempt === 0)
       await runPlanned(service, context, each, taskId);
     made.push({ taskId, phase: context.phase, round: context.round, step, copy });

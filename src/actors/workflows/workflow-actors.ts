@@ -20,6 +20,8 @@ export interface WorkflowActorPorts extends AwaitPorts, EvidencePorts {
   readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
 }
 
+type Work<Output> = (context: WorkflowContext, signal: AbortSignal) => Promise<Output>;
+
 const firstPauseMs = 500;
 const longestRetryPause = 30_000;
 /** A task that was refused a run, for example as the queue was full, is started again. */
@@ -31,10 +33,7 @@ const isFinal = (error: unknown): boolean =>
 
 /** Tries again what an outage interrupts; what can never succeed ends the workflow. */
 const persistently =
-  <Output>(
-    { log }: WorkflowActorPorts,
-    work: (context: WorkflowContext, signal: AbortSignal) => Promise<Output>,
-  ) =>
+  <Output>({ log }: WorkflowActorPorts, work: Work<Output>) =>
   async ({
     input,
     signal,
@@ -61,13 +60,14 @@ const createStartAgain = (
   planned: readonly PlannedTask[],
 ) => {
   let next = now() + startAgainMs;
-  return async (waiting: readonly TrackedTask[]): Promise<void> => {
+  return async (waiting: readonly TrackedTask[], signal: AbortSignal): Promise<void> => {
     if (now() < next) return;
     next = now() + startAgainMs;
     for (const { id, labels, ready } of waiting) {
       const own = planned.find((each) => each.labels.every((label) => labels.includes(label)));
       if (!ready || own === undefined) continue;
       const { phase } = await service.status(id);
+      signal.throwIfAborted();
       if (phase === 'waiting_for_run') await runPlanned(service, context, own, id);
     }
   };
@@ -114,6 +114,11 @@ const awaitSteps =
 
 const overStatuses: ReadonlySet<string> = new Set(['complete', 'cancelled']);
 
+/** Others ended or deleted the task meanwhile. */
+const isOverMeanwhile = (error: unknown, status: string): boolean =>
+  isServiceError(error) &&
+  (error.code === 'task_not_found' || (error.code === 'event_not_allowed' && status !== 'started'));
+
 const cancelOpenTasks =
   ({ service }: WorkflowActorPorts) =>
   async ({ workflowId, why }: WorkflowContext): Promise<void> => {
@@ -121,25 +126,53 @@ const cancelOpenTasks =
     const reason = `its workflow ${workflowId} was cancelled${why === null ? '' : `: ${why}`}`;
     for (const { task_id, status } of tasks.filter((each) => !overStatuses.has(each.status)))
       await service.cancel(task_id, reason).catch((error: unknown) => {
-        if (!isServiceError(error) || status === 'started') throw error;
+        if (!isOverMeanwhile(error, status)) throw error;
       });
   };
 
+/** Remembers by workflow the work that changes tasks, since a cancel comes after it. */
+const createUnfinishedWork = () => {
+  const unfinished = new Map<string, Promise<unknown>>();
+  return {
+    remember:
+      <Output>(work: Work<Output>): Work<Output> =>
+      (context, signal) => {
+        const { workflowId } = context;
+        const promise = work(context, signal);
+        const settled = promise
+          .catch(() => {})
+          .finally(() => {
+            if (unfinished.get(workflowId) === settled) unfinished.delete(workflowId);
+          });
+        unfinished.set(workflowId, settled);
+        return promise;
+      },
+    settled: async (workflowId: string): Promise<void> => {
+      await unfinished.get(workflowId);
+    },
+  };
+};
+
 /** The actors of the workflow chart. Each can be repeated after a restart. */
 export const provideWorkflowActors = (ports: WorkflowActorPorts): typeof workflowMachine => {
-  const actor = <Output>(
-    work: (context: WorkflowContext, signal: AbortSignal) => Promise<Output>,
-  ) => fromPromise<Output, WorkflowContext>(persistently(ports, work));
+  const { remember, settled } = createUnfinishedWork();
+  const actor = <Output>(work: Work<Output>) =>
+    fromPromise<Output, WorkflowContext>(persistently(ports, work));
+  const make = (planned: (context: WorkflowContext) => readonly PlannedTask[]) =>
+    actor(
+      remember((context, signal) => makeTasks(ports.service, context, planned(context), signal)),
+    );
   return workflowMachine.provide({
     actors: {
-      askQuestions: actor((context) =>
-        makeTasks(ports.service, context, plannedQuestions(context)),
-      ),
-      awaitAnswers: actor(awaitAnswers(ports)),
-      createTasks: actor((context) => makeTasks(ports.service, context, plannedTasks(context))),
-      awaitTasks: actor(awaitSteps(ports)),
+      askQuestions: make(plannedQuestions),
+      awaitAnswers: actor(remember(awaitAnswers(ports))),
+      createTasks: make(plannedTasks),
+      awaitTasks: actor(remember(awaitSteps(ports))),
       checkPhase: actor((context) => checkPhase(context, evidenceOf(ports, context))),
-      cancelTasks: actor(cancelOpenTasks(ports)),
+      cancelTasks: actor(async (context) => {
+        await settled(context.workflowId);
+        await cancelOpenTasks(ports)(context);
+      }),
     },
   });
 };

@@ -132,6 +132,10 @@ const waitsFor = (
   { context, value }: WorkflowSnapshot,
   tracked: readonly TrackedTask[],
 ): readonly string[] => {
+  if (value === 'cancelling')
+    return tracked
+      .filter((task) => statusInTracker(task) === 'started')
+      .map(({ id, title }) => `the end of ${id} (${title}), which is cancelled`);
   if (typeof value === 'string') return [];
   const own = context.tasks.filter(
     ({ phase, round }) => phase === context.phase && round === context.round,

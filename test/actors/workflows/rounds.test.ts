@@ -2,9 +2,11 @@ import { expect, test } from 'vitest';
 import type { StepEvidence } from '../../../src/actors/gates/evidence.ts';
 import { checkPhase } from '../../../src/actors/workflows/check-phase.ts';
 import { plannedTasks } from '../../../src/actors/workflows/planned-tasks.ts';
+import { workflowView } from '../../../src/actors/workflows/workflow-view.ts';
 import type { TaskId } from '../../../src/machines/task.ts';
 import type { WorkflowContext } from '../../../src/machines/workflow-context.ts';
 import { workflowDefinitionSchema } from '../../../src/machines/workflow-definition.ts';
+import { workflowMachine } from '../../../src/machines/workflow-machine.ts';
 
 const step = (id: string, more: object = {}) => ({
   ...{ id, by: 'architect', title: id, task: id },
@@ -87,4 +89,17 @@ test('that only some paths change is asked of agents, not of the person among th
   );
 
   expect(findings.filter(({ passed }) => !passed)).toEqual([]);
+});
+
+test('a workflow that is being cancelled waits for the tasks that have not ended', () => {
+  const tracked = (id: string, status: string) => ({
+    ...{ id: id as TaskId, title: 'look', description: '', status, labels: [], priority: 2 },
+    ...{ assignee: null, dependencies: [], unmet: [], ready: false },
+    ...{ createdAt: '', updatedAt: '', closedAt: null },
+  });
+  const snapshot = workflowMachine.resolveState({ value: 'cancelling', context });
+
+  const view = workflowView(snapshot, [tracked('bd-1', 'in_progress'), tracked('bd-2', 'closed')]);
+
+  expect(view.waits_for).toEqual(['the end of bd-1 (look), which is cancelled']);
 });
