@@ -56,11 +56,13 @@ const createLiveTable = (ports: DisplayPorts): Display => {
   let question: string | null = null;
   let later: NodeJS.Timeout | null = null;
   let isStopped = false;
+  let isDrawn = false;
   const draw = (): void => {
     later = null;
     const size = io.terminal();
     const tasks = tasksOf(ports);
     if (size === null || isStopped || (tasks.length === 0 && question === null)) return;
+    isDrawn = true;
     const shown = fitting(tasks, size.rows - otherLines - 1);
     const rest = tasks.length - shown.length;
     const counts = `${renderCounts(tasks)}${rest === 0 ? '' : `; ${rest} more are not shown`}`;
@@ -69,7 +71,7 @@ const createLiveTable = (ports: DisplayPorts): Display => {
     io.liveLines([...linesOfText(table), counts, ...askingLine(tasks), ...last]);
   };
   const drawSoon = (): void => {
-    later ??= setTimeout(draw, redrawMs);
+    later ??= setTimeout(draw, isDrawn ? redrawMs : 0);
   };
   const clock = setInterval(drawSoon, clockMs);
   process.stderr.on('resize', drawSoon);
