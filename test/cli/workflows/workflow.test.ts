@@ -131,3 +131,22 @@ test.each([
 
   expect([ended.code, ended.err]).toEqual([code, expect.stringContaining(says)]);
 });
+
+test('of two starts at once for one name, without a server, one gets the workflow and the other says why not', async () => {
+  const project = openProject({ api: { backend: 'scripted' } }, { ownServer: true });
+  const start = () => project.agent('workflow', 'start', 'feature', 'Export', '--json');
+
+  const ended = await Promise.all([start(), start()]);
+  const [line, ...others] = ended
+    .filter(({ code }) => code === 0)
+    .map(({ out }) => JSON.parse(out));
+  const refused = ended.find(({ code }) => code !== 0);
+
+  expect([line.name, others]).toEqual(['Export', []]);
+  expect([refused?.code, refused?.err]).toEqual([
+    2,
+    expect.stringContaining(`is too much like that of ${line.workflow_id} (feature: Export)`),
+  ]);
+  expect((await json(project, 'workflow', 'list')).workflows).toEqual([line]);
+  expect(await json(project, 'list', '--all')).toHaveLength(1);
+});
