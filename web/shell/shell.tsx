@@ -102,7 +102,7 @@ const TopBar = () => {
         <button type="button" class="link quiet small sign-out" onClick={() => void signOut()}>
           Sign out
         </button>
-        <a class="button primary" aria-label="New task" href={pathOf('new')}>
+        <a class="button primary" href={pathOf('new')}>
           <Icon name="plus" />
           <span class="new-word">New task</span>
           <span aria-hidden="true">
