@@ -30,10 +30,12 @@ test.skipIf(noBrowser !== null)(
     await project.agent('close', /bd-\w+/.exec(first)?.[0] ?? '', '--reason', 'no, all want it');
     await page.getByText('strategist: no (person: no, all want it)').waitFor();
     await page.getByText('Is the step archaeologist needed').first().waitFor();
+    const link = await waits.getByRole('link').first().getAttribute('href');
 
     expect(first).toContain(
       '(Is the step strategist needed for Export?); answer with: agent close',
     );
+    expect(link).toMatch(/^#\/task\/bd-\w+$/);
     expect(await page.getByRole('heading', { level: 2 }).allTextContents()).toEqual([
       'Waits for',
       expect.stringContaining(
@@ -51,6 +53,9 @@ test.skipIf(noBrowser !== null)(
     await page.evaluate(axe.source);
     const { violations } = (await page.evaluate('axe.run()')) as { violations: readonly unknown[] };
     expect(violations).toEqual([]);
+    await project.agent('workflow', 'cancel', workflow_id, '--reason', 'no money');
+    await page.getByRole('heading', { name: 'Why it is cancelled' }).waitFor();
+    await page.getByText('no money', { exact: true }).waitFor();
     await page.goto(`${page.url().split('#')[0]}#/workflow/wf-none`);
     await page.getByText('names no workflow of this project').waitFor();
     expect(workflow_id).toMatch(/^wf-/);

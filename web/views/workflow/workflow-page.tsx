@@ -4,6 +4,7 @@ import { followFrames } from '../../data/live.ts';
 import { readWorkflow, type WorkflowView } from '../../data/workflows.ts';
 import { Icon, type IconName } from '../../parts/icon.tsx';
 import { TaskLine } from '../../parts/task-link.tsx';
+import { taskPath } from '../../shell/router.ts';
 
 type Phase = WorkflowView['phases'][number];
 
@@ -44,15 +45,36 @@ const PhaseSection = ({ phase }: { phase: Phase }) => {
   );
 };
 
+const idsOf = ({ tasks }: Phase): readonly string[] => tasks.map(({ task_id }) => task_id);
+
+/** The first of the tasks that a text names is a link. */
+const WithLink = ({ text, ids }: { text: string; ids: readonly string[] }) => {
+  const id = ids.find((each) => text.includes(`${each} (`));
+  if (id === undefined) return <>{text}</>;
+  const at = text.indexOf(id);
+  return (
+    <>
+      {text.slice(0, at)}
+      <a href={taskPath(id)}>{id}</a>
+      {text.slice(at + id.length)}
+    </>
+  );
+};
+
 const Phases = ({ view }: { view: WorkflowView }) => (
   <>
     <header class="view-head">
       <h1>{view.name}</h1>
       <span class="quiet">
         {view.kind} {view.version}, {view.workflow_id}, {view.status}
-        {view.why === undefined ? '' : `: ${view.why}`}
       </span>
     </header>
+    {view.why !== undefined && (
+      <section>
+        <h2>Why it is {view.status}</h2>
+        <p class="why">{view.why}</p>
+      </section>
+    )}
     {view.narrowed_by !== undefined && (
       <p class="quiet">
         narrowed by {view.narrowed_by.file}: {view.narrowed_by.changes.join('; ')}
@@ -63,7 +85,9 @@ const Phases = ({ view }: { view: WorkflowView }) => (
         <h2>Waits for</h2>
         <ul>
           {view.waits_for.map((each) => (
-            <li key={each}>{each}</li>
+            <li key={each}>
+              <WithLink text={each} ids={view.phases.flatMap(idsOf)} />
+            </li>
           ))}
         </ul>
       </section>
@@ -83,9 +107,7 @@ export const WorkflowPage = ({ taskId: workflowId }: { taskId: string }) => {
     const read = (): void => {
       readWorkflow(workflowId).then(
         (found) => {
-          tasks = new Set(
-            found.phases.flatMap((phase) => phase.tasks.map(({ task_id }) => task_id)),
-          );
+          tasks = new Set(found.phases.flatMap(idsOf));
           setView(found);
           setProblem(null);
         },
@@ -106,7 +128,7 @@ export const WorkflowPage = ({ taskId: workflowId }: { taskId: string }) => {
     });
   }, [workflowId]);
   return (
-    <section class="page">
+    <section class="page workflow">
       {problem !== null && <p class="tone-fail">{problem}</p>}
       {view === null ? null : <Phases view={view} />}
     </section>
