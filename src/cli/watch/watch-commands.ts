@@ -185,7 +185,7 @@ export const explainTask = async (
   if (explained.workflow !== undefined) {
     const { kind, name, status } = explained.workflow;
     line(`${taskId} is `, `${status}: ${kind}, ${name}`);
-    if (explained.reason !== null) line('  because ', explained.reason);
+    if (explained.reason !== null) line('  because ', oneLine(explained.reason, 2_000));
     const open = status === 'started' ? guardsOfWorkflow(explained.guards) : [];
     for (const [answer, need] of guardLines(open)) line(answer, need);
     line('  may now: ', explained.allowed_events.join(', ') || 'nothing; it is over');

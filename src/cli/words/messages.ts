@@ -23,7 +23,7 @@ export interface UsageFacts {
   /** `given` and `of` are commands with an action. */
   flag_of_action: { flag: string; given: string; of: readonly string[] };
   flag_needed: { flag: string; other: string; value: string };
-  word_missing: { command: string; word: string; usage: string };
+  word_missing: { command: string; word: string; choices?: readonly string[]; usage: string };
   words_extra: { command: string; words: readonly string[]; instead: string };
 }
 export type UsageCode = keyof UsageFacts;
@@ -55,7 +55,8 @@ const wordMessages: { readonly [Code in UsageCode]: (facts: UsageFacts[Code]) =>
   flag_of_action: ({ flag, given, of }) =>
     `${given} does not take ${flag}; it belongs to ${of.join(', ')}`,
   flag_needed: ({ flag, other, value }) => `${flag} needs ${other}${value}`,
-  word_missing: ({ command, word, usage }) => `${command} needs ${word}: ${usage}`,
+  word_missing: ({ command, word, choices, usage }) =>
+    `${command} needs ${word}${choices === undefined ? '' : ` (${choices.join(', ')})`}: ${usage}`,
   words_extra: ({ command, words, instead }) =>
     `${command} does not take ${words.map((word) => JSON.stringify(word)).join(' ')}: ${instead}`,
 };

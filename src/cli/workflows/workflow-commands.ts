@@ -53,12 +53,15 @@ const wordsOfParams: Readonly<Record<string, string>> = {
 };
 
 /** Names what was refused as it was written. */
-const inWordsOfCommand = (error: unknown): unknown => {
+const inWordsOfCommand = (
+  error: unknown,
+  words: Readonly<Record<string, string>> = wordsOfParams,
+): unknown => {
   if (!(error instanceof CallError) || error.code !== 'invalid_params') return error;
   const fields = Array.isArray(error.facts['fields']) ? error.facts['fields'] : [];
   const problems = fields.filter(isJsonObject).map(({ path, problem }) => {
     const [param = '', ...rest] = String(path).split('.');
-    return `${[wordsOfParams[param] ?? param, ...rest].join('.')}: ${String(problem)}`;
+    return `${[words[param] ?? param, ...rest].join('.')}: ${String(problem)}`;
   });
   return problems.length === 0
     ? error
@@ -114,8 +117,9 @@ const showWorkflow = async (
 ): Promise<number> => {
   const given = requiredSubject(args, 'an id; see: agent workflow list');
   const client = await connection.server();
-  const view = await client.call('workflow.show', {
-    workflow_id: await findWorkflowId(client, given),
+  const workflow_id = await findWorkflowId(client, given);
+  const view = await client.call('workflow.show', { workflow_id }).catch((error) => {
+    throw inWordsOfCommand(error, { workflow_id: given });
   });
   if (json) io.json(view);
   else io.out(renderWorkflow(view, io.width));
@@ -131,7 +135,8 @@ const cancelWorkflow = async (
   const client = await connection.server();
   const workflow_id = await findWorkflowId(client, given);
   const view = await client.call('workflow.cancel', { workflow_id, reason }).catch((error) => {
-    if (!(error instanceof CallError) || error.code !== 'event_not_allowed') throw error;
+    if (!(error instanceof CallError) || error.code !== 'event_not_allowed')
+      throw inWordsOfCommand(error, { workflow_id: given });
     const { state } = error.facts;
     const says = `${workflow_id} is ${String(state)}; there is nothing to cancel`;
     throw new CallError(error.code, says, error.facts, error);

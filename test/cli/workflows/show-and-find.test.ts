@@ -32,6 +32,17 @@ test('a beginning or an end of an id is enough to show and to cancel it', async 
   expect(cancelled.out).toBe(`${id} cancelled\n`);
 });
 
+test('a reason of several lines is one line of explain and of show', async () => {
+  const { project, id } = await start('feature', 'Export');
+  await project.agent('workflow', 'cancel', id, '--reason', '- no money\n- no time');
+
+  const explained = await project.agent('explain', id);
+  const shown = await project.agent('workflow', 'show', id);
+
+  expect(explained.out).toContain('  because - no money - no time\n');
+  expect(shown.out).toContain('cancelled: - no money - no time\n');
+});
+
 test('a step that was chosen at the start says where', async () => {
   const { agent } = openProject({ api: { backend: 'scripted' } });
 
