@@ -50,7 +50,7 @@ export const refuses = (
   });
 };
 
-/** The field of the response that is wrong, in the machine's own name. */
+/** The field of a response that is wrong, in the machine's own name. */
 export interface ResponseProblem {
   readonly field: keyof Omit<Response, 'type'>;
   readonly problem: string;
@@ -97,14 +97,10 @@ export const refusesResponse = (
     : responseProblem(question, response);
 };
 
-const tooMuchUnread = refusal('invalid_params', {
-  fields: [
-    {
-      path: 'text',
-      problem: 'the agent has not read what it was told before; wait for its next turn',
-    },
-  ],
-});
+const tooMuchUnread: ResponseProblem = {
+  field: 'text',
+  problem: 'the agent has not read what it was told before; wait for its next turn',
+};
 
 const tellNotAllowed = (task: TaskSnapshot, agent: AgentSnapshot | null): Refusal =>
   refusal('event_not_allowed', {
@@ -115,7 +111,10 @@ const tellNotAllowed = (task: TaskSnapshot, agent: AgentSnapshot | null): Refusa
   });
 
 /** Null when the task keeps what a person says for its next agent. */
-export const refusesToKeep = (task: TaskSnapshot, message: Stamped<Tell>): Refusal | null => {
+export const refusesToKeep = (
+  task: TaskSnapshot,
+  message: Stamped<Tell>,
+): Refusal | ResponseProblem | null => {
   if (task.can(message)) return null;
   const { kept } = task.context;
   return task.hasTag('pending') && !hasRoomFor({ unread: kept?.texts }, message)
@@ -128,7 +127,7 @@ export const refusesTell = (
   task: TaskSnapshot,
   agent: AgentSnapshot | null,
   message: Stamped<Tell>,
-): Refusal | null => {
+): Refusal | ResponseProblem | null => {
   const isAtWork = task.hasTag('live') && agent?.status === 'active';
   if (!isAtWork || agent.context.attempt !== task.context.attempt)
     return tellNotAllowed(task, agent);

@@ -1,8 +1,8 @@
 import { type AnyActorRef, waitFor } from 'xstate';
 import type { Response } from '../../machines/agent-context.ts';
 import type { AgentSnapshot } from '../../machines/agent-machine.ts';
-import { type ResponseProblem, refuses, refusesResponse } from '../../machines/command-refusals.ts';
-import { isServiceError, type Refusal, ServiceError } from '../../machines/errors.ts';
+import { refuses, refusesResponse } from '../../machines/command-refusals.ts';
+import { isServiceError, ServiceError } from '../../machines/errors.ts';
 import { attemptKey, type TaskId } from '../../machines/task.ts';
 import type { EndedDependency, TaskCommand } from '../../machines/task-context.ts';
 import type { TaskMachine, TaskSnapshot } from '../../machines/task-machine.ts';
@@ -18,6 +18,7 @@ import type { Tracker } from '../tracker/port.ts';
 import type { ActorRoot } from './actor-system.ts';
 import type { DependencyWaits } from './dependency-waits.ts';
 import type { LoadedTask } from './loaded-tasks.ts';
+import { asResponseError } from './response-error.ts';
 import { compareWithJournals, restoreTasks } from './restore-tasks.ts';
 import type { TaskHost } from './task-host.ts';
 import { createTaskRegistry, type TaskRegistry, type TaskRegistryPorts } from './task-registry.ts';
@@ -73,15 +74,6 @@ export interface TaskCommands {
 const answerMs = 30_000;
 const longestWaitForAgentMs = 10_000;
 const pollMs = 20;
-
-/** The names of `respond` on the wire. */
-const responsePaths = { inputId: 'input_id', text: 'text', decision: 'decision' } as const;
-
-const asResponseError = (refused: Refusal | ResponseProblem): ServiceError => {
-  if ('code' in refused) return ServiceError.from(refused);
-  const { field, problem } = refused;
-  return new ServiceError('invalid_params', { fields: [{ path: responsePaths[field], problem }] });
-};
 
 /** Shows the message of a StoreError; other unknown errors stay internal. */
 const asServiceError = (cause: unknown): ServiceError =>

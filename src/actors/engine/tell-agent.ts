@@ -11,6 +11,7 @@ import { ActorEndedError, sendRequest } from '../journal/requests.ts';
 import type { TaskView } from '../journal/task-view.ts';
 import type { RequestAnswers } from '../store/port.ts';
 import type { LoadedTask, LoadedTasks } from './loaded-tasks.ts';
+import { asResponseError } from './response-error.ts';
 import { createSharedCalls } from './shared-calls.ts';
 import type { TaskRegistry } from './task-registry.ts';
 import type { TaskViews } from './task-views.ts';
@@ -36,8 +37,8 @@ const isAgentComing = (task: LoadedTask | null): boolean => {
   return snapshot.matches({ started: 'claiming' }) || snapshot.matches({ started: 'working' });
 };
 
-const requireNone = (refusal: ReturnType<typeof refusesTell>): void => {
-  if (refusal !== null) throw ServiceError.from(refusal);
+const requireNone = (refused: ReturnType<typeof refusesTell>): void => {
+  if (refused !== null) throw asResponseError(refused);
 };
 
 const asTellError = (error: unknown): ServiceError =>

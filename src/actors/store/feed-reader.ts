@@ -43,6 +43,20 @@ const firstOf = (entries: readonly Entry[]): readonly Entry[] => {
   return end < 0 ? entries : entries.slice(0, end);
 };
 
+const whenRead = (
+  read: () => Answer<readonly Entry[]>,
+  take: (entries: readonly Entry[]) => void,
+  failed: (error: unknown) => void,
+): void => {
+  try {
+    const entries = read();
+    if (entries instanceof Promise) entries.then(take).catch(failed);
+    else take(entries);
+  } catch (error) {
+    failed(error);
+  }
+};
+
 export const createFeedReader = (
   listener: EntryListener,
   { read, from, isLive: startsLive }: ReaderStart,
@@ -96,13 +110,7 @@ export const createFeedReader = (
     if (!isOpen) return;
     isLive = false;
     isMissing = false;
-    try {
-      const entries = read(last, limit);
-      if (entries instanceof Promise) entries.then(take).catch(failRead);
-      else take(entries);
-    } catch (error) {
-      fail(error);
-    }
+    whenRead(() => read(last, limit), take, failRead);
   };
   /** Other work comes between two reads. */
   const readLater = (): void => void setImmediate(readOn);
