@@ -280,6 +280,7 @@ describe.skipIf(noBrowser !== null)(
       const allowed = await project.create('Look at it', '--role', 'reviewer');
       const denied = await project.create('Look again', '--role', 'reviewer');
       await project.agent('run', allowed, denied, '--async');
+      await to('needs-you');
       await row('Look at it').getByText('seq 1 40').waitFor();
       await row('Look again').getByRole('textbox').fill('not now');
       await row('Look again').getByRole('button', { name: 'Deny' }).click();
