@@ -102,7 +102,10 @@ test('a task that an earlier server was asked to run is observed again when it i
   });
 
   watch.start();
-  await vi.waitFor(() => expect(vi.getTimerCount()).toBe(1));
+  await vi.waitFor(() => {
+    expect(observe).toHaveBeenCalledTimes(1);
+    expect(vi.getTimerCount()).toBe(1);
+  });
   isPending = false;
   for (const _ of ['at rest', 'taken'])
     await vi.waitFor(() => {
