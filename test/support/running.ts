@@ -273,6 +273,8 @@ export const startServer = async (setting: Setting = {}) => {
     streamLimits: () => ({ inAll: 10, perTask: 8 }),
   });
   await app.listen({ host: '127.0.0.1', port: 0 });
+  // A process that a busy machine holds up would send on a connection that the server is closing.
+  app.server.keepAliveTimeout = 600_000;
   const address = app.server.address();
   const port = typeof address === 'object' && address !== null ? address.port : 0;
   names = [`127.0.0.1:${port}`, `localhost:${port}`];
