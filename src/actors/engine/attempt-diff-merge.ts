@@ -81,6 +81,7 @@ export const createAttemptDiffMerge = ({
       taskId: id,
       attempt,
       isLive: task.status === 'started' && attempt === task.attempt,
+      isComplete: task.status === 'complete',
       end: await readEnd(store, id, attempt),
       force,
     });

@@ -25,6 +25,8 @@ export interface MergeWish {
   readonly taskId: TaskId;
   readonly attempt: number;
   readonly isLive: boolean;
+  /** By now the task is complete, for example closed by hand. */
+  readonly isComplete: boolean;
   /** As `endOfAttempt` returns it. */
   readonly end: string | null;
   readonly force: boolean;
@@ -35,6 +37,7 @@ export const refusesMerge = ({
   taskId,
   attempt,
   isLive,
+  isComplete,
   end,
   force,
 }: MergeWish): Refusal | null => {
@@ -47,5 +50,6 @@ export const refusesMerge = ({
     });
   if (isLive) return refuse('at work', ['cancel', 'merge it when it has ended']);
   if (force || end === 'complete') return null;
-  return refuse(end ?? 'not complete', ['diff', 'retry', 'merge --force']);
+  const again = isComplete ? 'reopen' : 'retry';
+  return refuse(end ?? 'not complete', ['diff', again, 'merge --force']);
 };

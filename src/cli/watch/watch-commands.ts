@@ -24,8 +24,13 @@ const exitByStatus: Readonly<Record<string, number>> = {
   cancelled: exitCodes.cancelled,
 };
 
-const isNews = ({ type, data }: Frame): boolean =>
-  ['input_required', 'approval_required'].includes(type) || data['parked_until'] !== undefined;
+/** The stream of a task that has just ended begins at its start: its questions are answered. */
+const isNews = async (client: Client, taskId: TaskId, { type, data }: Frame): Promise<boolean> => {
+  if (type !== 'input_required' && type !== 'approval_required')
+    return data['parked_until'] !== undefined;
+  const { awaiting } = await readTask(client, taskId);
+  return awaiting !== undefined && awaiting.input_id === data['input_id'];
+};
 
 const waitForOne = async (
   client: Client,
@@ -35,7 +40,7 @@ const waitForOne = async (
 ): Promise<TaskView> => {
   for await (const frame of client.frames(taskId, null, signal)) {
     if (signal.aborted) break;
-    const line = isNews(frame) ? renderFrame(frame) : null;
+    const line = (await isNews(client, taskId, frame)) ? renderFrame(frame) : null;
     if (line !== null) io.err(terminalText(line, false));
   }
   return readTask(client, taskId);

@@ -52,6 +52,7 @@ const mergeOne = async ({ client, workspace, args }: Merging, task: TaskView) =>
     taskId,
     attempt,
     isLive: task.status === 'started' && attempt === task.attempt,
+    isComplete: task.status === 'complete',
     end: await endOfAttemptIn(client, taskId, attempt),
     force,
   });

@@ -7,6 +7,7 @@ const wish = {
   taskId: 'bd-a1' as TaskId,
   attempt: 2,
   isLive: false,
+  isComplete: false,
   end: 'complete',
   force: false,
 };
@@ -27,6 +28,14 @@ test.each(['failed', 'cancelled', 'closed by hand', null])(
     expect(refusesMerge({ ...wish, end, force: true })).toBeNull();
   },
 );
+
+test('of a failed task that was closed by hand since, reopen is allowed and not retry', () => {
+  const refused = refusesMerge({ ...wish, isComplete: true, end: 'failed' });
+
+  expect(refused === null ? '' : describeRefusal(refused)).toMatch(
+    /allowed: diff, reopen, merge --force$/,
+  );
+});
 
 test('the work of a running attempt is not merged even with --force', () => {
   expect(refusesMerge({ ...wish, isLive: true, force: true })?.code).toBe('event_not_allowed');
