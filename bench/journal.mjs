@@ -41,7 +41,7 @@ const measure = async (turns) => {
   const { status, usage } = await system.service.status(task_id);
   if (status !== 'complete' || usage.turns !== turns + 1)
     throw new Error(`${status} after ${usage.turns} turns`);
-  const rows = db.prepare('select * from journal').all();
+  const rows = await db.ask(db.prepare('select * from journal').all());
   const journal = rows.flatMap(Object.values).reduce((sum, value) => sum + bytesOf(value), 0);
   await close();
   return {
