@@ -40,6 +40,12 @@ const rangesText = (ranges: readonly LineRange[]): string =>
     .map(({ from, to }) => (from === to ? `${from}` : `${from}-${to}`))
     .join(', ');
 
+const linesText = (ranges: readonly LineRange[]): string => {
+  const [only] = ranges;
+  const isOne = ranges.length === 1 && only?.from === only?.to;
+  return `${isOne ? 'line' : 'lines'} ${rangesText(ranges)}`;
+};
+
 /** Null for a place that a reviewer can mean. A whole file may also be one of the project. */
 export const commentProblem = (
   { path, line, endLine }: NewComment,
@@ -61,7 +67,7 @@ export const commentProblem = (
   const shown =
     ranges === undefined
       ? 'they do not touch that file; leave out the line'
-      : `they have its lines ${rangesText(ranges)}`;
+      : `they have its ${linesText(ranges)}`;
   return {
     field: 'line',
     says: `${path}: the changes of attempt ${attempt} do not have ${given}; ${shown}`,

@@ -2,6 +2,7 @@ import { requireId } from '../../actors/engine/task-id.ts';
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import { plural } from '../../machines/plural.ts';
 import type { ReviewVerdict } from '../../machines/review.ts';
+import { CallError } from '../client/client.ts';
 import type { CommandContext } from '../client/command-context.ts';
 import { callForTask } from '../client/task-answers.ts';
 import { exitCodes } from '../output/exit-codes.ts';
@@ -61,6 +62,13 @@ const reviewLines = (
   ];
 };
 
+/** Names the flag, where the server names the field of the request. */
+const asFlagProblem = (error: unknown): unknown => {
+  if (!(error instanceof CallError) || error.code !== 'invalid_params') return error;
+  const message = error.message.replaceAll(/\bcomments\.\d+\.(?:path|line): /g, '--comment ');
+  return new CallError(error.code, message, error.facts, error);
+};
+
 /** Keeps comments on the work of a task, and sends it back when they ask for changes. */
 export const reviewWork = async (context: CommandContext, args: ReviewArgs): Promise<number> => {
   const { io, json, connection } = context;
@@ -70,6 +78,8 @@ export const reviewWork = async (context: CommandContext, args: ReviewArgs): Pro
   const task = await callForTask(await connection.server(), 'review', {
     ...{ task_id: taskId, verdict, comments },
     ...(args.attempt === undefined ? {} : { attempt: args.attempt }),
+  }).catch((error) => {
+    throw asFlagProblem(error);
   });
   if (json) io.json(task);
   else for (const line of reviewLines(task, verdict, comments.length)) io.out(line);

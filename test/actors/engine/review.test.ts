@@ -236,7 +236,7 @@ test('a place that neither the changes nor the project have is refused, with the
   await expect(review('b.txt', 99)).rejects.toMatchObject(
     refused(
       'comments.0.line',
-      'b.txt: the changes of attempt 1 do not have line 99; they have its lines 1',
+      'b.txt: the changes of attempt 1 do not have line 99; they have its line 1',
     ),
   );
   await expect(review('a.txt', 1)).rejects.toMatchObject(

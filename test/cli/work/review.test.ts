@@ -24,6 +24,7 @@ test('a comment on a line sends the work back, and is answered in the diff, in s
   const id = (await agent('create', 'Add b')).out.trim();
   await agent('engineer', id);
 
+  const wrong = await agent('review', id, '--comment', 'b.txt:9', 'Say new');
   const sent = await agent('review', id, '--comment', 'b.txt:2', 'Say new', '--request-changes');
   await agent('wait', id);
   const [diff, plain, show] = [
@@ -33,6 +34,9 @@ test('a comment on a line sends the work back, and is answered in the diff, in s
   ];
   const approved = await agent('review', id, '--approve');
 
+  expect(wrong.err).toBe(
+    'agent: --comment b.txt: the changes of attempt 1 do not have line 9; they have its lines 1-2\n',
+  );
   expect([sent.code, sent.out]).toEqual([
     0,
     `${id}: 1 comment, sent back; the next attempt goes on with the same branch\nsee: agent logs -f ${id}, agent diff ${id}\n`,
