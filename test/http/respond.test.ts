@@ -248,6 +248,9 @@ test('an answer to a task without a question names its state', async () => {
   const server = await startServer({ turns: [hang] });
   const queued = (await server.call('create', { description: 'idle' })).result.task_id;
   const busy = await running(server);
+  await vi.waitFor(async () =>
+    expect((await server.call('status', { task_id: busy })).result.phase).toBe('acting'),
+  );
   const respond = (id: string) =>
     server.call('respond', { task_id: id, attempt: 1, input_id: 'input-1', text: 'x' });
 

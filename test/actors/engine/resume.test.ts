@@ -61,9 +61,10 @@ const open = async (
 
 const openJournal = (stateDir: string) => new Database(join(stateDir, 'journal.db'));
 
+/** Whole lines: the file is there before its first line is. */
 const marks = (root: string) =>
   existsSync(join(root, 'marks'))
-    ? readFileSync(join(root, 'marks'), 'utf8').trim().split('\n').length
+    ? readFileSync(join(root, 'marks'), 'utf8').split('\n').length - 1
     : 0;
 
 const untilMarked = ({ root }: Running) => vi.waitFor(() => expect(marks(root)).toBe(1));
@@ -180,7 +181,6 @@ test.each<[OnInterrupted, string | null, number]>([
     const next = await startSystem(image);
     if (answer !== null) await respond(next, id, (await untilAsked(next, id)).input_id, answer);
 
-    // Once it stayed at one mark: the phase and the error would say why.
     await vi.waitFor(async () => {
       const { phase, error } = await next.service.status(id);
       const shown = { marks: marks(next.root), phase, error };
