@@ -126,7 +126,7 @@ export const savedSlot = async (
   const agent = await store.actor(attemptKey(taskId, task.context.attempt));
   return {
     role: task.context.role ?? 'engineer',
-    lent: task.matches({ started: 'working' }) && isSlotLent(agent),
+    lent: isSlotLent(agent),
   };
 };
 

@@ -1,5 +1,9 @@
 import { expect, test } from 'vitest';
+import type { Ledger } from '../../../src/actors/ledger/ledger.ts';
+import type { Tracker } from '../../../src/actors/tracker/port.ts';
 import type { Response } from '../../../src/machines/agent-context.ts';
+import { ServiceError } from '../../../src/machines/errors.ts';
+import { embeddedAt } from '../../support/ledger.ts';
 import {
   finish,
   type Running,
@@ -113,6 +117,33 @@ test('a lent slot stays lent over a restart, and is had again with the answer', 
   await Promise.all([asking, other].map((id) => untilStatus(next, id, 'complete')));
 
   expect((await next.service.status(asking)).attempt).toBe(1);
+});
+
+test('a slot that was lent at the cancel is not held again after a restart', async () => {
+  const away = new ServiceError('tracker_unavailable', { detail: 'it is away', remedy: 'wait' });
+  const tracker = (root: string, ledger: Ledger): Tracker => {
+    const embedded = embeddedAt(root, {}, ledger);
+    return {
+      ...embedded,
+      prepare: (change, preparation) =>
+        change.kind === 'release' ? Promise.reject(away) : embedded.prepare(change, preparation),
+    };
+  };
+  const setting: Setting = { ...one, tracker };
+  const first = await startSystem(setting);
+  const cancelled = await create(first);
+  await run(first, cancelled);
+  await untilPhase(first, cancelled, 'awaiting_input');
+  await first.service.cancel(cancelled, null).catch(() => {});
+  await untilPhase(first, cancelled, 'waiting_for_tracker');
+  await first.stop();
+
+  const next = await startSystem({ ...setting, root: first.root, stateDir: first.stateDir });
+  const other = await create(next);
+  await run(next, other);
+  await untilPhase(next, other, 'awaiting_input');
+
+  expect((await next.service.status(cancelled)).status).toBe('started');
 });
 
 test('an attempt that was answered and waits for its slot goes on after a restart', async () => {
