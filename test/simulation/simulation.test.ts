@@ -43,7 +43,8 @@ test(`${count} simulated worlds from seed ${first}: whatever crashes, is late or
     writeFileSync(`simulation-${wanted}.log`, reports[0]?.log.join('\n') ?? '');
   expect(reports.filter(({ violations }) => violations.length > 0).map(found)).toEqual([]);
   expect(reports).toHaveLength(count);
-  if (count > 1)
+  // Of a few worlds all may be poor ones.
+  if (isLong && count > 1)
     expect(Math.min(sum(reports, 'completed'), sum(reports, 'lives') - count)).toBeGreaterThan(
       count / 2,
     );
