@@ -2,10 +2,10 @@ import { requireId } from '../../actors/engine/task-id.ts';
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import { plural } from '../../machines/plural.ts';
 import type { ReviewVerdict } from '../../machines/review.ts';
-import { CallError } from '../client/client.ts';
 import type { CommandContext } from '../client/command-context.ts';
 import { callForTask } from '../client/task-answers.ts';
 import { exitCodes } from '../output/exit-codes.ts';
+import { inWordsOfCommand } from '../words/refused-params.ts';
 import { UsageError } from '../words/usage-error.ts';
 
 export interface ReviewArgs {
@@ -62,12 +62,7 @@ const reviewLines = (
   ];
 };
 
-/** Names the flag, where the server names the field of the request. */
-const asFlagProblem = (error: unknown): unknown => {
-  if (!(error instanceof CallError) || error.code !== 'invalid_params') return error;
-  const message = error.message.replaceAll(/\bcomments\.\d+\.(?:path|line): /g, '--comment ');
-  return new CallError(error.code, message, error.facts, error);
-};
+const wordOf = (path: string): string => (path.startsWith('comments.') ? '--comment' : path);
 
 /** Keeps comments on the work of a task, and sends it back when they ask for changes. */
 export const reviewWork = async (context: CommandContext, args: ReviewArgs): Promise<number> => {
@@ -79,7 +74,7 @@ export const reviewWork = async (context: CommandContext, args: ReviewArgs): Pro
     ...{ task_id: taskId, verdict, comments },
     ...(args.attempt === undefined ? {} : { attempt: args.attempt }),
   }).catch((error) => {
-    throw asFlagProblem(error);
+    throw inWordsOfCommand(error, wordOf);
   });
   if (json) io.json(task);
   else for (const line of reviewLines(task, verdict, comments.length)) io.out(line);

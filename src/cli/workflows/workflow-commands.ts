@@ -1,10 +1,10 @@
-import { isJsonObject } from '../../machines/json.ts';
 import type { Thoroughness } from '../../machines/thoroughness.ts';
 import { CallError, type Client, type Params } from '../client/client.ts';
 import type { CommandContext } from '../client/command-context.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { stripControls } from '../output/safe-text.ts';
 import { wrapAfter } from '../output/wrap.ts';
+import { inWordsOfCommand } from '../words/refused-params.ts';
 import { UsageError } from '../words/usage-error.ts';
 import {
   findWorkflowId,
@@ -52,21 +52,12 @@ const wordsOfParams: Readonly<Record<string, string>> = {
   ...{ thoroughness: '--thoroughness', verify: '--verify' },
 };
 
-/** Names what was refused as it was written. */
-const inWordsOfCommand = (
-  error: unknown,
-  words: Readonly<Record<string, string>> = wordsOfParams,
-): unknown => {
-  if (!(error instanceof CallError) || error.code !== 'invalid_params') return error;
-  const fields = Array.isArray(error.facts['fields']) ? error.facts['fields'] : [];
-  const problems = fields.filter(isJsonObject).map(({ path, problem }) => {
-    const [param = '', ...rest] = String(path).split('.');
-    return `${[words[param] ?? param, ...rest].join('.')}: ${String(problem)}`;
-  });
-  return problems.length === 0
-    ? error
-    : new CallError(error.code, problems.join('; '), error.facts, error);
-};
+const wordIn =
+  (words: Readonly<Record<string, string>>) =>
+  (path: string): string => {
+    const [param = '', ...rest] = path.split('.');
+    return [words[param] ?? param, ...rest].join('.');
+  };
 
 const callStart = async (
   client: Client,
@@ -75,7 +66,7 @@ const callStart = async (
   try {
     return await client.call('workflow.start', params);
   } catch (error) {
-    throw inWordsOfCommand(error);
+    throw inWordsOfCommand(error, wordIn(wordsOfParams));
   }
 };
 
@@ -119,7 +110,7 @@ const showWorkflow = async (
   const client = await connection.server();
   const workflow_id = await findWorkflowId(client, given);
   const view = await client.call('workflow.show', { workflow_id }).catch((error) => {
-    throw inWordsOfCommand(error, { workflow_id: given });
+    throw inWordsOfCommand(error, wordIn({ workflow_id: given }));
   });
   if (json) io.json(view);
   else io.out(renderWorkflow(view, io.width));
@@ -136,7 +127,7 @@ const cancelWorkflow = async (
   const workflow_id = await findWorkflowId(client, given);
   const view = await client.call('workflow.cancel', { workflow_id, reason }).catch((error) => {
     if (!(error instanceof CallError) || error.code !== 'event_not_allowed')
-      throw inWordsOfCommand(error, { workflow_id: given });
+      throw inWordsOfCommand(error, wordIn({ workflow_id: given }));
     const { state } = error.facts;
     const says = `${workflow_id} is ${String(state)}; there is nothing to cancel`;
     throw new CallError(error.code, says, error.facts, error);

@@ -35,7 +35,7 @@ test('a comment on a line sends the work back, and is answered in the diff, in s
   const approved = await agent('review', id, '--approve');
 
   expect(wrong.err).toBe(
-    'agent: --comment b.txt: the changes of attempt 1 do not have line 9; they have its lines 1-2\n',
+    'agent: --comment: b.txt: the changes of attempt 1 do not have line 9; they have its lines 1-2\n',
   );
   expect([sent.code, sent.out]).toEqual([
     0,
