@@ -62,6 +62,8 @@ const progress: ReadonlySet<string> = new Set([
   'api_call_start',
   'usage',
 ]);
+/** A parked attempt that is refused is saved first. */
+const refusedClaims = new Set(['{"queued":"refused"}', '{"queued":"yielding"}']);
 const endings: ReadonlySet<string> = new Set(['completed', 'failed', 'cancelled']);
 const reopening: ReadonlySet<string> = new Set([
   'retry',
@@ -175,7 +177,7 @@ export const createInvariants = (
     const state = JSON.stringify(after.value);
     const found = `I14 ${taskId} went by ${cause} to ${state} and is ${tracked?.status} in the tracker`;
     if (cause === 'xstate.done.actor.claim')
-      require(isHeld || state === '{"queued":"refused"}', () => found);
+      require(isHeld || refusedClaims.has(state), () => found);
     if (cause === 'xstate.done.actor.release' || cause === 'xstate.done.actor.parkAttempt')
       require(!isHeld, () => found);
     if (cause !== 'xstate.done.actor.close' || after.value !== 'complete') return;
