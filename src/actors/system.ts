@@ -69,7 +69,8 @@ const createParts = (settings: () => Settings, ports: SystemPorts) => {
   const root = createActorRoot(inspect === undefined ? undefined : inspectCommitted(inspect));
   const supervisor = createSupervision({ root, input: () => capsOf(settings()), now, log });
   const agentActor = (key: string) => supervisor.snapshot().children[key];
-  const host = createTaskHost({ root, tracker, store, journal, agentActor, now });
+  const returnSlot = (taskId: TaskId): void => supervisor.send({ type: 'slot.returned', taskId });
+  const host = createTaskHost({ root, tracker, store, journal, agentActor, returnSlot, now });
   const backends = createBackendSelector({ settings, selectModel, assistants });
   const attempts = createAttempts({
     ports,
@@ -88,6 +89,7 @@ const createParts = (settings: () => Settings, ports: SystemPorts) => {
   });
   return {
     ...{ node, journal, root, supervisor, agentActor, host, backends, attempts, lookUp, waits },
+    returnSlot,
   };
 };
 type Parts = ReturnType<typeof createParts>;
@@ -100,7 +102,7 @@ const createTasks = (
   keeping: (verify: VerifyCommands) => VerifyCommands,
 ) => {
   const { tracker, store, workspace, results, now, log } = ports;
-  const { node, journal, root, supervisor, agentActor, host, backends } = parts;
+  const { node, journal, root, supervisor, agentActor, host, backends, returnSlot } = parts;
   const { attempts, lookUp, waits } = parts;
   const { slots, work, agents, runs: agentRuns } = attempts;
   const { emit, endLeftovers, sandboxOf, environmentOf } = agents;
@@ -135,7 +137,7 @@ const createTasks = (
       await invoked.whenEnded(taskId);
       await work.whenTaskEnded(taskId);
     },
-    returnSlot: (taskId) => supervisor.send({ type: 'slot.returned', taskId }),
+    returnSlot,
     onCrash: (taskId) => {
       journal.discard(taskId);
       const own = Object.keys(supervisor.snapshot().children).filter((key) =>

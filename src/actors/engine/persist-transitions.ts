@@ -29,6 +29,8 @@ export interface RecorderPorts {
   readonly prepared: PreparedChanges;
   readonly live: Pick<LoadedTasks, 'get' | 'discard'>;
   readonly setDeadline: (key: string, at: number | null) => void;
+  /** The task waits for a slot no more, and needs none: one may have been granted meanwhile. */
+  readonly returnSlot: (taskId: TaskId) => void;
   readonly now: () => number;
 }
 
@@ -90,22 +92,26 @@ const taskTransition = (
   return { change, after };
 };
 
+const waitsForSlot = (task: TaskSnapshot): boolean => task.hasTag('phase:waiting_for_slot');
+
 const createTaskCommit =
-  ({ journal, prepared, live, setDeadline, now }: RecorderPorts) =>
+  ({ journal, prepared, live, setDeadline, returnSlot, now }: RecorderPorts) =>
   (
     task: LoadedTask,
     transition: PendingTransition<TaskSnapshot>,
     persisted: unknown,
   ): Committing => {
-    const { next, cause } = transition;
+    const { next, cause, previous } = transition;
     const { taskId, deadlineAt } = next.context;
     const at = timeOf(cause, now);
+    const leavesQueue = waitsForSlot(previous) && !waitsForSlot(next) && !next.hasTag('live');
     const toCommit = prepared.of(cause);
     if (toCommit !== null) task.tracked = toCommit.tracked;
     const { change, after } = taskTransition(task, transition, { persisted, at, toCommit });
     const apply = (): void => {
       task.shown = previousViewOf(after);
       setDeadline(taskId, next.hasTag('pending') ? deadlineAt : null);
+      if (leavesQueue) returnSlot(taskId);
     };
     // A quiet state has no effects, and no caller gets an answer before it is committed. A task that
     // is opened again is looked up next.

@@ -19,6 +19,7 @@ export interface TaskHostPorts {
   readonly journal: Journal;
   /** The actor of an agent, if it is alive. */
   readonly agentActor: (key: string) => AnyActorRef | undefined;
+  readonly returnSlot: (taskId: TaskId) => void;
   readonly now: () => number;
 }
 
@@ -50,7 +51,7 @@ const createDeadlines = ({ now, agentActor }: TaskHostPorts, live: LoadedTasks):
   });
 
 export const createTaskHost = (ports: TaskHostPorts): TaskHost => {
-  const { root, tracker, store, journal, now } = ports;
+  const { root, tracker, store, journal, returnSlot, now } = ports;
   const live = createLoadedTasks(root.stop);
   const deadlines = createDeadlines(ports, live);
   const prepared = createPreparedChanges();
@@ -64,6 +65,7 @@ export const createTaskHost = (ports: TaskHostPorts): TaskHost => {
       prepared,
       live,
       setDeadline: deadlines.set,
+      returnSlot,
       now,
     }),
     refresh: async (taskId) => {
