@@ -1,37 +1,9 @@
-import { existsSync, mkdirSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { execa } from 'execa';
 import { onTestFinished } from 'vitest';
+import { npmProgram } from './npm-program.ts';
 
-const version = '2.1.197';
-
-/**
- * The program of `AGENT_TEST_CLAUDE`, else the npm package, installed once into a temporary folder;
- * or the reason why there is none.
- */
-export const realClaude = async (): Promise<
-  { readonly path: string } | { readonly reason: string }
-> => {
-  const given = process.env['AGENT_TEST_CLAUDE'];
-  if (given !== undefined) return { path: given };
-  const folder = join(tmpdir(), `agent-test-claude-${version}`);
-  const path = join(folder, 'node_modules', '.bin', 'claude');
-  mkdirSync(folder, { recursive: true });
-  if (!existsSync(path)) {
-    const wanted = `@anthropic-ai/claude-code@${version}`;
-    const args = ['install', '--prefix', folder, '--no-audit', '--no-fund', wanted];
-    const { exitCode, stderr } = await execa('npm', args, { reject: false, timeout: 240_000 });
-    if (exitCode !== 0)
-      return { reason: `claude could not be installed: ${stderr.trim().split('\n').at(-1)}` };
-  }
-  const tried = await execa(path, ['--version'], { reject: false, timeout: 60_000 });
-  return tried.exitCode === 0
-    ? { path }
-    : { reason: `claude does not run here: ${tried.stderr.slice(-300)}` };
-};
+export const realClaude = () => npmProgram('claude', '@anthropic-ai/claude-code@2.1.197');
 
 export interface ClaudeSays {
   readonly text?: string;
@@ -63,19 +35,32 @@ const eventsOf = ({ text, call }: ClaudeSays, number: number): readonly object[]
   ];
 };
 
+const waiting = 'WaitForMcpServers';
+/** Claude begins before its MCP servers have told their tools, and offers a tool to wait for them. */
+const isEarly = (body: string, { call }: ClaudeSays): boolean =>
+  call !== undefined && body.includes(`"name":"${waiting}"`) && !body.includes(`"${call.name}"`);
+
 /** One answer for each call that offers tools; other calls, such as for a title, get a text. */
 export const startMessagesApi = async (said: readonly ClaudeSays[]) => {
   const asked: string[] = [];
+  let number = 0;
   const server = createServer(async (request, response) => {
     let body = '';
     for await (const piece of request) body += piece;
     if (request.url?.startsWith('/v1/messages?') !== true && request.url !== '/v1/messages')
       return void response.writeHead(404).end('{}');
     const isWork = body.includes('"name":"Bash"');
-    if (isWork) asked.push(body);
-    const says = isWork ? (said[asked.length - 1] ?? { text: 'no more' }) : { text: 'A title' };
+    const next = said[asked.length] ?? { text: 'no more' };
+    const waits = isWork && isEarly(body, next);
+    if (isWork && !waits) asked.push(body);
+    const says = waits
+      ? { call: { name: waiting, input: {} } }
+      : isWork
+        ? next
+        : { text: 'A title' };
+    number += 1;
     response.setHeader('content-type', 'text/event-stream');
-    for (const event of eventsOf(says, asked.length)) {
+    for (const event of eventsOf(says, number)) {
       const { type } = event as { readonly type: string };
       response.write(`event: ${type}\ndata: ${JSON.stringify(event)}\n\n`);
     }
