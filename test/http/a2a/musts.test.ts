@@ -11,6 +11,7 @@ import {
 /** Rules of A2A 1.0 that rules.test.ts does not have, by their sections. */
 
 const extension = 'urn:agent-task-server:a2a:task-graph:v1';
+const ask = { calls: [{ tool: 'ask', arguments: { question: 'Which port?' } }] };
 // biome-ignore lint/suspicious/noExplicitAny: what is expected of each answer is in its test
 type Loose = any;
 
@@ -240,29 +241,36 @@ test('§3.6 the paths of 0.3 are of a version that is not served, not of a tenan
   const { rest } = await start();
 
   const answers = [await rest('GET', 'v1/tasks'), await rest('POST', 'v1/message:send', '{}')];
+  const tenant = await rest('GET', 'tester/tasks');
 
   expect(answers.map(({ body }) => body.error.details[0].reason)).toEqual(
     Array(2).fill('VERSION_NOT_SUPPORTED'),
   );
+  expect([tenant.status, tenant.body.tasks]).toEqual([200, []]);
 });
 
-test('§3.1.6 a subscription stays open while a person is asked, and ends with the task', async () => {
-  const { send, server, service } = await start({
-    turns: [bash('true'), finish('all good')],
-    role: { approvals: ['bash'] },
-  });
-  const { id, metadata } = (await send()).result.task;
-  const stream = await subscribed(server, id);
+test.each([
+  ['AUTH_REQUIRED', bash('true'), { text: null, decision: 'allow' }],
+  ['INPUT_REQUIRED', ask, { text: '8080', decision: null }],
+] as const)(
+  '§3.1.6 a subscription stays open while a person is asked, and ends with the task: %s',
+  async (state, turn, answer) => {
+    const { send, server, service } = await start({
+      turns: [turn, finish('all good')],
+      role: { approvals: ['bash'] },
+    });
+    const { id, metadata } = (await send()).result.task;
+    const stream = await subscribed(server, id);
 
-  const first = await stream.next();
-  await service.respond(id, 1, {
-    ...{ type: 'respond', inputId: metadata[extension].input_id, text: null, decision: 'allow' },
-  });
-  await stream.until('COMPLETED');
+    const first = await stream.next();
+    const inputId = metadata[extension].input_id;
+    await service.respond(id, 1, { type: 'respond', inputId, ...answer });
+    await stream.until('COMPLETED');
 
-  expect(first.task.status.state).toBe('TASK_STATE_AUTH_REQUIRED');
-  expect(await stream.next()).toBeNull();
-});
+    expect(first.task.status.state).toBe(`TASK_STATE_${state}`);
+    expect(await stream.next()).toBeNull();
+  },
+);
 
 test('§3.5.2 a reader that is cut off changes nothing for the task or for others', async () => {
   const { send, server, service } = await start({ turns: [hang] });
@@ -303,6 +311,10 @@ test('§5.1 both bindings answer the same', async () => {
     [await call('GetTask', { id }), await rest('GET', `tasks/${id}`)],
     [await call('ListTasks', {}), await rest('GET', 'tasks')],
     [await call('GetExtendedAgentCard', {}), await rest('GET', 'extendedAgentCard')],
+    [
+      await call('ListTaskPushNotificationConfigs', { taskId: id }),
+      await rest('GET', `tasks/${id}/pushNotificationConfigs`),
+    ],
   ] as const;
   const refusals = [
     [await call('GetTask', { id: 'bd-none' }), await rest('GET', 'tasks/bd-none')],
@@ -326,14 +338,17 @@ test('§3.1.4 the members of a list that are empty are there', async () => {
 });
 
 test('§3.2.4 the history: none, the latest, all', async () => {
-  const { send, call } = await start({ turns: [finish()] });
+  const { send, call } = await start({ turns: [ask, finish()] });
   const { id } = (await send()).result.task;
-  const lengthOf = async (params: object) =>
-    (await call('GetTask', { id, ...params })).result.history?.length;
+  await send({ taskId: id, parts: [{ text: '8080' }] });
+  const textsOf = async (params: object) =>
+    (await call('GetTask', { id, ...params })).result.history?.map(
+      ({ parts }: Loose) => parts[0].text,
+    );
 
-  expect([
-    await lengthOf({ historyLength: 0 }),
-    await lengthOf({ historyLength: 1 }),
-    await lengthOf({}),
-  ]).toEqual([undefined, 1, 1]);
+  expect(await textsOf({ historyLength: 0 })).toBeUndefined();
+  expect(await textsOf({ historyLength: 1 })).toEqual(['8080']);
+  expect(await textsOf({ historyLength: 2 })).toEqual(['Which port?', '8080']);
+  for (const all of [{}, { historyLength: 99 }])
+    expect(await textsOf(all)).toEqual(['Do it', 'Which port?', '8080']);
 });

@@ -93,7 +93,15 @@ test('§8 the card is open, names both bindings, and is 304 when it is known', a
     ],
     capabilities: { streaming: true, pushNotifications: true, extendedAgentCard: true },
     securityRequirements: [{ schemes: { token: { list: [] } } }],
+    securitySchemes: {
+      token: { httpAuthSecurityScheme: { scheme: expect.stringMatching(/^Bearer$/i) } },
+    },
+    ...{ name: expect.any(String), description: expect.any(String), version: expect.any(String) },
+    defaultInputModes: expect.arrayContaining(['text/plain']),
+    defaultOutputModes: expect.arrayContaining(['text/plain']),
   });
+  for (const skill of card.skills)
+    expect(skill).toMatchObject({ name: expect.any(String), description: expect.any(String) });
   expect(new Set(card.skills.map(({ id }: { id: string }) => id))).toEqual(
     new Set(['product-manager', 'architect', 'engineer', 'tester', 'reviewer']),
   );
@@ -105,21 +113,24 @@ test('§8 the card is open, names both bindings, and is 304 when it is known', a
 test('§7 every operation but the public card needs the token, on both bindings', async () => {
   const { base, call } = await start();
   const paths = [
-    '/a2a',
-    '/agents/tester/a2a',
-    '/a2a/rest/message:send',
-    '/a2a/rest/tasks/x:cancel',
+    ...['/a2a', '/agents/tester/a2a'],
+    ...['message:send', 'message:stream', 'tasks/x:cancel', 'tasks/x/pushNotificationConfigs'].map(
+      (path) => `/a2a/rest/${path}`,
+    ),
+  ];
+  const readPaths = [
+    ...['tasks', 'tasks/bd-1', 'tasks/bd-1:subscribe', 'extendedAgentCard'],
+    ...['tasks/bd-1/pushNotificationConfigs', 'tasks/bd-1/pushNotificationConfigs/p'],
   ];
 
   const answers = await Promise.all(
     paths.map((path) => fetch(`${base}${path}`, { method: 'POST', body: '{}' })),
   );
-  const reads = await Promise.all(
-    ['tasks', 'tasks/bd-1', 'extendedAgentCard'].map((path) => fetch(`${base}/a2a/rest/${path}`)),
-  );
+  const reads = await Promise.all(readPaths.map((path) => fetch(`${base}/a2a/rest/${path}`)));
 
-  expect([...answers, ...reads].map(({ status }) => status)).toEqual(Array(7).fill(401));
-  expect(answers[0]?.headers.get('www-authenticate')).toBe('Bearer');
+  expect(
+    [...answers, ...reads].map(({ status, headers }) => [status, headers.get('www-authenticate')]),
+  ).toEqual(Array(12).fill([401, 'Bearer']));
   expect((await call('GetExtendedAgentCard', {})).result.skills[0].description).toContain('Tools:');
 });
 
@@ -130,7 +141,9 @@ test('§3.1.11 without a token there is no extended card', async () => {
 });
 
 test('§3.2.2 a send blocks until the task is over, or returns at once when asked to', async () => {
-  const { task, now, call } = await start({ turns: [bash('sleep 0.3'), finish('done')] });
+  const { task, now, call } = await start({
+    turns: [{ say: 'I look.', ...bash('sleep 0.3') }, finish('done')],
+  });
 
   const begun = await task('One', {}, now);
   const done = await task('Two');
@@ -138,6 +151,7 @@ test('§3.2.2 a send blocks until the task is over, or returns at once when aske
   expect(begun.status.state).toMatch(/SUBMITTED|WORKING/);
   expect(done.status.state).toBe('TASK_STATE_COMPLETED');
   expect(done.status.timestamp).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
+  expect(done.artifacts?.map(({ artifactId }) => artifactId)).toEqual(['transcript', 'results']);
   expect((await call('GetTask', { id: done.id })).result).toEqual(done);
 });
 
@@ -172,9 +186,20 @@ test('§3.4 a message to a task: unknown, another context, over', async () => {
   expect([over.error.code, reasonOf(over)]).toEqual([-32004, 'UNSUPPORTED_OPERATION']);
 });
 
+/** The id of a question that is not among these. */
+const untilAsked = async (
+  call: (method: string, params: object) => Promise<RpcAnswer>,
+  id: string,
+  known: readonly unknown[],
+): Promise<string> => {
+  const read = async () => ownOf((await call('GetTask', { id })).result)['input_id'] ?? null;
+  await expect.poll(async () => [null, ...known].includes(await read())).toBe(false);
+  return String(await read());
+};
+
 test('§7.6 no message grants an approval, however it is worded', async () => {
   const { send, task, call, service, server } = await start({
-    turns: [bash('true'), finish('done')],
+    turns: [bash('true'), bash('true'), finish('done')],
     role: { approvals: ['bash'] },
   });
   const asked = await task('One');
@@ -190,15 +215,15 @@ test('§7.6 no message grants an approval, however it is worded', async () => {
   expect(JSON.stringify(asked.status.message)).toContain('bash');
   expect(answers.map(reasonOf)).toEqual(Array(3).fill('UNSUPPORTED_OPERATION'));
   expect(after.status.state).toBe('TASK_STATE_AUTH_REQUIRED');
-  await service.respond(asked.id, 1, {
-    ...{
-      type: 'respond',
-      inputId: String(ownOf(asked)['input_id']),
-      text: null,
-      decision: 'allow',
-    },
-  });
+  const inputs: unknown[] = [];
+  for (const _ of ['the first call', 'the same call again']) {
+    const asks = await untilAsked(call, asked.id, inputs);
+    inputs.push(asks);
+    const allow = { type: 'respond', inputId: asks, text: null, decision: 'allow' } as const;
+    await service.respond(asked.id, 1, allow);
+  }
   await untilStatus(server, asked.id, 'complete');
+  expect(new Set(inputs).size).toBe(2);
 });
 
 test('§7.6 without a credential the task is there and says what is missing', async () => {
@@ -331,6 +356,11 @@ test.each([
   ],
   [
     'SendMessage',
+    { message: { messageId: 'm', role: 'ROLE_USER', parts: [{ mediaType: 'text/plain' }] } },
+    'message.parts.0',
+  ],
+  [
+    'SendMessage',
     { tenant: 'nobody', message: { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'x' }] } },
     'tenant',
   ],
@@ -425,8 +455,9 @@ test('§11 REST: paths, tenants, query, media types and errors', async () => {
     'CONTENT_TYPE_NOT_SUPPORTED',
   ]);
   expect(json.body.error.details[0].reason).toBe('TASK_NOT_CANCELABLE');
-  expect([stream.status, stream.headers.get('content-type')]).toEqual([
+  expect([stream.status, stream.headers.get('content-type'), await stream.json()]).toMatchObject([
     ...[400, 'application/a2a+json; charset=utf-8'],
+    { error: { details: [{ reason: 'UNSUPPORTED_OPERATION' }] } },
   ]);
 });
 
