@@ -18,17 +18,9 @@ const call = async <Name extends MethodName>(
   const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params });
   let answer: unknown;
   try {
-    const headers = {
-      'content-type': 'application/json',
-      'content-length': String(Buffer.byteLength(body)),
-    };
-    const response = await sendHttpRequest(
-      address,
-      '/a2a/execute',
-      { method: 'POST', headers, idleMs: callMs },
-      body,
-    );
-    answer = JSON.parse(await readBody(response));
+    const headers = { 'content-type': 'application/json' };
+    const request = { method: 'POST', headers, idleMs: callMs, body } as const;
+    answer = JSON.parse(await readBody(await sendHttpRequest(address, '/a2a/execute', request)));
   } catch (error) {
     throw connectionLost(error);
   }

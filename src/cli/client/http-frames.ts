@@ -1,3 +1,4 @@
+import { StringDecoder } from 'node:string_decoder';
 import { setTimeout as delay } from 'node:timers/promises';
 import { isJsonObject, textIn } from '../../machines/json.ts';
 import { CallError, type Frame } from './client.ts';
@@ -44,14 +45,14 @@ async function* connection(
     signal,
     idleMs: silenceMs,
   });
-  if (response.statusCode !== 200) {
+  if (response.status !== 200) {
     const failure = errorInAnswer(JSON.parse(await readBody(response)));
-    throw failure ?? new CallError('internal', `the server answered ${response.statusCode}`);
+    throw failure ?? new CallError('internal', `the server answered ${response.status}`);
   }
-  response.setEncoding('utf8');
+  const decoder = new StringDecoder('utf8');
   const parse = createSseParser();
-  for await (const chunk of response)
-    for (const { id, data } of parse(String(chunk))) yield { id, frame: parsedFrame(data) };
+  for await (const part of response.body)
+    for (const { id, data } of parse(decoder.write(part))) yield { id, frame: parsedFrame(data) };
 }
 
 /** The id after which a new connection goes on; null when this frame does not say. */

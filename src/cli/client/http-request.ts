@@ -1,6 +1,6 @@
-import type { ClientRequest, IncomingMessage } from 'node:http';
 import { isJsonObject, textIn } from '../../machines/json.ts';
 import { CallError } from './client.ts';
+import { type HttpAnswer, readAnswer } from './http-answer.ts';
 
 export interface Address {
   readonly url: string;
@@ -26,45 +26,68 @@ export class NoAnswerError extends Error {
   }
 }
 
-/** The caller reads the answer. @throws NoAnswerError, or when the server cannot be reached */
-export const sendHttpRequest = async (
-  { url, token }: Address,
+export interface HttpRequest {
+  readonly method: 'GET' | 'POST';
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly signal?: AbortSignal;
+  readonly idleMs: number;
+  readonly body?: string;
+}
+
+const requestText = (
+  { host }: URL,
+  { token }: Address,
   path: string,
-  options: {
-    method: string;
-    headers?: Record<string, string>;
-    signal?: AbortSignal;
-    idleMs: number;
-  },
-  body?: string,
-): Promise<IncomingMessage> => {
-  // Loading it takes longer than all of our own code, and many commands need it not.
-  const { request } = await import('node:http');
-  return new Promise((resolve, reject) => {
-    const { method, headers = {}, signal, idleMs } = options;
-    const asked: ClientRequest = request(new URL(path, url), {
-      method,
-      agent: false,
-      timeout: idleMs,
-      headers: { ...headers, ...(token === '' ? {} : { authorization: `Bearer ${token}` }) },
-      ...(signal === undefined ? {} : { signal }),
-    });
-    asked.once('response', resolve);
-    asked.once('timeout', () => asked.destroy(new NoAnswerError(idleMs)));
-    asked.once('error', reject);
-    asked.end(body);
+  { method, headers, body = '' }: HttpRequest,
+): string => {
+  const sent = {
+    host,
+    connection: 'close',
+    ...headers,
+    ...(token === '' ? {} : { authorization: `Bearer ${token}` }),
+    ...(method === 'GET' ? {} : { 'content-length': String(Buffer.byteLength(body)) }),
+  };
+  const lines = Object.entries(sent).map(([name, value]) => `${name}: ${value}`);
+  if (lines.some((line) => /[^\x20-\x7e]/.test(line)))
+    throw new Error('a header may have printable ASCII characters only');
+  return `${method} ${path} HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n${body}`;
+};
+
+/**
+ * The caller reads the body. Without `node:http`, which takes a fifth of `agent list` (ADR 0111).
+ * @throws NoAnswerError, or when the server cannot be reached
+ */
+export const sendHttpRequest = async (
+  address: Address,
+  path: string,
+  request: HttpRequest,
+): Promise<HttpAnswer> => {
+  const { connect } = await import('node:net');
+  const { signal, idleMs } = request;
+  const to = new URL(address.url);
+  if (to.protocol !== 'http:') throw new Error(`the address is not http: ${to.protocol}`);
+  const text = requestText(to, address, path, request);
+  const socket = connect({
+    host: to.hostname.replace(/^\[|\]$/g, ''),
+    port: Number(to.port || 80),
+    timeout: idleMs,
+    ...(signal === undefined ? {} : { signal }),
   });
+  socket.once('timeout', () => socket.destroy(new NoAnswerError(idleMs)));
+  socket.write(text);
+  return readAnswer(socket, () => socket.destroy());
 };
 
 /** @throws if the body is too large */
-export const readBody = async (response: IncomingMessage): Promise<string> => {
-  response.setEncoding('utf8');
-  let text = '';
-  for await (const chunk of response) {
-    text += chunk;
-    if (text.length > maxAnswerBytes) throw new Error('the answer is too large');
+export const readBody = async ({ body }: HttpAnswer): Promise<string> => {
+  const parts: Buffer[] = [];
+  let size = 0;
+  for await (const part of body) {
+    parts.push(part);
+    size += part.length;
+    if (size > maxAnswerBytes) throw new Error('the answer is too large');
   }
-  return text;
+  return Buffer.concat(parts).toString('utf8');
 };
 
 /** @throws CallError */

@@ -142,7 +142,8 @@ export const createIo = (
 };
 
 export const processIo = (): Io => {
-  const { stdin, stdout, stderr, env } = process;
-  const ask = stdin.isTTY && stdout.isTTY ? createAsk(stdin, stdout) : null;
+  const { stdout, stderr, env } = process;
+  // Node opens the input at its first use, which takes a twentieth of `agent list`.
+  const ask = stdout.isTTY && process.stdin.isTTY ? createAsk(process.stdin, stdout) : null;
   return { ...createIo(stdout, stderr, env, ask), pages: stdout.isTTY === true };
 };

@@ -32,9 +32,9 @@ const oneTimeAddress = async (
   const address = await findServer(project);
   if (address === null) throw connectionLost(new Error('the server has stopped'));
   const headers = { 'content-type': 'application/json' };
-  const options = { method: 'POST', headers, idleMs: askPageMs };
+  const options = { method: 'POST', headers, idleMs: askPageMs, body: '{}' } as const;
   const answer: unknown = JSON.parse(
-    await readBody(await sendHttpRequest(address, '/page/codes', options, '{}')),
+    await readBody(await sendHttpRequest(address, '/page/codes', options)),
   );
   const [code, expires] = [textIn(answer, 'code'), textIn(answer, 'expires_at')];
   if (code === null || expires === null)
