@@ -1,11 +1,11 @@
 // Writes `dist`, the programs and the web page as they are published, with the packages that they
-// need; and `build`, one module for each source of the programs, for scripts, benches and tests.
+// need, as CommonJS (ADR 0111); and `build`, one module for each source of the programs, for scripts, benches and tests.
 import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { rolldown } from 'rolldown';
 import { isolatedDeclarationSync } from 'rolldown/experimental';
-import { minifySync, transformSync } from 'rolldown/utils';
+import { transformSync } from 'rolldown/utils';
 import { bundledPackages, licenceTexts } from './licences.mjs';
 import { buildPage } from './page.mjs';
 
@@ -28,7 +28,7 @@ const external = Object.keys(
 );
 
 /**
- * A bundler moves modules, and leaves `import.meta.url` as it is. With this each module still finds
+ * A bundler moves modules, and CommonJS has no `import.meta.url`. With this each module still finds
  * its files from where it would be without a bundler.
  */
 const keepPlaces = {
@@ -39,15 +39,15 @@ const keepPlaces = {
       const place = relative(root, id)
         .replace(/^src\//, 'dist/')
         .replace(/\.ts$/, '.js');
-      return code.replaceAll('import.meta.url', `import.meta.place(${JSON.stringify(place)})`);
+      return code.replaceAll('import.meta.url', `placeOf(${JSON.stringify(place)})`);
     },
   },
   renderChunk: (code, { fileName }) => {
-    if (!code.includes('import.meta.place(')) return null;
+    if (!code.includes('placeOf(')) return null;
     const from = dirname(join('dist', fileName));
-    const url = (_, place) =>
-      `new URL(${JSON.stringify(relative(from, place))}, import.meta.url).href`;
-    return code.replace(/import\.meta\.place\("([^"]+)"\)/g, url);
+    const here = "require('node:url').pathToFileURL(__filename)";
+    const url = (_, place) => `new URL(${JSON.stringify(relative(from, place))}, ${here}).href`;
+    return code.replace(/\bplaceOf\("([^"]+)"\)/g, url);
   },
 };
 
@@ -63,17 +63,6 @@ const withoutCompilers = {
 
 /** Of yargs we use the parser; without this, loading it also loads its help and its languages. */
 const onlyParser = /node_modules\/(yargs|cliui|y18n|escalade|get-caller-file)\//;
-
-/** Node reads every character of what it loads: `agent list` takes 10 % less without the blanks. */
-const withoutBlanks = ({ fileName, code, moduleIds }) => {
-  const { code: short } = minifySync(fileName, code, {
-    compress: false,
-    mangle: false,
-    codegen: { removeWhitespace: true },
-  });
-  const packages = bundledPackages(moduleIds).map(({ name }) => `// node_modules/${name}/\n`);
-  return [...packages, short].join('');
-};
 
 /** Every file takes time to load: what each command needs, and all of `agent list`, is in one. */
 const start = ['cli/run-agent', 'cli/output/io'];
@@ -122,6 +111,9 @@ const bundle = async () => {
     },
   });
   const { output } = await built.generate({
+    format: 'cjs',
+    // `import` of a module of Node would start the loader of ES modules.
+    dynamicImportInCjs: false,
     entryFileNames: '[name].js',
     chunkFileNames: 'chunks/[name]-[hash].js',
     codeSplitting: {
@@ -130,9 +122,7 @@ const bundle = async () => {
     },
   });
   await built.close();
-  return output.map((chunk) =>
-    chunk.name === 'start' ? { ...chunk, code: withoutBlanks(chunk) } : chunk,
-  );
+  return output;
 };
 
 const modules = () =>
@@ -181,5 +171,6 @@ const packages = bundledPackages([
 ]);
 const licences = { fileName: 'THIRD_PARTY_LICENSES.txt', code: licenceTexts(packages) };
 replace('build', modules());
-replace('dist', [...chunks, ...declarations(), ...page.files, licences]);
+const kind = { fileName: 'package.json', code: '{"type":"commonjs"}\n' };
+replace('dist', [...chunks, kind, ...declarations(), ...page.files, licences]);
 for (const name of programs) chmodSync(join(root, 'dist', `${name}.js`), 0o755);

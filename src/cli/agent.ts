@@ -21,9 +21,8 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   process.exit(1);
 });
 
-await leave(
-  await runAgent(
-    { words: hideBin(process.argv), cwd: process.cwd(), env: process.env },
-    processIo(),
-  ),
-);
+// The build makes CommonJS of this, which has no `await` here.
+void runAgent(
+  { words: hideBin(process.argv), cwd: process.cwd(), env: process.env },
+  processIo(),
+).then(leave);
