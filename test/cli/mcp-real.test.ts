@@ -59,12 +59,20 @@ const open = () => {
       .split('\n')
       .flatMap((line) => /"title":"([^"]*)"/.exec(line)?.[1] ?? []);
   };
-  const startServer = async (): Promise<string> => {
+  /** A snippet for the server of this project; over HTTP it must run, and its token be known. */
+  const forThisServer = async (text: string) => {
+    if (!text.includes(documented)) return { text, token: {} };
     await project.agent('server', 'start');
-    return project.serverFile()?.url ?? '';
+    const { out } = await project.agent('token');
+    return {
+      text: text.replace(documented, project.serverFile()?.url ?? ''),
+      token: { AGENT_SERVER_TOKEN: out.trim() },
+    };
   };
-  return { home, run, titles, startServer };
+  return { home, run, titles, forThisServer };
 };
+
+const documented = 'http://127.0.0.1:8080';
 
 const task = { description: 'Handed over' };
 const key = 'sk-of-a-test';
@@ -95,33 +103,39 @@ test('the real claude hands over a task with the settings of the guide', {
   expect(await titles()).toEqual(['Handed over']);
 });
 
-test('the real claude hands over a task over HTTP, as the guide adds it', {
-  timeout: 300_000,
-}, async ({ skip }) => {
-  if (!isLong) return skip('npm run test:long runs the real claude');
-  const claude = await realClaude();
-  if ('reason' in claude) return skip(claude.reason);
-  const { home, run, titles, startServer } = open();
-  const url = await startServer();
-  const { baseURL } = await startMessagesApi([
-    { call: { name: 'mcp__tasks__create_task', input: task } },
-    { text: 'It is handed over.' },
-  ]);
-  const variables = { ANTHROPIC_BASE_URL: baseURL, ANTHROPIC_API_KEY: key };
-  const add = snippet('Over HTTP', 'claude mcp add').replace('http://127.0.0.1:8080', url);
+test.for(['Claude Code', 'Over HTTP'])(
+  'the real claude hands over a task as the guide adds it: %s',
+  {
+    timeout: 300_000,
+  },
+  async (section, { skip }) => {
+    if (!isLong) return skip('npm run test:long runs the real claude');
+    const claude = await realClaude();
+    if ('reason' in claude) return skip(claude.reason);
+    const { home, run, titles, forThisServer } = open();
+    const { baseURL, asked } = await startMessagesApi([
+      { call: { name: 'mcp__tasks__create_task', input: task } },
+      { text: 'It is handed over.' },
+    ]);
+    const variables = { ANTHROPIC_BASE_URL: baseURL, ANTHROPIC_API_KEY: key };
+    const add = await forThisServer(snippet(section, 'claude mcp add'));
 
-  symlinkSync(claude.path, join(home, 'bin', 'claude'));
-  const added = await run('/bin/sh', ['-ec', add], variables);
-  const { stdout, stderr } = await run(
-    claude.path,
-    ['-p', 'Hand it over', '--allowedTools', 'mcp__tasks'],
-    variables,
-  );
+    symlinkSync(claude.path, join(home, 'bin', 'claude'));
+    const added = await run('/bin/sh', ['-ec', add.text], variables);
+    const only = ['mcp__tasks__create_task', 'mcp__tasks__task_status'].join(',');
+    const { stdout, stderr } = await run(
+      claude.path,
+      ['-p', 'Hand it over', '--allowedTools', only],
+      variables,
+    );
 
-  expect(added.stdout, added.stderr).toContain('tasks');
-  expect(stdout, stderr).toContain('It is handed over.');
-  expect(await titles()).toEqual(['Handed over']);
-});
+    expect(guide).toContain(`--allowedTools ${only}`);
+    expect(added.stdout, added.stderr).toContain('tasks');
+    expect(stdout, stderr).toContain('It is handed over.');
+    expect(asked[1]).toContain('bd-');
+    expect(await titles()).toEqual(['Handed over']);
+  },
+);
 
 const answers = (calls: NonNullable<Extract<Answer, { kind: 'answer' }>['calls']>) => {
   const said: readonly Answer[] = [
@@ -136,62 +150,77 @@ const answers = (calls: NonNullable<Extract<Answer, { kind: 'answer' }>['calls']
   );
 };
 
-test('the real codex hands over a task with the settings of the guide', {
-  timeout: 300_000,
-}, async ({ skip }) => {
-  if (!isLong) return skip('npm run test:long runs the real codex');
-  const codex = await realCodex();
-  if ('reason' in codex) return skip(codex.reason);
-  const { home, run, titles } = open();
-  const call = { id: 'c1', namespace: 'mcp__tasks', name: 'create_task' };
-  const provider = await answers([{ ...call, arguments: JSON.stringify(task) }]);
-  const own = `[model_providers.scripted]\nname = "scripted"\nbase_url = "${provider.baseURL}"\nwire_api = "responses"\nenv_key = "CODEX_API_KEY"\n`;
-  const quiet = 'check_for_update_on_startup = false\n[analytics]\nenabled = false\n';
-  // Without a person, as the guide says.
-  const server = snippet('Codex', 'mcp_servers').replace('"prompt"', '"approve"');
-  writeFileSync(
-    join(home, 'config.toml'),
-    `model_provider = "scripted"\nmodel = "gpt-5.1"\n${quiet}${own}${server}`,
-  );
+test.for(['Codex', 'Over HTTP'])(
+  'the real codex hands over a task with the settings of the guide: %s',
+  {
+    timeout: 300_000,
+  },
+  async (section, { skip }) => {
+    if (!isLong) return skip('npm run test:long runs the real codex');
+    const codex = await realCodex();
+    if ('reason' in codex) return skip(codex.reason);
+    const { home, run, titles, forThisServer } = open();
+    const call = { id: 'c1', namespace: 'mcp__tasks', name: 'create_task' };
+    const provider = await answers([{ ...call, arguments: JSON.stringify(task) }]);
+    const own = `[model_providers.scripted]\nname = "scripted"\nbase_url = "${provider.baseURL}"\nwire_api = "responses"\nenv_key = "CODEX_API_KEY"\n`;
+    const quiet = 'check_for_update_on_startup = false\n[analytics]\nenabled = false\n';
+    // Without a person, as the guide says.
+    const server = await forThisServer(
+      snippet(section, 'mcp_servers').replace('"prompt"', '"approve"'),
+    );
+    writeFileSync(
+      join(home, 'config.toml'),
+      `model_provider = "scripted"\nmodel = "gpt-5.1"\n${quiet}${own}${server.text}`,
+    );
 
-  const { stdout, stderr } = await run(
-    codex.path,
-    ['exec', '--skip-git-repo-check', 'Hand it over'],
-    {
-      CODEX_HOME: home,
-      CODEX_API_KEY: key,
-    },
-  );
+    const { stdout, stderr } = await run(
+      codex.path,
+      ['exec', '--skip-git-repo-check', 'Hand it over'],
+      {
+        CODEX_HOME: home,
+        CODEX_API_KEY: key,
+        ...server.token,
+      },
+    );
 
-  expect(stdout, stderr).toContain('It is handed over.');
-  expect(await titles()).toEqual(['Handed over']);
-});
+    expect(stdout, stderr).toContain('It is handed over.');
+    expect(await titles()).toEqual(['Handed over']);
+  },
+);
 
-test('the real opencode hands over a task with the settings of the guide', {
-  timeout: 300_000,
-}, async ({ skip }) => {
-  if (!isLong) return skip('npm run test:long runs the real opencode');
-  const opencode = await realAgent('opencode');
-  if ('reason' in opencode) return skip(opencode.reason);
-  const { home, run, titles } = open();
-  const provider = await answers([
-    { id: 'c1', name: 'tasks_create_task', arguments: JSON.stringify(task) },
-  ]);
-  const folder = join(home, '.config', 'opencode');
-  mkdirSync(folder, { recursive: true });
-  const scripted = {
-    npm: '@ai-sdk/openai-compatible',
-    options: { baseURL: provider.baseURL, apiKey: key },
-    models: { scripted: { limit: { context: 100_000, output: 10_000 } } },
-  };
-  const settings = { model: 'scripted/scripted', provider: { scripted } };
-  const server = JSON.parse(snippet('opencode', '"mcp"'));
-  writeFileSync(join(folder, 'opencode.json'), JSON.stringify({ ...settings, ...server }));
+test.for(['opencode', 'Over HTTP'])(
+  'the real opencode hands over a task with the settings of the guide: %s',
+  {
+    timeout: 300_000,
+  },
+  async (section, { skip }) => {
+    if (!isLong) return skip('npm run test:long runs the real opencode');
+    const opencode = await realAgent('opencode');
+    if ('reason' in opencode) return skip(opencode.reason);
+    const { home, run, titles, forThisServer } = open();
+    const provider = await answers([
+      { id: 'c1', name: 'tasks_create_task', arguments: JSON.stringify(task) },
+    ]);
+    const folder = join(home, '.config', 'opencode');
+    mkdirSync(folder, { recursive: true });
+    const scripted = {
+      npm: '@ai-sdk/openai-compatible',
+      options: { baseURL: provider.baseURL, apiKey: key },
+      models: { scripted: { limit: { context: 100_000, output: 10_000 } } },
+    };
+    const settings = { model: 'scripted/scripted', provider: { scripted } };
+    const server = await forThisServer(snippet(section, '"mcp"'));
+    writeFileSync(
+      join(folder, 'opencode.json'),
+      JSON.stringify({ ...settings, ...JSON.parse(server.text) }),
+    );
 
-  const { stdout, stderr } = await run(opencode.path, ['run', 'Hand it over'], {
-    OPENCODE_DISABLE_MODELS_FETCH: '1',
-  });
+    const { stdout, stderr } = await run(opencode.path, ['run', 'Hand it over'], {
+      OPENCODE_DISABLE_MODELS_FETCH: '1',
+      ...server.token,
+    });
 
-  expect(stdout, stderr).toContain('It is handed over.');
-  expect(await titles()).toEqual(['Handed over']);
-});
+    expect(stdout, stderr).toContain('It is handed over.');
+    expect(await titles()).toEqual(['Handed over']);
+  },
+);
