@@ -28,7 +28,8 @@ const isSigned = (headers, body) => {
 };
 
 const show = ({ statusUpdate, artifactUpdate }) => {
-  if (artifactUpdate !== undefined) console.log(artifactUpdate.artifact.name);
+  const { name, artifactId } = artifactUpdate?.artifact ?? {};
+  if (artifactId !== undefined) console.log(name || artifactId);
   const { state, message } = statusUpdate?.status ?? {};
   if (state === undefined) return false;
   console.log(state, (message?.parts ?? []).map(({ text = '' }) => text).join(''));

@@ -1,5 +1,6 @@
-// A job of a CI server: runs every open task of the project, waits, writes a summary, and fails when
-// a task did not complete. `ci.yml` shows it as a GitHub Actions job.
+// A job of a CI server: runs every open task of the project that has a role, waits, writes a summary,
+// and fails when one did not complete, or none could be started. `ci.yml` shows it as a GitHub
+// Actions job.
 //
 //   node ci.mjs [minutes]
 import { appendFileSync } from 'node:fs';
@@ -32,11 +33,12 @@ const summary = [
   '| --- | --- | --- | --- |',
   ...rows.map((row) => `| ${row.join(' | ')} |`),
   '',
-  `${results.length} tasks, $${cost.toFixed(2)}`,
+  `${results.length} ${results.length === 1 ? 'task' : 'tasks'}, $${cost.toFixed(2)}`,
   '',
 ].join('\n');
 
 console.log(summary);
 const file = process.env.GITHUB_STEP_SUMMARY;
 if (file !== undefined) appendFileSync(file, summary);
-process.exitCode = results.every(({ task }) => task.status === 'complete') ? 0 : 1;
+const isAnyStarted = results.length > 0 || skipped.length === 0;
+process.exitCode = isAnyStarted && results.every(({ task }) => task.status === 'complete') ? 0 : 1;

@@ -81,14 +81,21 @@ test('the example of a CI job runs every open task, and fails unless all are com
 }, async () => {
   const { example, run, cwd, more } = project();
   more['GITHUB_STEP_SUMMARY'] = join(cwd, 'summary.md');
+  const nothing = await example('ci.mjs');
+  await run('agent', 'create', 'Without a role');
+  const none = await example('ci.mjs');
   await run('agent', 'create', 'First', '--label', 'role:engineer');
   await run('agent', 'create', 'A | B', '--label', 'role:tester');
 
   const first = await example('ci.mjs');
   await run('agent', 'create', 'Long', '--label', 'role:engineer');
-  await run('agent', 'create', 'Without a role');
   const second = await example('ci.mjs', '0.03');
 
+  expect([nothing.exitCode, nothing.stdout]).toEqual([
+    0,
+    expect.stringContaining('0 tasks, $0.00'),
+  ]);
+  expect([none.exitCode, none.stdout]).toEqual([1, expect.stringContaining('it has no role')]);
   expect([first.exitCode, first.stderr]).toEqual([0, '']);
   expect(first.stdout).toMatch(/\| bd-\w+ \| First \| complete \| {2}\|/);
   expect(first.stdout).toContain('A \\| B | complete');

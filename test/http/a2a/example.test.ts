@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { execa } from 'execa';
 import { expect, test } from 'vitest';
-import { finish, startServer } from '../../support/running.ts';
+import { bash, finish, startServer } from '../../support/running.ts';
 
 const examples = join(import.meta.dirname, '..', '..', '..', 'examples', 'client');
 const ask = { calls: [{ tool: 'ask', arguments: { question: 'Which port?' } }] };
@@ -26,7 +26,9 @@ test('the example gives a task, answers its question, and says whether it is com
 });
 
 test('the example that is told by pushes takes those that are signed, up to the end', async () => {
-  const { base, headers } = await startServer({ turns: [finish('all good')] });
+  const { base, headers } = await startServer({
+    turns: [{ say: 'I look.', ...bash('true') }, finish('all good')],
+  });
   const token = headers.authorization.slice('Bearer '.length);
 
   const ran = await execa(
@@ -38,4 +40,6 @@ test('the example that is told by pushes takes those that are signed, up to the 
   expect([ran.exitCode, ran.stderr]).toEqual([0, '']);
   expect(ran.stdout).toMatch(/^bd-\w+$/m);
   expect(ran.stdout).toMatch(/TASK_STATE_WORKING[\s\S]*TASK_STATE_COMPLETED all good$/);
+  expect(ran.stdout.split('\n')).toEqual(expect.arrayContaining(['transcript', 'Results']));
+  expect(ran.stdout).not.toContain('undefined');
 });
