@@ -51,6 +51,7 @@ test('the official client creates, runs, waits for, reads and merges a task', {
   const diff = await call('diff', { task_id });
   const merged = await call('merge', { task_id });
   const { resources } = await client.listResources();
+  const view = await client.readResource({ uri: `task://${task_id}` });
   const result = await client.readResource({ uri: `task://${task_id}/result` });
   const explained = await call('explain', { task_id });
   const listed = await call('list_tasks', { status: 'complete' });
@@ -65,6 +66,7 @@ test('the official client creates, runs, waits for, reads and merges a task', {
     `task://${task_id}`,
     `task://${task_id}/result`,
   ]);
+  expect(view.contents).toMatchObject([{ text: expect.stringMatching(/"status": ?"complete"/) }]);
   expect(result.contents).toMatchObject([{ text: expect.stringContaining('b is new') }]);
   expect(explained.structuredContent).toMatchObject({ task_id });
   expect(listed.structuredContent).toMatchObject({ tasks: [{ task_id }] });

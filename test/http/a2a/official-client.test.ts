@@ -1,3 +1,5 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { type Message, type StreamResponse, type Task, TaskState } from '@a2a-js/sdk';
 import {
   type Client,
@@ -139,6 +141,29 @@ describe.each<Binding>(['JSONRPC', 'HTTP+JSON'])('the official client over %s', 
       'TASK_STATE_COMPLETED',
     ]);
     expect(await other).toEqual(await one);
+  });
+
+  test('subscribes again after its stream was cut, and misses nothing of the task', async () => {
+    const wait = bash('until [ -e go ]; do sleep 0.05; done');
+    const server = await startServer({ turns: [{ say: 'I look. ', ...wait }, finish('all good')] });
+    const client = await connect(server, binding);
+    let id = '';
+
+    for await (const { payload } of client.sendMessageStream(sends('Serve'))) {
+      if (payload?.$case === 'task') id = payload.value.id;
+      if (payload?.$case === 'artifactUpdate') break;
+    }
+    const again = client.resubscribeTask({ tenant: '', id });
+    const first = (await again.next()).value?.payload;
+    writeFileSync(join(server.root, 'go'), '');
+    const rest = await eventsOf(again);
+
+    expect(first).toMatchObject({ $case: 'task', value: { id } });
+    expect(asTask(first?.value).artifacts.map(({ artifactId }) => artifactId)).toEqual([
+      'transcript',
+    ]);
+    expect(rest).toContain('artifact results');
+    expect(rest.at(-1)).toBe('TASK_STATE_COMPLETED');
   });
 
   test('cancels a task that is at work', async () => {

@@ -1,3 +1,5 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { ClientFactory, ClientFactoryOptions, JsonRpcTransportFactory } from 'a2a03/client';
 import { expect, test } from 'vitest';
 import { bash, finish, hang, startServer, untilStatus } from '../../support/running.ts';
@@ -77,6 +79,26 @@ test('it streams up to a question, subscribes again, and the last event says so'
   expect(later[0]).toMatchObject({ kind: 'task', status: { state: 'input-required' } });
   expect(later.at(-1)).toMatchObject({ final: true, status: { state: 'completed' } });
   expect(later.some(({ kind }) => kind === 'artifact-update')).toBe(true);
+});
+
+test('it subscribes again after its stream was cut', async () => {
+  const wait = bash('until [ -e go ]; do sleep 0.05; done');
+  const server = await start({ turns: [{ say: 'I look.', ...wait }, finish('all good')] });
+  const client = await connect(server);
+  let id = '';
+
+  for await (const event of client.sendMessageStream(says('Serve'))) {
+    if (event.kind === 'task') id = event.id;
+    if (event.kind === 'artifact-update') break;
+  }
+  const again = client.resubscribeTask({ id });
+  const first = (await again.next()).value;
+  writeFileSync(join(server.root, 'go'), '');
+  const rest: unknown[] = [];
+  for await (const event of again) rest.push(event);
+
+  expect(first).toMatchObject({ kind: 'task', id, status: { state: 'working' } });
+  expect(rest.at(-1)).toMatchObject({ final: true, status: { state: 'completed' } });
 });
 
 test('it cancels, and returns at once when it does not block', async () => {
