@@ -292,6 +292,23 @@ describe.skipIf(noBrowser !== null)(
       expect((await project.agent('logs', denied)).out).toContain('not now');
     });
 
+    test('a board that is opened late says which call runs, and of how many turns', async () => {
+      const id = await project.create('Wait for a long time', '--role', 'tester');
+      await project.agent('run', id, '--async');
+      await vi.waitFor(
+        async () => expect((await project.show(id)).activity).toBe('bash exec sleep 600'),
+        15_000,
+      );
+      await to('board');
+      await page.reload();
+
+      const card = page.getByRole('link', { name: 'Wait for a long time' });
+      await card.getByText('bash exec sleep 600').waitFor();
+      await card.getByText('turn 1/50').waitFor();
+      await project.agent('cancel', id);
+      await card.getByText('1 turn', { exact: true }).waitFor();
+    });
+
     test('Cancel asks for confirmation, then cancels', async () => {
       const id = await project.create('Sleep', '--role', 'tester');
       await project.agent('run', id, '--async');

@@ -1,5 +1,6 @@
 import { signal } from '@preact/signals';
 import type { TaskView } from '../../src/actors/journal/task-view.ts';
+import { callInWords } from '../../src/machines/call-in-words.ts';
 import { oneLine } from '../model/format.ts';
 import { type Frame, numberOf, textOf } from './frame.ts';
 import { call } from './source.ts';
@@ -11,7 +12,6 @@ export interface Activity {
   /** Epoch ms of the latest frame. */
   readonly at: number;
   readonly turn: number | null;
-  readonly maxTurns: number | null;
   /** The tool that runs, with its first argument. */
   readonly tool: string | null;
   readonly attempt: number;
@@ -70,32 +70,23 @@ export const loadTasks = async (): Promise<void> => {
   isLoaded.value = true;
 };
 
-const argumentIn = (json: string): string => {
-  try {
-    const found = Object.values(JSON.parse(json) as object).find(
-      (each) => typeof each === 'string',
-    );
-    return textOf(found);
-  } catch {
-    return '';
-  }
-};
-
 const activityAfter = (before: Activity | undefined, { type, attempt, timestamp, data }: Frame) => {
   const same = before?.attempt === attempt ? before : null;
   const next: Activity = {
     ...{ at: Date.parse(timestamp), attempt, tool: same?.tool ?? null },
-    ...{ turn: same?.turn ?? null, maxTurns: same?.maxTurns ?? null },
+    turn: same?.turn ?? null,
   };
   if (type === 'api_call_start')
     return {
       ...next,
       turn: numberOf(data['turn']),
-      maxTurns: numberOf(data['max_turns']) || next.maxTurns,
       tool: null,
     };
   if (type === 'tool_start')
-    return { ...next, tool: `${textOf(data['tool'])} ${argumentIn(textOf(data['arguments']))}` };
+    return {
+      ...next,
+      tool: callInWords({ tool: textOf(data['tool']), arguments: textOf(data['arguments']) }),
+    };
   return type === 'tool_end' ? { ...next, tool: null } : next;
 };
 
@@ -106,8 +97,7 @@ const isNews = (before: Activity | undefined, after: Activity): boolean =>
   after.at - before.at >= knownMs ||
   after.attempt !== before.attempt ||
   after.tool !== before.tool ||
-  after.turn !== before.turn ||
-  after.maxTurns !== before.maxTurns;
+  after.turn !== before.turn;
 
 /** What frames do to tasks; `changed`: whether a task is another than before. */
 const changesIn = (frames: readonly Frame[], all: Map<string, TaskView>) => {

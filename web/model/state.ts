@@ -135,7 +135,7 @@ const whyByPhase: Readonly<
   preparing: () => 'preparing the worktree',
   closing: () => 'writing the results',
   thinking: () => 'model call',
-  acting: (_, activity) => activity?.tool ?? 'tool call',
+  acting: (task, activity) => activity?.tool ?? task.activity ?? 'tool call',
   verifying: () => 'runs the verify commands',
   cancelling: () => 'stops its processes',
 };
@@ -175,3 +175,9 @@ export const whyOf = (task: TaskView, activity: Activity | undefined, all: Tasks
 /** Since the last sign of life of a live attempt, or since the last change. */
 export const ageOf = (task: TaskView, activity: Activity | undefined, at: number): string =>
   age(at - Math.max(activity?.at ?? 0, Date.parse(task.updated_at)));
+
+/** `turn 3/50` of a live attempt, else `3 turns`. */
+export const turnsOf = ({ usage, status, max_turns: most }: TaskView): string =>
+  status === 'started'
+    ? `turn ${usage.turns}${most === undefined ? '' : `/${most}`}`
+    : numbered(usage.turns, 'turn');

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { AgentContext } from '../../machines/agent-context.ts';
 import { waitedUntil } from '../../machines/agent-rules.ts';
+import { callInWords } from '../../machines/call-in-words.ts';
 import { describeRefusal } from '../../machines/errors.ts';
 import { isForPerson } from '../../machines/for-person.ts';
 import { pendingPhase } from '../../machines/phase.ts';
@@ -146,6 +147,11 @@ export const taskViewSchema = z.strictObject({
     .positive()
     .optional()
     .describe('the number of the last attempt that may follow by itself; absent without a run'),
+  max_turns: z.int().positive().optional().describe('the limit of turns of a live attempt'),
+  activity: z
+    .string()
+    .optional()
+    .describe('the tool calls that a live attempt makes now: a tool and its first argument'),
   dependencies: z.array(z.string()).describe('the tasks that it depends on'),
   unmet_dependencies: z.array(z.string()).describe('those of them that are not complete'),
   priority: z.int().describe('0 (first) to 4 (last)'),
@@ -333,6 +339,21 @@ export const awaitingOf = (agent: AgentState | null): TaskView['awaiting'] => {
   };
 };
 
+/** An assistant tells its calls only in its frames. */
+const liveFields = (
+  agent: AgentState | null,
+  phase: string,
+): Pick<TaskView, 'max_turns' | 'activity'> => {
+  if (agent === null || agent.context.backend !== 'builtin') return {};
+  const { calls, limits } = agent.context;
+  const [first] = phase === 'acting' ? calls : [];
+  const more = calls.length > 1 ? ` and ${calls.length - 1} more` : '';
+  return {
+    max_turns: limits.maxTurns,
+    ...(first === undefined ? {} : { activity: `${callInWords(first)}${more}` }),
+  };
+};
+
 /** The clocks of the latest attempt that stand still, or stood. */
 const waitsOf = (
   { task, agent }: ViewParts,
@@ -391,10 +412,9 @@ export const toView = (parts: ViewParts): TaskView => {
   const phase = phaseOfTask(parts, status);
   const role = roleOf(parts);
   const end = completedAtOf(parts, status);
-  const awaiting =
-    task?.tags.has('started') === true && agent?.context.attempt === task.context.attempt
-      ? awaitingOf(agent)
-      : undefined;
+  const isLive =
+    task?.tags.has('started') === true && agent?.context.attempt === task.context.attempt;
+  const awaiting = isLive ? awaitingOf(agent) : undefined;
   const maxAttempts = maxAttemptsOf(task);
   const usage = agent?.context.usage ?? task?.context.outcome?.usage ?? noUsage;
   return {
@@ -408,6 +428,7 @@ export const toView = (parts: ViewParts): TaskView => {
     ...(role === undefined ? {} : { role }),
     attempt: task?.context.attempt ?? 0,
     ...(maxAttempts === undefined ? {} : { max_attempts: maxAttempts }),
+    ...(isLive ? liveFields(agent, phase) : {}),
     dependencies: [...tracked.dependencies],
     unmet_dependencies: [...tracked.unmet],
     priority: tracked.priority,

@@ -53,5 +53,6 @@ export const whyText = (shown: BoardTask, find: (taskId: string) => BoardTask | 
   if (view.phase === 'waiting_for_person') return 'waits for you to close it';
   const phase = phaseWord(view.phase);
   if (view.error !== undefined) return `${phase}: ${view.error.message}`;
-  return view.status === 'started' && words !== '' ? `${phase}: ${words}` : phase;
+  const said = words === '' ? (view.activity ?? '') : words;
+  return view.status === 'started' && said !== '' ? `${phase}: ${said}` : phase;
 };

@@ -22,6 +22,10 @@ export interface Task {
   readonly attempt: number;
   /** the number of the last attempt that may follow by itself; absent without a run */
   readonly max_attempts?: number | undefined;
+  /** the limit of turns of a live attempt */
+  readonly max_turns?: number | undefined;
+  /** the tool calls that a live attempt makes now: a tool and its first argument */
+  readonly activity?: string | undefined;
   /** the tasks that it depends on */
   readonly dependencies: readonly string[];
   /** those of them that are not complete */

@@ -91,6 +91,14 @@ test('each task is under its fact, with role, attempt, turn, cost, age and why',
   ]);
 });
 
+test('a task of which no frame has come says which call it makes', () => {
+  const busy = { status: 'started', phase: 'acting', activity: 'bash npm test' } as const;
+
+  expect(shownOf(boardOf([place(busy)]), 100, 30)).toContain(
+    '    turn 3/50 · working: bash npm test',
+  );
+});
+
 test('of 2000 tasks those that fit are shown around the chosen one, and the rest are counted', () => {
   const tasks = Array.from({ length: 2_000 }, (_, n) => place({ task_id: `bd-n${n}` }));
   const lines = shownOf(boardOf(tasks, 30), 80, 24, 'bd-n1000');

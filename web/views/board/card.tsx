@@ -2,17 +2,12 @@ import { now } from '../../data/now.ts';
 import { link } from '../../data/stream.ts';
 import { activities, type TaskView, tasks } from '../../data/tasks.ts';
 import { clock, money } from '../../model/format.ts';
-import { ageOf, lookOf, whyOf } from '../../model/state.ts';
+import { ageOf, lookOf, turnsOf, whyOf } from '../../model/state.ts';
 import { Icon } from '../../parts/icon.tsx';
 import { taskPath } from '../../shell/router.ts';
 
 /** A live attempt that is silent for longer is shown in amber. */
 const silentMs = 60_000;
-
-const turnsOf = ({ usage, status }: TaskView, most: number | null | undefined): string =>
-  status === 'started'
-    ? `turn ${usage.turns}${most == null ? '' : `/${most}`}`
-    : `${usage.turns} ${usage.turns === 1 ? 'turn' : 'turns'}`;
 
 export const Card = ({ task }: { task: TaskView }) => {
   const activity = activities.value.get(task.task_id);
@@ -48,7 +43,7 @@ export const Card = ({ task }: { task: TaskView }) => {
         ) : (
           <>
             <span>attempt {task.attempt}</span>
-            <span>{turnsOf(task, activity?.maxTurns)}</span>
+            <span>{turnsOf(task)}</span>
             {task.usage.cost_usd !== undefined && (
               <span class="card-cost">{money(task.usage.cost_usd)}</span>
             )}

@@ -1,9 +1,9 @@
 import { useSignal } from '@preact/signals';
 import { conflictOf } from '../../data/actions.ts';
 import { now } from '../../data/now.ts';
-import { activities, type TaskView } from '../../data/tasks.ts';
+import type { TaskView } from '../../data/tasks.ts';
 import { age, clock, money, numbered } from '../../model/format.ts';
-import { lookOf } from '../../model/state.ts';
+import { lookOf, turnsOf } from '../../model/state.ts';
 import { Icon } from '../../parts/icon.tsx';
 import { Problem } from '../../parts/notice.tsx';
 import { taskPath } from '../../shell/router.ts';
@@ -14,11 +14,9 @@ import { PersonsStep } from './persons-step.tsx';
 /** Role, attempt, turn, cost, and what waits behind it. */
 const Facts = ({ task, holds }: { task: TaskView; holds: number }) => {
   const { role, attempt, usage, work } = task;
-  const activity = activities.value.get(task.task_id);
-  const most = activity?.maxTurns == null ? '' : `/${activity.maxTurns}`;
   const facts = [
     role,
-    ...(attempt === 0 ? [] : [`attempt ${attempt}`, `turn ${usage.turns}${most}`]),
+    ...(attempt === 0 ? [] : [`attempt ${attempt}`, turnsOf(task)]),
     usage.cost_usd === undefined ? null : money(usage.cost_usd),
     work === undefined ? null : numbered(work.files, 'file'),
   ];

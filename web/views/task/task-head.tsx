@@ -49,9 +49,7 @@ const Facts = ({ task, at }: { task: TaskView; at: number }) => {
         <>
           <Fact name={isLive ? 'Turn' : 'Turns'}>
             {usage.turns}
-            {isLive && activity?.maxTurns != null && (
-              <span class="quiet"> of {activity.maxTurns}</span>
-            )}
+            {task.max_turns !== undefined && <span class="quiet"> of {task.max_turns}</span>}
           </Fact>
           <Fact name="Tokens">
             {count(usage.input_tokens)} in, {count(usage.output_tokens)} out
