@@ -13,11 +13,13 @@ export interface Exit {
 export interface Box {
   /** The path of the state, `started.working`. */
   readonly id: string;
-  readonly label: string;
   readonly x: number;
   readonly y: number;
   readonly width: number;
   readonly height: number;
+}
+
+export interface StateBox extends Box {
   readonly exits: readonly Exit[];
 }
 
@@ -32,9 +34,8 @@ export interface Line {
 export interface Chart {
   readonly width: number;
   readonly height: number;
-  readonly anywhere: readonly object[];
   readonly groups: readonly Box[];
-  readonly states: readonly Box[];
+  readonly states: readonly StateBox[];
   readonly lines: readonly Line[];
 }
 

@@ -1,8 +1,11 @@
 import { useEffect, useRef } from 'preact/hooks';
-import type { Box, Chart, Line, Scene } from '../../model/chart.ts';
+import type { Box, Chart, Line, Scene, StateBox } from '../../model/chart.ts';
 import { ArrowHead } from '../../parts/arrow-head.tsx';
 
 const radius = 6;
+
+/** The last part of its path. */
+const labelOf = ({ id }: Box): string => id.slice(id.lastIndexOf('.') + 1);
 
 const towards = ([x = 0, y = 0]: readonly number[], [toX = 0, toY = 0]: readonly number[]) => {
   const length = Math.hypot(toX - x, toY - y);
@@ -33,7 +36,7 @@ const stateKind = ({ id }: Box, { here, visited }: Scene, next: ReadonlySet<stri
   return visited.has(id) ? 'was' : '';
 };
 
-const ticksOf = ({ exits }: Box): readonly string[] =>
+const ticksOf = ({ exits }: StateBox): readonly string[] =>
   ['cancel', 'deadline', 'error', 'tracker', 'away'].filter((kind) =>
     exits.some((exit) => exit.kind === kind),
   );
@@ -41,12 +44,12 @@ const ticksOf = ({ exits }: Box): readonly string[] =>
 const wordsOf = ({ on }: Line): string =>
   on.map(({ event, guard }) => (guard === null ? event : `${event} [${guard}]`)).join('\n');
 
-const exitWords = ({ exits }: Box): string =>
+const exitWords = ({ exits }: StateBox): string =>
   exits
     .map(({ event, guard, to }) => `${event}${guard === null ? '' : ` [${guard}]`} → ${to}`)
     .join('\n');
 
-const StateBox = ({ box, kind }: { box: Box; kind: string }) => {
+const State = ({ box, kind }: { box: StateBox; kind: string }) => {
   const ticks = ticksOf(box);
   const top = box.y + box.height / 2 - (ticks.length - 1) * 3;
   return (
@@ -54,7 +57,7 @@ const StateBox = ({ box, kind }: { box: Box; kind: string }) => {
       <title>{exitWords(box) === '' ? box.id : `${box.id}\n${exitWords(box)}`}</title>
       <rect x={box.x} y={box.y} width={box.width} height={box.height} rx="6" />
       <text x={box.x + box.width / 2} y={box.y + 18}>
-        {box.label}
+        {labelOf(box)}
       </text>
       {ticks.map((tick, index) => (
         <path
@@ -110,7 +113,7 @@ export const ChartDrawing = ({
         >
           <rect x={group.x} y={group.y} width={group.width} height={group.height} rx="8" />
           <text x={group.x + 12} y={group.y + 20}>
-            {group.label}
+            {labelOf(group)}
           </text>
         </g>
       ))}
@@ -125,7 +128,7 @@ export const ChartDrawing = ({
         </path>
       ))}
       {chart.states.map((box) => (
-        <StateBox key={box.id} box={box} kind={stateKind(box, scene, next)} />
+        <State key={box.id} box={box} kind={stateKind(box, scene, next)} />
       ))}
     </svg>
   );
