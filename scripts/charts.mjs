@@ -58,13 +58,12 @@ for (const [name, { machine, ...chart }] of Object.entries(charts))
 for (const [name, chart] of Object.entries(drawn))
   generate(`docs/images/${name}-machine.svg`, drawSvg(chart, `The states of the ${name} machine`));
 // The page draws the machines of a task; what it does not draw would be loaded by each visitor.
-const place = ({ id, x, y, width, height }) => {
+const place = ({ id, exits, x, y, width, height }) => {
   const [left, top] = [Math.round(x), Math.round(y)];
-  return { id, x: left, y: top, width, height };
+  return { id, exits, x: left, y: top, width, height };
 };
 const forPage = ({ width, height, groups, states, lines }) => ({
-  ...{ width, height, groups: groups.map(place) },
-  states: states.map((state) => ({ ...place(state), exits: state.exits })),
+  ...{ width, height, groups: groups.map(place), states: states.map(place) },
   lines: lines.map(({ from, to, on, points }) => ({
     ...{ from, to, on, points: points.map((point) => point.map(Math.round)) },
   })),

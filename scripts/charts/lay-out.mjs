@@ -10,15 +10,19 @@ const options = {
   'elk.direction': 'DOWN',
   'elk.edgeRouting': 'ORTHOGONAL',
   'elk.hierarchyHandling': 'INCLUDE_CHILDREN',
-  'elk.spacing.nodeNode': '36',
-  'elk.spacing.edgeEdge': '9',
-  'elk.spacing.edgeNode': '20',
-  'elk.layered.spacing.nodeNodeBetweenLayers': '26',
-  'elk.layered.spacing.edgeNodeBetweenLayers': '12',
-  'elk.layered.spacing.edgeEdgeBetweenLayers': '9',
+  'elk.spacing.nodeNode': '24',
+  'elk.spacing.edgeEdge': '7',
+  'elk.spacing.edgeNode': '12',
+  'elk.layered.spacing.nodeNodeBetweenLayers': '20',
+  'elk.layered.spacing.edgeNodeBetweenLayers': '9',
+  'elk.layered.spacing.edgeEdgeBetweenLayers': '7',
   'elk.layered.nodePlacement.strategy': 'NETWORK_SIMPLEX',
-  'elk.padding': '[top=44,left=22,bottom=22,right=34]',
+  // At the right, the ticks of a state.
+  'elk.padding': '[top=8,left=8,bottom=8,right=20]',
 };
+
+/** Above, the name of the group. */
+const inGroup = '[top=44,left=22,bottom=22,right=34]';
 
 const straight = {
   'elk.layered.priority.direction': '20',
@@ -40,7 +44,7 @@ const treeOf = ({ groups, states, lines }, parent) => [
     .map(({ id }) => ({
       id,
       layoutOptions: {
-        'elk.padding': options['elk.padding'],
+        'elk.padding': inGroup,
         ...(lines.some(({ from }) => from.startsWith(`${id}.`)) ? {} : inRows),
       },
       children: treeOf({ groups, states, lines }, id),

@@ -146,6 +146,25 @@ describe.skipIf(noBrowser !== null)(
       await found.waitFor({ state: 'detached' });
     });
 
+    test('after Enter in the search the keys act on the task that was opened', async () => {
+      await to('board');
+      await page.getByRole('searchbox').fill('first');
+      await page.keyboard.press('Enter');
+      await page.getByRole('heading', { name: 'Write the first file' }).waitFor();
+      await page.keyboard.press('v');
+
+      await page.getByRole('region', { name: 'src/a.js' }).waitFor();
+    });
+
+    test('the board fits into 1280 pixels', async () => {
+      await to('board');
+      const hidden = () =>
+        page.locator('.board').evaluate((board) => board.scrollWidth - board.clientWidth);
+
+      await page.getByRole('link', { name: 'Write the first file' }).waitFor();
+      expect(await hidden()).toBe(0);
+    });
+
     test('changes are read side by side, marked as viewed, and a file is commented on', {
       tags: ['slow'],
     }, async () => {
@@ -538,6 +557,17 @@ describe.skipIf(noBrowser !== null)(
       await page.emulateMedia({ reducedMotion: 'no-preference' });
 
       expect(found).toEqual([]);
+    });
+
+    test('where the top bar has no room to sign out, System has it', async () => {
+      await page.setViewportSize({ width: 375, height: 700 });
+      await to('board');
+      await page.getByRole('heading', { name: 'Board' }).waitFor();
+      expect(await button('Sign out').count()).toBe(0);
+      await to('system');
+      await button('Sign out').waitFor();
+      await page.setViewportSize({ width: 1280, height: 800 });
+      await vi.waitFor(async () => expect(await button('Sign out').count()).toBe(1));
     });
 
     test('after signing out the page is closed, and a used code says so', {

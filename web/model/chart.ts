@@ -17,9 +17,6 @@ export interface Box {
   readonly y: number;
   readonly width: number;
   readonly height: number;
-}
-
-export interface StateBox extends Box {
   readonly exits: readonly Exit[];
 }
 
@@ -35,7 +32,7 @@ export interface Chart {
   readonly width: number;
   readonly height: number;
   readonly groups: readonly Box[];
-  readonly states: readonly StateBox[];
+  readonly states: readonly Box[];
   readonly lines: readonly Line[];
 }
 

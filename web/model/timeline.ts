@@ -133,3 +133,35 @@ export const placeOf = (at: number, stretches: readonly Stretch[]): number => {
   const part = (at - found.from) / Math.max(1, found.to - found.from);
   return found.at + found.width * Math.min(1, Math.max(0, part));
 };
+
+/** When each attempt begins, in order. */
+export const startsOf = (bars: readonly Bar[]): readonly Bar[] =>
+  [...new Map(bars.toReversed().map((bar) => [bar.attempt, bar])).values()]
+    .filter(({ attempt }) => attempt > 0)
+    .sort((one, other) => one.attempt - other.attempt);
+
+const markSeconds = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1_200, 1_800, 3_600, 7_200, 21_600];
+const marksAtMost = 8;
+
+/** A moment of the work, and how long after the start of its attempt it is (ms). */
+export interface Mark {
+  readonly at: number;
+  readonly after: number;
+}
+
+/** Marks of the time since the start of the attempt, at even distances; none in a long wait. */
+export const marksOf = (
+  starts: readonly Pick<Bar, 'from'>[],
+  stretches: readonly Stretch[],
+): readonly Mark[] => {
+  const worked = stretches.filter(({ isCompressed }) => !isCompressed);
+  const total = worked.reduce((sum, { from, to }) => sum + to - from, 0);
+  const step = 1_000 * (markSeconds.find((each) => total / each <= marksAtMost * 1_000) ?? 86_400);
+  return worked.flatMap(({ from, to }) => {
+    const start = starts.findLast((each) => each.from <= from)?.from ?? from;
+    const marks: Mark[] = [];
+    for (let nth = Math.max(1, Math.ceil((from - start) / step)); start + nth * step < to; nth += 1)
+      marks.push({ at: start + nth * step, after: nth * step });
+    return marks;
+  });
+};

@@ -18,8 +18,6 @@ export interface ButtonProps {
   readonly label?: string;
 }
 
-export const Kbd = ({ children }: { children: ComponentChildren }) => <kbd>{children}</kbd>;
-
 export const Button = ({
   children,
   onPress,
@@ -57,8 +55,8 @@ export const Button = ({
     >
       {children}
       {hotkey !== undefined && (
-        <span aria-hidden="true">
-          <Kbd>{hotkey}</Kbd>
+        <span class="key" aria-hidden="true">
+          <kbd>{hotkey}</kbd>
         </span>
       )}
     </button>

@@ -1,5 +1,4 @@
 import { useEffect, useRef } from 'preact/hooks';
-import { Kbd } from '../parts/button.tsx';
 import { isHelpOpen } from './keys.ts';
 
 const groups: readonly (readonly [string, readonly (readonly [string, string])[]])[] = [
@@ -70,7 +69,7 @@ export const Help = () => {
       <header>
         <h2>Keyboard</h2>
         <span class="quiet small">Off while you type</span>
-        <Kbd>Esc</Kbd>
+        <kbd>Esc</kbd>
       </header>
       <div class="help-groups">
         {groups.map(([name, keys]) => (
@@ -82,7 +81,7 @@ export const Help = () => {
                   <dt>{what}</dt>
                   <dd>
                     {key.split(' ').map((each) => (
-                      <Kbd key={each}>{each}</Kbd>
+                      <kbd key={each}>{each}</kbd>
                     ))}
                   </dd>
                 </div>

@@ -1,7 +1,6 @@
 import { effect, signal } from '@preact/signals';
 import { tasks } from '../data/tasks.ts';
 import { matches } from '../model/order.ts';
-import { Kbd } from '../parts/button.tsx';
 import { Icon } from '../parts/icon.tsx';
 import { TaskLine } from '../parts/task-link.tsx';
 import { go, route, taskPath } from './router.ts';
@@ -35,9 +34,11 @@ const Found = () => {
   );
 };
 
-const openFirst = (): void => {
+/** @returns whether a task was found */
+const openFirst = (): boolean => {
   const [first] = [...tasks.value.values()].filter((task) => matches(task, words.value));
   if (first !== undefined) go(taskPath(first.task_id));
+  return first !== undefined;
 };
 effect(() => {
   if (route.value.taskId !== '') close();
@@ -71,12 +72,13 @@ export const Search = () => (
       onInput={({ currentTarget }) => {
         words.value = currentTarget.value;
       }}
-      onKeyDown={({ key }) => {
-        if (key === 'Enter') openFirst();
+      onKeyDown={({ key, currentTarget }) => {
+        if (key !== 'Enter' || !openFirst()) return;
+        currentTarget.blur();
       }}
     />
     <span class="search-key" aria-hidden="true">
-      <Kbd>/</Kbd>
+      <kbd>/</kbd>
     </span>
     {isOpen.value && words.value.trim() !== '' && <Found />}
   </search>

@@ -1,12 +1,12 @@
 import { type ComponentType, Fragment } from 'preact';
 import { useEffect } from 'preact/hooks';
-import { session, signOut } from '../data/session.ts';
+import { session } from '../data/session.ts';
 import { isLoaded, tasks } from '../data/tasks.ts';
 import { slots, spentToday } from '../data/totals.ts';
 import { money, numbered } from '../model/format.ts';
 import { lookOf } from '../model/state.ts';
-import { Kbd } from '../parts/button.tsx';
 import { Icon, type IconName, Mark } from '../parts/icon.tsx';
+import { SignOut } from '../parts/sign-out.tsx';
 import { Board } from '../views/board/board.tsx';
 import { CreateView } from '../views/create/create-view.tsx';
 import { EditView } from '../views/create/edit-view.tsx';
@@ -99,14 +99,12 @@ const TopBar = () => {
         <Slots />
         {spentToday.value !== null && <span class="spent">{money(spentToday.value)} today</span>}
         <LiveDot />
-        <button type="button" class="link quiet small sign-out" onClick={() => void signOut()}>
-          Sign out
-        </button>
+        <SignOut />
         <a class="button primary" href={pathOf('new')}>
           <Icon name="plus" />
           <span class="new-word">New task</span>
-          <span aria-hidden="true">
-            <Kbd>c</Kbd>
+          <span class="key" aria-hidden="true">
+            <kbd>c</kbd>
           </span>
         </a>
       </div>

@@ -1,7 +1,13 @@
 import { expect, test } from 'vitest';
 import type { Frame } from '../../../web/data/frame.ts';
 import { createLog } from '../../../web/model/log.ts';
-import { createBars, placeOf, stretchesOf } from '../../../web/model/timeline.ts';
+import {
+  createBars,
+  marksOf,
+  placeOf,
+  startsOf,
+  stretchesOf,
+} from '../../../web/model/timeline.ts';
 
 let seq = 0;
 const frame = (seconds: number, type: string, data: object = {}): Frame => {
@@ -79,4 +85,25 @@ test('a log that grows, loses its beginning or goes back is as if it were read a
   const lists = [frames.slice(0, 4), frames, frames.slice(2), frames.slice(2, 5), frames];
 
   for (const list of lists) expect(logOf(list)).toEqual(createLog(1)(list));
+});
+
+test('marks are at even distances since the start of the attempt, and none is in a long wait', () => {
+  const bars = createBars()(frames, 0);
+  const marks = marksOf(startsOf(bars), stretchesOf(bars));
+
+  expect(marks.map(({ at }) => at / 1_000)).toEqual([2, 4, 1_000, 1_002]);
+  expect(marks.every(({ at, after }) => at === after)).toBe(true);
+});
+
+test('a month of work has few marks, and no work has none', () => {
+  const month = [
+    phase(0, 'preparing'),
+    phase(1, 'thinking'),
+    frame(1, 'tool_start', { call_id: 'long', tool: 'bash' }),
+    frame(2_592_000, 'tool_end', { call_id: 'long', ok: true }),
+  ];
+  const bars = createBars()(month, 0);
+
+  expect(marksOf(startsOf(bars), stretchesOf(bars))).toHaveLength(29);
+  expect(marksOf([], [])).toEqual([]);
 });

@@ -1,5 +1,5 @@
 import { useEffect, useRef } from 'preact/hooks';
-import type { Box, Chart, Line, Scene, StateBox } from '../../model/chart.ts';
+import type { Box, Chart, Line, Scene } from '../../model/chart.ts';
 import { ArrowHead } from '../../parts/arrow-head.tsx';
 
 const radius = 6;
@@ -36,7 +36,7 @@ const stateKind = ({ id }: Box, { here, visited }: Scene, next: ReadonlySet<stri
   return visited.has(id) ? 'was' : '';
 };
 
-const ticksOf = ({ exits }: StateBox): readonly string[] =>
+const ticksOf = ({ exits }: Box): readonly string[] =>
   ['cancel', 'deadline', 'error', 'tracker', 'away'].filter((kind) =>
     exits.some((exit) => exit.kind === kind),
   );
@@ -44,12 +44,12 @@ const ticksOf = ({ exits }: StateBox): readonly string[] =>
 const wordsOf = ({ on }: Line): string =>
   on.map(({ event, guard }) => (guard === null ? event : `${event} [${guard}]`)).join('\n');
 
-const exitWords = ({ exits }: StateBox): string =>
+const exitWords = ({ exits }: Box): string =>
   exits
     .map(({ event, guard, to }) => `${event}${guard === null ? '' : ` [${guard}]`} → ${to}`)
     .join('\n');
 
-const State = ({ box, kind }: { box: StateBox; kind: string }) => {
+const StateBox = ({ box, kind }: { box: Box; kind: string }) => {
   const ticks = ticksOf(box);
   const top = box.y + box.height / 2 - (ticks.length - 1) * 3;
   return (
@@ -128,7 +128,7 @@ export const ChartDrawing = ({
         </path>
       ))}
       {chart.states.map((box) => (
-        <State key={box.id} box={box} kind={stateKind(box, scene, next)} />
+        <StateBox key={box.id} box={box} kind={stateKind(box, scene, next)} />
       ))}
     </svg>
   );

@@ -3,7 +3,6 @@ import { tasks } from '../../data/tasks.ts';
 import { numbered } from '../../model/format.ts';
 import { heldUpBy, needing } from '../../model/order.ts';
 import { lookOf } from '../../model/state.ts';
-import { Kbd } from '../../parts/button.tsx';
 import { Empty, Problem } from '../../parts/notice.tsx';
 import { NotifyChoice } from '../../parts/notify-choice.tsx';
 import { RunAll } from '../../parts/run-all.tsx';
@@ -58,7 +57,7 @@ export const NeedsYou = () => {
         </span>
         <NotifyChoice />
         <span class="keys" aria-hidden="true">
-          <Kbd>j</Kbd> <Kbd>k</Kbd> move <Kbd>↵</Kbd> open the task
+          <kbd>j</kbd> <kbd>k</kbd> move <kbd>↵</kbd> open the task
         </span>
       </header>
       {rows.length === 0 ? (

@@ -8,6 +8,7 @@ import { age, duration, numbered } from '../../model/format.ts';
 import { columnsOf } from '../../model/order.ts';
 import { lookOf, whyOf } from '../../model/state.ts';
 import { Icon } from '../../parts/icon.tsx';
+import { SignOut } from '../../parts/sign-out.tsx';
 import { taskPath } from '../../shell/router.ts';
 import { Spend } from './spend.tsx';
 import { WorkflowTable } from './workflow-table.tsx';
@@ -114,6 +115,7 @@ export const System = () => {
             ? ''
             : `version ${found.version}, ${found.status}, up ${duration(found.uptime_seconds * 1_000)}`}
         </span>
+        <SignOut />
       </header>
       <div class="system">
         <div>

@@ -1,12 +1,14 @@
 import { useMemo } from 'preact/hooks';
 import type { Frame } from '../../data/frame.ts';
-import { duration } from '../../model/format.ts';
+import { age, duration } from '../../model/format.ts';
 import {
   type Bar,
   createBars,
   lanes,
+  marksOf,
   placeOf,
   type Stretch,
+  startsOf,
   stretchesOf,
 } from '../../model/timeline.ts';
 
@@ -68,24 +70,33 @@ const Compressed = ({ stretch }: { stretch: Stretch }) => (
   </g>
 );
 
-/** A mark where each attempt begins. */
-const Attempts = ({ bars, stretches }: { bars: readonly Bar[]; stretches: readonly Stretch[] }) => {
-  const firsts = [...new Map(bars.toReversed().map((bar) => [bar.attempt, bar])).values()].filter(
-    ({ attempt }) => attempt > 0,
-  );
-  if (firsts.length < 2) return null;
+/** Where each attempt begins, and the time since then. */
+const Times = ({ bars, stretches }: { bars: readonly Bar[]; stretches: readonly Stretch[] }) => {
+  const starts = startsOf(bars);
   return (
     <>
-      {firsts.map((bar) => (
-        <text
-          key={bar.attempt}
-          class="attempt-label"
-          x={percent(placeOf(bar.from, stretches))}
-          y="-5"
-        >
-          attempt {bar.attempt}
-        </text>
-      ))}
+      {marksOf(starts, stretches).map(({ at, after }) => {
+        const x = percent(placeOf(at, stretches));
+        return (
+          <g key={at} class="mark">
+            <line class="lane-line" x1={x} x2={x} y1="0" y2={height} />
+            <text class="gap-label" x={x} y="-5">
+              {age(after)}
+            </text>
+          </g>
+        );
+      })}
+      {starts.length > 1 &&
+        starts.map((bar) => (
+          <text
+            key={bar.attempt}
+            class="attempt-label"
+            x={percent(placeOf(bar.from, stretches))}
+            y="-5"
+          >
+            attempt {bar.attempt}
+          </text>
+        ))}
     </>
   );
 };
@@ -118,6 +129,7 @@ const Drawing = ({ bars }: { bars: readonly Bar[] }) => {
               y2={(index + 1) * laneHeight}
             />
           ))}
+          <Times bars={bars} stretches={stretches} />
           {bars.map((bar) => (
             <BarShape
               key={`${bar.lane} ${bar.from} ${bar.label}`}
@@ -125,7 +137,6 @@ const Drawing = ({ bars }: { bars: readonly Bar[] }) => {
               stretches={stretches}
             />
           ))}
-          <Attempts bars={bars} stretches={stretches} />
         </g>
       </svg>
     </figure>
