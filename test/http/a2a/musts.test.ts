@@ -1,4 +1,7 @@
-import { expect, test } from 'vitest';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { expect, onTestFinished, test } from 'vitest';
 import {
   bash,
   finish,
@@ -351,4 +354,27 @@ test('§3.2.4 the history: none, the latest, all', async () => {
   expect(await textsOf({ historyLength: 2 })).toEqual(['Which port?', '8080']);
   for (const all of [{}, { historyLength: 99 }])
     expect(await textsOf(all)).toEqual(['Do it', 'Which port?', '8080']);
+  const { tasks } = (await call('ListTasks', { historyLength: 1 })).result;
+  expect(tasks[0].history.map(({ parts }: Loose) => parts[0].text)).toEqual(['8080']);
+  expect((await send({}, { historyLength: 0 })).result.task).not.toHaveProperty('history');
+});
+
+test('§13 an address in a part is data: nobody asks it', async () => {
+  const { send, call, server } = await start({ turns: [finish()] });
+  const asked: string[] = [];
+  const there = createServer((request, response) => {
+    asked.push(request.url ?? '');
+    response.end('fetched');
+  }).listen(0, '127.0.0.1');
+  await once(there, 'listening');
+  onTestFinished(() => void there.close());
+  const url = `http://127.0.0.1:${(there.address() as AddressInfo).port}/secret.txt`;
+
+  const { result } = await send({ parts: [{ text: 'Read it' }, { url, mediaType: 'text/plain' }] });
+
+  expect(result.task.status.state).toBe('TASK_STATE_COMPLETED');
+  const { history } = (await call('GetTask', { id: result.task.id })).result;
+  expect(JSON.stringify(history)).toContain(url);
+  expect((await server.service.status(result.task.id)).description).not.toContain('fetched');
+  expect(asked).toEqual([]);
 });
