@@ -362,6 +362,9 @@ describe.skipIf(noBrowser !== null)(
       expect(await here.textContent()).not.toBe('complete');
       await page.getByRole('tab', { name: 'Agent' }).click();
       await page.getByRole('img', { name: 'The agent machine, in no state yet' }).waitFor();
+      // Of that moment, not of now.
+      const facts = page.getByLabel('About this moment');
+      expect(await facts.getByText('Events allowed now').count()).toBe(0);
       await page.locator('main').getByRole('link', { name: 'Task', exact: true }).click();
       await page.locator('.task-title').getByText('Needs a slot').waitFor();
       expect(await page.getByRole('log').getByText('complete: done').count()).toBe(0);
@@ -374,6 +377,16 @@ describe.skipIf(noBrowser !== null)(
       await page.getByRole('slider').fill('0');
       await button('Back to live').click();
       await here.getByText('done', { exact: true }).waitFor();
+      await page.getByRole('tab', { name: 'Task complete' }).click();
+      await facts.getByText('started.closing → complete').waitFor();
+      await facts.getByText('close done').waitFor();
+      await facts.getByText('accepted').waitFor();
+      await facts.getByRole('listitem').getByText('reopen').waitFor();
+      const refused = facts.locator('.refused');
+      await refused.getByText('heldByNobodyElse').waitFor();
+      await refused.getByText('holder: "its closed state"').waitFor();
+      const slot = facts.getByRole('row').filter({ hasText: 'slotIsFree' });
+      await slot.getByText('cap: 3').waitFor();
       await page.getByRole('tab', { name: 'Supervisor open' }).click();
       await here.getByText('open', { exact: true }).waitFor();
       await page.getByRole('tab', { name: 'Task' }).click();
