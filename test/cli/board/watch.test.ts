@@ -1,4 +1,5 @@
-import { readFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { readFileSync, readlinkSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { openProject } from '../../support/cli.ts';
 
@@ -53,6 +54,24 @@ test('a task moves on the board while it runs, Enter shows it, and q leaves the 
     // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for.
     /\u001b(?!\[[HJK])/,
   );
+});
+
+/** The terminal that `script` opened. */
+const terminalOf = (pid: number | undefined): string => {
+  const [shell] = readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').split(' ');
+  return readlinkSync(`/proc/${shell}/fd/0`);
+};
+
+test('the board is drawn anew for a terminal that changes its size', async () => {
+  const { child, shows, ended, screen } = await openBoard();
+  const before = screen().length;
+
+  execFileSync('stty', ['-F', terminalOf(child.pid), 'cols', '20', 'rows', '10']);
+  await shows('j/k move · Enter sh…');
+  expect(screen().slice(before)).not.toContain('q quit');
+  child.stdin?.write('q');
+
+  expect(await ended).toBe(0);
 });
 
 test('q leaves from the help too, as the help says', async () => {
