@@ -7,10 +7,16 @@ import { execa } from 'execa';
 const install = async (folder: string, wanted: string): Promise<string | null> => {
   const own = mkdtempSync(`${folder}-`);
   try {
-    const args = ['install', '--prefix', own, '--no-audit', '--no-fund', wanted];
+    // Some ask for a newer Node than they need; our own .npmrc is strict.
+    const options = ['--engine-strict=false', '--no-audit', '--no-fund'];
+    const args = ['install', '--prefix', own, ...options, wanted];
     const { exitCode, stderr } = await execa('npm', args, { reject: false, timeout: 240_000 });
-    if (exitCode !== 0) return stderr.trim().split('\n').at(-1) ?? 'npm said nothing';
-    if (!existsSync(folder)) renameSync(own, folder);
+    if (exitCode !== 0) return stderr.trim().split('\n').slice(0, 3).join('; ');
+    try {
+      renameSync(own, folder);
+    } catch (error) {
+      if (!existsSync(folder)) throw error;
+    }
     return null;
   } finally {
     rmSync(own, { recursive: true, force: true });
@@ -27,7 +33,7 @@ export const npmProgram = async (
   name: string,
   wanted: string,
 ): Promise<{ readonly path: string } | { readonly reason: string }> => {
-  const given = process.env[`AGENT_TEST_${name.toUpperCase()}`];
+  const given = process.env[`AGENT_TEST_${name.toUpperCase().replaceAll('-', '_')}`];
   if (given !== undefined) return { path: given };
   const folder = join(tmpdir(), `agent-test-${name}-${wanted.split('@').at(-1)}`);
   const path = join(folder, 'node_modules', '.bin', name);

@@ -20,6 +20,7 @@ import { stdioServer } from '../../support/mcp.ts';
 import { type Answer, startModelServer } from '../../support/model-server.ts';
 import { processesWith } from '../../support/processes.ts';
 import { type RealAgent, realAgent } from '../../support/real-agents.ts';
+import { startMessagesApi } from '../../support/real-claude.ts';
 import { type Running, type Setting, startSystem, untilStatus } from '../../support/running.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
@@ -44,6 +45,7 @@ const isWork = (body: string): boolean => body.includes('"tools":[');
 const openAi = async (
   said: readonly Said[],
   tool: string,
+  argument = 'command',
 ): Promise<Provider & { baseURL: string }> => {
   let next = 0;
   const server = await startModelServer(({ body }): Answer => {
@@ -52,7 +54,7 @@ const openAi = async (
     const call = { id: `call_${next}`, name: other ?? tool };
     const isCall = line !== undefined || other !== undefined;
     const given = JSON.stringify(
-      other === undefined ? { command: line, description: 'make it' } : {},
+      other === undefined ? { [argument]: line, description: 'make it' } : {},
     );
     return {
       kind: 'answer',
@@ -133,6 +135,32 @@ const providers: Readonly<
     };
     return { ...provider, secrets };
   },
+  'claude-agent-acp': async (said) => {
+    const { baseURL, asked } = await startMessagesApi(
+      said.map(({ text, command: line, tool }) => ({
+        ...(text === undefined ? {} : { text }),
+        ...(line === undefined
+          ? {}
+          : { call: { name: 'Bash', input: { command: line, description: 'make it' } } }),
+        ...(tool === undefined ? {} : { call: { name: tool, input: {} } }),
+      })),
+    );
+    const secrets = {
+      ANTHROPIC_BASE_URL: baseURL,
+      ANTHROPIC_API_KEY: key,
+      CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
+    };
+    return { asked: () => asked, secrets };
+  },
+  'codex-acp': async (said, home) => {
+    const provider = await openAi(said, 'exec_command', 'cmd');
+    mkdirSync(join(home, '.codex'));
+    writeFileSync(
+      join(home, '.codex', 'config.toml'),
+      `model_provider = "scripted"\nmodel = "gpt-5.1"\ncheck_for_update_on_startup = false\n[analytics]\nenabled = false\n[model_providers.scripted]\nname = "scripted"\nbase_url = "${provider.baseURL}"\nwire_api = "responses"\nenv_key = "CODEX_API_KEY"\n`,
+    );
+    return { ...provider, secrets: { CODEX_API_KEY: key } };
+  },
 };
 
 const begin = async (
@@ -183,6 +211,7 @@ test.for([
   // It says that it loads sessions, and finds none in a new process.
   ['gemini', /does not go on .* a new one begins$/, { input_tokens: 44, output_tokens: 28 }],
   ['copilot', /goes on$/, {}],
+  ['codex-acp', /goes on$/, {}],
 ] as const)(
   'the real %s completes a task, and goes on when its work is sent back',
   { timeout: 300_000 },
@@ -221,6 +250,8 @@ test.for([
   ['gemini', 'deny'],
   ['copilot', 'allow'],
   ['copilot', 'deny'],
+  ['claude-agent-acp', 'allow'],
+  ['claude-agent-acp', 'deny'],
 ] as const)(
   'a person decides on a command of the real %s: %s',
   { timeout: 300_000 },
@@ -246,12 +277,12 @@ test.for([
   },
 );
 
-test.for(['opencode', 'gemini', 'copilot'] as const)(
+test.for(['opencode', 'gemini', 'copilot', 'claude-agent-acp', 'codex-acp'] as const)(
   'cancel ends every process of the real %s',
   { timeout: 300_000 },
   async (name, { skip }) => {
     const path = await programOf(name, skip);
-    const { running, id } = await begin(name, path, [{ command: 'sleep 611' }]);
+    const { running, id } = await begin(name, path, [{ command: "sh -c 'sleep 611; true'" }]);
     const mark = new RegExp(`\0ATS_ATTEMPT=[0-9a-f]{12}/${id}#1\0`);
     await vi.waitFor(() => expect(processesWith(mark).join()).toContain('sleep 611'));
 
