@@ -73,7 +73,7 @@ test('a run on a terminal says how a task that asks is answered', { tags: ['slow
   const run = project.startOnTerminal('run', id);
   const ended = project.collect(run);
   // The answer waits for the line: a table that is drawn late would miss the question.
-  const hint = `to answer, in another terminal: agent respond ${id}`;
+  const hint = `press Enter to answer ${id}; in another terminal: agent respond ${id}`;
   let shown = '';
   await new Promise<void>((resolve) => {
     run.stdout?.on('data', (chunk: string) => {
@@ -86,6 +86,30 @@ test('a run on a terminal says how a task that asks is answered', { tags: ['slow
 
   expect(shown).toContain(hint);
   expect((await ended).code).toBe(0);
+});
+
+test('a run on a terminal takes the answer there, after Enter', { tags: ['slow'] }, async () => {
+  const project = setUp();
+  const id = (await project.agent('create', 'x', '--role', 'product-manager')).out.trim();
+
+  const run = project.startOnTerminal('run', id);
+  const ended = project.collect(run);
+  const typed = [
+    ['press Enter to answer', '\r'],
+    ['Answer: ', 'the second one\r'],
+  ];
+  let shown = '';
+  run.stdout?.on('data', (chunk: string) => {
+    shown += chunk;
+    const [awaited = '', keys = ''] = typed[0] ?? [];
+    if (typed.length === 0 || !shown.includes(awaited)) return;
+    typed.shift();
+    run.stdin?.write(keys);
+  });
+
+  expect((await ended).code).toBe(0);
+  expect(shown).toContain('Which one?');
+  expect((await project.agent('logs', id)).out).toContain('a person answered: the second one');
 });
 
 test('respond alone asks y or n for an approval, and why not', async () => {

@@ -11,6 +11,8 @@ import { renderCounts, renderProgressRows } from './render-progress.ts';
 export interface Display {
   see(frame: Frame): void;
   ask(question: string | null): void;
+  /** Draws nothing while a person types. */
+  typing(isTyping: boolean): void;
   /** Takes away what is live, and prints how the tasks are now. The second time it does nothing. */
   stop(): void;
 }
@@ -18,6 +20,8 @@ export interface Display {
 export interface DisplayPorts {
   readonly io: Io;
   readonly json: boolean;
+  /** Enter opens the question of a task. */
+  readonly answersHere?: boolean;
   readonly progress: Progress;
   /** In the order of the run. */
   readonly followed: () => readonly string[];
@@ -28,15 +32,25 @@ const clockMs = 1_000;
 /** The counts, who asks, the question, the line of the cursor. */
 const otherLines = 4;
 
+export const firstAsking = (tasks: readonly TaskProgress[]): TaskProgress | null =>
+  tasks.find((task) => task.view.awaiting !== undefined && !isOver(task)) ?? null;
+
 /** How the first task that asks is answered: the table has room for a few of its words only. */
-const askingLine = (tasks: readonly TaskProgress[]): readonly string[] => {
-  const asking = tasks.find((task) => task.view.awaiting !== undefined && !isOver(task));
-  return asking === undefined
-    ? []
-    : [`to answer, in another terminal: agent respond ${asking.view.task_id}`];
+const askingLine = (tasks: readonly TaskProgress[], answersHere: boolean): readonly string[] => {
+  const id = firstAsking(tasks)?.view.task_id;
+  if (id === undefined) return [];
+  const elsewhere = `agent respond ${id}`;
+  return [
+    answersHere
+      ? `press Enter to answer ${id}; in another terminal: ${elsewhere}`
+      : `to answer, in another terminal: ${elsewhere}`,
+  ];
 };
 
-const tasksOf = ({ progress, followed }: DisplayPorts): readonly TaskProgress[] =>
+export const tasksOf = ({
+  progress,
+  followed,
+}: Pick<DisplayPorts, 'progress' | 'followed'>): readonly TaskProgress[] =>
   followed().flatMap((taskId) => progress.get(taskId) ?? []);
 
 /** Those at work first, when not all fit. */
@@ -52,7 +66,8 @@ const fitting = (tasks: readonly TaskProgress[], rows: number): readonly TaskPro
 
 /** A table that is kept up to date, redrawn at most five times a second. */
 const createLiveTable = (ports: DisplayPorts): Display => {
-  const { io, progress } = ports;
+  const { io, progress, answersHere = false } = ports;
+  let isTyping = false;
   let question: string | null = null;
   let later: NodeJS.Timeout | null = null;
   let isStopped = false;
@@ -61,14 +76,14 @@ const createLiveTable = (ports: DisplayPorts): Display => {
     later = null;
     const size = io.terminal();
     const tasks = tasksOf(ports);
-    if (size === null || isStopped || (tasks.length === 0 && question === null)) return;
+    if (size === null || isStopped || isTyping || (tasks.length === 0 && question === null)) return;
     isDrawn = true;
     const shown = fitting(tasks, size.rows - otherLines - 1);
     const rest = tasks.length - shown.length;
     const counts = `${renderCounts(tasks)}${rest === 0 ? '' : `; ${rest} more are not shown`}`;
     const table = renderProgressRows(shown, progress, Date.now(), size.columns);
     const last = question === null ? [] : [question];
-    io.liveLines([...linesOfText(table), counts, ...askingLine(tasks), ...last]);
+    io.liveLines([...linesOfText(table), counts, ...askingLine(tasks, answersHere), ...last]);
   };
   const drawSoon = (): void => {
     later ??= setTimeout(draw, isDrawn ? redrawMs : 0);
@@ -80,6 +95,12 @@ const createLiveTable = (ports: DisplayPorts): Display => {
     ask: (text) => {
       question = text;
       draw();
+    },
+    typing: (typing) => {
+      isTyping = typing;
+      if (!typing) return draw();
+      io.typedLine();
+      io.liveLines([]);
     },
     stop: () => {
       if (isStopped) return;
@@ -116,6 +137,7 @@ const createLines = ({ io }: DisplayPorts): Display => {
       last.set(frame.task_id, text);
     },
     ask: () => {},
+    typing: () => {},
     stop: () => {},
   };
 };
@@ -123,6 +145,7 @@ const createLines = ({ io }: DisplayPorts): Display => {
 const createJsonLines = ({ io }: DisplayPorts): Display => ({
   see: (frame) => io.json(frame),
   ask: () => {},
+  typing: () => {},
   stop: () => {},
 });
 

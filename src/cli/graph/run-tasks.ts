@@ -7,8 +7,9 @@ import { exitCodes } from '../output/exit-codes.ts';
 import type { Io } from '../output/io.ts';
 import { oneLine } from '../output/safe-text.ts';
 import { phaseWord } from '../words/state-words.ts';
+import { type AnswerHere, answerHere } from './answer-here.ts';
 import { attach } from './attach.ts';
-import { createDisplay, type Display } from './display.ts';
+import { createDisplay, type Display, firstAsking, tasksOf } from './display.ts';
 import { handleInterrupts } from './interrupts.ts';
 import { exitCodeFor, type FollowedRun, outcomeOf, type StartedRun } from './outcome.ts';
 import { changesState, createProgress, isOver, type Progress } from './progress.ts';
@@ -153,6 +154,8 @@ interface FollowedTasks {
   readonly client: Client;
   readonly progress: Progress;
   readonly display: Display;
+  /** Null where no person is there. */
+  readonly answering: AnswerHere | null;
   readonly run: FollowedRun;
   readonly rest: AsyncIterator<Frame>;
   readonly abort: AbortController;
@@ -163,6 +166,7 @@ const follow = async ({
   client,
   progress,
   display,
+  answering,
   run,
   rest,
   abort,
@@ -176,6 +180,7 @@ const follow = async ({
       const frame = next.value;
       progress.take(frame);
       if (own.has(frame.task_id)) display.see(frame);
+      answering?.look();
       if (changesState(frame)) end.changed();
       if (abort.signal.aborted) return;
     }
@@ -233,11 +238,13 @@ export const runTasks = async (
   const progress = createProgress();
   let ids: readonly string[] = [];
   let onlyFollows = false;
-  const display = createDisplay({ io, json, progress, followed: () => ids });
+  const asks = !json && io.terminal() !== null && process.stdin.isTTY === true;
+  const shown = { progress, followed: () => ids };
+  const display = createDisplay({ io, json, answersHere: asks, ...shown });
   const starting = startAndListen(client, io, request, abort);
   const interrupts = handleInterrupts({
     io,
-    asks: !json && io.terminal() !== null && process.stdin.isTTY === true,
+    asks,
     onlyFollows: () => onlyFollows,
     // Also when it comes before the answer.
     cancel: async () => {
@@ -249,6 +256,15 @@ export const runTasks = async (
     show: display.ask,
     leave: () => abort.abort(),
   });
+  const answering = asks
+    ? answerHere({
+        client,
+        io,
+        asking: () => firstAsking(tasksOf(shown)),
+        typing: display.typing,
+        isInterrupted: interrupts.wasInterrupted,
+      })
+    : null;
   try {
     const { run, rest } = await starting;
     if (json)
@@ -267,7 +283,7 @@ export const runTasks = async (
     }
     ids = followedIn(run);
     onlyFollows = run.accepted.length === 0;
-    await follow({ client, progress, display, run, rest, abort });
+    await follow({ client, progress, display, answering, run, rest, abort });
     display.stop();
     const ended = interrupts.wasLeft()
       ? leftCode(context)
@@ -275,6 +291,7 @@ export const runTasks = async (
     return interrupts.wasInterrupted() ? exitCodes.interrupted : ended;
   } finally {
     abort.abort();
+    answering?.stop();
     interrupts.stop();
     display.stop();
   }

@@ -21,6 +21,8 @@ export interface Io {
   readonly live: (text: string) => void;
   /** Replaces the live lines of a terminal. No lines clear them. */
   readonly liveLines: (lines: readonly Text[]) => void;
+  /** A person pressed Enter below the live lines: the cursor is one row lower. */
+  readonly typedLine: () => void;
   /**
    * Fills the terminal with these lines, and null leaves it as it was before. Notes wait until then.
    */
@@ -118,6 +120,9 @@ export const createIo = (
       clear();
       stderr.write(lines.map((line) => terminalText(line, colour)).join('\n'));
       shown = lines.map((line) => textWidth(terminalText(line, false)));
+    },
+    typedLine: () => {
+      if (shown.length > 0) shown = [...shown, 0];
     },
     screen: (lines) => {
       if (!terminal || (lines === null && !isScreen)) return;

@@ -65,3 +65,13 @@ test('what is said while a screen is shown is printed once, when it closes', () 
   expect(said.filter((line) => line === 'warning: the same')).toHaveLength(1);
   expect(said).toHaveLength(100);
 });
+
+test('live lines are replaced whole after somebody pressed Enter below them', () => {
+  const { io, written } = terminalOf(80);
+  io.liveLines(['one', 'two']);
+
+  io.typedLine();
+  io.liveLines([]);
+
+  expect(written[1]).toBe('\r\u001b[2A\u001b[J');
+});
