@@ -104,6 +104,12 @@ const toolEnd = ({ data }: Frame, isFull: boolean): Text | null => {
   return isFull && output !== '' ? outputLines(output, false) : null;
 };
 
+const progressBeforeTurns = 0.05;
+
+/** An attempt goes on, as after a verify that failed: the lines before it say why. */
+const hasTurns = ({ progress }: FrameData): boolean =>
+  typeof progress === 'number' && progress > progressBeforeTurns;
+
 /** These alternate with every turn, or last a moment; the calls show more. */
 const shownLiveOnly: ReadonlySet<string> = new Set(['thinking', 'acting', 'closing', 'verifying']);
 /** The final frames show more than the status. */
@@ -122,7 +128,7 @@ const statusUpdate = ({ data }: Frame): Text | null => {
   if (parked !== null) return [styled('yellow', parked)];
   const [status, phase] = [textOrEmpty(data['status']), textOrEmpty(data['phase'])];
   if (shownLiveOnly.has(phase) || finalStatuses.has(status)) return null;
-  if (status === 'queued' && phase === 'preparing') return null;
+  if (phase === 'preparing' && (status === 'queued' || hasTurns(data))) return null;
   return statusWords(status, phase);
 };
 

@@ -7,6 +7,7 @@ import { CallError, type Client } from '../client/client.ts';
 import type { CommandContext } from '../client/command-context.ts';
 import { callForTask } from '../client/task-answers.ts';
 import { exitCodes } from '../output/exit-codes.ts';
+import { wrapLines } from '../output/wrap.ts';
 import { confirmText } from '../runs/confirm-text.ts';
 import { type RunRequest, runAndFollow, submit } from '../runs/run-task.ts';
 
@@ -107,9 +108,12 @@ const runKnownTask = async (
   if (context.json) context.io.json(execution);
   else
     context.io.out(
-      execution['phase'] === 'waiting_for_dependencies'
-        ? `${task_id} starts by itself when its dependencies are complete; see: agent explain ${task_id}`
-        : `${task_id} attempt ${attempt} continues in the background; see: agent show ${task_id}, agent logs -f ${task_id}`,
+      wrapLines(
+        execution['phase'] === 'waiting_for_dependencies'
+          ? `${task_id} starts by itself when its dependencies are complete; see: agent explain ${task_id}`
+          : `${task_id} attempt ${attempt} continues in the background; see: agent show ${task_id}, agent logs -f ${task_id}`,
+        context.io.width,
+      ),
     );
   return exitCodes.done;
 };

@@ -77,3 +77,12 @@ test('a model call that failed says for how long the provider asks to pause', ()
   );
   expect(failed({})).toBe('bd-a1   model call failed: model_failed: slow down');
 });
+
+test('an attempt that goes on after a verify that failed does not prepare again', () => {
+  const preparing = { status: 'started', phase: 'preparing' };
+
+  expect(shown('status_update', { ...preparing, progress: 0.05 })).toBe(
+    'bd-a1 started (preparing)',
+  );
+  expect(shown('status_update', { ...preparing, progress: 0.28 })).toBeNull();
+});
