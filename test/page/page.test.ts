@@ -326,6 +326,17 @@ describe.skipIf(noBrowser !== null)(
       await card.getByText('turn 1/50').waitFor();
       await project.agent('cancel', id);
       await card.getByText('1 turn', { exact: true }).waitFor();
+
+      // An earlier moment says what it did then, and nothing of now.
+      await to(`machines/${id}`);
+      const slider = page.getByRole('slider');
+      const at = () => slider.getAttribute('aria-valuetext');
+      await slider.waitFor();
+      while (!(await at())?.endsWith('acting')) await slider.press('ArrowLeft');
+      await page.locator('main').getByRole('link', { name: 'Task', exact: true }).click();
+      await page.locator('.task-why').getByText('bash exec sleep 600').waitFor();
+      expect(await page.getByText('Last sign of life').count()).toBe(0);
+      await button('Back to live').click();
     });
 
     test('Cancel asks for confirmation, then cancels', async () => {

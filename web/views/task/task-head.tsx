@@ -2,7 +2,7 @@ import type { ComponentChildren } from 'preact';
 import { workedMs } from '../../../src/http/worked-time.ts';
 import { now } from '../../data/now.ts';
 import { isRecorded } from '../../data/source.ts';
-import { activities, type TaskView, tasks } from '../../data/tasks.ts';
+import { type Activity, activities, type TaskView, tasks } from '../../data/tasks.ts';
 import { age, clock, count, dateAndTime, duration, money } from '../../model/format.ts';
 import { lookOf, whyOf } from '../../model/state.ts';
 import { Icon } from '../../parts/icon.tsx';
@@ -36,9 +36,16 @@ const Ended = ({ at }: { at: number }) => (
   </Fact>
 );
 
-const Facts = ({ task, at }: { task: TaskView; at: number }) => {
+const Facts = ({
+  task,
+  at,
+  activity,
+}: {
+  task: TaskView;
+  at: number;
+  activity: Activity | undefined;
+}) => {
   const { usage, attempt, role, priority, started_at: start, completed_at: end } = task;
-  const activity = activities.value.get(task.task_id);
   const time = timeOf(task, at);
   const isLive = task.status === 'started';
   return (
@@ -104,6 +111,8 @@ interface Given {
 }
 
 export const TaskHead = ({ task, fail, at, mayAct }: Given) => {
+  // Of now, so not of an earlier moment.
+  const activity = mayAct ? activities.value.get(task.task_id) : undefined;
   return (
     <header class="task-head">
       <div class="task-name">
@@ -112,10 +121,10 @@ export const TaskHead = ({ task, fail, at, mayAct }: Given) => {
           <h1>{task.title}</h1>
           <StatusPill task={task} />
         </div>
-        <p class="task-why quiet">{whyOf(task, activities.value.get(task.task_id), tasks.value)}</p>
+        <p class="task-why quiet">{whyOf(task, activity, tasks.value)}</p>
       </div>
       {mayAct && <Actions task={task} fail={fail} />}
-      <Facts task={task} at={at} />
+      <Facts task={task} at={at} activity={activity} />
     </header>
   );
 };
