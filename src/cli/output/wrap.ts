@@ -21,7 +21,7 @@ export const wrap = (text: string, width: number): readonly string[] => {
 
 /** A setting with its value, a command with an id, such as `agent retry bd-a1b2 --async`, or what stands in quotes. */
 const unbrokenText =
-  /\bagent config set [\w.]+ '[^'\n]{1,70}'|\bagent [a-z]+(?: --[\w-]+| [\w.]+-[\w.]+)+|(?<![\w'])'[^'\n]{1,70}'(?!\w)|`[^`\n]{1,70}`/g;
+  /\bagent config set [\w.]+ '[^'\n]{1,70}'|\bagent [a-z]+(?: --?[\w-]+| [\w.]+-[\w.]+)+|(?<![\w'])'[^'\n]{1,70}'(?!\w)|`[^`\n]{1,70}`/g;
 const joint = '\u0000';
 
 /**

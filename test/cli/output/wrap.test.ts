@@ -47,3 +47,9 @@ test('notes break between words on a terminal, below their beginning, and a comm
     "say 'two or three words here'\nonce more",
   );
 });
+
+test('a command with a short flag stays in one piece', () => {
+  const text = 'bd-a1 attempt 1 continues in the background; see: agent logs -f bd-a1';
+
+  expect(wrapLines(text, 60).split('\n').at(-1)).toBe('agent logs -f bd-a1');
+});
