@@ -16,7 +16,7 @@ import { createRateLimit, retryAfterSeconds } from './rate-limit.ts';
 
 export interface RpcRouteOptions extends Identity {
   readonly system: Pick<System, 'service' | 'settings'>;
-  /** However many calls a request holds; read for every request. */
+  /** A batch counts as one request. Called for every request. */
   readonly requestsPerSecond: () => number;
   readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
 }
@@ -28,7 +28,7 @@ const refuseRate = (reply: FastifyReply): FastifyReply =>
     .send(
       errorBody(
         'too_many_requests',
-        'too many requests at once; send them more slowly, or as batches',
+        'too many requests; send fewer per second, or send them as a batch',
       ),
     );
 

@@ -57,7 +57,8 @@ interface Page {
 
 /** Somebody else seemed to have changed the agent: its work did not fail. */
 const failedByRace = ({ error }: View): boolean =>
-  error?.code === 'internal' && error.message.includes('changed elsewhere at the same time');
+  error?.code === 'internal' &&
+  error.message.includes('changed by another request at the same time');
 
 /** On the way to the far store, and on the way back. */
 const longestDelayMs = isLong ? 50 : 10;

@@ -49,7 +49,7 @@ test('requests over the rate are refused with a time to retry; wrong tokens and 
   expect(await refused?.json()).toEqual({
     error: {
       code: 'too_many_requests',
-      message: 'too many requests at once; send them more slowly, or as batches',
+      message: 'too many requests; send fewer per second, or send them as a batch',
     },
   });
   expect((await fetch(`${base}/health`)).status).toBe(200);

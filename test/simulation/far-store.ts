@@ -20,7 +20,7 @@ export interface FarStorePorts {
   readonly lateMs: number;
 }
 
-const failure = (): StoreError => new StoreError('the far store failed; ask again');
+const failure = (): StoreError => new StoreError('the far store failed; try again');
 
 /**
  * The same rows, far away: every commit travels there and back, in order, and not each one arrives.

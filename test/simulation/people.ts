@@ -61,7 +61,7 @@ export const createPeople = (
         if (!server.alive) return;
         const known =
           isServiceError(error) &&
-          (error.code !== 'internal' || /disk is full|is stopping|ask again/.test(error.message));
+          (error.code !== 'internal' || /disk is full|is stopping|try again/.test(error.message));
         if (!known)
           invariants.violated(`a request ended in ${error instanceof Error ? error.stack : error}`);
       },

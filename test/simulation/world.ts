@@ -194,7 +194,7 @@ export const trackerOf = (world: World, life: Life): Tracker => {
       if (loses && !weather.calm && random.chance(0.03))
         throw new ServiceError('tracker_unavailable', {
           detail: 'it did not answer',
-          remedy: 'ask again',
+          remedy: 'try again',
         });
       return result;
     });

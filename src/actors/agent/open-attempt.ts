@@ -37,7 +37,7 @@ export interface OpenedAttempt {
   readonly steps: Steps;
   /** The task and the results of its dependencies; the same in every process. */
   readonly first: string;
-  /** Why the agent cannot begin in its folder. */
+  /** The reason why the agent cannot begin in its folder; null if it can. */
   readonly failure: Failure | null;
 }
 
@@ -61,10 +61,10 @@ const readDependencies = async (task: TrackedTask, ports: AttemptPorts) =>
     })),
   );
 
-/** Most tasks that are looked at for the work that an attempt builds on. */
+/** Limit of the search for the work that an attempt builds on. */
 const earlierTasksAtMost = 200;
 
-/** What the task depends on; in place of a task that no agent did, what that one depends on. */
+/** The dependencies of a task; one without an agent's work is replaced by its own dependencies. */
 const workBefore = async (
   task: TrackedTask,
   { findTask, readResults }: AttemptPorts,

@@ -58,7 +58,7 @@ const requireTracked = async (
 };
 
 const asInternalError = (cause: unknown): never => {
-  throw new ServiceError('internal', { detail: `${messageOf(cause)}; ask again later` }, { cause });
+  throw new ServiceError('internal', { detail: `${messageOf(cause)}; try again later` }, { cause });
 };
 
 interface CreatedTask {

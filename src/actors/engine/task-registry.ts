@@ -34,10 +34,10 @@ export interface TaskRegistry {
 }
 
 const stopping = (): ServiceError =>
-  new ServiceError('internal', { detail: 'the server is stopping; ask again when it is back' });
+  new ServiceError('internal', { detail: 'the server is stopping; try again when it is back' });
 
 const restoredMeanwhile = (): ServiceError =>
-  new ServiceError('internal', { detail: 'the task was taken up again meanwhile; ask again' });
+  new ServiceError('internal', { detail: 'the task was restarted in the meantime; try again' });
 
 /** A task actor ended in error: its successor starts from the committed state. */
 const createCrashed = (

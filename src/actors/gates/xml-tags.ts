@@ -5,7 +5,7 @@ export interface XmlTag {
   readonly attributes: Readonly<Record<string, string>>;
 }
 
-/** The text is no report that we read; the message goes after the name of the file. */
+/** The text is not a report that we can read. The message follows the name of the file. */
 export class UnreadableReport extends Error {
   override readonly name = 'UnreadableReport';
 }
@@ -29,7 +29,7 @@ const attributesIn = (text: string): Readonly<Record<string, string>> => {
   return found;
 };
 
-/** Where a tag ends: the first `>` outside quotes. */
+/** The index of the first `>` outside quotes, which ends a tag. */
 const endOfTag = (text: string, from: number): number => {
   let quote = '';
   for (let at = from; at < text.length; at += 1) {
@@ -62,8 +62,8 @@ const tagFrom = (text: string): XmlTag => {
 };
 
 /**
- * The tags of a document, in their order, in time that grows with its length. Declares of types and
- * entities are refused: a report has none, and an entity can grow to any size.
+ * The tags of a document in order, in linear time. Document types and entities are refused: a report
+ * has none, and an entity can expand to any size.
  * @throws UnreadableReport
  */
 export function* xmlTags(text: string): Generator<XmlTag> {
@@ -77,7 +77,9 @@ export function* xmlTags(text: string): Generator<XmlTag> {
     )
       at = skipPast(text, at, '>');
     else if (text.startsWith('<!', at))
-      throw new UnreadableReport('declares a document type or entities; a report has none');
+      throw new UnreadableReport(
+        'declares a document type or entities, which a report must not have',
+      );
     else {
       const end = endOfTag(text, at);
       const tag = tagFrom(text.slice(at + 1, end));

@@ -1,9 +1,9 @@
 import { StoreError } from '../store/port.ts';
 
 export const staleCommit = (): StoreError =>
-  new StoreError('the task was changed elsewhere at the same time; ask again');
+  new StoreError('the task was changed by another request at the same time; try again');
 export const lateCommit = (): StoreError =>
-  new StoreError('the store did not answer in time; ask again');
+  new StoreError('the store did not answer in time; try again');
 
 /** Limits the wait for the answer of a commit. */
 export interface CommitDeadline {

@@ -85,7 +85,7 @@ export const createHeldTransitions = ({ deadlineMs, later }: CommitDeadline): He
     wait: (actor, queued) => {
       const events = mailboxes.get(actor)?.events ?? [];
       if (events.length >= eventsAtMost)
-        throw new StoreError('too many events wait for the store; ask again');
+        throw new StoreError('too many events wait for the store; try again');
       events.push(queued);
     },
     next: (actor) => {

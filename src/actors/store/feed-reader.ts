@@ -8,11 +8,11 @@ export type ReadEntries = (
 ) => Answer<readonly Entry[]>;
 
 /**
- * A listener and its position. It is given what is committed, or, while it is behind, what the
- * journal has next: nothing is kept for it.
+ * A listener and its position. It gets new entries when they are committed; while it is behind, it
+ * reads the next ones from the journal. No entries are buffered for it.
  */
 export interface FeedReader {
-  /** New entries; `isNext`: none is between them and those of the last commit. */
+  /** New entries; `isNext`: they follow directly on those of the last commit. */
   offer(entries: readonly Entry[], isNext: boolean): void;
   close(): void;
 }
@@ -21,16 +21,16 @@ interface ReaderStart {
   readonly read: (after: number, limit: number) => Answer<readonly Entry[]>;
   /** The last entry that it does not get. */
   readonly from: number;
-  /** False: it begins with what the journal has. */
+  /** False: it begins with the entries in the journal. */
   readonly isLive: boolean;
 }
 
-/** Until a store that is away is read again. */
+/** Pause before a store that is away is read again. */
 const awayPauseMs = 1_000;
 
-/** Of one read. */
+/** Per read. */
 const entriesAtMost = 256;
-/** A listener that waits keeps no more than that, and at least one entry. */
+/** Most that a waiting listener keeps; a single entry may be longer. */
 const charactersAtMost = 512 * 1024;
 
 /** The first entries, as many as a listener may keep. */
@@ -90,7 +90,7 @@ export const createFeedReader = (
     if (!isOpen) return;
     if (entries.length > 0) {
       const some = firstOf(entries);
-      // What is left is read again, so fewer are read while entries are large.
+      // The rest is read again, so read fewer while entries are large.
       limit = some.length < entries.length ? some.length : Math.min(2 * limit, entriesAtMost);
       if (give(some)) readLater();
     } else if (isMissing) {
@@ -112,7 +112,7 @@ export const createFeedReader = (
     isMissing = false;
     whenRead(() => read(last, limit), take, failRead);
   };
-  /** Other work comes between two reads. */
+  /** Lets other work run between two reads. */
   const readLater = (): void => void setImmediate(readOn);
   if (!isLive) readLater();
 

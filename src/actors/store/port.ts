@@ -236,11 +236,11 @@ export class DatabaseHeldError extends StoreError {
   override readonly name = 'DatabaseHeldError';
   readonly file: string;
   readonly problem: string;
-  readonly remedy = 'end that program, or ask again when it is done';
+  readonly remedy = 'end that program, or try again when it is done';
 
   constructor(file: string, heldMs: number, options?: ErrorOptions) {
     const problem = `another program has kept the database ${file} locked for ${Math.round(heldMs / 1_000)} s`;
-    super(`${problem}; end that program, or ask again when it is done`, options);
+    super(`${problem}; end that program, or try again when it is done`, options);
     this.file = file;
     this.problem = problem;
   }

@@ -99,7 +99,7 @@ const saveFirstState = async (
     ...{ revision: 0, cause, at: now() },
   });
   if ((await journal.commit(change)) !== 'ok')
-    throw new ServiceError('internal', { detail: 'the workflow could not be saved; ask again' });
+    throw new ServiceError('internal', { detail: 'the workflow could not be saved; try again' });
   const saved = await store.actor(workflowKey(input.workflowId));
   if (saved === null) throw new ServiceError('internal', { detail: 'the workflow was not saved' });
   return saved;

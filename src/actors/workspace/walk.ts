@@ -232,7 +232,9 @@ const readFolder = (
   const names = namesIn(folder);
   walk.entries += names.length;
   if (walk.entries > mostEntries)
-    throw new Error(`the folder has more than ${mostEntries} files; remove what is not needed`);
+    throw new Error(
+      `the folder has more than ${mostEntries} files; remove files that are not needed`,
+    );
   const actsAsRepository = isBareRepository(names) && !(path === '' && walk.options.isRepository);
   if (actsAsRepository) leaveOut(walk, path === '' ? 'HEAD' : path.slice(0, -1), obeyed);
   if (actsAsRepository && path !== '') return;

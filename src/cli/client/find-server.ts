@@ -16,7 +16,7 @@ const probePauseMs = 50;
 const silent = ({ url, pid }: ServerFile, log: string): CallError =>
   new CallError(
     'server_silent',
-    `the server of this project (pid ${pid}, ${url}) runs, but has not answered for ${probeMs / 1_000} s; ask again, look into its log ${log}, or stop it with: agent server stop`,
+    `the server of this project (pid ${pid}, ${url}) runs, but has not answered for ${probeMs / 1_000} s; try again, look into its log ${log}, or stop it with: agent server stop`,
     { pid, url },
   );
 

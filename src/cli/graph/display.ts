@@ -7,7 +7,7 @@ import { linesOfText } from '../output/wrap-text.ts';
 import { isOver, type Progress, type TaskProgress } from './progress.ts';
 import { renderCounts, renderProgressRows } from './render-progress.ts';
 
-/** Shows a run while it goes on. */
+/** Shows the progress of a run. */
 export interface Display {
   see(frame: Frame): void;
   ask(question: string | null): void;
@@ -29,7 +29,7 @@ export interface DisplayPorts {
 
 const redrawMs = 200;
 const clockMs = 1_000;
-/** The counts, who asks, the question, the line of the cursor. */
+/** Lines beside the table: the counts, the hint to answer, the question, the cursor. */
 const otherLines = 4;
 
 export const firstAsking = (tasks: readonly TaskProgress[]): TaskProgress | null =>
@@ -53,7 +53,7 @@ export const tasksOf = ({
 }: Pick<DisplayPorts, 'progress' | 'followed'>): readonly TaskProgress[] =>
   followed().flatMap((taskId) => progress.get(taskId) ?? []);
 
-/** Those at work first, when not all fit. */
+/** Puts running tasks first when not all fit. */
 const fitting = (tasks: readonly TaskProgress[], rows: number): readonly TaskProgress[] => {
   if (tasks.length <= rows) return tasks;
   const rank = (task: TaskProgress): number => {

@@ -7,10 +7,10 @@ import { phaseWord } from '../words/state-words.ts';
 const spinner = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'] as const;
 const progressTickMs = 120;
 
-/** The live line of a run on a terminal: a spinner, the turn, what happens now, and since when. */
+/** The live line of a run on a terminal: spinner, turn, current activity and its duration. */
 export interface ProgressLine {
   see(frame: Frame): void;
-  /** Ends the line while something else is on the terminal. */
+  /** Clears the line while something else is on the terminal. */
   pause(): void;
   stop(): void;
 }
@@ -21,7 +21,6 @@ interface ShownProgress {
   readonly doing: string;
 }
 
-/** What a frame changes of the line. */
 const changeInTask = (frame: Frame): Partial<ShownProgress> => {
   const { attempt, type, data } = frame;
   if (type === 'api_call_start') return { attempt, turn: turnText(frame), doing: 'thinking' };

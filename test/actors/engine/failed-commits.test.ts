@@ -67,6 +67,6 @@ test('an attempt fails when a commit of its agent fails again and again', async 
   await running.service.execute({ task: task_id, role: 'engineer', options: {} });
 
   expect(await untilStatus(running, task_id, 'failed')).toMatchObject({
-    error: { message: 'the far store failed; ask again' },
+    error: { message: 'the far store failed; try again' },
   });
 });

@@ -239,7 +239,7 @@ test('an actor does not keep more than 1,000 waiting events', async () => {
   for (let n = 0; n <= 1_001; n += 1) actor.send({ type: 'go' });
 
   expect(onError).toHaveBeenCalledWith(
-    new StoreError('too many events wait for the store; ask again'),
+    new StoreError('too many events wait for the store; try again'),
   );
 });
 
@@ -292,7 +292,7 @@ test.each<
   [
     'is stale',
     (_, store) => store.answer('stale'),
-    /changed elsewhere at the same time; ask again/,
+    /changed by another request at the same time; try again/,
   ],
   ['fails', (_, store) => store.asked[0]?.fail(new Error('no route')), /no route/],
   ['is pending when its actor stops', (actor) => actor.stop(), /stopped/],

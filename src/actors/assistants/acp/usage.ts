@@ -27,7 +27,7 @@ const promptAnswerSchema = z.looseObject({
     .catch(null),
 });
 
-/** The tokens of a prompt, or null where the agent does not tell. */
+/** The tokens of a prompt, or null if the agent does not report them. */
 export const tokensIn = (answer: unknown, meaning: UsageMeaning): TokensUsed | null => {
   const { usage, _meta } = promptAnswerSchema.safeParse(answer).data ?? {};
   const quota = _meta?.quota?.token_count;
