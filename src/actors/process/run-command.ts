@@ -25,6 +25,8 @@ export interface Command extends Bounds {
   readonly inputs?: readonly Uint8Array[];
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
+  /** Finds the processes of the command, also later; absent: a new one. */
+  readonly mark?: string;
   /** Lets the command open its outputs by name, such as `/dev/stderr`; costs a few milliseconds. */
   readonly namedOutputs?: boolean;
   /** Gets all output as it comes, never cut inside a character. Must not throw. */
@@ -65,6 +67,9 @@ const drainMs = 500;
 
 /** Set for every command and nothing else; it finds processes that left the group. */
 const commandIdVariable = 'ATS_COMMAND';
+
+/** Ends what is left of a command that an earlier server started. */
+export const endCommand = (mark: string): Promise<number> => endOrphans(commandIdVariable, mark);
 
 type Pipes = Awaited<ReturnType<typeof openNamedPipes>>;
 
@@ -211,7 +216,7 @@ const supervise = async (
 export const runCommand = async (command: Command): Promise<CommandResult> => {
   if (command.signal.aborted) return failedToStart('', true);
   try {
-    const mark = randomUUID();
+    const { mark = randomUUID() } = command;
     const pipes = command.namedOutputs === true ? await openNamedPipes() : null;
     const child = startProcess(command, mark, pipes);
     closeChildEnds(pipes ?? []);

@@ -9,15 +9,15 @@ import type { Sandbox, SandboxRequest } from './port.ts';
 import { limitProcesses } from './process-limit.ts';
 import { nothingQuarantined } from './quarantine.ts';
 import { seccompFilter } from './seccomp.ts';
-import { createSharedFolders } from './shared-folder.ts';
+import { createSharedFolders, type SharedFolders } from './shared-folder.ts';
 
 export interface BubblewrapOptions {
   readonly readPaths: readonly string[];
   readonly network: boolean;
   /** Memory per process; null: no limit; absent: 4 GiB. */
   readonly memoryBytes?: number | null;
-  /** For protected paths that commands made; absent: a new temporary folder. */
-  readonly quarantine?: string;
+  /** Protects a folder of the user; absent: with a new temporary quarantine. */
+  readonly folders?: SharedFolders;
   readonly bwrap?: string;
   readonly temporary?: string;
 }
@@ -82,6 +82,12 @@ const refusalText = ({ assistant }: SandboxRequest, detail: string): string =>
     ? `no command runs without a sandbox: ${detail}, or set sandbox.mode to off to run commands as you`
     : `no assistant runs without a sandbox: ${detail}, or set sandbox.assistants to off to run assistants as you`;
 
+const temporaryFolders = (): SharedFolders =>
+  createSharedFolders({
+    quarantine: join(tmpdir(), `agent-quarantine-${randomUUID()}`),
+    records: null,
+  });
+
 const tryBubblewrap = (
   bwrap: string,
   network: boolean,
@@ -132,9 +138,7 @@ export const createBubblewrap = (options: BubblewrapOptions): Sandbox => {
     bwrap = defaultBwrap,
     temporary = '/tmp',
   } = options;
-  const folders = createSharedFolders(
-    options.quarantine ?? join(tmpdir(), `agent-quarantine-${randomUUID()}`),
-  );
+  const folders = options.folders ?? temporaryFolders();
   let tried: ReturnType<typeof tryBubblewrap> | null = null;
   const check = () => {
     // A failure may be repaired while we run; a success stays.
@@ -148,8 +152,10 @@ export const createBubblewrap = (options: BubblewrapOptions): Sandbox => {
     // Where no command can run, nothing needs protection: `confine` says why.
     shared: {
       ...folders,
-      guard: async (root) =>
-        check().ok ? folders.guard(root) : { readOnly: [], settle: async () => nothingQuarantined },
+      guard: async (root, mark) =>
+        check().ok
+          ? folders.guard(root, mark)
+          : { readOnly: [], settle: async () => nothingQuarantined },
     },
     confine: (wanted) => {
       const { ok, detail } = check();

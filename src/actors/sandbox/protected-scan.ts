@@ -65,6 +65,8 @@ const entryKind = (stat: Stats): ProtectedEntry['kind'] => {
   if (stat.isDirectory()) return 'folder';
   return stat.isFile() ? 'file' : 'other';
 };
+/** A path of an entry, as text. */
+export const pathText = (path: string): string => Buffer.from(path, 'latin1').toString();
 const isProtected = (name: string): boolean =>
   protectionOf(Buffer.from(name, 'latin1').toString()) !== null;
 

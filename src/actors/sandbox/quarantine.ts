@@ -95,7 +95,13 @@ export const moveToQuarantine = async (
   const index: Record<string, string> = {};
   const left: string[] = [];
   const space = fullBudget();
+  const writeIndex = (moved: Record<string, string>): Promise<void> =>
+    writeFile(join(path, 'index.json'), `${JSON.stringify({ root, moved }, null, 2)}\n`, {
+      mode: 0o600,
+    });
   try {
+    // The server may not live to write it afterwards.
+    await writeIndex(Object.fromEntries(paths.map((each, place) => [place + 1, utf8Of(each)])));
     for (const [place, each] of paths.entries()) {
       let parent: number | null = null;
       try {
@@ -108,11 +114,7 @@ export const moveToQuarantine = async (
         if (parent !== null) closeSync(parent);
       }
     }
-    await writeFile(
-      join(path, 'index.json'),
-      `${JSON.stringify({ root, moved: index }, null, 2)}\n`,
-      { mode: 0o600 },
-    );
+    await writeIndex(index);
   } finally {
     closeSync(from);
     closeSync(into.handle);

@@ -1,8 +1,10 @@
+import { randomUUID } from 'node:crypto';
 import { type Command, type CommandResult, runCommand } from '../process/run-command.ts';
 import type { Sandbox, SandboxRequest } from './port.ts';
 import { nothingQuarantined } from './quarantine.ts';
 
-export type SandboxedCommand = Omit<SandboxRequest, 'held'> & Omit<Command, 'argv' | 'cwd' | 'env'>;
+export type SandboxedCommand = Omit<SandboxRequest, 'held'> &
+  Omit<Command, 'argv' | 'cwd' | 'env' | 'mark'>;
 
 export interface SandboxedResult extends CommandResult {
   /** Protected paths that the command made, relative to the root; they were moved away. */
@@ -16,16 +18,20 @@ export const runSandboxed = async (
   { argv, root, readable, env, git, readOnly = false, network, ...bounds }: SandboxedCommand,
 ): Promise<SandboxedResult | { readonly refusal: string }> => {
   const isOurs = git != null || readOnly;
-  const guard = isOurs ? undefined : await sandbox.shared?.guard(root);
+  const mark = randomUUID();
+  const guard = isOurs ? undefined : await sandbox.shared?.guard(root, mark);
   if (guard !== undefined && 'refusal' in guard) return guard;
   const confined = sandbox.confine({
     ...{ argv, root, readable, git, env, readOnly },
     ...(network === undefined ? {} : { network }),
     ...(guard === undefined ? {} : { held: guard.readOnly }),
   });
-  if ('refusal' in confined) return confined;
+  if ('refusal' in confined) {
+    await guard?.settle();
+    return confined;
+  }
   const { release, ...spawned } = confined;
-  const result = await runCommand({ ...bounds, ...spawned });
+  const result = await runCommand({ ...bounds, ...spawned, mark });
   release?.();
   const { moved, folder } = (await guard?.settle()) ?? nothingQuarantined;
   const refusal = isOurs ? null : (sandbox.shared?.unsettled(root) ?? null);

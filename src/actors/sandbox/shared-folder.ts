@@ -1,14 +1,23 @@
 import { lstatSync } from 'node:fs';
 import { join } from 'node:path';
 import { messageOf } from '../../machines/message-of.ts';
+import { endCommand } from '../process/run-command.ts';
+import {
+  type CommandRecord,
+  type CommandRecords,
+  createCommandRecords,
+  noCommandRecords,
+} from './command-records.ts';
 import { linkPlaces } from './link-places.ts';
 import {
   createScanner,
   type ProtectedEntry,
+  pathText,
   protectedEntryAt,
   type Scan,
 } from './protected-scan.ts';
 import { moveToQuarantine, nothingQuarantined, type Quarantined } from './quarantine.ts';
+import { recordToday, rootIdOf } from './same-files.ts';
 
 /** Protects a folder that agents share with the user, around one command. */
 export interface FolderGuard {
@@ -21,17 +30,39 @@ export interface FolderGuard {
   settle(): Promise<Quarantined>;
 }
 
+/** What a command made that its server did not live to move away. */
+export interface Interrupted extends Quarantined {
+  /** Null when it is not known. */
+  readonly root: string | null;
+}
+
 export interface SharedFolders {
-  /** Refuses while something from an earlier command is left, after another try to move it away. */
-  guard(root: string): Promise<FolderGuard | { readonly refusal: string }>;
+  /**
+   * Refuses while something from an earlier command is left, after another try to move it away. The
+   * mark is that of the processes that the command will have.
+   */
+  guard(root: string, mark: string): Promise<FolderGuard | { readonly refusal: string }>;
   /** The reason why no command may run in a folder; null when one may. */
   unsettled(root: string): string | null;
+  /** Settles what commands of an earlier server left. Call it before anything runs. */
+  settleInterrupted(): Promise<readonly Interrupted[]>;
+}
+
+export interface SharedFolderOptions {
+  readonly quarantine: string;
+  /**
+   * A private folder for what was there before each command; null where the folders of the commands
+   * are no user's.
+   */
+  readonly records: string | null;
+  readonly maxFolders?: number;
 }
 
 interface Unsettled {
-  readonly before: Scan;
-  /** The entries; null when unknown: then everything new counts. */
-  readonly ids: ReadonlySet<string> | null;
+  /** Null when its record cannot be read: then it may be any folder. */
+  readonly root: string | null;
+  /** Null when it cannot be used. */
+  readonly record: CommandRecord | null;
   readonly why: string;
 }
 
@@ -45,7 +76,6 @@ const isNotUtf8 = (path: string): boolean => {
   const bytes = Buffer.from(path, 'latin1');
   return !Buffer.from(bytes.toString()).equals(bytes);
 };
-const pathText = (path: string): string => Buffer.from(path, 'latin1').toString();
 
 const isSameEntry = (
   one: ProtectedEntry | undefined,
@@ -173,67 +203,158 @@ const createMoving = (
   };
 };
 
-/**
- * Protects names where the agents' folder is the user's own. Nobody reviews a diff before programs
- * obey what is there, so all protected names count alike: existing ones are read-only, missing ones
- * must not be created.
- */
-export const createSharedFolders = (quarantine: string, maxFolders = 50_000): SharedFolders => {
+/** Moves away what commands made, and keeps the record of each until everything is moved. */
+const createSettling = (
+  records: CommandRecords,
+  { quarantine, maxFolders }: Required<Omit<SharedFolderOptions, 'records'>>,
+) => {
   const scannerOf = createScanners(maxFolders);
   const moveMade = createMoving(scannerOf, quarantine, maxFolders);
   const unsettled = new Map<string, Unsettled>();
 
-  const madeSince = async (root: string, before: Scan): Promise<Unsettled['ids']> => {
+  const madeSince = async (root: string, before: Scan): Promise<CommandRecord['made']> => {
     const now = await scannerOf(root)(before).catch(() => null);
     return now?.isWhole === true ? new Set(madeBetween(before, now).map(({ id }) => id)) : null;
   };
 
-  const settle = async (
-    root: string,
-    before: Scan,
-    ids: Unsettled['ids'],
-  ): Promise<Quarantined> => {
-    const done = await moveMade(root, before, ids).catch((error: unknown) => ({
+  const forget = (mark: string): readonly string[] => {
+    try {
+      records.forget(mark);
+      unsettled.delete(mark);
+      return [];
+    } catch (error) {
+      return [`${records.file(mark)} (${messageOf(error)})`];
+    }
+  };
+
+  const settle = async (mark: string, record: CommandRecord): Promise<Quarantined> => {
+    const { root, before, made } = record;
+    const done = await moveMade(root, before, made).catch((error: unknown) => ({
       ...nothingQuarantined,
       left: [`not checked: ${messageOf(error)}`],
     }));
-    unsettled.delete(root);
-    if (done.left.length > 0) {
-      const why =
-        `a command made what other programs obey, and it could not be moved away: ${done.left.join(', ')}; ` +
-        `remove it from ${root}; until then no command runs there`;
-      unsettled.set(root, { before, ids: ids ?? (await madeSince(root, before)), why });
-    }
-    return done;
+    const left = done.left.length > 0 ? done.left : forget(mark);
+    if (left.length === 0) return done;
+    const why =
+      `a command made what other programs obey, and it could not be moved away: ${left.join(', ')}; ` +
+      `remove it from ${root}; until then no command runs there`;
+    const kept = { ...record, made: made ?? (await madeSince(root, before)) };
+    unsettled.set(mark, { root, record: kept, why });
+    // Where this cannot be written, the earlier record says enough, though more.
+    await records.keep(mark, kept).catch(() => {});
+    return { ...done, left };
   };
 
-  const guard: SharedFolders['guard'] = async (root) => {
-    const earlier = unsettled.get(root);
-    const late =
-      earlier === undefined ? nothingQuarantined : await settle(root, earlier.before, earlier.ids);
-    const why = unsettled.get(root)?.why;
-    if (why !== undefined) return { refusal: why };
-    const before = await scannerOf(root)(null).catch((error: unknown) => messageOf(error));
-    if (typeof before === 'string') return { refusal: `${root} cannot be read: ${before}` };
-    if (!before.isWhole)
-      return {
-        refusal: `${root} has more than ${maxFolders} folders, too many to protect; ${worktreeHint}`,
-      };
-    const odd = before.entries.find(({ holder }) => isNotUtf8(holder));
-    if (odd !== undefined)
-      return {
-        refusal: `${pathText(odd.holder)} cannot be made read-only, its name is not UTF-8; rename it, or ${worktreeHint}`,
-      };
-    const readOnly = [...new Set(before.entries.flatMap((entry) => readOnlyOf(root, entry)))];
-    if (readOnly.length > maxReadOnly)
-      return {
-        refusal: `${root} has more than ${maxReadOnly} files and folders that must be read-only; ${worktreeHint}`,
-      };
+  const cannotSettle = (mark: string, root: string | null, fault: string): Quarantined => {
+    const file = records.file(mark);
+    const why =
+      `it is not known what a command made before the server ended, for ${fault}; ` +
+      `remove what you did not make${root === null ? '' : ` from ${root}`}, then ${file}; until then no command runs`;
+    unsettled.set(mark, { root, record: null, why });
+    return { ...nothingQuarantined, left: [why] };
+  };
+
+  return {
+    ...{ scannerOf, settle },
+    unsettledIn: (root: string): readonly Unsettled[] =>
+      [...unsettled.values()].filter((each) => each.root === root || each.root === null),
+    settleAgain: async (root: string): Promise<Quarantined> => {
+      let done = nothingQuarantined;
+      for (const [mark, { root: its, record }] of unsettled) {
+        if (record !== null && its === root)
+          done = bothQuarantined(done, await settle(mark, record));
+        if (record === null && !records.has(mark)) unsettled.delete(mark);
+      }
+      return done;
+    },
+    settleInterrupted: async (): Promise<readonly Interrupted[]> => {
+      const found: Interrupted[] = [];
+      for (const { mark, record } of records.readAll()) {
+        await endCommand(mark);
+        const [root, today] =
+          'fault' in record ? [null, record] : [record.root, recordToday(record)];
+        if (today === 'gone') forget(mark);
+        else if ('fault' in today) found.push({ root, ...cannotSettle(mark, root, today.fault) });
+        else found.push({ root, ...(await settle(mark, today)) });
+      }
+      return found;
+    },
+  };
+};
+
+const asGuardable = (
+  root: string,
+  before: Scan,
+  maxFolders: number,
+): Pick<FolderGuard, 'readOnly'> | { readonly refusal: string } => {
+  if (!before.isWhole)
     return {
-      readOnly,
-      settle: async () => bothQuarantined(late, await settle(root, before, null)),
+      refusal: `${root} has more than ${maxFolders} folders, too many to protect; ${worktreeHint}`,
+    };
+  const odd = before.entries.find(({ holder }) => isNotUtf8(holder));
+  if (odd !== undefined)
+    return {
+      refusal: `${pathText(odd.holder)} cannot be made read-only, its name is not UTF-8; rename it, or ${worktreeHint}`,
+    };
+  const readOnly = [...new Set(before.entries.flatMap((entry) => readOnlyOf(root, entry)))];
+  return readOnly.length > maxReadOnly
+    ? {
+        refusal: `${root} has more than ${maxReadOnly} files and folders that must be read-only; ${worktreeHint}`,
+      }
+    : { readOnly };
+};
+
+/**
+ * Protects names where the agents' folder is the user's own. Nobody reviews a diff before programs
+ * obey what is there, so all protected names count alike: existing ones are read-only, missing ones
+ * must not be created. What was there is on disk before the command begins, for the server may not
+ * live to see its end.
+ */
+export const createSharedFolders = ({
+  quarantine,
+  records: recordsFolder,
+  maxFolders = 50_000,
+}: SharedFolderOptions): SharedFolders => {
+  const records = recordsFolder === null ? noCommandRecords : createCommandRecords(recordsFolder);
+  const settling = createSettling(records, { quarantine, maxFolders });
+  const { scannerOf, settle, unsettledIn, settleAgain } = settling;
+  /** Moved between commands; the next command of the folder reports it. */
+  const untold = new Map<string, Quarantined>();
+  const whyUnsettled = (root: string): string | null => unsettledIn(root)[0]?.why ?? null;
+
+  const guard: SharedFolders['guard'] = async (root, mark) => {
+    const late = bothQuarantined(untold.get(root) ?? nothingQuarantined, await settleAgain(root));
+    untold.set(root, late);
+    const why = whyUnsettled(root);
+    if (why !== null) return { refusal: why };
+    const before = await scannerOf(root)(null).catch((error: unknown) => messageOf(error));
+    const rootId = rootIdOf(root);
+    if (typeof before === 'string' || rootId === null)
+      return { refusal: `${root} cannot be read: ${before}` };
+    const guardable = asGuardable(root, before, maxFolders);
+    if ('refusal' in guardable) return guardable;
+    const record = { root, rootId, before, made: null };
+    try {
+      await records.keep(mark, record);
+    } catch (error) {
+      return { refusal: `${recordsFolder} cannot be written: ${messageOf(error)}` };
+    }
+    untold.delete(root);
+    return {
+      ...guardable,
+      settle: async () => bothQuarantined(late, await settle(mark, record)),
     };
   };
 
-  return { guard, unsettled: (root) => unsettled.get(root)?.why ?? null };
+  return {
+    guard,
+    unsettled: whyUnsettled,
+    settleInterrupted: async () => {
+      const found = await settling.settleInterrupted();
+      for (const { root, ...done } of found)
+        if (root !== null)
+          untold.set(root, bothQuarantined(untold.get(root) ?? nothingQuarantined, done));
+      return found.filter(({ moved, left }) => moved.length + left.length > 0);
+    },
+  };
 };

@@ -5,7 +5,7 @@ import { gitIdentity } from '../../actors/workspace/git-identity.ts';
 import type { LoadedConfig } from '../config/config.ts';
 import { type Project, stateFiles } from '../config/project.ts';
 import { remoteSecrets } from '../config/remote-credentials.ts';
-import { sandboxFor } from '../config/sandbox.ts';
+import { projectFolders, sandboxFor } from '../config/sandbox.ts';
 import { storeFor, storeSecrets } from '../config/store.ts';
 import { workspaceFor } from '../config/workspace.ts';
 import { projectRoleNote } from '../roles/apply-project-roles.ts';
@@ -51,6 +51,14 @@ export interface RunServerOptions {
   readonly open?: (place: StorePlace) => OpenedLedger | Promise<OpenedLedger>;
 }
 
+const interruptedMessage = 'an interrupted command made what other programs obey';
+
+/** @throws PrivateFileError instead of a system error */
+const inStateFolder = <T>({ stateDir }: Project, use: () => Promise<T>): Promise<T> =>
+  use().catch((cause: unknown) => {
+    throw cause instanceof Error && 'errno' in cause ? stateFolderError(stateDir, cause) : cause;
+  });
+
 /**
  * Starts the server of one project on loopback. Its token file and server.json exist before it
  * announces itself. @throws ConfigError, PrivateFileError, AlreadyServedError, PortInUseError
@@ -67,7 +75,8 @@ export const runServer = async ({
 }: RunServerOptions): Promise<RunningServer> => {
   const loaded = load();
   const choice = storeFor(loaded.config, project, env);
-  const sandbox = sandboxFor(loaded.config, project);
+  const folders = projectFolders(project);
+  const sandbox = sandboxFor(loaded.config, project, folders);
   const environment = { ...childEnvironment(env), ...gitIdentity(project.root) };
   const credentials = takeCredentials(env);
   const webhooks = takeWebhooks(loaded.config, env);
@@ -88,13 +97,12 @@ export const runServer = async ({
     const redact = createRedactor(() => [...given, ...tokens.all(), ...ofRemotes()]);
     const logger = createLogger(loggingOf(loaded), redact, ownProcess);
     const inspection = inspect ? createInspection(redact) : null;
-    const workspace = await workspaceFor(loaded.config, project, env, sandbox).catch(
-      (cause: unknown) => {
-        throw cause instanceof Error && 'errno' in cause
-          ? stateFolderError(project.stateDir, cause)
-          : cause;
-      },
-    );
+    const workspace = await inStateFolder(project, async () => {
+      // Nothing may run in the project's folder before.
+      for (const { folder, ...found } of await folders.settleInterrupted())
+        logger.log(interruptedMessage, { ...found, quarantine: folder });
+      return workspaceFor(loaded.config, project, env, sandbox);
+    });
     const parts: ServerParts = {
       ownProcess,
       project,

@@ -41,14 +41,20 @@ const makeScene = (files: Readonly<Record<string, string>> = {}) => {
   ) as [string, string, string];
   for (const each of [root, outside, state]) mkdirSync(each);
   put(root, { 'src/a.txt': 'as it was', ...files });
-  return { root, outside, quarantine: join(state, 'quarantine') };
+  return { root, outside, quarantine: join(state, 'quarantine'), records: join(state, 'commands') };
 };
 
+const sandboxIn = (at: { readonly quarantine: string; readonly records: string }) =>
+  createBubblewrap({ readPaths: [], network: false, folders: createSharedFolders(at) });
+
 const run = async (
-  { root, quarantine }: { readonly root: string; readonly quarantine: string },
+  {
+    root,
+    ...state
+  }: { readonly root: string; readonly quarantine: string; readonly records: string },
   script: string,
   git?: OwnGit,
-  sandbox = createBubblewrap({ readPaths: [], network: false, quarantine }),
+  sandbox = sandboxIn(state),
 ) => {
   const result = await runSandboxed(sandbox, {
     argv: ['/bin/sh', '-c', script],
@@ -281,9 +287,9 @@ describe.skipIf(!ok)(`an existing protected path${reason}`, () => {
 });
 
 test('new folders beyond the scan limit are moved as a whole, and the project can be scanned again', async () => {
-  const { root, quarantine } = makeScene({ 'kept/b.txt': 'b' });
-  const { guard } = createSharedFolders(quarantine, 50);
-  const before = await guard(root);
+  const { root, ...state } = makeScene({ 'kept/b.txt': 'b' });
+  const { guard } = createSharedFolders({ ...state, maxFolders: 50 });
+  const before = await guard(root, 'first');
   for (let number = 0; number < 60; number += 1)
     mkdirSync(join(root, 'aaa', String(number)), { recursive: true });
   put(root, {
@@ -307,15 +313,15 @@ test('new folders beyond the scan limit are moved as a whole, and the project ca
     existsSync(join(root, 'kept/new/opencode.json')),
     existsSync(join(root, 'zzz/.envrc')),
   ]).toEqual([false, false]);
-  expect(await guard(root)).not.toHaveProperty('refusal');
+  expect(await guard(root, 'second')).not.toHaveProperty('refusal');
 });
 
 test('near the scan limit all new folders are moved, however many', async () => {
-  const { root, quarantine } = makeScene();
+  const { root, ...state } = makeScene();
   for (let number = 0; number < 47; number += 1)
     mkdirSync(join(root, 'kept', String(number)), { recursive: true });
-  const { guard } = createSharedFolders(quarantine, 50);
-  const before = await guard(root);
+  const { guard } = createSharedFolders({ ...state, maxFolders: 50 });
+  const before = await guard(root, 'first');
   for (let number = 0; number < 60; number += 1)
     put(root, { [`z${number}/.vscode/tasks.json`]: 'evil' });
 
@@ -323,7 +329,7 @@ test('near the scan limit all new folders are moved, however many', async () => 
 
   expect(settled?.left).toEqual([]);
   expect(readdirSync(root).toSorted()).toEqual(['kept', 'src']);
-  expect(await guard(root)).not.toHaveProperty('refusal');
+  expect(await guard(root, 'second')).not.toHaveProperty('refusal');
 });
 
 describe.skipIf(!ok)(`a faulty quarantine${reason}`, () => {
@@ -350,11 +356,7 @@ describe.skipIf(!ok)(`a faulty quarantine${reason}`, () => {
   test('refuses further commands until a person has removed what is left', async () => {
     const scene = makeScene();
     writeFileSync(scene.quarantine, '');
-    const sandbox = createBubblewrap({
-      readPaths: [],
-      network: false,
-      quarantine: scene.quarantine,
-    });
+    const sandbox = sandboxIn(scene);
 
     await expect(run(scene, 'mkdir .vscode', undefined, sandbox)).rejects.toThrow(
       /could not be moved away.*no command/,
@@ -374,11 +376,7 @@ describe.skipIf(!ok)(`a faulty quarantine${reason}`, () => {
   test('fails the attempt, and the failure names what is left', async () => {
     const scene = makeScene();
     writeFileSync(scene.quarantine, '');
-    const sandbox = createBubblewrap({
-      readPaths: [],
-      network: false,
-      quarantine: scene.quarantine,
-    });
+    const sandbox = sandboxIn(scene);
     const running = await startSystem({
       root: scene.root,
       sandbox,
