@@ -1,4 +1,9 @@
-import { describeRefusal, refusal, type ServiceError } from '../../machines/errors.ts';
+import {
+  describeRefusal,
+  type ErrorCode,
+  refusal,
+  type ServiceError,
+} from '../../machines/errors.ts';
 import type { SchemaProblem } from '../schema-problems.ts';
 
 /** JSON-RPC code, HTTP status and status of google.rpc, by the name of the error. */
@@ -83,21 +88,34 @@ export const unknownRoleText = (role: string): string =>
 export const taskNotFound = (id: string): A2aError =>
   new A2aError('TASK_NOT_FOUND', `task ${id.slice(0, 200)} does not exist`);
 
-/** A refusal of our service in A2A's words. */
-export const fromService = (error: ServiceError): A2aError => {
-  const { code, message } = error;
-  if (code === 'task_not_found') return new A2aError('TASK_NOT_FOUND', message, { ours: error });
-  if (code === 'internal') return new A2aError('INTERNAL', 'internal error');
-  if (code === 'invalid_params') {
-    const { fields } = error.facts as { fields: readonly { path: string; problem: string }[] };
-    return new A2aError('INVALID_PARAMS', message, {
-      fields: fields.map(({ path, problem }) => ({ field: path, description: problem })),
-      ours: error,
-    });
-  }
-  if (code === 'role_unknown') return new A2aError('INVALID_PARAMS', message, { ours: error });
-  return new A2aError('UNSUPPORTED_OPERATION', message, { ours: error });
+/** Errors that A2A has no name for say the code of ours in their details. */
+const reasonOf: { readonly [Code in ErrorCode]: A2aReason } = {
+  task_not_found: 'TASK_NOT_FOUND',
+  dependencies_unmet: 'UNSUPPORTED_OPERATION',
+  dependency_cycle: 'UNSUPPORTED_OPERATION',
+  already_running: 'UNSUPPORTED_OPERATION',
+  event_not_allowed: 'UNSUPPORTED_OPERATION',
+  role_unknown: 'INVALID_PARAMS',
+  queue_full: 'UNSUPPORTED_OPERATION',
+  credential_missing: 'UNSUPPORTED_OPERATION',
+  tracker_unavailable: 'UNSUPPORTED_OPERATION',
+  tracker_conflict: 'UNSUPPORTED_OPERATION',
+  stale_attempt: 'UNSUPPORTED_OPERATION',
+  invalid_params: 'INVALID_PARAMS',
+  internal: 'INTERNAL',
 };
+
+const fieldsOf = ({ code, facts }: ServiceError): readonly FieldViolation[] => {
+  if (code !== 'invalid_params') return [];
+  const { fields } = facts as { fields: readonly { path: string; problem: string }[] };
+  return fields.map(({ path, problem }) => ({ field: path, description: problem }));
+};
+
+/** A refusal of our service in A2A's words. */
+export const fromService = (error: ServiceError): A2aError =>
+  error.code === 'internal'
+    ? new A2aError('INTERNAL', 'internal error')
+    : new A2aError(reasonOf[error.code], error.message, { fields: fieldsOf(error), ours: error });
 
 export const rpcErrorOf = ({ reason, message, details }: A2aError) => ({
   code: errorCodes[reason][0],
