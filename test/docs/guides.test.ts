@@ -46,6 +46,23 @@ describe.each(guides)('%s', (page) => {
   });
 });
 
+const valueAt = (value: unknown, path: string): unknown =>
+  path.split('.').reduce((at, name) => (at as Record<string, unknown> | undefined)?.[name], value);
+
+test('the defaults in the tables of the guides are those of the configuration', () => {
+  const { config } = loadConfig({ config: undefined }, {});
+  const tables = guides.flatMap((page) =>
+    [...textOf(page).matchAll(/^\| key \| default \|.*\n\|[-|]+\n((?:\|.*\n)+)/gm)].map(
+      ([, rows = '']) => rows,
+    ),
+  );
+  const rows = tables.flatMap((table) => [...table.matchAll(/^\| `([\w.]+)` \| ([^|]+) \|/gm)]);
+  const shown = rows.map(([, key = '', value = '']) => [key, value.trim().replaceAll(/[,`]/g, '')]);
+
+  expect(shown).not.toEqual([]);
+  expect(shown).toEqual(shown.map(([key = '']) => [key, String(valueAt(config, key))]));
+});
+
 /** Each object with `tool` and `arguments` in a value of JSON. */
 const callsIn = (value: unknown): readonly { tool: string; arguments: unknown }[] => {
   if (typeof value !== 'object' || value === null) return [];
