@@ -69,7 +69,10 @@ const killBoundGroups = (): void => {
   for (const group of boundGroups) signalGroup(group, 'SIGKILL');
 };
 
-/** Kills the group if this process exits before the returned function is called. */
+/**
+ * Kills the group if this process exits before the returned function is called. Not when this
+ * process is killed: then a sandbox ends its command, and the next server ends the others.
+ */
 export const bindToThisProcess = (group: number): (() => void) => {
   if (boundGroups.size === 0) process.on('exit', killBoundGroups);
   boundGroups.add(group);
