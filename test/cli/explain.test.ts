@@ -1,4 +1,6 @@
-import { expect, test } from 'vitest';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test, vi } from 'vitest';
 import { openProject } from '../support/cli.ts';
 
 const ofGuards = /^ {2}(yes|no) /m;
@@ -39,6 +41,23 @@ test('explain of a task that waits says in words what a run needs', async () => 
     '  yes  the queue has room: 0 of 10,000 wait',
     '  yes  a slot is free: 0 of 3 are in use',
   ]);
+});
+
+test('explain of a started task does not say that a slot is free, for it has one', async () => {
+  const project = openProject({ api: { backend: 'scripted', script: 'script.json' } });
+  const calls = [{ tool: 'ask', arguments: { question: 'red or blue?' } }];
+  const scripts = [{ turns: [{ say: '', calls }] }];
+  writeFileSync(join(project.configFile, '..', 'script.json'), JSON.stringify({ scripts }));
+  const id = (await project.agent('create', 'x')).out.trim();
+  await project.agent('engineer', id, '--async');
+  const out = await vi.waitFor(async () => {
+    const explained = (await project.agent('explain', id)).out;
+    expect(explained).toContain('red or blue?');
+    return explained;
+  });
+
+  expect(out).toMatch(/^ {2}yes {2}a model can be called$/m);
+  expect(out).not.toMatch(/slot is free|queue has room/);
 });
 
 test('explain and show print the local time, as the rest of the CLI does', async () => {

@@ -28,8 +28,15 @@ export const tookText = (task: TaskView): string => {
 const waitedText = ({ waited_seconds: waited = 0 }: TaskView): string | undefined =>
   waited === 0 ? undefined : `${durationText(waited * 1_000)}, not in its time`;
 
-const questionText = ({ question: text, calls }: NonNullable<TaskView['awaiting']>): string =>
-  [text, ...calls.map((call) => `${call.tool} ${call.arguments}`)].join(' ');
+/** A question about interrupted calls names them itself. */
+const questionText = ({
+  kind,
+  question: text,
+  calls,
+}: NonNullable<TaskView['awaiting']>): string =>
+  kind === 'input'
+    ? text
+    : [text, ...calls.map((call) => `${call.tool} ${call.arguments}`)].join(' ');
 
 const deadlineText = ({
   deadline,

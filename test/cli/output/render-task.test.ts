@@ -38,6 +38,19 @@ test('a failed task shows why, the end of the output, what it used and how to go
   expect(text).toMatch(/agent retry bd-a1b2 +try again$/);
 });
 
+test('a question names an interrupted call once, and a permission the calls that it is about', () => {
+  const calls = [{ call_id: 'c', tool: 'bash', arguments: 'make deploy' }];
+  const asks = (kind: 'input' | 'approval', question: string): string =>
+    shown({ status: 'started', awaiting: { input_id: 'i', kind, question, calls } });
+
+  expect(asks('input', 'The server stopped while this was at work: bash make deploy.')).toMatch(
+    /^ {2}asks +The server stopped while this was at work: bash make deploy\.$/m,
+  );
+  expect(asks('approval', 'May it make these calls?')).toContain(
+    'May it make these calls? bash make deploy',
+  );
+});
+
 test('a task with several attempts shows which one of how many it is, and the time of all', () => {
   const ended = (attempt: number, seconds: number) => ({
     ...{ attempt, role: 'engineer', status: 'failed', ended_at: '2026-11-22T11:59:05.000Z' },
