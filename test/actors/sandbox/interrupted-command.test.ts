@@ -9,6 +9,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { execa } from 'execa';
 import { expect, test } from 'vitest';
 import { createSharedFolders } from '../../../src/actors/sandbox/shared-folder.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
@@ -60,6 +61,20 @@ test('what it made is moved away at the start, and the next command in the folde
   expectMine(root);
   expect(readdirSync(records)).toEqual([]);
   expect(await next().settleInterrupted()).toEqual([]);
+});
+
+test('a process of the command that outlived the server is ended before anything is moved', async () => {
+  const { root, next } = await interrupted();
+  const script = 'trap "mkdir lib/.vscode; exit 0" TERM; echo ready; while :; do sleep 0.01; done';
+  const process = execa('/bin/sh', ['-c', script], {
+    ...{ cwd: root, env: { ATS_COMMAND: 'command' }, reject: false },
+  });
+  await new Promise((resolve) => process.stdout.once('data', resolve));
+
+  const [found] = await next().settleInterrupted();
+
+  expect(found?.moved.toSorted()).toEqual(['.vscode', 'lib/.vscode']);
+  expect((await process).exitCode).toBe(0);
 });
 
 test('a command that was settled leaves nothing for the next start', async () => {
