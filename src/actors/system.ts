@@ -14,6 +14,7 @@ import { pendingOf } from './engine/restore-tasks.ts';
 import { createRunChoices, createRunLookUp } from './engine/run-choices.ts';
 import { createBackendSelector } from './engine/select-assistant.ts';
 import { capsOf, type Settings, wallLimitMs } from './engine/settings.ts';
+import { createSlotSharing } from './engine/share-slots.ts';
 import { createSupervision, type Supervision } from './engine/supervision.ts';
 import type { SystemPorts } from './engine/system-ports.ts';
 import { createTaskCommands } from './engine/task-commands.ts';
@@ -57,17 +58,26 @@ export interface System {
 
 const stopMs = 8_000;
 
+interface Sharing {
+  /** Undefined: all. */
+  slots: () => number | undefined;
+  isFirst: () => boolean;
+}
+
 /** The parts that actors run in, each after those that it needs. */
 const createParts = (settings: () => Settings, ports: SystemPorts) => {
   const { tracker, store, selectModel, assistants, inspect, now, log } = ports;
-  const node = createNodeId(now());
+  const node = createNodeId(now(), ports.shared?.name);
   const journal = createJournal(store, {
     node,
     onError: (error) => log('progress could not be committed', { error }),
     onListenerError: (error) => log('a listener of the journal failed', { error }),
   });
   const root = createActorRoot(inspect === undefined ? undefined : inspectCommitted(inspect));
-  const supervisor = createSupervision({ root, input: () => capsOf(settings()), now, log });
+  /** What a server that shares its store is told by parts that come later. */
+  const sharing: Sharing = { slots: () => undefined, isFirst: () => true };
+  const caps = () => capsOf(settings(), sharing.slots());
+  const supervisor = createSupervision({ root, input: caps, now, log });
   const agentActor = (key: string) => supervisor.snapshot().children[key];
   const returnSlot = (taskId: TaskId): void => supervisor.send({ type: 'slot.returned', taskId });
   const host = createTaskHost({ root, tracker, store, journal, agentActor, returnSlot, now });
@@ -90,6 +100,7 @@ const createParts = (settings: () => Settings, ports: SystemPorts) => {
   return {
     ...{ node, journal, root, supervisor, agentActor, host, backends, attempts, lookUp, waits },
     returnSlot,
+    ...{ caps, sharing },
   };
 };
 type Parts = ReturnType<typeof createParts>;
@@ -103,6 +114,7 @@ const createTasks = (
 ) => {
   const { tracker, store, workspace, results, now, log } = ports;
   const { node, journal, root, supervisor, agentActor, host, backends, returnSlot } = parts;
+  const { sharing } = parts;
   const { attempts, lookUp, waits } = parts;
   const { slots, work, agents, runs: agentRuns } = attempts;
   const { emit, endLeftovers, sandboxOf, environmentOf } = agents;
@@ -133,6 +145,7 @@ const createTasks = (
   });
   const commands = createTaskCommands(machine, {
     ...{ node, root, host, tracker, store, journal, agentActor, now, log, waits },
+    observesRest: () => sharing.isFirst(),
     whenEnded: async (taskId) => {
       await invoked.whenEnded(taskId);
       await work.whenTaskEnded(taskId);
@@ -156,8 +169,8 @@ const createStart = (
 ) => {
   const { store, workspace, log } = ports;
   /** Runs before any waiting task gets a slot. */
-  const retakeSlots = async (): Promise<void> => {
-    for (const { taskId } of await pendingOf(store, node)) {
+  const retakeSlots = async (taskIds: readonly string[]): Promise<void> => {
+    for (const taskId of taskIds) {
       const slot = await savedSlot(store, taskId as TaskId);
       if (slot !== null)
         supervisor.send({ type: 'slot.retaken', taskId: taskId as TaskId, ...slot });
@@ -172,25 +185,67 @@ const createStart = (
     for (const work of await workspace.sweep(isOver))
       log('something is left of earlier attempts', { work });
   };
-  return async (): Promise<void> => {
-    const restore = async (): Promise<void> => {
-      await retakeSlots();
-      await commands.restore();
-    };
-    await supervisor.start({ agent: attempts.logic, dropTasks: commands.dropAll, restore });
-    sweep().catch((error: unknown) =>
-      log('the folders of earlier attempts could not be checked', { error }),
-    );
+  const restore = async (): Promise<void> => {
+    const pending = await pendingOf(store, node);
+    await retakeSlots(pending.map(({ taskId }) => taskId));
+    await commands.restore();
+  };
+  let started: Promise<void> = Promise.resolve();
+  return {
+    start: async (): Promise<void> => {
+      started = supervisor.start({ agent: attempts.logic, dropTasks: commands.dropAll, restore });
+      await started;
+      sweep().catch((error: unknown) =>
+        log('the folders of earlier attempts could not be checked', { error }),
+      );
+    },
+    /** Goes on with tasks that another server had. */
+    takeUp: (taskIds: readonly string[]): void => {
+      const go = async (): Promise<void> => {
+        await started;
+        await retakeSlots(taskIds);
+        await commands.takeUp(taskIds as readonly TaskId[]);
+      };
+      go().catch((error: unknown) =>
+        log('tasks of another server could not be taken up', { error, tasks: taskIds }),
+      );
+    },
   };
 };
 type Tasks = ReturnType<typeof createTasks>;
 
-/** Keeps the attempts of this start of the server from every other one. */
-const keepLease = ({ leaseMs }: Settings, ports: SystemPorts, { node }: Parts) =>
+/** Keeps the tasks of this start of the server from every other one. */
+const keepLease = (
+  { leaseMs }: Settings,
+  { store, shared, onLeaseLost, log }: SystemPorts,
+  { node }: Parts,
+  taken: (taskIds: readonly string[]) => void,
+) =>
   createLeaseKeeper({
-    ...{ store: ports.store, node, leaseMs, shared: ports.shared },
-    ...{ onLost: ports.onLeaseLost, log: ports.log },
+    ...{ store, node, leaseMs, onLost: onLeaseLost, log },
+    shared: shared === undefined ? undefined : { ...shared, taken },
   });
+
+/** The part in slots and tasks of a server that shares its store; null for one that does not. */
+const shareSlots = (
+  settings: () => Settings,
+  { store, shared, log }: SystemPorts,
+  { node, supervisor, caps, sharing }: Parts,
+  { commands, takeUp }: { commands: Tasks['commands']; takeUp: (ids: readonly string[]) => void },
+) => {
+  if (shared === undefined) return null;
+  const slots = createSlotSharing({
+    ...{ store, node, supervisor, log, takeUp, notices: shared.notices },
+    settings: () => {
+      const { cap: pool, sharedCap: cap, ownRoles: roles } = settings();
+      return { cap, pool, roles };
+    },
+    changed: () => supervisor.send({ type: 'caps.changed', ...caps() }),
+    drop: (ids) => commands.drop(ids as readonly TaskId[], 'another one'),
+  });
+  sharing.slots = slots.slots;
+  return slots;
+};
 
 /** Takes what others change in the tracker, and tells tasks of their dependencies. */
 const watchTracker = (
@@ -239,7 +294,7 @@ const timedPorts = (ports: SystemPorts) => {
 
 const hostWorkflows = (
   { tracker, store, workspace, workflows, now, log }: SystemPorts,
-  { root, journal }: Parts,
+  { root, journal, node }: Parts,
   {
     service,
     reports,
@@ -251,7 +306,7 @@ const hostWorkflows = (
   },
 ) =>
   createWorkflowHost({
-    ...{ root, journal, tracker, store, workspace, service, reports, now, log },
+    ...{ root, node, journal, tracker, store, workspace, service, reports, now, log },
     definition: workflows.definition,
     project: basename(settings().projectRoot),
     reasonOf: async (taskId) =>
@@ -260,7 +315,11 @@ const hostWorkflows = (
       '',
   });
 
-interface LivingParts extends Tasks {
+interface LivingParts {
+  readonly commands: Tasks['commands'];
+  readonly invoked: Tasks['invoked'];
+  readonly tasks: ReturnType<typeof createStart>;
+  readonly slots: ReturnType<typeof shareSlots>;
   readonly lease: ReturnType<typeof keepLease>;
   readonly watch: ReturnType<typeof watchTracker>;
   readonly workflows: ReturnType<typeof hostWorkflows>;
@@ -270,27 +329,32 @@ interface LivingParts extends Tasks {
 const createLife = (
   ports: SystemPorts,
   parts: Parts,
-  { commands, invoked, lease, watch, workflows }: LivingParts,
+  { commands, invoked, tasks, slots, lease, watch, workflows }: LivingParts,
 ): Pick<System, 'start' | 'drain' | 'stop'> => {
   const { log } = ports;
   const { journal, supervisor, attempts } = parts;
-  const startTasks = createStart(ports, parts, commands);
   const queuePauses = endQueuePauses(supervisor, log);
   let stopMergeWatch = (): void => {};
   return {
     start: async () => {
       await lease.start();
-      await startTasks();
+      await slots?.start();
+      ports.shared?.notices.on((notice) => {
+        if (notice === 'left') lease.look();
+      });
+      await tasks.start();
       await workflows.restore();
       watch.start();
       stopMergeWatch = watchMerges(ports, parts);
     },
     drain: async (ms) => {
       supervisor.drain();
+      await slots?.stop();
       if (ms > 0) await supervisor.whenIdle(ms);
     },
     stop: async () => {
       stopMergeWatch();
+      await slots?.stop();
       const watched = withTimeout(watch.stop(), stopMs, 'a look at the tracker').catch(() => {});
       supervisor.drain();
       workflows.stop();
@@ -310,6 +374,7 @@ const createLife = (
       }
       // Its last commit would renew the lease.
       await lease.stop();
+      ports.shared?.notices.tell('left');
     },
   };
 };
@@ -328,7 +393,20 @@ export const createSystem = (initial: Settings, given: SystemPorts): System => {
     open: ports.workspace.open,
   });
   const { commands, invoked } = createTasks(settings, ports, parts, reports.keeping);
-  const lease = keepLease(initial, ports, parts);
+  const tasks = createStart(ports, parts, commands);
+  const taken = (ids: readonly string[]): void => {
+    const isWorkflow = (id: string): boolean => id.startsWith('workflow:');
+    tasks.takeUp(ids.filter((id) => !isWorkflow(id)));
+    if (!ids.some(isWorkflow)) return;
+    workflows
+      .restore()
+      .catch((error: unknown) =>
+        ports.log('workflows of another server could not be taken up', { error }),
+      );
+  };
+  const lease = keepLease(initial, ports, parts, taken);
+  parts.sharing.isFirst = lease.isFirst;
+  const slots = shareSlots(settings, ports, parts, { commands, takeUp: tasks.takeUp });
   const watch = watchTracker(settings, ports, parts, commands);
   const slotUse = (): SlotUse => slotUseOf(supervisor.snapshot());
   const runRules = createExecuteChecks(settings, backends, now);
@@ -348,7 +426,9 @@ export const createSystem = (initial: Settings, given: SystemPorts): System => {
     ...runRules,
   });
   const workflows = hostWorkflows(ports, parts, { service, reports, settings });
-  const life = createLife(ports, parts, { commands, invoked, lease, watch, workflows });
+  const life = createLife(ports, parts, {
+    ...{ commands, invoked, tasks, slots, lease, watch, workflows },
+  });
 
   return {
     service,
@@ -361,7 +441,7 @@ export const createSystem = (initial: Settings, given: SystemPorts): System => {
     settings,
     reconfigure: (next) => {
       current = next;
-      supervisor.send({ type: 'caps.changed', ...capsOf(next) });
+      supervisor.send({ type: 'caps.changed', ...parts.caps() });
     },
     ...life,
   };

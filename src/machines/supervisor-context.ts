@@ -219,10 +219,7 @@ const roomFor = (slots: SlotCaps, role: Role): boolean => {
   return use === null || use.running < use.cap;
 };
 
-/**
- * Who gets a free slot: the first whose role has room. Of all servers, this is the only choice; the
- * commit of the claim is stale when another one was faster.
- */
+/** Who gets a free slot: the first whose role has room. */
 export const chooseNext = <Waiting extends { readonly role: Role }>(
   waiting: readonly Waiting[],
   slots: SlotCaps,

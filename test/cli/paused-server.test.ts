@@ -74,7 +74,7 @@ test('a server that was paused for longer than its lease goes on; when another o
   const other = createSqliteStore({ file, redact: (text) => text });
   const ended = once(server, 'exit');
   await pauseAnd(() => {
-    other.join({ node: 'other', leaseMs: 60_000, isAlone: true });
+    other.join({ node: 'other', leaseMs: 60_000, name: '*' });
     writeFileSync(go, '');
   });
   const last = other.lastSeq();

@@ -71,25 +71,6 @@ describe.skipIf(noPostgres !== null)(`a server on PostgreSQL ${noPostgres ?? ''}
     expect(entries).toBeGreaterThan(10);
   });
 
-  test('refuses a store that a server of another machine uses, until that one has stopped', {
-    tags: ['slow'],
-    timeout: 240_000,
-  }, async () => {
-    const url = await freshAddress();
-    const [one, two] = [await openHere(url), await openHere(url)];
-    const [base, query] = url.split('?');
-    expect((await one.agent('server', 'start')).code).toBe(0);
-
-    const refused = await two.server('--server', '--store', `${base}?${query}`);
-
-    expect([refused.code, refused.err]).toEqual([
-      1,
-      expect.stringContaining('another server uses this store'),
-    ]);
-    await one.stopServer();
-    expect((await two.agent('server', 'start')).code).toBe(0);
-  });
-
   test('takes no password from the command line or a file, and shows none', async () => {
     const { server, configFile, agentWith } = openProject();
 

@@ -12,6 +12,7 @@ import {
   type Subscription,
 } from '../../src/actors/store/port.ts';
 import { createSqliteStore, type SqliteStore } from '../../src/actors/store/sqlite.ts';
+import { randomFrom } from '../support/random.ts';
 
 const line = (taskId: string, type = 'log', data: unknown = { n: 1 }): NewEntry => ({
   taskId,
@@ -338,7 +339,7 @@ export const describeStore = (
         expect([first.stale, again.stale, after.stale]).toEqual([[lost], [lost], [lost]]);
         store = await opened.reopen();
         expect(await store.lastSeq()).toBe(3);
-        expect(await store.actor('bd-a')).toEqual({ ...actor('bd-a'), revision: 1, owner: null });
+        expect(await store.actor('bd-a')).toEqual({ ...actor('bd-a'), revision: 1, owner: 'a' });
       });
 
       test('a commit that comes after a later one of its server is stale; those of others are not', async () => {
@@ -378,14 +379,20 @@ export const describeStore = (
         entries: [line('bd-a')],
       });
       const ownerOf = async (id: string) => (await store.actor(id))?.owner;
-      const joinAs = async (node: string, leaseMs: number, isAlone = false) =>
-        store.join({ node, leaseMs, isAlone });
+      const joinAs = async (node: string, leaseMs: number, name = `server of ${node}`) =>
+        store.join({ node, leaseMs, name });
+      const takeOver = async (node: string, servers: 'left' | 'leftOrSilent' = 'leftOrSilent') =>
+        store.takeOverFrom(node, servers);
       const hour = 3_600_000;
+      const resting = (id: string, revision: number) => ({
+        ...save(id, revision, 0),
+        actor: { ...actor(id), pending: false },
+      });
 
-      test('the server that commits a live attempt owns it until its end; what another one commits of it is stale', async () => {
+      test('the server that commits a pending task has it until its end; what another one commits of it is stale', async () => {
         await joinAs('a', hour);
         await joinAs('b', hour);
-        await commitAs('a', save('bd-a', 0, 0), save('bd-b', 0, 0));
+        await commitAs('a', resting('bd-a', 0), resting('bd-b', 0));
         expect([await ownerOf('bd-a'), await ownerOf('bd-b')]).toEqual([null, null]);
         await commitAs('a', save('bd-a', 1, 1), save('bd-a#1', 0, 1));
         expect([await ownerOf('bd-a'), await ownerOf('bd-a#1')]).toEqual(['a', null]);
@@ -395,7 +402,7 @@ export const describeStore = (
 
         expect(stale).toEqual(theirs.slice(0, 2));
         expect([await ownerOf('bd-a'), await ownerOf('bd-b')]).toEqual(['a', 'b']);
-        expect((await commitAs('a', save('bd-a#1', 1, 1), save('bd-a', 2, 0))).stale).toEqual([]);
+        expect((await commitAs('a', save('bd-a#1', 1, 1), resting('bd-a', 2))).stale).toEqual([]);
         expect([await ownerOf('bd-a'), (await commitAs('b', save('bd-a', 3, 2))).stale]).toEqual([
           null,
           [],
@@ -406,7 +413,7 @@ export const describeStore = (
         await joinAs('a', hour);
         await commitAs('a', save('bd-a', 0, 1));
 
-        await joinAs('b', hour, true);
+        await joinAs('b', hour, '*');
 
         expect(await ownerOf('bd-a')).toBe('b');
         await expect(commitAs('a', { entries: [line('bd-a')] })).rejects.toThrow(LeaseLostError);
@@ -422,6 +429,8 @@ export const describeStore = (
         await commitAs('a', save('bd-a', 0, 1));
 
         await joinAs('c', hour);
+        expect(await takeOver('c', 'left')).toEqual([]);
+        expect(await takeOver('c')).toEqual(['bd-a']);
 
         expect([await ownerOf('bd-a'), await ownerOf('bd-b')]).toEqual(['c', 'b']);
         await expect(commitAs('a', save('bd-a', 1, 1))).rejects.toThrow(LeaseLostError);
@@ -440,11 +449,138 @@ export const describeStore = (
         await commitAs('b', { entries: [] });
         await opened.setNow(1_000_505);
         await joinAs('c', 10);
+        await takeOver('c');
         expect([await ownerOf('bd-a'), await ownerOf('bd-b')]).toEqual(['a', 'b']);
         await opened.setNow(1_000_511);
         await joinAs('d', 10);
+        await takeOver('d');
 
         expect([await ownerOf('bd-a'), await ownerOf('bd-b')]).toEqual(['d', 'd']);
+      });
+
+      test('a start takes over from earlier starts of the same name, and a server that left is taken over from', async () => {
+        await joinAs('a', hour, 'one');
+        await joinAs('b', hour, 'two');
+        await commitAs('a', save('bd-a', 0, 1));
+        await commitAs('b', save('bd-b', 0, 1));
+
+        await joinAs('a2', hour, 'one');
+        expect([await ownerOf('bd-a'), await ownerOf('bd-b')]).toEqual(['a2', 'b']);
+        await store.leave('b');
+        expect((await store.nodes()).map(({ node, state }) => [node, state])).toEqual([
+          ['b', 'left'],
+          ['a2', 'live'],
+        ]);
+
+        expect(await takeOver('a2', 'left')).toEqual(['bd-b']);
+        await expect((async () => takeOver('b'))()).rejects.toThrow(LeaseLostError);
+        expect((await store.nodes()).map(({ node }) => node)).toEqual(['a2']);
+      });
+
+      const wish = { cap: 5, pool: 4, keep: 0, needed: 0, running: 0, waiting: 0 };
+      const slotsOf = async () =>
+        (await store.nodes()).map(({ node, slots }): [string, number] => [node, slots]);
+
+      test('servers share the slots: each its part while nobody lacks one, else what it needs', async () => {
+        await joinAs('a', hour);
+        await joinAs('b', hour);
+
+        expect(await store.share('a', wish)).toMatchObject({ slots: 2, isWanted: false });
+        const busy = { ...wish, needed: 9, running: 2, waiting: 7, keep: 2 };
+        expect(await store.share('a', busy)).toMatchObject({ slots: 4, aim: 4 });
+        expect(await store.share('b', { ...wish, needed: 3, waiting: 3 })).toEqual({
+          slots: 1,
+          aim: 1,
+          isWanted: false,
+          othersWait: true,
+        });
+        // The other one lacks slots now: this one keeps its part, and no more than it uses.
+        expect(await store.share('a', { ...busy, running: 4, keep: 4 })).toMatchObject({
+          slots: 4,
+          aim: 2,
+          isWanted: true,
+        });
+        expect(await store.share('a', { ...busy, running: 3, keep: 3 })).toMatchObject({
+          slots: 3,
+          aim: 2,
+        });
+        expect(await store.share('b', { ...wish, needed: 3 })).toMatchObject({ slots: 2 });
+        expect(await slotsOf()).toEqual([
+          ['a', 3],
+          ['b', 2],
+        ]);
+      });
+
+      test('in every moment the slots of all servers are at most the cap, whatever they ask, take over and leave', async () => {
+        const random = randomFrom(7);
+        const below = (count: number): number => Math.floor(random() * count);
+        const nodes = ['a', 'b', 'c', 'd'];
+        const kept = new Map<string, number>();
+        for (const node of nodes) await joinAs(node, hour);
+        for (let step = 0; step < 60; step += 1) {
+          const node = nodes[below(nodes.length)] ?? '';
+          const held = kept.get(node) ?? 0;
+          const running = below(held + 1);
+          const needed = running + below(4);
+          const asked = { ...wish, cap: 6, pool: 5, keep: running, needed, running };
+          const { slots, aim } = await store.share(node, asked);
+          expect([slots >= running, aim <= slots]).toEqual([true, true]);
+          kept.set(node, slots);
+          if (below(10) === 0) {
+            await store.leave(node);
+            kept.delete(node);
+            const [other = ''] = nodes.filter((name) => name !== node);
+            await takeOver(other, 'left');
+            nodes.splice(nodes.indexOf(node), 1, `${node}'`);
+            await joinAs(`${node}'`, hour);
+          }
+          const sum = (await slotsOf()).reduce((all, [, count]) => all + count, 0);
+          expect(sum).toBeLessThanOrEqual(6);
+        }
+      });
+
+      test('the slots of running attempts come with a dead server, and nobody gets them meanwhile', async () => {
+        await joinAs('a', hour);
+        await joinAs('b', 0);
+        await joinAs('c', hour);
+        await commitAs('b', save('bd-1', 0, 1), save('bd-2', 0, 1), save('bd-3', 0, 0));
+        await store.share('b', { ...wish, cap: 3, running: 2, needed: 2, keep: 2 });
+        const want = { ...wish, cap: 3, needed: 9, keep: 0 };
+        expect((await store.share('c', want)).slots).toBe(1);
+
+        expect(await takeOver('a')).toEqual(['bd-1', 'bd-2', 'bd-3']);
+
+        expect((await store.share('c', { ...want, keep: 1 })).slots).toBe(1);
+        expect(await slotsOf()).toEqual([
+          ['a', 2],
+          ['c', 1],
+        ]);
+      });
+
+      test('a server takes tasks that wait at another one: the most urgent first, of its roles, once', async () => {
+        await joinAs('a', hour);
+        await joinAs('b', hour);
+        const waits = (id: string, priority: number, role = 'engineer') => {
+          const change = save(id, 0, 0);
+          return { ...change, actor: { ...change.actor, waits: { role, priority } } };
+        };
+        await commitAs('a', waits('bd-1', 3), waits('bd-2', 1), waits('bd-3', 0, 'tester'));
+        await commitAs('a', save('bd-4', 0, 1), waits('bd-5', 2));
+        expect(await store.takeWaiting('b', 9, ['engineer'])).toEqual([]);
+        await store.share('a', { ...wish, needed: 9, running: 1, waiting: 4 });
+
+        const taken = await store.takeWaiting('b', 2, ['engineer', 'reviewer']);
+
+        expect(taken).toEqual([
+          { taskId: 'bd-2', from: 'a' },
+          { taskId: 'bd-5', from: 'a' },
+        ]);
+        expect([await ownerOf('bd-2'), await ownerOf('bd-1')]).toEqual(['b', 'a']);
+        expect((await commitAs('a', save('bd-2', 1, 1))).stale).toHaveLength(1);
+        expect((await commitAs('b', save('bd-2', 2, 1))).stale).toHaveLength(0);
+        expect(await store.takeWaiting('b', 9, ['tester'])).toEqual([
+          { taskId: 'bd-3', from: 'a' },
+        ]);
       });
 
       test('the record of an attempt names the server that ended it', async () => {

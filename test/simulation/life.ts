@@ -72,6 +72,8 @@ const settingsFor = (plan: Plan): Settings => {
     projectRoot: '/simulated',
     leaseMs: 120_000,
     cap: plan.cap,
+    sharedCap: plan.cap,
+    ownRoles: null,
     roles: roleSettings,
     onInterrupted: plan.onInterrupted,
     onQuota: 'park',

@@ -143,6 +143,8 @@ export const startSystem = async (setting: Setting = {}) => {
       projectRoot: root,
       leaseMs: 120_000,
       cap: 3,
+      sharedCap: 3,
+      ownRoles: null,
       roles: rolesWith(setting.role),
       backend: 'builtin',
       onInterrupted: 'ask',

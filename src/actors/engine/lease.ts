@@ -1,23 +1,29 @@
 import {
   DatabaseGoneError,
   LeaseLostError,
+  LeaseOverError,
+  type NodeFacts,
   type StoreError,
-  StoreInUseError,
   type StoreLeases,
 } from '../store/port.ts';
 
 export interface LeaseKeeper {
-  /** Takes over the attempts of earlier servers. @throws StoreError */
+  /** Takes over the tasks of earlier servers. @throws StoreError */
   start(): Promise<void>;
+  /** Another server has left. */
+  look(): void;
+  /** True for the one of all live servers that joined first, and for one that is alone. */
+  isFirst(): boolean;
   stop(): Promise<void>;
 }
 
-/** Facts of a store that servers of other machines may use, too. */
-export interface SharedStore {
-  /** Earlier starts of this server, which are over. */
-  readonly former: readonly string[];
-  /** Remembers starts for the next one. */
-  keep(nodes: readonly string[]): Promise<void>;
+/** This server among those that share a store. */
+export interface SharedLease {
+  /** The same at each start of this server, which holds its lock: earlier starts are over. */
+  readonly name: string;
+  readonly facts: NodeFacts;
+  /** Tasks of another server are this server's now. */
+  readonly taken: (taskIds: readonly string[]) => void;
 }
 
 export interface LeaseKeeperPorts {
@@ -25,65 +31,139 @@ export interface LeaseKeeperPorts {
   readonly node: string;
   readonly leaseMs: number;
   /** Absent: the project's lock says that no other server runs. */
-  readonly shared?: SharedStore | undefined;
+  readonly shared?: SharedLease | undefined;
   /** Nothing of this server is saved any more. */
   readonly onLost: (error: StoreError) => void;
   readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
 }
 
+/** After the end of a lease. */
+const graceMs = 20;
+
 /**
- * Renews it by one row three times in its time, however many tasks there are. A server that was
- * paused for longer goes on, unless another one has taken over or the database is gone.
+ * Looks for servers that have left or whose lease is over, and takes over from them. Where the
+ * store was away, nobody could renew a lease: they are judged after a whole lease in which this
+ * server could.
  */
-export const createLeaseKeeper = ({
-  store,
-  node,
-  leaseMs,
-  shared,
-  onLost,
-  log,
-}: LeaseKeeperPorts): LeaseKeeper => {
+const createTakeOver = ({ store, node, leaseMs, log }: LeaseKeeperPorts, shared: SharedLease) => {
   let timer: NodeJS.Timeout | undefined;
   let isStopped = false;
-  const renewLater = (): void => {
-    if (!isStopped) timer = setTimeout(() => void renew(), leaseMs / 3).unref();
+  let isLooking = false;
+  let isToldMeanwhile = false;
+  let isFirst = false;
+  let steadySince: number | null = null;
+
+  const lookIn = (ms: number): void => {
+    clearTimeout(timer);
+    if (!isStopped) timer = setTimeout(() => void look(), ms + graceMs).unref();
+  };
+  /** @returns when to look again (ms) */
+  const takeOver = async (tellTaken: SharedLease['taken']): Promise<number> => {
+    const steadyMs = steadySince === null ? 0 : performance.now() - steadySince;
+    const nodes = await store.nodes();
+    isFirst = nodes.find(({ state }) => state === 'live')?.node === node;
+    const others = nodes.filter((other) => other.node !== node);
+    const mayJudge = steadyMs >= leaseMs;
+    const isAny = others.some(({ state }) => state === 'left' || (mayJudge && state === 'silent'));
+    if (isAny) {
+      const taken = await store.takeOverFrom(node, mayJudge ? 'leftOrSilent' : 'left');
+      log('took over from a server that has ended', { tasks: taken.length });
+      if (taken.length > 0 && !isStopped) tellTaken(taken);
+    }
+    const ends = others.flatMap((other) => (other.state === 'live' ? [other.leaseMs] : []));
+    const silent = others.some(({ state }) => state === 'silent') && !mayJudge;
+    return Math.min(leaseMs, ...ends, ...(silent ? [leaseMs - steadyMs] : []));
+  };
+  const look = async (): Promise<void> => {
+    isLooking = true;
+    isToldMeanwhile = false;
+    // The renewal says what is wrong.
+    const nextMs = await takeOver(shared.taken).catch(() => leaseMs / 3);
+    isLooking = false;
+    lookIn(isToldMeanwhile ? 0 : nextMs);
+  };
+  return {
+    /** The caller takes up what this server has then. */
+    begin: async () => lookIn(await takeOver(() => {})),
+    look: () => {
+      isToldMeanwhile = true;
+      if (!isLooking) lookIn(0);
+    },
+    isFirst: () => isFirst,
+    renewed: () => {
+      steadySince ??= performance.now();
+    },
+    notRenewed: () => {
+      steadySince = null;
+    },
+    stop: () => {
+      isStopped = true;
+      clearTimeout(timer);
+    },
+  };
+};
+
+/**
+ * Renews it by one row three times in its time, however many tasks there are. A server that was
+ * paused for longer goes on, unless another one has taken over or the database is gone. One that
+ * shares its store ends when it could not renew for the whole time.
+ */
+export const createLeaseKeeper = (ports: LeaseKeeperPorts): LeaseKeeper => {
+  const { store, node, leaseMs, shared, onLost, log } = ports;
+  const takeOver = shared === undefined ? null : createTakeOver(ports, shared);
+  let timer: NodeJS.Timeout | undefined;
+  let isStopped = false;
+  let renewedAt = 0;
+  const renewIn = (ms: number): void => {
+    if (!isStopped) timer = setTimeout(() => void renew(), ms).unref();
+  };
+  const renewed = (at: number): void => {
+    renewedAt = at;
+    takeOver?.renewed();
+    renewIn(leaseMs / 3);
+  };
+  const end = (error: StoreError): void => {
+    log('nothing can be saved any more; this server ends', { node, error });
+    onLost(error);
   };
   const renew = async (): Promise<void> => {
+    const at = performance.now();
     try {
       await store.renew(node);
-      renewLater();
+      renewed(at);
     } catch (error) {
       if (isStopped) return;
-      if (!(error instanceof LeaseLostError || error instanceof DatabaseGoneError)) {
-        log('the lease could not be renewed; the server tries again', { error });
-        return renewLater();
-      }
-      log('nothing can be saved any more; this server ends', { node, error });
-      onLost(error);
+      if (error instanceof LeaseLostError || error instanceof DatabaseGoneError) return end(error);
+      takeOver?.notRenewed();
+      log('the lease could not be renewed; the server tries again', { error });
+      if (shared === undefined) return renewIn(leaseMs / 3);
+      const leftMs = renewedAt + leaseMs - performance.now();
+      if (leftMs <= 0) return end(new LeaseOverError(leaseMs));
+      renewIn(Math.min(leaseMs / 3, leftMs));
     }
-  };
-  /** Two servers that look at the same moment both join; the first one loses its lease to the second. */
-  const requireAlone = async ({ former, keep }: SharedStore): Promise<void> => {
-    const others = (await store.live()).filter((id) => !former.includes(id));
-    if (others.length > 0) throw new StoreInUseError(others);
-    await keep([...former, node]);
   };
   return {
     start: async () => {
-      if (shared !== undefined) await requireAlone(shared);
-      await store.join({ node, leaseMs, isAlone: true });
-      await shared?.keep([node]);
-      renewLater();
+      const at = performance.now();
+      await store.join({ node, leaseMs, name: shared?.name ?? '*', ...factsOf(shared) });
+      renewed(at);
+      await takeOver?.begin();
     },
+    look: () => takeOver?.look(),
+    isFirst: () => takeOver?.isFirst() ?? true,
     stop: async () => {
       isStopped = true;
       clearTimeout(timer);
+      takeOver?.stop();
       if (shared === undefined) return;
       try {
         await store.leave(node);
       } catch (error) {
-        log('the lease could not be given back; another server waits until it is over', { error });
+        log('the lease could not be given back; other servers wait until it is over', { error });
       }
     },
   };
 };
+
+const factsOf = (shared: SharedLease | undefined) =>
+  shared === undefined ? {} : { facts: shared.facts };

@@ -34,8 +34,12 @@ export interface Settings {
   readonly projectRoot: string;
   /** The lease of a server; read at its start. */
   readonly leaseMs: number;
-  /** Most agents at once. */
+  /** Most agents of this server at once. */
   readonly cap: number;
+  /** Most agents of all servers of its store. */
+  readonly sharedCap: number;
+  /** The roles that this server runs; null: all. Others are for the other servers of its store. */
+  readonly ownRoles: readonly Role[] | null;
   readonly roles: Readonly<Record<Role, RoleSettings>>;
   readonly backend: BackendChoice;
   /** For a tool call that ran when a server ended. */
@@ -87,13 +91,18 @@ export const modelNameFor = (
   role: Role,
 ): string => run.model ?? roles[role].model ?? defaultModel;
 
-export const capsOf = ({ cap, queueLimit, roles }: Settings): SupervisorInput => ({
-  cap,
+/** `slots`: how many of the agents of all servers this one may run. */
+export const capsOf = (
+  { cap, queueLimit, roles, ownRoles }: Settings,
+  slots = cap,
+): SupervisorInput => ({
+  cap: slots,
   queueLimit,
   roleCaps: Object.fromEntries(
-    Object.values(roles).flatMap(({ role, concurrency }) =>
-      concurrency === null ? [] : [[role, concurrency]],
-    ),
+    Object.values(roles).flatMap(({ role, concurrency }) => {
+      if (ownRoles?.includes(role) === false) return [[role, 0]];
+      return concurrency === null ? [] : [[role, concurrency]];
+    }),
   ),
 });
 

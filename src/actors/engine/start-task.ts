@@ -11,12 +11,15 @@ import type { Store } from '../store/port.ts';
 import type { Tracker } from '../tracker/port.ts';
 import type { ActorRoot } from './actor-system.ts';
 import type { LoadedTask, LoadedTasks } from './loaded-tasks.ts';
+import { OwnedElsewhereError } from './owned-elsewhere.ts';
 
 export interface TaskStartPorts {
   readonly root: ActorRoot;
   readonly live: LoadedTasks;
   readonly tracker: Pick<Tracker, 'find' | 'actor'>;
   readonly store: Store;
+  /** This start of the server. */
+  readonly node: string;
   /**
    * Waits until the work of earlier actors of the task has ended. @throws when that takes too long
    */
@@ -101,12 +104,15 @@ const createLoadedTask = async (
   };
 };
 
-/** Starts the actor of a task from its committed state. @throws task_not_found */
+/** Starts the actor of a task from its committed state. @throws task_not_found, OwnedElsewhereError */
 export const createTaskStart =
   (logic: TaskMachine, ports: TaskStartPorts, hooks: TaskStartHooks) =>
   async (taskId: TaskId, known: TrackedTask | null): Promise<LoadedTask> => {
     const { live, store } = ports;
-    const wasPending = (await store.actor(taskId))?.pending === true;
+    const saved = await store.actor(taskId);
+    const wasPending = saved?.pending === true;
+    if (wasPending && saved.owner !== null && saved.owner !== ports.node)
+      throw new OwnedElsewhereError(taskId, saved.owner);
     const tracked = known ?? (await requireTracked(ports, taskId, wasPending));
     // A failed actor may have left work that is still being stopped; the next actor must not run
     // beside it.

@@ -17,6 +17,8 @@ type FactOf<Type> = Extract<SupervisorFact, { type: Type }>;
 export interface Supervision {
   send(event: SupervisorEvent): void;
   on<Type extends SupervisorFact['type']>(type: Type, listener: (fact: FactOf<Type>) => void): void;
+  /** Calls the listener after each transition. */
+  onChange(listener: () => void): void;
   snapshot(): SupervisorSnapshot;
   /** `state`: of its chart. */
   check(): { readonly ok: boolean; readonly detail: string; readonly state: string };
@@ -134,6 +136,7 @@ const createRecovery = ({ now, log }: SupervisionPorts) => {
 export const createSupervision = (ports: SupervisionPorts): Supervision => {
   const { root } = ports;
   const facts = createFacts();
+  const changeListeners: (() => void)[] = [];
   let isDraining = false;
 
   const recovery = createRecovery(ports);
@@ -143,6 +146,9 @@ export const createSupervision = (ports: SupervisionPorts): Supervision => {
     actor = createSupervisor(ports, work);
     actor.on('*', facts.tell);
     actor.subscribe({
+      next: () => {
+        for (const listener of changeListeners) listener();
+      },
       error: (error) => recovery.later('the supervisor broke', error, () => replace(work)),
     });
     actor.start();
@@ -172,6 +178,7 @@ export const createSupervision = (ports: SupervisionPorts): Supervision => {
   return {
     send,
     on: facts.on,
+    onChange: (listener) => void changeListeners.push(listener),
     snapshot: () => actor.getSnapshot(),
     check: () => ({
       ok: recovery.problem() === null,

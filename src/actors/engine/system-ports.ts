@@ -8,7 +8,8 @@ import type { Sandbox } from '../sandbox/port.ts';
 import type { Store, StoreError } from '../store/port.ts';
 import type { Tracker } from '../tracker/port.ts';
 import type { Workspace } from '../workspace/port.ts';
-import type { SharedStore } from './lease.ts';
+import type { SharedLease } from './lease.ts';
+import type { ServerNotices } from './share-slots.ts';
 
 export interface WorkflowPorts {
   /** The definition of a name, or why there is none. */
@@ -17,11 +18,16 @@ export interface WorkflowPorts {
   readonly reportsFolder: string;
 }
 
+/** This server among those that share its store. */
+export interface SharedPorts extends Pick<SharedLease, 'name' | 'facts'> {
+  readonly notices: ServerNotices;
+}
+
 export interface SystemPorts {
   readonly tracker: Tracker;
   readonly store: Store;
-  /** Absent: no other machine can use the store. */
-  readonly shared?: SharedStore | undefined;
+  /** Absent: no other server can use the store. */
+  readonly shared?: SharedPorts | undefined;
   readonly workspace: Workspace;
   readonly sandbox: Sandbox;
   /** Null without a credential. */

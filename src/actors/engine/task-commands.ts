@@ -18,6 +18,7 @@ import type { Tracker } from '../tracker/port.ts';
 import type { ActorRoot } from './actor-system.ts';
 import type { DependencyWaits } from './dependency-waits.ts';
 import type { LoadedTask } from './loaded-tasks.ts';
+import { OwnedElsewhereError } from './owned-elsewhere.ts';
 import { asResponseError } from './response-error.ts';
 import { compareWithJournals, restoreTasks } from './restore-tasks.ts';
 import type { TaskHost } from './task-host.ts';
@@ -27,8 +28,6 @@ import { createObserver } from './tracker-sync.ts';
 
 export interface TaskCommandPorts
   extends Omit<TaskRegistryPorts, 'root' | 'live' | 'setDeadline' | 'observation' | 'tracker'> {
-  /** This start of the server. */
-  readonly node: string;
   readonly root: ActorRoot;
   readonly host: TaskHost;
   readonly tracker: Tracker;
@@ -36,6 +35,8 @@ export interface TaskCommandPorts
   readonly waits: Pick<DependencyWaits, 'changed'>;
   /** The actor of an agent, if it is alive. */
   readonly agentActor: (key: string) => AnyActorRef | undefined;
+  /** True for the server of all that observes tasks at rest. */
+  readonly observesRest: () => boolean;
 }
 
 /**
@@ -63,6 +64,10 @@ export interface TaskCommands {
    */
   observe(seen: TrackedTask): Promise<boolean>;
   restore(): Promise<void>;
+  /** Goes on with tasks that another server had. */
+  takeUp(taskIds: readonly TaskId[]): Promise<void>;
+  /** Another server has these tasks. */
+  drop(taskIds: readonly TaskId[], owner: string): void;
   /**
    * Stops every task actor; `restore` starts them again. @throws when gathered changes cannot be
    * committed
@@ -76,8 +81,8 @@ const longestWaitForAgentMs = 10_000;
 const pollMs = 20;
 
 /** Shows the message of a StoreError; other unknown errors stay internal. */
-const asServiceError = (cause: unknown): ServiceError =>
-  isServiceError(cause)
+const asServiceError = (cause: unknown): Error =>
+  isServiceError(cause) || cause instanceof OwnedElsewhereError
     ? cause
     : new ServiceError(
         'internal',
@@ -234,9 +239,21 @@ export const createTaskCommands = (machine: TaskMachine, ports: TaskCommandPorts
       isPending: live.isPending,
       isStarting: registry.isStarting,
       dependenciesChanged: ports.waits.changed,
+      isOurs: async (taskId) => {
+        if (!ports.observesRest()) return false;
+        const saved = await store.actor(taskId);
+        const isElsewhere = saved?.pending === true && saved.owner !== null;
+        return !isElsewhere || saved.owner === ports.node;
+      },
       startActor: (taskId) => registry.use(taskId, async () => {}),
     }),
     restore: restore.run,
+    takeUp: async (taskIds) => {
+      for (const taskId of taskIds) await registry.restore(taskId);
+    },
+    drop: (taskIds, owner) => {
+      for (const taskId of taskIds) registry.drop(taskId, owner);
+    },
     dropAll: async () => {
       await journal.flush();
       registry.dropAll();

@@ -4,6 +4,7 @@ import type { TaskMachine } from '../../machines/task-machine.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
 import { savedSlot } from '../journal/snapshots.ts';
 import type { LoadedTask, LoadedTasks } from './loaded-tasks.ts';
+import { OwnedElsewhereError } from './owned-elsewhere.ts';
 import { createRestoreRetries, type RestoreRetries } from './restore-retries.ts';
 import { createSharedCalls } from './shared-calls.ts';
 import { createTaskStart, lastShownOf, type TaskStartPorts } from './start-task.ts';
@@ -29,6 +30,8 @@ export interface TaskRegistry {
   lastShown(taskId: TaskId): Promise<TrackedTask | null>;
   /** Starts the actor of a pending task; retries when that fails. */
   restore(taskId: TaskId, known?: TrackedTask | null): Promise<void>;
+  /** Another server has the task. */
+  drop(taskId: TaskId, owner: string): void;
   dropAll(): void;
   stop(): void;
 }
@@ -89,6 +92,7 @@ export const createTaskRegistry = (logic: TaskMachine, ports: TaskRegistryPorts)
       await taskFor(taskId, known);
       retries.forget(taskId);
     } catch (error) {
+      if (error instanceof OwnedElsewhereError) return retries.forget(taskId);
       ports.log('a pending task could not be restored; the server tries again', {
         task_id: taskId,
         error,
@@ -114,6 +118,14 @@ export const createTaskRegistry = (logic: TaskMachine, ports: TaskRegistryPorts)
     isStarting: starting.isRunning,
     lastShown: (taskId) => lastShownOf(ports, taskId),
     restore,
+    drop: (taskId, owner) => {
+      const task = live.get(taskId);
+      if (task === null) return;
+      live.remove(taskId, task);
+      task.fault = new OwnedElsewhereError(taskId, owner);
+      ports.setDeadline(taskId, null);
+      ports.root.stop(task.actor);
+    },
     use,
     dropAll: () => live.dropAll(restoredMeanwhile()),
     stop: () => {

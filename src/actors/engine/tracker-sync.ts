@@ -24,6 +24,8 @@ export interface ObserverPorts {
   readonly isStarting: (taskId: TaskId) => boolean;
   /** Tells a task that waits for its dependencies. Returns false when it does not wait. */
   readonly dependenciesChanged: (seen: TrackedTask) => boolean;
+  /** False: another server observes this task. */
+  readonly isOurs: (taskId: TaskId) => Promise<boolean>;
   /** Starts the actor of a task, which then reads the tracker. */
   readonly startActor: (taskId: TaskId) => Promise<void>;
 }
@@ -109,6 +111,7 @@ export const createObserver = (ports: ObserverPorts): ((seen: TrackedTask) => Pr
       host.tracked = seen;
       return true;
     }
+    if (!(await ports.isOurs(seen.id))) return true;
     if (await wasLeftStarted(seen)) await releaseAgain(seen);
     if (host === null && !ports.isStarting(seen.id) && (await wasClosedElsewhere(seen)))
       await ports.startActor(seen.id);

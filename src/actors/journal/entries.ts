@@ -2,7 +2,7 @@ import type { EventObject } from 'xstate';
 import type { AgentSnapshot } from '../../machines/agent-machine.ts';
 import { attemptKey } from '../../machines/task.ts';
 import type { TaskSnapshot } from '../../machines/task-machine.ts';
-import type { Change } from '../store/port.ts';
+import type { ActorState, Change } from '../store/port.ts';
 import { machineVersion } from './snapshots.ts';
 import type { TaskView } from './task-view.ts';
 import {
@@ -48,6 +48,16 @@ const actorChange = (
   };
 };
 
+/** The gates of a workflow read the folders of its tasks: those stay on its server. */
+const isOfWorkflow = (label: string): boolean => label.startsWith('workflow:');
+
+const waitsOf = (next: TaskSnapshot, { priority, labels }: TaskView): Pick<ActorState, 'waits'> => {
+  const { role } = next.context;
+  const isWaiting = next.hasTag('phase:waiting_for_slot');
+  const waits = role !== null && isWaiting && !labels.some(isOfWorkflow);
+  return waits ? { waits: { role, priority } } : {};
+};
+
 /** The end of an attempt adds its last frames. */
 export const taskChange = (
   transition: SnapshotTransition<TaskSnapshot> & { readonly settledNow: boolean },
@@ -56,6 +66,9 @@ export const taskChange = (
   const changed = actorChange('task', next.context.taskId, next.hasTag('pending'), transition);
   const change = {
     ...changed,
+    ...(changed.actor === undefined
+      ? {}
+      : { actor: { ...changed.actor, ...waitsOf(next, after) } }),
     entries: [
       ...tellEntries(after, transition.cause, at),
       ...changed.entries,

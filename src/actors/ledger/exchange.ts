@@ -6,6 +6,7 @@ import { UnsafeFileError } from '../files/regular-file.ts';
 import { createSerialQueue } from '../process/serial-queue.ts';
 import { createExchangeState } from './exchange-state.ts';
 import { createFileExport, type FileExport, type FileExportOptions } from './export-file.ts';
+import { createExporterCheck, type Exporter } from './exporter.ts';
 import { createFileImport, type FileImport, type FileImportOptions } from './import-file.ts';
 import { issuesFileOf, stampOfIssues } from './issues-file.ts';
 import { FileMovedError, writeNotInBd } from './write-file.ts';
@@ -30,7 +31,10 @@ export interface Exchange {
   stop(): Promise<void>;
 }
 
-export interface ExchangeOptions extends FileImportOptions, FileExportOptions {}
+export interface ExchangeOptions extends FileImportOptions, FileExportOptions {
+  /** Null: no other server can use the tables. */
+  readonly exporter: Exporter | null;
+}
 
 const soonMs = 200;
 const manyTasks = 10_000;
@@ -64,6 +68,7 @@ export const createExchange = (options: ExchangeOptions): Exchange => {
   const fileImport = createFileImport(options, state);
   const fileExport = createFileExport(options, state, fileImport.knows);
   const alone = createExclusive(filesPrefix);
+  const exporter = createExporterCheck(db, options.exporter);
   let failure: string | null = null;
   let isToldAside = false;
 
@@ -78,6 +83,7 @@ export const createExchange = (options: ExchangeOptions): Exchange => {
 
   const write = async (): Promise<void> => {
     if (!isOurs()) return keepAside();
+    if (!(await exporter.isStillOurs())) return;
     await importAndExport(fileImport, fileExport);
     failure = null;
   };
@@ -85,7 +91,7 @@ export const createExchange = (options: ExchangeOptions): Exchange => {
   const flush = async (): Promise<void> => {
     timer.clear();
     try {
-      await alone(write);
+      if (await exporter.isOurs()) await alone(write);
     } catch (error) {
       failure = `.beads/issues.jsonl cannot be written: ${messageOf(error)}`;
       throw error;
@@ -114,6 +120,7 @@ export const createExchange = (options: ExchangeOptions): Exchange => {
   return {
     refresh: async () => {
       isRealFolder(projectRoot, join(projectRoot, '.beads'));
+      if (!(await exporter.isOurs())) return;
       // What the tables hold can be read meanwhile.
       if ((await fileImport.knows(stampOfIssues(file))) || db.isHeld()) return;
       await alone(fileImport.run).catch((error: unknown) => {

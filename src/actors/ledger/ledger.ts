@@ -4,6 +4,7 @@ import type { Answer, Change, CommitAnswer, NewEntry, Store } from '../store/por
 import { afterAnswer, type Database, type Work } from '../store/rows.ts';
 import { createSqliteStore, type SqliteStore } from '../store/sqlite.ts';
 import { createExchange, type Exchange } from './exchange.ts';
+import type { Exporter } from './exporter.ts';
 import { bdDataOf, createOwnTasks, type OwnTasks } from './own-tasks.ts';
 import type { ImportedTask } from './take-difference.ts';
 import type { TaskTable } from './task-table.ts';
@@ -24,6 +25,8 @@ export interface LedgerOptions<Tables extends Database = Database> {
   readonly projectRoot: string;
   /** As `FileImportOptions.filesPrefix`. */
   readonly filesPrefix: string | null;
+  /** Absent: no other server can use the tables. */
+  readonly exporter?: Exporter;
   /** Removes secrets from what the journal holds. */
   readonly redact: (text: string) => string;
   /** Epoch ms. */
@@ -72,7 +75,7 @@ export const openLedger = (
 };
 
 const createLedger = <Tables extends Database>(
-  { db, projectRoot, filesPrefix, clock, log, onProgress }: LedgerOptions<Tables>,
+  { db, projectRoot, filesPrefix, exporter, clock, log, onProgress }: LedgerOptions<Tables>,
   tasks: OwnTasks,
   commit: Commit,
 ): Ledger<Tables> => {
@@ -103,6 +106,7 @@ const createLedger = <Tables extends Database>(
     table,
     projectRoot,
     filesPrefix,
+    exporter: exporter ?? null,
     isOurs: () => bdDataOf(projectRoot) === undefined,
     commit: (imported) =>
       afterAnswer(db.ask(entriesOf(imported)), (entries) =>

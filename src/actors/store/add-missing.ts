@@ -70,6 +70,23 @@ const additions: readonly Addition[] = [
       ) where removed_seq is not null`,
   },
   {
+    table: 'actors',
+    column: 'waits_role',
+    sql: `alter table actors add column waits_role text;
+      alter table actors add column waits_priority integer`,
+  },
+  {
+    table: 'nodes',
+    column: 'slots',
+    sql: `alter table nodes add column name text not null default '';
+      alter table nodes add column joined integer not null default 0;
+      alter table nodes add column slots integer not null default 0;
+      alter table nodes add column usable integer not null default 0;
+      alter table nodes add column running integer not null default 0;
+      alter table nodes add column waiting integer not null default 0;
+      alter table nodes add column facts text`,
+  },
+  {
     table: 'task_counts',
     column: 'count',
     sql: taskCounts,

@@ -1,18 +1,28 @@
 import { z } from 'zod';
 import { dayMs } from '../../machines/milliseconds.ts';
-import { type CommitId, type Lease, LeaseLostError } from './port.ts';
-import type { Database, Work } from './rows.ts';
+import {
+  type CommitId,
+  type Lease,
+  LeaseLostError,
+  type NodeFacts,
+  type StoreLeases,
+  type StoreNode,
+} from './port.ts';
+import type { Database, Row, Work } from './rows.ts';
 
 const staleSchema = z.array(z.number());
 /** Afterwards a row says nothing that anybody asks. */
 const endedMs = dayMs;
+
+type Servers = Parameters<StoreLeases['takeOverFrom']>[1];
 
 /** The lease and the last commit of each start of a server. Called inside the transaction. */
 export interface NodeRows {
   join(lease: Lease): Work<void>;
   /** @throws LeaseLostError */
   renew(node: string): Work<void>;
-  live(): Work<readonly string[]>;
+  takeOverFrom(node: string, servers: Servers): Work<readonly string[]>;
+  nodes(): Work<readonly StoreNode[]>;
   leave(node: string): Work<void>;
   /**
    * Positions of the changes that were stale when this commit was carried out; `all` when it is too
@@ -23,6 +33,8 @@ export interface NodeRows {
   keep(id: CommitId, stale: readonly number[]): Work<void>;
 }
 
+const ended = '(select id from nodes where ended = 1)';
+
 const prepareNodes = (db: Database) => ({
   find: db.prepare('select last_commit, stale, ended from nodes where id = ?'),
   keep: db.prepare(
@@ -31,37 +43,78 @@ const prepareNodes = (db: Database) => ({
        lease_until = ?4 + nodes.lease_ms`,
   ),
   forget: db.prepare('delete from nodes where ended = 1 and lease_until < ?'),
-  end: db.prepare(
-    'update nodes set ended = 1 where id <> ?1 and ended = 0 and (cast(?2 as integer) = 1 or lease_until <= ?3)',
+  endOwn: db.prepare(
+    "update nodes set ended = 1 where id <> ?1 and ended = 0 and (cast(?2 as text) = '*' or name = ?2)",
   ),
-  takeOver: db.prepare(
-    'update actors set owner = ?1 where owner in (select id from nodes where ended = 1)',
+  endOthers: db.prepare(
+    'update nodes set ended = 1 where id <> ?1 and ended = 0 and lease_until <= ?2',
   ),
+  liveOfEnded: db.prepare(
+    `select count(*) as live from actors where owner in ${ended} and live_attempt > 0`,
+  ),
+  ofEnded: db.prepare(`select id from actors where owner in ${ended}`),
+  takeOver: db.prepare(`update actors set owner = ?1 where owner in ${ended}`),
+  addSlots: db.prepare('update nodes set slots = slots + ?2 where id = ?1'),
   join: db.prepare(
-    `insert into nodes (id, last_commit, stale, lease_ms, lease_until) values (?1, 0, '[]', ?2, ?3)
-     on conflict (id) do update set lease_ms = excluded.lease_ms, lease_until = excluded.lease_until`,
+    `insert into nodes (id, last_commit, stale, lease_ms, lease_until, name, joined, facts)
+     values (?1, 0, '[]', ?2, ?3, ?4, ?5, ?6)
+     on conflict (id) do update set lease_ms = excluded.lease_ms, lease_until = excluded.lease_until,
+       name = excluded.name, joined = excluded.joined, facts = excluded.facts`,
   ),
-  live: db.prepare('select id from nodes where ended = 0 and lease_until > ? order by id'),
-  leave: db.prepare('update nodes set lease_until = 0 where id = ?'),
+  all: db.prepare('select * from nodes where ended = 0 and lease_ms > 0 order by joined, id'),
+  leave: db.prepare(
+    'update nodes set lease_until = 0, slots = 0, usable = 0, waiting = 0 where id = ?',
+  ),
   renew: db.prepare('update nodes set lease_until = ?2 + lease_ms where id = ?1 and ended = 0'),
 });
 
+const stateOf = (leaseUntil: number, now: number): StoreNode['state'] =>
+  leaseUntil > now ? 'live' : leaseUntil > 0 ? 'silent' : 'left';
+
+const nodeOf =
+  (now: number) =>
+  (row: Row): StoreNode => ({
+    node: String(row['id']),
+    name: String(row['name']),
+    state: stateOf(Number(row['lease_until']), now),
+    leaseMs: Math.max(0, Number(row['lease_until']) - now),
+    slots: Number(row['slots']),
+    running: Number(row['running']),
+    waiting: Number(row['waiting']),
+    facts: row['facts'] == null ? null : (JSON.parse(String(row['facts'])) as NodeFacts),
+  });
+
 export const createNodeRows = (db: Database): NodeRows => {
   const sql = prepareNodes(db);
+  /** Gives what ended servers had to this one. */
+  const takeTasks = function* (node: string): Work<readonly string[]> {
+    const live = Number((yield* sql.liveOfEnded.first())?.['live'] ?? 0);
+    const tasks = (yield* sql.ofEnded.all()).map(({ id }) => String(id));
+    if (tasks.length === 0) return tasks;
+    yield* sql.takeOver.run(node);
+    yield* sql.addSlots.run(node, live);
+    return tasks;
+  };
   return {
-    *join({ node, leaseMs, isAlone }) {
+    *join({ node, name, leaseMs, facts }) {
       const now = yield* db.now();
       yield* sql.forget.run(now - endedMs);
-      yield* sql.end.run(node, isAlone ? 1 : 0, now);
-      yield* sql.takeOver.run(node);
-      yield* sql.join.run(node, leaseMs, now + leaseMs);
+      const shown = facts === undefined ? null : JSON.stringify(facts);
+      yield* sql.join.run(node, leaseMs, now + leaseMs, name, now, shown);
+      yield* sql.endOwn.run(node, name);
+      yield* takeTasks(node);
     },
     *renew(node) {
       const { changes } = yield* sql.renew.run(node, yield* db.now());
       if (changes === 0) throw new LeaseLostError();
     },
-    *live() {
-      return (yield* sql.live.all(yield* db.now())).map(({ id }) => String(id));
+    *takeOverFrom(node, servers) {
+      if ((yield* sql.find.first(node))?.['ended'] === 1) throw new LeaseLostError();
+      const { changes } = yield* sql.endOthers.run(node, servers === 'left' ? 0 : yield* db.now());
+      return changes === 0 ? [] : yield* takeTasks(node);
+    },
+    *nodes() {
+      return (yield* sql.all.all()).map(nodeOf(yield* db.now()));
     },
     *leave(node) {
       yield* sql.leave.run(node);

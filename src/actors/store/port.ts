@@ -36,10 +36,12 @@ export interface ActorState {
   readonly changedAt: number;
   /** JSON text of the persisted XState snapshot. */
   readonly snapshot: string;
+  /** Of a task that waits for a slot: another server may take it. */
+  readonly waits?: { readonly role: string; readonly priority: number };
 }
 
 export interface SavedActor extends ActorState {
-  /** The start of a server that has the live attempt of this task; null: none. */
+  /** The start of a server that has this pending task; null: none. */
   readonly owner: string | null;
   /** Rises by one with each commit of the actor. */
   readonly revision: number;
@@ -51,8 +53,8 @@ export interface Guard {
   readonly revision: number;
   /**
    * Of a task: its live attempt after the change, 0 when none is. Of an agent: its attempt, which
-   * must be the live one. The server that commits it owns a live attempt from then on; when another
-   * one owns it, the change is stale.
+   * must be the live one. The server that commits a pending task has it from then on; when another
+   * one has it, the change is stale.
    */
   readonly attempt: number;
 }
@@ -269,13 +271,13 @@ export class LeaseLostError extends StoreError {
   }
 }
 
-/** Servers of other machines use the store, which only one server may use. */
-export class StoreInUseError extends StoreError {
-  override readonly name = 'StoreInUseError';
+/** A server that shares its store could not renew its lease in time. */
+export class LeaseOverError extends StoreError {
+  override readonly name = 'LeaseOverError';
 
-  constructor(others: readonly string[]) {
+  constructor(leaseMs: number) {
     super(
-      `another server uses this store (${others.join(', ')}); stop it, or if it is dead, wait until its lease is over (store.lease_seconds)`,
+      `the store did not answer for ${Math.round(leaseMs / 1_000)} s (store.lease_seconds), so another server may have taken over the tasks of this one`,
     );
   }
 }
@@ -283,9 +285,37 @@ export class StoreInUseError extends StoreError {
 export interface Lease {
   /** The id of one start of a server. */
   readonly node: string;
+  /** The same at each start of a server; `*`: no other server runs, whatever its name. */
+  readonly name: string;
   readonly leaseMs: number;
-  /** No other server runs: then every other lease is over. */
-  readonly isAlone: boolean;
+  /** Shown to people. */
+  readonly facts?: NodeFacts;
+}
+
+/** What a server says of itself. */
+export interface NodeFacts {
+  readonly version: string;
+  /** Epoch ms. */
+  readonly startedAt: number;
+  /** The most agents that it runs at once. */
+  readonly pool: number;
+  /** Roles that it runs; null: all. */
+  readonly roles: readonly string[] | null;
+}
+
+/** A server of the store. */
+export interface StoreNode {
+  readonly node: string;
+  readonly name: string;
+  readonly state: 'live' | 'silent' | 'left';
+  /** Until its lease is over. */
+  readonly leaseMs: number;
+  /** How many agents it may run of those that all servers share. */
+  readonly slots: number;
+  /** Agents and waiting tasks, when it told last. */
+  readonly running: number;
+  readonly waiting: number;
+  readonly facts: NodeFacts | null;
 }
 
 /**
@@ -293,14 +323,58 @@ export interface Lease {
  * refused.
  */
 export interface StoreLeases {
-  /** Begins a lease, and takes over the attempts of servers whose lease is over. */
+  /** Begins a lease, and takes over the tasks of earlier starts with the same name. */
   join(lease: Lease): Answer<void>;
   /** Also after its time, if nobody took over. @throws LeaseLostError, or rejects with it */
   renew(node: string): Answer<void>;
-  /** Servers whose lease is not over. */
-  live(): Answer<readonly string[]>;
+  /**
+   * Takes over the tasks of servers that have left, or also of those whose lease is over. Slots of
+   * running attempts come with them. @returns the tasks
+   */
+  takeOverFrom(node: string, servers: 'left' | 'leftOrSilent'): Answer<readonly string[]>;
+  /** Servers that nobody has taken over from, the first to join first. */
+  nodes(): Answer<readonly StoreNode[]>;
   /** Ends its own lease, so that another server need not wait. */
   leave(node: string): Answer<void>;
+}
+
+/** What a server asks of the slots that all servers share. */
+export interface SlotWish {
+  /** Of all servers. */
+  readonly cap: number;
+  /** Of this one. */
+  readonly pool: number;
+  /** Slots that it does not give back now. */
+  readonly keep: number;
+  /** Slots that its tasks need. */
+  readonly needed: number;
+  readonly running: number;
+  /** Tasks that another server may take. */
+  readonly waiting: number;
+}
+
+export interface SlotShare {
+  /** What the server has from now on: at least `keep`. */
+  readonly slots: number;
+  /** What it should have: it gives no slot to a further task while it has as many. */
+  readonly aim: number;
+  /** Another server has fewer slots than it could use. */
+  readonly isWanted: boolean;
+  /** Another server has tasks that wait for a slot. */
+  readonly othersWait: boolean;
+}
+
+/** A task that a server took from another one. */
+export interface TakenTask {
+  readonly taskId: string;
+  readonly from: string;
+}
+
+/** The slots and the waiting tasks of all servers. In every moment the slots of all are at most the cap. */
+export interface StoreSharing {
+  share(node: string, wish: SlotWish): Answer<SlotShare>;
+  /** Takes tasks that wait for a slot at another server, the most urgent first. */
+  takeWaiting(node: string, limit: number, roles: readonly string[]): Answer<readonly TakenTask[]>;
 }
 
 export interface StoreWrites {
@@ -383,6 +457,7 @@ export interface StoreHealth {
  */
 export type Store = StoreWrites &
   StoreLeases &
+  StoreSharing &
   StoreReads &
   RequestAnswers &
   StoreHealth & { close(): void };

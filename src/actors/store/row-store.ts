@@ -19,6 +19,7 @@ import {
   type Value,
   type Work,
 } from './rows.ts';
+import { createSharedSlots } from './shared-slots.ts';
 import { lazy, prepareStatements, type StoreStatements } from './store-statements.ts';
 import { keptEntryOf, textOrNull } from './stored-entry.ts';
 import { createUsageRows, type UsageRows } from './usage-rows.ts';
@@ -110,6 +111,7 @@ export const createRowStore = (
   const sql = prepareStatements(database);
   const usageRows = lazy(() => createUsageRows(database));
   const writer = createChangeWriter(database, sql, { redact, edits, usageRows });
+  const slots = lazy(() => createSharedSlots(database));
   const { ask } = database;
 
   const { savedActor, actorsOf, entriesIn, readRows, removed, request } = createRowReads(
@@ -142,7 +144,12 @@ export const createRowStore = (
       ),
     join: (lease) => database.write(() => writer.nodes().join(lease)),
     renew: (node) => database.write(() => writer.nodes().renew(node)),
-    live: () => ask(writer.nodes().live()),
+    takeOverFrom: (node, servers) =>
+      database.write(() => writer.nodes().takeOverFrom(node, servers)),
+    nodes: () => ask(writer.nodes().nodes()),
+    share: (node, wish) => database.write(() => slots().share(node, wish)),
+    takeWaiting: (node, limit, roles) =>
+      database.write(() => slots().takeWaiting(node, limit, roles)),
     leave: (node) => database.write(() => writer.nodes().leave(node)),
     takeOver: (id) => ask(savedActor(id)),
     subscribe: feed.subscribe,

@@ -8,8 +8,10 @@
  * the fields that are `{}` in this one; `histories.base` is the task's last whole snapshot. The
  * entries up to `histories.removed_seq` were removed when they were `removed_days` old; `removing`
  * while some are still there. `nodes` has the lease and the last commit of each start of a server, and
- * which of its changes were stale; `ended`: another one took over. `actors.owner` is the start of a
- * server that has the live attempt of a task, `attempts.owner` the one that ended it. `delivery_cursors` has
+ * which of its changes were stale; `ended`: another one took over; `slots`: how many agents it may
+ * run of those that all servers share, `usable`: how many it could run. `actors.owner` is the start of a
+ * server that has a pending task, `attempts.owner` the one that ended an attempt. `actors.waits_role`
+ * is set while a task waits for a slot. `delivery_cursors` has
  * the last entry that each webhook is done with. `task_counts` is added by `add-missing.ts`.
  */
 export const schema = `
@@ -86,7 +88,9 @@ create table if not exists actors (
   snapshot text not null,
   revision integer not null default 0,
   live_attempt integer not null default 0,
-  owner text
+  owner text,
+  waits_role text,
+  waits_priority integer
 ) without rowid;
 create index if not exists actors_pending on actors (id) where pending = 1;
 create index if not exists workflows_ended on actors (changed_at, id)
@@ -127,7 +131,14 @@ create table if not exists nodes (
   stale text not null,
   lease_ms integer not null default 0,
   lease_until integer not null default 0,
-  ended integer not null default 0
+  ended integer not null default 0,
+  name text not null default '',
+  joined integer not null default 0,
+  slots integer not null default 0,
+  usable integer not null default 0,
+  running integer not null default 0,
+  waiting integer not null default 0,
+  facts text
 ) without rowid;
 create table if not exists tasks (
   position integer primary key,

@@ -9,26 +9,30 @@ export const lazy = <Result>(prepare: () => Result): (() => Result) => {
   };
 };
 
+/** The names between `workflow:` and `workflow;`. */
+const isWorkflow = "id >= 'workflow:' and id < 'workflow;'";
+
 /** Without a guard, revision and attempt are null; without an id of the commit, node is null. */
 const saveActorSql = `
-with given (id, task, version, pending, at, snapshot, attempt, revision, node) as (values (
+with given (id, task, version, pending, at, snapshot, attempt, revision, node, role, priority) as (values (
   cast(? as text), cast(? as text), cast(? as integer), cast(? as integer), cast(? as bigint),
-  cast(? as text), cast(? as integer), cast(? as integer), cast(? as text)))
-insert into actors (id, task_id, version, pending, changed_at, snapshot, live_attempt, owner, revision)
+  cast(? as text), cast(? as integer), cast(? as integer), cast(? as text), cast(? as text),
+  cast(? as integer)))
+insert into actors (id, task_id, version, pending, changed_at, snapshot, live_attempt, owner, waits_role,
+  waits_priority, revision)
 select id, task, version, pending, at, snapshot,
   coalesce(attempt, (select live_attempt from actors where id = given.id), 0),
-  case when attempt is null then (select owner from actors where id = given.id)
-    when id = task and attempt > 0 then node end, 1 from given
+  case when ${isWorkflow} then case when pending = 1 then node end
+    when attempt is null then (select owner from actors where id = given.id)
+    when id = task and pending = 1 then node end, role, priority, 1 from given
 where given.revision is null
   or (given.revision = coalesce((select revision from actors where id = given.id), 0)
     and (given.id = given.task or given.attempt = (select live_attempt from actors where id = given.task))
     and coalesce((select owner from actors where id = given.task), given.node) is not distinct from given.node)
 on conflict (id) do update set version = excluded.version, pending = excluded.pending,
   changed_at = excluded.changed_at, snapshot = excluded.snapshot, revision = actors.revision + 1,
-  live_attempt = excluded.live_attempt, owner = excluded.owner`;
-
-/** The names between `workflow:` and `workflow;`. */
-const isWorkflow = "id >= 'workflow:' and id < 'workflow;'";
+  live_attempt = excluded.live_attempt, owner = excluded.owner, waits_role = excluded.waits_role,
+  waits_priority = excluded.waits_priority`;
 
 export const prepareStatements = (db: Database) => ({
   saveActor: lazy(() => db.prepare(saveActorSql)),

@@ -61,7 +61,7 @@ export const createChangeWriter = (
 
   /** @returns false when another commit changed the actor */
   const saveActor = function* (
-    { id, taskId, version, pending, changedAt, snapshot }: NonNullable<Change['actor']>,
+    { id, taskId, version, pending, changedAt, snapshot, waits }: NonNullable<Change['actor']>,
     guard: Change['guard'],
     node: string | null,
   ): Work<boolean> {
@@ -69,7 +69,10 @@ export const createChangeWriter = (
     const isPending = pending ? 1 : 0;
     const { changes } = yield* statements
       .saveActor()
-      .run(id, taskId, version, isPending, changedAt, redact(snapshot), attempt, revision, node);
+      .run(
+        ...[id, taskId, version, isPending, changedAt, redact(snapshot), attempt, revision, node],
+        ...[waits?.role ?? null, waits?.priority ?? null],
+      );
     return changes > 0;
   };
 

@@ -37,12 +37,15 @@ export interface WorkflowService {
 
 export interface WorkflowHost {
   readonly service: WorkflowService;
-  /** Takes up the workflows of an earlier server. */
+  /** Takes up the workflows that this server has, of an earlier start or of another server. */
   restore(): Promise<void>;
   stop(): void;
 }
 
-export interface WorkflowHostPorts extends LiveWorkflowPorts, StartPorts {}
+export interface WorkflowHostPorts extends LiveWorkflowPorts, StartPorts {
+  /** This start of the server. */
+  readonly node: string;
+}
 
 const firstTasksMs = 30_000;
 const letters = 'abcdefghijklmnopqrstuvwxyz0123456789';
@@ -119,7 +122,8 @@ export const createWorkflowHost = (ports: WorkflowHostPorts): WorkflowHost => {
   return {
     service: createWorkflowService(ports, actors),
     restore: async () => {
-      for (const { taskId } of await ports.store.openWorkflows()) await actors.takeUp(taskId);
+      for (const { taskId, owner } of await ports.store.openWorkflows())
+        if (owner === null || owner === ports.node) await actors.takeUp(taskId);
     },
     stop: actors.stop,
   };

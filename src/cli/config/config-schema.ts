@@ -40,6 +40,13 @@ export const configSections = z.strictObject({
         .describe(
           'how many agents this server runs, if others share its store; unset: max_concurrent_agents',
         ),
+      roles: z
+        .array(z.enum(roles))
+        .min(1)
+        .optional()
+        .describe(
+          'roles that this server runs, if others share its store; unset: all; tasks of other roles wait for the other servers',
+        ),
       auth: z
         .enum(['token', 'none'])
         .default('token')
@@ -269,6 +276,13 @@ export const configSections = z.strictObject({
         .boolean()
         .default(false)
         .describe('write a comment on the task when an attempt ends'),
+      export_node: z
+        .string()
+        .min(1)
+        .optional()
+        .describe(
+          'of servers that share a store, the one that keeps .beads/issues.jsonl (`agent nodes` names them); unset: the first',
+        ),
       bd_path: absolutePath.optional().describe('path of bd; unset: found on PATH'),
     })
     .prefault({}),

@@ -72,8 +72,6 @@ export const stateFiles = (stateDir: string) => ({
   quarantine: join(stateDir, 'quarantine'),
   /** What was in the project folder before the command that runs there. */
   commands: join(stateDir, 'commands'),
-  /** The starts of servers in this folder on a store that others may use. */
-  nodes: join(stateDir, 'nodes'),
   /** The beginning of the names of files that belong to tables on another machine. */
   exchange: join(stateDir, 'tasks'),
   /** The projects that were told that bd is not installed. */

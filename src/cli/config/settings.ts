@@ -113,6 +113,8 @@ const ownSettings = (loaded: LoadedConfig, projectRoot: string): Settings => {
     projectRoot,
     leaseMs: loaded.config.store.lease_seconds * 1_000,
     cap: effectiveCap(loaded.config),
+    sharedCap: server.max_concurrent_agents,
+    ownRoles: server.roles ?? null,
     roles: forEachRole((role) => roleFrom(loaded, role)),
     backend: api.backend,
     onInterrupted: agent.on_interrupted,

@@ -12,7 +12,12 @@ import { hashOfRoot, type Project, taskFiles } from './project.ts';
 /** The place of everything that is not in the project. */
 export type StoreChoice =
   | { readonly kind: 'sqlite'; readonly file: string }
-  | { readonly kind: 'postgres'; readonly address: PostgresAddress };
+  | {
+      readonly kind: 'postgres';
+      readonly address: PostgresAddress;
+      /** The server that keeps `.beads/issues.jsonl`; null: the first one. */
+      readonly exportNode: string | null;
+    };
 
 /** The value of `store.url`, or what the variable holds that it names. @throws ConfigError */
 const urlOf = (given: string, env: NodeJS.ProcessEnv): string => {
@@ -28,7 +33,7 @@ const urlOf = (given: string, env: NodeJS.ProcessEnv): string => {
 
 /** @throws ConfigError, StoreError */
 export const storeFor = (
-  { store }: Pick<Config, 'store'>,
+  { store, tracker }: Pick<Config, 'store' | 'tracker'>,
   project: Project,
   env: NodeJS.ProcessEnv,
 ): StoreChoice => {
@@ -37,6 +42,7 @@ export const storeFor = (
   return isPostgresUrl(url)
     ? {
         kind: 'postgres',
+        exportNode: tracker.export_node ?? null,
         address: parsePostgresAddress(
           url,
           env,

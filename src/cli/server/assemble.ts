@@ -23,7 +23,7 @@ import { assistantsFor, currentAssistants, type ServerEnvironment } from './assi
 import { logAttempts } from './log-attempts.ts';
 import type { Logger } from './logger.ts';
 import { modelsFor } from './models.ts';
-import { sharedStoreOf } from './shared-store.ts';
+import { sharedPortsOf } from './shared-store.ts';
 import type { TokenSource } from './token-source.ts';
 import type { SecretWebhook } from './webhook-secrets.ts';
 
@@ -104,7 +104,7 @@ export const assemble = async (
   const system = createSystem(current.resolved.settings, {
     tracker,
     store,
-    shared: parts.choice.kind === 'postgres' ? sharedStoreOf(project) : undefined,
+    shared: sharedPortsOf(project, current.loaded.config, ledger.db, logger.log),
     workspace,
     sandbox,
     selectModel: (requested) => current.selectModel(requested),

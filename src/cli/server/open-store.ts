@@ -6,6 +6,7 @@ import { type Project, stateFiles } from '../config/project.ts';
 import type { StoreChoice } from '../config/store.ts';
 import type { Logger } from './logger.ts';
 import { requireOwnStoreFile } from './own-store-file.ts';
+import { serverNameOf } from './shared-store.ts';
 
 export interface StorePlace {
   readonly project: Project;
@@ -39,6 +40,7 @@ export const openStore = async (place: StorePlace): Promise<OpenedLedger> => {
   return openPostgresLedger(choice.address, {
     projectRoot: project.root,
     filesPrefix: stateFiles(project.stateDir).exchange,
+    exporter: { name: serverNameOf(project), chosen: choice.exportNode },
     redact,
     clock: Date.now,
     log: logger.log,

@@ -1,14 +1,40 @@
-import type { SharedStore } from '../../actors/engine/lease.ts';
-import { writeFileAtomically } from '../../actors/files/atomic-write.ts';
-import { type Project, readTrimmedOrNull, stateFiles } from '../config/project.ts';
+import { hostname } from 'node:os';
+import type { SharedPorts } from '../../actors/engine/system-ports.ts';
+import type { PostgresDatabase } from '../../actors/store/postgres/database.ts';
+import type { Database } from '../../actors/store/rows.ts';
+import type { Config } from '../config/config-schema.ts';
+import { hashOfRoot, type Project } from '../config/project.ts';
+import { version } from '../version.ts';
+import type { Logger } from './logger.ts';
 
-/** The project's lock is held, so the starts in its state folder are over. */
-export const sharedStoreOf = ({ stateDir }: Project): SharedStore => {
-  const { nodes } = stateFiles(stateDir);
+/** The same at each start: the machine and the state folder, whose lock this server holds. */
+export const serverNameOf = ({ stateDir }: Project): string =>
+  `${hostname().replaceAll(/[^\w.-]/g, '-')}-${hashOfRoot(stateDir).slice(0, 6)}`;
+
+const isShared = (db: Database): db is PostgresDatabase => 'tellServers' in db;
+
+/** This server among those that use the same database; undefined when no other one can. */
+export const sharedPortsOf = (
+  project: Project,
+  { server }: Config,
+  db: Database,
+  log: Logger['log'],
+): SharedPorts | undefined => {
+  if (!isShared(db)) return undefined;
   return {
-    former: (readTrimmedOrNull(nodes) ?? '').split('\n').filter((line) => line !== ''),
-    keep: async (starts) => {
-      await writeFileAtomically(nodes, `${starts.join('\n')}\n`);
+    name: serverNameOf(project),
+    facts: {
+      version,
+      startedAt: Date.now(),
+      pool: server.worker_pool_size,
+      roles: server.roles ?? null,
+    },
+    notices: {
+      tell: (notice) =>
+        void db
+          .tellServers(notice)
+          .catch((error: unknown) => log('other servers could not be told', { notice, error })),
+      on: db.onNotice,
     },
   };
 };

@@ -45,7 +45,7 @@ test('a server whose attempts another one has taken over saves nothing more, and
   await first.system.journal.flush();
   const other = createSqliteStore({ file: `${first.stateDir}/journal.db`, redact: (text) => text });
 
-  other.join({ node: 'other', leaseMs: 60_000, isAlone: true });
+  other.join({ node: 'other', leaseMs: 60_000, name: '*' });
   const last = other.lastSeq();
   const refused = await first.service.cancel(task_id, null).catch((error: unknown) => error);
   await vi.waitFor(() => expect(onLeaseLost).toHaveBeenCalledTimes(1));
@@ -94,8 +94,17 @@ test('a pending task that another server has is not taken up, one that nobody ha
   await pending('bd-ours', 'a', 1, 1);
   await pending('bd-theirs', 'b', 1, 1);
   await pending('bd-waits', 'b', 0, 2);
+  const nobodys = {
+    id: 'bd-x',
+    taskId: 'bd-x',
+    version: 1,
+    pending: true,
+    changedAt: 1,
+    snapshot: '{}',
+  };
+  await store.commit({ actor: nobodys, entries: [] });
 
-  expect((await pendingOf(store, 'a')).map(({ id }) => id)).toEqual(['bd-ours', 'bd-waits']);
+  expect((await pendingOf(store, 'a')).map(({ id }) => id)).toEqual(['bd-ours', 'bd-x']);
 });
 
 test('a lease is renewed while nothing is committed', async () => {
@@ -103,7 +112,8 @@ test('a lease is renewed while nothing is committed', async () => {
   await delay(100);
 
   // Were it over, this one would take over.
-  store.join({ node: 'other', leaseMs: 60_000, isAlone: false });
+  store.join({ node: 'other', leaseMs: 60_000, name: 'other' });
+  store.takeOverFrom('other', 'leftOrSilent');
   await delay(100);
 
   expect(logged).toEqual([]);

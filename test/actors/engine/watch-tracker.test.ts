@@ -135,6 +135,7 @@ test('a change to a task that runs meanwhile is not shown as of the task at rest
   const next = { ...{ id, taskId: id, version: 1 }, ...{ pending: true, changedAt: 1 } };
   let reads = Number.NEGATIVE_INFINITY;
   const observe = createObserver({
+    isOurs: async () => true,
     ...{ tracker, journal, now: Date.now, live: () => null },
     store: {
       actor: (of) => store.actor(of),
@@ -283,6 +284,7 @@ const observerAt = async (over: { readonly status: 'waiting' | 'resting' }) => {
   const host = { actor, tracked: created };
   const waits = over.status === 'waiting';
   const observe = createObserver({
+    isOurs: async () => true,
     ...{ tracker, store, now: Date.now, live: () => (waits ? host : null) },
     journal: createJournal(store, {
       ...{ node: 'n', onError: () => {}, onListenerError: () => {} },

@@ -46,7 +46,7 @@ const fill = async ({ store, ledger }: OpenedLedger): Promise<void> => {
   const task = { description: 'é "q" \u2028 🙂\n\\u0000', priority: 2, labels: ['a'] };
   const first = await tracker.create({ ...task, title: 'one', dependencies: [] });
   await tracker.create({ ...task, title: 'two', dependencies: [first.id] });
-  await store.join({ node: 'a', leaseMs: 60_000, isAlone: true });
+  await store.join({ node: 'a', leaseMs: 60_000, name: 'a' });
   const actor = {
     ...{ id: first.id, taskId: first.id, version: 1, pending: true, changedAt: 5 },
     snapshot: '{"value":{"started":"working"},"context":{"attempt":1}}',
@@ -95,11 +95,8 @@ const carries = async (from: OpenedLedger, to: OpenedLedger): Promise<void> => {
   expect((await checkJournal(to.ledger.db)).faults).toEqual([]);
   const list = async ({ ledger }: OpenedLedger) => embeddedAt(temporaryFolder(), {}, ledger).list();
   expect(await list(to)).toEqual(await list(from));
-  await to.store.join({
-    node: 'b',
-    leaseMs: 60_000,
-    isAlone: (await to.store.live()).length === 0,
-  });
+  await to.store.join({ node: 'b', leaseMs: 60_000, name: 'b' });
+  await to.store.takeOverFrom('b', 'left');
   expect((await to.store.tasks('pending')).map(({ owner }) => owner)).toEqual(['b']);
   expect((await to.store.commit({ entries: [note('bd-x')] })).entries[0]).toMatchObject({
     seq: 252,

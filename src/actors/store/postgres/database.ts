@@ -18,6 +18,9 @@ export interface PostgresDatabase extends Database {
   reachedSeq(): number;
   /** Calls the listener after a commit of another process, or one of which no answer came. */
   onCommitOfOthers(listener: (lastSeq: number) => void): void;
+  /** Tells all servers of the store, this one too. Short, and without a digit at its beginning. */
+  tellServers(notice: string): Promise<void>;
+  onNotice(listener: (notice: string) => void): void;
 }
 
 const readers = 4;
@@ -107,6 +110,7 @@ export const openPostgresDatabase = async (address: PostgresAddress): Promise<Po
   let isOpen = true;
   let lastSeq = 0;
   let tellOthers = (_: number): void => {};
+  const noticeListeners: ((notice: string) => void)[] = [];
   const reached = (seq: number): void => {
     if (seq > lastSeq) lastSeq = seq;
   };
@@ -139,6 +143,9 @@ export const openPostgresDatabase = async (address: PostgresAddress): Promise<Po
     onCommitOfOthers: (listener) => {
       tellOthers = listener;
     },
+    tellServers: async (notice) =>
+      void (await asked(ask('select pg_notify($1, $2)', [schema, notice]))),
+    onNotice: (listener) => void noticeListeners.push(listener),
     *lastSeq() {
       return transactions.locked()?.seq ?? (yield* seqNow());
     },
@@ -165,6 +172,10 @@ export const openPostgresDatabase = async (address: PostgresAddress): Promise<Po
     open: openFor(true),
     channel: schema,
     heard: (payload, backend) => {
+      if (!/^\d/.test(payload)) {
+        for (const listener of noticeListeners) listener(payload);
+        return;
+      }
       const tell = (): void => {
         reached(Number(payload));
         tellOthers(Number(payload));

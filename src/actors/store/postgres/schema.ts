@@ -191,5 +191,17 @@ create function clock_ms() returns bigint language sql volatile
   as $$ select floor(extract(epoch from clock_timestamp()) * 1000)::bigint $$;
 `;
 
+const sharing = `
+alter table actors add column waits_role ${text}, add column waits_priority integer;
+create index actors_waiting on actors (waits_priority, changed_at) where waits_role is not null;
+alter table nodes add column name ${text} not null default '', add column joined bigint not null default 0,
+  add column slots integer not null default 0, add column usable integer not null default 0,
+  add column running integer not null default 0, add column waiting integer not null default 0,
+  add column facts text;
+`;
+
 /** A version is never changed once it is released: a later one follows it. */
-export const migrations: readonly Migration[] = [{ version: 1, name: 'tables', sql: tables }];
+export const migrations: readonly Migration[] = [
+  { version: 1, name: 'tables', sql: tables },
+  { version: 2, name: 'sharing', sql: sharing },
+];

@@ -1,0 +1,61 @@
+import type { Database, Work } from '../store/rows.ts';
+
+/** A server, or a command, on tables that several of them use; each has a project folder of its own. */
+export interface Exporter {
+  /** The same at each start. */
+  readonly name: string;
+  /** The one that the configuration names; null: the first that comes. */
+  readonly chosen: string | null;
+}
+
+/**
+ * One server of all keeps the tables and its `.beads/issues.jsonl` together. @returns whether this is
+ * it. A server that is chosen takes it over: what its file lacks was never there, so nothing is deleted.
+ */
+export const createExporterRows = (db: Database, { name, chosen }: Exporter) => {
+  const current = db.prepare("select value from ledger where key = 'export_node'");
+  const set = db.prepare(
+    `insert into ledger (key, value) values ('export_node', ?)
+     on conflict (key) do update set value = excluded.value`,
+  );
+  const forget = db.prepare("delete from ledger where key in ('file', 'others', 'waiting')");
+  const neverHeld = db.prepare("update tasks set base = ''");
+  const nameNow = function* (): Work<string | null> {
+    const row = yield* current.first();
+    return row === null ? null : String(row['value']);
+  };
+  return {
+    *isOurs(): Work<boolean> {
+      return (yield* nameNow()) === name;
+    },
+    *claim(): Work<boolean> {
+      const before = yield* nameNow();
+      if (before === name) return true;
+      if (chosen === null ? before !== null : chosen !== name) return false;
+      yield* set.run(name);
+      if (before === null) return true;
+      yield* forget.run();
+      yield* neverHeld.run();
+      return true;
+    },
+  };
+};
+
+/**
+ * Asks the tables once, and again before the file is written. Without an exporter, the tables have
+ * one file.
+ */
+export const createExporterCheck = (db: Database, exporter: Exporter | null) => {
+  const rows = exporter === null ? null : createExporterRows(db, exporter);
+  let isOurs: boolean | null = rows === null ? true : null;
+  return {
+    isOurs: async (): Promise<boolean> => {
+      if (rows !== null && isOurs === null) isOurs = await db.write(rows.claim);
+      return isOurs === true;
+    },
+    isStillOurs: async (): Promise<boolean> => {
+      if (rows !== null && isOurs === true) isOurs = await db.ask(rows.isOurs());
+      return isOurs === true;
+    },
+  };
+};

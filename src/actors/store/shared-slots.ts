@@ -1,0 +1,75 @@
+import type { SlotShare, SlotWish, TakenTask } from './port.ts';
+import type { Database, Work } from './rows.ts';
+
+/** The slots of all servers, and tasks that wait for one. Called inside the transaction. */
+export interface SharedSlots {
+  share(node: string, wish: SlotWish): Work<SlotShare>;
+  takeWaiting(node: string, limit: number, roles: readonly string[]): Work<readonly TakenTask[]>;
+}
+
+interface Other {
+  readonly isLive: boolean;
+  readonly slots: number;
+  /** As many as its tasks need and its pool has. */
+  readonly usable: number;
+}
+
+const lacksSlots = ({ isLive, slots, usable }: Other): boolean => isLive && usable > slots;
+
+/**
+ * What a server may use: what it needs, and its part of the cap while nobody else lacks a slot. A
+ * server that died keeps its slots until another one takes over from it.
+ */
+export const slotsFor = (
+  { cap, pool, keep, needed }: SlotWish,
+  others: readonly Other[],
+): Pick<SlotShare, 'slots' | 'aim'> => {
+  const live = others.filter(({ isLive }) => isLive).length;
+  const part = Math.max(1, Math.floor(cap / (live + 1)));
+  const goal = others.some(lacksSlots) ? Math.min(needed, part) : Math.max(needed, part);
+  const left = cap - others.reduce((sum, { slots }) => sum + slots, 0);
+  const aim = Math.max(0, Math.min(pool, goal, left));
+  return { slots: Math.max(keep, aim), aim };
+};
+
+export const createSharedSlots = (db: Database): SharedSlots => {
+  const others = db.prepare('select * from nodes where ended = 0 and id <> ?');
+  const keep = db.prepare(
+    'update nodes set slots = ?2, usable = ?3, running = ?4, waiting = ?5 where id = ?1 and ended = 0',
+  );
+  const waiting = db.prepare(
+    `select id, owner from actors where waits_role is not null and owner is distinct from ?1
+       and cast(?2 as text) like '% ' || waits_role || ' %'
+       and (owner is null or owner in (select id from nodes where ended = 0 and waiting > 0))
+     order by waits_priority, changed_at, id limit ?3`,
+  );
+  const take = db.prepare('update actors set owner = ?2, revision = revision + 1 where id = ?1');
+  return {
+    *share(node, wish) {
+      const now = yield* db.now();
+      const all = (yield* others.all(node)).map((row) => ({
+        isLive: Number(row['lease_until']) > now,
+        slots: Number(row['slots']),
+        usable: Number(row['usable']),
+        waiting: Number(row['waiting']),
+      }));
+      const { slots, aim } = slotsFor(wish, all);
+      const usable = Math.min(wish.pool, wish.needed);
+      yield* keep.run(node, slots, usable, wish.running, wish.waiting);
+      return {
+        slots,
+        aim,
+        isWanted: all.some(lacksSlots),
+        othersWait: all.some((other) => other.waiting > 0),
+      };
+    },
+    *takeWaiting(node, limit, roles) {
+      const taken: TakenTask[] = [];
+      for (const { id, owner } of yield* waiting.all(node, ` ${roles.join(' ')} `, limit)) {
+        yield* take.run(String(id), node);
+        taken.push({ taskId: String(id), from: owner === null ? '' : String(owner) });
+      }
+      return taken;
+    },
+  };
+};

@@ -1,0 +1,61 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { openProject, plain } from './cli.ts';
+import { inPostgres } from './postgres.ts';
+
+interface Given {
+  /** Merged into the configuration. */
+  readonly config?: Readonly<Record<string, object>>;
+  /** What an agent's only command is. */
+  readonly command?: string;
+}
+
+/** A server of its own, with its own project and state folder, on a store that others use, too. */
+export const openServer = async (
+  address: string,
+  { config = {}, command = 'true' }: Given = {},
+) => {
+  const project = openProject(undefined, { ownServer: true });
+  const { stateDir, configFile } = project;
+  const script = join(stateDir, '..', 'script.json');
+  const work = { calls: [{ tool: 'bash', arguments: { command } }] };
+  const end = { calls: [{ tool: 'finish', arguments: { status: 'done', summary: 'done' } }] };
+  writeFileSync(script, JSON.stringify({ scripts: [{ turns: [work, end] }] }));
+  writeFileSync(
+    configFile,
+    JSON.stringify({
+      ...plain,
+      api: { backend: 'scripted', script },
+      agent: { on_interrupted: 'repeat' },
+      ...config,
+      server: { ...plain.server, ...config['server'] },
+      store: { url: 'DATABASE_URL', lease_seconds: 3, ...config['store'] },
+    }),
+  );
+  const agent = (...words: string[]) => project.agentWith({ DATABASE_URL: address }, ...words);
+  const viewOf = async (id: string) => JSON.parse((await agent('show', id, '--json')).out);
+  return { ...project, agent, viewOf };
+};
+
+/** The most attempts that ran at once, and on which servers they ended, by the journal. */
+export const runsIn = async (address: string) => {
+  const rows = await inPostgres(
+    address,
+    `select task_id, attempt, type, data from journal
+     where type in ('status_update', 'snapshot', 'completed', 'failed', 'cancelled') order by seq`,
+  );
+  const live = new Set<string>();
+  let most = 0;
+  for (const { task_id, type, data } of rows) {
+    if (type !== 'status_update') continue;
+    const { status } = JSON.parse(data);
+    if (status === 'started') live.add(task_id);
+    else live.delete(task_id);
+    most = Math.max(most, live.size);
+  }
+  const owners = await inPostgres(
+    address,
+    'select owner, count(*)::int as count from attempts group by owner order by owner',
+  );
+  return { most, owners: owners.map(({ owner, count }): [string, number] => [owner, count]) };
+};
