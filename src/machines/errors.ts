@@ -57,6 +57,9 @@ const messages: { readonly [Code in ErrorCode]: (facts: ErrorFacts[Code]) => str
     `internal error${detail === null ? '' : `: ${detail}`}; the server log has the details`,
 };
 
+/** False for a code of a later version. */
+export const isErrorCode = (text: string): text is ErrorCode => Object.hasOwn(messages, text);
+
 /** An expected error as a value, in machines and across processes. */
 export type Refusal = {
   [Code in ErrorCode]: { readonly code: Code; readonly facts: ErrorFacts[Code] };

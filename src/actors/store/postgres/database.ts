@@ -21,8 +21,23 @@ export interface PostgresDatabase extends Database {
   /** Tells all servers of the store, this one too. Short, and without a digit at its beginning. */
   tellServers(notice: string): Promise<void>;
   onNotice(listener: (notice: string) => void): void;
+  /** Null: nobody listens any more. */
+  onCalls(listener: CallListener | null): void;
+  /** Inside a write: tells a server of a call or an answer, when it is committed. */
+  tell(kind: 'call' | 'answer', node: string): Work<unknown>;
 }
 
+/** Hears of rows in `server_calls`. A notice is a hint: either may be called when nothing is there. */
+export interface CallListener {
+  /** This start of the server. */
+  readonly node: string;
+  readonly called: () => void;
+  readonly answered: () => void;
+}
+
+const lookText = `select seq, exists (
+    select from server_calls where node = $1 and taken is null and until > clock_ms()
+  )::integer as called from journal_end`;
 const readers = 4;
 const statementMs = 10_000;
 /** The answer of our own commit comes at the same time as its notice. */
@@ -111,6 +126,7 @@ export const openPostgresDatabase = async (address: PostgresAddress): Promise<Po
   let lastSeq = 0;
   let tellOthers = (_: number): void => {};
   const noticeListeners: ((notice: string) => void)[] = [];
+  let calls: CallListener | null = null;
   const reached = (seq: number): void => {
     if (seq > lastSeq) lastSeq = seq;
   };
@@ -120,10 +136,18 @@ export const openPostgresDatabase = async (address: PostgresAddress): Promise<Po
     return Number((yield* ask('select seq from journal_end')).rows[0]?.['seq']);
   };
   const look = async (connection: Connection): Promise<void> => {
-    const [end] = await connection.queries('select seq from journal_end', beginMs);
-    const seq = Number(end?.rows[0]?.['seq']);
+    const values = [calls?.node ?? ''];
+    const query = { name: 'look', text: lookText, values, deadlineMs: beginMs };
+    const [row] = (await connection.query(query)).rows;
+    const seq = Number(row?.['seq']);
     reached(seq);
     tellOthers(seq);
+    if (row?.['called'] === 1) calls?.called();
+    calls?.answered();
+  };
+  const heardOfCall = (payload: string): void => {
+    if (payload === `call:${calls?.node}`) calls?.called();
+    if (payload === `answer:${calls?.node}`) calls?.answered();
   };
 
   const database: PostgresDatabase = {
@@ -146,6 +170,10 @@ export const openPostgresDatabase = async (address: PostgresAddress): Promise<Po
     tellServers: async (notice) =>
       void (await asked(ask('select pg_notify($1, $2)', [schema, notice]))),
     onNotice: (listener) => void noticeListeners.push(listener),
+    onCalls: (listener) => {
+      calls = listener;
+    },
+    tell: (kind, node) => send('select pg_notify($1, $2)', [schema, `${kind}:${node}`]),
     *lastSeq() {
       return transactions.locked()?.seq ?? (yield* seqNow());
     },
@@ -172,6 +200,7 @@ export const openPostgresDatabase = async (address: PostgresAddress): Promise<Po
     open: openFor(true),
     channel: schema,
     heard: (payload, backend) => {
+      if (/^(?:call|answer):/.test(payload)) return heardOfCall(payload);
       if (!/^\d/.test(payload)) {
         for (const listener of noticeListeners) listener(payload);
         return;

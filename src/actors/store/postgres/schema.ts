@@ -200,8 +200,24 @@ alter table nodes add column name ${text} not null default '', add column joined
   add column facts text;
 `;
 
+/** What servers ask each other. `taken` names one take of rows; nobody takes a row after `until`. */
+const serverCalls = `
+create table server_calls (
+  id ${text} primary key,
+  node ${text} not null,
+  asked_by ${text} not null,
+  at bigint not null,
+  until bigint not null,
+  method text not null,
+  params text not null,
+  taken text,
+  answer text
+);
+`;
+
 /** A version is never changed once it is released: a later one follows it. */
 export const migrations: readonly Migration[] = [
   { version: 1, name: 'tables', sql: tables },
   { version: 2, name: 'sharing', sql: sharing },
+  { version: 3, name: 'server_calls', sql: serverCalls },
 ];

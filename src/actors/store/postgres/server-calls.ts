@@ -1,0 +1,267 @@
+import { randomUUID } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import { isServiceError, ServiceError } from '../../../machines/errors.ts';
+import { StoreAwayError, StoreError } from '../port.ts';
+import type { Row, Work } from '../rows.ts';
+import { paramsText, refusalText, resultIn, resultText } from './call-texts.ts';
+import type { PostgresDatabase } from './database.ts';
+
+/** Servers of one database ask each other through its rows (ADR 0114). */
+export interface ServerCalls {
+  /**
+   * Lets another server carry out a method, at most once. `params` and the result are JSON.
+   * @throws ServiceError that the other server threw; internal when it does not answer in time
+   */
+  ask(node: string, method: string, params: unknown, timeoutMs?: number): Promise<unknown>;
+  /** Refuses all that comes from now on. Resolves when what others had asked is answered. */
+  stop(): Promise<void>;
+}
+
+export interface ServerCallOptions {
+  /** This start of the server. */
+  readonly node: string;
+  /** Carries out what another server asks. */
+  readonly answer: (method: string, params: unknown) => Promise<unknown>;
+  /** Removes secrets from every text. */
+  readonly redact: (text: string) => string;
+  readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
+}
+
+const answerMs = 30_000;
+const retryMs = 1_000;
+/** Rows of servers that ended stay for so long. */
+const keptMs = 5 * 60_000;
+const rowsAtOnce = 20;
+
+const prepareCalls = (db: PostgresDatabase) => ({
+  /** Again with the same id after an answer of the database that was lost. */
+  add: db.prepare(
+    `insert into server_calls (id, node, asked_by, at, until, method, params)
+     values (?, ?, ?, ?, ?, ?, ?) on conflict (id) do nothing`,
+  ),
+  remove: db.prepare(
+    'delete from server_calls where until < ? or id in (select json_array_elements_text(?::json))',
+  ),
+  /** Again with the same token: also what the first time took. */
+  take: db.prepare(
+    `update server_calls set taken = ?1 where id in (
+       select id from server_calls
+       where node = ?2 and (taken = ?1 or taken is null) and until > ?3
+       order by taken nulls last, at, id limit ${rowsAtOnce}
+     ) returning id, asked_by, method, params, until - ?3 as left_ms`,
+  ),
+  answer: db.prepare('update server_calls set answer = ? where id = ? and answer is null'),
+  answers: db.prepare(
+    `select id, answer from server_calls
+     where answer is not null and id in (select json_array_elements_text(?::json))
+     limit ${rowsAtOnce}`,
+  ),
+});
+
+/** Tries again while the database is away. */
+const untilThere = async <Result>(
+  work: () => Promise<Result>,
+  isWanted: () => boolean,
+): Promise<Result> => {
+  for (;;) {
+    try {
+      return await work();
+    } catch (error) {
+      if (!(error instanceof StoreAwayError && isWanted())) throw error;
+      await delay(retryMs, undefined, { ref: false });
+      if (!isWanted()) throw error;
+    }
+  }
+};
+
+/** One run of `work` at a time, and one more after it when it was called meanwhile. */
+const createLook = (work: () => Promise<void>, failed: (error: unknown) => void) => {
+  let isDue = false;
+  let running: Promise<void> | null = null;
+  const run = async (): Promise<void> => {
+    while (isDue) {
+      isDue = false;
+      await work().catch(failed);
+    }
+    running = null;
+  };
+  return (): Promise<void> => {
+    isDue = true;
+    running ??= run();
+    return running;
+  };
+};
+
+const internal = (detail: string | null, cause?: unknown): ServiceError =>
+  new ServiceError('internal', { detail }, { cause });
+const asServiceError = (error: unknown): ServiceError => {
+  if (isServiceError(error)) return error;
+  return internal(error instanceof StoreError ? error.message : null, error);
+};
+
+/** Carries out what others ask. */
+const createAnswering = (
+  db: PostgresDatabase,
+  { node, answer, redact, log }: ServerCallOptions,
+  isStopped: () => boolean,
+) => {
+  const sql = prepareCalls(db);
+  const running = new Set<Promise<void>>();
+
+  const replyTo = async (method: string, params: string): Promise<string> => {
+    try {
+      if (isStopped()) throw internal(`the server ${node} is stopping; try again`);
+      return resultText(node, await answer(method, JSON.parse(params)));
+    } catch (error) {
+      if (!isServiceError(error)) log('what another server asked failed', { method, error });
+      return refusalText(asServiceError(error));
+    }
+  };
+  const carryOut = async (row: Row): Promise<void> => {
+    const until = performance.now() + Number(row['left_ms']);
+    const method = String(row['method']);
+    const text = redact(await replyTo(method, String(row['params'])));
+    const write = async (): Promise<void> =>
+      db.write(function* () {
+        yield* sql.answer.send(text, String(row['id']));
+        yield* db.tell('answer', String(row['asked_by']));
+      });
+    try {
+      await untilThere(write, () => performance.now() < until);
+    } catch (error) {
+      log('an answer to another server could not be saved', { method, error });
+    }
+  };
+  const takeSome = (): Promise<readonly Row[]> => {
+    const token = randomUUID();
+    const take = async (): Promise<readonly Row[]> =>
+      db.write(function* () {
+        return yield* sql.take.all(token, node, yield* db.now());
+      });
+    return untilThere(take, () => !isStopped());
+  };
+  const look = createLook(
+    async () => {
+      let rows: readonly Row[];
+      do {
+        rows = await takeSome();
+        for (const row of rows) {
+          const work = carryOut(row).finally(() => running.delete(work));
+          running.add(work);
+        }
+      } while (rows.length === rowsAtOnce);
+    },
+    (error) => log('what other servers ask could not be read', { error }),
+  );
+  return { look, whenDone: () => Promise.all(running) };
+};
+
+interface Waiting {
+  readonly resolve: (answer: string) => void;
+  readonly reject: (error: ServiceError) => void;
+}
+
+/** Waits for what others answer. */
+const createAsking = (
+  db: PostgresDatabase,
+  { node, redact, log }: ServerCallOptions,
+  isStopped: () => boolean,
+) => {
+  const sql = prepareCalls(db);
+  const waiting = new Map<string, Waiting>();
+  /** Their rows are removed with the next call. */
+  let answered: string[] = [];
+  const stopping = (): ServiceError => internal('this server is stopping; try again');
+
+  const readSome = async (): Promise<readonly Row[]> =>
+    db.ask(sql.answers.all(JSON.stringify([...waiting.keys()])));
+  const look = createLook(
+    async () => {
+      let rows: readonly Row[] = [];
+      do {
+        if (waiting.size === 0) return;
+        rows = await untilThere(readSome, () => waiting.size > 0);
+        for (const row of rows) {
+          const id = String(row['id']);
+          waiting.get(id)?.resolve(String(row['answer']));
+          waiting.delete(id);
+          answered.push(id);
+        }
+      } while (rows.length === rowsAtOnce);
+    },
+    (error) => log('answers of other servers could not be read', { error }),
+  );
+
+  const ask: ServerCalls['ask'] = async (to, method, params, timeoutMs = answerMs) => {
+    if (isStopped()) throw stopping();
+    const text = redact(paramsText(to, params));
+    const id = randomUUID();
+    const add = function* (): Work<void> {
+      const now = yield* db.now();
+      yield* sql.remove.send(now - keptMs, JSON.stringify(answered));
+      answered = [];
+      yield* sql.add.send(id, to, node, now, now + timeoutMs, method, text);
+      yield* db.tell('call', to);
+    };
+    let isAsked = false;
+    const late = (): ServiceError => {
+      const problem = isAsked
+        ? 'did not answer'
+        : 'could not be asked, since the database did not answer,';
+      return internal(
+        `the server ${to} ${problem} within ${timeoutMs / 1_000} s; look at the task before you try again`,
+      );
+    };
+    const answer = new Promise<string>((resolve, reject) => waiting.set(id, { resolve, reject }));
+    const timer = setTimeout(() => waiting.get(id)?.reject(late()), timeoutMs);
+    const added = untilThere(
+      async () => db.write(add),
+      () => waiting.has(id),
+    ).then(() => {
+      isAsked = true;
+      return answer;
+    });
+    try {
+      return resultIn(await Promise.race([answer, added]));
+    } catch (error) {
+      throw asServiceError(error);
+    } finally {
+      clearTimeout(timer);
+      waiting.delete(id);
+    }
+  };
+  return {
+    ask,
+    look,
+    stop: () => {
+      for (const { reject } of waiting.values()) reject(stopping());
+    },
+  };
+};
+
+/** The tables are there. One for each database. */
+export const createServerCalls = (
+  db: PostgresDatabase,
+  options: ServerCallOptions,
+): ServerCalls => {
+  let isStopped = false;
+  const answering = createAnswering(db, options, () => isStopped);
+  const asking = createAsking(db, options, () => isStopped);
+  db.onCalls({
+    node: options.node,
+    called: () => void answering.look(),
+    answered: () => void asking.look(),
+  });
+  // The listening connection may have looked before.
+  void answering.look();
+  return {
+    ask: asking.ask,
+    stop: async () => {
+      isStopped = true;
+      asking.stop();
+      await answering.look();
+      await answering.whenDone();
+      db.onCalls(null);
+    },
+  };
+};
