@@ -4,6 +4,7 @@ import type { TaskView } from '../journal/task-view.ts';
 import type { ActorReads, RequestAnswers, StoreWrites } from '../store/port.ts';
 import type { TrackerReads } from '../tracker/port.ts';
 import { requireAgents } from '../workflows/require-answer.ts';
+import { OwnedElsewhereError } from './owned-elsewhere.ts';
 import { createSharedCalls } from './shared-calls.ts';
 import type { TaskCommands } from './task-commands.ts';
 import { isFreeText, requireId } from './task-id.ts';
@@ -95,7 +96,7 @@ export const createExecute = (
       return executionOf(await commands.ask(taskId, command, requestId), role);
     } catch (error) {
       // With free text, the caller does not know the new task's id.
-      if (!isServiceError(error)) throw error;
+      if (!isServiceError(error) || error instanceof OwnedElsewhereError) throw error;
       throw ServiceError.from({
         code: error.code,
         facts: { ...error.facts, task_id: taskId },

@@ -1,12 +1,12 @@
-import { StoreError } from '../store/port.ts';
+import { ServiceError } from '../../machines/errors.ts';
 
-/** Another server has this pending task; only that one may change it. */
-export class OwnedElsewhereError extends StoreError {
-  override readonly name = 'OwnedElsewhereError';
+/** Another live server has the task, so nothing was changed here. */
+export class OwnedElsewhereError extends ServiceError<'internal'> {
+  /** The start of that server. */
   readonly owner: string;
 
-  constructor(taskId: string, owner: string) {
-    super(`${taskId} is at work on the server ${owner}`);
+  constructor(owner: string) {
+    super('internal', { detail: `the task is with the server ${owner} now; try again` });
     this.owner = owner;
   }
 }

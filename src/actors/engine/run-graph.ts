@@ -1,3 +1,4 @@
+import { refuses } from '../../machines/command-refusals.ts';
 import {
   describeRefusal,
   type ErrorCode,
@@ -14,6 +15,7 @@ import { statusInTracker, type TrackedTask } from '../../machines/tracked-task.t
 import type { TrackerReads } from '../tracker/port.ts';
 import type { ExecutePorts } from './execute-task.ts';
 import { nextOptions } from './next-options.ts';
+import { OwnedElsewhereError } from './owned-elsewhere.ts';
 import { createSharedCalls } from './shared-calls.ts';
 import { orderTasks } from './task-graph.ts';
 import { requireId } from './task-id.ts';
@@ -138,6 +140,19 @@ const isApproved = (snapshot: TaskSnapshot): boolean =>
 const approvedReason = (id: TaskId): string =>
   `its work is approved; take it with: agent merge ${id} --force, then agent close ${id}; or run it again: agent retry ${id}`;
 
+/** A task of another server is at work. */
+const refusalNow = async (
+  { views }: RunGraphPorts,
+  id: TaskId,
+  role: Role,
+  error: ServiceError,
+): Promise<ServiceError> => {
+  if (!(error instanceof OwnedElsewhereError)) return error;
+  const command = { type: 'run', role, options: {}, maxRetries: 0, at: 0 } as const;
+  const refused = refuses(await views.snapshotOf(id), null, command);
+  return refused === null ? error : ServiceError.from(refused);
+};
+
 /** Starts one task, or says why not. A repeated request finds what it started before. */
 const createStartOne = async (
   ports: RunGraphPorts,
@@ -172,7 +187,8 @@ const createStartOne = async (
     } catch (error) {
       if (!isServiceError(error)) throw error;
       room += 1;
-      return { task_id, reason: error.message, code: error.code };
+      const { message, code } = await refusalNow(ports, task.id, role, error);
+      return { task_id, reason: message, code };
     }
   };
 };

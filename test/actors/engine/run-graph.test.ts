@@ -1,4 +1,7 @@
 import { expect, test, vi } from 'vitest';
+import { OwnedElsewhereError } from '../../../src/actors/engine/owned-elsewhere.ts';
+import { createRunGraph } from '../../../src/actors/engine/run-graph.ts';
+import { createTaskViews } from '../../../src/actors/engine/task-views.ts';
 import type { TaskId } from '../../../src/machines/task.ts';
 import { crash } from '../../support/crash.ts';
 import { embeddedAt } from '../../support/ledger.ts';
@@ -331,4 +334,51 @@ test('over HTTP the method run takes ids, a role and options, and refuses what i
   expect(wrong.error.data.code).toBe('invalid_params');
   expect((await server.call('run', { role: 'pilot' })).error.data.code).toBe('role_unknown');
   await untilStatus(server, id, 'complete');
+});
+
+/** Another server of the same store and tracker, which has no task of its own. */
+const runElsewhere = ({ store, tracker }: Running) => {
+  const views = createTaskViews({ store, now: Date.now, live: () => null });
+  const ask = async (): Promise<never> => {
+    throw new OwnedElsewhereError('the-first-server');
+  };
+  return createRunGraph({
+    ...{ store, tracker, views, commands: { ask } },
+    requirePrice: async () => {},
+    requireNetwork: () => {},
+    optionsFor: (options) => options,
+    maxRetries: () => 0,
+    queueLimit: () => 100,
+    pendingCount: async () => 1,
+  });
+};
+
+test('a task at work on another server is skipped, as one of this server is', async () => {
+  const running = await startSystem({ turns: [hang] });
+  const id = await create(running);
+  await runAll(running, id);
+  await untilStatus(running, id, 'started');
+  const [here] = (await runAll(running, id)).skipped;
+
+  const { accepted, skipped } = await runElsewhere(running)({ taskIds: [id], options: {} });
+
+  expect(here?.code).toBe('already_running');
+  expect(skipped).toEqual([here]);
+  expect(accepted).toEqual([]);
+});
+
+test('a task that ended on another server meanwhile is skipped, with what to do', async () => {
+  const running = await startSystem({ turns: [hang] });
+  const id = await create(running);
+
+  const { skipped } = await runElsewhere(running)({ taskIds: [id], options: {} });
+
+  expect(skipped).toEqual([
+    {
+      task_id: id,
+      reason:
+        'internal error: the task is with the server the-first-server now; try again; the server log has the details',
+      code: 'internal',
+    },
+  ]);
 });
