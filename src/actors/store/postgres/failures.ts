@@ -1,3 +1,4 @@
+import pg from 'pg';
 import { messageOf } from '../../../machines/message-of.ts';
 import { StoreAwayError, StoreError } from '../port.ts';
 
@@ -21,7 +22,8 @@ const advice: Readonly<Record<string, string>> = {
   '53200': 'give the server more memory',
 };
 
-const isOfServer = (error: unknown): boolean => /^[0-9A-Z]{5}$/.test(codeOf(error));
+/** By its class: `EPIPE` of a broken connection looks like a code of PostgreSQL. */
+const isOfServer = (error: unknown): boolean => error instanceof pg.DatabaseError;
 const isOfCertificate = (error: unknown): boolean =>
   /CERT|VERIFY|ISSUER|TLS_CERT/.test(codeOf(error)) && !isOfServer(error);
 const isPlainServer = (error: unknown): boolean =>

@@ -10,6 +10,7 @@ import {
   openPostgresDatabase,
   type PostgresDatabase,
 } from '../../../../src/actors/store/postgres/database.ts';
+import { asStoreError } from '../../../../src/actors/store/postgres/failures.ts';
 import { createPostgresStore } from '../../../../src/actors/store/postgres.ts';
 import { freshAddress, inPostgres, noPostgres, ownServer } from '../../../support/postgres.ts';
 
@@ -221,6 +222,15 @@ needsPostgres('the first host that takes writes is used', { tags: ['slow'] }, as
   const db = await open(`postgres://postgres@127.0.0.1:${gone},127.0.0.1:${server.port}/postgres`);
 
   expect((await db.check()).ok).toBe(true);
+});
+
+test('a connection that breaks while it is written to is away', () => {
+  const broken = Object.assign(new Error('write EPIPE'), { code: 'EPIPE', syscall: 'write' });
+
+  const failure = asStoreError(broken, 'postgres://db/project');
+
+  expect(failure).toBeInstanceOf(StoreAwayError);
+  expect(failure.message).toBe('the database postgres://db/project does not answer: write EPIPE');
 });
 
 /** Passes everything on, until the connections of that moment fall silent. */
