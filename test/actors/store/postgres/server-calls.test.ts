@@ -315,6 +315,40 @@ needsPostgres(
 );
 
 needsPostgres(
+  'every connection is cut again and again: what the database did unseen is not done again',
+  slow,
+  async () => {
+    const { address } = await ownServer();
+    const [one, two] = await startTwo(address);
+    let cuts = 0;
+    let isOver = false;
+    const cutting = (async () => {
+      while (!isOver)
+        cuts += (
+          await inPostgres(
+            address,
+            `select pg_terminate_backend(pid) from pg_stat_activity
+             where pid <> pg_backend_pid() and query ilike '%server_calls%'`,
+          )
+        ).length;
+    })();
+
+    for (let round = 0; round < 20; round += 1) {
+      const wanted = numbers(5).map((n) => round * 5 + n);
+      const there = wanted.map((n) => one.ask('two', 'm', n, 90_000));
+      const back = wanted.map((n) => two.ask('one', 'm', n, 90_000));
+      expect(await Promise.all([...there, ...back])).toEqual([...wanted, ...wanted]);
+    }
+    isOver = true;
+    await cutting;
+
+    expect(cuts).toBeGreaterThan(20);
+    expect([...two.done].sort(ascending)).toEqual(numbers(100));
+    expect([...one.done].sort(ascending)).toEqual(numbers(100));
+  },
+);
+
+needsPostgres(
   'the database is killed between question and answer, and comes back: done once, and answered',
   slow,
   async () => {
