@@ -1,3 +1,4 @@
+import { connect, createServer, type Socket } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { parsePostgresAddress } from '../../../../src/actors/store/postgres/address.ts';
 import { openPostgresDatabase } from '../../../../src/actors/store/postgres/database.ts';
@@ -347,6 +348,58 @@ needsPostgres(
     expect([...one.done].sort(ascending)).toEqual(numbers(100));
   },
 );
+
+/**
+ * An address of the database behind a proxy, which cuts a connection once for each text: after the
+ * commit of a transaction that has the text, before its answer.
+ */
+const losingAnswers = async (url: string, texts: readonly string[]) => {
+  const left = new Set(texts);
+  const sockets = new Set<Socket>();
+  const proxy = createServer((near) => {
+    const far = connect(Number(new URL(url).port), '127.0.0.1');
+    let isArmed = false;
+    for (const socket of [near, far]) {
+      sockets.add(socket);
+      socket.on('error', () => {});
+      socket.on('close', () => [near, far].map((each) => each.destroy()));
+    }
+    near.on('data', (data) => {
+      for (const text of left) if (data.includes(text)) isArmed = left.delete(text);
+      far.write(data);
+    });
+    far.on('data', (data) => {
+      if (isArmed && data.includes('COMMIT\0')) near.destroy();
+      else near.write(data);
+    });
+  });
+  await new Promise<void>((resolve) => proxy.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => {
+    proxy.close();
+    for (const socket of sockets) socket.destroy();
+  });
+  const through = new URL(url);
+  const address = proxy.address();
+  through.port = String(typeof address === 'object' ? address?.port : '');
+  return { url: through.href, left };
+};
+
+needsPostgres('a commit whose answer is lost counts, and nothing is done again', slow, async () => {
+  const url = await freshAddress();
+  const asking = await losingAnswers(url, ['insert into server_calls']);
+  const answering = await losingAnswers(url, ['set taken', 'set answer']);
+  const one = await startNode(asking.url, 'one');
+  const call = one.ask('two', 'm', 'hello');
+  await expect.poll(() => inPostgres(url, 'select 1 from server_calls')).toHaveLength(1);
+  const two = await startNode(answering.url, 'two');
+
+  expect(await call).toBe('hello');
+  await one.ask('two', 'm', 'again');
+
+  expect([...asking.left, ...answering.left]).toEqual([]);
+  expect(two.done).toEqual(['hello', 'again']);
+  expect(await inPostgres(url, 'select params from server_calls')).toEqual([{ params: '"again"' }]);
+});
 
 needsPostgres(
   'the database is killed between question and answer, and comes back: done once, and answered',
