@@ -1,6 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { migrations } from '../../src/actors/store/postgres/schema.ts';
 import { openProject, plain } from '../support/cli.ts';
 import { freshAddress, inPostgres, noPostgres } from '../support/postgres.ts';
 
@@ -45,10 +46,11 @@ test.skipIf(noPostgres !== null)(
     const migrate = (...words: string[]) =>
       agentWith({ DATABASE_URL: url }, 'store', 'migrate', ...words);
 
-    expect((await migrate('--dry-run')).out).toMatch(
-      /create table journal[\s\S]*would bring the tables from version 0 to 1/,
-    );
-    expect((await migrate()).out).toContain('brought the tables from version 0 to 1');
+    const last = migrations.at(-1)?.version;
+    const shown = (await migrate('--dry-run')).out;
+    expect(shown).toContain('create table journal');
+    expect(shown).toContain(`would bring the tables from version 0 to ${last}`);
+    expect((await migrate()).out).toContain(`brought the tables from version 0 to ${last}`);
     expect((await migrate()).out).toContain('nothing is to do');
     expect(await inPostgres(url, 'select count(*)::int as tasks from tasks')).toEqual([
       { tasks: 0 },
