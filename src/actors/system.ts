@@ -11,6 +11,7 @@ import { createInvokedActors } from './engine/invoked.ts';
 import { createLeaseKeeper } from './engine/lease.ts';
 import { endQueuePauses, slotUseOf } from './engine/queue-pauses.ts';
 import { pendingOf } from './engine/restore-tasks.ts';
+import { createRoutedService } from './engine/routed-service.ts';
 import { createRunChoices, createRunLookUp } from './engine/run-choices.ts';
 import { createBackendSelector } from './engine/select-assistant.ts';
 import { capsOf, type Settings, wallLimitMs } from './engine/settings.ts';
@@ -19,6 +20,7 @@ import { createSupervision, type Supervision } from './engine/supervision.ts';
 import type { SystemPorts } from './engine/system-ports.ts';
 import { createTaskCommands } from './engine/task-commands.ts';
 import { createTaskHost } from './engine/task-host.ts';
+import { createTaskOwners } from './engine/task-owner.ts';
 import { createTaskService, type TaskService } from './engine/task-service.ts';
 import { provideStateWork } from './engine/task-state-work.ts';
 import { tellDependents } from './engine/tell-dependents.ts';
@@ -31,8 +33,10 @@ import { mayContinue, savedParking, savedSlot, savedSnapshot } from './journal/s
 import { createProcessDurations, timed } from './metrics/process-durations.ts';
 import { withTimeout } from './process/with-timeout.ts';
 import type { Answer, Counters } from './store/port.ts';
+import type { ServerCalls } from './store/postgres/server-calls.ts';
 import { createKeptReports, type KeptReports } from './workflows/kept-reports.ts';
 import { reportPathsOf } from './workflows/report-paths.ts';
+import { createRoutedWorkflows } from './workflows/route-workflows.ts';
 import { createWorkflowHost, type WorkflowService } from './workflows/workflow-host.ts';
 
 export interface System {
@@ -315,7 +319,28 @@ const hostWorkflows = (
       '',
   });
 
+/** Requests about what another server has are handed to that one. */
+const routeToServers = (
+  { store, shared, log }: SystemPorts,
+  node: string,
+  service: TaskService,
+  workflows: WorkflowService,
+) => {
+  if (shared === undefined) return { service, workflows, calls: null };
+  const ask: ServerCalls['ask'] = (...given) => calls.ask(...given);
+  const ownerOf = createTaskOwners(store, node);
+  const tasks = createRoutedService(service, { node, ask, ownerOf });
+  const others = createRoutedWorkflows(workflows, { node, ask, ownerOf });
+  const calls = shared.calls({
+    node,
+    answer: (method, params) => others.answer(method, params) ?? tasks.answer(method, params),
+    log,
+  });
+  return { service: tasks.service, workflows: others.service, calls };
+};
+
 interface LivingParts {
+  readonly calls: ServerCalls | null;
   readonly commands: Tasks['commands'];
   readonly invoked: Tasks['invoked'];
   readonly tasks: ReturnType<typeof createStart>;
@@ -329,7 +354,7 @@ interface LivingParts {
 const createLife = (
   ports: SystemPorts,
   parts: Parts,
-  { commands, invoked, tasks, slots, lease, watch, workflows }: LivingParts,
+  { commands, invoked, tasks, slots, lease, watch, workflows, calls }: LivingParts,
 ): Pick<System, 'start' | 'drain' | 'stop'> => {
   const { log } = ports;
   const { journal, supervisor, attempts } = parts;
@@ -355,6 +380,8 @@ const createLife = (
     stop: async () => {
       stopMergeWatch();
       await slots?.stop();
+      if (calls !== null)
+        await withTimeout(calls.stop(), stopMs, 'a call of another server').catch(() => {});
       const watched = withTimeout(watch.stop(), stopMs, 'a look at the tracker').catch(() => {});
       supervisor.drain();
       workflows.stop();
@@ -426,13 +453,14 @@ export const createSystem = (initial: Settings, given: SystemPorts): System => {
     ...runRules,
   });
   const workflows = hostWorkflows(ports, parts, { service, reports, settings });
+  const routed = routeToServers(ports, parts.node, service, workflows.service);
   const life = createLife(ports, parts, {
-    ...{ commands, invoked, tasks, slots, lease, watch, workflows },
+    ...{ commands, invoked, tasks, slots, lease, watch, workflows, calls: routed.calls },
   });
 
   return {
-    service,
-    workflows: workflows.service,
+    service: routed.service,
+    workflows: routed.workflows,
     journal,
     counters: store.counters,
     durations,

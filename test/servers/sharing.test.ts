@@ -1,4 +1,5 @@
 import { describe, expect, test, vi } from 'vitest';
+import { makeRepository } from '../support/git.ts';
 import { freshAddress, inPostgres, noPostgres } from '../support/postgres.ts';
 import { openServer, runsIn } from '../support/servers.ts';
 
@@ -59,5 +60,62 @@ describe.skipIf(noPostgres !== null)(`servers that share a store ${noPostgres ??
     );
     const { most } = await runsIn(address);
     expect(most).toBeLessThanOrEqual(2);
+  });
+
+  test('each answers requests about a task that another one has', {
+    tags: ['slow'],
+    timeout: 120 * seconds,
+  }, async () => {
+    const address = await freshAddress();
+    const given = { config: { server: { max_concurrent_agents: 2 } }, command: 'sleep 60' };
+    const [one, two] = [await openServer(address, given), await openServer(address, given)];
+    for (const server of [one, two]) await server.agent('server', 'start');
+    const id = (await one.agent('create', 'Long')).out.trim();
+    await one.agent('engineer', id, '--async');
+    await vi.waitFor(async () => expect((await one.viewOf(id)).phase).toBe('acting'));
+
+    expect(await two.viewOf(id)).toMatchObject({ status: 'started', attempt: 1 });
+    const again = await two.agent('engineer', id, '--async');
+    expect([again.code, again.err]).toEqual([4, expect.stringContaining('already')]);
+    expect((await two.agent('explain', id)).out).toContain('started');
+    const other = two.agent('wait', id);
+    expect(await two.agent('cancel', id, '--reason', 'not now')).toMatchObject({ code: 0 });
+    expect((await other).code).toBe(5);
+    expect(await one.viewOf(id)).toMatchObject({ status: 'cancelled' });
+
+    expect(await two.agent('retry', id, '--async')).toMatchObject({ code: 0 });
+    await vi.waitFor(async () => expect((await one.viewOf(id)).phase).toBe('acting'));
+    const [attempt] = await inPostgres(address, `select owner from actors where id = '${id}'`);
+    const nodes = await inPostgres(address, 'select id from nodes order by joined');
+    expect(attempt?.owner, 'where its folder is').toBe(nodes[0]?.id);
+    expect((await one.agent('cancel', id)).code).toBe(0);
+  });
+
+  test('go on in a worktree of their own with what a dead one had begun, and say what is lost', {
+    tags: ['slow'],
+    timeout: 120 * seconds,
+  }, async () => {
+    const address = await freshAddress();
+    const given = {
+      origin: makeRepository(),
+      config: {
+        server: { max_concurrent_agents: 1 },
+        workspace: { mode: 'worktree', merge: 'none' },
+      },
+      command: 'echo new > new.txt; sleep 2',
+    };
+    const [one, two] = [await openServer(address, given), await openServer(address, given)];
+    for (const server of [one, two]) await server.agent('server', 'start');
+    const id = (await one.agent('create', 'Long')).out.trim();
+    await one.agent('engineer', id, '--async');
+    await vi.waitFor(async () => expect((await one.viewOf(id)).phase).toBe('acting'));
+    await one.stopServer('SIGKILL');
+
+    await vi.waitFor(
+      async () => expect(await two.viewOf(id)).toMatchObject({ status: 'complete' }),
+      { timeout: 40 * seconds, interval: 500 },
+    );
+    expect((await two.agent('diff', id)).out).toContain('new.txt');
+    expect((await two.agent('logs', id)).out).toContain('in a new folder');
   });
 });

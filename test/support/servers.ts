@@ -1,4 +1,5 @@
-import { writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { openProject, plain } from './cli.ts';
 import { inPostgres } from './postgres.ts';
@@ -8,15 +9,21 @@ interface Given {
   readonly config?: Readonly<Record<string, object>>;
   /** What an agent's only command is. */
   readonly command?: string;
+  /** Its project is a clone of this repository. */
+  readonly origin?: string;
 }
 
 /** A server of its own, with its own project and state folder, on a store that others use, too. */
 export const openServer = async (
   address: string,
-  { config = {}, command = 'true' }: Given = {},
+  { config = {}, command = 'true', origin }: Given = {},
 ) => {
   const project = openProject(undefined, { ownServer: true });
-  const { stateDir, configFile } = project;
+  const { root, stateDir, configFile } = project;
+  if (origin !== undefined) {
+    rmSync(join(root, '.git'), { recursive: true });
+    execFileSync('git', ['clone', '-q', '--no-hardlinks', origin, '.'], { cwd: root });
+  }
   const script = join(stateDir, '..', 'script.json');
   const work = { calls: [{ tool: 'bash', arguments: { command } }] };
   const end = { calls: [{ tool: 'finish', arguments: { status: 'done', summary: 'done' } }] };

@@ -112,7 +112,7 @@ export const createTaskStart =
     const saved = await store.actor(taskId);
     const wasPending = saved?.pending === true;
     if (wasPending && saved.owner !== null && saved.owner !== ports.node)
-      throw new OwnedElsewhereError(taskId, saved.owner);
+      throw new OwnedElsewhereError(saved.owner);
     const tracked = known ?? (await requireTracked(ports, taskId, wasPending));
     // A failed actor may have left work that is still being stopped; the next actor must not run
     // beside it.

@@ -6,6 +6,7 @@ import type { Results } from '../files/results.ts';
 import type { Model } from '../model/port.ts';
 import type { Sandbox } from '../sandbox/port.ts';
 import type { Store, StoreError } from '../store/port.ts';
+import type { ServerCallOptions, ServerCalls } from '../store/postgres/server-calls.ts';
 import type { Tracker } from '../tracker/port.ts';
 import type { Workspace } from '../workspace/port.ts';
 import type { SharedLease } from './lease.ts';
@@ -21,6 +22,8 @@ export interface WorkflowPorts {
 /** This server among those that share its store. */
 export interface SharedPorts extends Pick<SharedLease, 'name' | 'facts'> {
   readonly notices: ServerNotices;
+  /** Lets servers ask each other. Called once. */
+  readonly calls: (options: Omit<ServerCallOptions, 'redact'>) => ServerCalls;
 }
 
 export interface SystemPorts {

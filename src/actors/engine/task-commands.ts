@@ -81,8 +81,8 @@ const longestWaitForAgentMs = 10_000;
 const pollMs = 20;
 
 /** Shows the message of a StoreError; other unknown errors stay internal. */
-const asServiceError = (cause: unknown): Error =>
-  isServiceError(cause) || cause instanceof OwnedElsewhereError
+const asServiceError = (cause: unknown): ServiceError =>
+  isServiceError(cause)
     ? cause
     : new ServiceError(
         'internal',
@@ -101,7 +101,7 @@ const answerOf = async (actor: LoadedTask['actor']): Promise<TaskSnapshot> => {
 
 const createCommandAsk =
   (
-    { host: { live, views }, journal, now }: TaskCommandPorts,
+    { host: { live, views }, node, store, journal, now }: TaskCommandPorts,
     registry: TaskRegistry,
   ): TaskCommands['ask'] =>
   async (taskId, command, requestId) => {
@@ -138,7 +138,12 @@ const createCommandAsk =
         return views.viewOfLive(task);
       });
     } catch (error) {
-      throw asServiceError(error);
+      // Another server has taken the task meanwhile.
+      const saved = isServiceError(error) ? null : await store.actor(taskId);
+      const owner = saved?.pending === true ? saved.owner : null;
+      throw owner === null || owner === node
+        ? asServiceError(error)
+        : new OwnedElsewhereError(owner);
     }
   };
 

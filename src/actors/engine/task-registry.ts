@@ -122,7 +122,7 @@ export const createTaskRegistry = (logic: TaskMachine, ports: TaskRegistryPorts)
       const task = live.get(taskId);
       if (task === null) return;
       live.remove(taskId, task);
-      task.fault = new OwnedElsewhereError(taskId, owner);
+      task.fault = new OwnedElsewhereError(owner);
       ports.setDeadline(taskId, null);
       ports.root.stop(task.actor);
     },

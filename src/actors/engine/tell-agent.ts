@@ -11,7 +11,6 @@ import { ActorEndedError, sendRequest } from '../journal/requests.ts';
 import type { TaskView } from '../journal/task-view.ts';
 import type { RequestAnswers } from '../store/port.ts';
 import type { LoadedTask, LoadedTasks } from './loaded-tasks.ts';
-import { OwnedElsewhereError } from './owned-elsewhere.ts';
 import { asResponseError } from './response-error.ts';
 import { createSharedCalls } from './shared-calls.ts';
 import type { TaskRegistry } from './task-registry.ts';
@@ -42,10 +41,8 @@ const requireNone = (refused: ReturnType<typeof refusesTell>): void => {
   if (refused !== null) throw asResponseError(refused);
 };
 
-const asTellError = (error: unknown): Error =>
-  isServiceError(error) || error instanceof OwnedElsewhereError
-    ? error
-    : new ServiceError('internal', { detail: null }, { cause: error });
+const asTellError = (error: unknown): ServiceError =>
+  isServiceError(error) ? error : new ServiceError('internal', { detail: null }, { cause: error });
 
 /** The task keeps the message for the agent of its next turn. @throws event_not_allowed, invalid_params */
 const createKeep =

@@ -104,7 +104,7 @@ export const assemble = async (
   const system = createSystem(current.resolved.settings, {
     tracker,
     store,
-    shared: sharedPortsOf(project, current.loaded.config, ledger.db, logger.log),
+    shared: sharedPortsOf(project, current.loaded.config, ledger.db, { redact, log: logger.log }),
     workspace,
     sandbox,
     selectModel: (requested) => current.selectModel(requested),

@@ -1,6 +1,7 @@
 import { hostname } from 'node:os';
 import type { SharedPorts } from '../../actors/engine/system-ports.ts';
 import type { PostgresDatabase } from '../../actors/store/postgres/database.ts';
+import { createServerCalls } from '../../actors/store/postgres/server-calls.ts';
 import type { Database } from '../../actors/store/rows.ts';
 import type { Config } from '../config/config-schema.ts';
 import { hashOfRoot, type Project } from '../config/project.ts';
@@ -18,7 +19,7 @@ export const sharedPortsOf = (
   project: Project,
   { server }: Config,
   db: Database,
-  log: Logger['log'],
+  { redact, log }: { readonly redact: (text: string) => string; readonly log: Logger['log'] },
 ): SharedPorts | undefined => {
   if (!isShared(db)) return undefined;
   return {
@@ -29,6 +30,7 @@ export const sharedPortsOf = (
       pool: server.worker_pool_size,
       roles: server.roles ?? null,
     },
+    calls: (options) => createServerCalls(db, { ...options, redact }),
     notices: {
       tell: (notice) =>
         void db
