@@ -121,6 +121,7 @@ const workspace: Workspace = {
     git: null,
     conflicts: [],
     isUsersCommit: true,
+    isNew: false,
   }),
 };
 

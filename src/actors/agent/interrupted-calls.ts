@@ -21,5 +21,15 @@ export const isRepeat = (decision: string | null): boolean =>
 export const restartedText =
   'The server stopped in the meantime, and has started again. Files are as they were. Processes that you started have ended; start again what you still need.';
 
+/** In its place where the folder of the attempt is gone, or on the machine of a server that died. */
+export const newFolderText =
+  'The server stopped in the meantime, and another one goes on in a new folder. Nothing that you changed before is there: look, and do again what is still needed. Processes that you started have ended.';
+
+export const newFolderLog = {
+  level: 'warn',
+  message:
+    'goes on in a new folder: the one that it had is gone, or with another server; what it changed there is not here',
+} as const;
+
 export const unknownOutcome =
   'The server stopped while this call was running. Its outcome is unknown: look before you do it again.';

@@ -16,6 +16,8 @@ import type { OpenAttemptMcp } from './attempt-mcp.ts';
 import { createCompactor } from './compactor.ts';
 import {
   interruptedFailure,
+  newFolderLog,
+  newFolderText,
   type OnInterrupted,
   questionAbout,
   restartedText,
@@ -93,7 +95,10 @@ export const createAgentTurns = (ports: TurnPorts): AgentTurns => {
       // `forget` has already run for an attempt that was stopped meanwhile.
       signal.throwIfAborted();
       const key = attemptKey(attempt.taskId, attempt.attempt);
-      const restarted = resumeAt !== null && !sessions.has(key) ? [restartedText] : [];
+      const isRestarted = resumeAt !== null && !sessions.has(key);
+      const { isNew } = opened.workspace;
+      if (isRestarted && isNew) ports.attempt.emit(attempt, 'log', newFolderLog);
+      const restarted = isRestarted ? [isNew ? newFolderText : restartedText] : [];
       await forget(key);
       const profile = ports.profileOf(attempt.role);
       const mcp = await ports.openMcp(attempt, opened.workspace, signal);

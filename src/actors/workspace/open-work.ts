@@ -15,7 +15,7 @@ import type { RepositoryAtHead } from './stores.ts';
 import type { WorkParts } from './work-parts.ts';
 import type { WorkRecord } from './work-records.ts';
 
-type StartFacts = Pick<OpenWorkspace, 'notes' | 'conflicts' | 'isUsersCommit'>;
+type StartFacts = Pick<OpenWorkspace, 'notes' | 'conflicts' | 'isUsersCommit' | 'isNew'>;
 
 const conflictsIn = ({ conflicts }: WorkRecord): readonly StartConflict[] =>
   conflicts.map(({ task_id, branch, files }) => ({ taskId: task_id as TaskId, branch, files }));
@@ -109,6 +109,7 @@ const createWorktree = (parts: WorkParts) => {
       notes: [...(await notesOf(attempt, beginning)), ...copyNotes],
       conflicts: start.conflicts,
       isUsersCommit: start.includes.length === 0,
+      isNew: true,
     };
   };
 };
@@ -143,6 +144,7 @@ export const createOpening = (parts: WorkParts) => {
           notes: [],
           conflicts: conflictsIn(record),
           isUsersCommit: record.includes.length === 0,
+          isNew: false,
         }),
       );
     return stores.begin(

@@ -19,6 +19,8 @@ export interface OpenWorkspace {
   readonly conflicts: readonly StartConflict[];
   /** True when it began with the project's own commit, without unmerged work of an agent. */
   readonly isUsersCommit: boolean;
+  /** True when this call made the folder. */
+  readonly isNew: boolean;
 }
 
 /** Files of the user that a new worktree does not have. */

@@ -34,6 +34,7 @@ export const createSharedWorkspace = ({
       notes: [],
       conflicts: [],
       isUsersCommit: true,
+      isNew: false,
     }),
     absent: async () => nothingAbsent,
     setups: null,
