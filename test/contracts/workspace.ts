@@ -31,7 +31,8 @@ export const describeWorkspace = (name: string, open: () => Promise<Workspace>) 
     test('gives the same attempt the same folder again', async () => {
       const first = await workspace.open(anAttempt());
 
-      expect(await workspace.open(anAttempt())).toEqual(first);
+      expect(await workspace.open(anAttempt())).toEqual({ ...first, isNew: false });
+      expect(first.isNew).toBe(workspace.mode === 'worktree');
     });
 
     test('opens several attempts at once', async () => {

@@ -13,7 +13,7 @@ import type { Journal } from '../journal/journal.ts';
 import { ActorEndedError, sendRequest } from '../journal/requests.ts';
 import { trackerObserved, willAskAgain } from '../journal/snapshots.ts';
 import type { TaskView } from '../journal/task-view.ts';
-import { StoreError } from '../store/port.ts';
+import { LeaseLostError, StoreError } from '../store/port.ts';
 import type { Tracker } from '../tracker/port.ts';
 import type { ActorRoot } from './actor-system.ts';
 import type { DependencyWaits } from './dependency-waits.ts';
@@ -138,8 +138,9 @@ const createCommandAsk =
         return views.viewOfLive(task);
       });
     } catch (error) {
-      // Another server has taken the task meanwhile.
-      const saved = isServiceError(error) ? null : await store.actor(taskId);
+      // Another server may have taken the task meanwhile.
+      const isOver = isServiceError(error) || error instanceof LeaseLostError;
+      const saved = isOver ? null : await store.actor(taskId);
       const owner = saved?.pending === true ? saved.owner : null;
       throw owner === null || owner === node
         ? asServiceError(error)
