@@ -32,12 +32,16 @@ import { createNodeId } from './journal/node-id.ts';
 import { mayContinue, savedParking, savedSlot, savedSnapshot } from './journal/snapshots.ts';
 import { createProcessDurations, timed } from './metrics/process-durations.ts';
 import { withTimeout } from './process/with-timeout.ts';
-import type { Answer, Counters } from './store/port.ts';
+import type { Answer, Counters, NodeLoad, Store, StoreNode } from './store/port.ts';
 import type { ServerCalls } from './store/postgres/server-calls.ts';
 import { createKeptReports, type KeptReports } from './workflows/kept-reports.ts';
 import { reportPathsOf } from './workflows/report-paths.ts';
 import { createRoutedWorkflows } from './workflows/route-workflows.ts';
 import { createWorkflowHost, type WorkflowService } from './workflows/workflow-host.ts';
+
+export interface ServerOfStore extends StoreNode, Omit<NodeLoad, 'node'> {
+  readonly isThis: boolean;
+}
 
 export interface System {
   readonly service: TaskService;
@@ -47,6 +51,8 @@ export interface System {
   /** Counts only calls of this process. */
   readonly durations: ReturnType<typeof createProcessDurations>['read'];
   readonly slotUse: () => SlotUse;
+  /** The servers of its store; null when no other one can use it. */
+  readonly servers: (() => Promise<readonly ServerOfStore[]>) | null;
   /** One sentence on the supervisor. */
   readonly check: Supervision['check'];
   /** Takes effect for everything that begins later; a smaller cap stops no running agent. */
@@ -406,6 +412,14 @@ const createLife = (
   };
 };
 
+const serversOf = (store: Pick<Store, 'nodes' | 'loads'>, node: string) => async () => {
+  const [nodes, loads] = await Promise.all([store.nodes(), store.loads()]);
+  return nodes.map((one) => {
+    const { running = 0, waiting = 0 } = loads.find((load) => load.node === one.node) ?? {};
+    return { ...one, running, waiting, isThis: one.node === node };
+  });
+};
+
 /** Connects the parts through their ports. The supervisor, tasks and workflows have one root. */
 export const createSystem = (initial: Settings, given: SystemPorts): System => {
   let current = initial;
@@ -465,6 +479,7 @@ export const createSystem = (initial: Settings, given: SystemPorts): System => {
     counters: store.counters,
     durations,
     slotUse,
+    servers: ports.shared === undefined ? null : serversOf(store, parts.node),
     check: supervisor.check,
     settings,
     reconfigure: (next) => {

@@ -3,6 +3,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { StoreHealth } from '../actors/store/port.ts';
 import type { System } from '../actors/system.ts';
 import type { TrackerHealth } from '../actors/tracker/port.ts';
+import { serverViews } from './server-views.ts';
 
 interface CheckResult {
   readonly ok: boolean;
@@ -12,7 +13,7 @@ interface CheckResult {
 export interface HealthOptions {
   readonly name: string;
   readonly version: string;
-  readonly system: Pick<System, 'journal' | 'check'>;
+  readonly system: Pick<System, 'journal' | 'check' | 'servers'>;
   readonly store: StoreHealth;
   readonly tracker: TrackerHealth;
   readonly modelCheck: () => CheckResult;
@@ -58,6 +59,7 @@ const healthDocument = async (
   const tokenProblem = options.tokenProblem();
   const supervisor = options.system.check();
   const webhooks = options.webhookCheck();
+  const nodes = await serverViews(options.system);
   const isHealthy =
     store.ok && tracker.ok && supervisor.ok && tokenProblem === null && webhooks?.ok !== false;
   return {
@@ -81,6 +83,7 @@ const healthDocument = async (
       model: { ...statusAndDetail(model), status: model.ok ? 'ok' : 'missing' },
       ...(webhooks === null ? {} : { webhooks: statusAndDetail(webhooks) }),
     },
+    ...(nodes === undefined ? {} : { nodes }),
     uptime_seconds: uptimeSeconds,
     ...(proof === undefined ? {} : { proof }),
   };

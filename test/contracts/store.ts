@@ -477,7 +477,7 @@ export const describeStore = (
         expect((await store.nodes()).map(({ node }) => node)).toEqual(['a2']);
       });
 
-      const wish = { cap: 5, pool: 4, keep: 0, needed: 0, running: 0, waiting: 0 };
+      const wish = { cap: 5, pool: 4, keep: 0, needed: 0, waiting: 0 };
       const slotsOf = async () =>
         (await store.nodes()).map(({ node, slots }): [string, number] => [node, slots]);
 
@@ -486,7 +486,7 @@ export const describeStore = (
         await joinAs('b', hour);
 
         expect(await store.share('a', wish)).toMatchObject({ slots: 2, isWanted: false });
-        const busy = { ...wish, needed: 9, running: 2, waiting: 7, keep: 2 };
+        const busy = { ...wish, needed: 9, waiting: 7, keep: 2 };
         expect(await store.share('a', busy)).toMatchObject({ slots: 4, aim: 4 });
         expect(await store.share('b', { ...wish, needed: 3, waiting: 3 })).toEqual({
           slots: 1,
@@ -495,12 +495,12 @@ export const describeStore = (
           othersWait: true,
         });
         // The other one lacks slots now: this one keeps its part, and no more than it uses.
-        expect(await store.share('a', { ...busy, running: 4, keep: 4 })).toMatchObject({
+        expect(await store.share('a', { ...busy, keep: 4 })).toMatchObject({
           slots: 4,
           aim: 2,
           isWanted: true,
         });
-        expect(await store.share('a', { ...busy, running: 3, keep: 3 })).toMatchObject({
+        expect(await store.share('a', { ...busy, keep: 3 })).toMatchObject({
           slots: 3,
           aim: 2,
         });
@@ -522,7 +522,7 @@ export const describeStore = (
           const held = kept.get(node) ?? 0;
           const running = below(held + 1);
           const needed = running + below(4);
-          const asked = { ...wish, cap: 6, pool: 5, keep: running, needed, running };
+          const asked = { ...wish, cap: 6, pool: 5, keep: running, needed };
           const { slots, aim } = await store.share(node, asked);
           expect([slots >= running, aim <= slots]).toEqual([true, true]);
           kept.set(node, slots);
@@ -544,7 +544,7 @@ export const describeStore = (
         await joinAs('b', 0);
         await joinAs('c', hour);
         await commitAs('b', save('bd-1', 0, 1), save('bd-2', 0, 1), save('bd-3', 0, 0));
-        await store.share('b', { ...wish, cap: 3, running: 2, needed: 2, keep: 2 });
+        await store.share('b', { ...wish, cap: 3, needed: 2, keep: 2 });
         const want = { ...wish, cap: 3, needed: 9, keep: 0 };
         expect((await store.share('c', want)).slots).toBe(1);
 
@@ -567,7 +567,7 @@ export const describeStore = (
         await commitAs('a', waits('bd-1', 3), waits('bd-2', 1), waits('bd-3', 0, 'tester'));
         await commitAs('a', save('bd-4', 0, 1), waits('bd-5', 2));
         expect(await store.takeWaiting('b', 9, ['engineer'])).toEqual([]);
-        await store.share('a', { ...wish, needed: 9, running: 1, waiting: 4 });
+        await store.share('a', { ...wish, needed: 9, waiting: 4 });
 
         const taken = await store.takeWaiting('b', 2, ['engineer', 'reviewer']);
 

@@ -21,7 +21,11 @@ test('GET /health reports failed writes, and writes nothing itself', async () =>
     app,
     {
       ...{ name: 'agent-server', version: '0', draining: () => false, tokenProblem: () => null },
-      ...{ system: { journal, check: () => well }, store, tracker: { check: async () => well } },
+      ...{
+        system: { journal, servers: null, check: () => well },
+        store,
+        tracker: { check: async () => well },
+      },
       ...{ modelCheck: () => well, webhookCheck: () => null, proofToken: () => 'token' },
     },
     () => 0,

@@ -74,6 +74,13 @@ describe.skipIf(noPostgres !== null)(`servers that share a store ${noPostgres ??
     await one.agent('engineer', id, '--async');
     await vi.waitFor(async () => expect((await one.viewOf(id)).phase).toBe('acting'));
 
+    const shown = (await two.agent('nodes')).out.split('\n');
+    expect(shown).toEqual([
+      expect.stringMatching(/^NAME +STATE +RUNNING +SLOTS +WAITING +VERSION +ROLES$/),
+      expect.stringMatching(/ live +1 +\d +0 +[\d.]+ +all$/),
+      expect.stringMatching(/ \(this\) +live +0 +\d +0 +[\d.]+ +all$/),
+      '',
+    ]);
     expect(await two.viewOf(id)).toMatchObject({ status: 'started', attempt: 1 });
     const again = await two.agent('engineer', id, '--async');
     expect([again.code, again.err]).toEqual([4, expect.stringContaining('already')]);

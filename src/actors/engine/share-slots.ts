@@ -114,7 +114,13 @@ export const createSlotSharing = (ports: SlotSharePorts): SlotSharing => {
     const needs = need();
     const { cap, pool } = settings();
     const keep = Math.max(usable, needs.running);
-    const share = await store.share(node, { ...needs, cap, pool, keep });
+    const share = await store.share(node, {
+      cap,
+      pool,
+      keep,
+      needed: needs.needed,
+      waiting: needs.waiting,
+    });
     const before = last;
     last = { ...share, ...needs };
     isWanted = share.isWanted;

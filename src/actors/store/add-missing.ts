@@ -82,7 +82,6 @@ const additions: readonly Addition[] = [
       alter table nodes add column joined integer not null default 0;
       alter table nodes add column slots integer not null default 0;
       alter table nodes add column usable integer not null default 0;
-      alter table nodes add column running integer not null default 0;
       alter table nodes add column waiting integer not null default 0;
       alter table nodes add column facts text`,
   },

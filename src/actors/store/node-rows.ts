@@ -79,8 +79,6 @@ const nodeOf =
     state: stateOf(Number(row['lease_until']), now),
     leaseMs: Math.max(0, Number(row['lease_until']) - now),
     slots: Number(row['slots']),
-    running: Number(row['running']),
-    waiting: Number(row['waiting']),
     facts: row['facts'] == null ? null : (JSON.parse(String(row['facts'])) as NodeFacts),
   });
 

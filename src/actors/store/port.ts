@@ -312,9 +312,6 @@ export interface StoreNode {
   readonly leaseMs: number;
   /** How many agents it may run of those that all servers share. */
   readonly slots: number;
-  /** Agents and waiting tasks, when it told last. */
-  readonly running: number;
-  readonly waiting: number;
   readonly facts: NodeFacts | null;
 }
 
@@ -348,7 +345,6 @@ export interface SlotWish {
   readonly keep: number;
   /** Slots that its tasks need. */
   readonly needed: number;
-  readonly running: number;
   /** Tasks that another server may take. */
   readonly waiting: number;
 }
@@ -370,8 +366,16 @@ export interface TakenTask {
   readonly from: string;
 }
 
+export interface NodeLoad {
+  readonly node: string;
+  readonly running: number;
+  readonly waiting: number;
+}
+
 /** The slots and the waiting tasks of all servers. In every moment the slots of all are at most the cap. */
 export interface StoreSharing {
+  /** Attempts and waiting tasks of each server that has any. */
+  loads(): Answer<readonly NodeLoad[]>;
   share(node: string, wish: SlotWish): Answer<SlotShare>;
   /** Takes tasks that wait for a slot at another server, the most urgent first. */
   takeWaiting(node: string, limit: number, roles: readonly string[]): Answer<readonly TakenTask[]>;

@@ -147,6 +147,7 @@ export const createRowStore = (
     takeOverFrom: (node, servers) =>
       database.write(() => writer.nodes().takeOverFrom(node, servers)),
     nodes: () => ask(writer.nodes().nodes()),
+    loads: () => ask(slots().loads()),
     share: (node, wish) => database.write(() => slots().share(node, wish)),
     takeWaiting: (node, limit, roles) =>
       database.write(() => slots().takeWaiting(node, limit, roles)),

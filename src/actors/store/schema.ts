@@ -136,7 +136,6 @@ create table if not exists nodes (
   joined integer not null default 0,
   slots integer not null default 0,
   usable integer not null default 0,
-  running integer not null default 0,
   waiting integer not null default 0,
   facts text
 ) without rowid;

@@ -1,8 +1,9 @@
-import type { SlotShare, SlotWish, TakenTask } from './port.ts';
+import type { NodeLoad, SlotShare, SlotWish, TakenTask } from './port.ts';
 import type { Database, Work } from './rows.ts';
 
 /** The slots of all servers, and tasks that wait for one. Called inside the transaction. */
 export interface SharedSlots {
+  loads(): Work<readonly NodeLoad[]>;
   share(node: string, wish: SlotWish): Work<SlotShare>;
   takeWaiting(node: string, limit: number, roles: readonly string[]): Work<readonly TakenTask[]>;
 }
@@ -35,7 +36,7 @@ export const slotsFor = (
 export const createSharedSlots = (db: Database): SharedSlots => {
   const others = db.prepare('select * from nodes where ended = 0 and id <> ?');
   const keep = db.prepare(
-    'update nodes set slots = ?2, usable = ?3, running = ?4, waiting = ?5 where id = ?1 and ended = 0',
+    'update nodes set slots = ?2, usable = ?3, waiting = ?4 where id = ?1 and ended = 0',
   );
   const waiting = db.prepare(
     `select id, owner from actors where waits_role is not null and owner is distinct from ?1
@@ -44,7 +45,19 @@ export const createSharedSlots = (db: Database): SharedSlots => {
      order by waits_priority, changed_at, id limit ?3`,
   );
   const take = db.prepare('update actors set owner = ?2, revision = revision + 1 where id = ?1');
+  const loads = db.prepare(
+    `select owner, sum(case when live_attempt > 0 then 1 else 0 end) as running,
+       sum(case when waits_role is null then 0 else 1 end) as waiting
+     from actors where owner is not null group by owner`,
+  );
   return {
+    *loads() {
+      return (yield* loads.all()).map((row) => ({
+        node: String(row['owner']),
+        running: Number(row['running']),
+        waiting: Number(row['waiting']),
+      }));
+    },
     *share(node, wish) {
       const now = yield* db.now();
       const all = (yield* others.all(node)).map((row) => ({
@@ -55,7 +68,7 @@ export const createSharedSlots = (db: Database): SharedSlots => {
       }));
       const { slots, aim } = slotsFor(wish, all);
       const usable = Math.min(wish.pool, wish.needed);
-      yield* keep.run(node, slots, usable, wish.running, wish.waiting);
+      yield* keep.run(node, slots, usable, wish.waiting);
       return {
         slots,
         aim,

@@ -44,3 +44,13 @@ export const serverCommand = defineCommand({
       : commands.stopServerCommand(context);
   },
 });
+
+export const nodesCommand = defineCommand({
+  name: 'nodes',
+  group: 'setup',
+  describe: 'Show the servers that share the store of this project',
+  words: [],
+  flags: {},
+  examples: [['agent nodes --json', 'for scripts: state, slots and waiting tasks of each']],
+  run: async (context) => (await import('../server/nodes-command.ts')).showNodes(context),
+});

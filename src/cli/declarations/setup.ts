@@ -1,5 +1,5 @@
 import { type CliCommand, defineCommand, readsConfig, startsServer, taskWord } from './command.ts';
-import { serverCommand } from './server.ts';
+import { nodesCommand, serverCommand } from './server.ts';
 import { storeDeclaration } from './store.ts';
 
 export const setupCommands: readonly CliCommand[] = [
@@ -113,6 +113,7 @@ export const setupCommands: readonly CliCommand[] = [
       (await import('../roles/roles-command.ts')).listRoles(context, config),
   }),
   serverCommand,
+  nodesCommand,
   defineCommand({
     name: 'open',
     group: 'setup',

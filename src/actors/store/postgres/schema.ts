@@ -196,8 +196,7 @@ alter table actors add column waits_role ${text}, add column waits_priority inte
 create index actors_waiting on actors (waits_priority, changed_at) where waits_role is not null;
 alter table nodes add column name ${text} not null default '', add column joined bigint not null default 0,
   add column slots integer not null default 0, add column usable integer not null default 0,
-  add column running integer not null default 0, add column waiting integer not null default 0,
-  add column facts text;
+  add column waiting integer not null default 0, add column facts text;
 `;
 
 /** What servers ask each other. `taken` names one take of rows; nobody takes a row after `until`. */
