@@ -1,0 +1,88 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { describe, expect, test, vi } from 'vitest';
+import { isAlive } from '../../src/actors/process/pid.ts';
+import { freshAddress, inPostgres, noPostgres, ownServer } from '../support/postgres.ts';
+import { openServer, runsIn } from '../support/servers.ts';
+
+const seconds = 1_000;
+const patience = { timeout: 40 * seconds, interval: 200 };
+
+/** How often each task ended, by its id. */
+const endsIn = async (address: string) =>
+  (
+    await inPostgres(
+      address,
+      "select task_id, count(*)::int as count from journal where type = 'completed' group by 1",
+    )
+  ).map(({ task_id, count }) => [task_id, count]);
+
+describe.skipIf(noPostgres !== null)(`servers that are paused ${noPostgres ?? ''}`, () => {
+  test('one that was frozen for longer than its lease saves nothing more and ends; its task went on elsewhere', {
+    tags: ['slow'],
+    timeout: 120 * seconds,
+  }, async () => {
+    const address = await freshAddress();
+    const given = { config: { server: { max_concurrent_agents: 2 } }, command: 'sleep 3' };
+    const [one, two] = [await openServer(address, given), await openServer(address, given)];
+    for (const server of [one, two]) await server.agent('server', 'start');
+    const id = (await one.agent('create', 'Frozen')).out.trim();
+    await one.agent('engineer', id, '--async');
+    await vi.waitFor(async () => expect((await two.viewOf(id)).phase).toBe('acting'), patience);
+    const { pid } = one.serverFile();
+
+    process.kill(pid, 'SIGSTOP');
+    await vi.waitFor(
+      async () => expect(await two.viewOf(id)).toMatchObject({ status: 'complete' }),
+      patience,
+    );
+    process.kill(pid, 'SIGCONT');
+
+    await vi.waitFor(() => expect(isAlive(pid)).toBe(false), patience);
+    await delay(500);
+    expect(await endsIn(address)).toEqual([[id, 1]]);
+    const [ended] = await inPostgres(address, 'select owner from attempts');
+    const [frozen] = await inPostgres(address, 'select id from nodes where ended = 1');
+    expect(ended?.owner).not.toBe(frozen?.id);
+  });
+
+  test('all of them wait for a database that is killed and started again, and nobody takes over', {
+    tags: ['slow'],
+    timeout: 180 * seconds,
+  }, async () => {
+    const database = await ownServer();
+    const address = `${database.address}?schema=shared`;
+    const given = { config: { server: { max_concurrent_agents: 4 } }, command: 'sleep 2' };
+    const [one, two] = [await openServer(address, given), await openServer(address, given)];
+    for (const server of [one, two]) await server.agent('server', 'start');
+    const ids: string[] = [];
+    for (const server of [one, two, one, two]) {
+      const id = (await server.agent('create', 'Patient')).out.trim();
+      await server.agent('engineer', id, '--async');
+      ids.push(id);
+    }
+    await vi.waitFor(
+      async () =>
+        expect(
+          await inPostgres(address, 'select 1 from actors where live_attempt > 0 and id = task_id'),
+        ).toHaveLength(4),
+      patience,
+    );
+    const owners = await inPostgres(
+      address,
+      'select id, owner from actors where owner is not null order by id',
+    );
+
+    database.stop('immediate');
+    await delay(1_500);
+    await database.start();
+
+    await vi.waitFor(
+      async () => expect((await endsIn(address)).map(([, count]) => count)).toEqual([1, 1, 1, 1]),
+      patience,
+    );
+    const ended = await inPostgres(address, 'select task_id as id, owner from attempts order by 1');
+    expect(ended).toEqual(owners);
+    expect((await runsIn(address)).most).toBeLessThanOrEqual(4);
+    expect(await inPostgres(address, 'select 1 from nodes where ended = 1')).toEqual([]);
+  });
+});
