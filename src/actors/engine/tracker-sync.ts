@@ -1,6 +1,6 @@
 import type { ActorRefFrom } from 'xstate';
 import type { TaskId } from '../../machines/task.ts';
-import type { taskMachine } from '../../machines/task-machine.ts';
+import type { TaskSnapshot, taskMachine } from '../../machines/task-machine.ts';
 import { holderOf, type TrackedTask } from '../../machines/tracked-task.ts';
 import type { Journal } from '../journal/journal.ts';
 import { type SavedTaskReads, savedSnapshot, viewSaved } from '../journal/snapshots.ts';
@@ -29,6 +29,9 @@ export interface ObserverPorts {
   /** Starts the actor of a task, which then reads the tracker. */
   readonly startActor: (taskId: TaskId) => Promise<void>;
 }
+
+const opensTask = (task: TaskSnapshot): boolean =>
+  task.matches({ queued: 'reopening' }) || task.matches({ queued: 'sendingBack' });
 
 /** True when the last snapshot of the task looks otherwise. */
 const isNewState = async (store: ObserverPorts['store'], seen: TrackedTask): Promise<boolean> => {
@@ -89,12 +92,14 @@ export const createObserver = (ports: ObserverPorts): ((seen: TrackedTask) => Pr
   const observeLive = async (seen: TrackedTask, host: ObservedTask): Promise<void> => {
     const suspicious = seen.status === 'closed' || holderOf(seen, tracker.actor) !== null;
     if (!suspicious) return;
-    const { attempt } = host.actor.getSnapshot().context;
+    const before = host.actor.getSnapshot();
     // The list may be older than our last write: only a new look counts.
     const fresh = await tracker.find(seen.id);
-    const isSame =
-      ports.live(seen.id) === host && host.actor.getSnapshot().context.attempt === attempt;
+    const after = host.actor.getSnapshot();
+    const isSame = ports.live(seen.id) === host && after.context.attempt === before.context.attempt;
     if (fresh === null || !isSame) return;
+    // What was read may be older than that write, and would come after it.
+    if (opensTask(before) || opensTask(after)) return;
     const holder = holderOf(fresh, tracker.actor);
     if (fresh.status !== 'closed' && holder === null) return;
     host.tracked = fresh;

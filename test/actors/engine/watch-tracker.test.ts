@@ -275,14 +275,23 @@ test('a task whose line is away while it runs goes on, and its line comes back',
   expect(JSON.parse(lines().find(isOfTask) ?? '')).toMatchObject({ id, status: 'closed' });
 });
 
-const observerAt = async (over: { readonly status: 'waiting' | 'resting' }) => {
+const observerAt = async (over: { readonly status: 'waiting' | 'resting' | 'reopening' }) => {
   const tracker = embeddedAt(temporaryFolder());
   const store = createSqliteStore({ file: ':memory:', redact: (text) => text });
   const task = { title: 'one', description: '', dependencies: [], priority: 2, labels: [] };
   const created = await tracker.create(task);
-  const actor = createActor(taskMachine, { input: { taskId: created.id } });
+  const input = { taskId: created.id };
+  const first = createActor(taskMachine, { input });
+  const { context } = first.getSnapshot();
+  const actor =
+    over.status === 'reopening'
+      ? createActor(taskMachine, {
+          input,
+          snapshot: taskMachine.resolveState({ value: { queued: 'reopening' }, context }),
+        })
+      : first;
   const host = { actor, tracked: created };
-  const waits = over.status === 'waiting';
+  const waits = over.status !== 'resting';
   const observe = createObserver({
     isOurs: async () => true,
     ...{ tracker, store, now: Date.now, live: () => (waits ? host : null) },
@@ -324,3 +333,18 @@ test('what others change of a task that waits is shown when it comes to rest', a
   expect(host.tracked).toEqual(given);
   store.close();
 });
+
+test.each(['reopening', 'waiting'] as const)(
+  'that a task is closed is told to one that is %s, unless that one opens it just now',
+  async (status) => {
+    const { tracker, store, created, host, observe } = await observerAt({ status });
+    const told = vi.spyOn(host.actor, 'send').mockReturnValue(undefined);
+    await tracker.close(created.id, 'by somebody');
+    const closed = await tracker.find(created.id);
+
+    if (closed !== null) await observe(closed);
+
+    expect(told).toHaveBeenCalledTimes(status === 'waiting' ? 1 : 0);
+    store.close();
+  },
+);
