@@ -1,3 +1,5 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { describe, expect, test, vi } from 'vitest';
 import { makeRepository } from '../support/git.ts';
 import { freshAddress, inPostgres, noPostgres } from '../support/postgres.ts';
@@ -28,6 +30,11 @@ describe.skipIf(noPostgres !== null)(`servers that share a store ${noPostgres ??
     expect(most).toBe(3);
     expect(owners).toHaveLength(2);
     expect(owners.reduce((sum, [, count]) => sum + count, 0)).toBe(9);
+    const file = join(one.root, '.beads', 'issues.jsonl');
+    await vi.waitFor(() =>
+      expect(readFileSync(file, 'utf8').match(/"status":"closed"/g)).toHaveLength(9),
+    );
+    expect(existsSync(join(two.root, '.beads', 'issues.jsonl'))).toBe(false);
   });
 
   test('go on with the tasks of one that was killed, after its lease', {

@@ -176,6 +176,11 @@ export const serve = async (
   await system.start();
   // An earlier process may have ended before it wrote the file.
   ledger.exchange.changed();
+  // Another server may have changed tasks, whose file this one may keep.
+  if (system.servers !== null)
+    system.journal.onCommit((entries) => {
+      if (entries.some(({ type }) => type === 'snapshot')) ledger.exchange.changed();
+    });
   await writeServerFile(files.server, {
     url,
     pid: ownProcess.pid,

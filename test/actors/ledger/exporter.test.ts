@@ -1,0 +1,66 @@
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { openLedger } from '../../../src/actors/ledger/ledger.ts';
+import { openDatabase } from '../../../src/actors/store/database.ts';
+import { embeddedAt } from '../../support/ledger.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
+
+const task = { title: 'one', description: '', dependencies: [], priority: 2, labels: [] };
+
+/** A server with a project folder of its own, on tables that others use, too. */
+const serverOn = (file: string, name: string, chosen: string | null, root = temporaryFolder()) => {
+  const db = openDatabase({ file });
+  const { ledger } = openLedger({
+    ...{ db, projectRoot: root, exporter: { name, chosen } },
+    ...{ clock: Date.now, log: () => {}, redact: (text: string) => text },
+  });
+  const issues = join(root, '.beads', 'issues.jsonl');
+  mkdirSync(join(root, '.beads'), { recursive: true });
+  return {
+    ...{ db, root, issues, exchange: ledger.exchange },
+    tracker: embeddedAt(root, {}, ledger),
+    lines: () => readFileSync(issues, 'utf8').trimEnd().split('\n'),
+  };
+};
+
+test('of servers on the same tables the first keeps the file; the files of the others are neither read nor written', async () => {
+  const file = join(temporaryFolder(), 'journal.db');
+  const [first, second] = [serverOn(file, 'a', null), serverOn(file, 'b', null)];
+  const { id } = await first.tracker.create(task);
+  await first.exchange.flush();
+  writeFileSync(second.issues, '');
+
+  const other = await second.tracker.create({ ...task, title: 'two' });
+  await second.exchange.flush();
+  await first.exchange.flush();
+
+  expect(await second.tracker.find(id)).not.toBeNull();
+  expect(readFileSync(second.issues, 'utf8')).toBe('');
+  const ids = first.lines().map((line) => JSON.parse(line).id);
+  expect(ids.toSorted()).toEqual([id, other.id].toSorted());
+});
+
+test('a server that is chosen takes the file over: what its own lacks stays, and the other one stops writing', async () => {
+  const file = join(temporaryFolder(), 'journal.db');
+  const first = serverOn(file, 'a', null);
+  const { id } = await first.tracker.create(task);
+  await first.exchange.flush();
+  const chosen = serverOn(file, 'b', 'b');
+  writeFileSync(
+    chosen.issues,
+    `${JSON.stringify({ id: 'bd-old', title: 'theirs', status: 'open', priority: 2, issue_type: 'task', created_at: '2026-01-01T00:00:00Z', updated_at: '2026-01-01T00:00:00Z' })}\n`,
+  );
+
+  await chosen.exchange.flush();
+  const later = await first.tracker.create({ ...task, title: 'later' });
+  await first.exchange.flush();
+  await chosen.exchange.flush();
+
+  expect((await first.tracker.list()).map((one) => one.id).toSorted()).toEqual(
+    ['bd-old', id, later.id].toSorted(),
+  );
+  expect(chosen.lines()).toHaveLength(3);
+  expect(first.lines()).toHaveLength(1);
+  expect(existsSync(first.issues)).toBe(true);
+});
