@@ -3,7 +3,7 @@ import { type AttemptOutcome, attemptKey, type TaskId } from '../../machines/tas
 import { staleCommit } from '../journal/commit-answer.ts';
 import type { CommitAnswer } from '../store/port.ts';
 import type { RunningWork } from './running-work.ts';
-import type { Supervision } from './supervision.ts';
+import type { SupervisorEvents } from './supervision.ts';
 import { createWaiters } from './waiters.ts';
 
 /** Runs agents under the supervisor. */
@@ -19,7 +19,7 @@ export interface AgentRuns {
 
 /** `commitStart` saves the first snapshot of an agent before its actor exists. */
 export const createAgentRuns = (
-  supervisor: Pick<Supervision, 'send' | 'on'>,
+  supervisor: Pick<SupervisorEvents, 'send' | 'on'>,
   work: Pick<RunningWork, 'ended' | 'whenAttemptEnded'>,
   commitStart: (input: AgentStart) => CommitAnswer | Promise<CommitAnswer>,
 ): AgentRuns => {

@@ -10,7 +10,7 @@ import { createRunningWork, type RunningWork } from './running-work.ts';
 import type { BackendSelector } from './select-assistant.ts';
 import type { Settings } from './settings.ts';
 import { createSlots, type Slots } from './slots.ts';
-import type { Supervision } from './supervision.ts';
+import type { SupervisorEvents } from './supervision.ts';
 import type { SystemPorts } from './system-ports.ts';
 import type { TaskHost } from './task-host.ts';
 
@@ -18,7 +18,7 @@ export interface AttemptsPorts {
   readonly ports: SystemPorts;
   readonly settings: () => Settings;
   readonly journal: Journal;
-  readonly supervisor: Supervision;
+  readonly supervisor: SupervisorEvents;
   readonly host: TaskHost;
   readonly backends: BackendSelector;
   /** The actor of an agent, if it is alive. */

@@ -4,12 +4,12 @@ import { entry } from '../journal/event-types.ts';
 import type { Journal } from '../journal/journal.ts';
 import type { Entry } from '../store/port.ts';
 import type { KeptTasks } from './loaded-tasks.ts';
-import type { Supervision } from './supervision.ts';
+import type { SupervisorEvents } from './supervision.ts';
 import type { RunChoices } from './task-actor-ports.ts';
 
 export interface LimitsPorts {
   readonly journal: Pick<Journal, 'onCommit' | 'gather'>;
-  readonly supervisor: Pick<Supervision, 'send' | 'on' | 'snapshot'>;
+  readonly supervisor: Pick<SupervisorEvents, 'send' | 'on' | 'snapshot'>;
   readonly live: Pick<KeptTasks, 'get' | 'all'>;
   readonly choices: Pick<RunChoices, 'limitedBackendOf'>;
   readonly now: () => number;

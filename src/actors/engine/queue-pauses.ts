@@ -1,10 +1,10 @@
 import { atWork, pauseOf } from '../../machines/supervisor-context.ts';
 import type { SlotUse } from './explain.ts';
-import type { Supervision, SupervisorSnapshot } from './supervision.ts';
+import type { SupervisorEvents, SupervisorSnapshot } from './supervision.ts';
 
 /** Ends each pause of the queue after its time. */
 export const endQueuePauses = (
-  supervisor: Pick<Supervision, 'on' | 'send'>,
+  supervisor: Pick<SupervisorEvents, 'on' | 'send'>,
   log: (message: string, facts: Readonly<Record<string, unknown>>) => void,
 ): { stop(): void } => {
   let timer: NodeJS.Timeout | undefined;

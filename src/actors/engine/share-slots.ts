@@ -1,7 +1,7 @@
 import { atWork, type SupervisorContext } from '../../machines/supervisor-context.ts';
 import { roles as allRoles, type Role } from '../../machines/task.ts';
 import type { SlotShare, StoreSharing, TakenTask } from '../store/port.ts';
-import type { Supervision } from './supervision.ts';
+import type { SupervisorEvents } from './supervision.ts';
 
 /** Tells all servers of a store something that they can also do without. */
 export interface ServerNotices {
@@ -10,7 +10,7 @@ export interface ServerNotices {
 }
 
 export interface SlotShareSettings {
-  /** Of all servers, and of this one. */
+  /** The agents of all servers, and of this one. */
   readonly cap: number;
   readonly pool: number;
   /** Null: all. */
@@ -21,7 +21,7 @@ export interface SlotSharePorts {
   readonly store: StoreSharing;
   readonly node: string;
   readonly notices: ServerNotices;
-  readonly supervisor: Pick<Supervision, 'snapshot' | 'onChange'>;
+  readonly supervisor: Pick<SupervisorEvents, 'snapshot' | 'onChange'>;
   readonly settings: () => SlotShareSettings;
   /** The supervisor's cap is `slots()` from now on. */
   readonly changed: () => void;
@@ -40,9 +40,9 @@ export interface SlotSharing {
 }
 
 /** Between two questions to the store. */
-const pauseMs = 50;
-const awayPauseMs = 1_000;
-/** Of one look; a notice names them. */
+const askPauseMs = 50;
+const storeAwayPauseMs = 1_000;
+/** A notice names all that one look takes. */
 const takenAtMost = 50;
 
 interface Need {
@@ -72,19 +72,29 @@ const slotsNotice = (node: string, isLacking: boolean, waiting: number): string 
 const takenNotice = (from: string, taken: readonly TakenTask[]): string =>
   `taken ${from} ${taken.flatMap((task) => (task.from === from ? [task.taskId] : [])).join(',')}`;
 
+/** Waiting tasks of other servers, for the room that this one has. */
+const takeFromOthers = async (
+  { store, node, notices, settings, takeUp }: SlotSharePorts,
+  room: number,
+  isStopped: () => boolean,
+): Promise<void> => {
+  if (room <= 0) return;
+  const limit = Math.min(takenAtMost, room);
+  const taken = await store.takeWaiting(node, limit, settings().roles ?? allRoles);
+  for (const from of new Set(taken.map((task) => task.from)))
+    notices.tell(takenNotice(from, taken));
+  if (taken.length > 0 && !isStopped()) takeUp(taken.map(({ taskId }) => taskId));
+};
+
 /**
- * Asks the store for slots when tasks wait, and gives back what others want. The supervisor never
- * has more than the store has granted: before slots are given back, it loses them. Takes waiting
- * tasks of other servers when this one has room.
+ * The slots that the store has granted. The supervisor never has more: before slots are given back,
+ * it loses them.
  */
-export const createSlotSharing = (ports: SlotSharePorts): SlotSharing => {
-  const { store, node, notices, supervisor, settings, log } = ports;
-  /** What the supervisor may use; the store has granted at least that. */
+const createGrant = (ports: SlotSharePorts, isStopped: () => boolean) => {
+  const { store, node, notices, supervisor, settings } = ports;
+  /** The supervisor may use as many; the store has granted at least that. */
   let usable = 0;
   let last: (SlotShare & Need) | null = null;
-  let timer: NodeJS.Timeout | undefined;
-  let asking: Promise<void> = Promise.resolve();
-  let isStopped = true;
   /** The needs of another server have changed. */
   let isTold = true;
   let isWanted = false;
@@ -95,46 +105,65 @@ export const createSlotSharing = (ports: SlotSharePorts): SlotSharing => {
     usable = next;
     ports.changed();
   };
-  const isNews = ({ running, needed, waiting }: Need): boolean => {
-    if (last === null || isTold || waiting !== last.waiting) return true;
-    const givesBack = isWanted && Math.max(running, usable) < last.slots;
-    return givesBack || (needed !== last.needed && (needed > usable || last.needed > usable));
+  const tellOthers = (before: typeof last, { slots }: SlotShare, needs: Need): void => {
+    const isSame =
+      before?.slots === slots && before.needed === needs.needed && before.waiting === needs.waiting;
+    if (isSame) return;
+    const isLacking = Math.min(settings().pool, needs.needed) > slots;
+    notices.tell(slotsNotice(node, isLacking, needs.waiting));
   };
-  const takeFromOthers = async (): Promise<void> => {
-    const room = Math.min(takenAtMost, usable - need().needed);
-    if (room <= 0) return;
-    const taken = await store.takeWaiting(node, room, settings().roles ?? allRoles);
-    for (const from of new Set(taken.map((task) => task.from)))
-      notices.tell(takenNotice(from, taken));
-    if (taken.length > 0 && !isStopped) ports.takeUp(taken.map(({ taskId }) => taskId));
+  return {
+    usable: () => usable,
+    isNews: (): boolean => {
+      const { running, needed, waiting } = need();
+      if (last === null || isTold || waiting !== last.waiting) return true;
+      const givesBack = isWanted && Math.max(running, usable) < last.slots;
+      return givesBack || (needed !== last.needed && (needed > usable || last.needed > usable));
+    },
+    /** @throws StoreError */
+    ask: async (): Promise<void> => {
+      isTold = false;
+      if (isWanted) mayUse(Math.min(usable, need().running));
+      const needs = need();
+      const { cap, pool } = settings();
+      const keep = Math.max(usable, needs.running);
+      const { needed, waiting } = needs;
+      const share = await store.share(node, { cap, pool, keep, needed, waiting });
+      const before = last;
+      last = { ...share, ...needs };
+      isWanted = share.isWanted;
+      mayUse(share.aim);
+      tellOthers(before, share, needs);
+      if (share.othersWait) await takeFromOthers(ports, usable - need().needed, isStopped);
+    },
+    askAgain: () => {
+      isTold = true;
+    },
+    /** True when the needs of another server concern this one. */
+    heard: (isLacking: boolean, waiting: number): boolean => {
+      const { running, needed } = need();
+      if (isLacking) isWanted = true;
+      const concernsUs =
+        (isLacking && (last?.slots ?? 0) > running) ||
+        (waiting > 0 && usable > needed) ||
+        needed > usable;
+      if (concernsUs) isTold = true;
+      return concernsUs;
+    },
   };
-  const ask = async (): Promise<void> => {
-    isTold = false;
-    if (isWanted) mayUse(Math.min(usable, need().running));
-    const needs = need();
-    const { cap, pool } = settings();
-    const keep = Math.max(usable, needs.running);
-    const share = await store.share(node, {
-      cap,
-      pool,
-      keep,
-      needed: needs.needed,
-      waiting: needs.waiting,
-    });
-    const before = last;
-    last = { ...share, ...needs };
-    isWanted = share.isWanted;
-    mayUse(share.aim);
-    const isLacking = Math.min(pool, needs.needed) > share.slots;
-    if (
-      before === null ||
-      before.slots !== share.slots ||
-      before.needed !== needs.needed ||
-      before.waiting !== needs.waiting
-    )
-      notices.tell(slotsNotice(node, isLacking, needs.waiting));
-    if (share.othersWait) await takeFromOthers();
-  };
+};
+
+/**
+ * Asks the store for slots when tasks wait, and gives back what others want. Takes waiting tasks of
+ * other servers when this one has room.
+ */
+export const createSlotSharing = (ports: SlotSharePorts): SlotSharing => {
+  const { node, notices, supervisor, log } = ports;
+  let timer: NodeJS.Timeout | undefined;
+  let asking: Promise<void> = Promise.resolve();
+  let isStopped = true;
+  const grant = createGrant(ports, () => isStopped);
+
   const lookIn = (ms: number): void => {
     if (isStopped || timer !== undefined) return;
     timer = setTimeout(() => {
@@ -143,45 +172,34 @@ export const createSlotSharing = (ports: SlotSharePorts): SlotSharing => {
     timer.unref();
   };
   const look = async (): Promise<void> => {
-    let pause = pauseMs;
+    let pause = askPauseMs;
     try {
-      if (!isStopped && isNews(need())) await ask();
+      if (!isStopped && grant.isNews()) await grant.ask();
     } catch (error) {
       if (!isStopped)
         log('the slots of all servers could not be asked for; the server tries again', { error });
-      isTold = true;
-      pause = awayPauseMs;
+      grant.askAgain();
+      pause = storeAwayPauseMs;
     }
     timer = undefined;
-    if (isNews(need())) lookIn(pause);
-  };
-  const heard = (from: string, isLacking: boolean, waiting: number): void => {
-    if (isStopped || from === node) return;
-    const { running, needed } = need();
-    if (isLacking) isWanted = true;
-    const concernsUs =
-      (isLacking && (last?.slots ?? 0) > running) ||
-      (waiting > 0 && usable > needed) ||
-      needed > usable;
-    if (!concernsUs) return;
-    isTold = true;
-    lookIn(0);
+    if (grant.isNews()) lookIn(pause);
   };
   notices.on((notice) => {
     const [kind, about = '', ...rest] = notice.split(' ');
     if (kind === 'taken' && about === node) ports.drop((rest[0] ?? '').split(','));
-    if (kind === 'slots') heard(about, rest[0] === '1', Number(rest[1]));
+    if (kind !== 'slots' || about === node || isStopped) return;
+    if (grant.heard(rest[0] === '1', Number(rest[1]))) lookIn(0);
   });
   supervisor.onChange(() => {
-    if (!isStopped && isNews(need())) lookIn(0);
+    if (!isStopped && grant.isNews()) lookIn(0);
   });
 
   return {
-    slots: () => usable,
+    slots: grant.usable,
     start: async () => {
       isStopped = false;
-      await ask();
-      lookIn(pauseMs);
+      await grant.ask();
+      lookIn(askPauseMs);
     },
     stop: async () => {
       isStopped = true;

@@ -2,7 +2,7 @@ import { refusal } from '../../machines/errors.ts';
 import type { SlotRequest } from '../../machines/supervisor-context.ts';
 import type { Parking, Role, TaskId } from '../../machines/task.ts';
 import type { Acceptance } from '../../machines/task-context.ts';
-import type { Supervision } from './supervision.ts';
+import type { SupervisorEvents } from './supervision.ts';
 import { createWaiters } from './waiters.ts';
 
 /**
@@ -28,7 +28,7 @@ const queueRetrySeconds = 10;
 
 /** `holdsSlot` is true for a failed actor, too: it is restored and still has its slot. */
 export const createSlots = (
-  supervisor: Pick<Supervision, 'send' | 'on'>,
+  supervisor: Pick<SupervisorEvents, 'send' | 'on'>,
   holdsSlot: (taskId: TaskId) => boolean,
   now: () => number,
 ): Slots => {

@@ -13,14 +13,18 @@ import type { ActorRoot } from './actor-system.ts';
 export type SupervisorSnapshot = SnapshotFrom<typeof supervisorMachine>;
 type FactOf<Type> = Extract<SupervisorFact, { type: Type }>;
 
-/** The supervisor actor. A failed one is replaced. */
-export interface Supervision {
+/** Talks to the supervisor actor, whichever is there. */
+export interface SupervisorEvents {
   send(event: SupervisorEvent): void;
   on<Type extends SupervisorFact['type']>(type: Type, listener: (fact: FactOf<Type>) => void): void;
   /** Calls the listener after each transition. */
   onChange(listener: () => void): void;
   snapshot(): SupervisorSnapshot;
-  /** `state`: of its chart. */
+}
+
+/** Keeps a supervisor actor: a failed one is replaced. */
+export interface Supervision extends SupervisorEvents {
+  /** `state` is a state of its chart. */
   check(): { readonly ok: boolean; readonly detail: string; readonly state: string };
   start(work: SupervisedWork): Promise<void>;
   drain(): void;
@@ -67,7 +71,7 @@ const isIdle = ({ context }: SupervisorSnapshot): boolean => atWork(context).len
 /** Listeners outlive the supervisor that they listen to. */
 const createFacts = () => {
   const listeners: ((fact: SupervisorFact) => void)[] = [];
-  const on: Supervision['on'] = <Type extends SupervisorFact['type']>(
+  const on: SupervisorEvents['on'] = <Type extends SupervisorFact['type']>(
     type: Type,
     listener: (fact: FactOf<Type>) => void,
   ): void => {
@@ -107,14 +111,14 @@ const createRecovery = ({ now, log }: SupervisionPorts) => {
     try {
       await replace();
     } catch (error) {
-      later('the tasks could not be taken up', error, replace);
+      later('the tasks could not be restored', error, replace);
     }
   };
   const later = (what: string, error: unknown, replace: () => Promise<void>): void => {
     if (isStopped) return;
     const pauseMs = nextPauseMs();
-    problem = `${what}; its tasks are taken up again in ${pauseMs / 1_000} s; the log has the reason`;
-    log(`${what}; its tasks are taken up again`, { error, pause_ms: pauseMs });
+    problem = `${what}; the server restores its tasks in ${pauseMs / 1_000} s; the log has the reason`;
+    log(`${what}; the server restores its tasks`, { error, pause_ms: pauseMs });
     clearTimeout(timer);
     timer = setTimeout(() => {
       recovering = recovering.then(() => begin(replace));

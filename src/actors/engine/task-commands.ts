@@ -63,6 +63,10 @@ export interface TaskCommands {
    * @returns false when the task is at work and must be observed again
    */
   observe(seen: TrackedTask): Promise<boolean>;
+}
+
+/** Starts and stops the actors of the tasks that this server has. */
+export interface TaskActors {
   restore(): Promise<void>;
   /** Goes on with tasks that another server had. */
   takeUp(taskIds: readonly TaskId[]): Promise<void>;
@@ -206,7 +210,10 @@ const createRestore = (
 };
 
 /** `machine` has all its actors. */
-export const createTaskCommands = (machine: TaskMachine, ports: TaskCommandPorts): TaskCommands => {
+export const createTaskCommands = (
+  machine: TaskMachine,
+  ports: TaskCommandPorts,
+): TaskCommands & TaskActors => {
   const { host, tracker, store, journal, now } = ports;
   const { live, deadlines, recorder } = host;
   const logic: TaskMachine = durable(machine, {
