@@ -4,7 +4,7 @@ import { withLock } from '../files/process-lock.ts';
 import { isRealFolder } from '../files/real-folder.ts';
 import { UnsafeFileError } from '../files/regular-file.ts';
 import { createSerialQueue } from '../process/serial-queue.ts';
-import { createExchangeState } from './exchange-state.ts';
+import { createExchangeState, type ExchangeState } from './exchange-state.ts';
 import { createFileExport, type FileExport, type FileExportOptions } from './export-file.ts';
 import { createExporterCheck, type Exporter } from './exporter.ts';
 import { createFileImport, type FileImport, type FileImportOptions } from './import-file.ts';
@@ -61,6 +61,20 @@ const importAndExport = async (fileImport: FileImport, fileExport: FileExport): 
   }
 };
 
+/** bd may take the tasks over before our last changes are in the file: writes them to another. */
+const createKeepAside = ({ db, projectRoot, log }: ExchangeOptions, state: ExchangeState) => {
+  let isTold = false;
+  /** @returns one sentence on the changes that bd does not know; null: it knows all */
+  return async (): Promise<string | null> => {
+    if (!(await db.ask(state.isBehind()))) return null;
+    const kept = await writeNotInBd(db, projectRoot);
+    const problem = `bd keeps the tasks now and does not know the last changes; give it them with 'bd import -i ${kept}'`;
+    if (!isTold) log(problem, {});
+    isTold = true;
+    return problem;
+  };
+};
+
 export const createExchange = (options: ExchangeOptions): Exchange => {
   const { db, projectRoot, filesPrefix, isOurs, log } = options;
   const file = issuesFileOf(projectRoot);
@@ -70,19 +84,13 @@ export const createExchange = (options: ExchangeOptions): Exchange => {
   const alone = createExclusive(filesPrefix);
   const exporter = createExporterCheck(db, options.exporter);
   let failure: string | null = null;
-  let isToldAside = false;
-
-  /** bd took the tasks over before these changes were in the file that it read. */
-  const keepAside = async (): Promise<void> => {
-    if (!(await db.ask(state.isBehind()))) return;
-    const kept = await writeNotInBd(db, projectRoot);
-    failure = `bd keeps the tasks now and does not know the last changes; give it them with 'bd import -i ${kept}'`;
-    if (!isToldAside) log(failure, {});
-    isToldAside = true;
-  };
+  const keepAside = createKeepAside(options, state);
 
   const write = async (): Promise<void> => {
-    if (!isOurs()) return keepAside();
+    if (!isOurs()) {
+      failure = (await keepAside()) ?? failure;
+      return;
+    }
     if (!(await exporter.isStillOurs())) return;
     await importAndExport(fileImport, fileExport);
     failure = null;

@@ -70,7 +70,7 @@ export interface JournalEnd {
 const firstEnd: EndedAt = { id: '', changedAt: Number.MAX_SAFE_INTEGER };
 
 /** The reads of which a store is made. */
-const createRowReads = (database: Database, sql: StoreStatements) => {
+const createRowReads = (database: Database, sql: StoreStatements, usageRows: () => UsageRows) => {
   const entriesOf = createEntryReader(database);
   const savedActor = function* (id: string): Work<SavedActor | null> {
     const row = yield* sql.actor.first(id);
@@ -99,7 +99,13 @@ const createRowReads = (database: Database, sql: StoreStatements) => {
       ? null
       : { taskId: text(row, 'task_id'), answer: textOrNull(row, 'answer') };
   };
-  return { savedActor, actorsOf, entriesIn, readRows, removed, request };
+  /** A journal of version 2.1 that is only read keeps none. */
+  const usageOf = function* <Result>(
+    work: (rows: UsageRows) => Work<readonly Result[]>,
+  ): Work<readonly Result[]> {
+    return (yield* database.has('usage_days', 'day')) ? yield* work(usageRows()) : [];
+  };
+  return { savedActor, actorsOf, entriesIn, readRows, removed, request, usageOf };
 };
 
 /** Journal, actor states, steps and requests in the tables of a database. */
@@ -114,16 +120,8 @@ export const createRowStore = (
   const slots = lazy(() => createSharedSlots(database));
   const { ask } = database;
 
-  const { savedActor, actorsOf, entriesIn, readRows, removed, request } = createRowReads(
-    database,
-    sql,
-  );
-  /** A journal of version 2.1 that is only read keeps none. */
-  const usageOf = function* <Result>(
-    work: (rows: UsageRows) => Work<readonly Result[]>,
-  ): Work<readonly Result[]> {
-    return (yield* database.has('usage_days', 'day')) ? yield* work(usageRows()) : [];
-  };
+  const reads = createRowReads(database, sql, usageRows);
+  const { savedActor, actorsOf, entriesIn, readRows, removed, request, usageOf } = reads;
 
   const feed = createEntryFeed(
     (taskId, after, limit) =>

@@ -3,46 +3,27 @@ import { StoreAwayError } from '../port.ts';
 import { type Ask, type Asked, type Database, known, type Statement, type Work } from '../rows.ts';
 import type { PostgresAddress } from './address.ts';
 import { carryOut } from './carry-out.ts';
-import { type Connection, connect } from './connect.ts';
+import { connect } from './connect.ts';
+import { hearServers, type ServerHearing } from './hear-servers.ts';
 import { migrate } from './migrate.ts';
-import { listenFor } from './notices.ts';
 import { createPool, type Pool } from './pool.ts';
 import { postgresText } from './statement-text.ts';
 import { type AnswerOn, beginMs, createTransactions, undo } from './transactions.ts';
 
 /** The tables of a project in PostgreSQL. Every answer comes later. */
-export interface PostgresDatabase extends Database {
+export interface PostgresDatabase
+  extends Database,
+    Pick<ServerHearing, 'reachedSeq' | 'onCommitOfOthers' | 'onNotice' | 'onCalls'> {
   /** Its address, without the password. */
   readonly shown: string;
-  /** The last entry of the journal that this process knows of. */
-  reachedSeq(): number;
-  /** Calls the listener after a commit of another process, or one of which no answer came. */
-  onCommitOfOthers(listener: (lastSeq: number) => void): void;
   /** Tells all servers of the store, this one too. Short, and without a digit at its beginning. */
   tellServers(notice: string): Promise<void>;
-  onNotice(listener: (notice: string) => void): void;
-  /** Null: nobody listens any more. */
-  onCalls(listener: CallListener | null): void;
   /** Inside a write: tells a server of a call or an answer, when it is committed. */
   tell(kind: 'call' | 'answer', node: string): Work<unknown>;
 }
 
-/** Hears of rows in `server_calls`. A notice is a hint: either may be called when nothing is there. */
-export interface CallListener {
-  /** This start of the server. */
-  readonly node: string;
-  readonly called: () => void;
-  readonly answered: () => void;
-}
-
-const lookText = `select seq, exists (
-    select from server_calls where node = $1 and taken is null and until > clock_ms()
-  )::integer as called from journal_end`;
 const readers = 4;
 const statementMs = 10_000;
-/** The answer of our own commit comes at the same time as its notice. */
-const ownNoticeMs = 50;
-
 /** Each statement is prepared once on each connection. */
 const createAnswers = (): AnswerOn => {
   const names = new Map<string, string>();
@@ -123,33 +104,16 @@ export const openPostgresDatabase = async (address: PostgresAddress): Promise<Po
   const reads = createPool(openFor(true), readers);
   const writes = createPool(openFor(false), 1);
   let isOpen = true;
-  let lastSeq = 0;
-  let tellOthers = (_: number): void => {};
-  const noticeListeners: ((notice: string) => void)[] = [];
-  let calls: CallListener | null = null;
-  const reached = (seq: number): void => {
-    if (seq > lastSeq) lastSeq = seq;
-  };
-  const transactions = createTransactions(writes, answerOn, reached);
+  const hearing = hearServers({
+    open: openFor(true),
+    channel: schema,
+    ownBackend: () => transactions.backend(),
+  });
+  const transactions = createTransactions(writes, answerOn, hearing.reached);
   const { asked, read } = createReads(reads, answerOn);
   const seqNow = function* (): Work<number> {
     return Number((yield* ask('select seq from journal_end')).rows[0]?.['seq']);
   };
-  const look = async (connection: Connection): Promise<void> => {
-    const values = [calls?.node ?? ''];
-    const query = { name: 'look', text: lookText, values, deadlineMs: beginMs };
-    const [row] = (await connection.query(query)).rows;
-    const seq = Number(row?.['seq']);
-    reached(seq);
-    tellOthers(seq);
-    if (row?.['called'] === 1) calls?.called();
-    calls?.answered();
-  };
-  const heardOfCall = (payload: string): void => {
-    if (payload === `call:${calls?.node}`) calls?.called();
-    if (payload === `answer:${calls?.node}`) calls?.answered();
-  };
-
   const database: PostgresDatabase = {
     shown,
     prepare,
@@ -163,16 +127,12 @@ export const openPostgresDatabase = async (address: PostgresAddress): Promise<Po
         Number((yield* ask('select clock_ms() as now')).rows[0]?.['now'])
       );
     },
-    reachedSeq: () => lastSeq,
-    onCommitOfOthers: (listener) => {
-      tellOthers = listener;
-    },
+    reachedSeq: hearing.reachedSeq,
+    onCommitOfOthers: hearing.onCommitOfOthers,
     tellServers: async (notice) =>
       void (await asked(ask('select pg_notify($1, $2)', [schema, notice]))),
-    onNotice: (listener) => void noticeListeners.push(listener),
-    onCalls: (listener) => {
-      calls = listener;
-    },
+    onNotice: hearing.onNotice,
+    onCalls: hearing.onCalls,
     tell: (kind, node) => send('select pg_notify($1, $2)', [schema, `${kind}:${node}`]),
     *lastSeq() {
       return transactions.locked()?.seq ?? (yield* seqNow());
@@ -191,29 +151,11 @@ export const openPostgresDatabase = async (address: PostgresAddress): Promise<Po
     check: createCheck(writes, shown),
     close: () => {
       isOpen = false;
-      notices.close();
+      hearing.close();
       reads.close();
       writes.close();
     },
   };
-  const notices = listenFor({
-    open: openFor(true),
-    channel: schema,
-    heard: (payload, backend) => {
-      if (/^(?:call|answer):/.test(payload)) return heardOfCall(payload);
-      if (!/^\d/.test(payload)) {
-        for (const listener of noticeListeners) listener(payload);
-        return;
-      }
-      const tell = (): void => {
-        reached(Number(payload));
-        tellOthers(Number(payload));
-      };
-      if (backend === transactions.backend()) setTimeout(tell, ownNoticeMs).unref();
-      else tell();
-    },
-    look,
-  });
-  reached(await asked(seqNow()));
+  hearing.reached(await asked(seqNow()));
   return database;
 };

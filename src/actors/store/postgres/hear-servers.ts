@@ -1,0 +1,86 @@
+import type { Connection } from './connect.ts';
+import { listenFor } from './notices.ts';
+import { beginMs } from './transactions.ts';
+
+/** Hears of rows in `server_calls`. A notice is a hint: either may be called when nothing is there. */
+export interface CallListener {
+  /** This start of the server. */
+  readonly node: string;
+  readonly called: () => void;
+  readonly answered: () => void;
+}
+
+/** Knows the end of the journal, and passes on what other servers tell. */
+export interface ServerHearing {
+  /** The last entry of the journal that this process knows of. */
+  reachedSeq(): number;
+  /** The journal is known to end there, or later. */
+  reached(seq: number): void;
+  /** Calls the listener after a commit of another process, or one of which no answer came. */
+  onCommitOfOthers(listener: (lastSeq: number) => void): void;
+  onNotice(listener: (notice: string) => void): void;
+  /** Null: nobody listens any more. */
+  onCalls(listener: CallListener | null): void;
+  close(): void;
+}
+
+interface HearingOptions {
+  readonly open: () => Promise<Connection>;
+  readonly channel: string;
+  /** The process of the database server that had our last write. */
+  readonly ownBackend: () => number;
+}
+
+const lookText = `select seq, exists (
+    select from server_calls where node = $1 and taken is null and until > clock_ms()
+  )::integer as called from journal_end`;
+/** The answer of our own commit comes at the same time as its notice. */
+const ownNoticeMs = 50;
+
+export const hearServers = ({ open, channel, ownBackend }: HearingOptions): ServerHearing => {
+  let lastSeq = 0;
+  let tellOthers = (_: number): void => {};
+  const noticeListeners: ((notice: string) => void)[] = [];
+  let calls: CallListener | null = null;
+  const reached = (seq: number): void => {
+    if (seq > lastSeq) lastSeq = seq;
+  };
+  const heardOfCommit = (seq: number): void => {
+    reached(seq);
+    tellOthers(seq);
+  };
+  const heardOfCall = (payload: string): void => {
+    if (payload === `call:${calls?.node}`) calls?.called();
+    if (payload === `answer:${calls?.node}`) calls?.answered();
+  };
+  const look = async (connection: Connection): Promise<void> => {
+    const values = [calls?.node ?? ''];
+    const query = { name: 'look', text: lookText, values, deadlineMs: beginMs };
+    const [row] = (await connection.query(query)).rows;
+    heardOfCommit(Number(row?.['seq']));
+    if (row?.['called'] === 1) calls?.called();
+    calls?.answered();
+  };
+  const heardOfEntries = (seq: number, backend: number): void => {
+    if (backend === ownBackend()) setTimeout(() => heardOfCommit(seq), ownNoticeMs).unref();
+    else heardOfCommit(seq);
+  };
+  const heard = (payload: string, backend: number): void => {
+    if (/^(?:call|answer):/.test(payload)) heardOfCall(payload);
+    else if (/^\d/.test(payload)) heardOfEntries(Number(payload), backend);
+    else for (const listener of noticeListeners) listener(payload);
+  };
+  const notices = listenFor({ open, channel, heard, look });
+  return {
+    reachedSeq: () => lastSeq,
+    reached,
+    onCommitOfOthers: (listener) => {
+      tellOthers = listener;
+    },
+    onNotice: (listener) => void noticeListeners.push(listener),
+    onCalls: (listener) => {
+      calls = listener;
+    },
+    close: notices.close,
+  };
+};
