@@ -4,19 +4,8 @@ import { type Text, takesColour, terminalText } from './styled.ts';
 import { textWidth } from './width.ts';
 import { wrapLines } from './wrap.ts';
 
-/** Results go to stdout, notes and warnings to stderr. Removes control characters. */
-export interface Io {
-  /** Columns of the terminal; null when stdout is none. */
-  readonly width: number | null;
-  /** Null when nobody is there to answer. */
-  readonly ask: AskPerson | null;
-  /** Whether a pager may show long output. */
-  readonly pages: boolean;
-  readonly out: (text: Text) => void;
-  /** One JSON value in one line. */
-  readonly json: (value: unknown) => void;
-  /** On a terminal, lines that are too wide break between words. */
-  readonly err: (text: string) => void;
+/** Shows on a terminal what changes. Without a terminal it does nothing. */
+export interface LiveScreen {
   /** Replaces the live line of a terminal. Empty text clears it. */
   readonly live: (text: string) => void;
   /** Replaces the live lines of a terminal. No lines clear them. */
@@ -27,10 +16,25 @@ export interface Io {
    * Fills the terminal with these lines, and null leaves it as it was before. Notes wait until then.
    */
   readonly screen: (lines: readonly Text[] | null) => void;
-  /** Resolves when a slow reader has taken enough of what was written. */
-  readonly room: () => Promise<void>;
   /** Columns and rows of the terminal as it is now; null when there is none. */
   readonly terminal: () => { readonly columns: number; readonly rows: number } | null;
+}
+
+/** Results go to stdout, notes and warnings to stderr. Removes control characters. */
+export interface Io extends LiveScreen {
+  /** Columns of the terminal; null when stdout is none. */
+  readonly width: number | null;
+  /** Null when nobody is there to answer. */
+  readonly ask: AskPerson | null;
+  /** True when a pager may show long output. */
+  readonly pages: boolean;
+  readonly out: (text: Text) => void;
+  /** One JSON value in one line. */
+  readonly json: (value: unknown) => void;
+  /** On a terminal, lines that are too wide break between words. */
+  readonly err: (text: string) => void;
+  /** Resolves when a slow reader has taken enough of what was written. */
+  readonly room: () => Promise<void>;
 }
 
 interface Output {
@@ -64,6 +68,42 @@ const heldAtMost = 100;
 const usualColumns = 80;
 export const usualRows = 24;
 
+const columnsOf = ({ columns }: Output): number => columns || usualColumns;
+
+/** The last lines of a terminal, which others replace. */
+const createLiveLines = (stderr: Output, terminal: boolean, colour: boolean) => {
+  /** Columns of each line that is shown. */
+  let shown: readonly number[] = [];
+  const clear = (): void => {
+    if (shown.length === 0) return;
+    // A terminal that became narrower has wrapped the lines.
+    const columns = columnsOf(stderr);
+    const rows = shown.reduce((sum, each) => sum + Math.max(1, Math.ceil(each / columns)), 0);
+    stderr.write(`\r${rows > 1 ? `\u001b[${rows - 1}A` : ''}\u001b[J`);
+    shown = [];
+  };
+  return {
+    clear,
+    live: (text: string): void => {
+      if (!terminal) return;
+      clear();
+      if (text === '') return;
+      const line = oneLine(text, columnsOf(stderr) - 1);
+      stderr.write(line);
+      shown = [textWidth(line)];
+    },
+    liveLines: (lines: readonly Text[]): void => {
+      if (!terminal) return;
+      clear();
+      stderr.write(lines.map((line) => terminalText(line, colour)).join('\n'));
+      shown = lines.map((line) => textWidth(terminalText(line, false)));
+    },
+    typedLine: (): void => {
+      if (shown.length > 0) shown = [...shown, 0];
+    },
+  };
+};
+
 export const createIo = (
   stdout: Output,
   stderr: Output,
@@ -72,21 +112,13 @@ export const createIo = (
 ): Io => {
   const terminal = stdout.isTTY === true && stderr.isTTY === true;
   const colour = takesColour(stdout.isTTY === true, env);
-  /** Columns of each live line that is shown. */
-  let shown: readonly number[] = [];
+  const { clear, ...liveLines } = createLiveLines(stderr, terminal, colour);
   let isScreen = false;
-  /** What is said while a screen is shown, each once. */
+  /** Notes wait here while a screen is shown, each once. */
   const held = new Set<string>();
-  const columns = (): number => stderr.columns || usualColumns;
+  const columns = (): number => columnsOf(stderr);
   const fitted = (text: string): string =>
     wrapLines(text, stderr.isTTY === true ? columns() : null);
-  const clear = (): void => {
-    if (shown.length === 0) return;
-    // A terminal that became narrower has wrapped the lines.
-    const rows = shown.reduce((sum, each) => sum + Math.max(1, Math.ceil(each / columns())), 0);
-    stderr.write(`\r${rows > 1 ? `\u001b[${rows - 1}A` : ''}\u001b[J`);
-    shown = [];
-  };
   return {
     width: stdout.isTTY === true ? stdout.columns || usualColumns : null,
     ask,
@@ -107,23 +139,7 @@ export const createIo = (
       clear();
       stderr.write(stripControls(`${fitted(text)}\n`));
     },
-    live: (text) => {
-      if (!terminal) return;
-      clear();
-      if (text === '') return;
-      const line = oneLine(text, columns() - 1);
-      stderr.write(line);
-      shown = [textWidth(line)];
-    },
-    liveLines: (lines) => {
-      if (!terminal) return;
-      clear();
-      stderr.write(lines.map((line) => terminalText(line, colour)).join('\n'));
-      shown = lines.map((line) => textWidth(terminalText(line, false)));
-    },
-    typedLine: () => {
-      if (shown.length > 0) shown = [...shown, 0];
-    },
+    ...liveLines,
     screen: (lines) => {
       if (!terminal || (lines === null && !isScreen)) return;
       if (lines !== null) {
