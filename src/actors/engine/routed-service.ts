@@ -50,8 +50,11 @@ export interface RoutedService {
 
 const argumentsSchema = z.array(z.unknown());
 /** `owner`: another server has the task. */
-const replySchema = z.object({ result: z.unknown().optional(), owner: z.string().optional() });
-type Reply = z.infer<typeof replySchema>;
+const routedReplySchema = z.object({
+  result: z.unknown().optional(),
+  owner: z.string().optional(),
+});
+type RoutedReply = z.infer<typeof routedReplySchema>;
 
 const isRouted = (method: string): method is RoutedMethod => Object.hasOwn(waitsMs, method);
 /** JSON would make null of an argument that is absent. */
@@ -63,7 +66,7 @@ export const createRoutedService = (
   inner: TaskService,
   { node, ownerOf, ask }: RoutePorts,
 ): RoutedService => {
-  const carryOut = async (method: RoutedMethod, args: readonly unknown[]): Promise<Reply> => {
+  const carryOut = async (method: RoutedMethod, args: readonly unknown[]): Promise<RoutedReply> => {
     const call = inner[method] as (...args: readonly unknown[]) => Promise<unknown>;
     try {
       return { result: await call(...args) };
@@ -76,9 +79,9 @@ export const createRoutedService = (
     owner: string | null,
     method: RoutedMethod,
     args: readonly unknown[],
-  ): Promise<Reply> => {
+  ): Promise<RoutedReply> => {
     if (owner === null || owner === node) return carryOut(method, args);
-    return replySchema.parse(await ask(owner, method, withoutAbsent(args), waitsMs[method]));
+    return routedReplySchema.parse(await ask(owner, method, withoutAbsent(args), waitsMs[method]));
   };
   const route = async (
     method: RoutedMethod,

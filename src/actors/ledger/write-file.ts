@@ -27,7 +27,7 @@ export interface WriteRequest {
 }
 
 /** Rows that are read in one turn of the event loop. */
-const rowsAtOnce = 500;
+const tasksPerRead = 500;
 /** No string may hold all comments that tasks can have. */
 const pieceCharacters = 1024 * 1024;
 
@@ -56,11 +56,11 @@ export const writeIssuesFile = async (db: Database, request: WriteRequest): Prom
   async function* pieces(): AsyncGenerator<string> {
     yield* inPieces(others);
     for (let after = '', isLast = false; !isLast; ) {
-      const rows = await db.ask(next.all(after, rowsAtOnce));
+      const rows = await db.ask(next.all(after, tasksPerRead));
       for (const { id, line, base } of rows) if (base !== null) fresh.set(String(id), String(line));
       yield* inPieces(rows.map(({ line }) => String(line)));
       after = String(rows.at(-1)?.['id'] ?? after);
-      isLast = rows.length < rowsAtOnce;
+      isLast = rows.length < tasksPerRead;
     }
   }
 

@@ -8,7 +8,7 @@ import { hasCode } from '../files/error-code.ts';
 
 const ids = z.array(z.string()).transform((list): ReadonlySet<string> => new Set(list));
 
-const entrySchema = z.strictObject({
+const folderEntrySchema = z.strictObject({
   path: z.string(),
   holder: z.string(),
   kind: z.enum(['file', 'folder', 'link', 'other']),
@@ -21,7 +21,7 @@ const recordSchema = z.strictObject({
   /** Device and inode of the root. */
   rootId: z.string(),
   before: z.strictObject({
-    entries: z.array(entrySchema).readonly(),
+    entries: z.array(folderEntrySchema).readonly(),
     isWhole: z.boolean(),
     folders: ids,
     closed: ids,

@@ -33,7 +33,7 @@ export interface NodeRows {
   keep(id: CommitId, stale: readonly number[]): Work<void>;
 }
 
-const ended = '(select id from nodes where ended = 1)';
+const endedNodes = '(select id from nodes where ended = 1)';
 
 const prepareNodes = (db: Database) => ({
   find: db.prepare('select last_commit, stale, ended from nodes where id = ?'),
@@ -50,10 +50,10 @@ const prepareNodes = (db: Database) => ({
     'update nodes set ended = 1 where id <> ?1 and ended = 0 and lease_until <= ?2',
   ),
   liveOfEnded: db.prepare(
-    `select count(*) as live from actors where owner in ${ended} and live_attempt > 0`,
+    `select count(*) as live from actors where owner in ${endedNodes} and live_attempt > 0`,
   ),
-  ofEnded: db.prepare(`select id from actors where owner in ${ended}`),
-  takeOver: db.prepare(`update actors set owner = ?1 where owner in ${ended}`),
+  ofEnded: db.prepare(`select id from actors where owner in ${endedNodes}`),
+  takeOver: db.prepare(`update actors set owner = ?1 where owner in ${endedNodes}`),
   addSlots: db.prepare('update nodes set slots = slots + ?2 where id = ?1'),
   join: db.prepare(
     `insert into nodes (id, last_commit, stale, lease_ms, lease_until, name, joined, facts)
@@ -68,7 +68,7 @@ const prepareNodes = (db: Database) => ({
   renew: db.prepare('update nodes set lease_until = ?2 + lease_ms where id = ?1 and ended = 0'),
 });
 
-const stateOf = (leaseUntil: number, now: number): StoreNode['state'] =>
+const nodeState = (leaseUntil: number, now: number): StoreNode['state'] =>
   leaseUntil > now ? 'live' : leaseUntil > 0 ? 'silent' : 'left';
 
 const nodeOf =
@@ -76,7 +76,7 @@ const nodeOf =
   (row: Row): StoreNode => ({
     node: String(row['id']),
     name: String(row['name']),
-    state: stateOf(Number(row['lease_until']), now),
+    state: nodeState(Number(row['lease_until']), now),
     leaseMs: Math.max(0, Number(row['lease_until']) - now),
     slots: Number(row['slots']),
     facts: row['facts'] == null ? null : (JSON.parse(String(row['facts'])) as NodeFacts),

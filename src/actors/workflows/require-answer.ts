@@ -4,7 +4,7 @@ import { statusInTracker, type TrackedTask } from '../../machines/tracked-task.t
 import { workflowKey } from '../journal/replay-workflow.ts';
 
 /** `no`, and not the first word of a sentence: `no problems found`. */
-const refuses = /^\s*no\s*(?:[,;:.!-]|$)/i;
+const saysNo = /^\s*no\s*(?:[,;:.!-]|$)/i;
 const yesOrNo = /^\s*(?:yes|no|y|n)\b/i;
 
 const workflowOf = (labels: readonly string[]): string =>
@@ -15,7 +15,7 @@ const problemWith = ({ id, labels }: TrackedTask, reason: string): string | null
     return yesOrNo.test(reason)
       ? null
       : `must begin with yes or no, since ${id} is a question: agent close ${id} --reason "yes, …"`;
-  return isForPerson(labels) && refuses.test(reason)
+  return isForPerson(labels) && saysNo.test(reason)
     ? `says no, but to close ${id} means that it is done, and the next step begins; leave it open until it is done, or end the workflow: agent workflow cancel ${workflowOf(labels)}`
     : null;
 };

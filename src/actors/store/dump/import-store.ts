@@ -13,7 +13,7 @@ const tableSchema = z.looseObject({ table: z.string(), columns: z.array(z.string
 const endSchema = z.looseObject({ end: z.string(), rows: z.number(), sha256: z.string() });
 const rowSchema = z.array(z.union([z.string(), z.number(), z.null()]));
 
-const rowsAtOnce = 20;
+const rowsPerInsert = 20;
 
 /** Inserts rows, several with one statement. */
 const createInserts = (db: Database, { name, columns }: DumpTable) => {
@@ -22,9 +22,9 @@ const createInserts = (db: Database, { name, columns }: DumpTable) => {
     db.prepare(
       `insert into ${name} (${columns.join(', ')}) values ${Array(count).fill(row).join(', ')}`,
     );
-  const [many, one] = [insert(rowsAtOnce), insert(1)];
+  const [many, one] = [insert(rowsPerInsert), insert(1)];
   return function* (rows: readonly (readonly Value[])[]): Work<void> {
-    if (rows.length === rowsAtOnce) yield* many.run(...rows.flat());
+    if (rows.length === rowsPerInsert) yield* many.run(...rows.flat());
     else for (const each of rows) yield* one.run(...each);
   };
 };
@@ -88,7 +88,7 @@ const importTable = function* (db: Database, table: DumpTable, dump: Dump): Work
     }
     given.add(line);
     rows.push(parse(rowSchema, line));
-    if (rows.length < rowsAtOnce) continue;
+    if (rows.length < rowsPerInsert) continue;
     yield* insert(rows);
     rows = [];
   }

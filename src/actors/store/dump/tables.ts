@@ -62,7 +62,7 @@ export const dumpTables: readonly DumpTable[] = [
   table('ledger', 'key value', [['key', '']]),
 ];
 
-const rowsAtOnce = 200;
+const rowsPerRead = 200;
 
 /** Gives every row as a line of JSON, in an order that is the same in every database. */
 export const readTable = function* (
@@ -74,7 +74,7 @@ export const readTable = function* (
   const keys = order.map(([column]) => column).join(', ');
   const next = db.prepare(
     `select ${[...columns, ...places].join(', ')} from ${name}
-     where (${keys}) > (${order.map(() => '?').join(', ')}) order by ${keys} limit ${rowsAtOnce}`,
+     where (${keys}) > (${order.map(() => '?').join(', ')}) order by ${keys} limit ${rowsPerRead}`,
   );
   let after = order.map(([, before]) => before);
   for (;;) {

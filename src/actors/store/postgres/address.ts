@@ -44,7 +44,7 @@ const parameters = [
 type Parameters = Partial<Record<(typeof parameters)[number], string>>;
 
 /** The address itself may hold a password, so that no message repeats it. */
-const invalid = (problem: string): StoreError =>
+const invalidAddress = (problem: string): StoreError =>
   new StoreError(
     `the address of the store is invalid: ${problem}; write it as postgres://user@host:5432/database`,
   );
@@ -53,21 +53,21 @@ const decoded = (text: string): string => {
   try {
     return decodeURIComponent(text);
   } catch {
-    throw invalid('a % is not followed by two hexadecimal digits');
+    throw invalidAddress('a % is not followed by two hexadecimal digits');
   }
 };
 
 const parametersIn = (query: string): Parameters => {
   const given = new URLSearchParams(query);
   const unknown = [...given.keys()].find((key) => !parameters.some((name) => name === key));
-  if (unknown !== undefined) throw invalid(`it has the unknown parameter ${unknown}`);
+  if (unknown !== undefined) throw invalidAddress(`it has the unknown parameter ${unknown}`);
   return Object.fromEntries(given);
 };
 
 const portOf = (text: string): number => {
   const port = Number(text);
   if (!Number.isInteger(port) || port < 1 || port > 65_535)
-    throw invalid('a port is not a number from 1 to 65535');
+    throw invalidAddress('a port is not a number from 1 to 65535');
   return port;
 };
 
@@ -77,7 +77,7 @@ const splitHosts = (text: string): readonly (readonly [host: string, port: strin
     const [, bracketed, plain = '', port = ''] =
       /^(?:\[([^\]]*)\]|([^:]*))(?::(\d*))?$/.exec(each) ?? [];
     if (bracketed === undefined && plain === '' && each !== '' && port === '')
-      throw invalid('a host cannot be read');
+      throw invalidAddress('a host cannot be read');
     return [decoded(bracketed ?? plain), port];
   });
 
@@ -99,7 +99,8 @@ const showHost = ({ host, port }: DatabaseHost): string =>
 
 const connectMsOf = (seconds: string): number => {
   const ms = Number(seconds) * 1_000;
-  if (!Number.isFinite(ms) || ms < 0) throw invalid('connect_timeout is not a number of seconds');
+  if (!Number.isFinite(ms) || ms < 0)
+    throw invalidAddress('connect_timeout is not a number of seconds');
   return ms === 0 ? defaultConnectSeconds * 1_000 : ms;
 };
 
@@ -125,17 +126,17 @@ export const parsePostgresAddress = (
   usualSchema = defaultSchema,
 ): PostgresAddress => {
   const found = parts.exec(url)?.groups;
-  if (found === undefined) throw invalid('it cannot be read');
+  if (found === undefined) throw invalidAddress('it cannot be read');
   const given = parametersIn(found['query'] ?? '');
   const user = (given.user ?? decoded(found['user'] ?? '')) || env['PGUSER'] || userInfo().username;
   const database = (given.dbname ?? decoded(found['database'] ?? '')) || env['PGDATABASE'] || user;
   const hosts = hostsOf(found['hosts'] ?? '', given, env);
   const attributes = given.target_session_attrs ?? env['PGTARGETSESSIONATTRS'] ?? 'read-write';
   if (!sessionAttributes.includes(attributes))
-    throw invalid(`target_session_attrs is none of ${sessionAttributes.join(', ')}`);
+    throw invalidAddress(`target_session_attrs is none of ${sessionAttributes.join(', ')}`);
   const schema = given.schema ?? usualSchema;
   if (!/^[a-z_][a-z0-9_]{0,50}$/.test(schema))
-    throw invalid('schema has other characters than a-z, 0-9 and _');
+    throw invalidAddress('schema has other characters than a-z, 0-9 and _');
   const owner: PasswordOwner = { hosts, user, database };
   const written = given.password ?? decoded(found['password'] ?? '');
   const password = written === '' ? passwordFor(owner, env) : written;
@@ -144,7 +145,7 @@ export const parsePostgresAddress = (
     user,
     database,
     schema,
-    tls: tlsSettings(given, env, invalid),
+    tls: tlsSettings(given, env, invalidAddress),
     connectMs: connectMsOf(given.connect_timeout ?? env['PGCONNECT_TIMEOUT'] ?? ''),
     needsPrimary: attributes !== 'any',
     password: () => password,

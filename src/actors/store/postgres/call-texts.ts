@@ -5,7 +5,7 @@ import { isErrorCode, type Refusal, ServiceError } from '../../../machines/error
 const mebibytesAtMost = 4;
 
 const refusalSchema = z.object({ code: z.string(), facts: z.looseObject({}) });
-const replySchema = z.object({
+const callReplySchema = z.object({
   result: z.unknown().optional(),
   refusal: refusalSchema.optional(),
 });
@@ -26,19 +26,19 @@ export const paramsText = (node: string, params: unknown): string =>
   );
 
 /** @throws internal when it is too large */
-export const resultText = (node: string, result: unknown): string =>
+export const callResultText = (node: string, result: unknown): string =>
   requireSmall(
     JSON.stringify({ result }),
     `the answer of the server ${node}`,
     'ask for a part of it, or ask that server',
   );
 
-export const refusalText = ({ code, facts }: ServiceError): string =>
+export const callRefusalText = ({ code, facts }: ServiceError): string =>
   JSON.stringify({ refusal: { code, facts } });
 
 /** The result in the text of an answer. @throws ServiceError what the other server refused */
 export const resultIn = (text: string): unknown => {
-  const { result, refusal } = replySchema.parse(JSON.parse(text));
+  const { result, refusal } = callReplySchema.parse(JSON.parse(text));
   if (refusal === undefined) return result;
   const { code } = refusal;
   if (isErrorCode(code)) throw ServiceError.from(refusal as Refusal);

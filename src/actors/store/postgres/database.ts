@@ -2,11 +2,11 @@ import { messageOf } from '../../../machines/message-of.ts';
 import { StoreAwayError } from '../port.ts';
 import { type Ask, type Asked, type Database, known, type Statement, type Work } from '../rows.ts';
 import type { PostgresAddress } from './address.ts';
-import { carryOut } from './carry-out.ts';
 import { connect } from './connect.ts';
 import { hearServers, type ServerHearing } from './hear-servers.ts';
 import { migrate } from './migrate.ts';
 import { createPool, type Pool } from './pool.ts';
+import { runWork } from './run-work.ts';
 import { postgresText } from './statement-text.ts';
 import { type AnswerOn, beginMs, createTransactions, undo } from './transactions.ts';
 
@@ -22,7 +22,7 @@ export interface PostgresDatabase
   tell(kind: 'call' | 'answer', node: string): Work<unknown>;
 }
 
-const readers = 4;
+const readConnections = 4;
 const statementMs = 10_000;
 /** Each statement is prepared once on each connection. */
 const createAnswers = (): AnswerOn => {
@@ -70,13 +70,13 @@ const twice = async <Result>(work: () => Promise<Result>): Promise<Result> => {
 
 const createReads = (pool: Pool, answerOn: AnswerOn) => ({
   asked: <Result>(work: Work<Result>): Promise<Result> =>
-    carryOut(work, (each) => twice(() => pool.use((connection) => answerOn(connection)(each)))),
+    runWork(work, (each) => twice(() => pool.use((connection) => answerOn(connection)(each)))),
   read: <Result>(work: () => Work<Result>): Promise<Result> =>
     twice(() =>
       pool.use(async (connection) => {
         await connection.queries('begin isolation level repeatable read read only');
         try {
-          return await carryOut(work(), answerOn(connection));
+          return await runWork(work(), answerOn(connection));
         } finally {
           await undo(connection);
         }
@@ -101,7 +101,7 @@ export const openPostgresDatabase = async (address: PostgresAddress): Promise<Po
   await migrate(address);
   const answerOn = createAnswers();
   const openFor = (readOnly: boolean) => () => connect(address, { readOnly, statementMs });
-  const reads = createPool(openFor(true), readers);
+  const reads = createPool(openFor(true), readConnections);
   const writes = createPool(openFor(false), 1);
   let isOpen = true;
   const hearing = hearServers({

@@ -10,10 +10,10 @@ const awayCodes = [
   ...['57P01', '57P02', '57P03', '57014', '55P03', '25P02', '25P03', '25006'],
   ...['53300', '40001', '40P01'],
 ];
-const isAway = (code: string): boolean => code.startsWith('08') || awayCodes.includes(code);
+const isAwayCode = (code: string): boolean => code.startsWith('08') || awayCodes.includes(code);
 
 /** Remedies, by the code of PostgreSQL. */
-const advice: Readonly<Record<string, string>> = {
+const remedies: Readonly<Record<string, string>> = {
   '28P01': 'check the user and the password',
   '28000': 'check the user, the password and the pg_hba.conf of the server',
   '3D000': 'create it, or name another one',
@@ -48,9 +48,9 @@ export const asStoreError = (cause: unknown, shown: string): StoreError => {
       `the database ${shown} has no TLS; give it a certificate, or set sslmode=disable`,
       { cause },
     );
-  if (!isOfServer(cause) || isAway(code))
+  if (!isOfServer(cause) || isAwayCode(code))
     return new StoreAwayError(`the database ${shown} does not answer: ${text}`, { cause });
-  const help = advice[code];
+  const help = remedies[code];
   return new StoreError(
     `the database ${shown} refused it: ${text}${help === undefined ? '' : `; ${help}`}`,
     { cause },

@@ -32,7 +32,7 @@ const versionIn = async (connection: Connection, schema: string): Promise<number
 };
 
 /** Other names than ours need no quotes: `schema` was checked. */
-const carryOut = async (
+const takeSteps = async (
   connection: Connection,
   { schema, shown }: PostgresAddress,
   stepsAfter: (version: number) => readonly Migration[],
@@ -46,7 +46,7 @@ const carryOut = async (
   const from = await versionIn(connection, schema);
   const steps = stepsAfter(from);
   if (from === 0) {
-    await createSchema(connection, schema, shown);
+    await createStoreSchema(connection, schema, shown);
     await connection.queries(`create table if not exists ${schema}.schema_versions (
       version integer primary key, name text not null, at timestamptz not null default now())`);
   }
@@ -62,7 +62,7 @@ const carryOut = async (
 };
 
 /** A user without the right to create a schema may use one that an administrator made. */
-const createSchema = async (
+const createStoreSchema = async (
   connection: Connection,
   schema: string,
   shown: string,
@@ -102,7 +102,7 @@ export const migrate = async (
     const from = await versionIn(connection, address.schema);
     const steps = stepsAfter(from);
     if (isDry || steps.length === 0) return { from, to, steps };
-    return { ...(await carryOut(connection, address, stepsAfter)), to };
+    return { ...(await takeSteps(connection, address, stepsAfter)), to };
   } finally {
     connection.close();
   }

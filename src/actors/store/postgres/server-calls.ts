@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { isServiceError, ServiceError } from '../../../machines/errors.ts';
 import { StoreAwayError, StoreError } from '../port.ts';
 import type { Row, Work } from '../rows.ts';
-import { paramsText, refusalText, resultIn, resultText } from './call-texts.ts';
+import { callRefusalText, callResultText, paramsText, resultIn } from './call-texts.ts';
 import type { PostgresDatabase } from './database.ts';
 
 /** Servers of one database ask each other through its rows (ADR 0114). */
@@ -27,11 +27,11 @@ export interface ServerCallOptions {
   readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
 }
 
-const answerMs = 30_000;
-const retryMs = 1_000;
+const callTimeoutMs = 30_000;
+const takeRetryMs = 1_000;
 /** Rows of servers that ended stay for so long. */
-const keptMs = 5 * 60_000;
-const rowsAtOnce = 20;
+const answersKeptMs = 5 * 60_000;
+const callsAtOnce = 20;
 
 const prepareCalls = (db: PostgresDatabase) => ({
   /** Again with the same id after an answer of the database that was lost. */
@@ -47,14 +47,14 @@ const prepareCalls = (db: PostgresDatabase) => ({
     `update server_calls set taken = ?1 where id in (
        select id from server_calls
        where node = ?2 and (taken = ?1 or taken is null) and until > ?3
-       order by taken nulls last, at, id limit ${rowsAtOnce}
+       order by taken nulls last, at, id limit ${callsAtOnce}
      ) returning id, asked_by, method, params, until - ?3 as left_ms`,
   ),
   answer: db.prepare('update server_calls set answer = ? where id = ? and answer is null'),
   answers: db.prepare(
     `select id, answer from server_calls
      where answer is not null and id in (select json_array_elements_text(?::json))
-     limit ${rowsAtOnce}`,
+     limit ${callsAtOnce}`,
   ),
 });
 
@@ -68,7 +68,7 @@ const untilThere = async <Result>(
       return await work();
     } catch (error) {
       if (!(error instanceof StoreAwayError && isWanted())) throw error;
-      await delay(retryMs, undefined, { ref: false });
+      await delay(takeRetryMs, undefined, { ref: false });
       if (!isWanted()) throw error;
     }
   }
@@ -94,13 +94,13 @@ const createLook = (work: () => Promise<void>, failed: (error: unknown) => void)
 
 const internal = (detail: string | null, cause?: unknown): ServiceError =>
   new ServiceError('internal', { detail }, { cause });
-const asServiceError = (error: unknown): ServiceError => {
+const asCallError = (error: unknown): ServiceError => {
   if (isServiceError(error)) return error;
   return internal(error instanceof StoreError ? error.message : null, error);
 };
 
 /** Carries out what others ask. */
-const createAnswering = (
+const createCallAnswering = (
   db: PostgresDatabase,
   { node, answer, redact, log }: ServerCallOptions,
   isStopped: () => boolean,
@@ -111,10 +111,10 @@ const createAnswering = (
   const replyTo = async (method: string, params: string): Promise<string> => {
     try {
       if (isStopped()) throw internal(`the server ${node} is stopping; try again`);
-      return resultText(node, await answer(method, JSON.parse(params)));
+      return callResultText(node, await answer(method, JSON.parse(params)));
     } catch (error) {
       if (!isServiceError(error)) log('what another server asked failed', { method, error });
-      return refusalText(asServiceError(error));
+      return callRefusalText(asCallError(error));
     }
   };
   const carryOut = async (row: Row): Promise<void> => {
@@ -149,14 +149,14 @@ const createAnswering = (
           const work = carryOut(row).finally(() => running.delete(work));
           running.add(work);
         }
-      } while (rows.length === rowsAtOnce);
+      } while (rows.length === callsAtOnce);
     },
     (error) => log('what other servers ask could not be read', { error }),
   );
   return { look, whenDone: () => Promise.all(running) };
 };
 
-interface Waiting {
+interface WaitingCall {
   readonly resolve: (answer: string) => void;
   readonly reject: (error: ServiceError) => void;
 }
@@ -168,7 +168,7 @@ const createAsking = (
   isStopped: () => boolean,
 ) => {
   const sql = prepareCalls(db);
-  const waiting = new Map<string, Waiting>();
+  const waiting = new Map<string, WaitingCall>();
   /** Their rows are removed with the next call. */
   let answered: string[] = [];
   const stopping = (): ServiceError => internal('this server is stopping; try again');
@@ -187,18 +187,18 @@ const createAsking = (
           waiting.delete(id);
           answered.push(id);
         }
-      } while (rows.length === rowsAtOnce);
+      } while (rows.length === callsAtOnce);
     },
     (error) => log('answers of other servers could not be read', { error }),
   );
 
-  const ask: ServerCalls['ask'] = async (to, method, params, timeoutMs = answerMs) => {
+  const ask: ServerCalls['ask'] = async (to, method, params, timeoutMs = callTimeoutMs) => {
     if (isStopped()) throw stopping();
     const text = redact(paramsText(to, params));
     const id = randomUUID();
     const add = function* (): Work<void> {
       const now = yield* db.now();
-      yield* sql.remove.send(now - keptMs, JSON.stringify(answered));
+      yield* sql.remove.send(now - answersKeptMs, JSON.stringify(answered));
       answered = [];
       yield* sql.add.send(id, to, node, now, now + timeoutMs, method, text);
       yield* db.tell('call', to);
@@ -224,7 +224,7 @@ const createAsking = (
     try {
       return resultIn(await Promise.race([answer, added]));
     } catch (error) {
-      throw asServiceError(error);
+      throw asCallError(error);
     } finally {
       clearTimeout(timer);
       waiting.delete(id);
@@ -245,7 +245,7 @@ export const createServerCalls = (
   options: ServerCallOptions,
 ): ServerCalls => {
   let isStopped = false;
-  const answering = createAnswering(db, options, () => isStopped);
+  const answering = createCallAnswering(db, options, () => isStopped);
   const asking = createAsking(db, options, () => isStopped);
   db.onCalls({
     node: options.node,

@@ -1,9 +1,9 @@
 import { createSerialQueue } from '../../process/serial-queue.ts';
 import { type Answer, StoreAwayError } from '../port.ts';
 import type { Ask, Asked, Work } from '../rows.ts';
-import { carryOut } from './carry-out.ts';
 import type { Connection } from './connect.ts';
 import type { Pool } from './pool.ts';
+import { runWork } from './run-work.ts';
 
 export type AnswerOn = (connection: Connection) => (ask: Ask) => Promise<Asked>;
 
@@ -22,7 +22,7 @@ export interface Transactions {
 /** A connection that was cut is noticed after this time, before anything is written. */
 export const beginMs = 3_500;
 
-const noAnswer: Asked = { rows: [], changes: 0 };
+const notAwaited: Asked = { rows: [], changes: 0 };
 
 export const undo = async (connection: Connection): Promise<void> => {
   if (!connection.isOpen()) return;
@@ -59,10 +59,10 @@ export const createTransactions = (
       if (each.isSent !== true) return answered;
       answered.catch(() => {});
       sent.push(answered);
-      return noAnswer;
+      return notAwaited;
     };
     try {
-      const result = await carryOut(work(), answer);
+      const result = await runWork(work(), answer);
       // After a statement that failed, it undoes the transaction.
       await Promise.all([...sent, connection.queries('commit')]);
       if (moved !== null) committed(moved);

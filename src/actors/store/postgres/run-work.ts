@@ -2,7 +2,7 @@ import type { Answer } from '../port.ts';
 import type { Ask, Asked, Work } from '../rows.ts';
 
 /** Gives the statements of a work one after another to `answer`. */
-export const carryOut = async <Result>(
+export const runWork = async <Result>(
   work: Work<Result>,
   answer: (ask: Ask) => Answer<Asked>,
 ): Promise<Result> => {
