@@ -35,7 +35,7 @@ const otherLines = 4;
 export const firstAsking = (tasks: readonly TaskProgress[]): TaskProgress | null =>
   tasks.find((task) => task.view.awaiting !== undefined && !isOver(task)) ?? null;
 
-/** How the first task that asks is answered: the table has room for a few of its words only. */
+/** Says how to answer the first task that asks: the table shows only the beginning of its question. */
 const askingLine = (tasks: readonly TaskProgress[], answersHere: boolean): readonly string[] => {
   const id = firstAsking(tasks)?.view.task_id;
   if (id === undefined) return [];
