@@ -13,7 +13,7 @@ export interface Display {
   ask(question: string | null): void;
   /** Draws nothing while a person types. */
   typing(isTyping: boolean): void;
-  /** Takes away what is live, and prints how the tasks are now. The second time it does nothing. */
+  /** Clears the live lines and prints the state of each task, once. */
   stop(): void;
 }
 
@@ -152,8 +152,8 @@ const createJsonLines = ({ io }: DisplayPorts): Display => ({
 const notesAtMost = 20;
 
 /**
- * Prints each warning that comes before the first turn of a task, as of what its worktree lacks, once
- * for the whole run: a person can stop the run before it costs anything.
+ * Prints each warning that comes before the first turn of a task once for the whole run (a worktree
+ * lacks a file): a person can stop the run before it costs anything.
  */
 const withNotes = (display: Display, { io, progress }: DisplayPorts): Display => {
   const notes = new Set<string>();
