@@ -3,6 +3,16 @@ import { willRetry } from './task-selectors.ts';
 
 type WithContext = { readonly context: TaskContext };
 
+/** In the order in which `explain` shows them. */
+export const runGuardNames = [
+  'taskExists',
+  'dependenciesComplete',
+  'heldByNobodyElse',
+  'modelCanBeCalled',
+  'hasAttemptsLeft',
+] as const;
+export type RunGuard = (typeof runGuardNames)[number];
+
 /**
  * The guards between a request and an attempt. They read the context alone, so `explain` evaluates
  * them too.
@@ -15,5 +25,4 @@ export const runGuards = {
   modelCanBeCalled: ({ context: { finding } }: WithContext): boolean =>
     finding?.missingCredential === null,
   hasAttemptsLeft: ({ context }: WithContext): boolean => willRetry(context),
-};
-export type RunGuard = keyof typeof runGuards;
+} satisfies Record<RunGuard, (params: WithContext) => boolean>;

@@ -2,7 +2,7 @@ import type { StartConflict } from '../../machines/agent-context.ts';
 import { allowedCommands } from '../../machines/command-refusals.ts';
 import { describeFailure } from '../../machines/describe-failure.ts';
 import { describeRefusal } from '../../machines/errors.ts';
-import { type RunGuard, runGuards } from '../../machines/run-guards.ts';
+import { type RunGuard, runGuardNames, runGuards } from '../../machines/run-guards.ts';
 import { type SlotGuard, slotGuards } from '../../machines/slot-guards.ts';
 import { roleUse, type SupervisorContext } from '../../machines/supervisor-context.ts';
 import type { Finding, Role, TaskId } from '../../machines/task.ts';
@@ -158,8 +158,6 @@ const wouldBeRefused = (
 
 const isoOrNull = (at: number | null): string | null =>
   at === null ? null : new Date(at).toISOString();
-
-const runGuardNames = Object.keys(inputs) as RunGuard[];
 
 /** Evaluates the guards with the newest finding; changes nothing. */
 export const explain = (snapshot: TaskSnapshot, given: ExplainInputs): Explanation => {
