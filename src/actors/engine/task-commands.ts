@@ -252,12 +252,8 @@ export const createTaskCommands = (
       isPending: live.isPending,
       isStarting: registry.isStarting,
       dependenciesChanged: ports.waits.changed,
-      isOurs: async (taskId) => {
-        if (!ports.observesRest()) return false;
-        const saved = await store.actor(taskId);
-        const isElsewhere = saved?.pending === true && saved.owner !== null;
-        return !isElsewhere || saved.owner === ports.node;
-      },
+      node: ports.node,
+      observesRest: ports.observesRest,
       startActor: (taskId) => registry.use(taskId, async () => {}),
     }),
     restore: restore.run,

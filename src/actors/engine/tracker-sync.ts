@@ -24,8 +24,10 @@ export interface ObserverPorts {
   readonly isStarting: (taskId: TaskId) => boolean;
   /** Tells a task that waits for its dependencies. Returns false when it does not wait. */
   readonly dependenciesChanged: (seen: TrackedTask) => boolean;
-  /** False: another server observes this task. */
-  readonly isOurs: (taskId: TaskId) => Promise<boolean>;
+  /** This start of the server. */
+  readonly node: string;
+  /** True for the server of all that observes tasks at rest. */
+  readonly observesRest: () => boolean;
   /** Starts the actor of a task, which then reads the tracker. */
   readonly startActor: (taskId: TaskId) => Promise<void>;
 }
@@ -39,12 +41,34 @@ const isNewState = async (store: ObserverPorts['store'], seen: TrackedTask): Pro
   return latest === null || !looksSame(shownIn(latest.data), await viewSaved(store, seen));
 };
 
+/** Tells a task at work that somebody closed or took it. */
+const createLiveObserver =
+  ({ tracker, live, now }: ObserverPorts) =>
+  async (seen: TrackedTask, host: ObservedTask): Promise<void> => {
+    const suspicious = seen.status === 'closed' || holderOf(seen, tracker.actor) !== null;
+    if (!suspicious) return;
+    const before = host.actor.getSnapshot();
+    // The list may be older than our last write: only a new look counts.
+    const fresh = await tracker.find(seen.id);
+    const after = host.actor.getSnapshot();
+    const isSame = live(seen.id) === host && after.context.attempt === before.context.attempt;
+    if (fresh === null || !isSame) return;
+    // What was read may be older than that write, and would come after it.
+    if (opensTask(before) || opensTask(after)) return;
+    const holder = holderOf(fresh, tracker.actor);
+    if (fresh.status !== 'closed' && holder === null) return;
+    host.tracked = fresh;
+    const status = fresh.status === 'closed' ? 'complete' : 'elsewhere';
+    host.actor.send({ type: 'tracker.observed', status, holder, at: now() });
+  };
+
 /**
  * Takes changes that others made in the tracker.
  * @returns false when the task is at work and must be observed again
  */
 export const createObserver = (ports: ObserverPorts): ((seen: TrackedTask) => Promise<boolean>) => {
   const { tracker, store, journal, now, isPending } = ports;
+  const observeLive = createLiveObserver(ports);
 
   /** Closed by somebody else while our run had not begun: its readers must see the end. */
   const wasClosedElsewhere = async ({ id, status }: TrackedTask): Promise<boolean> =>
@@ -88,25 +112,6 @@ export const createObserver = (ports: ObserverPorts): ((seen: TrackedTask) => Pr
     return (await journal.commit({ entries, unchanged })) === 'ok';
   };
 
-  /** Tells a task at work that somebody closed or took it. */
-  const observeLive = async (seen: TrackedTask, host: ObservedTask): Promise<void> => {
-    const suspicious = seen.status === 'closed' || holderOf(seen, tracker.actor) !== null;
-    if (!suspicious) return;
-    const before = host.actor.getSnapshot();
-    // The list may be older than our last write: only a new look counts.
-    const fresh = await tracker.find(seen.id);
-    const after = host.actor.getSnapshot();
-    const isSame = ports.live(seen.id) === host && after.context.attempt === before.context.attempt;
-    if (fresh === null || !isSame) return;
-    // What was read may be older than that write, and would come after it.
-    if (opensTask(before) || opensTask(after)) return;
-    const holder = holderOf(fresh, tracker.actor);
-    if (fresh.status !== 'closed' && holder === null) return;
-    host.tracked = fresh;
-    const status = fresh.status === 'closed' ? 'complete' : 'elsewhere';
-    host.actor.send({ type: 'tracker.observed', status, holder, at: now() });
-  };
-
   return async (seen) => {
     const host = ports.live(seen.id);
     if (host !== null && isPending(seen.id)) {
@@ -116,7 +121,10 @@ export const createObserver = (ports: ObserverPorts): ((seen: TrackedTask) => Pr
       host.tracked = seen;
       return true;
     }
-    if (!(await ports.isOurs(seen.id))) return true;
+    const saved = host === null ? await store.actor(seen.id) : null;
+    // It is being restored, or another server has it.
+    if (saved?.pending === true) return saved.owner !== null && saved.owner !== ports.node;
+    if (!ports.observesRest()) return true;
     if (await wasLeftStarted(seen)) await releaseAgain(seen);
     if (host === null && !ports.isStarting(seen.id) && (await wasClosedElsewhere(seen)))
       await ports.startActor(seen.id);

@@ -135,7 +135,8 @@ test('a change to a task that runs meanwhile is not shown as of the task at rest
   const next = { ...{ id, taskId: id, version: 1 }, ...{ pending: true, changedAt: 1 } };
   let reads = Number.NEGATIVE_INFINITY;
   const observe = createObserver({
-    isOurs: async () => true,
+    node: 'n',
+    observesRest: () => true,
     ...{ tracker, journal, now: Date.now, live: () => null },
     store: {
       actor: (of) => store.actor(of),
@@ -293,7 +294,8 @@ const observerAt = async (over: { readonly status: 'waiting' | 'resting' | 'reop
   const host = { actor, tracked: created };
   const waits = over.status !== 'resting';
   const observe = createObserver({
-    isOurs: async () => true,
+    node: 'n',
+    observesRest: () => true,
     ...{ tracker, store, now: Date.now, live: () => (waits ? host : null) },
     journal: createJournal(store, {
       ...{ node: 'n', onError: () => {}, onListenerError: () => {} },
@@ -345,6 +347,31 @@ test.each(['reopening', 'waiting'] as const)(
     if (closed !== null) await observe(closed);
 
     expect(told).toHaveBeenCalledTimes(status === 'waiting' ? 1 : 0);
+    store.close();
+  },
+);
+
+test.each([
+  ['n', false],
+  ['another', true],
+])(
+  'a task that waits to be restored is observed again by its own server (%s)',
+  async (node, isTaken) => {
+    const { store, created, host, observe } = await observerAt({ status: 'resting' });
+    const { id } = created;
+    const snapshot = JSON.stringify(host.actor.getPersistedSnapshot());
+    const actor = {
+      id,
+      taskId: id,
+      version: machineVersion,
+      pending: true,
+      changedAt: 1,
+      snapshot,
+    };
+    const commit = { entries: [], commit: { node, number: 1 } };
+    store.commit(commit, { actor, guard: { revision: 0, attempt: 0 }, entries: [] });
+
+    expect(await observe(created)).toBe(isTaken);
     store.close();
   },
 );
