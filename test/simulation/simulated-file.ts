@@ -39,7 +39,11 @@ export const createSimulatedFile = (
   let behind: { readonly since: number; readonly of: string } | null = null;
   const changed = (): void => timer?.start();
   const flush = async (): Promise<void> => {
-    if (weather.diskFull) throw new Error('the disk is full');
+    if (weather.diskFull) {
+      // Also when it was full only in this moment, between two looks: its repetition comes later.
+      behind = null;
+      throw new Error('the disk is full');
+    }
     lines = linesNow();
   };
   tasks.onEdit(changed);
