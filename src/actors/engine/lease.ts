@@ -113,11 +113,14 @@ export const createLeaseKeeper = (ports: LeaseKeeperPorts): LeaseKeeper => {
   const takeOver = shared === undefined ? null : createTakeOver(ports, shared);
   let timer: NodeJS.Timeout | undefined;
   let isStopped = false;
-  let renewedAt = 0;
+  let renewedAt: number | null = null;
   const renewIn = (ms: number): void => {
     if (!isStopped) timer = setTimeout(() => void renew(), ms).unref();
   };
   const renewed = (at: number): void => {
+    // This server, or the store, was away for so long that others may be late, too.
+    const sinceMs = performance.now() - (renewedAt ?? at);
+    if (sinceMs > leaseMs * (2 / 3)) takeOver?.notRenewed();
     renewedAt = at;
     takeOver?.renewed();
     renewIn(leaseMs / 3);
@@ -137,7 +140,7 @@ export const createLeaseKeeper = (ports: LeaseKeeperPorts): LeaseKeeper => {
       takeOver?.notRenewed();
       log('the lease could not be renewed; the server tries again', { error });
       if (shared === undefined) return renewIn(leaseMs / 3);
-      const leftMs = renewedAt + leaseMs - performance.now();
+      const leftMs = (renewedAt ?? at) + leaseMs - performance.now();
       if (leftMs <= 0) return end(new LeaseOverError(leaseMs));
       renewIn(Math.min(leaseMs / 3, leftMs));
     }

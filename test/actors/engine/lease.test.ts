@@ -1,7 +1,8 @@
 import { renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { expect, test, vi } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { createLeaseKeeper } from '../../../src/actors/engine/lease.ts';
 import { pendingOf } from '../../../src/actors/engine/restore-tasks.ts';
 import { createSqliteStore } from '../../../src/actors/store/sqlite.ts';
 import { bash, finish, hang, startSystem, untilStatus } from '../../support/running.ts';
@@ -117,4 +118,37 @@ test('a lease is renewed while nothing is committed', async () => {
   await delay(100);
 
   expect(logged).toEqual([]);
+});
+
+test('a server takes over from a silent one, but not just after its own renewal was late', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance', 'Date'] });
+  onTestFinished(() => void vi.useRealTimers());
+  const store = createSqliteStore({ file: ':memory:', redact: (text) => text });
+  const leaseMs = 3_000;
+  store.join({ node: 'silent', name: 'b', leaseMs });
+  let lateMs = 0;
+  const taken = vi.fn();
+  const keeper = createLeaseKeeper({
+    ...{ node: 'a', leaseMs, onLost: () => {}, log: taken },
+    store: {
+      ...store,
+      renew: async (node) => {
+        await new Promise((resolve) => setTimeout(resolve, lateMs));
+        return store.renew(node);
+      },
+    },
+    shared: { name: 'a', facts: { version: '1', startedAt: 0, pool: 1, roles: null }, taken },
+  });
+  await keeper.start();
+  lateMs = 1_500;
+  await vi.advanceTimersByTimeAsync(2_600);
+  lateMs = 0;
+
+  await vi.advanceTimersByTimeAsync(1_500);
+  const tooEarly = taken.mock.calls.length;
+  await vi.advanceTimersByTimeAsync(3_000);
+
+  expect([tooEarly, taken.mock.calls.length]).toEqual([0, 1]);
+  await keeper.stop();
+  store.close();
 });
