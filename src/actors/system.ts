@@ -251,7 +251,7 @@ const shareSlots = (
       return { cap, pool, roles };
     },
     changed: () => supervisor.send({ type: 'caps.changed', ...caps() }),
-    drop: (ids) => commands.drop(ids as readonly TaskId[], 'another one'),
+    drop: (ids) => commands.drop(ids as readonly TaskId[]),
   });
   sharing.slots = slots.slots;
   return slots;

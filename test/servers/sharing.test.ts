@@ -132,4 +132,34 @@ describe.skipIf(noPostgres !== null)(`servers that share a store ${noPostgres ??
     expect((await two.agent('diff', id)).out).toContain('new.txt');
     expect((await two.agent('logs', id)).out).toContain('in a new folder');
   });
+
+  test('go on at once with the tasks of one that is stopped', {
+    tags: ['slow'],
+    timeout: 120 * seconds,
+  }, async () => {
+    const address = await freshAddress();
+    const given = {
+      config: { server: { max_concurrent_agents: 1 }, store: { lease_seconds: 600 } },
+      command: 'sleep 3',
+    };
+    const [one, two] = [await openServer(address, given), await openServer(address, given)];
+    for (const server of [one, two]) await server.agent('server', 'start');
+    const ids: string[] = [];
+    for (const title of ['Running', 'Waiting']) {
+      const id = (await one.agent('create', title)).out.trim();
+      await one.agent('engineer', id, '--async');
+      ids.push(id);
+    }
+    await vi.waitFor(async () => expect((await one.viewOf(ids[0] ?? '')).phase).toBe('acting'));
+
+    expect((await one.agent('server', 'stop')).code).toBe(0);
+
+    await vi.waitFor(
+      async () => {
+        for (const id of ids) expect(await two.viewOf(id)).toMatchObject({ status: 'complete' });
+      },
+      { timeout: 30 * seconds, interval: 500 },
+    );
+    expect((await runsIn(address)).most).toBe(1);
+  });
 });

@@ -71,7 +71,7 @@ export interface TaskActors {
   /** Goes on with tasks that another server had. */
   takeUp(taskIds: readonly TaskId[]): Promise<void>;
   /** Another server has these tasks. */
-  drop(taskIds: readonly TaskId[], owner: string): void;
+  drop(taskIds: readonly TaskId[]): void;
   /**
    * Stops every task actor; `restore` starts them again. @throws when gathered changes cannot be
    * committed
@@ -260,8 +260,8 @@ export const createTaskCommands = (
     takeUp: async (taskIds) => {
       for (const taskId of taskIds) await registry.restore(taskId);
     },
-    drop: (taskIds, owner) => {
-      for (const taskId of taskIds) registry.drop(taskId, owner);
+    drop: (taskIds) => {
+      for (const taskId of taskIds) registry.drop(taskId);
     },
     dropAll: async () => {
       await journal.flush();

@@ -2,6 +2,7 @@ import { ServiceError } from '../../machines/errors.ts';
 import type { TaskId } from '../../machines/task.ts';
 import type { TaskMachine } from '../../machines/task-machine.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
+import { staleCommit } from '../journal/commit-answer.ts';
 import { savedSlot } from '../journal/snapshots.ts';
 import type { LoadedTask, LoadedTasks } from './loaded-tasks.ts';
 import { OwnedElsewhereError } from './owned-elsewhere.ts';
@@ -31,7 +32,7 @@ export interface TaskRegistry {
   /** Starts the actor of a pending task; retries when that fails. */
   restore(taskId: TaskId, known?: TrackedTask | null): Promise<void>;
   /** Another server has the task. */
-  drop(taskId: TaskId, owner: string): void;
+  drop(taskId: TaskId): void;
   dropAll(): void;
   stop(): void;
 }
@@ -118,11 +119,11 @@ export const createTaskRegistry = (logic: TaskMachine, ports: TaskRegistryPorts)
     isStarting: starting.isRunning,
     lastShown: (taskId) => lastShownOf(ports, taskId),
     restore,
-    drop: (taskId, owner) => {
+    drop: (taskId) => {
       const task = live.get(taskId);
       if (task === null) return;
       live.remove(taskId, task);
-      task.fault = new OwnedElsewhereError(owner);
+      task.fault = staleCommit();
       ports.setDeadline(taskId, null);
       ports.root.stop(task.actor);
     },

@@ -292,7 +292,7 @@ export interface Lease {
   readonly facts?: NodeFacts;
 }
 
-/** What a server says of itself. */
+/** Facts of a server, for people. */
 export interface NodeFacts {
   readonly version: string;
   /** Epoch ms. */
@@ -310,7 +310,7 @@ export interface StoreNode {
   readonly state: 'live' | 'silent' | 'left';
   /** Until its lease is over. */
   readonly leaseMs: number;
-  /** How many agents it may run of those that all servers share. */
+  /** It may run as many agents, of those that all servers share. */
   readonly slots: number;
   readonly facts: NodeFacts | null;
 }
@@ -335,7 +335,7 @@ export interface StoreLeases {
   leave(node: string): Answer<void>;
 }
 
-/** What a server asks of the slots that all servers share. */
+/** A wish of a server for slots, of those that all servers share. */
 export interface SlotWish {
   /** Of all servers. */
   readonly cap: number;
