@@ -33,7 +33,6 @@ import { mayContinue, savedParking, savedSlot, savedSnapshot } from './journal/s
 import { createProcessDurations, timed } from './metrics/process-durations.ts';
 import { withTimeout } from './process/with-timeout.ts';
 import type { Answer, Counters, NodeLoad, Store, StoreNode } from './store/port.ts';
-import type { ServerCalls } from './store/postgres/server-calls.ts';
 import { createKeptReports, type KeptReports } from './workflows/kept-reports.ts';
 import { reportPathsOf } from './workflows/report-paths.ts';
 import { createRoutedWorkflows } from './workflows/route-workflows.ts';
@@ -68,25 +67,38 @@ export interface System {
 
 const stopMs = 8_000;
 
-interface Sharing {
-  /** Undefined: all. */
-  slots: () => number | undefined;
-  isFirst: () => boolean;
-}
+/** The parts of a server that shares its store; null for one that does not. */
+const createSharing = (
+  settings: () => Settings,
+  { store, shared, log }: SystemPorts,
+  node: string,
+) => {
+  if (shared === undefined) return null;
+  const { notices } = shared;
+  const slots = createSlotSharing({
+    ...{ store, node, notices, log },
+    settings: () => {
+      const { cap: pool, sharedCap: cap, ownRoles: roles } = settings();
+      return { cap, pool, roles };
+    },
+  });
+  return { slots, notices, calls: shared.calls({ node, log }) };
+};
 
 /** The parts that actors run in, each after those that it needs. */
 const createParts = (settings: () => Settings, ports: SystemPorts) => {
-  const { tracker, store, selectModel, assistants, inspect, now, log } = ports;
-  const node = createNodeId(now(), ports.shared?.name);
+  const { tracker, store, shared, selectModel, assistants, inspect, now, log } = ports;
+  const node = createNodeId(now(), shared?.name);
   const journal = createJournal(store, {
     node,
-    onError: (error) => log('progress could not be committed', { error }),
+    onError: (error) => log('could not save changes; the server tries again', { error }),
     onListenerError: (error) => log('a listener of the journal failed', { error }),
   });
   const root = createActorRoot(inspect === undefined ? undefined : inspectCommitted(inspect));
-  /** What a server that shares its store is told by parts that come later. */
-  const sharing: Sharing = { slots: () => undefined, isFirst: () => true };
-  const caps = () => capsOf(settings(), sharing.slots());
+  const sharing = createSharing(settings, ports, node);
+  const { leaseMs } = settings();
+  const lease = createLeaseKeeper({ store, node, leaseMs, shared, onLost: ports.onLeaseLost, log });
+  const caps = () => capsOf(settings(), sharing?.slots.slots());
   const supervisor = createSupervision({ root, input: caps, now, log });
   const agentActor = (key: string) => supervisor.snapshot().children[key];
   const returnSlot = (taskId: TaskId): void => supervisor.send({ type: 'slot.returned', taskId });
@@ -110,7 +122,7 @@ const createParts = (settings: () => Settings, ports: SystemPorts) => {
   return {
     ...{ node, journal, root, supervisor, agentActor, host, backends, attempts, lookUp, waits },
     returnSlot,
-    ...{ caps, sharing },
+    ...{ caps, sharing, lease },
   };
 };
 type Parts = ReturnType<typeof createParts>;
@@ -124,8 +136,7 @@ const createTasks = (
 ) => {
   const { tracker, store, workspace, results, now, log } = ports;
   const { node, journal, root, supervisor, agentActor, host, backends, returnSlot } = parts;
-  const { sharing } = parts;
-  const { attempts, lookUp, waits } = parts;
+  const { attempts, lookUp, waits, lease } = parts;
   const { slots, work, agents, runs: agentRuns } = attempts;
   const { emit, endLeftovers, sandboxOf, environmentOf } = agents;
   const invoked = createInvokedActors();
@@ -155,7 +166,7 @@ const createTasks = (
   });
   const commands = createTaskCommands(machine, {
     ...{ node, root, host, tracker, store, journal, agentActor, now, log, waits },
-    observesRest: () => sharing.isFirst(),
+    observesRest: lease.isFirst,
     whenEnded: async (taskId) => {
       await invoked.whenEnded(taskId);
       await work.whenTaskEnded(taskId);
@@ -193,7 +204,7 @@ const createStart = (
     const isOver = async (taskId: TaskId, attempt: number): Promise<boolean> =>
       !(await mayContinue(store, taskId, attempt));
     for (const work of await workspace.sweep(isOver))
-      log('something is left of earlier attempts', { work });
+      log('could not clean up after all earlier attempts', { work });
   };
   const restore = async (): Promise<void> => {
     const pending = await pendingOf(store, node);
@@ -206,7 +217,7 @@ const createStart = (
       started = supervisor.start({ agent: attempts.logic, dropTasks: commands.dropAll, restore });
       await started;
       sweep().catch((error: unknown) =>
-        log('the folders of earlier attempts could not be checked', { error }),
+        log('could not check the folders of earlier attempts', { error }),
       );
     },
     /** Goes on with tasks that another server had. */
@@ -217,45 +228,12 @@ const createStart = (
         await commands.takeUp(taskIds as readonly TaskId[]);
       };
       go().catch((error: unknown) =>
-        log('tasks of another server could not be taken up', { error, tasks: taskIds }),
+        log('could not continue the tasks of another server', { error, tasks: taskIds }),
       );
     },
   };
 };
 type Tasks = ReturnType<typeof createTasks>;
-
-/** Keeps the tasks of this start of the server from every other one. */
-const keepLease = (
-  { leaseMs }: Settings,
-  { store, shared, onLeaseLost, log }: SystemPorts,
-  { node }: Parts,
-  taken: (taskIds: readonly string[]) => void,
-) =>
-  createLeaseKeeper({
-    ...{ store, node, leaseMs, onLost: onLeaseLost, log },
-    shared: shared === undefined ? undefined : { ...shared, taken },
-  });
-
-/** The part in slots and tasks of a server that shares its store; null for one that does not. */
-const shareSlots = (
-  settings: () => Settings,
-  { store, shared, log }: SystemPorts,
-  { node, supervisor, caps, sharing }: Parts,
-  { commands, takeUp }: { commands: Tasks['commands']; takeUp: (ids: readonly string[]) => void },
-) => {
-  if (shared === undefined) return null;
-  const slots = createSlotSharing({
-    ...{ store, node, supervisor, log, takeUp, notices: shared.notices },
-    settings: () => {
-      const { cap: pool, sharedCap: cap, ownRoles: roles } = settings();
-      return { cap, pool, roles };
-    },
-    changed: () => supervisor.send({ type: 'caps.changed', ...caps() }),
-    drop: (ids) => commands.drop(ids as readonly TaskId[]),
-  });
-  sharing.slots = slots.slots;
-  return slots;
-};
 
 /** Takes what others change in the tracker, and tells tasks of their dependencies. */
 const watchTracker = (
@@ -277,7 +255,7 @@ const watchMerges = ({ workspace, now, log }: SystemPorts, { journal }: Parts): 
   workspace.watchMerges({
     merged: ({ taskId, attempt, ...merged }) =>
       void journal.gather({ entries: [mergeEntry(taskId, attempt, merged, now())] }),
-    failed: (error) => log('merges by others could not be looked for', { error }),
+    failed: (error) => log('could not look for merges by others', { error }),
   });
 
 /** Measures the calls of the tracker and the commits. */
@@ -327,31 +305,26 @@ const hostWorkflows = (
 
 /** Requests about what another server has are handed to that one. */
 const routeToServers = (
-  { store, shared, log }: SystemPorts,
-  node: string,
+  { store }: SystemPorts,
+  { node, sharing }: Parts,
   service: TaskService,
   workflows: WorkflowService,
 ) => {
-  if (shared === undefined) return { service, workflows, calls: null };
-  const ask: ServerCalls['ask'] = (...given) => calls.ask(...given);
+  if (sharing === null) return { service, workflows };
+  const { ask, answerWith } = sharing.calls;
   const ownerOf = createTaskOwners(store, node);
   const tasks = createRoutedService(service, { node, ask, ownerOf });
   const others = createRoutedWorkflows(workflows, { node, ask, ownerOf });
-  const calls = shared.calls({
-    node,
-    answer: (method, params) => others.answer(method, params) ?? tasks.answer(method, params),
-    log,
-  });
-  return { service: tasks.service, workflows: others.service, calls };
+  answerWith((method, params) => others.answer(method, params) ?? tasks.answer(method, params));
+  return { service: tasks.service, workflows: others.service };
 };
 
+const isWorkflow = (id: string): boolean => id.startsWith('workflow:');
+
 interface LivingParts {
-  readonly calls: ServerCalls | null;
   readonly commands: Tasks['commands'];
   readonly invoked: Tasks['invoked'];
   readonly tasks: ReturnType<typeof createStart>;
-  readonly slots: ReturnType<typeof shareSlots>;
-  readonly lease: ReturnType<typeof keepLease>;
   readonly watch: ReturnType<typeof watchTracker>;
   readonly workflows: ReturnType<typeof hostWorkflows>;
 }
@@ -360,17 +333,32 @@ interface LivingParts {
 const createLife = (
   ports: SystemPorts,
   parts: Parts,
-  { commands, invoked, tasks, slots, lease, watch, workflows, calls }: LivingParts,
+  { commands, invoked, tasks, watch, workflows }: LivingParts,
 ): Pick<System, 'start' | 'drain' | 'stop'> => {
   const { log } = ports;
-  const { journal, supervisor, attempts } = parts;
+  const { journal, supervisor, attempts, lease, sharing, caps } = parts;
   const queuePauses = endQueuePauses(supervisor, log);
   let stopMergeWatch = (): void => {};
+  /** Goes on with tasks and workflows of a server that has ended. */
+  const takeUp = (ids: readonly string[]): void => {
+    tasks.takeUp(ids.filter((id) => !isWorkflow(id)));
+    if (!ids.some(isWorkflow)) return;
+    workflows
+      .restore()
+      .catch((error: unknown) =>
+        log('could not continue the workflows of another server', { error }),
+      );
+  };
   return {
     start: async () => {
-      await lease.start();
-      await slots?.start();
-      ports.shared?.notices.on((notice) => {
+      await lease.start(takeUp);
+      await sharing?.slots.start({
+        supervisor,
+        changed: () => supervisor.send({ type: 'caps.changed', ...caps() }),
+        takeUp: tasks.takeUp,
+        drop: (ids) => commands.drop(ids as readonly TaskId[]),
+      });
+      sharing?.notices.on((notice) => {
         if (notice === 'left') lease.look();
       });
       await tasks.start();
@@ -380,14 +368,14 @@ const createLife = (
     },
     drain: async (ms) => {
       supervisor.drain();
-      await slots?.stop();
+      await sharing?.slots.stop();
       if (ms > 0) await supervisor.whenIdle(ms);
     },
     stop: async () => {
       stopMergeWatch();
-      await slots?.stop();
-      if (calls !== null)
-        await withTimeout(calls.stop(), stopMs, 'a call of another server').catch(() => {});
+      await sharing?.slots.stop();
+      if (sharing !== null)
+        await withTimeout(sharing.calls.stop(), stopMs, 'a call of another server').catch(() => {});
       const watched = withTimeout(watch.stop(), stopMs, 'a look at the tracker').catch(() => {});
       supervisor.drain();
       workflows.stop();
@@ -403,11 +391,11 @@ const createLife = (
       try {
         await withTimeout((async () => journal.stop())(), stopMs, 'the last commit');
       } catch (error) {
-        log('progress could not be committed', { error });
+        log('could not save the last changes', { error });
       }
       // Its last commit would renew the lease.
       await lease.stop();
-      ports.shared?.notices.tell('left');
+      sharing?.notices.tell('left');
     },
   };
 };
@@ -435,19 +423,6 @@ export const createSystem = (initial: Settings, given: SystemPorts): System => {
   });
   const { commands, invoked } = createTasks(settings, ports, parts, reports.keeping);
   const tasks = createStart(ports, parts, commands);
-  const taken = (ids: readonly string[]): void => {
-    const isWorkflow = (id: string): boolean => id.startsWith('workflow:');
-    tasks.takeUp(ids.filter((id) => !isWorkflow(id)));
-    if (!ids.some(isWorkflow)) return;
-    workflows
-      .restore()
-      .catch((error: unknown) =>
-        ports.log('workflows of another server could not be taken up', { error }),
-      );
-  };
-  const lease = keepLease(initial, ports, parts, taken);
-  parts.sharing.isFirst = lease.isFirst;
-  const slots = shareSlots(settings, ports, parts, { commands, takeUp: tasks.takeUp });
   const watch = watchTracker(settings, ports, parts, commands);
   const slotUse = (): SlotUse => slotUseOf(supervisor.snapshot());
   const runRules = createExecuteChecks(settings, backends, now);
@@ -467,10 +442,8 @@ export const createSystem = (initial: Settings, given: SystemPorts): System => {
     ...runRules,
   });
   const workflows = hostWorkflows(ports, parts, { service, reports, settings });
-  const routed = routeToServers(ports, parts.node, service, workflows.service);
-  const life = createLife(ports, parts, {
-    ...{ commands, invoked, tasks, slots, lease, watch, workflows, calls: routed.calls },
-  });
+  const routed = routeToServers(ports, parts, service, workflows.service);
+  const life = createLife(ports, parts, { commands, invoked, tasks, watch, workflows });
 
   return {
     service: routed.service,

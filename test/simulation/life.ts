@@ -129,7 +129,8 @@ const workspace: Workspace = {
 const expected: ReadonlySet<string> = new Set([
   'the actor of a task failed; it is restored from its committed state',
   'a pending task could not be restored; the server tries again',
-  'progress could not be committed',
+  'could not save changes; the server tries again',
+  'could not save the last changes',
   'queue paused: attempts in a row failed with the same provider error',
   'the tracker cannot be used; the server tries again',
   'the tracker can be used again',

@@ -7,9 +7,14 @@ import {
   type StoreLeases,
 } from '../store/port.ts';
 
+type TellTaken = (taskIds: readonly string[]) => void;
+
 export interface LeaseKeeper {
-  /** Takes over the tasks of earlier servers. @throws StoreError */
-  start(): Promise<void>;
+  /**
+   * Takes over the tasks of earlier servers. `taken` is told later of those of another server that are
+   * this server's now. @throws StoreError
+   */
+  start(taken: TellTaken): Promise<void>;
   /** Another server has left. */
   look(): void;
   /** True for the one of all live servers that joined first, and for one that is alone. */
@@ -22,8 +27,6 @@ export interface SharedLease {
   /** The same at each start of this server, which holds its lock: earlier starts are over. */
   readonly name: string;
   readonly facts: NodeFacts;
-  /** Tasks of another server are this server's now. */
-  readonly taken: (taskIds: readonly string[]) => void;
 }
 
 export interface LeaseKeeperPorts {
@@ -45,7 +48,8 @@ const graceMs = 20;
  * store was away, nobody could renew a lease: they are judged after a whole lease in which this
  * server could.
  */
-const createTakeOver = ({ store, node, leaseMs, log }: LeaseKeeperPorts, shared: SharedLease) => {
+const createTakeOver = ({ store, node, leaseMs, log }: LeaseKeeperPorts) => {
+  let taken: TellTaken = () => {};
   let timer: NodeJS.Timeout | undefined;
   let isStopped = false;
   let isLooking = false;
@@ -58,7 +62,7 @@ const createTakeOver = ({ store, node, leaseMs, log }: LeaseKeeperPorts, shared:
     if (!isStopped) timer = setTimeout(() => void look(), ms + graceMs).unref();
   };
   /** @returns when to look again (ms) */
-  const takeOver = async (tellTaken: SharedLease['taken']): Promise<number> => {
+  const takeOver = async (tellTaken: TellTaken): Promise<number> => {
     const steadyMs = steadySince === null ? 0 : performance.now() - steadySince;
     const nodes = await store.nodes();
     isFirst = nodes.find(({ state }) => state === 'live')?.node === node;
@@ -66,9 +70,9 @@ const createTakeOver = ({ store, node, leaseMs, log }: LeaseKeeperPorts, shared:
     const mayJudge = steadyMs >= leaseMs;
     const isAny = others.some(({ state }) => state === 'left' || (mayJudge && state === 'silent'));
     if (isAny) {
-      const taken = await store.takeOverFrom(node, mayJudge ? 'leftOrSilent' : 'left');
-      log('took over from a server that has ended', { tasks: taken.length });
-      if (taken.length > 0 && !isStopped) tellTaken(taken);
+      const tasks = await store.takeOverFrom(node, mayJudge ? 'leftOrSilent' : 'left');
+      log('took over from a server that has ended', { tasks: tasks.length });
+      if (tasks.length > 0 && !isStopped) tellTaken(tasks);
     }
     const ends = others.flatMap((other) => (other.state === 'live' ? [other.leaseMs] : []));
     const silent = others.some(({ state }) => state === 'silent') && !mayJudge;
@@ -78,13 +82,16 @@ const createTakeOver = ({ store, node, leaseMs, log }: LeaseKeeperPorts, shared:
     isLooking = true;
     isToldMeanwhile = false;
     // The renewal says what is wrong.
-    const nextMs = await takeOver(shared.taken).catch(() => leaseMs / 3);
+    const nextMs = await takeOver(taken).catch(() => leaseMs / 3);
     isLooking = false;
     lookIn(isToldMeanwhile ? 0 : nextMs);
   };
   return {
-    /** The caller takes up what this server has then. */
-    begin: async () => lookIn(await takeOver(() => {})),
+    /** The caller restores what this server has then. */
+    begin: async (tellTaken: TellTaken) => {
+      taken = tellTaken;
+      lookIn(await takeOver(() => {}));
+    },
     look: () => {
       isToldMeanwhile = true;
       if (!isLooking) lookIn(0);
@@ -110,7 +117,7 @@ const createTakeOver = ({ store, node, leaseMs, log }: LeaseKeeperPorts, shared:
  */
 export const createLeaseKeeper = (ports: LeaseKeeperPorts): LeaseKeeper => {
   const { store, node, leaseMs, shared, onLost, log } = ports;
-  const takeOver = shared === undefined ? null : createTakeOver(ports, shared);
+  const takeOver = shared === undefined ? null : createTakeOver(ports);
   let timer: NodeJS.Timeout | undefined;
   let isStopped = false;
   let renewedAt: number | null = null;
@@ -146,11 +153,11 @@ export const createLeaseKeeper = (ports: LeaseKeeperPorts): LeaseKeeper => {
     }
   };
   return {
-    start: async () => {
+    start: async (taken) => {
       const at = performance.now();
       await store.join({ node, leaseMs, name: shared?.name ?? '*', ...factsOf(shared) });
       renewed(at);
-      await takeOver?.begin();
+      await takeOver?.begin(taken);
     },
     look: () => takeOver?.look(),
     isFirst: () => takeOver?.isFirst() ?? true,

@@ -21,21 +21,26 @@ export interface SlotSharePorts {
   readonly store: StoreSharing;
   readonly node: string;
   readonly notices: ServerNotices;
-  readonly supervisor: Pick<SupervisorEvents, 'snapshot' | 'onChange'>;
   readonly settings: () => SlotShareSettings;
+  readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
+}
+
+/** Who works with the slots. */
+export interface SlotUsers {
+  readonly supervisor: Pick<SupervisorEvents, 'snapshot' | 'onChange'>;
   /** The supervisor's cap is `slots()` from now on. */
   readonly changed: () => void;
   /** Another server's waiting tasks are this one's now, or the other way round. */
   readonly takeUp: (taskIds: readonly string[]) => void;
   readonly drop: (taskIds: readonly string[]) => void;
-  readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
 }
 
 /** The part of this server in the slots that all servers share, and in the waiting tasks. */
 export interface SlotSharing {
+  /** 0 before the start. */
   slots(): number;
-  /** @throws StoreError */
-  start(): Promise<void>;
+  /** Called once. @throws StoreError */
+  start(users: SlotUsers): Promise<void>;
   stop(): Promise<void>;
 }
 
@@ -74,7 +79,7 @@ const takenNotice = (from: string, taken: readonly TakenTask[]): string =>
 
 /** Waiting tasks of other servers, for the room that this one has. */
 const takeFromOthers = async (
-  { store, node, notices, settings, takeUp }: SlotSharePorts,
+  { store, node, notices, settings, takeUp }: SlotSharePorts & Pick<SlotUsers, 'takeUp'>,
   room: number,
   isStopped: () => boolean,
 ): Promise<void> => {
@@ -90,7 +95,7 @@ const takeFromOthers = async (
  * The slots that the store has granted. The supervisor never has more: before slots are given back,
  * it loses them.
  */
-const createGrant = (ports: SlotSharePorts, isStopped: () => boolean) => {
+const createGrant = (ports: SlotSharePorts & SlotUsers, isStopped: () => boolean) => {
   const { store, node, notices, supervisor, settings } = ports;
   /** The supervisor may use as many; the store has granted at least that. */
   let usable = 0;
@@ -153,11 +158,7 @@ const createGrant = (ports: SlotSharePorts, isStopped: () => boolean) => {
   };
 };
 
-/**
- * Asks the store for slots when tasks wait, and gives back what others want. Takes waiting tasks of
- * other servers when this one has room.
- */
-export const createSlotSharing = (ports: SlotSharePorts): SlotSharing => {
+const shareWith = (ports: SlotSharePorts & SlotUsers) => {
   const { node, notices, supervisor, log } = ports;
   let timer: NodeJS.Timeout | undefined;
   let asking: Promise<void> = Promise.resolve();
@@ -196,15 +197,31 @@ export const createSlotSharing = (ports: SlotSharePorts): SlotSharing => {
 
   return {
     slots: grant.usable,
-    start: async () => {
+    begin: async (): Promise<void> => {
       isStopped = false;
       await grant.ask();
       lookIn(askPauseMs);
     },
-    stop: async () => {
+    stop: async (): Promise<void> => {
       isStopped = true;
       clearTimeout(timer);
       await asking;
     },
+  };
+};
+
+/**
+ * Asks the store for slots when tasks wait, and gives back what others want. Takes waiting tasks of
+ * other servers when this one has room.
+ */
+export const createSlotSharing = (ports: SlotSharePorts): SlotSharing => {
+  let share: ReturnType<typeof shareWith> | null = null;
+  return {
+    slots: () => share?.slots() ?? 0,
+    start: async (users) => {
+      share = shareWith({ ...ports, ...users });
+      await share.begin();
+    },
+    stop: async () => share?.stop(),
   };
 };

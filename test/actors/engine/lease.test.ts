@@ -137,9 +137,9 @@ test('a server takes over from a silent one, but not just after its own renewal 
         return store.renew(node);
       },
     },
-    shared: { name: 'a', facts: { version: '1', startedAt: 0, pool: 1, roles: null }, taken },
+    shared: { name: 'a', facts: { version: '1', startedAt: 0, pool: 1, roles: null } },
   });
-  await keeper.start();
+  await keeper.start(taken);
   lateMs = 1_500;
   await vi.advanceTimersByTimeAsync(2_600);
   lateMs = 0;

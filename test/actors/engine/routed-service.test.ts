@@ -55,9 +55,9 @@ const startServers = async (
       node,
       redact: (text) => text,
       log: () => {},
-      answer: (method, params) => routed.answer(method, params),
     });
     const routed = createRoutedService(inner, { node, ownerOf: owners, ask: calls.ask });
+    calls.answerWith(routed.answer);
     started.set(node, {
       ...routed.service,
       ask: (method, params) => calls.ask('two', method, params),

@@ -6,8 +6,13 @@ import type { Row, Work } from '../rows.ts';
 import { callRefusalText, callResultText, paramsText, resultIn } from './call-texts.ts';
 import type { PostgresDatabase } from './database.ts';
 
+/** Carries out what another server asks. */
+export type CallAnswer = (method: string, params: unknown) => Promise<unknown>;
+
 /** Servers of one database ask each other through its rows (ADR 0114). */
 export interface ServerCalls {
+  /** From now on this server answers the others. Called once. */
+  answerWith(answer: CallAnswer): void;
   /**
    * Lets another server carry out a method, at most once. `params` and the result are JSON.
    * @throws ServiceError that the other server threw; internal when it does not answer in time
@@ -20,8 +25,6 @@ export interface ServerCalls {
 export interface ServerCallOptions {
   /** This start of the server. */
   readonly node: string;
-  /** Carries out what another server asks. */
-  readonly answer: (method: string, params: unknown) => Promise<unknown>;
   /** Removes secrets from every text. */
   readonly redact: (text: string) => string;
   readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
@@ -102,7 +105,8 @@ const asCallError = (error: unknown): ServiceError => {
 /** Carries out what others ask. */
 const createCallAnswering = (
   db: PostgresDatabase,
-  { node, answer, redact, log }: ServerCallOptions,
+  { node, redact, log }: ServerCallOptions,
+  answer: CallAnswer,
   isStopped: () => boolean,
 ) => {
   const sql = prepareCalls(db);
@@ -245,22 +249,25 @@ export const createServerCalls = (
   options: ServerCallOptions,
 ): ServerCalls => {
   let isStopped = false;
-  const answering = createCallAnswering(db, options, () => isStopped);
   const asking = createAsking(db, options, () => isStopped);
+  let answering: ReturnType<typeof createCallAnswering> | null = null;
   db.onCalls({
     node: options.node,
-    called: () => void answering.look(),
+    called: () => void answering?.look(),
     answered: () => void asking.look(),
   });
-  // The listening connection may have looked before.
-  void answering.look();
   return {
+    answerWith: (answer) => {
+      answering = createCallAnswering(db, options, answer, () => isStopped);
+      // The listening connection may have looked before.
+      void answering.look();
+    },
     ask: asking.ask,
     stop: async () => {
       isStopped = true;
       asking.stop();
-      await answering.look();
-      await answering.whenDone();
+      await answering?.look();
+      await answering?.whenDone();
       db.onCalls(null);
     },
   };

@@ -3,8 +3,8 @@ import { expect, onTestFinished, test } from 'vitest';
 import { parsePostgresAddress } from '../../../../src/actors/store/postgres/address.ts';
 import { openPostgresDatabase } from '../../../../src/actors/store/postgres/database.ts';
 import {
+  type CallAnswer,
   createServerCalls,
-  type ServerCallOptions,
   type ServerCalls,
 } from '../../../../src/actors/store/postgres/server-calls.ts';
 import { ServiceError } from '../../../../src/machines/errors.ts';
@@ -20,13 +20,12 @@ interface Node extends ServerCalls {
   readonly close: () => void;
 }
 
-type Answer = ServerCallOptions['answer'];
-const echo: Answer = async (_, params) => params;
+const echo: CallAnswer = async (_, params) => params;
 
 const startNode = async (
   url: string,
   node: string,
-  answer: Answer = echo,
+  answer: CallAnswer = echo,
   redact = (text: string): string => text,
 ): Promise<Node> => {
   const db = await openPostgresDatabase(parsePostgresAddress(url, {}));
@@ -37,14 +36,14 @@ const startNode = async (
     node,
     redact,
     log: (message) => void logged.push(message),
-    answer: (method, params) => {
-      done.push(params);
-      return answer(method, params);
-    },
+  });
+  calls.answerWith((method, params) => {
+    done.push(params);
+    return answer(method, params);
   });
   return { ...calls, done, logged, close: db.close };
 };
-const startTwo = async (url: string, answer?: Answer): Promise<readonly [Node, Node]> => [
+const startTwo = async (url: string, answer?: CallAnswer): Promise<readonly [Node, Node]> => [
   await startNode(url, 'one'),
   await startNode(url, 'two', answer),
 ];
@@ -69,7 +68,7 @@ const ascending = (one: unknown, other: unknown): number => Number(one) - Number
 
 needsPostgres('three servers ask each other 200 times at once: each is done once', async () => {
   const url = await freshAddress();
-  const answer: Answer = async (method, params) => [method, params];
+  const answer: CallAnswer = async (method, params) => [method, params];
   const one = await startNode(url, 'one', answer);
   const two = await startNode(url, 'two', answer);
   const three = await startNode(url, 'three', answer);
