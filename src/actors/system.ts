@@ -319,7 +319,7 @@ const routeToServers = (
   return { service: tasks.service, workflows: others.service };
 };
 
-const isWorkflow = (id: string): boolean => id.startsWith('workflow:');
+const isWorkflowId = (id: string): boolean => id.startsWith('workflow:');
 
 interface LivingParts {
   readonly commands: Tasks['commands'];
@@ -341,8 +341,8 @@ const createLife = (
   let stopMergeWatch = (): void => {};
   /** Goes on with tasks and workflows of a server that has ended. */
   const takeUp = (ids: readonly string[]): void => {
-    tasks.takeUp(ids.filter((id) => !isWorkflow(id)));
-    if (!ids.some(isWorkflow)) return;
+    tasks.takeUp(ids.filter((id) => !isWorkflowId(id)));
+    if (!ids.some(isWorkflowId)) return;
     workflows
       .restore()
       .catch((error: unknown) =>

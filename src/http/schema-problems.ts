@@ -19,7 +19,7 @@ const isSchema = (value: unknown): value is JsonSchema =>
   typeof value === 'object' && value !== null;
 
 /** Picks the schema of this value's kind. */
-const kindOf = (schema: JsonSchema, value: unknown): JsonSchema => {
+const matchingKind = (schema: JsonSchema, value: unknown): JsonSchema => {
   const kinds = (schema.oneOf ?? schema.anyOf ?? []).filter(isSchema);
   const fits = ({ properties = {} }: JsonSchema): boolean =>
     Object.entries(properties).some(
@@ -33,12 +33,12 @@ const kindOf = (schema: JsonSchema, value: unknown): JsonSchema => {
 };
 
 const schemaAt = (schema: JsonSchema, path: readonly PropertyKey[], whole: unknown): JsonSchema => {
-  let found = kindOf(schema, whole);
+  let found = matchingKind(schema, whole);
   let value = whole;
   for (const key of path) {
     const next = found.properties?.[String(key)] ?? found.additionalProperties ?? found.items;
     value = typeof value === 'object' && value !== null ? (value as never)[key] : undefined;
-    found = isSchema(next) ? kindOf(next, value) : {};
+    found = isSchema(next) ? matchingKind(next, value) : {};
   }
   return found;
 };
@@ -92,7 +92,7 @@ const hasWords = (schema: JsonSchema): boolean => expectation(schema) !== 'anoth
 const problemsAtMost = 60;
 
 /** Shows only the length of free text, which may hold a secret. */
-const given = (value: unknown, { type, enum: choices }: JsonSchema): string => {
+const givenText = (value: unknown, { type, enum: choices }: JsonSchema): string => {
   if (Array.isArray(value))
     return value.length === 0 ? 'an empty list' : `a list of ${value.length}`;
   if (typeof value === 'object' && value !== null) return 'an object';
@@ -118,7 +118,7 @@ export const parseWithProblems = <Output>(
       if (code === 'unrecognized_keys') return 'is not known here';
       return input === undefined
         ? `is missing${hasWords(expected) ? `; expected ${expectation(expected)}` : ''}`
-        : `expected ${expectation(expected)}, got ${given(input, expected)}`;
+        : `expected ${expectation(expected)}, got ${givenText(input, expected)}`;
     },
   });
   const problems = (parsed.error?.issues ?? []).flatMap((issue) =>

@@ -1,9 +1,9 @@
-import { frameText, type SentEntry } from '../actors/journal/event-types.ts';
+import { frameJson, type SentEntry } from '../actors/journal/event-types.ts';
 import type { TaskView } from '../actors/journal/task-view.ts';
 
 /** The data is JSON, so it has no line break. */
 export const sseFrame = (entry: SentEntry): string =>
-  `id: ${entry.seq}\nevent: ${entry.type}\ndata: ${frameText(entry)}\n\n`;
+  `id: ${entry.seq}\nevent: ${entry.type}\ndata: ${frameJson(entry)}\n\n`;
 
 interface ControlSubject {
   /** Null in the stream of all tasks. */

@@ -20,7 +20,7 @@ export const longestModelPauseMs = 5 * 60_000;
  * The pause that the provider asked for, else 1, 2, 4 … 60 s, plus up to a quarter, so that
  * attempts do not retry together.
  */
-export const pauseAfter = (
+export const pauseAfterFailure = (
   { facts }: Failure,
   { taskId, attempt, modelTries }: AgentContext,
 ): number => {

@@ -31,7 +31,7 @@ import {
   isTooLong,
   longestModelPauseMs,
   needsApproval,
-  pauseAfter,
+  pauseAfterFailure,
   saysTooLong,
   waitedUntil,
   withSpent,
@@ -109,7 +109,7 @@ export const agentSetup = setup({
     mayAskAgain: ({ context }, { failure }: Failing) =>
       failure?.retryable === true &&
       context.modelTries < context.limits.maxModelRetries &&
-      pauseAfter(failure, context) <= longestModelPauseMs,
+      pauseAfterFailure(failure, context) <= longestModelPauseMs,
     mayPark: ({ context }, { failure }: Failing) => mayPark(failure, context),
     pauseIsOver: ({ context, event }) => isPauseOver(context, event.at),
     modelFailed: (_, { failure }: Failing) => failure !== null,
@@ -188,7 +188,7 @@ export const agentSetup = setup({
       limitAt: context.deadlineAt,
       deadlineAt: Math.min(
         context.deadlineAt ?? Number.POSITIVE_INFINITY,
-        event.at + (failure === null ? 0 : pauseAfter(failure, context)),
+        event.at + (failure === null ? 0 : pauseAfterFailure(failure, context)),
       ),
     })),
     /** The clock of the attempt stops. */

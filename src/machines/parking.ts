@@ -1,5 +1,5 @@
 import type { AgentContext } from './agent-context.ts';
-import { longestModelPauseMs, pauseAfter } from './agent-rules.ts';
+import { longestModelPauseMs, pauseAfterFailure } from './agent-rules.ts';
 import { dayMs, hourMs } from './milliseconds.ts';
 import type { Failure, Parking } from './task.ts';
 
@@ -19,7 +19,7 @@ export const isProviderLimit = (failure: Failure | null, context: AgentContext):
   failure !== null &&
   failure.code === 'model_failed' &&
   (quotaKinds.has(failure.facts['kind']) ||
-    (failure.retryable && pauseAfter(failure, context) > longestModelPauseMs));
+    (failure.retryable && pauseAfterFailure(failure, context) > longestModelPauseMs));
 
 export const mayPark = (failure: Failure | null, context: AgentContext): boolean =>
   isProviderLimit(failure, context) &&

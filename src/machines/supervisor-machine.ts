@@ -36,7 +36,7 @@ import {
 } from './task.ts';
 import { parkedOutcome } from './task-selectors.ts';
 
-type Asked = { readonly request: SlotRequest; readonly at: number };
+type AskedSlot = { readonly request: SlotRequest; readonly at: number };
 
 const crashed = (error: unknown): AttemptOutcome => {
   const failure: Failure = {
@@ -77,7 +77,7 @@ export const supervisorMachine = setup({
     hasSlot: ({ context }, { request }: { request: SlotRequest }) =>
       context.holding.some(({ taskId }) => taskId === request.taskId),
     endsLimit: ({ context }, answer: BackendAnswer) => endsLimit(context, answer),
-    meetsLimit: ({ context }, { request, at }: Asked) =>
+    meetsLimit: ({ context }, { request, at }: AskedSlot) =>
       mayWait(context, request) && limitFor(context, request, at) !== null,
     holdsSlot: ({ context }, { key }: { key: string }) =>
       context.holding.some(({ taskId }) => key.startsWith(`${taskId}#`)),
@@ -87,7 +87,7 @@ export const supervisorMachine = setup({
       enqueue.assign({ waiting: insertByPriority(context.waiting, request) });
       enqueue.emit({ type: 'slot.queued', taskId: request.taskId });
     }),
-    tellParked: enqueueActions(({ context, enqueue }, { request, at }: Asked) => {
+    tellParked: enqueueActions(({ context, enqueue }, { request, at }: AskedSlot) => {
       const parking = limitFor(context, request, at);
       const { taskId } = request;
       if (parking === null) return;

@@ -51,7 +51,7 @@ const notForPersons = ({ by, leaves, ends_with, verify, investigators }: Workflo
 const of = key.describe('the step whose work is read');
 const reports = z.array(path).min(1).max(20);
 
-const given = (input: unknown): string =>
+const givenCheck = (input: unknown): string =>
   isJsonObject(input) && typeof input['check'] === 'string'
     ? `is ${JSON.stringify(input['check'].slice(0, 40))}; `
     : '';
@@ -81,7 +81,7 @@ const checkSchema = z.discriminatedUnion(
   ],
   {
     error: ({ input }) =>
-      `${given(input)}must be one of artifacts, verdict, coverage, tests, sections, answers, findings, next_steps, only_changes`,
+      `${givenCheck(input)}must be one of artifacts, verdict, coverage, tests, sections, answers, findings, next_steps, only_changes`,
   },
 );
 export type WorkflowCheck = z.infer<typeof checkSchema>;

@@ -140,7 +140,7 @@ const narrowPhase = (
   })),
 });
 
-const changesOf = ({
+const narrowingWords = ({
   without,
   rounds,
   coverage,
@@ -195,5 +195,5 @@ export const narrowWorkflow = (
     phases: definition.phases.map((phase) => narrowPhase(phase, narrowing)),
   };
   const { without } = narrowing;
-  return { ok: true, value: { definition: narrowed, without, changes: changesOf(narrowing) } };
+  return { ok: true, value: { definition: narrowed, without, changes: narrowingWords(narrowing) } };
 };

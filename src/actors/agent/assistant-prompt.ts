@@ -18,7 +18,7 @@ export const firstAssistantPrompt = (role: RoleInstructions, task: string): stri
 
 const rejectionText = (text: string): string =>
   `Your work is not accepted yet. ${text}\n\nFix it, then end with your summary again.`;
-const toldText = (text: string): string =>
+const toldAfterEndText = (text: string): string =>
   `A person says:\n\n${text}\n\nTake it into account, then end with your summary again.`;
 const interruptionText = (decision: string | null): string =>
   [
@@ -48,7 +48,7 @@ export const promptForRun = ({
   [
     ...(resumes ? [] : [first]),
     ...(answer?.from !== 'check' || answer.text === null ? [] : [rejectionText(answer.text)]),
-    ...(wasInterrupted ? [] : told.map(toldText)),
+    ...(wasInterrupted ? [] : told.map(toldAfterEndText)),
     ...(wasInterrupted ? [interruptionText(decision)] : []),
   ].join('\n\n');
 

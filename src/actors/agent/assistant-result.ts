@@ -36,12 +36,12 @@ const outcomeFromText = (name: string, text: string, artifacts: readonly string[
 };
 
 /** True for stack frames and blank lines, which Node and others print around an error message. */
-const isNoise = (line: string): boolean =>
+const isNoiseLine = (line: string): boolean =>
   /^\s*$|^Node\.js v\d|^\s+\S|^(node:|file:\/\/|\/)\S+:\d+$|^[\s^~{}[\]();,]*$/.test(line);
 
 export const lastMeaningfulLines = (text: string): string => {
   const lines = text.split('\n').filter((line) => line.trim() !== '');
-  const meaningful = lines.filter((line) => !isNoise(line));
+  const meaningful = lines.filter((line) => !isNoiseLine(line));
   return (meaningful.length > 0 ? meaningful : lines)
     .slice(-3)
     .map((line) => line.trim())

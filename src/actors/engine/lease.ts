@@ -155,7 +155,7 @@ export const createLeaseKeeper = (ports: LeaseKeeperPorts): LeaseKeeper => {
   return {
     start: async (taken) => {
       const at = performance.now();
-      await store.join({ node, leaseMs, name: shared?.name ?? '*', ...factsOf(shared) });
+      await store.join({ node, leaseMs, name: shared?.name ?? '*', ...nodeFactsOf(shared) });
       renewed(at);
       await takeOver?.begin(taken);
     },
@@ -175,5 +175,5 @@ export const createLeaseKeeper = (ports: LeaseKeeperPorts): LeaseKeeper => {
   };
 };
 
-const factsOf = (shared: SharedLease | undefined) =>
+const nodeFactsOf = (shared: SharedLease | undefined) =>
   shared === undefined ? {} : { facts: shared.facts };

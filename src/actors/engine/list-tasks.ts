@@ -49,7 +49,7 @@ const comparisons: Readonly<Record<PageOrder, typeof byCreation>> = {
 };
 
 /** @throws invalid_params when the cursor names no task */
-const placeOf = async (
+const taskAtCursor = async (
   { tracker }: ListPorts,
   cursor: string | undefined,
 ): Promise<TrackedTask | null> => {
@@ -103,7 +103,7 @@ const findTasks = async (ports: ListPorts, request: ListRequest, most: number) =
   const compare = comparisons[order];
   const isWanted = filterOf(request);
   const found: TaskView[] = [];
-  let place = await placeOf(ports, cursor);
+  let place = await taskAtCursor(ports, cursor);
   // Asked for together with the first page: bd lists all tasks for either.
   const looking =
     status === undefined

@@ -1,5 +1,5 @@
 import type { TaskId } from '../../machines/task.ts';
-import { frameText } from '../journal/event-types.ts';
+import { frameJson } from '../journal/event-types.ts';
 import { differenceFrom, entriesUpTo, fold, type ReplayedStep } from '../journal/replay.ts';
 import { foldWorkflow, workflowDifference, workflowKey } from '../journal/replay-workflow.ts';
 import { removedView, type TaskView } from '../journal/task-view.ts';
@@ -52,7 +52,7 @@ const keptView = ({ taskId, taskSeq, ...entry }: KeptEntry) => ({
   task_seq: taskSeq,
   ...entry,
 });
-const recordedFrame = (entry: Entry): { readonly seq: number } => JSON.parse(frameText(entry));
+const recordedFrame = (entry: Entry): { readonly seq: number } => JSON.parse(frameJson(entry));
 
 const replayWorkflow = async (
   store: Pick<StoreReads, 'read' | 'actor' | 'removed'>,

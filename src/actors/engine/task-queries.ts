@@ -56,7 +56,8 @@ export interface TaskQueryPorts {
 const titleBytes = 500;
 
 /** A line of text: not the fence of a block, not a bracket alone. */
-const isText = (line: string): boolean => /[\p{L}\p{N}]/u.test(line) && !/^(```|~~~)/.test(line);
+const isTextLine = (line: string): boolean =>
+  /[\p{L}\p{N}]/u.test(line) && !/^(```|~~~)/.test(line);
 
 /** The first line of text, cut to the bytes of a title. */
 export const titleFrom = (description: string): string => {
@@ -64,7 +65,7 @@ export const titleFrom = (description: string): string => {
     .trim()
     .split(/\r?\n/)
     .map((each) => each.trim());
-  const line = lines.find(isText) ?? lines[0] ?? '';
+  const line = lines.find(isTextLine) ?? lines[0] ?? '';
   const characters = [...line];
   while (Buffer.byteLength(characters.join('')) > titleBytes)
     characters.length = Math.floor(characters.length * 0.9);

@@ -35,7 +35,7 @@ const pauseMs = 1_500;
 const shortLookMs = 200;
 const pausePerExcess = 3;
 const pauseAtMostMs = 30_000;
-const pauseAfter = (lookMs: number): number =>
+const pauseAfterLook = (lookMs: number): number =>
   Math.min(pauseMs + pausePerExcess * Math.max(0, lookMs - shortLookMs), pauseAtMostMs);
 /** Pause after a failed look, times the number of failures. */
 const failedPauseMs = 5_000;
@@ -189,7 +189,7 @@ export const createTrackerWatch = (ports: WatchPorts): TrackerWatch => {
       await takeChanges();
       if (failures > 0) log('the tracker can be used again', { after_failures: failures });
       failures = 0;
-      return pauseAfter(performance.now() - startedAt - reportingMs);
+      return pauseAfterLook(performance.now() - startedAt - reportingMs);
     } catch (error) {
       if (stopped) return pauseMs;
       failures += 1;

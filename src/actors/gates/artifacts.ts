@@ -3,7 +3,7 @@ import { fail, type Judgement, pass, type StepEvidence } from './evidence.ts';
 
 const fileMaxBytes = 16 * 1024 * 1024;
 
-const problemWith = async (files: WorkFiles, path: string): Promise<string | null> => {
+const artifactProblem = async (files: WorkFiles, path: string): Promise<string | null> => {
   const found = await files.list(path);
   if (found.length === 0) return `${path} is missing`;
   const changed = files.changed;
@@ -26,7 +26,7 @@ export const checkArtifacts = async ({
   if (leaves.length === 0) return pass('has nothing to leave');
   const problems: string[] = [];
   for (const path of leaves) {
-    const problem = await problemWith(files, path);
+    const problem = await artifactProblem(files, path);
     if (problem !== null) problems.push(problem);
   }
   return problems.length === 0

@@ -51,7 +51,10 @@ const actorChange = (
 /** The gates of a workflow read the folders of its tasks: those stay on its server. */
 const isOfWorkflow = (label: string): boolean => label.startsWith('workflow:');
 
-const waitsOf = (next: TaskSnapshot, { priority, labels }: TaskView): Pick<ActorState, 'waits'> => {
+const slotWaitOf = (
+  next: TaskSnapshot,
+  { priority, labels }: TaskView,
+): Pick<ActorState, 'waits'> => {
   const { role } = next.context;
   const isWaiting = next.hasTag('phase:waiting_for_slot');
   const waits = role !== null && isWaiting && !labels.some(isOfWorkflow);
@@ -68,7 +71,7 @@ export const taskChange = (
     ...changed,
     ...(changed.actor === undefined
       ? {}
-      : { actor: { ...changed.actor, ...waitsOf(next, after) } }),
+      : { actor: { ...changed.actor, ...slotWaitOf(next, after) } }),
     entries: [
       ...tellEntries(after, transition.cause, at),
       ...changed.entries,

@@ -46,5 +46,5 @@ export const entry = (
 export type SentEntry = Omit<Entry, 'taskSeq' | 'cause'>;
 
 /** JSON text of a frame: `{type, task_id, attempt, seq, timestamp, data}`. */
-export const frameText = ({ type, taskId, attempt, seq, at, data }: SentEntry): string =>
+export const frameJson = ({ type, taskId, attempt, seq, at, data }: SentEntry): string =>
   `{"type":${JSON.stringify(type)},"task_id":${JSON.stringify(taskId)},"attempt":${attempt},"seq":${seq},"timestamp":"${new Date(at).toISOString()}","data":${data}}`;

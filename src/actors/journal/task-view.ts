@@ -313,7 +313,7 @@ const runFields = (parts: ViewParts, status: string): Partial<TaskView> => {
 };
 
 /** Only for a task that was closed by hand, here or in the tracker. */
-const closeReasonOf = (
+const shownCloseReason = (
   { tracked: { closeReason = '' }, task }: ViewParts,
   status: string,
 ): Pick<TaskView, 'close_reason'> =>
@@ -355,7 +355,7 @@ const liveFields = (
 };
 
 /** The clocks of the latest attempt that stand still, or stood. */
-const waitsOf = (
+const waitedTimes = (
   { task, agent }: ViewParts,
   status: string,
 ): Pick<TaskView, 'waits_since' | 'waited_seconds'> => {
@@ -436,10 +436,10 @@ export const toView = (parts: ViewParts): TaskView => {
     created_at: tracked.createdAt,
     updated_at: iso(Math.max(Date.parse(tracked.updatedAt), parts.changedAt)),
     ...(end === undefined ? {} : { completed_at: end }),
-    ...waitsOf(parts, status),
+    ...waitedTimes(parts, status),
     progress: progressOf(status, phase, usage.turns),
     ...runFields(parts, status),
-    ...closeReasonOf(parts, status),
+    ...shownCloseReason(parts, status),
     ...(awaiting === undefined ? {} : { awaiting }),
     usage,
     ...(parts.removed == null ? {} : { history_removed: removedView(parts.removed) }),

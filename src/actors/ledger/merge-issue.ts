@@ -7,7 +7,7 @@ const setKeys: readonly string[] = ['labels', 'dependencies', 'comments'];
 
 const jsonOf = (value: unknown): string | undefined => JSON.stringify(value);
 const isSameJson = (one: unknown, other: unknown): boolean => jsonOf(one) === jsonOf(other);
-const partOf = (issue: Issue, keys: readonly string[]): unknown =>
+const issuePart = (issue: Issue, keys: readonly string[]): unknown =>
   keys.map((key) => issue[key] ?? null);
 const updatedAt = ({ updated_at }: Issue): number => Date.parse(updated_at) || 0;
 
@@ -43,8 +43,8 @@ export const mergeIssue = ({ base, ours, theirs, isLive }: Versions): Issue => {
   const newer = updatedAt(theirs) > updatedAt(ours) ? theirs : ours;
   const sideOf = (keys: readonly string[]): Issue => {
     if (base === null) return newer;
-    if (isSameJson(partOf(theirs, keys), partOf(base, keys))) return ours;
-    return isSameJson(partOf(ours, keys), partOf(base, keys)) ? theirs : newer;
+    if (isSameJson(issuePart(theirs, keys), issuePart(base, keys))) return ours;
+    return isSameJson(issuePart(ours, keys), issuePart(base, keys)) ? theirs : newer;
   };
   const state = isLive ? ours : sideOf(stateKeys);
   const mergedValue = (key: string): unknown => {

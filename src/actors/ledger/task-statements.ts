@@ -4,7 +4,7 @@ export type TaskStatements = ReturnType<typeof prepareTaskStatements>;
 
 export const columnText = (row: Row, column: string): string => String(row[column] ?? '');
 
-const pagesOf = (db: Database, inOrder: string) => {
+const preparePages = (db: Database, inOrder: string) => {
   const pages = (isBlocked: string) =>
     db.prepare(
       `select * from tasks where status = ? and (unmet > 0) = ${isBlocked} and ${inOrder} limit ?`,
@@ -81,8 +81,8 @@ export const prepareTaskStatements = (db: Database) => ({
     ),
   },
   pagesOf: {
-    oldest: pagesOf(db, '(created_at, id) > (?, ?) order by created_at, id'),
-    newest: pagesOf(db, '(created_at, id) < (?, ?) order by created_at desc, id desc'),
+    oldest: preparePages(db, '(created_at, id) > (?, ?) order by created_at, id'),
+    newest: preparePages(db, '(created_at, id) < (?, ?) order by created_at desc, id desc'),
   },
   countOf: db.prepare(
     'select coalesce(sum(count), 0) as count from task_counts where status = ? and blocked <= ?',

@@ -17,7 +17,7 @@ export interface TaskWrites {
   countBlockers(): Work<void>;
 }
 
-const columnsOf = (issue: Issue) => ({
+const taskColumns = (issue: Issue) => ({
   status: statusInTracker({ status: issue.status, labels: issue.labels ?? [] }),
   done: isDone(issue.status) ? 1 : 0,
   createdAt: isoOrEpoch(issue.created_at),
@@ -45,7 +45,7 @@ export const createTaskWrites = (sql: TaskStatements): TaskWrites => {
     before: Row | null,
   ): Work<void> {
     const revision = yield* nextRevision();
-    const { status, done, createdAt } = columnsOf(issue);
+    const { status, done, createdAt } = taskColumns(issue);
     if (before === null) {
       yield* sql.insert.run(issue.id, line, base, status, done, createdAt, revision);
       yield* sql.recount.run(issue.id);
@@ -67,7 +67,7 @@ export const createTaskWrites = (sql: TaskStatements): TaskWrites => {
       yield* save(issue, line, line === base ? null : base, before);
     },
     *add(issue, line) {
-      const { status, done, createdAt } = columnsOf(issue);
+      const { status, done, createdAt } = taskColumns(issue);
       yield* sql.insert.run(issue.id, line, null, status, done, createdAt, 0);
       for (const id of blockers(issue)) yield* sql.depend.run(issue.id, id);
     },

@@ -1,7 +1,7 @@
 import type { McpTool, ToolChange } from './port.ts';
 
 const changeLength = 600;
-const cut = (text: string): string =>
+const shortChange = (text: string): string =>
   text.length > changeLength ? `${text.slice(0, changeLength)}…` : text;
 
 /** Null for a tool that is as it was first seen, or allowed later. */
@@ -9,11 +9,14 @@ export const changeOfTool = (pinned: McpTool | undefined, current: McpTool): Too
   const { name, description, fingerprint } = current;
   if (fingerprint === pinned?.fingerprint) return null;
   if (pinned === undefined)
-    return { fingerprint, why: `${name} is new on its server. It says: ${cut(description)}` };
+    return {
+      fingerprint,
+      why: `${name} is new on its server. It says: ${shortChange(description)}`,
+    };
   const why =
     pinned.description === description
       ? `${name} takes other arguments than when it was first seen.`
-      : `${name} has changed since it was first seen. It said: ${cut(pinned.description)}\nNow it says: ${cut(description)}`;
+      : `${name} has changed since it was first seen. It said: ${shortChange(pinned.description)}\nNow it says: ${shortChange(description)}`;
   return { fingerprint, why };
 };
 

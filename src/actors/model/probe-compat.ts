@@ -2,7 +2,7 @@ import type { Compat } from './compat.ts';
 import type { ModelEvent, ModelRequest } from './port.ts';
 import { textCallsIn } from './text-calls.ts';
 
-export type Ask = (compat: Compat, request: ModelRequest) => Promise<ModelEvent | null>;
+export type AskModel = (compat: Compat, request: ModelRequest) => Promise<ModelEvent | null>;
 
 export interface CompatAttempt {
   readonly last: ModelEvent | null;
@@ -22,7 +22,7 @@ const variantsOf = (given: Compat, changes: readonly Partial<Compat>[]): readonl
   [...changes, Object.assign({}, ...changes)].map((change) => ({ ...given, ...change }));
 
 const firstUnderstood = async (
-  ask: Ask,
+  ask: AskModel,
   request: ModelRequest,
   given: Compat,
   changes: readonly Partial<Compat>[],
@@ -56,7 +56,7 @@ const nextRequest = (
 });
 
 export const tryCompat = async (
-  ask: Ask,
+  ask: AskModel,
   request: ModelRequest,
   given: Compat,
 ): Promise<CompatAttempt> => {

@@ -4,7 +4,7 @@ import { createOpenAiModel } from './openai.ts';
 import { hostOf } from './openai-call.ts';
 import { isNoEndpoint } from './openai-faults.ts';
 import type { ModelEvent, ModelRequest } from './port.ts';
-import { type Ask, tryCompat } from './probe-compat.ts';
+import { type AskModel, tryCompat } from './probe-compat.ts';
 import { readServerModels, type ServerModels } from './served-models.ts';
 import type { Timeouts } from './watchdog.ts';
 
@@ -112,7 +112,7 @@ const probeOne = async (
 ): Promise<ProtocolProbe> => {
   const { apiKey, baseURL, model } = options;
   let requests = 0;
-  const ask: Ask = async (compat, request) => {
+  const ask: AskModel = async (compat, request) => {
     let last: ModelEvent | null = null;
     const asked = createOpenAiModel({ apiKey, baseURL, protocol, compat, timeouts });
     requests += 1;

@@ -45,10 +45,10 @@ interface EntryData {
   readonly parked_reason?: string;
 }
 
-const charactersAtMost = 2_000;
+const noticeCharactersAtMost = 2_000;
 
 const short = (text: string): string =>
-  text.length <= charactersAtMost ? text : `${text.slice(0, charactersAtMost - 1)}…`;
+  text.length <= noticeCharactersAtMost ? text : `${text.slice(0, noticeCharactersAtMost - 1)}…`;
 
 const noticeStatuses = {
   completed: 'complete',

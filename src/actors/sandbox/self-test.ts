@@ -80,32 +80,36 @@ const traps: readonly (readonly [
   [
     'have its files moved through a link',
     'rm -rf .beads; ln -s "$OTHER" .beads; ln -s "$OTHER" quarantine; echo x > .envrc; mkdir -p src/.claude',
-    (root) => isThere(join(root, '.envrc')) || isThere(join(root, 'src/.claude')),
+    (root) => pathExists(join(root, '.envrc')) || pathExists(join(root, 'src/.claude')),
   ],
   [
     'have a folder outside moved into its reach',
     'rm -rf .github; ln -s "$OTHER" .github; ln -s "$OTHER" src/sub',
-    (root) => isThere(join(root, '.github')),
+    (root) => pathExists(join(root, '.github')),
   ],
   [
     'make a repository inside of the project',
     'mkdir -p src/lib/.git; echo x > src/lib/.git/config; mkdir -p src/bare/objects src/bare/refs; touch src/bare/HEAD',
-    (root) => isThere(join(root, 'src/lib/.git')) || isThere(join(root, 'src/bare/HEAD')),
+    (root) => pathExists(join(root, 'src/lib/.git')) || pathExists(join(root, 'src/bare/HEAD')),
   ],
   [
     'make settings of git that are not there',
     'touch .git/commondir .git/config.worktree; mkdir .git/modules',
     (root) =>
-      ['commondir', 'config.worktree', 'modules'].some((name) => isThere(join(root, '.git', name))),
+      ['commondir', 'config.worktree', 'modules'].some((name) =>
+        pathExists(join(root, '.git', name)),
+      ),
   ],
   [
     'make the settings of an assistant, deep in the project',
     'mkdir -p src/a/b; echo x > src/a/b/opencode.json; mkdir src/a/.pi; chmod 500 src/a; chmod 111 src/a/b',
-    (root) => isThere(join(root, 'src/a/b/opencode.json')) || isThere(join(root, 'src/a/.pi')),
+    (root) =>
+      pathExists(join(root, 'src/a/b/opencode.json')) || pathExists(join(root, 'src/a/.pi')),
   ],
 ];
 
-const isThere = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false }) !== undefined;
+const pathExists = (path: string): boolean =>
+  lstatSync(path, { throwIfNoEntry: false }) !== undefined;
 
 export interface SandboxProbe {
   readonly name: string;

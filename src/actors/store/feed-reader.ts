@@ -34,7 +34,7 @@ const entriesAtMost = 256;
 const charactersAtMost = 512 * 1024;
 
 /** The first entries, as many as a listener may keep. */
-const firstOf = (entries: readonly Entry[]): readonly Entry[] => {
+const entriesThatFit = (entries: readonly Entry[]): readonly Entry[] => {
   let size = 0;
   const end = entries.findIndex(({ data }, index) => {
     size += data.length;
@@ -89,7 +89,7 @@ export const createFeedReader = (
   const take = (entries: readonly Entry[]): void => {
     if (!isOpen) return;
     if (entries.length > 0) {
-      const some = firstOf(entries);
+      const some = entriesThatFit(entries);
       // The rest is read again, so read fewer while entries are large.
       limit = some.length < entries.length ? some.length : Math.min(2 * limit, entriesAtMost);
       if (give(some)) readLater();

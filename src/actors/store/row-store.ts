@@ -25,25 +25,25 @@ import { keptEntryOf, textOrNull } from './stored-entry.ts';
 import { createUsageRows, type UsageRows } from './usage-rows.ts';
 import { createChangeWriter, type EditRows } from './write-changes.ts';
 
-const text = (row: Row, column: string): string => String(row[column] ?? '');
+const columnText = (row: Row, column: string): string => String(row[column] ?? '');
 
 const actorOf = (row: Row): SavedActor => ({
-  id: text(row, 'id'),
-  taskId: text(row, 'task_id'),
+  id: columnText(row, 'id'),
+  taskId: columnText(row, 'task_id'),
   version: Number(row['version']),
   pending: Number(row['pending']) === 1,
   changedAt: Number(row['changed_at']),
-  snapshot: text(row, 'snapshot'),
+  snapshot: columnText(row, 'snapshot'),
   revision: Number(row['revision'] ?? 0),
-  owner: row['owner'] == null ? null : text(row, 'owner'),
+  owner: row['owner'] == null ? null : columnText(row, 'owner'),
 });
 
 const stepOf = (row: Row): Step => ({
-  taskId: text(row, 'task_id'),
+  taskId: columnText(row, 'task_id'),
   attempt: Number(row['attempt']),
-  key: text(row, 'key'),
-  intent: text(row, 'intent'),
-  result: row['result'] === null ? null : text(row, 'result'),
+  key: columnText(row, 'key'),
+  intent: columnText(row, 'intent'),
+  result: row['result'] === null ? null : columnText(row, 'result'),
 });
 
 const removedOf = (row: Row): RemovedHistory => ({
@@ -97,7 +97,7 @@ const createRowReads = (database: Database, sql: StoreStatements, usageRows: () 
     const row = yield* sql.request.first(id);
     return row === null
       ? null
-      : { taskId: text(row, 'task_id'), answer: textOrNull(row, 'answer') };
+      : { taskId: columnText(row, 'task_id'), answer: textOrNull(row, 'answer') };
   };
   /** A journal of version 2.1 that is only read keeps none. */
   const usageOf = function* <Result>(

@@ -32,7 +32,7 @@ const retried: readonly number[] = [429, 502, 503, 504];
 
 type ExportResult = 'sent' | { readonly problem: string; readonly mayRetry: boolean };
 
-const send = async (
+const sendSpans = async (
   { url, headers }: Collector,
   body: string,
   signal: AbortSignal,
@@ -89,7 +89,7 @@ export const createSpanExporter = ({
     waiting = waiting.slice(perRequest);
     const body = redact(JSON.stringify(exportRequest(spans, resource)));
     const limit = AbortSignal.any([signal, AbortSignal.timeout(requestMs)]);
-    note(await send(collector, body, limit), spans);
+    note(await sendSpans(collector, body, limit), spans);
   };
   const sendLater = (): void => {
     if (timer !== null || sending !== null || waiting.length === 0 || stopping.signal.aborted)

@@ -20,7 +20,10 @@ export interface WorkflowLinePage {
 const endedAtOnce = 100;
 
 /** @throws invalid_params when the cursor names none that is over */
-const placeOf = async (store: Pick<ActorReads, 'actor'>, cursor: string): Promise<SavedActor> => {
+const workflowAtCursor = async (
+  store: Pick<ActorReads, 'actor'>,
+  cursor: string,
+): Promise<SavedActor> => {
   const saved = await store.actor(workflowKey(cursor));
   if (saved === null || saved.pending)
     throw badParam('cursor', 'names no workflow that is over; start again without it');
@@ -35,7 +38,7 @@ export const listWorkflows = async (
   store: Pick<ActorReads, 'actor' | 'openWorkflows' | 'endedWorkflows'>,
   { limit = endedAtOnce, cursor }: WorkflowPageRequest,
 ): Promise<WorkflowLinePage> => {
-  const place = cursor === undefined ? undefined : await placeOf(store, cursor);
+  const place = cursor === undefined ? undefined : await workflowAtCursor(store, cursor);
   const open = place === undefined ? await store.openWorkflows() : [];
   const found = await store.endedWorkflows(limit + 1, place);
   const ended = found.slice(0, limit);

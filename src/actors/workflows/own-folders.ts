@@ -20,7 +20,7 @@ const ownPaths = (workflow: WorkflowWords): readonly string[] =>
     .filter((path) => path.includes('{{slug}}'))
     .map((path) => fillIn(workflow, path));
 
-const isWithin = (path: string, folder: string): boolean =>
+const isInFolderOrSame = (path: string, folder: string): boolean =>
   path === folder || (folder.endsWith('/') && path.startsWith(folder));
 
 /** Two at once would overwrite what the other left. @throws invalid_params */
@@ -32,7 +32,7 @@ export const requireOwnFolders = (
   for (const other of others) {
     const theirs = ownPaths(other);
     const shared = own.find((path) =>
-      theirs.some((each) => isWithin(path, each) || isWithin(each, path)),
+      theirs.some((each) => isInFolderOrSame(path, each) || isInFolderOrSame(each, path)),
     );
     if (shared === undefined) continue;
     const { workflowId, definition, subject } = other;

@@ -4,18 +4,18 @@ import { statusInTracker, type TrackedTask } from '../../machines/tracked-task.t
 import { workflowKey } from '../journal/replay-workflow.ts';
 
 /** `no`, and not the first word of a sentence: `no problems found`. */
-const saysNo = /^\s*no\s*(?:[,;:.!-]|$)/i;
+const isBareNo = /^\s*no\s*(?:[,;:.!-]|$)/i;
 const yesOrNo = /^\s*(?:yes|no|y|n)\b/i;
 
 const workflowOf = (labels: readonly string[]): string =>
   labels.find((label) => label.startsWith(workflowKey('')))?.slice(workflowKey('').length) ?? '';
 
-const problemWith = ({ id, labels }: TrackedTask, reason: string): string | null => {
+const answerProblem = ({ id, labels }: TrackedTask, reason: string): string | null => {
   if (asksForStep(labels))
     return yesOrNo.test(reason)
       ? null
       : `must begin with yes or no, since ${id} is a question: agent close ${id} --reason "yes, …"`;
-  return isForPerson(labels) && saysNo.test(reason)
+  return isForPerson(labels) && isBareNo.test(reason)
     ? `says no, but to close ${id} means that it is done, and the next step begins; leave it open until it is done, or end the workflow: agent workflow cancel ${workflowOf(labels)}`
     : null;
 };
@@ -23,7 +23,7 @@ const problemWith = ({ id, labels }: TrackedTask, reason: string): string | null
 /** A question of a workflow is closed with its answer, a step when it is done. @throws invalid_params */
 export const requireAnswer = (task: TrackedTask | null, reason: string | null): void => {
   if (task === null || task.status === 'closed') return;
-  const problem = problemWith(task, reason ?? '');
+  const problem = answerProblem(task, reason ?? '');
   if (problem !== null)
     throw new ServiceError('invalid_params', { fields: [{ path: 'reason', problem }] });
 };

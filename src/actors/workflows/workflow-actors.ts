@@ -20,9 +20,9 @@ export interface WorkflowActorPorts extends AwaitPorts, EvidencePorts {
   readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
 }
 
-type Work<Output> = (context: WorkflowContext, signal: AbortSignal) => Promise<Output>;
+type StateWork<Output> = (context: WorkflowContext, signal: AbortSignal) => Promise<Output>;
 
-const firstPauseMs = 500;
+const firstRetryPauseMs = 500;
 const longestRetryPause = 30_000;
 /** A task that was refused a run, for example as the queue was full, is started again. */
 const startAgainMs = 15_000;
@@ -33,7 +33,7 @@ const isFinal = (error: unknown): boolean =>
 
 /** Tries again what an outage interrupts; what can never succeed ends the workflow. */
 const persistently =
-  <Output>({ log }: WorkflowActorPorts, work: Work<Output>) =>
+  <Output>({ log }: WorkflowActorPorts, work: StateWork<Output>) =>
   async ({
     input,
     signal,
@@ -41,7 +41,7 @@ const persistently =
     readonly input: WorkflowContext;
     readonly signal: AbortSignal;
   }): Promise<Output> => {
-    for (let pauseMs = firstPauseMs; ; pauseMs = Math.min(pauseMs * 2, longestRetryPause)) {
+    for (let pauseMs = firstRetryPauseMs; ; pauseMs = Math.min(pauseMs * 2, longestRetryPause)) {
       try {
         return await work(input, signal);
       } catch (error) {
@@ -135,7 +135,7 @@ const createUnfinishedWork = () => {
   const unfinished = new Map<string, Promise<unknown>>();
   return {
     remember:
-      <Output>(work: Work<Output>): Work<Output> =>
+      <Output>(work: StateWork<Output>): StateWork<Output> =>
       (context, signal) => {
         const { workflowId } = context;
         const promise = work(context, signal);
@@ -156,7 +156,7 @@ const createUnfinishedWork = () => {
 /** The actors of the workflow chart. Each can be repeated after a restart. */
 export const provideWorkflowActors = (ports: WorkflowActorPorts): typeof workflowMachine => {
   const { remember, settled } = createUnfinishedWork();
-  const actor = <Output>(work: Work<Output>) =>
+  const actor = <Output>(work: StateWork<Output>) =>
     fromPromise<Output, WorkflowContext>(persistently(ports, work));
   const make = (planned: (context: WorkflowContext) => readonly PlannedTask[]) =>
     actor(

@@ -16,8 +16,8 @@ const statusArgs = [
   '--ignore-submodules=all',
 ] as const;
 const shownAtMost = 1_000;
-const ours = /(^|\/)(\.beads|\.agent|\.DS_Store)(\/|$)/;
-const isNoise = (path: string): boolean => ours.test(path) || isGenerated(path);
+const serverPaths = /(^|\/)(\.beads|\.agent|\.DS_Store)(\/|$)/;
+const isOwnOrGenerated = (path: string): boolean => serverPaths.test(path) || isGenerated(path);
 
 export const nothingAbsent: Absent = { uncommitted: [], ignored: [], install: null };
 
@@ -78,7 +78,7 @@ const listedByGit = async (
     entries
       .filter((entry) => entry.startsWith('!!') === isIgnored)
       .map((entry) => entry.slice(3))
-      .filter((path) => !isNoise(path));
+      .filter((path) => !isOwnOrGenerated(path));
   return { uncommitted: named(false), ignored: named(true) };
 };
 

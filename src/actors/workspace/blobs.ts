@@ -24,7 +24,7 @@ export const readBlob = (file: number, size: number): Blob => {
 export const blobOf = (bytes: Uint8Array): Blob =>
   Buffer.concat([Buffer.from(`blob ${bytes.length}\0`), bytes]);
 
-export const contentOf = (blob: Blob): Buffer => blob.subarray(blob.indexOf(0) + 1);
+export const blobContent = (blob: Blob): Buffer => blob.subarray(blob.indexOf(0) + 1);
 
 export const blobName = (blob: Blob, format: ObjectFormat): string =>
   createHash(format).update(blob).digest('hex');

@@ -18,12 +18,12 @@ const commands: Readonly<Record<FilterName, { readonly clean: string; readonly s
   };
 
 const bwrap = '/usr/bin/bwrap';
-const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
+const shellQuoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`;
 
 /** With bubblewrap: no network, and only its own store is writable. */
 const confined = (command: string, writable: readonly string[]): string => {
   if (!existsSync(bwrap)) return command;
-  const binds = writable.flatMap((path) => ['--bind', quoted(path), quoted(path)]);
+  const binds = writable.flatMap((path) => ['--bind', shellQuoted(path), shellQuoted(path)]);
   return [
     bwrap,
     '--unshare-all',

@@ -1,7 +1,7 @@
 import { closeSync } from 'node:fs';
 import { join } from 'node:path';
 import { hasCode } from '../files/error-code.ts';
-import { type Blob, blobName, blobOf, contentOf, keepBlob, readBlob } from './blobs.ts';
+import { type Blob, blobContent, blobName, blobOf, keepBlob, readBlob } from './blobs.ts';
 import { createGit, type Git } from './git.ts';
 import { openBelow, openFolder, readLinkIn, withFile } from './handles.ts';
 import { createIgnores } from './ignores.ts';
@@ -89,7 +89,7 @@ const keepInOtherForm = async (
     const folder = openBelow(root, path.slice(0, cut));
     try {
       const blob = contentIn(folder, path.slice(cut));
-      return blob === null ? null : contentOf(blob);
+      return blob === null ? null : blobContent(blob);
     } finally {
       closeSync(folder);
     }

@@ -26,7 +26,7 @@ export interface GitDirs {
 
 /** Files go in and out byte for byte, whatever a tree's attributes say. */
 export const byteForByte = '* -text -ident -filter !working-tree-encoding\n';
-const headText = /^(ref: refs\/heads\/\S+|[0-9a-f]{40}|[0-9a-f]{64})\n?$/;
+const headPattern = /^(ref: refs\/heads\/\S+|[0-9a-f]{40}|[0-9a-f]{64})\n?$/;
 
 const pinned: readonly (readonly [string, string])[] = [
   ['core.bare', 'true'],
@@ -108,7 +108,7 @@ const buildGitDir = async (
 /** The branch or commit of HEAD. @throws GitError when it names neither a branch nor a commit */
 export const readHead = async (gitDir: string): Promise<string> => {
   const head = (await plainText(join(gitDir, 'HEAD'))) ?? '';
-  if (headText.test(head)) return head;
+  if (headPattern.test(head)) return head;
   throw new GitError(`${join(gitDir, 'HEAD')} names no branch and no commit`);
 };
 

@@ -33,7 +33,7 @@ export const within = (folder: number, name: string): string | Buffer => {
 export const openFolder = (path: string): number => openSync(path, folderFlags);
 export const openFolderIn = (folder: number, name: string): number =>
   openSync(within(folder, name), folderFlags);
-export const namesIn = (folder: number): readonly string[] =>
+export const namesInHandle = (folder: number): readonly string[] =>
   readdirSync(handlePath(folder), { encoding: 'latin1' });
 
 export const entriesIn = (folder: number): readonly Dirent[] =>
@@ -47,7 +47,7 @@ export const handleOf = (folder: number, name: string): number =>
 export const isEmptyFolder = (folder: number, name: string): boolean => {
   const inside = openFolderIn(folder, name);
   try {
-    return namesIn(inside).length === 0;
+    return namesInHandle(inside).length === 0;
   } finally {
     closeSync(inside);
   }

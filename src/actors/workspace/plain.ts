@@ -5,7 +5,7 @@ import { GitError } from './git.ts';
 
 export type PlainKind = 'file' | 'folder';
 
-const kindOf = async (path: string): Promise<PlainKind | 'other' | null> => {
+const plainKindOf = async (path: string): Promise<PlainKind | 'other' | null> => {
   try {
     const stat = await lstat(path);
     if (stat.isFile()) return 'file';
@@ -28,7 +28,7 @@ const notPlain = (path: string): GitError =>
 
 /** @throws GitError when something of another kind is there, such as a link or a pipe */
 export const isPlain = async (path: string, kind: PlainKind): Promise<boolean> => {
-  const found = await kindOf(path);
+  const found = await plainKindOf(path);
   if (found !== null && found !== kind) throw notPlain(path);
   return found === kind;
 };
@@ -38,7 +38,7 @@ export const requirePlainWay = async (folder: string, path: string): Promise<voi
   let at = folder;
   for (const part of path.split('/')) {
     at = join(at, part);
-    const found = await kindOf(at);
+    const found = await plainKindOf(at);
     if (found === 'other') throw notPlain(at);
     if (found === null) return;
   }

@@ -6,14 +6,14 @@ import { plainText } from './plain.ts';
 
 export type GitSettings = ReadonlyMap<string, string>;
 
-const known = new Map<string, GitSettings>();
+const knownSettings = new Map<string, GitSettings>();
 const mostKnown = 20;
 
 /** Reads a configuration file as data, without includes. The last value of a key counts. */
 export const readGitSettings = async (program: string, file: string): Promise<GitSettings> => {
   const input = (await plainText(file)) ?? '';
   if (input === '') return new Map();
-  const before = known.get(input);
+  const before = knownSettings.get(input);
   if (before !== undefined) return before;
   const args = ['config', '--file', '-', '--no-includes', '-z', '--list'];
   const listed = await requireGit(
@@ -27,8 +27,8 @@ export const readGitSettings = async (program: string, file: string): Promise<Gi
       return cut < 0 ? [pair, 'true'] : [pair.slice(0, cut), pair.slice(cut + 1)];
     }),
   );
-  if (known.size >= mostKnown) known.clear();
-  known.set(input, settings);
+  if (knownSettings.size >= mostKnown) knownSettings.clear();
+  knownSettings.set(input, settings);
   return settings;
 };
 

@@ -79,7 +79,7 @@ const takeThread = (): Thread => {
   return taken;
 };
 
-const ask = (
+const askWorker = (
   asked: (id: number) => SnapshotOrder | AskedToRemove,
 ): { readonly id: number; readonly worker: Worker; readonly answer: Promise<WorkerAnswer> } => {
   const { worker, waiting } = takeThread();
@@ -99,7 +99,7 @@ export const snapshotInThread = async (
 ): Promise<Snapshot> => {
   signal?.throwIfAborted();
   const flag = new SharedArrayBuffer(4);
-  const { id, worker, answer } = ask((own) => ({ id: own, job, flag }));
+  const { id, worker, answer } = askWorker((own) => ({ id: own, job, flag }));
   const onAbort = (): void => {
     Atomics.store(new Int32Array(flag), 0, 1);
     worker.postMessage({ abort: id });
@@ -118,5 +118,5 @@ export const snapshotInThread = async (
 };
 
 export const removeInThread = async (path: string): Promise<void> => {
-  await ask((id) => ({ id, remove: path })).answer;
+  await askWorker((id) => ({ id, remove: path })).answer;
 };

@@ -18,17 +18,19 @@ export interface Start {
   readonly includes: WorkRecord['includes'];
 }
 
-type Work = WorkRecord & { readonly commit: string };
+type CommittedWork = WorkRecord & { readonly commit: string };
 
-const included = ({ task_id, attempt, commit, includes }: Work): WorkRecord['includes'] => [
-  ...includes,
-  { task_id, attempt, commit },
-];
+const included = ({
+  task_id,
+  attempt,
+  commit,
+  includes,
+}: CommittedWork): WorkRecord['includes'] => [...includes, { task_id, attempt, commit }];
 
 const mergeIntoStart = async (
   dirs: GitDirs,
   commit: string,
-  work: Work,
+  work: CommittedWork,
   signal: AbortSignal | undefined,
 ): Promise<string | Stopped> => {
   if (await contains(dirs, work.commit, commit)) return work.commit;
@@ -45,7 +47,7 @@ const mergeIntoStart = async (
 const addWork = async (
   { dirs, head }: RepositoryAtHead,
   commit: string,
-  work: Work,
+  work: CommittedWork,
   signal: AbortSignal | undefined,
 ): Promise<string | Stopped> => {
   const target = await mergeIntoStart(dirs, commit, work, signal);

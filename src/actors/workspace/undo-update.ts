@@ -19,7 +19,8 @@ import { foldersOf, shownName } from './names.ts';
 import type { UpdatePlaces, UpdateRecord } from './update-record.ts';
 import { atTop } from './users-files.ts';
 
-const below = (folder: string, path: string): Buffer => Buffer.from(`${folder}/${path}`, 'latin1');
+const pathBelow = (folder: string, path: string): Buffer =>
+  Buffer.from(`${folder}/${path}`, 'latin1');
 
 const lstatOrNull = async (path: Buffer): Promise<Stats | null> =>
   lstat(path).catch((error: unknown) => {
@@ -118,19 +119,19 @@ export const undoUpdate = async (
   const removed: string[] = [];
   for (const { path } of changes) {
     const here = atTop(dirs, path);
-    if ((await compare(here, below(before, path))) === 'same') continue;
+    if ((await compare(here, pathBelow(before, path))) === 'same') continue;
     const stat = await lstatOrNull(here);
-    if (stat !== null && (await compare(here, below(after, path))) === 'other') {
+    if (stat !== null && (await compare(here, pathBelow(after, path))) === 'other') {
       kept.push(shownName(path));
       continue;
     }
     if (stat !== null) await unlink(here);
     removed.push(path);
-    if ((await lstatOrNull(below(before, path))) !== null) lost.push(path);
+    if ((await lstatOrNull(pathBelow(before, path))) !== null) lost.push(path);
   }
   await removeEmptyFolders(dirs, removed);
   for (const path of lost)
-    if (await makeWay(dirs, path)) await restore(dirs, path, below(before, path));
+    if (await makeWay(dirs, path)) await restore(dirs, path, pathBelow(before, path));
     else kept.push(shownName(path));
   return kept;
 };

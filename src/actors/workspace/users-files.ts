@@ -5,7 +5,7 @@ import type { GitDirs } from './git-dirs.ts';
 import { foldersOf } from './names.ts';
 
 /** The most entries that a merge checks in a folder that the work replaces. */
-const entriesAtMost = 100_000;
+const folderEntriesAtMost = 100_000;
 
 type Occupant = 'folder' | 'other' | null;
 
@@ -37,7 +37,7 @@ const keptIn = async (
     if ((await kindAt(dirs, path)) === 'other') return path;
     const names = await readdir(atTop(dirs, path), 'latin1').catch(() => null);
     seen += names?.length ?? 0;
-    if (names === null || seen > entriesAtMost) return path;
+    if (names === null || seen > folderEntriesAtMost) return path;
     for (const name of names) left.push(`${path}/${name}`);
   }
   return null;

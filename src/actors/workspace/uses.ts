@@ -18,7 +18,7 @@ export interface Use {
 const keptMs = 10_000;
 const mostKept = 4;
 /** The folders of this process: an old folder may name the same process id. */
-const ownFolders = new Set<string>();
+const foldersOfProcess = new Set<string>();
 let kept: readonly KeptUse[] = [];
 let idle: NodeJS.Timeout | undefined;
 
@@ -26,7 +26,7 @@ const forget = (some: readonly KeptUse[]): void => {
   kept = kept.filter((each) => !some.includes(each));
   for (const { dir } of some) {
     rmSync(dir, { recursive: true, force: true });
-    ownFolders.delete(dir);
+    foldersOfProcess.delete(dir);
   }
 };
 process.once('exit', () => forget(kept));
@@ -44,7 +44,7 @@ export const takeUse = async (
   kept = kept.filter((each) => each !== before);
   await mkdir(folder, { recursive: true, mode: 0o700 });
   const dir = before?.dir ?? (await mkdtemp(join(folder, `use-${process.pid}-`)));
-  ownFolders.add(dir);
+  foldersOfProcess.add(dir);
   const own = { key, dir };
   const temporary = join(dir, 'temporary');
   try {
@@ -73,7 +73,7 @@ const madeBy = /^use-(\d+)-/;
 export const removeDeadUses = async (folder: string): Promise<void> => {
   for (const name of await readdir(folder).catch(() => [])) {
     const [, pid] = madeBy.exec(name) ?? [];
-    if (pid === undefined || ownFolders.has(join(folder, name))) continue;
+    if (pid === undefined || foldersOfProcess.has(join(folder, name))) continue;
     if (Number(pid) === process.pid || !isAlive(Number(pid)))
       await rm(join(folder, name), { recursive: true });
   }

@@ -28,7 +28,7 @@ const differencesOf = async (git: Git, from: string, to: string): Promise<IndexC
 };
 
 /** A file and a folder of one name cannot both be in a tree. */
-const foldersOf = (path: string): readonly string[] =>
+const foldersAbove = (path: string): readonly string[] =>
   [...path.matchAll(/\//g)].map(({ index }) => path.slice(0, index));
 
 /** What a verification changed and nobody changed since, as it was before. */
@@ -37,11 +37,11 @@ const toUndo = (
   since: readonly IndexChange[],
 ): readonly IndexChange[] => {
   const changed = new Set(since.map(({ path }) => path));
-  const folders = new Set(since.flatMap(({ path }) => foldersOf(path)));
+  const folders = new Set(since.flatMap(({ path }) => foldersAbove(path)));
   const undone = before.filter(
     ({ path, to }) =>
       !changed.has(path) &&
-      (to === null || !(folders.has(path) || foldersOf(path).some((each) => changed.has(each)))),
+      (to === null || !(folders.has(path) || foldersAbove(path).some((each) => changed.has(each)))),
   );
   // Deletions come first: they make room for a folder of that name.
   return undone.toSorted((one, other) => Number(one.to !== null) - Number(other.to !== null));

@@ -1,7 +1,7 @@
 import { closeSync, type Stats } from 'node:fs';
 import { hasCode } from '../files/error-code.ts';
 import { isAtPlace } from '../sandbox/link-places.ts';
-import { isEmptyFolder, look, namesIn, openBelow, openFolderIn } from './handles.ts';
+import { isEmptyFolder, look, namesInHandle, openBelow, openFolderIn } from './handles.ts';
 import { type Index, type IndexEntry, noteOf } from './index-file.ts';
 import { createNameRules, foldersOf, type NameRule, shownName } from './names.ts';
 
@@ -229,7 +229,7 @@ const readFolder = (
   ruledAbove: boolean,
 ): void => {
   walk.options.checkpoint();
-  const names = namesIn(folder);
+  const names = namesInHandle(folder);
   walk.entries += names.length;
   if (walk.entries > mostEntries)
     throw new Error(

@@ -16,7 +16,7 @@ const maxLineBytes = 64 * 1024;
 const maxHeaderLines = 200;
 
 const notHttp = (): Error => new Error('the answer is not HTTP');
-const cut = (): Error => new Error('the answer was cut');
+const cutAnswerError = (): Error => new Error('the answer was cut');
 
 const createBytes = (source: AsyncIterator<Buffer>): Bytes => {
   let held: Buffer = Buffer.alloc(0);
@@ -37,7 +37,7 @@ const createBytes = (source: AsyncIterator<Buffer>): Bytes => {
         const end = held.indexOf('\r\n');
         if (end >= 0) return take(end + 2).toString('latin1', 0, end);
         if (held.length > maxLineBytes) throw new Error('a header of the answer is too long');
-        if (!(await more())) throw cut();
+        if (!(await more())) throw cutAnswerError();
       }
     },
     some: async (atMost) => (held.length > 0 || (await more()) ? take(atMost) : null),
@@ -57,7 +57,7 @@ const readHeaders = async (bytes: Bytes): Promise<ReadonlyMap<string, string>> =
 async function* readExactly(bytes: Bytes, size: number): AsyncGenerator<Buffer, void> {
   for (let left = size; left > 0; ) {
     const part = await bytes.some(left);
-    if (part === null) throw cut();
+    if (part === null) throw cutAnswerError();
     left -= part.length;
     yield part;
   }
@@ -79,7 +79,7 @@ async function* readToEnd(bytes: Bytes): AsyncGenerator<Buffer, void> {
     yield part;
 }
 
-const readBody = (bytes: Bytes, headers: ReadonlyMap<string, string>) => {
+const decodeBody = (bytes: Bytes, headers: ReadonlyMap<string, string>) => {
   if (/\bchunked\s*$/i.test(headers.get('transfer-encoding') ?? '')) return readChunks(bytes);
   const length = headers.get('content-length');
   if (length === undefined) return readToEnd(bytes);
@@ -88,7 +88,7 @@ const readBody = (bytes: Bytes, headers: ReadonlyMap<string, string>) => {
 };
 
 /** Closes the connection when the body is read, and when it is not HTTP. */
-export const readAnswer = async (
+export const readHttpAnswer = async (
   connection: AsyncIterable<Buffer>,
   close: () => void,
 ): Promise<HttpAnswer> => {
@@ -96,7 +96,7 @@ export const readAnswer = async (
   try {
     const status = /^HTTP\/1\.[01] (\d{3})\b/.exec(await bytes.line())?.[1];
     if (status === undefined) throw notHttp();
-    const body = readBody(bytes, await readHeaders(bytes));
+    const body = decodeBody(bytes, await readHeaders(bytes));
     const closing = async function* () {
       try {
         yield* body;

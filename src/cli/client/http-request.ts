@@ -1,6 +1,6 @@
 import { isJsonObject, textIn } from '../../machines/json.ts';
 import { CallError } from './client.ts';
-import { type HttpAnswer, readAnswer } from './http-answer.ts';
+import { type HttpAnswer, readHttpAnswer } from './http-answer.ts';
 
 export interface Address {
   readonly url: string;
@@ -75,7 +75,7 @@ export const sendHttpRequest = async (
   });
   socket.once('timeout', () => socket.destroy(new NoAnswerError(idleMs)));
   socket.write(text);
-  return readAnswer(socket, () => socket.destroy());
+  return readHttpAnswer(socket, () => socket.destroy());
 };
 
 /** @throws if the body is too large */

@@ -72,14 +72,14 @@ const parsedValue = (text: string): unknown => {
   }
 };
 
-const quoted = (value: unknown): string =>
+const quotedJson = (value: unknown): string =>
   `'${JSON.stringify(value).replaceAll("'", String.raw`'\''`)}'`;
 
 /** Says how to write a value that cannot be one word. */
 const jsonHint = (key: string, given: unknown): string => {
   const kind = kindOfKey(key);
   if (kind === 'list' && typeof given === 'string')
-    return `; a list is written as JSON: agent config set ${key} ${quoted(given.split(','))}`;
+    return `; a list is written as JSON: agent config set ${key} ${quotedJson(given.split(','))}`;
   return kind === 'object' && !isJsonObject(given)
     ? `; an object is written as JSON: agent config set ${key} '{"<name>": …}'`
     : '';

@@ -20,7 +20,7 @@ export type StoreChoice =
     };
 
 /** The value of `store.url`, or what the variable holds that it names. @throws ConfigError */
-const urlOf = (given: string, env: NodeJS.ProcessEnv): string => {
+const givenStoreUrl = (given: string, env: NodeJS.ProcessEnv): string => {
   if (isPostgresUrl(given) || isAbsolute(given)) return given;
   const held = env[given];
   if (!held) throw new ConfigError(`store.url names the variable ${given}, which is not set`);
@@ -38,7 +38,7 @@ export const storeFor = (
   env: NodeJS.ProcessEnv,
 ): StoreChoice => {
   if (store.url === undefined) return { kind: 'sqlite', file: taskFiles(project).journal };
-  const url = urlOf(store.url, env);
+  const url = givenStoreUrl(store.url, env);
   return isPostgresUrl(url)
     ? {
         kind: 'postgres',

@@ -102,7 +102,7 @@ const leftCode = ({ io }: CommandContext): number => {
 
 const lookMs = 100;
 /** A policy may still fail what waits for a task that failed. */
-const graceMs = 1_000;
+const unchangedMs = 1_000;
 
 /** Calls `done` when nothing of a run changes by itself any more; looks at most ten times a second. */
 const watchForEnd = (progress: Progress, ids: readonly string[], done: () => void) => {
@@ -116,7 +116,7 @@ const watchForEnd = (progress: Progress, ids: readonly string[], done: () => voi
     doneSince = areDone(progress, ids) ? (doneSince ?? performance.now()) : null;
     if (doneSince === null) return;
     const waits = ids.some((id) => progress.blocker(id) !== null);
-    if (!waits || performance.now() - doneSince >= graceMs) done();
+    if (!waits || performance.now() - doneSince >= unchangedMs) done();
     else lookIn(lookMs);
   };
   return {

@@ -68,7 +68,7 @@ const heldAtMost = 100;
 const usualColumns = 80;
 export const usualRows = 24;
 
-const columnsOf = ({ columns }: Output): number => columns || usualColumns;
+const terminalColumns = ({ columns }: Output): number => columns || usualColumns;
 
 /** The last lines of a terminal, which others replace. */
 const createLiveLines = (stderr: Output, terminal: boolean, colour: boolean) => {
@@ -77,7 +77,7 @@ const createLiveLines = (stderr: Output, terminal: boolean, colour: boolean) => 
   const clear = (): void => {
     if (shown.length === 0) return;
     // A terminal that became narrower has wrapped the lines.
-    const columns = columnsOf(stderr);
+    const columns = terminalColumns(stderr);
     const rows = shown.reduce((sum, each) => sum + Math.max(1, Math.ceil(each / columns)), 0);
     stderr.write(`\r${rows > 1 ? `\u001b[${rows - 1}A` : ''}\u001b[J`);
     shown = [];
@@ -88,7 +88,7 @@ const createLiveLines = (stderr: Output, terminal: boolean, colour: boolean) => 
       if (!terminal) return;
       clear();
       if (text === '') return;
-      const line = oneLine(text, columnsOf(stderr) - 1);
+      const line = oneLine(text, terminalColumns(stderr) - 1);
       stderr.write(line);
       shown = [textWidth(line)];
     },
@@ -116,7 +116,7 @@ export const createIo = (
   let isScreen = false;
   /** Notes wait here while a screen is shown, each once. */
   const held = new Set<string>();
-  const columns = (): number => columnsOf(stderr);
+  const columns = (): number => terminalColumns(stderr);
   const fitted = (text: string): string =>
     wrapLines(text, stderr.isTTY === true ? columns() : null);
   return {

@@ -16,7 +16,7 @@ const statusCell = (task: TaskView, now: number): Cell => {
   return style === undefined ? { text } : { text, style };
 };
 
-const rowOf =
+const taskRow =
   (now: number, width: number | null) =>
   (task: TaskView): readonly Cell[] => [
     { text: task.task_id },
@@ -39,5 +39,5 @@ export const renderList = (tasks: readonly TaskView[], now: number, width: numbe
   const isPriced = width === null || tasks.some(({ usage }) => usage.cost_usd !== undefined);
   const shown = <Each>(all: readonly Each[]): readonly Each[] =>
     all.filter((_, at) => isPriced || at !== costColumn);
-  return renderTable(shown(listHeader), tasks.map(rowOf(now, width)).map(shown), width);
+  return renderTable(shown(listHeader), tasks.map(taskRow(now, width)).map(shown), width);
 };

@@ -4,7 +4,7 @@ import type { PageFiles } from '../../http/page-files.ts';
 
 const pageFolder = new URL('../../../dist/page/', import.meta.url);
 
-const types: Readonly<Record<string, string>> = {
+const contentTypes: Readonly<Record<string, string>> = {
   '.html': 'text/html; charset=utf-8',
   '.js': 'text/javascript; charset=utf-8',
   '.css': 'text/css; charset=utf-8',
@@ -28,7 +28,7 @@ export const readPage = (): PageFiles =>
     assetsOf().map((name) => [
       name,
       {
-        type: types[extname(name)] ?? 'application/octet-stream',
+        type: contentTypes[extname(name)] ?? 'application/octet-stream',
         body: readFileSync(new URL(name, pageFolder)),
       },
     ]),

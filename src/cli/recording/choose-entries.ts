@@ -16,7 +16,7 @@ export interface EntryFacts {
   readonly number: number;
 }
 
-export const factsOf = (entry: RecordedEntry, hasSecret: boolean): EntryFacts => ({
+export const entryFactsOf = (entry: RecordedEntry, hasSecret: boolean): EntryFacts => ({
   seq: entry.seq,
   bytes: Buffer.byteLength(JSON.stringify(entry)),
   isSnapshot: entry.type === 'snapshot',

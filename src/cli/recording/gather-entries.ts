@@ -8,7 +8,7 @@ import {
 } from '../../actors/journal/recording.ts';
 import { hashOfEntry } from '../../actors/store/hash-chain.ts';
 import type { Client } from '../client/client.ts';
-import { chooseEntries, type EntryFacts, factsOf } from './choose-entries.ts';
+import { chooseEntries, type EntryFacts, entryFactsOf } from './choose-entries.ts';
 
 const entryPageSchema = z.looseObject({
   entries: z.array(z.looseObject({ seq: z.number() })),
@@ -99,7 +99,7 @@ const readFacts = async (
     const [first] = page.entries;
     if (after === 0 && page.removed !== null && first !== undefined)
       removed = removedGap(page.removed, first);
-    for (const entry of page.entries) all.push(factsOf(entry, hidesSecret(entry, redact)));
+    for (const entry of page.entries) all.push(entryFactsOf(entry, hidesSecret(entry, redact)));
     after = page.next;
   }
   return { all, removed };

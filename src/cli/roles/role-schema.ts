@@ -41,7 +41,7 @@ const successCriteria = z
   .max(20)
   .describe('what must be true before the role finishes');
 
-const parts = {
+const roleParts = {
   backend: backend.optional().describe('who does the work of the role; unset: api.backend'),
   tools: toolList,
   require_approval: z
@@ -73,7 +73,7 @@ const parts = {
 const filePath = z.string().min(1).optional();
 
 export const roleSection = z.strictObject({
-  ...parts,
+  ...roleParts,
   ...roleLimits,
   prompt_file: filePath.describe('file with the system prompt, relative to this file'),
   file: filePath.describe('role file, relative to this file; the keys beside this one override it'),
@@ -100,7 +100,7 @@ export const userRole = z
   .strictObject({
     name: name.optional(),
     description: description.optional(),
-    ...parts,
+    ...roleParts,
     limits: z.strictObject(roleLimits).default({}),
     prompt: prompt.optional(),
     /** Relative to the role file. */

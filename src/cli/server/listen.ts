@@ -17,7 +17,7 @@ export interface Listening {
 }
 
 /** @throws when the server does not listen on a port */
-const portOf = (server: Server): number => {
+const listeningPort = (server: Server): number => {
   const address = server.address();
   if (address === null || typeof address === 'string')
     throw new Error('the server listens on no port');
@@ -29,7 +29,7 @@ const listenOnIpv6 = (server: Server, port: number): Promise<number> =>
     server.once('error', reject);
     server.listen({ port, host: '::1', ipv6Only: true }, () => {
       server.off('error', reject);
-      resolve(portOf(server));
+      resolve(listeningPort(server));
     });
   });
 
@@ -77,7 +77,7 @@ const bindBoth = async (
       if (port === 0 && attempt < tries && hasCode(error, 'EADDRINUSE')) continue;
       throw error;
     }
-    const bound = portOf(app.server);
+    const bound = listeningPort(app.server);
     const { server } = second;
     if (server === null)
       return {
@@ -117,7 +117,7 @@ const bind = async (
   watch(app.server);
   if (host === 'localhost') return bindBoth(app, port, watch);
   await app.listen({ host, port });
-  return { port: portOf(app.server), note: null, close: () => {} };
+  return { port: listeningPort(app.server), note: null, close: () => {} };
 };
 
 /**

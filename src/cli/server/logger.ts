@@ -23,7 +23,7 @@ export const loggingOf = ({
 
 const debugMessages = new Set(['request', 'model call ended', 'tool call ended']);
 
-const isText = ({ format, isFormatChosen }: Logging, { stderr }: Outputs): boolean =>
+const isTextFormat = ({ format, isFormatChosen }: Logging, { stderr }: Outputs): boolean =>
   format === 'text' || (!isFormatChosen && stderr.isTTY === true);
 
 /** Logs to standard error, without headers, bodies or secrets. */
@@ -32,7 +32,7 @@ export const createLogger = (
   redact: (text: string) => string,
   to: Outputs = process,
 ): Logger => {
-  let text = isText(logging, to);
+  let text = isTextFormat(logging, to);
   const write = (line: string): void => {
     const safe = redact(line);
     if (text) print('stderr', `${logText(safe) ?? safe.trimEnd()}\n`, to);
@@ -50,7 +50,7 @@ export const createLogger = (
     },
     configure: (next) => {
       logger.level = next.level;
-      text = isText(next, to);
+      text = isTextFormat(next, to);
     },
   };
 };

@@ -16,7 +16,7 @@ import type { Config } from '../config/config-schema.ts';
 import { linesOfJson } from '../config/json-lines.ts';
 import { keyVariable } from '../config/settings.ts';
 
-const textOf = (path: string): string | null => {
+const readScriptOrNull = (path: string): string | null => {
   try {
     return readFileSync(path, 'utf8');
   } catch {
@@ -26,7 +26,7 @@ const textOf = (path: string): string | null => {
 
 /** @throws what `problem` makes of a phrase that follows the path */
 const readScript = (path: string, problem: (why: string) => ConfigError): Script => {
-  const text = textOf(path);
+  const text = readScriptOrNull(path);
   if (text === null) throw problem(': the file cannot be read');
   const { fault } = linesOfJson(text);
   if (fault !== null) throw problem(`:${fault.line}: not JSON: ${fault.problem}`);

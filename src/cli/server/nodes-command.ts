@@ -23,7 +23,7 @@ const healthSchema = z.looseObject({ nodes: z.array(nodeSchema).optional() });
 
 const header = ['NAME', 'STATE', 'RUNNING', 'SLOTS', 'WAITING', 'VERSION', 'ROLES'];
 
-const rowOf = ({ name, state, running, slots, waiting, version, roles, ...node }: ShownNode) =>
+const nodeRow = ({ name, state, running, slots, waiting, version, roles, ...node }: ShownNode) =>
   [
     node.this ? `${name} (this)` : name,
     state,
@@ -48,6 +48,6 @@ export const showNodes = async ({ project, io, json }: CommandContext): Promise<
     io.out(
       'this server shares its store with no other one: the tasks are in a file of this machine',
     );
-  else io.out(renderTable(header, nodes.map(rowOf), io.width));
+  else io.out(renderTable(header, nodes.map(nodeRow), io.width));
   return exitCodes.done;
 };

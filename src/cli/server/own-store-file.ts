@@ -5,7 +5,7 @@ import { messageOf } from '../../machines/message-of.ts';
 import { type Project, readTrimmedOrNull, taskFiles } from '../config/project.ts';
 import { UsageError } from '../words/usage-error.ts';
 
-const isThere = (error: unknown): boolean =>
+const isFileExistsError = (error: unknown): boolean =>
   error instanceof Error && 'code' in error && error.code === 'EEXIST';
 
 /**
@@ -20,7 +20,8 @@ export const requireOwnStoreFile = (file: string, project: Project): void => {
     writeFileSync(owner, `${project.root}\n`, { flag: 'wx', mode: 0o600 });
     return;
   } catch (error) {
-    if (!isThere(error)) throw new StoreError(`${owner} cannot be written: ${messageOf(error)}`);
+    if (!isFileExistsError(error))
+      throw new StoreError(`${owner} cannot be written: ${messageOf(error)}`);
   }
   const root = readTrimmedOrNull(owner);
   if (root !== project.root)

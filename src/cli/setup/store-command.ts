@@ -36,7 +36,7 @@ const open = async (choice: StoreChoice, readonly: boolean): Promise<Database> =
   return openPostgresDatabase(choice.address);
 };
 
-const tell = (
+const sayResult = (
   { io, json }: CommandContext,
   {
     action,
@@ -72,7 +72,7 @@ const exportTo = async (
   const db = await open(choice, true);
   try {
     const digests = await exportStore(db, file, version);
-    return tell(context, { action: 'export', file, choice }, digests);
+    return sayResult(context, { action: 'export', file, choice }, digests);
   } finally {
     db.close();
   }
@@ -87,7 +87,7 @@ const importFrom = async (
   try {
     const db = await open(choice, false);
     try {
-      return tell(context, { action: 'import', file, choice }, await importStore(db, file));
+      return sayResult(context, { action: 'import', file, choice }, await importStore(db, file));
     } finally {
       db.close();
     }

@@ -20,7 +20,7 @@ export interface EditArgs {
 
 type EditFields = Readonly<Record<string, unknown>>;
 
-const fieldsOf = (
+const editedFieldsOf = (
   { title, description, file, priority, label }: EditArgs,
   env: NodeJS.ProcessEnv,
 ) => {
@@ -63,7 +63,7 @@ const withRole = async (
 /** Without a flag, opens an editor. */
 export const editTask = async (context: CommandContext, args: EditArgs): Promise<number> => {
   const { connection, io, env, json } = context;
-  const given: EditFields = fieldsOf(args, env);
+  const given: EditFields = editedFieldsOf(args, env);
   const client = await connection.files();
   const isGiven = Object.keys(given).length > 0 || args.role !== undefined;
   if (!isGiven && !hasTerminal())

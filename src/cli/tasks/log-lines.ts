@@ -17,7 +17,7 @@ const asWritten =
 const timeColumn = 'hh:mm:ss '.length;
 
 /** Lines of output stay as they are, to be copied; the others begin after `column`. */
-const below = (column: number, text: Text, width: number): Text =>
+const textBelow = (column: number, text: Text, width: number): Text =>
   joined(
     linesOfText(text).map((line, at) => {
       const isOutput = at > 0 && terminalText(line, false).startsWith(outputIndent);
@@ -36,7 +36,7 @@ export const runLine = (frame: Frame, width: number | null): Text | null => {
   if (line === null || text === null || width === null) return line;
   if (terminalText(text, false).startsWith(outputIndent)) return line;
   const start = `${frame.task_id} `;
-  return joined([start, below(start.length, text, width)], '');
+  return joined([start, textBelow(start.length, text, width)], '');
 };
 
 /** Local times without the id, and a line for each date that is not today. */
@@ -50,7 +50,7 @@ const forTerminal = (isFull: boolean, width: number, today: string): LogLines =>
     date = own;
     if (terminalText(text, false).startsWith(outputIndent)) return joined([...newDate, text], '\n');
     const time = styled('dim', timeOfDayText(frame.timestamp));
-    const line = joined([[time, ' '], below(timeColumn, text, width)], '');
+    const line = joined([[time, ' '], textBelow(timeColumn, text, width)], '');
     return joined([...newDate, line], '\n');
   };
 };

@@ -71,11 +71,11 @@ const isKnown = (guard: string): guard is keyof typeof needs => Object.hasOwn(ne
 /** These hold a workflow up when they are true; their words in the table say the opposite. */
 const obstacles: ReadonlySet<string> = new Set<WorkflowGuard>(['hasOpenChoices', 'hasNoSteps']);
 
-const slotGuards: ReadonlySet<string> = new Set<SlotGuard>(['queueHasRoom', 'slotIsFree']);
+const slotGuardNames: ReadonlySet<string> = new Set<SlotGuard>(['queueHasRoom', 'slotIsFree']);
 
 /** Without those that a task has passed which has its slot. */
 export const withoutSlots = (guards: readonly KnownGuard[]): readonly KnownGuard[] =>
-  guards.filter(({ guard }) => !slotGuards.has(guard));
+  guards.filter(({ guard }) => !slotGuardNames.has(guard));
 
 /** Before a failure there is nothing to try again. */
 const isAboutNothing = ({ guard, inputs }: KnownGuard): boolean =>

@@ -57,7 +57,7 @@ const chosen = (what: string, given: string, choices: readonly string[] | undefi
   throw usageError('choice_expected', { what, given, choices, meant: closest(given, choices) });
 };
 
-const numberIn = (flag: string, given: string): number => {
+const numberOfFlag = (flag: string, given: string): number => {
   const value = given.trim() === '' ? Number.NaN : Number(given);
   if (Number.isNaN(value)) throw usageError('number_expected', { flag, given });
   return value;
@@ -72,7 +72,9 @@ const flagValue = (name: string, flag: Flag, given: unknown): unknown => {
   if (values.length > 1 && flag.many !== true)
     throw usageError('given_twice', { flag: long(name) });
   const parsed = values.map((value) =>
-    flag.type === 'number' ? numberIn(long(name), value) : chosen(long(name), value, flag.choices),
+    flag.type === 'number'
+      ? numberOfFlag(long(name), value)
+      : chosen(long(name), value, flag.choices),
   );
   return flag.many === true ? parsed : parsed[0];
 };

@@ -86,7 +86,7 @@ const reasons: Advice = {
   '--message': '--reason <text>',
   '-r': '--reason <text>',
 };
-const text = 'agent create "<description>", or agent create -F <file>';
+const createUsage = 'agent create "<description>", or agent create -F <file>';
 const web = { '-w': 'agent open <task_id>', '--web': 'agent open <task_id>' };
 const applied = 'agent diff <task_id> | git apply';
 
@@ -96,11 +96,11 @@ const flagsOfOthers: Readonly<Record<string, Advice>> = {
   close: reasons,
   create: {
     ...runs,
-    '-b': text,
-    '--body': text,
-    '-m': text,
-    '--message': text,
-    '--description': text,
+    '-b': createUsage,
+    '--body': createUsage,
+    '-m': createUsage,
+    '--message': createUsage,
+    '--description': createUsage,
     '--body-file': 'agent create -F <file>',
     '-t': '--title <text>',
     '-l': '--label <text>',

@@ -34,7 +34,7 @@ const guardedLines = (guarded: readonly string[]): readonly string[] =>
       ];
 
 /** `git apply` skips these lines. */
-const headText = (guarded: readonly string[], notes: readonly string[]): string => {
+const diffHeader = (guarded: readonly string[], notes: readonly string[]): string => {
   const lines = [...notes.map((note) => `# ${oneLine(note, 500)}`), ...guardedLines(guarded)];
   return lines.length === 0 ? '' : [...lines, '', ''].join('\n');
 };
@@ -105,7 +105,7 @@ export const showDiff = async (
     const said = comments ? (task.review?.comments ?? []) : [];
     const shown = io.width === null ? patch : withShortIndexes(patch);
     const notes = await workspace.leftOut(taskId, found.attempt);
-    io.out(stylePatch(headText(found.guarded, notes) + withComments(shown, said)));
+    io.out(stylePatch(diffHeader(found.guarded, notes) + withComments(shown, said)));
     const commit = found.attempt === task.attempt ? task.work?.merge_commit : undefined;
     if (commit !== undefined) io.err(`note: it is merged: git show ${commit.slice(0, 12)}`);
   }

@@ -20,7 +20,7 @@ import {
 } from './find-workflow.ts';
 import type { LineOf } from './parse-workflow.ts';
 
-interface Checked {
+interface CheckedWorkflow {
   /** The file that was asked for. */
   readonly file: string;
   /** The file of the definition. */
@@ -31,11 +31,16 @@ interface Checked {
   readonly narrowed: { readonly file: string; readonly value: NarrowedWorkflow } | null;
 }
 
-type Answer =
-  | { readonly ok: true; readonly value: Checked }
+type ReadOutcome =
+  | { readonly ok: true; readonly value: CheckedWorkflow }
   | { readonly ok: false; readonly file: string; readonly problems: readonly string[] };
 
-const withNarrowing = (root: string, file: string, base: string, own: string | null): Answer => {
+const withNarrowing = (
+  root: string,
+  file: string,
+  base: string,
+  own: string | null,
+): ReadOutcome => {
   const parsed = readWorkflow(base);
   if (!parsed.ok) return { ok: false, file: base, problems: parsed.problems };
   const { value: definition, lineOf } = parsed;
@@ -51,7 +56,12 @@ const withNarrowing = (root: string, file: string, base: string, own: string | n
 };
 
 /** A definition with the project's file that narrows it; `named` is either file, or its name. */
-const readAny = (root: string, folders: readonly string[], cwd: string, named: string): Answer => {
+const readAny = (
+  root: string,
+  folders: readonly string[],
+  cwd: string,
+  named: string,
+): ReadOutcome => {
   const known = fileOfWorkflow(folders, named);
   if (known !== null) return withNarrowing(root, known, known, narrowingFile(root, named));
   const file = resolve(cwd, named);

@@ -123,7 +123,7 @@ export const narrowingFile = (projectRoot: string, name: string): string | null 
   return workflowNamesIn(folder).includes(name) ? join(folder, `${name}${extension}`) : null;
 };
 
-const ownFolders = (folders: readonly string[]): readonly string[] =>
+const foldersOfProject = (folders: readonly string[]): readonly string[] =>
   folders.filter((folder) => folder !== shippedFolder);
 
 const firstProblems = 3;
@@ -143,7 +143,7 @@ export const workflowFinder =
     const folders = workflowFolders(configs);
     const file = fileOfWorkflow(folders, name);
     if (file === null)
-      return `${JSON.stringify(name.slice(0, 40))} is no workflow; there are ${workflowNames(folders).join(', ')}; yours are looked for in ${ownFolders(folders).join(' and ')}`;
+      return `${JSON.stringify(name.slice(0, 40))} is no workflow; there are ${workflowNames(folders).join(', ')}; yours are looked for in ${foldersOfProject(folders).join(' and ')}`;
     const parsed = readWorkflow(file);
     if (!parsed.ok) return unusableText(file, parsed.problems);
     const own = narrowingFile(projectRoot, name);

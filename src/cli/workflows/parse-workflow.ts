@@ -35,7 +35,7 @@ export type ParsedFile<Value> =
 export const workflowMaxBytes = 256 * 1024;
 const shownProblemsAtMost = 20;
 
-const firstOf = (problems: readonly string[]): readonly string[] => {
+const someProblems = (problems: readonly string[]): readonly string[] => {
   const more = problems.length - shownProblemsAtMost;
   return more > 0 ? [...problems.slice(0, shownProblemsAtMost), `and ${more} more`] : problems;
 };
@@ -74,7 +74,7 @@ const nameOfEntry = (entry: unknown, at: number): string => {
 };
 
 /** `step build: by`; the keys alone where no list has a noun. */
-const placeOf = (path: readonly PropertyKey[], whole: unknown): string => {
+const problemPath = (path: readonly PropertyKey[], whole: unknown): string => {
   const places: string[] = [];
   const keys: string[] = [];
   let value = whole;
@@ -96,7 +96,7 @@ const describeWorkflowProblem = (
   { path, problem, knownKeys }: SchemaProblem,
   whole: unknown,
 ): string => {
-  const key = placeOf(path, whole);
+  const key = problemPath(path, whole);
   if (knownKeys === undefined) return `${key}: ${problem}`;
   const known = knownKeys.length === 0 ? '' : `; known are ${knownKeys.join(', ')}`;
   return `${key}: is not known here${known}`;
@@ -143,7 +143,7 @@ const parseFile = <Value>(
     if (faults.length > 0)
       return {
         ok: false,
-        problems: firstOf([
+        problems: someProblems([
           ...new Set(faults.map(({ pos, message }) => `${lineAt(pos[0])}${yamlProblem(message)}`)),
         ]),
       };
@@ -160,7 +160,7 @@ const parseFile = <Value>(
     const problems = parsed.problems.map(
       (problem) => `line ${lineOf(problem.path)}: ${describeWorkflowProblem(problem, whole)}`,
     );
-    return { ok: false, problems: firstOf(problems) };
+    return { ok: false, problems: someProblems(problems) };
   } catch (error) {
     const why = error instanceof TypeError ? 'not UTF-8' : `not YAML: ${messageOf(error)}`;
     return { ok: false, problems: [why] };

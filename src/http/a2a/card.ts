@@ -28,7 +28,7 @@ const skill = (
   tags: ['software', role],
 });
 
-const urlOf = ({ base, role }: CardFacts): string =>
+const cardUrl = ({ base, role }: CardFacts): string =>
   role === null ? `${base}/a2a` : `${base}/agents/${role}/a2a`;
 
 const interfacesAt = (url: string, versions: readonly string[]) => [
@@ -49,8 +49,8 @@ export const agentCard = (facts: CardFacts, isExtended = false) => ({
   description:
     'Runs role-specific coding agents on tracked tasks, in the order of their dependencies.',
   version: facts.version,
-  supportedInterfaces: interfacesAt(urlOf(facts), facts.versions),
-  ...(facts.versions.includes('0.3') ? cardMembers03(urlOf(facts), facts.needsToken) : {}),
+  supportedInterfaces: interfacesAt(cardUrl(facts), facts.versions),
+  ...(facts.versions.includes('0.3') ? cardMembers03(cardUrl(facts), facts.needsToken) : {}),
   capabilities: {
     streaming: true,
     pushNotifications: true,

@@ -124,7 +124,7 @@ const streamInBatch = (id: Id, method: string) => ({
   },
 });
 
-const refuseUnknown = (): never => {
+const refuseUnknownMethod = (): never => {
   throw new A2aError('METHOD_NOT_FOUND', 'unknown method');
 };
 
@@ -159,7 +159,7 @@ const createOpenCall =
     };
     try {
       requireVersion(request, version, rules());
-      const run = operations.streams[name] ?? refuseUnknown;
+      const run = operations.streams[name] ?? refuseUnknownMethod;
       const start = () => run(paramsOfVersion(spoken, params), { ...context, version });
       return await openEvents(ports, reply, start, frameOf);
     } catch (error) {
@@ -202,7 +202,7 @@ export const createDispatch = (ports: DispatchPorts): Dispatch => {
     requireVersion(request, spoken.version, rules());
     if (spoken.name === extendedCardMethod) return extendedCard(request, context.role);
     const { version } = spoken;
-    const call = calls[spoken.name] ?? refuseUnknown;
+    const call = calls[spoken.name] ?? refuseUnknownMethod;
     const result = await call(paramsOfVersion(spoken, given), { ...context, version });
     return version === '0.3' ? resultTo03(spoken.name, result) : result;
   };
@@ -220,7 +220,9 @@ export const createDispatch = (ports: DispatchPorts): Dispatch => {
           return streamInBatch(id, method);
         try {
           const result =
-            spoken === null ? refuseUnknown() : await answer(request, context, spoken, params);
+            spoken === null
+              ? refuseUnknownMethod()
+              : await answer(request, context, spoken, params);
           return { jsonrpc: '2.0', id, result };
         } catch (error) {
           return rpcErrorAnswer(id, toA2aError(error, onInternal));

@@ -105,7 +105,7 @@ const reasonOf: { readonly [Code in ErrorCode]: A2aReason } = {
   internal: 'INTERNAL',
 };
 
-const fieldsOf = ({ code, facts }: ServiceError): readonly FieldViolation[] => {
+const fieldViolationsOf = ({ code, facts }: ServiceError): readonly FieldViolation[] => {
   if (code !== 'invalid_params') return [];
   const { fields } = facts as { fields: readonly { path: string; problem: string }[] };
   return fields.map(({ path, problem }) => ({ field: path, description: problem }));
@@ -115,7 +115,10 @@ const fieldsOf = ({ code, facts }: ServiceError): readonly FieldViolation[] => {
 export const fromService = (error: ServiceError): A2aError =>
   error.code === 'internal'
     ? new A2aError('INTERNAL', 'internal error')
-    : new A2aError(reasonOf[error.code], error.message, { fields: fieldsOf(error), ours: error });
+    : new A2aError(reasonOf[error.code], error.message, {
+        fields: fieldViolationsOf(error),
+        ours: error,
+      });
 
 export const rpcErrorOf = ({ reason, message, details }: A2aError) => ({
   code: errorCodes[reason][0],

@@ -53,7 +53,7 @@ const placeIn = (token: string | undefined): Place | null => {
 };
 
 /** The status of our tasks that alone may have a state; absent: several. */
-const ours: Readonly<Record<string, string>> = {
+const ownStatuses: Readonly<Record<string, string>> = {
   [wireState('COMPLETED')]: 'complete',
   [wireState('FAILED')]: 'failed',
   [wireState('CANCELED')]: 'cancelled',
@@ -68,7 +68,7 @@ async function* pagesOf(
   { service }: RunListPorts,
   wanted: string | undefined,
 ): AsyncGenerator<readonly TaskView[]> {
-  const status = wanted === undefined ? undefined : ours[wanted];
+  const status = wanted === undefined ? undefined : ownStatuses[wanted];
   let cursor: string | undefined;
   do {
     const page = await service.list({
@@ -92,7 +92,7 @@ const isWanted = (
   if (contextId !== undefined && contextOf(view) !== contextId) return false;
   if (since !== null && view.updated_at < since) return false;
   if (status === undefined) return true;
-  if (finalStatuses.has(view.status)) return view.status === ours[status];
+  if (finalStatuses.has(view.status)) return view.status === ownStatuses[status];
   if (view.phase === 'waiting_for_run' && view.error === undefined)
     return status === wireState('SUBMITTED');
   return ports.readLatest(view.task_id, view).then(({ run }) => wireState(run.state) === status);

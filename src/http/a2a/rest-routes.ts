@@ -33,13 +33,13 @@ interface RestCall {
   readonly params: Readonly<Record<string, unknown>>;
 }
 
-type Query = Readonly<Record<string, unknown>>;
+type RestQuery = Readonly<Record<string, unknown>>;
 
-const numberIn = (text: string): unknown => (/^-?\d{1,15}$/.test(text) ? Number(text) : text);
+const numberOrText = (text: string): unknown => (/^-?\d{1,15}$/.test(text) ? Number(text) : text);
 
 const textTypes = new Map<string, (text: string) => unknown>([
-  ['historyLength', numberIn],
-  ['pageSize', numberIn],
+  ['historyLength', numberOrText],
+  ['pageSize', numberOrText],
   [
     'includeArtifacts',
     (text: string) => (text === 'true' ? true : text === 'false' ? false : text),
@@ -47,7 +47,7 @@ const textTypes = new Map<string, (text: string) => unknown>([
 ]);
 
 /** Numbers and booleans are text in a query. */
-const fromQuery = (query: Query): Record<string, unknown> =>
+const fromQuery = (query: RestQuery): Record<string, unknown> =>
   Object.fromEntries(
     Object.entries(query).map(([name, value]) => {
       if (typeof value !== 'string') throw invalidParams(name, 'is given more than once');

@@ -7,10 +7,10 @@ import {
 } from '../../machines/errors.ts';
 import type { McpFailure } from './backend.ts';
 
-type Advice = { readonly [Code in ErrorCode]?: (facts: ErrorFacts[Code]) => string };
+type ErrorAdvice = { readonly [Code in ErrorCode]?: (facts: ErrorFacts[Code]) => string };
 
 /** An assistant calls tools; the commands of our command line are for people. */
-const advice: Advice = {
+const advice: ErrorAdvice = {
   task_not_found: () => 'list_tasks shows the tasks',
   already_running: () => 'wait_for_task follows it',
   event_not_allowed: () => 'explain says why',
@@ -21,7 +21,7 @@ const advice: Advice = {
 const adviceByCode = new Map<string, (facts: never) => string>(Object.entries(advice));
 
 /** Commands that are tools here, by their names in our other words. */
-const toolNames: ReadonlyMap<string, string> = new Map([
+const toolOfCommand: ReadonlyMap<string, string> = new Map([
   ['run', 'run'],
   ['execute', 'run'],
   ['respond', 'answer'],
@@ -29,12 +29,12 @@ const toolNames: ReadonlyMap<string, string> = new Map([
   ['merge', 'merge'],
   ['merge --force', 'merge with force: true'],
 ]);
-const commandNames: ReadonlySet<string> = new Set([
+const namedCommands: ReadonlySet<string> = new Set([
   ...['retry', 'review', 'close', 'reopen', 'cancel'],
 ]);
 
 const wordFor = (word: string): string =>
-  commandNames.has(word) ? `${word} (your user)` : (toolNames.get(word) ?? word);
+  namedCommands.has(word) ? `${word} (your user)` : (toolOfCommand.get(word) ?? word);
 
 const notAllowedSchema = z.looseObject({
   task_id: z.string(),
@@ -48,7 +48,7 @@ const withToolNames = (failure: McpFailure): McpFailure => {
   const { data } = notAllowedSchema.safeParse(failure.facts);
   if (failure.code !== 'event_not_allowed' || data === undefined) return failure;
   const allowed = data.allowed.map(wordFor);
-  const facts = { ...data, event: toolNames.get(data.event) ?? data.event, allowed };
+  const facts = { ...data, event: toolOfCommand.get(data.event) ?? data.event, allowed };
   const known = facts as unknown as ErrorFacts['event_not_allowed'];
   return { ...failure, message: describeRefusal(refusal('event_not_allowed', known)), facts };
 };
@@ -91,10 +91,10 @@ export const explainedForAssistant = (given: unknown, mayAnswer: boolean): unkno
   if (data === undefined) return given;
   const { allowed_events, ...explained } = data;
   const isTool = (name: string): boolean =>
-    toolNames.has(name) && (name !== 'respond' || mayAnswer);
+    toolOfCommand.has(name) && (name !== 'respond' || mayAnswer);
   return {
     ...explained,
-    allowed_tools: allowed_events.filter(isTool).map((name) => toolNames.get(name)),
+    allowed_tools: allowed_events.filter(isTool).map((name) => toolOfCommand.get(name)),
     only_your_user: allowed_events.filter((name) => !isTool(name)),
   };
 };

@@ -26,7 +26,7 @@ const rpcAnswerSchema = z.union([
   }),
   z.looseObject({ id: requestIdSchema.nullish(), error: z.looseObject({}) }),
 ]);
-const cancelSchema = z.looseObject({ requestId: requestIdSchema });
+const cancelledSchema = z.looseObject({ requestId: requestIdSchema });
 const progressSchema = z.looseObject({ _meta: z.looseObject({ progressToken: requestIdSchema }) });
 
 const messagesAtMost = 20;
@@ -148,7 +148,7 @@ export const createMcpSession = (options: McpSessionOptions): McpSession => {
     }
     if (message.id !== undefined) return answerTo(message.id, message);
     if (message.method === 'notifications/cancelled') {
-      const { data } = cancelSchema.safeParse(message.params);
+      const { data } = cancelledSchema.safeParse(message.params);
       if (data !== undefined) open.get(data.requestId)?.abort(cancelled);
     }
     return null;

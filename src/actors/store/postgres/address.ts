@@ -29,7 +29,7 @@ export interface PostgresAddress {
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-const parts =
+const urlParts =
   /^postgres(?:ql)?:\/\/(?:(?<user>[^:@/?]*)(?::(?<password>[^@/?]*))?@)?(?<hosts>[^/?]*)(?:\/(?<database>[^?]*))?(?:\?(?<query>.*))?$/i;
 const defaultPort = 5_432;
 const defaultConnectSeconds = 3;
@@ -64,7 +64,7 @@ const parametersIn = (query: string): Parameters => {
   return Object.fromEntries(given);
 };
 
-const portOf = (text: string): number => {
+const parsePort = (text: string): number => {
   const port = Number(text);
   if (!Number.isInteger(port) || port < 1 || port > 65_535)
     throw invalidAddress('a port is not a number from 1 to 65535');
@@ -90,7 +90,7 @@ const hostsOf = (
   const ports = (port ?? env['PGPORT'] ?? '').split(',');
   return pairs.map(([name, own], at) => ({
     host: name === '' ? socketFolder : name,
-    port: portOf(own || ports[at] || ports[0] || String(defaultPort)),
+    port: parsePort(own || ports[at] || ports[0] || String(defaultPort)),
   }));
 };
 
@@ -125,7 +125,7 @@ export const parsePostgresAddress = (
   env: Environment,
   usualSchema = defaultSchema,
 ): PostgresAddress => {
-  const found = parts.exec(url)?.groups;
+  const found = urlParts.exec(url)?.groups;
   if (found === undefined) throw invalidAddress('it cannot be read');
   const given = parametersIn(found['query'] ?? '');
   const user = (given.user ?? decoded(found['user'] ?? '')) || env['PGUSER'] || userInfo().username;

@@ -17,7 +17,7 @@ export interface Query {
 }
 
 /** One connection to the server. Its statements are answered one after another. */
-export interface Connection {
+export interface PostgresConnection {
   /** @throws StoreError */
   query(query: Query): Promise<Asked>;
   /** Statements without values; the result of each. @throws StoreError */
@@ -53,7 +53,7 @@ const numberTypes: ReadonlySet<number> = new Set([
   pg.types.builtins.FLOAT8,
   pg.types.builtins.NUMERIC,
 ]);
-const types = {
+const typeParsers = {
   getTypeParser: (oid: number) =>
     numberTypes.has(oid) ? (text: string) => Number(text) : (text: string) => text,
 };
@@ -90,7 +90,7 @@ const over = (client: pg.Client, socket: Socket, shown: string, statementMs: num
       clearTimeout(timer);
     }
   };
-  const connection: Connection = {
+  const connection: PostgresConnection = {
     query: async ({ text, values = [], name, deadlineMs }) =>
       askedOf(
         await inTime(
@@ -124,11 +124,11 @@ const connectOnce = async (
   { host, port }: DatabaseHost,
   ssl: ConnectionOptions | false,
   { statementMs }: SessionSettings,
-): Promise<Connection> => {
+): Promise<PostgresConnection> => {
   const { user, database, shown, connectMs } = address;
   const socket = new Socket();
   const client = new pg.Client({
-    ...{ host, port, user, database, types, ssl },
+    ...{ host, port, user, database, types: typeParsers, ssl },
     // Statements whose answers nobody waits for are sent together.
     pipeline: true,
     stream: () => socket,
@@ -155,7 +155,7 @@ const connectOnce = async (
 };
 
 const settle = async (
-  connection: Connection,
+  connection: PostgresConnection,
   address: PostgresAddress,
   { readOnly, statementMs }: SessionSettings,
 ): Promise<void> => {
@@ -182,7 +182,7 @@ const connectTo = async (
   address: PostgresAddress,
   host: DatabaseHost,
   settings: SessionSettings,
-): Promise<Connection> => {
+): Promise<PostgresConnection> => {
   const tries = tlsTries(address.tls, host.host.startsWith('/'));
   for (const [at, ssl] of tries.entries()) {
     try {
@@ -202,10 +202,10 @@ const connectTo = async (
 };
 
 /** Connects to the first host that takes it. @throws StoreError */
-export const connect = async (
+export const connectPostgres = async (
   address: PostgresAddress,
   settings: SessionSettings,
-): Promise<Connection> => {
+): Promise<PostgresConnection> => {
   let failure: unknown = new Error('it has no host');
   for (const host of address.hosts) {
     try {

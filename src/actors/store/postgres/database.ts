@@ -2,13 +2,13 @@ import { messageOf } from '../../../machines/message-of.ts';
 import { StoreAwayError } from '../port.ts';
 import { type Ask, type Asked, type Database, known, type Statement, type Work } from '../rows.ts';
 import type { PostgresAddress } from './address.ts';
-import { connect } from './connect.ts';
+import { connectPostgres } from './connect.ts';
 import { hearServers, type ServerHearing } from './hear-servers.ts';
 import { migrate } from './migrate.ts';
 import { createPool, type Pool } from './pool.ts';
 import { runWork } from './run-work.ts';
 import { postgresText } from './statement-text.ts';
-import { type AnswerOn, beginMs, createTransactions, undo } from './transactions.ts';
+import { type AnswerOn, beginMs, createPostgresTransactions, undo } from './transactions.ts';
 
 /** The tables of a project in PostgreSQL. Every answer comes later. */
 export interface PostgresDatabase
@@ -35,10 +35,10 @@ const createAnswers = (): AnswerOn => {
     };
 };
 
-const ask = function* (sql: string, values: Ask['values'] = []): Work<Asked> {
+const askStatement = function* (sql: string, values: Ask['values'] = []): Work<Asked> {
   return yield { sql, values };
 };
-const send = function* (sql: string, values: Ask['values']): Work<unknown> {
+const sendStatement = function* (sql: string, values: Ask['values']): Work<unknown> {
   return yield { sql, values, isSent: true };
 };
 
@@ -46,15 +46,15 @@ const prepare = (sql: string): Statement => {
   const text = postgresText(sql);
   return {
     *all(...values) {
-      return (yield* ask(text, values)).rows;
+      return (yield* askStatement(text, values)).rows;
     },
     *first(...values) {
-      return (yield* ask(text, values)).rows[0] ?? null;
+      return (yield* askStatement(text, values)).rows[0] ?? null;
     },
     *run(...values) {
-      return { changes: (yield* ask(text, values)).changes };
+      return { changes: (yield* askStatement(text, values)).changes };
     },
-    send: (...values) => send(text, values),
+    send: (...values) => sendStatement(text, values),
   };
 };
 
@@ -100,7 +100,7 @@ export const openPostgresDatabase = async (address: PostgresAddress): Promise<Po
   const { schema, shown } = address;
   await migrate(address);
   const answerOn = createAnswers();
-  const openFor = (readOnly: boolean) => () => connect(address, { readOnly, statementMs });
+  const openFor = (readOnly: boolean) => () => connectPostgres(address, { readOnly, statementMs });
   const reads = createPool(openFor(true), readConnections);
   const writes = createPool(openFor(false), 1);
   let isOpen = true;
@@ -109,10 +109,10 @@ export const openPostgresDatabase = async (address: PostgresAddress): Promise<Po
     channel: schema,
     ownBackend: () => transactions.backend(),
   });
-  const transactions = createTransactions(writes, answerOn, hearing.reached);
+  const transactions = createPostgresTransactions(writes, answerOn, hearing.reached);
   const { asked, read } = createReads(reads, answerOn);
   const seqNow = function* (): Work<number> {
-    return Number((yield* ask('select seq from journal_end')).rows[0]?.['seq']);
+    return Number((yield* askStatement('select seq from journal_end')).rows[0]?.['seq']);
   };
   const database: PostgresDatabase = {
     shown,
@@ -124,22 +124,22 @@ export const openPostgresDatabase = async (address: PostgresAddress): Promise<Po
     *now() {
       return (
         transactions.locked()?.now ??
-        Number((yield* ask('select clock_ms() as now')).rows[0]?.['now'])
+        Number((yield* askStatement('select clock_ms() as now')).rows[0]?.['now'])
       );
     },
     reachedSeq: hearing.reachedSeq,
     onCommitOfOthers: hearing.onCommitOfOthers,
     tellServers: async (notice) =>
-      void (await asked(ask('select pg_notify($1, $2)', [schema, notice]))),
+      void (await asked(askStatement('select pg_notify($1, $2)', [schema, notice]))),
     onNotice: hearing.onNotice,
     onCalls: hearing.onCalls,
-    tell: (kind, node) => send('select pg_notify($1, $2)', [schema, `${kind}:${node}`]),
+    tell: (kind, node) => sendStatement('select pg_notify($1, $2)', [schema, `${kind}:${node}`]),
     *lastSeq() {
       return transactions.locked()?.seq ?? (yield* seqNow());
     },
     *added(seq) {
       transactions.moveTo(seq);
-      yield* send(
+      yield* sendStatement(
         `with moved as (update journal_end set seq = $1 returning seq)
          select pg_notify('${schema}', seq::text) from moved`,
         [seq],

@@ -2,7 +2,7 @@ import pg from 'pg';
 import { messageOf } from '../../../machines/message-of.ts';
 import { StoreAwayError, StoreError } from '../port.ts';
 
-const codeOf = (error: unknown): string =>
+const stateCodeOf = (error: unknown): string =>
   error instanceof Error && 'code' in error ? String(error.code) : '';
 
 /** The server cannot serve now, or gave up on one statement: asked again, it may answer. */
@@ -25,18 +25,18 @@ const remedies: Readonly<Record<string, string>> = {
 /** By its class: `EPIPE` of a broken connection looks like a code of PostgreSQL. */
 const isOfServer = (error: unknown): boolean => error instanceof pg.DatabaseError;
 const isOfCertificate = (error: unknown): boolean =>
-  /CERT|VERIFY|ISSUER|TLS_CERT/.test(codeOf(error)) && !isOfServer(error);
+  /CERT|VERIFY|ISSUER|TLS_CERT/.test(stateCodeOf(error)) && !isOfServer(error);
 const isPlainServer = (error: unknown): boolean =>
   messageOf(error) === 'The server does not support SSL connections';
 
 /** The server refused this way to connect; with or without TLS it may not. */
 export const mayHelpWithOtherTls = (error: unknown): boolean =>
-  isPlainServer(error) || codeOf(error) === '28000';
+  isPlainServer(error) || stateCodeOf(error) === '28000';
 
 /** An error of the driver in our words. `shown` is the address without its password. */
 export const asStoreError = (cause: unknown, shown: string): StoreError => {
   if (cause instanceof StoreError) return cause;
-  const code = codeOf(cause);
+  const code = stateCodeOf(cause);
   const text = messageOf(cause);
   if (isOfCertificate(cause))
     return new StoreError(

@@ -1,4 +1,4 @@
-import type { Connection } from './connect.ts';
+import type { PostgresConnection } from './connect.ts';
 import { listenFor } from './notices.ts';
 import { beginMs } from './transactions.ts';
 
@@ -25,7 +25,7 @@ export interface ServerHearing {
 }
 
 interface HearingOptions {
-  readonly open: () => Promise<Connection>;
+  readonly open: () => Promise<PostgresConnection>;
   readonly channel: string;
   /** The process of the database server that had our last write. */
   readonly ownBackend: () => number;
@@ -53,7 +53,7 @@ export const hearServers = ({ open, channel, ownBackend }: HearingOptions): Serv
     if (payload === `call:${calls?.node}`) calls?.called();
     if (payload === `answer:${calls?.node}`) calls?.answered();
   };
-  const look = async (connection: Connection): Promise<void> => {
+  const look = async (connection: PostgresConnection): Promise<void> => {
     const values = [calls?.node ?? ''];
     const query = { name: 'look', text: lookText, values, deadlineMs: beginMs };
     const [row] = (await connection.query(query)).rows;

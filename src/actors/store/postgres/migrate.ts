@@ -1,6 +1,6 @@
 import { StoreError } from '../port.ts';
 import type { PostgresAddress } from './address.ts';
-import { type Connection, connect } from './connect.ts';
+import { connectPostgres, type PostgresConnection } from './connect.ts';
 import { type Migration, migrations } from './schema.ts';
 
 export interface Migrated {
@@ -18,7 +18,7 @@ interface MigrateOptions {
 }
 
 /** Reads the catalog itself: `to_regclass` may answer from a cache of before the lock. */
-const versionIn = async (connection: Connection, schema: string): Promise<number> => {
+const schemaVersion = async (connection: PostgresConnection, schema: string): Promise<number> => {
   const { rows } = await connection.query({
     text: `select 1 as one from pg_class join pg_namespace on pg_namespace.oid = relnamespace
       where nspname = $1 and relname = 'schema_versions'`,
@@ -33,7 +33,7 @@ const versionIn = async (connection: Connection, schema: string): Promise<number
 
 /** Other names than ours need no quotes: `schema` was checked. */
 const takeSteps = async (
-  connection: Connection,
+  connection: PostgresConnection,
   { schema, shown }: PostgresAddress,
   stepsAfter: (version: number) => readonly Migration[],
 ): Promise<Omit<Migrated, 'to'>> => {
@@ -43,7 +43,7 @@ const takeSteps = async (
     text: "select pg_advisory_xact_lock(hashtext('agent-task-server'), hashtext($1))",
     values: [schema],
   });
-  const from = await versionIn(connection, schema);
+  const from = await schemaVersion(connection, schema);
   const steps = stepsAfter(from);
   if (from === 0) {
     await createStoreSchema(connection, schema, shown);
@@ -63,7 +63,7 @@ const takeSteps = async (
 
 /** A user without the right to create a schema may use one that an administrator made. */
 const createStoreSchema = async (
-  connection: Connection,
+  connection: PostgresConnection,
   schema: string,
   shown: string,
 ): Promise<void> => {
@@ -97,9 +97,9 @@ export const migrate = async (
     return known.filter((step) => step.version > version);
   };
   // Rows of many years take their time.
-  const connection = await connect(address, { readOnly: isDry, statementMs: 0 });
+  const connection = await connectPostgres(address, { readOnly: isDry, statementMs: 0 });
   try {
-    const from = await versionIn(connection, address.schema);
+    const from = await schemaVersion(connection, address.schema);
     const steps = stepsAfter(from);
     if (isDry || steps.length === 0) return { from, to, steps };
     return { ...(await takeSteps(connection, address, stepsAfter)), to };

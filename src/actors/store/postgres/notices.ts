@@ -1,11 +1,11 @@
-import type { Connection } from './connect.ts';
+import type { PostgresConnection } from './connect.ts';
 
 export interface Notices {
   close(): void;
 }
 
 interface NoticesOptions {
-  readonly open: () => Promise<Connection>;
+  readonly open: () => Promise<PostgresConnection>;
   readonly channel: string;
   /** The payload, and the process of the database server that sent it. */
   readonly heard: (payload: string, backend: number) => void;
@@ -13,7 +13,7 @@ interface NoticesOptions {
    * Asks on the connection for what may not have been told: when it begins to listen, and every 15 s.
    * A connection that was cut without a word is noticed by this.
    */
-  readonly look: (connection: Connection) => Promise<void>;
+  readonly look: (connection: PostgresConnection) => Promise<void>;
 }
 
 const pausesMs = [100, 500, 2_000, 5_000];
@@ -21,7 +21,7 @@ const lookEveryMs = 15_000;
 
 /** Listens for what others tell, on a connection of its own, and connects again when it is lost. */
 export const listenFor = ({ open, channel, heard, look }: NoticesOptions): Notices => {
-  let connection: Connection | null = null;
+  let connection: PostgresConnection | null = null;
   let timer: NodeJS.Timeout | undefined;
   let isClosed = false;
   let failures = 0;
@@ -34,7 +34,7 @@ export const listenFor = ({ open, channel, heard, look }: NoticesOptions): Notic
     failures += 1;
     timer = setTimeout(() => void start(), pauseMs).unref();
   };
-  const lookLater = (opened: Connection): void => {
+  const lookLater = (opened: PostgresConnection): void => {
     timer = setTimeout(() => {
       look(opened).then(
         () => {

@@ -11,7 +11,7 @@ export interface PasswordOwner {
 type Environment = Readonly<Record<string, string | undefined>>;
 
 /** `host:port:database:user:password`; `\` takes the meaning of a colon away. */
-const fieldsOf = (line: string): readonly string[] =>
+const passwordFieldsOf = (line: string): readonly string[] =>
   (line.match(/(?:\\.|[^:\\])*(?::|$)/g) ?? []).map((field) =>
     field.replace(/:$/, '').replace(/\\(.)/g, '$1'),
   );
@@ -33,7 +33,7 @@ const inPasswordFile = (text: string, { hosts, user, database }: PasswordOwner):
     pattern === '*' || pattern === value;
   for (const line of text.split('\n')) {
     if (line.startsWith('#')) continue;
-    const [host, port, name, owner, password] = fieldsOf(line);
+    const [host, port, name, owner, password] = passwordFieldsOf(line);
     if (password === undefined || !fits(name, database) || !fits(owner, user)) continue;
     const isOurs = hosts.some(
       (each) =>

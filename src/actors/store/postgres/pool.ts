@@ -1,18 +1,18 @@
 import { StoreError } from '../port.ts';
-import type { Connection } from './connect.ts';
+import type { PostgresConnection } from './connect.ts';
 
 /** Connections that are opened when they are needed, and used again. */
 export interface Pool {
   /** Gives one to `work` alone. @throws StoreError, and what `work` throws */
-  use<Result>(work: (connection: Connection) => Promise<Result>): Promise<Result>;
+  use<Result>(work: (connection: PostgresConnection) => Promise<Result>): Promise<Result>;
   close(): void;
 }
 
-type Take = (connection: Connection | null) => void;
+type Take = (connection: PostgresConnection | null) => void;
 
-export const createPool = (open: () => Promise<Connection>, size: number): Pool => {
-  const idle: Connection[] = [];
-  const all = new Set<Connection>();
+export const createPool = (open: () => Promise<PostgresConnection>, size: number): Pool => {
+  const idle: PostgresConnection[] = [];
+  const all = new Set<PostgresConnection>();
   /** They get a connection, or null when they may open one. */
   const waiting: Take[] = [];
   let count = 0;
@@ -26,7 +26,7 @@ export const createPool = (open: () => Promise<Connection>, size: number): Pool 
     if (next === undefined) count -= 1;
     else next(null);
   };
-  const openOne = async (): Promise<Connection> => {
+  const openOne = async (): Promise<PostgresConnection> => {
     try {
       requireOpen();
       const connection = await open();
@@ -39,7 +39,7 @@ export const createPool = (open: () => Promise<Connection>, size: number): Pool 
       throw error;
     }
   };
-  const take = async (): Promise<Connection> => {
+  const take = async (): Promise<PostgresConnection> => {
     requireOpen();
     for (let next = idle.pop(); next !== undefined; next = idle.pop()) {
       if (next.isOpen()) return next;
@@ -49,9 +49,12 @@ export const createPool = (open: () => Promise<Connection>, size: number): Pool 
       count += 1;
       return openOne();
     }
-    return (await new Promise<Connection | null>((resolve) => waiting.push(resolve))) ?? openOne();
+    return (
+      (await new Promise<PostgresConnection | null>((resolve) => waiting.push(resolve))) ??
+      openOne()
+    );
   };
-  const giveBack = (connection: Connection): void => {
+  const giveBack = (connection: PostgresConnection): void => {
     if (!connection.isOpen() || isClosed) {
       leave();
       return;

@@ -160,7 +160,7 @@ const createCallAnswering = (
   return { look, whenDone: () => Promise.all(running) };
 };
 
-interface WaitingCall {
+interface AskedCall {
   readonly resolve: (answer: string) => void;
   readonly reject: (error: ServiceError) => void;
 }
@@ -172,7 +172,7 @@ const createAsking = (
   isStopped: () => boolean,
 ) => {
   const sql = prepareCalls(db);
-  const waiting = new Map<string, WaitingCall>();
+  const waiting = new Map<string, AskedCall>();
   /** Their rows are removed with the next call. */
   let answered: string[] = [];
   const stopping = (): ServiceError => internal('this server is stopping; try again');

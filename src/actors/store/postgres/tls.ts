@@ -46,7 +46,7 @@ export const tlsSettings = (
   };
 };
 
-const contentOf = (file: string): string => {
+const tlsFileText = (file: string): string => {
   try {
     return readFileSync(file, 'utf8');
   } catch (cause) {
@@ -64,9 +64,9 @@ const optionsFor = (settings: TlsSettings): ConnectionOptions => {
   const isSystem = rootFile === 'system';
   return {
     rejectUnauthorized: mode.startsWith('verify'),
-    ...(rootFile === null || isSystem ? {} : { ca: contentOf(rootFile) }),
-    ...(certificateFile === null ? {} : { cert: contentOf(certificateFile) }),
-    ...(keyFile === null ? {} : { key: contentOf(keyFile) }),
+    ...(rootFile === null || isSystem ? {} : { ca: tlsFileText(rootFile) }),
+    ...(certificateFile === null ? {} : { cert: tlsFileText(certificateFile) }),
+    ...(keyFile === null ? {} : { key: tlsFileText(keyFile) }),
     // Names are not compared, as libpq does not; those that the system trusts are too many for it.
     ...(mode === 'verify-ca' && !isSystem ? { checkServerIdentity: () => undefined } : {}),
   };

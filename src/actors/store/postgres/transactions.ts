@@ -1,14 +1,14 @@
 import { createSerialQueue } from '../../process/serial-queue.ts';
 import { type Answer, StoreAwayError } from '../port.ts';
 import type { Ask, Asked, Work } from '../rows.ts';
-import type { Connection } from './connect.ts';
+import type { PostgresConnection } from './connect.ts';
 import type { Pool } from './pool.ts';
 import { runWork } from './run-work.ts';
 
-export type AnswerOn = (connection: Connection) => (ask: Ask) => Promise<Asked>;
+export type AnswerOn = (connection: PostgresConnection) => (ask: Ask) => Promise<Asked>;
 
 /** One transaction after another, in the order of the calls. */
-export interface Transactions {
+export interface PostgresTransactions {
   /** A second time when the first could not begin. @throws StoreError, and what `work` throws */
   write<Result>(work: () => Work<Result>): Promise<Result>;
   /** The end of the journal while a write holds its lock; nobody else moves it then. */
@@ -24,23 +24,23 @@ export const beginMs = 3_500;
 
 const notAwaited: Asked = { rows: [], changes: 0 };
 
-export const undo = async (connection: Connection): Promise<void> => {
+export const undo = async (connection: PostgresConnection): Promise<void> => {
   if (!connection.isOpen()) return;
   await connection.queries('rollback', beginMs).catch(() => connection.close());
 };
 
 /** `pool` has one connection. `committed` is told where the journal ends. */
-export const createTransactions = (
+export const createPostgresTransactions = (
   pool: Pool,
   answerOn: AnswerOn,
   committed: (seq: number) => void,
-): Transactions => {
+): PostgresTransactions => {
   const inOrder = createSerialQueue();
   let locked: { readonly seq: number; readonly now: number } | null = null;
   let moved: number | null = null;
   let backend = 0;
 
-  const begin = async (connection: Connection): Promise<void> => {
+  const begin = async (connection: PostgresConnection): Promise<void> => {
     const [, end, clock] = await connection.queries(
       'begin; select seq from journal_end for update; select clock_ms() as now',
       beginMs,
@@ -50,7 +50,7 @@ export const createTransactions = (
     backend = connection.backend;
   };
   const transaction = async <Result>(
-    connection: Connection,
+    connection: PostgresConnection,
     work: () => Work<Result>,
   ): Promise<Result> => {
     const sent: Promise<Asked>[] = [];

@@ -63,7 +63,7 @@ const withDefaultWords = (failure: BdFailure, exitCode: number | null): BdFailur
  * Reads bd's output. Exit code 0 is not enough: nothing on stdout and text on stderr is an error;
  * so is the message that it could not read the project's tasks, next to an empty list.
  */
-export const readAnswer = (output: BdOutput): BdAnswer => {
+export const readBdAnswer = (output: BdOutput): BdAnswer => {
   const { exitCode, stdout, stderr } = output;
   const broke = processFailure(output);
   if (broke !== null) return { failure: broke };

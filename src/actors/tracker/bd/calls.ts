@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { ServiceError } from '../../../machines/errors.ts';
 import { createSerialQueue, QueueFullError, type Urgency } from '../../process/serial-queue.ts';
-import { type BdAnswer, readAnswer } from './answer.ts';
+import { type BdAnswer, readBdAnswer } from './answer.ts';
 import { type Detection, detectBd, locateBd } from './detect.ts';
 import { bdEnvironment } from './environment.ts';
 import { type BdFailure, bdFailure, type FailureKind, remedyFor } from './failure.ts';
@@ -137,7 +137,7 @@ export const createBdCalls = ({
     if (program === null)
       return { failure: bdFailure('absent', `bd is not ${bdPath === null ? 'on PATH' : 'there'}`) };
     const usual = effect === 'read' ? limits.readMs : limits.writeMs;
-    return readAnswer(
+    return readBdAnswer(
       await runBd({
         file: program.path,
         args,

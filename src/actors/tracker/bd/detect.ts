@@ -1,7 +1,7 @@
 import { bdFailure, classifyBdText } from './failure.ts';
 import { type BdProgram, programAt, programOnPath } from './program.ts';
 import { runBd } from './runner.ts';
-import { isSupported, oldestSupported, type Version, versionIn } from './version.ts';
+import { isSupported, oldestSupported, parseVersion, type Version } from './version.ts';
 
 export type Detection =
   | { readonly state: 'absent'; readonly detail: string }
@@ -48,7 +48,7 @@ export const detectBd = async (options: DetectOptions): Promise<Detection> => {
     };
   const output = await runBd({ file: program.path, args: ['version'], cwd, env, timeoutMs });
   if (output.exitCode === 0) {
-    const version = versionIn(output.stdout);
+    const version = parseVersion(output.stdout);
     const detail = version === null ? 'bd of an unknown version' : describeVersion(version);
     return { state: 'ok', program, version, detail };
   }

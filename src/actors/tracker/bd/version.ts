@@ -1,13 +1,13 @@
 /** Such as `[0, 49, 6]`. */
 export type Version = readonly [number, number, number];
 
-export const versionIn = (text: string): Version | null => {
+export const parseVersion = (text: string): Version | null => {
   const [, major, minor, patch] = /\bv?(\d+)\.(\d+)\.(\d+)/.exec(text) ?? [];
   return patch === undefined ? null : [Number(major), Number(minor), Number(patch)];
 };
 
 const isAtLeast = (version: Version, text: string): boolean => {
-  const other = versionIn(text) ?? [0, 0, 0];
+  const other = parseVersion(text) ?? [0, 0, 0];
   const index = version.findIndex((part, at) => part !== other[at]);
   return index === -1 || (version[index] ?? 0) > (other[index] ?? 0);
 };
