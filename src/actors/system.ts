@@ -220,7 +220,6 @@ const createStart = (
         log('could not check the folders of earlier attempts', { error }),
       );
     },
-    /** Goes on with tasks that another server had. */
     takeUp: (taskIds: readonly string[]): void => {
       const go = async (): Promise<void> => {
         await started;
@@ -235,7 +234,7 @@ const createStart = (
 };
 type Tasks = ReturnType<typeof createTasks>;
 
-/** Takes what others change in the tracker, and tells tasks of their dependencies. */
+/** Follows changes by others in the tracker, and tells tasks of their dependencies. */
 const watchTracker = (
   settings: () => Settings,
   { tracker, store, now, log }: SystemPorts,
@@ -250,7 +249,7 @@ const watchTracker = (
   return createTrackerWatch({ tracker, store, isPending: host.live.isPending, observe, log });
 };
 
-/** The journal says what others merge as it says what this server merges. */
+/** Writes merges by others into the journal, as those of this server. */
 const watchMerges = ({ workspace, now, log }: SystemPorts, { journal }: Parts): (() => void) =>
   workspace.watchMerges({
     merged: ({ taskId, attempt, ...merged }) =>
@@ -303,7 +302,7 @@ const hostWorkflows = (
       '',
   });
 
-/** Requests about what another server has are handed to that one. */
+/** Hands requests about the tasks of another server to that server. */
 const routeToServers = (
   { store }: SystemPorts,
   { node, sharing }: Parts,
@@ -339,7 +338,7 @@ const createLife = (
   const { journal, supervisor, attempts, lease, sharing, caps } = parts;
   const queuePauses = endQueuePauses(supervisor, log);
   let stopMergeWatch = (): void => {};
-  /** Goes on with tasks and workflows of a server that has ended. */
+  /** Continues the tasks and workflows of a server that has ended. */
   const takeUp = (ids: readonly string[]): void => {
     tasks.takeUp(ids.filter((id) => !isWorkflowId(id)));
     if (!ids.some(isWorkflowId)) return;

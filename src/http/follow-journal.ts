@@ -14,8 +14,8 @@ export interface Following {
   /** Ends up to this seq belong to earlier attempts. */
   readonly endsAfter: number;
   /**
-   * Of a task that is over: what is sent when all is sent and the last entry ends no attempt; then
-   * the stream ends.
+   * For a task that is over, the frame that is sent when all is sent and the last entry ends no
+   * attempt; then the stream ends.
    */
   readonly closing: string | null;
   readonly onError: (error: unknown) => void;

@@ -1,6 +1,6 @@
 import type { FastifyRequest } from 'fastify';
 
-/** Also of a body in another charset than UTF-8. */
+/** Fastify's code, also for a body in another charset than UTF-8. */
 export const wrongMediaType = 'FST_ERR_CTP_INVALID_MEDIA_TYPE';
 
 const charsetIn = /;\s*charset\s*=\s*"?([^";\s]*)/gi;

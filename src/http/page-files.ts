@@ -2,7 +2,6 @@ import type { FastifyInstance } from 'fastify';
 import { errorBody } from './error-table.ts';
 import { answerHeaders } from './gate.ts';
 
-/** A file of the built page. */
 export interface PageFile {
   readonly type: string;
   readonly body: Buffer;

@@ -8,7 +8,7 @@ import { createThrottle, windowMs } from './throttle.ts';
 import { parseParams } from './wire.ts';
 
 export interface PageRouteOptions {
-  /** Of the built page; empty when it is not built. */
+  /** Files of the built page; empty when it is not built. */
   readonly page: PageFiles;
   readonly sessions: PageSessions;
   /** Ends the streams of the session. */

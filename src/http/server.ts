@@ -38,7 +38,7 @@ export interface HttpServerOptions
   readonly mcpAnswer: () => AnswerPolicy;
   readonly a2aRules: () => A2aRules;
   readonly pushConfigs: PushConfigs;
-  /** What the server took from the shell that started it. */
+  /** Facts that the server took from the shell that started it. */
   readonly surroundings: () => object;
   /** Epoch ms. */
   readonly now: () => number;

@@ -223,7 +223,7 @@ export interface AgentContext extends AgentInput {
   /** Turn of the last compaction, or 0. */
   readonly compactedFor: number;
   readonly question: Question | null;
-  /** For the next turn, or for the tool calls that waited for it. */
+  /** Goes to the next turn, or to the tool calls that waited for it. */
   readonly answer: TurnAnswer | null;
   /** What people said that the agent has not read; absent when there is nothing. */
   readonly unread?: readonly string[] | undefined;

@@ -1,7 +1,6 @@
 import type { AgentContext, Tell } from './agent-context.ts';
 import type { Usage } from './task.ts';
 
-/** Messages that an agent has not read. */
 const unreadAtMost = 20;
 /** In UTF-16 units, of all of them. */
 const unreadLengthAtMost = 65_536;
@@ -12,8 +11,8 @@ export const hasRoomFor = ({ unread = [] }: Read, { text }: Tell): boolean =>
   unread.length < unreadAtMost && unread.join('').length + text.length <= unreadLengthAtMost;
 
 /**
- * What the agent reads at its next turn. The messages of a turn are fixed when its request is made
- * for the first time; a turn that was compacted may have been requested before.
+ * Messages that the agent reads at its next turn. They are fixed when the request of the turn is
+ * made for the first time; a turn that was compacted may have been requested before.
  */
 export const toldNext = ({
   unread,

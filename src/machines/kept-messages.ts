@@ -8,7 +8,7 @@ export const withMessage = (kept: KeptMessages = noneKept, text: string): KeptMe
   texts: [...kept.texts, text],
 });
 
-/** After an agent ended: without those that it took, with those that it left unread. */
+/** Messages after an agent ended: without those that it took, with those that it left unread. */
 export const keptAfter = (
   kept: KeptMessages | undefined,
   { heard, unread = [] }: Pick<AttemptOutcome, 'heard' | 'unread'>,
@@ -19,11 +19,11 @@ export const keptAfter = (
   return { before: before + taken - unread.length, texts: [...unread, ...texts.slice(taken)] };
 };
 
-/** For a new attempt: its agent has taken none. */
+/** Messages for a new attempt, whose agent has taken none. */
 export const keptForNext = (kept: KeptMessages | undefined): KeptMessages | undefined =>
   kept === undefined || kept.texts.length === 0 ? undefined : { ...noneKept, texts: kept.texts };
 
-/** For an agent that begins or goes on: it reads the rest at its next turn. */
+/** Messages of an agent that begins or goes on: it reads the rest at its next turn. */
 export const messagesAtStart = (
   kept: KeptMessages | undefined,
   { heard, unread = [] }: Pick<AgentContext, 'heard' | 'unread'> = {},

@@ -25,7 +25,7 @@ export interface ReviewComment extends NewComment {
   readonly answeredBy: number | null;
 }
 
-/** What people said about the work of a task. JSON, so that it persists. */
+/** Remarks of people on the work of a task. JSON, so that it persists. */
 export interface Review {
   readonly verdict: ReviewVerdict;
   /** The attempt that the next one goes on with; null when no changes are requested. */
@@ -104,7 +104,7 @@ export const addReview = (
   };
 };
 
-/** After a complete attempt, which got the open comments. */
+/** The review after a complete attempt, which got the open comments. */
 export const endReview = (
   review: Review,
   attempt: number,

@@ -1,6 +1,5 @@
 const rolePrefix = 'role:';
 
-/** The label that says which role does a task. */
 export const roleLabel = (role: string): string => `${rolePrefix}${role}`;
 
 export const isRoleLabel = (label: string): boolean => label.startsWith(rolePrefix);

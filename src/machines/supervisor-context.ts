@@ -219,7 +219,7 @@ const roomFor = (slots: SlotCaps, role: Role): boolean => {
   return use === null || use.running < use.cap;
 };
 
-/** Who gets a free slot: the first whose role has room. */
+/** A free slot goes to the first whose role has room. */
 export const chooseNext = <Waiting extends { readonly role: Role }>(
   waiting: readonly Waiting[],
   slots: SlotCaps,

@@ -1,3 +1,2 @@
-/** How thorough a research is. */
 export const thoroughnessLevels = ['quick', 'medium', 'deep'] as const;
 export type Thoroughness = (typeof thoroughnessLevels)[number];

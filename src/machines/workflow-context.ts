@@ -21,13 +21,12 @@ export interface WorkflowTask {
   readonly copy: number;
 }
 
-/** What a check found, for people. */
 export interface CheckFinding {
   /** `implementation`, or `steps` for what each step must leave. */
   readonly gate: string;
   readonly check: string;
   readonly passed: boolean;
-  /** What was looked for, where, and what was found. */
+  /** One sentence: the search, its place, its result. */
   readonly says: string;
   /** The task whose work was read. */
   readonly taskId?: string;
@@ -42,7 +41,7 @@ export interface CheckReport {
 export interface WorkflowSubject {
   /** The feature's name, or the question. */
   readonly name: string;
-  /** For folders. */
+  /** The name for folders. */
   readonly slug: string;
   readonly product: string;
   readonly thoroughness: Thoroughness;
@@ -70,7 +69,7 @@ export interface WorkflowContext extends WorkflowInput {
   /** From 1. */
   readonly round: number;
   readonly tasks: readonly WorkflowTask[];
-  /** Of the latest check of each phase. */
+  /** The report of the latest check of each phase. */
   readonly reports: readonly { readonly phase: number; readonly report: CheckReport }[];
   /** Why it ended, or what went wrong. */
   readonly why: string | null;

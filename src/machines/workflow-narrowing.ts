@@ -7,9 +7,9 @@ import {
 } from './workflow-definition.ts';
 
 /**
- * What a project's own file says of a workflow, `.agent/workflows/<name>.yml`. It comes with the
- * repository, so it can leave out optional steps and ask for more, and has no words for anything
- * else: no commands, no roles, no texts.
+ * A project's own file for a workflow, `.agent/workflows/<name>.yml`. It comes with the repository,
+ * so it can leave out optional steps and ask for more, and has no words for anything else: no
+ * commands, no roles, no texts.
  */
 export const workflowNarrowingSchema = z.strictObject({
   narrows: workflowKeySchema.describe('the name of the workflow'),

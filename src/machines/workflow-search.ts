@@ -33,7 +33,7 @@ export interface DeadEnd extends Obstacle {
 }
 
 export interface SearchResult {
-  /** Looked at. */
+  /** The number of states that were looked at. */
   readonly states: number;
   /** The shortest way to a phase that cannot end; null: none was found. */
   readonly deadEnd: DeadEnd | null;

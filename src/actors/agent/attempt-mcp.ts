@@ -12,7 +12,7 @@ import type { OpenWorkspace } from '../workspace/port.ts';
 /** The tools of the user's MCP servers in one attempt. */
 export interface AttemptMcp {
   tools(): readonly Tool[];
-  /** For the model, before its next turn. */
+  /** Sentences that the model reads before its next turn. */
   readonly notes: readonly string[];
   changeOf(tool: string): ToolChange | null;
   /** The changed tools that a person has allowed for this turn, by name: their fingerprints. */
@@ -104,7 +104,7 @@ export const createServersOpener = (ports: AttemptMcpPorts) => {
 };
 type OpenAttemptServers = ReturnType<typeof createServersOpener>;
 
-/** For an assistant, which calls them itself. */
+/** Servers for an assistant, which calls them itself. */
 export const createHandMcp =
   (open: OpenAttemptServers, { serversOf, version, emit }: AttemptMcpPorts) =>
   async (
@@ -121,7 +121,7 @@ export const createHandMcp =
     });
   };
 
-/** For the built-in agent. */
+/** Servers for the built-in agent. */
 export const createAttemptMcp =
   (open: OpenAttemptServers) =>
   async (

@@ -80,7 +80,7 @@ const withoutNulls = (json: unknown): unknown =>
     ? Object.fromEntries(Object.entries(json).filter(([, value]) => value !== null))
     : json;
 
-/** In our own words; undefined where those of the schema do. */
+/** Our text for a problem; undefined where the text of the schema is good enough. */
 const argumentProblem: z.core.$ZodErrorMap = (issue) => {
   if (issue.code === 'unrecognized_keys') return `takes no ${issue.keys.join(', ')}`;
   if (issue.input === undefined) return 'is missing';

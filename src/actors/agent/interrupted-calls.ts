@@ -17,11 +17,14 @@ export const questionAbout = (calls: string): string =>
 export const isRepeat = (decision: string | null): boolean =>
   decision?.trim().toLowerCase() === 'repeat';
 
-/** Before the next turn of an attempt that goes on in another process. */
+/** Tells the agent before its next turn that its attempt continues in another process. */
 export const restartedText =
   'The server stopped in the meantime, and has started again. Files are as they were. Processes that you started have ended; start again what you still need.';
 
-/** In its place where the folder of the attempt is gone, or on the machine of a server that died. */
+/**
+ * Replaces `restartedText` when the folder of the attempt is gone, or is on the machine of a server
+ * that died.
+ */
 export const newFolderText =
   'The server stopped in the meantime, and another one goes on in a new folder. Nothing that you changed before is there: look, and do again what is still needed. Processes that you started have ended.';
 

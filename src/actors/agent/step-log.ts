@@ -15,7 +15,10 @@ export interface StepLog {
   write(key: string, intent: unknown, result?: unknown): Promise<void>;
 }
 
-/** `wanted`: of the call that is at work; a step that cannot be written is tried again until then. */
+/**
+ * `wanted` is the signal of the call that waits: until it aborts, a step that cannot be written is
+ * tried again.
+ */
 export const createStepLog = async (
   store: Pick<ActorReads, 'steps'>,
   journal: Pick<Journal, 'commit'>,

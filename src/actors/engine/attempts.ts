@@ -21,7 +21,6 @@ export interface AttemptsPorts {
   readonly supervisor: SupervisorEvents;
   readonly host: TaskHost;
   readonly backends: BackendSelector;
-  /** The actor of an agent, if it is alive. */
   readonly agentActor: (key: string) => AnyActorRef | undefined;
 }
 

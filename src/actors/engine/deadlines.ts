@@ -27,7 +27,7 @@ export const createTimerWheel = (now: () => number, fire: (key: string) => void)
     timer = null;
     ringsAt = Number.POSITIVE_INFINITY;
   };
-  /** Rings also where a deadline was cleared: then for nothing, and goes on to the next one. */
+  /** Rings for a cleared deadline too. It then only waits for the next one. */
   const ringBy = (at: number): void => {
     if (at >= ringsAt) return;
     clear();

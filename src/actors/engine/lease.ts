@@ -15,7 +15,7 @@ export interface LeaseKeeper {
    * this server's now. @throws StoreError
    */
   start(taken: TellTaken): Promise<void>;
-  /** Another server has left. */
+  /** Looks for ended servers now, since one has left. */
   look(): void;
   /** True for the one of all live servers that joined first, and for one that is alone. */
   isFirst(): boolean;
@@ -40,7 +40,7 @@ export interface LeaseKeeperPorts {
   readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
 }
 
-/** After the end of a lease. */
+/** Time after the end of a lease until it is looked at. */
 const graceMs = 20;
 
 /**

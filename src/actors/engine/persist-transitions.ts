@@ -29,7 +29,7 @@ export interface RecorderPorts {
   readonly prepared: PreparedChanges;
   readonly live: Pick<LoadedTasks, 'get' | 'discard'>;
   readonly setDeadline: (key: string, at: number | null) => void;
-  /** The task waits for a slot no more, and needs none: one may have been granted meanwhile. */
+  /** Called when a task stops waiting for a slot: it may have been granted one meanwhile. */
   readonly returnSlot: (taskId: TaskId) => void;
   readonly now: () => number;
 }

@@ -2,7 +2,6 @@ import { atWork, pauseOf } from '../../machines/supervisor-context.ts';
 import type { SlotUse } from './explain.ts';
 import type { SupervisorEvents, SupervisorSnapshot } from './supervision.ts';
 
-/** Ends each pause of the queue after its time. */
 export const endQueuePauses = (
   supervisor: Pick<SupervisorEvents, 'on' | 'send'>,
   log: (message: string, facts: Readonly<Record<string, unknown>>) => void,

@@ -13,7 +13,6 @@ export interface RetentionPorts {
   readonly tracker: Pick<TrackerReads, 'findMany'>;
   /** Tasks with work that is not merged keep their history: `agent merge` needs it. */
   readonly work: FinishedWork;
-  /** The folder of the reports that verify commands wrote. */
   readonly reportsFolder: string;
   /** Age of histories that go; 0: none goes. */
   readonly days: () => number;

@@ -3,7 +3,7 @@ import { roles as allRoles, type Role } from '../../machines/task.ts';
 import type { SlotShare, StoreSharing, TakenTask } from '../store/port.ts';
 import type { SupervisorEvents } from './supervision.ts';
 
-/** Tells all servers of a store something that they can also do without. */
+/** Hints between the servers of a store. A hint that is lost does no harm. */
 export interface ServerNotices {
   tell(notice: string): void;
   on(listener: (notice: string) => void): void;
@@ -28,9 +28,11 @@ export interface SlotSharePorts {
 /** Who works with the slots. */
 export interface SlotUsers {
   readonly supervisor: Pick<SupervisorEvents, 'snapshot' | 'onChange'>;
-  /** The supervisor's cap is `slots()` from now on. */
+  /** Called when `slots()` has changed, which is the supervisor's cap. */
   readonly changed: () => void;
-  /** Another server's waiting tasks are this one's now, or the other way round. */
+  /**
+   * `takeUp` gets waiting tasks that this server took from another one, `drop` those that it lost.
+   */
   readonly takeUp: (taskIds: readonly string[]) => void;
   readonly drop: (taskIds: readonly string[]) => void;
 }
@@ -44,7 +46,6 @@ export interface SlotSharing {
   stop(): Promise<void>;
 }
 
-/** Between two questions to the store. */
 const askPauseMs = 50;
 const storeAwayPauseMs = 1_000;
 /** A notice names all that one look takes. */

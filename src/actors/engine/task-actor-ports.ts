@@ -12,7 +12,6 @@ import type { Slots } from './slots.ts';
 import type { TaskHost } from './task-host.ts';
 import type { VerifyCommands } from './verify.ts';
 
-/** The settings of a run. */
 export interface RunChoices {
   readonly limits: (options: RunOptions, role: Role) => AgentLimits;
   readonly backendOf: (options: RunOptions, role: Role) => Backend;

@@ -33,7 +33,6 @@ export interface TaskCommandPorts
   readonly tracker: Tracker;
   readonly journal: Journal;
   readonly waits: Pick<DependencyWaits, 'changed'>;
-  /** The actor of an agent, if it is alive. */
   readonly agentActor: (key: string) => AnyActorRef | undefined;
   /** True for the server of all that observes tasks at rest. */
   readonly observesRest: () => boolean;
@@ -68,9 +67,9 @@ export interface TaskCommands {
 /** Starts and stops the actors of the tasks that this server has. */
 export interface TaskActors {
   restore(): Promise<void>;
-  /** Goes on with tasks that another server had. */
+  /** Restores tasks that another server had. */
   takeUp(taskIds: readonly TaskId[]): Promise<void>;
-  /** Another server has these tasks. */
+  /** Stops the actors of tasks that another server has now. */
   drop(taskIds: readonly TaskId[]): void;
   /**
    * Stops every task actor; `restore` starts them again. @throws when gathered changes cannot be

@@ -17,13 +17,15 @@ export interface TaskHostPorts {
   readonly tracker: Tracker;
   readonly store: Store;
   readonly journal: Journal;
-  /** The actor of an agent, if it is alive. */
   readonly agentActor: (key: string) => AnyActorRef | undefined;
   readonly returnSlot: (taskId: TaskId) => void;
   readonly now: () => number;
 }
 
-/** The ground of all task and agent actors: the live ones, their views, deadlines and commits. */
+/**
+ * The state that all task and agent actors share: the live tasks, their views, deadlines and
+ * commits.
+ */
 export interface TaskHost {
   readonly live: LoadedTasks;
   readonly views: TaskViews;

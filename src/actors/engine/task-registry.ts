@@ -31,7 +31,7 @@ export interface TaskRegistry {
   lastShown(taskId: TaskId): Promise<TrackedTask | null>;
   /** Starts the actor of a pending task; retries when that fails. */
   restore(taskId: TaskId, known?: TrackedTask | null): Promise<void>;
-  /** Another server has the task. */
+  /** Stops the actor of a task that another server has now. */
   drop(taskId: TaskId): void;
   dropAll(): void;
   stop(): void;

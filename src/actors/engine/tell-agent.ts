@@ -23,7 +23,6 @@ export interface TellPorts {
   readonly journal: Pick<Journal, 'whenSaved'>;
   readonly store: Pick<RequestAnswers, 'request'>;
   readonly now: () => number;
-  /** The actor of an agent, if it is alive. */
   readonly agentActor: (key: string) => AnyActorRef | undefined;
 }
 

@@ -145,7 +145,7 @@ export const createTrackerWatch = (ports: WatchPorts): TrackerWatch => {
   let failures = 0;
   let running = Promise.resolve();
   const isStopped: IsStopped = () => stopped;
-  /** Of the look that goes on. */
+  /** Time that the present look has spent on reports. */
   let reportingMs = 0;
   const observe: WatchPorts['observe'] = async (task) => {
     const startedAt = performance.now();

@@ -5,7 +5,6 @@ export const staleCommit = (): StoreError =>
 export const lateCommit = (): StoreError =>
   new StoreError('the store did not answer in time; try again');
 
-/** Limits the wait for the answer of a commit. */
 export interface CommitDeadline {
   readonly deadlineMs: number;
   /** @returns cancels the timer */

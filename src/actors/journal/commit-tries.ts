@@ -10,7 +10,6 @@ import {
 } from '../store/port.ts';
 import { lateCommit, storeDeadline } from './commit-answer.ts';
 
-/** Changes that are committed together. */
 export interface Batch {
   readonly id: CommitId;
   /** The next try commits these; each change keeps its position. */

@@ -15,7 +15,7 @@ export interface Journal {
    * @returns as `StoreQueue.gather`
    */
   gather(change: Change, onStale?: () => void): Gathered;
-  /** Makes the states of a failed task, and of its agents, stale that wait to be committed. */
+  /** Makes stale what a failed task and its agents have not committed yet. */
   discard(taskId: string): void;
   flush(): CommitAnswer | Promise<CommitAnswer>;
   /**
@@ -27,7 +27,7 @@ export interface Journal {
   problem(): string | null;
   /** Commits the gathered changes, and never retries. */
   stop(): CommitAnswer | Promise<CommitAnswer>;
-  /** Calls the listener with every entry that is committed, by whomever. @returns removes it */
+  /** Calls the listener with every committed entry, whoever committed it. @returns removes it */
   onCommit(listener: (entries: readonly Entry[]) => void): () => void;
 }
 

@@ -13,7 +13,7 @@ import {
 import { fold, isTransition, wrongStep } from './replay.ts';
 
 export interface Proof {
-  /** In the file. */
+  /** Entries in the file. */
   readonly entries: number;
   /** Counted by their hashes only. */
   readonly leftOut: number;

@@ -42,14 +42,14 @@ const joinedChange = (last: WaitingChange | undefined, next: Change): Change | n
  * its end and are committed together.
  */
 export interface StoreQueue {
-  /** With all that waits before it, in one transaction. */
+  /** Commits a change with all that waits before it, in one transaction. */
   commit(change: Change): CommitAnswer | Promise<CommitAnswer>;
   /**
    * Also `joined`: the state of an actor takes the place of its last one, which waits right before
    * it, so only one revision is saved of both.
    */
   gather(change: Change, onStale?: () => void): Gathered;
-  /** Makes the states of a task and of its agents stale that wait. */
+  /** Makes stale what a task and its agents have not committed yet. */
   discard(taskId: string): void;
   hasGathered(): boolean;
   isUnderway(): boolean;
@@ -73,7 +73,7 @@ const lostWith = (
       actor !== undefined && stale.some((change) => goesOnFrom(change, actor)),
   );
 
-/** In the place of a change that is not committed any more. */
+/** Replaces a change that is not committed any more. */
 const nothing: WaitingChange = { change: { entries: [] }, caller: null, onStale: undefined };
 
 /** After the last try: callers hear of it, what is gathered and `kept` goes with the next commit. */

@@ -108,7 +108,6 @@ const workSchema = z.strictObject({
     .describe('work of other tasks that it began without, since it conflicted'),
 });
 
-/** An attempt that is over. */
 const endedAttemptSchema = z.strictObject({
   attempt: z.int().positive().describe('its number'),
   role: z.string().describe('the role that worked'),
@@ -227,7 +226,7 @@ export interface ViewParts {
   readonly agent: AgentState | null;
   /** Time of the latest transition (epoch ms), or 0. */
   readonly changedAt: number;
-  /** For a task at rest. */
+  /** The part of the journal that was removed, for a task at rest. */
   readonly removed?: RemovedHistory | null;
 }
 

@@ -112,11 +112,14 @@ const cleanTool = (server: string, given: unknown): McpTool | string => {
 
 export interface CleanList {
   readonly tools: readonly McpTool[];
-  /** What was left out, and why. */
+  /** The tools that were left out, each with the reason. */
   readonly left: readonly string[];
 }
 
-/** What a model may see of a server's list. A name that is taken stays with its first tool. */
+/**
+ * Keeps the part of a server's list that a model may see. A name that is taken stays with its first
+ * tool.
+ */
 export const cleanTools = (server: string, given: readonly unknown[]): CleanList => {
   const tools: McpTool[] = [];
   const left: string[] = [];

@@ -54,7 +54,7 @@ const readToolList = async (peer: Peer, until: number, signal: AbortSignal): Pro
 
 export interface McpConnectOptions {
   readonly server: string;
-  /** Of this program. */
+  /** The version of this program. */
   readonly version: string;
   /** Time limit of everything before the first call (ms). */
   readonly startMs: number;

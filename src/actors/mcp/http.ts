@@ -75,7 +75,7 @@ export const openHttp =
         ...(body === undefined ? {} : { body }),
       });
 
-    /** What it agreed to goes with each further request. */
+    /** Keeps the version that the server agreed to: each further request names it. */
     const take = (text: string): void => {
       version ??= /"protocolVersion"\s*:\s*"([\d-]{1,20})"/.exec(text)?.[1] ?? null;
       receive(text);

@@ -75,7 +75,7 @@ export const createPeer = (open: (input: PeerInput) => Transport): Peer => {
   const send = (message: object, id: number | null = null): void => {
     if (ended === null) transport.send(JSON.stringify({ jsonrpc: '2.0', ...message }), id);
   };
-  /** Of a request of the server: we offer it nothing but a sign of life. */
+  /** Answers a request of the server, which may ping us and do nothing else. */
   const answerServer = (id: unknown, method: unknown): void =>
     send(
       method === 'ping'

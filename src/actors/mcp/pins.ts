@@ -66,7 +66,7 @@ export const createPins = (file: string): Pins => {
   };
 };
 
-/** For the life of this process. */
+/** Pins that are forgotten with this process. */
 export const createVolatilePins = (): Pins => {
   const kept = new Map<string, readonly McpTool[]>();
   return {

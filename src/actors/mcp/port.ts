@@ -41,7 +41,7 @@ export interface McpServer {
 /** A server for an assistant: an address of our own process, which passes its calls on. */
 export interface HandedServer extends Pick<McpServer, 'name' | 'startMs' | 'callMs'> {
   readonly url: string;
-  /** Of this attempt. */
+  /** Valid for this attempt alone. */
   readonly token: string;
 }
 
@@ -61,7 +61,7 @@ export interface McpTool {
 /** A tool that a person must allow: it is not what the user's list holds. */
 export interface ToolChange {
   readonly fingerprint: string;
-  /** For the person. */
+  /** The reason, for the person who decides. */
   readonly why: string;
 }
 

@@ -17,7 +17,7 @@ export interface Relay {
 interface RelayOptions {
   readonly servers: McpServers;
   readonly offered: readonly Pick<McpServer, 'name' | 'startMs' | 'callMs'>[];
-  /** Of this program. */
+  /** The version of this program. */
   readonly version: string;
   /** For the person who reads the log of the task. */
   readonly warn: (message: string) => void;
@@ -60,7 +60,7 @@ const failedCall = (text: string) => ({ content: [{ type: 'text', text }], isErr
 const changedToolsText = (names: readonly string[], server: string): string =>
   `the MCP server ${server}: ${names.join(', ')} left out: not as you have known it; see and allow it: agent mcp --allow ${server}`;
 
-/** What a server answers; null: there is no such method. */
+/** Answers a call as a server does; null for an unknown method. */
 const createRelayAnswers = ({ servers, version }: RelayOptions) => {
   const toolsOf = (server: string): readonly McpTool[] =>
     servers.tools().filter((tool) => tool.server === server);

@@ -18,7 +18,7 @@ const shownLeft = 3;
 
 export interface ServersOptions {
   readonly servers: readonly McpServer[];
-  /** Of this program. */
+  /** The version of this program. */
   readonly version: string;
   readonly pins: Pins;
   /** @throws McpError */

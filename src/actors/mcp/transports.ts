@@ -17,7 +17,7 @@ export interface McpSurroundings {
   readonly sandbox: Sandbox;
   /** The environment of every child process of the attempt. */
   readonly env: Readonly<Record<string, string>>;
-  /** What the configuration may name: the environment of our own process. */
+  /** Variables that the configuration may name: the environment of our own process. */
   readonly variables: Readonly<Record<string, string | undefined>>;
 }
 

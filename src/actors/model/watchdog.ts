@@ -1,9 +1,9 @@
 export interface Timeouts {
   readonly connectMs: number;
   readonly firstByteMs: number;
-  /** Between two bytes of any kind. */
+  /** The longest time between two bytes of any kind. */
   readonly idleMs: number;
-  /** Between two pieces of the answer; comments and pings do not count. */
+  /** The longest time between two pieces of the answer; comments and pings do not count. */
   readonly progressMs: number;
   readonly turnMs: number;
 }

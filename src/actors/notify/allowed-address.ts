@@ -17,7 +17,9 @@ const neverAllowed = blockList(
   ...['fd00:ec2::/32', 'fd20:ce::254/128', 'fd00:42::42/128'],
 );
 const loopback = blockList('127.0.0.0/8', '::1/128');
-/** Of this machine, of a local network, of tests, or an address that stands for another one. */
+/**
+ * Addresses of this machine, of a local network and of tests, and those that stand for another one.
+ */
 const privateOnly = blockList(
   ...['10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', '172.16.0.0/12', '192.0.0.0/24'],
   ...['192.0.2.0/24', '192.88.99.0/24', '192.168.0.0/16', '198.18.0.0/15', '198.51.100.0/24'],

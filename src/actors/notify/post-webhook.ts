@@ -11,7 +11,7 @@ import {
 import type { Notice, NoticeType } from './notice.ts';
 
 export interface Webhook {
-  /** Of its URL; names its place in the journal. */
+  /** Made of its URL; names its place in the journal. */
   readonly key: string;
   readonly url: URL;
   readonly events: ReadonlySet<NoticeType>;

@@ -30,7 +30,7 @@ const recordSchema = z.strictObject({
   made: ids.nullable(),
 });
 
-/** What was in a shared folder before a command. */
+/** The content of a shared folder before a command. */
 export type CommandRecord = Readonly<z.output<typeof recordSchema>>;
 
 /** Kept from before each command until what it made has been moved away; outlives the server. */

@@ -30,7 +30,7 @@ export interface FolderGuard {
   settle(): Promise<Quarantined>;
 }
 
-/** What a command made that its server did not live to move away. */
+/** Paths that a command made, and that its server did not live to move away. */
 export interface Interrupted extends Quarantined {
   /** Null when it is not known. */
   readonly root: string | null;

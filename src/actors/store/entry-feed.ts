@@ -4,11 +4,10 @@ import type { Entry, EntryReads } from './port.ts';
 /** Gives every entry to its readers, in the order of the journal, whoever committed it. */
 export interface EntryFeed {
   readonly subscribe: EntryReads['subscribe'];
-  /** With the entries of a commit. */
+  /** Gives the entries of a commit to the readers. */
   committed(entries: readonly Entry[]): void;
   /** Other programs committed entries, up to this one. */
   committedElsewhere(lastSeq: number): void;
-  /** Reads no more. */
   close(): void;
 }
 

@@ -28,7 +28,6 @@ interface ReaderStart {
 /** Pause before a store that is away is read again. */
 const awayPauseMs = 1_000;
 
-/** Per read. */
 const entriesAtMost = 256;
 /** Most that a waiting listener keeps; a single entry may be longer. */
 const charactersAtMost = 512 * 1024;

@@ -36,7 +36,7 @@ export interface ActorState {
   readonly changedAt: number;
   /** JSON text of the persisted XState snapshot. */
   readonly snapshot: string;
-  /** Of a task that waits for a slot: another server may take it. */
+  /** Set while a task waits for a slot: another server may take it. */
   readonly waits?: { readonly role: string; readonly priority: number };
 }
 
@@ -52,7 +52,7 @@ export interface Guard {
   /** Revision of the saved actor; 0 when nothing is saved. */
   readonly revision: number;
   /**
-   * Of a task: its live attempt after the change, 0 when none is. Of an agent: its attempt, which
+   * For a task, its live attempt after the change, 0 when none is. For an agent, its attempt, which
    * must be the live one. The server that commits a pending task has it from then on; when another
    * one has it, the change is stale.
    */
@@ -75,8 +75,8 @@ export interface Step {
 export interface TaskEdit {
   readonly id: string;
   /**
-   * Of the task that it was made from; null for a new one. With another one, the whole change is
-   * stale.
+   * The revision of the task that it was made from; null for a new one. With another one, the whole
+   * change is stale.
    */
   readonly revision: number | null;
   /** The task in bd's form; null removes it. */
@@ -322,7 +322,10 @@ export interface StoreNode {
 export interface StoreLeases {
   /** Begins a lease, and takes over the tasks of earlier starts with the same name. */
   join(lease: Lease): Answer<void>;
-  /** Also after its time, if nobody took over. @throws LeaseLostError, or rejects with it */
+  /**
+   * Renews a lease, also after its time if nobody took over. @throws LeaseLostError, or rejects
+   * with it
+   */
   renew(node: string): Answer<void>;
   /**
    * Takes over the tasks of servers that have left, or also of those whose lease is over. Slots of
@@ -337,9 +340,9 @@ export interface StoreLeases {
 
 /** A wish of a server for slots, of those that all servers share. */
 export interface SlotWish {
-  /** Of all servers. */
+  /** The most agents of all servers. */
   readonly cap: number;
-  /** Of this one. */
+  /** The most agents of this server. */
   readonly pool: number;
   /** Slots that it does not give back now. */
   readonly keep: number;
@@ -410,15 +413,18 @@ export interface EntryReads {
    * when it answers, before its caller goes on, or later. @returns ends it
    */
   subscribe(listener: EntryListener, subscription?: Subscription): () => void;
-  /** Of a task, or the highest of all (null); null when nothing was removed. */
+  /**
+   * The removed part of a task's journal; for null, the one with the highest seq. Null when nothing
+   * was removed.
+   */
   removed(taskId: string | null): Answer<RemovedHistory | null>;
 }
 
 export interface UsageReads {
   counters(): Answer<Counters>;
-  /** From a day on, by day and role. */
+  /** Sums from a day on, by day and role. */
   usage(since: string): Answer<readonly UsageDay[]>;
-  /** Those of a task that are over, in their order. */
+  /** The attempts of a task that are over, in their order. */
   attempts(taskId: string): Answer<readonly AttemptUsage[]>;
 }
 
@@ -427,13 +433,13 @@ export type EndedAt = Pick<SavedActor, 'id' | 'changedAt'>;
 
 export interface ActorReads {
   actor(id: string): Answer<SavedActor | null>;
-  /** In the order in which they began. */
+  /** Steps in the order in which they began. */
   steps(taskId: string, attempt: number): Answer<readonly Step[]>;
   /** Actors of tasks, without those of agents. */
   tasks(filter: 'all' | 'pending'): Answer<readonly SavedActor[]>;
   /** Actors of workflows that are not over, named `workflow:<id>`. */
   openWorkflows(): Answer<readonly SavedActor[]>;
-  /** Those that are over, the last to end first; `after`: the last one of the page before. */
+  /** Workflows that are over, the last to end first; `after`: the last one of the page before. */
   endedWorkflows(limit: number, after?: EndedAt): Answer<readonly SavedActor[]>;
 }
 

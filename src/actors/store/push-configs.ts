@@ -2,7 +2,7 @@ import type { Answer } from './port.ts';
 import { afterAnswer, type Database, type Row, type Work } from './rows.ts';
 import { textOrNull } from './stored-entry.ts';
 
-/** Where a client of A2A wants to be told of one run. */
+/** An address at which a client of A2A wants to be told of one run. */
 export interface PushConfig {
   readonly run: string;
   readonly id: string;

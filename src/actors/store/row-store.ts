@@ -66,7 +66,7 @@ export interface JournalEnd {
   onCommitOfOthers?(listener: (lastSeq: number) => void): void;
 }
 
-/** Before the newest of the actors that are over. */
+/** A place before the newest of the actors that are over. */
 const firstEnd: EndedAt = { id: '', changedAt: Number.MAX_SAFE_INTEGER };
 
 /** The reads of which a store is made. */

@@ -18,8 +18,8 @@ interface Other {
 const lacksSlots = ({ isLive, slots, usable }: Other): boolean => isLive && usable > slots;
 
 /**
- * What a server may use: what it needs, and its part of the cap while nobody else lacks a slot. A
- * server that died keeps its slots until another one takes over from it.
+ * The slots that a server may use: those that it needs, and its part of the cap while nobody else
+ * lacks a slot. A server that died keeps its slots until another one takes over from it.
  */
 export const slotsFor = (
   { cap, pool, keep, needed }: SlotWish,

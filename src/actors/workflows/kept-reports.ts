@@ -10,7 +10,7 @@ import type { OpenWorkspace } from '../workspace/port.ts';
 export interface KeptReports {
   /** Null when the verify commands of the attempt wrote none there. */
   read(taskId: string, attempt: number, path: string): Promise<string | null>;
-  /** Those of every attempt at the task. */
+  /** Removes the reports of every attempt at the task. */
   remove(taskId: string): Promise<void>;
   /** Runs the commands, then copies the reports that they wrote. */
   keeping(verify: VerifyCommands): VerifyCommands;
@@ -41,7 +41,6 @@ const readFresh = async (root: string, path: string, since: number): Promise<str
   }
 };
 
-/** Removes the reports of all attempts at a task. */
 export const removeReports = async (folder: string, taskId: string): Promise<void> => {
   const names = await readdir(folder).catch(() => []);
   for (const name of names.filter((each) => each.startsWith(`${taskId}@`)))

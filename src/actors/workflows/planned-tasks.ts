@@ -17,11 +17,11 @@ export interface PlannedTask {
   readonly role: Role | null;
   readonly title: string;
   readonly description: string;
-  /** By them an existing one is found. */
+  /** An existing task is found by them. */
   readonly labels: readonly string[];
   /** Steps of this round that come before. */
   readonly needs: readonly string[];
-  /** Tasks of before. */
+  /** Earlier tasks that must be over. */
   readonly after: readonly TaskId[];
   readonly verifies: boolean;
 }

@@ -12,7 +12,7 @@ export interface EvidencePorts {
   readonly reports: Pick<KeptReports, 'read'>;
 }
 
-/** Of an attempt without a commit of its own: nothing can be looked at. */
+/** An attempt without a commit of its own has no files that can be looked at. */
 const noFiles: WorkFiles = { changed: null, list: async () => [], read: async () => null };
 
 type Earlier = readonly { readonly taskId: TaskId; readonly attempt: number }[];
@@ -53,7 +53,7 @@ const filesOfAttempt = async (
   };
 };
 
-/** What the latest tasks of a step left; empty when the step was not done. */
+/** Reads the evidence that the latest tasks of a step left; empty when the step was not done. */
 export const evidenceOf =
   (ports: EvidencePorts, context: WorkflowContext) =>
   async (step: string): Promise<readonly StepEvidence[]> => {

@@ -116,7 +116,6 @@ const createWorkflowService = (
   };
 };
 
-/** Hosts the workflows: their actors, and what people ask of them. */
 export const createWorkflowHost = (ports: WorkflowHostPorts): WorkflowHost => {
   const actors = createLiveWorkflows(ports);
   return {

@@ -11,7 +11,7 @@ import { isPresent } from './plain.ts';
 import { createWorkParts, type WorkParts, type WorktreeOptions } from './work-parts.ts';
 import { firstBase, type WorkRecord } from './work-records.ts';
 
-/** What an attempt left in the repository and in the folder of worktrees. */
+/** The branch, folder and record that an attempt left. */
 export interface FinishedAttempt {
   readonly taskId: string;
   readonly attempt: number;
@@ -29,7 +29,7 @@ export interface FinishedWork {
   all(): Promise<readonly FinishedAttempt[]>;
   /** Removes branch, folder and record, in this order. @returns why it stays, or null */
   remove(work: FinishedAttempt): Promise<string | null>;
-  /** Of the files in its folder, in bytes. */
+  /** The size of the files in its folder (bytes). */
   sizeOf(work: FinishedAttempt): Promise<number>;
   /** Waits until removed folders are gone. @returns what cannot be removed */
   finish(): Promise<readonly string[]>;
@@ -72,7 +72,7 @@ const readTips = async ({ git }: GitDirs): Promise<ReadonlyMap<string, string>> 
   );
 };
 
-/** Those of the commits that are there and in no branch but the records' own. */
+/** The commits that exist and are in no branch but the records' own. */
 const unmergedTasks = async (
   dirs: GitDirs,
   records: readonly WorkRecord[],
@@ -181,7 +181,7 @@ const finishedAttempt = async (
   return works;
 };
 
-/** What a later attempt with unmerged work began with: merging that needs the record. */
+/** Adds the work that a later unmerged attempt began with: merging that needs the record. */
 const withIncluded = (
   works: readonly FinishedAttempt[],
   records: readonly WorkRecord[],

@@ -2,7 +2,7 @@ import { lstat, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 
 /**
- * Of all files below a folder, in bytes; links are not followed, and what cannot be read counts as
+ * The size of all files below a folder (bytes). Follows no link; what cannot be read counts as
  * nothing.
  */
 export const sizeOfFolder = async (folder: string): Promise<number> => {

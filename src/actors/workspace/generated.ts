@@ -4,12 +4,14 @@ import { plural } from '../../machines/plural.ts';
 const generated =
   /^(?:.*?\/)?(?:node_modules|coverage|htmlcov|\.nyc_output|\.pytest_cache|\.mypy_cache|\.ruff_cache|\.tox|\.cache|\.turbo|\.parcel-cache|__pycache__)\//;
 
-/** Made again by other programs. `path`: of a file, or of a folder with `/` at its end. */
+/**
+ * True for what other programs make again. `path`: of a file, or of a folder with `/` at its end.
+ */
 export const isGenerated = (path: string): boolean => generated.test(path);
 
 const namedAtMost = 3;
 
-/** For work that has such files; null for other work. `paths`: of its changed files. */
+/** The note on work that has such files; null for other work. `paths`: of its changed files. */
 export const generatedNote = (paths: readonly string[]): string | null => {
   const found = paths.filter(isGenerated);
   if (found.length === 0) return null;

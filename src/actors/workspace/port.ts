@@ -123,7 +123,7 @@ export interface WorkFiles {
   read(path: string, bytesAtMost: number): Promise<string | null>;
 }
 
-/** What attempts left. */
+/** Reads the work that attempts left. */
 export interface WorkspaceReads {
   /** The saved work of an attempt; null when it changed nothing, or is not over. */
   readonly workOf: WorkReads;
@@ -175,7 +175,7 @@ export interface Workspace extends WorkspaceReads, WorkspaceMerges {
     after?: readonly TaskId[],
     signal?: AbortSignal,
   ): Promise<OpenWorkspace>;
-  /** What a new folder would not have; empty where agents work in the user's own folder. */
+  /** Files that a new folder would not have; empty where agents work in the user's own folder. */
   absent(signal?: AbortSignal): Promise<Absent>;
   /** Null where there are no new folders. */
   readonly setups: { readonly cache: SetupCache; readonly inUsersCommit: InUsersCommit } | null;

@@ -5,7 +5,7 @@ import { readRegularAsync } from '../files/regular-file.ts';
 import { copyTree } from './copy-tree.ts';
 import { isPresent } from './plain.ts';
 
-/** What the setup of a worktree made, by the lockfiles that it was made from. */
+/** Keeps what the setup of a worktree made, by the lockfiles that it was made from. */
 export interface SetupCache {
   /** Null when there is no lockfile. */
   keyOf(root: string, commands: readonly string[]): Promise<string | null>;

@@ -31,7 +31,7 @@ const differencesOf = async (git: Git, from: string, to: string): Promise<IndexC
 const foldersAbove = (path: string): readonly string[] =>
   [...path.matchAll(/\//g)].map(({ index }) => path.slice(0, index));
 
-/** What a verification changed and nobody changed since, as it was before. */
+/** Paths that a verification changed and nobody changed since, as they were before. */
 const toUndo = (
   before: readonly IndexChange[],
   since: readonly IndexChange[],

@@ -16,7 +16,7 @@ const gatherEventsMs = 50;
 /** Git locks HEAD while it moves the branch that is checked out. */
 const namesOfHead: ReadonlySet<string> = new Set(['HEAD', 'HEAD.lock']);
 
-/** Those whose commit HEAD has. */
+/** The records whose commit HEAD has. */
 const findMerged = async (
   dirs: GitDirs,
   head: string,

@@ -1,7 +1,7 @@
 import type { TaskId } from '../../machines/task.ts';
 import { createWorkRecords } from './work-records.ts';
 
-/** What an attempt changed, as people see it. */
+/** The changes of an attempt, as people see them. */
 export interface WorkView {
   readonly branch: string;
   readonly commit: string;

@@ -1,4 +1,4 @@
-/** What a server answers on a connection that it closes afterwards. */
+/** The answer of a server that closes the connection after it. */
 export interface HttpAnswer {
   readonly status: number;
   /** To be read to its end, or left: both close the connection. @throws when it is cut */

@@ -68,9 +68,9 @@ export const stateFiles = (stateDir: string) => ({
   mcpTools: join(stateDir, 'mcp-tools.json'),
   /** The reports that verify commands wrote, for the gates of workflows. */
   reports: join(stateDir, 'reports'),
-  /** What commands made under protected names in the project folder. */
+  /** Files that commands made under protected names in the project folder. */
   quarantine: join(stateDir, 'quarantine'),
-  /** What was in the project folder before the command that runs there. */
+  /** The content of the project folder before the command that runs there. */
   commands: join(stateDir, 'commands'),
   /** The beginning of the names of files that belong to tables on another machine. */
   exchange: join(stateDir, 'tasks'),

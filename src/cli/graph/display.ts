@@ -7,7 +7,6 @@ import { linesOfText } from '../output/wrap-text.ts';
 import { isOver, type Progress, type TaskProgress } from './progress.ts';
 import { renderCounts, renderProgressRows } from './render-progress.ts';
 
-/** Shows the progress of a run. */
 export interface Display {
   see(frame: Frame): void;
   ask(question: string | null): void;

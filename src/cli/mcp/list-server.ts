@@ -9,7 +9,7 @@ import { stateFiles } from '../config/project.ts';
 import { sandboxFor } from '../config/sandbox.ts';
 import { version } from '../version.ts';
 
-/** As an attempt would have them that only reads. */
+/** The surroundings of an attempt that only reads. */
 export const serverSurroundings = (
   { project, env }: CommandContext,
   config: Config,

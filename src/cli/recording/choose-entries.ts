@@ -1,7 +1,7 @@
 import type { RecordedEntry } from '../../actors/journal/recording.ts';
 import { isTransition } from '../../actors/journal/replay.ts';
 
-/** What the choice needs of an entry; a journal may be larger than the memory. */
+/** Facts of an entry for the choice; a journal may be larger than the memory. */
 export interface EntryFacts {
   readonly seq: number;
   readonly bytes: number;
@@ -31,7 +31,7 @@ export const entryFactsOf = (entry: RecordedEntry, hasSecret: boolean): EntryFac
 const sizeOf = (facts: readonly EntryFacts[]): number =>
   facts.reduce((sum, { bytes }) => sum + bytes, 0);
 
-/** Of each rank the newest that fit. */
+/** The newest entries of each rank that fit. */
 const newestOf = (
   ranks: readonly (readonly EntryFacts[])[],
   bytesAtMost: number,

@@ -26,7 +26,7 @@ const readEntryPage = async (client: Pick<Client, 'call'>, taskId: string, after
   return { entries, next: next_after ?? null, removed: removed?.through_seq ?? null };
 };
 
-/** What the redactor of the server or this one puts in the place of a secret. */
+/** Text that a redactor puts in the place of a secret. */
 const placeholder = '[secret]';
 
 /**
@@ -83,7 +83,7 @@ interface GatherOptions {
 
 interface Facts {
   readonly all: readonly EntryFacts[];
-  /** What the server had removed before. */
+  /** Entries that the server had removed before. */
   readonly removed: Gap | null;
 }
 

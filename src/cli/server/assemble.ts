@@ -44,7 +44,7 @@ export const takeFrom =
     assistants: assistantsFor(loaded.config, surroundings),
   });
 
-/** What a server needs of its process: where it prints, and what a signal is sent to. */
+/** The process of a server: its outputs, and the id that signals are sent to. */
 export interface ServerProcess extends Outputs {
   readonly pid: number;
 }

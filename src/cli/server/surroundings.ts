@@ -1,7 +1,10 @@
 import type { ConfigLayer, LoadedConfig } from '../config/config.ts';
 import type { Config } from '../config/config-schema.ts';
 
-/** What a process took from the shell that started it. Of a key, only that it is set. */
+/**
+ * The variables and the configuration that a process took from the shell that started it. Of a key,
+ * only that it is set.
+ */
 export interface ServerSurroundings {
   readonly node: string;
   readonly path: string;

@@ -17,7 +17,7 @@ import type { Check } from './backend-checks.ts';
 
 const shownTools = 5;
 
-/** Of a list that names `tools`, those that the server does not have. */
+/** The configured `tools` that the server does not have. */
 const missingTools = ({ tools }: McpServer, found: readonly McpTool[]): readonly string[] =>
   (tools ?? []).filter((name) => !found.some(({ tool }) => tool === name));
 

@@ -45,7 +45,7 @@ export const editText = (before: string, env: NodeJS.ProcessEnv): string => {
 export interface TextSource {
   /** A word of the command line; `-` for standard input. */
   readonly given: string | undefined;
-  /** Of `--file`. */
+  /** The value of `--file`. */
   readonly file: string | undefined;
 }
 

@@ -47,7 +47,7 @@ const usageRow = (day: string, role: string, sums: z.infer<typeof sumsSchema>): 
     costText(sums.cost_usd) ?? '-',
   ].map((text) => ({ text }));
 
-/** What the attempts of the last days used, per day (UTC) and role, with a line for the sum. */
+/** Prints the usage of the last days, per day (UTC) and role, with a line for the sum. */
 export const showUsage = async (
   { connection, io, json }: CommandContext,
   days: number = defaultDays,

@@ -2,9 +2,9 @@ import { Parser } from 'yargs/helpers';
 import type { Flag, Flags } from '../declarations/command.ts';
 
 export interface ParsedWords {
-  /** What comes before `--`, without the flags that are known. */
+  /** Words before `--`, without the flags that are known. */
   readonly words: readonly string[];
-  /** What comes after `--`: text, also where it begins with a dash. */
+  /** Words after `--`: text, also where it begins with a dash. */
   readonly text: readonly string[];
   /** A list where a flag was given several times. */
   readonly flags: Readonly<Record<string, unknown>>;

@@ -9,7 +9,6 @@ import { usageError } from './messages.ts';
 import { commandAdvice } from './other-tools.ts';
 import { type ParsedWords, parseWords } from './parse-words.ts';
 
-/** What a command line asks for. */
 export type Reading =
   | { readonly kind: 'help'; readonly command: CliCommand | null }
   | { readonly kind: 'version'; readonly json: boolean }

@@ -58,7 +58,7 @@ export const activateExtensions = ({ headers }: FastifyRequest, reply: FastifyRe
   }
 };
 
-/** Of the address; an unknown role is no address of ours. */
+/** The role that the address names; an unknown role is no address of ours. */
 export const roleIn = ({ params }: FastifyRequest): Role | null | undefined => {
   const { role } = params as { readonly role?: string };
   return role === undefined ? null : roles.find((known) => known === role);

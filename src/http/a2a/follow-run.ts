@@ -16,7 +16,7 @@ export interface FollowPorts {
   readonly patchOf: (found: ReadRun) => Promise<readonly Artifact[]>;
 }
 
-/** With what it made, once it is over. */
+/** Adds the changes of files once the run is over. */
 export const artifactsWithPatch = async (
   { patchOf }: Pick<FollowPorts, 'patchOf'>,
   found: ReadRun,

@@ -81,7 +81,7 @@ const createPatchOf =
     return [{ artifactId: 'patch', name: 'Changes of files', parts: [part] }];
   };
 
-/** Of a run that was refused because nobody is logged in. */
+/** Marks a run that was refused because nobody is logged in. */
 const asRefused = (found: ReadRun, refused: string | null): ReadRun => {
   if (refused !== null) Object.assign(found.run, { state: 'AUTH_REQUIRED', says: refused });
   return found;

@@ -22,7 +22,7 @@ const terminalStates: ReadonlySet<A2aState> = new Set([
   'REJECTED',
 ]);
 export const isTerminal = (state: A2aState): boolean => terminalStates.has(state);
-/** It waits for somebody outside. */
+/** True for a state that waits for somebody outside. */
 export const isInterrupted = (state: A2aState): boolean =>
   state === 'INPUT_REQUIRED' || state === 'AUTH_REQUIRED';
 

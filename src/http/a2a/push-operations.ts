@@ -39,7 +39,10 @@ const configObject = ({ run, id, url, token, scheme }: PushConfig) => ({
 
 const headerText = /^[\x20-\x7e]*$/;
 
-/** Of an address that is written out; a name is looked up when it is called. @throws INVALID_PARAMS */
+/**
+ * Checks an address that is written out; a name is looked up when it is called. @throws
+ * INVALID_PARAMS
+ */
 export const requireReceiver = ({ url, token, authentication }: GivenConfig): void => {
   try {
     requireAllowedHost(new URL(url), 'loopback');
@@ -95,7 +98,7 @@ export const createPushOperations = ({ configs, delivery, read }: PushOperationP
       requireReceiver(given);
       await requireRoom(null);
     },
-    /** From the beginning of a run. */
+    /** Adds a config that is told a run from its beginning. */
     addToNew: (run: string, given: GivenConfig, version: string) => add(run, given, 0, version),
     create: async (given: unknown, version: string) => {
       const { taskId, tenant: _, ...config } = parseA2a(createSchema, given);

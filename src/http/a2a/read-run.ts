@@ -42,7 +42,10 @@ const ended: Readonly<Record<string, A2aState>> = {
   cancelled: 'CANCELED',
 };
 
-/** What the tracker alone says: of a task that never ran here, or that somebody closed there. */
+/**
+ * Takes the state that the tracker alone knows: of a task that never ran here, or that somebody
+ * closed there.
+ */
 const takeView = (run: TaskRun, view: TaskView): void => {
   const changedAt = Date.parse(view.updated_at);
   if (run.at === 0) run.phase = view.phase;

@@ -20,7 +20,7 @@ export interface TaskRun {
   /** The run before it; null: there is none, or it was removed. */
   readonly before: Pick<TaskRun, 'from'> | null;
   state: A2aState;
-  /** What the state is about: a question, a summary, a reason. */
+  /** The question, the summary or the reason of the state. */
   says: string | null;
   phase: string;
   progress: number;
@@ -32,7 +32,7 @@ export interface TaskRun {
   /** Null: nobody is asked. */
   inputId: string | null;
   readonly said: Said[];
-  /** What the agent wrote. */
+  /** Text that the agent wrote. */
   transcript: string;
   /** The summary, when it is complete. */
   result: string | null;

@@ -4,7 +4,7 @@ import { parseWithProblems } from '../schema-problems.ts';
 import { invalidProblems, unknownRoleText } from './errors.ts';
 import { taskStates, wireState } from './protocol.ts';
 
-/** What clients send; unknown members are ignored, as A2A wants it. */
+/** Requests of clients. Unknown members are ignored, as A2A wants it. */
 
 const metadata = z.record(z.string(), z.unknown());
 export const idText = z.string().min(1).max(256);

@@ -21,7 +21,7 @@ export interface SendPorts {
   readonly read: (id: string) => Promise<ReadRun>;
 }
 
-/** What a client may say under our extension. */
+/** Metadata that a client may send under our extension. */
 const ownSchema = z.object({
   role: z.string().max(100).optional(),
   dependsOn: z.array(z.string().max(256)).max(1_000).default([]),

@@ -75,7 +75,7 @@ export const statusObject = (subject: Subject): TaskStatus => {
   };
 };
 
-/** What changes from event to event. */
+/** The parts that change from event to event. */
 const changing = ({ view, run }: Subject) => ({
   task_id: view.task_id,
   attempt: run.attempt,

@@ -36,7 +36,7 @@ const permissionOption = (
 
 interface PermissionPorts {
   readonly askPermission: ConversationPorts['askPermission'];
-  /** Of a call that an earlier update told of. */
+  /** The kind of a call, from an earlier update; null when none had it. */
   readonly kindOf: (callId: string) => string | null;
   /** Whether the session goes on, and is the one that asks. */
   readonly isOpen: (sessionId: string) => boolean;

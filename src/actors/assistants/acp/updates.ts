@@ -98,7 +98,7 @@ export interface UpdateReader {
   /** Parameters of `session/update`; unknown ones are ignored. */
   take(params: unknown): void;
   lastMessage(): string;
-  /** Tool calls that have begun and not ended. */
+  /** The kind of a tool call that has begun and not ended; null for others. */
   kindOf(callId: string): string | null;
 }
 

@@ -7,7 +7,6 @@ import { dumpTables, readTable } from './tables.ts';
 
 export type StoreDigest = Readonly<Record<string, TableDigest>>;
 
-/** The version of the file. */
 export const dumpFormat = 1;
 
 const pieceCharacters = 256 * 1024;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { isErrorCode, type Refusal, ServiceError } from '../../../machines/errors.ts';
 
-/** Of one request or answer. */
+/** The largest request or answer. */
 const mebibytesAtMost = 4;
 
 const refusalSchema = z.object({ code: z.string(), facts: z.looseObject({}) });

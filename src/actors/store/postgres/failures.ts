@@ -22,7 +22,7 @@ const remedies: Readonly<Record<string, string>> = {
   '53200': 'give the server more memory',
 };
 
-/** By its class: `EPIPE` of a broken connection looks like a code of PostgreSQL. */
+/** Tells by the class: `EPIPE` of a broken connection looks like a code of PostgreSQL. */
 const isOfServer = (error: unknown): boolean => error instanceof pg.DatabaseError;
 const isOfCertificate = (error: unknown): boolean =>
   /CERT|VERIFY|ISSUER|TLS_CERT/.test(stateCodeOf(error)) && !isOfServer(error);

@@ -199,7 +199,10 @@ alter table nodes add column name ${textType} not null default '', add column jo
   add column waiting integer not null default 0, add column facts text;
 `;
 
-/** What servers ask each other. `taken` names one take of rows; nobody takes a row after `until`. */
+/**
+ * Questions of servers to each other. `taken` names one take of rows; nobody takes a row after
+ * `until`.
+ */
 const serverCalls = `
 create table server_calls (
   id ${textType} primary key,

@@ -37,7 +37,7 @@ const answersKeptMs = 5 * 60_000;
 const callsAtOnce = 20;
 
 const prepareCalls = (db: PostgresDatabase) => ({
-  /** Again with the same id after an answer of the database that was lost. */
+  /** Repeated with the same id when the answer of the database was lost. */
   add: db.prepare(
     `insert into server_calls (id, node, asked_by, at, until, method, params)
      values (?, ?, ?, ?, ?, ?, ?) on conflict (id) do nothing`,
@@ -45,7 +45,7 @@ const prepareCalls = (db: PostgresDatabase) => ({
   remove: db.prepare(
     'delete from server_calls where until < ? or id in (select json_array_elements_text(?::json))',
   ),
-  /** Again with the same token: also what the first time took. */
+  /** Repeated with the same token, it also gives what the first time took. */
   take: db.prepare(
     `update server_calls set taken = ?1 where id in (
        select id from server_calls

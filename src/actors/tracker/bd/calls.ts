@@ -78,7 +78,7 @@ export const bdUnavailable = (failure: BdFailure): ServiceError =>
 const mayRepeat = ({ effect }: BdCall, { kind }: BdFailure): boolean =>
   effect !== 'once' || kind === 'lock' || kind === 'stale';
 
-/** What the bd that is installed now can do. Another bd in its place is looked at afresh. */
+/** Knows what the installed bd can do. Looks again when another bd takes its place. */
 const createKnowledge = ({ projectRoot, bdPath, processEnv, limits }: CallsOptions) => {
   const env = bdEnvironment(processEnv);
   const stampNow = (): string | null => locateBd({ bdPath, processEnv })?.stamp ?? null;
