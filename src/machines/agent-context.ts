@@ -70,7 +70,6 @@ export interface Resume {
 /** `resume` is set after a restart. */
 export interface AgentStart extends AgentInput {
   readonly resume?: Resume;
-  /** Messages that the task kept for it. */
   readonly kept?: KeptMessages;
 }
 

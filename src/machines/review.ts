@@ -124,7 +124,6 @@ export const endReview = (
   ),
 });
 
-/** The ids of comments that have no answer. */
 export const unanswered = (
   comments: readonly number[],
   answers: readonly CommentAnswer[],

@@ -64,7 +64,7 @@ export interface WorkflowInput {
 }
 
 export interface WorkflowContext extends WorkflowInput {
-  /** Index of the phase. */
+  /** An index, not the number of the phase. */
   readonly phase: number;
   /** From 1. */
   readonly round: number;

@@ -3,7 +3,6 @@ import { keepHeadAndTail } from '../process/head-tail-buffer.ts';
 import { reviewText } from './review-text.ts';
 import type { RoleProfile } from './roles.ts';
 
-/** The limits for each dependency. */
 const maxDependencyBytes = 8 * 1024;
 const maxPatchBytes = 12 * 1024;
 

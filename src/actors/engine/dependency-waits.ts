@@ -16,7 +16,6 @@ export interface DependencyWaits {
     signal: AbortSignal,
   ): Promise<EndedDependency | null>;
   completed(dependency: TaskId): void;
-  /** Fails the waiting dependents. */
   failed(ended: EndedDependency): void;
   waitingFor(dependency: TaskId): readonly TaskId[];
   /** Somebody changed a task. Returns false when it is not waiting. */

@@ -25,7 +25,6 @@ export interface SlotSharePorts {
   readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
 }
 
-/** Who works with the slots. */
 export interface SlotUsers {
   readonly supervisor: Pick<SupervisorEvents, 'snapshot' | 'onChange'>;
   /** Called when `slots()` has changed, which is the supervisor's cap. */

@@ -6,7 +6,7 @@ type Cycle = readonly TaskId[];
 export interface OrderedTasks {
   /** Tasks in generations: each after all that it depends on. */
   readonly generations: readonly (readonly TrackedTask[])[];
-  /** Tasks on a cycle, or behind one, with the cycle. */
+  /** Tasks on a cycle, or behind one. */
   readonly cyclic: readonly { readonly task: TrackedTask; readonly cycle: Cycle }[];
 }
 

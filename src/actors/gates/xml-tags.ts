@@ -1,4 +1,3 @@
-/** A tag of a report in XML. */
 export interface XmlTag {
   readonly name: string;
   readonly kind: 'open' | 'close' | 'empty';

@@ -1,6 +1,5 @@
 import type { CommitAnswer } from '../store/port.ts';
 
-/** The answer to one caller of a commit. */
 export interface Reply {
   resolve(answer: CommitAnswer): void;
   reject(error: unknown): void;

@@ -13,7 +13,6 @@ import {
 import { fold, isTransition, wrongStep } from './replay.ts';
 
 export interface Proof {
-  /** Entries in the file. */
   readonly entries: number;
   /** Counted by their hashes only. */
   readonly leftOut: number;

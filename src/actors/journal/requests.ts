@@ -12,7 +12,6 @@ export interface EventRequest {
 
 const requests = new WeakMap<EventObject, EventRequest>();
 
-/** The request of an event that has arrived. */
 export const takeRequest = (event: EventObject): EventRequest | undefined => {
   const request = requests.get(event);
   requests.delete(event);

@@ -63,7 +63,6 @@ export interface StoreQueueListener {
   failed(error: unknown, gathered: readonly WaitingChange[]): readonly WaitingChange[];
 }
 
-/** Changes that go on from a stale one. */
 const lostWith = (
   stale: readonly Change[],
   waiting: readonly WaitingChange[],

@@ -43,7 +43,6 @@ export interface OpenedLedger<Tables extends Database = Database, Opened extends
   importThrough(journal: { readonly commit: Commit }): void;
 }
 
-/** The store and the tasks of one database. */
 export const openLedgerIn = <Tables extends Database, Opened extends Store>(
   options: LedgerOptions<Tables>,
   storeWith: (tasks: OwnTasks) => Opened,

@@ -10,7 +10,6 @@ export class FileMovedError extends Error {
 }
 
 export interface Written {
-  /** Stamp of the written file. */
   readonly stamp: string;
   /** The lines that were new in it, by id. */
   readonly fresh: ReadonlyMap<string, string>;

@@ -13,7 +13,6 @@ const maxUnaskedLength = 16 * 1024 * 1024;
 
 /** What a transport tells the peer. */
 export interface PeerInput {
-  /** The text of one message. */
   receive(text: string): void;
   /** A request could not be sent, or got no answer. */
   fail(id: number | null, why: string): void;

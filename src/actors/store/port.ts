@@ -1,4 +1,3 @@
-/** A committed entry of the journal. */
 export interface Entry {
   /** Rises with each commit of the server; id of the SSE frame. */
   readonly seq: number;
@@ -85,7 +84,6 @@ export interface TaskEdit {
   readonly base?: string;
 }
 
-/** Names a commit of a server. */
 export interface CommitId {
   /** The id of one start of a server. */
   readonly node: string;
@@ -93,7 +91,6 @@ export interface CommitId {
   readonly number: number;
 }
 
-/** Committed in one transaction. */
 export interface Change {
   /**
    * Names the whole commit, so that it is carried out once, however often it comes: the last one
@@ -303,7 +300,6 @@ export interface NodeFacts {
   readonly roles: readonly string[] | null;
 }
 
-/** A server of the store. */
 export interface StoreNode {
   readonly node: string;
   readonly name: string;
@@ -346,7 +342,6 @@ export interface SlotWish {
   readonly pool: number;
   /** Slots that it does not give back now. */
   readonly keep: number;
-  /** Slots that its tasks need. */
   readonly needed: number;
   /** Tasks that another server may take. */
   readonly waiting: number;

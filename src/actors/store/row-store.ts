@@ -69,7 +69,6 @@ export interface JournalEnd {
 /** A place before the newest of the actors that are over. */
 const firstEnd: EndedAt = { id: '', changedAt: Number.MAX_SAFE_INTEGER };
 
-/** The reads of which a store is made. */
 const createRowReads = (database: Database, sql: StoreStatements, usageRows: () => UsageRows) => {
   const entriesOf = createEntryReader(database);
   const savedActor = function* (id: string): Work<SavedActor | null> {

@@ -46,13 +46,11 @@ export interface Transacting {
   read<Result>(work: () => Work<Result>): Answer<Result>;
 }
 
-/** Facts of the database, for the work of a transaction. */
 export interface TransactionFacts {
   /** False in a database of an earlier version that is only read. */
   has(table: string, column: string): Work<boolean>;
   /** Epoch ms, by the clock that all servers of the database share. */
   now(): Work<number>;
-  /** The number of the journal's last entry. */
   lastSeq(): Work<number>;
   /** Inside a write, when the journal has new entries. */
   added(lastSeq: number): Work<void>;

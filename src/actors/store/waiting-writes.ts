@@ -9,7 +9,6 @@ export interface WaitingWrites {
    */
   run<Result>(write: () => Result): Result | Promise<Result>;
   isWaiting(): boolean;
-  /** Rejects the writes that wait. */
   stop(error: Error): void;
 }
 

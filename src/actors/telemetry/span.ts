@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
 
-/** A span of OpenTelemetry. */
 export interface Span {
   /** 32 hexadecimal digits. */
   readonly traceId: string;

@@ -75,7 +75,6 @@ export interface TaskReads {
   list(urgency?: Urgency): Promise<readonly TrackedTask[]>;
   /** Those of them that exist, in any order. */
   findMany(ids: readonly TaskId[]): Promise<readonly TrackedTask[]>;
-  /** Those that depend on a task. */
   dependents(id: TaskId): Promise<readonly TrackedTask[]>;
   /** Those whose id, with or without its prefix, begins or ends with the text. */
   matching(text: string, limit: number): Promise<readonly TrackedTask[]>;

@@ -56,7 +56,6 @@ const workflowChange = (
   };
 };
 
-/** The state of a workflow without its actor. */
 export const savedState = (saved: SavedActor): WorkflowSnapshot => {
   const { value, context }: Pick<WorkflowSnapshot, 'value' | 'context'> = persistedSnapshot(saved);
   return workflowMachine.resolveState({ value, context });

@@ -15,9 +15,7 @@ import { firstBase, type WorkRecord } from './work-records.ts';
 export interface FinishedAttempt {
   readonly taskId: string;
   readonly attempt: number;
-  /** Its branch, when that still is there. */
   readonly branch: string | null;
-  /** Its folder, when that still is there. */
   readonly folder: string | null;
   /** True when nobody has its changes, or that is not known. */
   readonly isUnmerged: boolean;
@@ -35,7 +33,6 @@ export interface FinishedWork {
   finish(): Promise<readonly string[]>;
 }
 
-/** The branches of a repository. */
 interface Branches {
   readonly tips: ReadonlyMap<string, string>;
   readonly checkedOut: ReadonlySet<string>;

@@ -72,7 +72,6 @@ export type Merged =
       readonly moved_on?: true;
       /** Both sides changed the same lines: a person decides, with git. */
       readonly same_lines?: true;
-      /** Merge this before. */
       readonly merge_first?: MergeFirst;
     };
 
@@ -104,7 +103,6 @@ export interface MergeListener {
   readonly failed: (error: unknown) => void;
 }
 
-/** The folder in which commands run. */
 export type CommandFolder = Pick<OpenWorkspace, 'root' | 'readable' | 'git'>;
 
 /** Runs `work` in a new folder of the project's own commit, which is removed then. One at a time. */
@@ -113,7 +111,6 @@ export type InUsersCommit = <Result>(
   signal: AbortSignal,
 ) => Promise<Result>;
 
-/** The files that an attempt left. */
 export interface WorkFiles {
   /** Paths that differ from where the attempt began, sorted; null where that is not known. */
   readonly changed: readonly string[] | null;
@@ -123,7 +120,6 @@ export interface WorkFiles {
   read(path: string, bytesAtMost: number): Promise<string | null>;
 }
 
-/** Reads the work that attempts left. */
 export interface WorkspaceReads {
   /** The saved work of an attempt; null when it changed nothing, or is not over. */
   readonly workOf: WorkReads;

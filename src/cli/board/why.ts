@@ -4,7 +4,6 @@ import type { TaskProgress } from '../graph/progress.ts';
 import { mergeWord, phaseWord } from '../words/state-words.ts';
 import { type BoardSection, sectionTitles } from './sections.ts';
 
-/** A task with its place on the board. */
 export interface BoardTask {
   readonly task: TaskProgress;
   readonly section: BoardSection;

@@ -33,7 +33,6 @@ export type MethodName = keyof Methods;
 export type Params<Name extends MethodName> = Methods[Name]['params'];
 export type Result<Name extends MethodName> = Methods[Name]['result'];
 
-/** The methods that answer with a task. */
 export type TaskMethod = {
   [Name in MethodName]: Result<Name> extends Task ? Name : never;
 }[MethodName];

@@ -4,7 +4,6 @@ import { homeOf } from './home.ts';
 import type { Project } from './project.ts';
 
 export interface UserFiles {
-  /** For every project. */
   readonly everywhere: string;
   /** For one project; it wins. */
   readonly project: string;

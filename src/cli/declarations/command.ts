@@ -8,9 +8,7 @@ interface FlagBase {
   /** One letter, for `-f`. */
   readonly short?: string;
   readonly hidden?: true;
-  /** Another flag that cannot be given with this one. */
   readonly conflicts?: string;
-  /** Another flag that must be given with this one. */
   readonly needs?: string;
   /** The values of the word `action` that take it. Default: all. */
   readonly actions?: readonly string[];
@@ -155,7 +153,6 @@ export const fileFlag = {
 
 /** Common flags of commands whose long output a pager shows. */
 export const pages = ['json', 'project', 'config', 'pager'] as const;
-/** Common flags of commands that may start a server. */
 export const startsServer = ['json', 'project', 'config', 'start'] as const;
 /** Common flags of commands that read the configuration, for example to find the tracker. */
 export const readsConfig = ['json', 'project', 'config'] as const;

@@ -24,7 +24,7 @@ export interface TaskProgress {
   readonly turn: string | null;
   /** Time of the last frame, or of the last change (epoch ms). */
   readonly seenAt: number;
-  /** Of each attempt. */
+  /** By attempt. */
   readonly usage: ReadonlyMap<number, TaskView['usage']>;
 }
 

@@ -2,7 +2,6 @@ import type { Io } from './io.ts';
 
 export interface PagerChoice {
   readonly env: NodeJS.ProcessEnv;
-  /** False with --no-pager. */
   readonly pager: boolean;
   readonly json: boolean;
 }

@@ -29,7 +29,6 @@ export interface Io extends LiveScreen {
   /** True when a pager may show long output. */
   readonly pages: boolean;
   readonly out: (text: Text) => void;
-  /** One JSON value in one line. */
   readonly json: (value: unknown) => void;
   /** On a terminal, lines that are too wide break between words. */
   readonly err: (text: string) => void;

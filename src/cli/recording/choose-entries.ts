@@ -12,7 +12,6 @@ export interface EntryFacts {
   readonly base: number | null;
   readonly hasSecret: boolean;
   readonly hash: string | null;
-  /** Its number in the task. */
   readonly number: number;
 }
 

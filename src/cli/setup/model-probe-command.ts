@@ -70,7 +70,7 @@ const windowCheck = ({ api }: Config, { served }: Findings): Check => {
   };
 };
 
-/** Settings that the probe needed and the configuration lacks. */
+/** Settings that the probe used and the configuration lacks. */
 const missingSettings = (config: Config, used: Compat): Readonly<Record<string, unknown>> => {
   const { compat } = config.api;
   const needed = {

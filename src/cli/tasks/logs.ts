@@ -42,7 +42,6 @@ export async function* history(
 export interface LogsArgs {
   readonly follow: boolean;
   readonly full: boolean;
-  /** Only this attempt. */
   readonly attempt: number | undefined;
 }
 

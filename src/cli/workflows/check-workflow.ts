@@ -23,7 +23,7 @@ import type { LineOf } from './parse-workflow.ts';
 interface CheckedWorkflow {
   /** The file that was asked for. */
   readonly file: string;
-  /** The file of the definition. */
+  /** The file with the whole definition. */
   readonly base: string;
   readonly lineOf: LineOf;
   readonly definition: WorkflowDefinition;

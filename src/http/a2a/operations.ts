@@ -90,7 +90,6 @@ const asRefused = (found: ReadRun, refused: string | null): ReadRun => {
 const cancelMs = 10_000;
 const cancelPollMs = 50;
 
-/** Reads and follows runs. */
 const createRunReads = (ports: OperationPorts) => {
   const { service, store } = ports;
   const reads = { store, status: service.status };

@@ -74,7 +74,6 @@ export interface A2aTask {
   readonly metadata?: Metadata;
 }
 
-/** One event of a stream. */
 export type StreamResponse =
   | { readonly task: A2aTask }
   | {

@@ -59,7 +59,6 @@ const takeView = (run: TaskRun, view: TaskView): void => {
     Object.assign(run, { state: 'AUTH_REQUIRED', says: view.error?.message ?? null });
 };
 
-/** The runs of a task up to an entry. */
 const foldUpTo = async (
   { store }: Pick<RunReads, 'store'>,
   taskId: string,

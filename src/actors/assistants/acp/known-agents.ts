@@ -18,7 +18,7 @@ export interface AcpAgent {
   readonly reportsCost: boolean;
   /** True when it asks before each call that changes something or runs a command. */
   readonly asks: boolean;
-  /** The mode in which it asks; null: as it starts. */
+  /** Null: as it starts. */
   readonly askingMode: string | null;
   /** True when it starts MCP servers only where the settings of the project apply, too. */
   readonly ignoresServers?: boolean;

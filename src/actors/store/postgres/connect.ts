@@ -31,7 +31,6 @@ export interface PostgresConnection {
   close(): void;
 }
 
-/** Settings of its session. */
 export interface SessionSettings {
   readonly readOnly: boolean;
   /** The server gives up on a statement after this time (0: never), and on a lock even earlier. */
