@@ -27,7 +27,7 @@ export const shareFrames = (frames: string): SharedFrames => {
  */
 export interface SseConnection {
   write(frames: string): void;
-  /** Writes shared frames; three times as fast (bench/streams). */
+  /** Writes shared frames in a quarter less time (ADR 0108). */
   share(frames: SharedFrames): void;
   buffered(): number;
   /** Resolves when the client has read everything, or is gone. */
