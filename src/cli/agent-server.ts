@@ -100,36 +100,30 @@ const stoppingText = ({ running, waiting }: ServerLoad, drainMs: number): string
   return `agent-server: stopping${wait}; ${left} (Ctrl-C again exits at once)`;
 };
 
-/**
- * A signal during the start takes effect after it. @returns stops the server, then ends the process
- */
-const obeySignals = (
-  starting: Promise<RunningServer>,
-  usualDrainMs: number,
-): ((code: number, drainMs?: number) => void) => {
+/** A signal during the start takes effect after it. */
+const obeySignals = (starting: Promise<RunningServer>, drainMs: number): void => {
   let stopping = false;
-  const end = (code: number, drainMs?: number): void => {
+  const end = (): void => {
     if (stopping) process.exit(exit.failed);
     stopping = true;
     starting
       .then(async ({ stop, load }) => {
-        print('stderr', `${stoppingText(await load(), drainMs ?? usualDrainMs)}\n`);
-        await stop(drainMs);
+        print('stderr', `${stoppingText(await load(), drainMs)}\n`);
+        await stop();
       })
       .then(
-        () => process.exit(code),
+        () => process.exit(0),
         (error: unknown) => {
           print('stderr', `agent-server: ${messageOf(error)}\n`);
           process.exit(exit.failed);
         },
       );
   };
-  process.on('SIGTERM', () => end(0));
-  process.on('SIGINT', () => end(0));
+  process.on('SIGTERM', end);
+  process.on('SIGINT', end);
   process.on('SIGHUP', () => {
     starting.then(({ reload }) => reload()).catch(() => {});
   });
-  return end;
 };
 
 // A full disk under the log must not end running attempts.
@@ -161,14 +155,14 @@ const main = async (): Promise<void> => {
   if (!Number.isFinite(drain) || drain < 0 || drain > 86_400)
     throw new UsageError('--drain-timeout: expected seconds, 0 to 86400');
   const drainMs = drain * 1_000;
-  let end = (code: number, _drainMs?: number): void => process.exit(code);
   const onLeaseLost = ({ message }: Error): void => {
     print('stderr', `agent-server: ${message}\n`);
-    end(exit.failed, 0);
+    // Another server may have its tasks now. This kills its commands, and waits for nothing.
+    process.exit(exit.failed);
   };
   const { inspect } = args;
   const starting = runServer({ project, load, env: process.env, inspect, drainMs, onLeaseLost });
-  end = obeySignals(starting, drainMs);
+  obeySignals(starting, drainMs);
   await starting;
 };
 

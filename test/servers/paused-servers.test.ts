@@ -51,7 +51,10 @@ describe.skipIf(noPostgres !== null)(`servers that are paused ${noPostgres ?? ''
   }, async () => {
     const database = await ownServer();
     const address = `${database.address}?schema=shared`;
-    const given = { config: { server: { max_concurrent_agents: 4 } }, command: 'sleep 2' };
+    const given = {
+      config: { server: { max_concurrent_agents: 4 }, store: { lease_seconds: 10 } },
+      command: 'sleep 8',
+    };
     const [one, two] = [await openServer(address, given), await openServer(address, given)];
     for (const server of [one, two]) await server.agent('server', 'start');
     const ids: string[] = [];

@@ -110,10 +110,29 @@ const createTakeOver = ({ store, node, leaseMs, log }: LeaseKeeperPorts) => {
   };
 };
 
+/** The longest time to end before the lease is over. */
+const mostEndMs = 5_000;
+/** In which a server that was paused is told whether it still has its lease. */
+const afterPauseMs = 2_000;
+
+/** Calls `over` at a time of `performance.now()`, whatever waits for an answer then. */
+const createDeadline = (over: () => void) => {
+  let timer: NodeJS.Timeout | undefined;
+  const moveTo = (at: number): void => {
+    clearTimeout(timer);
+    timer = setTimeout(() => {
+      const wasPaused = performance.now() - at > afterPauseMs;
+      if (wasPaused) moveTo(performance.now() + afterPauseMs);
+      else over();
+    }, at - performance.now()).unref();
+  };
+  return { moveTo, stop: () => clearTimeout(timer) };
+};
+
 /**
  * Renews it by one row three times in its time, however many tasks there are. A server that was
  * paused for longer goes on, unless another one has taken over or the database is gone. One that
- * shares its store ends when it could not renew for the whole time.
+ * shares its store ends when it could not renew for nearly the whole time.
  */
 export const createLeaseKeeper = (ports: LeaseKeeperPorts): LeaseKeeper => {
   const { store, node, leaseMs, shared, onLost, log } = ports;
@@ -121,20 +140,31 @@ export const createLeaseKeeper = (ports: LeaseKeeperPorts): LeaseKeeper => {
   let timer: NodeJS.Timeout | undefined;
   let isStopped = false;
   let renewedAt: number | null = null;
+  const end = (error: StoreError): void => {
+    stop();
+    log('nothing can be saved any more; this server ends', { node, error });
+    onLost(error);
+  };
+  const deadline = createDeadline(() => end(new LeaseOverError(leaseMs)));
+  const stop = (): void => {
+    isStopped = true;
+    clearTimeout(timer);
+    deadline.stop();
+    takeOver?.stop();
+  };
   const renewIn = (ms: number): void => {
     if (!isStopped) timer = setTimeout(() => void renew(), ms).unref();
   };
   const renewed = (at: number): void => {
+    if (isStopped) return;
     // This server, or the store, was away for so long that others may be late, too.
     const sinceMs = performance.now() - (renewedAt ?? at);
     if (sinceMs > leaseMs * (2 / 3)) takeOver?.notRenewed();
     renewedAt = at;
     takeOver?.renewed();
+    // Its commands are ended before the store gives its tasks to others.
+    if (shared !== undefined) deadline.moveTo(at + leaseMs - Math.min(leaseMs / 10, mostEndMs));
     renewIn(leaseMs / 3);
-  };
-  const end = (error: StoreError): void => {
-    log('nothing can be saved any more; this server ends', { node, error });
-    onLost(error);
   };
   const renew = async (): Promise<void> => {
     const at = performance.now();
@@ -146,10 +176,7 @@ export const createLeaseKeeper = (ports: LeaseKeeperPorts): LeaseKeeper => {
       if (error instanceof LeaseLostError || error instanceof DatabaseGoneError) return end(error);
       takeOver?.notRenewed();
       log('the lease could not be renewed; the server tries again', { error });
-      if (shared === undefined) return renewIn(leaseMs / 3);
-      const leftMs = (renewedAt ?? at) + leaseMs - performance.now();
-      if (leftMs <= 0) return end(new LeaseOverError(leaseMs));
-      renewIn(Math.min(leaseMs / 3, leftMs));
+      renewIn(leaseMs / 12);
     }
   };
   return {
@@ -162,9 +189,7 @@ export const createLeaseKeeper = (ports: LeaseKeeperPorts): LeaseKeeper => {
     look: () => takeOver?.look(),
     isFirst: () => takeOver?.isFirst() ?? true,
     stop: async () => {
-      isStopped = true;
-      clearTimeout(timer);
-      takeOver?.stop();
+      stop();
       if (shared === undefined) return;
       try {
         await store.leave(node);

@@ -35,7 +35,7 @@ export interface Serving {
   /** Counts running agents, and tasks that were asked to run and wait. */
   load(): Promise<ServerLoad>;
   /** Waits for attempts up to the drain timeout, then stops, commits and releases the project. */
-  stop(drainMs?: number): Promise<void>;
+  stop(): Promise<void>;
 }
 
 const streamHeartbeatMs = 15_000;
@@ -191,9 +191,9 @@ export const serve = async (
   });
   await printBanner(parts, assembled, { url, port: listening.port, note: listening.note });
   const retention = scheduleRetention(retentionFor(parts, assembled), logger.log);
-  const stop = async (drainMs = parts.drainMs): Promise<void> => {
+  const stop = async (): Promise<void> => {
     state.draining = true;
-    await Promise.all([retention.stop(), system.drain(drainMs)]);
+    await Promise.all([retention.stop(), system.drain(parts.drainMs)]);
     removeServerFile(files.server, ownProcess.pid);
     await system.stop();
     await Promise.all([traces.stop(), notifications.stop()]);

@@ -152,3 +152,31 @@ test('a server takes over from a silent one, but not just after its own renewal 
   await keeper.stop();
   store.close();
 });
+
+test('a server whose renewal gets no answer ends before its lease is over', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance', 'Date'] });
+  onTestFinished(() => void vi.useRealTimers());
+  const store = createSqliteStore({ file: ':memory:', redact: (text) => text });
+  const leaseMs = 10_000;
+  const onLost = vi.fn();
+  let isSilent = false;
+  const keeper = createLeaseKeeper({
+    ...{ node: 'a', leaseMs, onLost, log: () => {} },
+    store: {
+      ...store,
+      renew: (node) => (isSilent ? new Promise<never>(() => {}) : store.renew(node)),
+    },
+    shared: { name: 'a', facts: { version: '1', startedAt: 0, pool: 1, roles: null } },
+  });
+  await keeper.start(() => {});
+  await vi.advanceTimersByTimeAsync(4_000);
+  const renewedMs = performance.now();
+  isSilent = true;
+
+  await vi.advanceTimersByTimeAsync(8_000);
+  const early = onLost.mock.calls.length;
+  await vi.advanceTimersByTimeAsync(leaseMs - 8_000);
+
+  expect([early, onLost.mock.calls.length]).toEqual([0, 1]);
+  expect(performance.now() - renewedMs).toBeLessThanOrEqual(leaseMs);
+});
