@@ -1,7 +1,8 @@
 import { execFileSync } from 'node:child_process';
-import { chownSync, existsSync, readdirSync, readFileSync } from 'node:fs';
+import { chownSync, existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
+import { isAlive } from '../../src/actors/process/pid.ts';
 
 const debian = '/usr/lib/postgresql';
 
@@ -31,7 +32,30 @@ const run = (program: string, ...args: readonly string[]): string => {
   });
 };
 
-const freePort = (): Promise<number> =>
+/** Kills every process of the cluster at once, as a machine that loses its power. */
+export const killServerIn = (folder: string): void => {
+  const file = join(dataIn(folder), 'postmaster.pid');
+  const main = readFileSync(file, 'utf8').split('\n')[0] ?? '';
+  const children = readFileSync(`/proc/${main}/task/${main}/children`, 'utf8').trim().split(' ');
+  // It would start them again.
+  for (const pid of [main, ...children]) process.kill(Number(pid), 'SIGKILL');
+  while ([main, ...children].some((pid) => isAlive(Number(pid))));
+  rmSync(file);
+};
+
+/** Makes a standby of the server at `port` in an empty folder; it is named `standby`. */
+export const copyServerTo = (folder: string, port: number): void => {
+  ownByPostgres(folder);
+  const primary = `host=127.0.0.1 port=${port} user=postgres application_name=standby`;
+  run('pg_basebackup', '-D', dataIn(folder), '-R', '-X', 'stream', '-c', 'fast', '-d', primary);
+};
+
+/** Returns when it takes writes. */
+export const promoteServerIn = (folder: string): void => {
+  run('pg_ctl', '-D', dataIn(folder), '-w', 'promote');
+};
+
+export const freePort = (): Promise<number> =>
   new Promise((resolve, reject) => {
     const server = createServer();
     server.once('error', reject);
@@ -45,14 +69,17 @@ const freePort = (): Promise<number> =>
 
 const dataIn = (folder: string): string => join(folder, 'data');
 
+const ownByPostgres = (folder: string): void => {
+  if (!isRoot) return;
+  const [user, group] = ['-u', '-g'].map((flag) =>
+    Number(execFileSync('id', [flag, 'postgres'], { encoding: 'utf8' })),
+  );
+  chownSync(folder, user ?? 0, group ?? 0);
+};
+
 /** Makes a cluster in an empty folder; nothing of it survives the loss of power. */
 export const makeClusterIn = (folder: string): void => {
-  if (isRoot) {
-    const [user, group] = ['-u', '-g'].map((flag) =>
-      Number(execFileSync('id', [flag, 'postgres'], { encoding: 'utf8' })),
-    );
-    chownSync(folder, user ?? 0, group ?? 0);
-  }
+  ownByPostgres(folder);
   run('initdb', '-D', dataIn(folder), '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--no-sync');
 };
 
