@@ -128,14 +128,14 @@ const workspace: Workspace = {
 /** Faults that the server may meet and must say; all others are its own. */
 const expected: ReadonlySet<string> = new Set([
   'the actor of a task failed; it is restored from its committed state',
-  'a pending task could not be restored; the server tries again',
+  'could not restore a pending task; the server tries again',
   'could not save changes; the server tries again',
   'could not save the last changes',
   'queue paused: attempts in a row failed with the same provider error',
   'the tracker cannot be used; the server tries again',
   'the tracker can be used again',
   'a task was left started in the tracker; it is open again',
-  'the dependents of a task could not be failed',
+  'could not fail the tasks that depend on one that failed',
 ]);
 
 /** A new process over what the earlier ones left. */

@@ -148,7 +148,7 @@ const createSurroundings = ({
     endLeftovers: async (taskId, attempt) => {
       const count = await endOrphans(attemptVariable, attemptName(taskId, attempt));
       if (count > 0)
-        log('processes that an earlier server left were ended', {
+        log('ended processes that an earlier server left', {
           task_id: taskId,
           attempt,
           count,

@@ -175,7 +175,7 @@ export const createLeaseKeeper = (ports: LeaseKeeperPorts): LeaseKeeper => {
       if (isStopped) return;
       if (error instanceof LeaseLostError || error instanceof DatabaseGoneError) return end(error);
       takeOver?.notRenewed();
-      log('the lease could not be renewed; the server tries again', { error });
+      log('could not renew the lease; the server tries again', { error });
       renewIn(leaseMs / 12);
     }
   };
@@ -194,7 +194,7 @@ export const createLeaseKeeper = (ports: LeaseKeeperPorts): LeaseKeeper => {
       try {
         await store.leave(node);
       } catch (error) {
-        log('the lease could not be given back; other servers wait until it is over', { error });
+        log('could not give the lease back; other servers wait until it ends', { error });
       }
     },
   };

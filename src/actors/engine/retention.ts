@@ -122,9 +122,9 @@ export const scheduleRetention = (
   const runOnce = async (): Promise<void> => {
     try {
       const tasks = await run(abort.signal);
-      if (tasks > 0) log('histories of old tasks were removed', { tasks });
+      if (tasks > 0) log('removed the histories of old tasks', { tasks });
     } catch (error) {
-      log('histories of old tasks could not be removed; the server tries again in a day', {
+      log('could not remove the histories of old tasks; the server tries again in a day', {
         error,
       });
     }

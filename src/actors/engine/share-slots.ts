@@ -177,8 +177,7 @@ const shareWith = (ports: SlotSharePorts & SlotUsers) => {
     try {
       if (!isStopped && grant.isNews()) await grant.ask();
     } catch (error) {
-      if (!isStopped)
-        log('the slots of all servers could not be asked for; the server tries again', { error });
+      if (!isStopped) log('could not ask the store for slots; the server tries again', { error });
       grant.askAgain();
       pause = storeAwayPauseMs;
     }

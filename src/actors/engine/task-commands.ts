@@ -202,7 +202,7 @@ const createRestore = (
       const ids = await restoreTasks({ node, store, tracker }, registry);
       isDone = true;
       compareWithJournals(store, ids, log, isStopped).catch((error: unknown) =>
-        log('the journals could not be compared with the saved states', { error }),
+        log('could not compare the journals with the saved states', { error }),
       );
     },
   };

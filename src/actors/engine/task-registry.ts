@@ -94,7 +94,7 @@ export const createTaskRegistry = (logic: TaskMachine, ports: TaskRegistryPorts)
       retries.forget(taskId);
     } catch (error) {
       if (error instanceof OwnedElsewhereError) return retries.forget(taskId);
-      ports.log('a pending task could not be restored; the server tries again', {
+      ports.log('could not restore a pending task; the server tries again', {
         task_id: taskId,
         error,
       });

@@ -63,7 +63,10 @@ export const tellDependents = (ports: DependentsPorts): void => {
     // A listener must not throw, and the commit is still running.
     setImmediate(() => {
       failResting(ended).catch((error: unknown) =>
-        log('the dependents of a task could not be failed', { task_id: ended.dependency, error }),
+        log('could not fail the tasks that depend on one that failed', {
+          task_id: ended.dependency,
+          error,
+        }),
       );
     });
   };

@@ -118,7 +118,7 @@ export const createExchange = (options: ExchangeOptions): Exchange => {
       await flush();
     } catch (error) {
       if (!failedBefore)
-        log('the tasks could not be written to .beads/issues.jsonl; the server tries again', {
+        log('could not write the tasks to .beads/issues.jsonl; the server tries again', {
           error,
         });
       throw error;

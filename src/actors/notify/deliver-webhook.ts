@@ -91,7 +91,7 @@ const createSender = ({
   const giveUp = (entry: Entry, tries: number): void => {
     const { taskId: task_id, attempt } = entry;
     const facts = { task_id, attempt, event: noticeTypeOf(entry), host, tries, problem };
-    log('a webhook was given up for this event', facts);
+    log('gave up sending this event to a webhook', facts);
   };
   const isHopeless = (entry: Entry, tries: number): boolean =>
     tries >= deliveryTries || now() - entry.at > ageAtMostMs;

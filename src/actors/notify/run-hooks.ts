@@ -71,9 +71,9 @@ export const startHooks = (options: HookOptions): { stop(): Promise<void> } => {
       });
       const problem = result.aborted ? null : hookProblem(result, hook);
       if (problem !== null)
-        log('a command for events failed', { ...about, program, problem, output: result.output });
+        log('a command for an event failed', { ...about, program, problem, output: result.output });
     } catch (error) {
-      log('a command for events failed', { ...about, program, error });
+      log('a command for an event failed', { ...about, program, error });
     }
   };
   const fill = (): void => {
@@ -95,7 +95,7 @@ export const startHooks = (options: HookOptions): { stop(): Promise<void> } => {
     const all = [...waiting, ...calls];
     waiting = all.slice(0, hooksWaitingAtMost);
     for (const { type, entry, hook } of all.slice(hooksWaitingAtMost))
-      log('a command for events was left out: too many wait', {
+      log('skipped a command for an event: too many are waiting', {
         ...{ task_id: entry.taskId, attempt: entry.attempt, event: type, program: hook.argv[0] },
       });
     fill();

@@ -99,7 +99,7 @@ export const createTracker = (options: TrackerOptions): Tracker => {
       return await work(embedded());
     } catch (error) {
       if (mode === 'embedded' || !bdKeepsTasks()) throw error;
-      log('bd keeps the tasks of this project from now on', {});
+      log('bd keeps the tasks of this project now', {});
       return work(bd);
     }
   };

@@ -121,7 +121,7 @@ export const createLiveWorkflows = (ports: LiveWorkflowPorts) => {
     try {
       for (const { taskId } of context.tasks) await ports.reports.remove(taskId);
     } catch (error) {
-      log('reports of a workflow could not be removed', { workflow: context.workflowId, error });
+      log('could not remove the reports of a workflow', { workflow: context.workflowId, error });
     }
   };
   const load = (saved: SavedActor): Loaded => {
@@ -157,7 +157,7 @@ export const createLiveWorkflows = (ports: LiveWorkflowPorts) => {
       const saved = await store.actor(workflowKey(workflowId));
       if (!stopped && saved?.pending === true && !loaded.has(workflowId)) load(saved);
     } catch (error) {
-      log('a workflow could not be restored; the server tries again', {
+      log('could not restore a workflow; the server tries again', {
         ...{ workflow: workflowId, error },
       });
       if (!stopped)

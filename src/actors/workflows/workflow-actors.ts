@@ -47,7 +47,10 @@ const persistently =
       } catch (error) {
         signal.throwIfAborted();
         if (isFinal(error)) throw error;
-        log('a workflow could not go on; it tries again', { workflow: input.workflowId, error });
+        log('a step of a workflow failed; the server tries again', {
+          workflow: input.workflowId,
+          error,
+        });
         await delay(pauseMs, undefined, { signal });
       }
     }

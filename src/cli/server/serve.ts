@@ -200,7 +200,7 @@ export const serve = async (
     await ledger.exchange
       .stop()
       .catch((error: unknown) =>
-        logger.log('the tasks could not be written to .beads/issues.jsonl', { error }),
+        logger.log('could not write the tasks to .beads/issues.jsonl', { error }),
       );
     await app.close();
     listening.close();

@@ -35,7 +35,9 @@ export const sharedPortsOf = (
       tell: (notice) =>
         void db
           .tellServers(notice)
-          .catch((error: unknown) => log('other servers could not be told', { notice, error })),
+          .catch((error: unknown) =>
+            log('could not send a notice to the other servers', { notice, error }),
+          ),
       on: db.onNotice,
     },
   };

@@ -87,7 +87,7 @@ const createPushSender = ({ now, log, times = usualPushTimes }: PushPorts) => {
       if (posted === 'sent') return true;
       if (!posted.mayRetry || tries >= triesAtMost) {
         const facts = { run: config.run, host: url.host, tries, problem: posted.problem };
-        if (!stopping.aborted) log('a push notification was given up', facts);
+        if (!stopping.aborted) log('gave up sending a push notification', facts);
         return false;
       }
       const ms = Math.min(firstPauseMs * 4 ** (tries - 1), longestPushPauseMs);

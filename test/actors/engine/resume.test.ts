@@ -106,7 +106,7 @@ test('a tracker that is away when a server starts is not asked about every task 
   expect(finds).toBe(0);
   expect(next.store.actor(id)?.pending).toBe(true);
   expect(next.logged.map(({ message }) => message)).not.toContain(
-    'a pending task could not be restored; the server tries again',
+    'could not restore a pending task; the server tries again',
   );
 });
 

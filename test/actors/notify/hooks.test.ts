@@ -80,5 +80,5 @@ test('four commands run at once, and a flood of events leaves some out', async (
 
   expect(readFileSync(running.file('begun'), 'utf8')).toBe('.\n'.repeat(4));
   expect(running.logged()).toHaveLength(100);
-  expect(running.logged()[0]?.message).toBe('a command for events was left out: too many wait');
+  expect(running.logged()[0]?.message).toBe('skipped a command for an event: too many are waiting');
 });

@@ -57,7 +57,7 @@ const begin = async ({ service }: Pick<Running, 'service'>, description = 'say h
 };
 
 const givenUp = (running: Running) =>
-  running.logged.filter(({ message }) => message === 'a webhook was given up for this event');
+  running.logged.filter(({ message }) => message === 'gave up sending this event to a webhook');
 
 test('a receiver gets each event of a task once, signed, with nothing but what it needs', async () => {
   const receiver = await startReceiver();

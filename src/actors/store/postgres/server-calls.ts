@@ -117,7 +117,7 @@ const createCallAnswering = (
       if (isStopped()) throw internal(`the server ${node} is stopping; try again`);
       return callResultText(node, await answer(method, JSON.parse(params)));
     } catch (error) {
-      if (!isServiceError(error)) log('what another server asked failed', { method, error });
+      if (!isServiceError(error)) log('a request of another server failed', { method, error });
       return callRefusalText(asCallError(error));
     }
   };
@@ -133,7 +133,7 @@ const createCallAnswering = (
     try {
       await untilThere(write, () => performance.now() < until);
     } catch (error) {
-      log('an answer to another server could not be saved', { method, error });
+      log('could not save an answer to another server', { method, error });
     }
   };
   const takeSome = (): Promise<readonly Row[]> => {
@@ -155,7 +155,7 @@ const createCallAnswering = (
         }
       } while (rows.length === callsAtOnce);
     },
-    (error) => log('what other servers ask could not be read', { error }),
+    (error) => log('could not read the requests of other servers', { error }),
   );
   return { look, whenDone: () => Promise.all(running) };
 };
@@ -193,7 +193,7 @@ const createAsking = (
         }
       } while (rows.length === callsAtOnce);
     },
-    (error) => log('answers of other servers could not be read', { error }),
+    (error) => log('could not read the answers of other servers', { error }),
   );
 
   const ask: ServerCalls['ask'] = async (to, method, params, timeoutMs = callTimeoutMs) => {

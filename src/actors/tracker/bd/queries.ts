@@ -46,7 +46,7 @@ export const createBdQueries = (
   log: (message: string, facts: Readonly<Record<string, unknown>>) => void,
 ): BdQueries => {
   const badRow = (problem: string): void =>
-    log('a task that bd printed cannot be read; it is left out', { problem });
+    log('cannot read a task that bd printed; it is left out', { problem });
 
   const showAll = async (run: RunBd, ids: readonly TaskId[]): Promise<readonly BdIssue[]> => {
     if (ids.length === 0) return [];

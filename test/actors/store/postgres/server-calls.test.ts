@@ -113,7 +113,7 @@ needsPostgres('a fault of the other server is internal here and in its log', asy
   const failure = await failureOf(one.ask('two', 'cancel', ['bd-a']));
 
   expect([failure.code, failure.facts]).toEqual(['internal', { detail: null }]);
-  expect(two.logged).toEqual(['what another server asked failed']);
+  expect(two.logged).toEqual(['a request of another server failed']);
 });
 
 needsPostgres('a code of a later version is named', async () => {
