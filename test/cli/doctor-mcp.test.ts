@@ -47,7 +47,7 @@ test('doctor starts each server, lists its tools, and says what is wrong with it
 });
 
 test.skipIf(!createBubblewrap({ readPaths: [], network: false }).check().ok)(
-  'of a server whose file the sandbox does not show, doctor names the file and the key',
+  'doctor names the file of a server that the sandbox does not show, and the key',
   async () => {
     const project = openProject({
       sandbox: { mode: 'auto' },

@@ -301,7 +301,7 @@ test.each<[string, Asked, RegExp]>([
     }),
     /problem +compat +set api\.compat\.text_tool_calls to true$/m,
   ],
-])('of a server %s it says what to set', async (_, chat, words) => {
+])('it says what to set for a server %s', async (_, chat, words) => {
   const { code, out } = await doctor({ models: serves({}), chat });
 
   expect(out).toMatch(/ok +chat +reachable/);

@@ -36,7 +36,7 @@ test('the lines of values are known by their paths', () => {
   expect(of.get('["c",1,"d"]')).toBe(5);
 });
 
-test('what JSON.parse takes or refuses, it takes or refuses', () => {
+test('it takes and refuses the same texts as JSON.parse', () => {
   const pieces = [
     '{',
     '}',

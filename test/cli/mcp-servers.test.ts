@@ -86,7 +86,7 @@ test.each(['a__b', '-a', 'a b', 'a'.repeat(33), 'a\n'])('a server cannot be call
   expect(() => load({ mcp: { servers: { [name]: { command: 'a' } } } })).toThrow('mcp.servers');
 });
 
-test('what the variables of servers hold is a secret', () => {
+test('the values of the variables of servers are secrets', () => {
   const { mcp } = load({ mcp: { servers } }).config;
 
   expect(mcpSecrets(mcp, { FAR_TOKEN: 'f-1', NEAR: 'n-1' })).toEqual(['f-1']);

@@ -89,7 +89,7 @@ test('on a terminal a table is kept up to date, and no line is longer than 80 co
   expect(tooLong).toEqual([]);
 });
 
-test('what the worktrees lack is said once in a run, before a turn is paid for', {
+test('a run says once what the worktrees lack, before a turn is paid for', {
   tags: ['slow'],
 }, async () => {
   const project = openProject({

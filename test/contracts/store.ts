@@ -288,7 +288,7 @@ export const describeStore = (
         expect(await store.actor('bd-a')).toMatchObject({ revision: 1 });
       });
 
-      test('what continues a stale change is stale, also when the revision fits', async () => {
+      test('a change that continues a stale one is stale, also when the revision fits', async () => {
         const save = (revision: number, snapshot: string) => ({
           actor: { ...actor('bd-a'), snapshot },
           guard: { revision, attempt: 0 },
@@ -303,7 +303,7 @@ export const describeStore = (
         expect([stale, (await store.actor('bd-a'))?.snapshot]).toEqual([[next, last], '"theirs"']);
       });
 
-      test('what an agent of an earlier attempt commits is stale', async () => {
+      test('a commit of an agent of an earlier attempt is stale', async () => {
         const task = (attempt: number) => ({
           actor: actor('bd-a'),
           guard: { revision: attempt - 1, attempt },
@@ -810,7 +810,7 @@ export const describeStore = (
         expect(await store.request('r2')).toBeNull();
       });
 
-      test('what was counted stays, and what is stale is not counted', async () => {
+      test('counts stay, and stale changes are not counted', async () => {
         const ended = line('bd-a', 'completed', { execution_seconds: 1.5 });
         const called = line('bd-a', 'api_call_complete', {
           ok: false,

@@ -19,7 +19,7 @@ const makes: Answer = {
 };
 
 test.skipIf(!ok)(
-  `what a command made under protected names is moved away when the server is started again after kill -9${reason}`,
+  `files that a command made under protected names are moved away when the server is started again after kill -9${reason}`,
   { tags: ['slow'] },
   async () => {
     let calls = 0;

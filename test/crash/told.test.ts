@@ -14,7 +14,7 @@ const waits: Answer = {
 };
 const said = 'use tabs';
 
-test('what an A2A client said to an agent at work survives kill -9, and is said once', {
+test('words of an A2A client to an agent at work survive kill -9, and are said once', {
   tags: ['slow'],
 }, async () => {
   const asked: string[] = [];

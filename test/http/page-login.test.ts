@@ -175,7 +175,7 @@ test('only the token of the server makes codes', async () => {
   expect(asked.map(({ status }) => status)).toEqual([401, 401, 403]);
 });
 
-test('of 101 sessions the oldest is over, so memory stays bounded', async () => {
+test('the oldest of 101 sessions is over, so memory stays bounded', async () => {
   const server = await startServer();
   const sessions = [];
   for (let number = 0; number < 101; number += 1) sessions.push(await login(server));

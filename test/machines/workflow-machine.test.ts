@@ -82,7 +82,7 @@ test('each phase that passes leads to the next one, and the last one to the end'
   expect([end.value, end.status]).toEqual(['complete', 'done']);
 });
 
-test('what does not pass goes back, at most as often as the phase has rounds; then it failed, and says why', () => {
+test('work that does not pass goes back, at most as often as the phase has rounds; then it failed, and says why', () => {
   const again = after(begin(twoPhases), ...asked, ...round(bad));
   const failed = after(again, ...round(bad));
 

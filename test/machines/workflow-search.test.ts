@@ -116,7 +116,7 @@ test('the way to a dead end is the shortest: here the choice that leaves a file 
   });
 });
 
-test('of many optional steps it tries none, each alone, and all', () => {
+test('it tries none of many optional steps, each alone, and all', () => {
   const many = Array.from({ length: 12 }, (_, n) => step(`s${n}`, { when: 'asked' }));
 
   const found = search(

@@ -75,7 +75,7 @@ describe.skipIf(noBrowser !== null)(
       expect(problems).toEqual([]);
     });
 
-    test('of 2,000 tasks only what is on the screen is in the document', {
+    test('the document holds only what is on the screen of 2,000 tasks', {
       tags: ['slow'],
     }, async () => {
       const project = await openPageProject(atEnd);

@@ -229,7 +229,7 @@ describe.skipIf(noBrowser !== null)(
     });
 
     test.skipIf(!isLong)(
-      'of 2,000 tasks only what is on the screen is in the document',
+      'the document holds only what is on the screen of 2,000 tasks',
       async () => {
         await createAll(
           Array.from({ length: 2_000 }, (_, index) => ({ description: `Task number ${index}` })),

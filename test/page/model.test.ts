@@ -43,7 +43,7 @@ test('the graph puts a task right of all that it waits for, and marks the longes
   expect(new Set(places.map(({ layer, row }) => `${layer} ${row}`)).size).toBe(places.length);
 });
 
-test('of thousands of tasks the graph draws the longest chain and counts the rest', () => {
+test('the graph draws the longest chain of thousands of tasks and counts the rest', () => {
   const tasks = new Map(
     Array.from({ length: 5_000 }, (_, nth) =>
       taskOf(`t${nth}`, nth === 0 ? [] : [`t${nth < 40 ? nth - 1 : nth % 40}`]),
@@ -80,7 +80,7 @@ const manyTasks = (count: number, reach: number) => {
 };
 
 test.each([30, 300, 2_000])(
-  'of 2,000 tasks with 20,000 edges over up to %d tasks a bounded part is drawn',
+  'a bounded part of 2,000 tasks with 20,000 edges over up to %d tasks is drawn',
   (reach) => {
     const { nodes, edges, critical } = graphOf(manyTasks(2_000, reach));
 
@@ -94,7 +94,7 @@ test.each([30, 300, 2_000])(
   },
 );
 
-test('of many edges that do not follow from others some are drawn, and the rest is counted', () => {
+test('some of many edges that do not follow from others are drawn, and the rest is counted', () => {
   const names = (letter: string) => Array.from({ length: 70 }, (_, nth) => `${letter}${nth}`);
   const tasks = new Map([
     ...names('a').map((id) => taskOf(id, [])),
@@ -228,7 +228,7 @@ test.each([
   expect(lookOf(task).word.toLowerCase()).toBe(phaseInWords(phase));
 });
 
-test('what a run did not start is named by reason, and long lists are cut', () => {
+test('tasks that a run did not start are named by reason, and long lists are cut', () => {
   const skip = (task_id: string, code: string, reason = 'it says so; use: agent edit') => ({
     ...{ task_id, code, reason },
   });

@@ -126,7 +126,7 @@ describe.skipIf(noBrowser !== null)(
       expect((await project.agent('logs', id)).out).toContain('verify: test -d src');
     });
 
-    test('what the search found closes on Escape, and when the focus goes elsewhere', async () => {
+    test('the results of the search close on Escape, and when the focus goes elsewhere', async () => {
       await to('board');
       const search = page.getByRole('searchbox');
       const found = page.locator('.search-found');

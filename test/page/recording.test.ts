@@ -216,7 +216,7 @@ describe.skipIf(noBrowser !== null)(
       await page.context().close();
     });
 
-    test('of 5,000 entries only what is looked at is in the document, at every place', {
+    test('the document holds only the entries of 5,000 that are looked at, at every place', {
       tags: ['slow'],
     }, async () => {
       const recording = JSON.parse(recordingIn(readFileSync(file, 'utf8')) ?? '') as Recording;

@@ -27,7 +27,7 @@ const asking = (count: number) => {
   return { runs, keys, answers };
 };
 
-test('of more than eight assistants that wait for a person, the one that waits longest is ended', async () => {
+test('a ninth assistant that waits for a person ends the one that waits longest', async () => {
   const { runs, keys, answers } = asking(9);
 
   for (const key of keys) expect((await runs.next(key, never)).kind).toBe('asks');

@@ -386,7 +386,7 @@ test.each(talkers)(
 );
 
 test.each(['codex', 'claude', 'command'] as const)(
-  'what a person says while %s works is given to it when it ends, once',
+  '%s is told once, when it ends, what a person said meanwhile',
   async (backend) => {
     const { running, id } = await run(backend, 'waits');
     await untilRunning(running);

@@ -150,7 +150,7 @@ test('an ACP agent gets the servers over HTTP, or by a program that passes lines
   expect(stdout).toContain('"name":"look"');
 });
 
-test('what the entry of a server says holds with an assistant: variables, tools and network', async () => {
+test('the entry of a server holds with an assistant: variables, tools and network', async () => {
   const { call } = await hand([{ ...near, tools: ['look'] }]);
 
   const { result: listed } = await call('tools/list');

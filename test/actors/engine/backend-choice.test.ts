@@ -148,7 +148,7 @@ test('a role that is to play the scripted model asks for it by name', async () =
   expect(asked).toEqual(['scripted']);
 });
 
-test('who logs in while the server runs is found at the next run, asked for no more often than each 10 s', async () => {
+test('a login while the server runs is found at the next run, and looked for at most every 10 s', async () => {
   let now = 0;
   const environment: Record<string, string> = {
     ...childEnvironment(process.env),

@@ -333,7 +333,7 @@ test.each([
   expect(used).toMatchObject({ turns: 2, model_calls: 4, input_tokens: 1_600 });
 });
 
-test('what a person said before the turn that did not fit is still said after it', async () => {
+test('words of a person from before the turn that did not fit are still said after it', async () => {
   let refused = false;
   const { provider, running, id } = await open((seen, number) => {
     if (isSummaryRequest(seen)) return summary();

@@ -20,7 +20,7 @@ const isLive = (value: unknown): boolean =>
   typeof value === 'object' && value !== null && 'started' in value;
 const short = { calls: [{ tool: 'bash', arguments: { command: 'sleep 0.0$(($$ % 9))' } }] };
 
-test('of 50 runs never more hold a slot than the cap of that moment, which changes while they run', {
+test('50 runs never hold more slots than the cap of that moment, which changes while they run', {
   tags: ['slow'],
 }, async () => {
   const running = await startSystem({

@@ -47,7 +47,7 @@ const answered = (summary: string): ModelEvent => ({
   usage,
 });
 
-test('what an agent says after its attempt is over changes nothing, and the next attempt waits until it is silent', async () => {
+test('words of an agent whose attempt is over change nothing, and the next attempt waits until it is silent', async () => {
   let speak = (): void => {};
   const late = new Promise<void>((resolve) => {
     speak = resolve;
@@ -284,7 +284,7 @@ test.each([
   ['blocked: cannot proceed, everything failed', 'done', 'complete'],
   ['all done, complete success', 'failed', 'failed'],
 ])(
-  'what counts is the status that the agent gives, not its words: %s (%s)',
+  'the status that the agent gives counts, not its words: %s (%s)',
   async (summary, status, end) => {
     const running = await startSystem({ turns: [finish(summary, status)] });
     const id = await newTask(running);

@@ -21,7 +21,7 @@ const until = async (isSo: () => boolean | Promise<boolean>): Promise<void> => {
   while (!(await isSo())) await new Promise(setImmediate);
 };
 
-test('what an attempt still had to tell the tracker never reopens the task of the next attempt', {
+test('a late write of an attempt to the tracker never reopens the task of the next attempt', {
   tags: ['slow'],
 }, async () => {
   vi.useFakeTimers({ toFake: ['Date'] });

@@ -29,7 +29,7 @@ test.each(['failed', 'cancelled', 'closed by hand', null])(
   },
 );
 
-test('of a failed task that was closed by hand since, reopen is allowed and not retry', () => {
+test('a failed task that was closed by hand since can be reopened, not retried', () => {
   const refused = refusesMerge({ ...wish, isComplete: true, end: 'failed' });
 
   expect(refused === null ? '' : describeRefusal(refused)).toMatch(

@@ -392,7 +392,7 @@ test.each<[string, Turn, Setting['options'], string, RegExp]>([
     /nobody answered/,
   ],
 ])(
-  'what counts as the answer to %s counts too when its time passes while no server runs',
+  'the default answer to %s counts too when its time passes while no server runs',
   async (_, turn, more, end, says) => {
     const setting: Setting = {
       turns: [turn, finish('went on')],
@@ -419,7 +419,7 @@ test.each<[string, Turn, Setting['options'], string, RegExp]>([
   },
 );
 
-test('what an attempt did is forgotten when its task is over', async () => {
+test('the steps of an attempt are forgotten when its task is over', async () => {
   const { first, id } = await open([bash('true'), finish()]);
   await untilStatus(first, id, 'complete');
 
@@ -450,7 +450,7 @@ test('a cancel that a crash cut short ends what the earlier process left running
   other.kill();
 });
 
-test('what an earlier server left of a check is ended before the agent goes on with work that was sent back', async () => {
+test('a check that an earlier server left is ended before the agent continues work that was sent back', async () => {
   const ask: Turn = { calls: [{ tool: 'ask', arguments: { question: 'left?' } }] };
   const check = 'if test -e once; then exit 1; fi; touch once; exec sleep 600';
   const setting: Setting = { turns: [finish('early'), ask, finish()], role: { verify: [check] } };

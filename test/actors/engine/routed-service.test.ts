@@ -316,7 +316,7 @@ type Json<T> = unknown extends T
 type Given<Method extends RoutedMethod> = Parameters<TaskService[Method]>;
 type Got<Method extends RoutedMethod> = Awaited<ReturnType<TaskService[Method]>>;
 
-test('what is handed over is JSON', () => {
+test('parameters and results between servers are JSON', () => {
   type Every = { [Method in RoutedMethod]: [Given<Method>, Exclude<Got<Method>, void>] };
 
   expectTypeOf<Every>().toExtend<{ [Method in RoutedMethod]: Json<Every[Method]> }>();

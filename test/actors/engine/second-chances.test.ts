@@ -163,7 +163,7 @@ test('work that does not pass goes back to its agent with what the check said', 
   expect(readFileSync(join(running.root, 'checks'), 'utf8')).toBe('checked\nchecked\n');
 });
 
-test('what the agent hears names the command, its exit code and its output', async () => {
+test('the agent is told the command, its exit code and its output', async () => {
   const requests: ModelRequest[] = [];
   const running = await startSystem({ model: failing(0, away(), requests) });
   const { task_id: id } = await running.service.create({ description: 'a task' });

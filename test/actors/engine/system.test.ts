@@ -120,7 +120,7 @@ test('the results file says what was done, and that no model was called', async 
   expect(readFileSync(join(folder, '20-work-log.md'), 'utf8')).toContain('`finish`');
 });
 
-test('of 20 executes at once one is accepted and 19 are told that it runs', async () => {
+test('20 executes at once: one is accepted, and 19 are told that it runs', async () => {
   const running = await startSystem({ turns: [hang] });
   const id = await newTask(running);
 
@@ -472,7 +472,7 @@ test('a full queue is said at once', async () => {
   for (const id of ids.slice(0, 2)) await running.service.cancel(id, null);
 });
 
-test('of twenty runs at once the queue takes no more than its limit', async () => {
+test('the queue takes no more than its limit of twenty runs at once', async () => {
   const running = await startSystem({ turns: [hang], options: { cap: 1, queueLimit: 1 } });
   const ids = await Promise.all(Array.from({ length: 20 }, () => newTask(running)));
 
@@ -529,7 +529,7 @@ test('a task with an open dependency cannot be closed by hand', async () => {
   expect((await running.service.status(second)).status).toBe('queued');
 });
 
-test('what somebody else closes or reopens in the tracker is followed', async () => {
+test('the server follows tasks that somebody else closes or reopens in the tracker', async () => {
   const running = await startSystem({ turns: [finish()] });
   const id = await newTask(running);
   await run(running, id);
@@ -656,7 +656,7 @@ test('the counters are recounted from the journal', async () => {
   expect(second.system.counters()).toEqual(before);
 });
 
-test('who is told that a task waits can trust it: the state is on disk before the answer', async () => {
+test('a task is on disk as waiting before a caller is told so', async () => {
   const running = await startSystem({ turns: [hang], options: { cap: 1 } });
   const [first, second] = [await newTask(running), await newTask(running)];
   await running.service.execute({ task: first, role: 'engineer', options: {} });
@@ -698,7 +698,7 @@ test('a run whose acceptance cannot be written is refused, and does not begin la
   });
 });
 
-test('what waits for a failed task says so, and by policy fails with it, down the line', async () => {
+test('a task that waits for a failed one says so, and by policy fails with it, down the line', async () => {
   const turns = [finish('no luck', 'failed')];
   const waiting = await startSystem({ turns });
   const failing = await startSystem({ turns, options: { onDependencyFailure: 'fail' } });

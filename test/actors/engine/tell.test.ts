@@ -68,7 +68,7 @@ const logs = ({ store }: Pick<Running, 'store'>, id: string): readonly string[] 
     .read({ taskId: id, after: 0, limit: 1_000 })
     .flatMap(({ type, data }) => (type === 'log' ? [JSON.parse(data).message] : []));
 
-test('what a person says during a turn is read at the next one, once', async () => {
+test('the agent reads words said during a turn at the next one, once', async () => {
   const { model, open, heard, occurrences } = gated([bash('true'), bash('true'), finish()], 0);
   const { running, service, id } = await begin({ model });
   await asked(heard, 1);
@@ -166,7 +166,7 @@ const letGo = ({ root }: Pick<Running, 'root'>, ...names: readonly string[]): vo
   for (const name of names) writeFileSync(join(root, name), '');
 };
 
-test('what a person says during a check that fails is read when the agent goes on, once', async () => {
+test('the agent reads words said during a check that fails when it continues, once', async () => {
   const { model, occurrences, heard } = gated([
     finish('first'),
     bash('touch go'),
@@ -183,7 +183,7 @@ test('what a person says during a check that fails is read when the agent goes o
   expect(logs(running, id).filter((each) => each === 'a person says: use tabs')).toHaveLength(1);
 });
 
-test('what no agent read before the end is in the result; a task that is over takes nothing', async () => {
+test('unread words of a person are in the result; a task that is over takes none', async () => {
   const { model } = gated([finish('first')]);
   const { running, root, service, id } = await beginChecked({ model });
 

@@ -326,7 +326,7 @@ test('a claim whose answer was lost and which was given up does not leave the ta
   store.close();
 });
 
-test('what others change of a task that waits is shown when it comes to rest', async () => {
+test('changes by others to a task that waits are shown when it comes to rest', async () => {
   const { store, created, host, observe } = await observerAt({ status: 'waiting' });
   const given = { ...created, status: 'in_progress', assignee: 'amy' } as const;
 

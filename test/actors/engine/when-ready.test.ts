@@ -102,7 +102,7 @@ test('a run that waits under the cap takes its place in the queue', async () => 
   await untilStatus(running, second, 'started');
 });
 
-test('what waits when a server dies waits in the next one, and starts there', async () => {
+test('a task that waits when a server dies waits in the next one, and starts there', async () => {
   const setting: Setting = { turns: [finish()] };
   const { running, first, second } = await waiting(setting);
 

@@ -66,7 +66,7 @@ test('finished work is on its branch, and the results say where', async () => {
   ]);
 });
 
-test('what verify commands leave is no part of the work, over all rounds', {
+test('files left by verify commands are no part of the work, over all rounds', {
   tags: ['slow'],
 }, async () => {
   const turns = [write('b.txt', 'one\n'), finish(), write('b.txt', 'two\n'), finish()];
@@ -85,7 +85,7 @@ test.each([
   ['cancelled', bash('sleep 600')],
   ['failed', finish('no', 'failed')],
 ] as const)(
-  'what a %s attempt changed is kept on its branch, and its folder is gone',
+  'changes of a %s attempt are kept on its branch, and its folder is gone',
   async (end, last) => {
     const running = await start({ turns: [write('b.txt', 'half\n'), last] });
     const id = await create(running);
@@ -214,7 +214,7 @@ test('an attempt that a crash cut short goes on in its folder', { tags: ['slow']
   expect(gitIn(first.root, 'show', `agent/${id}/1:b.txt`)).toBe('before');
 });
 
-test('what could not be saved when an attempt ended is saved by the next server', async () => {
+test('work that could not be saved when an attempt ended is saved by the next server', async () => {
   const first = await start({ turns: [write('b.txt', 'half\n'), bash('sleep 600')] });
   const id = await create(first);
   await run(first, id);
@@ -345,7 +345,7 @@ const held: typeof workspace = (root, stateDir) =>
   worktreesOf(root, join(stateDir, 'worktrees'), [], { sandboxed: true });
 const sandbox = createBubblewrap({ readPaths: [], network: false });
 test.skipIf(!sandbox.check().ok)(
-  'what a command said at length is kept, named in the results, and read by a later command',
+  'long output of a command is kept, named in the results, and read by a later command',
   async () => {
     const root = makeRepository();
     const turns = [

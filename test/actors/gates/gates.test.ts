@@ -270,7 +270,7 @@ describe('a research report', () => {
     expect((await all(text)).join('\n')).toContain(says);
   });
 
-  test('whose objectives ask nothing fails', async () => {
+  test('without a question in its objectives fails', async () => {
     expect(await all(report, { 'docs/q.md': 'We look around.' })).toEqual([
       'docs/q.md has no question; each is a list item such as "- Q1: …?"',
     ]);

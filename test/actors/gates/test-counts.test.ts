@@ -30,7 +30,7 @@ test('a report of go that is cut has failed tests, wherever it is cut', () => {
     expect(readTestCounts(lines.slice(0, kept).join('\n'))).toMatchObject({ failed: 1 });
 });
 
-test('what the compiler says between the lines of go test -json is no test', () => {
+test('lines of the compiler between those of go test -json are no tests', () => {
   const said = `# example.com/calc/broken\nbroken_test.go:6:6: number declared\n`;
 
   expect(readTestCounts(`${said}${report('go-test-broken-build.json')}`)).toEqual(

@@ -159,7 +159,7 @@ test('the gathered states of a failed actor are dropped, its progress is kept', 
   expect(store.read({ after: 0, limit: 9 }).map(({ data }) => data)).toEqual(['2']);
 });
 
-test('what a listener throws is reported; the commit stands, and the other listeners hear of it', () => {
+test('an error of a listener is reported; the commit stands, and the other listeners hear of it', () => {
   const { store, journal, onListenerError } = setUp();
   const heard: string[] = [];
   journal.onCommit(() => {
@@ -351,7 +351,7 @@ test('a try that was stale is stale when its answer is asked for again', async (
   expect(near.read({ after: 0, limit: 9 }).map(({ data }) => data)).toEqual(['1', '2']);
 });
 
-test('what is given up between two tries is not saved by the next one, all else is', async () => {
+test('a change that is given up between two tries is not saved by the next one, all else is', async () => {
   useFakeTimers();
   const { near, sent, journal } = setUpLate();
   const state = (id: string) => ({

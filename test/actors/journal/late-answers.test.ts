@@ -261,7 +261,7 @@ test('a request is answered when its own transition is shown, not when one befor
   expect([answered, actor.getSnapshot().value]).toEqual([['rest'], 'resting']);
 });
 
-test('whether a request is allowed is decided at its turn', async () => {
+test('a request is allowed or refused at its turn', async () => {
   const { machine } = setUpChart();
   const store = setUpStore();
   const actor = createActor(store.durably(machine)).start();

@@ -39,7 +39,7 @@ describe('a recording', () => {
     expect(problemOf(withItems([]))).toContain('entries were cut off at the end');
   });
 
-  test('whose end was changed with what it says about its end is not sealed', () => {
+  test('with a changed end, and its own words about that, is not sealed', () => {
     const shorter = without(-1);
     const { head } = recordingOf(task, shorter);
     const { seal } = recordingOf(task, entries);
@@ -137,7 +137,7 @@ describe('a recording', () => {
     ...{ through_seq: at(to - 1).seq, hash: at(to - 1).hash, ...more },
   });
 
-  test('of which a part is left out proves the rest, and that nothing else is missing', () => {
+  test('with a part left out proves the rest, and that nothing else is missing', () => {
     const logs = entries.findIndex(({ type }) => type === 'tool_output');
     const items = [...entries.slice(0, logs), gap(logs, logs + 1), ...entries.slice(logs + 1)];
 
@@ -151,7 +151,7 @@ describe('a recording', () => {
     expect(problemOf(withItems(moved))).not.toBeNull();
   });
 
-  test('whose beginning the server had removed is not run through the machines', () => {
+  test('without its beginning, which the server had removed, is not run through the machines', () => {
     const items = [gap(0, 9, { why: 'removed' }), ...entries.slice(9)];
     const recording = withItems(items);
 
@@ -161,7 +161,7 @@ describe('a recording', () => {
     );
   });
 
-  test('of version 2.1 has no hashes, and what follows them has', () => {
+  test('from version 2.1 has no hashes, and later entries have', () => {
     const none = entries.map((entry) => ({ ...entry, previous: null, hash: null }));
     const old = none.slice(0, 5);
     const mixed = [...old, ...rehashed(entries.slice(5), 6)];
@@ -177,7 +177,7 @@ describe('a recording', () => {
     );
   });
 
-  test('whose task was changed is not as it was sealed', () => {
+  test('with a changed task is not as it was sealed', () => {
     const recording = recordingOf(task, entries);
 
     expect(problemOf({ ...recording, task: { ...task, title: 'another' } })).toContain(

@@ -24,7 +24,7 @@ const serverOn = (file: string, name: string, chosen: string | null, root = temp
   };
 };
 
-test('of servers on the same tables the first keeps the file; the files of the others are neither read nor written', async () => {
+test('the first of several servers on the same tables keeps the file; the files of the others are neither read nor written', async () => {
   const file = join(temporaryFolder(), 'journal.db');
   const [first, second] = [serverOn(file, 'a', null), serverOn(file, 'b', null)];
   const { id } = await first.tracker.create(task);

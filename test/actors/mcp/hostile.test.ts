@@ -79,7 +79,7 @@ describe('a list', () => {
     expect(connection.left).toHaveLength(20 * 50 - 128);
   });
 
-  test('of many tools is cut', async () => {
+  test('with many tools is cut', async () => {
     const { tools, left } = await reach('many');
 
     expect([tools.length, left.length]).toEqual([128, 772]);

@@ -149,7 +149,7 @@ test('the question survives a crash, and the answer holds for what was shown', {
   expect((await resultsOf(next, id))[0]).toMatchObject({ ok: true, output: '1: one' });
 });
 
-test('what changes while a person decides is not called by that decision', {
+test('a tool that changes while a person decides is not called by that decision', {
   tags: ['slow'],
 }, async () => {
   const pinsFile = newPins();

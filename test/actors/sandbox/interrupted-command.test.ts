@@ -47,7 +47,7 @@ const expectMine = (root: string): void => {
     expect(readFileSync(join(root, path), 'utf8')).toBe(text);
 };
 
-test('what it made is moved away at the start, and the next command in the folder says so', async () => {
+test('files that it made are moved away at the start, and the next command in the folder says so', async () => {
   const { root, records, next } = await interrupted();
   const folders = next();
 
@@ -89,7 +89,7 @@ test('a command that was settled leaves nothing for the next start', async () =>
   expect(isThere(root, '.idea/x')).toBe(true);
 });
 
-test('what could not be moved away is remembered over restarts, and only that', async () => {
+test('only files that could not be moved away are remembered over restarts', async () => {
   const { root, quarantine, next } = await interrupted();
   writeFileSync(quarantine, '');
   await next().settleInterrupted();

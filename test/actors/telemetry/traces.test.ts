@@ -158,7 +158,7 @@ test('a collector that never answers holds up nobody, and no more than 2,048 spa
   expect(collector.headers).toHaveLength(1);
 });
 
-test('what a busy collector refused is sent again, once; what is lost is counted', {
+test('spans that a busy collector refused are sent again, once; lost ones are counted', {
   tags: ['slow'],
 }, async () => {
   const collector = await startCollector((response, request) => {

@@ -450,7 +450,7 @@ describe('calls of bd', () => {
     });
   });
 
-  test('of two concurrent claims only one wins, whatever the exit code', async () => {
+  test('only one of two concurrent claims wins, whatever the exit code', async () => {
     const { bd, root, tracker } = await open('D');
     const { id } = await tracker.create(aTask());
 

@@ -121,7 +121,7 @@ test("a line has bd's form, with bd's statuses only", async () => {
   expect(issues.map(({ id }) => id)).toEqual([first.id, second.id].sort());
 });
 
-test('what we do not know comes through a change untouched', async () => {
+test('unknown fields come through a change untouched', async () => {
   const { write, lines, tracker, save } = setUp();
   const header = '{"_schema":"beads/1"}';
   const memory = '{"_type":"memory","key":"k","value":"v"}';
@@ -328,7 +328,7 @@ test.each([
   },
 );
 
-test('of the first file of a project everything is shown that can be read', async () => {
+test('everything is shown that can be read of the first file of a project', async () => {
   const { write, file, tracker, save } = setUp();
   const text = `${line('bd-a')}\n{"id":\n${line('bd-b')}\n`;
   write(text);

@@ -92,7 +92,7 @@ test('a copy into a worktree follows no link, of earlier work or of the project'
   ]);
 });
 
-test('what is copied into a worktree is not work, also where git does not ignore it', async () => {
+test('files copied into a worktree are not work, also where git does not ignore them', async () => {
   const project = makeRepository();
   mkdirSync(join(project, 'node_modules', 'x'), { recursive: true });
   writeFileSync(join(project, 'node_modules', 'x', 'index.js'), '1');

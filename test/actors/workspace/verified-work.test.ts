@@ -25,7 +25,7 @@ const opened = async () => {
   return { project, state, workspace, root, put, savedBy };
 };
 
-test('what a verification writes, changes and removes is no part of the work', async () => {
+test('changes of a verification are no part of the work: files written, changed and removed', async () => {
   const { workspace, root, put, savedBy } = await opened();
   put('mine.txt', 'by the agent\n');
   put('both.txt', 'by the agent\n');

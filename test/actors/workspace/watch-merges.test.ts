@@ -70,7 +70,7 @@ test('a merge by another program is seen once, and one of our own is not', {
   await vi.waitFor(() => expect(told).toEqual([merged('bd-a2'), merged('bd-a3')]), 5_000);
 });
 
-test('what was merged by hand while nobody watched is seen at the start, and only once', {
+test('a merge by hand while nobody watched is seen at the start, and only once', {
   tags: ['slow'],
 }, async () => {
   const { project, folder, server, told, watch } = await open();

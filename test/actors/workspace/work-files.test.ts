@@ -6,7 +6,7 @@ import { anAttempt } from '../../contracts/workspace.ts';
 import { makeRepository, worktreesOf } from '../../support/git.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
-test('what an attempt left is read from its commit: changed paths, folders, regular files', async () => {
+test('the work of an attempt is read from its commit: changed paths, folders, regular files', async () => {
   const workspace = await worktreesOf(makeRepository(), temporaryFolder());
   const { root } = await workspace.open(anAttempt());
   mkdirSync(join(root, 'docs', 'plan [1]'), { recursive: true });
@@ -45,7 +45,7 @@ test('an attempt that changed nothing has the files that it began with', async (
   expect(found).toEqual([]);
 });
 
-test('of an attempt that is not known, or not over, nothing is read', async () => {
+test('nothing is read of an attempt that is not known, or not over', async () => {
   const workspace = await worktreesOf(makeRepository(), temporaryFolder());
   await workspace.open(anAttempt());
   const read = async (): Promise<string> => 'read';

@@ -58,7 +58,7 @@ test('an attempt works on a branch of its own; the project folder and its branch
   expect(gitIn(project, 'worktree', 'list').split('\n')).toHaveLength(1);
 });
 
-test('what an attempt changed is counted as it is shown: a renamed file is one file', async () => {
+test('changes of an attempt are counted as they are shown: a renamed file is one file', async () => {
   const project = makeRepository();
   commitIn(project, 'long.txt', 'one\ntwo\nthree\nfour\n');
   const workspace = await worktreesOf(project, temporaryFolder());

@@ -99,7 +99,7 @@ test('a task of which no frame has come says which call it makes', () => {
   );
 });
 
-test('of 2000 tasks those that fit are shown around the chosen one, and the rest are counted', () => {
+test('tasks that fit are shown around the chosen one, and the rest of 2000 are counted', () => {
   const tasks = Array.from({ length: 2_000 }, (_, n) => place({ task_id: `bd-n${n}` }));
   const lines = shownOf(boardOf(tasks, 30), 80, 24, 'bd-n1000');
 

@@ -51,7 +51,7 @@ test('live lines have no control characters, and nothing is live away from a ter
   expect(piped).toEqual([]);
 });
 
-test('what is said while a screen is shown is printed once, when it closes', () => {
+test('notes during a screen are printed once, when it closes', () => {
   const { io, written } = terminalOf(80);
 
   io.screen(['a board']);

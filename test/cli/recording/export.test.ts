@@ -209,7 +209,7 @@ test('no secret is in the file, and no path of a home that is not in the journal
   });
 });
 
-test('what is no exported task, and words that do not fit, are refused', async () => {
+test('files that are no exported task, and words that do not fit, are refused', async () => {
   const { agent, root } = openProject();
   const id = (await agent('create', 'Do it')).out.trim();
   writeFileSync(join(root, 'other.html'), '<h1>no</h1>');

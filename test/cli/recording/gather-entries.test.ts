@@ -53,7 +53,7 @@ test('a journal that fits is taken whole', async () => {
   expect(prove(task, gathered)).toMatchObject({ problem: null, leftOut: 0, isFolded: true });
 });
 
-test('of one that is too large the oldest output is left out, and the rest is proven', async () => {
+test('the oldest output of one that is too large is left out, and the rest is proven', async () => {
   const { task, entries } = await longJournal();
   const size = entries.reduce((sum, entry) => sum + JSON.stringify(entry).length, 0);
 

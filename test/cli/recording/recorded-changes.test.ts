@@ -6,7 +6,7 @@ import { fittingPatch } from '../../../src/cli/recording/recorded-changes.ts';
 import { recordingIn } from '../../../src/cli/recording/recording-document.ts';
 import { openPageProject } from '../../page/project.ts';
 
-test('of a patch that is too large whole files are taken, and the others counted', () => {
+test('whole files are taken of a patch that is too large, and the others counted', () => {
   const file = (name: string, size: number) =>
     `diff --git a/${name} b/${name}\n+++ b/${name}\n@@ -0,0 +1 @@\n+${'x'.repeat(size)}\n`;
   const [one, large, three] = [file('one', 100), file('large', 5_000), file('three', 100)];

@@ -35,7 +35,7 @@ const linesWith = async (open: string | null): Promise<string> => {
   return lines.join('\n');
 };
 
-test('of the questions that a stream begins with, wait prints the one that is open', async () => {
+test('wait prints the open one of the questions that a stream begins with', async () => {
   expect(await linesWith('i2')).toContain('ask i2');
   expect(await linesWith('i2')).not.toContain('ask i1');
 });

@@ -152,7 +152,7 @@ test('a file that is not there is a problem', async () => {
   expect([code, out]).toEqual([1, expect.stringContaining('no.yml: does not exist')]);
 });
 
-test('of many problems the first are named', { tags: ['slow'] }, async () => {
+test('the first of many problems are named', { tags: ['slow'] }, async () => {
   const { code, out } = await check('a: b: c\n'.repeat(30));
 
   expect(code).toBe(1);

@@ -105,7 +105,7 @@ test.each([
   expect(find(project.root)).toContain(`cannot be used: ${file}: ${problem}`);
 });
 
-test('who narrowed what is said by start, show and check; a step that is left out cannot be named', async () => {
+test('start, show and check say who narrowed what; a step that is left out cannot be named', async () => {
   const { agent, root } = openProject({ api: { backend: 'scripted' } });
   mkdirSync(join(root, '.agent', 'workflows'), { recursive: true });
   // The designer needs the product-manager.

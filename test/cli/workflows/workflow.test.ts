@@ -138,7 +138,7 @@ test.each([
   expect([ended.code, ended.err]).toEqual([code, expect.stringContaining(says)]);
 });
 
-test('of two starts at once for one name, without a server, one gets the workflow and the other says why not', async () => {
+test('two starts at once for one name, without a server: one gets the workflow, and the other says why not', async () => {
   const project = openProject({ api: { backend: 'scripted' } }, { ownServer: true });
   const start = () => project.agent('workflow', 'start', 'feature', 'Export', '--json');
 

@@ -134,7 +134,7 @@ test('without it in a2a.versions its methods are refused by name, and the card h
   expect((await call('ListTasks', {})).result.tasks).toEqual([]);
 });
 
-test('what its streams refuse reaches it as an error of A2A', async () => {
+test('a refusal of its streams reaches it as an error of A2A', async () => {
   const server = await start({ turns: [finish('done')] });
   const client = await connect(server);
   const { id } = (await client.sendMessage(says('One'))) as { readonly id: string };

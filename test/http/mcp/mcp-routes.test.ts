@@ -199,7 +199,7 @@ test('an unexpected failure goes to the log, and its text to nobody', async () =
   expect(JSON.stringify(answer.body)).not.toContain('secret detail');
 });
 
-test('what is refused names tools, not commands that an assistant does not have', async () => {
+test('a refusal names tools, not commands that an assistant does not have', async () => {
   const server = await startServer({ turns: [hang] });
   const client = await connect(server);
   const create = async (args: object): Promise<string> => {

@@ -41,7 +41,7 @@ test('a patch is read into files, with names as people write them', () => {
   ]);
 });
 
-test('what the lines of a file do not say is said in words', () => {
+test('changes that the lines of a file do not show are told in words', () => {
   const notes = filesIn(`diff --git a/bin.png b/bin.png
 index 1..2 100644
 Binary files a/bin.png and b/bin.png differ
@@ -140,7 +140,7 @@ test('the counts of a file, which are read without its lines, are those of its l
   }
 });
 
-test('of 10,000 files the lines are read only for the file that is shown, and once', () => {
+test('lines are read only for the file of 10,000 that is shown, and once', () => {
   const body = '@@ -1 +1,2 @@\n-old\n+one\n+two\n';
   const patches = Array.from(
     { length: 10_000 },

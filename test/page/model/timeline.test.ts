@@ -42,7 +42,7 @@ test('the bars are what an attempt did, and how long it waited', () => {
   ]);
 });
 
-test('what has not ended runs until now', () => {
+test('a bar without an end runs until now', () => {
   expect(createBars()(frames.slice(0, 3), 9_000)).toMatchObject([
     { lane: 'prepare', to: 2_000, isRunning: false },
     { lane: 'model', to: 9_000, isRunning: true },

@@ -45,7 +45,7 @@ test('an address names several hosts, IPv6 and a folder of sockets', () => {
   ]);
 });
 
-test('what an address says wins over the variables', () => {
+test('an address wins over the variables', () => {
   const env = { PGPASSWORD: 'other', PGSSLMODE: 'require', PGCONNECT_TIMEOUT: '9' };
   const given = read('postgres://a:own@h/d?sslmode=disable&connect_timeout=2', env);
 

@@ -118,7 +118,7 @@ needsPostgres(
 );
 
 needsPostgres(
-  'what the database refuses is said in our words, without the password',
+  'refusals of the database are told in our words, without the password',
   { tags: ['slow'] },
   async () => {
     const server = await ownServer(['password_encryption=scram-sha-256']);

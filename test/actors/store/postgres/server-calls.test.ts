@@ -92,7 +92,7 @@ needsPostgres('three servers ask each other 200 times at once: each is done once
   expect(one.done).toHaveLength(100);
 });
 
-needsPostgres('what the other server refuses has its code and facts', async () => {
+needsPostgres('a refusal of the other server has its code and facts', async () => {
   const facts = { task_id: 'bd-a', event: 'cancel', state: 'complete', allowed: ['reopen'] };
   const [one, two] = await startTwo(await freshAddress(), async () => {
     throw ServiceError.from({ code: 'event_not_allowed', facts: facts as never });
@@ -198,7 +198,7 @@ needsPostgres('a slow server does not hold up what others ask it', async () => {
   expect(await slowCall).toBe(1);
 });
 
-needsPostgres('who is slower than the caller waits is named, with what to do', async () => {
+needsPostgres('a server that answers too late is named, with what to do', async () => {
   const { open, opened } = gate();
   const url = await freshAddress();
   const [one, two] = await startTwo(url, async () => opened);
@@ -217,7 +217,7 @@ needsPostgres('who is slower than the caller waits is named, with what to do', a
   expect(await one.ask('one', 'm', 'goes on')).toBe('goes on');
 });
 
-needsPostgres('what nobody took in time is not carried out later', async () => {
+needsPostgres('a call that nobody took in time is not carried out later', async () => {
   const url = await freshAddress();
   const one = await startNode(url, 'one');
 
