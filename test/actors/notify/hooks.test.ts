@@ -23,7 +23,8 @@ const start = async (script: string, timeoutMs = 60_000) => {
     await untilStatus(running, task_id, 'complete');
     return task_id;
   };
-  const logged = () => running.logged.filter(({ message }) => message.startsWith('a command for'));
+  const logged = () =>
+    running.logged.filter(({ message }) => /a command for an event/.test(message));
   const file = (name: string) => join(running.root, name);
   return { ...running, hooks, work, logged, file };
 };
