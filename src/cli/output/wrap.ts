@@ -1,23 +1,23 @@
 import { textWidth } from './width.ts';
 
-/**
- * Breaks text between words. The terminal breaks a word that is wider than itself, such as a path; the
- * next word follows it.
- */
-export const wrap = (text: string, width: number): readonly string[] => {
+/** Breaks text between words. A word that is wider, such as a path, has its line for itself. */
+export const wrap = (text: string, room: number): readonly string[] => {
   const lines: string[] = [];
   let used = 0;
   for (const word of text.split(' ')) {
     const own = textWidth(word);
     const last = lines.pop();
-    const isNew = last === undefined || used + 1 + own > width;
+    const isNew = last === undefined || used + 1 + own > room;
     if (last !== undefined) lines.push(isNew ? last : `${last} ${word}`);
     if (isNew) lines.push(word);
     used = isNew ? own : used + 1 + own;
-    if (own > width) used %= width;
   }
   return lines;
 };
+
+/** A line that is wider than its room, such as a long command, begins at the left edge. */
+export const indentBelow = (indent: string, line: string, room: number): string =>
+  textWidth(line) > room ? '' : indent;
 
 /** A setting with its value, a command with an id, such as `agent retry bd-a1b2 --async`, or what stands in quotes. */
 const unbrokenText =
@@ -35,7 +35,9 @@ export const wrapAfter = (start: string, text: string, width: number | null): st
     .replaceAll(joint, ' ')
     .replace(unbrokenText, (words) => words.replaceAll(' ', joint));
   const indent = ' '.repeat(textWidth(start));
-  return `${start}${wrap(whole, room).join(`\n${indent}`).replaceAll(joint, ' ')}`;
+  const [first = '', ...more] = wrap(whole, room);
+  const below = more.map((line) => `\n${indentBelow(indent, line, room)}${line}`);
+  return `${start}${first}${below.join('')}`.replaceAll(joint, ' ');
 };
 
 /**

@@ -2,6 +2,7 @@ import type { Frame } from '../client/client.ts';
 import { dateText, timeOfDayText } from '../output/local-time.ts';
 import { frameText, outputIndent, renderFrame } from '../output/render-frame.ts';
 import { joined, styled, type Text, terminalText } from '../output/styled.ts';
+import { indentBelow } from '../output/wrap.ts';
 import { linesOfText, wrapStyledLine } from '../output/wrap-text.ts';
 
 /** Null for a frame that says nothing, or the same state as the one before. */
@@ -23,7 +24,10 @@ const textBelow = (column: number, text: Text, width: number): Text =>
       const isOutput = at > 0 && terminalText(line, false).startsWith(outputIndent);
       if (isOutput) return line;
       const [first, ...more] = linesOfText(wrapStyledLine(line, width - column));
-      const others = more.map((each) => joined([' '.repeat(column), each], ''));
+      const others = more.map((each) => {
+        const shown = terminalText(each, false);
+        return joined([indentBelow(' '.repeat(column), shown, width - column), each], '');
+      });
       const start = at === 0 ? '' : ' '.repeat(column);
       return joined([joined([start, first ?? ''], ''), ...others], '\n');
     }),

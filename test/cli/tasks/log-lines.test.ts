@@ -98,3 +98,14 @@ test('a run fits its lines to a terminal, and a command stays in one piece', () 
   expect(wide?.split('\n').at(-1)?.trim()).toBe(command);
   for (const line of wide?.split('\n').slice(0, -1) ?? []) expect(line.length).toBeLessThan(80);
 });
+
+test('a command that is wider than its column begins at the left edge, in one piece', () => {
+  const command = `agent config set workspace.setup '{"commands":["npm ci"],"network":true}'`;
+  const message = `not in the worktree: node_modules; to install it in each new one: ${command}; then run it again, please`;
+
+  const text = createLogLines(false, 80, now)(frame('log', { level: 'warn', message }));
+
+  const lines = terminalText(text ?? '', false).split('\n');
+  expect(lines.find((line) => line.includes('config set'))).toBe(`${command};`);
+  for (const line of lines) expect(line.length).toBeLessThanOrEqual(80);
+});
