@@ -30,6 +30,10 @@ test("the user's files are merged: every project, this project, the named file, 
     code: 2,
     err: expect.stringContaining('did you mean agent.max_turns?'),
   });
+  expect(await agent('config', 'set', 'agent.verify', '["npm test"]')).toMatchObject({
+    code: 2,
+    err: expect.stringMatching(/--verify "<command>"[^]*roles\.<name>\.verify/),
+  });
   expect((await agent('config', 'get', 'agent.max_turns')).out).toBe('9\n');
 });
 

@@ -24,7 +24,12 @@ const requireKey = (key: string): string => {
   if (known.some((name) => `${name}.`.startsWith(`${key}.`) || key.startsWith(`${name}.`)))
     return key;
   const meant = closest(key, known);
-  const hint = meant === null ? 'see: agent config' : `did you mean ${meant}?`;
+  const isVerify = key.split('.').at(-1) === 'verify';
+  const hint = isVerify
+    ? 'give the commands of a run with --verify "<command>", or of a role with roles.<name>.verify'
+    : meant === null
+      ? 'see: agent config'
+      : `did you mean ${meant}?`;
   throw new UsageError(`unknown key: ${key}; ${hint}`);
 };
 
