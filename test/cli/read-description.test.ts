@@ -20,6 +20,18 @@ test('create reads standard input or a file; the first line is the title, and on
   ]);
 });
 
+test('a first line without a word is no title: the name of the file is, or the next line', async () => {
+  const { agent, root, shell } = openProject();
+  writeFileSync(join(root, 'package.json'), '{\n  "name": "x"\n}\n');
+
+  await shell('$AGENT create -F package.json');
+  await shell("printf '%s\\n' '---' 'Fix it' | $AGENT create -");
+  await shell('$AGENT create -F package.json --title Mine');
+
+  const tasks: { title: string }[] = JSON.parse((await agent('list', '--json')).out);
+  expect(tasks.map(({ title }) => title)).toEqual(['package.json', 'Fix it', 'Mine']);
+});
+
 test.each([
   ["printf ' \\n' | $AGENT create -", 'the text is empty, so nothing was done'],
   ['$AGENT create -F missing.md', 'missing.md cannot be read'],

@@ -61,7 +61,7 @@ export const createCommand = defineCommand({
   ],
   run: async (context, args) => {
     const commands = await import('../tasks/commands.ts');
-    const { textFrom } = await import('../tasks/read-description.ts');
+    const { textFrom, titleInstead } = await import('../tasks/read-description.ts');
     const { file, description: given } = args;
     if (args.run !== true) refuseRunFlags(args);
     const description = textFrom({ given, file }, context.env);
@@ -71,11 +71,13 @@ export const createCommand = defineCommand({
         word: '<description>',
         usage: 'agent create "<description>", or - to read it from standard input',
       });
+    const title = args.title ?? titleInstead(description, file) ?? undefined;
+    const created = { ...args, description, title };
     if (args.run === true && args.role !== undefined) {
       const request = { role: args.role, options: runOptionsOf(args), json: args.json };
-      return commands.createAndRun(context, { ...args, description }, request, args.async);
+      return commands.createAndRun(context, created, request, args.async);
     }
-    return commands.createOnly(context, { ...args, description });
+    return commands.createOnly(context, created);
   },
 });
 

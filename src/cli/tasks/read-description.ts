@@ -1,6 +1,6 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { hasTerminal, openEditor } from '../output/editor.ts';
 import { fileProblem } from '../output/file-problem.ts';
 import { UsageError } from '../words/usage-error.ts';
@@ -60,6 +60,18 @@ export const textFrom = ({ given, file }: TextSource, env: NodeJS.ProcessEnv): s
   if (given === '-') return requireText(readTaskText('-'));
   if (given !== undefined) return given;
   return hasTerminal() ? editText('', env) : null;
+};
+
+/**
+ * Null where the first line of a text can be its title: it has a letter or a digit. Else the name of
+ * its file, or the first line that has one.
+ */
+export const titleInstead = (text: string, file: string | undefined): string | null => {
+  const lines = text.split('\n').map((line) => line.trim());
+  const hasWord = (line: string): boolean => /[\p{L}\p{N}]/u.test(line);
+  if (hasWord(lines[0] ?? '')) return null;
+  const isNamed = file !== undefined && file !== '-';
+  return isNamed ? basename(file) : (lines.find(hasWord) ?? null);
 };
 
 /** The first line and the rest. */
