@@ -23,7 +23,13 @@ const asksPerson = ['input_required', 'approval_required'];
 try {
   const server = await openProject('.');
   const { task_id } = await server.call('create', { description });
-  await server.execute({ task_id, role, options: model === undefined ? {} : { model } });
+  try {
+    await server.execute({ task_id, role, options: model === undefined ? {} : { model } });
+  } catch (error) {
+    // A run that is refused, as for an unknown role, leaves no task behind.
+    await server.call('delete', { task_id });
+    throw error;
+  }
   for await (const { type, data } of server.stream(task_id, { after: 0 })) {
     const text = words[type]?.(data);
     if (text !== undefined) console.log(`${task_id} ${text}`);

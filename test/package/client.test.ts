@@ -62,7 +62,7 @@ const project = () => {
 test('the example runs a task, prints what happens, and says whether it is complete', {
   tags: ['slow'],
 }, async () => {
-  const { example } = project();
+  const { example, run } = project();
 
   const done = await example('run-task.mjs', 'engineer', 'Do it');
   const failed = await example('run-task.mjs', 'engineer', 'Fail');
@@ -74,6 +74,7 @@ test('the example runs a task, prints what happens, and says whether it is compl
   expect([failed.exitCode, failed.stdout]).toEqual([1, expect.stringContaining(' failed: ')]);
   expect(asks.stdout).toMatch(/asks: May it\?\n[\s\S]*agent respond bd-/);
   expect([refused.exitCode, refused.stderr]).toEqual([1, expect.stringMatching(/^role_unknown: /)]);
+  expect(JSON.parse((await run('agent', 'list', '--json')).stdout)).toHaveLength(3);
 });
 
 test('the example of a CI job runs every open task, and fails unless all are complete', {
