@@ -37,7 +37,7 @@ test('explain of a task that waits says in words what a run needs', async () => 
     '  yes  the task is in the tracker',
     `  no   its dependencies are complete: waits for ${first}`,
     '  yes  nobody else holds it',
-    '  yes  a model can be called',
+    '  yes  a model is set up',
     '  yes  the queue has room: 0 of 10,000 wait',
     '  yes  a slot is free: 0 of 3 are in use',
   ]);
@@ -56,8 +56,12 @@ test('explain of a started task does not say that a slot is free, for it has one
     return explained;
   });
 
-  expect(out).toMatch(/^ {2}yes {2}a model can be called$/m);
+  expect(out).toMatch(/^ {2}yes {2}a model is set up$/m);
   expect(out).not.toMatch(/slot is free|queue has room/);
+  const { guards } = JSON.parse((await project.agent('explain', id, '--json')).out);
+  const names = guards.map(({ guard }: { guard: string }) => guard);
+  expect(names).toContain('modelCanBeCalled');
+  expect(names).not.toContain('slotIsFree');
 });
 
 test('explain and show print the local time, as the rest of the CLI does', async () => {

@@ -68,6 +68,7 @@ export interface ExplainInputs {
   /** One phrase for each unmet dependency: `bd-a1 (failed: no disk)`. */
   readonly blockers: readonly string[];
   readonly awaiting: TaskView['awaiting'];
+  readonly phase: TaskView['phase'];
   readonly conflicts: readonly StartConflict[];
   /** Whether a person does it. */
   readonly isPersons?: boolean;
@@ -137,6 +138,10 @@ const explainSlots = (
   ];
 };
 
+/** The slot of a task that asks a person is lent: it wants one again after the answer. */
+const hasSlot = (snapshot: TaskSnapshot, { phase }: ExplainInputs): boolean =>
+  snapshot.hasTag('started') && phase !== 'waiting_for_slot';
+
 /** Guards that do not refuse a request for a run. */
 const notForRequests: ReadonlySet<ExplainedGuard['guard']> = new Set<RunGuard | SlotGuard>([
   'hasAttemptsLeft',
@@ -169,7 +174,7 @@ export const explain = (snapshot: TaskSnapshot, given: ExplainInputs): Explanati
       value: runGuards[guard]({ context }),
       inputs: inputs[guard](context),
     })),
-    ...explainSlots(context.taskId, given),
+    ...(hasSlot(snapshot, given) ? [] : explainSlots(context.taskId, given)),
   ];
   const { refusal, deadlineAt } = snapshot.context;
   // The dependencies may have changed since the refusal.

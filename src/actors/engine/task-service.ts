@@ -94,7 +94,7 @@ const createExplain = (
   };
 
   return async (taskId) => {
-    const { task_id, awaiting } = await queries.status(taskId);
+    const { task_id, awaiting, phase } = await queries.status(taskId);
     const id = requireId(task_id);
     const tracked = await tracker.find(id).catch(() => null);
     const snapshot = await views.snapshotOf(id, tracked);
@@ -105,7 +105,7 @@ const createExplain = (
     const conflicts = await conflictsOf(store, id, attempt);
     const isPersons = isForPerson(tracked?.labels ?? []);
     return explain(snapshot, {
-      ...{ finding, role, blockers, awaiting, conflicts, isPersons },
+      ...{ finding, role, blockers, awaiting, phase, conflicts, isPersons },
       ...{ slots: slotUse(), supervisor: supervisor() },
     });
   };

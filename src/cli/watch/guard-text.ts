@@ -38,7 +38,7 @@ const needs: Readonly<
     'nobody else holds it',
     ({ holder }) => (typeof holder === 'string' ? `${holder} holds it` : ''),
   ],
-  modelCanBeCalled: ['a model can be called', noModel],
+  modelCanBeCalled: ['a model is set up', noModel],
   hasAttemptsLeft: [
     'its failure may be tried again',
     ({ retries_left: left }) => `retries left: ${countText(left)}`,
@@ -70,12 +70,6 @@ const isKnown = (guard: string): guard is keyof typeof needs => Object.hasOwn(ne
 
 /** These hold a workflow up when they are true; their words in the table say the opposite. */
 const obstacles: ReadonlySet<string> = new Set<WorkflowGuard>(['hasOpenChoices', 'hasNoSteps']);
-
-const slotGuardNames: ReadonlySet<string> = new Set<SlotGuard>(['queueHasRoom', 'slotIsFree']);
-
-/** Without those that a task has passed which has its slot. */
-export const withoutSlots = (guards: readonly KnownGuard[]): readonly KnownGuard[] =>
-  guards.filter(({ guard }) => !slotGuardNames.has(guard));
 
 /** Before a failure there is nothing to try again. */
 const isAboutNothing = ({ guard, inputs }: KnownGuard): boolean =>

@@ -16,7 +16,7 @@ import { oneLine } from '../output/safe-text.ts';
 import { terminalText } from '../output/styled.ts';
 import { wrapAfter } from '../output/wrap.ts';
 import { mergeWord, stateWords } from '../words/state-words.ts';
-import { guardLines, guardsSchema, withoutSlots } from './guard-text.ts';
+import { guardLines, guardsSchema } from './guard-text.ts';
 
 const exitByStatus: Readonly<Record<string, number>> = {
   complete: exitCodes.done,
@@ -164,11 +164,9 @@ const explainState = (explained: Explained, task: TaskView, line: WriteLine): vo
       `${task_id} (${branch}), which conflicts in ${files.join(', ') || 'no file'}`,
     );
   if (deadline !== null) line('  until ', `${clockText(deadline, Date.now())} at the latest`);
-  const hasSlot = task.status === 'started' && task.phase !== 'waiting_for_slot';
-  const open = hasSlot ? withoutSlots(guards) : guards;
   // No guard of a run holds up what a person does.
   if (task.phase === 'waiting_for_person') for (const step of nextSteps(task)) line('', step);
-  else for (const [answer, need] of guardLines(open)) line(answer, need);
+  else for (const [answer, need] of guardLines(guards)) line(answer, need);
 };
 
 /** Before its optional steps are decided, nobody knows the steps of a phase. */

@@ -8,12 +8,8 @@ const text = (guard: string, value: boolean, inputs: Record<string, unknown>) =>
 
 test.each([
   ['heldByNobodyElse', { holder: 'ann' }, 'nobody else holds it: ann holds it'],
-  ['modelCanBeCalled', { missing_credential: 'X_KEY' }, 'a model can be called: X_KEY is not set'],
-  [
-    'modelCanBeCalled',
-    { missing_credential: 'X', problem: 'log in' },
-    'a model can be called: log in',
-  ],
+  ['modelCanBeCalled', { missing_credential: 'X_KEY' }, 'a model is set up: X_KEY is not set'],
+  ['modelCanBeCalled', { missing_credential: 'X', problem: 'log in' }, 'a model is set up: log in'],
   ['queueHasRoom', { waiting: 10_000, limit: 10_000 }, 'the queue has room: 10,000 of 10,000 wait'],
   [
     'slotIsFree',

@@ -32,7 +32,7 @@ test('a question of a workflow waits for you: in list, ps, show and explain', as
     expect(out).toContain(`agent close ${question} --reason "no, …"`);
   }
   expect(explained).toContain(`because it waits for a person, who closes it`);
-  expect(explained).not.toContain('a model can be called');
+  expect(explained).not.toContain('a model is set up');
 });
 
 test('no run takes the task of a person, and says who does it', { tags: ['slow'] }, async () => {
