@@ -19,7 +19,7 @@ export const isRepeat = (decision: string | null): boolean =>
 
 /** Tells the agent before its next turn that its attempt continues in another process. */
 export const restartedText =
-  'The server stopped in the meantime, and has started again. Files are as they were. Processes that you started have ended; start again what you still need.';
+  'The server stopped in the meantime, and has started again. Files are as the last call left them; protected paths that an unfinished command made are moved away. Processes that you started have ended; start again what you still need.';
 
 /**
  * Replaces `restartedText` when the folder of the attempt is gone, or is on the machine of a server
