@@ -40,6 +40,12 @@ test('every command says until when a task is parked, and why; a retry tries now
   const view = JSON.parse(await read('show', id, '--json'));
   expect(view).toMatchObject({ status: 'queued', phase: 'backing_off', parked_reason: why });
 
+  const next = (await agent('create', 'Fix the logout form')).out.trim();
+  const started = (await agent('engineer', next, '--async')).out;
+  expect(started).toMatch(
+    new RegExp(`^${next} is ${parked.source}: ${why}; it starts then by itself`),
+  );
+
   isOver = true;
   expect((await agent('retry', id)).code).toBe(0);
   const ran = await running;

@@ -52,7 +52,7 @@ export const answerHere = ({
     open = { inputId, abort };
     typing(true);
     try {
-      io.out(renderTask(view, io.width));
+      io.out(renderTask(view, io.width, []));
       const kind = view.awaiting?.kind ?? 'input';
       const given = ask === null ? null : await askPerson(ask, kind, abort.signal);
       if (given === null || abort.signal.aborted) return;

@@ -87,6 +87,8 @@ const diffLinesAtMost = 30;
 const toolEnd = ({ data }: Frame, isFull: boolean): Text | null => {
   const tool = textOrEmpty(data['tool']);
   const output = textOrEmpty(data['output']);
+  if (data['ok'] !== true && !output.trimEnd().includes('\n'))
+    return [styled('red', `  ${tool} did not succeed: ${oneLine(output, isFull ? 4_000 : 400)}`)];
   if (data['ok'] !== true)
     return joined(
       [
@@ -151,6 +153,15 @@ const logLine = ({ data }: Frame, isFull: boolean): Text => {
 
 const shownText = 160;
 
+/** The words of a question, without the command that answers it; null for another frame. */
+export const questionText = ({ type, data }: Frame): readonly Styled[] | null => {
+  if (type === 'input_required')
+    return [styled('yellow', `asks: ${oneLine(textOrEmpty(data['question']), 400)}`)];
+  return type === 'approval_required'
+    ? [styled('yellow', `wants to call ${callsText(data)}`)]
+    : null;
+};
+
 const renderers: Readonly<Record<string, (frame: Frame, isFull: boolean) => Text | null>> = {
   status_update: statusUpdate,
   api_call_start: (frame) => {
@@ -169,13 +180,13 @@ const renderers: Readonly<Record<string, (frame: Frame, isFull: boolean) => Text
       ? [styled('yellow', `  model call ${failureText(data)}${wantedPause(data)}`)]
       : null,
   log: logLine,
-  input_required: ({ task_id, data }) => [
-    styled('yellow', `asks: ${oneLine(textOrEmpty(data['question']), 400)}`),
-    `; answer with: agent respond ${task_id} "<answer>"`,
+  input_required: (frame) => [
+    ...(questionText(frame) ?? []),
+    `; answer with: agent respond ${frame.task_id} "<answer>"`,
   ],
-  approval_required: ({ task_id, data }) => [
-    styled('yellow', `wants to call ${callsText(data)}`),
-    `; answer with: agent respond ${task_id} --allow (or --deny)`,
+  approval_required: (frame) => [
+    ...(questionText(frame) ?? []),
+    `; answer with: agent respond ${frame.task_id} --allow (or --deny)`,
   ],
   completed: () => [styled('green', 'complete')],
   failed: ({ data }) => [styled('red', failureText(data))],

@@ -143,8 +143,14 @@ const taskRows = (
   ['history', task.history_removed && removedText(task.history_removed)],
 ];
 
-/** `width`: columns of the terminal, null where lines may be long. */
-export const renderTask = (task: TaskView, width: number | null = null): Text => {
+/**
+ * `width`: columns of the terminal, null where lines may be long. `steps`: the commands at its end.
+ */
+export const renderTask = (
+  task: TaskView,
+  width: number | null = null,
+  steps = nextSteps(task),
+): Text => {
   const row = (name: string, value: string): string =>
     `  ${name.padEnd(10)} ${indented(wrapLines(value, width === null ? null : width - valueColumn))}`;
   const style = statusStyle(task);
@@ -158,7 +164,6 @@ export const renderTask = (task: TaskView, width: number | null = null): Text =>
   ];
   const body = task.description === task.title ? [] : ['', wrapLines(task.description, width)];
   const result = task.result === undefined ? [] : ['', wrapLines(task.result, width)];
-  const steps = nextSteps(task);
   const next = steps.length === 0 ? [] : ['', ...steps];
   return joined([...lines, ...body, ...result, ...next], '\n');
 };

@@ -34,7 +34,7 @@ const askFor = async (
       ? 'add --allow or --deny'
       : `answer with: agent respond ${task.task_id} "<answer>"`;
   if (json) io.json({ ...awaiting, error: { code: 'usage', message } });
-  else io.out(renderTask(task, io.width));
+  else io.out(renderTask(task, io.width, []));
   const given = json || io.ask === null ? null : await askPerson(io.ask, awaiting.kind);
   if (given === null) io.err(`agent: ${message}`);
   return given;

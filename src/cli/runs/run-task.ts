@@ -53,7 +53,7 @@ const showFrame = (frame: Frame, json: boolean, io: Io): void => {
     io.json(frame);
     return;
   }
-  const line = frame.type === 'completed' ? null : runLine(frame, io.width);
+  const line = frame.type === 'completed' ? null : runLine(frame, io.width, io.ask !== null);
   if (line !== null) io.out(line);
 };
 

@@ -5,8 +5,9 @@ import { optionsSchema, parseParams } from '../../http/wire.ts';
 import { isRoleLabel, roleLabel } from '../../machines/role-label.ts';
 import { CallError, type Client } from '../client/client.ts';
 import type { CommandContext } from '../client/command-context.ts';
-import { callForTask } from '../client/task-answers.ts';
+import { callForTask, readTask } from '../client/task-answers.ts';
 import { exitCodes } from '../output/exit-codes.ts';
+import { parkedLine } from '../output/render-frame.ts';
 import { wrapLines } from '../output/wrap.ts';
 import { confirmText } from '../runs/confirm-text.ts';
 import { type RunRequest, runAndFollow, submit } from '../runs/run-task.ts';
@@ -106,14 +107,16 @@ const runKnownTask = async (
   const execution = await submit(client, request);
   const { task_id, attempt } = execution;
   if (context.json) context.io.json(execution);
-  else
-    context.io.out(
-      wrapLines(
-        execution['phase'] === 'waiting_for_dependencies'
-          ? `${task_id} starts by itself when its dependencies are complete; see: agent explain ${task_id}`
-          : `${task_id} attempt ${attempt} continues in the background; see: agent show ${task_id}, agent logs -f ${task_id}`,
-        context.io.width,
-      ),
-    );
+  else {
+    const { parked_until, parked_reason } = await readTask(client, task_id);
+    const parked = parkedLine({ parked_until, parked_reason });
+    const how =
+      parked !== null
+        ? `is ${parked}; it starts then by itself, or now with: agent retry ${task_id}`
+        : execution['phase'] === 'waiting_for_dependencies'
+          ? `starts by itself when its dependencies are complete; see: agent explain ${task_id}`
+          : `attempt ${attempt} continues in the background; see: agent show ${task_id}, agent logs -f ${task_id}`;
+    context.io.out(wrapLines(`${task_id} ${how}`, context.io.width));
+  }
   return exitCodes.done;
 };

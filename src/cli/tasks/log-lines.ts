@@ -1,6 +1,6 @@
 import type { Frame } from '../client/client.ts';
 import { dateText, timeOfDayText } from '../output/local-time.ts';
-import { frameText, outputIndent, renderFrame } from '../output/render-frame.ts';
+import { frameText, outputIndent, questionText, renderFrame } from '../output/render-frame.ts';
 import { joined, styled, type Text, terminalText } from '../output/styled.ts';
 import { indentBelow } from '../output/wrap.ts';
 import { linesOfText, wrapStyledLine } from '../output/wrap-text.ts';
@@ -34,9 +34,13 @@ const textBelow = (column: number, text: Text, width: number): Text =>
     '\n',
   );
 
-/** `renderFrame`, in lines that fit a terminal. `width`: null for a pipe. */
-export const runLine = (frame: Frame, width: number | null): Text | null => {
-  const [line, text] = [renderFrame(frame), frameText(frame)];
+/**
+ * `renderFrame`, in lines that fit a terminal. `width`: null for a pipe. `asksHere`: the question is
+ * answered in this terminal.
+ */
+export const runLine = (frame: Frame, width: number | null, asksHere = false): Text | null => {
+  const question = asksHere ? questionText(frame) : null;
+  const [line, text] = [renderFrame(frame), question ?? frameText(frame)];
   if (line === null || text === null || width === null) return line;
   if (terminalText(text, false).startsWith(outputIndent)) return line;
   const start = `${frame.task_id} `;

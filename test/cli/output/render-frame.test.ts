@@ -61,7 +61,7 @@ test('no output can colour the terminal or write over a line', () => {
 
   for (const isFull of [false, true])
     expect(shown('tool_end', { tool: 'bash', ok: false, output: hostile }, isFull)).toBe(
-      'bd-a1   bash did not succeed:\n    red',
+      'bd-a1   bash did not succeed: red',
     );
 });
 

@@ -30,12 +30,14 @@ test('a terminal has the local time of the day, no id, and lines that fit below 
 });
 
 test('output is not broken, a longer text is below the time', () => {
-  const output = 'x '.repeat(60).trim();
+  const line = 'x '.repeat(60).trim();
+  const output = `${line}\n${line}`;
+  const shownOutput = `    ${line}\n    ${line}`;
   const lines = createLogLines(true, 60, now);
 
-  expect(shown(lines, frame('tool_end', { tool: 'bash', ok: true, output }))).toBe(`    ${output}`);
+  expect(shown(lines, frame('tool_end', { tool: 'bash', ok: true, output }))).toBe(shownOutput);
   expect(shown(lines, frame('tool_end', { tool: 'bash', ok: false, output }))).toBe(
-    `${time}   bash did not succeed:\n    ${output}`,
+    `${time}   bash did not succeed:\n${shownOutput}`,
   );
   expect(shown(lines, frame('text_delta', { text: 'one\ntwo' }))).toBe(
     `${time}   one\n${' '.repeat(11)}two`,
@@ -109,3 +111,27 @@ test('a command that is wider than its column begins at the left edge, in one pi
   expect(lines.find((line) => line.includes('config set'))).toBe(`${command};`);
   for (const line of lines) expect(line.length).toBeLessThanOrEqual(80);
 });
+
+test('the one line of a call that did not succeed fits the terminal', () => {
+  const ended = frame('tool_end', { tool: 'bash', ok: false, output: `${words}${words}` });
+
+  const lines = terminalText(runLine(ended, 60) ?? '', false).split('\n');
+
+  expect(lines[0]).toMatch(/^bd-a1 {3}bash did not succeed: It fails as/);
+  expect(lines.length).toBeGreaterThan(2);
+  for (const line of lines) expect(line.length).toBeLessThanOrEqual(60);
+});
+
+test.each(['input_required', 'approval_required'])(
+  'a run that takes the answer to %s itself names no command for it',
+  (type) => {
+    const asks = frame(type, { question: 'red?', calls: [{ tool: 'bash', arguments: 'ls' }] });
+
+    const [here, elsewhere] = [true, false].map((asksHere) =>
+      terminalText(runLine(asks, 80, asksHere) ?? '', false),
+    );
+
+    expect(here).toMatch(/^bd-a1 (asks: red\?|wants to call bash ls)$/);
+    expect(elsewhere).toContain('answer with: agent respond bd-a1');
+  },
+);
