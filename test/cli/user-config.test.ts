@@ -32,7 +32,7 @@ test("the user's files are merged: every project, this project, the named file, 
   });
   expect(await agent('config', 'set', 'agent.verify', '["npm test"]')).toMatchObject({
     code: 2,
-    err: expect.stringMatching(/--verify "<command>"[^]*roles\.<name>\.verify/),
+    err: expect.stringMatching(/--verify "<command>"[\s\S]*roles\.<name>\.verify/),
   });
   expect((await agent('config', 'get', 'agent.max_turns')).out).toBe('9\n');
 });
