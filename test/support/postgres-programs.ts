@@ -55,17 +55,20 @@ export const promoteServerIn = (folder: string): void => {
   run('pg_ctl', '-D', dataIn(folder), '-w', 'promote');
 };
 
-export const freePort = (): Promise<number> =>
-  new Promise((resolve, reject) => {
+const isFree = (port: number): Promise<boolean> =>
+  new Promise((resolve) => {
     const server = createServer();
-    server.once('error', reject);
-    server.listen(0, '127.0.0.1', () => {
-      const address = server.address();
-      server.close(() =>
-        resolve(typeof address === 'object' && address !== null ? address.port : 0),
-      );
-    });
+    server.once('error', () => resolve(false));
+    server.listen(port, '127.0.0.1', () => server.close(() => resolve(true)));
   });
+/**
+ * Below the ports that the system gives to clients: one of them would take it while a server is
+ * stopped for a moment.
+ */
+export const freePort = async (): Promise<number> => {
+  const port = 12_000 + Math.floor(Math.random() * 18_000);
+  return (await isFree(port)) ? port : freePort();
+};
 
 const dataIn = (folder: string): string => join(folder, 'data');
 

@@ -23,7 +23,7 @@ import { assistantsFor, currentAssistants, type ServerEnvironment } from './assi
 import { logAttempts } from './log-attempts.ts';
 import type { Logger } from './logger.ts';
 import { modelsFor } from './models.ts';
-import { sharedPortsOf } from './shared-store.ts';
+import { clockOf, sharedPortsOf } from './shared-store.ts';
 import type { TokenSource } from './token-source.ts';
 import type { SecretWebhook } from './webhook-secrets.ts';
 
@@ -97,7 +97,7 @@ export const assemble = async (
     redact,
   );
   const now = createSteadyClock({
-    wall: Date.now,
+    wall: clockOf(ledger.db),
     steady: () => performance.now(),
     notBefore: await lastMomentOf(store),
   });

@@ -14,6 +14,9 @@ export const serverNameOf = ({ stateDir }: Project): string =>
 
 const isShared = (db: Database): db is PostgresDatabase => 'tellServers' in db;
 
+/** The time of day that all servers of the store have in common. */
+export const clockOf = (db: Database): (() => number) => (isShared(db) ? db.clock : Date.now);
+
 /** This server among those that use the same database; undefined when no other one can. */
 export const sharedPortsOf = (
   project: Project,

@@ -6,6 +6,7 @@ import { connectPostgres } from './connect.ts';
 import { hearServers, type ServerHearing } from './hear-servers.ts';
 import { migrate } from './migrate.ts';
 import { createPool, type Pool } from './pool.ts';
+import { createRemoteClock } from './remote-clock.ts';
 import { runWork } from './run-work.ts';
 import { postgresText } from './statement-text.ts';
 import { type AnswerOn, beginMs, createPostgresTransactions, undo } from './transactions.ts';
@@ -16,6 +17,8 @@ export interface PostgresDatabase
     Pick<ServerHearing, 'reachedSeq' | 'onCommitOfOthers' | 'onNotice' | 'onCalls'> {
   /** Its address, without the password. */
   readonly shown: string;
+  /** The time of day of the database (epoch ms), by the last answer that told it. */
+  clock(): number;
   /** Tells all servers of the store, this one too. Short, and without a digit at its beginning. */
   tellServers(notice: string): Promise<void>;
   /** Inside a write: tells a server of a call or an answer, when it is committed. */
@@ -109,23 +112,26 @@ export const openPostgresDatabase = async (address: PostgresAddress): Promise<Po
     channel: schema,
     ownBackend: () => transactions.backend(),
   });
-  const transactions = createPostgresTransactions(writes, answerOn, hearing.reached);
+  const clock = createRemoteClock(() => performance.now());
+  const transactions = createPostgresTransactions(writes, answerOn, {
+    committed: hearing.reached,
+    clock: clock.heard,
+  });
   const { asked, read } = createReads(reads, answerOn);
-  const seqNow = function* (): Work<number> {
-    return Number((yield* askStatement('select seq from journal_end')).rows[0]?.['seq']);
+  const endNow = function* () {
+    const asked = yield* askStatement('select seq, clock_ms() as now from journal_end');
+    return { seq: Number(asked.rows[0]?.['seq']), now: Number(asked.rows[0]?.['now']) };
   };
   const database: PostgresDatabase = {
     shown,
+    clock: clock.now,
     prepare,
     ask: asked,
     write: transactions.write,
     read,
     has: () => known(true),
     *now() {
-      return (
-        transactions.locked()?.now ??
-        Number((yield* askStatement('select clock_ms() as now')).rows[0]?.['now'])
-      );
+      return transactions.locked()?.now ?? (yield* endNow()).now;
     },
     reachedSeq: hearing.reachedSeq,
     onCommitOfOthers: hearing.onCommitOfOthers,
@@ -135,7 +141,7 @@ export const openPostgresDatabase = async (address: PostgresAddress): Promise<Po
     onCalls: hearing.onCalls,
     tell: (kind, node) => sendStatement('select pg_notify($1, $2)', [schema, `${kind}:${node}`]),
     *lastSeq() {
-      return transactions.locked()?.seq ?? (yield* seqNow());
+      return transactions.locked()?.seq ?? (yield* endNow()).seq;
     },
     *added(seq) {
       transactions.moveTo(seq);
@@ -156,6 +162,8 @@ export const openPostgresDatabase = async (address: PostgresAddress): Promise<Po
       writes.close();
     },
   };
-  hearing.reached(await asked(seqNow()));
+  const end = await asked(endNow());
+  hearing.reached(end.seq);
+  clock.heard(end.now);
   return database;
 };

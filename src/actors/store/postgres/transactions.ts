@@ -19,6 +19,13 @@ export interface PostgresTransactions {
   backend(): number;
 }
 
+interface TransactionListener {
+  /** The journal ends there. */
+  readonly committed: (seq: number) => void;
+  /** The time of day of the database, as its answer says. */
+  readonly clock: (at: number) => void;
+}
+
 /** A connection that was cut is noticed after this time, before anything is written. */
 export const beginMs = 3_500;
 
@@ -29,11 +36,11 @@ export const undo = async (connection: PostgresConnection): Promise<void> => {
   await connection.queries('rollback', beginMs).catch(() => connection.close());
 };
 
-/** `pool` has one connection. `committed` is told where the journal ends. */
+/** `pool` has one connection. */
 export const createPostgresTransactions = (
   pool: Pool,
   answerOn: AnswerOn,
-  committed: (seq: number) => void,
+  heard: TransactionListener,
 ): PostgresTransactions => {
   const inOrder = createSerialQueue();
   let locked: { readonly seq: number; readonly now: number } | null = null;
@@ -46,6 +53,7 @@ export const createPostgresTransactions = (
       beginMs,
     );
     locked = { seq: Number(end?.rows[0]?.['seq']), now: Number(clock?.rows[0]?.['now']) };
+    heard.clock(locked.now);
     moved = null;
     backend = connection.backend;
   };
@@ -65,7 +73,7 @@ export const createPostgresTransactions = (
       const result = await runWork(work(), answer);
       // After a statement that failed, it undoes the transaction.
       await Promise.all([...sent, connection.queries('commit')]);
-      if (moved !== null) committed(moved);
+      if (moved !== null) heard.committed(moved);
       return result;
     } catch (error) {
       const failed = (await Promise.allSettled(sent)).find(({ status }) => status === 'rejected');
