@@ -5,6 +5,7 @@ import { execa } from 'execa';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { remoteCredentials, remoteSecrets } from '../../src/cli/config/remote-credentials.ts';
 import { createRedactor } from '../../src/cli/server/redact.ts';
+import { ownTokenFile } from '../../src/cli/server/token-file.ts';
 import { createTokenSource } from '../../src/cli/server/token-source.ts';
 import { openProject } from '../support/cli.ts';
 import { isLong } from '../support/long.ts';
@@ -154,7 +155,7 @@ test('a token file that is missing or readable by others shows in /health, and t
 
 test('both the rotated and the old token are removed from texts', () => {
   const file = join(temporaryFolder(), 'token');
-  const tokens = createTokenSource(file);
+  const tokens = createTokenSource(ownTokenFile(file));
   const redact = createRedactor(tokens.all);
   const old = tokens.current();
   const fresh = 'f'.repeat(43);

@@ -4,8 +4,8 @@ import { hasCode } from '../../actors/files/error-code.ts';
 import { isAlive } from '../../actors/process/pid.ts';
 import { textIn } from '../../machines/json.ts';
 import { type Project, requireOwnServer, stateFiles } from '../config/project.ts';
-import { readToken } from '../server/private-files.ts';
 import { readServerFile, type ServerFile } from '../server/server-file.ts';
+import { tokenFileIn } from '../server/token-file.ts';
 import { CallError } from './client.ts';
 import { type Address, getJson, NoAnswerError } from './http-request.ts';
 
@@ -52,7 +52,7 @@ const provesItself = async (url: string, token: string, tries = 1): Promise<bool
 const proven = async (stateDir: string, file: ServerFile): Promise<Address | null> => {
   const { url, pid } = file;
   const files = stateFiles(stateDir);
-  const token = readToken(files.token);
+  const token = tokenFileIn(stateDir, file.token_file).readAtStart();
   try {
     return (await provesItself(url, token)) ? { url, token } : null;
   } catch (error) {

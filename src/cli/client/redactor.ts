@@ -1,15 +1,15 @@
 import type { Config } from '../config/config-schema.ts';
-import { type Project, stateFiles } from '../config/project.ts';
+import type { Project } from '../config/project.ts';
 import { remoteSecrets } from '../config/remote-credentials.ts';
 import { storeFor, storeSecrets } from '../config/store.ts';
 import { credentialsIn, secretsIn } from '../server/assistants.ts';
-import { readExistingToken } from '../server/private-files.ts';
 import { createRedactor } from '../server/redact.ts';
+import { tokenFileFor } from '../server/token-file.ts';
 import { traceSecrets } from '../server/traces.ts';
 
-const serverTokens = ({ stateDir }: Project): readonly string[] => {
+const serverTokens = (config: Config, project: Project): readonly string[] => {
   try {
-    return [readExistingToken(stateFiles(stateDir).token)];
+    return [tokenFileFor(config, project).read()];
   } catch {
     // No server ever ran here, or one with another token, which it replaces itself.
     return [];
@@ -25,7 +25,7 @@ export const redactorFor = (
     ...secretsIn(config, credentialsIn(env), env),
     ...traceSecrets(env),
     ...storeSecrets(storeFor(config, project, env)),
-    ...serverTokens(project),
+    ...serverTokens(config, project),
     ...remoteSecrets(project.root)(),
   ];
   return createRedactor(() => secrets);

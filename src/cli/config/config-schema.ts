@@ -53,6 +53,11 @@ export const configSections = z.strictObject({
         .describe(
           'token: every request needs the token; none: every program of this machine may use the server',
         ),
+      token_file: absolutePath
+        .optional()
+        .describe(
+          'file with the token of this server and of the others that share its store; unset: a token of its own in the state folder',
+        ),
       register_protocol_handler: z
         .boolean()
         .default(true)

@@ -162,9 +162,9 @@ export const setupCommands: readonly CliCommand[] = [
     words: [{ name: 'action', describe: 'What to do', choices: ['rotate'], optional: true }],
     flags: {},
     examples: [['agent token rotate', 'replace the token; the old one stops working']],
-    run: async (context, { action }) => {
+    run: async (context, { action, config }) => {
       const { rotateToken, showToken } = await import('../server/server-commands.ts');
-      return action === 'rotate' ? rotateToken(context) : showToken(context);
+      return action === 'rotate' ? rotateToken(context, config) : showToken(context, config);
     },
   }),
 ];

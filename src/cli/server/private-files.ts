@@ -37,7 +37,8 @@ export const stateFolderError = (folder: string, cause: unknown): StateFolderErr
   );
 };
 
-const isOwnUid = (uid: number): boolean => process.getuid === undefined || uid === process.getuid();
+export const isOwnUid = (uid: number): boolean =>
+  process.getuid === undefined || uid === process.getuid();
 
 const requireOurs = (folder: string): void => {
   const found = statSync(folder, { throwIfNoEntry: false });

@@ -6,6 +6,7 @@ const fixed = [
   'server.host',
   'server.port',
   'server.register_protocol_handler',
+  'server.token_file',
   'tracker.mode',
   'tracker.bd_path',
   'tracker.actor',

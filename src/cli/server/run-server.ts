@@ -3,7 +3,7 @@ import type { OpenedLedger } from '../../actors/ledger/ledger.ts';
 import { childEnvironment } from '../../actors/process/run-command.ts';
 import { gitIdentity } from '../../actors/workspace/git-identity.ts';
 import type { LoadedConfig } from '../config/config.ts';
-import { type Project, stateFiles } from '../config/project.ts';
+import type { Project } from '../config/project.ts';
 import { remoteSecrets } from '../config/remote-credentials.ts';
 import { projectFolders, sandboxFor } from '../config/sandbox.ts';
 import { storeFor, storeSecrets } from '../config/store.ts';
@@ -26,6 +26,7 @@ import { stateFolderError } from './private-files.ts';
 import { createRedactor } from './redact.ts';
 import { needsRestart } from './reload.ts';
 import { type Serving, serve } from './serve.ts';
+import { tokenFileFor } from './token-file.ts';
 import { createTokenSource } from './token-source.ts';
 import { traceHeaders } from './traces.ts';
 import { takeWebhooks } from './webhook-secrets.ts';
@@ -86,7 +87,7 @@ export const runServer = async ({
   const lock = await lockProject(project);
   let assembled: Assembled | null = null;
   try {
-    const tokens = createTokenSource(stateFiles(project.stateDir).token);
+    const tokens = createTokenSource(tokenFileFor(loaded.config, project));
     const given = [
       ...secretsIn(loaded.config, credentials, env),
       ...storeSecrets(choice),

@@ -166,7 +166,7 @@ export const serve = async (
   const state: ServingState = { names: [], draining: false, webhookCheck: () => null };
   const app = await buildApplication(parts, assembled, state);
   const { named } = current.loaded;
-  const { host, port, max_streams } = current.loaded.config.server;
+  const { host, port, max_streams, token_file } = current.loaded.config.server;
   const listening = await listenOnLoopback(app, host, port, max_streams);
   state.names = hostNames(listening.port);
   const url = `http://${host === '::1' ? '[::1]' : '127.0.0.1'}:${listening.port}`;
@@ -188,6 +188,7 @@ export const serve = async (
     started_at: new Date().toISOString(),
     project: project.root,
     config: named === null ? '' : resolve(named),
+    ...(token_file === undefined ? {} : { token_file }),
   });
   await printBanner(parts, assembled, { url, port: listening.port, note: listening.note });
   const retention = scheduleRetention(retentionFor(parts, assembled), logger.log);

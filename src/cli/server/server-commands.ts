@@ -14,9 +14,10 @@ import type { Common } from '../declarations/command.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { UsageError } from '../words/usage-error.ts';
 import { leftText } from './left-text.ts';
-import { ensurePrivateFolder, readToken } from './private-files.ts';
+import { ensurePrivateFolder } from './private-files.ts';
 import { readServerFile } from './server-file.ts';
 import { statusOfServer } from './server-status.ts';
+import { type TokenFile, tokenFileFor } from './token-file.ts';
 
 const stopWithinMs = 15_000;
 const stopPollMs = 50;
@@ -133,20 +134,38 @@ export const restartServerCommand = async (
   return startServerCommand(context);
 };
 
-export const showToken = async ({ project, io, json }: CommandContext): Promise<number> => {
+/** As a server that is started from here has it. @throws ConfigError */
+const tokenFile = ({ project, env }: CommandContext, config: string | undefined): TokenFile => {
   ensurePrivateFolder(project.stateDir);
-  const { token } = stateFiles(project.stateDir);
-  if (json) io.json({ token: readToken(token), file: token });
-  else io.out(readToken(token));
+  return tokenFileFor(loadConfig({ config, project }, env).config, project);
+};
+
+/** @throws ConfigError, PrivateFileError */
+export const showToken = async (
+  context: CommandContext,
+  config: string | undefined,
+): Promise<number> => {
+  const { io, json } = context;
+  const file = tokenFile(context, config);
+  const token = file.readAtStart();
+  if (json) io.json({ token, file: file.path });
+  else io.out(token);
   return exitCodes.done;
 };
 
 /** A running server uses the new token from its next request on. */
-export const rotateToken = async ({ project, io, json }: CommandContext): Promise<number> => {
-  ensurePrivateFolder(project.stateDir);
-  const { token } = stateFiles(project.stateDir);
-  await writeFileAtomically(token, `${randomBytes(32).toString('base64url')}\n`);
-  if (json) io.json({ file: token });
-  else io.out(`a new token is in ${token}; the old one no longer works`);
+export const rotateToken = async (
+  context: CommandContext,
+  config: string | undefined,
+): Promise<number> => {
+  const { io, json } = context;
+  const { path, isShared } = tokenFile(context, config);
+  if (isShared)
+    throw new UsageError(
+      `other servers use ${path}, too (server.token_file); put a new token there, on each machine`,
+    );
+  await writeFileAtomically(path, `${randomBytes(32).toString('base64url')}\n`);
+  if (json) io.json({ file: path });
+  else io.out(`a new token is in ${path}; the old one no longer works`);
   return exitCodes.done;
 };

@@ -12,6 +12,8 @@ export interface ServerFile {
   readonly project?: string;
   /** The file that `--config` or `AGENT_SERVER_CONFIG` named; empty when none did. */
   readonly config?: string;
+  /** `server.token_file`; left out when the token is in the state folder. */
+  readonly token_file?: string;
 }
 
 /** Null when the file is missing or invalid. */
@@ -23,11 +25,14 @@ export const readServerFile = (path: string): ServerFile | null => {
     );
     const pid = isJsonObject(file) ? file['pid'] : undefined;
     if (url == null || version == null || startedAt == null || typeof pid !== 'number') return null;
-    const [project, config] = ['project', 'config'].map((key) => textIn(file, key));
+    const [project, config, tokenFile] = ['project', 'config', 'token_file'].map((key) =>
+      textIn(file, key),
+    );
     return {
       ...{ url: new URL(url).origin, pid, version, started_at: startedAt },
       ...(project == null ? {} : { project }),
       ...(config == null ? {} : { config }),
+      ...(tokenFile == null ? {} : { token_file: tokenFile }),
     };
   } catch {
     return null;

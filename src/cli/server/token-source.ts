@@ -1,6 +1,5 @@
-import { lstatSync } from 'node:fs';
 import { messageOf } from '../../machines/message-of.ts';
-import { readExistingToken, readToken } from './private-files.ts';
+import type { TokenFile } from './token-file.ts';
 
 /**
  * The token of a running server. A rotated token takes effect at once; a bad file changes nothing.
@@ -15,23 +14,23 @@ export interface TokenSource {
 
 const remembered = 64;
 
-const tokenStamp = (path: string): string => {
-  const found = lstatSync(path, { throwIfNoEntry: false });
-  if (found === undefined)
-    throw new Error(`the token file ${path} is missing; 'agent token' makes a new one`);
+const tokenStamp = ({ path, isShared, stat }: TokenFile): string => {
+  const found = stat();
+  const remedy = isShared ? 'put it there again' : "'agent token' makes a new one";
+  if (found === null) throw new Error(`the token file ${path} is missing; ${remedy}`);
   return `${found.ctimeMs}/${found.ino}`;
 };
 
-/** @throws PrivateFileError, StateFolderError when there is no good token at the start */
-export const createTokenSource = (path: string): TokenSource => {
-  let tokens: readonly string[] = [readToken(path)];
+/** @throws PrivateFileError, StateFolderError, ConfigError when there is no good token at the start */
+export const createTokenSource = (file: TokenFile): TokenSource => {
+  let tokens: readonly string[] = [file.readAtStart()];
   let stamp = '';
   let problem: string | null = null;
   const look = (): void => {
     try {
-      const now = tokenStamp(path);
+      const now = tokenStamp(file);
       if (now === stamp) return;
-      const token = readExistingToken(path);
+      const token = file.read();
       if (token !== tokens.at(-1)) tokens = [...tokens, token].slice(-remembered);
       stamp = now;
       problem = null;
