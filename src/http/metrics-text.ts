@@ -4,18 +4,19 @@ import { type Histogram, histogramOf, type JournalDuration } from '../actors/sto
 import type { Counters } from '../actors/store/port.ts';
 
 /** Times in seconds. */
-export const metricsDocument = (tally: Counters, load: SlotUse, uptimeSeconds: number) => ({
-  tasks_spawned: tally.spawned,
-  tasks_completed: tally.completed,
-  tasks_failed: tally.failed,
-  tasks_cancelled: tally.cancelled,
+export const metricsDocument = (counters: Counters, load: SlotUse, uptimeSeconds: number) => ({
+  tasks_spawned: counters.spawned,
+  tasks_completed: counters.completed,
+  tasks_failed: counters.failed,
+  tasks_cancelled: counters.cancelled,
   tasks_in_progress: load.running,
   queue_depth: load.waiting,
-  api_calls_total: tally.callsTotal,
-  api_calls_failed: tally.callsFailed,
-  average_execution_seconds: tally.executed === 0 ? 0 : tally.executionSeconds / tally.executed,
-  input_tokens_total: tally.inputTokens,
-  output_tokens_total: tally.outputTokens,
+  api_calls_total: counters.callsTotal,
+  api_calls_failed: counters.callsFailed,
+  average_execution_seconds:
+    counters.executed === 0 ? 0 : counters.executionSeconds / counters.executed,
+  input_tokens_total: counters.inputTokens,
+  output_tokens_total: counters.outputTokens,
   uptime_seconds: uptimeSeconds,
 });
 export type MetricsDocument = ReturnType<typeof metricsDocument>;

@@ -30,7 +30,7 @@ interface Streak {
 }
 
 /** While a task waits for a person its slot is lent: another task may use it. */
-export interface SlotHolder {
+export interface HeldSlot {
   readonly taskId: TaskId;
   readonly role: Role;
   readonly lent: boolean;
@@ -44,7 +44,7 @@ export interface SupervisorContext extends SupervisorInput {
   readonly pauses: number;
   /** Priority first, then submission. */
   readonly waiting: readonly SlotRequest[];
-  readonly holding: readonly SlotHolder[];
+  readonly holding: readonly HeldSlot[];
   /** Tasks that want their lent slot back, oldest request first. */
   readonly returning: readonly TaskId[];
   /** The latest limit of each backend; it counts until its time. */
@@ -196,7 +196,7 @@ export const mayWait = (
  * Tasks with a slot that is not lent. May exceed the cap after the cap was lowered or after a
  * restart.
  */
-export const atWork = ({ holding }: Pick<SupervisorContext, 'holding'>): readonly SlotHolder[] =>
+export const atWork = ({ holding }: Pick<SupervisorContext, 'holding'>): readonly HeldSlot[] =>
   holding.filter(({ lent }) => !lent);
 
 export type SlotCaps = Pick<SupervisorContext, 'cap' | 'roleCaps' | 'holding'>;
@@ -230,7 +230,7 @@ export const nextWaiting = (context: SupervisorContext): SlotRequest | undefined
   chooseNext(context.waiting, context);
 
 /** These come before the queue: their attempts have begun. */
-export const nextReturning = (context: SupervisorContext): SlotHolder | undefined =>
+export const nextReturning = (context: SupervisorContext): HeldSlot | undefined =>
   chooseNext(
     context.returning.flatMap((taskId) =>
       context.holding.filter((holder) => holder.taskId === taskId),
@@ -239,8 +239,8 @@ export const nextReturning = (context: SupervisorContext): SlotHolder | undefine
   );
 
 export const withLent = (
-  holding: readonly SlotHolder[],
+  holding: readonly HeldSlot[],
   taskId: TaskId,
   lent: boolean,
-): readonly SlotHolder[] =>
+): readonly HeldSlot[] =>
   holding.map((holder) => (holder.taskId === taskId ? { ...holder, lent } : holder));

@@ -25,25 +25,25 @@ import { keptEntryOf, textOrNull } from './stored-entry.ts';
 import { createUsageRows, type UsageRows } from './usage-rows.ts';
 import { createChangeWriter, type EditRows } from './write-changes.ts';
 
-const columnText = (row: Row, column: string): string => String(row[column] ?? '');
+const textOfColumn = (row: Row, column: string): string => String(row[column] ?? '');
 
 const actorOf = (row: Row): SavedActor => ({
-  id: columnText(row, 'id'),
-  taskId: columnText(row, 'task_id'),
+  id: textOfColumn(row, 'id'),
+  taskId: textOfColumn(row, 'task_id'),
   version: Number(row['version']),
   pending: Number(row['pending']) === 1,
   changedAt: Number(row['changed_at']),
-  snapshot: columnText(row, 'snapshot'),
+  snapshot: textOfColumn(row, 'snapshot'),
   revision: Number(row['revision'] ?? 0),
-  owner: row['owner'] == null ? null : columnText(row, 'owner'),
+  owner: row['owner'] == null ? null : textOfColumn(row, 'owner'),
 });
 
 const stepOf = (row: Row): Step => ({
-  taskId: columnText(row, 'task_id'),
+  taskId: textOfColumn(row, 'task_id'),
   attempt: Number(row['attempt']),
-  key: columnText(row, 'key'),
-  intent: columnText(row, 'intent'),
-  result: row['result'] === null ? null : columnText(row, 'result'),
+  key: textOfColumn(row, 'key'),
+  intent: textOfColumn(row, 'intent'),
+  result: row['result'] === null ? null : textOfColumn(row, 'result'),
 });
 
 const removedOf = (row: Row): RemovedHistory => ({
@@ -96,7 +96,7 @@ const createRowReads = (database: Database, sql: StoreStatements, usageRows: () 
     const row = yield* sql.request.first(id);
     return row === null
       ? null
-      : { taskId: columnText(row, 'task_id'), answer: textOrNull(row, 'answer') };
+      : { taskId: textOfColumn(row, 'task_id'), answer: textOrNull(row, 'answer') };
   };
   /** A journal of version 2.1 that is only read keeps none. */
   const usageOf = function* <Result>(
