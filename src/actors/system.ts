@@ -6,6 +6,7 @@ import { createDependencyWaits } from './engine/dependency-waits.ts';
 import { endLimits } from './engine/end-limits.ts';
 import { createExecuteChecks } from './engine/execute-checks.ts';
 import type { SlotUse } from './engine/explain.ts';
+import { createHeldFolders } from './engine/held-folders.ts';
 import { inspectCommitted } from './engine/inspect-committed.ts';
 import { createInvokedActors } from './engine/invoked.ts';
 import { createLeaseKeeper } from './engine/lease.ts';
@@ -85,15 +86,34 @@ const createSharing = (
   return { slots, notices, calls: shared.calls({ node, log }) };
 };
 
-/** The parts that actors run in, each after those that it needs. */
-const createParts = (settings: () => Settings, ports: SystemPorts) => {
-  const { tracker, store, shared, selectModel, assistants, inspect, now, log } = ports;
+const openJournal = ({ store, shared, now, log }: SystemPorts) => {
   const node = createNodeId(now(), shared?.name);
   const journal = createJournal(store, {
     node,
     onError: (error) => log('could not save changes; the server tries again', { error }),
     onListenerError: (error) => log('a listener of the journal failed', { error }),
   });
+  return { node, journal };
+};
+type OpenedJournal = ReturnType<typeof openJournal>;
+
+/** Servers that share tasks may have folders of each other's attempts. */
+const withHeldFolders = (ports: SystemPorts, { journal }: OpenedJournal): SystemPorts => {
+  const { workspace, store, shared } = ports;
+  if (shared === undefined) return ports;
+  return {
+    ...ports,
+    workspace: createHeldFolders(workspace, { store, journal, server: shared.name }),
+  };
+};
+
+/** The parts that actors run in, each after those that it needs. */
+const createParts = (
+  settings: () => Settings,
+  ports: SystemPorts,
+  { node, journal }: OpenedJournal,
+) => {
+  const { tracker, store, shared, selectModel, assistants, inspect, now, log } = ports;
   const root = createActorRoot(inspect === undefined ? undefined : inspectCommitted(inspect));
   const sharing = createSharing(settings, ports, node);
   const { leaseMs } = settings();
@@ -410,10 +430,12 @@ const serversOf = (store: Pick<Store, 'nodes' | 'loads'>, node: string) => async
 /** Connects the parts through their ports. The supervisor, tasks and workflows have one root. */
 export const createSystem = (initial: Settings, given: SystemPorts): System => {
   let current = initial;
-  const { ports, read: durations } = timedPorts(given);
+  const { ports: timedOnes, read: durations } = timedPorts(given);
+  const opened = openJournal(timedOnes);
+  const ports = withHeldFolders(timedOnes, opened);
   const settings = (): Settings => current;
   const { tracker, store, now } = ports;
-  const parts = createParts(settings, ports);
+  const parts = createParts(settings, ports, opened);
   const { journal, supervisor, host, backends, lookUp } = parts;
   const reports = createKeptReports({
     folder: ports.workflows.reportsFolder,

@@ -7,8 +7,8 @@ import { inPostgres } from './postgres.ts';
 interface Given {
   /** Merged into the configuration. */
   readonly config?: Readonly<Record<string, object>>;
-  /** What an agent's only command is. */
-  readonly command?: string;
+  /** What the commands of an agent are, each in a turn of its own. */
+  readonly command?: string | readonly string[];
   /** Its project is a clone of this repository. */
   readonly origin?: string;
 }
@@ -25,9 +25,11 @@ export const openServer = async (
     execFileSync('git', ['clone', '-q', '--no-hardlinks', origin, '.'], { cwd: root });
   }
   const script = join(stateDir, '..', 'script.json');
-  const work = { calls: [{ tool: 'bash', arguments: { command } }] };
+  const work = [command]
+    .flat()
+    .map((each) => ({ calls: [{ tool: 'bash', arguments: { command: each } }] }));
   const end = { calls: [{ tool: 'finish', arguments: { status: 'done', summary: 'done' } }] };
-  writeFileSync(script, JSON.stringify({ scripts: [{ turns: [work, end] }] }));
+  writeFileSync(script, JSON.stringify({ scripts: [{ turns: [...work, end] }] }));
   writeFileSync(
     configFile,
     JSON.stringify({

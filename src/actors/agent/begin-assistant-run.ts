@@ -7,12 +7,13 @@ import type { Relay } from '../mcp/relay.ts';
 import type { Sandbox } from '../sandbox/port.ts';
 import { firstAssistantPrompt, promptForRun } from './assistant-prompt.ts';
 import { observeRun, type RunObserverPorts, untoldTokens } from './assistant-run.ts';
+import { createKeepWork, type KeepWork } from './keep-work.ts';
 import { type BegunWork, type EndedRun, type RunHold, shownArguments } from './live-runs.ts';
 import { callNeedsApproval } from './needs-approval.ts';
 import { type AttemptPorts, folderWaitLog, type OpenedAttempt } from './open-attempt.ts';
 import { answersIn } from './review-text.ts';
 import type { RoleProfile } from './roles.ts';
-import type { RunSteps } from './run-steps.ts';
+import { type RunSteps, runKey } from './run-steps.ts';
 
 export interface AssistantPorts {
   readonly find: (name: AssistantName) => Assistant;
@@ -34,7 +35,7 @@ export interface AssistantPorts {
 }
 
 export interface AssistantRunPorts {
-  readonly attempt: Pick<AttemptPorts, 'workspace'>;
+  readonly attempt: Pick<AttemptPorts, 'workspace' | 'emit'>;
   readonly assistant: Omit<AssistantPorts, 'find'>;
   readonly run: RunObserverPorts;
   readonly profileOf: (role: Role) => RoleProfile;
@@ -79,6 +80,29 @@ const permissionFor = (
   };
 };
 
+/** While an assistant is at work, its folder is kept about as often. */
+const keepEveryMs = 15_000;
+
+/** Keeps the folder while something happens. @returns ends it */
+const keepMeanwhile = (keepWork: KeepWork, step: string, signal: AbortSignal) => {
+  let isChanged = false;
+  let kept = Promise.resolve();
+  const timer = setInterval(() => {
+    if (!isChanged) return;
+    isChanged = false;
+    kept = kept.then(() => keepWork(step, signal));
+  }, keepEveryMs).unref();
+  return {
+    happened: (): void => {
+      isChanged = true;
+    },
+    end: async (): Promise<void> => {
+      clearInterval(timer);
+      await kept;
+    },
+  };
+};
+
 /** Begins a round of an assistant, in its session if it has one; the folder is its own meanwhile. */
 export const beginAssistantRun = (
   ports: AssistantRunPorts,
@@ -107,7 +131,10 @@ export const beginAssistantRun = (
   const observed = { attempt: input, round, root, assistant, model, before };
   const observer = observeRun(ports.run, { ...observed, isWaiting: hold.isWaiting });
   let sessionKept = Promise.resolve();
+  const keepWork = createKeepWork(ports.attempt, input);
+  const keeping = keepMeanwhile(keepWork, `${runKey(round)}:part`, hold.signal);
   const onEvent = (event: AssistantEvent): void => {
+    keeping.happened();
     observer.onEvent(event);
     if (event.type !== 'session' || !assistant.resumes || event.id === session) return;
     session = event.id;
@@ -141,7 +168,10 @@ export const beginAssistantRun = (
   };
   const onWait = (): void => emit(input, 'log', folderWaitLog);
   const lead = async (): Promise<EndedRun> => {
-    const end = await ports.attempt.workspace.alone(run, { signal: hold.signal, onWait });
+    const end = await ports.attempt.workspace
+      .alone(run, { signal: hold.signal, onWait })
+      .finally(keeping.end);
+    await keepWork(runKey(round), hold.signal);
     const delegated = withAnswers(observer.end(end), input);
     await sessionKept;
     const goesOn = end.how === 'stopped' || isUsageLimit(delegated);

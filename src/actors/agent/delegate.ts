@@ -7,7 +7,7 @@ import {
   type AssistantRunPorts,
   beginAssistantRun,
 } from './begin-assistant-run.ts';
-import { interruptedFailure, newFolderLog, type OnInterrupted } from './interrupted-calls.ts';
+import { folderTexts, interruptedFailure, type OnInterrupted } from './interrupted-calls.ts';
 import type { LiveRuns } from './live-runs.ts';
 import { type AttemptPorts, openAttempt } from './open-attempt.ts';
 import type { BegunRun } from './run-steps.ts';
@@ -82,7 +82,8 @@ export const createDelegation = (ports: DelegationPorts): Delegation => {
       const { steps, workspace, failure } = await openAttempt(input, ports.attempt, signal);
       if (failure !== null) return { question: null, failure, conflicts: workspace.conflicts };
       await ports.live.stop(attemptKey(taskId, attempt));
-      if (resumeAt !== null && workspace.isNew) ports.attempt.emit(input, 'log', newFolderLog);
+      if (resumeAt !== null)
+        for (const told of folderTexts(workspace).logs) ports.attempt.emit(input, 'log', told);
       if (resumeAt !== null || round > 0) await ports.endLeftovers(taskId, attempt);
       const interrupted =
         resumeAt === 'delegating'

@@ -39,6 +39,8 @@ export interface OpenedAttempt {
   readonly first: string;
   /** The reason why the agent cannot begin in its folder; null if it can. */
   readonly failure: Failure | null;
+  /** Sentences for the agent of an attempt that goes on in a new folder. */
+  readonly notes: readonly string[];
 }
 
 export const folderWaitLog = {
@@ -126,13 +128,15 @@ export const openAttempt = async (
   const workspace = await ports.workspace.open(input, await workBefore(task, ports), signal);
   signal.throwIfAborted();
   const opened = { task, workspace, steps };
-  if (known !== null) return { ...opened, first: known, failure: null };
+  if (known !== null && !workspace.isNew && workspace.taken === undefined)
+    return { ...opened, first: known, failure: null, notes: [] };
   const { failure, notes } = await ports.setUp(input, workspace, signal);
-  if (failure !== null) return { ...opened, first: '', failure };
+  if (failure !== null || known !== null) return { ...opened, first: known ?? '', failure, notes };
   const told = { ...workspace, notes: [...workspace.notes, ...notes] };
   return {
     ...opened,
     first: await firstMessage(task, steps, told, input, ports),
     failure: null,
+    notes: [],
   };
 };

@@ -49,13 +49,15 @@ export interface RunSteps {
   endRun(round: number, session: string | null, delegated: EndedRun | null): Promise<void>;
 }
 
+export const runKey = (round: number): string => `run:${round}`;
+
 export const createRunSteps = ({ intentOf, resultOf, write }: StepLog): RunSteps => ({
   run: (round) => {
-    const intent = intentOf(`run:${round}`, runSchema);
+    const intent = intentOf(runKey(round), runSchema);
     return intent === null
       ? null
-      : { session: intent.session, end: resultOf(`run:${round}`, runEndSchema) };
+      : { session: intent.session, end: resultOf(runKey(round), runEndSchema) };
   },
-  beginRun: (round, session) => write(`run:${round}`, { session }),
-  endRun: (round, session, delegated) => write(`run:${round}`, { session }, { delegated }),
+  beginRun: (round, session) => write(runKey(round), { session }),
+  endRun: (round, session, delegated) => write(runKey(round), { session }, { delegated }),
 });

@@ -4,6 +4,7 @@ import { isRepeatable } from '../tools/toolbox.ts';
 import type { OpenWorkspace } from '../workspace/port.ts';
 import type { AttemptMcp } from './attempt-mcp.ts';
 import { type Conversation, createConversation } from './conversation.ts';
+import type { KeepWork } from './keep-work.ts';
 import { systemPrompt } from './prompt.ts';
 import type { RoleProfile } from './roles.ts';
 import type { TurnSteps } from './steps.ts';
@@ -17,6 +18,7 @@ export interface Session {
   readonly conversation: Conversation;
   readonly steps: TurnSteps;
   readonly mcp: AttemptMcp;
+  readonly keepWork: KeepWork;
   /** Messages for the next turn that is new; given once. */
   readonly takeNotes: () => readonly string[];
 }
@@ -27,6 +29,7 @@ interface SessionInput {
   readonly workspace: OpenWorkspace;
   readonly steps: TurnSteps;
   readonly mcp: AttemptMcp;
+  readonly keepWork: KeepWork;
   readonly turns: number;
   readonly resumeAt: Resume['at'];
   /** Texts for the model, said before its next turn. */
@@ -73,7 +76,7 @@ const rebuildConversation = (
 };
 
 export const createSession = (input: SessionInput, first: string): Session => {
-  const { task, profile, workspace, steps, mcp } = input;
+  const { task, profile, workspace, steps, mcp, keepWork } = input;
   const more = mcp.tools().map(({ name }) => name);
   const system = systemPrompt(profile, [...profile.tools, ...more]);
   let notes = input.notes;
@@ -84,6 +87,7 @@ export const createSession = (input: SessionInput, first: string): Session => {
     system,
     steps,
     mcp,
+    keepWork,
     conversation: rebuildConversation(first, input),
     takeNotes: () => {
       const taken = notes;

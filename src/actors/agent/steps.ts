@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import type { Step } from '../store/port.ts';
+import { mayChangeFiles } from '../tools/toolbox.ts';
 import { createRunSteps, type RunSteps } from './run-steps.ts';
 import { createStepLog, type StepLog } from './step-log.ts';
 import {
@@ -27,6 +29,23 @@ export interface TurnSteps extends ThinkSteps, CompactionSteps, ToolCallSteps {}
  * never repeated.
  */
 export interface Steps extends PromptStep, TurnSteps, RunSteps {}
+
+const callSchema = z.object({ call: z.object({ tool: z.string() }) });
+
+/**
+ * The keys of the steps after which the folder may have been another one: calls of tools that change
+ * files, and ends of assistants' runs.
+ */
+export const changesMade = (steps: readonly Step[]): readonly string[] =>
+  steps
+    .filter(
+      ({ key, intent, result }) =>
+        result !== null &&
+        (key.startsWith('run:') ||
+          (key.startsWith('act:') &&
+            mayChangeFiles(callSchema.parse(JSON.parse(intent)).call.tool))),
+    )
+    .map(({ key }) => key);
 
 const createPromptStep = ({ intentOf, write }: StepLog): PromptStep => ({
   prompt: () => intentOf('prompt', promptSchema)?.text ?? null,

@@ -8,13 +8,13 @@ import type { Sandbox } from '../sandbox/port.ts';
 import { bashTool } from '../tools/bash.ts';
 import { answersMissing } from '../tools/finish.ts';
 import type { CallResult, ToolContext } from '../tools/port.ts';
-import { isRepeatable } from '../tools/toolbox.ts';
+import { isRepeatable, mayChangeFiles } from '../tools/toolbox.ts';
 import type { Workspace } from '../workspace/port.ts';
 import { type CallObserver, createExecutor } from './executor.ts';
 import { isRepeat, type OnInterrupted, unknownOutcome } from './interrupted-calls.ts';
 import { folderWaitLog } from './open-attempt.ts';
 import type { Session } from './session.ts';
-import type { ToolCallSteps } from './turn-steps.ts';
+import { callKey, type ToolCallSteps } from './turn-steps.ts';
 
 export interface ToolCallPorts {
   readonly workspace: Pick<Workspace, 'mode' | 'alone'>;
@@ -43,6 +43,16 @@ const questionIn = (results: readonly CallResult[]): string | null => {
 const malformedIn = (results: readonly CallResult[]): string | null =>
   results.every(({ malformed }) => malformed) ? (results.at(-1)?.text ?? null) : null;
 
+type RecordResult = (call: ToolCall, result: CallResult) => Promise<void>;
+
+/** Other servers can take the changes of a call before its result is known. */
+const createRecordResult =
+  ({ steps, keepWork }: Session, turn: number, signal: AbortSignal): RecordResult =>
+  async (call, result) => {
+    if (mayChangeFiles(call.tool)) await keepWork(callKey(turn, call.id), signal);
+    await steps.recordCallResult(turn, call, result);
+  };
+
 /**
  * Records each call as a step: its intent before it runs, its result before anything follows from
  * it.
@@ -50,7 +60,8 @@ const malformedIn = (results: readonly CallResult[]): string | null =>
 const createCallObserver = (
   emit: ToolCallPorts['emit'],
   { turn, taskId, attempt }: ActInput,
-  steps: ToolCallSteps,
+  steps: Pick<ToolCallSteps, 'recordCall'>,
+  recordResult: RecordResult,
   signal: AbortSignal,
 ): CallObserver => {
   const key = { taskId, attempt };
@@ -69,7 +80,7 @@ const createCallObserver = (
       const { callId, tool, ok, durationMs, text } = result;
       const output = text.slice(0, maxShownLength);
       emit(key, 'tool_end', { call_id: callId, tool, ok, duration_ms: durationMs, output });
-      if (begun.has(call.id)) await steps.recordCallResult(turn, call, result);
+      if (begun.has(call.id)) await recordResult(call, result);
     },
   };
 };
@@ -125,10 +136,11 @@ export const createToolCalls = (ports: ToolCallPorts) => {
     const { conversation, steps, profile, mcp } = session;
     mcp.allow(input.allowed);
     const calls = conversation.pendingCalls();
+    const recordResult = createRecordResult(session, input.turn, signal);
     for (const call of calls) {
       const result = lostResult(call, ports.onInterrupted, input, steps);
       // The next server must find it, too: a conversation has a result for each call.
-      if (result !== null) await steps.recordCallResult(input.turn, call, result);
+      if (result !== null) await recordResult(call, result);
     }
     const executor = createExecutor({
       tools: profile.tools,
@@ -139,7 +151,7 @@ export const createToolCalls = (ports: ToolCallPorts) => {
       alone: (work) =>
         workspace.alone(work, { signal, onWait: () => emit(input, 'log', folderWaitLog) }),
       recall: ({ id }) => steps.call(input.turn, id)?.result ?? null,
-      observe: createCallObserver(emit, input, steps, signal),
+      observe: createCallObserver(emit, input, steps, recordResult, signal),
     });
     const results = await executor.run(calls);
     conversation.addResults(results);

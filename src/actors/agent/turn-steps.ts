@@ -115,6 +115,8 @@ export const createCompactionSteps = ({ intentOf, resultOf, write }: StepLog): C
   recordCompacted: (turn, heard, kept) => write(`compact:${turn}`, { heard }, kept),
 });
 
+export const callKey = (turn: number, callId: string): string => `act:${turn}:${callId}`;
+
 export const createToolCallSteps = ({
   keys,
   intentOf,
@@ -130,8 +132,8 @@ export const createToolCallSteps = ({
       keys()
         .filter((key) => key.startsWith(`act:${turn}:`))
         .flatMap((key) => callAt(key) ?? []),
-    call: (turn, callId) => callAt(`act:${turn}:${callId}`),
-    recordCall: (turn, call) => write(`act:${turn}:${call.id}`, { call }),
-    recordCallResult: (turn, call, result) => write(`act:${turn}:${call.id}`, { call }, result),
+    call: (turn, callId) => callAt(callKey(turn, callId)),
+    recordCall: (turn, call) => write(callKey(turn, call.id), { call }),
+    recordCallResult: (turn, call, result) => write(callKey(turn, call.id), { call }, result),
   };
 };

@@ -15,13 +15,12 @@ import {
 import type { OpenAttemptMcp } from './attempt-mcp.ts';
 import { createCompactor } from './compactor.ts';
 import {
+  folderTexts,
   interruptedFailure,
-  newFolderLog,
-  newFolderText,
   type OnInterrupted,
   questionAbout,
-  restartedText,
 } from './interrupted-calls.ts';
+import { createKeepWork } from './keep-work.ts';
 import { createModelCall, type ModelCallPorts } from './model-call.ts';
 import { type AttemptPorts, openAttempt } from './open-attempt.ts';
 import type { RoleProfile } from './roles.ts';
@@ -87,7 +86,12 @@ export const createAgentTurns = (ports: TurnPorts): AgentTurns => {
 
   return {
     prepare: async ({ turns, resumeAt, ...attempt }, signal) => {
-      const { first, failure, ...opened } = await openAttempt(attempt, ports.attempt, signal);
+      const {
+        first,
+        failure,
+        notes: setUpNotes,
+        ...opened
+      } = await openAttempt(attempt, ports.attempt, signal);
       const { conflicts } = opened.workspace;
       if (failure !== null) return { question: null, failure, conflicts };
       // A new attempt has left nothing.
@@ -96,16 +100,17 @@ export const createAgentTurns = (ports: TurnPorts): AgentTurns => {
       signal.throwIfAborted();
       const key = attemptKey(attempt.taskId, attempt.attempt);
       const isRestarted = resumeAt !== null && !sessions.has(key);
-      const { isNew } = opened.workspace;
-      if (isRestarted && isNew) ports.attempt.emit(attempt, 'log', newFolderLog);
-      const restarted = isRestarted ? [isNew ? newFolderText : restartedText] : [];
+      const { text, logs } = folderTexts(opened.workspace);
+      if (isRestarted) for (const told of logs) ports.attempt.emit(attempt, 'log', told);
+      const restarted = isRestarted ? [text, ...setUpNotes] : [];
       await forget(key);
       const profile = ports.profileOf(attempt.role);
       const mcp = await ports.openMcp(attempt, opened.workspace, signal);
       if (signal.aborted) await mcp.close();
       signal.throwIfAborted();
       const notes = [...restarted, ...mcp.notes];
-      const input = { ...opened, profile, mcp, turns, resumeAt, notes };
+      const keepWork = createKeepWork(ports.attempt, attempt);
+      const input = { ...opened, profile, mcp, keepWork, turns, resumeAt, notes };
       sessions.set(key, createSession(input, first));
       const interrupted = prepareInterruptedCalls(unclearCalls(input), ports.tools.onInterrupted());
       return { ...interrupted, conflicts };

@@ -1,7 +1,7 @@
 import type { Store, StoreNode } from '../store/port.ts';
 
 /** The name of a server in the id of one of its starts. */
-const nameIn = (node: string): string => node.slice(0, Math.max(0, node.lastIndexOf('@')));
+export const nameIn = (node: string): string => node.slice(0, Math.max(0, node.lastIndexOf('@')));
 
 /**
  * The live server that a request about a task is for: the one that has it, or at rest the one with

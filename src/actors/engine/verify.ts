@@ -3,7 +3,7 @@ import type { AttemptInput, Failure } from '../../machines/task.ts';
 import type { EventType } from '../journal/event-types.ts';
 import type { Sandbox } from '../sandbox/port.ts';
 import { runSandboxed } from '../sandbox/run-sandboxed.ts';
-import type { Workspace } from '../workspace/port.ts';
+import type { OpenWorkspace, Workspace } from '../workspace/port.ts';
 
 /** Runs the commands of `options.verify` in the attempt's folder, in order, until one fails. */
 export type VerifyCommands = (
@@ -31,6 +31,21 @@ const failureOfRefused = (command: string, refusal: string): Failure => ({
   retryable: false,
 });
 
+/** A folder without what the agent changed is not verified: it would pass, and stand for the work. */
+const isIncomplete = ({
+  isNew,
+  taken,
+  lacksWork,
+}: Pick<OpenWorkspace, 'isNew' | 'taken' | 'lacksWork'>): boolean =>
+  lacksWork === true || (isNew && taken === undefined);
+
+const lostWork: Failure = {
+  code: 'internal',
+  message: 'its folder is gone, or on a server that stopped: what it changed cannot be verified',
+  facts: { interrupted: true },
+  retryable: true,
+};
+
 export const createVerify =
   (ports: {
     readonly workspace: Workspace;
@@ -41,7 +56,8 @@ export const createVerify =
     readonly emit: (attempt: AttemptInput, type: EventType, data: unknown) => void;
   }): VerifyCommands =>
   async (attempt, signal) => {
-    const { root, readable, git } = await ports.workspace.open(attempt);
+    const { root, readable, git, ...folder } = await ports.workspace.open(attempt);
+    if (isIncomplete(folder)) return { failure: lostWork };
     const timeoutMs = Math.min(ports.limitMs(attempt), longestVerifyMs);
     return ports.workspace.asCheck(attempt, async () => {
       for (const command of attempt.options.verify ?? []) {

@@ -43,4 +43,8 @@ export const isRepeatable = (tool: string): boolean => entryOf(tool)?.isRepeatab
 
 export const readsOnly = (tool: string): boolean => entryOf(tool)?.files === 'reads';
 
+/** Also true for tools of others. */
+export const mayChangeFiles = (tool: string): boolean =>
+  entryOf(tool) === null || changesFiles(tool);
+
 export const changesFiles = (tool: string): boolean => entryOf(tool)?.files === 'changes';

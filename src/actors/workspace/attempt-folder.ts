@@ -12,6 +12,8 @@ import type { AttemptPlaces } from './work-records.ts';
 
 export interface NewFolder {
   readonly start: string;
+  /** The folder gets the files of this commit, as changes of `start`; null: those of `start`. */
+  readonly carried: string | null;
   readonly branch: string;
   readonly instead: readonly IndexChange[];
   readonly projectRoot: string;
@@ -74,22 +76,28 @@ export const makeFolder = async (
 ): Promise<readonly string[]> => {
   const { git, repository } = dirs;
   const { top, agentGit, index } = places;
-  const { start, branch, instead, removals, signal } = wanted;
+  const { start, carried, branch, instead, removals, signal } = wanted;
   await removeFolder(places, removals);
   for (const folder of [top, dirname(index)]) await mkdir(folder, { recursive: true, mode: 0o700 });
   const where = { cwd: top, env: { GIT_WORK_TREE: top, GIT_INDEX_FILE: index }, signal };
-  await requireGit('its commit cannot be read', git(['read-tree', start], where));
-  if (instead.length > 0) {
+  const putInstead = async (): Promise<void> => {
+    if (instead.length === 0) return;
     const input = indexRecords(instead, repository.format);
     await requireGit(
       'its commit cannot be read',
       git(['update-index', '-z', '--index-info'], { ...where, input }),
     );
-  }
+  };
+  await requireGit('its commit cannot be read', git(['read-tree', carried ?? start], where));
+  await putInstead();
   await requireGit(
     'its files cannot be written (git fsck tells which objects are missing; nothing is fetched for agents)',
     git(['checkout-index', '-a', '-u', '-q', '-f'], where),
   );
+  if (carried !== null) {
+    await requireGit('its commit cannot be read', git(['read-tree', '-m', start], where));
+    await putInstead();
+  }
   const notes = await copyInto(projectFolder(await realpath(top), repository.prefix), wanted);
   await makeAgentGit(dirs, { dir: agentGit, branch, start, index });
   await linkAgentGit(top, agentGit, wanted.isMounted);

@@ -120,3 +120,18 @@ export const findRepository = async (
   const hooks = await hookFolders(program, top, settings);
   return { kind: 'project', top, prefix, gitDir, commonDir, format, hooks, carried };
 };
+
+/** Opens a bare repository as data. @throws GitError with the reason why it is refused */
+export const findBareRepository = async (program: string, path: string): Promise<Repository> => {
+  const top = await realpath(path).catch(() => null);
+  if (top === null || !(await isPlain(join(top, 'HEAD'), 'file')))
+    throw new GitError(
+      `${path} is no bare repository; make one: git clone --bare <project> ${path}`,
+    );
+  const dirs = { gitDir: top, commonDir: top };
+  await requirePlainParts(dirs);
+  const settings = await readGitSettings(program, join(top, 'config'));
+  await refuseUnsupported(settings, top, top);
+  const format = formatOf(settings);
+  return { kind: 'project', top, prefix: '', ...dirs, format, hooks: [], carried: [] };
+};

@@ -28,7 +28,7 @@ export interface GitDirs {
 export const byteForByte = '* -text -ident -filter !working-tree-encoding\n';
 const headPattern = /^(ref: refs\/heads\/\S+|[0-9a-f]{40}|[0-9a-f]{64})\n?$/;
 
-const pinned: readonly (readonly [string, string])[] = [
+export const pinnedSettings: readonly (readonly [string, string])[] = [
   ['core.bare', 'true'],
   ['core.hooksPath', '/dev/null'],
   ['core.fsmonitor', 'false'],
@@ -126,7 +126,7 @@ const gitDirContent = async (repository: Repository, head: string) => {
     settings: readonly (readonly [string, string])[],
   ): DirContent['files'] => [
     ['HEAD', head],
-    ['config', configText(repository, [...pinned, ...settings])],
+    ['config', configText(repository, [...pinnedSettings, ...settings])],
     ['info/attributes', ownAttributes],
     ['info/exclude', exclude],
     ...(shallow === null ? [] : [['shallow', shallow] as const]),

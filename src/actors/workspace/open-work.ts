@@ -26,13 +26,16 @@ interface Beginning {
   readonly start: Start;
   readonly kind: WorkRecord['kind'];
   readonly withheld: WorkRecord['withheld'];
+  readonly head: string;
 }
 
 const recordOf = (
   { taskId, attempt, role }: AttemptInput,
-  { branch, firstBase, start, kind, withheld }: Beginning,
+  { branch, firstBase, start, kind, withheld, head }: Beginning,
 ): WorkRecord => ({
   ...{ task_id: taskId, attempt, role, branch, base: start.commit, kind, withheld, notes: [] },
+  head,
+  unsent: false,
   first_base: firstBase,
   conflicts: start.conflicts.map(({ taskId: task_id, files, ...rest }) => ({
     ...rest,
@@ -86,6 +89,7 @@ const createWorktree = (parts: WorkParts) => {
       const isMounted = sandboxed;
       const wanted = {
         start: start.commit,
+        carried: null,
         branch,
         instead,
         projectRoot,
@@ -103,7 +107,8 @@ const createWorktree = (parts: WorkParts) => {
     }
     const { kind } = dirs.repository;
     const firstBase = continued?.firstBase ?? null;
-    const beginning = { branch, firstBase, start, kind, withheld: [...withheld] };
+    const { head } = atHead;
+    const beginning = { branch, firstBase, start, kind, withheld: [...withheld], head };
     await records.write(recordOf(attempt, beginning));
     return {
       notes: [...(await notesOf(attempt, beginning)), ...copyNotes],

@@ -21,6 +21,10 @@ export interface OpenWorkspace {
   readonly isUsersCommit: boolean;
   /** True when this call made the folder. */
   readonly isNew: boolean;
+  /** Present when this call took it from another server. */
+  readonly taken?: TakenWork;
+  /** The last changes of its agent were lost with another server, and it made none since. */
+  readonly lacksWork?: boolean;
 }
 
 /** Files of the user that a new worktree does not have. */
@@ -155,6 +159,33 @@ export interface WorkspaceMerges {
   watchMerges(listener: MergeListener): () => void;
 }
 
+/** An attempt that another server had, as this one took it. `notes`: for people. */
+export type TakenWork = { readonly notes: readonly string[] } & (
+  | { readonly has: 'nothing' }
+  /** Its folder as this step left it. */
+  | { readonly has: 'step'; readonly step: string }
+  /** It is over: its work was saved. */
+  | { readonly has: 'all' }
+);
+
+/** Work of attempts goes from server to server through a repository that all reach (ADR 0118). */
+export interface WorkTravel {
+  readonly hasRepository: boolean;
+  /**
+   * Puts the folder of an attempt there, as a step left it. Does nothing when there is no such
+   * repository. @throws GitError when it cannot, or another server goes on with the attempt
+   */
+  keep(
+    attempt: Pick<AttemptInput, 'taskId' | 'attempt'>,
+    step: string,
+    signal?: AbortSignal,
+  ): Promise<void>;
+  /** Replaces what this server has of an attempt that another one had after it. */
+  take(attempt: AttemptInput, signal?: AbortSignal): Promise<TakenWork>;
+  /** Gets what attempts on other servers left of these tasks. */
+  takeWork(taskIds: readonly TaskId[], signal?: AbortSignal): Promise<void>;
+}
+
 /** Gives each attempt a folder to work in. Opening the same attempt again gives the same folder. */
 export interface Workspace extends WorkspaceReads, WorkspaceMerges {
   readonly mode: 'shared' | 'worktree';
@@ -173,6 +204,8 @@ export interface Workspace extends WorkspaceReads, WorkspaceMerges {
   ): Promise<OpenWorkspace>;
   /** Files that a new folder would not have; empty where agents work in the user's own folder. */
   absent(signal?: AbortSignal): Promise<Absent>;
+  /** Null where the folder is the project's own. */
+  readonly travel: WorkTravel | null;
   /** Null where there are no new folders. */
   readonly setups: { readonly cache: SetupCache; readonly inUsersCommit: InUsersCommit } | null;
   /**

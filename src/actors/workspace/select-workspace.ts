@@ -6,6 +6,10 @@ import { withGitDirs } from './git-dirs.ts';
 import { hasHandles } from './handles.ts';
 import type { Workspace } from './port.ts';
 import { createSharedWorkspace } from './shared.ts';
+import { parseWorkAddress } from './travel/address.ts';
+import { createFolderTransport } from './travel/folder-transport.ts';
+import { createNetworkTransport } from './travel/network-transport.ts';
+import type { CommonRepository } from './travel/transport.ts';
 import { createWorktreeWorkspace } from './worktree.ts';
 
 export interface WorkspaceOptions {
@@ -15,6 +19,13 @@ export interface WorkspaceOptions {
   readonly copies: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
   readonly filters?: readonly string[];
+  /** The repository that all servers reach, and this server's name; absent: none. */
+  readonly repository?: {
+    readonly address: string;
+    readonly server: string;
+    /** Its home and agent: ssh and curl find keys and passwords there. */
+    readonly env: NodeJS.ProcessEnv;
+  };
   /**
    * True (the default) when a sandbox confines the commands of agents; `sandbox` tells whether it
    * works here.
@@ -69,6 +80,20 @@ const refusing = (workspace: Workspace, refusal: () => string | null): Workspace
   },
 });
 
+const commonOf = (
+  program: string,
+  { repository, folder }: WorkspaceOptions,
+): CommonRepository | null => {
+  if (repository === undefined) return null;
+  const address = parseWorkAddress(repository.address);
+  if (typeof address === 'string') throw new GitError(`workspace.repository: ${address}`);
+  const transport =
+    address.kind === 'folder'
+      ? createFolderTransport(program, address.path, join(folder, 'uses'))
+      : createNetworkTransport(program, address, repository.env);
+  return { transport, server: repository.server };
+};
+
 /** A worktree for each attempt, or, if the user says so, the project's folder for all. */
 export const chooseWorkspace = async (options: WorkspaceOptions): Promise<Workspace> => {
   const {
@@ -94,6 +119,7 @@ export const chooseWorkspace = async (options: WorkspaceOptions): Promise<Worksp
       filters,
       sandboxed,
       description,
+      common: program === null ? null : commonOf(program, options),
     },
   });
   return refusing(worktrees, () =>

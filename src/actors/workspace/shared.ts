@@ -37,6 +37,7 @@ export const createSharedWorkspace = ({
       isNew: false,
     }),
     absent: async () => nothingAbsent,
+    travel: null,
     setups: null,
     // So no command swaps a folder for a link while another's mounts are made, and each learns what
     // it made.

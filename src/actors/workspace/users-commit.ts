@@ -28,7 +28,13 @@ export const createInUsersCommit = ({
         try {
           const opened = await stores.begin(async ({ dirs, head }) => {
             await makeFolder(dirs, places, {
-              ...{ start: head, branch: noBranch, instead: [], isMounted: sandboxed },
+              ...{
+                start: head,
+                branch: noBranch,
+                carried: null,
+                instead: [],
+                isMounted: sandboxed,
+              },
               ...{ projectRoot, copies, removals, signal },
             });
             const top = await realpath(places.top);

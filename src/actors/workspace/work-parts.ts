@@ -3,6 +3,7 @@ import { removeFolder } from './attempt-folder.ts';
 import { createBranches } from './branches.ts';
 import { createRemovals } from './removals.ts';
 import { createStores } from './stores.ts';
+import type { CommonRepository } from './travel/transport.ts';
 import { type AttemptPlaces, createWorkRecords } from './work-records.ts';
 
 export interface WorktreeOptions {
@@ -15,6 +16,8 @@ export interface WorktreeOptions {
   /** True when a sandbox mounts the git directory of an attempt into its folder. */
   readonly sandboxed: boolean;
   readonly description: string;
+  /** Null: no other server gets the work, and none is gotten. */
+  readonly common: CommonRepository | null;
 }
 
 export const createWorkParts = (options: WorktreeOptions) => {

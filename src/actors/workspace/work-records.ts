@@ -3,12 +3,14 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { writeFileAtomically } from '../files/atomic-write.ts';
 
-const workRecordSchema = z.strictObject({
+export const workRecordSchema = z.strictObject({
   task_id: z.string(),
   attempt: z.int().positive(),
   role: z.string(),
   branch: z.string(),
   base: z.string(),
+  /** The user's commit when it began; unknown for records of earlier versions. */
+  head: z.string().nullable().default(null),
   /** The base of the first attempt on its branch, when it goes on with an earlier one's; else null. */
   first_base: z.string().nullable().default(null),
   /** The repository of its branch: the project's, or ours for a project without git. */
@@ -53,6 +55,8 @@ const workRecordSchema = z.strictObject({
   merged: z.string().nullable(),
   /** When it was merged (epoch ms); null when it was not, or by an earlier version. */
   merged_at: z.number().nullable().default(null),
+  /** True while the repository that all servers reach lacks what changed here. */
+  unsent: z.boolean().default(false),
   /** The size of the change; null while it runs, and for records of earlier versions. */
   size: z
     .strictObject({ files: z.int(), insertions: z.int(), deletions: z.int() })

@@ -1,7 +1,11 @@
 import { join } from 'node:path';
 import { messageOf } from '../../machines/message-of.ts';
 import type { Role, TaskId } from '../../machines/task.ts';
-import { createSerialQueue, createSerialQueues } from '../process/serial-queue.ts';
+import {
+  createSerialQueue,
+  createSerialQueues,
+  type SerialQueue,
+} from '../process/serial-queue.ts';
 import { findAbsent } from './absent.ts';
 import { removeFolder } from './attempt-folder.ts';
 import { changesOf, liveChanges } from './changes.ts';
@@ -11,6 +15,7 @@ import { createOpening } from './open-work.ts';
 import type { Changes, DiffPart, Merged, MergeMode, Workspace } from './port.ts';
 import { createSaving } from './save-work.ts';
 import { createSetupCache } from './setup-cache.ts';
+import { createWorkTravel } from './travel/work-travel.ts';
 import { findUnmerged } from './unmerged.ts';
 import { createInUsersCommit } from './users-commit.ts';
 import { createVerification } from './verified-work.ts';
@@ -80,13 +85,46 @@ const createDiff =
     );
   };
 
+const folderKey = (taskId: TaskId, attempt: number): string => `${taskId}@${attempt}`;
+
+type ByAttempt = ReturnType<typeof createSerialQueues>;
+type Save = ReturnType<typeof createSaving>;
+
+/** Saves and removes what earlier attempts left. */
+const createSweep =
+  (
+    { records, stores, removals, placesOf }: WorkParts,
+    save: Save,
+    inTurn: SerialQueue,
+    byAttempt: ByAttempt,
+  ): Workspace['sweep'] =>
+  async (isOver) => {
+    await stores.tidy();
+    const cut = await inTurn(stores.recover).catch(messageOf);
+    stores.shown();
+    const failed = [...(await removals.sweep()), ...(cut === null ? [] : [cut])];
+    for (const { task_id, attempt, role, closed } of await records.all()) {
+      const taskId = task_id as TaskId;
+      if (!closed && !(await isOver(taskId, attempt))) continue;
+      const input = { taskId, attempt, role: role as Role, options: {} };
+      const again = async (): Promise<void> => {
+        if (closed) await removeFolder(placesOf(taskId, attempt), removals);
+        else await save(input, `Work of ${taskId}`, false);
+      };
+      await byAttempt(folderKey(taskId, attempt), again).catch((error: unknown) =>
+        failed.push(`${taskId}#${attempt}: ${messageOf(error)}`),
+      );
+    }
+    return failed;
+  };
+
 /**
  * Each attempt works in its own folder, on its own branch; only the branch stays. The folder is
  * data: it is read by open handles, and no git of ours uses it as a working tree (ADR 0021).
  */
 export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => {
   const parts = createWorkParts(options);
-  const { records, stores, removals, placesOf } = parts;
+  const { records, stores } = parts;
   // Uses of the project's files and branch take turns; uses of an attempt's folder take turns per
   // attempt.
   const inTurn = createSerialQueue();
@@ -97,9 +135,19 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
     createMerging(parts, merges.taken),
     createDiff(parts),
   ];
+  const { travel, sendClosed, sendUnsent } = createWorkTravel(
+    parts,
+    options.common,
+    (attempt, title) => save(attempt, title, false),
+  );
   const verification = createVerification(parts);
   const byAttempt = createSerialQueues();
-  const keyOf = (taskId: TaskId, attempt: number): string => `${taskId}@${attempt}`;
+  const sweep = createSweep(parts, save, inTurn, byAttempt);
+  /** Other servers get what changed in the record of an attempt that is over. */
+  const sendRecord = async (taskId: TaskId, attempt: number): Promise<void> => {
+    const record = options.common === null ? null : await records.read(taskId, attempt);
+    if (record?.closed === true) await sendClosed(record);
+  };
 
   return {
     mode: 'worktree',
@@ -107,50 +155,49 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
     describe: () => options.description,
     open: (attempt, after = [], signal) => inTurn(() => open(attempt, after, signal)),
     absent: (signal) => findAbsent(options, stores.uses, signal),
+    travel: {
+      hasRepository: travel.hasRepository,
+      keep: (attempt, step, signal) =>
+        byAttempt(folderKey(attempt.taskId, attempt.attempt), () =>
+          travel.keep(attempt, step, signal),
+        ),
+      take: (attempt, signal) => inTurn(() => travel.take(attempt, signal)),
+      takeWork: (taskIds, signal) => inTurn(() => travel.takeWork(taskIds, signal)),
+    },
     setups: {
       cache: createSetupCache(join(options.folder, 'setup')),
       inUsersCommit: createInUsersCommit(parts),
     },
     alone: (work) => work(),
     asCheck: async ({ taskId, attempt }, run) => {
-      const key = keyOf(taskId, attempt);
+      const key = folderKey(taskId, attempt);
       await byAttempt(key, () => verification.begin(taskId, attempt));
       const result = await run();
       await byAttempt(key, () => verification.end(taskId, attempt));
       return result;
     },
     save: (attempt, title, isComplete = true) =>
-      byAttempt(keyOf(attempt.taskId, attempt.attempt), () => save(attempt, title, isComplete)),
+      byAttempt(folderKey(attempt.taskId, attempt.attempt), async () => {
+        const work = await save(attempt, title, isComplete);
+        await sendRecord(attempt.taskId, attempt.attempt);
+        return work;
+      }),
     workOf: createWorkReads(options.folder),
     leftOut: async (taskId, attempt) => (await records.read(taskId, attempt))?.notes ?? [],
-    sweep: async (isOver) => {
-      await stores.tidy();
-      const cut = await inTurn(stores.recover).catch(messageOf);
-      stores.shown();
-      const failed = [...(await removals.sweep()), ...(cut === null ? [] : [cut])];
-      for (const { task_id, attempt, role, closed } of await records.all()) {
-        const taskId = task_id as TaskId;
-        if (!closed && !(await isOver(taskId, attempt))) continue;
-        const input = { taskId, attempt, role: role as Role, options: {} };
-        const again = async (): Promise<void> => {
-          if (closed) await removeFolder(placesOf(taskId, attempt), removals);
-          else await save(input, `Work of ${taskId}`, false);
-        };
-        await byAttempt(keyOf(taskId, attempt), again).catch((error: unknown) =>
-          failed.push(`${taskId}#${attempt}: ${messageOf(error)}`),
-        );
-      }
-      return failed;
-    },
+    sweep: async (isOver) => [...(await sweep(isOver)), ...(await sendUnsent())],
     merge: (taskId, attempt, mode, title, signal) =>
-      inTurn(() => merge(taskId, attempt, mode, title, signal)),
+      inTurn(async () => {
+        const merged = await merge(taskId, attempt, mode, title, signal);
+        if (merged.status === 'merged') await sendRecord(taskId, attempt);
+        return merged;
+      }),
     watchMerges: merges.watch,
     inspect: createInspect(parts),
     diff: async (taskId, attempt, part) => {
       const number = attempt ?? (await records.latest(taskId))?.attempt ?? null;
       return number === null
         ? null
-        : byAttempt(keyOf(taskId, number), () => diff(taskId, number, part));
+        : byAttempt(folderKey(taskId, number), () => diff(taskId, number, part));
     },
   };
 };

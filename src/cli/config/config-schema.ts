@@ -337,6 +337,14 @@ export const configSections = z.strictObject({
         .describe(
           'what happens to finished work: it stays on its branch, the branch of the project is fast-forwarded to it (ff), or it becomes one commit there (squash)',
         ),
+      repository: z
+        .string()
+        .min(1)
+        .nullable()
+        .default(null)
+        .describe(
+          'a bare git repository that all servers of a shared store reach: a path, or an ssh:// or https:// address; work of agents goes from server to server through it, on branches agent/…',
+        ),
       copy: z
         .array(z.string().refine(isInsideProject, 'must be a path inside the project'))
         .max(50)

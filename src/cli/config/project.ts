@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { readFileSync, realpathSync, statSync } from 'node:fs';
+import { hostname } from 'node:os';
 import { basename, join, resolve } from 'node:path';
 import { UsageError } from '../words/usage-error.ts';
 import { homeOf } from './home.ts';
@@ -112,3 +113,7 @@ export const requireOwnServer = (
     `the state folder ${stateDir} is in use by the server of ${server.project}; stop that one first, or set AGENT_STATE_DIR to another folder for ${root}`,
   );
 };
+
+/** The same at each start: the machine and the state folder, whose lock this server holds. */
+export const serverNameOf = ({ stateDir }: Project): string =>
+  `${hostname().replaceAll(/[^\w.-]/g, '-')}-${hashOfRoot(stateDir).slice(0, 6)}`;

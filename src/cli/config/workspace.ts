@@ -5,7 +5,7 @@ import { findGit } from '../../actors/workspace/git.ts';
 import type { Workspace } from '../../actors/workspace/port.ts';
 import { chooseWorkspace } from '../../actors/workspace/select-workspace.ts';
 import type { Config } from './config-schema.ts';
-import { type Project, taskFiles } from './project.ts';
+import { type Project, serverNameOf, taskFiles } from './project.ts';
 
 export const workspaceFor = (
   { workspace, sandbox }: Config,
@@ -22,6 +22,9 @@ export const workspaceFor = (
     sandboxed: sandbox.mode !== 'off',
     ...(held === undefined ? {} : { sandbox: held.check }),
     environment: childEnvironment(env),
+    ...(workspace.repository === null
+      ? {}
+      : { repository: { address: workspace.repository, server: serverNameOf(project), env } }),
   });
 
 /** What earlier attempts left, in whichever mode they worked. */
@@ -38,4 +41,5 @@ export const finishedWorkFor = (
     filters: config.workspace.filters,
     sandboxed: config.sandbox.mode !== 'off',
     description: '',
+    common: null,
   });

@@ -2,11 +2,10 @@ import { storeDeadline } from '../../actors/journal/commit-answer.ts';
 import { type OpenedLedger, openLedger } from '../../actors/ledger/ledger.ts';
 import { openDatabase } from '../../actors/store/database.ts';
 import type { HeldWait } from '../../actors/store/transactions.ts';
-import { type Project, stateFiles } from '../config/project.ts';
+import { type Project, serverNameOf, stateFiles } from '../config/project.ts';
 import type { StoreChoice } from '../config/store.ts';
 import type { Logger } from './logger.ts';
 import { requireOwnStoreFile } from './own-store-file.ts';
-import { serverNameOf } from './shared-store.ts';
 
 export interface StorePlace {
   readonly project: Project;

@@ -1,16 +1,11 @@
-import { hostname } from 'node:os';
 import type { SharedPorts } from '../../actors/engine/system-ports.ts';
 import type { PostgresDatabase } from '../../actors/store/postgres/database.ts';
 import { createServerCalls } from '../../actors/store/postgres/server-calls.ts';
 import type { Database } from '../../actors/store/rows.ts';
 import type { Config } from '../config/config-schema.ts';
-import { hashOfRoot, type Project } from '../config/project.ts';
+import { type Project, serverNameOf } from '../config/project.ts';
 import { version } from '../version.ts';
 import type { Logger } from './logger.ts';
-
-/** The same at each start: the machine and the state folder, whose lock this server holds. */
-export const serverNameOf = ({ stateDir }: Project): string =>
-  `${hostname().replaceAll(/[^\w.-]/g, '-')}-${hashOfRoot(stateDir).slice(0, 6)}`;
 
 const isShared = (db: Database): db is PostgresDatabase => 'tellServers' in db;
 

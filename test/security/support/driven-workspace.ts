@@ -4,7 +4,12 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { onTestFinished } from 'vitest';
-import type { Merged, OpenWorkspace, SavedWork } from '../../../src/actors/workspace/port.ts';
+import type {
+  Merged,
+  OpenWorkspace,
+  SavedWork,
+  TakenWork,
+} from '../../../src/actors/workspace/port.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 import { type Recorded, readRecording, recorder } from './recording.ts';
 
@@ -15,12 +20,18 @@ export interface DrivenWorkspace {
   open(attempt: number, after?: readonly string[]): Promise<Answer<OpenWorkspace>>;
   diff(attempt: number): Promise<Answer<{ readonly patch: string } | null>>;
   save(attempt: number): Promise<Answer<SavedWork | null>>;
+  keep(attempt: number, step: string): Promise<Answer<void>>;
+  take(attempt: number): Promise<Answer<TakenWork>>;
   merge(attempt: number, mode: 'ff' | 'squash'): Promise<Answer<Merged>>;
 }
 
 export interface WorkspaceDriver {
   /** The workspace of a project; `state` is the folder of its worktrees. */
-  of(projectRoot: string, state: string): DrivenWorkspace;
+  of(
+    projectRoot: string,
+    state: string,
+    repository?: { readonly address: string; readonly server: string },
+  ): DrivenWorkspace;
   /** Ends the process. @returns what it and its children did */
   end(): Promise<readonly Recorded[]>;
 }
@@ -61,15 +72,17 @@ export const driveWorkspaces = (): WorkspaceDriver => {
     return JSON.parse(value);
   };
   return {
-    of: (projectRoot, folder) => {
+    of: (projectRoot, folder, repository) => {
       const order = (attempt: number) => ({
-        ...{ projectRoot, folder },
+        ...{ projectRoot, folder, repository },
         attempt: { taskId, attempt, role: 'engineer', options: {} },
       });
       return {
         open: (attempt, after = []) => ask('open', { ...order(attempt), after }),
         diff: (attempt) => ask('diff', order(attempt)),
         save: (attempt) => ask('save', order(attempt)),
+        keep: (attempt, step) => ask('keep', { ...order(attempt), step }),
+        take: (attempt) => ask('take', order(attempt)),
         merge: (attempt, mode) => ask('merge', { ...order(attempt), mode }),
       };
     },

@@ -7,7 +7,7 @@ import { chooseWorkspace } from '../../../dist/actors/workspace/select-workspace
 
 const opened = new Map();
 
-const workspaceOf = async ({ projectRoot, folder }) => {
+const workspaceOf = async ({ projectRoot, folder, repository }) => {
   const environment = childEnvironment(process.env);
   const known = opened.get(projectRoot);
   if (known !== undefined) return known;
@@ -17,6 +17,7 @@ const workspaceOf = async ({ projectRoot, folder }) => {
     folder,
     copies: [],
     environment,
+    ...(repository && { repository: { ...repository, env: process.env } }),
   });
   opened.set(projectRoot, workspace);
   return workspace;
@@ -26,6 +27,8 @@ const calls = {
   open: (workspace, { attempt, after }) => workspace.open(attempt, after),
   diff: (workspace, { attempt }) => workspace.diff(attempt.taskId, attempt.attempt),
   save: (workspace, { attempt }) => workspace.save(attempt, 'Work'),
+  keep: (workspace, { attempt, step }) => workspace.travel.keep(attempt, step),
+  take: (workspace, { attempt }) => workspace.travel.take(attempt),
   merge: (workspace, { attempt, mode }) =>
     workspace.merge(attempt.taskId, attempt.attempt, mode, 'Work'),
 };

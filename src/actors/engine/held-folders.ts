@@ -1,0 +1,129 @@
+import { z } from 'zod';
+import type { AttemptInput, TaskId } from '../../machines/task.ts';
+import { commitPatiently } from '../agent/patient-commit.ts';
+import { changesMade } from '../agent/steps.ts';
+import type { Journal } from '../journal/journal.ts';
+import type { ActorReads, UsageReads } from '../store/port.ts';
+import { GitError } from '../workspace/git.ts';
+import type { OpenWorkspace, TakenWork, Workspace, WorkTravel } from '../workspace/port.ts';
+import { nameIn } from './task-owner.ts';
+
+/** The step that says which server had the folder of an attempt last. */
+const folderStep = 'folder';
+const folderSchema = z.object({
+  server: z.string(),
+  /** The last change of the agent when that server took the folder without it; else null. */
+  lacks: z.string().nullable(),
+});
+
+export interface HeldFolderPorts {
+  readonly store: Pick<ActorReads, 'steps'> & Pick<UsageReads, 'attempts'>;
+  readonly journal: Pick<Journal, 'commit'>;
+  /** The name of this server. */
+  readonly server: string;
+}
+
+type AttemptOf = Pick<AttemptInput, 'taskId' | 'attempt'>;
+
+const createHolders = ({ store, journal, server }: HeldFolderPorts) => ({
+  look: async ({ taskId, attempt }: AttemptOf) => {
+    const steps = await store.steps(taskId, attempt);
+    const intent = steps.find(({ key }) => key === folderStep)?.intent ?? null;
+    return {
+      holder: intent === null ? null : folderSchema.parse(JSON.parse(intent)),
+      lastChange: changesMade(steps).at(-1) ?? null,
+    };
+  },
+  hold: async (
+    { taskId, attempt }: AttemptOf,
+    lacks: string | null,
+    signal: AbortSignal | undefined,
+  ): Promise<void> => {
+    const intent = JSON.stringify({ server, lacks });
+    const step = { taskId, attempt, key: folderStep, intent, result: null };
+    await commitPatiently(journal, { entries: [], step }, signal);
+  },
+});
+
+const lacksOf = (taken: TakenWork, lastChange: string | null): string | null =>
+  taken.has === 'all' || (taken.has === 'step' && taken.step === lastChange) ? null : lastChange;
+
+/** Gets the work of these tasks from other servers. */
+const createFetching =
+  (travel: WorkTravel, { store, server }: HeldFolderPorts) =>
+  async (taskIds: readonly TaskId[], signal?: AbortSignal): Promise<readonly string[]> => {
+    const elsewhere: TaskId[] = [];
+    const notes: string[] = [];
+    for (const taskId of taskIds) {
+      const owner = (await store.attempts(taskId)).at(-1)?.owner ?? null;
+      if (owner === null || nameIn(owner) === server) continue;
+      elsewhere.push(taskId);
+      if (!travel.hasRepository)
+        notes.push(
+          `${taskId} was done on the server ${nameIn(owner)}: what it changed is not in your folder, unless a person merged it.`,
+        );
+    }
+    if (elsewhere.length > 0) await travel.takeWork(elsewhere, signal);
+    return notes;
+  };
+
+/**
+ * Folders of attempts where several servers share tasks. The steps of an attempt say which server
+ * had its folder last; what another one has of it is old, and is replaced (ADR 0118).
+ */
+export const createHeldFolders = (workspace: Workspace, ports: HeldFolderPorts): Workspace => {
+  const { travel } = workspace;
+  if (travel === null) return workspace;
+  const { look, hold } = createHolders(ports);
+  const fetchWork = createFetching(travel, ports);
+
+  /** Gets the folder if another server had it. */
+  const ensure = async (
+    attempt: AttemptInput,
+    signal?: AbortSignal,
+  ): Promise<Pick<OpenWorkspace, 'taken' | 'lacksWork'> & { readonly isFirst: boolean }> => {
+    const { holder, lastChange } = await look(attempt);
+    if (holder === null) return { isFirst: true };
+    const isFirst = false;
+    if (holder.server === ports.server)
+      return holder.lacks !== null && holder.lacks === lastChange
+        ? { isFirst, lacksWork: true }
+        : { isFirst };
+    const taken = await travel.take(attempt, signal);
+    const lacks = lacksOf(taken, lastChange);
+    await hold(attempt, lacks, signal);
+    return { isFirst, taken, ...(lacks === null ? {} : { lacksWork: true }) };
+  };
+
+  return {
+    ...workspace,
+    open: async (attempt, after = [], signal) => {
+      const { isFirst, ...found } = await ensure(attempt, signal);
+      const before = attempt.attempt > 1 ? [...after, attempt.taskId] : after;
+      const notes = isFirst ? await fetchWork(before, signal) : [];
+      const opened = await workspace.open(attempt, after, signal);
+      if (isFirst) await hold(attempt, null, signal);
+      return { ...opened, ...found, notes: [...opened.notes, ...notes] };
+    },
+    save: async (attempt, title, isComplete = true) => {
+      const { lacksWork } = await ensure(attempt);
+      if (isComplete && lacksWork === true)
+        throw new GitError(
+          `what attempt ${attempt.attempt} changed last is on the server that it was on, and not here`,
+        );
+      return workspace.save(attempt, title, isComplete);
+    },
+    merge: async (taskId, ...rest) => {
+      await fetchWork([taskId], rest[3]);
+      return workspace.merge(taskId, ...rest);
+    },
+    diff: async (taskId, ...rest) => {
+      await fetchWork([taskId]);
+      return workspace.diff(taskId, ...rest);
+    },
+    inspect: async (taskId, ...rest) => {
+      await fetchWork([taskId]);
+      return workspace.inspect(taskId, ...rest);
+    },
+  };
+};

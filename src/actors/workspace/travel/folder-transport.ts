@@ -1,0 +1,80 @@
+import { join } from 'node:path';
+import { commitOf, moveBranch } from '../commits.ts';
+import { findBareRepository } from '../find-repository.ts';
+import { GitError, reasonIn, requireGit } from '../git.ts';
+import { type GitDirs, withGitDirs } from '../git-dirs.ts';
+import type { WorkRef, WorkTransport } from './transport.ts';
+
+const branchTips = async ({ git }: GitDirs, name: string): Promise<readonly WorkRef[]> => {
+  const format = '--format=%(objectname) %(refname:lstrip=2)';
+  const listed = await requireGit(
+    'the branches cannot be read',
+    git(['for-each-ref', format, `refs/heads/${name}`]),
+  );
+  return listed
+    .toString()
+    .split('\n')
+    .flatMap((line) => {
+      const [, tip, ref] = /^([0-9a-f]+) (\S+)$/.exec(line) ?? [];
+      return tip === undefined || ref === undefined ? [] : [{ name: ref, tip }];
+    });
+};
+
+/** Copies what is reachable from some commits, and not yet in `to`, as one pack. */
+const copyCommits = async (
+  to: GitDirs,
+  from: GitDirs,
+  commits: readonly string[],
+  signal: AbortSignal | undefined,
+): Promise<void> => {
+  const known = await branchTips(to, '');
+  const input = [...commits, '--not', ...known.map(({ tip }) => tip), ''].join('\n');
+  const args = ['pack-objects', '--revs', '--quiet', '--non-empty', '--delta-base-offset'];
+  await requireGit(
+    'the work cannot be copied',
+    to.git([...args, join(to.objects, 'pack', 'pack')], {
+      input,
+      signal,
+      env: { GIT_ALTERNATE_OBJECT_DIRECTORIES: from.objects },
+    }),
+  );
+};
+
+/**
+ * A bare repository in a folder that all servers mount. It is read and written as the project is: no
+ * program of its configuration runs, and no hook. `uses`: the folder of our git directories.
+ */
+export const createFolderTransport = (
+  program: string,
+  path: string,
+  uses: string,
+): WorkTransport => {
+  const use = async <Result>(
+    { repository }: GitDirs,
+    work: (shared: GitDirs) => Promise<Result>,
+  ): Promise<Result> => {
+    const shared = await findBareRepository(program, path);
+    if (shared.format !== repository.format)
+      throw new GitError(
+        `${path} has objects of the format ${shared.format}, the project of ${repository.format}`,
+      );
+    return withGitDirs(program, shared, uses, work);
+  };
+  return {
+    bring: (dirs, name, signal) =>
+      use(dirs, async (shared) => {
+        const found = await branchTips(shared, name);
+        const commits = found.map(({ tip }) => tip);
+        if (commits.length > 0) await copyCommits(dirs, shared, commits, signal);
+        return found;
+      }),
+    put: (dirs, { name, commit, from }, signal) =>
+      use(dirs, async (shared) => {
+        await copyCommits(shared, dirs, [commit], signal);
+        const moved = await moveBranch(shared, name, commit, from);
+        if (moved.ok) return true;
+        if ((await commitOf(shared, `refs/heads/${name}`)) !== from) return false;
+        throw new GitError(`the branch ${name} of ${path} stays: ${reasonIn(moved.stderr)}`);
+      }),
+  };
+};

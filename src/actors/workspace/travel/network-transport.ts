@@ -1,0 +1,99 @@
+import { mkdir, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createGit, type Git, type GitCall, GitError, reasonIn, requireGit } from '../git.ts';
+import { byteForByte, configText, type GitDirs, pinnedSettings } from '../git-dirs.ts';
+import type { WorkRef, WorkTransport } from './transport.ts';
+
+const limitMs = 60_000;
+
+/** Keys and passwords are where ssh and curl have them: in the user's home, or with an agent. */
+const surroundings = (protocol: string, env: NodeJS.ProcessEnv): Record<string, string> => ({
+  GIT_ALLOW_PROTOCOL: protocol,
+  GIT_SSH_COMMAND:
+    'ssh -o BatchMode=yes -o ConnectTimeout=10 -o ClearAllForwardings=yes -o PermitLocalCommand=no',
+  ...(env['HOME'] === undefined ? {} : { HOME: env['HOME'] }),
+  ...(env['SSH_AUTH_SOCK'] === undefined ? {} : { SSH_AUTH_SOCK: env['SSH_AUTH_SOCK'] }),
+});
+
+/** A git directory with the project's objects, and with no branch of the project. */
+const makeGitDir = async (dir: string, { repository, objects }: GitDirs): Promise<void> => {
+  await mkdir(join(dir, 'refs', 'heads'), { recursive: true, mode: 0o700 });
+  await mkdir(join(dir, 'info'));
+  await Promise.all([
+    symlink(objects, join(dir, 'objects')),
+    writeFile(join(dir, 'HEAD'), 'ref: refs/heads/none\n'),
+    writeFile(join(dir, 'info', 'attributes'), byteForByte),
+    writeFile(
+      join(dir, 'config'),
+      configText(repository, [
+        ...pinnedSettings,
+        ['transfer.fsckObjects', 'true'],
+        ['http.followRedirects', 'false'],
+        ['fetch.recurseSubmodules', 'false'],
+        ['push.recurseSubmodules', 'no'],
+      ]),
+    ),
+  ]);
+};
+
+const brought = 'refs/brought';
+
+/**
+ * A repository at an address. Its git is spoken to by ours, with one protocol, for the branches of
+ * agents alone; this is the one connection that our git makes.
+ */
+export const createNetworkTransport = (
+  program: string,
+  { url, protocol }: { readonly url: string; readonly protocol: string },
+  env: NodeJS.ProcessEnv,
+): WorkTransport => {
+  let uses = 0;
+  const connect = async (dirs: GitDirs): Promise<Git> => {
+    uses += 1;
+    const dir = join(dirs.temporary, `network-${uses}`);
+    await makeGitDir(dir, dirs);
+    const git = createGit(program, dir, surroundings(protocol, env));
+    return (args: readonly string[], call?: GitCall) =>
+      git(['-c', `protocol.${protocol}.allow=always`, ...args], { limitMs, ...call });
+  };
+  return {
+    bring: async (dirs, name, signal) => {
+      const git = await connect(dirs);
+      const quiet = ['--quiet', '--no-tags', '--no-write-fetch-head', '--no-auto-maintenance'];
+      const specs = ['', '/*'].map(
+        (rest) => `+refs/heads/${name}${rest}:${brought}/${name}${rest}`,
+      );
+      // A name that is absent there is no error with a pattern, and one without it.
+      const listed = await requireGit(
+        `${url} cannot be read`,
+        git(['ls-remote', '--quiet', url, `refs/heads/${name}`], { signal }),
+      );
+      const wanted = listed.length === 0 ? specs.slice(1) : specs;
+      await requireGit(
+        `${url} cannot be read`,
+        git(['fetch', ...quiet, url, ...wanted], { signal }),
+      );
+      const format = '--format=%(objectname) %(refname)';
+      const lines = (
+        await requireGit('what was fetched cannot be read', git(['for-each-ref', format, brought]))
+      )
+        .toString()
+        .split('\n');
+      return lines.flatMap((line): readonly WorkRef[] => {
+        const [tip = '', ref = ''] = line.split(' ');
+        return ref === '' ? [] : [{ name: ref.slice(brought.length + 1), tip }];
+      });
+    },
+    put: async (dirs, { name, commit, from }, signal) => {
+      const git = await connect(dirs);
+      const ref = `refs/heads/${name}`;
+      const args = ['--quiet', '--porcelain', '--no-verify', '--no-signed', '--no-follow-tags'];
+      const lease = `--force-with-lease=${ref}:${from ?? ''}`;
+      const pushed = await git(['push', ...args, lease, url, `${commit}:${ref}`], { signal });
+      if (pushed.ok) return true;
+      const said = `${pushed.stdout.toString()}\n${pushed.stderr}`;
+      if (/stale info|fetch first|already exists|cannot lock ref/.test(said)) return false;
+      throw new GitError(`${url} cannot be written: ${reasonIn(pushed.stderr)}`);
+    },
+  };
+};

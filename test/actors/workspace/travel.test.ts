@@ -1,0 +1,154 @@
+import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test } from 'vitest';
+import type { TaskId } from '../../../src/machines/task.ts';
+import { anAttempt } from '../../contracts/workspace.ts';
+import { commitIn, gitIn, makeRepository, worktreesOf } from '../../support/git.ts';
+import { serveRepository } from '../../support/git-http.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
+
+const id = 'bd-a1' as TaskId;
+const attempt = anAttempt(1);
+
+/** A bare clone that servers share, and clones of the project with a server each. */
+const open = async (kind: string) => {
+  const project = makeRepository();
+  const bare = join(temporaryFolder(), 'work.git');
+  gitIn(project, 'clone', '--quiet', '--bare', '--no-hardlinks', project, bare);
+  const address = kind === 'folder' ? bare : await serveRepository(bare);
+  const serverOf = async (name: string) => {
+    const root = join(temporaryFolder(), 'project');
+    gitIn(project, 'clone', '--quiet', '--no-hardlinks', project, root);
+    const repository = { address, server: name, env: process.env };
+    const workspace = await worktreesOf(root, temporaryFolder(), [], { repository });
+    if (workspace.travel === null) throw new Error('no travel');
+    return { root, workspace, travel: workspace.travel };
+  };
+  return { project, bare, one: await serverOf('one'), two: await serverOf('two'), serverOf };
+};
+
+describe.each(['folder', 'network'])('work of attempts through a repository: %s', (kind) => {
+  test('another server gets the folder as a step left it, and saves it as if it were its own', async () => {
+    const { project, bare, one, two } = await open(kind);
+    const { root } = await one.workspace.open(attempt);
+    writeFileSync(join(root, 'a.txt'), 'changed\n');
+    mkdirSync(join(root, 'deep'));
+    writeFileSync(join(root, 'deep', 'new.sh'), '#!/bin/sh\n');
+    chmodSync(join(root, 'deep', 'new.sh'), 0o755);
+    await one.travel.keep(attempt, 'act:1:a');
+    writeFileSync(join(root, 'later.txt'), 'not kept\n');
+
+    expect(await two.travel.take(attempt)).toEqual({ has: 'step', step: 'act:1:a', notes: [] });
+    const here = await two.workspace.open(attempt);
+    expect(here.isNew).toBe(false);
+    expect(readFileSync(join(here.root, 'a.txt'), 'utf8')).toBe('changed\n');
+    expect(existsSync(join(here.root, 'later.txt'))).toBe(false);
+    expect((await two.workspace.diff(id, 1))?.patch).toMatch(/a\.txt[\s\S]*deep\/new\.sh/);
+    rmSync(join(here.root, 'deep', 'new.sh'));
+    writeFileSync(join(here.root, 'more.txt'), 'more\n');
+    const saved = await two.workspace.save(attempt, 'Change it');
+
+    expect(saved).toMatchObject({ base: gitIn(project, 'rev-parse', 'main'), files: 2 });
+    expect(gitIn(two.root, 'diff', '--name-status', 'main', 'agent/bd-a1/1')).toBe(
+      'M\ta.txt\nA\tmore.txt',
+    );
+    expect(gitIn(bare, 'for-each-ref', '--format=%(refname)')).toBe(
+      'refs/heads/agent/bd-a1/1\nrefs/heads/main',
+    );
+    expect(gitIn(bare, 'fsck', '--strict', '--no-dangling')).toBe('');
+  });
+
+  test('a server that was taken over from writes there no more, and what it has is old', async () => {
+    const { one, two } = await open(kind);
+    const { root } = await one.workspace.open(attempt);
+    writeFileSync(join(root, 'a.txt'), 'first\n');
+    await one.travel.keep(attempt, 'act:1:a');
+    await two.travel.take(attempt);
+    writeFileSync(join(root, 'a.txt'), 'late\n');
+    await expect(one.travel.keep(attempt, 'act:1:b')).rejects.toThrow('another server goes on');
+
+    const { root: there } = await two.workspace.open(attempt);
+    writeFileSync(join(there, 'a.txt'), 'second\n');
+    await two.travel.keep(attempt, 'act:2:c');
+
+    expect(await one.travel.take(attempt)).toEqual({
+      has: 'step',
+      step: 'act:2:c',
+      notes: ['What this server had of it is on the branch agent/bd-a1/1.'],
+    });
+    const { root: again } = await one.workspace.open(attempt);
+    expect(readFileSync(join(again, 'a.txt'), 'utf8')).toBe('second\n');
+    expect(gitIn(one.root, 'show', 'agent/bd-a1/1:a.txt')).toBe('late');
+    expect(await one.workspace.save(attempt, 'Change it')).toMatchObject({
+      branch: 'agent/bd-a1/1-2',
+    });
+  });
+
+  test('finished work is merged by a server that did not do it, and others learn of that', async () => {
+    const { one, two } = await open(kind);
+    const { root } = await one.workspace.open(attempt);
+    writeFileSync(join(root, 'b.txt'), 'work\n');
+    await one.workspace.save(attempt, 'Change it');
+
+    await two.travel.takeWork([id]);
+    const next = await two.workspace.open(anAttempt(1, 'bd-b2'), [id]);
+    expect(readFileSync(join(next.root, 'b.txt'), 'utf8')).toBe('work\n');
+    expect(next.notes.join()).toContain('Your folder has the work of bd-a1');
+    const merged = await two.workspace.merge(id, 1, 'squash', 'Merge it');
+    expect(merged.status).toBe('merged');
+
+    await one.travel.takeWork([id]);
+    expect(await one.workspace.workOf(id, 1)).toMatchObject({
+      merge_commit: gitIn(two.root, 'rev-parse', 'main'),
+    });
+  });
+
+  test('an attempt that a person changed nothing of, or that is not there, is said to be nothing', async () => {
+    const { two } = await open(kind);
+
+    expect(await two.travel.take(attempt)).toEqual({ has: 'nothing', notes: [] });
+    await two.travel.takeWork([id, 'bd-none' as TaskId]);
+    expect((await two.workspace.open(attempt)).isNew).toBe(true);
+  });
+
+  test('a base that the other clone does not have comes along', async () => {
+    const { one, two } = await open(kind);
+    commitIn(one.root, 'only-here.txt', 'new\n');
+    const { root } = await one.workspace.open(attempt);
+    writeFileSync(join(root, 'b.txt'), 'work\n');
+    await one.travel.keep(attempt, 'act:1:a');
+
+    await two.travel.take(attempt);
+    const { root: there } = await two.workspace.open(attempt);
+    expect(readFileSync(join(there, 'only-here.txt'), 'utf8')).toBe('new\n');
+    expect(await two.workspace.save(attempt, 'Change it')).toMatchObject({ files: 1 });
+  });
+
+  test('what cannot be sent is sent later', async () => {
+    const { bare, one, two } = await open(kind);
+    const { root } = await one.workspace.open(attempt);
+    writeFileSync(join(root, 'b.txt'), 'work\n');
+    rmSync(join(bare, 'HEAD'));
+    await expect(one.travel.keep(attempt, 'act:1:a')).rejects.toThrow();
+    await one.workspace.save(attempt, 'Change it');
+    expect(await one.workspace.sweep(() => true)).toEqual([
+      expect.stringContaining('agent/bd-a1/1 is not at other servers'),
+    ]);
+
+    writeFileSync(join(bare, 'HEAD'), 'ref: refs/heads/main\n');
+    expect(await one.workspace.sweep(() => true)).toEqual([]);
+    await two.travel.takeWork([id]);
+    expect(await two.workspace.workOf(id, 1)).toMatchObject({ files: 1 });
+  });
+});
+
+test('what somebody else wrote on such a branch is refused by name', async () => {
+  const { project, bare, two } = await open('folder');
+  commitIn(project, 'evil.txt', 'x');
+  gitIn(project, 'commit', '--quiet', '--amend', '-m', '{"step":null,"record":{}}');
+  gitIn(project, 'push', '--quiet', bare, 'HEAD:refs/heads/agent/bd-a1/1');
+
+  await expect(two.travel.take(attempt)).rejects.toThrow(
+    'the branch agent/bd-a1/1 of the common repository does not hold what a server wrote there',
+  );
+});

@@ -1,0 +1,149 @@
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { describe, expect, test, vi } from 'vitest';
+import { gitIn, makeRepository } from '../support/git.ts';
+import { freshAddress, inPostgres, noPostgres } from '../support/postgres.ts';
+import { openServer } from '../support/servers.ts';
+import { temporaryFolder } from '../support/temporary.ts';
+
+const seconds = 1_000;
+const slow = { tags: ['slow'], timeout: 120 * seconds };
+
+/** Two servers, each with a clone, and a bare repository for the work if `isShared`. */
+const openServers = async (
+  command: string | readonly string[],
+  { isShared = true, agent = {} }: { isShared?: boolean; agent?: object } = {},
+) => {
+  const address = await freshAddress();
+  const origin = makeRepository();
+  const bare = join(temporaryFolder(), 'work.git');
+  gitIn(origin, 'clone', '--quiet', '--bare', '--no-hardlinks', origin, bare);
+  const given = {
+    origin,
+    command,
+    config: {
+      server: { max_concurrent_agents: 1 },
+      agent: { on_interrupted: 'repeat', ...agent },
+      workspace: {
+        ...{ mode: 'worktree', merge: 'none' },
+        ...(isShared ? { repository: bare } : {}),
+      },
+    },
+  };
+  const [one, two] = [await openServer(address, given), await openServer(address, given)];
+  for (const server of [one, two])
+    expect(await server.agent('server', 'start')).toMatchObject({ code: 0 });
+  const begin = async (...flags: readonly string[]): Promise<string> => {
+    const id = (await one.agent('create', 'Long')).out.trim();
+    expect(await one.agent('engineer', id, '--async', ...flags)).toMatchObject({ code: 0 });
+    return id;
+  };
+  const stepsOf = (id: string) =>
+    inPostgres(address, `select key, result from steps where task_id = '${id}'`);
+  return { address, bare, one, two, begin, stepsOf };
+};
+type Servers = Awaited<ReturnType<typeof openServers>>;
+
+const untilOver = (server: Servers['one'], id: string) =>
+  vi.waitFor(
+    async () => {
+      const view = await server.viewOf(id);
+      expect(['complete', 'failed']).toContain(view.status);
+      return view;
+    },
+    { timeout: 60 * seconds, interval: 500 },
+  );
+
+/** The first command has ended, and the second one runs. */
+const untilSecond = (stepsOf: Servers['stepsOf'], id: string) =>
+  vi.waitFor(
+    async () =>
+      expect((await stepsOf(id)).map(({ key }) => key)).toContainEqual(
+        expect.stringMatching(/^act:2:/),
+      ),
+    { timeout: 30 * seconds, interval: 200 },
+  );
+
+describe.skipIf(noPostgres !== null)(`work goes from server to server ${noPostgres ?? ''}`, () => {
+  test('an attempt goes on elsewhere with what its agent had changed', slow, async () => {
+    const { one, two, begin, stepsOf } = await openServers([
+      'echo one > one.txt',
+      'cat one.txt > two.txt && sleep 2',
+    ]);
+    const id = await begin('--verify', 'test -f one.txt && test -f two.txt');
+    await untilSecond(stepsOf, id);
+    await one.stopServer('SIGKILL');
+
+    expect(await untilOver(two, id)).toMatchObject({ status: 'complete', attempt: 1 });
+    expect((await two.agent('diff', id)).out).toMatch(/one\.txt[\s\S]*two\.txt/);
+    expect((await two.agent('logs', id)).out).toContain(
+      'goes on here with what it had changed on another server',
+    );
+    expect(gitIn(two.root, 'show', `agent/${id}/1:two.txt`)).toBe('one');
+  });
+
+  test(
+    'an attempt that is verified when its server dies is verified with its work',
+    slow,
+    async () => {
+      const { one, two, begin } = await openServers('echo one > one.txt');
+      const id = await begin('--verify', 'test -f one.txt && sleep 2');
+      await vi.waitFor(async () => expect((await one.viewOf(id)).phase).toBe('verifying'), {
+        timeout: 30 * seconds,
+      });
+      await one.stopServer('SIGKILL');
+
+      expect(await untilOver(two, id)).toMatchObject({ status: 'complete', attempt: 1 });
+      expect(gitIn(two.root, 'show', `agent/${id}/1:one.txt`)).toBe('one');
+    },
+  );
+
+  test('without such a repository, lost work is not taken for complete', slow, async () => {
+    const { one, two, begin } = await openServers('echo one > one.txt', {
+      isShared: false,
+      agent: { max_retries: 0 },
+    });
+    const id = await begin('--verify', 'sleep 2');
+    await vi.waitFor(async () => expect((await one.viewOf(id)).phase).toBe('verifying'), {
+      timeout: 30 * seconds,
+    });
+    await one.stopServer('SIGKILL');
+
+    expect(await untilOver(two, id)).toMatchObject({ status: 'failed' });
+    expect((await two.agent('show', id)).out).toContain('on a server that stopped');
+  });
+
+  test('a task that follows has the work, on whichever server it runs', slow, async () => {
+    const { one, two, begin } = await openServers('cp a.txt copy-$(date +%s%N).txt');
+    const first = await begin();
+    await untilOver(one, first);
+    await one.stopServer();
+    const next = (await two.agent('create', 'Next', '--deps', first)).out.trim();
+    expect(await two.agent('engineer', next, '--async')).toMatchObject({ code: 0 });
+    await untilOver(two, next);
+
+    expect(
+      gitIn(two.root, 'ls-tree', '--name-only', `agent/${next}/1`).match(/copy-/g),
+    ).toHaveLength(2);
+    expect((await two.agent('diff', first)).out).toContain('copy-');
+    expect(await two.agent('merge', first)).toMatchObject({ code: 0 });
+  });
+
+  test(
+    'a repository that is gone stops no attempt, and the log says what it means',
+    slow,
+    async () => {
+      const { one, two, bare, begin } = await openServers([
+        'echo one > one.txt',
+        'echo two > two.txt',
+      ]);
+      rmSync(bare, { recursive: true });
+      const id = await begin();
+
+      expect(await untilOver(two, id)).toMatchObject({ status: 'complete' });
+      const log = (await one.agent('logs', id)).out;
+      expect(log.match(/other servers could not go on from here/g)).toHaveLength(1);
+      expect(log).toContain('is no bare repository');
+    },
+  );
+});
