@@ -35,8 +35,11 @@ export const wrapAfter = (start: string, text: string, width: number | null): st
     .replaceAll(joint, ' ')
     .replace(unbrokenText, (words) => words.replaceAll(' ', joint));
   const indent = ' '.repeat(textWidth(start));
-  const [first = '', ...more] = wrap(whole, room);
-  const below = more.map((line) => `\n${indentBelow(indent, line, room)}${line}`);
+  const lines = whole.split('\n').flatMap((line) => wrap(line, room));
+  const [first = '', ...more] = lines;
+  const below = more.map((line) =>
+    line === '' ? '\n' : `\n${indentBelow(indent, line, room)}${line}`,
+  );
   return `${start}${first}${below.join('')}`.replaceAll(joint, ' ');
 };
 

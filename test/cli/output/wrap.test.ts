@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { createIo } from '../../../src/cli/output/io.ts';
-import { wrap, wrapLines } from '../../../src/cli/output/wrap.ts';
+import { wrap, wrapAfter, wrapLines } from '../../../src/cli/output/wrap.ts';
 
 const word = fc.stringMatching(/^[a-z:;/.]{1,30}$/);
 
@@ -47,4 +47,10 @@ test('a command with a short flag stays in one piece', () => {
   const text = 'bd-a1 attempt 1 continues in the background; see: agent logs -f bd-a1';
 
   expect(wrapLines(text, 60).split('\n').at(-1)).toBe('agent logs -f bd-a1');
+});
+
+test('a text of several lines stays below its beginning, and each line has its own width', () => {
+  expect(wrapAfter('  why  ', 'It has no field.\n\nPlayed by the scripted model.', 30)).toBe(
+    '  why  It has no field.\n\n       Played by the scripted\n       model.',
+  );
 });
