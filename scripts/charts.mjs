@@ -6,6 +6,7 @@ import { taskMachine } from '../build/machines/task-machine.js';
 import { workflowMachine } from '../build/machines/workflow-machine.js';
 import { drawSvg } from './charts/draw-svg.mjs';
 import { layOut } from './charts/lay-out.mjs';
+import { packChart } from './charts/pack-chart.mjs';
 import { readChart } from './charts/read-chart.mjs';
 import { generate } from './generated.mjs';
 
@@ -58,18 +59,8 @@ for (const [name, { machine, ...chart }] of Object.entries(charts))
 for (const [name, chart] of Object.entries(drawn))
   generate(`docs/images/${name}-machine.svg`, drawSvg(chart, `The states of the ${name} machine`));
 // The page draws the machines of a task; what it does not draw would be loaded by each visitor.
-const place = ({ id, exits, x, y, width, height }) => {
-  const [left, top] = [Math.round(x), Math.round(y)];
-  return { id, exits, x: left, y: top, width, height };
-};
-const forPage = ({ width, height, groups, states, lines }) => ({
-  ...{ width, height, groups: groups.map(place), states: states.map(place) },
-  lines: lines.map(({ from, to, on, points }) => ({
-    ...{ from, to, on, points: points.map((point) => point.map(Math.round)) },
-  })),
-});
 const { workflow, ...ofTask } = Object.fromEntries(
-  Object.entries(drawn).map(([name, chart]) => [name, forPage(chart)]),
+  Object.entries(drawn).map(([name, chart]) => [name, packChart(chart)]),
 );
 generate('web/charts/charts.json', `${JSON.stringify(ofTask)}\n`);
 generate('web/charts/workflow.json', `${JSON.stringify({ workflow })}\n`);

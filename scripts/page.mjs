@@ -5,13 +5,16 @@ import { build } from 'vite';
 
 const root = fileURLToPath(new URL('../', import.meta.url));
 
+const inject = { h: ['preact', 'h'], Fragment: ['preact', 'Fragment'] };
+
 /** @returns the files, and the modules that they are made of */
 const built = async (folder, more) => {
   const { output } = await build({
     root: join(root, 'web'),
     configFile: false,
     logLevel: 'warn',
-    oxc: { jsx: { runtime: 'automatic', importSource: 'preact' } },
+    // Calls with the children as arguments are smaller than those with a list of them.
+    oxc: { jsx: { runtime: 'classic', pragma: 'h', pragmaFrag: 'Fragment' } },
     build: {
       target: 'es2023',
       write: false,
@@ -19,7 +22,7 @@ const built = async (folder, more) => {
       // The page allows no data: addresses.
       assetsInlineLimit: 0,
       emptyOutDir: false,
-      ...more,
+      rolldownOptions: { transform: { inject }, ...more },
     },
   });
   return {
@@ -33,10 +36,8 @@ const built = async (folder, more) => {
 
 /** One script and one style sheet, which are written into each exported file. */
 const recording = {
-  rolldownOptions: {
-    input: join(root, 'web', 'recording', 'main.tsx'),
-    output: { entryFileNames: 'recording.js', assetFileNames: 'recording[extname]' },
-  },
+  input: join(root, 'web', 'recording', 'main.tsx'),
+  output: { entryFileNames: 'recording.js', assetFileNames: 'recording[extname]' },
 };
 
 export const buildPage = async () => {

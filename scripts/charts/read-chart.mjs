@@ -95,5 +95,6 @@ export const readChart = (machine, chart) => {
       .filter(({ type }) => type !== 'compound')
       .map((node) => ({ id: id(node), label: node.key, exits: exits.get(id(node)) })),
     lines: [...lines.values()],
+    main: chart.main,
   };
 };

@@ -5,30 +5,11 @@ import { agentMachine } from '../../src/machines/agent-machine.ts';
 import { supervisorMachine } from '../../src/machines/supervisor-machine.ts';
 import { taskMachine } from '../../src/machines/task-machine.ts';
 import { workflowMachine } from '../../src/machines/workflow-machine.ts';
+import { type Chart, type PackedChart, unpackChart } from '../../web/model/packed-chart.ts';
 
-interface Box {
-  readonly id: string;
-  readonly x: number;
-  readonly y: number;
-  readonly width: number;
-  readonly height: number;
-  readonly exits: readonly { readonly to: string }[];
-}
+type Box = Chart['states'][number];
 
-interface Chart {
-  readonly width: number;
-  readonly height: number;
-  readonly groups: readonly Box[];
-  readonly states: readonly Box[];
-  readonly lines: readonly {
-    readonly from: string;
-    readonly to: string;
-    readonly on: readonly object[];
-    readonly points: readonly (readonly [number, number])[];
-  }[];
-}
-
-const read = (name: string): Readonly<Record<string, Chart>> =>
+const read = (name: string): Readonly<Record<string, PackedChart>> =>
   JSON.parse(readFileSync(new URL(`../../web/charts/${name}.json`, import.meta.url), 'utf8'));
 const charts = { ...read('charts'), ...read('workflow') };
 const machines: Readonly<Record<string, AnyStateMachine>> = {
@@ -50,7 +31,7 @@ const waysOut = (node: AnyStateNode): number =>
 const chartOf = (name: string): Chart => {
   const chart = charts[name];
   if (chart === undefined) throw new Error(`no chart of ${name}`);
-  return chart;
+  return unpackChart(chart);
 };
 
 const overlap = (one: Box, other: Box): boolean =>
@@ -86,9 +67,9 @@ test.each(Object.keys(machines))(
     );
     expect(overlaps).toEqual([]);
     for (const { from, to, points } of lines)
-      for (const [nth, [x, y]] of points.entries()) {
+      for (const [nth, [x = 0, y = 0]] of points.entries()) {
         expect(x >= 0 && x <= width && y >= 0 && y <= height).toBe(true);
-        const [nextX, nextY] = points[nth + 1] ?? [x, y];
+        const [nextX = x, nextY = y] = points[nth + 1] ?? [x, y];
         const segment = {
           ...{ id: '', exits: [], x: Math.min(x, nextX), y: Math.min(y, nextY) },
           ...{ width: Math.abs(nextX - x), height: Math.abs(nextY - y) },

@@ -1,43 +1,19 @@
-import charts from '../charts/charts.json' with { type: 'json' };
+import packed from '../charts/charts.json' with { type: 'json' };
 import { type Frame, textOf } from '../data/frame.ts';
 import type { TaskView } from '../data/tasks.ts';
 import { createFold } from './fold.ts';
+import { type Box, type Chart, type Exit, type Line, unpackChart } from './packed-chart.ts';
 
-export interface Exit {
-  readonly kind: string;
-  readonly event: string;
-  readonly guard: string | null;
-  readonly to: string;
-}
-
-export interface Box {
-  /** The path of the state, `started.working`. */
-  readonly id: string;
-  readonly x: number;
-  readonly y: number;
-  readonly width: number;
-  readonly height: number;
-  readonly exits: readonly Exit[];
-}
-
-export interface Line {
-  readonly from: string;
-  readonly to: string;
-  readonly on: readonly Pick<Exit, 'event' | 'guard'>[];
-  readonly points: readonly (readonly number[])[];
-}
-
-/** Written by scripts/charts.mjs. */
-export interface Chart {
-  readonly width: number;
-  readonly height: number;
-  readonly groups: readonly Box[];
-  readonly states: readonly Box[];
-  readonly lines: readonly Line[];
-}
+export type { Box, Chart, Exit, Line };
 
 export const machines = ['task', 'agent', 'supervisor'] as const;
 export type Machine = (typeof machines)[number];
+
+const charts: Readonly<Record<Machine, Chart>> = {
+  task: unpackChart(packed.task),
+  agent: unpackChart(packed.agent),
+  supervisor: unpackChart(packed.supervisor),
+};
 
 export const chartOf = (machine: Machine): Chart => charts[machine];
 

@@ -3,6 +3,8 @@ import type { Box, Chart, Line, Scene } from '../../model/chart.ts';
 import { ArrowHead } from '../../parts/arrow-head.tsx';
 
 const radius = 6;
+/** Smaller, its words cannot be read; then it scrolls. */
+const leastScale = 0.76;
 
 /** The last part of its path. */
 const labelOf = ({ id }: Box): string => id.slice(id.lastIndexOf('.') + 1);
@@ -102,6 +104,7 @@ export const ChartDrawing = ({
       viewBox={`0 0 ${chart.width} ${chart.height}`}
       width={chart.width}
       height={chart.height}
+      style={{ minWidth: leastScale * chart.width }}
       role="img"
       aria-label={`The ${name} machine, ${scene.here === null ? 'in no state yet' : `in ${scene.here}`}`}
     >
