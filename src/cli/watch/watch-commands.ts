@@ -163,7 +163,8 @@ const explainState = (explained: Explained, task: TaskView, line: WriteLine): vo
       '  works without ',
       `${task_id} (${branch}), which conflicts in ${files.join(', ') || 'no file'}`,
     );
-  if (deadline !== null) line('  until ', `${clockText(deadline, Date.now())} at the latest`);
+  if (deadline !== null && parked === null)
+    line('  until ', `${clockText(deadline, Date.now())} at the latest`);
   // No guard of a run holds up what a person does.
   if (task.phase === 'waiting_for_person') for (const step of nextSteps(task)) line('', step);
   else for (const [answer, need] of guardLines(guards)) line(answer, need);
