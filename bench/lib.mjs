@@ -180,6 +180,7 @@ export const openServer = async (
     a2aRules: () => ({ versions: ['1.0'], isStrict: false, publicUrl: null }),
     pushConfigs: createPushConfigs(db),
     heartbeatMs: 15_000,
+    sharedLogins: null,
     draining: () => false,
     requestsPerSecond: () => 1_000_000,
     streamLimits: () => ({ inAll: streams, perTask: streams }),

@@ -1,5 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Answer } from '../actors/store/port.ts';
+import { afterAnswer } from '../actors/store/rows.ts';
 import { errorBody, requestErrors } from './error-table.ts';
 import type { PageSessions } from './page-sessions.ts';
 import { createThrottle, type Throttle, windowMs } from './throttle.ts';
@@ -134,11 +136,15 @@ const refuseSession = (reply: FastifyReply, { tokenHint }: GateOptions): Fastify
 type Rights = Pick<GateOptions, 'token' | 'sessions'>;
 
 /** False from when the token of a request is replaced, and from the end of its session. */
-export const isStillAllowed = (request: FastifyRequest, { token, sessions }: Rights): boolean => {
+export const isStillAllowed = (
+  request: FastifyRequest,
+  { token, sessions }: Rights,
+): Answer<boolean> => {
   const expected = token();
   const given = bearerToken(request);
   if (expected === null) return true;
-  return given !== null && (safeEqual(given, expected) || sessions.find(given) !== null);
+  if (given === null || safeEqual(given, expected)) return given !== null;
+  return afterAnswer(sessions.find(given), (found) => found !== null);
 };
 
 export const createGate = (options: GateOptions) => {
@@ -159,7 +165,7 @@ export const createGate = (options: GateOptions) => {
     if (open || expected === null) return undefined;
     const given = bearerToken(request);
     if (given !== null && safeEqual(given, expected)) return undefined;
-    if (given !== null && options.sessions.find(given) !== null)
+    if (given !== null && (await options.sessions.find(given)) !== null)
       return routesOfServerToken.has(routeOf(request)) ? refuseSession(reply, options) : undefined;
     return refuseToken(request, reply, throttle, options);
   };

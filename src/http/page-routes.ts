@@ -1,9 +1,10 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
+import type { CodeRefusal } from '../actors/store/postgres/login-rows.ts';
 import { errorBody, requestErrors } from './error-table.ts';
 import { bearerToken } from './gate.ts';
 import { addPageFiles, type PageFiles } from './page-files.ts';
-import type { CodeRefusal, PageSessions } from './page-sessions.ts';
+import type { PageSessions } from './page-sessions.ts';
 import { createThrottle, windowMs } from './throttle.ts';
 import { parseParams } from './wire.ts';
 
@@ -55,18 +56,18 @@ export const addPageRoutes = (app: FastifyInstance, options: PageRouteOptions): 
   const throttle = createThrottle(() => performance.now());
   addPageFiles(app, page);
   app.post('/page/codes', { bodyLimit: codeBodyLimit }, async () => {
-    const { code, expiresAt } = sessions.createCode();
+    const { code, expiresAt } = await sessions.createCode();
     return { code, expires_at: new Date(expiresAt).toISOString() };
   });
   app.post('/page/session', { bodyLimit: codeBodyLimit }, async (request, reply) => {
     const { code } = parseParams(codeSchema, jsonBody(request));
-    const session = sessions.exchange(code);
+    const session = await sessions.exchange(code);
     if ('refused' in session)
       return refuseCode(reply, session.refused, throttle.failed(request.ip).over);
     return { token: session.token, expires_at: new Date(session.expiresAt).toISOString() };
   });
   app.get('/page/session', async (request) => {
-    const found = sessions.find(bearerToken(request) ?? '');
+    const found = await sessions.find(bearerToken(request) ?? '');
     return {
       project: projectName,
       version,
@@ -74,7 +75,7 @@ export const addPageRoutes = (app: FastifyInstance, options: PageRouteOptions): 
     };
   });
   app.delete('/page/session', async (request, reply) => {
-    sessions.end(bearerToken(request) ?? '');
+    await sessions.end(bearerToken(request) ?? '');
     onLogout();
     return reply.code(204).send();
   });

@@ -1,4 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
+import type { Answer } from '../actors/store/port.ts';
+import type { CodeRefusal, LoginRows, LoginTimes } from '../actors/store/postgres/login-rows.ts';
 
 export interface PageCode {
   readonly code: string;
@@ -12,22 +14,24 @@ export interface PageSession {
   readonly expiresAt: number;
 }
 
-export type CodeRefusal = 'used' | 'expired' | 'unknown';
+type Exchanged = PageSession | { readonly refused: CodeRefusal };
 
-/** The logins of the web page. They are in memory: a restart ends them all. */
+/** The logins of the web page. */
 export interface PageSessions {
-  createCode(): PageCode;
+  createCode(): Answer<PageCode>;
   /** A code works once. */
-  exchange(code: string): PageSession | { readonly refused: CodeRefusal };
+  exchange(code: string): Answer<Exchanged>;
   /** Null when the token is not that of a session, or the session is over. */
-  find(token: string): Pick<PageSession, 'expiresAt'> | null;
-  end(token: string): void;
+  find(token: string): Answer<Pick<PageSession, 'expiresAt'> | null>;
+  end(token: string): Answer<void>;
 }
 
-export const codeMs = 60_000;
-export const sessionMs = 12 * 60 * 60 * 1_000;
-/** How long a code is remembered, to say why it does not work. */
-const rememberedMs = 60 * 60 * 1_000;
+export const loginTimes: LoginTimes = {
+  codeMs: 60_000,
+  sessionMs: 12 * 60 * 60 * 1_000,
+  rememberedMs: 60 * 60 * 1_000,
+};
+const { codeMs, sessionMs, rememberedMs } = loginTimes;
 /** The oldest gives way. */
 const codesAtMost = 100;
 const sessionsAtMost = 100;
@@ -42,6 +46,7 @@ interface KnownCode {
 const digestOfSession = (text: string): string =>
   createHash('sha256').update(text).digest('base64url');
 const secret = (): string => randomBytes(32).toString('base64url');
+const secretForm = /^[A-Za-z0-9_-]{43}$/;
 
 /** Adds as the newest; the oldest leaves when there are too many. */
 const keep = <Value>(all: Map<string, Value>, key: string, value: Value, atMost: number): void => {
@@ -52,8 +57,8 @@ const keep = <Value>(all: Map<string, Value>, key: string, value: Value, atMost:
 };
 
 /**
- * `token`: that of the server; a new one ends every session. `now`: epoch ms. Holds digests, never
- * a code or a token.
+ * In memory: a restart ends them all. `token`: that of the server; a new one ends every session.
+ * `now`: epoch ms. Holds digests, never a code or a token.
  */
 export const createPageSessions = (token: () => string | null, now: () => number): PageSessions => {
   const codes = new Map<string, KnownCode>();
@@ -94,5 +99,30 @@ export const createPageSessions = (token: () => string | null, now: () => number
       return null;
     },
     end: (given) => void sessions.delete(digestOfSession(given)),
+  };
+};
+
+/** In the store: they hold at all servers that share it and have the same token. */
+export const createSharedPageSessions = (
+  token: () => string | null,
+  rows: LoginRows,
+): PageSessions => {
+  const master = (): string => digestOfSession(token() ?? '');
+  return {
+    createCode: async () => {
+      const code = secret();
+      return { code, expiresAt: await rows.addCode(digestOfSession(code), master()) };
+    },
+    exchange: async (code) => {
+      const session = secret();
+      const made = await rows.exchange(digestOfSession(code), digestOfSession(session), master());
+      return typeof made === 'number' ? { token: session, expiresAt: made } : made;
+    },
+    find: async (given) => {
+      if (!secretForm.test(given)) return null;
+      const expiresAt = await rows.find(digestOfSession(given), master());
+      return expiresAt === null ? null : { expiresAt };
+    },
+    end: (given) => rows.end(digestOfSession(given)),
   };
 };

@@ -1,5 +1,6 @@
 import Fastify, { type FastifyError, type FastifyInstance } from 'fastify';
 import type { EntryReads, StoreHealth } from '../actors/store/port.ts';
+import type { LoginRows } from '../actors/store/postgres/login-rows.ts';
 import type { PushConfigs } from '../actors/store/push-configs.ts';
 import type { System } from '../actors/system.ts';
 import { addCardRoutes, extendedCardOf } from './a2a/card-routes.ts';
@@ -20,7 +21,11 @@ import { createMethods } from './methods.ts';
 import { histogramsFrom, metricsDocument, metricsText } from './metrics-text.ts';
 import { answerNoRoute } from './other-method.ts';
 import { addPageRoutes, type PageRouteOptions } from './page-routes.ts';
-import { createPageSessions } from './page-sessions.ts';
+import {
+  createPageSessions,
+  createSharedPageSessions,
+  type PageSessions,
+} from './page-sessions.ts';
 import { addRpcRoutes, createRateGate, type RpcRouteOptions } from './rpc-routes.ts';
 import { createSse } from './sse.ts';
 import { addStreamRoutes, createStreamOpening, type StreamRouteOptions } from './stream-routes.ts';
@@ -40,6 +45,8 @@ export interface HttpServerOptions
   readonly pushConfigs: PushConfigs;
   /** Facts that the server took from the shell that started it. */
   readonly surroundings: () => object;
+  /** Logins of the page that hold at other servers, too; null: only at this one. */
+  readonly sharedLogins: LoginRows | null;
   /** Epoch ms. */
   readonly now: () => number;
 }
@@ -102,18 +109,24 @@ const addHooks = (
   answerNoRoute(app);
 };
 
+const sessionsFor = ({ token, now, sharedLogins }: HttpServerOptions): PageSessions =>
+  sharedLogins === null
+    ? createPageSessions(token, now)
+    : createSharedPageSessions(token, sharedLogins);
+
 /** The caller listens. */
 export const buildServer = async (options: HttpServerOptions): Promise<FastifyInstance> => {
   const { system } = options;
   const startedAt = performance.now();
   const uptimeSeconds = (): number => (performance.now() - startedAt) / 1000;
   const app = Fastify(fastifyLimits);
-  const sessions = createPageSessions(options.token, options.now);
+  const sessions = sessionsFor(options);
   addHooks(app, { ...options, sessions });
   const sse = await createSse(app, options.heartbeatMs, (request) =>
     isStillAllowed(request, { token: options.token, sessions }),
   );
   app.addHook('preClose', sse.endAll);
+  options.sharedLogins?.onEnd(sse.checkRights);
   const { openStream, reserveStream } = createStreamOpening(sse, options.streamLimits);
   const discovery = () => discoveryDocument(options, system.settings());
   const operations = createOperations({ ...options, service: system.service });

@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { FastifySSEPlugin } from 'fastify-sse-v2';
+import type { Answer } from '../actors/store/port.ts';
 
 /**
  * Frames for many connections: as bytes, and as an HTTP/1.1 chunk that needs no further encoding.
@@ -124,7 +125,7 @@ const createSharedWriter = (raw: ServerResponse, isWritable: () => boolean) => {
  */
 const openConnection = (
   reply: FastifyReply,
-  isAllowed: () => boolean,
+  isAllowed: () => Answer<boolean>,
   onFirst: (connection: OpenConnection) => void,
 ): OpenConnection => {
   const { raw } = reply;
@@ -158,7 +159,14 @@ const openConnection = (
     finish();
   };
   const checkRights = (): void => {
-    if (!ended && !isAllowed()) end();
+    if (ended) return;
+    const endUnless = (allowed: boolean): void => {
+      if (!allowed) end();
+    };
+    const answer = isAllowed();
+    // A store that is away takes no right; the next heartbeat asks again.
+    if (answer instanceof Promise) answer.then(endUnless, () => {});
+    else endUnless(answer);
   };
   const connection: OpenConnection = {
     write: (frames) => {
@@ -219,7 +227,7 @@ const createGathering = () => {
 export const createSse = async (
   app: FastifyInstance,
   heartbeatMs: number,
-  isAllowed: (request: FastifyRequest) => boolean,
+  isAllowed: (request: FastifyRequest) => Answer<boolean>,
 ): Promise<Sse> => {
   await app.register(FastifySSEPlugin, { retryDelay: 2_000 });
   const connections = new Set<OpenConnection>();

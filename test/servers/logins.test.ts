@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { freshAddress, noPostgres } from '../support/postgres.ts';
+import { freshAddress, inPostgres, noPostgres } from '../support/postgres.ts';
 import { openServer } from '../support/servers.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
@@ -39,5 +39,65 @@ describe.skipIf(noPostgres !== null)(`logins at several servers ${noPostgres ?? 
       expect((await ask(url, '/metrics', 't'.repeat(64))).status).toBe(401);
       expect((await server.agent('token')).out).toBe(`${token}\n`);
     }
+  });
+
+  test('a login at one server holds at the other, and ends there at once', {
+    tags: ['slow'],
+    timeout: 60 * seconds,
+  }, async () => {
+    const { address, one, two } = await openTwo();
+    const [here, there] = [one.serverFile().url, two.serverFile().url];
+    const code = (await one.agent('open', '--print')).out.trim().split('#c=')[1] ?? '';
+    const exchange = (url: string) =>
+      ask(url, '/page/session', null, { method: 'POST', body: JSON.stringify({ code }) });
+
+    const both = await Promise.all([exchange(here), exchange(there)]);
+    const answers: { token?: string; error?: object }[] = [];
+    for (const answer of both) answers.push(JSON.parse(await answer.text()));
+
+    expect(both.map(({ status }) => status).toSorted()).toEqual([200, 401]);
+    expect(answers.find(({ error }) => error !== undefined)?.error).toMatchObject({
+      code_refused: 'used',
+    });
+    const session = answers.find((answer) => answer.token !== undefined)?.token ?? '';
+    for (const url of [here, there]) expect((await ask(url, '/metrics', session)).status).toBe(200);
+    const rows = JSON.stringify(await inPostgres(address, 'select * from page_logins'));
+    expect([rows.includes(session), rows.includes(code), rows.includes(token)]).toEqual([
+      false,
+      false,
+      false,
+    ]);
+    const stream = await ask(there, '/stream', session);
+    const ended = stream.text();
+
+    expect((await ask(here, '/page/session', session, { method: 'DELETE' })).status).toBe(204);
+
+    for (const url of [here, there]) expect((await ask(url, '/metrics', session)).status).toBe(401);
+    expect(await ended, 'a stream of the other server').toContain('connected');
+  });
+
+  test('a login goes on after a restart of its server, and ends by the clock of the database', {
+    tags: ['slow'],
+    timeout: 60 * seconds,
+  }, async () => {
+    const { address, one, two } = await openTwo();
+    const { url } = one.serverFile();
+    const made = await ask(url, '/page/codes', token, { method: 'POST' });
+    const { code } = JSON.parse(await made.text());
+    const post = { method: 'POST', body: JSON.stringify({ code }) };
+    const opened = await ask(url, '/page/session', null, post);
+    const session = JSON.parse(await opened.text()).token;
+    await one.agent('server', 'restart');
+    const again = one.serverFile().url;
+    expect((await ask(again, '/metrics', session)).status).toBe(200);
+
+    await inPostgres(address, 'update page_logins set expires_at = clock_ms() - 1');
+
+    for (const server of [again, two.serverFile().url])
+      expect((await ask(server, '/metrics', session)).status).toBe(401);
+    await ask(again, '/page/codes', token, { method: 'POST' });
+    expect(await inPostgres(address, "select 1 from page_logins where kind = 'session'")).toEqual(
+      [],
+    );
   });
 });

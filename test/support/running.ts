@@ -264,6 +264,7 @@ export const startServer = async (setting: Setting = {}) => {
     webhookCheck: () => null,
     surroundings: () => ({}),
     heartbeatMs: setting.heartbeatMs ?? 15_000,
+    sharedLogins: null,
     mcpAnswer: setting.mcpAnswer ?? (() => 'questions'),
     pushConfigs: createPushConfigs(running.ledger.db),
     a2aRules: () => ({ versions: ['1.0'], isStrict: false, publicUrl: null, ...setting.a2a }),

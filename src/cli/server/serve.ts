@@ -21,6 +21,7 @@ import { listenOnLoopback } from './listen.ts';
 import { modelNote } from './models.ts';
 import { networkNotes, notesOf } from './notes.ts';
 import { type Notifications, startNotifications } from './notifications.ts';
+import { sharedLoginsOf } from './shared-store.ts';
 import { surroundingsOf } from './surroundings.ts';
 import { startTraces } from './traces.ts';
 import { removeServerFile, writeServerFile } from './write-server-file.ts';
@@ -90,6 +91,7 @@ const buildApplication = (
     surroundings: () => surroundingsOf(current.loaded, credentials, environment['PATH']),
     page: readPage(),
     projectName: basename(project.root),
+    sharedLogins: sharedLoginsOf(ledger.db),
     now: Date.now,
     heartbeatMs: streamHeartbeatMs,
     draining: () => state.draining,

@@ -1,7 +1,9 @@
 import type { SharedPorts } from '../../actors/engine/system-ports.ts';
 import type { PostgresDatabase } from '../../actors/store/postgres/database.ts';
+import { createLoginRows, type LoginRows } from '../../actors/store/postgres/login-rows.ts';
 import { createServerCalls } from '../../actors/store/postgres/server-calls.ts';
 import type { Database } from '../../actors/store/rows.ts';
+import { loginTimes } from '../../http/page-sessions.ts';
 import type { Config } from '../config/config-schema.ts';
 import { type Project, serverNameOf } from '../config/project.ts';
 import { version } from '../version.ts';
@@ -11,6 +13,10 @@ const isShared = (db: Database): db is PostgresDatabase => 'tellServers' in db;
 
 /** The time of day that all servers of the store have in common. */
 export const clockOf = (db: Database): (() => number) => (isShared(db) ? db.clock : Date.now);
+
+/** The logins of the page that all servers of the store have in common; null: no other one can. */
+export const sharedLoginsOf = (db: Database): LoginRows | null =>
+  isShared(db) ? createLoginRows(db, loginTimes) : null;
 
 /** This server among those that use the same database; undefined when no other one can. */
 export const sharedPortsOf = (

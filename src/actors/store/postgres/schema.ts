@@ -217,9 +217,21 @@ create table server_calls (
 );
 `;
 
+/** Logins of the web page, as digests. `kind` is `code` or `session`. */
+const pageLogins = `
+create table page_logins (
+  digest ${textType} primary key,
+  kind text not null,
+  under ${textType} not null,
+  expires_at bigint not null,
+  used integer not null default 0
+);
+`;
+
 /** A version is never changed once it is released: a later one follows it. */
 export const migrations: readonly Migration[] = [
   { version: 1, name: 'tables', sql: tables },
   { version: 2, name: 'sharing', sql: sharing },
   { version: 3, name: 'server_calls', sql: serverCalls },
+  { version: 4, name: 'page_logins', sql: pageLogins },
 ];

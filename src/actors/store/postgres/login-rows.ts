@@ -1,0 +1,113 @@
+import type { Work } from '../rows.ts';
+import type { PostgresDatabase } from './database.ts';
+
+export type CodeRefusal = 'used' | 'expired' | 'unknown';
+
+/**
+ * The logins of the web page at all servers of a store. Codes and sessions are kept as digests;
+ * `under` is the digest of the server's token, whose replacement ends them. Times are of the
+ * database (epoch ms).
+ */
+export interface LoginRows {
+  /** @returns when the code expires */
+  addCode(code: string, under: string): Promise<number>;
+  /** Makes a session of a code, once over all servers. @returns when the session ends */
+  exchange(
+    code: string,
+    session: string,
+    under: string,
+  ): Promise<number | { readonly refused: CodeRefusal }>;
+  /** @returns when the session ends; null when there is none */
+  find(session: string, under: string): Promise<number | null>;
+  end(session: string): Promise<void>;
+  /** Calls the listener when a session was ended at any server. */
+  onEnd(listener: () => void): void;
+}
+
+export interface LoginTimes {
+  readonly codeMs: number;
+  readonly sessionMs: number;
+  /** How long a code is remembered, to say why it does not work. */
+  readonly rememberedMs: number;
+}
+
+/** Of each kind; the oldest gives way. */
+const rowsAtMost = 1_000;
+const endNotice = 'logout';
+
+const prepareLogins = (db: PostgresDatabase) => ({
+  add: db.prepare(
+    'insert into page_logins (digest, kind, under, expires_at) values (?, ?, ?, ?) on conflict (digest) do nothing',
+  ),
+  take: db.prepare(
+    `update page_logins set used = 1
+     where digest = ? and kind = 'code' and under = ? and used = 0 and expires_at >= ?
+     returning digest`,
+  ),
+  code: db.prepare("select used, expires_at from page_logins where digest = ? and kind = 'code'"),
+  find: db.prepare(
+    `select expires_at from page_logins
+     where digest = ? and kind = 'session' and under = ? and expires_at >= clock_ms()`,
+  ),
+  end: db.prepare("delete from page_logins where digest = ? and kind = 'session'"),
+  removeOld: db.prepare('delete from page_logins where kind = ? and expires_at < ?'),
+  removeMany: db.prepare(
+    `delete from page_logins where digest in (
+       select digest from page_logins where kind = ?
+       order by expires_at desc, digest offset ${rowsAtMost}
+     )`,
+  ),
+});
+
+/** The tables are there. */
+export const createLoginRows = (
+  db: PostgresDatabase,
+  { codeMs, sessionMs, rememberedMs }: LoginTimes,
+): LoginRows => {
+  const sql = prepareLogins(db);
+  const add = function* (
+    kind: 'code' | 'session',
+    digest: string,
+    under: string,
+    expiresAt: number,
+  ): Work<void> {
+    yield* sql.add.send(digest, kind, under, expiresAt);
+    yield* sql.removeMany.send(kind);
+  };
+  return {
+    addCode: async (code, under) =>
+      db.write(function* () {
+        const now = yield* db.now();
+        yield* sql.removeOld.send('code', now - rememberedMs);
+        yield* sql.removeOld.send('session', now);
+        yield* add('code', code, under, now + codeMs);
+        return now + codeMs;
+      }),
+    exchange: async (code, session, under) =>
+      db.write(function* () {
+        const now = yield* db.now();
+        if ((yield* sql.take.first(code, under, now)) !== null) {
+          yield* add('session', session, under, now + sessionMs);
+          return now + sessionMs;
+        }
+        const known = yield* sql.code.first(code);
+        if (known === null || now > Number(known['expires_at']) + rememberedMs)
+          return { refused: 'unknown' as const };
+        return { refused: known['used'] === 1 ? ('used' as const) : ('expired' as const) };
+      }),
+    find: async (session, under) => {
+      const row = await db.ask(sql.find.first(session, under));
+      return row === null ? null : Number(row['expires_at']);
+    },
+    end: async (session) => {
+      await db.write(function* () {
+        yield* sql.end.send(session);
+      });
+      await db.tellServers(endNotice);
+    },
+    onEnd: (listener) =>
+      db.onNotice((notice) => {
+        if (notice === endNotice) listener();
+      }),
+  };
+};
