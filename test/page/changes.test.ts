@@ -70,7 +70,7 @@ describe.skipIf(noBrowser !== null)(
       const first = await project.create('First');
       const second = await project.create('Second');
       await open(`task/${second}/edit`);
-      const other = page.getByLabel('Id of a task that must be complete first');
+      const other = page.getByLabel('Title or id of a task that must be complete first');
       await other.fill('bd-none1');
       await press('Add dependency');
       await page.getByRole('alert').getByText('bd-none1 does not exist').waitFor();

@@ -230,6 +230,8 @@ describe.skipIf(noBrowser !== null)(
       const { review } = await project.show(taskId);
       const lines = { line: 1, end_line: 2 };
       expect(review.comments).toMatchObject([{ path: 'src/a.js', ...lines, text: 'Say why.' }]);
+      await to(`task/${taskId}`);
+      await page.locator('.task-side').getByText('sent back').waitFor();
       await button('Merge').click();
       await page.getByText('Merged', { exact: true }).first().waitFor();
       expect((await project.show(taskId)).work.merged_at).toBeDefined();

@@ -12,14 +12,31 @@ const suggestedAtMost = 200;
 export const TaskSuggestions = () => (
   <datalist id="tasks">
     {[...tasks.value.values()].slice(-suggestedAtMost).map(({ task_id, title }) => (
-      <option key={task_id} value={task_id}>
-        {title}
+      <option key={task_id} value={title}>
+        {task_id}
       </option>
     ))}
   </datalist>
 );
 
-const idsIn = (text: string): readonly string[] => text.split(/[\s,]+/).filter(Boolean);
+/** @returns the id of a task that is named by its title. @throws when several are */
+export const idNamed = (text: string): string => {
+  const ids = [...tasks.value.values()]
+    .filter(({ title }) => title === text)
+    .map(({ task_id }) => task_id);
+  if (ids.length > 1)
+    throw new Error(`${ids.length} tasks have the title “${text}”; write an id: ${ids.join(', ')}`);
+  return ids[0] ?? text;
+};
+
+/** A title may hold commas when it is the only one. */
+const idsIn = (text: string): readonly string[] =>
+  [text.trim()]
+    .map(idNamed)
+    .flatMap((id) => (id === text.trim() ? id.split(',') : [id]))
+    .map((part) => idNamed(part.trim()))
+    .flatMap((id) => id.split(/\s+/))
+    .filter(Boolean);
 export const labelsIn = (text: string): readonly string[] =>
   text
     .split(',')
@@ -92,7 +109,7 @@ export const CreateForm = ({ isFocused = false }: { isFocused?: boolean }) => {
           value={role}
           choices={[['', 'not yet'], ...roles.value.map((each) => [each.role, each.role] as const)]}
         />
-        <TextField name="Waits for (ids)" value={dependencies} list="tasks" />
+        <TextField name="Waits for (titles or ids)" value={dependencies} list="tasks" />
         <PriorityField value={priority} />
         <TextField name="Labels, by commas" value={labels} />
       </div>

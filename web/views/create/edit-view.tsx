@@ -7,7 +7,7 @@ import { NoTask } from '../../parts/no-task.tsx';
 import { Problem } from '../../parts/notice.tsx';
 import { TaskLine } from '../../parts/task-link.tsx';
 import { go, pathOf, taskPath } from '../../shell/router.ts';
-import { labelsIn, TaskSuggestions } from './create-form.tsx';
+import { idNamed, labelsIn, TaskSuggestions } from './create-form.tsx';
 
 const Dependencies = ({ task, fail }: { task: TaskView; fail: (message: string) => void }) => {
   const id = useSignal('');
@@ -34,8 +34,8 @@ const Dependencies = ({ task, fail }: { task: TaskView; fail: (message: string) 
         <input
           type="text"
           list="tasks"
-          aria-label="Id of a task that must be complete first"
-          placeholder="bd-a1b2"
+          aria-label="Title or id of a task that must be complete first"
+          placeholder="Title or id"
           value={id.value}
           onInput={({ currentTarget }) => {
             id.value = currentTarget.value;
@@ -43,7 +43,7 @@ const Dependencies = ({ task, fail }: { task: TaskView; fail: (message: string) 
         />
         <Button
           onPress={async () => {
-            await addDependency(task.task_id, id.value.trim());
+            await addDependency(task.task_id, idNamed(id.value.trim()));
             id.value = '';
           }}
           onError={fail}

@@ -8,14 +8,28 @@ import { machinesPath } from '../../shell/router.ts';
 import { ChartDrawing } from '../machines/chart-drawing.tsx';
 import type { Shown } from '../machines/moment.ts';
 
+type AttemptView = NonNullable<TaskView['attempts']>[number];
+
 const endings: Readonly<Record<string, readonly [IconName, string]>> = {
   complete: ['check', 'done'],
   failed: ['cross', 'fail'],
   cancelled: ['struck', 'wait'],
 };
 
-const Attempts = ({ task: { attempts = [] } }: { task: TaskView }) =>
-  attempts.length === 0 ? null : (
+/** Work that people commented on, when another attempt followed. */
+const isSentBack = ({ attempt, review }: TaskView, of: AttemptView): boolean =>
+  of.status === 'complete' &&
+  of.attempt < attempt &&
+  review?.comments.some((comment) => comment.attempt === of.attempt) === true;
+
+const endingOf = (task: TaskView, of: AttemptView): readonly [IconName, string, string] => {
+  if (isSentBack(task, of)) return ['left', 'rev', 'sent back'];
+  const [icon, tone] = endings[of.status] ?? ['circle', 'wait'];
+  return [icon, tone, of.status];
+};
+
+const Attempts = ({ task }: { task: TaskView }) =>
+  (task.attempts ?? []).length === 0 ? null : (
     <section>
       <h2>Attempts</h2>
       <table>
@@ -29,13 +43,13 @@ const Attempts = ({ task: { attempts = [] } }: { task: TaskView }) =>
           </tr>
         </thead>
         <tbody>
-          {attempts.toReversed().map((each) => {
-            const [icon, tone] = endings[each.status] ?? ['circle', 'wait'];
+          {task.attempts?.toReversed().map((each) => {
+            const [icon, tone, word] = endingOf(task, each);
             return (
               <tr key={each.attempt}>
                 <td>{each.attempt}</td>
                 <td>
-                  <Icon name={icon} tone={tone} /> {each.status}
+                  <Icon name={icon} tone={tone} /> {word}
                   {each.merged_at === undefined ? '' : ', merged'}{' '}
                   <span class="quiet">{each.role}</span>
                 </td>
