@@ -433,7 +433,13 @@ export const createSystem = (initial: Settings, given: SystemPorts): System => {
   const { ports: timedOnes, read: durations } = timedPorts(given);
   const opened = openJournal(timedOnes);
   const ports = withHeldFolders(timedOnes, opened);
-  const settings = (): Settings => current;
+  const { shared, workspace, log } = given;
+  const refusal = shared === undefined ? null : workspace.refusal();
+  if (refusal !== null)
+    log('this server runs no agents; servers that share its store take its tasks', {
+      why: refusal,
+    });
+  const settings = (): Settings => (refusal === null ? current : { ...current, ownRoles: [] });
   const { tracker, store, now } = ports;
   const parts = createParts(settings, ports, opened);
   const { journal, supervisor, host, backends, lookUp } = parts;

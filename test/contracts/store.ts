@@ -379,8 +379,15 @@ export const describeStore = (
         entries: [line('bd-a')],
       });
       const ownerOf = async (id: string) => (await store.actor(id))?.owner;
-      const joinAs = async (node: string, leaseMs: number, name = `server of ${node}`) =>
-        store.join({ node, leaseMs, name });
+      const joinAs = async (
+        node: string,
+        leaseMs: number,
+        name = `server of ${node}`,
+        roles: readonly string[] | null = null,
+      ) => {
+        const facts = { version: '1.0.0', startedAt: 0, pool: 4, roles };
+        return store.join({ node, leaseMs, name, facts });
+      };
       const takeOver = async (node: string, servers: 'left' | 'leftOrSilent' = 'leftOrSilent') =>
         store.takeOverFrom(node, servers);
       const hour = 3_600_000;
@@ -477,7 +484,7 @@ export const describeStore = (
         expect((await store.nodes()).map(({ node }) => node)).toEqual(['a2']);
       });
 
-      const wish = { cap: 5, pool: 4, keep: 0, needed: 0, waiting: 0 };
+      const wish = { cap: 5, pool: 4, keep: 0, needed: 0, waiting: 0, roles: ['engineer'] };
       const slotsOf = async () =>
         (await store.nodes()).map(({ node, slots }): [string, number] => [node, slots]);
 
@@ -493,6 +500,8 @@ export const describeStore = (
           aim: 1,
           isWanted: false,
           othersWait: true,
+          othersChoose: false,
+          foreign: 0,
         });
         // The other one lacks slots now: this one keeps its part, and no more than it uses.
         expect(await store.share('a', { ...busy, keep: 4 })).toMatchObject({
@@ -555,6 +564,28 @@ export const describeStore = (
           ['a', 2],
           ['c', 1],
         ]);
+      });
+
+      test('a server gets slots for roles that another one, which holds all slots, does not run', async () => {
+        await joinAs('a', hour, 'tester server', ['tester']);
+        await store.share('a', { ...wish, cap: 3 });
+        await joinAs('b', hour);
+        const waits = (id: string, role: string) => {
+          const change = save(id, 0, 0);
+          return { ...change, actor: { ...change.actor, waits: { role, priority: 1 } } };
+        };
+        await commitAs('a', waits('bd-1', 'engineer'), waits('bd-2', 'tester'));
+        const mine = { ...wish, cap: 3, roles: ['tester'], needed: 1, waiting: 2 };
+        expect(await store.share('a', { ...mine, keep: 3 })).toMatchObject({
+          slots: 3,
+          foreign: 0,
+        });
+
+        expect(await store.share('b', { ...wish, cap: 3 })).toMatchObject({
+          ...{ slots: 0, foreign: 1, othersChoose: true },
+        });
+        expect(await store.share('a', mine)).toMatchObject({ slots: 1, isWanted: true });
+        expect(await store.share('b', { ...wish, cap: 3 })).toMatchObject({ slots: 1 });
       });
 
       test('a server takes tasks that wait at another one: the most urgent first, of its roles, once', async () => {

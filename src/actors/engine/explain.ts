@@ -77,6 +77,8 @@ export interface ExplainInputs {
 const slotReason = ({ slots, supervisor, role }: ExplainInputs): string => {
   if (slots.paused !== null) return slots.paused;
   const own = roleUse(supervisor, role);
+  if (own?.cap === 0)
+    return `this server runs no ${role}; it waits for a slot of another one; ${slots.waiting} wait`;
   const isRoleFull = own !== null && own.running >= own.cap;
   const slot =
     isRoleFull && slots.running < slots.cap

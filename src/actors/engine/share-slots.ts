@@ -110,11 +110,13 @@ const createGrant = (ports: SlotSharePorts & SlotUsers, isStopped: () => boolean
     usable = next;
     ports.changed();
   };
-  const tellOthers = (before: typeof last, { slots }: SlotShare, needs: Need): void => {
+  const tellOthers = (before: typeof last, { slots, foreign }: SlotShare, needs: Need): void => {
     const isSame =
-      before?.slots === slots && before.needed === needs.needed && before.waiting === needs.waiting;
+      before?.slots === slots &&
+      before.needed + before.foreign === needs.needed + foreign &&
+      before.waiting === needs.waiting;
     if (isSame) return;
-    const isLacking = Math.min(settings().pool, needs.needed) > slots;
+    const isLacking = Math.min(settings().pool, needs.needed + foreign) > slots;
     notices.tell(slotsNotice(node, isLacking, needs.waiting));
   };
   return {
@@ -130,10 +132,13 @@ const createGrant = (ports: SlotSharePorts & SlotUsers, isStopped: () => boolean
       isTold = false;
       if (isWanted) mayUse(Math.min(usable, need().running));
       const needs = need();
-      const { cap, pool } = settings();
+      const { cap, pool, roles } = settings();
       const keep = Math.max(usable, needs.running);
       const { needed, waiting } = needs;
-      const share = await store.share(node, { cap, pool, keep, needed, waiting });
+      const share = await store.share(node, {
+        ...{ cap, pool, keep, needed, waiting },
+        roles: roles ?? allRoles,
+      });
       const before = last;
       last = { ...share, ...needs };
       isWanted = share.isWanted;
@@ -150,7 +155,7 @@ const createGrant = (ports: SlotSharePorts & SlotUsers, isStopped: () => boolean
       if (isLacking) isWanted = true;
       const concernsUs =
         (isLacking && (last?.slots ?? 0) > running) ||
-        (waiting > 0 && usable > needed) ||
+        (waiting > 0 && (usable > needed || last?.othersChoose === true)) ||
         needed > usable;
       if (concernsUs) isTold = true;
       return concernsUs;

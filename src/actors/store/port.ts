@@ -345,6 +345,8 @@ export interface SlotWish {
   readonly needed: number;
   /** Tasks that another server may take. */
   readonly waiting: number;
+  /** The roles that it runs. */
+  readonly roles: readonly string[];
 }
 
 export interface SlotShare {
@@ -356,6 +358,10 @@ export interface SlotShare {
   readonly isWanted: boolean;
   /** Another server has tasks that wait for a slot. */
   readonly othersWait: boolean;
+  /** Another server does not run all roles. */
+  readonly othersChoose: boolean;
+  /** As many tasks wait at servers that do not run them, and this one does. */
+  readonly foreign: number;
 }
 
 /** A task that a server took from another one. */

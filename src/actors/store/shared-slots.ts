@@ -1,5 +1,5 @@
-import type { NodeLoad, SlotShare, SlotWish, TakenTask } from './port.ts';
-import type { Database, Work } from './rows.ts';
+import type { NodeFacts, NodeLoad, SlotShare, SlotWish, TakenTask } from './port.ts';
+import type { Database, Row, Work } from './rows.ts';
 
 /** The slots of all servers, and tasks that wait for one. Called inside the transaction. */
 export interface SharedSlots {
@@ -9,13 +9,21 @@ export interface SharedSlots {
 }
 
 interface Other {
+  readonly node: string;
   readonly isLive: boolean;
+  readonly waiting: number;
+  /** Null: all. */
+  readonly roles: readonly string[] | null;
   readonly slots: number;
   /** As many as its tasks need and its pool has. */
   readonly usable: number;
 }
 
-const lacksSlots = ({ isLive, slots, usable }: Other): boolean => isLive && usable > slots;
+const lacksSlots = ({
+  isLive,
+  slots,
+  usable,
+}: Pick<Other, 'isLive' | 'slots' | 'usable'>): boolean => isLive && usable > slots;
 
 /**
  * The slots that a server may use: those that it needs, and its part of the cap while nobody else
@@ -23,7 +31,7 @@ const lacksSlots = ({ isLive, slots, usable }: Other): boolean => isLive && usab
  */
 export const slotsFor = (
   { cap, pool, keep, needed }: SlotWish,
-  others: readonly Other[],
+  others: readonly Pick<Other, 'isLive' | 'slots' | 'usable'>[],
 ): Pick<SlotShare, 'slots' | 'aim'> => {
   const live = others.filter(({ isLive }) => isLive).length;
   const part = Math.max(1, Math.floor(cap / (live + 1)));
@@ -32,6 +40,21 @@ export const slotsFor = (
   const aim = Math.max(0, Math.min(pool, goal, left));
   return { slots: Math.max(keep, aim), aim };
 };
+
+const otherOf = (row: Row, now: number): Other => {
+  const facts = row['facts'] == null ? null : (JSON.parse(String(row['facts'])) as NodeFacts);
+  return {
+    node: String(row['id']),
+    isLive: Number(row['lease_until']) > now,
+    slots: Number(row['slots']),
+    usable: Number(row['usable']),
+    waiting: Number(row['waiting']),
+    roles: facts?.roles ?? null,
+  };
+};
+
+/** ` one two `, for a search in SQL. */
+const listOf = (roles: readonly string[]): string => ` ${roles.join(' ')} `;
 
 export const createSharedSlots = (db: Database): SharedSlots => {
   const others = db.prepare('select * from nodes where ended = 0 and id <> ?');
@@ -43,6 +66,10 @@ export const createSharedSlots = (db: Database): SharedSlots => {
        and cast(?2 as text) like '% ' || waits_role || ' %'
        and (owner is null or owner in (select id from nodes where ended = 0 and waiting > 0))
      order by waits_priority, changed_at, id limit ?3`,
+  );
+  const waitingAt = db.prepare(
+    `select count(*) as count from actors where waits_role is not null and owner = ?1
+       and cast(?2 as text) like '% ' || waits_role || ' %'`,
   );
   const take = db.prepare('update actors set owner = ?2, revision = revision + 1 where id = ?1');
   const loads = db.prepare(
@@ -60,25 +87,29 @@ export const createSharedSlots = (db: Database): SharedSlots => {
     },
     *share(node, wish) {
       const now = yield* db.now();
-      const all = (yield* others.all(node)).map((row) => ({
-        isLive: Number(row['lease_until']) > now,
-        slots: Number(row['slots']),
-        usable: Number(row['usable']),
-        waiting: Number(row['waiting']),
-      }));
-      const { slots, aim } = slotsFor(wish, all);
-      const usable = Math.min(wish.pool, wish.needed);
+      const all = (yield* others.all(node)).map((row) => otherOf(row, now));
+      let foreign = 0;
+      for (const { node: other, waiting: count, roles } of all) {
+        if (count === 0 || roles === null) continue;
+        const mine = wish.roles.filter((role) => !roles.includes(role));
+        foreign += Number((yield* waitingAt.first(other, listOf(mine)))?.['count'] ?? 0);
+      }
+      const needed = wish.needed + foreign;
+      const { slots, aim } = slotsFor({ ...wish, needed }, all);
+      const usable = Math.min(wish.pool, needed);
       yield* keep.run(node, slots, usable, wish.waiting);
       return {
         slots,
         aim,
         isWanted: all.some(lacksSlots),
         othersWait: all.some((other) => other.waiting > 0),
+        othersChoose: all.some(({ roles }) => roles !== null),
+        foreign,
       };
     },
     *takeWaiting(node, limit, roles) {
       const taken: TakenTask[] = [];
-      for (const { id, owner } of yield* waiting.all(node, ` ${roles.join(' ')} `, limit)) {
+      for (const { id, owner } of yield* waiting.all(node, listOf(roles), limit)) {
         yield* take.run(String(id), node);
         taken.push({ taskId: String(id), from: owner === null ? '' : String(owner) });
       }

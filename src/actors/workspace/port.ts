@@ -191,6 +191,8 @@ export interface Workspace extends WorkspaceReads, WorkspaceMerges {
   readonly mode: 'shared' | 'worktree';
   /** For people: where agents work, and why, if it is not what the user asked for. */
   describe(): string;
+  /** Why no attempt can begin on this machine; null: it can. */
+  refusal(): string | null;
   /** Paths outside git that a new folder gets; none where there are no new folders. */
   readonly copies: readonly string[];
   /**

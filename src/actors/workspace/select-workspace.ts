@@ -73,6 +73,7 @@ const describeWorkspace = async (
 
 const refusing = (workspace: Workspace, refusal: () => string | null): Workspace => ({
   ...workspace,
+  refusal,
   open: async (...attempt) => {
     const why = refusal();
     if (why !== null) throw new GitError(why);

@@ -27,6 +27,7 @@ export const createSharedWorkspace = ({
       sandboxed
         ? 'the project folder, shared by all attempts, one writer at a time'
         : 'the project folder, shared by all attempts',
+    refusal: () => null,
     open: async () => ({
       root: await realpath(projectRoot),
       readable: [],

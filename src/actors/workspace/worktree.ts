@@ -153,6 +153,7 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
     mode: 'worktree',
     copies: options.copies,
     describe: () => options.description,
+    refusal: () => null,
     open: (attempt, after = [], signal) => inTurn(() => open(attempt, after, signal)),
     absent: (signal) => findAbsent(options, stores.uses, signal),
     travel: {

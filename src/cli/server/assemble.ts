@@ -104,7 +104,9 @@ export const assemble = async (
   const system = createSystem(current.resolved.settings, {
     tracker,
     store,
-    shared: sharedPortsOf(project, current.loaded.config, ledger.db, { redact, log: logger.log }),
+    shared: sharedPortsOf(project, current.loaded.config, ledger.db, {
+      ...{ redact, log: logger.log, runsAgents: workspace.refusal() === null },
+    }),
     workspace,
     sandbox,
     selectModel: (requested) => current.selectModel(requested),

@@ -31,7 +31,7 @@ const nodeRow = ({ name, state, running, slots, waiting, version, roles, ...node
     String(slots),
     String(waiting),
     version ?? '-',
-    roles?.join(', ') ?? 'all',
+    roles?.length === 0 ? 'none' : (roles?.join(', ') ?? 'all'),
   ].map((text): Cell => ({ text: stripControls(text) }));
 
 /** Prints the servers that share the store. Exit code 6 if no server of this project runs. */

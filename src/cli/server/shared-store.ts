@@ -23,7 +23,15 @@ export const sharedPortsOf = (
   project: Project,
   { server }: Config,
   db: Database,
-  { redact, log }: { readonly redact: (text: string) => string; readonly log: Logger['log'] },
+  {
+    runsAgents,
+    redact,
+    log,
+  }: {
+    readonly runsAgents: boolean;
+    readonly redact: (text: string) => string;
+    readonly log: Logger['log'];
+  },
 ): SharedPorts | undefined => {
   if (!isShared(db)) return undefined;
   return {
@@ -32,7 +40,7 @@ export const sharedPortsOf = (
       version,
       startedAt: Date.now(),
       pool: server.worker_pool_size,
-      roles: server.roles ?? null,
+      roles: runsAgents ? (server.roles ?? null) : [],
     },
     calls: (options) => createServerCalls(db, { ...options, redact }),
     notices: {

@@ -58,6 +58,7 @@ const needs: Readonly<
     'a slot is free',
     ({ running, cap, paused, role, role_running: ofRole, role_cap: roleCap }) => {
       if (typeof paused === 'string') return paused;
+      if (roleCap === 0) return `this server runs no ${role}; another one must have room`;
       const used = `${countText(running)} of ${countText(cap)} are in use`;
       return roleCap === undefined
         ? used
