@@ -32,8 +32,8 @@ test('explain breaks its lines at the width of the terminal, and nowhere in a pi
 test.each([
   ['a bb ccc dddddddddddd eeee', '> a bb ccc\n  dddddddddddd eeee'],
   ['', '> '],
-  ['in /home/amy/projects/basket now', '> in\n  /home/amy/projects/basket now'],
-  ['to go on: agent retry bd-a1b2 --async', '> to go on:\n  agent retry bd-a1b2 --async'],
+  ['in /home/amy/projects/basket now', '> in\n/home/amy/projects/basket\n  now'],
+  ['to go on: agent retry bd-a1b2 --async', '> to go on:\nagent retry bd-a1b2 --async'],
 ])('%j is broken between words; a path and a command stay whole', (text, shown) => {
   expect(wrapAfter('> ', text, 22)).toBe(shown);
   expect(wrapAfter('> ', text, null)).toBe(`> ${text}`);
