@@ -31,6 +31,7 @@ const createHolders = ({ store, journal, server }: HeldFolderPorts) => ({
     const intent = steps.find(({ key }) => key === folderStep)?.intent ?? null;
     return {
       holder: intent === null ? null : folderSchema.parse(JSON.parse(intent)),
+      keys: steps.map(({ key }) => key),
       lastChange: changesMade(steps).at(-1) ?? null,
     };
   },
@@ -45,8 +46,27 @@ const createHolders = ({ store, journal, server }: HeldFolderPorts) => ({
   },
 });
 
-const lacksOf = (taken: TakenWork, lastChange: string | null): string | null =>
-  taken.has === 'all' || (taken.has === 'step' && taken.step === lastChange) ? null : lastChange;
+/**
+ * True when a folder as `step` left it has the last change. The folder is kept before the result of
+ * its step is saved, so it may be ahead of the store. `keys`: the steps, in their order.
+ */
+export const hasLastChange = (
+  keys: readonly string[],
+  lastChange: string | null,
+  step: string,
+): boolean => {
+  const last = lastChange === null ? -1 : keys.indexOf(lastChange);
+  const key = step.replace(/:part$/, '');
+  // A part of a run is older than its end.
+  return key === step ? keys.indexOf(key) >= last : keys.indexOf(key) > last;
+};
+
+type Looked = Awaited<ReturnType<ReturnType<typeof createHolders>['look']>>;
+
+const lacksOf = (taken: TakenWork, { keys, lastChange }: Looked): string | null =>
+  taken.has === 'all' || (taken.has === 'step' && hasLastChange(keys, lastChange, taken.step))
+    ? null
+    : lastChange;
 
 /** Gets the work of these tasks from other servers. */
 const createFetching =
@@ -82,7 +102,8 @@ export const createHeldFolders = (workspace: Workspace, ports: HeldFolderPorts):
     attempt: AttemptInput,
     signal?: AbortSignal,
   ): Promise<Pick<OpenWorkspace, 'taken' | 'lacksWork'> & { readonly isFirst: boolean }> => {
-    const { holder, lastChange } = await look(attempt);
+    const looked = await look(attempt);
+    const { holder, lastChange } = looked;
     if (holder === null) return { isFirst: true };
     const isFirst = false;
     if (holder.server === ports.server)
@@ -90,7 +111,7 @@ export const createHeldFolders = (workspace: Workspace, ports: HeldFolderPorts):
         ? { isFirst, lacksWork: true }
         : { isFirst };
     const taken = await travel.take(attempt, signal);
-    const lacks = lacksOf(taken, lastChange);
+    const lacks = lacksOf(taken, looked);
     await hold(attempt, lacks, signal);
     return { isFirst, taken, ...(lacks === null ? {} : { lacksWork: true }) };
   };
