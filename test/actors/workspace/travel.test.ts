@@ -142,13 +142,16 @@ describe.each(['folder', 'network'])('work of attempts through a repository: %s'
   });
 });
 
-test('what somebody else wrote on such a branch is refused by name', async () => {
-  const { project, bare, two } = await open('folder');
-  commitIn(project, 'evil.txt', 'x');
-  gitIn(project, 'commit', '--quiet', '--amend', '-m', '{"step":null,"record":{}}');
-  gitIn(project, 'push', '--quiet', bare, 'HEAD:refs/heads/agent/bd-a1/1');
+test.each(['{"step":null,"record":{}}', '{ no JSON', '{"step":1}'])(
+  'what somebody else wrote on such a branch is refused by name: %s',
+  async (message) => {
+    const { project, bare, two } = await open('folder');
+    commitIn(project, 'evil.txt', 'x');
+    gitIn(project, 'commit', '--quiet', '--amend', '-m', message);
+    gitIn(project, 'push', '--quiet', bare, 'HEAD:refs/heads/agent/bd-a1/1');
 
-  await expect(two.travel.take(attempt)).rejects.toThrow(
-    'the branch agent/bd-a1/1 of the common repository does not hold what a server wrote there',
-  );
-});
+    await expect(two.travel.take(attempt)).rejects.toThrow(
+      'the branch agent/bd-a1/1 of the common repository does not hold what a server wrote there',
+    );
+  },
+);

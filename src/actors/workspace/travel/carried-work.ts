@@ -24,9 +24,20 @@ const branchOfAttempt = /^agent\/[\w+.-]+\/\d+(-\d+)?$/;
 
 const isSound = ({ record }: CarriedWork): boolean =>
   branchOfAttempt.test(record.branch) &&
-  [record.base, record.commit, record.first_base, record.merged].every(
-    (name) => name === null || objectName.test(name),
-  );
+  record.verified === null &&
+  [
+    ...[record.base, record.head, record.commit, record.first_base, record.merged],
+    ...record.includes.map(({ commit }) => commit),
+    ...record.withheld.map(({ to }) => to?.oid ?? null),
+  ].every((name) => name === null || objectName.test(name));
+
+const parsedOrNull = (line: string): unknown => {
+  try {
+    return JSON.parse(line);
+  } catch {
+    return null;
+  }
+};
 
 /** Makes a commit on top of the work, or of where it began. */
 export const commitCarried = (
@@ -50,7 +61,7 @@ export const readCarried = async (
     .trimEnd();
   const line = text.slice(text.lastIndexOf('\n') + 1);
   if (!line.startsWith('{')) return null;
-  const parsed = carriedSchema.safeParse(JSON.parse(line));
+  const parsed = carriedSchema.safeParse(parsedOrNull(line));
   if (!parsed.success || !isSound(parsed.data) || carriedName(parsed.data.record) !== name)
     throw new GitError(
       `the branch ${name} of the common repository does not hold what a server wrote there: another version wrote it, or somebody changed it`,
