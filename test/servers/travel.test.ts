@@ -1,12 +1,16 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test, vi } from 'vitest';
+import { serverNameOf } from '../../src/cli/config/project.ts';
 import { gitIn, makeRepository } from '../support/git.ts';
+import { isLong } from '../support/long.ts';
 import { freshAddress, inPostgres, noPostgres } from '../support/postgres.ts';
+import { randomFrom, seed } from '../support/random.ts';
 import { openServer } from '../support/servers.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
 const seconds = 1_000;
+const kills = isLong ? 40 : 3;
 const slow = { tags: ['slow'], timeout: 120 * seconds };
 
 /** Two servers, each with a clone, and a bare repository for the work if `isShared`. */
@@ -127,6 +131,38 @@ describe.skipIf(noPostgres !== null)(`work goes from server to server ${noPostgr
     ).toHaveLength(2);
     expect((await two.agent('diff', first)).out).toContain('copy-');
     expect(await two.agent('merge', first)).toMatchObject({ code: 0 });
+  });
+
+  test(`${kills} times kill -9 of the server that has an attempt: no change of its agent is lost (seed ${seed})`, {
+    tags: ['slow'],
+    timeout: (60 + 20 * kills) * seconds,
+  }, async () => {
+    const random = randomFrom(seed);
+    const turns = Array.from({ length: 3 * kills }, (_, n) => `echo ${n} >> log.txt; sleep 0.3`);
+    const { one, two, begin, address } = await openServers(turns);
+    const id = await begin('--max-turns', String(3 * turns.length));
+    for (let kill = 0; kill < kills; kill += 1) {
+      await new Promise((resolve) => setTimeout(resolve, 500 + random() * 1_500));
+      const [holder] = await inPostgres(
+        address,
+        `select nodes.name from actors join nodes on nodes.id = actors.owner where actors.id = '${id}' and actors.pending = 1`,
+      );
+      if (holder === undefined) break;
+      const isOne = holder['name'] === serverNameOf({ ...one, defaultDir: one.stateDir });
+      const [dead, other] = isOne ? [one, two] : [two, one];
+      await dead.stopServer('SIGKILL');
+      await vi.waitFor(
+        async () => expect((await other.viewOf(id)).phase).toMatch(/thinking|acting/),
+        { timeout: 40 * seconds, interval: 200 },
+      );
+      expect(await dead.agent('server', 'start')).toMatchObject({ code: 0 });
+    }
+
+    expect(await untilOver(two, id)).toMatchObject({ status: 'complete', attempt: 1 });
+    const patch = (await one.agent('diff', id)).out;
+    const lines = [...patch.matchAll(/^\+(\d+)$/gm)].map(([, line]) => Number(line));
+    // A call that was interrupted is made again, so a line may be there twice.
+    expect([...new Set(lines)]).toEqual(turns.map((_, n) => n));
   });
 
   test(

@@ -7,8 +7,11 @@ import { onTestFinished } from 'vitest';
 const backend = (): string =>
   join(execFileSync('git', ['--exec-path'], { encoding: 'utf8' }).trim(), 'git-http-backend');
 
-/** Serves a bare repository over HTTP with git's own program. @returns its address */
-export const serveRepository = async (repository: string): Promise<string> => {
+/** Serves a bare repository over HTTP with git's own program. `sent`: counts the bytes of answers. */
+export const serveRepository = async (
+  repository: string,
+  sent: (bytes: number) => void = () => {},
+): Promise<string> => {
   execFileSync('git', ['config', 'http.receivepack', 'true'], { cwd: repository });
   const server = createServer((request, response) => {
     const { pathname, search } = new URL(request.url ?? '/', 'http://localhost');
@@ -32,6 +35,7 @@ export const serveRepository = async (repository: string): Promise<string> => {
     child.stdout.on('data', (part: Buffer) => parts.push(part));
     child.once('close', () => {
       const whole = Buffer.concat(parts);
+      sent(whole.length);
       const cut = whole.indexOf('\r\n\r\n');
       for (const line of whole.subarray(0, cut).toString().split('\r\n')) {
         const [name = '', value = ''] = line.split(/: (.*)/);

@@ -14,6 +14,8 @@ const folderSchema = z.object({
   server: z.string(),
   /** The last change of the agent when that server took the folder without it; else null. */
   lacks: z.string().nullable(),
+  /** True until it has the folder: if it dies meanwhile, it takes it again. */
+  taking: z.boolean().default(false),
 });
 
 export interface HeldFolderPorts {
@@ -37,10 +39,10 @@ const createHolders = ({ store, journal, server }: HeldFolderPorts) => ({
   },
   hold: async (
     { taskId, attempt }: AttemptOf,
-    lacks: string | null,
+    state: Pick<z.infer<typeof folderSchema>, 'lacks' | 'taking'>,
     signal: AbortSignal | undefined,
   ): Promise<void> => {
-    const intent = JSON.stringify({ server, lacks });
+    const intent = JSON.stringify({ server, ...state });
     const step = { taskId, attempt, key: folderStep, intent, result: null };
     await commitPatiently(journal, { entries: [], step }, signal);
   },
@@ -106,14 +108,33 @@ export const createHeldFolders = (workspace: Workspace, ports: HeldFolderPorts):
     const { holder, lastChange } = looked;
     if (holder === null) return { isFirst: true };
     const isFirst = false;
-    if (holder.server === ports.server)
+    if (holder.server === ports.server && !holder.taking)
       return holder.lacks !== null && holder.lacks === lastChange
         ? { isFirst, lacksWork: true }
         : { isFirst };
+    // Before the common repository names this server: the one before would be refused there.
+    await hold(attempt, { lacks: lastChange, taking: true }, signal);
     const taken = await travel.take(attempt, signal);
     const lacks = lacksOf(taken, looked);
-    await hold(attempt, lacks, signal);
+    await hold(attempt, { lacks, taking: false }, signal);
     return { isFirst, taken, ...(lacks === null ? {} : { lacksWork: true }) };
+  };
+
+  /** Reads the work of a task. It may be here though the common repository does not answer. */
+  const withWork = async <Result>(
+    taskId: TaskId,
+    read: () => Promise<Result>,
+    isAbsent: (result: Result) => boolean = (result) => result === null,
+    signal?: AbortSignal,
+  ): Promise<Result> => {
+    const problem = await fetchWork([taskId], signal).then(
+      () => null,
+      (error: unknown) => ({ error }),
+    );
+    signal?.throwIfAborted();
+    const result = await read();
+    if (problem !== null && isAbsent(result)) throw problem.error;
+    return result;
   };
 
   return {
@@ -123,7 +144,7 @@ export const createHeldFolders = (workspace: Workspace, ports: HeldFolderPorts):
       const before = attempt.attempt > 1 ? [...after, attempt.taskId] : after;
       const notes = isFirst ? await fetchWork(before, signal) : [];
       const opened = await workspace.open(attempt, after, signal);
-      if (isFirst) await hold(attempt, null, signal);
+      if (isFirst) await hold(attempt, { lacks: null, taking: false }, signal);
       return { ...opened, ...found, notes: [...opened.notes, ...notes] };
     },
     save: async (attempt, title, isComplete = true) => {
@@ -134,17 +155,14 @@ export const createHeldFolders = (workspace: Workspace, ports: HeldFolderPorts):
         );
       return workspace.save(attempt, title, isComplete);
     },
-    merge: async (taskId, ...rest) => {
-      await fetchWork([taskId], rest[3]);
-      return workspace.merge(taskId, ...rest);
-    },
-    diff: async (taskId, ...rest) => {
-      await fetchWork([taskId]);
-      return workspace.diff(taskId, ...rest);
-    },
-    inspect: async (taskId, ...rest) => {
-      await fetchWork([taskId]);
-      return workspace.inspect(taskId, ...rest);
-    },
+    merge: (taskId, attempt, mode, title, signal) =>
+      withWork(
+        taskId,
+        () => workspace.merge(taskId, attempt, mode, title, signal),
+        ({ status }) => status === 'nothing',
+        signal,
+      ),
+    diff: (taskId, ...rest) => withWork(taskId, () => workspace.diff(taskId, ...rest)),
+    inspect: (taskId, ...rest) => withWork(taskId, () => workspace.inspect(taskId, ...rest)),
   };
 };

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto';
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -140,6 +141,32 @@ describe.each(['folder', 'network'])('work of attempts through a repository: %s'
     await two.travel.takeWork([id]);
     expect(await two.workspace.workOf(id, 1)).toMatchObject({ files: 1 });
   });
+});
+
+test('from an address, only what is new is fetched, and not the history of the project', async () => {
+  const project = makeRepository();
+  writeFileSync(join(project, 'large.bin'), randomBytes(400_000));
+  gitIn(project, 'add', '--all');
+  gitIn(project, 'commit', '--quiet', '-m', 'large');
+  const bare = join(temporaryFolder(), 'work.git');
+  gitIn(project, 'clone', '--quiet', '--bare', '--no-hardlinks', project, bare);
+  let bytes = 0;
+  const address = await serveRepository(bare, (more) => {
+    bytes += more;
+  });
+  const serverOf = async (server: string) => {
+    const root = join(temporaryFolder(), 'project');
+    gitIn(project, 'clone', '--quiet', '--no-hardlinks', project, root);
+    const repository = { address, server, env: process.env };
+    return worktreesOf(root, temporaryFolder(), [], { repository });
+  };
+  const [one, two] = [await serverOf('one'), await serverOf('two')];
+  const { root } = await one.open(attempt);
+  writeFileSync(join(root, 'a.txt'), 'changed\n');
+  await one.travel?.keep(attempt, 'act:1:a');
+
+  expect(await two.travel?.take(attempt)).toMatchObject({ has: 'step' });
+  expect(bytes).toBeLessThan(50_000);
 });
 
 test.each(['{"step":null,"record":{}}', '{ no JSON', '{"step":1}'])(

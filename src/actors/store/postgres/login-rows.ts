@@ -27,11 +27,11 @@ export interface LoginRows {
 export interface LoginTimes {
   readonly codeMs: number;
   readonly sessionMs: number;
-  /** How long a code is remembered, to say why it does not work. */
+  /** A code is remembered for so long, to say why it does not work. */
   readonly rememberedMs: number;
 }
 
-/** Of each kind; the oldest gives way. */
+/** The most codes, and the most sessions; the oldest gives way. */
 const rowsAtMost = 1_000;
 const endNotice = 'logout';
 

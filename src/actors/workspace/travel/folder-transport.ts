@@ -20,14 +20,21 @@ const branchTips = async ({ git }: GitDirs, name: string): Promise<readonly Work
     });
 };
 
-/** Copies what is reachable from some commits, and not yet in `to`, as one pack. */
+/** The branches of people, and those of the same task: thousands of others would be walked each time. */
+const isNear =
+  (name: string) =>
+  (ref: WorkRef): boolean =>
+    !ref.name.startsWith('agent/') ||
+    ref.name.startsWith(`${name.split('/').slice(0, 2).join('/')}/`);
+
+/** Copies what is reachable from some commits, and not from a branch of `to`, as one pack. */
 const copyCommits = async (
   to: GitDirs,
   from: GitDirs,
-  commits: readonly string[],
+  { name, commits }: { readonly name: string; readonly commits: readonly string[] },
   signal: AbortSignal | undefined,
 ): Promise<void> => {
-  const known = await branchTips(to, '');
+  const known = (await branchTips(to, '')).filter(isNear(name));
   const input = [...commits, '--not', ...known.map(({ tip }) => tip), ''].join('\n');
   const args = ['pack-objects', '--revs', '--quiet', '--non-empty', '--delta-base-offset'];
   await requireGit(
@@ -65,12 +72,12 @@ export const createFolderTransport = (
       use(dirs, async (shared) => {
         const found = await branchTips(shared, name);
         const commits = found.map(({ tip }) => tip);
-        if (commits.length > 0) await copyCommits(dirs, shared, commits, signal);
+        if (commits.length > 0) await copyCommits(dirs, shared, { name, commits }, signal);
         return found;
       }),
     put: (dirs, { name, commit, from }, signal) =>
       use(dirs, async (shared) => {
-        await copyCommits(shared, dirs, [commit], signal);
+        await copyCommits(shared, dirs, { name, commits: [commit] }, signal);
         const moved = await moveBranch(shared, name, commit, from);
         if (moved.ok) return true;
         if ((await commitOf(shared, `refs/heads/${name}`)) !== from) return false;

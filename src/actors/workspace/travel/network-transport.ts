@@ -1,7 +1,9 @@
 import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { commitOf } from '../commits.ts';
 import { createGit, type Git, type GitCall, GitError, reasonIn, requireGit } from '../git.ts';
 import { byteForByte, configText, type GitDirs, pinnedSettings } from '../git-dirs.ts';
+import { plainText } from '../plain.ts';
 import type { WorkRef, WorkTransport } from './transport.ts';
 
 const limitMs = 60_000;
@@ -15,11 +17,17 @@ const surroundings = (protocol: string, env: NodeJS.ProcessEnv): Record<string, 
   ...(env['SSH_AUTH_SOCK'] === undefined ? {} : { SSH_AUTH_SOCK: env['SSH_AUTH_SOCK'] }),
 });
 
-/** A git directory with the project's objects, and with no branch of the project. */
-const makeGitDir = async (dir: string, { repository, objects }: GitDirs): Promise<void> => {
+/** A git directory with the project's objects, and no branch but one of ours at its commit. */
+const makeGitDir = async (dir: string, dirs: GitDirs): Promise<void> => {
+  const { repository, objects } = dirs;
+  const head = await commitOf(dirs, 'HEAD');
+  const shallow = await plainText(join(repository.commonDir, 'shallow'));
   await mkdir(join(dir, 'refs', 'heads'), { recursive: true, mode: 0o700 });
   await mkdir(join(dir, 'info'));
   await Promise.all([
+    // Without it, the history of the project would be fetched each time.
+    ...(head === null ? [] : [writeFile(join(dir, 'refs', 'heads', 'known'), `${head}\n`)]),
+    ...(shallow === null ? [] : [writeFile(join(dir, 'shallow'), shallow)]),
     symlink(objects, join(dir, 'objects')),
     writeFile(join(dir, 'HEAD'), 'ref: refs/heads/none\n'),
     writeFile(join(dir, 'info', 'attributes'), byteForByte),

@@ -25,10 +25,11 @@ const createPlaces = ({ transport, server }: CommonRepository) => {
     dirs: GitDirs,
     name: string,
     record: WorkRecord,
+    signal: AbortSignal | undefined,
   ): Promise<string | null | typeof heldByOther> => {
     const known = tips.get(name);
     if (known !== undefined) return known;
-    const ref = (await transport.bring(dirs, name)).find((each) => each.name === name);
+    const ref = (await transport.bring(dirs, name, signal)).find((each) => each.name === name);
     const carried = ref === undefined ? null : await readCarried(dirs, ref);
     if (ref === undefined || carried === null) return ref?.tip ?? null;
     const { by, record: there } = carried;
@@ -44,7 +45,7 @@ const createPlaces = ({ transport, server }: CommonRepository) => {
     signal?: AbortSignal,
   ): Promise<boolean> => {
     const name = carriedName(record);
-    const from = await placeOf(dirs, name, record);
+    const from = await placeOf(dirs, name, record, signal);
     const isMoved =
       from !== heldByOther && (await transport.put(dirs, { name, commit, from }, signal));
     if (isMoved) tips.set(name, commit);
@@ -76,7 +77,6 @@ export const createSending = (parts: WorkParts, common: CommonRepository) => {
   };
 
   return {
-    carriedOf,
     /** The folder as it is now. */
     folder: async (
       dirs: GitDirs,
@@ -102,10 +102,12 @@ export const createSending = (parts: WorkParts, common: CommonRepository) => {
       dirs: GitDirs,
       { name, tip }: WorkRef,
       { step, record }: CarriedWork,
+      signal: AbortSignal | undefined,
     ): Promise<boolean> => {
       tips.set(name, tip);
       const tree = await treeOf(dirs, tip);
-      return put(dirs, record, await commitCarried(dirs, tree, carriedOf(record, step)));
+      const commit = await commitCarried(dirs, tree, carriedOf(record, step), signal);
+      return put(dirs, record, commit, signal);
     },
   };
 };

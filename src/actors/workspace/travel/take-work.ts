@@ -65,11 +65,15 @@ export const createTaking = (
   const { records } = parts;
   const { writeClosed, makeFolderOf } = createTakenWork(parts);
   return {
-    /** The folder of an attempt that goes on. @returns its last step; null: it is not there */
+    /**
+     * The folder of an attempt that goes on. `makeRoom` is called before anything of it is made here.
+     * @returns null when it is not there
+     */
     folder: async (
       dirs: GitDirs,
       head: string,
       key: Pick<WorkRecord, 'task_id' | 'attempt'>,
+      makeRoom: () => Promise<void>,
       signal: AbortSignal | undefined,
     ): Promise<CarriedWork | null> => {
       const name = carriedName(key);
@@ -78,7 +82,8 @@ export const createTaking = (
         const carried = ref === undefined ? null : await readCarried(dirs, ref);
         if (ref === undefined || carried === null) return null;
         if (carried.record.kind !== dirs.repository.kind) return null;
-        if (!(await sending.claim(dirs, ref, carried))) continue;
+        if (!(await sending.claim(dirs, ref, carried, signal))) continue;
+        await makeRoom();
         if (carried.record.closed) await writeClosed(dirs, carried.record);
         else await makeFolderOf(dirs, head, carried, ref.tip, signal);
         return carried;

@@ -66,15 +66,24 @@ export const createWorkTravel = (
       if (!isKept) throw new GitError('another server goes on with this attempt');
     },
     take: async (attempt, signal) => {
-      const notes = await forgetOwn(attempt);
+      let notes: readonly string[] | null = null;
+      // Not before the common repository has answered.
+      const makeRoom = async (): Promise<void> => {
+        notes ??= await forgetOwn(attempt);
+      };
       const key = { task_id: attempt.taskId, attempt: attempt.attempt };
       const carried =
         taking === null
           ? null
-          : await stores.begin(({ dirs, head }) => taking.folder(dirs, head, key, signal), signal);
-      if (carried === null) return { has: 'nothing', notes };
+          : await stores.begin(
+              ({ dirs, head }) => taking.folder(dirs, head, key, makeRoom, signal),
+              signal,
+            );
+      await makeRoom();
+      const told = { notes: notes ?? [] };
+      if (carried === null) return { has: 'nothing', ...told };
       const { step } = carried;
-      return step === null ? { has: 'all', notes } : { has: 'step', step, notes };
+      return step === null ? { has: 'all', ...told } : { has: 'step', step, ...told };
     },
     takeWork: async (taskIds, signal) => {
       if (taking === null) return;
