@@ -70,11 +70,11 @@ describe.skipIf(noBrowser !== null)(
       const first = await project.create('First');
       const second = await project.create('Second');
       await open(`task/${second}/edit`);
-      const other = page.getByLabel('Title or id of a task that must be complete first');
+      const other = page.getByLabel('Task that must be complete first');
       await other.fill('bd-none1');
       await press('Add dependency');
       await page.getByRole('alert').getByText('bd-none1 does not exist').waitFor();
-      await other.fill(first);
+      await other.fill('First');
       await press('Add dependency');
       await until(second, { dependencies: [first] });
       expect(await page.getByRole('alert').count()).toBe(0);

@@ -34,7 +34,7 @@ const Dependencies = ({ task, fail }: { task: TaskView; fail: (message: string) 
         <input
           type="text"
           list="tasks"
-          aria-label="Title or id of a task that must be complete first"
+          aria-label="Task that must be complete first"
           placeholder="Title or id"
           value={id.value}
           onInput={({ currentTarget }) => {
