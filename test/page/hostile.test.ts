@@ -131,7 +131,7 @@ describe.skipIf(noBrowser !== null)(
     });
 
     test('a title is shown without characters that reverse it', async () => {
-      await createAll([{ description: 'x', title: '\u202eevil\u202c backwards' }]);
+      await createAll([{ description: 'x', title: '\u202eevil\u202c backwards', priority: 0 }]);
       const { page, problems, to } = await openPage();
       await to('board');
       const card = page.getByRole('link', { name: 'evil backwards' });

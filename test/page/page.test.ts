@@ -569,6 +569,10 @@ describe.skipIf(noBrowser !== null)(
       const ofTask = ['', '/diff', '/edit'].map((part) => `task/${task.task_id}${part}`);
       await page.setViewportSize({ width: 375, height: 700 });
       await page.emulateMedia({ reducedMotion: 'reduce' });
+      // What an earlier test set in motion may end.
+      await page.evaluate(
+        'Promise.allSettled(document.getAnimations().map(({ finished }) => finished))',
+      );
       const found: object[] = [];
       for (const view of [...views, ...ofTask]) {
         await to(view);
