@@ -1,7 +1,7 @@
 import { APIConnectionError, APIError } from 'openai';
-import { z } from 'zod';
 import type { Failure } from '../../machines/task.ts';
 import { modelFailure } from './failures.ts';
+import { wantedPauseMs } from './wanted-pause.ts';
 import type { Trip } from './watchdog.ts';
 
 export class WireError extends Error {
@@ -13,17 +13,6 @@ export class WireError extends Error {
     this.kind = kind;
   }
 }
-
-const minRetryAfterMs = 500;
-
-/** The Retry-After header in ms; an unreadable or past value counts as the shortest pause. */
-export const retryAfterMs = (headers: Headers | undefined, now: number): number | null => {
-  const given = headers?.get('retry-after');
-  if (given == null) return null;
-  const date = /GMT\s*$/.test(given) ? Date.parse(given) - now : Number.NaN;
-  const pause = /^\s*\d+(\.\d+)?\s*$/.test(given) ? Number(given) * 1000 : date;
-  return Number.isFinite(pause) ? Math.max(minRetryAfterMs, pause) : minRetryAfterMs;
-};
 
 const retryableStatus = (status: number): boolean =>
   [408, 409, 429].includes(status) || status >= 500;
@@ -43,13 +32,6 @@ const quotaFaults: ReadonlySet<unknown> = new Set([
 ]);
 /** OpenRouter, DeepSeek and others. */
 const paymentRequired = 402;
-
-/** ChatGPT plans tell the end of a limit in the body only. */
-const bodySchema = z.looseObject({ resets_in_seconds: z.number().nonnegative() });
-const resetsInMs = ({ error }: APIError): number | null => {
-  const body = bodySchema.safeParse(error).data;
-  return body === undefined ? null : body.resets_in_seconds * 1_000;
-};
 
 /** Codes of OpenAI and llama.cpp for a conversation that is longer than the context. */
 const overflows: ReadonlySet<unknown> = new Set([
@@ -93,7 +75,7 @@ const httpStatus = ({ status, code }: APIError): number | null => {
 const providerFailure = (error: APIError, now: number): Failure => {
   const status = httpStatus(error);
   const said = [error.code, error.type];
-  const after = retryAfterMs(error.headers, now) ?? resetsInMs(error);
+  const after = wantedPauseMs(error, now);
   const facts = {
     ...(status === null ? {} : { status }),
     ...(after === null ? {} : { retry_after_ms: after }),

@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { createOpenAiChatModel } from '../../../src/actors/model/openai-chat.ts';
-import { retryAfterMs } from '../../../src/actors/model/openai-faults.ts';
 import { createOpenAiResponsesModel } from '../../../src/actors/model/openai-responses.ts';
+import { retryAfterMs } from '../../../src/actors/model/wanted-pause.ts';
 import type { Timeouts } from '../../../src/actors/model/watchdog.ts';
 import { aRequest, ask, describeModel } from '../../contracts/model.ts';
 import { type Answer, startModelServer } from '../../support/model-server.ts';
@@ -304,6 +304,23 @@ describe.each([
     expect((await ask(model)).at(-1)).toMatchObject({
       failure: { facts: { status: 429, retry_after_ms: 6_000 } },
     });
+  });
+
+  test.each([
+    ['Rate limit reached on requests per day (RPD). Please try again in 7m12s. Visit', 432_000],
+    ['Please try again in 1h0m2.5s.', 3_602_500],
+    ['You exceeded your current quota. Please retry in 34.07s.', 34_070],
+    ['Please try again in 6ms.', 500],
+    ['Please try again in 5 minutes.', undefined],
+    ['Request too large: reduce the input.', undefined],
+  ])('without Retry-After the words of a 429 tell the pause: %s', async (message, pause) => {
+    const { model } = await openWith(() =>
+      status(429, { error: { message, code: 'rate_limit_exceeded' } }),
+    );
+
+    const last = (await ask(model)).at(-1);
+
+    expect(last?.type === 'failed' ? last.failure.facts['retry_after_ms'] : null).toBe(pause);
   });
 
   test('a long error page of a proxy does not become a long message', async () => {
