@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { openProject } from '../support/cli.ts';
+import { startModelServer } from '../support/model-server.ts';
 
 const ofGuards = /^ {2}(yes|no) /m;
 
@@ -62,6 +63,31 @@ test('explain of a started task does not say that a slot is free, for it has one
   const names = guards.map(({ guard }: { guard: string }) => guard);
   expect(names).toContain('modelCanBeCalled');
   expect(names).not.toContain('slotIsFree');
+});
+
+test('a task that pauses says why: in explain, show and the log', async () => {
+  const provider = await startModelServer(() => ({
+    kind: 'status',
+    status: 429,
+    headers: { 'retry-after': '60' },
+    body: { error: { message: 'slow down please' } },
+  }));
+  const project = openProject({ api: { base_url: provider.baseURL, provider_model: 'm' } });
+  const key = { OPENAI_API_KEY: 'sk-test-0123456789' };
+  const id = (await project.agent('create', 'x')).out.trim();
+  await project.agentWith(key, 'engineer', id, '--async');
+  await vi.waitFor(async () =>
+    expect((await project.agent('show', id)).out).toContain('started (pausing)'),
+  );
+
+  const why = 'the provider answered 429 slow down please';
+  expect((await project.agent('show', id)).out).toMatch(new RegExp(`^ {2}because +${why}$`, 'm'));
+  expect((await project.agent('explain', id)).out).toContain(
+    `  because ${why}; the model is asked again by itself\n`,
+  );
+  expect((await project.agent('logs', id)).out).toContain(
+    `  model call failed: ${why}; the provider asks for a pause of 1 min`,
+  );
 });
 
 test('explain and show print the local time, as the rest of the CLI does', async () => {

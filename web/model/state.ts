@@ -102,7 +102,9 @@ const waitsFor = ({ unmet_dependencies: unmet }: TaskView, all: Tasks): string =
 /** A pause says why, and until when the task is parked. */
 const pauseOf = (task: TaskView): string => {
   const { parked_until: until, parked_reason: reason } = task;
-  const why = causeIn(reason ?? task.error?.message ?? 'pauses before the next try');
+  const why = causeIn(
+    reason ?? task.error?.message ?? task.activity ?? 'pauses before the next try',
+  );
   return until === undefined ? why : `${why}; goes on at ${clock(Date.parse(until))}`;
 };
 

@@ -150,7 +150,9 @@ export const taskViewSchema = z.strictObject({
   activity: z
     .string()
     .optional()
-    .describe('the tool calls that a live attempt makes now: a tool and its first argument'),
+    .describe(
+      'the tool calls that a live attempt makes now: a tool and its first argument; in a pause, why the model call failed',
+    ),
   dependencies: z.array(z.string()).describe('the tasks that it depends on'),
   unmet_dependencies: z.array(z.string()).describe('those of them that are not complete'),
   priority: z.int().describe('0 (first) to 4 (last)'),
@@ -344,7 +346,9 @@ const liveFields = (
   phase: string,
 ): Pick<TaskView, 'max_turns' | 'activity'> => {
   if (agent === null || agent.context.backend !== 'builtin') return {};
-  const { calls, limits } = agent.context;
+  const { calls, limits, modelFault } = agent.context;
+  if (phase === 'backing_off' && modelFault !== undefined)
+    return { max_turns: limits.maxTurns, activity: modelFault };
   const [first] = phase === 'acting' ? calls : [];
   const more = calls.length > 1 ? ` and ${calls.length - 1} more` : '';
   return {

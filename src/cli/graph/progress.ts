@@ -2,7 +2,7 @@ import type { TaskView } from '../../actors/journal/task-view.ts';
 import { isJsonObject, textIn } from '../../machines/json.ts';
 import { finalStatuses } from '../../machines/task.ts';
 import type { Frame } from '../client/client.ts';
-import { callText, renderFrame, turnText } from '../output/render-frame.ts';
+import { callFault, callText, renderFrame, turnText } from '../output/render-frame.ts';
 import { terminalText } from '../output/styled.ts';
 
 /** A task as the frames of its server show it. */
@@ -55,13 +55,7 @@ const isPendingIn = ({ data }: Frame, before: boolean): boolean => {
   return Array.isArray(tags) && tags.includes('pending');
 };
 
-/** A model call says something only when it failed. */
-const saying: ReadonlySet<string> = new Set([
-  'log',
-  'input_required',
-  'approval_required',
-  'api_call_complete',
-]);
+const saying: ReadonlySet<string> = new Set(['log', 'input_required', 'approval_required']);
 
 const endFrames: ReadonlySet<string> = new Set(['completed', 'failed', 'cancelled']);
 
@@ -79,6 +73,8 @@ const changeIn = (frame: Frame, before: TaskProgress): Partial<TaskProgress> => 
   if (frame.type === 'api_call_start')
     return { turn: turnText(frame)?.replace('turn ', '') ?? null, isSilentTurn: true };
   if (frame.type === 'tool_start') return { words: callText(frame) };
+  if (frame.type === 'api_call_complete')
+    return frame.data['ok'] === false ? { words: callFault(frame) } : {};
   const line = saying.has(frame.type) ? renderFrame(frame) : null;
   return line === null
     ? {}

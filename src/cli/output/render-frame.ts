@@ -40,6 +40,13 @@ const wantedPause = ({ error }: FrameData): string => {
   return typeof ms === 'number' ? `; the provider asks for a pause of ${durationText(ms)}` : '';
 };
 
+/** Why a model call failed. */
+export const callFault = ({ data }: Frame): string => {
+  const { error } = data;
+  const message = isJsonObject(error) ? textOrEmpty(error['message']) : '';
+  return `${stripControls(message)}${wantedPause(data)}`;
+};
+
 const callsText = (data: FrameData): string => {
   const calls: readonly unknown[] = Array.isArray(data['calls']) ? data['calls'] : [];
   return calls
@@ -175,9 +182,9 @@ const renderers: Readonly<Record<string, (frame: Frame, isFull: boolean) => Text
     const text = textOrEmpty(data['text']);
     return `  ${isFull ? stripControls(text).trim().replaceAll('\n', '\n  ') : oneLine(text, shownText)}`;
   },
-  api_call_complete: ({ data }) =>
-    data['ok'] === false
-      ? [styled('yellow', `  model call ${failureText(data)}${wantedPause(data)}`)]
+  api_call_complete: (frame) =>
+    frame.data['ok'] === false
+      ? [styled('yellow', `  model call failed: ${callFault(frame)}`)]
       : null,
   log: logLine,
   input_required: (frame) => [

@@ -126,6 +126,7 @@ const taskRows = (
   ['created', timeText(task.created_at)],
   ['started', task.started_at && timeText(task.started_at)],
   [endWord(task), task.completed_at && `${timeText(task.completed_at)}${tookText(task)}`],
+  [task.phase === 'backing_off' ? 'because' : 'now', task.activity],
   ['waited', waitedText(task)],
   ['attempts', attemptsText(task)],
   ['time', totalTimeText(task)],

@@ -151,12 +151,14 @@ const explainEnd = (
 const explainState = (explained: Explained, task: TaskView, line: WriteLine): void => {
   const { guards, allowed_events, reason, deadline, request_reason, conflicts } = explained;
   line(`${task.task_id} is `, stateWords(task, Date.now()));
-  const { parked_until, parked_reason } = task;
+  const { parked_until, parked_reason, phase, activity } = task;
   const hint = allowed_events.includes('respond') ? ' (agent respond)' : '';
   const parked = parkedLine({ parked_until, parked_reason });
   if (parked !== null)
     line('  because ', `it is ${parked}; to try now: agent retry ${task.task_id}`);
   else if (reason !== null) line('  because ', `${reason}${hint}`);
+  else if (phase === 'backing_off' && activity !== undefined)
+    line('  because ', `${activity}; the model is asked again by itself`);
   if (request_reason !== null) line('  requested because ', request_reason);
   for (const { task_id, branch, files } of conflicts)
     line(
@@ -166,7 +168,7 @@ const explainState = (explained: Explained, task: TaskView, line: WriteLine): vo
   if (deadline !== null && parked === null)
     line('  until ', `${clockText(deadline, Date.now())} at the latest`);
   // No guard of a run holds up what a person does.
-  if (task.phase === 'waiting_for_person') for (const step of nextSteps(task)) line('', step);
+  if (phase === 'waiting_for_person') for (const step of nextSteps(task)) line('', step);
   else for (const [answer, need] of guardLines(guards)) line(answer, need);
 };
 

@@ -36,6 +36,6 @@ test('the last words of a task that pauses are why, and for how long', () => {
   call({ ok: true });
 
   expect(progress.get(pausing.task_id)?.words).toBe(
-    'model call failed: model_failed: slow down; the provider asks for a pause of 42.0 s',
+    'slow down; the provider asks for a pause of 42.0 s',
   );
 });

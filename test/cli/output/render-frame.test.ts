@@ -73,9 +73,9 @@ test('a model call that failed says for how long the provider asks to pause', ()
     });
 
   expect(failed({ retry_after_ms: 42_000 })).toBe(
-    'bd-a1   model call failed: model_failed: slow down; the provider asks for a pause of 42.0 s',
+    'bd-a1   model call failed: slow down; the provider asks for a pause of 42.0 s',
   );
-  expect(failed({})).toBe('bd-a1   model call failed: model_failed: slow down');
+  expect(failed({})).toBe('bd-a1   model call failed: slow down');
 });
 
 test('an attempt that goes on after a verify that failed does not prepare again', () => {
