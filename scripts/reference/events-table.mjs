@@ -102,6 +102,7 @@ const frames = {
     {
       level: '`info`, `warn` or `error`',
       message: 'the remark',
+      decision: 'of a person: `kind`, `about` (the calls), `said`',
       exit_code: 'of a verify command',
       attempt: 'number of the attempt',
       branch: 'the branch with the work',

@@ -6,6 +6,7 @@ import { requireRole } from '../machines/errors.ts';
 import {
   changeParamsSchema,
   createParamsSchema,
+  decisionsParamsSchema,
   dependencyParamsSchema,
   diffPartParamsSchema,
   editParamsSchema,
@@ -75,6 +76,8 @@ const createCatalogueMethods = (catalogue: TaskQueries): Readonly<Record<string,
     });
   },
   delete: async (params) => catalogue.delete(parseParams(taskParamsSchema, params).task_id),
+  decisions: async (params) =>
+    catalogue.decisions(parseParams(decisionsParamsSchema, params).limit ?? null),
   usage: async (params) => catalogue.usage(parseParams(usageParamsSchema, params).since ?? null),
   replay: async (params) => {
     const { task_id, at_seq } = parseParams(replayParamsSchema, params);

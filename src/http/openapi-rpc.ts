@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { decidedSchema } from '../actors/journal/decision.ts';
 import { taskViewSchema } from '../actors/journal/task-view.ts';
 import { workflowLineSchema, workflowViewSchema } from '../actors/workflows/workflow-view.ts';
 import { envelopeErrors, errorStatuses } from './error-table.ts';
@@ -6,6 +7,7 @@ import { jsonContent, ref, rpcRefusals } from './openapi-answers.ts';
 import {
   changeParamsSchema,
   createParamsSchema,
+  decisionsParamsSchema,
   dependencyParamsSchema,
   diffPartParamsSchema,
   editParamsSchema,
@@ -81,6 +83,7 @@ const workflowListSchema = z.strictObject({
   workflows: z.array(workflowLineSchema),
   next_cursor: z.string().optional(),
 });
+const decisionsSchema = z.strictObject({ decisions: z.array(decidedSchema) });
 const anyObjectSchema = z.looseObject({});
 
 interface DescribedMethod {
@@ -124,6 +127,11 @@ const methods: Readonly<Record<string, DescribedMethod>> = {
     "merges the changes of an attempt into the project's branch; conflict: nothing was changed",
     mergeParamsSchema,
     mergedSchema,
+  ),
+  decisions: method(
+    'what people answered, allowed, denied, sent back or merged, the last one first',
+    decisionsParamsSchema,
+    decisionsSchema,
   ),
   usage: method(
     'what the attempts used, per day (UTC) and role, and in sum',

@@ -178,6 +178,9 @@ export const mergeParamsSchema = z.strictObject({
 export const usageParamsSchema = z.strictObject({
   since: z.iso.date().optional().describe('the first day, such as 2026-11-22; default: all'),
 });
+export const decisionsParamsSchema = z.strictObject({
+  limit: z.int().min(1).max(200).optional().describe('at most as many; default: 50'),
+});
 export const noParamsSchema = z.strictObject({});
 export const taskParamsSchema = z.strictObject({ task_id: id });
 export const waitParamsSchema = taskParamsSchema.extend({

@@ -214,6 +214,18 @@ export const describeStore = (
         expect(await store.latest('bd-a', 'completed')).toBeNull();
       });
 
+      test('decisions are found, the last one first, and no text that looks like one', async () => {
+        const decision = (said: string) => line('bd-a', 'log', { decision: { said } });
+        const text = line('bd-a', 'log', { message: '{"decision":{}}' });
+        await store.commit({
+          entries: [decision('first'), text, line('bd-a', 'snapshot', { decision: {} })],
+        });
+        await store.commit({ entries: [decision('second'), decision('third')] });
+
+        expect((await store.decisions(2)).map(({ seq }) => seq)).toEqual([5, 4]);
+        expect((await store.decisions(9)).map(({ seq }) => seq)).toEqual([5, 4, 1]);
+      });
+
       test('the newest entry of a type is found for every pending task, in the order of the journal', async () => {
         for (const id of ['bd-a', 'bd-b', 'bd-none', 'bd-a#1'])
           await store.commit({ actor: actor(id), entries: [] });

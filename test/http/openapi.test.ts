@@ -111,6 +111,7 @@ test('real requests and answers of every method match the description', {
     comments: [{ path: 'a.txt', line: 1, end_line: 2, text: 'why?' }],
   });
   await call('run', { task_ids: [task_id], role: 'engineer' });
+  expect((await call('decisions', {})).decisions).not.toEqual([]);
   await call('discovery');
   const { workflow_id } = await call('workflow.start', { kind: 'feature', name: 'Export' });
   await call('workflow.list');

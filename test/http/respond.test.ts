@@ -265,3 +265,31 @@ test('an answer to a task without a question names its state', async () => {
   });
   expect((await respond('bd-none')).error.data).toMatchObject({ code: 'task_not_found' });
 });
+
+test('decisions are answered by the journal, the last one first, long texts cut', async () => {
+  const server = await startServer({
+    turns: [question, command('echo made'), finish()],
+    role: { approvals: ['bash'] },
+  });
+  const id = await running(server);
+  const asked = await untilAsked(server, id, 'input_required');
+  const text = `blue ${'x'.repeat(400)}`;
+  await server.call('respond', { task_id: id, attempt: 1, input_id: asked.input_id, text });
+  const { input_id } = await untilAsked(server, id, 'approval_required');
+  const denial = { decision: 'deny', text: 'not now' };
+  await server.call('respond', { task_id: id, attempt: 1, input_id, ...denial });
+  await untilStatus(server, id, 'complete');
+
+  const all = (await server.call('decisions', {})).result;
+  const last = (await server.call('decisions', { limit: 1 })).result;
+  const refused = (await server.call('decisions', { limit: 201 })).error;
+
+  expect(all.decisions).toEqual([
+    expect.objectContaining({
+      ...{ task_id: id, attempt: 1, kind: 'denied', about: 'bash echo made', said: 'not now' },
+    }),
+    expect.objectContaining({ task_id: id, kind: 'answered', said: `${text.slice(0, 299)}…` }),
+  ]);
+  expect(last.decisions).toEqual(all.decisions.slice(0, 1));
+  expect(refused.data).toMatchObject({ code: 'invalid_params' });
+});

@@ -292,6 +292,11 @@ describe.skipIf(noBrowser !== null)(
 
       await status(id, 'complete');
       await asked.waitFor({ state: 'detached' });
+      const decided = page.getByRole('complementary', { name: 'Decided' });
+      await decided.getByText('Answered “blue”').waitFor();
+      expect(await decided.getByRole('listitem').first().textContent()).toMatch(
+        new RegExp(`^\\d\\d:\\d\\dAnswered “blue”${id}$`),
+      );
       expect((await project.agent('logs', id)).out).toContain('blue');
     });
 
@@ -309,6 +314,9 @@ describe.skipIf(noBrowser !== null)(
       await page.keyboard.press('a');
 
       await Promise.all([status(allowed, 'complete'), status(denied, 'complete')]);
+      const decided = page.getByRole('complementary', { name: 'Decided' });
+      await decided.getByText('Allowed bash seq 1 40').waitFor();
+      await decided.getByText(`${denied} · not now`).waitFor();
       expect((await project.agent('logs', allowed)).out).toContain('40');
       expect((await project.agent('logs', denied)).out).toContain('not now');
     });

@@ -91,6 +91,7 @@ export const createFarStore = (
     read: later(near.read),
     kept: later(near.kept),
     latest: later(near.latest),
+    decisions: later(near.decisions),
     latestOfPending: later(near.latestOfPending),
     lastSeq: later(near.lastSeq),
     removed: later(near.removed),

@@ -42,6 +42,17 @@ export const dateAndTime = (at: number): string => {
   return `${day}, ${clockWithSeconds(at)}`;
 };
 
+const dayMs = 86_400_000;
+const dayOf = (at: number): string =>
+  new Date(at).toLocaleDateString('en-GB', { day: 'numeric', month: 'short', year: 'numeric' });
+
+/** `Today`, `Yesterday`, `23 Nov 2026`, where the reader is. */
+export const dayWord = (at: number, now: number): string => {
+  const day = dayOf(at);
+  if (day === dayOf(now)) return 'Today';
+  return day === dayOf(now - dayMs) ? 'Yesterday' : day;
+};
+
 export const numbered = (value: number, one: string, many = `${one}s`): string =>
   `${value.toLocaleString('en')} ${value === 1 ? one : many}`;
 

@@ -4,7 +4,7 @@ import type { TaskId } from '../../machines/task.ts';
 import { entry } from '../journal/event-types.ts';
 import { asTracked, savedSnapshot, viewSaved } from '../journal/snapshots.ts';
 import type { TaskView } from '../journal/task-view.ts';
-import { closeWords } from '../journal/transition-frames.ts';
+import { closeData } from '../journal/transition-frames.ts';
 import type { StoreReads, StoreWrites } from '../store/port.ts';
 import { defaultCloseReason } from '../tracker/close-reason.ts';
 import type { StatusWrites, TrackerReads, TrackerWrites } from '../tracker/port.ts';
@@ -43,8 +43,7 @@ export const createOfflineService = (
   });
   const logClose = async (id: TaskId, reason: string): Promise<void> => {
     const { attempt } = await queries.status(id);
-    const data = { level: 'info', message: closeWords(reason) };
-    await store?.commit({ entries: [entry(id, attempt, 'log', now(), data)] });
+    await store?.commit({ entries: [entry(id, attempt, 'log', now(), closeData(reason))] });
   };
   return {
     ...queries,

@@ -2,6 +2,7 @@ import { ServiceError } from '../../machines/errors.ts';
 import type { TaskId } from '../../machines/task.ts';
 import type { Acceptance } from '../../machines/task-context.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
+import { type Decided, decidedIn } from '../journal/decision.ts';
 import type { TaskView } from '../journal/task-view.ts';
 import { endLabels } from '../ledger/issue.ts';
 import type { Answer, NewEntry, StoreReads } from '../store/port.ts';
@@ -21,6 +22,12 @@ export interface CreateRequest {
   readonly labels?: readonly string[];
 }
 
+export interface DecidedList {
+  readonly decisions: readonly Decided[];
+}
+
+const decisionsAtOnce = 50;
+
 /** Operations that need no agent, so no server. They reject with `ServiceError` only. */
 export interface TaskQueries extends TaskEdits, TaskHistories {
   /** @throws invalid_params, task_not_found (a dependency), tracker_unavailable */
@@ -29,6 +36,8 @@ export interface TaskQueries extends TaskEdits, TaskHistories {
   status(taskId: string): Promise<TaskView>;
   /** `status: queued`: tasks whose dependencies are complete. */
   list(request: ListRequest): Promise<TaskPage>;
+  /** What people decided, the last one first. */
+  decisions(limit: number | null): Promise<DecidedList>;
   /** Sums over attempts that ended, per day (UTC) and role, from the day `since`. */
   usage(since: string | null): Promise<UsageReport>;
   /** The first task depends on the second. @throws task_not_found, dependency_cycle */
@@ -42,7 +51,15 @@ export interface TaskQueryPorts {
   /** Null in a project without runs. */
   readonly store: Pick<
     StoreReads,
-    'read' | 'kept' | 'actor' | 'tasks' | 'openWorkflows' | 'removed' | 'usage' | 'attempts'
+    | 'read'
+    | 'kept'
+    | 'decisions'
+    | 'actor'
+    | 'tasks'
+    | 'openWorkflows'
+    | 'removed'
+    | 'usage'
+    | 'attempts'
   > | null;
   readonly viewOf: (tracked: TrackedTask) => Promise<TaskView>;
   /** Commits an entry to the journal, soon. */
@@ -145,6 +162,9 @@ export const createTaskQueries = ({
       return viewOf(tracked);
     },
     status: async (taskId) => withDetails(store, workOf, await viewOf(await find(taskId))),
+    decisions: async (limit) => ({
+      decisions: ((await store?.decisions(limit ?? decisionsAtOnce)) ?? []).flatMap(decidedIn),
+    }),
     usage: async (since) => usageOf(store, since),
     list: (request) => listTasks({ tracker, store, viewOf, workOf }, request),
     ...createTaskEdits({ tracker, store, find, viewOf, record, now }),

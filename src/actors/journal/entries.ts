@@ -99,13 +99,13 @@ export const agentChange = (transition: SnapshotTransition<AgentSnapshot>): Chan
     next.status === 'active',
     transition,
   );
-  const { answer } = next.context;
+  const { answer, calls } = next.context;
   const isUnanswered = cause.type === 'DEADLINE' && (before?.inputId ?? null) !== null;
   const fallback = isUnanswered && answer?.from === 'nobody' ? (answer.text ?? 'deny') : null;
   return {
     ...change,
     entries: [
-      ...answerEntries(after, cause, fallback, at),
+      ...answerEntries(after, { cause, calls, fallback }, at),
       ...tellEntries(after, cause, at),
       ...change.entries,
       ...questionEntries(after, before, at),

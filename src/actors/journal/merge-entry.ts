@@ -1,5 +1,6 @@
 import type { TaskId } from '../../machines/task.ts';
 import type { NewEntry } from '../store/port.ts';
+import { decisionData } from './decision.ts';
 import { entry } from './event-types.ts';
 
 export interface MergedWork {
@@ -7,16 +8,21 @@ export interface MergedWork {
   readonly commit: string;
 }
 
-/** The log entry of a merge. It stays when the branch and its record are pruned. */
+/** The data of the log entry of a merge. It stays when the branch and its record are pruned. */
 export const mergeData = ({ into, commit }: MergedWork) => ({
   level: 'info',
   message: `merged into ${into} (${commit.slice(0, 12)})`,
   merge_commit: commit,
 });
 
+/** The log entry of a merge by a person. */
 export const mergeEntry = (
   taskId: TaskId,
   attempt: number,
   merged: MergedWork,
   at: number,
-): NewEntry => entry(taskId, attempt, 'log', at, mergeData(merged));
+): NewEntry => {
+  const { message, merge_commit } = mergeData(merged);
+  const decided = decisionData({ kind: 'merged', said: merged.into }, message);
+  return entry(taskId, attempt, 'log', at, { ...decided, merge_commit });
+};

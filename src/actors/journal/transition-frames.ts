@@ -1,10 +1,13 @@
 import type { EventObject } from 'xstate';
 import { z } from 'zod';
+import type { ShownCall } from '../../machines/agent-context.ts';
+import { callInWords } from '../../machines/call-in-words.ts';
 import { plural } from '../../machines/plural.ts';
 import { verdicts } from '../../machines/review.ts';
 import type { TaskId } from '../../machines/task.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
 import type { NewEntry } from '../store/port.ts';
+import { decisionData } from './decision.ts';
 import { entry } from './event-types.ts';
 import type { TaskState, TaskView } from './task-view.ts';
 
@@ -156,24 +159,38 @@ const reviewCauseSchema = z.looseObject({
   comments: z.array(z.unknown()),
 });
 
-const reviewWords = (cause: EventObject, attempt: number): string | null => {
+const reviewDecisions = {
+  comment: { kind: 'commented', asks: '' },
+  request_changes: { kind: 'sent_back', asks: ', asks for changes' },
+  approve: { kind: 'approved', asks: ', approves it' },
+} as const;
+
+const reviewData = (cause: EventObject, attempt: number) => {
   const { data: review } = reviewCauseSchema.safeParse(cause);
   if (review === undefined) return null;
-  const asked = { comment: '', request_changes: ', asks for changes', approve: ', approves it' };
-  return `a person reviewed attempt ${attempt}: ${plural(review.comments.length, 'comment')}${asked[review.verdict]}`;
+  const { kind, asks } = reviewDecisions[review.verdict];
+  const said = plural(review.comments.length, 'comment');
+  return decisionData({ kind, said }, `a person reviewed attempt ${attempt}: ${said}${asks}`);
 };
 
 /** What is logged of a close by hand; `reason` is its reason. */
-export const closeWords = (reason: string): string => `a person closed it: ${reason}`;
+export const closeData = (reason: string) =>
+  decisionData({ kind: 'closed', said: reason }, `a person closed it: ${reason}`);
 
-const requestWords = (cause: EventObject, attempt: number): string | null => {
-  if (cause.type === 'review') return reviewWords(cause, attempt);
+const requestKinds = { reopen: 'reopened', retry: 'retried' } as const;
+
+const requestData = (cause: EventObject, attempt: number) => {
+  if (cause.type === 'review') return reviewData(cause, attempt);
   if (cause.type !== 'reopen' && cause.type !== 'retry' && cause.type !== 'close') return null;
   const { data: request } = requestSchema.safeParse(cause);
   if (request === undefined) return null;
+  const { reason } = request;
   return cause.type === 'close'
-    ? closeWords(request.reason)
-    : `a person asked to ${cause.type} it: ${request.reason}`;
+    ? closeData(reason)
+    : decisionData(
+        { kind: requestKinds[cause.type], said: reason },
+        `a person asked to ${cause.type} it: ${reason}`,
+      );
 };
 
 /** A log entry for a review, or with the reason of a close, reopen or retry, if one was given. */
@@ -182,9 +199,8 @@ export const requestEntries = (
   cause: EventObject,
   at: number,
 ): NewEntry[] => {
-  const message = requestWords(cause, attempt);
-  if (message === null) return [];
-  return [entry(task_id, attempt, 'log', at, { level: 'info', message })];
+  const data = requestData(cause, attempt);
+  return data === null ? [] : [entry(task_id, attempt, 'log', at, data)];
 };
 
 const tellSchema = z.looseObject({ text: z.string() });
@@ -217,27 +233,50 @@ const answerSchema = z.looseObject({
   decision: z.enum(['allow', 'deny']).nullable(),
 });
 
-const answerWords = (cause: EventObject): string | null => {
+const answerWords = {
+  allow: { kind: 'allowed', does: 'allowed it' },
+  deny: { kind: 'denied', does: 'denied it' },
+} as const;
+
+const answerData = (cause: EventObject, calls: string) => {
   const { data: answer } = answerSchema.safeParse(cause);
   if (answer === undefined) return null;
   const { text, decision } = answer;
-  const said = text === null || text === '' ? '' : `: ${text}`;
-  if (decision === null) return `a person answered${said}`;
-  return decision === 'allow' ? `a person allowed it${said}` : `a person denied it${said}`;
+  const words = text === null || text === '' ? '' : `: ${text}`;
+  const said = words === '' ? {} : { said: text ?? '' };
+  if (decision === null)
+    return decisionData({ kind: 'answered', ...said }, `a person answered${words}`);
+  const { kind, does } = answerWords[decision];
+  return decisionData({ kind, about: calls, ...said }, `a person ${does}${words}`);
 };
+
+const unansweredData = (fallback: string | null) =>
+  fallback === null
+    ? null
+    : decisionData(
+        { kind: 'unanswered', said: fallback },
+        `nobody answered in time; it counts as: ${fallback}`,
+      );
+
+export interface Answered {
+  readonly cause: EventObject;
+  /** The calls that it may be about. */
+  readonly calls: readonly ShownCall[];
+  /** What counts when nobody answered; null: it was answered. */
+  readonly fallback: string | null;
+}
 
 /** A log entry for what a person answered, or what counts since nobody did. */
 export const answerEntries = (
   { task_id, attempt }: TaskView,
-  cause: EventObject,
-  fallback: string | null,
+  { cause, calls, fallback }: Answered,
   at: number,
 ): NewEntry[] => {
-  const unanswered =
-    fallback === null ? null : `nobody answered in time; it counts as: ${fallback}`;
-  const message = cause.type === 'respond' ? answerWords(cause) : unanswered;
-  if (message === null) return [];
-  return [entry(task_id, attempt, 'log', at, { level: 'info', message })];
+  const data =
+    cause.type === 'respond'
+      ? answerData(cause, calls.map(callInWords).join('; '))
+      : unansweredData(fallback);
+  return data === null ? [] : [entry(task_id, attempt, 'log', at, data)];
 };
 
 /** Seconds of work of an attempt: without the time for which it waited. */

@@ -405,6 +405,8 @@ export interface EntryReads {
   /** As `read`. */
   kept(options: ReadOptions & { readonly taskId: string }): Answer<readonly KeptEntry[]>;
   latest(taskId: string, type: string): Answer<Entry | null>;
+  /** Log entries of what people decided, the last one first. */
+  decisions(limit: number): Answer<readonly Entry[]>;
   /** Seqs of the newest entry of a type of each pending task, rising. */
   latestOfPending(type: string): Answer<readonly number[]>;
   lastSeq(): Answer<number>;

@@ -155,6 +155,7 @@ export const createRowStore = (
     kept: (options) => afterAnswer(ask(readRows(options)), (rows) => rows.map(keptEntryOf)),
     latest: (taskId, type) =>
       afterAnswer(ask(entriesIn(sql.latest.all(taskId, type))), ([entry = null]) => entry),
+    decisions: (limit) => ask(entriesIn(sql.decisions.all(limit))),
     latestOfPending: (type) =>
       afterAnswer(ask(sql.latestOfPending.all(type)), (rows) =>
         rows.map((row) => Number(row['latest'])),

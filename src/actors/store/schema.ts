@@ -1,3 +1,6 @@
+/** A log entry of what a person decided; its data begins with the decision. */
+export const isDecision = `type = 'log' and data like '{"decision":%'`;
+
 /**
  * All tables of a project. `tasks.line` is the task in bd's form, word for word as the file has it
  * when nobody changed it; `tasks.base` is the line that the file held last, null when that is
@@ -29,6 +32,7 @@ create table if not exists journal (
   task_seq integer not null default 0
 );
 create index if not exists journal_by_task on journal (task_id, seq);
+create index if not exists journal_decisions on journal (seq) where ${isDecision};
 create table if not exists histories (
   task_id text primary key,
   last_hash text not null,

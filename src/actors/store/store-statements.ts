@@ -1,4 +1,5 @@
 import type { Database } from './rows.ts';
+import { isDecision } from './schema.ts';
 
 /** A journal of version 2.1 that is only read lacks tables and columns of some statements. */
 export const lazy = <Result>(prepare: () => Result): (() => Result) => {
@@ -49,6 +50,7 @@ export const prepareStatements = (db: Database) => ({
   latest: db.prepare(
     'select * from journal where task_id = ? and type = ? order by seq desc limit 1',
   ),
+  decisions: db.prepare(`select * from journal where ${isDecision} order by seq desc limit ?`),
   latestOfPending: db.prepare(
     `select latest from (
        select (select seq from journal where task_id = actors.id and type = ?

@@ -432,6 +432,26 @@ export interface Methods {
       readonly [key: string]: unknown;
     };
   };
+  /** what people answered, allowed, denied, sent back or merged, the last one first */
+  readonly decisions: {
+    readonly params: {
+      /** at most as many; default: 50 */
+      readonly limit?: number | undefined;
+    };
+    readonly result: {
+      readonly decisions: readonly {
+        readonly seq: number;
+        readonly task_id: string;
+        readonly attempt: number;
+        readonly at: string;
+        readonly kind: 'answered' | 'allowed' | 'denied' | 'unanswered' | 'commented' | 'sent_back' | 'approved' | 'merged' | 'retried' | 'reopened' | 'closed';
+        /** the calls that were allowed or denied */
+        readonly about?: string | undefined;
+        /** the answer, the reason, the branch of a merge, or the number of comments */
+        readonly said?: string | undefined;
+      }[];
+    };
+  };
   /** what the attempts used, per day (UTC) and role, and in sum */
   readonly usage: {
     readonly params: {

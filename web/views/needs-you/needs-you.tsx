@@ -7,6 +7,7 @@ import { Empty, Problem } from '../../parts/notice.tsx';
 import { NotifyChoice } from '../../parts/notify-choice.tsx';
 import { RunAll } from '../../parts/run-all.tsx';
 import { pathOf } from '../../shell/router.ts';
+import { DecidedList } from './decided.tsx';
 import { NeedRow } from './need-row.tsx';
 
 /** More rows are drawn when they are asked for. */
@@ -47,39 +48,42 @@ export const NeedsYou = () => {
     tasks.value,
   );
   return (
-    <section class="page">
-      <header class="view-head">
-        <h1>Needs you</h1>
-        <span class="quiet">
-          {rows.length === 0
-            ? ''
-            : `${numbered(rows.length, 'task')}, what holds up most comes first`}
-        </span>
-        <NotifyChoice />
-        <span class="keys" aria-hidden="true">
-          <kbd>j</kbd> <kbd>k</kbd> move <kbd>↵</kbd> open the task
-        </span>
-      </header>
-      {rows.length === 0 ? (
-        <NothingNeeded />
-      ) : (
-        <ul class="needs">
-          {rows.slice(0, shown.value).map((task) => (
-            <NeedRow key={task.task_id} task={task} holds={held.get(task.task_id) ?? 0} />
-          ))}
-        </ul>
-      )}
-      {rows.length > shown.value && (
-        <button
-          type="button"
-          class="link"
-          onClick={() => {
-            shown.value += rowsAtOnce;
-          }}
-        >
-          Show {Math.min(rowsAtOnce, rows.length - shown.value)} more of {rows.length}
-        </button>
-      )}
+    <section class="page page-needs">
+      <div>
+        <header class="view-head">
+          <h1>Needs you</h1>
+          <span class="quiet">
+            {rows.length === 0
+              ? ''
+              : `${numbered(rows.length, 'task')}, what holds up most comes first`}
+          </span>
+          <NotifyChoice />
+          <span class="keys" aria-hidden="true">
+            <kbd>j</kbd> <kbd>k</kbd> move <kbd>↵</kbd> open the task
+          </span>
+        </header>
+        {rows.length === 0 ? (
+          <NothingNeeded />
+        ) : (
+          <ul class="needs">
+            {rows.slice(0, shown.value).map((task) => (
+              <NeedRow key={task.task_id} task={task} holds={held.get(task.task_id) ?? 0} />
+            ))}
+          </ul>
+        )}
+        {rows.length > shown.value && (
+          <button
+            type="button"
+            class="link"
+            onClick={() => {
+              shown.value += rowsAtOnce;
+            }}
+          >
+            Show {Math.min(rowsAtOnce, rows.length - shown.value)} more of {rows.length}
+          </button>
+        )}
+      </div>
+      <DecidedList />
     </section>
   );
 };

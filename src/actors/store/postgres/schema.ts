@@ -228,10 +228,17 @@ create table page_logins (
 );
 `;
 
+/** `isDecision` of `store/schema.ts`. */
+const decisions = `
+create index journal_decisions on journal (seq)
+  where type = 'log' and data like '{"decision":%';
+`;
+
 /** A version is never changed once it is released: a later one follows it. */
 export const migrations: readonly Migration[] = [
   { version: 1, name: 'tables', sql: tables },
   { version: 2, name: 'sharing', sql: sharing },
   { version: 3, name: 'server_calls', sql: serverCalls },
   { version: 4, name: 'page_logins', sql: pageLogins },
+  { version: 5, name: 'decisions', sql: decisions },
 ];
