@@ -36,11 +36,15 @@ export const refuses = (
   command: Stamped<TaskCommand>,
 ): Refusal | null => {
   if (snapshot.can(command)) return null;
-  const { taskId, attempt } = snapshot.context;
+  const { taskId, attempt, parked } = snapshot.context;
   if (command.type === 'run' && snapshot.hasTag('pending')) {
     const hasBegun = snapshot.hasTag('live') || hasParkedAttempt(snapshot.context);
     const number = hasBegun ? attempt : attempt + 1;
-    return refusal('already_running', { task_id: taskId, attempt: number });
+    const until =
+      snapshot.hasTag('parked') && parked !== undefined
+        ? { parked_until: new Date(parked.until).toISOString() }
+        : {};
+    return refusal('already_running', { task_id: taskId, attempt: number, ...until });
   }
   return refusal('event_not_allowed', {
     task_id: taskId,

@@ -6,7 +6,8 @@ export interface ErrorFacts {
   task_not_found: { task_id: string; others?: readonly string[] };
   dependencies_unmet: { task_id: TaskId; unmet: readonly TaskId[] };
   dependency_cycle: { cycle: readonly TaskId[] };
-  already_running: { task_id: TaskId; attempt: number };
+  /** `parked_until`: of an attempt that waits for the end of a limit of the provider. */
+  already_running: { task_id: TaskId; attempt: number; parked_until?: string };
   event_not_allowed: { task_id: TaskId; event: string; state: string; allowed: readonly string[] };
   role_unknown: { role: string };
   queue_full: { limit: number; retry_after_seconds: number };
@@ -33,8 +34,8 @@ const messages: { readonly [Code in ErrorCode]: (facts: ErrorFacts[Code]) => str
   },
   dependencies_unmet: ({ unmet }) => `task has unmet dependencies [${unmet.join(', ')}]`,
   dependency_cycle: ({ cycle }) => `the dependency would close a cycle: ${cycle.join(' -> ')}`,
-  already_running: ({ task_id, attempt }) =>
-    `task ${task_id} is already running as attempt ${attempt}`,
+  already_running: ({ task_id, attempt, parked_until }) =>
+    `task ${task_id} is ${parked_until === undefined ? 'already running' : 'parked'} as attempt ${attempt}`,
   event_not_allowed: ({ task_id, event, state, allowed }) =>
     `task ${task_id} is ${state}: ${event} is not allowed now; allowed: ${allowed.join(', ') || 'nothing'}`,
   role_unknown: ({ role }) =>

@@ -39,6 +39,14 @@ test('every command says until when a task is parked, and why; a retry tries now
   const waited = await agent('wait', id, '--timeout', '1');
   expect(waited.err).toMatch(parked);
   expect(waited.err).toContain(why);
+  expect(waited.err).toContain(`to try now: agent retry ${id}`);
+  const again = await agent('engineer', id);
+  expect(again.code).toBe(4);
+  expect(again.err).toMatch(
+    new RegExp(
+      `${id} is parked as attempt 1; it goes on at (\\w{3} )?\\d\\d:\\d\\d; 'agent retry ${id}' tries now`,
+    ),
+  );
   const view = JSON.parse(await read('show', id, '--json'));
   expect(view).toMatchObject({ status: 'queued', phase: 'backing_off', parked_reason: why });
 
@@ -53,7 +61,9 @@ test('every command says until when a task is parked, and why; a retry tries now
   const ran = await running;
 
   expect(ran.code).toBe(0);
-  expect(ran.out).toMatch(new RegExp(`${id} ${parked.source}: ${why}`));
+  expect(ran.out).toMatch(
+    new RegExp(`${id} ${parked.source}: ${why}; to try now: agent retry ${id}`),
+  );
   expect(ran.out).toMatch(/1 task complete/);
   expect(JSON.parse(await read('show', id, '--json'))).toMatchObject({ attempt: 1 });
 });

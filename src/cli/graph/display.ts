@@ -28,8 +28,8 @@ export interface DisplayPorts {
 
 const redrawMs = 200;
 const clockMs = 1_000;
-/** Lines beside the table: the counts, the hint to answer, the question, the cursor. */
-const otherLines = 4;
+/** Lines beside the table: the counts, the hints to answer and to retry, the question, the cursor. */
+const otherLines = 5;
 
 export const firstAsking = (tasks: readonly TaskProgress[]): TaskProgress | null =>
   tasks.find((task) => task.view.awaiting !== undefined && !isOver(task)) ?? null;
@@ -44,6 +44,12 @@ const askingLine = (tasks: readonly TaskProgress[], answersHere: boolean): reado
       ? `press Enter to answer ${id}; in another terminal: ${elsewhere}`
       : `to answer, in another terminal: ${elsewhere}`,
   ];
+};
+
+/** One retry that is answered ends the limit for all tasks of its backend. */
+const retryLine = (tasks: readonly TaskProgress[]): readonly string[] => {
+  const id = tasks.find(({ view }) => view.parked_until !== undefined)?.view.task_id;
+  return id === undefined ? [] : [`to try now, in another terminal: agent retry ${id}`];
 };
 
 export const tasksOf = ({
@@ -82,7 +88,8 @@ const createLiveTable = (ports: DisplayPorts): Display => {
     const counts = `${renderCounts(tasks)}${rest === 0 ? '' : `; ${rest} more are not shown`}`;
     const table = renderProgressRows(shown, progress, Date.now(), size.columns);
     const last = question === null ? [] : [question];
-    io.liveLines([...linesOfText(table), counts, ...askingLine(tasks, answersHere), ...last]);
+    const hints = [...askingLine(tasks, answersHere), ...retryLine(tasks)];
+    io.liveLines([...linesOfText(table), counts, ...hints, ...last]);
   };
   const drawSoon = (): void => {
     later ??= setTimeout(draw, isDrawn ? redrawMs : 0);

@@ -62,7 +62,7 @@ const finalWordsOf = ({ view, said, isSilentTurn }: TaskProgress): string =>
 const lastWordsOf = (task: TaskProgress, blocker: string | null): string => {
   const { view, words } = task;
   if (view.status === 'complete') return finalWordsOf(task);
-  if (view.parked_reason !== undefined) return view.parked_reason;
+  if (view.parked_reason !== undefined) return view.parked_reason.replace('provider limit: ', '');
   if (blocker !== null || view.phase === 'waiting_for_dependencies')
     return waitsText(view.unmet_dependencies, blocker);
   if (view.error !== undefined && view.status !== 'started') return view.error.message;

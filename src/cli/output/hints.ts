@@ -1,6 +1,7 @@
 import type { ErrorCode, ErrorFacts } from '../../machines/errors.ts';
 import { textIn } from '../../machines/json.ts';
 import { commandAdvice } from '../words/other-tools.ts';
+import { clockText } from './local-time.ts';
 
 type Hints = { readonly [Code in ErrorCode]?: (facts: ErrorFacts[Code]) => string | null };
 
@@ -20,8 +21,10 @@ const hints: Hints = {
       ? `'agent reopen ${task_id}' puts it back in the queue`
       : null;
   },
-  already_running: ({ task_id }) =>
-    `watch it with 'agent logs -f ${task_id}' or stop it with 'agent cancel ${task_id}'`,
+  already_running: ({ task_id, parked_until: until }) =>
+    until === undefined
+      ? `watch it with 'agent logs -f ${task_id}' or stop it with 'agent cancel ${task_id}'`
+      : `it goes on at ${clockText(until, Date.now())}; 'agent retry ${task_id}' tries now`,
   stale_attempt: ({ task_id, live_attempt }) =>
     `'agent show ${task_id}' shows what attempt ${live_attempt} asks`,
   credential_missing: () => "the flag for the fake model is '--model scripted'",

@@ -132,9 +132,9 @@ export const parkedLine = ({
     ? `${parkedWords(until, Date.now())}: ${oneLine(textOrEmpty(why), 400)}`
     : null;
 
-const statusUpdate = ({ data }: Frame): Text | null => {
+const statusUpdate = ({ task_id, data }: Frame): Text | null => {
   const parked = parkedLine(data);
-  if (parked !== null) return [styled('yellow', parked)];
+  if (parked !== null) return [styled('yellow', parked), `; to try now: agent retry ${task_id}`];
   const [status, phase] = [textOrEmpty(data['status']), textOrEmpty(data['phase'])];
   if (shownLiveOnly.has(phase) || finalStatuses.has(status)) return null;
   if (phase === 'preparing' && (status === 'queued' || hasTurns(data))) return null;

@@ -77,7 +77,8 @@ const waitedFor = (task: TaskView): string => {
   const question = awaiting === undefined ? '' : `; it asks you: agent respond ${id}`;
   const yours =
     phase === 'waiting_for_person' ? `; close it when it is done: agent close ${id}` : '';
-  return `${id}: ${parts.join(', ')}${hint}${question}${yours}`;
+  const retry = task.parked_until === undefined ? '' : `; to try now: agent retry ${id}`;
+  return `${id}: ${parts.join(', ')}${hint}${question}${yours}${retry}`;
 };
 
 /**
