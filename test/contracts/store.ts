@@ -827,6 +827,7 @@ export const describeStore = (
           step('think:1'),
           step('act:1:a'),
           step('act:1:b'),
+          step('folder'),
           step('think:1', '"x"', 2),
         ])
           await store.commit({ entries: [], step: each });
@@ -836,10 +837,12 @@ export const describeStore = (
           step('think:1', '{"ok":true}'),
           step('act:1:a'),
           step('act:1:b'),
+          step('folder'),
         ]);
 
         await store.commit({ entries: [], forgetSteps: { taskId: 'bd-a', attempt: 1 } });
-        expect(await store.steps('bd-a', 1)).toEqual([]);
+        // It says where the work of the attempt is.
+        expect(await store.steps('bd-a', 1)).toEqual([step('folder')]);
         expect(await (await opened.reopen()).steps('bd-a', 2)).toEqual([step('think:1', '"x"', 2)]);
       });
 

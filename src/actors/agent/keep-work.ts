@@ -29,14 +29,14 @@ const withLimits = async (
 
 /** Says once that it cannot keep the folder, until it can again. */
 export const createKeepWork = (
-  { workspace: { travel }, emit }: Pick<AttemptPorts, 'workspace' | 'emit'>,
+  { workspace: { keep }, emit }: Pick<AttemptPorts, 'workspace' | 'emit'>,
   attempt: Pick<AttemptInput, 'taskId' | 'attempt'>,
 ): KeepWork => {
   let isTold = false;
   return async (step, signal) => {
-    if (travel === null || !travel.hasRepository) return;
+    if (keep === null) return;
     try {
-      await withLimits(signal, (limit) => travel.keep(attempt, step, limit));
+      await withLimits(signal, (limit) => keep(attempt, step, limit));
       isTold = false;
     } catch (error) {
       const message = `other servers could not go on from here: ${messageOf(error)}`;

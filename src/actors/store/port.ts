@@ -109,7 +109,7 @@ export interface Change {
   readonly tasks?: readonly TaskEdit[];
   /** A result stays when the step is written again without one. */
   readonly step?: Step;
-  /** Deletes the steps of this and earlier attempts. */
+  /** Deletes the steps of this and earlier attempts, but `folder`: it says where their work is. */
   readonly forgetSteps?: { readonly taskId: string; readonly attempt: number };
   /** Maps a request to its task, so that it is carried out once. */
   readonly request?: { readonly id: string; readonly taskId: string };

@@ -42,7 +42,9 @@ export const prepareStatements = (db: Database) => ({
      on conflict (task_id, attempt, key) do update set intent = excluded.intent,
        result = coalesce(excluded.result, steps.result)`,
   ),
-  forgetSteps: db.prepare('delete from steps where task_id = ? and attempt <= ?'),
+  forgetSteps: db.prepare(
+    "delete from steps where task_id = ? and attempt <= ? and key <> 'folder'",
+  ),
   steps: db.prepare('select * from steps where task_id = ? and attempt = ? order by position'),
   addRequest: db.prepare('insert into requests (id, task_id) values (?, ?) on conflict do nothing'),
   readAll: db.prepare('select * from journal where seq > ? order by seq limit ?'),

@@ -12,7 +12,7 @@ import type { AttemptPlaces } from './work-records.ts';
 
 export interface NewFolder {
   readonly start: string;
-  /** The folder gets the files of this commit, as changes of `start`; null: those of `start`. */
+  /** The folder gets the files of this tree, as changes of `start`; null: those of `start`. */
   readonly carried: string | null;
   readonly branch: string;
   readonly instead: readonly IndexChange[];

@@ -45,6 +45,9 @@ export const findObjects = async <const Names extends readonly string[]>(
 export const commitOf = async (dirs: GitDirs, name: string): Promise<string | null> =>
   (await findObjects(dirs, [`${name}^{commit}`]))[0];
 
+export const commitText = async ({ git }: GitDirs, commit: string): Promise<string> =>
+  (await requireGit('the commit cannot be read', git(['cat-file', 'commit', commit]))).toString();
+
 export const commonOf = async (
   { git }: GitDirs,
   ours: string,

@@ -168,22 +168,43 @@ export type TakenWork = { readonly notes: readonly string[] } & (
   | { readonly has: 'all' }
 );
 
+type NamedAttempt = Pick<AttemptInput, 'taskId' | 'attempt'>;
+
+/**
+ * An attempt, and the secret that names its work in the common repository and proves it. Only the
+ * store has it: so another attempt of this number, and what somebody else wrote there, is not taken.
+ */
+export interface KeyedAttempt extends NamedAttempt {
+  readonly key: string;
+}
+
+/** Puts the folder of an attempt, as a step left it, where other servers can take it. */
+export type KeepFolder = (
+  attempt: NamedAttempt,
+  step: string,
+  signal?: AbortSignal,
+) => Promise<void>;
+
 /** Work of attempts goes from server to server through a repository that all reach (ADR 0118). */
 export interface WorkTravel {
+  /** False: nothing is put there, nor gotten. */
   readonly hasRepository: boolean;
   /**
-   * Puts the folder of an attempt there, as a step left it. Does nothing when there is no such
-   * repository. @throws GitError when it cannot, or another server goes on with the attempt
+   * Puts the folder of an attempt there, as a step left it. @throws GitError when it cannot, or
+   * another server goes on with the attempt
    */
-  keep(
-    attempt: Pick<AttemptInput, 'taskId' | 'attempt'>,
-    step: string,
-    signal?: AbortSignal,
-  ): Promise<void>;
+  keep(keyed: KeyedAttempt, step: string, signal?: AbortSignal): Promise<void>;
   /** Replaces what this server has of an attempt that another one had after it. */
-  take(attempt: AttemptInput, signal?: AbortSignal): Promise<TakenWork>;
-  /** Gets what attempts on other servers left of these tasks. */
-  takeWork(taskIds: readonly TaskId[], signal?: AbortSignal): Promise<void>;
+  take(attempt: AttemptInput, key: string, signal?: AbortSignal): Promise<TakenWork>;
+  /** Gets what attempts on other servers left. */
+  takeWork(keyed: readonly KeyedAttempt[], signal?: AbortSignal): Promise<void>;
+  /**
+   * Puts what an attempt that is over left there, as it is now. @returns why it could not; null when
+   * it could, or another server has the attempt
+   */
+  send(keyed: KeyedAttempt, signal?: AbortSignal): Promise<string | null>;
+  /** What could not be sent before. */
+  unsent(): Promise<readonly NamedAttempt[]>;
 }
 
 /** Gives each attempt a folder to work in. Opening the same attempt again gives the same folder. */
@@ -208,6 +229,8 @@ export interface Workspace extends WorkspaceReads, WorkspaceMerges {
   absent(signal?: AbortSignal): Promise<Absent>;
   /** Null where the folder is the project's own. */
   readonly travel: WorkTravel | null;
+  /** Null where no other server could take it. */
+  readonly keep: KeepFolder | null;
   /** Null where there are no new folders. */
   readonly setups: { readonly cache: SetupCache; readonly inUsersCommit: InUsersCommit } | null;
   /**

@@ -39,6 +39,7 @@ export const createSharedWorkspace = ({
     }),
     absent: async () => nothingAbsent,
     travel: null,
+    keep: null,
     setups: null,
     // So no command swaps a folder for a link while another's mounts are made, and each learns what
     // it made.

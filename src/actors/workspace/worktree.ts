@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { messageOf } from '../../machines/message-of.ts';
-import type { Role, TaskId } from '../../machines/task.ts';
+import type { AttemptInput, Role, TaskId } from '../../machines/task.ts';
 import {
   createSerialQueue,
   createSerialQueues,
@@ -135,19 +135,16 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
     createMerging(parts, merges.taken),
     createDiff(parts),
   ];
-  const { travel, sendClosed, sendUnsent } = createWorkTravel(
-    parts,
-    options.common,
-    (attempt, title) => save(attempt, title, false),
+  const travel = createWorkTravel(parts, options.common, (attempt, title) =>
+    save(attempt, title, false),
   );
   const verification = createVerification(parts);
   const byAttempt = createSerialQueues();
   const sweep = createSweep(parts, save, inTurn, byAttempt);
-  /** Other servers get what changed in the record of an attempt that is over. */
-  const sendRecord = async (taskId: TaskId, attempt: number): Promise<void> => {
-    const record = options.common === null ? null : await records.read(taskId, attempt);
-    if (record?.closed === true) await sendClosed(record);
-  };
+  const ofAttempt = <Result>(
+    { taskId, attempt }: Pick<AttemptInput, 'taskId' | 'attempt'>,
+    work: () => Promise<Result>,
+  ): Promise<Result> => byAttempt(folderKey(taskId, attempt), work);
 
   return {
     mode: 'worktree',
@@ -157,41 +154,31 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
     open: (attempt, after = [], signal) => inTurn(() => open(attempt, after, signal)),
     absent: (signal) => findAbsent(options, stores.uses, signal),
     travel: {
-      hasRepository: travel.hasRepository,
-      keep: (attempt, step, signal) =>
-        byAttempt(folderKey(attempt.taskId, attempt.attempt), () =>
-          travel.keep(attempt, step, signal),
-        ),
-      take: (attempt, signal) => inTurn(() => travel.take(attempt, signal)),
-      takeWork: (taskIds, signal) => inTurn(() => travel.takeWork(taskIds, signal)),
+      ...travel,
+      keep: (keyed, step, signal) => ofAttempt(keyed, () => travel.keep(keyed, step, signal)),
+      take: (attempt, key, signal) => inTurn(() => travel.take(attempt, key, signal)),
+      takeWork: (keyed, signal) => inTurn(() => travel.takeWork(keyed, signal)),
+      send: (keyed, signal) => ofAttempt(keyed, () => travel.send(keyed, signal)),
     },
+    keep: null,
     setups: {
       cache: createSetupCache(join(options.folder, 'setup')),
       inUsersCommit: createInUsersCommit(parts),
     },
     alone: (work) => work(),
-    asCheck: async ({ taskId, attempt }, run) => {
-      const key = folderKey(taskId, attempt);
-      await byAttempt(key, () => verification.begin(taskId, attempt));
+    asCheck: async (attempt, run) => {
+      await ofAttempt(attempt, () => verification.begin(attempt.taskId, attempt.attempt));
       const result = await run();
-      await byAttempt(key, () => verification.end(taskId, attempt));
+      await ofAttempt(attempt, () => verification.end(attempt.taskId, attempt.attempt));
       return result;
     },
     save: (attempt, title, isComplete = true) =>
-      byAttempt(folderKey(attempt.taskId, attempt.attempt), async () => {
-        const work = await save(attempt, title, isComplete);
-        await sendRecord(attempt.taskId, attempt.attempt);
-        return work;
-      }),
+      ofAttempt(attempt, () => save(attempt, title, isComplete)),
     workOf: createWorkReads(options.folder),
     leftOut: async (taskId, attempt) => (await records.read(taskId, attempt))?.notes ?? [],
-    sweep: async (isOver) => [...(await sweep(isOver)), ...(await sendUnsent())],
+    sweep,
     merge: (taskId, attempt, mode, title, signal) =>
-      inTurn(async () => {
-        const merged = await merge(taskId, attempt, mode, title, signal);
-        if (merged.status === 'merged') await sendRecord(taskId, attempt);
-        return merged;
-      }),
+      inTurn(() => merge(taskId, attempt, mode, title, signal)),
     watchMerges: merges.watch,
     inspect: createInspect(parts),
     diff: async (taskId, attempt, part) => {

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { carriedName } from '../../../src/actors/workspace/travel/carried-work.ts';
 import type { TaskId } from '../../../src/machines/task.ts';
 import { anAttempt } from '../../contracts/workspace.ts';
 import { commitIn, gitIn, makeRepository, worktreesOf } from '../../support/git.ts';
@@ -10,6 +11,9 @@ import { temporaryFolder } from '../../support/temporary.ts';
 
 const id = 'bd-a1' as TaskId;
 const attempt = anAttempt(1);
+const key = 'the key that the store has';
+const keyed = { taskId: id, attempt: 1, key };
+const branch = carriedName(keyed);
 
 /** A bare clone that servers share, and clones of the project with a server each. */
 const open = async (kind: string) => {
@@ -36,10 +40,14 @@ describe.each(['folder', 'network'])('work of attempts through a repository: %s'
     mkdirSync(join(root, 'deep'));
     writeFileSync(join(root, 'deep', 'new.sh'), '#!/bin/sh\n');
     chmodSync(join(root, 'deep', 'new.sh'), 0o755);
-    await one.travel.keep(attempt, 'act:1:a');
+    await one.travel.keep(keyed, 'act:1:a');
     writeFileSync(join(root, 'later.txt'), 'not kept\n');
 
-    expect(await two.travel.take(attempt)).toEqual({ has: 'step', step: 'act:1:a', notes: [] });
+    expect(await two.travel.take(attempt, key)).toEqual({
+      has: 'step',
+      step: 'act:1:a',
+      notes: [],
+    });
     const here = await two.workspace.open(attempt);
     expect(here.isNew).toBe(false);
     expect(readFileSync(join(here.root, 'a.txt'), 'utf8')).toBe('changed\n');
@@ -54,7 +62,7 @@ describe.each(['folder', 'network'])('work of attempts through a repository: %s'
       'M\ta.txt\nA\tmore.txt',
     );
     expect(gitIn(bare, 'for-each-ref', '--format=%(refname)')).toBe(
-      'refs/heads/agent/bd-a1/1\nrefs/heads/main',
+      `refs/heads/${branch}\nrefs/heads/main`,
     );
     expect(gitIn(bare, 'fsck', '--strict', '--no-dangling')).toBe('');
   });
@@ -63,16 +71,16 @@ describe.each(['folder', 'network'])('work of attempts through a repository: %s'
     const { one, two } = await open(kind);
     const { root } = await one.workspace.open(attempt);
     writeFileSync(join(root, 'a.txt'), 'first\n');
-    await one.travel.keep(attempt, 'act:1:a');
-    await two.travel.take(attempt);
+    await one.travel.keep(keyed, 'act:1:a');
+    await two.travel.take(attempt, key);
     writeFileSync(join(root, 'a.txt'), 'late\n');
-    await expect(one.travel.keep(attempt, 'act:1:b')).rejects.toThrow('another server goes on');
+    await expect(one.travel.keep(keyed, 'act:1:b')).rejects.toThrow('another server goes on');
 
     const { root: there } = await two.workspace.open(attempt);
     writeFileSync(join(there, 'a.txt'), 'second\n');
-    await two.travel.keep(attempt, 'act:2:c');
+    await two.travel.keep(keyed, 'act:2:c');
 
-    expect(await one.travel.take(attempt)).toEqual({
+    expect(await one.travel.take(attempt, key)).toEqual({
       has: 'step',
       step: 'act:2:c',
       notes: ['What this server had of it is on the branch agent/bd-a1/1.'],
@@ -90,15 +98,17 @@ describe.each(['folder', 'network'])('work of attempts through a repository: %s'
     const { root } = await one.workspace.open(attempt);
     writeFileSync(join(root, 'b.txt'), 'work\n');
     await one.workspace.save(attempt, 'Change it');
+    expect(await one.travel.send(keyed)).toBeNull();
 
-    await two.travel.takeWork([id]);
+    await two.travel.takeWork([keyed]);
     const next = await two.workspace.open(anAttempt(1, 'bd-b2'), [id]);
     expect(readFileSync(join(next.root, 'b.txt'), 'utf8')).toBe('work\n');
     expect(next.notes.join()).toContain('Your folder has the work of bd-a1');
     const merged = await two.workspace.merge(id, 1, 'squash', 'Merge it');
     expect(merged.status).toBe('merged');
+    expect(await two.travel.send(keyed)).toBeNull();
 
-    await one.travel.takeWork([id]);
+    await one.travel.takeWork([keyed]);
     expect(await one.workspace.workOf(id, 1)).toMatchObject({
       merge_commit: gitIn(two.root, 'rev-parse', 'main'),
     });
@@ -107,8 +117,8 @@ describe.each(['folder', 'network'])('work of attempts through a repository: %s'
   test('an attempt that a person changed nothing of, or that is not there, is said to be nothing', async () => {
     const { two } = await open(kind);
 
-    expect(await two.travel.take(attempt)).toEqual({ has: 'nothing', notes: [] });
-    await two.travel.takeWork([id, 'bd-none' as TaskId]);
+    expect(await two.travel.take(attempt, key)).toEqual({ has: 'nothing', notes: [] });
+    await two.travel.takeWork([keyed, { ...keyed, taskId: 'bd-none' as TaskId }]);
     expect((await two.workspace.open(attempt)).isNew).toBe(true);
   });
 
@@ -117,9 +127,9 @@ describe.each(['folder', 'network'])('work of attempts through a repository: %s'
     commitIn(one.root, 'only-here.txt', 'new\n');
     const { root } = await one.workspace.open(attempt);
     writeFileSync(join(root, 'b.txt'), 'work\n');
-    await one.travel.keep(attempt, 'act:1:a');
+    await one.travel.keep(keyed, 'act:1:a');
 
-    await two.travel.take(attempt);
+    await two.travel.take(attempt, key);
     const { root: there } = await two.workspace.open(attempt);
     expect(readFileSync(join(there, 'only-here.txt'), 'utf8')).toBe('new\n');
     expect(await two.workspace.save(attempt, 'Change it')).toMatchObject({ files: 1 });
@@ -130,15 +140,15 @@ describe.each(['folder', 'network'])('work of attempts through a repository: %s'
     const { root } = await one.workspace.open(attempt);
     writeFileSync(join(root, 'b.txt'), 'work\n');
     rmSync(join(bare, 'HEAD'));
-    await expect(one.travel.keep(attempt, 'act:1:a')).rejects.toThrow();
+    await expect(one.travel.keep(keyed, 'act:1:a')).rejects.toThrow();
     await one.workspace.save(attempt, 'Change it');
-    expect(await one.workspace.sweep(() => true)).toEqual([
-      expect.stringContaining('agent/bd-a1/1 is not at other servers'),
-    ]);
+    expect(await one.travel.send(keyed)).toMatch(/no bare repository|cannot be read/);
+    expect(await one.travel.unsent()).toEqual([{ taskId: id, attempt: 1 }]);
 
     writeFileSync(join(bare, 'HEAD'), 'ref: refs/heads/main\n');
-    expect(await one.workspace.sweep(() => true)).toEqual([]);
-    await two.travel.takeWork([id]);
+    expect(await one.travel.send(keyed)).toBeNull();
+    expect(await one.travel.unsent()).toEqual([]);
+    await two.travel.takeWork([keyed]);
     expect(await two.workspace.workOf(id, 1)).toMatchObject({ files: 1 });
   });
 });
@@ -163,22 +173,71 @@ test('from an address, only what is new is fetched, and not the history of the p
   const [one, two] = [await serverOf('one'), await serverOf('two')];
   const { root } = await one.open(attempt);
   writeFileSync(join(root, 'a.txt'), 'changed\n');
-  await one.travel?.keep(attempt, 'act:1:a');
+  await one.travel?.keep(keyed, 'act:1:a');
 
-  expect(await two.travel?.take(attempt)).toMatchObject({ has: 'step' });
+  expect(await two.travel?.take(attempt, key)).toMatchObject({ has: 'step' });
   expect(bytes).toBeLessThan(50_000);
 });
 
-test.each(['{"step":null,"record":{}}', '{ no JSON', '{"step":1}'])(
-  'what somebody else wrote on such a branch is refused by name: %s',
-  async (message) => {
-    const { project, bare, two } = await open('folder');
-    commitIn(project, 'evil.txt', 'x');
-    gitIn(project, 'commit', '--quiet', '--amend', '-m', message);
-    gitIn(project, 'push', '--quiet', bare, 'HEAD:refs/heads/agent/bd-a1/1');
+describe('somebody who can write to the repository, and has no key,', () => {
+  /** Work of server one as a step left it, and the commit that says so. */
+  const openKept = async () => {
+    const opened = await open('folder');
+    const { root } = await opened.one.workspace.open(attempt);
+    writeFileSync(join(root, 'a.txt'), 'changed\n');
+    await opened.one.travel.keep(keyed, 'act:1:a');
+    const message = gitIn(opened.bare, 'log', '-1', '--format=%B', branch);
+    /** Makes a commit with these files and this message, and moves the branch to it. */
+    const forge = (files: Readonly<Record<string, string>>, text: string): void => {
+      for (const [name, content] of Object.entries(files)) commitIn(opened.project, name, content);
+      gitIn(opened.project, 'commit', '--quiet', '--amend', '--allow-empty', '-m', text);
+      gitIn(opened.project, 'push', '--quiet', '--force', opened.bare, `HEAD:refs/heads/${branch}`);
+    };
+    return { ...opened, message, forge };
+  };
+  const refusal = `the branch ${branch} of the common repository does not hold what a server wrote there`;
 
-    await expect(two.travel.take(attempt)).rejects.toThrow(
-      'the branch agent/bd-a1/1 of the common repository does not hold what a server wrote there',
-    );
-  },
-);
+  test.each([
+    ['a record of his own', () => '{"step":null,"record":{}}'],
+    ['no JSON', () => '{ no JSON'],
+    ['a record with another head', (text: string) => text.replace(/"head":"\w+"/, '"head":null')],
+    [
+      'withheld changes that are gone',
+      (text: string) => text.replace('"withheld":[]', '"withheld":[1]'),
+    ],
+    ['a proof of zeros', (text: string) => text.replace(/[0-9a-f]{64} /, `${'0'.repeat(64)} `)],
+  ])('is refused by name with %s', async (_, change) => {
+    const { one, two, message, forge } = await openKept();
+    forge({ 'evil.txt': 'x' }, change(message));
+
+    await expect(two.travel.take(attempt, key)).rejects.toThrow(refusal);
+    await expect(two.travel.takeWork([keyed])).rejects.toThrow(refusal);
+    await expect(one.travel.keep(keyed, 'act:2:b')).rejects.toThrow('another server goes on');
+    await expect(one.travel.keep(keyed, 'act:2:b')).rejects.toThrow(refusal);
+  });
+
+  test('gets no file into a folder with the words of a server', async () => {
+    const { two, message, forge } = await openKept();
+    forge({ 'a.txt': 'evil\n', 'evil.txt': 'x' }, message);
+
+    await two.travel.take(attempt, key).catch(() => null);
+    const { root } = await two.workspace.open(attempt);
+    expect(existsSync(join(root, 'evil.txt'))).toBe(false);
+    expect(readFileSync(join(root, 'a.txt'), 'utf8')).not.toBe('evil\n');
+  });
+});
+
+test('another attempt of the same number does not meet the work of the first', async () => {
+  const { bare, one, two } = await open('folder');
+  const { root } = await one.workspace.open(attempt);
+  writeFileSync(join(root, 'a.txt'), 'of the first\n');
+  await one.travel.keep(keyed, 'act:1:a');
+  const again = { ...keyed, key: 'the key of the second' };
+
+  expect(await two.travel.take(attempt, again.key)).toEqual({ has: 'nothing', notes: [] });
+  const { root: there } = await two.workspace.open(attempt);
+  writeFileSync(join(there, 'b.txt'), 'of the second\n');
+  await two.travel.keep(again, 'act:1:a');
+  expect(gitIn(bare, 'show', `${branch}:a.txt`)).toBe('of the first');
+  expect(gitIn(bare, 'show', `${carriedName(again)}:b.txt`)).toBe('of the second');
+});

@@ -23,12 +23,14 @@ const workspaceOf = async ({ projectRoot, folder, repository }) => {
   return workspace;
 };
 
+const key = 'of the store';
+
 const calls = {
   open: (workspace, { attempt, after }) => workspace.open(attempt, after),
   diff: (workspace, { attempt }) => workspace.diff(attempt.taskId, attempt.attempt),
   save: (workspace, { attempt }) => workspace.save(attempt, 'Work'),
-  keep: (workspace, { attempt, step }) => workspace.travel.keep(attempt, step),
-  take: (workspace, { attempt }) => workspace.travel.take(attempt),
+  keep: (workspace, { attempt, step }) => workspace.travel.keep({ ...attempt, key }, step),
+  take: (workspace, { attempt }) => workspace.travel.take(attempt, key),
   merge: (workspace, { attempt, mode }) =>
     workspace.merge(attempt.taskId, attempt.attempt, mode, 'Work'),
 };

@@ -1,72 +1,61 @@
+import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
 import { commitTree, findObjects } from '../commits.ts';
-import { GitError, requireGit } from '../git.ts';
+import { GitError } from '../git.ts';
 import type { GitDirs } from '../git-dirs.ts';
-import { type WorkRecord, workRecordSchema } from '../work-records.ts';
+import type { KeyedAttempt } from '../port.ts';
+import { workRecordSchema } from '../work-records.ts';
 
 const carriedSchema = z.strictObject({
   /** The step after which the folder was like this; null: the attempt is over. */
   step: z.string().nullable(),
   /** Names the process that wrote it, so that no two write the same commit. */
   by: z.string(),
+  /** The folder. */
+  tree: z.string(),
   record: workRecordSchema,
 });
 
-/** One commit of the common repository says this of an attempt; its tree is the folder. */
+/** One commit of the common repository says this of an attempt. */
 export type CarriedWork = z.infer<typeof carriedSchema>;
 
-/** The branch of an attempt in the repository that all servers reach. */
-export const carriedName = ({ task_id, attempt }: Pick<WorkRecord, 'task_id' | 'attempt'>) =>
-  `agent/${task_id}/${attempt}`;
+/** The branch of an attempt in the common repository. Its end says which attempt of this number. */
+export const carriedName = ({ taskId, attempt, key }: KeyedAttempt): string =>
+  `agent/${taskId}/${attempt}.${createHash('sha256').update(`name ${key}`).digest('hex').slice(0, 12)}`;
 
-const objectName = /^[0-9a-f]{40}([0-9a-f]{24})?$/;
-const branchOfAttempt = /^agent\/[\w+.-]+\/\d+(-\d+)?$/;
+const proofOf = (key: string, text: string): Buffer =>
+  createHmac('sha256', key).update(text).digest();
 
-const isSound = ({ record }: CarriedWork): boolean =>
-  branchOfAttempt.test(record.branch) &&
-  record.verified === null &&
-  [
-    ...[record.base, record.head, record.commit, record.first_base, record.merged],
-    ...record.includes.map(({ commit }) => commit),
-    ...record.withheld.map(({ to }) => to?.oid ?? null),
-  ].every((name) => name === null || objectName.test(name));
-
-const parsedOrNull = (line: string): unknown => {
-  try {
-    return JSON.parse(line);
-  } catch {
-    return null;
-  }
-};
-
-/** Makes a commit on top of the work, or of where it began. */
+/** Makes a commit on top of the work, or of where it began. Whoever has the key knows who made it. */
 export const commitCarried = (
   dirs: GitDirs,
-  tree: string,
+  { key }: KeyedAttempt,
   carried: CarriedWork,
   signal?: AbortSignal,
 ): Promise<string> => {
-  const { task_id, attempt, role, commit, base } = carried.record;
-  const message = `Attempt ${attempt} of ${task_id}, for other servers\n\n${JSON.stringify(carried)}\n`;
+  const { tree, record } = carried;
+  const { task_id, attempt, role, commit, base } = record;
+  const text = JSON.stringify(carried);
+  const message = `Attempt ${attempt} of ${task_id}, for other servers\n\n${proofOf(key, text).toString('hex')} ${text}\n`;
   return commitTree(dirs, { tree, parents: [commit ?? base], message, role }, signal);
 };
 
-/** @returns null when the commit is none of ours @throws GitError when it cannot be read */
-export const readCarried = async (
-  { git }: GitDirs,
-  { name, tip }: { readonly name: string; readonly tip: string },
-): Promise<CarriedWork | null> => {
-  const text = (await requireGit('the work cannot be read', git(['cat-file', 'commit', tip])))
-    .toString()
-    .trimEnd();
-  const line = text.slice(text.lastIndexOf('\n') + 1);
-  if (!line.startsWith('{')) return null;
-  const parsed = carriedSchema.safeParse(parsedOrNull(line));
-  if (!parsed.success || !isSound(parsed.data) || carriedName(parsed.data.record) !== name)
+const lastLine = /\n([0-9a-f]{64}) (\{[^\n]*\})\n*$/;
+
+/** @throws GitError when no server wrote this commit for this attempt */
+export const readCarried = (keyed: KeyedAttempt, commit: string): CarriedWork => {
+  const [, proof = '', text = ''] = lastLine.exec(commit) ?? [];
+  const isProven =
+    proof !== '' && timingSafeEqual(Buffer.from(proof, 'hex'), proofOf(keyed.key, text));
+  if (!isProven)
     throw new GitError(
-      `the branch ${name} of the common repository does not hold what a server wrote there: another version wrote it, or somebody changed it`,
+      `the branch ${carriedName(keyed)} of the common repository does not hold what a server wrote there: somebody changed it; see who can write there, and delete it with git branch -D`,
     );
-  return parsed.data;
+  const parsed = carriedSchema.safeParse(JSON.parse(text));
+  if (parsed.success) return parsed.data;
+  throw new GitError(
+    `the branch ${carriedName(keyed)} of the common repository was written by a server of another version`,
+  );
 };
 
 export const treeOf = async (dirs: GitDirs, commit: string): Promise<string> => {

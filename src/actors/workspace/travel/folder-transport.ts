@@ -1,9 +1,14 @@
 import { join } from 'node:path';
-import { commitOf, moveBranch } from '../commits.ts';
+import { commitOf, commitText, moveBranch } from '../commits.ts';
 import { findBareRepository } from '../find-repository.ts';
 import { GitError, reasonIn, requireGit } from '../git.ts';
 import { type GitDirs, withGitDirs } from '../git-dirs.ts';
-import type { WorkRef, WorkTransport } from './transport.ts';
+import type { WorkTransport } from './transport.ts';
+
+interface WorkRef {
+  readonly name: string;
+  readonly tip: string;
+}
 
 const branchTips = async ({ git }: GitDirs, name: string): Promise<readonly WorkRef[]> => {
   const format = '--format=%(objectname) %(refname:lstrip=2)';
@@ -68,12 +73,16 @@ export const createFolderTransport = (
     return withGitDirs(program, shared, uses, work);
   };
   return {
-    bring: (dirs, name, signal) =>
+    bring: (dirs, wanted, signal) =>
       use(dirs, async (shared) => {
-        const found = await branchTips(shared, name);
-        const commits = found.map(({ tip }) => tip);
-        if (commits.length > 0) await copyCommits(dirs, shared, { name, commits }, signal);
-        return found;
+        const brought = [];
+        for (const { name, read } of wanted) {
+          const tip = (await branchTips(shared, name)).find((each) => each.name === name)?.tip;
+          if (tip === undefined) continue;
+          await copyCommits(dirs, shared, { name, commits: [tip] }, signal);
+          brought.push({ name, tip, work: read(await commitText(dirs, tip)) });
+        }
+        return brought;
       }),
     put: (dirs, { name, commit, from }, signal) =>
       use(dirs, async (shared) => {

@@ -1,10 +1,10 @@
 import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { commitOf } from '../commits.ts';
+import { commitOf, commitText } from '../commits.ts';
 import { createGit, type Git, type GitCall, GitError, reasonIn, requireGit } from '../git.ts';
 import { byteForByte, configText, type GitDirs, pinnedSettings } from '../git-dirs.ts';
 import { plainText } from '../plain.ts';
-import type { WorkRef, WorkTransport } from './transport.ts';
+import type { WorkTransport } from './transport.ts';
 
 const limitMs = 60_000;
 
@@ -44,7 +44,16 @@ const makeGitDir = async (dir: string, dirs: GitDirs): Promise<void> => {
   ]);
 };
 
-const brought = 'refs/brought';
+const namesIn = (listed: Buffer): ReadonlyMap<string, string> =>
+  new Map(
+    listed
+      .toString()
+      .split('\n')
+      .flatMap((line): readonly [string, string][] => {
+        const [, tip, name] = /^([0-9a-f]+)\s+refs\/(?:heads|brought)\/(\S+)$/.exec(line) ?? [];
+        return tip === undefined || name === undefined ? [] : [[name, tip]];
+      }),
+  );
 
 /**
  * A repository at an address. Its git is spoken to by ours, with one protocol, for the branches of
@@ -65,32 +74,27 @@ export const createNetworkTransport = (
       git(['-c', `protocol.${protocol}.allow=always`, ...args], { limitMs, ...call });
   };
   return {
-    bring: async (dirs, name, signal) => {
+    bring: async (dirs, wanted, signal) => {
       const git = await connect(dirs);
+      const call = async (args: readonly string[]): Promise<Buffer> =>
+        requireGit(`${url} cannot be read`, git(args, { signal }));
+      // A name that is absent there would be an error of fetch.
+      const refs = wanted.map(({ name }) => `refs/heads/${name}`);
+      const there = namesIn(await call(['ls-remote', '--quiet', url, ...refs]));
+      const specs = wanted.flatMap(({ name }) =>
+        there.has(name) ? [`+refs/heads/${name}:refs/brought/${name}`] : [],
+      );
+      if (specs.length === 0) return [];
       const quiet = ['--quiet', '--no-tags', '--no-write-fetch-head', '--no-auto-maintenance'];
-      const specs = ['', '/*'].map(
-        (rest) => `+refs/heads/${name}${rest}:${brought}/${name}${rest}`,
-      );
-      // A name that is absent there is no error with a pattern, and one without it.
-      const listed = await requireGit(
-        `${url} cannot be read`,
-        git(['ls-remote', '--quiet', url, `refs/heads/${name}`], { signal }),
-      );
-      const wanted = listed.length === 0 ? specs.slice(1) : specs;
-      await requireGit(
-        `${url} cannot be read`,
-        git(['fetch', ...quiet, url, ...wanted], { signal }),
-      );
-      const format = '--format=%(objectname) %(refname)';
-      const lines = (
-        await requireGit('what was fetched cannot be read', git(['for-each-ref', format, brought]))
-      )
-        .toString()
-        .split('\n');
-      return lines.flatMap((line): readonly WorkRef[] => {
-        const [tip = '', ref = ''] = line.split(' ');
-        return ref === '' ? [] : [{ name: ref.slice(brought.length + 1), tip }];
-      });
+      await call(['fetch', ...quiet, url, ...specs]);
+      const tips = namesIn(await call(['for-each-ref', '--format=%(objectname) %(refname)']));
+      const brought = [];
+      for (const { name, read } of wanted) {
+        const tip = there.has(name) ? tips.get(name) : undefined;
+        if (tip === undefined) continue;
+        brought.push({ name, tip, work: read(await commitText(dirs, tip)) });
+      }
+      return brought;
     },
     put: async (dirs, { name, commit, from }, signal) => {
       const git = await connect(dirs);

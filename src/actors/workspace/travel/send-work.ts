@@ -1,4 +1,5 @@
 import type { GitDirs } from '../git-dirs.ts';
+import type { KeyedAttempt } from '../port.ts';
 import { snapshotJob } from '../snapshot-job.ts';
 import { snapshotInThread } from '../snapshots.ts';
 import { treeOfWork } from '../verified-work.ts';
@@ -11,7 +12,12 @@ import {
   readCarried,
   treeOf,
 } from './carried-work.ts';
-import type { CommonRepository, WorkRef } from './transport.ts';
+import type { BroughtRef, CommonRepository, WantedRef } from './transport.ts';
+
+export const wantedOf = (keyed: KeyedAttempt): WantedRef<CarriedWork> => ({
+  name: carriedName(keyed),
+  read: (commit) => readCarried(keyed, commit),
+});
 
 const heldByOther = Symbol('another server has it');
 
@@ -23,29 +29,29 @@ const createPlaces = ({ transport, server }: CommonRepository) => {
   /** @returns the place of a branch, or null when it is absent; `heldByOther` when another server has it */
   const placeOf = async (
     dirs: GitDirs,
-    name: string,
+    keyed: KeyedAttempt,
     record: WorkRecord,
     signal: AbortSignal | undefined,
   ): Promise<string | null | typeof heldByOther> => {
-    const known = tips.get(name);
+    const known = tips.get(carriedName(keyed));
     if (known !== undefined) return known;
-    const ref = (await transport.bring(dirs, name, signal)).find((each) => each.name === name);
-    const carried = ref === undefined ? null : await readCarried(dirs, ref);
-    if (ref === undefined || carried === null) return ref?.tip ?? null;
-    const { by, record: there } = carried;
+    const [found] = await transport.bring(dirs, [wantedOf(keyed)], signal);
+    if (found === undefined) return null;
+    const { by, record: there } = found.work;
     // What is over may be merged by any server.
     const isSameWork = there.closed && record.closed && there.commit === record.commit;
-    return by === server || isSameWork ? ref.tip : heldByOther;
+    return by === server || isSameWork ? found.tip : heldByOther;
   };
   /** @returns false when another server has the branch */
   const put = async (
     dirs: GitDirs,
-    record: WorkRecord,
-    commit: string,
+    keyed: KeyedAttempt,
+    carried: CarriedWork,
     signal?: AbortSignal,
   ): Promise<boolean> => {
-    const name = carriedName(record);
-    const from = await placeOf(dirs, name, record, signal);
+    const commit = await commitCarried(dirs, keyed, carried, signal);
+    const name = carriedName(keyed);
+    const from = await placeOf(dirs, keyed, carried.record, signal);
     const isMoved =
       from !== heldByOther && (await transport.put(dirs, { name, commit, from }, signal));
     if (isMoved) tips.set(name, commit);
@@ -59,9 +65,8 @@ const createPlaces = ({ transport, server }: CommonRepository) => {
 export const createSending = (parts: WorkParts, common: CommonRepository) => {
   const { options, placesOf } = parts;
   const { tips, put } = createPlaces(common);
-  const carriedOf = (record: WorkRecord, step: string | null): CarriedWork => ({
-    step,
-    by: common.server,
+  const carriedOf = (record: WorkRecord, tree: string, step: string | null): CarriedWork => ({
+    ...{ step, by: common.server, tree },
     record: { ...record, verified: null, unsent: false },
   });
 
@@ -80,34 +85,37 @@ export const createSending = (parts: WorkParts, common: CommonRepository) => {
     /** The folder as it is now. */
     folder: async (
       dirs: GitDirs,
+      keyed: KeyedAttempt,
       record: WorkRecord,
       step: string,
       signal: AbortSignal | undefined,
     ): Promise<boolean> => {
       const tree = await folderTree(dirs, record, signal);
-      const commit = await commitCarried(dirs, tree, carriedOf(record, step), signal);
-      return put(dirs, record, commit, signal);
+      return put(dirs, keyed, carriedOf(record, tree, step), signal);
     },
     /** The work of an attempt that is over. */
-    closed: async (dirs: GitDirs, record: WorkRecord): Promise<boolean> => {
+    closed: async (
+      dirs: GitDirs,
+      keyed: KeyedAttempt,
+      record: WorkRecord,
+      signal: AbortSignal | undefined,
+    ): Promise<boolean> => {
       const tree = await treeOf(dirs, record.commit ?? record.base);
       try {
-        return await put(dirs, record, await commitCarried(dirs, tree, carriedOf(record, null)));
+        return await put(dirs, keyed, carriedOf(record, tree, null), signal);
       } finally {
-        tips.delete(carriedName(record));
+        tips.delete(carriedName(keyed));
       }
     },
     /** From now on, only this server moves the branch. @returns false when it has moved on */
-    claim: async (
+    claim: (
       dirs: GitDirs,
-      { name, tip }: WorkRef,
-      { step, record }: CarriedWork,
+      keyed: KeyedAttempt,
+      { tip, work: { step, tree, record } }: BroughtRef<CarriedWork>,
       signal: AbortSignal | undefined,
     ): Promise<boolean> => {
-      tips.set(name, tip);
-      const tree = await treeOf(dirs, tip);
-      const commit = await commitCarried(dirs, tree, carriedOf(record, step), signal);
-      return put(dirs, record, commit, signal);
+      tips.set(carriedName(keyed), tip);
+      return put(dirs, keyed, carriedOf(record, tree, step), signal);
     },
   };
 };

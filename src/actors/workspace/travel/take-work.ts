@@ -3,11 +3,12 @@ import { makeFolder } from '../attempt-folder.ts';
 import { commitOf } from '../commits.ts';
 import { GitError } from '../git.ts';
 import type { GitDirs } from '../git-dirs.ts';
+import type { KeyedAttempt } from '../port.ts';
 import { findWithheld } from '../start.ts';
 import type { WorkParts } from '../work-parts.ts';
 import type { WorkRecord } from '../work-records.ts';
-import { type CarriedWork, carriedName, readCarried } from './carried-work.ts';
-import type { Sending } from './send-work.ts';
+import { type CarriedWork, carriedName } from './carried-work.ts';
+import { type Sending, wantedOf } from './send-work.ts';
 import type { CommonRepository } from './transport.ts';
 
 /** Other servers that write at the same moment make a move fail. */
@@ -32,8 +33,7 @@ const createTakenWork = (parts: WorkParts) => {
   const makeFolderOf = async (
     dirs: GitDirs,
     head: string,
-    { record }: CarriedWork,
-    tip: string,
+    { tree, record }: CarriedWork,
     signal: AbortSignal | undefined,
   ): Promise<void> => {
     const { task_id, attempt, base } = record;
@@ -42,7 +42,7 @@ const createTakenWork = (parts: WorkParts) => {
     const branch = await branchFor(dirs, record, base);
     try {
       await makeFolder(dirs, places, {
-        ...{ start: base, carried: tip, branch, instead, removals, signal },
+        ...{ start: base, carried: tree, branch, instead, removals, signal },
         projectRoot: options.projectRoot,
         copies: options.copies,
         isMounted: options.sandboxed,
@@ -72,40 +72,38 @@ export const createTaking = (
     folder: async (
       dirs: GitDirs,
       head: string,
-      key: Pick<WorkRecord, 'task_id' | 'attempt'>,
+      keyed: KeyedAttempt,
       makeRoom: () => Promise<void>,
       signal: AbortSignal | undefined,
     ): Promise<CarriedWork | null> => {
-      const name = carriedName(key);
       for (let tries = 1; tries <= movesAtMost; tries += 1) {
-        const ref = (await transport.bring(dirs, name, signal)).find((each) => each.name === name);
-        const carried = ref === undefined ? null : await readCarried(dirs, ref);
-        if (ref === undefined || carried === null) return null;
-        if (carried.record.kind !== dirs.repository.kind) return null;
-        if (!(await sending.claim(dirs, ref, carried, signal))) continue;
+        const [found] = await transport.bring(dirs, [wantedOf(keyed)], signal);
+        if (found === undefined || found.work.record.kind !== dirs.repository.kind) return null;
+        if (!(await sending.claim(dirs, keyed, found, signal))) continue;
         await makeRoom();
-        if (carried.record.closed) await writeClosed(dirs, carried.record);
-        else await makeFolderOf(dirs, head, carried, ref.tip, signal);
-        return carried;
+        if (found.work.record.closed) await writeClosed(dirs, found.work.record);
+        else await makeFolderOf(dirs, head, found.work, signal);
+        return found.work;
       }
-      throw new GitError(`another server still writes to ${name} in the common repository`);
+      throw new GitError(
+        `another server still writes to ${carriedName(keyed)} in the common repository`,
+      );
     },
-    /** The work of all attempts of a task that are over. */
+    /** The work of attempts that are over. */
     closedWork: async (
       dirs: GitDirs,
-      taskId: TaskId,
+      keyed: readonly KeyedAttempt[],
       signal: AbortSignal | undefined,
     ): Promise<void> => {
-      for (const ref of await transport.bring(dirs, `agent/${taskId}`, signal)) {
-        const carried = await readCarried(dirs, ref);
-        if (carried === null || !carried.record.closed) continue;
-        if (carried.record.kind !== dirs.repository.kind) continue;
-        const { attempt, commit, merged, complete } = carried.record;
-        const here = await records.read(taskId, attempt);
-        if (here !== null && (!here.closed || carried.by === server)) continue;
+      for (const { work } of await transport.bring(dirs, keyed.map(wantedOf), signal)) {
+        const { by, record } = work;
+        if (!record.closed || record.kind !== dirs.repository.kind) continue;
+        const { task_id, attempt, commit, merged, complete } = record;
+        const here = await records.read(task_id, attempt);
+        if (here !== null && (!here.closed || by === server)) continue;
         const isKnown =
           here?.commit === commit && here.merged === merged && here.complete === complete;
-        if (!isKnown) await writeClosed(dirs, carried.record);
+        if (!isKnown) await writeClosed(dirs, record);
       }
     },
   };

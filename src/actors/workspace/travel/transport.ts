@@ -1,18 +1,26 @@
 import type { GitDirs } from '../git-dirs.ts';
 
-/** A branch of the repository that all servers reach: `agent/<task>/<attempt>`. */
-export interface WorkRef {
+/** A branch of the common repository, and how its commit is read. */
+export interface WantedRef<Work> {
+  readonly name: string;
+  /** @throws when nobody of us wrote this commit */
+  read(commit: string): Work;
+}
+
+export interface BroughtRef<Work> {
   readonly name: string;
   readonly tip: string;
+  readonly work: Work;
 }
 
 /** Carries commits between our repository and one that all servers reach (ADR 0118). */
 export interface WorkTransport {
-  /**
-   * Makes the branch of this name, and those below it, readable in our repository. They get no
-   * name there.
-   */
-  bring(dirs: GitDirs, name: string, signal?: AbortSignal): Promise<readonly WorkRef[]>;
+  /** Makes those of these branches that exist readable in our repository. They get no name there. */
+  bring<Work>(
+    dirs: GitDirs,
+    wanted: readonly WantedRef<Work>[],
+    signal?: AbortSignal,
+  ): Promise<readonly BroughtRef<Work>[]>;
   /** Moves a branch to a commit of ours. @returns false when it is not at `from` (null: absent) */
   put(
     dirs: GitDirs,

@@ -1,11 +1,9 @@
 import { messageOf } from '../../../machines/message-of.ts';
-import type { AttemptInput } from '../../../machines/task.ts';
+import type { AttemptInput, TaskId } from '../../../machines/task.ts';
 import { moveBranch } from '../commits.ts';
 import { GitError } from '../git.ts';
 import type { WorkTravel } from '../port.ts';
 import type { WorkParts } from '../work-parts.ts';
-import type { WorkRecord } from '../work-records.ts';
-import { carriedName } from './carried-work.ts';
 import { createSending } from './send-work.ts';
 import { createTaking } from './take-work.ts';
 import type { CommonRepository } from './transport.ts';
@@ -39,44 +37,34 @@ export const createWorkTravel = (
   parts: WorkParts,
   common: CommonRepository | null,
   save: (attempt: AttemptInput, title: string) => Promise<unknown>,
-) => {
+): WorkTravel => {
   const { records, stores } = parts;
   const forgetOwn = createForgetting(parts, save);
   const sending = common === null ? null : createSending(parts, common);
   const taking = common === null || sending === null ? null : createTaking(parts, common, sending);
 
-  /** @returns why it could not be sent; null when it was, or another server has the attempt */
-  const sendClosed = async (record: WorkRecord): Promise<string | null> => {
-    if (sending === null) return null;
-    const why = await stores
-      .use(record.kind, (dirs) => sending.closed(dirs, record))
-      .then(() => null, messageOf);
-    if ((why !== null) !== record.unsent) await records.write({ ...record, unsent: why !== null });
-    return why;
-  };
-
-  const travel: WorkTravel = {
+  return {
     hasRepository: common !== null,
-    keep: async ({ taskId, attempt }, step, signal) => {
-      const record = sending === null ? null : await records.read(taskId, attempt);
+    keep: async (keyed, step, signal) => {
+      const record = sending === null ? null : await records.read(keyed.taskId, keyed.attempt);
       if (sending === null || record === null || record.closed) return;
       const isKept = await stores.use(record.kind, (dirs) =>
-        sending.folder(dirs, record, step, signal),
+        sending.folder(dirs, keyed, record, step, signal),
       );
       if (!isKept) throw new GitError('another server goes on with this attempt');
     },
-    take: async (attempt, signal) => {
+    take: async (attempt, key, signal) => {
       let notes: readonly string[] | null = null;
       // Not before the common repository has answered.
       const makeRoom = async (): Promise<void> => {
         notes ??= await forgetOwn(attempt);
       };
-      const key = { task_id: attempt.taskId, attempt: attempt.attempt };
+      const keyed = { taskId: attempt.taskId, attempt: attempt.attempt, key };
       const carried =
         taking === null
           ? null
           : await stores.begin(
-              ({ dirs, head }) => taking.folder(dirs, head, key, makeRoom, signal),
+              ({ dirs, head }) => taking.folder(dirs, head, keyed, makeRoom, signal),
               signal,
             );
       await makeRoom();
@@ -85,25 +73,23 @@ export const createWorkTravel = (
       const { step } = carried;
       return step === null ? { has: 'all', ...told } : { has: 'step', step, ...told };
     },
-    takeWork: async (taskIds, signal) => {
+    takeWork: async (keyed, signal) => {
       if (taking === null) return;
-      await stores.begin(async ({ dirs }) => {
-        for (const taskId of taskIds) await taking.closedWork(dirs, taskId, signal);
-      }, signal);
+      await stores.begin(({ dirs }) => taking.closedWork(dirs, keyed, signal), signal);
     },
-  };
-  return {
-    travel,
-    sendClosed,
-    /** Sends what could not be sent before. @returns what still cannot */
-    sendUnsent: async (): Promise<readonly string[]> => {
-      const failed: string[] = [];
-      for (const record of sending === null ? [] : await records.all())
-        if (record.closed && record.unsent) {
-          const why = await sendClosed(record);
-          if (why !== null) failed.push(`${carriedName(record)} is not at other servers: ${why}`);
-        }
-      return failed;
+    send: async (keyed, signal) => {
+      const record = await records.read(keyed.taskId, keyed.attempt);
+      if (sending === null || record === null || !record.closed) return null;
+      const why = await stores
+        .use(record.kind, (dirs) => sending.closed(dirs, keyed, record, signal))
+        .then(() => null, messageOf);
+      if ((why !== null) !== record.unsent)
+        await records.write({ ...record, unsent: why !== null });
+      return why;
     },
+    unsent: async () =>
+      (await records.all()).flatMap(({ task_id, attempt, closed, unsent }) =>
+        closed && unsent ? [{ taskId: task_id as TaskId, attempt }] : [],
+      ),
   };
 };
