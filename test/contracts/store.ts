@@ -850,7 +850,8 @@ export const describeStore = (
         await store.commit({ entries: [line('bd-a')], request: { id: 'r1', taskId: 'bd-a' } });
         expect(await store.request('r1')).toEqual({ taskId: 'bd-a', answer: null });
 
-        await await store.rememberAnswer('r1', '{"ok":true}');
+        expect(await store.rememberAnswer('r1', 'bd-a', '{"ok":true}')).toBe('{"ok":true}');
+        expect(await store.rememberAnswer('r1', 'bd-a', '{"ok":false}')).toBe('{"ok":true}');
 
         expect(await store.request('r1')).toEqual({ taskId: 'bd-a', answer: '{"ok":true}' });
         expect(await store.request('r2')).toBeNull();

@@ -91,6 +91,16 @@ export const describeTracker = (
       expect(await tracker.find(created.id)).toEqual(created);
     });
 
+    test('a request that comes twice creates one task, and both get it', async () => {
+      const twice = ['one', 'two'].map((title) => tracker.create(aTask({ title }), 'r1'));
+      const [first, second] = await Promise.all(twice);
+      const third = await tracker.create(aTask({ title: 'three' }), 'r1');
+      const other = await tracker.create(aTask({ title: 'other' }), 'r2');
+
+      expect([second?.id, third.id]).toEqual([first?.id, first?.id]);
+      expect((await tracker.list()).map(({ id }) => id)).toEqual([first?.id, other.id]);
+    });
+
     test('a task that does not exist is null, also by the beginning of its id', async () => {
       const { id } = await tracker.create(aTask());
 

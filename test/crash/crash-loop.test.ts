@@ -45,6 +45,7 @@ const closedInBd = async (bd: FakeBd, root: string): Promise<ReadonlySet<string>
 
 interface View {
   readonly task_id: string;
+  readonly title: string;
   readonly status: string;
   readonly attempt: number;
   readonly error?: { readonly code: string; readonly message: string };
@@ -136,6 +137,8 @@ for (const { tracker, distance, tags } of [
 
     const acknowledged = { created: new Set<string>(), executed: new Set<string>() };
     let requests = 0;
+    /** A request with text that was not answered. */
+    let unanswered: object | null = null;
     for (let kill = 0; kill < kills; kill += 1) {
       const { server, call, gone } = await boot();
       const load = async (): Promise<void> => {
@@ -152,6 +155,16 @@ for (const { tracker, distance, tags } of [
             request_id,
           })) as View | undefined;
           if (execution !== undefined) acknowledged.executed.add(execution.task_id);
+          // bd cannot write its task and our request at once.
+          if (tracker === 'embedded') {
+            const request_id = `once-${requests}`;
+            unanswered ??= { task: `once ${requests}`, role: 'engineer', request_id };
+            const made = (await call('execute', unanswered)) as View | undefined;
+            if (made !== undefined) {
+              acknowledged.executed.add(made.task_id);
+              unanswered = null;
+            }
+          }
           await delay(random() * 60);
         }
       };
@@ -202,6 +215,7 @@ for (const { tracker, distance, tags } of [
     const log = existsSync(join(root, 'log'))
       ? readFileSync(join(root, 'log'), 'utf8').split('\n')
       : [];
+    const once = views.map(({ title }) => title).filter((title) => title.startsWith('once '));
     const store = createSqliteStore({ file: join(stateDir, 'journal.db'), redact: (text) => text });
     const differences = await differencesOf(store);
     store.close();
@@ -227,6 +241,7 @@ for (const { tracker, distance, tags } of [
       twice: log.filter((line) => line.startsWith('twice')),
       differences,
       disagreeing,
+      createdTwice: once.filter((title, at) => once.indexOf(title) !== at),
       endedTwice: (ends as { n: number }[]).filter(({ n }) => n > 1),
       attempts: views.filter(({ attempt }) => attempt > 1),
     }).toEqual({
@@ -236,6 +251,7 @@ for (const { tracker, distance, tags } of [
       twice: [],
       differences: [],
       disagreeing: [],
+      createdTwice: [],
       endedTwice: [],
       attempts: [],
     });

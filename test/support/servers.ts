@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { openProject, plain } from './cli.ts';
 import { inPostgres } from './postgres.ts';
@@ -43,8 +43,23 @@ export const openServer = async (
   );
   const agent = (...words: string[]) => project.agentWith({ DATABASE_URL: address }, ...words);
   const viewOf = async (id: string) => JSON.parse((await agent('show', id, '--json')).out);
-  return { ...project, agent, viewOf };
+  /** The whole answer of a JSON-RPC call to the running server. */
+  const call = async (method: string, params: object) => {
+    const token = readFileSync(join(stateDir, 'token'), 'utf8').trim();
+    const response = await fetch(`${project.serverFile().url}/a2a/execute`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }),
+    });
+    return (await response.json()) as RpcAnswer;
+  };
+  return { ...project, agent, viewOf, call };
 };
+
+interface RpcAnswer {
+  readonly result?: Readonly<Record<string, unknown>>;
+  readonly error?: { readonly message: string; readonly data: { readonly code: string } };
+}
 
 /** The most attempts that ran at once, and on which servers they ended, by the journal. */
 export const runsIn = async (address: string) => {

@@ -1,12 +1,12 @@
 import { isServiceError, type Refusal, ServiceError } from '../../machines/errors.ts';
 import type { Role, RunOptions, TaskId } from '../../machines/task.ts';
 import type { TaskView } from '../journal/task-view.ts';
-import type { ActorReads, RequestAnswers, StoreWrites } from '../store/port.ts';
+import type { RequestAnswers } from '../store/port.ts';
 import type { TrackerReads } from '../tracker/port.ts';
 import { requireAgents } from '../workflows/require-answer.ts';
 import { OwnedElsewhereError } from './owned-elsewhere.ts';
 import { createSharedCalls } from './shared-calls.ts';
-import type { TaskCommands } from './task-commands.ts';
+import { RepeatedRequestError, type TaskCommands } from './task-commands.ts';
 import { isFreeText, requireId } from './task-id.ts';
 import type { CreateRequest, TaskQueries } from './task-queries.ts';
 
@@ -31,15 +31,12 @@ export interface Execution {
   readonly created_at: string;
 }
 
-/** A request with the same id may run again while the task rests here: the first was refused. */
-const phasesWithoutRun: ReadonlySet<string> = new Set([
-  'waiting_for_run',
-  'waiting_for_person',
-  'waiting_for_dependencies',
-]);
+/** The request that a run of a task is remembered by. */
+export const runRequest = (requestId: string, taskId: string): string =>
+  `run/${requestId}/${taskId}`;
 
 export interface ExecutePorts {
-  readonly store: Pick<StoreWrites, 'commit'> & Pick<ActorReads, 'actor'> & RequestAnswers;
+  readonly store: RequestAnswers;
   readonly tracker: Pick<TrackerReads, 'find'>;
   readonly commands: Pick<TaskCommands, 'ask'>;
   readonly queries: Pick<TaskQueries, 'create' | 'status'>;
@@ -68,33 +65,26 @@ export const createExecute = (
   const { store, commands, queries } = ports;
   const repeated = createSharedCalls<Execution>();
 
-  /** A repeated request finds the task that it created. */
-  const create = async (given: CreateRequest, requestId: string | undefined): Promise<TaskId> => {
-    const taskId = (await queries.create(given)).task_id as TaskId;
-    if (requestId !== undefined)
-      await store.commit({ entries: [], request: { id: requestId, taskId } });
+  const taskOf = async (
+    { task, draft, requestId }: ExecuteRequest,
+    known: string | undefined,
+  ): Promise<TaskId> => {
+    if (known === undefined && (draft !== undefined || isFreeText(task)))
+      return (await queries.create({ description: task, ...draft }, requestId)).task_id as TaskId;
+    const taskId = requireId(known ?? task);
+    requireAgents(await ports.tracker.find(taskId).catch(() => null), 'run');
     return taskId;
   };
 
-  const run = async (request: ExecuteRequest): Promise<Execution> => {
-    const { task, role, options, requestId, draft } = request;
-    ports.requireNetwork(options);
-    await ports.requirePrice(options, role);
-    const isText = draft !== undefined || isFreeText(task);
-    const taskId = isText
-      ? await create({ description: task, ...draft }, requestId)
-      : requireId(task);
-    if (!isText) requireAgents(await ports.tracker.find(taskId).catch(() => null), 'run');
+  const ask = async (taskId: TaskId, { role, options, requestId }: ExecuteRequest) => {
     const maxRetries = ports.maxRetries();
-    const command = {
-      type: 'run',
-      role,
-      options: ports.optionsFor(options, role),
-      maxRetries,
-    } as const;
+    const own = ports.optionsFor(options, role);
+    const command = { type: 'run', role, options: own, maxRetries } as const;
+    const request = requestId === undefined ? undefined : runRequest(requestId, taskId);
     try {
-      return executionOf(await commands.ask(taskId, command, requestId), role);
+      return await commands.ask(taskId, command, request);
     } catch (error) {
+      if (error instanceof RepeatedRequestError) return queries.status(taskId);
       // With free text, the caller does not know the new task's id.
       if (!isServiceError(error) || error instanceof OwnedElsewhereError) throw error;
       throw ServiceError.from({
@@ -104,18 +94,20 @@ export const createExecute = (
     }
   };
 
+  const run = async (request: ExecuteRequest, known?: string): Promise<Execution> => {
+    const { role, options } = request;
+    ports.requireNetwork(options);
+    await ports.requirePrice(options, role);
+    return executionOf(await ask(await taskOf(request, known), request), role);
+  };
+
   const runOnce = async (request: ExecuteRequest, requestId: string): Promise<Execution> => {
     const seen = await store.request(requestId);
     if (seen?.answer != null) return JSON.parse(seen.answer) as Execution;
-    if (seen !== null) {
-      const view = await queries.status(seen.taskId);
-      const isPending = (await store.actor(seen.taskId))?.pending === true;
-      if (isPending || !phasesWithoutRun.has(view.phase)) return executionOf(view, request.role);
-    }
-    const { draft: _, ...rest } = request;
-    const execution = await run(seen === null ? request : { ...rest, task: seen.taskId });
-    await store.rememberAnswer(requestId, JSON.stringify(execution));
-    return execution;
+    const execution = await run(request, seen?.taskId);
+    const answer = JSON.stringify(execution);
+    const first = await store.rememberAnswer(requestId, execution.task_id, answer);
+    return JSON.parse(first) as Execution;
   };
 
   return (request) => {

@@ -13,10 +13,11 @@ import type { TaskCommand } from '../../machines/task-context.ts';
 import type { TaskSnapshot } from '../../machines/task-machine.ts';
 import { statusInTracker, type TrackedTask } from '../../machines/tracked-task.ts';
 import type { TrackerReads } from '../tracker/port.ts';
-import type { ExecutePorts } from './execute-task.ts';
+import { type ExecutePorts, runRequest } from './execute-task.ts';
 import { nextOptions } from './next-options.ts';
 import { OwnedElsewhereError } from './owned-elsewhere.ts';
 import { createSharedCalls } from './shared-calls.ts';
+import { RepeatedRequestError } from './task-commands.ts';
 import { orderTasks } from './task-graph.ts';
 import { requireId } from './task-id.ts';
 import type { TaskViews } from './task-views.ts';
@@ -169,9 +170,11 @@ const createStartOne = async (
     }
     const role = await labelledRole(ports, task, fallback);
     if (typeof role !== 'string') return role;
-    const ownRequest = requestId === undefined ? undefined : `run/${requestId}/${task_id}`;
-    const isRepeated = ownRequest !== undefined && (await store.request(ownRequest)) !== null;
-    if (isRepeated) return { task_id, role, phase: (await views.viewOf(task)).phase };
+    const ownRequest = requestId === undefined ? undefined : runRequest(requestId, task_id);
+    const isRepeated = async (): Promise<boolean> =>
+      ownRequest !== undefined && (await store.request(ownRequest)) !== null;
+    const accepted = async () => ({ task_id, role, phase: (await views.viewOf(task)).phase });
+    if (await isRepeated()) return accepted();
     if (room <= 0)
       return { task_id, reason: `the queue is full (${limit} tasks)`, code: 'queue_full' };
     room -= 1;
@@ -185,8 +188,10 @@ const createStartOne = async (
       const { phase } = await commands.ask(task.id, command, ownRequest);
       return { task_id, role, phase };
     } catch (error) {
-      if (!isServiceError(error)) throw error;
       room += 1;
+      if (error instanceof RepeatedRequestError) return accepted();
+      if (error instanceof OwnedElsewhereError && (await isRepeated())) return accepted();
+      if (!isServiceError(error)) throw error;
       const { message, code } = await refusalNow(ports, task.id, role, error);
       return { task_id, reason: message, code };
     }
@@ -240,9 +245,7 @@ export const createRunGraph = (
     const started = await run(request);
     const taskId = [...started.accepted, ...started.skipped][0]?.task_id;
     if (taskId === undefined) return started;
-    await store.commit({ entries: [], request: { id: key, taskId } });
-    await store.rememberAnswer(key, JSON.stringify(started));
-    return started;
+    return JSON.parse(await store.rememberAnswer(key, taskId, JSON.stringify(started))) as GraphRun;
   };
   return (request) => {
     const { requestId } = request;

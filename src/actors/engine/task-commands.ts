@@ -42,7 +42,11 @@ export interface TaskCommandPorts
  * Commands to task actors. Their states decide; every transition is committed before its effects.
  */
 export interface TaskCommands {
-  /** @throws task_not_found, already_running, event_not_allowed, or the refusal of the chart */
+  /**
+   * A command with a `requestId` is carried out once, and again only when the task refused it.
+   * @throws task_not_found, already_running, event_not_allowed, or the refusal of the chart;
+   * RepeatedRequestError
+   */
   ask(taskId: TaskId, command: TaskCommand, requestId?: string): Promise<TaskView>;
   /**
    * Gives a person's answer to the live attempt. @throws event_not_allowed, stale_attempt,
@@ -77,6 +81,11 @@ export interface TaskActors {
    */
   dropAll(): Promise<void>;
   stop(): void;
+}
+
+/** The command was carried out before, for the same request. */
+export class RepeatedRequestError extends Error {
+  override readonly name = 'RepeatedRequestError';
 }
 
 const answerMs = 30_000;
@@ -123,8 +132,13 @@ const createCommandAsk =
       }
       requireSame();
     };
+    const wasCarriedOut = async (): Promise<boolean> =>
+      requestId !== undefined && (await store.request(requestId)) !== null;
     try {
       return await registry.use(taskId, async (task) => {
+        // Read after the state that the commit is compared with: what comes later makes it stale.
+        if (!task.actor.getSnapshot().hasTag('refused') && (await wasCarriedOut()))
+          throw new RepeatedRequestError();
         const event = { ...command, at: now() };
         const requireAllowed = (snapshot: TaskSnapshot): void => {
           const refusal = refuses(snapshot, task.running, event);
@@ -141,13 +155,13 @@ const createCommandAsk =
         return views.viewOfLive(task);
       });
     } catch (error) {
+      if (error instanceof RepeatedRequestError) throw error;
+      if (isServiceError(error) || error instanceof LeaseLostError) throw asServiceError(error);
       // Another server may have taken the task meanwhile.
-      const isOver = isServiceError(error) || error instanceof LeaseLostError;
-      const saved = isOver ? null : await store.actor(taskId);
+      const saved = await store.actor(taskId);
       const owner = saved?.pending === true ? saved.owner : null;
-      throw owner === null || owner === node
-        ? asServiceError(error)
-        : new OwnedElsewhereError(owner);
+      if (owner !== null && owner !== node) throw new OwnedElsewhereError(owner);
+      throw (await wasCarriedOut()) ? new RepeatedRequestError() : asServiceError(error);
     }
   };
 

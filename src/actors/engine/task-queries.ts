@@ -30,8 +30,11 @@ const decisionsAtOnce = 50;
 
 /** Operations that need no agent, so no server. They reject with `ServiceError` only. */
 export interface TaskQueries extends TaskEdits, TaskHistories {
-  /** @throws invalid_params, task_not_found (a dependency), tracker_unavailable */
-  create(request: CreateRequest): Promise<TaskView>;
+  /**
+   * One task for each `requestId`. @throws invalid_params, task_not_found (a dependency),
+   * tracker_unavailable
+   */
+  create(request: CreateRequest, requestId?: string): Promise<TaskView>;
   /** @throws task_not_found */
   status(taskId: string): Promise<TaskView>;
   /** `status: queued`: tasks whose dependencies are complete. */
@@ -150,16 +153,16 @@ export const createTaskQueries = ({
       changed(taskId, tracker.addDependency(requireId(taskId), requireId(dependsOn))),
     removeDependency: async (taskId, dependsOn) =>
       changed(taskId, tracker.removeDependency(requireId(taskId), requireId(dependsOn))),
-    create: async (request) => {
+    create: async (request, requestId) => {
       const description = requireCreatable(request);
-      const tracked = await tracker.create({
+      const task = {
         title: request.title?.trim() || titleFrom(description),
         description,
         priority: request.priority ?? 2,
         labels: request.labels ?? [],
         dependencies: requireIds(request.dependencies ?? []),
-      });
-      return viewOf(tracked);
+      };
+      return viewOf(await tracker.create(task, requestId));
     },
     status: async (taskId) => withDetails(store, workOf, await viewOf(await find(taskId))),
     decisions: async (limit) => ({

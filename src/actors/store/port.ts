@@ -456,7 +456,8 @@ export interface RememberedRequest {
 export interface RequestAnswers {
   /** The task of a request, and its answer if there is one. */
   request(id: string): Answer<RememberedRequest | null>;
-  rememberAnswer(requestId: string, answer: string): Answer<void>;
+  /** @returns the answer that was remembered first, as it is kept: without secrets */
+  rememberAnswer(requestId: string, taskId: string, answer: string): Answer<string>;
 }
 
 export interface StoreHealth {

@@ -173,9 +173,10 @@ export const createRowStore = (
     counters: () => ask(writer.counters()),
     usage: (since) => ask(usageOf((rows) => rows.days(since))),
     attempts: (taskId) => ask(usageOf((rows) => rows.attempts(taskId))),
-    rememberAnswer: (requestId, answer) =>
+    rememberAnswer: (requestId, taskId, answer) =>
       database.write(function* () {
-        yield* sql.answer.run(redact(answer), requestId);
+        const kept = yield* sql.answer.first(requestId, taskId, redact(answer));
+        return textOfColumn(kept ?? {}, 'answer');
       }),
     check: database.check,
     close: () => {

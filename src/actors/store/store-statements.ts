@@ -79,7 +79,11 @@ export const prepareStatements = (db: Database) => ({
     ),
   ),
   request: db.prepare('select * from requests where id = ?'),
-  answer: db.prepare('update requests set answer = ? where id = ?'),
+  answer: db.prepare(
+    `insert into requests (id, task_id, answer) values (?, ?, ?)
+     on conflict (id) do update set answer = coalesce(requests.answer, excluded.answer)
+     returning answer`,
+  ),
 });
 
 export type StoreStatements = ReturnType<typeof prepareStatements>;

@@ -107,10 +107,13 @@ export interface TaskFields {
 
 export interface TrackerWrites {
   /**
+   * One task for each `requestId`: a later call gets the task of the first, whatever it asks for.
+   * The built-in tracker writes both in one transaction; bd cannot, so a crash between them leaves a
+   * task without its request.
    * @throws task_not_found when a dependency does not exist (nothing is created)
    * @throws invalid_params when a field does not fit
    */
-  create(task: NewTask): Promise<TrackedTask>;
+  create(task: NewTask, requestId?: string): Promise<TrackedTask>;
   /**
    * The first depends on the second. Adding it again succeeds. Refusals: task_not_found,
    * dependency_cycle.

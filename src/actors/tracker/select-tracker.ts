@@ -89,7 +89,10 @@ export const createTracker = (options: TrackerOptions): Tracker => {
     opened ??= createEmbeddedTracker({ ...options, actor }, options.ledger());
     return opened;
   };
-  const bd = createBdTracker({ calls, projectRoot, actor, log });
+  const bd = createBdTracker({
+    ...{ calls, projectRoot, actor, log },
+    requests: () => options.ledger().db,
+  });
   const bdKeepsTasks = createOwnerCheck(options);
   const safe = createSafeTexts(redact);
 
@@ -129,7 +132,7 @@ export const createTracker = (options: TrackerOptions): Tracker => {
     page: (request) => use((tracker) => tracker.page(request)),
     count: (request) => use((tracker) => tracker.count(request)),
     changes: (mark, done) => use((tracker) => tracker.changes(mark, done)),
-    create: (task) => use((tracker) => tracker.create(safe.task(task))),
+    create: (task, requestId) => use((tracker) => tracker.create(safe.task(task), requestId)),
     prepare: (change, preparation) =>
       use((tracker) => tracker.prepare(safe.change(change), preparation)),
     claim: (id, fence) => use((tracker) => tracker.claim(id, fence)),

@@ -252,7 +252,9 @@ test('a repeated request gets the first answer, also from a server that did not 
   const second = await create(running, [first]);
   const request = { options: {}, requestId: 'r1' };
   // Between the last start and the answer.
-  const remember = vi.spyOn(running.store, 'rememberAnswer').mockImplementation(() => {});
+  const remember = vi
+    .spyOn(running.store, 'rememberAnswer')
+    .mockImplementation((_request, _task, answer) => answer);
   const answer = await running.service.run(request);
   remember.mockRestore();
 

@@ -324,7 +324,9 @@ test('a repeated request finds the run that waits', async () => {
   const request = { task, role: 'engineer', options: { when: 'ready' }, requestId: 'r1' } as const;
 
   // As when a server dies between the commit of the run and that of its answer.
-  const remember = vi.spyOn(running.store, 'rememberAnswer').mockImplementation(() => {});
+  const remember = vi
+    .spyOn(running.store, 'rememberAnswer')
+    .mockImplementation((_request, _task, answer) => answer);
   const first = await running.service.execute(request);
   remember.mockRestore();
   const again = await running.service.execute(request);

@@ -6,15 +6,19 @@ import { createBdTracker } from '../../../src/actors/tracker/bd/bd.ts';
 import { createBdCalls, defaultBdLimits } from '../../../src/actors/tracker/bd/calls.ts';
 import { describeTracker } from '../../contracts/tracker.ts';
 import { families, makeBd, makeBdProject } from '../../support/bd.ts';
+import { ledgerAt } from '../../support/ledger.ts';
 import { isLong } from '../../support/long.ts';
 
-const open = (projectRoot: string, bdPath: string) =>
-  createBdTracker({
+const open = (projectRoot: string, bdPath: string) => {
+  const ledger = ledgerAt(projectRoot);
+  return createBdTracker({
     calls: createBdCalls({ projectRoot, bdPath, processEnv: process.env, limits: defaultBdLimits }),
     projectRoot,
     actor: 'agent-server',
+    requests: () => ledger.db,
     log: () => {},
   });
+};
 
 const real = process.env['AGENT_TEST_BD'];
 

@@ -18,6 +18,10 @@ import {
 import { isLong } from '../../support/long.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
+const noRequests = () => {
+  throw new Error('no request creates a task here');
+};
+
 const openAt = (projectRoot: string, bdPath: string, limits = defaultBdLimits) => {
   const logged: string[] = [];
   const calls = createBdCalls({ projectRoot, bdPath, processEnv: process.env, limits });
@@ -25,6 +29,7 @@ const openAt = (projectRoot: string, bdPath: string, limits = defaultBdLimits) =
     calls,
     projectRoot,
     actor: 'agent-server',
+    requests: noRequests,
     log: (message, facts) => void logged.push(`${message} ${JSON.stringify(facts)}`),
   });
   return { tracker, calls, logged };
@@ -380,7 +385,8 @@ describe('calls of bd', () => {
     });
     const before = bd.calls().length;
 
-    await createBdTracker({ calls, projectRoot: root, actor: 'a', log: () => {} }).list();
+    const given = { projectRoot: root, actor: 'a', requests: noRequests, log: () => {} };
+    await createBdTracker({ calls, ...given }).list();
 
     const [{ env } = { env: [] }] = bd.calls().slice(before);
     expect(env).toEqual(

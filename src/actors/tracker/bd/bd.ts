@@ -1,3 +1,4 @@
+import type { Transacting } from '../../store/rows.ts';
 import { carryOut } from '../carry-out.ts';
 import { countMatching, pageOf } from '../page-of.ts';
 import type { Tracker } from '../port.ts';
@@ -5,6 +6,7 @@ import { asArgument } from './argument.ts';
 import { type BdCalls, bdUnavailable } from './calls.ts';
 import { createClaim } from './claim.ts';
 import { createCreate } from './create.ts';
+import { createOnce } from './create-once.ts';
 import { createBdDependencies } from './dependencies.ts';
 import type { FailureKind } from './failure.ts';
 import { createBdReads } from './reads.ts';
@@ -17,6 +19,8 @@ export interface BdOptions {
   readonly projectRoot: string;
   /** The assignee of every claim, the same for every role. */
   readonly actor: string;
+  /** Opened when a request creates a task. */
+  readonly requests: () => Pick<Transacting, 'prepare' | 'write'>;
   readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
 }
 
@@ -36,12 +40,19 @@ const trackerFailures: ReadonlySet<FailureKind> = new Set([
 ]);
 
 /** The tracker of a project that keeps its tasks in bd. */
-export const createBdTracker = ({ calls, projectRoot, actor, log }: BdOptions): Tracker => {
+export const createBdTracker = ({
+  calls,
+  projectRoot,
+  actor,
+  requests,
+  log,
+}: BdOptions): Tracker => {
   const reads = createBdReads(calls, projectRoot, log);
   const writes = createBdWrites(calls, reads, actor);
   const { by } = writes;
   const claim = createClaim(calls, reads, writes, actor);
   const changes = createBdStatusChanges(writes, actor);
+  const taskChanges = createBdTaskChanges(reads, writes);
 
   return {
     name: 'bd',
@@ -63,7 +74,11 @@ export const createBdTracker = ({ calls, projectRoot, actor, log }: BdOptions): 
     page: async (request) => pageOf(await reads.list('interactive'), request),
     count: async (request) => countMatching(await reads.list('interactive'), request),
     changes: async () => ({ tasks: await reads.list('background'), mark: 0, extent: 'all' }),
-    create: createCreate(calls, reads, by),
+    create: createOnce(requests, {
+      create: createCreate(calls, reads, by),
+      find: reads.find,
+      remove: taskChanges.remove,
+    }),
     prepare: async (change, { fence, committed }) => {
       await committed();
       return carryOut({ claim, ...changes }, change, fence);
@@ -71,7 +86,7 @@ export const createBdTracker = ({ calls, projectRoot, actor, log }: BdOptions): 
     claim,
     ...changes,
     ...createBdDependencies(reads, writes),
-    ...createBdTaskChanges(reads, writes),
+    ...taskChanges,
     note: (id, text, fence) =>
       calls.alone('background', async (run) => {
         fence?.();

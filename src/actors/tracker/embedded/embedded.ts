@@ -1,3 +1,4 @@
+import { ServiceError } from '../../../machines/errors.ts';
 import { messageOf } from '../../../machines/message-of.ts';
 import { plural } from '../../../machines/plural.ts';
 import type { TaskId } from '../../../machines/task.ts';
@@ -15,6 +16,7 @@ import {
   requireValidFields,
   requireValidTask,
 } from '../../ledger/new-issue.ts';
+import { createRequestRows, type RequestRows } from '../../store/request-rows.ts';
 import { known, type Work } from '../../store/rows.ts';
 import type { NewTask, TrackedTask, Tracker, TrackerChanges, TrackerHealth } from '../port.ts';
 import { refuseUnknown } from '../refuse-unknown.ts';
@@ -33,22 +35,31 @@ export interface EmbeddedOptions {
 const changesAtOnce = 500;
 const everyTask = Number.MAX_SAFE_INTEGER;
 
-type EmbeddedParts = Required<EmbeddedOptions> & Ledger;
+type EmbeddedParts = Required<EmbeddedOptions> & Ledger & { readonly requests: RequestRows };
+
+const requireTracked = function* ({ table }: EmbeddedParts, id: string): Work<TrackedTask> {
+  const tracked = yield* table.tracked(id as TaskId);
+  if (tracked === null) throw new ServiceError('task_not_found', { task_id: id });
+  return tracked;
+};
 
 /** Inside a transaction. */
 const addTask = function* (
-  { table, actor, clock, random }: EmbeddedParts,
+  parts: EmbeddedParts,
   task: NewTask,
+  requestId: string | undefined,
 ): Work<TrackedTask> {
+  const { table, actor, clock, random, requests } = parts;
+  const first = requestId === undefined ? null : yield* requests.taskOf(requestId);
+  if (first !== null) return yield* requireTracked(parts, first);
   const unknown: TaskId[] = [];
   for (const id of new Set(task.dependencies))
     if ((yield* table.tracked(id)) === null) unknown.push(id);
   refuseUnknown(unknown);
   const id = yield* createId(table, random);
   yield* table.put(createIssue(id, task, actor, new Date(clock()).toISOString()));
-  const created = yield* table.tracked(id);
-  if (created === null) throw new Error(`${id} was created and is not there`);
-  return created;
+  if (requestId !== undefined) yield* requests.add(requestId, id);
+  return yield* requireTracked(parts, id);
 };
 
 const changesSince = async (
@@ -86,7 +97,8 @@ const check = async ({
 export const createEmbeddedTracker = (options: EmbeddedOptions, ledger: Ledger): Tracker => {
   const { actor = 'agent-server', clock, random } = options;
   const { table, exchange } = ledger;
-  const ports: EmbeddedParts = { actor, clock, random, ...ledger };
+  const requests = createRequestRows(ledger.db);
+  const ports: EmbeddedParts = { actor, clock, random, requests, ...ledger };
   const access = createLedgerAccess(ledger);
   const { read } = access;
   const { edit, changeStatus, prepareStatus } = createTaskEditor(ports, table, access);
@@ -110,9 +122,9 @@ export const createEmbeddedTracker = (options: EmbeddedOptions, ledger: Ledger):
     page: (request) => read(() => table.page(request)),
     count: (request) => read(() => table.countOf(request)),
     changes: (mark, done) => access.use(() => changesSince(ports, mark, done)),
-    create: async (task) => {
+    create: async (task, requestId) => {
       requireValidTask(task);
-      return access.write(() => addTask(ports, task));
+      return access.write(() => addTask(ports, task, requestId));
     },
     prepare: (change, { fence }) => prepareStatus(change, fence),
     claim: (id, fence) => changeStatus({ kind: 'claim', id }, fence),
