@@ -33,7 +33,7 @@ test('every command says until when a task is parked, and why; a retry tries now
   expect(shown).toContain(why);
   expect(shown).toContain(`agent retry ${id}`);
   const explained = await read('explain', id);
-  expect(explained).toContain(why);
+  expect(explained).toContain(`  because ${why}; to try now: agent retry ${id}\n`);
   expect(explained).not.toContain('at the latest');
   expect(await read('logs', id)).toMatch(new RegExp(`${parked.source}: ${why}`));
   const waited = await agent('wait', id, '--timeout', '1');

@@ -7,12 +7,25 @@ export interface Cell {
 }
 
 const gap = 2;
-/** Fewer columns of the last cell say nothing. */
+/** Fewer columns of the last cell say little. */
 const lastAtLeast = 12;
+/** Which task it is, and its state. */
+const alwaysShown = 2;
+
+const roomForLast = (widths: readonly number[], width: number): number =>
+  width - widths.reduce((sum, each) => sum + each + gap, 0);
+
+/** How many columns before the last one fit. */
+const fitting = (widths: readonly number[], width: number): number => {
+  let count = widths.length;
+  while (count > alwaysShown && roomForLast(widths.slice(0, count), width) < lastAtLeast)
+    count -= 1;
+  return count;
+};
 
 /**
- * A header and rows in columns. `width`: the columns of the terminal, to which the last cell is
- * cut; null where lines may be long.
+ * A header and rows in columns. `width`: the columns of the terminal; null where lines may be long.
+ * On a narrow terminal the columns before the last one are left out, and its cells are cut.
  */
 export const renderTable = (
   header: readonly string[],
@@ -24,11 +37,11 @@ export const renderTable = (
     ...rows,
   ];
   const last = header.length - 1;
-  const widths = header
+  const all = header
     .slice(0, last)
     .map((_, at) => Math.max(...lines.map((line) => textWidth(line[at]?.text ?? ''))));
-  const used = widths.reduce((sum, each) => sum + each + gap, 0);
-  const room = width === null ? null : Math.max(lastAtLeast, width - used);
+  const widths = width === null ? all : all.slice(0, fitting(all, width));
+  const room = width === null ? null : Math.max(1, roomForLast(widths, width));
 
   const shown = (cell: Cell, at: number): Text => {
     const isLast = at === last;
@@ -37,7 +50,12 @@ export const renderTable = (
     return [cell.style === undefined ? text : styled(cell.style, text), padding];
   };
   return joined(
-    lines.map((line) => joined(line.map(shown), '')),
+    lines.map((line) =>
+      joined(
+        line.flatMap((cell, at) => (at < widths.length || at === last ? [shown(cell, at)] : [])),
+        '',
+      ),
+    ),
     '\n',
   );
 };

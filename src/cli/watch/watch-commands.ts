@@ -10,7 +10,7 @@ import { exitCodes } from '../output/exit-codes.ts';
 import type { Io } from '../output/io.ts';
 import { clockText } from '../output/local-time.ts';
 import { attemptText, nextSteps } from '../output/next-steps.ts';
-import { parkedLine, renderFrame } from '../output/render-frame.ts';
+import { renderFrame } from '../output/render-frame.ts';
 import { tookText } from '../output/render-task.ts';
 import { oneLine } from '../output/safe-text.ts';
 import { terminalText } from '../output/styled.ts';
@@ -152,11 +152,10 @@ const explainEnd = (
 const explainState = (explained: Explained, task: TaskView, line: WriteLine): void => {
   const { guards, allowed_events, reason, deadline, request_reason, conflicts } = explained;
   line(`${task.task_id} is `, stateWords(task, Date.now()));
-  const { parked_until, parked_reason, phase, activity } = task;
+  const { parked_reason: parked, phase, activity } = task;
   const hint = allowed_events.includes('respond') ? ' (agent respond)' : '';
-  const parked = parkedLine({ parked_until, parked_reason });
-  if (parked !== null)
-    line('  because ', `it is ${parked}; to try now: agent retry ${task.task_id}`);
+  if (parked !== undefined)
+    line('  because ', `${oneLine(parked, 400)}; to try now: agent retry ${task.task_id}`);
   else if (reason !== null) line('  because ', `${reason}${hint}`);
   else if (phase === 'backing_off' && activity !== undefined)
     line('  because ', `${activity}; the model is asked again by itself`);
@@ -166,7 +165,7 @@ const explainState = (explained: Explained, task: TaskView, line: WriteLine): vo
       '  works without ',
       `${task_id} (${branch}), which conflicts in ${files.join(', ') || 'no file'}`,
     );
-  if (deadline !== null && parked === null)
+  if (deadline !== null && parked === undefined)
     line('  until ', `${clockText(deadline, Date.now())} at the latest`);
   // No guard of a run holds up what a person does.
   if (phase === 'waiting_for_person') for (const step of nextSteps(task)) line('', step);

@@ -40,10 +40,10 @@ test.each([40, 80, 120])('no line is longer than %i columns', (width) => {
 
   const lines = shown(
     titles.map((title) => aTask({ title })),
-    Math.max(width, 66),
+    width,
   ).split('\n');
 
-  for (const line of lines) expect(textWidth(line)).toBeLessThanOrEqual(Math.max(width, 66));
+  for (const line of lines) expect(textWidth(line)).toBeLessThanOrEqual(width);
   expect(lines[1]?.endsWith('\u2026')).toBe(true);
 });
 
@@ -56,6 +56,18 @@ test('on 80 columns 28 are left for the title, since no cost is known', () => {
   expect(lines).toEqual([
     'ID       STATUS                 ROLE      TRY  AGE  TITLE',
     `bd-a1b2  complete (not merged)  engineer  1    4m   ${'x'.repeat(27)}…`,
+  ]);
+});
+
+test('a narrow terminal keeps id, status and title, and as many of the others as fit', () => {
+  const task = aTask({ status: 'started', phase: 'thinking', role: 'engineer', attempt: 1 });
+
+  expect(shown([task], 60).split('\n')[0]).toBe(
+    'ID       STATUS              ROLE      TRY  TITLE',
+  );
+  expect(shown([task], 40).split('\n')).toEqual([
+    'ID       STATUS              TITLE',
+    'bd-a1b2  started (thinking)  Mend the s…',
   ]);
 });
 
