@@ -1,11 +1,13 @@
 import { a2aPaths } from './openapi-a2a.ts';
 import {
   commonRefusals,
+  errorAnswer,
   errorSchema,
   everyStreamRefusals,
   inspectRefusals,
   jsonContent,
   openRefusals,
+  rpcRefusals,
   taskStreamRefusals,
 } from './openapi-answers.ts';
 import { pagePaths } from './openapi-page.ts';
@@ -86,6 +88,18 @@ export const openApiDocument = (name: string, version: string) => ({
     '/stream/{task_id}': streamRoute('progress of one task', taskStreamRefusals, [
       { name: 'task_id', in: 'path', required: true, schema: { type: 'string' } },
     ]),
+    '/export/{task_id}': {
+      get: {
+        summary: 'a task as one file, as agent export writes it',
+        parameters: [{ name: 'task_id', in: 'path', required: true, schema: { type: 'string' } }],
+        responses: {
+          200: { description: 'HTML to keep', content: { 'text/html': {} } },
+          ...commonRefusals,
+          404: errorAnswer('no such task'),
+          429: rpcRefusals[429],
+        },
+      },
+    },
     '/inspect': {
       get: {
         summary: "XState's inspection events of the running machines; needs --inspect",

@@ -21,7 +21,7 @@ export interface RpcRouteOptions extends Identity {
   readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
 }
 
-const refuseRate = (reply: FastifyReply): FastifyReply =>
+export const refuseRate = (reply: FastifyReply): FastifyReply =>
   reply
     .code(requestErrors.too_many_requests)
     .header('retry-after', retryAfterSeconds)
@@ -32,7 +32,7 @@ const refuseRate = (reply: FastifyReply): FastifyReply =>
       ),
     );
 
-type OnRequest = (request: FastifyRequest, reply: FastifyReply, done: () => void) => void;
+export type OnRequest = (request: FastifyRequest, reply: FastifyReply, done: () => void) => void;
 
 /** Refuses requests that come faster than the limit allows. */
 export const createRateGate = (requestsPerSecond: () => number): OnRequest => {

@@ -11,6 +11,7 @@ import type { A2aRules } from './a2a/versions.ts';
 import { answerError, bodyLimit } from './answer-error.ts';
 import { answerBrokenBytes, answerBrokenPath } from './broken-requests.ts';
 import { discoveryDocument } from './discovery.ts';
+import { addExportRoute, type ExportOptions } from './export-route.ts';
 import { createGate, type GateOptions, isStillAllowed } from './gate.ts';
 import { addHealthRoutes, type HealthOptions } from './health.ts';
 import { parseText } from './json-body.ts';
@@ -32,6 +33,7 @@ import { addStreamRoutes, createStreamOpening, type StreamRouteOptions } from '.
 
 export interface HttpServerOptions
   extends Omit<GateOptions, 'sessions'>,
+    ExportOptions,
     HealthOptions,
     Omit<PageRouteOptions, 'sessions' | 'onLogout'>,
     RpcRouteOptions,
@@ -163,6 +165,7 @@ export const buildServer = async (options: HttpServerOptions): Promise<FastifyIn
       .send(metricsText(document, histogramsFrom(counters, system.durations())));
   });
   app.get('/surroundings', async () => options.surroundings());
+  addExportRoute(app, options, rpc.onRequest);
   addStreamRoutes(app, openStream, options);
   return app;
 };

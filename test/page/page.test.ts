@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import axe from 'axe-core';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
@@ -347,6 +348,22 @@ describe.skipIf(noBrowser !== null)(
       await page.locator('.task-why').getByText('bash exec sleep 600').waitFor();
       expect(await page.getByText('Last sign of life').count()).toBe(0);
       await button('Back to live').click();
+    });
+
+    test('Export gives the browser one file of the task, which is proven', async () => {
+      const id = await project.create('Export me', '--role', 'engineer');
+      await project.agent('run', id);
+      await to(`task/${id}`);
+      const [download] = await Promise.all([
+        page.waitForEvent('download'),
+        button('Export').click(),
+      ]);
+      const file = join(project.root, 'exported.html');
+      await download.saveAs(file);
+
+      expect(download.suggestedFilename()).toBe(`${id}.html`);
+      expect(await project.agent('replay', '--verify', file)).toMatchObject({ code: 0 });
+      expect(page.url()).toContain(`#/task/${id}`);
     });
 
     test('Cancel asks for confirmation, then cancels', async () => {

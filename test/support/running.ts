@@ -23,6 +23,7 @@ import { createSystem } from '../../src/actors/system.ts';
 import type { Tracker } from '../../src/actors/tracker/port.ts';
 import type { Workspace } from '../../src/actors/workspace/port.ts';
 import { createSharedWorkspace } from '../../src/actors/workspace/shared.ts';
+import { exportFromServer } from '../../src/cli/recording/export-from-server.ts';
 import { shippedRoles } from '../../src/cli/roles/shipped-roles.ts';
 import { workflowFinder } from '../../src/cli/workflows/find-workflow.ts';
 import type { A2aRules } from '../../src/http/a2a/versions.ts';
@@ -253,6 +254,7 @@ export const startServer = async (setting: Setting = {}) => {
     ...running,
     name: 'agent-task-server',
     version: '2.1.0',
+    exportTask: exportFromServer(running.service, running.root, (text) => text),
     models: () => ['scripted'],
     hosts: () => names,
     token: setting.token ?? (() => token),

@@ -1,5 +1,6 @@
 import { signal } from '@preact/signals';
 import { type Skipped, whySkipped } from '../model/skipped.ts';
+import { request } from './call.ts';
 import { readDetails } from './details.ts';
 import { call } from './source.ts';
 import { putTask, removeTask, type TaskView } from './tasks.ts';
@@ -128,6 +129,17 @@ export const addDependency = (task_id: string, depends_on: string) =>
   change('add_dependency', { task_id, depends_on });
 export const removeDependency = (task_id: string, depends_on: string) =>
   change('remove_dependency', { task_id, depends_on });
+
+/** Gives the browser the file of `agent export` to keep. */
+export const exportTask = async (task_id: string): Promise<void> => {
+  const response = await request(`/export/${encodeURIComponent(task_id)}`);
+  if (!response.ok) throw new Error(`Not exported: the server answered ${response.status}.`);
+  const link = document.createElement('a');
+  link.href = URL.createObjectURL(await response.blob());
+  link.download = `${task_id}.html`;
+  link.click();
+  URL.revokeObjectURL(link.href);
+};
 
 export const deleteTask = async (task_id: string): Promise<void> => {
   await call('delete', { task_id });

@@ -2,13 +2,7 @@ import { existsSync, statSync } from 'node:fs';
 import { basename, dirname, resolve } from 'node:path';
 import { requireId } from '../../actors/engine/task-id.ts';
 import { writeFileAtomically } from '../../actors/files/atomic-write.ts';
-import { sealOf } from '../../actors/journal/prove-recording.ts';
-import {
-  isGap,
-  type Recording,
-  recordingFormat,
-  recordingVersion,
-} from '../../actors/journal/recording.ts';
+import type { Recording } from '../../actors/journal/recording.ts';
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import { plural } from '../../machines/plural.ts';
 import type { CommandContext } from '../client/command-context.ts';
@@ -18,9 +12,8 @@ import { loadConfig } from '../config/config.ts';
 import { bytesText } from '../output/bytes.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { fileProblem } from '../output/file-problem.ts';
-import { version } from '../version.ts';
 import { UsageError } from '../words/usage-error.ts';
-import { gatherEntries } from './gather-entries.ts';
+import { isWhole, recordTask } from './record-task.ts';
 import { recordedChanges } from './recorded-changes.ts';
 import { renderRecording } from './recording-document.ts';
 import { readRecordingPage } from './recording-page.ts';
@@ -31,13 +24,6 @@ export interface ExportArgs {
   readonly force: boolean;
   readonly config: string | undefined;
 }
-
-const entryBytesAtMost = 20 * 1024 * 1024;
-
-type Redact = (text: string) => string;
-
-const redacted = <Value>(value: Value, redact: Redact): Value =>
-  JSON.parse(redact(JSON.stringify(value))) as Value;
 
 /** @throws UsageError before anything is read */
 const checkPlace = (file: string, force: boolean): void => {
@@ -62,33 +48,18 @@ const record = async (
   { config }: ExportArgs,
   task: TaskView,
 ): Promise<Recording> => {
-  const taskId = requireId(task.task_id);
-  const redact = redactorFor(
-    context,
-    loadConfig({ config, project: context.project }, context.env).config,
-  );
   const client = await context.connection.files();
-  const { items, head } = await gatherEntries(client, taskId, {
-    redact,
-    bytesAtMost: entryBytesAtMost,
-  });
-  const sealed = {
-    format: recordingFormat,
-    version: recordingVersion,
-    made_at: new Date().toISOString(),
-    made_by: version,
-    page: readRecordingPage().digest,
+  return recordTask({
+    task,
+    changes: await recordedChanges(context, client, config, requireId(task.task_id)),
     project: basename(context.project.root),
-    task: redacted(task, redact),
-    items,
-    changes: redacted(await recordedChanges(context, client, config, taskId), redact),
-    head,
-  } as const;
-  return { ...sealed, seal: sealOf(sealed) };
+    readHistory: (page) => client.call('history', page),
+    redact: redactorFor(
+      context,
+      loadConfig({ config, project: context.project }, context.env).config,
+    ),
+  });
 };
-
-const isWhole = ({ items, changes }: Recording): boolean =>
-  !items.some(isGap) && (changes?.files_left_out ?? 0) === 0;
 
 /** Writes one file that shows the task in a browser without a server, and proves its journal. */
 export const exportTask = async (context: CommandContext, args: ExportArgs): Promise<number> => {

@@ -7,7 +7,6 @@ import {
   type Recording,
 } from '../../actors/journal/recording.ts';
 import { hashOfEntry } from '../../actors/store/hash-chain.ts';
-import type { Client } from '../client/client.ts';
 import { chooseEntries, type EntryFacts, entryFactsOf } from './choose-entries.ts';
 
 const entryPageSchema = z.looseObject({
@@ -18,9 +17,17 @@ const entryPageSchema = z.looseObject({
 
 const entriesPerPage = 1_000;
 
-const readEntryPage = async (client: Pick<Client, 'call'>, taskId: string, after: number) => {
-  const page = { task_id: taskId, after_seq: after, limit: entriesPerPage, kept: true };
-  const answer: unknown = await client.call('history', page);
+/** The method `history`. */
+export type ReadHistory = (page: {
+  readonly task_id: string;
+  readonly after_seq: number;
+  readonly limit: number;
+  readonly kept: true;
+}) => Promise<unknown>;
+
+const readEntryPage = async (readHistory: ReadHistory, taskId: string, after: number) => {
+  const page = { task_id: taskId, after_seq: after, limit: entriesPerPage, kept: true } as const;
+  const answer = await readHistory(page);
   const { next_after, history_removed: removed } = entryPageSchema.parse(answer);
   const { entries } = answer as { readonly entries: readonly RecordedEntry[] };
   return { entries, next: next_after ?? null, removed: removed?.through_seq ?? null };
@@ -88,14 +95,14 @@ interface Facts {
 }
 
 const readFacts = async (
-  client: Pick<Client, 'call'>,
+  readHistory: ReadHistory,
   taskId: string,
   redact: GatherOptions['redact'],
 ): Promise<Facts> => {
   const all: EntryFacts[] = [];
   let removed: Gap | null = null;
   for (let after: number | null = 0; after !== null; ) {
-    const page = await readEntryPage(client, taskId, after);
+    const page = await readEntryPage(readHistory, taskId, after);
     const [first] = page.entries;
     if (after === 0 && page.removed !== null && first !== undefined)
       removed = removedGap(page.removed, first);
@@ -110,11 +117,11 @@ const readFacts = async (
  * and pages of which nothing fits are read once.
  */
 export const gatherEntries = async (
-  client: Pick<Client, 'call'>,
+  readHistory: ReadHistory,
   taskId: string,
   { redact, bytesAtMost }: GatherOptions,
 ): Promise<GatheredEntries> => {
-  const { all, removed } = await readFacts(client, taskId, redact);
+  const { all, removed } = await readFacts(readHistory, taskId, redact);
   const chosen = chooseEntries(all, bytesAtMost);
   const items: RecordedItem[] = removed === null ? [] : [removed];
   let page = new Map<number, RecordedEntry>();
@@ -124,7 +131,7 @@ export const gatherEntries = async (
       continue;
     }
     if (!page.has(facts.seq)) {
-      const { entries } = await readEntryPage(client, taskId, facts.seq - 1);
+      const { entries } = await readEntryPage(readHistory, taskId, facts.seq - 1);
       page = new Map(entries.map((entry) => [entry.seq, entry]));
     }
     const entry = page.get(facts.seq);

@@ -20,6 +20,12 @@ export const fittingPatch = (patch: string, bytesAtMost = patchBytesAtMost) => {
   return { patch: fitting.join(''), files_left_out: files.length - fitting.length };
 };
 
+export const asRecorded = ({ attempt, patch, guarded }: Changes): Recording['changes'] => ({
+  attempt,
+  guarded: [...guarded],
+  ...fittingPatch(patch),
+});
+
 /** A server knows secrets that this shell does not have, and replaces them. */
 const askServer = async (client: Client, taskId: TaskId): Promise<Changes | null> => {
   try {
@@ -51,8 +57,7 @@ export const recordedChanges = async (
       ? await askServer(client, taskId)
       : await readWorkspace(context, config, taskId);
     if (found === null) return null;
-    const { attempt, patch, guarded } = found;
-    return { attempt, guarded: [...guarded], ...fittingPatch(patch) };
+    return asRecorded(found);
   } catch (error) {
     context.io.err(`note: the file is without the changes of the task: ${messageOf(error)}`);
     return null;

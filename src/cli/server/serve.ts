@@ -13,6 +13,7 @@ import { registerHandler } from '../handler/register.ts';
 import { thisProgram } from '../handler/this-program.ts';
 import { print } from '../output/io.ts';
 import { readPage } from '../page/read-page.ts';
+import { exportFromServer } from '../recording/export-from-server.ts';
 import { projectRoleNote } from '../roles/apply-project-roles.ts';
 import { serverName, version } from '../version.ts';
 import type { Assembled, ServerParts } from './assemble.ts';
@@ -91,6 +92,7 @@ const buildApplication = (
     surroundings: () => surroundingsOf(current.loaded, credentials, environment['PATH']),
     page: readPage(),
     projectName: basename(project.root),
+    exportTask: exportFromServer(system.service, project.root, redact),
     sharedLogins: sharedLoginsOf(ledger.db),
     now: Date.now,
     heartbeatMs: streamHeartbeatMs,

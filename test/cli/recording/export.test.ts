@@ -260,3 +260,31 @@ test('a file is proven in a folder that can be no project', { tags: ['slow'] }, 
   );
   expect(await project.agent('list', '--project', nowhere)).toMatchObject({ code: 2 });
 });
+
+test('a server gives the same file to who has its token, without a secret', async () => {
+  const key = 'sk-live-4711-0815-2342-of-nobody';
+  const project = openProject();
+  const env = { OPENAI_API_KEY: key };
+  const id = (await project.agentWith(env, 'create', 'Do it')).out.trim();
+  await project.agentWith(env, 'engineer', id);
+  await project.agentWith(env, 'edit', id, '--title', `Use the key ${key}`);
+  const token = (await project.agent('token')).out.trim();
+  const ask = (path: string, headers: Readonly<Record<string, string>>) =>
+    fetch(`${project.serverFile().url}/export/${path}`, { headers });
+  const own = { authorization: `Bearer ${token}` };
+
+  const refused = await ask(id, {});
+  const unknown = await ask('bd-none', own);
+  const given = await ask(id, own);
+  const text = await given.text();
+  writeFileSync(join(project.root, 'given.html'), text);
+
+  expect(refused.status).toBe(401);
+  expect(unknown.status).toBe(404);
+  expect(given.status).toBe(200);
+  expect(given.headers.get('content-disposition')).toBe('attachment');
+  expect(text).not.toContain(key);
+  expect(text).not.toContain(token);
+  expect(recordingOf(join(project.root, 'given.html')).task.title).toBe('Use the key [secret]');
+  expect(await project.agent('replay', '--verify', 'given.html')).toMatchObject({ code: 0 });
+});

@@ -2,19 +2,18 @@ import { expect, test } from 'vitest';
 import { proveRecording } from '../../../src/actors/journal/prove-recording.ts';
 import type { RecordedEntry, RecordedItem } from '../../../src/actors/journal/recording.ts';
 import type { TaskView } from '../../../src/actors/journal/task-view.ts';
-import { gatherEntries } from '../../../src/cli/recording/gather-entries.ts';
+import { gatherEntries, type ReadHistory } from '../../../src/cli/recording/gather-entries.ts';
 import { createRedactor } from '../../../src/cli/server/redact.ts';
 import { recordedTask, recordingOf, rehashed, sealed } from '../../support/recordings.ts';
 
 /** Pages of a journal, as the server gives them. */
-const journalOf = (entries: readonly RecordedEntry[]) => ({
-  call: async (_: string, params: Readonly<Record<string, unknown>>) => {
-    const [after, limit] = [Number(params['after_seq']), Number(params['limit'])];
+const journalOf =
+  (entries: readonly RecordedEntry[]): ReadHistory =>
+  async ({ after_seq: after, limit }) => {
     const page = entries.filter(({ seq }) => seq > after).slice(0, limit);
     const last = page.at(-1);
     return { entries: page, ...(page.length === limit ? { next_after: last?.seq } : {}) };
-  },
-});
+  };
 
 /** A journal with 300 outputs of 1 kB in the place of each output. */
 const longJournal = async () => {

@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals';
-import { changeTask, run } from '../../data/actions.ts';
+import { changeTask, exportTask, run } from '../../data/actions.ts';
 import type { TaskView } from '../../data/tasks.ts';
 import { roles } from '../../data/totals.ts';
 import { isToReview } from '../../model/state.ts';
@@ -78,6 +78,14 @@ export const Actions = ({ task, fail }: ActionProps) => {
       <a class="button quiet" href={taskPath(id, 'edit')} data-key="e">
         Edit
       </a>
+      <Button
+        kind="quiet"
+        hint="One file with the log, the charts and the changes; it needs no server"
+        onPress={() => exportTask(id)}
+        onError={fail}
+      >
+        Export
+      </Button>
       {status === 'complete' && (
         <Button kind="quiet" onPress={() => changeTask('reopen', task)} onError={fail}>
           Reopen
