@@ -67,4 +67,61 @@ describe.skipIf(noPostgres !== null)(`requests that come twice ${noPostgres ?? '
       ids.length,
     );
   });
+
+  test('of two answers to one question, at two servers at once, one is taken and the other refused', {
+    tags: ['slow'],
+    timeout: 120 * seconds,
+  }, async () => {
+    const address = await freshAddress();
+    const given = {
+      config: { server: { max_concurrent_agents: ids.length } },
+      question: 'left or right?',
+    };
+    const servers = [await openServer(address, given), await openServer(address, given)];
+    for (const server of servers) await server.agent('server', 'start');
+    const [first] = servers;
+    for (const n of ids) await first?.call('create', { description: `Task ${n}` });
+    await first?.call('run', { role: 'engineer' });
+    const listed = async () => (await first?.call('list', {}))?.result?.['tasks'] as Task[];
+    await vi.waitFor(
+      async () => {
+        for (const { awaiting } of await listed()) expect(awaiting?.input_id).toBeDefined();
+      },
+      { timeout: 60 * seconds, interval: 250 },
+    );
+    const tasks = await listed();
+
+    const answers = await Promise.all(
+      tasks.map(({ task_id, attempt, awaiting }) =>
+        Promise.all(
+          servers.map((server, at) =>
+            server.call('respond', {
+              ...{ task_id, attempt, input_id: awaiting?.input_id },
+              text: ['left', 'right'][at],
+            }),
+          ),
+        ),
+      ),
+    );
+
+    for (const pair of answers) {
+      const refused = pair.flatMap(({ error }) => (error === undefined ? [] : [error]));
+      expect(refused).toMatchObject([{ data: { code: 'event_not_allowed' } }]);
+    }
+    for (const [at, { task_id }] of tasks.entries()) {
+      expect((await first?.agent('wait', task_id))?.code).toBe(0);
+      const taken = answers[at]?.[0]?.error === undefined ? 'left' : 'right';
+      const given = await inPostgres(
+        address,
+        `select data from journal where task_id = '${task_id}' and data like '%"answered"%'`,
+      );
+      expect(given.map(({ data }) => JSON.parse(data).decision)).toMatchObject([{ said: taken }]);
+    }
+  });
 });
+
+interface Task {
+  readonly task_id: string;
+  readonly attempt: number;
+  readonly awaiting: { readonly input_id: string } | null;
+}

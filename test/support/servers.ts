@@ -9,6 +9,8 @@ interface Given {
   readonly config?: Readonly<Record<string, object>>;
   /** What the commands of an agent are, each in a turn of its own. */
   readonly command?: string | readonly string[];
+  /** What an agent asks first. */
+  readonly question?: string;
   /** Its project is a clone of this repository. */
   readonly origin?: string;
 }
@@ -16,7 +18,7 @@ interface Given {
 /** A server of its own, with its own project and state folder, on a store that others use, too. */
 export const openServer = async (
   address: string,
-  { config = {}, command = 'true', origin }: Given = {},
+  { config = {}, command = 'true', question, origin }: Given = {},
 ) => {
   const project = openProject(undefined, { ownServer: true });
   const { root, stateDir, configFile } = project;
@@ -25,9 +27,9 @@ export const openServer = async (
     execFileSync('git', ['clone', '-q', '--no-hardlinks', origin, '.'], { cwd: root });
   }
   const script = join(stateDir, '..', 'script.json');
-  const work = [command]
-    .flat()
-    .map((each) => ({ calls: [{ tool: 'bash', arguments: { command: each } }] }));
+  const asked = question === undefined ? [] : [{ tool: 'ask', arguments: { question } }];
+  const commands = [command].flat().map((each) => ({ tool: 'bash', arguments: { command: each } }));
+  const work = [...asked, ...commands].map((call) => ({ calls: [call] }));
   const end = { calls: [{ tool: 'finish', arguments: { status: 'done', summary: 'done' } }] };
   writeFileSync(script, JSON.stringify({ scripts: [{ turns: [...work, end] }] }));
   writeFileSync(
