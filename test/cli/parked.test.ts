@@ -67,3 +67,26 @@ test('every command says until when a task is parked, and why; a retry tries now
   expect(ran.out).toMatch(/1 task complete/);
   expect(JSON.parse(await read('show', id, '--json'))).toMatchObject({ attempt: 1 });
 });
+
+test('below its table a run says why a task pauses, and how to try a parked one now', {
+  tags: ['slow'],
+}, async () => {
+  const limit = (error: object): Answer => ({
+    kind: 'status',
+    status: 429,
+    headers: { 'retry-after': '1' },
+    body: { error },
+  });
+  const answers = [limit({ message: 'slow down please' }), limit({ code: 'insufficient_quota' })];
+  const provider = await startModelServer(() => answers.shift() ?? finished);
+  const project = openProject({ api: { base_url: provider.baseURL, provider_model: 'm' } });
+  const key = { OPENAI_API_KEY: 'sk-test-0123456789' };
+  await project.agentWith(key, 'server', 'start');
+  const id = (await project.agent('create', 'x', '--role', 'engineer')).out.trim();
+
+  const ran = await project.onTerminal('run');
+
+  expect(ran.code).toBe(0);
+  expect(ran.err).toContain(`${id} pauses: the provider answered 429 slow down please`);
+  expect(ran.err).toContain(`to try now, in another terminal: agent retry ${id}`);
+});

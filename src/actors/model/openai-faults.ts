@@ -160,7 +160,7 @@ interface CallFacts {
 
 const networkFaults: Readonly<Record<string, (origin: string) => string>> = {
   ECONNREFUSED: (origin) =>
-    `the connection to the provider at ${origin} was refused: nothing listens there`,
+    `the provider at ${origin} refused the connection: nothing listens there`,
   ENOTFOUND: (origin) => `the provider cannot be reached: there is no host of ${origin}`,
   EAI_AGAIN: (origin) => `the provider cannot be reached: the name of ${origin} has no answer now`,
   ECONNRESET: (origin) => `the provider at ${origin} cut the connection before it answered`,

@@ -2,7 +2,9 @@ import { textIn } from '../../machines/json.ts';
 import type { Frame } from '../client/client.ts';
 import type { Io } from '../output/io.ts';
 import { renderFrame } from '../output/render-frame.ts';
+import { oneLine } from '../output/safe-text.ts';
 import { terminalText } from '../output/styled.ts';
+import { cutToWidth } from '../output/width.ts';
 import { linesOfText } from '../output/wrap-text.ts';
 import { isOver, type Progress, type TaskProgress } from './progress.ts';
 import { renderCounts, renderProgressRows } from './render-progress.ts';
@@ -28,8 +30,8 @@ export interface DisplayPorts {
 
 const redrawMs = 200;
 const clockMs = 1_000;
-/** Lines beside the table: the counts, the hints to answer and to retry, the question, the cursor. */
-const otherLines = 5;
+/** Lines beside the table: the counts, the hints, the question, the cursor. */
+const otherLines = 6;
 
 export const firstAsking = (tasks: readonly TaskProgress[]): TaskProgress | null =>
   tasks.find((task) => task.view.awaiting !== undefined && !isOver(task)) ?? null;
@@ -44,6 +46,15 @@ const askingLine = (tasks: readonly TaskProgress[], answersHere: boolean): reado
       ? `press Enter to answer ${id}; in another terminal: ${elsewhere}`
       : `to answer, in another terminal: ${elsewhere}`,
   ];
+};
+
+/** The table shows only the beginning of a reason. */
+const pauseLine = (tasks: readonly TaskProgress[], width: number): readonly string[] => {
+  const pausing = tasks.find(
+    ({ view, words }) => view.phase === 'backing_off' && view.status === 'started' && words !== '',
+  );
+  if (pausing === undefined) return [];
+  return [cutToWidth(`${pausing.view.task_id} pauses: ${oneLine(pausing.words, 400)}`, width)];
 };
 
 /** One retry that is answered ends the limit for all tasks of its backend. */
@@ -88,7 +99,11 @@ const createLiveTable = (ports: DisplayPorts): Display => {
     const counts = `${renderCounts(tasks)}${rest === 0 ? '' : `; ${rest} more are not shown`}`;
     const table = renderProgressRows(shown, progress, Date.now(), size.columns);
     const last = question === null ? [] : [question];
-    const hints = [...askingLine(tasks, answersHere), ...retryLine(tasks)];
+    const hints = [
+      ...askingLine(tasks, answersHere),
+      ...pauseLine(tasks, size.columns),
+      ...retryLine(tasks),
+    ];
     io.liveLines([...linesOfText(table), counts, ...hints, ...last]);
   };
   const drawSoon = (): void => {

@@ -26,7 +26,7 @@ test('a refused connection names the address, without its password', async () =>
   const failure = await failureAt(`http://127.0.0.1:${port}/v1`);
 
   expect(failure).toMatchObject({
-    message: `the connection to the provider at http://127.0.0.1:${port} was refused: nothing listens there`,
+    message: `the provider at http://127.0.0.1:${port} refused the connection: nothing listens there`,
     retryable: true,
   });
 });
