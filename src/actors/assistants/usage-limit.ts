@@ -2,7 +2,7 @@ import { dayMs, hourMs, minuteMs } from '../../machines/milliseconds.ts';
 
 /** The words of codex and claude for a used-up quota. */
 const limitWords =
-  /usage limit|hit your [\w -]{0,24}limit|(session|weekly|5-hour|hourly|opus|sonnet) limit reached|quota exceeded|out of (extra )?usage|credit balance is too low|insufficient_quota/i;
+  /usage limit|(hit|reached) your [\w -]{0,24}limit|hit your (spend cap|team's shared budget)|(session|weekly|5-hour|hourly|opus|sonnet) limit reached|quota exceeded|out of (extra usage|usage|credits)|credit balance is too low|insufficient_quota/i;
 
 const unitMs: Readonly<Record<string, number>> = {
   day: dayMs,
@@ -55,15 +55,20 @@ const atClock = (message: string, now: number): number | null => {
   const ahead = zoneAheadMs(timeZone, now);
   const there = new Date(now + ahead);
   const hours = (Number(hour) % 12) + (half.toLowerCase() === 'p' ? 12 : 0);
-  const date =
-    month === undefined
-      ? there.toISOString().slice(0, 10)
-      : new Date(Date.parse(`${month} ${day} ${year ?? there.getUTCFullYear()} ${isoZone}`))
-          .toISOString()
-          .slice(0, 10);
-  const at = Date.parse(`${date}T${String(hours).padStart(2, '0')}:${minute}:00Z`) - ahead;
-  // A time of day that is past means tomorrow.
-  return at < now && month === undefined ? at + (unitMs['day'] ?? 0) : at;
+  const inYear = (years: number): number => {
+    const date =
+      month === undefined
+        ? there
+        : new Date(
+            Date.parse(`${month} ${day} ${year ?? there.getUTCFullYear() + years} ${isoZone}`),
+          );
+    const clock = `${String(hours).padStart(2, '0')}:${minute}`;
+    return Date.parse(`${date.toISOString().slice(0, 10)}T${clock}:00Z`) - ahead;
+  };
+  const at = inYear(0);
+  // A time of day that is past means tomorrow, a date that is long past next year.
+  if (month === undefined) return at < now ? at + dayMs : at;
+  return at < now - dayMs ? inYear(1) : at;
 };
 
 const orNull = (read: () => number | null): number | null => {

@@ -17,7 +17,13 @@ test.each([
     "You've hit your usage limit. Try again at Nov 27th, 2026 3:05 PM (UTC).",
     '2026-11-27T15:05:00.000Z',
   ],
+  ["You've hit your limit · resets Nov 30, 11:30am (Asia/Kolkata)", '2026-11-30T06:00:00.000Z'],
+  ["You've hit your limit · resets Jan 2, 9am (Etc/UTC)", '2027-01-02T09:00:00.000Z'],
   ["You've hit your usage limit. Try again later.", null],
+  ["You've reached your Opus limit.", null],
+  ["You've hit your team's shared budget. Switch to another model", null],
+  ['Your workspace is out of credits. Add credits to continue.', null],
+  ['You hit your spend cap set by the owner of your workspace.', null],
   ["You've hit your limit · resets 2pm (Nowhere/Never)", null],
   ['Credit balance is too low', null],
   ['Quota exceeded. Check your plan and billing details.', null],
@@ -32,6 +38,8 @@ test.each([
   'unexpected status 401 Unauthorized',
   'exceeded retry limit, last status: 429 Too Many Requests',
   'the turn limit is reached',
+  'the context window limit is reached',
+  'the spend cap of the test is 3',
 ])('%s is no usage limit', (message) => {
   expect(usageLimitIn(message, now)).toBeNull();
 });
