@@ -130,15 +130,11 @@ export const addDependency = (task_id: string, depends_on: string) =>
 export const removeDependency = (task_id: string, depends_on: string) =>
   change('remove_dependency', { task_id, depends_on });
 
-/** Gives the browser the file of `agent export` to keep. */
-export const exportTask = async (task_id: string): Promise<void> => {
+/** The file of `agent export`. @throws CallError */
+export const exportTask = async (task_id: string): Promise<Blob> => {
   const response = await request(`/export/${encodeURIComponent(task_id)}`);
   if (!response.ok) throw new Error(`Not exported: the server answered ${response.status}.`);
-  const link = document.createElement('a');
-  link.href = URL.createObjectURL(await response.blob());
-  link.download = `${task_id}.html`;
-  link.click();
-  URL.revokeObjectURL(link.href);
+  return response.blob();
 };
 
 export const deleteTask = async (task_id: string): Promise<void> => {

@@ -1,18 +1,11 @@
 import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { numbered } from '../model/format.ts';
+import { saveFile } from './save-file.ts';
 
 /** Megabytes drawn at once, in one line, would stop the browser for half a minute. */
 const firstAtMost = 10_000;
 const partAtMost = 100_000;
-
-const save = (text: string): void => {
-  const link = document.createElement('a');
-  link.href = URL.createObjectURL(new Blob([text]));
-  link.download = 'text.txt';
-  link.click();
-  URL.revokeObjectURL(link.href);
-};
 
 interface LongTextProps {
   readonly text: string;
@@ -47,7 +40,7 @@ export const LongText = ({ text, draw = (part) => part }: LongTextProps) => {
               ? `Show ${partAtMost.toLocaleString('en')} of the ${numbered(left, 'character')} left`
               : `Show ${numbered(left, 'character')} more`}
           </button>{' '}
-          <button type="button" class="link" onClick={() => save(text)}>
+          <button type="button" class="link" onClick={() => saveFile(new Blob([text]), 'text.txt')}>
             Save it all
           </button>
         </span>

@@ -2,6 +2,7 @@ import { type Signal, useSignal } from '@preact/signals';
 import { Fragment } from 'preact';
 import type { NewComment } from '../../data/actions.ts';
 import { isRecorded } from '../../data/source.ts';
+import { codeParts } from '../../model/code-colours.ts';
 import {
   type ChangedFile,
   type DiffLine,
@@ -33,6 +34,20 @@ const linesAtOnce = 1_000;
 
 const signs = { same: ' ', added: '+', removed: '−' } as const;
 
+const Code = ({ path, text }: { path: string; text: string }) => (
+  <>
+    {codeParts(path, text).map((part, index) =>
+      part.tone === '' ? (
+        part.text
+      ) : (
+        <span key={`${index}`} class={part.tone}>
+          {part.text}
+        </span>
+      ),
+    )}
+  </>
+);
+
 const Line = ({
   line,
   path,
@@ -63,7 +78,7 @@ const Line = ({
       )}
       <span class="sign">{signs[line.kind]}</span>
       <code>
-        <LongText text={line.text} />
+        <LongText text={line.text} draw={(text) => <Code path={path} text={text} />} />
         {line.isOpenEnd === true && <span class="quiet"> (no newline at the end)</span>}
       </code>
     </div>

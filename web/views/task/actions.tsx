@@ -5,6 +5,7 @@ import { roles } from '../../data/totals.ts';
 import { isToReview } from '../../model/state.ts';
 import { Button } from '../../parts/button.tsx';
 import { MergeButton } from '../../parts/merge-button.tsx';
+import { saveFile } from '../../parts/save-file.ts';
 import { taskPath } from '../../shell/router.ts';
 
 interface ActionProps {
@@ -81,7 +82,7 @@ export const Actions = ({ task, fail }: ActionProps) => {
       <Button
         kind="quiet"
         hint="One file with the log, the charts and the changes; it needs no server"
-        onPress={() => exportTask(id)}
+        onPress={async () => saveFile(await exportTask(id), `${id}.html`)}
         onError={fail}
       >
         Export
