@@ -37,3 +37,14 @@ test('a second run names the dependency that a task waits for, not one that is c
   expect(err).toContain('asks: red or blue?');
   expect(code).toBe(0);
 });
+
+test('a second run does not call its own time that of every attempt', async () => {
+  const project = openProject();
+  const id = (await project.agent('create', 'x')).out.trim();
+  await project.agent('engineer', id);
+  await project.agent('reopen', id);
+
+  const again = await project.agent('engineer', id);
+
+  expect(again.out).toMatch(new RegExp(`^${id} complete in [^()]+$`, 'm'));
+});

@@ -57,11 +57,12 @@ const showFrame = (frame: Frame, json: boolean, io: Io): void => {
   if (line !== null) io.out(line);
 };
 
-const summary = (task: TaskView, totalMs: number): Text => {
+/** `totalMs`: of all attempts, when several followed each other. */
+const summary = (task: TaskView, totalMs: number | null): Text => {
   const { task_id, status, completed_at: to, usage } = task;
   const ownMs = to === undefined ? null : workedMs(task, Date.now());
   const took = ownMs === null ? '' : ` in ${durationText(ownMs)}`;
-  const all = task.attempt > 1 ? ` (${durationText(totalMs)} with every attempt)` : '';
+  const all = totalMs === null ? '' : ` (${durationText(totalMs)} with every attempt)`;
   const style = status === 'complete' ? 'green' : 'red';
   const lines: Text[] = [[`${task_id} `, styled(style, status), `${took}${all}${usedText(usage)}`]];
   if (task.result !== undefined) lines.push(task.result);
@@ -92,6 +93,7 @@ const followAttempt = async (
   const beganAt = performance.now();
   const progress = json ? null : createProgressLine(io, task_id);
   const answering = json ? null : createAnswering(client, io);
+  const begun = new Set<number>();
   let code: number | null = null;
   try {
     const attempt = await start();
@@ -99,6 +101,7 @@ const followAttempt = async (
       const frame = next.value;
       showFrame(frame, json, io);
       answering?.see(frame);
+      if (frame.data['status'] === 'started') begun.add(frame.attempt);
       if (answering?.isOpen() === true) progress?.pause();
       else progress?.see(frame);
       if (frame.attempt >= attempt || frame.type === 'cancelled')
@@ -112,7 +115,8 @@ const followAttempt = async (
     progress?.stop();
   }
   const task = await readTask(client, task_id);
-  if (!json) io.out(summary(task, performance.now() - beganAt));
+  const totalMs = begun.size > 1 ? performance.now() - beganAt : null;
+  if (!json) io.out(summary(task, totalMs));
   if (interrupt.interrupted()) return exitCodes.interrupted;
   if (code !== null) return code;
   if (task.error !== undefined)
