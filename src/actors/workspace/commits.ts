@@ -1,6 +1,13 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type GitAnswer, GitError, reasonIn, requiredLine, requireGit } from './git.ts';
+import {
+  type GitAnswer,
+  type GitCall,
+  GitError,
+  reasonIn,
+  requiredLine,
+  requireGit,
+} from './git.ts';
 import type { GitDirs } from './git-dirs.ts';
 import { requirePlainWay } from './plain.ts';
 
@@ -45,8 +52,8 @@ export const findObjects = async <const Names extends readonly string[]>(
 export const commitOf = async (dirs: GitDirs, name: string): Promise<string | null> =>
   (await findObjects(dirs, [`${name}^{commit}`]))[0];
 
-export const commitText = async ({ git }: GitDirs, commit: string): Promise<string> =>
-  (await requireGit('the commit cannot be read', git(['cat-file', 'commit', commit]))).toString();
+export const commitText = ({ git }: GitDirs, commit: string, call: GitCall = {}): Promise<Buffer> =>
+  requireGit('the commit cannot be read', git(['cat-file', 'commit', commit], call));
 
 export const commonOf = async (
   { git }: GitDirs,
@@ -147,12 +154,13 @@ export const moveBranch = async (
   branch: string,
   to: string | null,
   from: string | null,
+  call: GitCall = {},
 ): Promise<GitAnswer> => {
   const ref = `refs/heads/${branch}`;
   await requirePlainWay(repository.commonDir, ref);
   const zeros = '0'.repeat(repository.format === 'sha256' ? 64 : 40);
   const change = to === null ? ['-d', ref, from ?? ''] : ['-m', 'agent', ref, to, from ?? zeros];
-  return git(['update-ref', '--no-deref', ...change]);
+  return git(['update-ref', '--no-deref', ...change], call);
 };
 
 /** The mode of a file that a side does not have. */

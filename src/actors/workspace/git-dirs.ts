@@ -40,6 +40,9 @@ export const pinnedSettings: readonly (readonly [string, string])[] = [
   ['core.untrackedCache', 'false'],
   ['core.useReplaceRefs', 'false'],
   ['core.commitGraph', 'false'],
+  ['core.multiPackIndex', 'false'],
+  // A name of 40 digits is an object: no reference is asked for it.
+  ['core.warnAmbiguousRefs', 'false'],
   ['core.sshCommand', '/bin/false'],
   ['core.quotePath', 'false'],
   ['gc.auto', '0'],

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
 import { delimiter, isAbsolute, join } from 'node:path';
+import { Readable, type Writable } from 'node:stream';
 
 export interface GitAnswer {
   readonly ok: boolean;
@@ -12,7 +13,9 @@ export interface GitAnswer {
 export interface GitCall {
   readonly env?: Readonly<Record<string, string>>;
   readonly cwd?: string;
-  readonly input?: string | Uint8Array;
+  readonly input?: string | Uint8Array | Readable;
+  /** Gets what git prints, in place of the answer. */
+  readonly output?: Writable;
   readonly signal?: AbortSignal | undefined;
   /** After this time git is ended; default two minutes. */
   readonly limitMs?: number;
@@ -124,7 +127,7 @@ const createEnding = (child: ChildProcess) => {
  */
 export const createGit =
   (program: string, gitDir: string, always: Readonly<Record<string, string>> = {}): Git =>
-  (args, { env = {}, cwd = '/', input, signal, limitMs = gitLimitMs } = {}) =>
+  (args, { env = {}, cwd = '/', input, output, signal, limitMs = gitLimitMs } = {}) =>
     new Promise((resolve, reject) => {
       signal?.throwIfAborted();
       const child = spawn(program, [...args], {
@@ -133,7 +136,13 @@ export const createGit =
         detached: true,
         stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
       });
-      const { end, reason, over } = createEnding(child);
+      const { end: endProcess, reason, over } = createEnding(child);
+      const end = (why: Error): void => {
+        endProcess(why);
+        // Nobody may read it any more, and git is not over before somebody did.
+        if (output !== undefined) child.stdout?.unpipe(output).resume();
+        output?.end();
+      };
       const [stdout, stderr] = [0, 1].map(() =>
         gather(() =>
           end(new GitError(`git ${args[0]} printed more than ${outputAtMost / 1024 ** 2} MB`)),
@@ -149,10 +158,12 @@ export const createGit =
         over();
         signal?.removeEventListener('abort', onAbort);
       };
-      child.stdout?.on('data', (chunk: Buffer) => stdout?.push(chunk));
+      if (output === undefined) child.stdout?.on('data', (chunk: Buffer) => stdout?.push(chunk));
+      else child.stdout?.pipe(output);
       child.stderr?.on('data', (chunk: Buffer) => stderr?.push(chunk));
       child.stdin?.on('error', () => {});
-      child.stdin?.end(input);
+      if (input instanceof Readable && child.stdin !== null) input.pipe(child.stdin);
+      else child.stdin?.end(input);
       child.once('error', (error) => {
         settle();
         reject(new GitError(`git could not be started: ${error.message}`));

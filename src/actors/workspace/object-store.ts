@@ -1,3 +1,4 @@
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { GitError } from './git.ts';
 import { plainText, requirePlainEntries } from './plain.ts';
@@ -17,4 +18,11 @@ export const objectStore = async (commonDir: string): Promise<string> => {
   throw new GitError(
     `this repository borrows objects from ${other}, which agents could read; run git repack -a -d && rm ${file}`,
   );
+};
+
+/** @throws GitError when a link, a pipe or the like is among the objects that are no packs */
+export const requirePlainObjects = async (commonDir: string): Promise<void> => {
+  const store = join(commonDir, 'objects');
+  for (const name of await readdir(store))
+    if (/^[0-9a-f]{2}$/.test(name)) await requirePlainEntries(join(store, name));
 };

@@ -1,6 +1,7 @@
-import { lstat, readdir, readFile } from 'node:fs/promises';
+import { constants } from 'node:fs';
+import { lstat, open, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { isMissing } from '../files/error-code.ts';
+import { hasCode, isMissing } from '../files/error-code.ts';
 import { GitError } from './git.ts';
 
 export type PlainKind = 'file' | 'folder';
@@ -53,12 +54,34 @@ export const requirePlainEntries = async (folder: string): Promise<void> => {
 
 const textAtMost = 1024 * 1024;
 
+/** A pipe does not stop it, nor does a link lead it, whoever puts one there at the same moment. */
+const openPlain = async (path: string) => {
+  try {
+    return await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
+  } catch (error) {
+    if (isMissing(error)) return null;
+    if (hasCode(error, 'ELOOP', 'ENXIO')) throw notPlain(path);
+    throw error;
+  }
+};
+
 /**
  * Reads a small plain file; null when there is none. @throws GitError when it is something else, or
  * large
  */
-export const plainText = async (path: string): Promise<string | null> => {
-  if (!(await isPlain(path, 'file'))) return null;
-  if ((await lstat(path)).size > textAtMost) throw new GitError(`${path} is too large`);
-  return readFile(path, 'utf8');
+export const plainText = async (
+  path: string,
+  bytesAtMost: number = textAtMost,
+): Promise<string | null> => {
+  const file = await openPlain(path);
+  if (file === null) return null;
+  try {
+    const stat = await file.stat();
+    if (!stat.isFile()) throw notPlain(path);
+    if (stat.size > bytesAtMost) throw new GitError(`${path} is too large`);
+    const { buffer, bytesRead } = await file.read({ buffer: Buffer.alloc(stat.size + 1) });
+    return buffer.toString('utf8', 0, bytesRead);
+  } finally {
+    await file.close();
+  }
 };

@@ -5,153 +5,134 @@ import { describe, expect, test } from 'vitest';
 import { carriedName } from '../../../src/actors/workspace/travel/carried-work.ts';
 import type { TaskId } from '../../../src/machines/task.ts';
 import { anAttempt } from '../../contracts/workspace.ts';
+import { attempt, branch, id, key, keyed, openCommon } from '../../support/common-repository.ts';
 import { commitIn, gitIn, makeRepository, worktreesOf } from '../../support/git.ts';
 import { serveRepository } from '../../support/git-http.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
-const id = 'bd-a1' as TaskId;
-const attempt = anAttempt(1);
-const key = 'the key that the store has';
-const keyed = { taskId: id, attempt: 1, key };
-const branch = carriedName(keyed);
+describe.each(['folder', 'network'] as const)(
+  'work of attempts through a repository: %s',
+  (kind) => {
+    test('another server gets the folder as a step left it, and saves it as if it were its own', async () => {
+      const { project, bare, one, two } = await openCommon(kind);
+      const { root } = await one.workspace.open(attempt);
+      writeFileSync(join(root, 'a.txt'), 'changed\n');
+      mkdirSync(join(root, 'deep'));
+      writeFileSync(join(root, 'deep', 'new.sh'), '#!/bin/sh\n');
+      chmodSync(join(root, 'deep', 'new.sh'), 0o755);
+      await one.travel.keep(keyed, 'act:1:a');
+      writeFileSync(join(root, 'later.txt'), 'not kept\n');
 
-/** A bare clone that servers share, and clones of the project with a server each. */
-const open = async (kind: string) => {
-  const project = makeRepository();
-  const bare = join(temporaryFolder(), 'work.git');
-  gitIn(project, 'clone', '--quiet', '--bare', '--no-hardlinks', project, bare);
-  const address = kind === 'folder' ? bare : await serveRepository(bare);
-  const serverOf = async (name: string) => {
-    const root = join(temporaryFolder(), 'project');
-    gitIn(project, 'clone', '--quiet', '--no-hardlinks', project, root);
-    const repository = { address, server: name, env: process.env };
-    const workspace = await worktreesOf(root, temporaryFolder(), [], { repository });
-    if (workspace.travel === null) throw new Error('no travel');
-    return { root, workspace, travel: workspace.travel };
-  };
-  return { project, bare, one: await serverOf('one'), two: await serverOf('two'), serverOf };
-};
+      expect(await two.travel.take(attempt, key)).toEqual({
+        has: 'step',
+        step: 'act:1:a',
+        notes: [],
+      });
+      const here = await two.workspace.open(attempt);
+      expect(here.isNew).toBe(false);
+      expect(readFileSync(join(here.root, 'a.txt'), 'utf8')).toBe('changed\n');
+      expect(existsSync(join(here.root, 'later.txt'))).toBe(false);
+      expect((await two.workspace.diff(id, 1))?.patch).toMatch(/a\.txt[\s\S]*deep\/new\.sh/);
+      rmSync(join(here.root, 'deep', 'new.sh'));
+      writeFileSync(join(here.root, 'more.txt'), 'more\n');
+      const saved = await two.workspace.save(attempt, 'Change it');
 
-describe.each(['folder', 'network'])('work of attempts through a repository: %s', (kind) => {
-  test('another server gets the folder as a step left it, and saves it as if it were its own', async () => {
-    const { project, bare, one, two } = await open(kind);
-    const { root } = await one.workspace.open(attempt);
-    writeFileSync(join(root, 'a.txt'), 'changed\n');
-    mkdirSync(join(root, 'deep'));
-    writeFileSync(join(root, 'deep', 'new.sh'), '#!/bin/sh\n');
-    chmodSync(join(root, 'deep', 'new.sh'), 0o755);
-    await one.travel.keep(keyed, 'act:1:a');
-    writeFileSync(join(root, 'later.txt'), 'not kept\n');
-
-    expect(await two.travel.take(attempt, key)).toEqual({
-      has: 'step',
-      step: 'act:1:a',
-      notes: [],
+      expect(saved).toMatchObject({ base: gitIn(project, 'rev-parse', 'main'), files: 2 });
+      expect(gitIn(two.root, 'diff', '--name-status', 'main', 'agent/bd-a1/1')).toBe(
+        'M\ta.txt\nA\tmore.txt',
+      );
+      expect(gitIn(bare, 'for-each-ref', '--format=%(refname)')).toBe(
+        `refs/heads/${branch}\nrefs/heads/main`,
+      );
+      expect(gitIn(bare, 'fsck', '--strict', '--no-dangling')).toBe('');
     });
-    const here = await two.workspace.open(attempt);
-    expect(here.isNew).toBe(false);
-    expect(readFileSync(join(here.root, 'a.txt'), 'utf8')).toBe('changed\n');
-    expect(existsSync(join(here.root, 'later.txt'))).toBe(false);
-    expect((await two.workspace.diff(id, 1))?.patch).toMatch(/a\.txt[\s\S]*deep\/new\.sh/);
-    rmSync(join(here.root, 'deep', 'new.sh'));
-    writeFileSync(join(here.root, 'more.txt'), 'more\n');
-    const saved = await two.workspace.save(attempt, 'Change it');
 
-    expect(saved).toMatchObject({ base: gitIn(project, 'rev-parse', 'main'), files: 2 });
-    expect(gitIn(two.root, 'diff', '--name-status', 'main', 'agent/bd-a1/1')).toBe(
-      'M\ta.txt\nA\tmore.txt',
-    );
-    expect(gitIn(bare, 'for-each-ref', '--format=%(refname)')).toBe(
-      `refs/heads/${branch}\nrefs/heads/main`,
-    );
-    expect(gitIn(bare, 'fsck', '--strict', '--no-dangling')).toBe('');
-  });
+    test('a server that was taken over from writes there no more, and what it has is old', async () => {
+      const { one, two } = await openCommon(kind);
+      const { root } = await one.workspace.open(attempt);
+      writeFileSync(join(root, 'a.txt'), 'first\n');
+      await one.travel.keep(keyed, 'act:1:a');
+      await two.travel.take(attempt, key);
+      writeFileSync(join(root, 'a.txt'), 'late\n');
+      await expect(one.travel.keep(keyed, 'act:1:b')).rejects.toThrow('another server goes on');
 
-  test('a server that was taken over from writes there no more, and what it has is old', async () => {
-    const { one, two } = await open(kind);
-    const { root } = await one.workspace.open(attempt);
-    writeFileSync(join(root, 'a.txt'), 'first\n');
-    await one.travel.keep(keyed, 'act:1:a');
-    await two.travel.take(attempt, key);
-    writeFileSync(join(root, 'a.txt'), 'late\n');
-    await expect(one.travel.keep(keyed, 'act:1:b')).rejects.toThrow('another server goes on');
+      const { root: there } = await two.workspace.open(attempt);
+      writeFileSync(join(there, 'a.txt'), 'second\n');
+      await two.travel.keep(keyed, 'act:2:c');
 
-    const { root: there } = await two.workspace.open(attempt);
-    writeFileSync(join(there, 'a.txt'), 'second\n');
-    await two.travel.keep(keyed, 'act:2:c');
-
-    expect(await one.travel.take(attempt, key)).toEqual({
-      has: 'step',
-      step: 'act:2:c',
-      notes: ['What this server had of it is on the branch agent/bd-a1/1.'],
+      expect(await one.travel.take(attempt, key)).toEqual({
+        has: 'step',
+        step: 'act:2:c',
+        notes: ['What this server had of it is on the branch agent/bd-a1/1.'],
+      });
+      const { root: again } = await one.workspace.open(attempt);
+      expect(readFileSync(join(again, 'a.txt'), 'utf8')).toBe('second\n');
+      expect(gitIn(one.root, 'show', 'agent/bd-a1/1:a.txt')).toBe('late');
+      expect(await one.workspace.save(attempt, 'Change it')).toMatchObject({
+        branch: 'agent/bd-a1/1-2',
+      });
     });
-    const { root: again } = await one.workspace.open(attempt);
-    expect(readFileSync(join(again, 'a.txt'), 'utf8')).toBe('second\n');
-    expect(gitIn(one.root, 'show', 'agent/bd-a1/1:a.txt')).toBe('late');
-    expect(await one.workspace.save(attempt, 'Change it')).toMatchObject({
-      branch: 'agent/bd-a1/1-2',
+
+    test('finished work is merged by a server that did not do it, and others learn of that', async () => {
+      const { one, two } = await openCommon(kind);
+      const { root } = await one.workspace.open(attempt);
+      writeFileSync(join(root, 'b.txt'), 'work\n');
+      await one.workspace.save(attempt, 'Change it');
+      expect(await one.travel.send(keyed)).toBeNull();
+
+      await two.travel.takeWork([keyed]);
+      const next = await two.workspace.open(anAttempt(1, 'bd-b2'), [id]);
+      expect(readFileSync(join(next.root, 'b.txt'), 'utf8')).toBe('work\n');
+      expect(next.notes.join()).toContain('Your folder has the work of bd-a1');
+      const merged = await two.workspace.merge(id, 1, 'squash', 'Merge it');
+      expect(merged.status).toBe('merged');
+      expect(await two.travel.send(keyed)).toBeNull();
+
+      await one.travel.takeWork([keyed]);
+      expect(await one.workspace.workOf(id, 1)).toMatchObject({
+        merge_commit: gitIn(two.root, 'rev-parse', 'main'),
+      });
     });
-  });
 
-  test('finished work is merged by a server that did not do it, and others learn of that', async () => {
-    const { one, two } = await open(kind);
-    const { root } = await one.workspace.open(attempt);
-    writeFileSync(join(root, 'b.txt'), 'work\n');
-    await one.workspace.save(attempt, 'Change it');
-    expect(await one.travel.send(keyed)).toBeNull();
+    test('an attempt that a person changed nothing of, or that is not there, is said to be nothing', async () => {
+      const { two } = await openCommon(kind);
 
-    await two.travel.takeWork([keyed]);
-    const next = await two.workspace.open(anAttempt(1, 'bd-b2'), [id]);
-    expect(readFileSync(join(next.root, 'b.txt'), 'utf8')).toBe('work\n');
-    expect(next.notes.join()).toContain('Your folder has the work of bd-a1');
-    const merged = await two.workspace.merge(id, 1, 'squash', 'Merge it');
-    expect(merged.status).toBe('merged');
-    expect(await two.travel.send(keyed)).toBeNull();
-
-    await one.travel.takeWork([keyed]);
-    expect(await one.workspace.workOf(id, 1)).toMatchObject({
-      merge_commit: gitIn(two.root, 'rev-parse', 'main'),
+      expect(await two.travel.take(attempt, key)).toEqual({ has: 'nothing', notes: [] });
+      await two.travel.takeWork([keyed, { ...keyed, taskId: 'bd-none' as TaskId }]);
+      expect((await two.workspace.open(attempt)).isNew).toBe(true);
     });
-  });
 
-  test('an attempt that a person changed nothing of, or that is not there, is said to be nothing', async () => {
-    const { two } = await open(kind);
+    test('a base that the other clone does not have comes along', async () => {
+      const { one, two } = await openCommon(kind);
+      commitIn(one.root, 'only-here.txt', 'new\n');
+      const { root } = await one.workspace.open(attempt);
+      writeFileSync(join(root, 'b.txt'), 'work\n');
+      await one.travel.keep(keyed, 'act:1:a');
 
-    expect(await two.travel.take(attempt, key)).toEqual({ has: 'nothing', notes: [] });
-    await two.travel.takeWork([keyed, { ...keyed, taskId: 'bd-none' as TaskId }]);
-    expect((await two.workspace.open(attempt)).isNew).toBe(true);
-  });
+      await two.travel.take(attempt, key);
+      const { root: there } = await two.workspace.open(attempt);
+      expect(readFileSync(join(there, 'only-here.txt'), 'utf8')).toBe('new\n');
+      expect(await two.workspace.save(attempt, 'Change it')).toMatchObject({ files: 1 });
+    });
 
-  test('a base that the other clone does not have comes along', async () => {
-    const { one, two } = await open(kind);
-    commitIn(one.root, 'only-here.txt', 'new\n');
-    const { root } = await one.workspace.open(attempt);
-    writeFileSync(join(root, 'b.txt'), 'work\n');
-    await one.travel.keep(keyed, 'act:1:a');
+    test('what cannot be sent is sent later', async () => {
+      const { bare, one, two } = await openCommon(kind);
+      const { root } = await one.workspace.open(attempt);
+      writeFileSync(join(root, 'b.txt'), 'work\n');
+      rmSync(join(bare, 'HEAD'));
+      await expect(one.travel.keep(keyed, 'act:1:a')).rejects.toThrow();
+      await one.workspace.save(attempt, 'Change it');
+      expect(await one.travel.send(keyed)).toMatch(/no bare repository|cannot be read/);
+      expect(await one.travel.unsent()).toEqual([{ taskId: id, attempt: 1 }]);
 
-    await two.travel.take(attempt, key);
-    const { root: there } = await two.workspace.open(attempt);
-    expect(readFileSync(join(there, 'only-here.txt'), 'utf8')).toBe('new\n');
-    expect(await two.workspace.save(attempt, 'Change it')).toMatchObject({ files: 1 });
-  });
-
-  test('what cannot be sent is sent later', async () => {
-    const { bare, one, two } = await open(kind);
-    const { root } = await one.workspace.open(attempt);
-    writeFileSync(join(root, 'b.txt'), 'work\n');
-    rmSync(join(bare, 'HEAD'));
-    await expect(one.travel.keep(keyed, 'act:1:a')).rejects.toThrow();
-    await one.workspace.save(attempt, 'Change it');
-    expect(await one.travel.send(keyed)).toMatch(/no bare repository|cannot be read/);
-    expect(await one.travel.unsent()).toEqual([{ taskId: id, attempt: 1 }]);
-
-    writeFileSync(join(bare, 'HEAD'), 'ref: refs/heads/main\n');
-    expect(await one.travel.send(keyed)).toBeNull();
-    expect(await one.travel.unsent()).toEqual([]);
-    await two.travel.takeWork([keyed]);
-    expect(await two.workspace.workOf(id, 1)).toMatchObject({ files: 1 });
-  });
-});
+      writeFileSync(join(bare, 'HEAD'), 'ref: refs/heads/main\n');
+      expect(await one.travel.send(keyed)).toBeNull();
+      expect(await one.travel.unsent()).toEqual([]);
+      await two.travel.takeWork([keyed]);
+      expect(await two.workspace.workOf(id, 1)).toMatchObject({ files: 1 });
+    });
+  },
+);
 
 test('from an address, only what is new is fetched, and not the history of the project', async () => {
   const project = makeRepository();
@@ -179,56 +160,8 @@ test('from an address, only what is new is fetched, and not the history of the p
   expect(bytes).toBeLessThan(50_000);
 });
 
-describe('somebody who can write to the repository, and has no key,', () => {
-  /** Work of server one as a step left it, and the commit that says so. */
-  const openKept = async () => {
-    const opened = await open('folder');
-    const { root } = await opened.one.workspace.open(attempt);
-    writeFileSync(join(root, 'a.txt'), 'changed\n');
-    await opened.one.travel.keep(keyed, 'act:1:a');
-    const message = gitIn(opened.bare, 'log', '-1', '--format=%B', branch);
-    /** Makes a commit with these files and this message, and moves the branch to it. */
-    const forge = (files: Readonly<Record<string, string>>, text: string): void => {
-      for (const [name, content] of Object.entries(files)) commitIn(opened.project, name, content);
-      gitIn(opened.project, 'commit', '--quiet', '--amend', '--allow-empty', '-m', text);
-      gitIn(opened.project, 'push', '--quiet', '--force', opened.bare, `HEAD:refs/heads/${branch}`);
-    };
-    return { ...opened, message, forge };
-  };
-  const refusal = `the branch ${branch} of the common repository does not hold what a server wrote there`;
-
-  test.each([
-    ['a record of his own', () => '{"step":null,"record":{}}'],
-    ['no JSON', () => '{ no JSON'],
-    ['a record with another head', (text: string) => text.replace(/"head":"\w+"/, '"head":null')],
-    [
-      'withheld changes that are gone',
-      (text: string) => text.replace('"withheld":[]', '"withheld":[1]'),
-    ],
-    ['a proof of zeros', (text: string) => text.replace(/[0-9a-f]{64} /, `${'0'.repeat(64)} `)],
-  ])('is refused by name with %s', async (_, change) => {
-    const { one, two, message, forge } = await openKept();
-    forge({ 'evil.txt': 'x' }, change(message));
-
-    await expect(two.travel.take(attempt, key)).rejects.toThrow(refusal);
-    await expect(two.travel.takeWork([keyed])).rejects.toThrow(refusal);
-    await expect(one.travel.keep(keyed, 'act:2:b')).rejects.toThrow('another server goes on');
-    await expect(one.travel.keep(keyed, 'act:2:b')).rejects.toThrow(refusal);
-  });
-
-  test('gets no file into a folder with the words of a server', async () => {
-    const { two, message, forge } = await openKept();
-    forge({ 'a.txt': 'evil\n', 'evil.txt': 'x' }, message);
-
-    await two.travel.take(attempt, key).catch(() => null);
-    const { root } = await two.workspace.open(attempt);
-    expect(existsSync(join(root, 'evil.txt'))).toBe(false);
-    expect(readFileSync(join(root, 'a.txt'), 'utf8')).not.toBe('evil\n');
-  });
-});
-
 test('another attempt of the same number does not meet the work of the first', async () => {
-  const { bare, one, two } = await open('folder');
+  const { bare, one, two } = await openCommon('folder');
   const { root } = await one.workspace.open(attempt);
   writeFileSync(join(root, 'a.txt'), 'of the first\n');
   await one.travel.keep(keyed, 'act:1:a');

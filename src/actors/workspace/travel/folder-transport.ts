@@ -1,60 +1,35 @@
-import { join } from 'node:path';
-import { commitOf, commitText, moveBranch } from '../commits.ts';
+import { moveBranch } from '../commits.ts';
 import { findBareRepository } from '../find-repository.ts';
 import { GitError, reasonIn, requireGit } from '../git.ts';
 import { type GitDirs, withGitDirs } from '../git-dirs.ts';
+import { requirePlainObjects } from '../object-store.ts';
+import { foreignCommit, isWhole, receiveObjects, sendObjects } from './copy-objects.ts';
+import { sharedTip, sharedTipsOfPeople } from './shared-refs.ts';
 import type { WorkTransport } from './transport.ts';
 
-interface WorkRef {
-  readonly name: string;
-  readonly tip: string;
-}
-
-const branchTips = async ({ git }: GitDirs, name: string): Promise<readonly WorkRef[]> => {
+/** What our branches reach: those of people, and of the same task, since others are thousands. */
+const knownFor = async (
+  { git }: GitDirs,
+  name: string,
+  signal: AbortSignal | undefined,
+): Promise<readonly string[]> => {
   const format = '--format=%(objectname) %(refname:lstrip=2)';
-  const listed = await requireGit(
-    'the branches cannot be read',
-    git(['for-each-ref', format, `refs/heads/${name}`]),
-  );
-  return listed
+  const listed = git(['for-each-ref', format, 'refs/heads/'], { signal });
+  const ofTask = `${name.split('/').slice(0, 2).join('/')}/`;
+  return (await requireGit('the branches cannot be read', listed))
     .toString()
     .split('\n')
     .flatMap((line) => {
-      const [, tip, ref] = /^([0-9a-f]+) (\S+)$/.exec(line) ?? [];
-      return tip === undefined || ref === undefined ? [] : [{ name: ref, tip }];
+      const [tip = '', branch = ''] = line.split(' ');
+      const isNear = !branch.startsWith('agent/') || branch.startsWith(ofTask);
+      return tip === '' || !isNear ? [] : [tip];
     });
 };
 
-/** The branches of people, and those of the same task: thousands of others would be walked each time. */
-const isNear =
-  (name: string) =>
-  (ref: WorkRef): boolean =>
-    !ref.name.startsWith('agent/') ||
-    ref.name.startsWith(`${name.split('/').slice(0, 2).join('/')}/`);
-
-/** Copies what is reachable from some commits, and not from a branch of `to`, as one pack. */
-const copyCommits = async (
-  to: GitDirs,
-  from: GitDirs,
-  { name, commits }: { readonly name: string; readonly commits: readonly string[] },
-  signal: AbortSignal | undefined,
-): Promise<void> => {
-  const known = (await branchTips(to, '')).filter(isNear(name));
-  const input = [...commits, '--not', ...known.map(({ tip }) => tip), ''].join('\n');
-  const args = ['pack-objects', '--revs', '--quiet', '--non-empty', '--delta-base-offset'];
-  await requireGit(
-    'the work cannot be copied',
-    to.git([...args, join(to.objects, 'pack', 'pack')], {
-      input,
-      signal,
-      env: { GIT_ALTERNATE_OBJECT_DIRECTORIES: from.objects },
-    }),
-  );
-};
-
 /**
- * A bare repository in a folder that all servers mount. It is read and written as the project is: no
- * program of its configuration runs, and no hook. `uses`: the folder of our git directories.
+ * A bare repository in a folder that all servers mount. Others may write there, so it is data: no
+ * program of its configuration runs, no hook, and nothing of it is listed or followed by git that is
+ * no plain file. `uses`: the folder of our git directories.
  */
 export const createFolderTransport = (
   program: string,
@@ -70,6 +45,7 @@ export const createFolderTransport = (
       throw new GitError(
         `${path} has objects of the format ${shared.format}, the project of ${repository.format}`,
       );
+    await requirePlainObjects(shared.commonDir);
     return withGitDirs(program, shared, uses, work);
   };
   return {
@@ -77,19 +53,27 @@ export const createFolderTransport = (
       use(dirs, async (shared) => {
         const brought = [];
         for (const { name, read } of wanted) {
-          const tip = (await branchTips(shared, name)).find((each) => each.name === name)?.tip;
-          if (tip === undefined) continue;
-          await copyCommits(dirs, shared, { name, commits: [tip] }, signal);
-          brought.push({ name, tip, work: read(await commitText(dirs, tip)) });
+          const tip = await sharedTip(shared.repository.commonDir, name);
+          if (tip === null) continue;
+          // Before anything is copied: nobody else chooses what that is.
+          const work = read(await foreignCommit(shared, tip, signal));
+          const known = await knownFor(dirs, name, signal);
+          if (!(await isWhole(dirs, tip, known, signal)))
+            await receiveObjects(dirs, shared, { commits: [tip], known }, signal);
+          brought.push({ name, tip, work });
         }
         return brought;
       }),
     put: (dirs, { name, commit, from }, signal) =>
       use(dirs, async (shared) => {
-        await copyCommits(shared, dirs, { name, commits: [commit] }, signal);
-        const moved = await moveBranch(shared, name, commit, from);
+        const { commonDir } = shared.repository;
+        if ((await sharedTip(commonDir, name)) !== from) return false;
+        const people = await sharedTipsOfPeople(commonDir);
+        const known = from === null ? people : [...people, from];
+        await sendObjects(shared, dirs, { commits: [commit], known }, signal);
+        const moved = await moveBranch(shared, name, commit, from, { signal });
         if (moved.ok) return true;
-        if ((await commitOf(shared, `refs/heads/${name}`)) !== from) return false;
+        if ((await sharedTip(commonDir, name)) !== from) return false;
         throw new GitError(`the branch ${name} of ${path} stays: ${reasonIn(moved.stderr)}`);
       }),
   };

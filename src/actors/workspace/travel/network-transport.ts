@@ -92,7 +92,11 @@ export const createNetworkTransport = (
       for (const { name, read } of wanted) {
         const tip = there.has(name) ? tips.get(name) : undefined;
         if (tip === undefined) continue;
-        brought.push({ name, tip, work: read(await commitText(dirs, tip)) });
+        brought.push({
+          name,
+          tip,
+          work: read((await commitText(dirs, tip, { signal })).toString()),
+        });
       }
       return brought;
     },
