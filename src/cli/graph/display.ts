@@ -5,6 +5,7 @@ import { renderFrame } from '../output/render-frame.ts';
 import { oneLine } from '../output/safe-text.ts';
 import { terminalText } from '../output/styled.ts';
 import { cutToWidth } from '../output/width.ts';
+import { wrapLines } from '../output/wrap.ts';
 import { linesOfText } from '../output/wrap-text.ts';
 import { isOver, type Progress, type TaskProgress } from './progress.ts';
 import { renderCounts, renderProgressRows } from './render-progress.ts';
@@ -30,8 +31,8 @@ export interface DisplayPorts {
 
 const redrawMs = 200;
 const clockMs = 1_000;
-/** Lines beside the table: the counts, the hints, the question, the cursor. */
-const otherLines = 6;
+/** The header, the counts in two lines, the cursor. */
+const linesBesideRows = 4;
 
 export const firstAsking = (tasks: readonly TaskProgress[]): TaskProgress | null =>
   tasks.find((task) => task.view.awaiting !== undefined && !isOver(task)) ?? null;
@@ -94,17 +95,18 @@ const createLiveTable = (ports: DisplayPorts): Display => {
     const tasks = tasksOf(ports);
     if (size === null || isStopped || isTyping || (tasks.length === 0 && question === null)) return;
     isDrawn = true;
-    const shown = fitting(tasks, size.rows - otherLines - 1);
-    const rest = tasks.length - shown.length;
-    const counts = `${renderCounts(tasks)}${rest === 0 ? '' : `; ${rest} more are not shown`}`;
-    const table = renderProgressRows(shown, progress, Date.now(), size.columns);
-    const last = question === null ? [] : [question];
+    const fit = (line: string): readonly string[] => wrapLines(line, size.columns).split('\n');
     const hints = [
       ...askingLine(tasks, answersHere),
       ...pauseLine(tasks, size.columns),
       ...retryLine(tasks),
-    ];
-    io.liveLines([...linesOfText(table), counts, ...hints, ...last]);
+      ...(question === null ? [] : [question]),
+    ].flatMap(fit);
+    const shown = fitting(tasks, size.rows - hints.length - linesBesideRows);
+    const rest = tasks.length - shown.length;
+    const counts = `${renderCounts(tasks)}${rest === 0 ? '' : `; ${rest} more are not shown`}`;
+    const table = renderProgressRows(shown, progress, Date.now(), size.columns);
+    io.liveLines([...linesOfText(table), ...fit(counts), ...hints]);
   };
   const drawSoon = (): void => {
     later ??= setTimeout(draw, isDrawn ? redrawMs : 0);
