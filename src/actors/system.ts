@@ -33,7 +33,7 @@ import { createNodeId } from './journal/node-id.ts';
 import { mayContinue, savedParking, savedSlot, savedSnapshot } from './journal/snapshots.ts';
 import { createProcessDurations, timed } from './metrics/process-durations.ts';
 import { withTimeout } from './process/with-timeout.ts';
-import type { Answer, Counters, NodeLoad, Store, StoreNode } from './store/port.ts';
+import type { Answer, Counters, NodeLoad, Store, StoreLeases, StoreNode } from './store/port.ts';
 import { createKeptReports, type KeptReports } from './workflows/kept-reports.ts';
 import { reportPathsOf } from './workflows/report-paths.ts';
 import { createRoutedWorkflows } from './workflows/route-workflows.ts';
@@ -53,6 +53,8 @@ export interface System {
   readonly slotUse: () => SlotUse;
   /** The servers of its store; null when no other one can use it. */
   readonly servers: (() => Promise<readonly ServerOfStore[]>) | null;
+  /** Tasks and workflows that no server has: none that runs knows their charts. */
+  readonly withoutServer: StoreLeases['withoutServer'];
   /** One sentence on the supervisor. */
   readonly check: Supervision['check'];
   /** Takes effect for everything that begins later; a smaller cap stops no running agent. */
@@ -67,6 +69,8 @@ export interface System {
 }
 
 const stopMs = 8_000;
+/** Tasks in one line of the log. */
+const namedAtMost = 20;
 
 /** The parts of a server that shares its store; null for one that does not. */
 const createSharing = (
@@ -230,6 +234,9 @@ const createStart = (
     const pending = await pendingOf(store, node);
     await retakeSlots(pending.map(({ taskId }) => taskId));
     await commands.restore();
+    const left = await store.withoutServer(namedAtMost);
+    if (left.length > 0)
+      log('no server knows the charts that saved these tasks; they wait for one', { tasks: left });
   };
   let started: Promise<void> = Promise.resolve();
   return {
@@ -479,6 +486,7 @@ export const createSystem = (initial: Settings, given: SystemPorts): System => {
     counters: store.counters,
     durations,
     slotUse,
+    withoutServer: store.withoutServer,
     servers: ports.shared === undefined ? null : serversOf(store, parts.node),
     check: supervisor.check,
     settings,

@@ -1,5 +1,6 @@
 import { createHmac } from 'node:crypto';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { canRead } from '../actors/journal/chart-versions.ts';
 import type { StoreHealth } from '../actors/store/port.ts';
 import type { System } from '../actors/system.ts';
 import type { TrackerHealth } from '../actors/tracker/port.ts';
@@ -13,7 +14,7 @@ interface CheckResult {
 export interface HealthOptions {
   readonly name: string;
   readonly version: string;
-  readonly system: Pick<System, 'journal' | 'check' | 'servers'>;
+  readonly system: Pick<System, 'journal' | 'check' | 'servers' | 'withoutServer'>;
   readonly store: StoreHealth;
   readonly tracker: TrackerHealth;
   readonly modelCheck: () => CheckResult;
@@ -48,6 +49,25 @@ const statusAndDetail = ({ ok, detail }: CheckResult) => ({
   detail,
 });
 
+const namedAtMost = 10;
+
+/** Null where a server has each pending task. */
+const chartsCheck = async ({
+  withoutServer,
+}: HealthOptions['system']): Promise<CheckResult | null> => {
+  const found = await withoutServer(namedAtMost + 1);
+  const strange = found.filter((saved) => !canRead(saved));
+  if (strange.length === 0) return null;
+  const named = strange
+    .slice(0, namedAtMost)
+    .map(({ taskId, version }) => `${taskId} (version ${version})`);
+  const more = strange.length > namedAtMost ? ' and more' : '';
+  return {
+    ok: false,
+    detail: `no server that runs knows the charts of ${named.join(', ')}${more}: start one of that version, or end the task with agent cancel`,
+  };
+};
+
 const healthDocument = async (
   options: HealthOptions,
   uptimeSeconds: number,
@@ -60,8 +80,14 @@ const healthDocument = async (
   const supervisor = options.system.check();
   const webhooks = options.webhookCheck();
   const nodes = await serverViews(options.system);
+  const charts = store.ok ? await chartsCheck(options.system).catch(() => null) : null;
   const isHealthy =
-    store.ok && tracker.ok && supervisor.ok && tokenProblem === null && webhooks?.ok !== false;
+    store.ok &&
+    tracker.ok &&
+    supervisor.ok &&
+    tokenProblem === null &&
+    webhooks?.ok !== false &&
+    charts === null;
   return {
     status: options.draining() ? 'draining' : isHealthy ? 'healthy' : 'degraded',
     version: options.version,
@@ -82,6 +108,7 @@ const healthDocument = async (
       }),
       model: { ...statusAndDetail(model), status: model.ok ? 'ok' : 'missing' },
       ...(webhooks === null ? {} : { webhooks: statusAndDetail(webhooks) }),
+      ...(charts === null ? {} : { charts: statusAndDetail(charts) }),
     },
     ...(nodes === undefined ? {} : { nodes }),
     uptime_seconds: uptimeSeconds,

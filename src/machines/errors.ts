@@ -19,7 +19,7 @@ export interface ErrorFacts {
   stale_attempt: { task_id: TaskId; attempt: number; live_attempt: number };
   invalid_params: { fields: readonly { path: string; problem: string }[] };
   /** `detail` is shown to callers: never the message of a foreign error. */
-  internal: { detail: string | null };
+  internal: { detail: string | null; remedy?: string };
 }
 export type ErrorCode = keyof ErrorFacts;
 
@@ -54,8 +54,10 @@ const messages: { readonly [Code in ErrorCode]: (facts: ErrorFacts[Code]) => str
     `attempt ${attempt} of task ${task_id} is over; the live one is ${live_attempt}`,
   invalid_params: ({ fields }) =>
     fields.map(({ path, problem }) => `${path}: ${problem}`).join('; '),
-  internal: ({ detail }) =>
-    `internal error${detail === null ? '' : `: ${detail}`}; the server log has the details`,
+  internal: ({ detail, remedy }) =>
+    remedy !== undefined
+      ? `${detail}; ${remedy}`
+      : `internal error${detail === null ? '' : `: ${detail}`}; the server log has the details`,
 };
 
 /** False for a code of a later version. */

@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, onTestFinished, test, vi } from 'vitest';
+import { charts } from '../../src/actors/journal/chart-versions.ts';
 import { openDatabase } from '../../src/actors/store/database.ts';
 import { DatabaseHeldError } from '../../src/actors/store/port.ts';
 import { known } from '../../src/actors/store/rows.ts';
@@ -74,7 +75,7 @@ test('a server that was paused for longer than its lease goes on; when another o
   const other = createSqliteStore({ file, redact: (text) => text });
   const ended = once(server, 'exit');
   await pauseAnd(() => {
-    other.join({ node: 'other', leaseMs: 60_000, name: '*' });
+    other.join({ charts, node: 'other', leaseMs: 60_000, name: '*' });
     writeFileSync(go, '');
   });
   const last = other.lastSeq();

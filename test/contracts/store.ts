@@ -390,6 +390,8 @@ export const describeStore = (
         guard: { revision, attempt },
         entries: [line('bd-a')],
       });
+      const oneVersion = { oldest: 1, newest: 1 };
+      const able = (roles: readonly string[], charts = oneVersion) => ({ roles, charts });
       const ownerOf = async (id: string) => (await store.actor(id))?.owner;
       const joinAs = async (
         node: string,
@@ -398,10 +400,13 @@ export const describeStore = (
         roles: readonly string[] | null = null,
       ) => {
         const facts = { version: '1.0.0', startedAt: 0, pool: 4, roles };
-        return store.join({ node, leaseMs, name, facts });
+        return store.join({ node, leaseMs, name, charts: oneVersion, facts });
       };
-      const takeOver = async (node: string, servers: 'left' | 'leftOrSilent' = 'leftOrSilent') =>
-        store.takeOverFrom(node, servers);
+      const takeOver = async (
+        node: string,
+        servers: 'left' | 'leftOrSilent' = 'leftOrSilent',
+        charts = oneVersion,
+      ) => store.takeOverFrom(node, servers, charts);
       const hour = 3_600_000;
       const resting = (id: string, revision: number) => ({
         ...save(id, revision, 0),
@@ -496,7 +501,15 @@ export const describeStore = (
         expect((await store.nodes()).map(({ node }) => node)).toEqual(['a2']);
       });
 
-      const wish = { cap: 5, pool: 4, keep: 0, needed: 0, waiting: 0, roles: ['engineer'] };
+      const wish = {
+        cap: 5,
+        pool: 4,
+        keep: 0,
+        needed: 0,
+        waiting: 0,
+        roles: ['engineer'],
+        charts: oneVersion,
+      };
       const slotsOf = async () =>
         (await store.nodes()).map(({ node, slots }): [string, number] => [node, slots]);
 
@@ -578,6 +591,54 @@ export const describeStore = (
         ]);
       });
 
+      test('states of charts that a server does not know wait for one that does, and keep their slots', async () => {
+        const two = { oldest: 2, newest: 2 };
+        const of = (change: Change, version: number): Change =>
+          change.actor === undefined ? change : { ...change, actor: { ...change.actor, version } };
+        await joinAs('a', 0);
+        await joinAs('b', hour);
+        await commitAs('a', save('bd-1', 0, 1), of(save('bd-1#1', 0, 1), 2));
+        await commitAs('a', of(save('bd-2', 0, 1), 2), save('bd-3', 0, 1), resting('bd-4', 0));
+        await commitAs('a', save('bd-5', 0, 1), save('bd-5#1', 0, 1), of(save('bd-5', 1, 2), 2));
+        const many = { ...wish, cap: 6, pool: 6, needed: 9 };
+
+        expect(await takeOver('b')).toEqual(['bd-3']);
+
+        expect([await ownerOf('bd-1'), await ownerOf('bd-2')]).toEqual([null, null]);
+        expect(await store.withoutServer(9)).toEqual([
+          { taskId: 'bd-1', version: 1 },
+          { taskId: 'bd-2', version: 2 },
+          { taskId: 'bd-5', version: 2 },
+        ]);
+        expect((await store.share('b', { ...many, keep: 1 })).slots).toBe(3);
+        await expect(commitAs('a', of(save('bd-2', 1, 1), 2))).rejects.toThrow(LeaseLostError);
+        await joinAs('c', hour);
+        expect(await takeOver('c', 'left', two)).toEqual(['bd-2', 'bd-5']);
+        expect(await slotsOf()).toEqual([
+          ['b', 3],
+          ['c', 2],
+        ]);
+        expect(await takeOver('c', 'left', { oldest: 1, newest: 2 })).toEqual(['bd-1']);
+        expect(await store.withoutServer(9)).toEqual([]);
+      });
+
+      test('a server leaves waiting tasks of charts that it does not know to others, and asks for no slot for them', async () => {
+        const waits = (id: string, version: number) => {
+          const change = save(id, 0, 0);
+          const waiting = { role: 'engineer', priority: 1 };
+          return { ...change, actor: { ...change.actor, version, waits: waiting } };
+        };
+        await joinAs('a', hour, 'tester server', ['tester']);
+        await joinAs('b', hour);
+        await commitAs('a', waits('bd-1', 2), waits('bd-2', 1));
+        await store.share('a', { ...wish, roles: ['tester'], waiting: 2 });
+
+        expect(await store.share('b', wish)).toMatchObject({ foreign: 1 });
+        expect(await store.takeWaiting('b', 9, able(['engineer']))).toEqual([
+          { taskId: 'bd-2', from: 'a' },
+        ]);
+      });
+
       test('a server gets slots for roles that another one, which holds all slots, does not run', async () => {
         await joinAs('a', hour, 'tester server', ['tester']);
         await store.share('a', { ...wish, cap: 3 });
@@ -609,10 +670,10 @@ export const describeStore = (
         };
         await commitAs('a', waits('bd-1', 3), waits('bd-2', 1), waits('bd-3', 0, 'tester'));
         await commitAs('a', save('bd-4', 0, 1), waits('bd-5', 2));
-        expect(await store.takeWaiting('b', 9, ['engineer'])).toEqual([]);
+        expect(await store.takeWaiting('b', 9, able(['engineer']))).toEqual([]);
         await store.share('a', { ...wish, needed: 9, waiting: 4 });
 
-        const taken = await store.takeWaiting('b', 2, ['engineer', 'reviewer']);
+        const taken = await store.takeWaiting('b', 2, able(['engineer', 'reviewer']));
 
         expect(taken).toEqual([
           { taskId: 'bd-2', from: 'a' },
@@ -621,7 +682,7 @@ export const describeStore = (
         expect([await ownerOf('bd-2'), await ownerOf('bd-1')]).toEqual(['b', 'a']);
         expect((await commitAs('a', save('bd-2', 1, 1))).stale).toHaveLength(1);
         expect((await commitAs('b', save('bd-2', 2, 1))).stale).toHaveLength(0);
-        expect(await store.takeWaiting('b', 9, ['tester'])).toEqual([
+        expect(await store.takeWaiting('b', 9, able(['tester']))).toEqual([
           { taskId: 'bd-3', from: 'a' },
         ]);
       });

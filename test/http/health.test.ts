@@ -22,7 +22,7 @@ test('GET /health reports failed writes, and writes nothing itself', async () =>
     {
       ...{ name: 'agent-server', version: '0', draining: () => false, tokenProblem: () => null },
       ...{
-        system: { journal, servers: null, check: () => well },
+        system: { journal, servers: null, check: () => well, withoutServer: () => [] },
         store,
         tracker: { check: async () => well },
       },

@@ -8,9 +8,11 @@ import { isLong } from './long.ts';
 import { startServerHere } from './server-here.ts';
 import { type AtEnd, temporaryFolder } from './temporary.ts';
 
+const ownPrograms = join(import.meta.dirname, '..', '..', 'dist', 'cli');
+
 /** A published program. */
-export const bin = (name: string): string =>
-  join(import.meta.dirname, '..', '..', 'dist', 'cli', `${name}.js`);
+export const bin = (name: string, programs: string = ownPrograms): string =>
+  join(programs, `${name}.js`);
 
 /** The start of a test's configuration: any port, and commands outside a sandbox. */
 export const plain = {
@@ -85,12 +87,14 @@ interface ProjectOptions {
    * it, look at it, or give it variables that Node itself reads.
    */
   readonly ownServer?: boolean;
+  /** The folder of the programs of another version, if one is asked now. */
+  readonly programs?: () => string | undefined;
 }
 
 /** A new project with the real programs. */
 export const openProject = (
   config: object = { api: { backend: 'scripted' } },
-  { atEnd = onTestFinished, ownServer = isLong }: ProjectOptions = {},
+  { atEnd = onTestFinished, ownServer = isLong, programs = () => undefined }: ProjectOptions = {},
 ) => {
   const root = temporaryFolder(atEnd);
   const stateDir = join(temporaryFolder(atEnd), 'state');
@@ -124,7 +128,10 @@ export const openProject = (
     more: NodeJS.ProcessEnv = {},
     through: readonly string[] = [],
   ): ChildProcess => {
-    const [command = '', ...rest] = [...through, process.execPath, bin(name), ...args];
+    const [command = '', ...rest] = [
+      ...through,
+      ...[process.execPath, bin(name, programs()), ...args],
+    ];
     return spawn(command, rest, {
       cwd: root,
       env: { ...env, ...more },
@@ -147,7 +154,7 @@ export const openProject = (
   };
   atEnd(() => stopServer());
   const agentWith = (more: NodeJS.ProcessEnv, ...args: string[]): Promise<Ended> =>
-    isLong
+    isLong || programs() !== undefined
       ? collect(start('agent', args, more))
       : runHere(args, root, { ...env, ...more }, { ownServer });
 

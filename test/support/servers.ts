@@ -13,14 +13,17 @@ interface Given {
   readonly question?: string;
   /** Its project is a clone of this repository. */
   readonly origin?: string;
+  /** The folder of the programs of another version. */
+  readonly programs?: string;
 }
 
 /** A server of its own, with its own project and state folder, on a store that others use, too. */
 export const openServer = async (
   address: string,
-  { config = {}, command = 'true', question, origin }: Given = {},
+  { config = {}, command = 'true', question, origin, programs }: Given = {},
 ) => {
-  const project = openProject(undefined, { ownServer: true });
+  let version = programs;
+  const project = openProject(undefined, { ownServer: true, programs: () => version });
   const { root, stateDir, configFile } = project;
   if (origin !== undefined) {
     rmSync(join(root, '.git'), { recursive: true });
@@ -55,7 +58,11 @@ export const openServer = async (
     });
     return (await response.json()) as RpcAnswer;
   };
-  return { ...project, agent, viewOf, call };
+  /** What is asked from now on is asked of the programs of another version. */
+  const upgrade = (next: string | undefined): void => {
+    version = next;
+  };
+  return { ...project, agent, viewOf, call, upgrade };
 };
 
 interface RpcAnswer {

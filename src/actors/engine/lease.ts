@@ -1,3 +1,4 @@
+import { charts } from '../journal/chart-versions.ts';
 import {
   DatabaseGoneError,
   LeaseLostError,
@@ -68,12 +69,11 @@ const createTakeOver = ({ store, node, leaseMs, log }: LeaseKeeperPorts) => {
     isFirst = nodes.find(({ state }) => state === 'live')?.node === node;
     const others = nodes.filter((other) => other.node !== node);
     const mayJudge = steadyMs >= leaseMs;
+    const tasks = await store.takeOverFrom(node, mayJudge ? 'leftOrSilent' : 'left', charts);
     const isAny = others.some(({ state }) => state === 'left' || (mayJudge && state === 'silent'));
-    if (isAny) {
-      const tasks = await store.takeOverFrom(node, mayJudge ? 'leftOrSilent' : 'left');
+    if (isAny || tasks.length > 0)
       log('took over from a server that has ended', { tasks: tasks.length });
-      if (tasks.length > 0 && !isStopped) tellTaken(tasks);
-    }
+    if (tasks.length > 0 && !isStopped) tellTaken(tasks);
     const ends = others.flatMap((other) => (other.state === 'live' ? [other.leaseMs] : []));
     const silent = others.some(({ state }) => state === 'silent') && !mayJudge;
     return Math.min(leaseMs, ...ends, ...(silent ? [leaseMs - steadyMs] : []));
@@ -182,7 +182,8 @@ export const createLeaseKeeper = (ports: LeaseKeeperPorts): LeaseKeeper => {
   return {
     start: async (taken) => {
       const at = performance.now();
-      await store.join({ node, leaseMs, name: shared?.name ?? '*', ...nodeFactsOf(shared) });
+      const name = shared?.name ?? '*';
+      await store.join({ node, leaseMs, name, charts, ...nodeFactsOf(shared) });
       renewed(at);
       await takeOver?.begin(taken);
     },
@@ -201,4 +202,4 @@ export const createLeaseKeeper = (ports: LeaseKeeperPorts): LeaseKeeper => {
 };
 
 const nodeFactsOf = (shared: SharedLease | undefined) =>
-  shared === undefined ? {} : { facts: shared.facts };
+  shared === undefined ? {} : { facts: { ...shared.facts, charts } };

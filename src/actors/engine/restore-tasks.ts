@@ -18,12 +18,12 @@ const byLastChange = async (
   );
 };
 
-/** Pending tasks whose live attempt, if there is one, this server has. */
+/** Pending tasks that this server has. */
 export const pendingOf = async (
   store: Pick<ActorReads, 'tasks'>,
   node: string,
 ): Promise<readonly SavedActor[]> =>
-  (await store.tasks('pending')).filter(({ owner }) => owner === null || owner === node);
+  (await store.tasks('pending')).filter(({ owner }) => owner === node);
 
 type Log = (message: string, facts: Readonly<Record<string, unknown>>) => void;
 

@@ -1,5 +1,6 @@
 import { atWork, type SupervisorContext } from '../../machines/supervisor-context.ts';
 import { roles as allRoles, type Role } from '../../machines/task.ts';
+import { charts } from '../journal/chart-versions.ts';
 import type { SlotShare, StoreSharing, TakenTask } from '../store/port.ts';
 import type { SupervisorEvents } from './supervision.ts';
 
@@ -85,7 +86,10 @@ const takeFromOthers = async (
 ): Promise<void> => {
   if (room <= 0) return;
   const limit = Math.min(takenAtMost, room);
-  const taken = await store.takeWaiting(node, limit, settings().roles ?? allRoles);
+  const taken = await store.takeWaiting(node, limit, {
+    roles: settings().roles ?? allRoles,
+    charts,
+  });
   for (const from of new Set(taken.map((task) => task.from)))
     notices.tell(takenNotice(from, taken));
   if (taken.length > 0 && !isStopped()) takeUp(taken.map(({ taskId }) => taskId));
@@ -137,7 +141,7 @@ const createGrant = (ports: SlotSharePorts & SlotUsers, isStopped: () => boolean
       const { needed, waiting } = needs;
       const share = await store.share(node, {
         ...{ cap, pool, keep, needed, waiting },
-        roles: roles ?? allRoles,
+        ...{ roles: roles ?? allRoles, charts },
       });
       const before = last;
       last = { ...share, ...needs };

@@ -5,7 +5,7 @@ import type { TaskId } from '../../machines/task.ts';
 import type { TaskEvent } from '../../machines/task-context.ts';
 import type { TaskMachine } from '../../machines/task-machine.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
-import { persistedSnapshot, readSaved } from '../journal/snapshots.ts';
+import { isReadable, persistedSnapshot, readSaved, restingSnapshot } from '../journal/snapshots.ts';
 import { shownIn, trackedFromView } from '../journal/transition-frames.ts';
 import type { Store } from '../store/port.ts';
 import type { Tracker } from '../tracker/port.ts';
@@ -64,6 +64,11 @@ const asInternalError = (cause: unknown): never => {
   throw new ServiceError('internal', { detail: `${messageOf(cause)}; try again later` }, { cause });
 };
 
+export interface TaskStartOptions {
+  /** A state that cannot be read is given up: the task is then at rest. */
+  readonly givesUp: boolean;
+}
+
 interface CreatedTask {
   readonly task: LoadedTask;
   readonly isPending: boolean;
@@ -75,17 +80,27 @@ interface CreatedTask {
 const createLoadedTask = async (
   logic: TaskMachine,
   { root, store }: TaskStartPorts,
-  { id: taskId, tracked }: { readonly id: TaskId; readonly tracked: TrackedTask },
+  {
+    id: taskId,
+    tracked,
+    givesUp,
+  }: TaskStartOptions & { readonly id: TaskId; readonly tracked: TrackedTask },
 ): Promise<CreatedTask> => {
   const saved = await store.takeOver(taskId);
-  const snapshot = saved === null ? {} : { snapshot: persistedSnapshot(saved) };
+  const isStrange =
+    saved !== null && (givesUp || !saved.pending) && !(await isReadable(store, saved));
+  const snapshot = isStrange
+    ? { snapshot: logic.getPersistedSnapshot(await restingSnapshot(store, taskId)) as never }
+    : saved === null
+      ? {}
+      : { snapshot: persistedSnapshot(saved) };
   const actor = createActor(logic, {
     id: taskId,
     parent: root.parent,
     input: { taskId },
     ...snapshot,
   });
-  const rows = saved === null ? null : await readSaved(store, saved);
+  const rows = saved === null || isStrange ? null : await readSaved(store, saved);
   const task: LoadedTask = {
     actor,
     tracked,
@@ -99,15 +114,22 @@ const createLoadedTask = async (
   };
   return {
     task,
-    isPending: saved?.pending === true,
+    isPending: saved?.pending === true && !isStrange,
     deadlineAt: rows?.task.context.deadlineAt ?? null,
   };
 };
 
-/** Starts the actor of a task from its committed state. @throws task_not_found, OwnedElsewhereError */
+/**
+ * Starts the actor of a task from its committed state. @throws task_not_found, OwnedElsewhereError,
+ * UnreadableStateError
+ */
 export const createTaskStart =
   (logic: TaskMachine, ports: TaskStartPorts, hooks: TaskStartHooks) =>
-  async (taskId: TaskId, known: TrackedTask | null): Promise<LoadedTask> => {
+  async (
+    taskId: TaskId,
+    known: TrackedTask | null,
+    { givesUp }: TaskStartOptions,
+  ): Promise<LoadedTask> => {
     const { live, store } = ports;
     const saved = await store.actor(taskId);
     const wasPending = saved?.pending === true;
@@ -120,6 +142,7 @@ export const createTaskStart =
     const { task, isPending, deadlineAt } = await createLoadedTask(logic, ports, {
       id: taskId,
       tracked,
+      givesUp,
     });
     hooks.requireRunning();
     live.add(taskId, task);

@@ -134,26 +134,27 @@ const createCommandAsk =
     };
     const wasCarriedOut = async (): Promise<boolean> =>
       requestId !== undefined && (await store.request(requestId)) !== null;
-    try {
-      return await registry.use(taskId, async (task) => {
-        // Read after the state that the commit is compared with: what comes later makes it stale.
-        if (!task.actor.getSnapshot().hasTag('refused') && (await wasCarriedOut()))
-          throw new RepeatedRequestError();
-        const event = { ...command, at: now() };
-        const requireAllowed = (snapshot: TaskSnapshot): void => {
-          const refusal = refuses(snapshot, task.running, event);
-          if (refusal !== null) throw ServiceError.from(refusal);
-        };
-        const request = { requestId: requestId ?? null, requireAllowed, answer: () => {} };
-        await sendRequest(task.actor, event, request).catch((error) => {
-          throw task.fault ?? error;
-        });
-        const answer = await answerOf(task.actor);
-        await commitGathered(task);
-        if (answer.hasTag('refused') && answer.context.refusal !== null)
-          throw ServiceError.from(answer.context.refusal);
-        return views.viewOfLive(task);
+    const carryOut = async (task: LoadedTask): Promise<TaskView> => {
+      // Read after the state that the commit is compared with: what comes later makes it stale.
+      if (!task.actor.getSnapshot().hasTag('refused') && (await wasCarriedOut()))
+        throw new RepeatedRequestError();
+      const event = { ...command, at: now() };
+      const requireAllowed = (snapshot: TaskSnapshot): void => {
+        const refusal = refuses(snapshot, task.running, event);
+        if (refusal !== null) throw ServiceError.from(refusal);
+      };
+      const request = { requestId: requestId ?? null, requireAllowed, answer: () => {} };
+      await sendRequest(task.actor, event, request).catch((error) => {
+        throw task.fault ?? error;
       });
+      const answer = await answerOf(task.actor);
+      await commitGathered(task);
+      if (answer.hasTag('refused') && answer.context.refusal !== null)
+        throw ServiceError.from(answer.context.refusal);
+      return views.viewOfLive(task);
+    };
+    try {
+      return await registry.use(taskId, carryOut, { givesUp: command.type === 'cancel' });
     } catch (error) {
       if (error instanceof RepeatedRequestError) throw error;
       if (isServiceError(error) || error instanceof LeaseLostError) throw asServiceError(error);

@@ -8,7 +8,12 @@ import type { LoadedTask, LoadedTasks } from './loaded-tasks.ts';
 import { OwnedElsewhereError } from './owned-elsewhere.ts';
 import { createRestoreRetries, type RestoreRetries } from './restore-retries.ts';
 import { createSharedCalls } from './shared-calls.ts';
-import { createTaskStart, lastShownOf, type TaskStartPorts } from './start-task.ts';
+import {
+  createTaskStart,
+  lastShownOf,
+  type TaskStartOptions,
+  type TaskStartPorts,
+} from './start-task.ts';
 
 export interface TaskRegistryPorts extends TaskStartPorts {
   readonly now: () => number;
@@ -26,7 +31,11 @@ export interface TaskRegistryPorts extends TaskStartPorts {
 export interface TaskRegistry {
   isStarting(taskId: TaskId): boolean;
   /** Keeps the actor of a task while `work` runs. @throws task_not_found; internal when stopping */
-  use<Result>(taskId: TaskId, work: (task: LoadedTask) => Promise<Result>): Promise<Result>;
+  use<Result>(
+    taskId: TaskId,
+    work: (task: LoadedTask) => Promise<Result>,
+    options?: TaskStartOptions,
+  ): Promise<Result>;
   /** The task as its last frame shows it; null when it has no frame. */
   lastShown(taskId: TaskId): Promise<TrackedTask | null>;
   /** Starts the actor of a pending task; retries when that fails. */
@@ -80,10 +89,14 @@ export const createTaskRegistry = (logic: TaskMachine, ports: TaskRegistryPorts)
   live.onDiscard(crashed);
   const start = createTaskStart(logic, ports, { crashed, requireRunning });
 
-  const taskFor = (taskId: TaskId, known: TrackedTask | null = null): Promise<LoadedTask> => {
+  const taskFor = (
+    taskId: TaskId,
+    known: TrackedTask | null = null,
+    options: TaskStartOptions = { givesUp: false },
+  ): Promise<LoadedTask> => {
     const present = live.get(taskId);
     return present === null
-      ? starting.run(taskId, () => start(taskId, known))
+      ? starting.run(taskId, () => start(taskId, known, options))
       : Promise.resolve(present);
   };
 
@@ -102,10 +115,10 @@ export const createTaskRegistry = (logic: TaskMachine, ports: TaskRegistryPorts)
     }
   };
 
-  const use: TaskRegistry['use'] = async (taskId, work) => {
+  const use: TaskRegistry['use'] = async (taskId, work, options) => {
     const endUse = live.beginUse(taskId);
     try {
-      const task = await taskFor(taskId);
+      const task = await taskFor(taskId, null, options);
       const { status, error } = task.actor.getSnapshot();
       if (status === 'error') throw error;
       requireRunning();

@@ -128,14 +128,10 @@ export const createTaskService = (ports: ServicePorts): TaskService => {
    */
   const requireNotElsewhere = async (taskId: TaskId): Promise<void> => {
     const tracked = await tracker.find(taskId).catch(() => null);
-    if (
-      tracked === null ||
-      tracked.status === 'closed' ||
-      (await views.snapshotOf(taskId)).hasTag('pending')
-    )
-      return;
+    if (tracked === null || tracked.status === 'closed') return;
     const holder = holderOf(tracked, tracker.actor);
-    if (holder !== null) throw new ServiceError('tracker_conflict', { task_id: taskId, holder });
+    if (holder !== null && !(await views.snapshotOf(taskId)).hasTag('pending'))
+      throw new ServiceError('tracker_conflict', { task_id: taskId, holder });
   };
 
   return {

@@ -2,6 +2,7 @@ import type { ActorRefFrom } from 'xstate';
 import type { TaskId } from '../../machines/task.ts';
 import type { TaskSnapshot, taskMachine } from '../../machines/task-machine.ts';
 import { holderOf, type TrackedTask } from '../../machines/tracked-task.ts';
+import { canRead } from '../journal/chart-versions.ts';
 import type { Journal } from '../journal/journal.ts';
 import { type SavedTaskReads, savedSnapshot, viewSaved } from '../journal/snapshots.ts';
 import { looksSame, observedEntries, shownIn } from '../journal/transition-frames.ts';
@@ -122,6 +123,8 @@ export const createObserver = (ports: ObserverPorts): ((seen: TrackedTask) => Pr
       return true;
     }
     const saved = host === null ? await store.actor(seen.id) : null;
+    // A server that can read it sees to it.
+    if (saved !== null && !canRead(saved)) return true;
     // It is being restored, or another server has it.
     if (saved?.pending === true) return saved.owner !== null && saved.owner !== ports.node;
     if (!ports.observesRest()) return true;

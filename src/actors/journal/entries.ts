@@ -3,7 +3,7 @@ import type { AgentSnapshot } from '../../machines/agent-machine.ts';
 import { attemptKey } from '../../machines/task.ts';
 import type { TaskSnapshot } from '../../machines/task-machine.ts';
 import type { ActorState, Change } from '../store/port.ts';
-import { machineVersion } from './snapshots.ts';
+import { charts } from './chart-versions.ts';
 import type { TaskView } from './task-view.ts';
 import {
   answerEntries,
@@ -39,7 +39,7 @@ const actorChange = (
     actor: {
       id,
       taskId,
-      version: machineVersion,
+      version: charts.newest,
       pending,
       changedAt: at,
       snapshot: JSON.stringify(persisted),

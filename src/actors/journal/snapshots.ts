@@ -7,24 +7,22 @@ import type { ObservedStatus } from '../../machines/task-context.ts';
 import { type TaskSnapshot, taskMachine } from '../../machines/task-machine.ts';
 import { statusInTracker, type TrackedTask } from '../../machines/tracked-task.ts';
 import type { ActorReads, EntryReads, RemovedHistory, SavedActor } from '../store/port.ts';
+import { canRead, UnreadableStateError } from './chart-versions.ts';
 import { type AgentState, type TaskState, type TaskView, toView } from './task-view.ts';
-
-/** Raised when a machine can no longer read older snapshots. */
-export const machineVersion = 1;
+import { shownIn } from './transition-frames.ts';
 
 const persistedSchema = z.looseObject({
   value: z.union([z.string(), z.record(z.string(), z.unknown())]),
   context: z.record(z.string(), z.unknown()),
 });
 
-const parseSnapshot = ({ id, version, snapshot }: SavedActor) => {
-  if (version !== machineVersion)
-    throw new Error(
-      `the state of ${id} was written by version ${version} of the charts; this server reads ${machineVersion}`,
-    );
-  return persistedSchema.parse(JSON.parse(snapshot));
+/** @throws UnreadableStateError */
+const parseSnapshot = (saved: SavedActor) => {
+  if (!canRead(saved)) throw new UnreadableStateError(saved);
+  return persistedSchema.parse(JSON.parse(saved.snapshot));
 };
 
+/** @throws UnreadableStateError */
 export const persistedSnapshot = (saved: SavedActor): never => parseSnapshot(saved) as never;
 
 export interface SavedTask {
@@ -40,34 +38,72 @@ const agentOf = (saved: SavedActor | null): AgentState | null => {
   return agentMachine.resolveState({ value, context } as never);
 };
 
+type SnapshotReads = Pick<ActorReads, 'actor'> & Pick<EntryReads, 'latest'>;
+
 export const conflictsOf = async (
   store: Pick<ActorReads, 'actor'>,
   taskId: TaskId,
   attempt: number,
 ): Promise<readonly StartConflict[]> => {
   const saved = await store.actor(attemptKey(taskId, attempt));
-  return saved?.version === machineVersion ? (agentOf(saved)?.context.conflicts ?? []) : [];
+  return saved !== null && canRead(saved) ? (agentOf(saved)?.context.conflicts ?? []) : [];
 };
 
-export type SavedTaskReads = Pick<ActorReads, 'actor'> & Pick<EntryReads, 'removed'>;
+export type SavedTaskReads = Pick<ActorReads, 'actor'> & Pick<EntryReads, 'removed' | 'latest'>;
 
-/** The committed state of a task, without an actor. */
+const stateIn = (saved: SavedActor): TaskSnapshot =>
+  taskMachine.resolveState(parseSnapshot(saved) as never);
+
+/** The state of the agent of a task; null for an old one that cannot be read. */
+const agentFor = (task: TaskSnapshot, agent: SavedActor | null): AgentState | null =>
+  agent === null || canRead(agent) || task.hasTag('live') ? agentOf(agent) : null;
+
+/** The committed state of a task, without an actor. @throws UnreadableStateError */
 export const readSaved = async (store: SavedTaskReads, saved: SavedActor): Promise<SavedTask> => {
-  const { value, context } = parseSnapshot(saved);
-  const task: TaskState = taskMachine.resolveState({ value, context } as never);
+  const task = stateIn(saved);
   const key = attemptKey(saved.taskId as TaskId, task.context.attempt);
   const [agent, removed] = await Promise.all([store.actor(key), store.removed(saved.taskId)]);
-  return { task, agent: agentOf(agent), changedAt: saved.changedAt, removed };
+  return { task, agent: agentFor(task, agent), changedAt: saved.changedAt, removed };
 };
 
+/** True when this server can go on from the state of a task and of its agent at work. */
+export const isReadable = async (
+  store: Pick<ActorReads, 'actor'>,
+  saved: SavedActor,
+): Promise<boolean> => {
+  if (!canRead(saved)) return false;
+  const task = stateIn(saved);
+  if (!task.hasTag('live')) return true;
+  const agent = await store.actor(attemptKey(saved.taskId as TaskId, task.context.attempt));
+  return agent === null || canRead(agent);
+};
+
+const unsavedSnapshot = (taskId: TaskId): TaskSnapshot =>
+  createActor(taskMachine, { input: { taskId } }).getSnapshot();
+
+/**
+ * A task at rest whose state this server cannot read: its next attempt has the next number, and the
+ * same role.
+ */
+export const restingSnapshot = async (
+  store: Pick<EntryReads, 'latest'>,
+  taskId: TaskId,
+): Promise<TaskSnapshot> => {
+  const { value, context } = unsavedSnapshot(taskId);
+  const latest = await store.latest(taskId, 'snapshot');
+  const { attempt = 0, role = null } = latest === null ? {} : shownIn(latest.data);
+  return taskMachine.resolveState({ value, context: { ...context, attempt, role } });
+};
+
+/** @throws UnreadableStateError for a pending task */
 export const savedSnapshot = async (
-  store: Pick<ActorReads, 'actor'> | null,
+  store: SnapshotReads | null,
   taskId: TaskId,
 ): Promise<TaskSnapshot> => {
   const saved = (await store?.actor(taskId)) ?? null;
-  if (saved === null) return createActor(taskMachine, { input: { taskId } }).getSnapshot();
-  const { value, context } = parseSnapshot(saved);
-  return taskMachine.resolveState({ value, context } as never);
+  if (store === null || saved === null) return unsavedSnapshot(taskId);
+  if (!saved.pending && !canRead(saved)) return restingSnapshot(store, taskId);
+  return stateIn(saved);
 };
 
 const observedStatus = (tracked: TrackedTask): ObservedStatus => {
@@ -109,7 +145,7 @@ export const willAskAgain = (agent: AgentState): boolean => {
 
 /** True while an agent's slot is lent, also when it was about to lend it in an earlier process. */
 const isSlotLent = (saved: SavedActor | null): boolean => {
-  const agent = saved?.version === machineVersion ? agentOf(saved) : null;
+  const agent = saved !== null && canRead(saved) ? agentOf(saved) : null;
   return agent !== null && (agent.tags.has('lent') || willAskAgain(agent));
 };
 
@@ -119,7 +155,7 @@ export const savedSlot = async (
   taskId: TaskId,
 ): Promise<{ readonly role: Role; readonly lent: boolean } | null> => {
   const saved = await store.actor(taskId);
-  const parsed = saved?.version === machineVersion && saved.pending ? parseSnapshot(saved) : null;
+  const parsed = saved?.pending === true && canRead(saved) ? parseSnapshot(saved) : null;
   if (parsed === null) return null;
   const task = taskMachine.resolveState(parsed as never);
   if (!task.hasTag('live')) return null;
@@ -136,7 +172,7 @@ export const savedParking = async (
   taskId: TaskId,
 ): Promise<Parking | null> => {
   const saved = await store.actor(taskId);
-  if (saved?.version !== machineVersion || !saved.pending) return null;
+  if (saved?.pending !== true || !canRead(saved)) return null;
   const task = taskMachine.resolveState(parseSnapshot(saved) as never);
   return task.hasTag('parked') ? (task.context.parked ?? null) : null;
 };
@@ -149,17 +185,21 @@ export const mayContinue = async (
 ): Promise<boolean> => {
   const saved = await store.actor(taskId);
   if (saved?.pending !== true) return false;
-  return saved.version !== machineVersion || parseSnapshot(saved).context['attempt'] === attempt;
+  return !canRead(saved) || parseSnapshot(saved).context['attempt'] === attempt;
 };
 
 const noRows = { task: null, agent: null, changedAt: 0 };
 
-/** The view of a task that is not live. */
+/** The view of a task that is not live: its last one when its state cannot be read. */
 export const viewSaved = async (
   store: SavedTaskReads | null,
   tracked: TrackedTask,
 ): Promise<TaskView> => {
   const saved = (await store?.actor(tracked.id)) ?? null;
+  if (store !== null && saved !== null && !(await isReadable(store, saved))) {
+    const latest = await store.latest(tracked.id, 'snapshot');
+    return latest === null ? toView({ tracked, ...noRows }) : shownIn(latest.data);
+  }
   const rows = store === null || saved === null ? noRows : await readSaved(store, saved);
   return toView({ tracked, ...rows });
 };

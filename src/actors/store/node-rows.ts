@@ -1,14 +1,17 @@
 import { z } from 'zod';
 import { dayMs } from '../../machines/milliseconds.ts';
 import {
+  type ChartVersions,
   type CommitId,
   type Lease,
   LeaseLostError,
   type NodeFacts,
   type StoreLeases,
   type StoreNode,
+  type UnownedActor,
 } from './port.ts';
 import type { Database, Row, Work } from './rows.ts';
+import { isOfVersions, isUnowned } from './store-statements.ts';
 
 const staleSchema = z.array(z.number());
 /** Afterwards a row says nothing that anybody asks. */
@@ -21,7 +24,8 @@ export interface NodeRows {
   join(lease: Lease): Work<void>;
   /** @throws LeaseLostError */
   renew(node: string): Work<void>;
-  takeOverFrom(node: string, servers: Servers): Work<readonly string[]>;
+  takeOverFrom(node: string, servers: Servers, charts: ChartVersions): Work<readonly string[]>;
+  withoutServer(limit: number): Work<readonly UnownedActor[]>;
   nodes(): Work<readonly StoreNode[]>;
   leave(node: string): Work<void>;
   /**
@@ -32,8 +36,6 @@ export interface NodeRows {
   /** Also renews the lease. */
   keep(id: CommitId, stale: readonly number[]): Work<void>;
 }
-
-const endedNodes = '(select id from nodes where ended = 1)';
 
 const prepareNodes = (db: Database) => ({
   find: db.prepare('select last_commit, stale, ended from nodes where id = ?'),
@@ -49,11 +51,18 @@ const prepareNodes = (db: Database) => ({
   endOthers: db.prepare(
     'update nodes set ended = 1 where id <> ?1 and ended = 0 and lease_until <= ?2',
   ),
-  liveOfEnded: db.prepare(
-    `select count(*) as live from actors where owner in ${endedNodes} and live_attempt > 0`,
+  release: db.prepare(
+    `update actors set owner = null where owner in (select id from nodes where ended = 1)`,
   ),
-  ofEnded: db.prepare(`select id from actors where owner in ${endedNodes}`),
-  takeOver: db.prepare(`update actors set owner = ?1 where owner in ${endedNodes}`),
+  unowned: db.prepare(
+    `select id, live_attempt from actors where ${isUnowned} and ${isOfVersions('?1', '?2')}`,
+  ),
+  take: db.prepare(
+    `update actors set owner = ?3 where ${isUnowned} and ${isOfVersions('?1', '?2')}`,
+  ),
+  withoutServer: db.prepare(
+    `select task_id, version from actors where ${isUnowned} order by id limit ?1`,
+  ),
   addSlots: db.prepare('update nodes set slots = slots + ?2 where id = ?1'),
   join: db.prepare(
     `insert into nodes (id, last_commit, stale, lease_ms, lease_until, name, joined, facts)
@@ -84,32 +93,42 @@ const nodeOf =
 
 export const createNodeRows = (db: Database): NodeRows => {
   const sql = prepareNodes(db);
-  /** Gives what ended servers had to this one. */
-  const takeTasks = function* (node: string): Work<readonly string[]> {
-    const live = Number((yield* sql.liveOfEnded.first())?.['live'] ?? 0);
-    const tasks = (yield* sql.ofEnded.all()).map(({ id }) => String(id));
-    if (tasks.length === 0) return tasks;
-    yield* sql.takeOver.run(node);
+  /** Gives what no server has to this one. */
+  const takeTasks = function* (node: string, charts: ChartVersions): Work<readonly string[]> {
+    const { oldest, newest } = charts;
+    const rows = yield* sql.unowned.all(oldest, newest);
+    if (rows.length === 0) return [];
+    yield* sql.take.run(oldest, newest, node);
+    const live = rows.filter((row) => Number(row['live_attempt']) > 0).length;
     yield* sql.addSlots.run(node, live);
-    return tasks;
+    return rows.map(({ id }) => String(id));
   };
   return {
-    *join({ node, name, leaseMs, facts }) {
+    *join({ node, name, leaseMs, charts, facts }) {
       const now = yield* db.now();
       yield* sql.forget.run(now - endedMs);
       const shown = facts === undefined ? null : JSON.stringify(facts);
       yield* sql.join.run(node, leaseMs, now + leaseMs, name, now, shown);
       yield* sql.endOwn.run(node, name);
-      yield* takeTasks(node);
+      yield* sql.release.run();
+      yield* takeTasks(node, charts);
     },
     *renew(node) {
       const { changes } = yield* sql.renew.run(node, yield* db.now());
       if (changes === 0) throw new LeaseLostError();
     },
-    *takeOverFrom(node, servers) {
+    *takeOverFrom(node, servers, charts) {
       if ((yield* sql.find.first(node))?.['ended'] === 1) throw new LeaseLostError();
       const { changes } = yield* sql.endOthers.run(node, servers === 'left' ? 0 : yield* db.now());
-      return changes === 0 ? [] : yield* takeTasks(node);
+      if (changes > 0) yield* sql.release.run();
+      return yield* takeTasks(node, charts);
+    },
+    *withoutServer(limit) {
+      const rows = yield* sql.withoutServer.all(limit);
+      return rows.map((row) => ({
+        taskId: String(row['task_id']),
+        version: Number(row['version']),
+      }));
     },
     *nodes() {
       return (yield* sql.all.all()).map(nodeOf(yield* db.now()));

@@ -1,7 +1,7 @@
 import { chmodSync } from 'node:fs';
 import Sqlite from 'libsql';
 import { addMissing } from './add-missing.ts';
-import { schema } from './schema.ts';
+import { indexesOfAdded, schema } from './schema.ts';
 
 /** Opening may write the schema; it waits longer for other programs than a server's writes do. */
 const openMs = 5_000;
@@ -26,6 +26,7 @@ export const openFile = (
   db.pragma('synchronous = FULL');
   db.exec(schema);
   addMissing(db);
+  db.exec(indexesOfAdded);
   db.pragma(`busy_timeout = ${blockingMs}`);
   if (file !== ':memory:') chmodSync(file, 0o600);
   return db;

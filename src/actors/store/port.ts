@@ -279,12 +279,19 @@ export class LeaseOverError extends StoreError {
   }
 }
 
+/** A server goes on from states that these versions of the charts wrote; it writes the newest. */
+export interface ChartVersions {
+  readonly oldest: number;
+  readonly newest: number;
+}
+
 export interface Lease {
   /** The id of one start of a server. */
   readonly node: string;
   /** The same at each start of a server; `*`: no other server runs, whatever its name. */
   readonly name: string;
   readonly leaseMs: number;
+  readonly charts: ChartVersions;
   /** Shown to people. */
   readonly facts?: NodeFacts;
 }
@@ -298,6 +305,8 @@ export interface NodeFacts {
   readonly pool: number;
   /** Roles that it runs; null: all. */
   readonly roles: readonly string[] | null;
+  /** Absent: of a server before version 2.2. */
+  readonly charts?: ChartVersions;
 }
 
 export interface StoreNode {
@@ -316,7 +325,10 @@ export interface StoreNode {
  * refused.
  */
 export interface StoreLeases {
-  /** Begins a lease, and takes over the tasks of earlier starts with the same name. */
+  /**
+   * Begins a lease, and takes over the tasks of earlier starts with the same name, and those that no
+   * server has, as far as it can go on from their states.
+   */
   join(lease: Lease): Answer<void>;
   /**
    * Renews a lease, also after its time if nobody took over. @throws LeaseLostError, or rejects
@@ -324,15 +336,25 @@ export interface StoreLeases {
    */
   renew(node: string): Answer<void>;
   /**
-   * Takes over the tasks of servers that have left, or also of those whose lease is over. Slots of
-   * running attempts come with them. @returns the tasks
+   * Ends servers that have left, or also those whose lease is over. Takes over their tasks, and those
+   * that no server has, as far as it can go on from their states. Slots of running attempts come with
+   * them; until then, nobody gets these slots. @returns the tasks
    */
-  takeOverFrom(node: string, servers: 'left' | 'leftOrSilent'): Answer<readonly string[]>;
+  takeOverFrom(
+    node: string,
+    servers: 'left' | 'leftOrSilent',
+    charts: ChartVersions,
+  ): Answer<readonly string[]>;
+  /** Pending tasks and workflows that no server has. */
+  withoutServer(limit: number): Answer<readonly UnownedActor[]>;
   /** Servers that nobody has taken over from, the first to join first. */
   nodes(): Answer<readonly StoreNode[]>;
   /** Ends its own lease, so that another server need not wait. */
   leave(node: string): Answer<void>;
 }
+
+/** A pending actor that no server has, since none that runs can go on from its state. */
+export type UnownedActor = Pick<SavedActor, 'taskId' | 'version'>;
 
 /** A wish of a server for slots, of those that all servers share. */
 export interface SlotWish {
@@ -347,6 +369,7 @@ export interface SlotWish {
   readonly waiting: number;
   /** The roles that it runs. */
   readonly roles: readonly string[];
+  readonly charts: ChartVersions;
 }
 
 export interface SlotShare {
@@ -382,7 +405,11 @@ export interface StoreSharing {
   loads(): Answer<readonly NodeLoad[]>;
   share(node: string, wish: SlotWish): Answer<SlotShare>;
   /** Takes tasks that wait for a slot at another server, the most urgent first. */
-  takeWaiting(node: string, limit: number, roles: readonly string[]): Answer<readonly TakenTask[]>;
+  takeWaiting(
+    node: string,
+    limit: number,
+    able: Pick<SlotWish, 'roles' | 'charts'>,
+  ): Answer<readonly TakenTask[]>;
 }
 
 export interface StoreWrites {

@@ -141,13 +141,14 @@ export const createRowStore = (
       ),
     join: (lease) => database.write(() => writer.nodes().join(lease)),
     renew: (node) => database.write(() => writer.nodes().renew(node)),
-    takeOverFrom: (node, servers) =>
-      database.write(() => writer.nodes().takeOverFrom(node, servers)),
+    takeOverFrom: (node, servers, charts) =>
+      database.write(() => writer.nodes().takeOverFrom(node, servers, charts)),
+    withoutServer: (limit) => ask(writer.nodes().withoutServer(limit)),
     nodes: () => ask(writer.nodes().nodes()),
     loads: () => ask(slots().loads()),
     share: (node, wish) => database.write(() => slots().share(node, wish)),
-    takeWaiting: (node, limit, roles) =>
-      database.write(() => slots().takeWaiting(node, limit, roles)),
+    takeWaiting: (node, limit, able) =>
+      database.write(() => slots().takeWaiting(node, limit, able)),
     leave: (node) => database.write(() => writer.nodes().leave(node)),
     takeOver: (id) => ask(savedActor(id)),
     subscribe: feed.subscribe,

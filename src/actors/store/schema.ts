@@ -169,3 +169,9 @@ create table if not exists ledger (
   value text not null
 ) without rowid;
 `;
+
+/** On columns that older databases lack at first. */
+export const indexesOfAdded = `
+create index if not exists actors_unowned on actors (id) where owner is null and pending = 1
+  and (id = task_id or (id >= 'workflow:' and id < 'workflow;'));
+`;

@@ -1,11 +1,16 @@
 import type { NodeFacts, NodeLoad, SlotShare, SlotWish, TakenTask } from './port.ts';
 import type { Database, Row, Work } from './rows.ts';
+import { isOfVersions, isUnowned } from './store-statements.ts';
 
 /** The slots of all servers, and tasks that wait for one. Called inside the transaction. */
 export interface SharedSlots {
   loads(): Work<readonly NodeLoad[]>;
   share(node: string, wish: SlotWish): Work<SlotShare>;
-  takeWaiting(node: string, limit: number, roles: readonly string[]): Work<readonly TakenTask[]>;
+  takeWaiting(
+    node: string,
+    limit: number,
+    able: Pick<SlotWish, 'roles' | 'charts'>,
+  ): Work<readonly TakenTask[]>;
 }
 
 interface Other {
@@ -27,16 +32,18 @@ const lacksSlots = ({
 
 /**
  * The slots that a server may use: those that it needs, and its part of the cap while nobody else
- * lacks a slot. A server that died keeps its slots until another one takes over from it.
+ * lacks a slot. A server that died keeps its slots until another one takes over from it; attempts that
+ * no server has keep theirs (`unowned`).
  */
 export const slotsFor = (
   { cap, pool, keep, needed }: SlotWish,
   others: readonly Pick<Other, 'isLive' | 'slots' | 'usable'>[],
+  unowned: number,
 ): Pick<SlotShare, 'slots' | 'aim'> => {
   const live = others.filter(({ isLive }) => isLive).length;
   const part = Math.max(1, Math.floor(cap / (live + 1)));
   const goal = others.some(lacksSlots) ? Math.min(needed, part) : Math.max(needed, part);
-  const left = cap - others.reduce((sum, { slots }) => sum + slots, 0);
+  const left = cap - unowned - others.reduce((sum, { slots }) => sum + slots, 0);
   const aim = Math.max(0, Math.min(pool, goal, left));
   return { slots: Math.max(keep, aim), aim };
 };
@@ -65,11 +72,15 @@ export const createSharedSlots = (db: Database): SharedSlots => {
     `select id, owner from actors where waits_role is not null and owner is distinct from ?1
        and cast(?2 as text) like '% ' || waits_role || ' %'
        and (owner is null or owner in (select id from nodes where ended = 0 and waiting > 0))
+       and ${isOfVersions('?4', '?5')}
      order by waits_priority, changed_at, id limit ?3`,
   );
   const waitingAt = db.prepare(
     `select count(*) as count from actors where waits_role is not null and owner = ?1
-       and cast(?2 as text) like '% ' || waits_role || ' %'`,
+       and cast(?2 as text) like '% ' || waits_role || ' %' and ${isOfVersions('?3', '?4')}`,
+  );
+  const unownedAtWork = db.prepare(
+    `select count(*) as count from actors where ${isUnowned} and live_attempt > 0`,
   );
   const take = db.prepare('update actors set owner = ?2, revision = revision + 1 where id = ?1');
   const loads = db.prepare(
@@ -88,14 +99,17 @@ export const createSharedSlots = (db: Database): SharedSlots => {
     *share(node, wish) {
       const now = yield* db.now();
       const all = (yield* others.all(node)).map((row) => otherOf(row, now));
+      const { oldest, newest } = wish.charts;
       let foreign = 0;
       for (const { node: other, waiting: count, roles } of all) {
         if (count === 0 || roles === null) continue;
         const mine = wish.roles.filter((role) => !roles.includes(role));
-        foreign += Number((yield* waitingAt.first(other, listOf(mine)))?.['count'] ?? 0);
+        const found = yield* waitingAt.first(other, listOf(mine), oldest, newest);
+        foreign += Number(found?.['count'] ?? 0);
       }
       const needed = wish.needed + foreign;
-      const { slots, aim } = slotsFor({ ...wish, needed }, all);
+      const unowned = Number((yield* unownedAtWork.first())?.['count'] ?? 0);
+      const { slots, aim } = slotsFor({ ...wish, needed }, all, unowned);
       const usable = Math.min(wish.pool, needed);
       yield* keep.run(node, slots, usable, wish.waiting);
       return {
@@ -107,9 +121,10 @@ export const createSharedSlots = (db: Database): SharedSlots => {
         foreign,
       };
     },
-    *takeWaiting(node, limit, roles) {
+    *takeWaiting(node, limit, { roles, charts: { oldest, newest } }) {
       const taken: TakenTask[] = [];
-      for (const { id, owner } of yield* waiting.all(node, listOf(roles), limit)) {
+      const found = yield* waiting.all(node, listOf(roles), limit, oldest, newest);
+      for (const { id, owner } of found) {
         yield* take.run(String(id), node);
         taken.push({ taskId: String(id), from: owner === null ? '' : String(owner) });
       }

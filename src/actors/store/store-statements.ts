@@ -13,6 +13,15 @@ export const lazy = <Result>(prepare: () => Result): (() => Result) => {
 /** The names between `workflow:` and `workflow;`. */
 const isWorkflow = "id >= 'workflow:' and id < 'workflow;'";
 
+/** A pending actor that a server should have, and none has. The index `actors_unowned` is for it. */
+export const isUnowned = `owner is null and pending = 1 and (id = task_id or (${isWorkflow}))`;
+
+/** The state of an actor, and that of its agent at work, are of these versions of the charts. */
+export const isOfVersions = (oldest: string, newest: string): string =>
+  `version between ${oldest} and ${newest} and coalesce((select agent.version from actors agent
+    where agent.id = actors.id || '#' || cast(actors.live_attempt as text)), version)
+    between ${oldest} and ${newest}`;
+
 /** Without a guard, revision and attempt are null; without an id of the commit, node is null. */
 const saveActorSql = `
 with given (id, task, version, pending, at, snapshot, attempt, revision, node, role, priority) as (values (

@@ -1,4 +1,5 @@
 import type { WorkflowSnapshot } from '../../machines/workflow-machine.ts';
+import { canRead } from '../journal/chart-versions.ts';
 import { workflowKey } from '../journal/replay-workflow.ts';
 import type { ActorReads, SavedActor } from '../store/port.ts';
 import { savedState } from './live-workflows.ts';
@@ -33,7 +34,10 @@ const workflowAtCursor = async (
 const newestFirst = (one: WorkflowSnapshot, other: WorkflowSnapshot): number =>
   other.context.startedAt - one.context.startedAt;
 
-/** Those that are not over, the newest first, and a page of the others, the last to end first. */
+/**
+ * Those that are not over, the newest first, and a page of the others, the last to end first; without
+ * those whose states this server cannot read.
+ */
 export const listWorkflows = async (
   store: Pick<ActorReads, 'actor' | 'openWorkflows' | 'endedWorkflows'>,
   { limit = endedAtOnce, cursor }: WorkflowPageRequest,
@@ -44,9 +48,10 @@ export const listWorkflows = async (
   const ended = found.slice(0, limit);
   const last = ended.at(-1);
   return {
-    workflows: [...open.map(savedState).sort(newestFirst), ...ended.map(savedState)].map(
-      workflowLine,
-    ),
+    workflows: [
+      ...open.filter(canRead).map(savedState).sort(newestFirst),
+      ...ended.filter(canRead).map(savedState),
+    ].map(workflowLine),
     ...(found.length > limit && last !== undefined ? { next_cursor: last.taskId } : {}),
   };
 };

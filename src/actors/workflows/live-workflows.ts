@@ -4,12 +4,13 @@ import { ServiceError } from '../../machines/errors.ts';
 import type { WorkflowInput } from '../../machines/workflow-context.ts';
 import { type WorkflowSnapshot, workflowMachine } from '../../machines/workflow-machine.ts';
 import type { ActorRoot } from '../engine/actor-system.ts';
+import { charts } from '../journal/chart-versions.ts';
 import { transitionDeadline } from '../journal/commit-answer.ts';
 import { durable } from '../journal/durable-actor.ts';
 import { entry } from '../journal/event-types.ts';
 import type { Journal } from '../journal/journal.ts';
 import { type WorkflowStart, workflowKey } from '../journal/replay-workflow.ts';
-import { machineVersion, persistedSnapshot } from '../journal/snapshots.ts';
+import { persistedSnapshot } from '../journal/snapshots.ts';
 import type { Change, SavedActor, Store } from '../store/port.ts';
 import type { KeptReports } from './kept-reports.ts';
 import { provideWorkflowActors, type WorkflowActorPorts } from './workflow-actors.ts';
@@ -46,7 +47,7 @@ const workflowChange = (
   const data = { ...workflowLine(snapshot), machine: 'workflow', value, round };
   return {
     actor: {
-      ...{ id, taskId: workflowId, version: machineVersion },
+      ...{ id, taskId: workflowId, version: charts.newest },
       pending: snapshot.status === 'active',
       changedAt: at,
       snapshot: JSON.stringify(persisted),

@@ -1,3 +1,4 @@
+import { canRead } from '../journal/chart-versions.ts';
 import { workflowKey } from '../journal/replay-workflow.ts';
 import type { ActorReads } from '../store/port.ts';
 import { workflowOfSaved } from './own-folders.ts';
@@ -9,7 +10,7 @@ export const reportPathsOf = async (
   labels: readonly string[],
 ): Promise<readonly string[]> => {
   if (!labels.some((label) => label.startsWith(workflowKey('')))) return [];
-  const open = (await store.openWorkflows()).map(workflowOfSaved);
+  const open = (await store.openWorkflows()).filter(canRead).map(workflowOfSaved);
   const own = open.find(({ workflowId }) => labels.includes(workflowKey(workflowId)));
   if (own === undefined) return [];
   const reports = own.definition.phases

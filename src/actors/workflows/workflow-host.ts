@@ -4,6 +4,7 @@ import { ServiceError } from '../../machines/errors.ts';
 import type { WorkflowInput } from '../../machines/workflow-context.ts';
 import type { WorkflowSnapshot } from '../../machines/workflow-machine.ts';
 import { requireId } from '../engine/task-id.ts';
+import { canRead } from '../journal/chart-versions.ts';
 import { workflowKey } from '../journal/replay-workflow.ts';
 import { explainWorkflow, type WorkflowExplanation } from './explain-workflow.ts';
 import {
@@ -79,7 +80,7 @@ const createWorkflowService = (
     requireOwnFolders(input, [...beginning]);
     beginning.add(input);
     try {
-      requireOwnFolders(input, (await store.openWorkflows()).map(workflowOfSaved));
+      requireOwnFolders(input, (await store.openWorkflows()).filter(canRead).map(workflowOfSaved));
       return await begin(input);
     } finally {
       beginning.delete(input);
@@ -122,7 +123,7 @@ export const createWorkflowHost = (ports: WorkflowHostPorts): WorkflowHost => {
     service: createWorkflowService(ports, actors),
     restore: async () => {
       for (const { taskId, owner } of await ports.store.openWorkflows())
-        if (owner === null || owner === ports.node) await actors.takeUp(taskId);
+        if (owner === ports.node) await actors.takeUp(taskId);
     },
     stop: actors.stop,
   };

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
 import { resumeFrom } from '../../../src/actors/engine/resume.ts';
-import { machineVersion } from '../../../src/actors/journal/snapshots.ts';
+import { charts } from '../../../src/actors/journal/chart-versions.ts';
 
 const savedIn = (value: string) => ({
   id: 'bd-a1#1',
   taskId: 'bd-a1',
-  version: machineVersion,
+  version: charts.newest,
   pending: true,
   changedAt: 0,
   attempt: 1,

@@ -4,9 +4,9 @@ import { expect, test, vi } from 'vitest';
 import { createActor } from 'xstate';
 import { createObserver } from '../../../src/actors/engine/tracker-sync.ts';
 import { createTrackerWatch } from '../../../src/actors/engine/watch-tracker.ts';
+import { charts } from '../../../src/actors/journal/chart-versions.ts';
 import { entry } from '../../../src/actors/journal/event-types.ts';
 import { createJournal } from '../../../src/actors/journal/journal.ts';
-import { machineVersion } from '../../../src/actors/journal/snapshots.ts';
 import { createSqliteStore } from '../../../src/actors/store/sqlite.ts';
 import type { TaskId } from '../../../src/machines/task.ts';
 import { taskMachine } from '../../../src/machines/task-machine.ts';
@@ -155,7 +155,7 @@ test('a change to a task that runs meanwhile is not shown as of the task at rest
   const resting = createActor(taskMachine, { input: { taskId: id } }).getPersistedSnapshot();
   const snapshot = JSON.stringify(resting);
   store.commit({
-    actor: { ...next, version: machineVersion, pending: false, snapshot },
+    actor: { ...next, version: charts.newest, pending: false, snapshot },
     entries: [],
   });
   await tracker.edit(id, { title: 'two' });
@@ -312,7 +312,7 @@ test('a claim whose answer was lost and which was given up does not leave the ta
   await tracker.claim(id);
   store.commit({
     actor: {
-      ...{ id, taskId: id, version: machineVersion, pending: false, changedAt: Date.now() + 1 },
+      ...{ id, taskId: id, version: charts.newest, pending: false, changedAt: Date.now() + 1 },
       snapshot: JSON.stringify(host.actor.getPersistedSnapshot()),
     },
     entries: [],
@@ -363,7 +363,7 @@ test.each([
     const actor = {
       id,
       taskId: id,
-      version: machineVersion,
+      version: charts.newest,
       pending: true,
       changedAt: 1,
       snapshot,

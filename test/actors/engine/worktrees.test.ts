@@ -273,7 +273,7 @@ test('the folder of an attempt that cannot be restored yet is left as it is', as
     'half\n',
   );
   expect(next.logged.map(({ message }) => message)).toContain(
-    'could not restore a pending task; the server tries again',
+    'no server knows the charts that saved these tasks; they wait for one',
   );
 });
 

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
+import { charts } from '../../../src/actors/journal/chart-versions.ts';
 import { type OpenedLedger, openLedger } from '../../../src/actors/ledger/ledger.ts';
 import { openPostgresLedger } from '../../../src/actors/ledger/postgres-ledger.ts';
 import { checkJournal } from '../../../src/actors/store/check-journal.ts';
@@ -46,7 +47,7 @@ const fill = async ({ store, ledger }: OpenedLedger): Promise<void> => {
   const task = { description: 'é "q" \u2028 🙂\n\\u0000', priority: 2, labels: ['a'] };
   const first = await tracker.create({ ...task, title: 'one', dependencies: [] });
   await tracker.create({ ...task, title: 'two', dependencies: [first.id] });
-  await store.join({ node: 'a', leaseMs: 60_000, name: 'a' });
+  await store.join({ charts, node: 'a', leaseMs: 60_000, name: 'a' });
   const actor = {
     ...{ id: first.id, taskId: first.id, version: 1, pending: true, changedAt: 5 },
     snapshot: '{"value":{"started":"working"},"context":{"attempt":1}}',
@@ -95,8 +96,8 @@ const carries = async (from: OpenedLedger, to: OpenedLedger): Promise<void> => {
   expect((await checkJournal(to.ledger.db)).faults).toEqual([]);
   const list = async ({ ledger }: OpenedLedger) => embeddedAt(temporaryFolder(), {}, ledger).list();
   expect(await list(to)).toEqual(await list(from));
-  await to.store.join({ node: 'b', leaseMs: 60_000, name: 'b' });
-  await to.store.takeOverFrom('b', 'left');
+  await to.store.join({ charts, node: 'b', leaseMs: 60_000, name: 'b' });
+  await to.store.takeOverFrom('b', 'left', charts);
   expect((await to.store.tasks('pending')).map(({ owner }) => owner)).toEqual(['b']);
   expect((await to.store.commit({ entries: [note('bd-x')] })).entries[0]).toMatchObject({
     seq: 252,

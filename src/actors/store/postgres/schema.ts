@@ -234,6 +234,12 @@ create index journal_decisions on journal (seq)
   where type = 'log' and data like '{"decision":%';
 `;
 
+/** Pending tasks and workflows that no server has. */
+const unowned = `
+create index actors_unowned on actors (id) where owner is null and pending = 1
+  and (id = task_id or (id >= 'workflow:' and id < 'workflow;'));
+`;
+
 /** A version is never changed once it is released: a later one follows it. */
 export const migrations: readonly Migration[] = [
   { version: 1, name: 'tables', sql: tables },
@@ -241,4 +247,5 @@ export const migrations: readonly Migration[] = [
   { version: 3, name: 'server_calls', sql: serverCalls },
   { version: 4, name: 'page_logins', sql: pageLogins },
   { version: 5, name: 'decisions', sql: decisions },
+  { version: 6, name: 'unowned', sql: unowned },
 ];
