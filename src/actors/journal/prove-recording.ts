@@ -1,8 +1,9 @@
 import { hash } from 'node:crypto';
 import { messageOf } from '../../machines/message-of.ts';
-import type { TaskId } from '../../machines/task.ts';
+import { finalStatuses, type TaskId } from '../../machines/task.ts';
 import { type ChainEnd, endAfter, faultInChain } from '../store/chain-faults.ts';
 import type { KeptEntry } from '../store/port.ts';
+import { withBase } from '../store/snapshot-data.ts';
 import {
   type Gap,
   isGap,
@@ -11,6 +12,8 @@ import {
   type Recording,
 } from './recording.ts';
 import { fold, isTransition, wrongStep } from './replay.ts';
+import type { TaskView } from './task-view.ts';
+import { shownIn } from './transition-frames.ts';
 
 export interface Proof {
   readonly entries: number;
@@ -99,6 +102,30 @@ const foldFault = (taskId: string, entries: readonly KeptEntry[]): string | null
   }
 };
 
+/** The view of the task in the last snapshot; null when there is none. */
+const lastShown = (entries: readonly KeptEntry[]): TaskView | null => {
+  const last = entries.findLast(({ type }) => type === 'snapshot');
+  if (last === undefined) return null;
+  const base = entries.find(({ seq }) => seq === last.base);
+  return shownIn(base === undefined ? last.data : withBase(last.data, base.data));
+};
+
+/** What only the machines say; a tracker may have changed the rest since, and closed the task. */
+const endFields = ['status', 'attempt', 'result', 'error'] as const;
+
+/** A task that is over must have ended as its last snapshot says. */
+const taskFault = (task: TaskView, entries: readonly KeptEntry[]): string | null => {
+  const shown = lastShown(entries);
+  if (shown === null || !finalStatuses.has(task.status)) return null;
+  if (shown.status !== task.status && task.status === 'complete') return null;
+  const other = endFields.find(
+    (field) => JSON.stringify(task[field]) !== JSON.stringify(shown[field]),
+  );
+  return other === undefined
+    ? null
+    : `the ${other} of the task is not what its last entries say: it was changed`;
+};
+
 /**
  * Checks the chain of hashes, and that the machines come to the recorded states. Who writes all
  * hashes anew passes the first; only the journal can tell.
@@ -109,7 +136,7 @@ export const proveRecording = (recording: Recording): Proof => {
   const isFolded = isFoldable(items) && entries.some(isTransition);
   const problem =
     chainFault(recording) ??
-    (isFolded ? foldFault(task.task_id, entries) : null) ??
+    (isFolded ? (foldFault(task.task_id, entries) ?? taskFault(task, entries)) : null) ??
     (recording.seal === sealOf(recording)
       ? null
       : 'the journal is as it was written, but the task, its changes or the time of the export were changed');

@@ -39,6 +39,27 @@ describe('a recording', () => {
     expect(problemOf(withItems([]))).toContain('entries were cut off at the end');
   });
 
+  test.each([
+    ['status', { status: 'cancelled' }],
+    ['result', { result: 'all tests pass' }],
+    ['attempt', { attempt: 2 }],
+    ['error', { error: { code: 'internal', message: 'made up' } }],
+  ] as const)(
+    'with another %s of the task than the journal has is not proven, also when it is sealed anew',
+    (field, changed) => {
+      const other = { ...task, ...changed } as TaskView;
+
+      expect(problemOf(recordingOf(other, entries))).toBe(
+        `the ${field} of the task is not what its last entries say: it was changed`,
+      );
+    },
+  );
+
+  test('of a task that the tracker has since reopened or renamed is proven', () => {
+    for (const changed of [{ status: 'queued' }, { title: 'Another', labels: ['ui'] }])
+      expect(problemOf(recordingOf({ ...task, ...changed } as TaskView, entries))).toBeNull();
+  });
+
   test('with a changed end, and its own words about that, is not sealed', () => {
     const shorter = without(-1);
     const { head } = recordingOf(task, shorter);
