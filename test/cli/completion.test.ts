@@ -71,6 +71,7 @@ _files() { print files; }
 eval "$(agent completion zsh)"
 words=(agent show ${first.slice(0, -1)}) CURRENT=3; _agent
 words=(agent compl) CURRENT=2; _agent
+words=(agent run --role te) CURRENT=4; _agent
 words=(agent create -F '') CURRENT=4; _agent`,
   );
 
@@ -80,6 +81,7 @@ words=(agent create -F '') CURRENT=4; _agent`,
   expect(lines(out)).toEqual([
     `${first}:Fix: the $(sum) isn't \`right\``,
     'completion:Print a completion script for your shell',
+    'tester',
     'files',
   ]);
 });

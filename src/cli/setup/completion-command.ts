@@ -43,7 +43,7 @@ _agent() {
     if [[ $value == *:files ]]; then
       _files
     else
-      described+=("\${value//:/\\\\:}:$about")
+      described+=("\${value//:/\\\\:}\${about:+:$about}")
     fi
   done < <(agent __complete -- "\${(@)words[2,CURRENT]}" 2>/dev/null)
   (( $#described )) && _describe agent described
