@@ -40,9 +40,14 @@ export const workCommands: readonly CliCommand[] = [
     name: 'merge',
     group: 'work',
     describe: "Merge the changes of tasks into the project's branch",
-    words: [taskWords],
+    words: [{ ...taskWords, optional: true }],
     flags: {
       ...attemptFlag,
+      all: {
+        type: 'switch',
+        default: false,
+        describe: 'Merge all complete work that is not merged',
+      },
       force: {
         type: 'switch',
         default: false,
@@ -58,6 +63,7 @@ export const workCommands: readonly CliCommand[] = [
     examples: [
       ['agent merge bd-a1b2', 'fast-forward the branch'],
       ['agent merge bd-a1 bd-b2 --squash', 'each as one commit, in the order of dependencies'],
+      ['agent merge --all --squash', 'all complete work'],
     ],
     run: async (context, args) =>
       (await import('../work/merge-command.ts')).mergeWork(context, args),

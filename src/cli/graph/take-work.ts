@@ -2,13 +2,9 @@ import type { TaskView } from '../../actors/journal/task-view.ts';
 import { plural } from '../../machines/plural.ts';
 import type { Client } from '../client/client.ts';
 import { readTask } from '../client/task-answers.ts';
-import { mergeWord } from '../words/state-words.ts';
-import { mergeLine, withDependencies } from '../work/merge-order.ts';
+import { isUnmerged, mergeLine, withDependencies } from '../work/merge-order.ts';
 
 const readAtOnce = 16;
-
-const isUnmerged = ({ status, work }: TaskView): boolean =>
-  status === 'complete' && mergeWord(work) === 'not merged';
 
 /**
  * Those of the complete tasks whose work is not merged, each after what must be merged before it:
@@ -32,18 +28,18 @@ export const readUnmerged = async (
   return ordered.filter(isUnmerged);
 };
 
-const diffsAtMost = 10;
+const namedAtMost = 10;
 
 /** Commands to paste that show the work of tasks, and merge it. */
 export const takeWorkLines = (tasks: readonly TaskView[]): readonly string[] => {
   if (tasks.length === 0) return [];
-  const more = tasks.length - diffsAtMost;
+  const more = tasks.length - namedAtMost;
   return [
     '',
     `the work of ${plural(tasks.length, 'task')} is not merged; to see it:`,
-    ...tasks.slice(0, diffsAtMost).map(({ task_id }) => `  agent diff ${task_id}`),
+    ...tasks.slice(0, namedAtMost).map(({ task_id }) => `  agent diff ${task_id}`),
     ...(more > 0 ? [`  and of ${more} more: agent list shows them`] : []),
-    'to take it:',
-    `  ${mergeLine(tasks)}`,
+    more > 0 ? 'to take it, and all other complete work:' : 'to take it:',
+    `  ${mergeLine(tasks, more > 0)}`,
   ];
 };

@@ -8,9 +8,11 @@ import { CallError, type Client } from '../client/client.ts';
 import type { CommandContext } from '../client/command-context.ts';
 import { readTask } from '../client/task-answers.ts';
 import { exitCodes } from '../output/exit-codes.ts';
+import { fetchTasks } from '../tasks/fetch-tasks.ts';
 import { history } from '../tasks/logs.ts';
+import { usageError } from '../words/messages.ts';
 import { UsageError } from '../words/usage-error.ts';
-import { inDependencyOrder } from './merge-order.ts';
+import { inDependencyOrder, isUnmerged } from './merge-order.ts';
 import { openWorkspace } from './work-commands.ts';
 
 export interface MergeArgs {
@@ -19,6 +21,7 @@ export interface MergeArgs {
   readonly config: string | undefined;
   readonly squash: boolean;
   readonly force: boolean;
+  readonly all: boolean;
 }
 
 interface Merging {
@@ -65,10 +68,10 @@ const mergeOne = async ({ client, workspace, args }: Merging, task: TaskView) =>
 /** `agent merge bd-a1 bd-b2 --squash` */
 const mergeCommandLine = (
   ids: readonly string[],
-  { attempt, squash, force }: Pick<MergeArgs, 'attempt' | 'squash' | 'force'>,
+  { attempt, squash, force, all }: Omit<MergeArgs, 'task_ids' | 'config'>,
 ): string =>
   [
-    ...['agent merge', ...ids],
+    ...['agent merge', ...(all ? ['--all'] : ids)],
     ...(attempt === undefined ? [] : [`--attempt ${attempt}`]),
     ...(squash ? ['--squash'] : []),
     ...(force ? ['--force'] : []),
@@ -83,7 +86,9 @@ const wayOn = (
   const again = mergeCommandLine(left, args);
   if (first !== undefined) {
     const { task_id, attempt, complete } = first;
-    return [mergeCommandLine([task_id], { attempt, squash: args.squash, force: !complete }), again];
+    const { squash } = args;
+    const before = { attempt, squash, force: !complete, all: false };
+    return [mergeCommandLine([task_id], before), again];
   }
   if (moved_on === true) return [mergeCommandLine(left, { ...args, squash: true })];
   if (same_lines !== true) return [again];
@@ -91,7 +96,12 @@ const wayOn = (
   return [`git merge ${branch}`, ...others];
 };
 
-const filesAtMost = 10;
+const namedAtMost = 10;
+
+const named = (all: readonly string[]): readonly string[] => {
+  const more = all.length - namedAtMost;
+  return [...all.slice(0, namedAtMost), ...(more > 0 ? [`and ${more} more`] : [])];
+};
 
 const printConflict = (
   { io }: CommandContext,
@@ -100,12 +110,8 @@ const printConflict = (
   args: MergeArgs,
 ): void => {
   const [id = '', ...others] = left;
-  const more = conflict.files.length - filesAtMost;
-  const files = [
-    ...conflict.files.slice(0, filesAtMost),
-    ...(more > 0 ? [`and ${more} more`] : []),
-  ].map((file) => `\n  ${file}`);
-  const remain = others.length === 0 ? '' : `\nnot merged either: ${others.join(', ')}`;
+  const files = named(conflict.files).map((file) => `\n  ${file}`);
+  const remain = others.length === 0 ? '' : `\nnot merged either: ${named(others).join(', ')}`;
   const steps = wayOn(conflict, left, args).map((step) => `\n  ${step}`);
   io.err(
     `agent: ${id} is not merged: ${conflict.why}${files.join('')}${remain}\nto go on:${steps.join('')}`,
@@ -125,7 +131,27 @@ const hasUnmergedFiles = ({ work }: TaskView): boolean =>
 
 /** A refusal names what it leaves when several tasks were to be merged. */
 const noteLeft = ({ io }: CommandContext, left: readonly string[]): void => {
-  if (left.length > 1) io.err(`not merged: ${left.join(', ')}`);
+  if (left.length > 1) io.err(`not merged: ${named(left).join(', ')}`);
+};
+
+/** @throws UsageError */
+const wantedIds = async (
+  { io }: CommandContext,
+  client: Client,
+  { task_ids: ids, all, attempt }: MergeArgs,
+): Promise<readonly string[]> => {
+  if (attempt !== undefined && (all || ids.length > 1))
+    throw new UsageError('--attempt is of one task: give one task id with it');
+  if (all && ids.length > 0) throw new UsageError('give task ids, or --all, not both');
+  if (!all && ids.length === 0)
+    throw usageError('word_missing', {
+      command: 'merge',
+      word: '<task_ids...>',
+      usage: 'agent merge <task_ids...>, or agent merge --all',
+    });
+  if (!all) return ids.map(requireId);
+  const { tasks } = await fetchTasks(client, io, { status: 'complete' }, null);
+  return tasks.filter(isUnmerged).map(({ task_id }) => task_id);
 };
 
 /**
@@ -134,10 +160,10 @@ const noteLeft = ({ io }: CommandContext, left: readonly string[]): void => {
  */
 export const mergeWork = async (context: CommandContext, args: MergeArgs): Promise<number> => {
   const { io, json, connection } = context;
-  if (args.attempt !== undefined && args.task_ids.length > 1)
-    throw new UsageError('--attempt is of one task: give one task id with it');
   const client = await connection.files();
-  const tasks = await inDependencyOrder(args.task_ids.map(requireId), (id) => readTask(client, id));
+  const ids = await wantedIds(context, client, args);
+  const tasks = await inDependencyOrder(ids, (id) => readTask(client, id));
+  if (tasks.length === 0 && !json) io.out('all complete work is merged');
   const workspace = await openWorkspace(context, args.config);
   for (const [at, task] of tasks.entries()) {
     const left = [task, ...tasks.slice(at + 1).filter(hasUnmergedFiles)].map(

@@ -1,5 +1,10 @@
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import { CallError } from '../client/client.ts';
+import { mergeWord } from '../words/state-words.ts';
+
+/** Complete work that a merge would take. */
+export const isUnmerged = ({ status, work }: TaskView): boolean =>
+  status === 'complete' && mergeWord(work) === 'not merged';
 
 /** Null for a dependency that is gone: an edited file may name one. */
 const readDependency = async (
@@ -55,9 +60,9 @@ export const isChain = (ordered: readonly TaskView[]): boolean =>
   });
 
 /** `agent merge bd-a1 bd-b2`, with `--squash` where a fast-forward cannot merge all of them. */
-export const mergeLine = (ordered: readonly TaskView[]): string =>
+export const mergeLine = (ordered: readonly TaskView[], isAll = false): string =>
   [
     'agent merge',
-    ...ordered.map(({ task_id }) => task_id),
+    ...(isAll ? ['--all'] : ordered.map(({ task_id }) => task_id)),
     ...(isChain(ordered) ? [] : ['--squash']),
   ].join(' ');

@@ -1,7 +1,9 @@
 import { expect, test } from 'vitest';
 import type { TaskView } from '../../../src/actors/journal/task-view.ts';
 import { CallError } from '../../../src/cli/client/client.ts';
+import { takeWorkLines } from '../../../src/cli/graph/take-work.ts';
 import { inDependencyOrder } from '../../../src/cli/work/merge-order.ts';
+import { aTask } from '../output/a-task.ts';
 
 /** Tasks by id, with what they depend on. */
 const readFrom = (edges: Readonly<Record<string, readonly string[]>>) => async (id: string) => {
@@ -24,4 +26,16 @@ test('tasks come after what they depend on, through tasks that are not given and
   expect(idsOf(await inDependencyOrder(['c', 'c'], read))).toEqual(['c']);
   expect(idsOf(await inDependencyOrder(['round', 'trip'], read))).toEqual(['trip', 'round']);
   await expect(inDependencyOrder(['c', 'gone'], read)).rejects.toThrow('no gone');
+});
+
+test('the work of many tasks is merged with --all, in place of a long line', () => {
+  const lines = (count: number) =>
+    takeWorkLines(Array.from({ length: count }, (_, n) => aTask({ task_id: `bd-${n}a` })));
+
+  expect(lines(2).at(-1)).toBe('  agent merge bd-0a bd-1a --squash');
+  expect(lines(100).slice(-3)).toEqual([
+    '  and of 90 more: agent list shows them',
+    'to take it, and all other complete work:',
+    '  agent merge --all --squash',
+  ]);
 });

@@ -110,6 +110,27 @@ test('several are merged in the order of dependencies, up to the first that cann
   expect(late.out).toContain('already merged');
 });
 
+test('after a run of many tasks, --all merges what is complete', { tags: ['slow'] }, async () => {
+  const { agent, root, create } = open();
+  const titles = Array.from(
+    { length: 11 },
+    (_, n) => `${['one', 'two', 'three'][n] ?? 'idle'} ${n}`,
+  );
+  for (const title of titles) await create(title);
+
+  const none = await agent('merge');
+  const both = await agent('merge', 'bd-a1', '--all');
+  await agent('run');
+  const merged = await agent('merge', '--all', '--squash');
+  const again = await agent('merge', '--all');
+
+  expect([none.code, none.err]).toEqual([2, expect.stringContaining('agent merge --all')]);
+  expect(both.code).toBe(2);
+  expect([merged.code, merged.out.match(/merged into main/g)?.length]).toEqual([0, 3]);
+  expect(gitIn(root, 'ls-files')).toBe('a.txt\none\nthree\ntwo');
+  expect([again.code, again.out]).toEqual([0, 'all complete work is merged\n']);
+});
+
 test('work that builds on other work names the merge to begin with, as commands', {
   tags: ['slow'],
 }, async () => {
