@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { AttemptInput, TaskId } from '../../machines/task.ts';
+import { withDeadline } from '../process/deadline.ts';
 import { GitError } from '../workspace/git.ts';
 import type {
   KeepFolder,
@@ -23,6 +24,9 @@ const lacksOf = (taken: TakenWork, { keys, lastChange }: Looked): string | null 
   taken.has === 'all' || (taken.has === 'step' && hasLastChange(keys, lastChange, taken.step))
     ? null
     : lastChange;
+
+/** A person waits for what is read; other work is shown without it. */
+const readMs = 30_000;
 
 /** Gets the work of these tasks from other servers. */
 const createFetching =
@@ -121,7 +125,10 @@ export const createHeldFolders = (workspace: Workspace, ports: HolderPorts): Wor
     isAbsent: (result: Result) => boolean = (result) => result === null,
     signal?: AbortSignal,
   ): Promise<Result> => {
-    const problem = await fetchWork([taskId], signal).then(
+    const fetched = withDeadline(readMs, signal, 'the common repository', (limit) =>
+      fetchWork([taskId], limit),
+    );
+    const problem = await fetched.then(
       () => null,
       (error: unknown) => ({ error }),
     );

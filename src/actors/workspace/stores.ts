@@ -103,6 +103,15 @@ export const createStores = ({ program, projectRoot, folder }: StoresOptions) =>
       });
       return found === null ? beginOwn(work, signal) : found.result;
     },
+    /** Uses the repository that new work would begin in, and changes nothing. */
+    current: async <Result>(work: (dirs: GitDirs) => Promise<Result>): Promise<Result> => {
+      const repository = await findRepository(program, projectRoot);
+      if (repository === null) return use('own', work);
+      const found = await withGitDirs(program, repository, uses, async (dirs) =>
+        (await commitOf(dirs, 'HEAD')) === null ? null : { result: await work(dirs) },
+      );
+      return found === null ? use('own', work) : found.result;
+    },
     /** Uses the repository that earlier work is in. */
     use,
     /**

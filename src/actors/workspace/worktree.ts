@@ -15,6 +15,7 @@ import { createOpening } from './open-work.ts';
 import type { Changes, DiffPart, Merged, MergeMode, Workspace } from './port.ts';
 import { createSaving } from './save-work.ts';
 import { createSetupCache } from './setup-cache.ts';
+import { limitTravel } from './travel/limited-travel.ts';
 import { createWorkTravel } from './travel/work-travel.ts';
 import { findUnmerged } from './unmerged.ts';
 import { createInUsersCommit } from './users-commit.ts';
@@ -153,13 +154,7 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
     refusal: () => null,
     open: (attempt, after = [], signal) => inTurn(() => open(attempt, after, signal)),
     absent: (signal) => findAbsent(options, stores.uses, signal),
-    travel: {
-      ...travel,
-      keep: (keyed, step, signal) => ofAttempt(keyed, () => travel.keep(keyed, step, signal)),
-      take: (attempt, key, signal) => inTurn(() => travel.take(attempt, key, signal)),
-      takeWork: (keyed, signal) => inTurn(() => travel.takeWork(keyed, signal)),
-      send: (keyed, signal) => ofAttempt(keyed, () => travel.send(keyed, signal)),
-    },
+    travel: limitTravel(travel, inTurn, ofAttempt),
     keep: null,
     setups: {
       cache: createSetupCache(join(options.folder, 'setup')),

@@ -1,7 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { carriedName } from '../../../src/actors/workspace/travel/carried-work.ts';
 import type { TaskId } from '../../../src/machines/task.ts';
 import { anAttempt } from '../../contracts/workspace.ts';
@@ -158,6 +160,26 @@ test('from an address, only what is new is fetched, and not the history of the p
 
   expect(await two.travel?.take(attempt, key)).toMatchObject({ has: 'step' });
   expect(bytes).toBeLessThan(50_000);
+});
+
+test('a repository that does not answer stops who waits for it, and nobody else', async () => {
+  const silent = createServer();
+  await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
+  onTestFinished(() => void silent.close().closeAllConnections());
+  const asked = new Promise((resolve) => silent.once('request', resolve));
+  const address = `http://127.0.0.1:${(silent.address() as AddressInfo).port}/`;
+  const repository = { address, server: 'one', env: process.env };
+  const workspace = await worktreesOf(makeRepository(), temporaryFolder(), [], { repository });
+  const stop = new AbortController();
+  const reading = Promise.allSettled(
+    [1, 2].map(() => workspace.travel?.takeWork([keyed], stop.signal)),
+  );
+  await asked;
+
+  expect((await workspace.open(attempt)).isNew).toBe(true);
+  stop.abort(new Error('enough'));
+  const stopped = { status: 'rejected', reason: new Error('enough') };
+  expect(await reading).toEqual([stopped, stopped]);
 });
 
 test('another attempt of the same number does not meet the work of the first', async () => {

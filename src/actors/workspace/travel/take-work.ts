@@ -80,6 +80,7 @@ export const createTaking = (
         const [found] = await transport.bring(dirs, [wantedOf(keyed)], signal);
         if (found === undefined || found.work.record.kind !== dirs.repository.kind) return null;
         if (!(await sending.claim(dirs, keyed, found, signal))) continue;
+        signal?.throwIfAborted();
         await makeRoom();
         if (found.work.record.closed) await writeClosed(dirs, found.work.record);
         else await makeFolderOf(dirs, head, found.work, signal);

@@ -75,7 +75,7 @@ export const createWorkTravel = (
     },
     takeWork: async (keyed, signal) => {
       if (taking === null) return;
-      await stores.begin(({ dirs }) => taking.closedWork(dirs, keyed, signal), signal);
+      await stores.current((dirs) => taking.closedWork(dirs, keyed, signal));
     },
     send: async (keyed, signal) => {
       const record = await records.read(keyed.taskId, keyed.attempt);
