@@ -117,6 +117,34 @@ describe.skipIf(noPostgres !== null)(`work goes from server to server ${noPostgr
     expect((await two.agent('show', id)).out).toContain('on a server that stopped');
   });
 
+  test('any server shows and merges the work of one that runs', slow, async () => {
+    const { one, two, begin } = await openServers('echo one > one.txt');
+    const id = await begin();
+    await untilOver(one, id);
+
+    expect((await two.agent('show', id)).out).toContain(`on agent/${id}/1, not merged`);
+    expect((await two.agent('diff', id)).out).toContain('+one');
+    expect(await two.agent('merge', id)).toMatchObject({ code: 0 });
+    expect(gitIn(two.root, 'show', 'HEAD:one.txt')).toBe('one');
+  });
+
+  test(
+    'without such a repository, any server shows the work, and says where it is merged',
+    slow,
+    async () => {
+      const { one, two, begin } = await openServers('echo one > one.txt', { isShared: false });
+      const id = await begin();
+      await untilOver(one, id);
+
+      expect((await two.agent('diff', id)).out).toContain('+one');
+      expect(await two.agent('merge', id)).toMatchObject({
+        code: 4,
+        err: expect.stringContaining(`the work of ${id} is on another server: merge it there`),
+      });
+      expect(await one.agent('merge', id)).toMatchObject({ code: 0 });
+    },
+  );
+
   test('a task that follows has the work, on whichever server it runs', slow, async () => {
     const { one, two, begin } = await openServers('cp a.txt copy-$(date +%s%N).txt');
     const first = await begin();

@@ -106,6 +106,32 @@ const createEnsuring =
     return { isFirst, taken, ...(lacks === null ? {} : { lacksWork: true }) };
   };
 
+const bringMs = 10_000;
+const askAgainMs = 10_000;
+const askedAtMost = 1_000;
+
+/** Many readers of one task ask the common repository once in ten seconds. */
+const createBringing = (
+  workspace: Pick<Workspace, 'workOf'>,
+  fetchWork: ReturnType<typeof createFetching>,
+): NonNullable<Workspace['bringWork']> => {
+  const asked = new Map<string, { readonly at: number; readonly done: Promise<void> }>();
+  return async (taskId, attempt) => {
+    if ((await workspace.workOf(taskId, attempt)) !== null) return;
+    const name = `${taskId}@${attempt}`;
+    const last = asked.get(name);
+    if (last !== undefined && performance.now() - last.at < askAgainMs) return last.done;
+    const done = fetchWork([taskId], AbortSignal.timeout(bringMs)).then(
+      () => {},
+      () => {},
+    );
+    asked.delete(name);
+    asked.set(name, { at: performance.now(), done });
+    for (const [oldest] of asked) if (asked.size > askedAtMost) asked.delete(oldest);
+    return done;
+  };
+};
+
 /**
  * Folders of attempts where several servers share tasks. The steps of an attempt say which server
  * had its folder last; what another one has of it is old, and is replaced (ADR 0118).
@@ -171,6 +197,7 @@ export const createHeldFolders = (workspace: Workspace, ports: HolderPorts): Wor
       if (merged.status === 'merged') await send({ taskId, attempt });
       return merged;
     },
+    bringWork: travel.hasRepository ? createBringing(workspace, fetchWork) : null,
     diff: (taskId, ...rest) => withWork(taskId, () => workspace.diff(taskId, ...rest)),
     inspect: (taskId, ...rest) => withWork(taskId, () => workspace.inspect(taskId, ...rest)),
   };

@@ -1,5 +1,5 @@
 import { ServiceError } from '../../machines/errors.ts';
-import type { TaskId } from '../../machines/task.ts';
+import { finalStatuses, type TaskId } from '../../machines/task.ts';
 import type { Acceptance } from '../../machines/task-context.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
 import { type Decided, decidedIn } from '../journal/decision.ts';
@@ -7,6 +7,7 @@ import type { TaskView } from '../journal/task-view.ts';
 import { endLabels } from '../ledger/issue.ts';
 import type { Answer, NewEntry, StoreReads } from '../store/port.ts';
 import type { TrackerReads, TrackerWrites } from '../tracker/port.ts';
+import type { Workspace } from '../workspace/port.ts';
 import type { WorkReads } from '../workspace/work-view.ts';
 import { type ListRequest, listTasks, type TaskPage } from './list-tasks.ts';
 import { createTaskEdits, type TaskEdits } from './task-edits.ts';
@@ -69,6 +70,8 @@ export interface TaskQueryPorts {
   readonly record: (entry: NewEntry) => Answer<void>;
   readonly now: () => number;
   readonly workOf: WorkReads;
+  /** `Workspace.bringWork` */
+  readonly bringWork?: Workspace['bringWork'];
   /** A live task as the tracker had it last, for outages. */
   readonly knownTask?: (taskId: TaskId) => TrackedTask | null;
 }
@@ -141,6 +144,7 @@ export const createTaskQueries = ({
   now,
   knownTask,
   workOf,
+  bringWork = null,
 }: TaskQueryPorts): TaskQueries => {
   const find = createFind(tracker, knownTask);
   const changed = async (taskId: string, change: Promise<Acceptance>): Promise<TaskView> => {
@@ -164,7 +168,12 @@ export const createTaskQueries = ({
       };
       return viewOf(await tracker.create(task, requestId));
     },
-    status: async (taskId) => withDetails(store, workOf, await viewOf(await find(taskId))),
+    status: async (taskId) => {
+      const view = await viewOf(await find(taskId));
+      if (view.attempt > 0 && finalStatuses.has(view.status))
+        await bringWork?.(view.task_id as TaskId, view.attempt);
+      return withDetails(store, workOf, view);
+    },
     decisions: async (limit) => ({
       decisions: ((await store?.decisions(limit ?? decisionsAtOnce)) ?? []).flatMap(decidedIn),
     }),

@@ -75,7 +75,7 @@ export interface ServicePorts extends Omit<ExecutePorts, 'commands' | 'queries'>
   readonly supervisor: () => SupervisorContext;
   readonly record: (entry: NewEntry) => void;
   readonly now: () => number;
-  readonly workspace: Pick<Workspace, 'diff' | 'merge' | 'workOf'>;
+  readonly workspace: Pick<Workspace, 'diff' | 'merge' | 'workOf' | 'bringWork'>;
   readonly projectRoot: () => string;
 }
 
@@ -121,6 +121,7 @@ export const createTaskService = (ports: ServicePorts): TaskService => {
     now: ports.now,
     knownTask: views.knownTask,
     workOf: ports.workspace.workOf,
+    bringWork: ports.workspace.bringWork,
   });
 
   /**

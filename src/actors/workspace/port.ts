@@ -127,6 +127,11 @@ export interface WorkFiles {
 export interface WorkspaceReads {
   /** The saved work of an attempt; null when it changed nothing, or is not over. */
   readonly workOf: WorkReads;
+  /**
+   * Gets the work of an attempt that is over from other servers when it is not here; null where all work
+   * is here. Does not reject.
+   */
+  readonly bringWork: ((taskId: TaskId, attempt: number) => Promise<void>) | null;
   leftOut(taskId: TaskId, attempt: number): Promise<readonly string[]>;
   diff(taskId: TaskId, attempt: number | null, part?: DiffPart): Promise<Changes | null>;
   /**

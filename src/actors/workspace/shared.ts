@@ -47,6 +47,7 @@ export const createSharedWorkspace = ({
     asCheck: (_attempt, run) => run(),
     save: async () => null,
     workOf: async () => null,
+    bringWork: null,
     leftOut: async () => [],
     sweep: async () => [],
     merge: async () => ({ status: 'nothing' }),

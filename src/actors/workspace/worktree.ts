@@ -170,6 +170,7 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
     save: (attempt, title, isComplete = true) =>
       ofAttempt(attempt, () => save(attempt, title, isComplete)),
     workOf: createWorkReads(options.folder),
+    bringWork: null,
     leftOut: async (taskId, attempt) => (await records.read(taskId, attempt))?.notes ?? [],
     sweep,
     merge: (taskId, attempt, mode, title, signal) =>

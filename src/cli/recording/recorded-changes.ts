@@ -2,10 +2,11 @@ import type { Recording } from '../../actors/journal/recording.ts';
 import type { Changes } from '../../actors/workspace/port.ts';
 import { messageOf } from '../../machines/message-of.ts';
 import type { TaskId } from '../../machines/task.ts';
-import { CallError, type Client } from '../client/client.ts';
+import type { Client } from '../client/client.ts';
 import type { CommandContext } from '../client/command-context.ts';
 import { loadConfig } from '../config/config.ts';
 import { workspaceFor } from '../config/workspace.ts';
+import { askForWork } from '../work/ask-for-work.ts';
 
 const patchBytesAtMost = 5 * 1024 * 1024;
 
@@ -26,16 +27,6 @@ export const asRecorded = ({ attempt, patch, guarded }: Changes): Recording['cha
   ...fittingPatch(patch),
 });
 
-/** A server knows secrets that this shell does not have, and replaces them. */
-const askServer = async (client: Client, taskId: TaskId): Promise<Changes | null> => {
-  try {
-    return (await client.call('diff', { task_id: taskId })) as Changes;
-  } catch (error) {
-    if (error instanceof CallError && error.code === 'event_not_allowed') return null;
-    throw error;
-  }
-};
-
 const readWorkspace = async (
   { project, env }: CommandContext,
   config: string | undefined,
@@ -54,7 +45,7 @@ export const recordedChanges = async (
 ): Promise<Recording['changes']> => {
   try {
     const found = client.live
-      ? await askServer(client, taskId)
+      ? await askForWork(client, taskId)
       : await readWorkspace(context, config, taskId);
     if (found === null) return null;
     return asRecorded(found);

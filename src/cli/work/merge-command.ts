@@ -13,7 +13,7 @@ import { history } from '../tasks/logs.ts';
 import { usageError } from '../words/messages.ts';
 import { UsageError } from '../words/usage-error.ts';
 import { inDependencyOrder, isUnmerged } from './merge-order.ts';
-import { openWorkspace } from './work-commands.ts';
+import { openWorkspace, workElsewhere } from './work-commands.ts';
 
 export interface MergeArgs {
   readonly task_ids: readonly string[];
@@ -126,6 +126,21 @@ const mergedText = (merged: Exclude<Merged, Conflict>): string => {
     : `already merged (${merged.commit.slice(0, 12)})`;
 };
 
+/** Nothing is in this folder. @throws CallError when another server has work of the attempt */
+const requireHere = async (
+  context: CommandContext,
+  taskId: TaskId,
+  attempt: number,
+): Promise<void> => {
+  const found = await workElsewhere(context, taskId, attempt);
+  if (found === null || found.patch === '') return;
+  throw new CallError(
+    'event_not_allowed',
+    `the work of ${taskId} is on another server: merge it there, or let work go from server to server (workspace.repository)`,
+    { task_id: taskId },
+  );
+};
+
 const hasUnmergedFiles = ({ work }: TaskView): boolean =>
   work !== undefined && work.files > 0 && work.merged_at === undefined;
 
@@ -175,6 +190,8 @@ export const mergeWork = async (context: CommandContext, args: MergeArgs): Promi
         throw error;
       },
     );
+    if (merged.status === 'nothing' && merged.commit === undefined)
+      await requireHere(context, requireId(task.task_id), attempt);
     if (merged.status === 'merged')
       await connection.logMerge(requireId(task.task_id), attempt, merged);
     if (json) io.json({ task_id: task.task_id, attempt, ...merged });

@@ -1,5 +1,6 @@
 import { requireId } from '../../actors/engine/task-id.ts';
 import type { TaskView } from '../../actors/journal/task-view.ts';
+import type { Changes } from '../../actors/workspace/port.ts';
 import { textIn } from '../../machines/json.ts';
 import type { TaskId } from '../../machines/task.ts';
 import { CallError } from '../client/client.ts';
@@ -10,6 +11,7 @@ import { workspaceFor } from '../config/workspace.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { oneLine, showControls } from '../output/safe-text.ts';
 import { history } from '../tasks/logs.ts';
+import { askForWork } from './ask-for-work.ts';
 import { withComments } from './inline-comments.ts';
 import { stylePatch } from './patch-style.ts';
 
@@ -82,6 +84,16 @@ const nothingToShow = (
   );
 };
 
+/** The work of another server; null without a server. */
+export const workElsewhere = async (
+  { connection }: CommandContext,
+  taskId: TaskId,
+  attempt: number | undefined,
+): Promise<Changes | null> => {
+  const client = await connection.files();
+  return client.live ? askForWork(client, taskId, attempt) : null;
+};
+
 export interface DiffArgs extends WorkArgs {
   readonly comments: boolean | undefined;
 }
@@ -95,7 +107,9 @@ export const showDiff = async (
   const taskId = requireId(task_id);
   const task = await taskOf(context, taskId);
   const workspace = await openWorkspace(context, config);
-  const found = await workspace.diff(taskId, attempt ?? null);
+  const found =
+    (await workspace.diff(taskId, attempt ?? null)) ??
+    (await workElsewhere(context, taskId, attempt));
   if (found === null)
     throw nothingToShow(taskId, attempt, workspace, await loggedMerge(context, task, attempt));
   if (json) io.json({ task_id: taskId, ...found });
