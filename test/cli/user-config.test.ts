@@ -1,6 +1,6 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { openProject } from '../support/cli.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
@@ -66,24 +66,24 @@ test.each([
   },
 );
 
-test('config set says to restart a server only where one runs', async () => {
-  const { agentWith, root } = openProject();
-  const own = { XDG_CONFIG_HOME: temporaryFolder(), AGENT_STATE_DIR: temporaryFolder() };
-  const set = async (...words: string[]) =>
-    (await agentWith(own, 'config', 'set', 'agent.max_turns', '9', ...words)).err;
+test('a server that runs reads what config set wrote, and what it cannot read is named', async () => {
+  const { agentWith, stateDir } = openProject();
+  const own = { XDG_CONFIG_HOME: temporaryFolder() };
+  const set = async (...words: string[]) => (await agentWith(own, 'config', 'set', ...words)).err;
+  const log = () => readFileSync(join(stateDir, 'server.log'), 'utf8');
+  const others = 'note: servers of other projects read it when they start again\n';
 
-  const without = [await set(), await set('--global')];
-  const started_at = new Date().toISOString();
-  const file = { url: 'http://127.0.0.1:1', pid: process.pid, version: '2.1.0', started_at };
-  writeFileSync(
-    join(own.AGENT_STATE_DIR, 'server.json'),
-    JSON.stringify({ ...file, project: root }),
-  );
+  expect(await set('agent.max_turns', '9')).toBe('');
+  expect(await set('agent.max_turns', '9', '--global')).toBe(others);
+  await agentWith(own, 'server', 'start');
 
-  expect(without).toEqual(['', 'note: servers of other projects read it when they start again\n']);
-  expect(await set()).toBe(
-    'note: the server that runs reads it when it starts again: agent server restart\n',
+  const used = 'note: the server that runs uses it from now on\n';
+  expect(await set('workspace.setup', '{"commands":["npm ci"]}')).toBe(used);
+  await vi.waitFor(() => expect(log()).toContain('"configuration reloaded"'));
+  expect(await set('workspace.copy', '["node_modules"]')).toBe(
+    'note: the server that runs reads workspace.copy when it starts again: agent server restart\n',
   );
+  expect(await set('agent.max_turns', '8', '--global')).toBe(`${used}${others}`);
 });
 
 test('config set and get take a group of keys', async () => {

@@ -5,16 +5,22 @@ import type { Address } from '../../src/cli/client/http-request.ts';
 import type { StartServer } from '../../src/cli/invocation.ts';
 import type { RunningServer } from '../../src/cli/server/run-server.ts';
 
+/** A signal interrupts `wait`; the program ends at the end of its input. */
+const takeSignals = `trap 'echo TERM' TERM; trap 'echo HUP' HUP
+exec 3<&0; cat <&3 >/dev/null & while kill -0 $! 2>/dev/null; do wait $!; done`;
+
 /**
- * A process that takes SIGTERM for a server which runs in this one, and ends when the server has
- * stopped: commands and tests see, signal and wait for it as for any server.
+ * A process that takes SIGTERM and SIGHUP for a server which runs in this one, and ends when the
+ * server has stopped: commands and tests see, signal and wait for it as for any server.
  */
-const startStandIn = (stop: () => Promise<void>) => {
-  const child = spawn('/bin/sh', ['-c', 'trap echo TERM; read -r _; read -r _'], {
-    stdio: ['pipe', 'pipe', 'ignore'],
-  });
+const startStandIn = (server: () => RunningServer | null) => {
+  const stop = async (): Promise<void> => server()?.stop();
+  const child = spawn('/bin/sh', ['-c', takeSignals], { stdio: ['pipe', 'pipe', 'ignore'] });
   const end = (): void => void child.stdin.end();
-  child.stdout.once('data', () => void stop().finally(end));
+  child.stdout.setEncoding('utf8').on('data', (signals: string) => {
+    if (signals.includes('HUP')) server()?.reload();
+    if (signals.includes('TERM')) void stop().finally(end);
+  });
   child.once('exit', (_, signal) => {
     if (signal === null) return;
     void stop();
@@ -55,7 +61,7 @@ export const startServerHere =
       // As for a process of its own, whose port another server may have.
       const port = loadConfig({ config: named, project }, env).portChosen ? {} : { port: 0 };
       let running: RunningServer | null = null;
-      const { pid, end } = startStandIn(async () => running?.stop());
+      const { pid, end } = startStandIn(() => running);
       try {
         running = await runServer({
           project,

@@ -13,7 +13,8 @@ import { configKeys, kindOfKey } from './config-keys.ts';
 import { editConfig } from './edit-config.ts';
 import { originOf, valueAt } from './key-paths.ts';
 import { missingPaths } from './missing-paths.ts';
-import { noteReload, readTextIfAny, type Target } from './own-file.ts';
+import { readTextIfAny, type Target } from './own-file.ts';
+import { configNow, reloadServer } from './reload-server.ts';
 import { userFilesOf } from './user-files.ts';
 
 type ConfigTree = Readonly<Record<string, unknown>>;
@@ -118,6 +119,7 @@ const set = async (
   const value = parsedValue(text);
   const next = withValue(isJsonObject(tree) ? tree : {}, key.split('.'), value);
   mkdirSync(dirname(target), { recursive: true, mode: 0o700 });
+  const counted = configNow(context);
   const candidate = `${target}.new`;
   await writeFileAtomically(candidate, `${JSON.stringify(next, null, 2)}\n`);
   try {
@@ -130,7 +132,7 @@ const set = async (
   else context.io.out(`wrote ${key} to ${target}`);
   for (const missing of missingPaths(load(context, undefined)))
     if (missing.startsWith(`${key}: `)) context.io.err(`warning: ${missing}`);
-  noteReload(context, scope);
+  await reloadServer(context, scope, counted);
   return exitCodes.done;
 };
 

@@ -7,7 +7,8 @@ import { hasTerminal, openEditor } from '../output/editor.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { UsageError } from '../words/usage-error.ts';
 import { ConfigError } from './config-error.ts';
-import { noteReload, readTextIfAny, requireValid, type Target } from './own-file.ts';
+import { readTextIfAny, requireValid, type Target } from './own-file.ts';
+import { configNow, reloadServer } from './reload-server.ts';
 
 /** True when the draft replaces the file; false when the user gives up. @throws UsageError */
 const editUntilValid = async (
@@ -44,6 +45,7 @@ export const editConfig = async (
   // Relative paths in it start at its folder.
   const draft = join(folder, `.edit-${randomBytes(6).toString('hex')}.json`);
   const before = readTextIfAny(target);
+  const counted = configNow(context);
   const given = before ?? '{\n}\n';
   const kept = before === null ? `${target} was not written` : `${target} is as it was`;
   writeFileSync(draft, given, { flag: 'wx', mode: 0o600 });
@@ -57,7 +59,7 @@ export const editConfig = async (
     if (isChanged) await writeFileAtomically(target, text);
     if (json) io.json({ file: target, changed: isChanged });
     else io.out(isChanged ? `wrote ${target}` : kept);
-    if (isChanged) noteReload(context, scope);
+    if (isChanged) await reloadServer(context, scope, counted);
     return exitCodes.done;
   } finally {
     rmSync(draft, { force: true });
