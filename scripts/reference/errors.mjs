@@ -47,6 +47,10 @@ const failures = {
     'the answers of the model were cut at their token limit',
     'raise `api.max_tokens`',
   ],
+  crash_loop: [
+    'the server died again and again while the attempt ran',
+    'read the log of the server, then `agent retry`',
+  ],
   internal: ['an error of the server', 'read the log of the server'],
 };
 

@@ -213,15 +213,17 @@ const createStart = (
   commands: Tasks['commands'],
 ) => {
   const { store, workspace, log } = ports;
-  /** Runs before any waiting task gets a slot. */
-  const retakeSlots = async (taskIds: readonly string[]): Promise<void> => {
+  /** Runs before any waiting task gets a slot. @returns tasks whose attempt waits for no person */
+  const retakeSlots = async (taskIds: readonly TaskId[]): Promise<readonly TaskId[]> => {
+    const working: TaskId[] = [];
     for (const taskId of taskIds) {
-      const slot = await savedSlot(store, taskId as TaskId);
-      if (slot !== null)
-        supervisor.send({ type: 'slot.retaken', taskId: taskId as TaskId, ...slot });
-      const parking = await savedParking(store, taskId as TaskId);
+      const slot = await savedSlot(store, taskId);
+      if (slot !== null) supervisor.send({ type: 'slot.retaken', taskId, ...slot });
+      if (slot?.lent === false) working.push(taskId);
+      const parking = await savedParking(store, taskId);
       if (parking !== null) supervisor.send({ type: 'backend.parked', parking });
     }
+    return working;
   };
   /** Saves changes that could not be saved at the end of their attempts. */
   const sweep = async (): Promise<void> => {
@@ -232,8 +234,7 @@ const createStart = (
   };
   const restore = async (): Promise<void> => {
     const pending = await pendingOf(store, node);
-    await retakeSlots(pending.map(({ taskId }) => taskId));
-    await commands.restore();
+    await commands.restore(await retakeSlots(pending.map(({ taskId }) => taskId as TaskId)));
     const left = await store.withoutServer(namedAtMost);
     if (left.length > 0)
       log('no server knows the charts that saved these tasks; they wait for one', { tasks: left });
@@ -247,11 +248,11 @@ const createStart = (
         log('could not check the folders of earlier attempts', { error }),
       );
     },
-    takeUp: (taskIds: readonly string[]): void => {
+    takeUp: (ids: readonly string[]): void => {
+      const taskIds = ids as readonly TaskId[];
       const go = async (): Promise<void> => {
         await started;
-        await retakeSlots(taskIds);
-        await commands.takeUp(taskIds as readonly TaskId[]);
+        await commands.takeUp(taskIds, await retakeSlots(taskIds));
       };
       go().catch((error: unknown) =>
         log('could not continue the tasks of another server', { error, tasks: taskIds }),

@@ -106,6 +106,8 @@ export type TaskEvent = Stamped<
   | ({ readonly type: 'dependency.failed' } & EndedDependency)
   /** The provider answered again before the limit of this backend was over. */
   | { readonly type: 'limit.ended'; readonly backend: string }
+  /** The attempt was restored as often without getting on: it may be what ends its servers. */
+  | { readonly type: 'restores.spent'; readonly restores: number }
   /** `agentHasTime`: the agent's own deadline has not passed. */
   | { readonly type: 'DEADLINE'; readonly agentHasTime?: boolean }
 >;

@@ -217,6 +217,16 @@ export const endedDependency = ({ event }: Answered<EndedDependency | null>) => 
 export const endedDependencyFailure = ({ event }: Answered<EndedDependency | null>) => ({
   failure: event.output === null ? null : failureFrom(event.output),
 });
+export const crashLoop = ({
+  context,
+  event: { restores },
+}: {
+  readonly context: TaskContext;
+  readonly event: { readonly restores: number };
+}) => {
+  const message = `its server died ${restores} times in a row while it ran, and no step of it was finished in between, so it may be what ends servers; look at the log of the server, then run it again with: agent retry ${context.taskId}`;
+  return { failure: failureOf('crash_loop', message, { restores }) };
+};
 export const tookTooLong = (what: string) => () => ({
   failure: failureOf('timed_out', `${what} took too long`),
 });

@@ -58,6 +58,10 @@ const failLate = (what: string) =>
     actions: { type: 'recordFailure', params: read.tookTooLong(what) },
   }) as const;
 
+const recordCrashLoop = { type: 'recordFailure', params: read.crashLoop } as const;
+/** Its end may be what ends servers: nothing more is tried. */
+const giveUp = { target: '#task.failed', actions: [recordCrashLoop, 'recordEnd'] } as const;
+
 /**
  * States with a slot: claim, work, verify, write results, merge, close; or fail or cancel, until
  * nothing runs.
@@ -73,6 +77,7 @@ export const started = taskSetup.createStateConfig({
     onDone: { actions: 'ignore' },
     onError: { target: '.failing', actions: { type: 'recordFailure', params: read.workFailure } },
   },
+  on: { 'restores.spent': { target: '.failing', actions: recordCrashLoop } },
   initial: 'claiming',
   states: {
     claiming: {
@@ -250,6 +255,7 @@ export const started = taskSetup.createStateConfig({
       },
       on: {
         tell: read.keepsForNext,
+        'restores.spent': giveUp,
         DEADLINE: { guard: 'deadlinePassed', target: '#task.failed', actions: 'recordEnd' },
       },
     },
@@ -287,6 +293,7 @@ export const started = taskSetup.createStateConfig({
       },
       on: {
         cancel: { actions: 'ignore' },
+        'restores.spent': giveUp,
         DEADLINE: {
           guard: 'deadlinePassed',
           target: '#task.failed',
@@ -330,6 +337,7 @@ export const started = taskSetup.createStateConfig({
     telling: {
       tags: 'phase:waiting_for_tracker',
       meta: { says: 'the tracker is unavailable; it is told when it is back' },
+      on: { 'restores.spent': { actions: 'ignore' } },
       initial: 'claiming',
       states: {
         claiming: {

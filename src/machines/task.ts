@@ -96,6 +96,7 @@ export const failureCodes = [
   'tool_failed',
   'verify_failed',
   'output_truncated',
+  'crash_loop',
   'internal',
 ] as const;
 

@@ -254,6 +254,7 @@ export const describeStore = (
           snapshot: '{}',
           revision: 2,
           owner: null,
+          restores: 0,
         });
         expect(await store.actor('bd-b')).toBeNull();
       });
@@ -276,7 +277,12 @@ export const describeStore = (
         const { entries, stale } = await store.commit(late, other);
 
         expect([entries.map(({ taskId }) => taskId), stale]).toEqual([['bd-b'], [late]]);
-        expect(await store.actor('bd-a')).toEqual({ ...actor('bd-a'), revision: 1, owner: null });
+        expect(await store.actor('bd-a')).toEqual({
+          ...actor('bd-a'),
+          revision: 1,
+          owner: null,
+          restores: 0,
+        });
         expect(await store.request('r1')).toBeNull();
         const next = { ...late, guard: { revision: 1, attempt: 0 } };
         expect((await store.commit(next)).stale).toEqual([]);
@@ -351,7 +357,12 @@ export const describeStore = (
         expect([first.stale, again.stale, after.stale]).toEqual([[lost], [lost], [lost]]);
         store = await opened.reopen();
         expect(await store.lastSeq()).toBe(3);
-        expect(await store.actor('bd-a')).toEqual({ ...actor('bd-a'), revision: 1, owner: 'a' });
+        expect(await store.actor('bd-a')).toEqual({
+          ...actor('bd-a'),
+          revision: 1,
+          owner: 'a',
+          restores: 0,
+        });
       });
 
       test('a commit that comes after a later one of its server is stale; those of others are not', async () => {
@@ -512,6 +523,31 @@ export const describeStore = (
       };
       const slotsOf = async () =>
         (await store.nodes()).map(({ node, slots }): [string, number] => [node, slots]);
+
+      test('restores of a live attempt are counted, until it finishes a step or begins, or its server leaves', async () => {
+        await joinAs('a', hour);
+        await commitAs('a', save('bd-a', 0, 1), save('bd-b', 0, 0));
+        const count = async (node = 'a') => [
+          ...(await store.countRestores(node, ['bd-a', 'bd-b', 'bd-none'])),
+        ];
+        const step = (result: string | null) => ({
+          entries: [],
+          step: { taskId: 'bd-a', attempt: 1, key: 'act:1:x', intent: '{}', result },
+        });
+
+        expect([await count(), await count()]).toEqual([[['bd-a', 1]], [['bd-a', 2]]]);
+        expect(await count('b'), 'it is not with this server').toEqual([]);
+        await commitAs('a', save('bd-a', 1, 1), save('bd-a#1', 0, 1), step(null));
+        expect((await store.actor('bd-a'))?.restores).toBe(2);
+        await commitAs('a', step('"x"'));
+        expect(await count()).toEqual([['bd-a', 1]]);
+        await commitAs('a', save('bd-a', 2, 2));
+        expect(await count()).toEqual([['bd-a', 1]]);
+        await store.forgetRestores('bd-a');
+        expect(await count()).toEqual([['bd-a', 1]]);
+        await store.leave('a');
+        expect(await count(), 'no server died').toEqual([['bd-a', 0]]);
+      });
 
       test('servers share the slots: each its part while nobody lacks one, else what it needs', async () => {
         await joinAs('a', hour);
@@ -953,7 +989,12 @@ export const describeStore = (
         const next = await opened.reopen();
 
         expect(await next.read({ after: 0, limit: 10 })).toHaveLength(1);
-        expect(await next.actor('bd-a')).toEqual({ ...actor('bd-a'), revision: 1, owner: null });
+        expect(await next.actor('bd-a')).toEqual({
+          ...actor('bd-a'),
+          revision: 1,
+          owner: null,
+          restores: 0,
+        });
         expect((await next.commit({ entries: [line('bd-a')] })).entries[0]?.seq).toBe(2);
       });
 

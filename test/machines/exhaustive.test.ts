@@ -161,6 +161,7 @@ test('one task: no reachable state is stuck, started without an attempt, or ende
       status,
     })),
     { type: 'limit.ended', backend: 'builtin' },
+    { type: 'restores.spent', restores: 4 },
     { type: 'dependency.failed', dependency: 'bd-b', status: 'failed', why: 'x' },
   ].map((event): EventObject => Object.assign({ at }, event));
   const endings = (id: string): readonly EventObject[] => [

@@ -924,6 +924,30 @@ const settledRows: readonly Row[] = [
   { says: 'cancelled stays cancelled', from: 'cancelled', event: cancel, to: 'cancelled' },
 ];
 
+/** An attempt that was restored too often is not gone on with; one whose work is done is. */
+const crashLoopRows = [
+  ...['claiming', 'working', 'verifying', 'recording', 'merging', 'closing', 'parking'].map(
+    (from) => ({ from, to: 'started.failing' }),
+  ),
+  ...['standingDown', 'yielding'].map((from) => ({ from, to: 'started.failing' })),
+  ...['failing', 'cancelling'].map((from) => ({ from, to: 'failed' })),
+  ...['telling.closing', 'telling.failing'].map((from) => ({ from, to: `started.${from}` })),
+].map(({ from, to }) => ({
+  from: `started.${from}`,
+  says: 'its servers died again and again',
+  event: { type: 'restores.spent', restores: 4, at },
+  given: { ...running, retriesLeft: 2 },
+  to,
+  expected: from.startsWith('telling')
+    ? {}
+    : {
+        failure: {
+          ...{ code: 'crash_loop', retryable: false, facts: { restores: 4 } },
+          message: expect.stringContaining(`agent retry ${taskId}`),
+        },
+      },
+}));
+
 const rows = [
   ...restRows,
   ...waitingRows,
@@ -932,6 +956,7 @@ const rows = [
   ...parkedRows,
   ...messageRows,
   ...settledRows,
+  ...crashLoopRows,
 ];
 
 describe('edges', () => {

@@ -83,6 +83,7 @@ const commands: readonly EventObject[] = [
     status,
   })),
   { type: 'limit.ended', backend: 'builtin' },
+  { type: 'restores.spent', restores: 4 },
   { type: 'tell', text: 'use tabs' },
   { type: 'dependency.failed', dependency: 'bd-b', status: 'failed', why: 'x' },
 ].map((event): EventObject => Object.assign({ at }, event));

@@ -105,6 +105,8 @@ export const createFarStore = (
     rememberAnswer: later(near.rememberAnswer),
     join: later(near.join),
     renew: later(near.renew),
+    countRestores: later(near.countRestores),
+    forgetRestores: later(near.forgetRestores),
     check: later(near.check),
     subscribe: (listener, subscription) =>
       near.subscribe(

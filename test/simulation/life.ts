@@ -131,6 +131,7 @@ const expected: ReadonlySet<string> = new Set([
   'could not restore a pending task; the server tries again',
   'could not save changes; the server tries again',
   'could not save the last changes',
+  'an attempt whose servers died is restored apart from others like it',
   'queue paused: attempts in a row failed with the same provider error',
   'the tracker cannot be used; the server tries again',
   'the tracker can be used again',

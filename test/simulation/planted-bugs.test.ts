@@ -73,7 +73,7 @@ const bugs: Readonly<Record<string, Planted>> = {
   },
   'pending tasks are not taken up at a restart': {
     file: 'src/actors/system.ts',
-    find: '    await commands.restore();\n',
+    find: '    await commands.restore(await retakeSlots(pending.map(({ taskId }) => taskId as TaskId)));\n',
     put: '',
     world: { crash: 0.02 },
     says: /stuck|I2|I14/,

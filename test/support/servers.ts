@@ -11,16 +11,21 @@ interface Given {
   readonly command?: string | readonly string[];
   /** What an agent asks first. */
   readonly question?: string;
+  /** Scripts that come first, for the tasks that they name. */
+  readonly scripts?: readonly object[];
   /** Its project is a clone of this repository. */
   readonly origin?: string;
   /** The folder of the programs of another version. */
   readonly programs?: string;
 }
 
-/** A server of its own, with its own project and state folder, on a store that others use, too. */
+/**
+ * A server of its own, with its own project and state folder, on a store that others use, too; null:
+ * on its own SQLite file.
+ */
 export const openServer = async (
-  address: string,
-  { config = {}, command = 'true', question, origin, programs }: Given = {},
+  address: string | null,
+  { config = {}, command = 'true', question, scripts = [], origin, programs }: Given = {},
 ) => {
   let version = programs;
   const project = openProject(undefined, { ownServer: true, programs: () => version });
@@ -34,7 +39,7 @@ export const openServer = async (
   const commands = [command].flat().map((each) => ({ tool: 'bash', arguments: { command: each } }));
   const work = [...asked, ...commands].map((call) => ({ calls: [call] }));
   const end = { calls: [{ tool: 'finish', arguments: { status: 'done', summary: 'done' } }] };
-  writeFileSync(script, JSON.stringify({ scripts: [{ turns: [...work, end] }] }));
+  writeFileSync(script, JSON.stringify({ scripts: [...scripts, { turns: [...work, end] }] }));
   writeFileSync(
     configFile,
     JSON.stringify({
@@ -43,10 +48,13 @@ export const openServer = async (
       agent: { on_interrupted: 'repeat' },
       ...config,
       server: { ...plain.server, ...config['server'] },
-      store: { url: 'DATABASE_URL', lease_seconds: 3, ...config['store'] },
+      ...(address === null
+        ? {}
+        : { store: { url: 'DATABASE_URL', lease_seconds: 3, ...config['store'] } }),
     }),
   );
-  const agent = (...words: string[]) => project.agentWith({ DATABASE_URL: address }, ...words);
+  const agent = (...words: string[]) =>
+    project.agentWith(address === null ? {} : { DATABASE_URL: address }, ...words);
   const viewOf = async (id: string) => JSON.parse((await agent('show', id, '--json')).out);
   /** The whole answer of a JSON-RPC call to the running server. */
   const call = async (method: string, params: object) => {

@@ -191,7 +191,6 @@ export const createLeaseKeeper = (ports: LeaseKeeperPorts): LeaseKeeper => {
     isFirst: () => takeOver?.isFirst() ?? true,
     stop: async () => {
       stop();
-      if (shared === undefined) return;
       try {
         await store.leave(node);
       } catch (error) {

@@ -3,6 +3,7 @@ import type { TaskId } from '../../machines/task.ts';
 import { differenceFrom } from '../journal/replay.ts';
 import type { ActorReads, EntryReads, SavedActor, StoreReads } from '../store/port.ts';
 import type { TrackerReads } from '../tracker/port.ts';
+import type { RestoreAttempts, RestoredTask } from './restore-attempts.ts';
 import type { TaskRegistry } from './task-registry.ts';
 
 /** Sorted by last change, so that of two requests at the same time the earlier one comes first. */
@@ -47,8 +48,8 @@ export const compareWithJournals = async (
 };
 
 /**
- * Starts the actors of all pending tasks, in a new process or after the supervisor failed. @returns
- * their ids
+ * Starts the actors of all pending tasks, in a new process or after the supervisor failed.
+ * `working`: those whose attempt runs. @returns the ids of all
  */
 export const restoreTasks = async (
   {
@@ -60,18 +61,19 @@ export const restoreTasks = async (
     readonly store: Pick<ActorReads, 'tasks'> & Pick<EntryReads, 'latest'>;
     readonly tracker: Pick<TrackerReads, 'findMany'>;
   },
-  registry: Pick<TaskRegistry, 'restore' | 'lastShown'>,
+  registry: Pick<TaskRegistry, 'lastShown'>,
+  restore: RestoreAttempts,
+  working: readonly TaskId[],
 ): Promise<readonly TaskId[]> => {
   const pending = await byLastChange(store, await pendingOf(store, node));
   const ids = pending.map(({ taskId }) => taskId as TaskId);
   if (ids.length === 0) return ids;
   const found = await tracker.findMany(ids).catch(() => []);
-  const listed = new Map(found.map((task) => [task.id as string, task]));
+  const listed = new Map(found.map((task) => [task.id, task]));
   // One list instead of a call for each task; the last frame where the tracker is away.
-  for (const { taskId } of pending)
-    await registry.restore(
-      taskId as TaskId,
-      listed.get(taskId) ?? (await registry.lastShown(taskId as TaskId)),
-    );
+  const tasks: RestoredTask[] = [];
+  for (const taskId of ids)
+    tasks.push({ taskId, known: listed.get(taskId) ?? (await registry.lastShown(taskId)) });
+  await restore(tasks, working);
   return ids;
 };

@@ -27,6 +27,7 @@ export interface TaskStartPorts {
   /** Gives back the slot of a task that has no live attempt after its actor failed. */
   readonly returnSlot: (taskId: TaskId) => void;
   readonly setDeadline: (taskId: TaskId, at: number | null) => void;
+  readonly now: () => number;
   /** First event of an actor that starts at rest. */
   readonly observation: (tracked: TrackedTask) => TaskEvent;
 }
@@ -36,6 +37,9 @@ export interface TaskStartHooks {
   readonly requireRunning: () => void;
   readonly crashed: LoadedTasks['discard'];
 }
+
+/** An attempt that is restored more often, with no finished step in between, fails. */
+const restoresAtMost = 3;
 
 export const lastShownOf = async (
   { store, tracker }: TaskStartPorts,
@@ -66,7 +70,9 @@ const asInternalError = (cause: unknown): never => {
 
 export interface TaskStartOptions {
   /** A state that cannot be read is given up: the task is then at rest. */
-  readonly givesUp: boolean;
+  readonly givesUp?: boolean;
+  /** How often its attempt was restored, if it runs; default: not counted. */
+  readonly restores?: number;
 }
 
 interface CreatedTask {
@@ -128,9 +134,9 @@ export const createTaskStart =
   async (
     taskId: TaskId,
     known: TrackedTask | null,
-    { givesUp }: TaskStartOptions,
+    { givesUp = false, restores = 0 }: TaskStartOptions,
   ): Promise<LoadedTask> => {
-    const { live, store } = ports;
+    const { live, store, now } = ports;
     const saved = await store.actor(taskId);
     const wasPending = saved?.pending === true;
     if (wasPending && saved.owner !== null && saved.owner !== ports.node)
@@ -154,5 +160,6 @@ export const createTaskStart =
     if (!task.actor.getSnapshot().hasTag('live')) ports.returnSlot(taskId);
     task.actor.start();
     if (!isPending) task.actor.send(ports.observation(tracked));
+    if (restores > restoresAtMost) task.actor.send({ type: 'restores.spent', restores, at: now() });
     return task;
   };

@@ -20,6 +20,7 @@ import type { DependencyWaits } from './dependency-waits.ts';
 import type { LoadedTask } from './loaded-tasks.ts';
 import { OwnedElsewhereError } from './owned-elsewhere.ts';
 import { asResponseError } from './response-error.ts';
+import { createRestoreAttempts, type RestoreAttempts } from './restore-attempts.ts';
 import { compareWithJournals, restoreTasks } from './restore-tasks.ts';
 import type { TaskHost } from './task-host.ts';
 import { createTaskRegistry, type TaskRegistry, type TaskRegistryPorts } from './task-registry.ts';
@@ -70,9 +71,10 @@ export interface TaskCommands {
 
 /** Starts and stops the actors of the tasks that this server has. */
 export interface TaskActors {
-  restore(): Promise<void>;
+  /** `working`: those whose attempt runs. */
+  restore(working: readonly TaskId[]): Promise<void>;
   /** Restores tasks that another server had. */
-  takeUp(taskIds: readonly TaskId[]): Promise<void>;
+  takeUp(taskIds: readonly TaskId[], working: readonly TaskId[]): Promise<void>;
   /** Stops the actors of tasks that another server has now. */
   drop(taskIds: readonly TaskId[]): void;
   /**
@@ -207,14 +209,15 @@ const createRespond = (
 const createRestore = (
   { node, store, tracker, log }: TaskCommandPorts,
   registry: TaskRegistry,
+  restore: RestoreAttempts,
   isStopped: () => boolean,
-): { readonly run: () => Promise<void>; readonly isDone: () => boolean } => {
+): { readonly run: TaskActors['restore']; readonly isDone: () => boolean } => {
   let isDone = false;
   return {
     isDone: () => isDone,
-    run: async () => {
+    run: async (working) => {
       isDone = false;
-      const ids = await restoreTasks({ node, store, tracker }, registry);
+      const ids = await restoreTasks({ node, store, tracker }, registry, restore, working);
       isDone = true;
       compareWithJournals(store, ids, log, isStopped).catch((error: unknown) =>
         log('could not compare the journals with the saved states', { error }),
@@ -243,7 +246,9 @@ export const createTaskCommands = (
     observation: (tracked) => trackerObserved(tracked, now()),
   });
   let stopped = false;
-  const restore = createRestore(ports, registry, () => stopped);
+  const isStopped = (): boolean => stopped;
+  const restoreAttempts = createRestoreAttempts({ ...ports, registry, isStopped });
+  const restore = createRestore(ports, registry, restoreAttempts, isStopped);
 
   return {
     ask: createCommandAsk(ports, registry),
@@ -271,9 +276,11 @@ export const createTaskCommands = (
       startActor: (taskId) => registry.use(taskId, async () => {}),
     }),
     restore: restore.run,
-    takeUp: async (taskIds) => {
-      for (const taskId of taskIds) await registry.restore(taskId);
-    },
+    takeUp: (taskIds, working) =>
+      restoreAttempts(
+        taskIds.map((taskId) => ({ taskId, known: null })),
+        working,
+      ),
     drop: (taskIds) => {
       for (const taskId of taskIds) registry.drop(taskId);
     },

@@ -16,7 +16,6 @@ import {
 } from './start-task.ts';
 
 export interface TaskRegistryPorts extends TaskStartPorts {
-  readonly now: () => number;
   readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
   /**
    * Called when a task actor ended in error: stops its agents and drops its uncommitted changes.
@@ -38,8 +37,11 @@ export interface TaskRegistry {
   ): Promise<Result>;
   /** The task as its last frame shows it; null when it has no frame. */
   lastShown(taskId: TaskId): Promise<TrackedTask | null>;
-  /** Starts the actor of a pending task; retries when that fails. */
-  restore(taskId: TaskId, known?: TrackedTask | null): Promise<void>;
+  /**
+   * Starts the actor of a pending task; retries when that fails. `restores`: how often its attempt was
+   * restored, if it runs.
+   */
+  restore(taskId: TaskId, known?: TrackedTask | null, restores?: number): Promise<void>;
   /** Stops the actor of a task that another server has now. */
   drop(taskId: TaskId): void;
   dropAll(): void;
@@ -92,7 +94,7 @@ export const createTaskRegistry = (logic: TaskMachine, ports: TaskRegistryPorts)
   const taskFor = (
     taskId: TaskId,
     known: TrackedTask | null = null,
-    options: TaskStartOptions = { givesUp: false },
+    options: TaskStartOptions = {},
   ): Promise<LoadedTask> => {
     const present = live.get(taskId);
     return present === null
@@ -100,10 +102,10 @@ export const createTaskRegistry = (logic: TaskMachine, ports: TaskRegistryPorts)
       : Promise.resolve(present);
   };
 
-  const restore = async (taskId: TaskId, known: TrackedTask | null = null): Promise<void> => {
+  const restore: TaskRegistry['restore'] = async (taskId, known = null, restores = 0) => {
     if (stopped) return;
     try {
-      await taskFor(taskId, known);
+      await taskFor(taskId, known, { restores });
       retries.forget(taskId);
     } catch (error) {
       if (error instanceof OwnedElsewhereError) return retries.forget(taskId);

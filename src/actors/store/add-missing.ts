@@ -86,6 +86,11 @@ const additions: readonly Addition[] = [
       alter table nodes add column facts text`,
   },
   {
+    table: 'actors',
+    column: 'restores',
+    sql: 'alter table actors add column restores integer not null default 0',
+  },
+  {
     table: 'task_counts',
     column: 'count',
     sql: taskCounts,

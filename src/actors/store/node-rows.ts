@@ -27,6 +27,7 @@ export interface NodeRows {
   takeOverFrom(node: string, servers: Servers, charts: ChartVersions): Work<readonly string[]>;
   withoutServer(limit: number): Work<readonly UnownedActor[]>;
   nodes(): Work<readonly StoreNode[]>;
+  countRestores(node: string, taskIds: readonly string[]): Work<ReadonlyMap<string, number>>;
   leave(node: string): Work<void>;
   /**
    * Positions of the changes that were stale when this commit was carried out; `all` when it is too
@@ -74,6 +75,12 @@ const prepareNodes = (db: Database) => ({
   leave: db.prepare(
     'update nodes set lease_until = 0, slots = 0, usable = 0, waiting = 0 where id = ?',
   ),
+  countRestore: db.prepare(
+    `update actors set restores = restores + 1 where id = ?1 and owner = ?2 and live_attempt > 0
+     returning restores`,
+  ),
+  /** The next restore follows no crash. */
+  leaveAttempts: db.prepare('update actors set restores = -1 where owner = ? and live_attempt > 0'),
   renew: db.prepare('update nodes set lease_until = ?2 + lease_ms where id = ?1 and ended = 0'),
 });
 
@@ -133,7 +140,16 @@ export const createNodeRows = (db: Database): NodeRows => {
     *nodes() {
       return (yield* sql.all.all()).map(nodeOf(yield* db.now()));
     },
+    *countRestores(node, taskIds) {
+      const counts = new Map<string, number>();
+      for (const id of taskIds) {
+        const row = yield* sql.countRestore.first(id, node);
+        if (row !== null) counts.set(id, Number(row['restores']));
+      }
+      return counts;
+    },
     *leave(node) {
+      yield* sql.leaveAttempts.run(node);
       yield* sql.leave.run(node);
     },
     *staleOf({ node, number }) {

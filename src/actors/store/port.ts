@@ -44,6 +44,8 @@ export interface SavedActor extends ActorState {
   readonly owner: string | null;
   /** Rises by one with each commit of the actor. */
   readonly revision: number;
+  /** How often `countRestores` counted its live attempt; `StoreLeases` says since when. */
+  readonly restores: number;
 }
 
 /** The state that a transition started from. */
@@ -349,6 +351,14 @@ export interface StoreLeases {
   withoutServer(limit: number): Answer<readonly UnownedActor[]>;
   /** Servers that nobody has taken over from, the first to join first. */
   nodes(): Answer<readonly StoreNode[]>;
+  /**
+   * Counts, for tasks of this server, that their live attempt is restored after its server died. The
+   * count begins again with each attempt, when a step gets its result, and when the server leaves.
+   * @returns the counts by task
+   */
+  countRestores(node: string, taskIds: readonly string[]): Answer<ReadonlyMap<string, number>>;
+  /** The count of a task begins again: its attempt was restored, and its server lives. */
+  forgetRestores(taskId: string): Answer<void>;
   /** Ends its own lease, so that another server need not wait. */
   leave(node: string): Answer<void>;
 }

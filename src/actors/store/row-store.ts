@@ -36,6 +36,7 @@ const actorOf = (row: Row): SavedActor => ({
   snapshot: textOfColumn(row, 'snapshot'),
   revision: Number(row['revision'] ?? 0),
   owner: row['owner'] == null ? null : textOfColumn(row, 'owner'),
+  restores: Number(row['restores'] ?? 0),
 });
 
 const stepOf = (row: Row): Step => ({
@@ -149,6 +150,12 @@ export const createRowStore = (
     share: (node, wish) => database.write(() => slots().share(node, wish)),
     takeWaiting: (node, limit, able) =>
       database.write(() => slots().takeWaiting(node, limit, able)),
+    countRestores: (node, taskIds) =>
+      database.write(() => writer.nodes().countRestores(node, taskIds)),
+    forgetRestores: (taskId) =>
+      database.write(function* () {
+        yield* sql.forgetRestores().run(taskId);
+      }),
     leave: (node) => database.write(() => writer.nodes().leave(node)),
     takeOver: (id) => ask(savedActor(id)),
     subscribe: feed.subscribe,

@@ -94,7 +94,8 @@ create table if not exists actors (
   live_attempt integer not null default 0,
   owner text,
   waits_role text,
-  waits_priority integer
+  waits_priority integer,
+  restores integer not null default 0
 ) without rowid;
 create index if not exists actors_pending on actors (id) where pending = 1;
 create index if not exists workflows_ended on actors (changed_at, id)

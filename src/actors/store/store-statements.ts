@@ -42,7 +42,8 @@ where given.revision is null
 on conflict (id) do update set version = excluded.version, pending = excluded.pending,
   changed_at = excluded.changed_at, snapshot = excluded.snapshot, revision = actors.revision + 1,
   live_attempt = excluded.live_attempt, owner = excluded.owner, waits_role = excluded.waits_role,
-  waits_priority = excluded.waits_priority`;
+  waits_priority = excluded.waits_priority,
+  restores = case when actors.live_attempt = excluded.live_attempt then actors.restores else 0 end`;
 
 export const prepareStatements = (db: Database) => ({
   saveActor: lazy(() => db.prepare(saveActorSql)),
@@ -50,6 +51,10 @@ export const prepareStatements = (db: Database) => ({
     `insert into steps (task_id, attempt, key, intent, result) values (?, ?, ?, ?, ?)
      on conflict (task_id, attempt, key) do update set intent = excluded.intent,
        result = coalesce(excluded.result, steps.result)`,
+  ),
+  /** The attempt gets on, so that its server did not end because of it. */
+  forgetRestores: lazy(() =>
+    db.prepare('update actors set restores = 0 where id = ? and restores <> 0'),
   ),
   forgetSteps: db.prepare(
     "delete from steps where task_id = ? and attempt <= ? and key <> 'folder'",

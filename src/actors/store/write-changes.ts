@@ -26,7 +26,7 @@ interface WriterParts {
 
 /** Saves what belongs to a change that is not stale. */
 const createRestWriter = (
-  { saveStep, forgetSteps, addRequest }: StoreStatements,
+  { saveStep, forgetRestores, forgetSteps, addRequest }: StoreStatements,
   redact: WriterParts['redact'],
 ) =>
   function* ({ step, forgetSteps: over, request }: Change): Work<void> {
@@ -39,6 +39,7 @@ const createRestWriter = (
         redact(intent),
         result === null ? null : redact(result),
       );
+      if (result !== null) yield* forgetRestores().send(taskId);
     }
     if (over !== undefined) yield* forgetSteps.send(over.taskId, over.attempt);
     if (request !== undefined) yield* addRequest.send(request.id, request.taskId);

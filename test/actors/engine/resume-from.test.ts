@@ -11,6 +11,7 @@ const savedIn = (value: string) => ({
   attempt: 1,
   revision: 1,
   owner: null,
+  restores: 0,
   snapshot: JSON.stringify({ status: 'active', value, context: { deadlineAt: 1, limitAt: 2 } }),
 });
 

@@ -240,6 +240,8 @@ create index actors_unowned on actors (id) where owner is null and pending = 1
   and (id = task_id or (id >= 'workflow:' and id < 'workflow;'));
 `;
 
+const restores = 'alter table actors add column restores integer not null default 0';
+
 /** A version is never changed once it is released: a later one follows it. */
 export const migrations: readonly Migration[] = [
   { version: 1, name: 'tables', sql: tables },
@@ -248,4 +250,5 @@ export const migrations: readonly Migration[] = [
   { version: 4, name: 'page_logins', sql: pageLogins },
   { version: 5, name: 'decisions', sql: decisions },
   { version: 6, name: 'unowned', sql: unowned },
+  { version: 7, name: 'restores', sql: restores },
 ];
