@@ -143,10 +143,10 @@ export const createSetupWorktree =
       const failure = await fillCache(ports, setup, key, attempt, signal);
       if (failure !== null) return failure;
     }
-    if (key !== null && (await cache.take(key, root, setup.cache))) {
-      const message = `setup: ${setup.cache.join(', ')} copied from an earlier setup with the same lockfile`;
+    if (key !== null && (await cache.has(key))) {
+      const message = `setup: copies ${setup.cache.join(', ')} from an earlier setup with the same lockfile`;
       ports.emit(attempt, 'log', { level: 'info', message });
-      return null;
+      if (await cache.take(key, root, setup.cache)) return null;
     }
     const run = setupCommandOf(ports, setup, isTrusted);
     const failure = await runAll(run, setup, attempt, opened, signal);

@@ -139,7 +139,7 @@ test('the same lockfile takes what an earlier setup made; another one is set up'
 
   expect(madeFor(running, second.id)).toBe(madeFor(running, first.id));
   expect(messagesOf(running, second.id)).toContainEqual(
-    expect.stringContaining('copied from an earlier setup'),
+    expect.stringContaining('from an earlier setup'),
   );
   expect(madeFor(running, third.id)).not.toBe(madeFor(running, first.id));
 });
@@ -209,7 +209,7 @@ test('unmerged work with the lockfile of the project takes what a setup of its o
   expect(messagesOf(running, second.id)).toEqual(
     expect.arrayContaining([
       'setup: in a folder of your own commit, which has the same lockfile',
-      'setup: node_modules copied from an earlier setup with the same lockfile',
+      'setup: copies node_modules from an earlier setup with the same lockfile',
     ]),
   );
   expect(seen.filter(({ network }) => network).map(({ cwd }) => cwd)).toEqual([
