@@ -1,5 +1,14 @@
 import { execFileSync } from 'node:child_process';
-import { chownSync, existsSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import {
+  appendFileSync,
+  chownSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { isAlive } from '../../src/actors/process/pid.ts';
@@ -48,6 +57,30 @@ export const copyServerTo = (folder: string, port: number): void => {
   ownByPostgres(folder);
   const primary = `host=127.0.0.1 port=${port} user=postgres application_name=standby`;
   run('pg_basebackup', '-D', dataIn(folder), '-R', '-X', 'stream', '-c', 'fast', '-d', primary);
+};
+
+/** Settings of a cluster that keeps its log for restores. */
+export const archived = ['archive_mode=on', `archive_command='cp %p ../archive/%f'`];
+
+/** Makes a base backup of an archived cluster that runs, beside its data. */
+export const backUpIn = (folder: string, port: number): void => {
+  const backup = join(folder, 'backup');
+  const from = ['-h', '127.0.0.1', '-p', `${port}`, '-U', 'postgres'];
+  run('pg_basebackup', '-D', backup, '-X', 'none', '-c', 'fast', ...from);
+};
+
+/** Puts the base backup in the place of the data; the next start goes on to the restore point. */
+export const restoreIn = (folder: string, restorePoint: string): void => {
+  const data = dataIn(folder);
+  rmSync(data, { recursive: true });
+  renameSync(join(folder, 'backup'), data);
+  const settings = [
+    "restore_command = 'cp ../archive/%f %p'",
+    `recovery_target_name = '${restorePoint}'`,
+    "recovery_target_action = 'promote'",
+  ];
+  appendFileSync(join(data, 'postgresql.auto.conf'), `${settings.join('\n')}\n`);
+  writeFileSync(join(data, 'recovery.signal'), '');
 };
 
 /** Returns when it takes writes. */
