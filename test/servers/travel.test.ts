@@ -202,6 +202,13 @@ describe.skipIf(noPostgres !== null)(`work goes from server to server ${noPostgr
         'echo two > two.txt',
       ]);
       rmSync(bare, { recursive: true });
+      await one.stopServer();
+      expect(await one.agent('server', 'start')).toMatchObject({ code: 0 });
+      await vi.waitFor(async () =>
+        expect((await one.agent('server', 'logs')).out).toMatch(
+          /make one: git clone --bare.*the common repository cannot be used/,
+        ),
+      );
       const id = await begin();
 
       expect(await untilOver(two, id)).toMatchObject({ status: 'complete' });

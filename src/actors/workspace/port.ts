@@ -208,6 +208,8 @@ export interface WorkTravel {
    * it could, or another server has the attempt
    */
   send(keyed: KeyedAttempt, signal?: AbortSignal): Promise<string | null>;
+  /** @returns why it cannot be read and written, and what to do; null: it can, or there is none */
+  check(): Promise<string | null>;
   /** What could not be sent before. */
   unsent(): Promise<readonly NamedAttempt[]>;
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { filterNames, mergeModes } from '../../actors/workspace/port.ts';
+import { parseWorkAddress } from '../../actors/workspace/travel/address.ts';
 import { a2aVersions } from '../../http/a2a/versions.ts';
 import { answerPolicies } from '../../http/mcp/backend.ts';
 import { quotaPolicies } from '../../machines/agent-context.ts';
@@ -340,6 +341,10 @@ export const configSections = z.strictObject({
       repository: z
         .string()
         .min(1)
+        .superRefine((text, { addIssue }) => {
+          const address = parseWorkAddress(text);
+          if (typeof address === 'string') addIssue({ code: 'custom', message: address });
+        })
         .nullable()
         .default(null)
         .describe(

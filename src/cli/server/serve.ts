@@ -6,6 +6,7 @@ import type { Sandbox } from '../../actors/sandbox/port.ts';
 import { createHistories } from '../../actors/store/histories.ts';
 import { createPushConfigs } from '../../actors/store/push-configs.ts';
 import { buildServer } from '../../http/server.ts';
+import { checkRepository } from '../config/common-repository.ts';
 import { stateFiles } from '../config/project.ts';
 import { a2aRulesFrom } from '../config/settings.ts';
 import { finishedWorkFor } from '../config/workspace.ts';
@@ -158,6 +159,14 @@ const retentionFor = ({ project, env, current }: ServerParts, { ledger, tracker 
     now: Date.now,
   });
 
+const tellRepository = async ({ current, workspace, choice, logger }: ServerParts) => {
+  const found = await checkRepository(current.loaded.config, workspace, choice);
+  if (found?.status === 'problem')
+    logger.log('the common repository cannot be used', { error: found.detail });
+  if (found?.status === 'note')
+    logger.log('the common repository is not used', { detail: found.detail });
+};
+
 /** Listens, starts the system, writes server.json and prints the banner, in this order. */
 export const serve = async (
   parts: ServerParts,
@@ -195,6 +204,8 @@ export const serve = async (
     ...(token_file === undefined ? {} : { token_file }),
   });
   await printBanner(parts, assembled, { url, port: listening.port, note: listening.note });
+  // A start does not wait for a network.
+  void tellRepository(parts);
   const retention = scheduleRetention(retentionFor(parts, assembled), logger.log);
   const stop = async (): Promise<void> => {
     state.draining = true;

@@ -8,6 +8,7 @@ import { findServer, isSilent } from '../client/find-server.ts';
 import type { Address } from '../client/http-request.ts';
 import { hasTasks, openTasks } from '../client/open-tasks.ts';
 import { redactorFor } from '../client/redactor.ts';
+import { checkRepository } from '../config/common-repository.ts';
 import { type LoadedConfig, loadConfig } from '../config/config.ts';
 import type { Config } from '../config/config-schema.ts';
 import { missingPaths } from '../config/missing-paths.ts';
@@ -96,10 +97,18 @@ const checkAssistants = ({ sandbox: { mode, assistants: wanted } }: Config): Che
   return { check: 'assistants', status: 'ok', detail: 'run in the sandbox, with the network' };
 };
 
-const checkWorkspace = async ({ project, env }: CommandContext, config: Config): Promise<Check> => {
-  const detail = (await workspaceFor(config, project, env)).describe();
+const checkWorkspace = async (
+  { project, env }: CommandContext,
+  config: Config,
+): Promise<readonly Check[]> => {
+  const workspace = await workspaceFor(config, project, env);
+  const detail = workspace.describe();
   const isRefused = detail.startsWith('runs are refused');
-  return { check: 'workspace', status: isRefused ? 'problem' : 'ok', detail };
+  const repository = await checkRepository(config, workspace, storeFor(config, project, env));
+  return [
+    { check: 'workspace', status: isRefused ? 'problem' : 'ok', detail },
+    ...(repository === null ? [] : [{ check: 'repository', ...repository }]),
+  ];
 };
 
 const checkBd = async ({ project, env }: CommandContext, config: Config): Promise<Check> => {

@@ -1,3 +1,7 @@
+import { constants } from 'node:fs';
+import { access } from 'node:fs/promises';
+import { userInfo } from 'node:os';
+import { join } from 'node:path';
 import { moveBranch } from '../commits.ts';
 import { findBareRepository } from '../find-repository.ts';
 import { GitError, reasonIn, requireGit } from '../git.ts';
@@ -63,6 +67,16 @@ export const createFolderTransport = (
           brought.push({ name, tip, work });
         }
         return brought;
+      }),
+    check: (dirs) =>
+      use(dirs, async ({ repository: { commonDir } }) => {
+        for (const part of ['objects/pack', 'refs/heads'])
+          await access(join(commonDir, part), constants.W_OK).catch(() => {
+            throw new GitError(
+              `${join(commonDir, part)} cannot be written; give the folder to the user of the servers: chown -R ${userInfo().username} ${path}`,
+            );
+          });
+        await sharedTipsOfPeople(commonDir);
       }),
     put: (dirs, { name, commit, from }, signal) =>
       use(dirs, async (shared) => {

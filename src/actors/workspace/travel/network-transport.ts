@@ -100,6 +100,21 @@ export const createNetworkTransport = (
       }
       return brought;
     },
+    check: async (dirs, signal) => {
+      const git = await connect(dirs);
+      const listed = await git(['ls-remote', '--quiet', url, 'HEAD'], { signal });
+      const advice = `git ls-remote ${url} must work without a question for the user of the server`;
+      if (!listed.ok)
+        throw new GitError(`${url} cannot be read: ${reasonIn(listed.stderr)}; ${advice}`);
+      if ((await commitOf(dirs, 'HEAD')) === null) return;
+      const ref = 'refs/heads/agent/check';
+      const push = ['push', '--dry-run', '--quiet', '--no-verify', '--no-signed', url];
+      const pushed = await git([...push, `known:${ref}`], { signal });
+      if (!pushed.ok)
+        throw new GitError(
+          `${url} cannot be written: ${reasonIn(pushed.stderr)}; give the user of the server the right to push to it`,
+        );
+    },
     put: async (dirs, { name, commit, from }, signal) => {
       const git = await connect(dirs);
       const ref = `refs/heads/${name}`;

@@ -27,6 +27,8 @@ export interface WorkTransport {
     to: { readonly name: string; readonly commit: string; readonly from: string | null },
     signal?: AbortSignal,
   ): Promise<boolean>;
+  /** @throws GitError when it cannot be read or written; the message says what to do */
+  check(dirs: GitDirs, signal?: AbortSignal): Promise<void>;
 }
 
 /** The repository that all servers reach, and this server's name among them. */

@@ -1,5 +1,6 @@
 import { messageOf } from '../../../machines/message-of.ts';
 import type { AttemptInput, TaskId } from '../../../machines/task.ts';
+import { withDeadline } from '../../process/deadline.ts';
 import { moveBranch } from '../commits.ts';
 import { GitError } from '../git.ts';
 import type { WorkTravel } from '../port.ts';
@@ -7,6 +8,8 @@ import type { WorkParts } from '../work-parts.ts';
 import { createSending } from './send-work.ts';
 import { createTaking } from './take-work.ts';
 import type { CommonRepository } from './transport.ts';
+
+const checkMs = 15_000;
 
 /** Forgets an attempt that others went on with; its work here stays on a branch. */
 const createForgetting =
@@ -86,6 +89,12 @@ export const createWorkTravel = (
       if ((why !== null) !== record.unsent)
         await records.write({ ...record, unsent: why !== null });
       return why;
+    },
+    check: async () => {
+      if (common === null) return null;
+      return withDeadline(checkMs, undefined, 'the common repository', (limit) =>
+        stores.current((dirs) => common.transport.check(dirs, limit)),
+      ).then(() => null, messageOf);
     },
     unsent: async () =>
       (await records.all()).flatMap(({ task_id, attempt, closed, unsent }) =>
