@@ -178,11 +178,15 @@ test.each([
   ['an address of this machine', '127.0.0.1', false],
   ['a number that means this machine', '2130706433', false],
   ['an IPv4 address in IPv6 form', '[::ffff:127.0.0.1]', false],
+  ['an old IPv6 form of an IPv4 address', '[::127.0.0.1]', false],
+  ['an IPv6 address that stands for an IPv4 address', '[::ffff:0:7f00:1]', false],
+  ['an IPv6 address of documents', '[3fff::1]', false],
   ['a name that leads to this machine', 'localhost', false],
   ['every address of this machine', '0.0.0.0', true],
   ['a metadata service', '169.254.169.254', true],
   ['a metadata service in IPv6 form', '[::ffff:169.254.169.254]', true],
   ['a link-local address', '[fe80::1]', true],
+  ['a metadata service by way of NAT64', '[64:ff9b::a9fe:a9fe]', true],
 ])('%s is never called', async (_, host, allowPrivate) => {
   const receiver = await startReceiver();
   const url = `http://${host}:${receiver.port}/hook`;
