@@ -12,13 +12,17 @@ export interface BoardTask {
 
 const boardBlockersAtMost = 2;
 
+/** A cancelled task is among those that are done, but nothing goes on behind it. */
+const placeWord = ({ task: { view }, section }: BoardTask): string =>
+  view.status === 'cancelled' ? view.status : sectionTitles[section].toLowerCase();
+
 const dependenciesText = (
   { unmet_dependencies: unmet }: TaskView,
   find: (taskId: string) => BoardTask | null,
 ): string => {
   const named = unmet.slice(0, boardBlockersAtMost).map((id) => {
-    const section = find(id)?.section;
-    return section === undefined ? id : `${id} (${sectionTitles[section].toLowerCase()})`;
+    const found = find(id);
+    return found === null ? id : `${id} (${placeWord(found)})`;
   });
   const rest = unmet.length - named.length;
   return `waits for ${[...named, ...(rest === 0 ? [] : [`${rest} more`])].join(' and ')}`;

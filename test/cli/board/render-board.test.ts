@@ -91,6 +91,19 @@ test('each task is under its fact, with role, attempt, turn, cost, age and why',
   ]);
 });
 
+test('a task that waits for a cancelled one says so', () => {
+  const board = boardOf([
+    place({ task_id: 'bd-c1', status: 'cancelled' }),
+    place({
+      task_id: 'bd-d1',
+      phase: 'waiting_for_dependencies',
+      unmet_dependencies: ['bd-c1'],
+    }),
+  ]);
+
+  expect(shownOf(board, 100, 30)).toContain('    waits for bd-c1 (cancelled)');
+});
+
 test('a task of which no frame has come says which call it makes', () => {
   const busy = { status: 'started', phase: 'acting', activity: 'bash npm test' } as const;
 
