@@ -72,7 +72,7 @@ const changeIn = (frame: Frame, before: TaskProgress): Partial<TaskProgress> => 
   if (endFrames.has(frame.type)) return { hasEnded: true };
   if (frame.type === 'api_call_start')
     return { turn: turnText(frame)?.replace('turn ', '') ?? null, isSilentTurn: true };
-  if (frame.type === 'tool_start') return { words: callText(frame) };
+  if (frame.type === 'tool_start') return { words: callText(frame), said: `${before.said}\n` };
   if (frame.type === 'api_call_complete')
     return frame.data['ok'] === false ? { words: callFault(frame) } : {};
   const line = saying.has(frame.type) ? renderFrame(frame) : null;

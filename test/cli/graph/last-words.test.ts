@@ -39,3 +39,20 @@ test('the last words of a task that pauses are why, and for how long', () => {
     'slow down; the provider asks for a pause of 42.0 s',
   );
 });
+
+test('what an assistant says after a call does not continue its words before it', () => {
+  const progress = createProgress();
+  const task = aTask({ status: 'started', phase: 'thinking', attempt: 1 });
+  progress.begin(task);
+  const see = (type: string, data: object) =>
+    progress.take({
+      ...{ type, task_id: task.task_id, attempt: 1, seq: 1 },
+      ...{ timestamp: '2026-01-15T09:30:00.000Z', data: { ...data } },
+    });
+
+  see('text_delta', { text: 'I begin.' });
+  see('tool_start', { tool: 'Bash', arguments: '{"command":"make"}' });
+  see('text_delta', { text: 'Made' });
+
+  expect(progress.get(task.task_id)?.words).toBe('Made');
+});
