@@ -1,4 +1,5 @@
-// What it costs to save, show and merge the work of an attempt, beside plain git in the same run.
+// What it costs to save, show and merge the work of an attempt, and to send it to other servers after
+// a step, beside plain git in the same run.
 // Usage: npm run bench -- workspace     SIZES=100,5000 and RUNS=5 change what is measured
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -98,6 +99,61 @@ const measurePlain = async (root, project, files) => {
   return times;
 };
 
+/** The repository that all servers reach. */
+const makeBare = (project, bare) => {
+  git(project, 'clone', '-q', '--bare', '--no-hardlinks', project, bare);
+  return bare;
+};
+
+/** A step's work is sent to other servers, and taken from there. */
+const measureTravel = async (root, project, files) => {
+  const times = { send: [], take: [] };
+  const workspace = await chooseWorkspace({
+    ...{ mode: 'worktree', projectRoot: project, folder: join(root, 'travel'), copies: [] },
+    environment: { PATH: process.env.PATH },
+    repository: {
+      address: makeBare(project, join(root, 'work.git')),
+      ...{ server: 'one', env: process.env },
+    },
+  });
+  for (let run = 1; run <= runs; run += 1) {
+    const attempt = { taskId: `bd-t${run}`, attempt: 1, role: 'engineer', options: {} };
+    const { root: folder } = await workspace.open(attempt);
+    edit(folder, files, runs + run);
+    const keyed = { ...attempt, key: `key ${run}` };
+    times.send.push(await timed(() => workspace.travel.keep(keyed, 'act:1:a')));
+    times.take.push(await timed(() => workspace.travel.take(attempt, keyed.key)));
+  }
+  return times;
+};
+
+const travelByHand = async (root, project, files) => {
+  const times = { send: [], take: [] };
+  const bare = makeBare(project, join(root, 'plain.git'));
+  for (let run = 1; run <= runs; run += 1) {
+    const folder = join(root, `sent${run}`);
+    git(project, 'worktree', 'add', '-q', '-b', `t${run}`, folder);
+    git(folder, 'status');
+    edit(folder, files, runs + run);
+    times.send.push(
+      await timed(() => {
+        git(folder, 'add', '-A');
+        git(folder, 'commit', '-qm', 'x');
+        git(folder, 'push', '-q', bare, `HEAD:t${run}`);
+      }),
+    );
+    git(project, 'worktree', 'remove', '--force', folder);
+    times.take.push(
+      await timed(() => {
+        git(project, 'fetch', '-q', bare, `t${run}`);
+        git(project, 'worktree', 'add', '-q', '--detach', folder, 'FETCH_HEAD');
+      }),
+    );
+    git(project, 'worktree', 'remove', '--force', folder);
+  }
+  return times;
+};
+
 const row = (name, ours, limit, goal) =>
   report(name, {
     ours: median(ours),
@@ -114,9 +170,13 @@ for (const files of sizes) {
     for (const folder of [project, plain]) makeProject(folder, files);
     const limit = await measurePlain(root, plain, files);
     const ours = await measureOurs(root, project, files);
+    const byHand = await travelByHand(root, plain, files);
+    const travel = await measureTravel(root, project, files);
     const goal = files === 100 ? undefined : 2;
     row(`${files} files: live diff / git add, diff`, ours.diff, limit.diff, goal);
     row(`${files} files: save / git add, commit`, ours.save, limit.save, goal);
+    row(`${files} files: a step sent / git add, commit, push`, travel.send, byHand.send);
+    row(`${files} files: a folder taken / git fetch, worktree add`, travel.take, byHand.take);
     row(`${files} files: merge / git merge --squash, commit`, ours.merge, limit.merge);
     if (files === 100) within('  save, of 60 ms', median(ours.save), saveGoalMs);
     if (files === 5000) within('  merge, of 120 ms', median(ours.merge), mergeGoalMs);
