@@ -86,6 +86,30 @@ test('a server that runs reads what config set wrote, and what it cannot read is
   expect(await set('agent.max_turns', '8', '--global')).toBe(`${used}${others}`);
 });
 
+test('config unset removes a value of yours, and what is empty then', async () => {
+  const { agentWith } = openProject();
+  const home = { XDG_CONFIG_HOME: temporaryFolder() };
+  const config = (...words: string[]) => agentWith(home, 'config', ...words);
+  const file = (await config('path')).out.trim();
+  await config('set', 'workspace.setup', '{"commands":["npm ci"],"network":true}');
+  await config('set', 'agent.max_turns', '9');
+
+  expect((await config('unset', 'agent.max_turns')).out).toBe(
+    `removed agent.max_turns from ${file}\n`,
+  );
+  expect((await config('get', 'agent.max_turns')).out).toBe('50\n');
+  expect((await config('unset', 'workspace.setup.network')).code).toBe(0);
+  expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual({
+    workspace: { setup: { commands: ['npm ci'] } },
+  });
+  expect((await config('unset', 'workspace.setup')).code).toBe(0);
+  expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual({});
+  expect(await config('unset', 'agent.max_turns')).toMatchObject({
+    code: 2,
+    err: expect.stringContaining(`agent.max_turns is not set in ${file}`),
+  });
+});
+
 test('config set and get take a group of keys', async () => {
   const { agentWith } = openProject();
   const home = { XDG_CONFIG_HOME: temporaryFolder() };

@@ -70,6 +70,15 @@ const withValue = (
   };
 };
 
+/** Also without what is empty then. */
+const withoutValue = (tree: ConfigTree, [part = '', ...rest]: readonly string[]): ConfigTree => {
+  const { [part]: inner, ...others } = tree;
+  if (rest.length === 0) return others;
+  if (!isJsonObject(inner)) return tree;
+  const left = withoutValue(inner, rest);
+  return Object.keys(left).length === 0 ? others : { ...tree, [part]: left };
+};
+
 const parsedValue = (text: string): unknown => {
   try {
     return JSON.parse(text);
@@ -83,6 +92,7 @@ const quotedJson = (value: unknown): string =>
 
 /** Says how to write a value that cannot be one word. */
 const jsonHint = (key: string, given: unknown): string => {
+  if (given === undefined) return '';
   const kind = kindOfKey(key);
   if (kind === 'list' && typeof given === 'string')
     return `; a list is written as JSON: agent config set ${key} ${quotedJson(given.split(','))}`;
@@ -106,18 +116,17 @@ const requireValidValue = (candidate: string, key: string, value: unknown): void
   }
 };
 
+const treeIn = (target: string): ConfigTree => {
+  const tree: unknown = JSON.parse(readTextIfAny(target) ?? '{}');
+  return isJsonObject(tree) ? tree : {};
+};
+
 /** Writes the file only if the whole configuration is still valid with it. @throws ConfigError */
-const set = async (
+const write = async (
   context: CommandContext,
   { target, scope }: Target,
-  key: string,
-  text: string,
-): Promise<number> => {
-  requireKey(key);
-  const before = readTextIfAny(target);
-  const tree: unknown = before === null ? {} : JSON.parse(before);
-  const value = parsedValue(text);
-  const next = withValue(isJsonObject(tree) ? tree : {}, key.split('.'), value);
+  { key, value, next }: { key: string; value: unknown; next: ConfigTree },
+): Promise<void> => {
   mkdirSync(dirname(target), { recursive: true, mode: 0o700 });
   const counted = configNow(context);
   const candidate = `${target}.new`;
@@ -129,15 +138,39 @@ const set = async (
     unlinkSync(candidate);
   }
   if (context.json) context.io.json({ key, file: target });
-  else context.io.out(`wrote ${key} to ${target}`);
+  else
+    context.io.out(
+      value === undefined ? `removed ${key} from ${target}` : `wrote ${key} to ${target}`,
+    );
   for (const missing of missingPaths(load(context, undefined)))
     if (missing.startsWith(`${key}: `)) context.io.err(`warning: ${missing}`);
   await reloadServer(context, scope, counted);
+};
+
+const set = async (
+  context: CommandContext,
+  target: Target,
+  key: string,
+  text: string,
+): Promise<number> => {
+  const value = parsedValue(text);
+  const next = withValue(treeIn(target.target), requireKey(key).split('.'), value);
+  await write(context, target, { key, value, next });
+  return exitCodes.done;
+};
+
+/** Then the next place counts: your file for every project, or the default. */
+const unset = async (context: CommandContext, target: Target, key: string): Promise<number> => {
+  const tree = treeIn(target.target);
+  const next = withoutValue(tree, requireKey(key).split('.'));
+  if (JSON.stringify(next) === JSON.stringify(tree))
+    throw new UsageError(`${key} is not set in ${target.target}; 'agent config' shows where it is`);
+  await write(context, target, { key, value: undefined, next });
   return exitCodes.done;
 };
 
 export interface ConfigCommandArgs {
-  readonly action: 'show' | 'get' | 'set' | 'path' | 'edit' | undefined;
+  readonly action: 'show' | 'get' | 'set' | 'unset' | 'path' | 'edit' | undefined;
   readonly key: string | undefined;
   readonly value: string | undefined;
   readonly global: boolean;
@@ -161,6 +194,7 @@ export const configCommand = (
   if (action === 'edit') return editConfig(context, { target, scope });
   if (key === undefined) throw new UsageError(`config ${action} needs a key; see: agent config`);
   if (action === 'get') return get(context, config, key);
+  if (action === 'unset') return unset(context, { target, scope }, key);
   if (value === undefined)
     throw new UsageError(`config set needs a value: agent config set ${key} <value>`);
   return set(context, { target, scope }, key, value);

@@ -72,7 +72,7 @@ export const setupCommands: readonly CliCommand[] = [
       {
         name: 'action',
         describe: 'What to do; default: show',
-        choices: ['show', 'get', 'set', 'edit', 'path'],
+        choices: ['show', 'get', 'set', 'unset', 'edit', 'path'],
         optional: true,
       },
       {
@@ -86,7 +86,7 @@ export const setupCommands: readonly CliCommand[] = [
     flags: {
       global: {
         type: 'switch',
-        actions: ['set', 'edit', 'path'],
+        actions: ['set', 'unset', 'edit', 'path'],
         default: false,
         describe: 'Your file for every project, not only for this one',
       },
@@ -96,6 +96,7 @@ export const setupCommands: readonly CliCommand[] = [
       ['agent config get server.port', 'one value'],
       ['agent config edit', 'open your file for this project in $EDITOR, and check it'],
       ['agent config set api.provider_model gpt-5.1 --global', 'your model in every project'],
+      ['agent config unset agent.max_turns', 'back to what your other files or the defaults say'],
     ],
     run: async (context, args) =>
       (await import('../config/config-command.ts')).configCommand(context, args),
