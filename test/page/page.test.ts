@@ -591,7 +591,12 @@ describe.skipIf(noBrowser !== null)(
     test('no view is wider than a phone, and nothing moves for who wants no motion', async () => {
       const [task] = JSON.parse((await project.agent('list', '--json')).out);
       const views = ['needs-you', 'board', 'graph', 'machines', 'system', 'new'];
-      const ofTask = ['', '/diff', '/edit'].map((part) => `task/${task.task_id}${part}`);
+      const first = await project.create('Decide how prices and taxes are stored and rounded');
+      const second = await project.create('Build it', '--deps', first);
+      const ofTask = [
+        ...['', '/diff', '/edit'].map((part) => `task/${task.task_id}${part}`),
+        `task/${second}/edit`,
+      ];
       await page.setViewportSize({ width: 375, height: 700 });
       await page.emulateMedia({ reducedMotion: 'reduce' });
       // What an earlier test set in motion may end.
@@ -602,6 +607,7 @@ describe.skipIf(noBrowser !== null)(
       for (const view of [...views, ...ofTask]) {
         await to(view);
         await page.locator('main h1, main h2').first().waitFor();
+        if (view.includes(second)) await page.getByRole('link', { name: first }).waitFor();
         await page.evaluate(
           'new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))',
         );

@@ -28,6 +28,15 @@ export const count = (value: number): string => {
 
 const two = (value: number): string => `${value}`.padStart(2, '0');
 
+/** `40 s`, `1 min`, `1:20 min`, `1:30 h`, `2 d`: for marks, which differ by less than `age` says. */
+export const markAge = (ms: number): string => {
+  const seconds = Math.round(ms / 1_000);
+  const [small, large, unit] = seconds < 3_600 ? [1, 60, 'min'] : [60, 3_600, 'h'];
+  const rest = Math.floor((seconds % large) / small);
+  if (seconds < 60 || seconds >= 86_400 || rest === 0) return age(ms);
+  return `${Math.floor(seconds / large)}:${two(rest)} ${unit}`;
+};
+
 /** The time of day where the reader is. */
 export const clock = (at: number): string => {
   const date = new Date(at);

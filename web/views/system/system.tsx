@@ -48,7 +48,7 @@ const TaskTable = ({ all, none }: { all: readonly TaskView[]; none: string }) =>
       <thead>
         <tr>
           <th>Task</th>
-          <th>Role</th>
+          <th class="role-cell">Role</th>
           <th>Why</th>
           <th class="number">For how long</th>
         </tr>

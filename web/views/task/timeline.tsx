@@ -1,6 +1,6 @@
 import { useMemo } from 'preact/hooks';
 import type { Frame } from '../../data/frame.ts';
-import { age, duration } from '../../model/format.ts';
+import { duration, markAge } from '../../model/format.ts';
 import {
   type Bar,
   createBars,
@@ -81,7 +81,7 @@ const Times = ({ bars, stretches }: { bars: readonly Bar[]; stretches: readonly 
           <g key={at} class="mark">
             <line class="lane-line" x1={x} x2={x} y1="0" y2={height} />
             <text class="gap-label" x={x} y="-5">
-              {age(after)}
+              {markAge(after)}
             </text>
           </g>
         );
