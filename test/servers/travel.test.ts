@@ -146,7 +146,7 @@ describe.skipIf(noPostgres !== null)(`work goes from server to server ${noPostgr
   );
 
   test('a task that follows has the work, on whichever server it runs', slow, async () => {
-    const { one, two, begin } = await openServers('cp a.txt copy-$(date +%s%N).txt');
+    const { one, two, bare, begin } = await openServers('cp a.txt copy-$(date +%s%N).txt');
     const first = await begin();
     await untilOver(one, first);
     await one.stopServer();
@@ -159,6 +159,14 @@ describe.skipIf(noPostgres !== null)(`work goes from server to server ${noPostgr
     ).toHaveLength(2);
     expect((await two.agent('diff', first)).out).toContain('copy-');
     expect(await two.agent('merge', first)).toMatchObject({ code: 0 });
+
+    const shared = () => gitIn(bare, 'for-each-ref', '--format=%(refname)', 'refs/heads/agent');
+    expect(shared()).toMatch(
+      new RegExp(`agent/${first}/1[^]*agent/${next}/1|agent/${next}/1[^]*agent/${first}/1`),
+    );
+    expect(await two.agent('merge', next)).toMatchObject({ code: 0 });
+    expect((await two.agent('prune')).out).toContain(`agent/${first}/1`);
+    expect(shared()).toBe('');
   });
 
   test(`${kills} times kill -9 of the server that has an attempt: no change of its agent is lost (seed ${seed})`, {

@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import type { AttemptInput } from '../../machines/task.ts';
 import { commitPatiently } from '../agent/patient-commit.ts';
 import { changesMade } from '../agent/steps.ts';
 import type { Journal } from '../journal/journal.ts';
 import type { ActorReads, UsageReads } from '../store/port.ts';
+import type { NamedAttempt, WorkTravel } from '../workspace/port.ts';
 
 /**
  * The step that says which server had the folder of an attempt last. It stays when the attempt is
@@ -27,26 +27,38 @@ export interface HolderPorts {
   readonly server: string;
 }
 
-type AttemptOf = Pick<AttemptInput, 'taskId' | 'attempt'>;
+const look = async (store: Pick<ActorReads, 'steps'>, { taskId, attempt }: NamedAttempt) => {
+  const steps = await store.steps(taskId, attempt);
+  const intent = steps.find(({ key }) => key === folderStep)?.intent ?? null;
+  return {
+    holder: intent === null ? null : folderSchema.parse(JSON.parse(intent)),
+    keys: steps.map(({ key }) => key),
+    lastChange: changesMade(steps).at(-1) ?? null,
+  };
+};
+
+/** Null when no server had its folder while they shared tasks. */
+const keyOf = async (
+  store: Pick<ActorReads, 'steps'>,
+  attempt: NamedAttempt,
+): Promise<string | null> => (await look(store, attempt)).holder?.key ?? null;
+
+/** Removes what an attempt has in the common repository. @returns why it could not, or null */
+export const createForgetWork =
+  (travel: WorkTravel | null, store: Pick<ActorReads, 'steps'>) =>
+  async ({ taskId, attempt }: NamedAttempt): Promise<string | null> => {
+    if (travel === null || !travel.hasRepository) return null;
+    const key = await keyOf(store, { taskId, attempt });
+    return key === null ? null : travel.remove({ taskId, attempt, key });
+  };
 
 /** Who has the folders of attempts, as the store says it. */
 export const createFolderHolders = ({ store, journal, server }: HolderPorts) => {
-  const look = async ({ taskId, attempt }: AttemptOf) => {
-    const steps = await store.steps(taskId, attempt);
-    const intent = steps.find(({ key }) => key === folderStep)?.intent ?? null;
-    return {
-      holder: intent === null ? null : folderSchema.parse(JSON.parse(intent)),
-      keys: steps.map(({ key }) => key),
-      lastChange: changesMade(steps).at(-1) ?? null,
-    };
-  };
   return {
-    look,
-    /** Null when no server had its folder while they shared tasks. */
-    keyOf: async (attempt: AttemptOf): Promise<string | null> =>
-      (await look(attempt)).holder?.key ?? null,
+    look: (attempt: NamedAttempt) => look(store, attempt),
+    keyOf: (attempt: NamedAttempt) => keyOf(store, attempt),
     hold: async (
-      { taskId, attempt }: AttemptOf,
+      { taskId, attempt }: NamedAttempt,
       state: Omit<z.infer<typeof folderSchema>, 'server'>,
       signal: AbortSignal | undefined,
     ): Promise<void> => {

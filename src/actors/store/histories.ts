@@ -67,7 +67,8 @@ const prepareHistories = (db: Database) => ({
     where task_id = ?1 and ${isOld}`),
   dropAgents: db.prepare(`delete from actors where ${agents}
     and id <> (select id || '#' || (json(snapshot) -> 'context' ->> 'attempt') from actors where id = ?1)`),
-  dropSteps: db.prepare('delete from steps where task_id = ?'),
+  // `folder` says where work is that nobody has pruned yet.
+  dropSteps: db.prepare("delete from steps where task_id = ? and key <> 'folder'"),
   dropRequests: db.prepare('delete from requests where task_id = ?'),
   marked: db.prepare('select task_id from histories where removing = 1'),
   // A snapshot goes before its base.

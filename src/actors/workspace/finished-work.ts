@@ -1,5 +1,6 @@
 import { lstat } from 'node:fs/promises';
 import { messageOf } from '../../machines/message-of.ts';
+import type { TaskId } from '../../machines/task.ts';
 import { removeFolder } from './attempt-folder.ts';
 import { changesOf, liveChanges } from './changes.ts';
 import { findCheckedOut } from './checked-out.ts';
@@ -8,6 +9,7 @@ import { sizeOfFolder } from './folder-size.ts';
 import { reasonIn, requireGit } from './git.ts';
 import type { GitDirs } from './git-dirs.ts';
 import { isPresent } from './plain.ts';
+import type { NamedAttempt } from './port.ts';
 import { createWorkParts, type WorkParts, type WorktreeOptions } from './work-parts.ts';
 import { firstBase, type WorkRecord } from './work-records.ts';
 
@@ -25,7 +27,7 @@ export interface FinishedAttempt {
 
 export interface FinishedWork {
   all(): Promise<readonly FinishedAttempt[]>;
-  /** Removes branch, folder and record, in this order. @returns why it stays, or null */
+  /** Removes what other servers can take of it, branch, folder and record, in this order. @returns why it stays, or null */
   remove(work: FinishedAttempt): Promise<string | null>;
   /** The size of the files in its folder (bytes). */
   sizeOf(work: FinishedAttempt): Promise<number>;
@@ -202,7 +204,10 @@ const withIncluded = (
 };
 
 /** Work of earlier attempts: what is merged or empty can go. Whatever is not certain stays. */
-export const createFinishedWork = (options: WorktreeOptions): FinishedWork => {
+export const createFinishedWork = (
+  options: WorktreeOptions,
+  forget: (attempt: NamedAttempt) => Promise<string | null> = async () => null,
+): FinishedWork => {
   const parts = createWorkParts(options);
   const { records, stores, removals, placesOf } = parts;
   const ofKind = async (
@@ -239,6 +244,8 @@ export const createFinishedWork = (options: WorktreeOptions): FinishedWork => {
     const places = placesOf(taskId, attempt);
     if (folder !== null && !(await lstat(folder)).isDirectory())
       return `${folder} was not made by this server`;
+    const kept = await forget({ taskId: taskId as TaskId, attempt });
+    if (kept !== null) return kept;
     const stays =
       branch === null ? null : await stores.use(record.kind, (dirs) => removeBranch(dirs, record));
     if (stays !== null) return stays;

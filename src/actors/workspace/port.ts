@@ -173,7 +173,7 @@ export type TakenWork = { readonly notes: readonly string[] } & (
   | { readonly has: 'all' }
 );
 
-type NamedAttempt = Pick<AttemptInput, 'taskId' | 'attempt'>;
+export type NamedAttempt = Pick<AttemptInput, 'taskId' | 'attempt'>;
 
 /**
  * An attempt, and the secret that names its work in the common repository and proves it. Only the
@@ -210,6 +210,8 @@ export interface WorkTravel {
   send(keyed: KeyedAttempt, signal?: AbortSignal): Promise<string | null>;
   /** @returns why it cannot be read and written, and what to do; null: it can, or there is none */
   check(): Promise<string | null>;
+  /** Removes what an attempt has there. @returns why it could not, or null */
+  remove(keyed: KeyedAttempt): Promise<string | null>;
   /** What could not be sent before. */
   unsent(): Promise<readonly NamedAttempt[]>;
 }

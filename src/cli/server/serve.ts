@@ -149,11 +149,14 @@ const printBanner = async (
   print('stdout', banner(facts), ownProcess);
 };
 
-const retentionFor = ({ project, env, current }: ServerParts, { ledger, tracker }: Assembled) =>
+const retentionFor = (
+  { project, env, current, workspace }: ServerParts,
+  { ledger, store, tracker }: Assembled,
+) =>
   createRetention({
     histories: createHistories(ledger.db),
     tracker,
-    work: finishedWorkFor(current.loaded.config, project, env),
+    work: finishedWorkFor(current.loaded.config, project, env, workspace, store),
     reportsFolder: stateFiles(project.stateDir).reports,
     days: () => current.loaded.config.store.retention_days,
     now: Date.now,

@@ -10,7 +10,7 @@ import { loadConfig } from '../config/config.ts';
 import { stateFiles } from '../config/project.ts';
 import { storeFor } from '../config/store.ts';
 import { trackerFor } from '../config/tracker.ts';
-import { finishedWorkFor } from '../config/workspace.ts';
+import { finishedWorkFor, workspaceFor } from '../config/workspace.ts';
 import { bytesText } from '../output/bytes.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 
@@ -47,7 +47,9 @@ const openPruneParts = async (
     ...{ kept, choice, redact },
     log: (message) => io.err(`note: ${message}`),
   });
-  const [work, histories] = [finishedWorkFor(config, project, env), createHistories(ledger.db)];
+  const workspace = await workspaceFor(config, project, env);
+  const work = finishedWorkFor(config, project, env, workspace, store);
+  const histories = createHistories(ledger.db);
   const tracker = trackerFor(
     config,
     project.root,

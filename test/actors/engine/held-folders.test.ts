@@ -19,7 +19,7 @@ const openSilent = (found: Changes | null): Workspace => {
       travel: {
         hasRepository: true,
         ...{ keep: () => never, take: () => never, takeWork: () => never, send: () => never },
-        check: async () => null,
+        ...{ check: async () => null, remove: async () => null },
         unsent: async () => [],
       },
     },

@@ -117,6 +117,19 @@ describe.each(['folder', 'network'] as const)(
       expect(await two.workspace.save(attempt, 'Change it')).toMatchObject({ files: 1 });
     });
 
+    test('what nobody needs is removed there, and only that', async () => {
+      const { bare, one } = await openCommon(kind);
+      const { root } = await one.workspace.open(attempt);
+      writeFileSync(join(root, 'b.txt'), 'work\n');
+      await one.travel.keep(keyed, 'act:1:a');
+      const other = { ...keyed, key: 'of another attempt' };
+      expect(await one.travel.remove(other)).toBeNull();
+      expect(gitIn(bare, 'for-each-ref', '--format=%(refname)', 'refs/heads/agent')).not.toBe('');
+
+      expect(await one.travel.remove(keyed)).toBeNull();
+      expect(gitIn(bare, 'for-each-ref', '--format=%(refname)')).toBe('refs/heads/main');
+    });
+
     test('what cannot be sent is sent later', async () => {
       const { bare, one, two } = await openCommon(kind);
       const { root } = await one.workspace.open(attempt);

@@ -68,6 +68,14 @@ export const createFolderTransport = (
         }
         return brought;
       }),
+    remove: (dirs, name, signal) =>
+      use(dirs, async (shared) => {
+        const tip = await sharedTip(shared.repository.commonDir, name);
+        if (tip === null) return;
+        const gone = await moveBranch(shared, name, null, tip, { signal });
+        if (!gone.ok)
+          throw new GitError(`the branch ${name} of ${path} stays: ${reasonIn(gone.stderr)}`);
+      }),
     check: (dirs) =>
       use(dirs, async ({ repository: { commonDir } }) => {
         for (const part of ['objects/pack', 'refs/heads'])

@@ -100,6 +100,14 @@ export const createNetworkTransport = (
       }
       return brought;
     },
+    remove: async (dirs, name, signal) => {
+      const git = await connect(dirs);
+      const ref = `refs/heads/${name}`;
+      const listed = git(['ls-remote', '--quiet', url, ref], { signal });
+      if ((await requireGit(`${url} cannot be read`, listed)).length === 0) return;
+      const push = ['push', '--quiet', '--no-verify', '--no-signed', url, `:${ref}`];
+      await requireGit(`${url} cannot be written`, git(push, { signal }));
+    },
     check: async (dirs, signal) => {
       const git = await connect(dirs);
       const listed = await git(['ls-remote', '--quiet', url, 'HEAD'], { signal });

@@ -27,6 +27,8 @@ export interface WorkTransport {
     to: { readonly name: string; readonly commit: string; readonly from: string | null },
     signal?: AbortSignal,
   ): Promise<boolean>;
+  /** Removes a branch, if it exists. */
+  remove(dirs: GitDirs, name: string, signal?: AbortSignal): Promise<void>;
   /** @throws GitError when it cannot be read or written; the message says what to do */
   check(dirs: GitDirs, signal?: AbortSignal): Promise<void>;
 }

@@ -3,13 +3,15 @@ import type { AttemptInput, TaskId } from '../../../machines/task.ts';
 import { withDeadline } from '../../process/deadline.ts';
 import { moveBranch } from '../commits.ts';
 import { GitError } from '../git.ts';
+import type { GitDirs } from '../git-dirs.ts';
 import type { WorkTravel } from '../port.ts';
 import type { WorkParts } from '../work-parts.ts';
+import { carriedName } from './carried-work.ts';
 import { createSending } from './send-work.ts';
 import { createTaking } from './take-work.ts';
-import type { CommonRepository } from './transport.ts';
+import type { CommonRepository, WorkTransport } from './transport.ts';
 
-const checkMs = 15_000;
+const askMs = 15_000;
 
 /** Forgets an attempt that others went on with; its work here stays on a branch. */
 const createForgetting =
@@ -45,6 +47,16 @@ export const createWorkTravel = (
   const forgetOwn = createForgetting(parts, save);
   const sending = common === null ? null : createSending(parts, common);
   const taking = common === null || sending === null ? null : createTaking(parts, common, sending);
+
+  /** @returns why it did not go well */
+  const ask = async (
+    question: (transport: WorkTransport, dirs: GitDirs, limit: AbortSignal) => Promise<void>,
+  ): Promise<string | null> => {
+    if (common === null) return null;
+    return withDeadline(askMs, undefined, 'the common repository', (limit) =>
+      stores.current((dirs) => question(common.transport, dirs, limit)),
+    ).then(() => null, messageOf);
+  };
 
   return {
     hasRepository: common !== null,
@@ -90,12 +102,9 @@ export const createWorkTravel = (
         await records.write({ ...record, unsent: why !== null });
       return why;
     },
-    check: async () => {
-      if (common === null) return null;
-      return withDeadline(checkMs, undefined, 'the common repository', (limit) =>
-        stores.current((dirs) => common.transport.check(dirs, limit)),
-      ).then(() => null, messageOf);
-    },
+    check: () => ask((transport, dirs, limit) => transport.check(dirs, limit)),
+    remove: (keyed) =>
+      ask((transport, dirs, limit) => transport.remove(dirs, carriedName(keyed), limit)),
     unsent: async () =>
       (await records.all()).flatMap(({ task_id, attempt, closed, unsent }) =>
         closed && unsent ? [{ taskId: task_id as TaskId, attempt }] : [],
