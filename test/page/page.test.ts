@@ -624,6 +624,7 @@ describe.skipIf(noBrowser !== null)(
       await page.setViewportSize({ width: 375, height: 700 });
       await to('board');
       await page.getByRole('heading', { name: 'Board' }).waitFor();
+      expect(await page.locator('.top .mark').isVisible()).toBe(true);
       expect(await button('Sign out').count()).toBe(0);
       await to('system');
       await button('Sign out').waitFor();
