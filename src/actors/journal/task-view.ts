@@ -151,7 +151,7 @@ export const taskViewSchema = z.strictObject({
     .string()
     .optional()
     .describe(
-      'the tool calls that a live attempt makes now: a tool and its first argument; in a pause, why the model call failed',
+      'the tool calls that a live attempt makes now: a tool and its first argument; in a pause, why the model call or the last attempt failed',
     ),
   dependencies: z.array(z.string()).describe('the tasks that it depends on'),
   unmet_dependencies: z.array(z.string()).describe('those of them that are not complete'),
@@ -357,6 +357,12 @@ const liveFields = (
   };
 };
 
+/** A pause between two attempts. */
+const pauseFields = ({ tags, context }: TaskState, phase: string): Pick<TaskView, 'activity'> =>
+  phase === 'backing_off' && !tags.has('parked') && context.failure !== null
+    ? { activity: context.failure.message }
+    : {};
+
 /** The clocks of the latest attempt that stand still, or stood. */
 const waitedTimes = (
   { task, agent }: ViewParts,
@@ -432,6 +438,7 @@ export const toView = (parts: ViewParts): TaskView => {
     attempt: task?.context.attempt ?? 0,
     ...(maxAttempts === undefined ? {} : { max_attempts: maxAttempts }),
     ...(isLive ? liveFields(agent, phase) : {}),
+    ...(isLive || task === null ? {} : pauseFields(task, phase)),
     dependencies: [...tracked.dependencies],
     unmet_dependencies: [...tracked.unmet],
     priority: tracked.priority,

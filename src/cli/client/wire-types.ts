@@ -24,7 +24,7 @@ export interface Task {
   readonly max_attempts?: number | undefined;
   /** the limit of turns of a live attempt */
   readonly max_turns?: number | undefined;
-  /** the tool calls that a live attempt makes now: a tool and its first argument; in a pause, why the model call failed */
+  /** the tool calls that a live attempt makes now: a tool and its first argument; in a pause, why the model call or the last attempt failed */
   readonly activity?: string | undefined;
   /** the tasks that it depends on */
   readonly dependencies: readonly string[];

@@ -402,7 +402,11 @@ test('a provider that is away for a moment costs an attempt, and the next one co
   });
   const view = await untilStatus(running, id, 'complete', 'failed');
 
-  expect(between).toMatchObject({ attempt: 1, max_attempts: 2 });
+  expect(between).toMatchObject({
+    attempt: 1,
+    max_attempts: 2,
+    activity: expect.stringContaining('503'),
+  });
   expect(view).toMatchObject({
     status: 'complete',
     attempt: 2,
