@@ -62,7 +62,16 @@ export const prepareTaskStatements = (db: Database) => ({
      on conflict (key) do update set value = cast(cast(ledger.value as integer) + 1 as text)
      returning cast(value as integer) as revision`,
   ),
-  looked: db.prepare("select value from ledger where key = 'looked'"),
+  /** The mark is -1 without one: libsql takes no null as the only value. */
+  news: db.prepare(
+    `with state as (
+       select coalesce((select cast(value as bigint) from ledger where key = 'looked'), 0) as looked,
+         cast(? as bigint) as mark
+     ) select looked, cast(exists (
+       select 1 from tasks where status <> 'tombstone'
+         and revision > case when mark < 0 then looked else mark end
+     ) as integer) as changed from state`,
+  ),
   look: db.prepare(
     "insert into ledger (key, value) values ('looked', ?) on conflict (key) do update set value = excluded.value",
   ),

@@ -8,10 +8,11 @@ import { createTaskWrites, type TaskWrites } from './task-writes.ts';
 
 export interface ChangeMark {
   /**
-   * The revision up to which a server has looked at the changes; 0 at first. Kept for the next
-   * server.
+   * `looked`: the revision up to which a server has looked at the changes; 0 at first. Kept for the
+   * next server. `isAny`: a task changed after the mark; null: after `looked`. One statement, since
+   * every server asks all the time.
    */
-  lookedUpTo(): Work<number>;
+  news(mark: number | null): Work<{ readonly looked: number; readonly isAny: boolean }>;
   lookedAt(revision: number): Answer<void>;
 }
 
@@ -33,8 +34,9 @@ export const createTaskTable = (db: Database): TaskTable => {
     *size() {
       return Number((yield* sql.size.first())?.['size']);
     },
-    *lookedUpTo() {
-      return Number((yield* sql.looked.first())?.['value'] ?? 0);
+    *news(mark) {
+      const row = yield* sql.news.first(mark ?? -1);
+      return { looked: Number(row?.['looked'] ?? 0), isAny: Number(row?.['changed']) === 1 };
     },
     lookedAt: (revision) =>
       db.write(function* () {

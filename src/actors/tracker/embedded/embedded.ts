@@ -67,11 +67,11 @@ const changesSince = async (
   mark: number | null,
   done: number | null,
 ): Promise<TrackerChanges> => {
-  const looked = await db.ask(table.lookedUpTo());
+  const { looked, isAny } = await db.ask(table.news(mark));
   if (done !== null && done > looked) await table.lookedAt(done);
-  const { tasks, revision } = await db.read(() =>
-    table.changedSince(mark ?? looked, changesAtOnce),
-  );
+  const from = mark ?? looked;
+  if (!isAny) return { tasks: [], mark: from, extent: 'end' };
+  const { tasks, revision } = await db.read(() => table.changedSince(from, changesAtOnce));
   return { tasks, mark: revision, extent: tasks.length < changesAtOnce ? 'end' : 'more' };
 };
 
