@@ -28,29 +28,34 @@ interface Branch {
   readonly title: string;
   readonly status: string;
   readonly depends_on: readonly Branch[];
+  /** Its dependencies are where it was shown first. */
+  readonly shown_above?: true;
 }
 
-/** A cycle stops where a task appears below itself. */
+/** Each task has its dependencies once: many paths lead to one of a graph, and a cycle has no end. */
 const branchOf = (
   id: string,
   tasks: ReadonlyMap<string, TaskView>,
-  above: readonly string[] = [],
+  shown = new Set<string>(),
 ): Branch => {
   const task = tasks.get(id);
-  const below = above.includes(id) ? [] : (task?.dependencies ?? []);
+  const dependencies = task?.dependencies ?? [];
+  const isAgain = shown.has(id) && dependencies.length > 0;
+  shown.add(id);
   return {
     task_id: id,
     title: task?.title ?? '(not in the tracker)',
     status: task?.status ?? 'missing',
-    depends_on: below.map((next) => branchOf(next, tasks, [...above, id])),
+    depends_on: isAgain ? [] : dependencies.map((next) => branchOf(next, tasks, shown)),
+    ...(isAgain ? { shown_above: true } : {}),
   };
 };
 
 const dependencyLines = (
-  { task_id, title, status, depends_on }: Branch,
+  { task_id, title, status, depends_on, shown_above }: Branch,
   depth = 0,
 ): readonly string[] => [
-  `${'  '.repeat(depth)}${task_id}  ${status}  ${oneLine(title)}`,
+  `${'  '.repeat(depth)}${task_id}  ${status}  ${oneLine(title)}${shown_above === true ? '  (see above)' : ''}`,
   ...depends_on.flatMap((branch) => dependencyLines(branch, depth + 1)),
 ];
 
