@@ -516,6 +516,7 @@ export const describeStore = (
         cap: 5,
         pool: 4,
         keep: 0,
+        held: [] as readonly string[],
         needed: 0,
         waiting: 0,
         roles: ['engineer'],
@@ -614,7 +615,7 @@ export const describeStore = (
         await joinAs('b', 0);
         await joinAs('c', hour);
         await commitAs('b', save('bd-1', 0, 1), save('bd-2', 0, 1), save('bd-3', 0, 0));
-        await store.share('b', { ...wish, cap: 3, needed: 2, keep: 2 });
+        await store.share('b', { ...wish, cap: 3, needed: 2, keep: 2, held: ['bd-1', 'bd-2'] });
         const want = { ...wish, cap: 3, needed: 9, keep: 0 };
         expect((await store.share('c', want)).slots).toBe(1);
 
@@ -625,6 +626,24 @@ export const describeStore = (
           ['a', 2],
           ['c', 1],
         ]);
+      });
+
+      test('a server keeps the slots of attempts that it was given and has not taken up, and gives them to no other task', async () => {
+        await joinAs('a', hour, 'one');
+        await joinAs('b', hour);
+        await commitAs('a', save('bd-1', 0, 1), save('bd-2', 0, 1), save('bd-3', 0, 0));
+        await store.share('a', { ...wish, cap: 3, needed: 2, keep: 2, held: ['bd-1', 'bd-2'] });
+        await joinAs('a2', hour, 'one');
+        const first = { ...wish, cap: 3 };
+        const want = { ...wish, cap: 3, needed: 9 };
+
+        expect(await store.share('a2', first)).toMatchObject({ slots: 2, aim: 0 });
+        expect((await store.share('b', want)).slots).toBe(1);
+        const half = { ...first, keep: 1, held: ['bd-1'], needed: 1 };
+        expect(await store.share('a2', half)).toMatchObject({ slots: 2, aim: 0 });
+        const whole = { ...first, keep: 2, held: ['bd-1', 'bd-2'], needed: 2 };
+        expect(await store.share('a2', whole)).toMatchObject({ slots: 2, aim: 1 });
+        expect((await store.share('b', { ...want, keep: 1 })).slots).toBe(1);
       });
 
       test('states of charts that a server does not know wait for one that does, and keep their slots', async () => {

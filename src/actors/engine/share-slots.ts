@@ -53,6 +53,7 @@ const takenAtMost = 50;
 
 interface Need {
   readonly running: number;
+  readonly held: readonly string[];
   readonly needed: number;
   readonly waiting: number;
 }
@@ -66,6 +67,7 @@ const needOf = (
   // More than the pool changes nothing for anybody, and would be told at each change.
   return {
     running,
+    held: context.holding.map(({ taskId }) => taskId),
     needed: Math.max(running, Math.min(running + context.returning.length + here, pool)),
     waiting: Math.min(context.waiting.length, pool),
   };
@@ -138,9 +140,9 @@ const createGrant = (ports: SlotSharePorts & SlotUsers, isStopped: () => boolean
       const needs = need();
       const { cap, pool, roles } = settings();
       const keep = Math.max(usable, needs.running);
-      const { needed, waiting } = needs;
+      const { held, needed, waiting } = needs;
       const share = await store.share(node, {
-        ...{ cap, pool, keep, needed, waiting },
+        ...{ cap, pool, keep, held, needed, waiting },
         ...{ roles: roles ?? allRoles, charts },
       });
       const before = last;

@@ -375,6 +375,8 @@ export interface SlotWish {
   /** Slots that it does not give back now. */
   readonly keep: number;
   readonly needed: number;
+  /** Tasks whose attempts count in `keep`, or whose slots are lent. */
+  readonly held: readonly string[];
   /** Tasks that another server may take. */
   readonly waiting: number;
   /** The roles that it runs. */
@@ -385,7 +387,10 @@ export interface SlotWish {
 export interface SlotShare {
   /** What the server has from now on: at least `keep`. */
   readonly slots: number;
-  /** What it should have: it gives no slot to a further task while it has as many. */
+  /**
+   * What it should have: it gives no slot to a further task while it has as many. Attempts that it was
+   * given with their slots and does not hold yet are not in it.
+   */
   readonly aim: number;
   /** Another server has fewer slots than it could use. */
   readonly isWanted: boolean;

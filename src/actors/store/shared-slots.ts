@@ -33,19 +33,20 @@ const lacksSlots = ({
 /**
  * The slots that a server may use: those that it needs, and its part of the cap while nobody else
  * lacks a slot. A server that died keeps its slots until another one takes over from it; attempts that
- * no server has keep theirs (`unowned`).
+ * no server has keep theirs (`unowned`), and so do those that this one was given and has yet to take up
+ * (`given`).
  */
 export const slotsFor = (
-  { cap, pool, keep, needed }: SlotWish,
+  { cap, pool, keep, needed }: Pick<SlotWish, 'cap' | 'pool' | 'keep' | 'needed'>,
   others: readonly Pick<Other, 'isLive' | 'slots' | 'usable'>[],
-  unowned: number,
+  { unowned, given }: { readonly unowned: number; readonly given: number },
 ): Pick<SlotShare, 'slots' | 'aim'> => {
   const live = others.filter(({ isLive }) => isLive).length;
   const part = Math.max(1, Math.floor(cap / (live + 1)));
   const goal = others.some(lacksSlots) ? Math.min(needed, part) : Math.max(needed, part);
   const left = cap - unowned - others.reduce((sum, { slots }) => sum + slots, 0);
-  const aim = Math.max(0, Math.min(pool, goal, left));
-  return { slots: Math.max(keep, aim), aim };
+  const all = Math.max(0, Math.min(pool, goal, left));
+  return { slots: Math.max(keep + given, all), aim: Math.max(0, all - given) };
 };
 
 const otherOf = (row: Row, now: number): Other => {
@@ -82,6 +83,7 @@ export const createSharedSlots = (db: Database): SharedSlots => {
   const unownedAtWork = db.prepare(
     `select count(*) as count from actors where ${isUnowned} and live_attempt > 0`,
   );
+  const ownAtWork = db.prepare('select id from actors where owner = ? and live_attempt > 0');
   const take = db.prepare('update actors set owner = ?2, revision = revision + 1 where id = ?1');
   const loads = db.prepare(
     `select owner, sum(case when live_attempt > 0 then 1 else 0 end) as running,
@@ -107,9 +109,11 @@ export const createSharedSlots = (db: Database): SharedSlots => {
         const found = yield* waitingAt.first(other, listOf(mine), oldest, newest);
         foreign += Number(found?.['count'] ?? 0);
       }
-      const needed = wish.needed + foreign;
+      const held = new Set(wish.held);
+      const given = (yield* ownAtWork.all(node)).filter(({ id }) => !held.has(String(id))).length;
+      const needed = wish.needed + foreign + given;
       const unowned = Number((yield* unownedAtWork.first())?.['count'] ?? 0);
-      const { slots, aim } = slotsFor({ ...wish, needed }, all, unowned);
+      const { slots, aim } = slotsFor({ ...wish, needed }, all, { unowned, given });
       const usable = Math.min(wish.pool, needed);
       yield* keep.run(node, slots, usable, wish.waiting);
       return {

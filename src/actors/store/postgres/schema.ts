@@ -242,6 +242,11 @@ create index actors_unowned on actors (id) where owner is null and pending = 1
 
 const restores = 'alter table actors add column restores integer not null default 0';
 
+/** Attempts of each server. */
+const atWork = `
+create index actors_at_work on actors (owner) where live_attempt > 0 and owner is not null;
+`;
+
 /** A version is never changed once it is released: a later one follows it. */
 export const migrations: readonly Migration[] = [
   { version: 1, name: 'tables', sql: tables },
@@ -251,4 +256,5 @@ export const migrations: readonly Migration[] = [
   { version: 5, name: 'decisions', sql: decisions },
   { version: 6, name: 'unowned', sql: unowned },
   { version: 7, name: 'restores', sql: restores },
+  { version: 8, name: 'at_work', sql: atWork },
 ];
