@@ -33,22 +33,27 @@ const createFetching =
   (travel: WorkTravel, { store, server }: HolderPorts, { keyOf }: FolderHolders) =>
   async (taskIds: readonly TaskId[], signal?: AbortSignal): Promise<readonly string[]> => {
     const elsewhere: KeyedAttempt[] = [];
-    const notes: string[] = [];
+    const last = new Map<TaskId, { readonly attempt: number; readonly on: string }>();
     for (const taskId of taskIds) {
       const attempts = await store.attempts(taskId);
       const owner = attempts.at(-1)?.owner ?? null;
       if (owner === null || nameIn(owner) === server) continue;
-      if (!travel.hasRepository)
-        notes.push(
-          `${taskId} was done on the server ${nameIn(owner)}: what it changed is not in your folder, unless a person merged it.`,
-        );
-      for (const { attempt } of travel.hasRepository ? attempts : []) {
-        const key = await keyOf({ taskId, attempt });
+      for (const { attempt } of attempts) {
+        last.set(taskId, { attempt, on: nameIn(owner) });
+        const key = travel.hasRepository ? await keyOf({ taskId, attempt }) : null;
         if (key !== null) elsewhere.push({ taskId, attempt, key });
       }
     }
-    if (elsewhere.length > 0) await travel.takeWork(elsewhere, signal);
-    return notes;
+    const absent = elsewhere.length === 0 ? [] : await travel.takeWork(elsewhere, signal);
+    const isIn = (some: readonly KeyedAttempt[], taskId: TaskId, attempt: number): boolean =>
+      some.some((each) => each.taskId === taskId && each.attempt === attempt);
+    return [...last].flatMap(([taskId, { attempt, on }]) =>
+      isIn(elsewhere, taskId, attempt) && !isIn(absent, taskId, attempt)
+        ? []
+        : [
+            `${taskId} was done on the server ${on}: what it changed is not in your folder, unless a person merged it.`,
+          ],
+    );
   };
 
 /** Puts work into the common repository, by the keys of the store. */

@@ -1,7 +1,6 @@
-import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { GitError } from './git.ts';
-import { plainText, requirePlainEntries } from './plain.ts';
+import { plainEntries, plainText, requirePlainEntries } from './plain.ts';
 
 /**
  * Returns the repository's own object store. @throws GitError when it borrows objects from another
@@ -23,6 +22,6 @@ export const objectStore = async (commonDir: string): Promise<string> => {
 /** @throws GitError when a link, a pipe or the like is among the objects that are no packs */
 export const requirePlainObjects = async (commonDir: string): Promise<void> => {
   const store = join(commonDir, 'objects');
-  for (const name of await readdir(store))
+  for await (const { name } of plainEntries(store))
     if (/^[0-9a-f]{2}$/.test(name)) await requirePlainEntries(join(store, name));
 };

@@ -1,5 +1,5 @@
-import { constants } from 'node:fs';
-import { lstat, open, readdir } from 'node:fs/promises';
+import { constants, type Dirent } from 'node:fs';
+import { lstat, open, opendir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { hasCode, isMissing } from '../files/error-code.ts';
 import { GitError } from './git.ts';
@@ -45,11 +45,30 @@ export const requirePlainWay = async (folder: string, path: string): Promise<voi
   }
 };
 
-/** @throws GitError when a link, a pipe or the like is directly in the folder */
-export const requirePlainEntries = async (folder: string): Promise<void> => {
+const mostEntries = 100_000;
+
+/**
+ * What is directly in a folder; nothing when there is none. @throws GitError when a link, a pipe or
+ * the like is there, or too much
+ */
+export async function* plainEntries(
+  folder: string,
+  atMost: number = mostEntries,
+): AsyncGenerator<Dirent> {
   if (!(await isPlain(folder, 'folder'))) return;
-  for (const entry of await readdir(folder, { withFileTypes: true }))
+  let count = 0;
+  for await (const entry of await opendir(folder, { bufferSize: 500 })) {
     if (!entry.isFile() && !entry.isDirectory()) throw notPlain(join(folder, entry.name));
+    count += 1;
+    if (count > atMost)
+      throw new GitError(`${folder} has more than ${atMost} entries; run git gc there`);
+    yield entry;
+  }
+}
+
+/** @throws GitError when a link, a pipe or the like is directly in the folder, or too much */
+export const requirePlainEntries = async (folder: string): Promise<void> => {
+  for await (const _ of plainEntries(folder));
 };
 
 const textAtMost = 1024 * 1024;

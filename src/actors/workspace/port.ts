@@ -201,8 +201,8 @@ export interface WorkTravel {
   keep(keyed: KeyedAttempt, step: string, signal?: AbortSignal): Promise<void>;
   /** Replaces what this server has of an attempt that another one had after it. */
   take(attempt: AttemptInput, key: string, signal?: AbortSignal): Promise<TakenWork>;
-  /** Gets what attempts on other servers left. */
-  takeWork(keyed: readonly KeyedAttempt[], signal?: AbortSignal): Promise<void>;
+  /** Gets what attempts on other servers left. @returns those of which nothing is here after that */
+  takeWork(keyed: readonly KeyedAttempt[], signal?: AbortSignal): Promise<readonly KeyedAttempt[]>;
   /**
    * Puts what an attempt that is over left there, as it is now. @returns why it could not; null when
    * it could, or another server has the attempt

@@ -1,15 +1,25 @@
 import { afterEach, expect, test, vi } from 'vitest';
 import { createHeldFolders } from '../../../src/actors/engine/held-folders.ts';
-import type { Changes, Workspace } from '../../../src/actors/workspace/port.ts';
+import type {
+  Changes,
+  KeyedAttempt,
+  Workspace,
+  WorkTravel,
+} from '../../../src/actors/workspace/port.ts';
 import { createSharedWorkspace } from '../../../src/actors/workspace/shared.ts';
 import type { TaskId } from '../../../src/machines/task.ts';
+import { anAttempt } from '../../contracts/workspace.ts';
 
 const taskId = 'bd-a1' as TaskId;
 const changes: Changes = { attempt: 1, patch: 'what is here', guarded: [] };
 
-/** This server, where another one ran the task, and a common repository that never answers. */
-const openSilent = (found: Changes | null): Workspace => {
-  const never = new Promise<never>(() => {});
+const never = new Promise<never>(() => {});
+
+/** This server, where another one ran the task, and a common repository. */
+const openOther = (
+  found: Changes | null,
+  takeWork: WorkTravel['takeWork'] = () => never,
+): Workspace => {
   const intent = JSON.stringify({ server: 'two', lacks: null, taking: false, key: 'k' });
   const usage = { taskId, attempt: 1, owner: 'two@1' };
   return createHeldFolders(
@@ -18,16 +28,17 @@ const openSilent = (found: Changes | null): Workspace => {
       diff: async () => found,
       travel: {
         hasRepository: true,
-        ...{ keep: () => never, take: () => never, takeWork: () => never, send: () => never },
+        ...{ keep: () => never, take: () => never, takeWork, send: () => never },
         ...{ check: async () => null, remove: async () => null },
         unsent: async () => [],
       },
     },
     {
       server: 'one',
-      journal: { commit: () => never },
+      journal: { commit: async () => [] as never },
       store: {
-        steps: () => [{ taskId, attempt: 1, key: 'folder', intent, result: null }],
+        steps: (id) =>
+          id === taskId ? [{ taskId, attempt: 1, key: 'folder', intent, result: null }] : [],
         attempts: () => [usage as never],
       },
     },
@@ -38,8 +49,8 @@ afterEach(() => void vi.useRealTimers());
 
 test('a diff does not wait for a common repository that does not answer, nor stop for it', async () => {
   vi.useFakeTimers();
-  const here = openSilent(changes).diff(taskId, 1);
-  const absent = openSilent(null)
+  const here = openOther(changes).diff(taskId, 1);
+  const absent = openOther(null)
     .diff(taskId, 1)
     .catch((error: Error) => error.message);
   await vi.advanceTimersByTimeAsync(40_000);
@@ -47,3 +58,16 @@ test('a diff does not wait for a common repository that does not answer, nor sto
   expect(await here).toEqual(changes);
   expect(await absent).toBe('the common repository did not answer within 30 s');
 });
+
+test.each([
+  { takeWork: async (keyed: readonly KeyedAttempt[]) => keyed, count: 1 },
+  { takeWork: async () => [], count: 0 },
+])(
+  'an agent is told when work that it builds on is nowhere: $count',
+  async ({ takeWork, count }) => {
+    const { notes } = await openOther(null, takeWork).open(anAttempt(1, 'bd-b2'), [taskId]);
+
+    expect(notes).toHaveLength(count);
+    expect(notes.join()).toMatch(count === 0 ? /^$/ : /bd-a1 was done on the server two: what it/);
+  },
+);

@@ -82,7 +82,7 @@ describe.each(['folder', 'network'] as const)(
       await one.workspace.save(attempt, 'Change it');
       expect(await one.travel.send(keyed)).toBeNull();
 
-      await two.travel.takeWork([keyed]);
+      expect(await two.travel.takeWork([keyed])).toEqual([]);
       const next = await two.workspace.open(anAttempt(1, 'bd-b2'), [id]);
       expect(readFileSync(join(next.root, 'b.txt'), 'utf8')).toBe('work\n');
       expect(next.notes.join()).toContain('Your folder has the work of bd-a1');
@@ -100,7 +100,8 @@ describe.each(['folder', 'network'] as const)(
       const { two } = await openCommon(kind);
 
       expect(await two.travel.take(attempt, key)).toEqual({ has: 'nothing', notes: [] });
-      await two.travel.takeWork([keyed, { ...keyed, taskId: 'bd-none' as TaskId }]);
+      const none = { ...keyed, taskId: 'bd-none' as TaskId };
+      expect(await two.travel.takeWork([keyed, none])).toEqual([keyed, none]);
       expect((await two.workspace.open(attempt)).isNew).toBe(true);
     });
 

@@ -1,7 +1,6 @@
-import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { GitError } from '../git.ts';
-import { isPlain, plainText, requirePlainWay } from '../plain.ts';
+import { plainEntries, plainText, requirePlainWay } from '../plain.ts';
 
 const looseAtMost = 200;
 const packedAtMost = 16 * 1024 * 1024;
@@ -39,8 +38,7 @@ export const sharedTip = async (top: string, name: string): Promise<string | nul
 };
 
 async function* looseBranches(top: string, folder: string): AsyncGenerator<string> {
-  if (!(await isPlain(join(top, folder), 'folder'))) return;
-  for (const entry of await readdir(join(top, folder), { withFileTypes: true })) {
+  for await (const entry of plainEntries(join(top, folder))) {
     const ref = `${folder}/${entry.name}`;
     if (ref === 'refs/heads/agent' || ref.endsWith('.lock')) continue;
     if (entry.isDirectory()) yield* looseBranches(top, ref);

@@ -90,12 +90,12 @@ export const createTaking = (
         `another server still writes to ${carriedName(keyed)} in the common repository`,
       );
     },
-    /** The work of attempts that are over. */
+    /** The work of attempts that are over. @returns those that are not here then */
     closedWork: async (
       dirs: GitDirs,
       keyed: readonly KeyedAttempt[],
       signal: AbortSignal | undefined,
-    ): Promise<void> => {
+    ): Promise<readonly KeyedAttempt[]> => {
       for (const { work } of await transport.bring(dirs, keyed.map(wantedOf), signal)) {
         const { by, record } = work;
         if (!record.closed || record.kind !== dirs.repository.kind) continue;
@@ -106,6 +106,10 @@ export const createTaking = (
           here?.commit === commit && here.merged === merged && here.complete === complete;
         if (!isKnown) await writeClosed(dirs, record);
       }
+      const absent: KeyedAttempt[] = [];
+      for (const each of keyed)
+        if ((await records.read(each.taskId, each.attempt))?.closed !== true) absent.push(each);
+      return absent;
     },
   };
 };

@@ -89,8 +89,8 @@ export const createWorkTravel = (
       return step === null ? { has: 'all', ...told } : { has: 'step', step, ...told };
     },
     takeWork: async (keyed, signal) => {
-      if (taking === null) return;
-      await stores.current((dirs) => taking.closedWork(dirs, keyed, signal));
+      if (taking === null) return keyed;
+      return stores.current((dirs) => taking.closedWork(dirs, keyed, signal));
     },
     send: async (keyed, signal) => {
       const record = await records.read(keyed.taskId, keyed.attempt);
