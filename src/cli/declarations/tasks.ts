@@ -242,7 +242,7 @@ export const dependencyCommand = defineCommand({
   describe: 'Add, remove or show dependencies; the first task waits for the others',
   words: [
     { name: 'action', describe: 'What to do', choices: ['add', 'remove', 'tree'] },
-    taskWord,
+    { ...taskWord, optional: true },
     {
       name: 'depends_on',
       describe: 'Tasks that must be complete first',
@@ -257,6 +257,7 @@ export const dependencyCommand = defineCommand({
     ['agent dep add bd-b2 bd-a1', 'bd-b2 waits for bd-a1'],
     ['agent dep add bd-c3 bd-a1 bd-b2', 'bd-c3 waits for both'],
     ['agent dep tree bd-b2', 'the whole tree of dependencies'],
+    ['agent dep tree', 'the trees of all tasks that are not complete'],
   ],
   run: async (context, { action, task_id, depends_on }) => {
     const { changeDependencies, dependencyTree } = await import('../tasks/dependency-commands.ts');
@@ -265,7 +266,8 @@ export const dependencyCommand = defineCommand({
         `dep tree does not take ${depends_on.map((id) => JSON.stringify(id)).join(' ')}: one task at a time`,
       );
     if (action === 'tree') return dependencyTree(context, task_id);
-    if (depends_on.length === 0) throw new UsageError(`dep ${action} needs two task ids`);
+    if (task_id === undefined || depends_on.length === 0)
+      throw new UsageError(`dep ${action} needs two task ids`);
     return changeDependencies(
       context,
       action === 'add' ? 'add_dependency' : 'remove_dependency',

@@ -33,11 +33,7 @@ interface Branch {
 }
 
 /** Each task has its dependencies once: many paths lead to one of a graph, and a cycle has no end. */
-const branchOf = (
-  id: string,
-  tasks: ReadonlyMap<string, TaskView>,
-  shown = new Set<string>(),
-): Branch => {
+const branchOf = (id: string, tasks: ReadonlyMap<string, TaskView>, shown: Set<string>): Branch => {
   const task = tasks.get(id);
   const dependencies = task?.dependencies ?? [];
   const isAgain = shown.has(id) && dependencies.length > 0;
@@ -59,17 +55,27 @@ const dependencyLines = (
   ...depends_on.flatMap((branch) => dependencyLines(branch, depth + 1)),
 ];
 
+/** The tasks that are not complete, without those that another of them waits for. */
+const openRoots = (tasks: readonly TaskView[]): readonly string[] => {
+  const open = tasks.filter(({ status }) => status !== 'complete');
+  const below = new Set(open.flatMap(({ dependencies }) => dependencies));
+  return open.map(({ task_id }) => task_id).filter((id) => !below.has(id));
+};
+
+/** Without a task, the trees of all that is not complete. */
 export const dependencyTree = async (
   { connection, io, json }: CommandContext,
-  taskId: string,
+  taskId: string | undefined,
 ): Promise<number> => {
   const client = await connection.files();
-  const { task_id } = await readTask(client, requireId(taskId));
-  const tasks = new Map(
-    (await fetchTasks(client, io, {}, null)).tasks.map((task) => [task.task_id, task]),
-  );
-  const branch = branchOf(task_id, tasks);
-  if (json) io.json(branch);
-  else io.out(dependencyLines(branch).join('\n'));
+  const only = taskId === undefined ? null : await readTask(client, requireId(taskId));
+  const { tasks } = await fetchTasks(client, io, {}, null);
+  const byId = new Map(tasks.map((task) => [task.task_id, task]));
+  const shown = new Set<string>();
+  const roots = only === null ? openRoots(tasks) : [only.task_id];
+  const branches = roots.map((id) => branchOf(id, byId, shown));
+  if (json) io.json(only === null ? branches : branches[0]);
+  else if (branches.length === 0) io.err('every task is complete');
+  else io.out(branches.flatMap((branch) => dependencyLines(branch)).join('\n'));
   return exitCodes.done;
 };

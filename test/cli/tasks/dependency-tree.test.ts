@@ -3,6 +3,26 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { openProject } from '../../support/cli.ts';
 
+test('without a task, the trees of all that is not complete', async () => {
+  const { agent } = openProject();
+  const create = async (...words: string[]) => (await agent('create', ...words)).out.trim();
+  const done = await create('done');
+  await agent('close', done);
+  const one = await create('one', '--deps', done);
+  const two = await create('two', '--deps', one);
+
+  const { out } = await agent('dep', 'tree');
+  const json = JSON.parse((await agent('dep', 'tree', '--json')).out);
+  await agent('close', one);
+  await agent('close', two);
+  const none = await agent('dep', 'tree');
+
+  expect(out).toBe(`${two}  queued  two\n  ${one}  queued  one\n    ${done}  complete  done\n`);
+  expect(json).toMatchObject([{ task_id: two, depends_on: [{ task_id: one }] }]);
+  expect([none.code, none.out]).toEqual([0, '']);
+  expect(none.err).toContain('every task is complete');
+});
+
 test('a tree shows the dependencies of a task once, however many paths lead to it', async () => {
   const { agent, root } = openProject();
   await agent('init', '--tracker', 'embedded');
