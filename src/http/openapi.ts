@@ -115,7 +115,7 @@ export const openApiDocument = (name: string, version: string) => ({
       },
     },
     '/surroundings': readRoute(
-      'node, PATH, names of the keys and configuration that the server works with',
+      'node, PATH, names of the keys and configuration that the server works with; what commands had made when an earlier process died',
     ),
     ...pagePaths,
     '/openapi.json': readRoute('this description'),

@@ -39,6 +39,7 @@ import { type AgentTurns, createAgentTurns } from '../agent/turns.ts';
 import { type EventType, entry } from '../journal/event-types.ts';
 import type { Journal } from '../journal/journal.ts';
 import { costOf } from '../model/price.ts';
+import { attemptVariable } from '../process/orphans.ts';
 import { createNoSandbox } from '../sandbox/no-sandbox.ts';
 import { forAssistant, type Sandbox, withNetwork } from '../sandbox/port.ts';
 import type { RunningWork } from './running-work.ts';
@@ -75,9 +76,6 @@ export interface AgentActors {
   /** Ends processes of an attempt that an earlier server left. */
   endLeftovers(taskId: TaskId, attempt: number): Promise<void>;
 }
-
-/** Environment variable of every process of an attempt; finds those of an earlier server. */
-const attemptVariable = 'ATS_ATTEMPT';
 
 /** The signal of the call of each attempt that is at work; one at a time. */
 type CurrentCalls = Map<string, AbortSignal>;

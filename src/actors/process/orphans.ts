@@ -1,6 +1,9 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 
+/** Variable of every process of an attempt: the project, `/`, and the key of the attempt. */
+export const attemptVariable = 'ATS_ATTEMPT';
+
 const orphanPollMs = 20;
 const orphanKillAfterMs = 2_000;
 const orphanGiveUpAfterMs = 2_000;

@@ -152,9 +152,9 @@ export const createBubblewrap = (options: BubblewrapOptions): Sandbox => {
     // Where no command can run, nothing needs protection: `confine` says why.
     shared: {
       ...folders,
-      guard: async (root, mark) =>
+      guard: async (root, mark, attempt) =>
         check().ok
-          ? folders.guard(root, mark)
+          ? folders.guard(root, mark, attempt)
           : { readOnly: [], settle: async () => nothingQuarantined },
     },
     confine: (wanted) => {

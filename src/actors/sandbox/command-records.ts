@@ -28,6 +28,7 @@ const recordSchema = z.strictObject({
     newFolders: z.array(z.string()).readonly(),
   }),
   made: ids.nullable(),
+  attempt: z.string().exactOptional(),
 });
 
 /** The content of a shared folder before a command. */

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { attemptVariable } from '../process/orphans.ts';
 import { type Command, type CommandResult, runCommand } from '../process/run-command.ts';
 import type { Sandbox, SandboxRequest } from './port.ts';
 import { nothingQuarantined } from './quarantine.ts';
@@ -19,7 +20,7 @@ export const runSandboxed = async (
 ): Promise<SandboxedResult | { readonly refusal: string }> => {
   const isOurs = git != null || readOnly;
   const mark = randomUUID();
-  const guard = isOurs ? undefined : await sandbox.shared?.guard(root, mark);
+  const guard = isOurs ? undefined : await sandbox.shared?.guard(root, mark, env[attemptVariable]);
   if (guard !== undefined && 'refusal' in guard) return guard;
   const confined = sandbox.confine({
     ...{ argv, root, readable, git, env, readOnly },

@@ -34,14 +34,20 @@ export interface FolderGuard {
 export interface Interrupted extends Quarantined {
   /** Null when it is not known. */
   readonly root: string | null;
+  /** As `attemptVariable` names it; null when it is not known. */
+  readonly attempt: string | null;
 }
 
 export interface SharedFolders {
   /**
    * Refuses while something from an earlier command is left, after another try to move it away. The
-   * mark is that of the processes that the command will have.
+   * mark is that of the processes that the command will have, and `attempt` what `attemptVariable` is.
    */
-  guard(root: string, mark: string): Promise<FolderGuard | { readonly refusal: string }>;
+  guard(
+    root: string,
+    mark: string,
+    attempt?: string,
+  ): Promise<FolderGuard | { readonly refusal: string }>;
   /** The reason why no command may run in a folder; null when one may. */
   unsettled(root: string): string | null;
   /** Settles what commands of an earlier server left. Call it before anything runs. */
@@ -273,9 +279,13 @@ const createSettling = (
         await endCommand(mark);
         const [root, today] =
           'fault' in record ? [null, record] : [record.root, recordToday(record)];
+        const attempt = 'fault' in record ? null : (record.attempt ?? null);
         if (today === 'gone') forget(mark);
-        else if ('fault' in today) found.push({ root, ...cannotSettle(mark, root, today.fault) });
-        else found.push({ root, ...(await settle(mark, today)) });
+        else {
+          const isFault = 'fault' in today;
+          const done = isFault ? cannotSettle(mark, root, today.fault) : await settle(mark, today);
+          found.push({ root, attempt, ...done });
+        }
       }
       return found;
     },
@@ -322,7 +332,7 @@ export const createSharedFolders = ({
   const untold = new Map<string, Quarantined>();
   const whyUnsettled = (root: string): string | null => unsettledIn(root)[0]?.why ?? null;
 
-  const guard: SharedFolders['guard'] = async (root, mark) => {
+  const guard: SharedFolders['guard'] = async (root, mark, attempt) => {
     const late = bothQuarantined(untold.get(root) ?? nothingQuarantined, await settleAgain(root));
     untold.set(root, late);
     const why = whyUnsettled(root);
@@ -333,7 +343,13 @@ export const createSharedFolders = ({
       return { refusal: `${root} cannot be read: ${before}` };
     const guardable = asGuardable(root, before, maxFolders);
     if ('refusal' in guardable) return guardable;
-    const record = { root, rootId, before, made: null };
+    const record = {
+      root,
+      rootId,
+      before,
+      made: null,
+      ...(attempt === undefined ? {} : { attempt }),
+    };
     try {
       await records.keep(mark, record);
     } catch (error) {
@@ -351,7 +367,7 @@ export const createSharedFolders = ({
     unsettled: whyUnsettled,
     settleInterrupted: async () => {
       const found = await settling.settleInterrupted();
-      for (const { root, ...done } of found)
+      for (const { root, attempt: _, ...done } of found)
         if (root !== null)
           untold.set(root, bothQuarantined(untold.get(root) ?? nothingQuarantined, done));
       return found.filter(({ moved, left }) => moved.length + left.length > 0);

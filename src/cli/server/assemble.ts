@@ -20,6 +20,7 @@ import type { Outputs } from '../output/io.ts';
 import { version } from '../version.ts';
 import { workflowConfigs, workflowFinder } from '../workflows/find-workflow.ts';
 import { assistantsFor, currentAssistants, type ServerEnvironment } from './assistants.ts';
+import type { InterruptedNote } from './interrupted-commands.ts';
 import { logAttempts } from './log-attempts.ts';
 import type { Logger } from './logger.ts';
 import { modelsFor } from './models.ts';
@@ -50,6 +51,8 @@ export interface ServerProcess extends Outputs {
 }
 
 export interface ServerParts {
+  /** What commands of an earlier process had made, as found at the start. */
+  readonly interrupted: readonly InterruptedNote[];
   readonly ownProcess: ServerProcess;
   readonly project: Project;
   readonly choice: StoreChoice;

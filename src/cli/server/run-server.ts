@@ -18,6 +18,7 @@ import {
   takeFrom,
 } from './assemble.ts';
 import { secretsIn, takeCredentials } from './assistants.ts';
+import { type InterruptedNote, noteOf } from './interrupted-commands.ts';
 import { lockProject } from './lock-project.ts';
 import { createLogger, loggingOf } from './logger.ts';
 import { modelNote } from './models.ts';
@@ -98,10 +99,13 @@ export const runServer = async ({
     const redact = createRedactor(() => [...given, ...tokens.all(), ...ofRemotes()]);
     const logger = createLogger(loggingOf(loaded), redact, ownProcess);
     const inspection = inspect ? createInspection(redact) : null;
+    let interrupted: readonly InterruptedNote[] = [];
     const workspace = await inStateFolder(project, async () => {
       // Nothing may run in the project's folder before.
-      for (const { folder, ...found } of await folders.settleInterrupted())
-        logger.log(interruptedMessage, { ...found, quarantine: folder });
+      const found = await folders.settleInterrupted();
+      for (const { folder, ...each } of found)
+        logger.log(interruptedMessage, { ...each, quarantine: folder });
+      interrupted = found.map(noteOf);
       return workspaceFor(loaded.config, project, env, sandbox);
     });
     const parts: ServerParts = {
@@ -121,6 +125,7 @@ export const runServer = async ({
       environment,
       credentials,
       webhooks,
+      interrupted,
     };
     const running = await assemble(parts, await open(parts));
     assembled = running;

@@ -19,6 +19,7 @@ import { projectRoleNote } from '../roles/apply-project-roles.ts';
 import { serverName, version } from '../version.ts';
 import type { Assembled, ServerParts } from './assemble.ts';
 import { banner } from './banner.ts';
+import { tellTasks } from './interrupted-commands.ts';
 import { listenOnLoopback } from './listen.ts';
 import { modelNote } from './models.ts';
 import { networkNotes, notesOf } from './notes.ts';
@@ -66,7 +67,17 @@ interface ServingState {
 }
 
 const buildApplication = (
-  { project, current, tokens, redact, logger, inspection, credentials, environment }: ServerParts,
+  {
+    project,
+    current,
+    tokens,
+    redact,
+    logger,
+    inspection,
+    credentials,
+    environment,
+    interrupted,
+  }: ServerParts,
   { tracker, store, system, ledger }: Assembled,
   state: ServingState,
 ): Promise<FastifyInstance> => {
@@ -90,7 +101,10 @@ const buildApplication = (
     },
     webhookCheck: () => state.webhookCheck(),
     inspection,
-    surroundings: () => surroundingsOf(current.loaded, credentials, environment['PATH']),
+    surroundings: () => ({
+      ...surroundingsOf(current.loaded, credentials, environment['PATH']),
+      interrupted,
+    }),
     page: readPage(),
     projectName: basename(project.root),
     exportTask: exportFromServer(system.service, project.root, redact),
@@ -190,6 +204,7 @@ export const serve = async (
   const notifications = await startNotifications(parts, assembled);
   state.webhookCheck = notifications.check;
   await system.start();
+  tellTasks(parts.interrupted, system.journal);
   // An earlier process may have ended before it wrote the file.
   ledger.exchange.changed();
   // Another server may have changed tasks, whose file this one may keep.

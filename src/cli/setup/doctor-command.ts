@@ -31,6 +31,7 @@ import { faultsOf } from '../server/server-status.ts';
 import { surroundingsOf } from '../server/surroundings.ts';
 import { version } from '../version.ts';
 import { backendChecks, type Check } from './backend-checks.ts';
+import { interruptedChecks } from './interrupted-checks.ts';
 import { mcpChecks } from './mcp-checks.ts';
 import { differencesFrom } from './server-differences.ts';
 
@@ -171,6 +172,7 @@ const checkServer = async (
   return [
     { check: 'server', status: faults.length === 0 ? 'ok' : 'problem', detail },
     ...(await differenceChecks(context, loaded, address)),
+    ...(await tryCheck('quarantine', () => interruptedChecks(address))),
   ];
 };
 

@@ -34,7 +34,9 @@ const interrupted = async (
   const [root, state] = [join(folder, 'project'), join(folder, 'state')];
   const at = { quarantine: join(state, 'quarantine'), records: join(state, 'commands') };
   put(root, mine);
-  expect(await createSharedFolders(at).guard(root, 'command')).toHaveProperty('readOnly');
+  expect(await createSharedFolders(at).guard(root, 'command', 'x/bd-a#1')).toHaveProperty(
+    'readOnly',
+  );
   put(root, made);
   const record = join(at.records, 'command.json');
   const next = () => createSharedFolders(at);
@@ -55,7 +57,7 @@ test('files that it made are moved away at the start, and the next command in th
   const guard = await folders.guard(root, 'second');
   const told = 'refusal' in guard ? guard : await guard.settle();
 
-  expect(found).toMatchObject([{ root, moved: ['.vscode'], left: [] }]);
+  expect(found).toMatchObject([{ root, attempt: 'x/bd-a#1', moved: ['.vscode'], left: [] }]);
   expect(told).toMatchObject({ moved: ['.vscode'], left: [] });
   expect(isThere(root, '.vscode')).toBe(false);
   expectMine(root);
