@@ -368,6 +368,7 @@ const createLife = (
   let stopMergeWatch = (): void => {};
   /** Continues the tasks and workflows of a server that has ended. */
   const takeUp = (ids: readonly string[]): void => {
+    sharing?.slots.look();
     tasks.takeUp(ids.filter((id) => !isWorkflowId(id)));
     if (!ids.some(isWorkflowId)) return;
     workflows

@@ -69,6 +69,25 @@ describe.skipIf(noPostgres !== null)(`servers that share a store ${noPostgres ??
     expect(most).toBeLessThanOrEqual(2);
   });
 
+  test('get the slots of one that was killed without a task, when its lease is over', {
+    tags: ['slow'],
+    timeout: 120 * seconds,
+  }, async () => {
+    const address = await freshAddress();
+    const given = { config: { server: { max_concurrent_agents: 2 } } };
+    const [one, two] = [await openServer(address, given), await openServer(address, given)];
+    await one.agent('server', 'start');
+    await two.agent('server', 'start');
+    await one.stopServer('SIGKILL');
+    const id = (await two.agent('create', 'Waits for a slot')).out.trim();
+    await two.agent('engineer', id, '--async');
+
+    await vi.waitFor(async () => expect((await two.viewOf(id)).status).toBe('complete'), {
+      timeout: 30 * seconds,
+      interval: 500,
+    });
+  });
+
   test('each answers requests about a task that another one has', {
     tags: ['slow'],
     timeout: 120 * seconds,

@@ -12,8 +12,8 @@ type TellTaken = (taskIds: readonly string[]) => void;
 
 export interface LeaseKeeper {
   /**
-   * Takes over the tasks of earlier servers. `taken` is told later of those of another server that are
-   * this server's now. @throws StoreError
+   * Takes over the tasks of earlier servers. `taken` is told later when another server has ended, with
+   * its tasks that are this server's now. @throws StoreError
    */
   start(taken: TellTaken): Promise<void>;
   /** Looks for ended servers now, since one has left. */
@@ -71,9 +71,10 @@ const createTakeOver = ({ store, node, leaseMs, log }: LeaseKeeperPorts) => {
     const mayJudge = steadyMs >= leaseMs;
     const tasks = await store.takeOverFrom(node, mayJudge ? 'leftOrSilent' : 'left', charts);
     const isAny = others.some(({ state }) => state === 'left' || (mayJudge && state === 'silent'));
-    if (isAny || tasks.length > 0)
+    if (isAny || tasks.length > 0) {
       log('took over from a server that has ended', { tasks: tasks.length });
-    if (tasks.length > 0 && !isStopped) tellTaken(tasks);
+      if (!isStopped) tellTaken(tasks);
+    }
     const ends = others.flatMap((other) => (other.state === 'live' ? [other.leaseMs] : []));
     const silent = others.some(({ state }) => state === 'silent') && !mayJudge;
     return Math.min(leaseMs, ...ends, ...(silent ? [leaseMs - steadyMs] : []));

@@ -43,10 +43,14 @@ export interface SlotSharing {
   slots(): number;
   /** Called once. @throws StoreError */
   start(users: SlotUsers): Promise<void>;
+  /** Asks for slots that a server which has ended had. */
+  look(): void;
   stop(): Promise<void>;
 }
 
 const askPauseMs = 50;
+/** While slots are lacking, whatever was told meanwhile. */
+const lackingPauseMs = 10_000;
 const storeAwayPauseMs = 1_000;
 /** A notice names all that one look takes. */
 const takenAtMost = 50;
@@ -155,6 +159,7 @@ const createGrant = (ports: SlotSharePorts & SlotUsers, isStopped: () => boolean
     askAgain: () => {
       isTold = true;
     },
+    isLacking: (): boolean => need().needed > usable,
     /** True when the needs of another server concern this one. */
     heard: (isLacking: boolean, waiting: number): boolean => {
       const { running, needed } = need();
@@ -172,6 +177,7 @@ const createGrant = (ports: SlotSharePorts & SlotUsers, isStopped: () => boolean
 const shareWith = (ports: SlotSharePorts & SlotUsers) => {
   const { node, notices, supervisor, log } = ports;
   let timer: NodeJS.Timeout | undefined;
+  let regular: NodeJS.Timeout | undefined;
   let asking: Promise<void> = Promise.resolve();
   let isStopped = true;
   const grant = createGrant(ports, () => isStopped);
@@ -195,6 +201,10 @@ const shareWith = (ports: SlotSharePorts & SlotUsers) => {
     timer = undefined;
     if (grant.isNews()) lookIn(pause);
   };
+  const askAgain = (): void => {
+    grant.askAgain();
+    lookIn(0);
+  };
   notices.on((notice) => {
     const [kind, about = '', ...rest] = notice.split(' ');
     if (kind === 'taken' && about === node) ports.drop((rest[0] ?? '').split(','));
@@ -207,14 +217,19 @@ const shareWith = (ports: SlotSharePorts & SlotUsers) => {
 
   return {
     slots: grant.usable,
+    askAgain,
     begin: async (): Promise<void> => {
       isStopped = false;
       await grant.ask();
       lookIn(askPauseMs);
+      regular = setInterval(() => {
+        if (grant.isLacking()) askAgain();
+      }, lackingPauseMs).unref();
     },
     stop: async (): Promise<void> => {
       isStopped = true;
       clearTimeout(timer);
+      clearInterval(regular);
       await asking;
     },
   };
@@ -232,6 +247,7 @@ export const createSlotSharing = (ports: SlotSharePorts): SlotSharing => {
       share = shareWith({ ...ports, ...users });
       await share.begin();
     },
+    look: () => share?.askAgain(),
     stop: async () => share?.stop(),
   };
 };
