@@ -5,8 +5,13 @@ import { holderOf, type TrackedTask } from '../../machines/tracked-task.ts';
 import { canRead } from '../journal/chart-versions.ts';
 import type { Journal } from '../journal/journal.ts';
 import { type SavedTaskReads, savedSnapshot, viewSaved } from '../journal/snapshots.ts';
-import { looksSame, observedEntries, shownIn } from '../journal/transition-frames.ts';
-import type { EntryReads } from '../store/port.ts';
+import {
+  looksSame,
+  observedEntries,
+  shownIn,
+  trackerSnapshot,
+} from '../journal/transition-frames.ts';
+import type { EntryReads, NewEntry } from '../store/port.ts';
 import { ignoreStartedRun, onlyWhileIdle } from '../tracker/idle-fence.ts';
 import type { StatusWrites, TrackerInfo, TrackerReads } from '../tracker/port.ts';
 
@@ -100,6 +105,21 @@ export const createObserver = (ports: ObserverPorts): ((seen: TrackedTask) => Pr
     await tracker.release(id, label, onlyWhileIdle(isPending, id)).catch(ignoreStartedRun);
   };
 
+  const commitIfSame = async (id: TaskId, revision: number, entries: readonly NewEntry[]) =>
+    (await journal.commit({ entries, unchanged: { id, revision } })) === 'ok';
+
+  /**
+   * Shows what a run that waits still waits for; one that waits for nothing goes on by itself.
+   * @returns false when the task changed meanwhile and must be observed again
+   */
+  const showWait = async (seen: TrackedTask): Promise<boolean> => {
+    const saved = await store.actor(seen.id);
+    if (seen.unmet.length === 0 || saved === null || !(await isNewState(store, seen))) return true;
+    const { tags } = await savedSnapshot(store, seen.id);
+    const entries = [trackerSnapshot(await viewSaved(store, seen), now(), tags)];
+    return commitIfSame(seen.id, saved.revision, entries);
+  };
+
   /** @returns false when the task changed meanwhile and must be observed again */
   const showChange = async (seen: TrackedTask): Promise<boolean> => {
     if (!(await isNewState(store, seen))) return true;
@@ -109,8 +129,7 @@ export const createObserver = (ports: ObserverPorts): ((seen: TrackedTask) => Pr
     const saved = await store.actor(seen.id);
     if (saved?.pending === true || isPending(seen.id)) return false;
     const entries = observedEntries(await viewSaved(store, fresh), now());
-    const unchanged = { id: seen.id, revision: saved?.revision ?? 0 };
-    return (await journal.commit({ entries, unchanged })) === 'ok';
+    return commitIfSame(seen.id, saved?.revision ?? 0, entries);
   };
 
   return async (seen) => {
@@ -120,7 +139,7 @@ export const createObserver = (ports: ObserverPorts): ((seen: TrackedTask) => Pr
       if (!ports.dependenciesChanged(seen)) return false;
       // It waits, so no write of ours is under way: this is how it is shown when it comes to rest.
       host.tracked = seen;
-      return true;
+      return showWait(seen);
     }
     const saved = host === null ? await store.actor(seen.id) : null;
     // A server that can read it sees to it.

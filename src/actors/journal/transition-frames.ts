@@ -80,17 +80,23 @@ export const trackedFromView = (view: TaskView, actor: string): TrackedTask => (
 export const looksSame = (before: TaskView, after: TaskView): boolean =>
   visibleState(before) === visibleState(after);
 
+/** A task as the tracker has it now. `tags`: of the state of its chart, which stays. */
+export const trackerSnapshot = (
+  view: TaskView,
+  at: number,
+  tags: Iterable<string> = [],
+): NewEntry =>
+  entry(view.task_id, view.attempt, 'snapshot', at, {
+    ...{ machine: 'tracker', value: view.status },
+    ...{ tags: [...tags], task: view },
+  });
+
 /** Entries for a change in the tracker to a task at rest. */
 export const observedEntries = (view: TaskView, at: number): NewEntry[] => {
   const { task_id, attempt, status, phase, progress } = view;
   return [
     entry(task_id, attempt, 'status_update', at, { status, phase, progress }),
-    entry(task_id, attempt, 'snapshot', at, {
-      machine: 'tracker',
-      value: status,
-      tags: [],
-      task: view,
-    }),
+    trackerSnapshot(view, at),
   ];
 };
 

@@ -71,6 +71,25 @@ test('a run that waits is accepted, and starts when its last dependency complete
   expect(await untilStatus(running, task, 'complete')).toMatchObject({ attempt: 1 });
 });
 
+test('the frames of a run that waits say what it still waits for', async () => {
+  const running = await startSystem({ turns: [finish()] });
+  const [one, other] = [await create(running), await create(running)];
+  const task = await create(running, one, other);
+  await runWhenReady(running, task);
+
+  await running.service.close(one, null);
+
+  await vi.waitFor(() => {
+    const { data } = running.store.latest(task, 'snapshot') ?? { data: '{}' };
+    expect(JSON.parse(data)).toMatchObject({
+      tags: expect.arrayContaining(['pending']),
+      task: { phase: 'waiting_for_dependencies', unmet_dependencies: [other] },
+    });
+  });
+  await running.service.close(other, null);
+  await untilStatus(running, task, 'complete');
+});
+
 test('a run whose dependencies are complete starts at once', async () => {
   const running = await startSystem({ turns: [finish()] });
   const task = await create(running);
