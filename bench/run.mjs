@@ -5,7 +5,7 @@ import { readdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
 const here = fileURLToPath(new URL('.', import.meta.url));
-const helpers = new Set(['lib.mjs', 'run.mjs']);
+const helpers = new Set(['cluster.mjs', 'dbos-worker.mjs', 'lib.mjs', 'run.mjs']);
 const wanted = process.argv.slice(2);
 const benches = readdirSync(here)
   .filter((file) => file.endsWith('.mjs') && !helpers.has(file))
