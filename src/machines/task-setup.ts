@@ -160,6 +160,7 @@ export const taskSetup = setup({
       outcome: null,
       reason: null,
       requestReason: undefined,
+      startedAt: null,
       completedAt: null,
       trackerAwaySince: null,
       trackerTries: 0,

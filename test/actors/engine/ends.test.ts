@@ -365,3 +365,21 @@ test('a run commits nothing, and leaves branch and index of the user as they wer
     expect.arrayContaining(['A  staged', '?? made', '?? more']),
   );
 });
+
+test.each(['cancelled', 'complete'] as const)(
+  'a task that is %s before its next attempt began has no time of work, also not that of the last one',
+  async (status) => {
+    const running = await startSystem({ turns: [finish()] });
+    const id = await newTask(running);
+    await run(running, id);
+    await untilStatus(running, id, 'complete');
+    await running.service.reopen(id, null);
+
+    await running.service[status === 'cancelled' ? 'cancel' : 'close'](id, null);
+
+    const view = await untilStatus(running, id, status);
+    expect(view.started_at).toBeUndefined();
+    const { data } = running.store.latest(id, status === 'cancelled' ? status : 'completed') ?? {};
+    expect(JSON.parse(data ?? '{}')).toMatchObject({ execution_seconds: 0 });
+  },
+);
