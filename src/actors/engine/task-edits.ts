@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { ServiceError } from '../../machines/errors.ts';
 import { workflowLabels } from '../../machines/for-person.ts';
 import { statusAndPhase } from '../../machines/phase.ts';
@@ -50,6 +51,16 @@ const requireEditable = (
     throw problem('labels', `${changed} says ${says}; the workflow gives it`);
 };
 
+/** A form sends all of its fields. */
+const changedFields = (
+  fields: TaskFields,
+  before: TrackedTask,
+  after: TrackedTask,
+): readonly string[] =>
+  (Object.keys(fields) as (keyof TaskFields)[]).filter(
+    (name) => !isDeepStrictEqual(before[name], after[name]),
+  );
+
 export const createTaskEdits = (ports: TaskEditPorts): TaskEdits => {
   const { tracker, store, find, viewOf, record, now } = ports;
 
@@ -70,7 +81,8 @@ export const createTaskEdits = (ports: TaskEditPorts): TaskEdits => {
   return {
     edit: async (taskId, fields) => {
       const id = requireId(taskId);
-      const ofWorkflow = workflowLabels((await find(taskId)).labels);
+      const before = await find(taskId);
+      const ofWorkflow = workflowLabels(before.labels);
       requireEditable(fields, ofWorkflow);
       const { labels } = fields;
       const { refusal } = await tracker.edit(id, {
@@ -78,9 +90,10 @@ export const createTaskEdits = (ports: TaskEditPorts): TaskEdits => {
         ...(labels === undefined ? {} : { labels: [...new Set([...labels, ...ofWorkflow])] }),
       });
       if (refusal !== null) throw ServiceError.from(refusal);
-      const view = await viewOf(await find(taskId));
-      const names = Object.keys(fields);
-      await note(view, `edited: ${names.join(', ')}`, { edited: names });
+      const after = await find(taskId);
+      const view = await viewOf(after);
+      const names = changedFields(fields, before, after);
+      if (names.length > 0) await note(view, `edited: ${names.join(', ')}`, { edited: names });
       return view;
     },
     delete: async (taskId) => {

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import type { TaskId } from '../../../src/machines/task.ts';
 import { startSystem } from '../../support/running.ts';
 
@@ -31,4 +31,23 @@ test('no edit puts a task into a workflow', async () => {
   await service.edit(id, { labels: ['phase:moon', 'role:engineer'] });
 
   expect((await tracker.find(id as TaskId))?.labels).toEqual(['phase:moon', 'role:engineer']);
+});
+
+test('the log names the fields that an edit changed, not those that it repeats', async () => {
+  const { service } = await startSystem({ turns: [] });
+  const { task_id: id, description } = await service.create({
+    ...{ description: 'a task', labels: ['urgent'] },
+  });
+
+  await service.edit(id, { title: 'another', description, priority: 2, labels: ['urgent'] });
+  await service.edit(id, { title: 'another' });
+  await service.edit(id, { title: 'another', priority: 1 });
+
+  await vi.waitFor(async () => {
+    const { entries } = await service.history({ taskId: id });
+    expect(JSON.stringify(entries).match(/edited: [a-z, ]+/g)).toEqual([
+      'edited: title',
+      'edited: priority',
+    ]);
+  });
 });
