@@ -1,3 +1,4 @@
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import axe from 'axe-core';
 import type { Browser, Page } from 'playwright-core';
@@ -664,6 +665,22 @@ describe.skipIf(noBrowser !== null)(
       await project.agent('server', 'stop');
 
       await page.getByText('The server has stopped').waitFor();
+    });
+
+    test('a page that stayed open signs in to the next server, and shows what was created without one', {
+      tags: ['slow'],
+    }, async () => {
+      const config = JSON.parse(readFileSync(project.configFile, 'utf8'));
+      const port = Number(new URL(page.url()).port);
+      writeFileSync(project.configFile, JSON.stringify({ ...config, server: { port } }));
+      await project.create('Made while no server ran');
+      await project.agent('server', 'start');
+      await page.getByText('Your session has ended.').waitFor();
+
+      await page.goto(await project.address());
+      await to('board');
+
+      await page.getByRole('link', { name: 'Made while no server ran' }).waitFor();
     });
 
     test('nothing was refused by the policy, logged as an error, or asked of another machine', () => {

@@ -138,8 +138,12 @@ const connectOnce = async (user: StreamUser, wasCut: boolean): Promise<End> => {
   }
 };
 
-/** Follows the stream of every task while `wanted`; a cut costs nothing but time. */
+/**
+ * Follows the stream of every task while `wanted`; a cut costs nothing but time. Reads all at first:
+ * what changed while no server ran has no frames.
+ */
 export const followStream = async (user: StreamUser, wanted: () => boolean): Promise<void> => {
+  lastId = null;
   let tries = 0;
   let since: number | null = null;
   let isStopped = false;
