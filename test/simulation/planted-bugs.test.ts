@@ -24,7 +24,7 @@ const bugs: Readonly<Record<string, Planted>> = {
   },
   'a request is acknowledged before it is on disk': {
     file: 'src/actors/engine/task-commands.ts',
-    find: '        await commitGathered(task);\n',
+    find: '      await commitGathered(task);\n',
     put: '',
     world: { crash: 0.02 },
     says: /I10 a run of .* was acknowledged and is not in the journal/,

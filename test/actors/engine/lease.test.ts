@@ -130,7 +130,7 @@ test('a server takes over from a silent one, but not just after its own renewal 
   let lateMs = 0;
   const taken = vi.fn();
   const keeper = createLeaseKeeper({
-    ...{ node: 'a', leaseMs, onLost: () => {}, log: taken },
+    ...{ node: 'a', leaseMs, onLost: () => {}, log: () => {} },
     store: {
       ...store,
       renew: async (node) => {

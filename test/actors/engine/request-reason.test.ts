@@ -27,6 +27,7 @@ test('why a task is retried is in its journal with the request and is no reason 
   expect(entries[request + 1]).toMatchObject({ type: 'log' });
   expect(JSON.parse(entries[request + 1]?.data ?? '{}')).toEqual({
     level: 'info',
+    decision: { kind: 'retried', said: 'with a better model' },
     message: 'a person asked to retry it: with a better model',
   });
   const tracked = await tracker.find(id as TaskId);
