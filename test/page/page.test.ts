@@ -167,6 +167,27 @@ describe.skipIf(noBrowser !== null)(
       expect(await hidden()).toBe(0);
     });
 
+    test('Enter in a field creates the task; pressed twice, it creates one', async () => {
+      await to('new');
+      await page.locator('input:focus').waitFor();
+      await page.keyboard.type('Created by Enter');
+      await page.keyboard.press('Enter');
+      await page.getByRole('heading', { name: 'Created by Enter' }).waitFor();
+      await to('new');
+      await page.getByLabel('What to do').fill('Sent twice');
+      await page.keyboard.press('Control+Enter');
+      await page.keyboard.press('Control+Enter');
+      await page.getByRole('heading', { name: 'Sent twice' }).waitFor();
+
+      const titles: string[] = JSON.parse((await project.agent('list', '--json')).out).map(
+        ({ title }: { title: string }) => title,
+      );
+      expect(titles.filter((title) => /Enter|twice/.test(title))).toEqual([
+        'Created by Enter',
+        'Sent twice',
+      ]);
+    });
+
     test('changes are read side by side, marked as viewed, and a file is commented on', {
       tags: ['slow'],
     }, async () => {

@@ -6,6 +6,7 @@ export interface ButtonProps {
   readonly children: ComponentChildren;
   /** While it works, the button is busy and a second press does nothing. */
   readonly onPress: () => Promise<unknown> | unknown;
+  /** Enter in a field of its form presses the primary one. */
   readonly kind?: 'primary' | 'plain' | 'quiet' | 'danger';
   /** The key that does the same. */
   readonly hotkey?: string;
@@ -43,7 +44,7 @@ export const Button = ({
   };
   return (
     <button
-      type="button"
+      type={kind === 'primary' ? 'submit' : 'button'}
       class={`button ${kind} ${isBusy.value ? 'busy' : ''}`}
       data-key={hotkey}
       aria-disabled={(whyNot ?? null) !== null}

@@ -1,5 +1,5 @@
 import type { Signal } from '@preact/signals';
-import type { ComponentChildren, Ref, TargetedInputEvent } from 'preact';
+import type { ComponentChildren, Ref, TargetedInputEvent, TargetedKeyboardEvent } from 'preact';
 import { useLayoutEffect, useRef } from 'preact/hooks';
 
 /** A field with its name above it. */
@@ -21,11 +21,9 @@ interface TextProps {
   readonly list?: string;
   /** It has the focus at once. */
   readonly isFocused?: boolean;
-  /** Ctrl and Enter in it. */
-  readonly onSend?: () => void;
 }
 
-export const TextField = ({ name, value, rows, isFocused, onSend, ...rest }: TextProps) => {
+export const TextField = ({ name, value, rows, isFocused, ...rest }: TextProps) => {
   const field = useRef<HTMLElement>(null);
   useLayoutEffect(() => {
     if (isFocused === true) field.current?.focus();
@@ -36,8 +34,14 @@ export const TextField = ({ name, value, rows, isFocused, onSend, ...rest }: Tex
     onInput: ({ currentTarget }: TargetedInputEvent<HTMLInputElement | HTMLTextAreaElement>) => {
       value.value = currentTarget.value;
     },
-    onKeyDown: ({ key, ctrlKey, metaKey }: KeyboardEvent) => {
-      if (key === 'Enter' && (ctrlKey || metaKey)) onSend?.();
+    onKeyDown: ({
+      key,
+      ctrlKey,
+      metaKey,
+      currentTarget,
+    }: TargetedKeyboardEvent<HTMLInputElement | HTMLTextAreaElement>) => {
+      if (key === 'Enter' && (ctrlKey || metaKey))
+        currentTarget.form?.querySelector<HTMLElement>('.primary')?.click();
     },
   };
   return (

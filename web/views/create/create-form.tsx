@@ -101,7 +101,6 @@ export const CreateForm = ({ isFocused = false }: { isFocused?: boolean }) => {
         name="What to do, when the title does not say it all"
         value={description}
         rows={3}
-        onSend={() => void saveAlone().catch((error: Error) => fail(error.message))}
       />
       <div class="fields">
         <ChoiceField
