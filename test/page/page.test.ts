@@ -682,15 +682,14 @@ describe.skipIf(noBrowser !== null)(
       await other.close();
     });
 
-    test('a line says that the server has stopped', async () => {
-      await project.agent('server', 'stop');
-
-      await page.getByText('The server has stopped').waitFor();
-    });
-
-    test('a page that stayed open signs in to the next server, and shows what was created without one', {
+    test('a page that stayed open says that the server has stopped, signs in to the next one, and shows what was created without one', {
       tags: ['slow'],
     }, async () => {
+      await to('board');
+      await project.create('Made while a server ran');
+      await page.getByRole('link', { name: 'Made while a server ran' }).waitFor();
+      await project.agent('server', 'stop');
+      await page.getByText('The server has stopped').waitFor();
       const config = JSON.parse(readFileSync(project.configFile, 'utf8'));
       const port = Number(new URL(page.url()).port);
       writeFileSync(project.configFile, JSON.stringify({ ...config, server: { port } }));
