@@ -10,6 +10,7 @@ import { createHeldFolders } from './engine/held-folders.ts';
 import { inspectCommitted } from './engine/inspect-committed.ts';
 import { createInvokedActors } from './engine/invoked.ts';
 import { createLeaseKeeper } from './engine/lease.ts';
+import { patientReads } from './engine/patient-reads.ts';
 import { endQueuePauses, slotUseOf } from './engine/queue-pauses.ts';
 import { pendingOf } from './engine/restore-tasks.ts';
 import { createRoutedService } from './engine/routed-service.ts';
@@ -107,7 +108,9 @@ const withHeldFolders = (ports: SystemPorts, { journal }: OpenedJournal): System
   if (shared === undefined) return ports;
   return {
     ...ports,
-    workspace: createHeldFolders(workspace, { store, journal, server: shared.name }),
+    workspace: createHeldFolders(workspace, {
+      ...{ store: patientReads(store), journal, server: shared.name },
+    }),
   };
 };
 

@@ -42,6 +42,7 @@ import { costOf } from '../model/price.ts';
 import { attemptVariable } from '../process/orphans.ts';
 import { createNoSandbox } from '../sandbox/no-sandbox.ts';
 import { forAssistant, type Sandbox, withNetwork } from '../sandbox/port.ts';
+import { patientReads } from './patient-reads.ts';
 import type { RunningWork } from './running-work.ts';
 import type { BackendSelector } from './select-assistant.ts';
 import { createSetUp } from './set-up-folder.ts';
@@ -188,7 +189,9 @@ export const createAgentActors = (options: AgentActorOptions): AgentActors => {
     readResults: results.read,
     emit,
     stepsOf: (key) =>
-      createSteps(store, journal, key, () => calls.get(attemptKey(key.taskId, key.attempt))),
+      createSteps(patientReads(store), journal, key, () =>
+        calls.get(attemptKey(key.taskId, key.attempt)),
+      ),
     setUp: createSetUp({ settings, workspace, sandbox, environmentOf, emit }),
   };
   const onInterrupted = () => settings().onInterrupted;

@@ -5,6 +5,7 @@ import {
   DatabaseGoneError,
   DatabaseHeldError,
   LeaseLostError,
+  StoreAwayError,
   StoreError,
   type StoreWrites,
 } from '../store/port.ts';
@@ -30,6 +31,14 @@ export type CarryOut = (batch: Batch, listener: BatchListener) => boolean;
 
 /** The pauses before the next tries. */
 const pausesMs = [100, 400, 1_000];
+/** A database that is started anew comes back: with these tries it may be away for 18 s. */
+const triesWhileAway = 20;
+const awayPauseMs = 1_000;
+
+const pauseAfter = (failures: number, error: unknown): number | undefined =>
+  pausesMs[failures] ??
+  (error instanceof StoreAwayError && failures < triesWhileAway ? awayPauseMs : undefined);
+
 /** Without an answer for so long, a commit is not tried again. */
 const unansweredMs = 5_000;
 
@@ -72,7 +81,7 @@ export const createCarryOut =
     /** @returns true when it was the last try */
     const failed = (error: unknown, waitedMs: number): boolean => {
       unanswered += waitedMs;
-      const pauseMs = pausesMs[failures];
+      const pauseMs = pauseAfter(failures, error);
       failures += 1;
       if (!mayHelp(error) || pauseMs === undefined || unanswered > unansweredMs) {
         listener.failed(error);
