@@ -52,7 +52,7 @@ export const createForgetWork =
     return key === null ? null : travel.remove({ taskId, attempt, key });
   };
 
-/** Who has the folders of attempts, as the store says it. */
+/** Holders of the folders of attempts, as the store says it. */
 export const createFolderHolders = ({ store, journal, server }: HolderPorts) => {
   return {
     look: (attempt: NamedAttempt) => look(store, attempt),

@@ -17,7 +17,7 @@ const patiently = async <Result>(read: () => Answer<Result>): Promise<Result> =>
 type AttemptReads = Pick<StoreReads, 'steps' | 'attempts'>;
 
 /**
- * What attempts read. It waits while the store is away, as their commits do: an outage must not end
+ * Reads of attempts wait while the store is away, as their commits do: an outage must not end
  * an attempt. A server that cannot reach the store ends before its lease is over.
  */
 export const patientReads = (store: AttemptReads): AttemptReads => ({

@@ -71,7 +71,7 @@ const asInternalError = (cause: unknown): never => {
 export interface TaskStartOptions {
   /** A state that cannot be read is given up: the task is then at rest. */
   readonly givesUp?: boolean;
-  /** How often its attempt was restored, if it runs; default: not counted. */
+  /** Counted restores of its attempt, if it runs; default: not counted. */
   readonly restores?: number;
 }
 

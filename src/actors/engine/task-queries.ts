@@ -40,7 +40,7 @@ export interface TaskQueries extends TaskEdits, TaskHistories {
   status(taskId: string): Promise<TaskView>;
   /** `status: queued`: tasks whose dependencies are complete. */
   list(request: ListRequest): Promise<TaskPage>;
-  /** What people decided, the last one first. */
+  /** Decisions of people, the last one first. */
   decisions(limit: number | null): Promise<DecidedList>;
   /** Sums over attempts that ended, per day (UTC) and role, from the day `since`. */
   usage(since: string | null): Promise<UsageReport>;

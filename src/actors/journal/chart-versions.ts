@@ -18,7 +18,7 @@ export const canRead = (saved: Versioned): boolean => isOf(charts, saved);
 const versionsInWords = ({ oldest, newest }: ChartVersions): string =>
   oldest === newest ? `${newest}` : `${oldest} to ${newest}`;
 
-/** What a person can do about a task that no server that runs can go on with. */
+/** A way out for a person, when no running server can go on with a task. */
 const remedyFor = ({ taskId, version }: Pick<SavedActor, 'taskId' | 'version'>): string =>
   taskId.startsWith('workflow:')
     ? `start a server whose charts are of version ${version}`

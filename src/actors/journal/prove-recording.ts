@@ -110,7 +110,7 @@ const lastShown = (entries: readonly KeptEntry[]): TaskView | null => {
   return shownIn(base === undefined ? last.data : withBase(last.data, base.data));
 };
 
-/** What only the machines say; a tracker may have changed the rest since, and closed the task. */
+/** Facts of the machines alone; a tracker may have changed the rest since, and closed the task. */
 const endFields = ['status', 'attempt', 'result', 'error'] as const;
 
 /** A task that is over must have ended as its last snapshot says. */

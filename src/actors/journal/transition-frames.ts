@@ -268,7 +268,7 @@ export interface Answered {
   readonly cause: EventObject;
   /** The calls that it may be about. */
   readonly calls: readonly ShownCall[];
-  /** What counts when nobody answered; null: it was answered. */
+  /** The answer that counts when nobody gave one; null: it was answered. */
   readonly fallback: string | null;
 }
 

@@ -44,6 +44,6 @@ const inWordsMs = ({ status, code, message }: APIError): number | null => {
   return Math.max(minPauseMs, Math.round(pause));
 };
 
-/** How long the provider asks us to wait (ms): in a header, in the body, or in words. */
+/** The pause that the provider asks for (ms): in a header, in the body, or in words. */
 export const wantedPauseMs = (error: APIError, now: number): number | null =>
   retryAfterMs(error.headers, now) ?? resetsInMs(error.error) ?? inWordsMs(error);

@@ -212,7 +212,7 @@ export interface WorkTravel {
   check(): Promise<string | null>;
   /** Removes what an attempt has there. @returns why it could not, or null */
   remove(keyed: KeyedAttempt): Promise<string | null>;
-  /** What could not be sent before. */
+  /** Finished attempts that could not be sent before. */
   unsent(): Promise<readonly NamedAttempt[]>;
 }
 

@@ -40,7 +40,6 @@ const wantedPause = ({ error }: FrameData): string => {
   return typeof ms === 'number' ? `; the provider asks for a pause of ${durationText(ms)}` : '';
 };
 
-/** Why a model call failed. */
 export const callFault = ({ data }: Frame): string => {
   const { error } = data;
   const message = isJsonObject(error) ? textOrEmpty(error['message']) : '';

@@ -9,7 +9,6 @@ export interface Cell {
 const gap = 2;
 /** Fewer columns of the last cell say little. */
 const lastAtLeast = 12;
-/** Which task it is, and its state. */
 const alwaysShown = 2;
 
 const roomForLast = (widths: readonly number[], width: number): number =>

@@ -3,7 +3,6 @@ import type { Journal } from '../../actors/journal/journal.ts';
 import type { Interrupted } from '../../actors/sandbox/shared-folder.ts';
 import { parseTaskId } from '../../machines/task.ts';
 
-/** What people are told of it, in words. */
 export interface InterruptedNote {
   readonly taskId: string | null;
   readonly attempt: number;

@@ -52,7 +52,7 @@ const Row = ({ decided }: { decided: Decided }) => {
   );
 };
 
-/** What was decided, by day, the last one first. */
+/** Decisions by day, the last one first. */
 export const DecidedList = () => {
   useEffect(followDecisions, []);
   if (decisions.value.length === 0) return null;
