@@ -474,7 +474,12 @@ export const createSystem = (initial: Settings, given: SystemPorts): System => {
     lookUp,
     slotUse,
     supervisor: () => supervisor.snapshot().context,
-    record: (entry) => void journal.gather({ entries: [entry] }),
+    record: async (entry) => {
+      journal.gather({ entries: [entry] });
+      // The edit or merge is done: what a store that is away did not take stays gathered, and is
+      // tried again.
+      await (async () => journal.flush())().catch(() => 'later');
+    },
     now,
     workspace: ports.workspace,
     projectRoot: () => settings().projectRoot,

@@ -2,7 +2,7 @@ import { ServiceError } from '../../machines/errors.ts';
 import type { TaskId } from '../../machines/task.ts';
 import { mergeEntry } from '../journal/merge-entry.ts';
 import type { TaskView } from '../journal/task-view.ts';
-import type { NewEntry, StoreReads } from '../store/port.ts';
+import type { Answer, NewEntry, StoreReads } from '../store/port.ts';
 import type { Changes, DiffPart, Merged, Workspace } from '../workspace/port.ts';
 import { endOfAttempt, refusesMerge } from './merge-refusal.ts';
 import { requireId } from './task-id.ts';
@@ -31,7 +31,7 @@ export interface DiffMergePorts {
   readonly workspace: Pick<Workspace, 'diff' | 'merge'>;
   readonly store: Pick<StoreReads, 'read'>;
   readonly status: (taskId: string) => Promise<TaskView>;
-  readonly record: (entry: NewEntry) => void;
+  readonly record: (entry: NewEntry) => Answer<void>;
   readonly now: () => number;
 }
 
@@ -87,7 +87,7 @@ export const createAttemptDiffMerge = ({
     });
     if (refused !== null) throw ServiceError.from(refused);
     const merged = await workspace.merge(id, attempt, squash ? 'squash' : 'ff', task.title);
-    if (merged.status === 'merged') record(mergeEntry(id, attempt, merged, now()));
+    if (merged.status === 'merged') await record(mergeEntry(id, attempt, merged, now()));
     return { task_id: id, attempt, ...merged };
   },
 });

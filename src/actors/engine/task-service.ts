@@ -6,7 +6,7 @@ import type { Finding, Role, RunOptions, TaskId } from '../../machines/task.ts';
 import { holderOf } from '../../machines/tracked-task.ts';
 import { conflictsOf } from '../journal/snapshots.ts';
 import type { TaskView } from '../journal/task-view.ts';
-import type { NewEntry, StoreReads } from '../store/port.ts';
+import type { Answer, NewEntry, StoreReads } from '../store/port.ts';
 import type { TrackerInfo, TrackerReads, TrackerWrites } from '../tracker/port.ts';
 import { requireAgents, requireAnswer } from '../workflows/require-answer.ts';
 import type { Workspace } from '../workspace/port.ts';
@@ -73,7 +73,8 @@ export interface ServicePorts extends Omit<ExecutePorts, 'commands' | 'queries'>
   readonly lookUp: (taskId: TaskId, options: RunOptions, role: Role) => Promise<Finding>;
   readonly slotUse: () => SlotUse;
   readonly supervisor: () => SupervisorContext;
-  readonly record: (entry: NewEntry) => void;
+  /** The answer comes when it is committed. */
+  readonly record: (entry: NewEntry) => Answer<void>;
   readonly now: () => number;
   readonly workspace: Pick<Workspace, 'diff' | 'merge' | 'workOf' | 'bringWork'>;
   readonly projectRoot: () => string;
