@@ -192,7 +192,7 @@ const createTasks = (
     flush: journal.flush,
   });
   const commands = createTaskCommands(machine, {
-    ...{ node, root, host, tracker, store, journal, agentActor, now, log, waits },
+    ...{ node, root, host, tracker, store, journal, agentActor, now, log, waits, lookUp },
     observesRest: lease.isFirst,
     whenEnded: async (taskId) => {
       await invoked.whenEnded(taskId);

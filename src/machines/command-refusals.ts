@@ -3,7 +3,8 @@ import type { AgentSnapshot } from './agent-machine.ts';
 import { hasRoomFor } from './agent-messages.ts';
 import { type Refusal, refusal } from './errors.ts';
 import { stateInWords } from './phase.ts';
-import type { Stamped } from './task.ts';
+import { refusesRun, runGuards, runRefusals } from './run-guards.ts';
+import type { Finding, Role, RunOptions, Stamped } from './task.ts';
 import type { TaskCommand } from './task-context.ts';
 import type { TaskSnapshot } from './task-machine.ts';
 import { hasParkedAttempt } from './task-selectors.ts';
@@ -52,6 +53,45 @@ export const refuses = (
     state: stateInWords(snapshot, agent),
     allowed: allowedCommands(snapshot, agent?.hasTag('awaiting') === true),
   });
+};
+
+type Run = { readonly role: Role; readonly options: RunOptions };
+
+/** The run that a command would start; null when it starts none. */
+const runOf = ({ context }: TaskSnapshot, command: TaskCommand): Run | null => {
+  if (command.type === 'retry') {
+    const role = command.role ?? context.role;
+    return role === null ? null : { role, options: command.options ?? context.options };
+  }
+  if (command.type !== 'review' || command.verdict !== 'request_changes') return null;
+  return context.role === null ? null : { role: context.role, options: context.options };
+};
+
+/**
+ * The run to look up before a task that is over gets this command: one that is refused must leave
+ * the task as it is. Null when its chart refuses it, or nothing can.
+ */
+export const runToLookUp = (task: TaskSnapshot, command: TaskCommand): Run | null => {
+  if (!task.hasTag('settled') || !task.can({ ...command, at: 0 })) return null;
+  const { role, options } = task.context;
+  return command.type === 'close' && !task.hasTag('complete')
+    ? { role: role ?? 'engineer', options }
+    : runOf(task, command);
+};
+
+/** Null when what was found lets a task that is over take the command. */
+export const refusesOver = (
+  task: TaskSnapshot,
+  command: TaskCommand,
+  finding: Finding,
+): Refusal | null => {
+  // A complete task is closed, which nobody holds once it is open again.
+  const holder = task.hasTag('complete') ? null : finding.holder;
+  const context = { ...task.context, ...runOf(task, command), finding: { ...finding, holder } };
+  if (command.type !== 'close') return refusesRun({ context });
+  return runGuards.dependenciesComplete({ context })
+    ? null
+    : runRefusals.dependenciesComplete({ context });
 };
 
 /** The field of a response that is wrong, in the machine's own name. */

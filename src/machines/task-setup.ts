@@ -7,7 +7,7 @@ import { jitter } from './jitter.ts';
 import { keptAfter, keptForNext, withMessage } from './kept-messages.ts';
 import { shortestParkMs } from './parking.ts';
 import { addReview, endReview, type ReviewCommand } from './review.ts';
-import { runGuards } from './run-guards.ts';
+import { runGuards, runRefusals, waitsForDependencies } from './run-guards.ts';
 import type {
   AttemptInput,
   AttemptOutcome,
@@ -114,8 +114,7 @@ export const taskSetup = setup({
       agentHasTime === true && context.deadlineAt !== null && event.at >= context.deadlineAt,
     /** Another attempt follows a failed one: no caller waits for an answer. */
     betweenAttempts: ({ context }) => context.failure !== null,
-    waitsForDependencies: ({ context }) =>
-      context.options.when === 'ready' || hasParkedAttempt(context),
+    waitsForDependencies,
     isParked: ({ context }) => context.parked !== undefined,
     lateWhileParked: ({ context, event }) =>
       context.parked !== undefined && context.deadlineAt !== null && event.at >= context.deadlineAt,
@@ -177,31 +176,10 @@ export const taskSetup = setup({
     }),
     recordAcceptance: assign({ accepted: true }),
     recordFinding: assign({ finding: (_, { finding }: { finding: Finding }) => finding }),
-    refuseMissing: assign({
-      refusal: ({ context }) => refusal('task_not_found', { task_id: context.taskId }),
-    }),
-    refuseUnmet: assign({
-      refusal: ({ context }) =>
-        refusal('dependencies_unmet', {
-          task_id: context.taskId,
-          unmet: context.finding?.unmet ?? [],
-        }),
-    }),
-    refuseHeld: assign({
-      refusal: ({ context }) =>
-        refusal('tracker_conflict', {
-          task_id: context.taskId,
-          holder: context.finding?.holder ?? 'somebody',
-        }),
-    }),
-    refuseModel: assign({
-      refusal: ({ context: { finding } }) =>
-        refusal('credential_missing', {
-          variable: finding?.missingCredential ?? 'OPENAI_API_KEY',
-          ...(finding?.assistantProblem === undefined ? {} : { problem: finding.assistantProblem }),
-          ...(finding?.credentialRemedy === undefined ? {} : { remedy: finding.credentialRemedy }),
-        }),
-    }),
+    refuseMissing: assign({ refusal: runRefusals.taskExists }),
+    refuseUnmet: assign({ refusal: runRefusals.dependenciesComplete }),
+    refuseHeld: assign({ refusal: runRefusals.heldByNobodyElse }),
+    refuseModel: assign({ refusal: runRefusals.modelCanBeCalled }),
     recordRefusal: assign({ refusal: (_, { refusal }: { refusal: Refusal | null }) => refusal }),
     beginAttempt: assign({
       attempt: ({ context }) => context.attempt + 1,

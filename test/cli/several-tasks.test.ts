@@ -116,3 +116,17 @@ test('delete takes several tasks in any order, also where one depends on another
   expect(deleted.err).toContain('bd-nope does not exist');
   expect(listed.map(({ task_id }: { task_id: string }) => task_id)).toEqual([needed, left]);
 });
+
+test('a task that waits for others is not closed, and the answer says what to do', async () => {
+  const { agent, create } = open();
+  const first = await create('one');
+  const id = (await agent('create', 'two', '--deps', first)).out.trim();
+
+  const closed = await agent('close', id);
+
+  expect(closed).toEqual({
+    code: 4,
+    out: '',
+    err: `agent: task has unmet dependencies [${first}]; complete them first with 'agent run ${first}', or remove them with 'agent dep remove ${id} ${first}'\n`,
+  });
+});

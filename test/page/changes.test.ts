@@ -66,6 +66,26 @@ describe.skipIf(noBrowser !== null)(
       await page.getByRole('button', { name: 'Run', exact: true }).waitFor();
     });
 
+    test('a task that only waits has no processes to end, and is not closed before what it waits for', {
+      tags: ['slow'],
+    }, async () => {
+      const first = await project.create('First of two');
+      const id = await project.create('Second of two', '--deps', first);
+      await project.agent('engineer', id, '--when-ready', '--async');
+      await until(id, { phase: 'waiting_for_dependencies' });
+      await open(`task/${id}`);
+      await page.getByRole('heading', { name: 'Second of two' }).waitFor();
+      await press('Cancel');
+      await press('Cancel it, it does not start');
+      await until(id, { status: 'cancelled' });
+
+      await press('Close as it is');
+
+      const words = `task has unmet dependencies [${first}]: complete these first, or remove them under Edit`;
+      await page.getByRole('alert').getByText(words).waitFor();
+      expect(await project.show(id)).toMatchObject({ status: 'cancelled' });
+    });
+
     test('edit, add and remove a dependency', { tags: ['slow'] }, async () => {
       const first = await project.create('First');
       const second = await project.create('Second');

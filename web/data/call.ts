@@ -49,8 +49,16 @@ const post = async (body: unknown): Promise<unknown> => {
   throw new CallError('refused', error?.message ?? `the server answered ${response.status}`);
 };
 
-const failureIn = ({ error }: Answer): CallError | null =>
-  error === undefined ? null : new CallError(error.data?.code ?? 'internal', error.message);
+/** What to do about a refusal, where its message does not say that. */
+const wayOn: Readonly<Record<string, string>> = {
+  dependencies_unmet: ': complete these first, or remove them under Edit',
+};
+
+const failureIn = ({ error }: Answer): CallError | null => {
+  if (error === undefined) return null;
+  const code = error.data?.code ?? 'internal';
+  return new CallError(code, `${error.message}${wayOn[code] ?? ''}`);
+};
 
 /** @throws CallError */
 export const callServer = async (method: string, params: Params): Promise<unknown> => {

@@ -139,7 +139,7 @@ const whyByPhase: Readonly<
   thinking: () => 'model call',
   acting: (task, activity) => activity?.tool ?? task.activity ?? 'tool call',
   verifying: () => 'runs the verify commands',
-  cancelling: () => 'stops its processes',
+  cancelling: ({ status }) => (status === 'started' ? 'stops its processes' : 'does not start'),
 };
 
 /** The command of a call, or its arguments as they are. */

@@ -82,7 +82,10 @@ const taskTransition = (
     agent: agentOfAttempt(task, attempt),
     changedAt: at,
   });
-  const settledNow = next.hasTag('settled') && !previous.hasTag('settled');
+  // The tracker still has the end of an attempt, after which a request was refused.
+  const isShownAgain =
+    previous.hasTag('refused') && cause.type === 'tracker.observed' && !next.hasTag('complete');
+  const settledNow = next.hasTag('settled') && !previous.hasTag('settled') && !isShownAgain;
   const change: Change = {
     ...taskChange({ next, cause, at, before: task.shown, after, persisted, settledNow }),
     guard: { revision: task.revision, attempt: next.hasTag('live') ? attempt : 0 },

@@ -1,9 +1,20 @@
 import { type AnyActorRef, waitFor } from 'xstate';
 import type { Response } from '../../machines/agent-context.ts';
 import type { AgentSnapshot } from '../../machines/agent-machine.ts';
-import { refuses, refusesResponse } from '../../machines/command-refusals.ts';
+import {
+  refuses,
+  refusesOver,
+  refusesResponse,
+  runToLookUp,
+} from '../../machines/command-refusals.ts';
 import { isServiceError, ServiceError } from '../../machines/errors.ts';
-import { attemptKey, type TaskId } from '../../machines/task.ts';
+import {
+  attemptKey,
+  type Finding,
+  type Role,
+  type RunOptions,
+  type TaskId,
+} from '../../machines/task.ts';
 import type { EndedDependency, TaskCommand } from '../../machines/task-context.ts';
 import type { TaskMachine, TaskSnapshot } from '../../machines/task-machine.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
@@ -37,6 +48,7 @@ export interface TaskCommandPorts
   readonly agentActor: (key: string) => AnyActorRef | undefined;
   /** True for the server of all that observes tasks at rest. */
   readonly observesRest: () => boolean;
+  readonly lookUp: (taskId: TaskId, options: RunOptions, role: Role) => Promise<Finding>;
 }
 
 /**
@@ -115,7 +127,7 @@ const answerOf = async (actor: LoadedTask['actor']): Promise<TaskSnapshot> => {
 
 const createCommandAsk =
   (
-    { host: { live, views }, node, store, journal, now }: TaskCommandPorts,
+    { host: { live, views }, node, store, journal, now, lookUp }: TaskCommandPorts,
     registry: TaskRegistry,
   ): TaskCommands['ask'] =>
   async (taskId, command, requestId) => {
@@ -134,12 +146,20 @@ const createCommandAsk =
       }
       requireSame();
     };
+    const requireFound = async (task: TaskSnapshot): Promise<void> => {
+      const run = runToLookUp(task, command);
+      if (run === null) return;
+      const finding = await lookUp(taskId, run.options, run.role);
+      const refusal = refusesOver(task, command, finding);
+      if (refusal !== null) throw ServiceError.from(refusal);
+    };
     const wasCarriedOut = async (): Promise<boolean> =>
       requestId !== undefined && (await store.request(requestId)) !== null;
     const carryOut = async (task: LoadedTask): Promise<TaskView> => {
       // Read after the state that the commit is compared with: what comes later makes it stale.
       if (!task.actor.getSnapshot().hasTag('refused') && (await wasCarriedOut()))
         throw new RepeatedRequestError();
+      await requireFound(task.actor.getSnapshot());
       const event = { ...command, at: now() };
       const requireAllowed = (snapshot: TaskSnapshot): void => {
         const refusal = refuses(snapshot, task.running, event);

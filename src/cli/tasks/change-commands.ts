@@ -1,6 +1,7 @@
 import { requireId } from '../../actors/engine/task-id.ts';
+import { isServiceError } from '../../machines/errors.ts';
 import { messageOf } from '../../machines/message-of.ts';
-import type { Client, Params } from '../client/client.ts';
+import { CallError, type Client, type Params } from '../client/client.ts';
 import type { CommandContext } from '../client/command-context.ts';
 import { callForTask } from '../client/task-answers.ts';
 import { exitCodes } from '../output/exit-codes.ts';
@@ -16,6 +17,16 @@ const changeParams = (id: string, { reason }: Pick<ChangeArgs, 'reason'>) => ({
   ...(reason === undefined ? {} : { reason }),
 });
 
+/** What to do about dependencies that are not complete; without a server it is another error. */
+const withWayOn = (error: unknown, id: string): unknown => {
+  const isKnown = error instanceof CallError || isServiceError(error);
+  if (!isKnown || error.code !== 'dependencies_unmet') return error;
+  const facts: Readonly<Record<string, unknown>> = { ...error.facts };
+  const unmet = Array.isArray(facts['unmet']) ? facts['unmet'].join(' ') : '';
+  const how = `complete them first with 'agent run ${unmet}', or remove them with 'agent dep remove ${id} ${unmet}'`;
+  return new CallError(error.code, `${error.message}; ${how}`, facts, error);
+};
+
 /** Changes each task. A refusal does not keep the others from it. @throws the last refusal */
 const changeEach = async (
   { io, json }: CommandContext,
@@ -29,7 +40,8 @@ const changeEach = async (
       const task = await callForTask(client, method, params);
       if (json) io.json(task);
       else io.out(`${task.task_id} ${task.status}`);
-    } catch (error) {
+    } catch (caught) {
+      const error = json ? caught : withWayOn(caught, params.task_id);
       if (refusal !== null) io.err(`agent: ${messageOf(refusal.error)}`);
       refusal = { error };
     }

@@ -34,6 +34,13 @@ export const Tick = ({
   );
 };
 
+/** Tasks that only wait have no processes. */
+const whatEnds = (chosen: readonly TaskView[]): string => {
+  const started = chosen.filter(({ status }) => status === 'started').length;
+  if (started === 0) return '';
+  return started === chosen.length ? ', their processes end' : `, processes of ${started} end`;
+};
+
 /** What can be done with the selected tasks that are shown. */
 export const SelectionActions = ({
   selected,
@@ -99,7 +106,7 @@ export const SelectionActions = ({
         whyNot={whyNot}
         onError={fail}
       >
-        {isSure.value ? `Cancel ${chosen.length}, their processes end` : 'Cancel'}
+        {isSure.value ? `Cancel ${chosen.length}${whatEnds(chosen)}` : 'Cancel'}
       </Button>
       <Button onPress={act(() => changeAll('close', chosen))} whyNot={whyNot} onError={fail}>
         Close as they are

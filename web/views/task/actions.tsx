@@ -13,6 +13,11 @@ interface ActionProps {
   readonly fail: (message: string) => void;
 }
 
+const whatEnds = ({ status, phase }: TaskView): string => {
+  if (status === 'started') return 'its processes end';
+  return phase === 'backing_off' ? 'it does not go on' : 'it does not start';
+};
+
 /** The first press asks, the second cancels. */
 const Cancel = ({ task, fail }: ActionProps) => {
   const isSure = useSignal(false);
@@ -25,7 +30,7 @@ const Cancel = ({ task, fail }: ActionProps) => {
       }}
       onError={fail}
     >
-      {isSure.value ? 'Cancel it, its processes end' : 'Cancel'}
+      {isSure.value ? `Cancel it, ${whatEnds(task)}` : 'Cancel'}
     </Button>
   );
 };
