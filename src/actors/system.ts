@@ -251,15 +251,14 @@ const createStart = (
         log('could not check the folders of earlier attempts', { error }),
       );
     },
-    takeUp: (ids: readonly string[]): void => {
+    takeUp: async (ids: readonly string[]): Promise<void> => {
       const taskIds = ids as readonly TaskId[];
-      const go = async (): Promise<void> => {
+      try {
         await started;
         await commands.takeUp(taskIds, await retakeSlots(taskIds));
-      };
-      go().catch((error: unknown) =>
-        log('could not continue the tasks of another server', { error, tasks: taskIds }),
-      );
+      } catch (error) {
+        log('could not continue the tasks of another server', { error, tasks: taskIds });
+      }
     },
   };
 };
@@ -372,7 +371,7 @@ const createLife = (
   /** Continues the tasks and workflows of a server that has ended. */
   const takeUp = (ids: readonly string[]): void => {
     sharing?.slots.look();
-    tasks.takeUp(ids.filter((id) => !isWorkflowId(id)));
+    void tasks.takeUp(ids.filter((id) => !isWorkflowId(id)));
     if (!ids.some(isWorkflowId)) return;
     workflows
       .restore()

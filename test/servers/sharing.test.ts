@@ -37,6 +37,32 @@ describe.skipIf(noPostgres !== null)(`servers that share a store ${noPostgres ??
     expect(existsSync(join(two.root, '.beads', 'issues.jsonl'))).toBe(false);
   });
 
+  test('take what waits at another one whenever they have room', {
+    tags: ['slow'],
+    timeout: 120 * seconds,
+  }, async () => {
+    const address = await freshAddress();
+    const given = {
+      config: { server: { max_concurrent_agents: 4, worker_pool_size: 2 } },
+      command: 'sleep 0.5',
+    };
+    const [one, two] = [await openServer(address, given), await openServer(address, given)];
+    for (const server of [one, two]) await server.agent('server', 'start');
+    for (let n = 0; n < 24; n += 1)
+      await one.call('execute', { task: `Task ${n}`, role: 'engineer', options: {} });
+    await vi.waitFor(
+      async () => {
+        const { owners } = await runsIn(address);
+        expect(owners.reduce((sum, [, count]) => sum + count, 0)).toBe(24);
+      },
+      { timeout: 60 * seconds, interval: 500 },
+    );
+
+    const { most, owners } = await runsIn(address);
+    expect(most).toBe(4);
+    expect(Math.min(...owners.map(([, count]) => count))).toBeGreaterThanOrEqual(8);
+  });
+
   test('go on with the tasks of one that was killed, after its lease', {
     tags: ['slow'],
     timeout: 120 * seconds,

@@ -31,9 +31,10 @@ export interface SlotUsers {
   /** Called when `slots()` has changed, which is the supervisor's cap. */
   readonly changed: () => void;
   /**
-   * `takeUp` gets waiting tasks that this server took from another one, `drop` those that it lost.
+   * `takeUp` gets waiting tasks that this server took from another one, and resolves when they are
+   * in its queue or at work; `drop` gets those that it lost.
    */
-  readonly takeUp: (taskIds: readonly string[]) => void;
+  readonly takeUp: (taskIds: readonly string[]) => Promise<void>;
   readonly drop: (taskIds: readonly string[]) => void;
 }
 
@@ -84,13 +85,11 @@ const slotsNotice = (node: string, isLacking: boolean, waiting: number): string 
 const takenNotice = (from: string, taken: readonly TakenTask[]): string =>
   `taken ${from} ${taken.flatMap((task) => (task.from === from ? [task.taskId] : [])).join(',')}`;
 
-/** Waiting tasks of other servers, for the room that this one has. */
+/** Waiting tasks of other servers, for the room that this one has. @returns their ids */
 const takeFromOthers = async (
-  { store, node, notices, settings, takeUp }: SlotSharePorts & Pick<SlotUsers, 'takeUp'>,
+  { store, node, notices, settings }: SlotSharePorts,
   room: number,
-  isStopped: () => boolean,
-): Promise<void> => {
-  if (room <= 0) return;
+): Promise<readonly string[]> => {
   const limit = Math.min(takenAtMost, room);
   const taken = await store.takeWaiting(node, limit, {
     roles: settings().roles ?? allRoles,
@@ -98,7 +97,7 @@ const takeFromOthers = async (
   });
   for (const from of new Set(taken.map((task) => task.from)))
     notices.tell(takenNotice(from, taken));
-  if (taken.length > 0 && !isStopped()) takeUp(taken.map(({ taskId }) => taskId));
+  return taken.map(({ taskId }) => taskId);
 };
 
 /**
@@ -106,15 +105,29 @@ const takeFromOthers = async (
  * it loses them.
  */
 const createGrant = (ports: SlotSharePorts & SlotUsers, isStopped: () => boolean) => {
-  const { store, node, notices, supervisor, settings } = ports;
+  const { store, node, notices, supervisor, settings, takeUp } = ports;
   /** The supervisor may use as many; the store has granted at least that. */
   let usable = 0;
   let last: (SlotShare & Need) | null = null;
+  /** Tasks that were taken from others and are not in the queue yet. */
+  let arriving = 0;
   /** The needs of another server have changed. */
   let isTold = true;
   let isWanted = false;
 
   const need = (): Need => needOf(supervisor.snapshot().context, settings());
+  const room = (): number => usable - need().needed - arriving;
+  const fillRoom = async (): Promise<void> => {
+    if (last === null || room() <= 0) return;
+    const taken = await takeFromOthers(ports, room());
+    // Until something is told: what waits there is not for this server.
+    if (taken.length === 0) last = { ...last, othersWait: false };
+    if (taken.length === 0 || isStopped()) return;
+    arriving += taken.length;
+    void takeUp(taken).finally(() => {
+      arriving -= taken.length;
+    });
+  };
   const mayUse = (next: number): void => {
     if (next === usable) return;
     usable = next;
@@ -135,6 +148,7 @@ const createGrant = (ports: SlotSharePorts & SlotUsers, isStopped: () => boolean
       const { running, needed, waiting } = need();
       if (last === null || isTold || waiting !== last.waiting) return true;
       const givesBack = isWanted && Math.max(running, usable) < last.slots;
+      if (last.othersWait && room() > 0) return true;
       return givesBack || (needed !== last.needed && (needed > usable || last.needed > usable));
     },
     /** @throws StoreError */
@@ -154,7 +168,7 @@ const createGrant = (ports: SlotSharePorts & SlotUsers, isStopped: () => boolean
       isWanted = share.isWanted;
       mayUse(share.aim);
       tellOthers(before, share, needs);
-      if (share.othersWait) await takeFromOthers(ports, usable - need().needed, isStopped);
+      if (share.othersWait) await fillRoom();
     },
     askAgain: () => {
       isTold = true;
