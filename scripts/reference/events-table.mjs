@@ -26,6 +26,7 @@ const asks = {
   calls: 'the calls that need approval: `call_id`, `tool`, `arguments`',
   deadline: 'when it is too late to answer',
   default_answer: 'the answer that counts when nobody answers',
+  again: '`true` when it is asked again after a restart of the server',
 };
 
 /** The meaning of each type of frame, and the fields of its data. */

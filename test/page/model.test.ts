@@ -8,7 +8,7 @@ import { edgesAtMost, graphOf, nodesAtMost, placesAtMost } from '../../web/model
 import { createLog } from '../../web/model/log.ts';
 import { groupsOf, needing } from '../../web/model/order.ts';
 import { whySkipped } from '../../web/model/skipped.ts';
-import { lookOf } from '../../web/model/state.ts';
+import { ageOf, lookOf } from '../../web/model/state.ts';
 
 /** What the graph reads of a task. */
 const taskOf = (task_id: string, dependencies: readonly string[], more: object = {}) =>
@@ -168,6 +168,24 @@ test('a step of a person comes before work to merge, since the rest of its workf
   expect(needing(tasks).map(({ task_id }) => task_id)).toEqual(['b', 'a']);
 });
 
+test('a question waits since it was asked, also when its task changed meanwhile', () => {
+  const changed = {
+    ...{ status: 'started', unmet_dependencies: [] },
+    updated_at: '2026-01-01T01:00:00Z',
+  };
+  const awaiting = { kind: 'input', question: 'Red?' };
+  const tasks = new Map([
+    taskOf('later', [], { ...changed, awaiting, waits_since: '2026-01-01T00:59:00Z' }),
+    taskOf('first', [], { ...changed, awaiting, waits_since: '2026-01-01T00:00:00Z' }),
+  ]);
+
+  const rows = needing(tasks);
+
+  expect(rows.map(({ task_id }) => task_id)).toEqual(['first', 'later']);
+  const at = Date.parse('2026-01-01T02:00:00Z');
+  expect(rows.map((task) => ageOf(task, undefined, at))).toEqual(['2 h', '1 h']);
+});
+
 test('tasks are grouped by label, in each of their own, and few columns are left', () => {
   const labels = Array.from({ length: 20 }, (_, nth) => `l${nth}`);
   const tasks = [
@@ -202,6 +220,10 @@ test('the log names the calls that an approval asks to allow', () => {
 
   expect(createLog(1)([frame])).toMatchObject([
     { kind: 'note', text: 'asks permission: bash npm install\nnpm test\nwrite a.js' },
+  ]);
+  const again = { ...frame, data: { question: 'May it?', calls: [], again: true } };
+  expect(createLog(1)([again])).toMatchObject([
+    { kind: 'note', text: 'asks permission again, after a restart of the server: May it?' },
   ]);
 });
 

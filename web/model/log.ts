@@ -63,8 +63,9 @@ const callsIn = (data: Frame['data']): string => {
 
 const noteOf = ({ type, data }: Frame): string | null => {
   if (type === 'log') return textOf(data['message']);
-  if (type === 'input_required') return `asks: ${textOf(data['question'])}`;
-  if (type === 'approval_required') return `asks permission: ${callsIn(data)}`;
+  const again = data['again'] === true ? ' again, after a restart of the server' : '';
+  if (type === 'input_required') return `asks${again}: ${textOf(data['question'])}`;
+  if (type === 'approval_required') return `asks permission${again}: ${callsIn(data)}`;
   if (type === 'completed') return `complete: ${textOf(data['result'])}`;
   if (type === 'cancelled') return `cancelled ${textOf(data['reason'])}`;
   if (type === 'failed')

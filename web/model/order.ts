@@ -1,5 +1,5 @@
 import type { Tasks, TaskView } from '../data/tasks.ts';
-import { type Column, lookOf, needsYou } from './state.ts';
+import { type Column, lookOf, needsYou, sinceOf } from './state.ts';
 
 const compare = (one: string, other: string): number => (one < other ? -1 : one > other ? 1 : 0);
 
@@ -46,9 +46,7 @@ export const needing = (all: Tasks): readonly TaskView[] => {
   // The rest of a workflow, which waits for its step of a person, has no tasks yet.
   const heldBy = ({ task_id, phase }: TaskView): number =>
     (held.get(task_id) ?? 0) + (phase === 'waiting_for_person' ? 1 : 0);
-  return found.sort(
-    (one, other) => heldBy(other) - heldBy(one) || compare(one.updated_at, other.updated_at),
-  );
+  return found.sort((one, other) => heldBy(other) - heldBy(one) || sinceOf(one) - sinceOf(other));
 };
 
 const newestFirst = (one: TaskView, other: TaskView): number =>

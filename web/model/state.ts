@@ -174,9 +174,15 @@ export const whyOf = (task: TaskView, activity: Activity | undefined, all: Tasks
   return oneLine(why.length > whyAtMost ? `${why.slice(0, whyAtMost)} …` : why);
 };
 
-/** Since the last sign of life of a live attempt, or since the last change. */
+/** When a question was asked, also over restarts, or when the task changed last (epoch ms). */
+export const sinceOf = ({ waits_since: asked, updated_at: changed }: TaskView): number =>
+  Date.parse(asked ?? changed);
+
+/** Since the last sign of life of a live attempt, its question, or the last change. */
 export const ageOf = (task: TaskView, activity: Activity | undefined, at: number): string =>
-  age(at - Math.max(activity?.at ?? 0, Date.parse(task.updated_at)));
+  age(
+    at - (task.awaiting === undefined ? Math.max(activity?.at ?? 0, sinceOf(task)) : sinceOf(task)),
+  );
 
 /** `turn 3/50` of a live attempt, else `3 turns`. */
 export const turnsOf = ({ usage, status, max_turns: most }: TaskView): string =>

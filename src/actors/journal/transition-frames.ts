@@ -147,7 +147,7 @@ export const transitionEntries = ({
   ];
 };
 
-/** An entry when a new question is open. */
+/** An entry when a question is open; after a restart of the server it is asked again. */
 export const questionEntries = (
   view: TaskView,
   before: PreviousView | null,
@@ -156,7 +156,8 @@ export const questionEntries = (
   const { task_id, attempt, awaiting } = view;
   if (awaiting === undefined || awaiting.input_id === before?.inputId) return [];
   const type = awaiting.kind === 'input' ? 'input_required' : 'approval_required';
-  return [entry(task_id, attempt, type, at, awaiting)];
+  const isAgain = view.waits_since !== undefined && Date.parse(view.waits_since) < at;
+  return [entry(task_id, attempt, type, at, { ...awaiting, ...(isAgain ? { again: true } : {}) })];
 };
 
 const requestSchema = z.looseObject({ reason: z.string() });

@@ -60,9 +60,9 @@ const noticeStatuses = {
 const isEnding = (type: string): type is keyof typeof noticeStatuses =>
   Object.hasOwn(noticeStatuses, type);
 
-/** Null for an entry that is no news for people. */
+/** Null for an entry that is no news for people, such as a question after a restart. */
 export const noticeTypeOf = ({ type, data }: Pick<Entry, 'type' | 'data'>): NoticeType | null => {
-  if (isEnding(type)) return type;
+  if (isEnding(type)) return data.includes('"again":true') ? null : type;
   return type === 'status_update' && data.includes('"parked_until"') ? 'parked' : null;
 };
 

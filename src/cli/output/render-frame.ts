@@ -161,10 +161,11 @@ const shownText = 160;
 
 /** The words of a question, without the command that answers it; null for another frame. */
 export const questionText = ({ type, data }: Frame): readonly Styled[] | null => {
+  const again = data['again'] === true ? 'after a restart of the server, again ' : '';
   if (type === 'input_required')
-    return [styled('yellow', `asks: ${oneLine(textOrEmpty(data['question']), 400)}`)];
+    return [styled('yellow', `${again}asks: ${oneLine(textOrEmpty(data['question']), 400)}`)];
   return type === 'approval_required'
-    ? [styled('yellow', `wants to call ${callsText(data)}`)]
+    ? [styled('yellow', `${again}wants to call ${callsText(data)}`)]
     : null;
 };
 

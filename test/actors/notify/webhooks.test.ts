@@ -3,6 +3,7 @@ import type { NoticeType } from '../../../src/actors/notify/notice.ts';
 import { noticeTypes } from '../../../src/actors/notify/notice.ts';
 import { startNotices } from '../../../src/actors/notify/start-notices.ts';
 import { createDeliveryCursors } from '../../../src/actors/store/delivery-cursors.ts';
+import { crash } from '../../support/crash.ts';
 import { finished, noQuota, startProvider, untilParked } from '../../support/provider-limits.ts';
 import { secretBytes, startReceiver } from '../../support/receiver.ts';
 import {
@@ -85,6 +86,35 @@ test('a receiver gets each event of a task once, signed, with nothing but what i
   expect(JSON.stringify(receiver.received)).not.toContain('teapot');
   expect(new Set(receiver.ids).size).toBe(2);
   expect(running.notices.check()).toEqual({ ok: true, detail: '1 webhook without a problem' });
+});
+
+test('a question that is asked again after a restart waits since it was asked, and is told once', async () => {
+  const setting: Setting = { turns: [bash('true'), finish()], role: { approvals: ['bash'] } };
+  const receiver = await startReceiver();
+  const first = await start(setting, receiver);
+  const id = await begin(first);
+  await receiver.until(() => receiver.received.length === 1);
+  const before = await first.service.status(id);
+  await first.notices.stop();
+
+  const next = await startSystem(await crash(first, setting));
+  await told(next, receiver);
+  await vi.waitFor(async () =>
+    expect((await next.service.status(id)).awaiting).toEqual(before.awaiting),
+  );
+  const { awaiting, waits_since } = await next.service.status(id);
+  const inputId = awaiting?.input_id ?? '';
+  await next.service.respond(id, 1, { type: 'respond', inputId, text: null, decision: 'allow' });
+  await untilStatus(next, id, 'complete');
+  await receiver.until(() => receiver.received.length === 2);
+
+  expect(waits_since).toBe(before.waits_since);
+  const asked = next.store
+    .read({ taskId: id, after: 0, limit: 1_000 })
+    .filter(({ type }) => type === 'approval_required')
+    .map(({ data }) => JSON.parse(data));
+  expect(asked).toEqual([before.awaiting, { ...before.awaiting, again: true }]);
+  expect(receiver.received.map(({ type }) => type)).toEqual(['approval_required', 'completed']);
 });
 
 test('failed, cancelled and parked tasks, and the choice of events', async () => {

@@ -3,7 +3,7 @@ import { conflictOf } from '../../data/actions.ts';
 import { now } from '../../data/now.ts';
 import type { TaskView } from '../../data/tasks.ts';
 import { age, clock, money, numbered } from '../../model/format.ts';
-import { lookOf, turnsOf } from '../../model/state.ts';
+import { lookOf, sinceOf, turnsOf } from '../../model/state.ts';
 import { Icon } from '../../parts/icon.tsx';
 import { Problem } from '../../parts/notice.tsx';
 import { taskPath } from '../../shell/router.ts';
@@ -37,7 +37,7 @@ const Facts = ({ task, holds }: { task: TaskView; holds: number }) => {
 };
 
 const waitOf = (task: TaskView, at: number): string => {
-  const since = age(at - Date.parse(task.updated_at));
+  const since = age(at - sinceOf(task));
   const { awaiting } = task;
   if (awaiting === undefined) return `${since} ago`;
   if (awaiting.deadline === undefined) return `waits ${since}`;

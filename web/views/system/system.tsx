@@ -6,7 +6,7 @@ import { health, readHealth, readUsage, slots, usage } from '../../data/totals.t
 import { readWorkflows } from '../../data/workflows.ts';
 import { age, duration, numbered } from '../../model/format.ts';
 import { columnsOf } from '../../model/order.ts';
-import { lookOf, whyOf } from '../../model/state.ts';
+import { lookOf, sinceOf, whyOf } from '../../model/state.ts';
 import { Icon } from '../../parts/icon.tsx';
 import { SignOut } from '../../parts/sign-out.tsx';
 import { taskPath } from '../../shell/router.ts';
@@ -20,7 +20,7 @@ const TaskRow = ({ task }: { task: TaskView }) => {
   const { icon, tone } = lookOf(task);
   const activity = activities.value.get(task.task_id);
   const isWaiting = task.awaiting !== undefined || task.status === 'queued';
-  const waits = age(now.value - Date.parse(task.updated_at));
+  const waits = age(now.value - sinceOf(task));
   return (
     <tr>
       <td>
