@@ -97,6 +97,10 @@ const answer = (
 
 const isGathered = (each: WaitingChange): boolean => each.caller === null && each !== nothing;
 
+/** Its caller waits for what came before. */
+const isEmpty = ({ change }: WaitingChange): boolean =>
+  change.entries.length === 0 && Object.keys(change).length === 1;
+
 interface SentBatch extends Batch {
   all: WaitingChange[];
 }
@@ -133,6 +137,12 @@ export const createStoreQueue = (
     for (const { caller } of all) caller?.reject(error);
   };
   const send = (): void => {
+    if (waiting.every(isEmpty)) {
+      const ended = waiting;
+      waiting = [];
+      answer(ended, () => false);
+      return;
+    }
     lastNumber += 1;
     const batch = batchOf({ node, number: lastNumber }, waiting);
     waiting = [];

@@ -110,13 +110,13 @@ test('a pending task that another server has is not taken up, one that nobody ha
 });
 
 test('a lease is renewed while nothing is committed', async () => {
-  const { store, logged } = await startSystem({ options: { leaseMs: 60 } });
-  await delay(100);
+  const { store, logged } = await startSystem({ options: { leaseMs: 500 } });
+  await delay(700);
 
   // Were it over, this one would take over.
   store.join({ charts, node: 'other', leaseMs: 60_000, name: 'other' });
   store.takeOverFrom('other', 'leftOrSilent', charts);
-  await delay(100);
+  await delay(700);
 
   expect(logged).toEqual([]);
 });

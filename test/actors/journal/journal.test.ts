@@ -230,6 +230,23 @@ test('while the store has not answered, what comes next waits and shares one tra
   expect(heard).toEqual([1, 2, 3, 4]);
 });
 
+test('a flush while a commit is underway waits for it, and makes no transaction of its own', async () => {
+  const { sent, journal } = setUpLate();
+  const first = journal.commit({ entries: [line('bd-a', 1)] });
+  const flushed = journal.flush();
+  let isFlushed = false;
+  void Promise.resolve(flushed).then(() => {
+    isFlushed = true;
+  });
+  await nextTurn();
+  expect(isFlushed).toBe(false);
+
+  sent[0]?.answer();
+
+  expect([await first, await flushed]).toEqual(['ok', 'ok']);
+  expect(sent.map(({ size }) => size)).toEqual([1]);
+});
+
 test('entries that were written although the commit failed are shown in their order with the next commit', async () => {
   const { sent, journal, heard } = setUpLate();
   const first = journal.commit({ entries: [line('bd-a', 1)] });
