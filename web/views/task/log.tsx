@@ -1,6 +1,5 @@
 import { useSignal } from '@preact/signals';
-import type { VNode } from 'preact';
-import { useEffect, useMemo, useRef } from 'preact/hooks';
+import { useEffect, useRef } from 'preact/hooks';
 import { now } from '../../data/now.ts';
 import type { TaskView } from '../../data/tasks.ts';
 import { clockWithSeconds, count, duration, money, numbered } from '../../model/format.ts';
@@ -8,6 +7,7 @@ import type { LogItem, ToolItem } from '../../model/log.ts';
 import { Button } from '../../parts/button.tsx';
 import { Icon } from '../../parts/icon.tsx';
 import { LongText } from '../../parts/long-text.tsx';
+import { whenChanged } from '../../parts/when-changed.ts';
 
 /** More are drawn when they are asked for. */
 const itemsAtOnce = 200;
@@ -88,7 +88,8 @@ const noteTones: Readonly<Record<string, string>> = {
   done: 'tone-done',
 };
 
-const Item = ({ item }: { item: LogItem }) => {
+/** Most items never change. */
+const Item = whenChanged(({ item }: { item: LogItem }) => {
   if (item.kind === 'tool') return <Tool item={item} />;
   if (item.kind === 'turn')
     return (
@@ -109,7 +110,7 @@ const Item = ({ item }: { item: LogItem }) => {
       </span>
     </p>
   );
-};
+});
 
 const NothingYet = ({ task, isRead }: { task: TaskView; isRead: boolean }) => (
   <p class="quiet log-empty">
@@ -120,16 +121,6 @@ const NothingYet = ({ task, isRead }: { task: TaskView; isRead: boolean }) => (
         : 'This attempt has no entries.'}
   </p>
 );
-
-/** What was drawn of an item is drawn again as it is: most items never change. */
-const createDraw = (): ((item: LogItem) => VNode) => {
-  const drawn = new WeakMap<LogItem, VNode>();
-  return (item) => {
-    const found = drawn.get(item) ?? <Item key={item.key} item={item} />;
-    drawn.set(item, found);
-    return found;
-  };
-};
 
 export const Log = ({
   items,
@@ -143,7 +134,6 @@ export const Log = ({
   task: TaskView;
 }) => {
   const box = useRef<HTMLDivElement>(null);
-  const draw = useMemo(createDraw, []);
   const isFollowing = useSignal(true);
   const shown = useSignal(itemsAtOnce);
   const hidden = Math.max(0, items.length - shown.value);
@@ -176,7 +166,9 @@ export const Log = ({
           </button>
         )}
         {items.length === 0 && <NothingYet task={task} isRead={isRead} />}
-        {items.slice(hidden).map(draw)}
+        {items.slice(hidden).map((item) => (
+          <Item key={item.key} item={item} />
+        ))}
       </div>
       {task.status === 'started' && !isFollowing.value && (
         <div class="follow">

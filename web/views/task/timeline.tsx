@@ -11,6 +11,7 @@ import {
   startsOf,
   stretchesOf,
 } from '../../model/timeline.ts';
+import { whenChanged } from '../../parts/when-changed.ts';
 
 const names: Readonly<Record<(typeof lanes)[number], string>> = {
   queue: 'Queue',
@@ -101,7 +102,7 @@ const Times = ({ bars, stretches }: { bars: readonly Bar[]; stretches: readonly 
   );
 };
 
-const Drawing = ({ bars }: { bars: readonly Bar[] }) => {
+const Drawing = whenChanged(({ bars }: { bars: readonly Bar[] }) => {
   if (bars.length === 0) return null;
   const stretches = stretchesOf(bars);
   const [first, end] = [stretches[0]?.from ?? 0, stretches.at(-1)?.to ?? 0];
@@ -141,7 +142,7 @@ const Drawing = ({ bars }: { bars: readonly Bar[] }) => {
       </svg>
     </figure>
   );
-};
+});
 
 /**
  * What the attempts did, over time; `now` 0: nothing runs. While something runs, it is drawn once a
@@ -150,8 +151,9 @@ const Drawing = ({ bars }: { bars: readonly Bar[] }) => {
 export const Timeline = ({ frames, now }: { frames: readonly Frame[]; now: number }) => {
   const barsOf = useMemo(createBars, []);
   const latest = now === 0 ? frames.length : frames[0];
-  return useMemo(() => {
+  const bars = useMemo(() => {
     const last = Date.parse(frames.at(-1)?.timestamp ?? '') || 0;
-    return <Drawing bars={barsOf(frames, Math.max(now, last)).slice(-barsAtMost)} />;
+    return barsOf(frames, Math.max(now, last)).slice(-barsAtMost);
   }, [now, latest, barsOf]);
+  return <Drawing bars={bars} />;
 };
