@@ -61,9 +61,9 @@ export const pagePaths = {
       },
     },
     get: {
-      summary: 'the project of this server, and when the session ends',
+      summary: 'the project of this server, when it started, and when the session ends',
       responses: {
-        200: answerSchemaOf('the session', 'project', 'version', 'expires_at'),
+        200: answerSchemaOf('the session', 'project', 'version', 'started_at', 'expires_at'),
         ...commonRefusals,
       },
     },

@@ -54,6 +54,7 @@ const refuseCode = (reply: FastifyReply, refused: CodeRefusal, over: boolean): F
 export const addPageRoutes = (app: FastifyInstance, options: PageRouteOptions): void => {
   const { page, sessions, onLogout, projectName, version } = options;
   const throttle = createThrottle(() => performance.now());
+  const startedAt = new Date().toISOString();
   addPageFiles(app, page);
   app.post('/page/codes', { bodyLimit: codeBodyLimit }, async () => {
     const { code, expiresAt } = await sessions.createCode();
@@ -71,6 +72,7 @@ export const addPageRoutes = (app: FastifyInstance, options: PageRouteOptions): 
     return {
       project: projectName,
       version,
+      started_at: startedAt,
       ...(found === null ? {} : { expires_at: new Date(found.expiresAt).toISOString() }),
     };
   });

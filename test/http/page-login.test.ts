@@ -52,6 +52,7 @@ test('a code is exchanged for a session, which may do what the page does', async
   expect((await send(server, 'GET', '/page/session', { as: body.token })).body).toEqual({
     project: 'project',
     version: '2.1.0',
+    started_at: expect.stringMatching(/^\d{4}-.*Z$/),
     expires_at: body.expires_at,
   });
 });

@@ -695,7 +695,7 @@ describe.skipIf(noBrowser !== null)(
       writeFileSync(project.configFile, JSON.stringify({ ...config, server: { port } }));
       await project.create('Made while no server ran');
       await project.agent('server', 'start');
-      await page.getByText('Your session has ended.').waitFor();
+      await page.getByText('the server was started again').getByText('Run agent open').waitFor();
 
       await page.goto(await project.address());
       await to('board');

@@ -1,4 +1,4 @@
-import { authorization, signOutHere } from './session.ts';
+import { authorization, endSession } from './session.ts';
 import type { Params } from './source.ts';
 
 /** An error answer of the server. */
@@ -19,7 +19,6 @@ interface Answer {
 }
 
 const askMs = 60_000;
-const ended = 'Your session has ended.';
 
 /** Also for answers outside JSON-RPC. @throws CallError */
 export const request = async (path: string, init: RequestInit = {}): Promise<Response> => {
@@ -33,7 +32,7 @@ export const request = async (path: string, init: RequestInit = {}): Promise<Res
   } catch {
     throw new CallError('server_lost', 'The server does not answer.');
   }
-  if (response.status === 401) signOutHere(ended);
+  if (response.status === 401) endSession();
   return response;
 };
 

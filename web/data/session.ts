@@ -3,7 +3,14 @@ import { signal } from '@preact/signals';
 export type Session =
   | { readonly state: 'checking' }
   | { readonly state: 'out'; readonly message: string | null }
-  | { readonly state: 'in'; readonly project: string; readonly version: string };
+  | {
+      readonly state: 'in';
+      readonly project: string;
+      readonly version: string;
+      readonly started_at: string;
+      /** Absent without authentication. */
+      readonly expires_at?: string;
+    };
 
 export const session = signal<Session>({ state: 'checking' });
 
@@ -21,6 +28,17 @@ export const authorization = (): Readonly<Record<string, string>> => {
 export const signOutHere = (message: string | null): void => {
   sessionStorage.removeItem(key);
   if (session.value.state !== 'out') session.value = { state: 'out', message };
+};
+
+/** The server no longer takes the token of this tab. */
+export const endSession = (): void => {
+  const { value } = session;
+  const end = value.state === 'in' ? Date.parse(value.expires_at ?? '') : Number.NaN;
+  signOutHere(
+    end <= Date.now()
+      ? 'Your session has ended after its 12 hours. Run agent open for a new one.'
+      : 'Your session has ended: the server was started again, or you signed out elsewhere. Run agent open for a new one.',
+  );
 };
 
 const messageIn = async (response: Response): Promise<string> => {
@@ -41,11 +59,35 @@ const exchange = async (code: string): Promise<string | null> => {
   return null;
 };
 
+type SignedIn = Extract<Session, { readonly state: 'in' }>;
+
+const askServer = (): Promise<Response> => fetch('/page/session', { headers: authorization() });
+
+const readSession = async (response: Response): Promise<SignedIn> => ({
+  ...((await response.json()) as Omit<SignedIn, 'state'>),
+  state: 'in',
+});
+
 const check = async (refusal: string | null): Promise<void> => {
-  const response = await fetch('/page/session', { headers: authorization() });
+  const response = await askServer();
   if (!response.ok) return signOutHere(refusal);
-  const { project, version } = (await response.json()) as { project: string; version: string };
-  session.value = { state: 'in', project, version };
+  session.value = await readSession(response);
+};
+
+/**
+ * Whether a server that can be reached again has run all the time: what is created while none runs
+ * has no frames. @throws when it does not answer
+ */
+export const hasRunOn = async (): Promise<boolean> => {
+  const response = await askServer();
+  if (response.status === 401) endSession();
+  if (!response.ok) throw new Error(`the server answered ${response.status}`);
+  const found = await readSession(response);
+  const { value: before } = session;
+  // Somebody may have signed out meanwhile.
+  if (before.state !== 'in') return false;
+  session.value = found;
+  return before.started_at === found.started_at;
 };
 
 /** Takes the code out of the address, before anything else can see it. */
