@@ -5,6 +5,21 @@ import { noBrowser, startBrowser, watchPage } from '../support/browser.ts';
 import { endOfFile } from '../support/temporary.ts';
 import { openPageProject } from './project.ts';
 
+/** How many lines the facts of a row take, and how many of them begin with a dot that is seen. */
+const lineStarts = `(() => {
+  const facts = [...document.querySelectorAll('.facts > *')];
+  const top = (fact) => fact?.getBoundingClientRect().top;
+  const first = facts.filter((fact) => top(fact) !== top(fact.previousElementSibling));
+  const dotted = first.filter((fact) => {
+    const { content, width } = getComputedStyle(fact, '::before');
+    const { clipPath } = getComputedStyle(fact.parentElement);
+    const cut = Number(/inset\\(0(?:px)? 0(?:px)? 0(?:px)? ([\\d.]+)px/.exec(clipPath)?.[1] ?? 0);
+    const edge = fact.parentElement.getBoundingClientRect().left + cut;
+    return content !== 'none' && fact.getBoundingClientRect().left + (Number.parseFloat(width) || 3) > edge;
+  });
+  return { lines: first.length, dotted: dotted.length };
+})()`;
+
 /** What changes a task is pressed on the page, and seen by the CLI. */
 
 const atEnd = endOfFile();
@@ -141,6 +156,21 @@ describe.skipIf(noBrowser !== null)(
       await open(`task/${id}`);
       await page.getByText(id).first().waitFor();
       expect(await page.getByRole('button', { name: 'Delete' }).count()).toBe(0);
+    });
+
+    test('no line of facts begins with a dot on a narrow screen', { tags: ['slow'] }, async () => {
+      const id = await project.create('Choose a colour', '--role', 'product-manager');
+      await project.create('Paint it', '--deps', id);
+      await project.agent('run', id, '--async');
+      await page.setViewportSize({ width: 300, height: 700 });
+      await open('needs-you');
+      await page.getByText('holds up 1 task').waitFor();
+
+      const found = await page.evaluate<{ lines: number; dotted: number }>(lineStarts);
+
+      await page.setViewportSize({ width: 1280, height: 800 });
+      expect(found.lines).toBeGreaterThan(1);
+      expect(found.dotted).toBe(0);
     });
 
     test('no error was logged', () => expect(problems).toEqual([]));

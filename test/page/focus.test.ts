@@ -89,6 +89,21 @@ describe.skipIf(noBrowser !== null)(
       await press('g', 'n');
     });
 
+    test('the form that changes a task has the focus in its title at once', async () => {
+      await project.create('Change me');
+      await press('g', 'b');
+      await page.getByRole('link', { name: 'Change me' }).click();
+      await page.getByRole('heading', { name: 'Change me' }).waitFor();
+
+      await press('e');
+
+      await page.locator('input:focus').waitFor();
+      expect(await page.locator('input:focus').inputValue()).toBe('Change me');
+      await press('Escape', 'Escape');
+      await page.getByRole('heading', { name: 'Change me' }).waitFor();
+      await press('g', 'n');
+    });
+
     test('a call is allowed and a question answered, and the focus stays in the list', {
       tags: ['slow'],
     }, async () => {

@@ -70,7 +70,7 @@ const Fields = ({ task, fail }: { task: TaskView; fail: (message: string) => voi
   };
   return (
     <form class="create" onSubmit={(event) => event.preventDefault()}>
-      <TextField name="Title" value={title} maxLength={500} />
+      <TextField name="Title" value={title} maxLength={500} isFocused />
       <TextField name="What to do" value={description} rows={6} />
       <div class="fields">
         <PriorityField value={priority} />
