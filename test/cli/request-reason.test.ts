@@ -4,11 +4,13 @@ import { expect, test } from 'vitest';
 import { openProject } from '../support/cli.ts';
 
 /** The log lines that a server wrote about people's requests. */
-const asked = (logs: string): readonly string[] => logs.match(/a person asked to .*/g) ?? [];
+const asked = (logs: string): readonly string[] => logs.match(/a person .*/g) ?? [];
 
 test('the reason of a reopen and a retry is in the logs, in show and in explain', async () => {
   const { agent } = openProject();
   const id = (await agent('create', 'one')).out.trim();
+  await agent('close', id);
+  await agent('reopen', id);
   await agent('engineer', id);
 
   await agent('reopen', id, '--reason', 'the tests fail');
@@ -18,6 +20,9 @@ test('the reason of a reopen and a retry is in the logs, in show and in explain'
   const retried = await agent('retry', id, '--reason', 'with more time');
   const shown = JSON.parse((await agent('show', id, '--json')).out);
   await agent('wait', id);
+  await agent('reopen', id);
+  await agent('close', id);
+  await agent('close', id);
   const logs = await agent('logs', id);
 
   expect(reopened.out).toContain('  reason     the tests fail\n');
@@ -25,8 +30,12 @@ test('the reason of a reopen and a retry is in the logs, in show and in explain'
   expect([cancelled.code, retried.code]).toEqual([0, 0]);
   expect(shown).toMatchObject({ request_reason: 'with more time' });
   expect(asked(logs.out)).toEqual([
+    'a person closed it',
+    'a person asked to reopen it',
     'a person asked to reopen it: the tests fail',
     'a person asked to retry it: with more time',
+    'a person asked to reopen it',
+    'a person closed it',
   ]);
 });
 

@@ -4,7 +4,7 @@ import type { TaskId } from '../../machines/task.ts';
 import { entry } from '../journal/event-types.ts';
 import { asTracked, savedSnapshot, viewSaved } from '../journal/snapshots.ts';
 import type { TaskView } from '../journal/task-view.ts';
-import { closeData } from '../journal/transition-frames.ts';
+import { requestData } from '../journal/transition-frames.ts';
 import type { StoreReads, StoreWrites } from '../store/port.ts';
 import { defaultCloseReason } from '../tracker/close-reason.ts';
 import type { StatusWrites, TrackerReads, TrackerWrites } from '../tracker/port.ts';
@@ -41,9 +41,14 @@ export const createOfflineService = (
     now,
     workOf,
   });
-  const logClose = async (id: TaskId, reason: string): Promise<void> => {
+  const logRequest = async (
+    id: TaskId,
+    request: 'close' | 'reopen',
+    reason: string | null,
+  ): Promise<void> => {
     const { attempt } = await queries.status(id);
-    await store?.commit({ entries: [entry(id, attempt, 'log', now(), closeData(reason))] });
+    const data = requestData(request, reason);
+    await store?.commit({ entries: [entry(id, attempt, 'log', now(), data)] });
   };
   return {
     ...queries,
@@ -54,10 +59,11 @@ export const createOfflineService = (
         const { attempt } = await queries.status(id);
         throw new ServiceError('already_running', { task_id: id, attempt });
       }
-      requireAnswer(await tracker.find(id), reason);
+      const tracked = await tracker.find(id);
+      requireAnswer(tracked, reason);
       const { refusal } = await tracker.close(id, reason ?? defaultCloseReason);
       if (refusal !== null) throw ServiceError.from(refusal);
-      if (reason !== null) await logClose(id, reason);
+      if (tracked?.status !== 'closed') await logRequest(id, 'close', reason);
       return queries.status(id);
     },
     reopen: async (taskId, reason) => {
@@ -70,6 +76,7 @@ export const createOfflineService = (
       const { refusal } = await tracker.reopen(id);
       if (refusal !== null) throw ServiceError.from(refusal);
       if (reason !== null) await tracker.note(id, `Reopened: ${reason}`);
+      await logRequest(id, 'reopen', reason);
       return queries.status(id);
     },
   };

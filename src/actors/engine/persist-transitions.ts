@@ -86,8 +86,18 @@ const taskTransition = (
   const isShownAgain =
     previous.hasTag('refused') && cause.type === 'tracker.observed' && !next.hasTag('complete');
   const settledNow = next.hasTag('settled') && !previous.hasTag('settled') && !isShownAgain;
+  const closedByHand = next.hasTag('complete') && previous.matches({ queued: 'closing' });
   const change: Change = {
-    ...taskChange({ next, cause, at, before: task.shown, after, persisted, settledNow }),
+    ...taskChange({
+      next,
+      cause,
+      at,
+      before: task.shown,
+      after,
+      persisted,
+      settledNow,
+      closedByHand,
+    }),
     guard: { revision: task.revision, attempt: next.hasTag('live') ? attempt : 0 },
     ...(requestId === null ? {} : { request: { id: requestId, taskId } }),
     ...(toCommit === null ? {} : { tasks: [toCommit.edit] }),

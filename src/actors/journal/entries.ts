@@ -7,6 +7,7 @@ import { charts } from './chart-versions.ts';
 import type { TaskView } from './task-view.ts';
 import {
   answerEntries,
+  closeEntry,
   endingEntries,
   type PreviousView,
   questionEntries,
@@ -63,9 +64,12 @@ const slotWaitOf = (
 
 /** The end of an attempt adds its last frames. */
 export const taskChange = (
-  transition: SnapshotTransition<TaskSnapshot> & { readonly settledNow: boolean },
+  transition: SnapshotTransition<TaskSnapshot> & {
+    readonly settledNow: boolean;
+    readonly closedByHand: boolean;
+  },
 ): Change => {
-  const { next, after, at, settledNow } = transition;
+  const { next, after, at, settledNow, closedByHand } = transition;
   const changed = actorChange('task', next.context.taskId, next.hasTag('pending'), transition);
   const change = {
     ...changed,
@@ -76,6 +80,7 @@ export const taskChange = (
       ...tellEntries(after, transition.cause, at),
       ...changed.entries,
       ...requestEntries(after, transition.cause, at),
+      ...(closedByHand ? [closeEntry(next, after, at)] : []),
       ...retryEntries(next, after, transition.before, at),
     ],
   };

@@ -160,7 +160,10 @@ export const questionEntries = (
   return [entry(task_id, attempt, type, at, { ...awaiting, ...(isAgain ? { again: true } : {}) })];
 };
 
-const requestSchema = z.looseObject({ reason: z.string() });
+const requestSchema = z.looseObject({
+  type: z.enum(['reopen', 'retry']),
+  reason: z.string().nullable(),
+});
 const reviewCauseSchema = z.looseObject({
   verdict: z.enum(verdicts),
   comments: z.array(z.unknown()),
@@ -180,35 +183,42 @@ const reviewData = (cause: EventObject, attempt: number) => {
   return decisionData({ kind, said }, `a person reviewed attempt ${attempt}: ${said}${asks}`);
 };
 
-/** What is logged of a close by hand; `reason` is its reason. */
-export const closeData = (reason: string) =>
-  decisionData({ kind: 'closed', said: reason }, `a person closed it: ${reason}`);
+const requests = {
+  close: { kind: 'closed', does: 'closed it' },
+  reopen: { kind: 'reopened', does: 'asked to reopen it' },
+  retry: { kind: 'retried', does: 'asked to retry it' },
+} as const;
 
-const requestKinds = { reopen: 'reopened', retry: 'retried' } as const;
-
-const requestData = (cause: EventObject, attempt: number) => {
-  if (cause.type === 'review') return reviewData(cause, attempt);
-  if (cause.type !== 'reopen' && cause.type !== 'retry' && cause.type !== 'close') return null;
-  const { data: request } = requestSchema.safeParse(cause);
-  if (request === undefined) return null;
-  const { reason } = request;
-  return cause.type === 'close'
-    ? closeData(reason)
-    : decisionData(
-        { kind: requestKinds[cause.type], said: reason },
-        `a person asked to ${cause.type} it: ${reason}`,
-      );
+/** What is logged of a request of a person. */
+export const requestData = (request: keyof typeof requests, reason: string | null) => {
+  const { kind, does } = requests[request];
+  return reason === null
+    ? decisionData({ kind }, `a person ${does}`)
+    : decisionData({ kind, said: reason }, `a person ${does}: ${reason}`);
 };
 
-/** A log entry for a review, or with the reason of a close, reopen or retry, if one was given. */
+const causeData = (cause: EventObject, attempt: number) => {
+  if (cause.type === 'review') return reviewData(cause, attempt);
+  const { data: request } = requestSchema.safeParse(cause);
+  return request === undefined ? null : requestData(request.type, request.reason);
+};
+
+/** A log entry for a review, a reopen or a retry. */
 export const requestEntries = (
   { task_id, attempt }: TaskView,
   cause: EventObject,
   at: number,
 ): NewEntry[] => {
-  const data = requestData(cause, attempt);
+  const data = causeData(cause, attempt);
   return data === null ? [] : [entry(task_id, attempt, 'log', at, data)];
 };
+
+/** A log entry for a close by hand. It is written with the end: a close may be refused. */
+export const closeEntry = (
+  { context: { reason } }: TaskState,
+  { task_id, attempt }: TaskView,
+  at: number,
+): NewEntry => entry(task_id, attempt, 'log', at, requestData('close', reason));
 
 const tellSchema = z.looseObject({ text: z.string() });
 

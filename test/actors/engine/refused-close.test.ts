@@ -34,6 +34,25 @@ test('a failed task that may not be closed or run again stays as it is, with its
   expect(await service.status(id)).toMatchObject({ status: 'failed', error });
 });
 
+test('only a close that is carried out is a decision', async () => {
+  const { service } = await startSystem();
+  const { task_id: first } = await service.create({ description: 'the first' });
+  const { task_id: id } = await service.create({ description: 'a task', dependencies: [first] });
+  await expect(service.close(id, 'no longer')).rejects.toMatchObject({
+    code: 'dependencies_unmet',
+  });
+  await service.close(first, null);
+  await service.close(id, null);
+  await service.close(id, null);
+
+  const { decisions } = await service.decisions(50);
+
+  expect(decisions.map(({ task_id, kind }) => [task_id, kind])).toEqual([
+    [id, 'closed'],
+    [first, 'closed'],
+  ]);
+});
+
 test('a close that the tracker refuses late ends the attempt no second time', async () => {
   let isAway = false;
   const { service, id, types } = await failOne({
