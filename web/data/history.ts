@@ -1,6 +1,7 @@
 import { signal } from '@preact/signals';
 import type { Frame } from './frame.ts';
 import { followFrames } from './live.ts';
+import { createNewest } from './newest.ts';
 import { call, type Source } from './source.ts';
 
 interface Page {
@@ -9,52 +10,61 @@ interface Page {
   readonly history_removed?: unknown;
 }
 
-/** Older frames leave, so that the memory of the page stays bounded. */
-const framesAtMost = 20_000;
-/** They leave together, since the views read everything again then. */
-const framesPerCut = 2_000;
+/** Of the entries that come while older ones are read; when more come, they are read as well. */
+const waitingAtMost = 2_000;
 const retryMs = 2_000;
 
 const removed = 'Older entries were removed.';
+const leftOut = (taskId: string): string =>
+  `Only the newest entries are here; agent logs ${taskId} prints all.`;
 
 export const openServerHistory: Source['openHistory'] = (taskId) => {
   const frames = signal<readonly Frame[]>([]);
   const missing = signal<string | null>(null);
   const isRead = signal(false);
-  let waiting: Frame[] = [];
-  let isClosed = false;
+  const newest = createNewest();
+  let waiting: readonly Frame[] = [];
+  let isBehind = false;
+  /** A later reading replaces an earlier one; closing replaces the last. */
+  let readings = 0;
   const add = (more: readonly Frame[]): void => {
-    const last = frames.value.at(-1)?.seq ?? 0;
-    const fresh = more.filter(({ seq }) => seq > last);
-    if (fresh.length === 0) return;
-    const all = [...frames.value, ...fresh];
-    const isFull = all.length > framesAtMost + framesPerCut;
-    if (isFull) missing.value = removed;
-    frames.value = isFull ? all.slice(-framesAtMost) : all;
+    const { frames: kept, isCut } = newest(more);
+    if (isCut) missing.value = leftOut(taskId);
+    frames.value = kept;
   };
-  const read = async (): Promise<void> => {
-    isRead.value = false;
-    let after: number | undefined = frames.value.at(-1)?.seq ?? 0;
-    while (after !== undefined && !isClosed) {
-      const page: Page = await call('history', { task_id: taskId, after_seq: after, limit: 1_000 });
-      if (page.history_removed !== undefined) missing.value = removed;
+  const read = async (nth: number): Promise<void> => {
+    for (let isMore = true; isMore; ) {
+      const after_seq = frames.value.at(-1)?.seq ?? 0;
+      isBehind = false;
+      const page: Page = await call('history', { task_id: taskId, after_seq, limit: 1_000 });
+      if (nth !== readings) return;
+      if (page.history_removed !== undefined) missing.value ??= removed;
       add(page.entries);
-      after = page.next_after;
+      isMore = page.next_after !== undefined || isBehind;
     }
     isRead.value = true;
     add(waiting);
     waiting = [];
   };
-  const readAgain = (): void =>
-    void read().catch(() => {
-      if (!isClosed) setTimeout(readAgain, retryMs);
+  const readOn = (nth: number): void =>
+    void read(nth).catch(() => {
+      if (nth === readings) setTimeout(readOn, retryMs, nth);
     });
+  const readAgain = (): void => {
+    isRead.value = false;
+    readings += 1;
+    readOn(readings);
+  };
+  const wait = (own: readonly Frame[]): void => {
+    isBehind ||= waiting.length + own.length > waitingAtMost;
+    waiting = isBehind ? [] : [...waiting, ...own];
+  };
   const leave = followFrames({
     onFresh: readAgain,
     onFrames: (all) => {
       const own = all.filter(({ task_id }) => task_id === taskId);
       if (isRead.value) add(own);
-      else waiting.push(...own);
+      else wait(own);
     },
   });
   readAgain();
@@ -63,7 +73,7 @@ export const openServerHistory: Source['openHistory'] = (taskId) => {
     missing,
     isRead,
     close: () => {
-      isClosed = true;
+      readings += 1;
       leave();
     },
   };

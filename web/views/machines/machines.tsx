@@ -143,6 +143,7 @@ const Body = ({ taskId }: { taskId: string }) => {
           isLive={isNow}
         />
       </div>
+      {history.missing.value !== null && <p class="quiet small">{history.missing.value}</p>}
       <Scrubber shown={shown} />
     </>
   );

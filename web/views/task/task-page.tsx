@@ -28,6 +28,7 @@ interface OpenedTask {
   readonly fail: (message: string) => void;
 }
 
+/** Around it is no element, which would hold what was drawn first as its child. */
 const Opened = ({ latest, problem, fail }: OpenedTask) => {
   const id = latest.task_id;
   const history = useMemo(() => openHistory(id), [id]);
@@ -45,7 +46,7 @@ const Opened = ({ latest, problem, fail }: OpenedTask) => {
   const at = until?.at ?? now.value;
   const mayAct = isLatest && !isRecorded();
   return (
-    <>
+    <article class="task">
       <TaskHead task={task} fail={fail} at={at} mayAct={mayAct} />
       <Problem message={problem} />
       {mayAct && (task.awaiting !== undefined || task.phase === 'waiting_for_person') && (
@@ -56,7 +57,7 @@ const Opened = ({ latest, problem, fail }: OpenedTask) => {
       <Timeline frames={frames} now={isLive ? at : 0} />
       <TaskBody task={task} history={history} frames={frames} shown={shown} />
       {(isRecorded() || !isLatest) && <Scrubber shown={shown} />}
-    </>
+    </article>
   );
 };
 
@@ -71,9 +72,5 @@ export const TaskPage = ({ taskId }: { taskId: string }) => {
   useDetails(taskId, fail);
   const task = tasks.value.get(taskId);
   if (task === undefined) return <NoTask id={taskId} />;
-  return (
-    <article class="task">
-      <Opened latest={task} problem={problem} fail={fail} />
-    </article>
-  );
+  return <Opened latest={task} problem={problem} fail={fail} />;
 };
