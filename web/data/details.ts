@@ -1,7 +1,7 @@
 import { batchSize, callEach } from './call.ts';
 import { putTask, type TaskView, tasks } from './tasks.ts';
 
-/** What was asked for, by task: its attempt and status at that time. */
+/** What was asked for, by task: its attempt and status at that time; of tasks that there are. */
 const asked = new Map<string, string>();
 const wanted = new Set<string>();
 let isBusy = false;
@@ -39,6 +39,7 @@ export const readDetails = (ids: Iterable<string>): void => {
 
 /** Only `status` says whether the work of a task was merged. */
 export const readWorkOfEnded = (): void => {
+  for (const id of asked.keys()) if (!tasks.value.has(id)) asked.delete(id);
   const ended = [...tasks.value.values()]
     .filter(({ status, attempt }) => attempt > 0 && (status === 'complete' || status === 'failed'))
     .filter((task) => asked.get(task.task_id) !== stampOf(task))

@@ -1,5 +1,6 @@
 import { readDetails, readWorkOfEnded } from './details.ts';
 import type { Frame } from './frame.ts';
+import { createGather } from './gather.ts';
 import { session } from './session.ts';
 import { followStream } from './stream.ts';
 import { applyFrames, loadTasks } from './tasks.ts';
@@ -18,19 +19,11 @@ export const followFrames = (follower: TaskFollower): (() => void) => {
   return () => followers.delete(follower);
 };
 
-/** Changes are drawn together, at most 20 times a second. */
-const gatherMs = 50;
-let gathered: Frame[] = [];
-let timer: ReturnType<typeof setTimeout> | null = null;
-
-const flush = (): void => {
-  timer = null;
-  const frames = gathered;
-  gathered = [];
+const gather = createGather<Frame>((frames) => {
   readDetails(applyFrames(frames));
   readWorkOfEnded();
   for (const { onFrames } of followers) onFrames(frames);
-};
+});
 
 let isFollowing = false;
 
@@ -46,10 +39,7 @@ export const goLive = async (): Promise<void> => {
         readWorkOfEnded();
         for (const { onFresh } of followers) onFresh();
       },
-      onFrames: (frames) => {
-        gathered.push(...frames);
-        if (timer === null) timer = setTimeout(flush, gatherMs);
-      },
+      onFrames: gather,
     },
     wanted,
   );

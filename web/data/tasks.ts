@@ -7,7 +7,7 @@ import { call } from './source.ts';
 
 export type { TaskView };
 
-/** What the frames of a live attempt say beyond the task. */
+/** What the frames of a live attempt say beyond the task; kept while the task is started. */
 export interface Activity {
   /** Epoch ms of the latest frame. */
   readonly at: number;
@@ -117,10 +117,11 @@ const changesIn = (frames: readonly Frame[], all: Map<string, TaskView>) => {
   return { unknown, changed };
 };
 
-const noteActivities = (frames: readonly Frame[]): void => {
-  const live = new Map(activities.value);
-  let changed = false;
-  for (const frame of frames) {
+const noteActivities = (frames: readonly Frame[], all: Tasks): void => {
+  const isLive = (id: string): boolean => all.get(id)?.status === 'started';
+  const live = new Map([...activities.value].filter(([id]) => isLive(id)));
+  let changed = live.size < activities.value.size;
+  for (const frame of frames.filter(({ task_id }) => isLive(task_id))) {
     const before = live.get(frame.task_id);
     const after = activityAfter(before, frame);
     if (!isNews(before, after)) continue;
@@ -134,7 +135,7 @@ const noteActivities = (frames: readonly Frame[]): void => {
 export const applyFrames = (frames: readonly Frame[]): ReadonlySet<string> => {
   const all = new Map(tasks.value);
   const { unknown, changed } = changesIn(frames, all);
-  noteActivities(frames);
+  noteActivities(frames, all);
   if (changed) tasks.value = all;
   return unknown;
 };
