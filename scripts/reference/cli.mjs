@@ -38,6 +38,8 @@ const exits = {
   unavailable: 'no server, no tracker, or a limit is reached; try again later',
   noCredential: 'no key for a model and no assistant that is logged in',
   unauthorized: 'the token is missing or wrong',
+  unproven:
+    '`agent replay --verify`: nothing was changed, but the file holds too little to prove it',
   timedOut: 'the time of `agent wait --timeout` is up',
   interrupted: 'Ctrl-C; the task is cancelled',
   terminated: 'killed during `agent watch`',

@@ -54,7 +54,10 @@ export const watchCommands: readonly CliCommand[] = [
     common: readsConfig,
     examples: [
       ['agent replay bd-a1b2 --at 42', 'the task as it was at that time'],
-      ['agent replay --verify bd-a1b2.html', 'exits 1 if anything in the file was changed'],
+      [
+        'agent replay --verify bd-a1b2.html',
+        'exits 1 if the file was changed, 9 if it proves too little',
+      ],
     ],
     run: async (context, { task_id, at, verify }) => {
       if (verify === undefined)

@@ -11,6 +11,7 @@ export const exitCodes = {
   unavailable: 6,
   noCredential: 7,
   unauthorized: 8,
+  unproven: 9,
   timedOut: 124,
   interrupted: 130,
   terminated: 143,

@@ -5,10 +5,15 @@ import type { CommandContext } from '../client/command-context.ts';
 /** How the file agrees with the journal of the project in which the command runs. */
 export interface Comparison {
   readonly note: string;
+  /** How far the file is the same journal; `none`: it was not compared. */
+  readonly same: 'whole' | 'beginning' | 'none';
   readonly problem: string | null;
 }
 
-const compared = (note: string): Comparison => ({ note, problem: null });
+const compared = (same: Comparison['same'], note: string): Comparison => ({
+  ...{ note, same, problem: null },
+});
+const differs = (problem: string): Comparison => ({ note: '', same: 'none', problem });
 
 const recordedEntriesIn = (answer: unknown): readonly RecordedEntry[] =>
   (answer as { readonly entries: readonly RecordedEntry[] }).entries;
@@ -18,22 +23,27 @@ const compareWithJournal = async (
   { connection, project }: CommandContext,
   { task: { task_id }, head }: Recording,
 ): Promise<Comparison> => {
-  if (head === null) return compared('the task has no journal');
   const client = await connection.files();
   const read = async (after_seq: number) =>
     recordedEntriesIn(await client.call('history', { task_id, after_seq, limit: 2, kept: true }));
-  const [last, later] = await read(head.seq - 1);
   const where = `the journal of ${project.root}`;
-  if (last?.seq === head.seq && last.hash === head.hash)
-    return compared(
-      `${where} has the same entry ${head.seq}${later === undefined ? ', its last one' : ', and later ones'}`,
+  const [first] = await read(0);
+  if (first === undefined)
+    return head === null
+      ? compared('whole', `${where} has no entries of ${task_id} either`)
+      : compared('none', `${where} has no entries of ${task_id}, so it was not compared`);
+  const after = (from: RecordedEntry): string =>
+    `, and later ones, from ${new Date(from.at).toISOString()} on`;
+  if (head === null)
+    return compared('beginning', `${where} has entries that the file has not${after(first)}`);
+  const [last, later] = await read(head.seq - 1);
+  if (last?.seq !== head.seq || last.hash !== head.hash)
+    return differs(
+      `${where} has no such entry ${head.seq}: the file was altered, or is of another copy of the project`,
     );
-  if (last === undefined && (await read(0)).length === 0)
-    return compared(`${where} has no entries of ${task_id}, so it was not compared`);
-  return {
-    note: '',
-    problem: `${where} has no such entry ${head.seq}: the file was altered, or is of another copy of the project`,
-  };
+  const same = `${where} has the same entry ${head.seq}`;
+  if (later === undefined) return compared('whole', `${same}, its last one`);
+  return compared('beginning', `${same}${after(later)}`);
 };
 
 /** Says why when there is nothing to compare with. */
@@ -44,6 +54,6 @@ export const compareIfPossible = async (
   try {
     return await compareWithJournal(context, recording);
   } catch (error) {
-    return compared(`not compared with the journal of a project: ${messageOf(error)}`);
+    return compared('none', `not compared with the journal of a project: ${messageOf(error)}`);
   }
 };

@@ -58,6 +58,43 @@ test('a task is exported and proven, with and without a server, and outside of i
   expect(json.entries).toBe(recordingOf(file).head?.entries);
   expect(elsewhere.code).toBe(0);
   expect(elsewhere.out).toContain('not compared with the journal of a project');
+  expect(elsewhere.out).toContain('they fit together; that nobody wrote them anew is not proven');
+  expect(elsewhere.out).not.toContain('no entry was altered');
+});
+
+test('a file that holds nothing but hashes, or no journal, is never called whole', async () => {
+  const project = openProject();
+  const id = await ranTask(project);
+  const other = openProject();
+  await project.agent('export', id, '-o', 'task.html');
+  const whole = readFileSync(join(project.root, 'task.html'), 'utf8');
+  const cut = async (changed: (recording: Recording) => Recording) => {
+    const file = join(project.root, 'cut.html');
+    writeFileSync(file, whole);
+    change(file, (recording) => reseal(changed(recording)));
+    return [
+      await project.agent('replay', '--verify', 'cut.html'),
+      await other.agent('replay', '--verify', file),
+    ] as const;
+  };
+  const gapOf = ({ head }: Recording) => ({
+    ...({ why: 'size', transitions: 0, bytes: 0 } as const),
+    ...{ entries: head?.entries ?? 0, through_seq: head?.seq ?? 0, hash: head?.hash ?? null },
+  });
+
+  const hollow = await cut((recording) => ({ ...recording, items: [gapOf(recording)] }));
+  const empty = await cut((recording) => ({ ...recording, items: [], head: null }));
+
+  for (const { code, out } of [...hollow, ...empty]) {
+    expect(code).toBe(9);
+    expect(out).toContain('not run, so no state is proven');
+    expect(out).not.toContain('no entry was altered');
+  }
+  for (const { out } of hollow)
+    expect(out).toContain(
+      '0 of them are in the file and fit together; what the others hold is not',
+    );
+  for (const { out } of empty) expect(out).toContain('it holds no journal, so nothing is proven');
 });
 
 test('a file is replaced only with --force, and - is standard output', async () => {
@@ -185,6 +222,7 @@ test('a running task is exported as it is, and its journal goes on', async () =>
   expect(running).toMatchObject({ code: 0, err: '' });
   expect(later.code).toBe(0);
   expect(later.out).toContain(', and later ones');
+  expect(later.out).toMatch(/or cut off up to entry \d+; the journal goes on/);
 });
 
 test('no secret is in the file, and no path of a home that is not in the journal', async () => {
@@ -204,8 +242,10 @@ test('no secret is in the file, and no path of a home that is not in the journal
   for (const path of [project.root, project.stateDir, project.env.HOME])
     expect(JSON.stringify(beside)).not.toContain(path);
   expect(beside.task.title).toBe('Use the key [secret]');
+  // Each snapshot of the task had the key in its title.
   expect(await project.agentWith(env, 'replay', '--verify', 'task.html')).toMatchObject({
-    code: 0,
+    code: 9,
+    out: expect.stringContaining('not run, so no state is proven'),
   });
 });
 
