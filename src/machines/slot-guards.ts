@@ -1,13 +1,8 @@
-import {
-  chooseNext,
-  mayWait,
-  type SlotCaps,
-  type SlotRequest,
-  type SupervisorContext,
-} from './supervisor-context.ts';
+import { mayWait, roomFor, type SlotCaps, type SupervisorContext } from './supervisor-context.ts';
+import type { Role } from './task.ts';
+import type { SlotRequest } from './waiting-queue.ts';
 
 type QueueLimit = Pick<SupervisorContext, 'waiting' | 'queueLimit'>;
-type Waiting = SlotCaps & { readonly waiting: readonly Pick<SlotRequest, 'role'>[] };
 
 /** The guards between a request and a slot. `explain` evaluates them for one request. */
 export const slotGuards = {
@@ -16,7 +11,9 @@ export const slotGuards = {
     { request }: { readonly request: Pick<SlotRequest, 'taskId' | 'admitted'> },
   ): boolean => mayWait(context, request),
   /** For one of the waiting tasks: its role has room too. */
-  slotIsFree: ({ context }: { readonly context: Waiting }): boolean =>
-    chooseNext(context.waiting, context) !== undefined,
+  slotIsFree: (
+    { context }: { readonly context: SlotCaps },
+    { roles }: { readonly roles: readonly Role[] },
+  ): boolean => roles.some(roomFor(context)),
 };
 export type SlotGuard = keyof typeof slotGuards;

@@ -1,20 +1,7 @@
 import type { DoneActorEvent, ErrorActorEvent } from 'xstate';
 import type { AgentStart } from './agent-context.ts';
 import type { AttemptKey, AttemptOutcome, Parking, Role, Stamped, TaskId } from './task.ts';
-
-export interface SlotRequest {
-  readonly taskId: TaskId;
-  readonly role: Role;
-  /** 0 (first) to 4. */
-  readonly priority: number;
-  readonly submittedAt: number;
-  /** True for a task that was in the queue before: the limit does not refuse it. */
-  readonly admitted: boolean;
-  /** Null where no limit of a provider can stop it. */
-  readonly backend: string | null;
-  /** A person asked to try before the limit is over. */
-  readonly triesNow: boolean;
-}
+import { firstWaiting, isWaiting, type SlotRequest, type WaitingQueue } from './waiting-queue.ts';
 
 export interface SupervisorInput {
   readonly cap: number;
@@ -42,8 +29,7 @@ export interface SupervisorContext extends SupervisorInput {
   readonly streak: Streak | null;
   /** Pauses of the queue since the last success. */
   readonly pauses: number;
-  /** Priority first, then submission. */
-  readonly waiting: readonly SlotRequest[];
+  readonly waiting: WaitingQueue;
   readonly holding: readonly HeldSlot[];
   /** Tasks that want their lent slot back, oldest request first. */
   readonly returning: readonly TaskId[];
@@ -166,31 +152,10 @@ export const withoutParking = (
   endedEarly: { ...endedEarly, [backend]: parkings[backend]?.until ?? 0 },
 });
 
-const comesBefore = (one: SlotRequest, other: SlotRequest): boolean =>
-  one.priority !== other.priority
-    ? one.priority < other.priority
-    : one.submittedAt < other.submittedAt;
-
-/** A repeated request keeps its position. */
-export const insertByPriority = (
-  waiting: readonly SlotRequest[],
-  request: SlotRequest,
-): readonly SlotRequest[] => {
-  const earlier = waiting.find(({ taskId }) => taskId === request.taskId);
-  if (earlier?.priority === request.priority && earlier.submittedAt === request.submittedAt)
-    return waiting;
-  const others = waiting.filter(({ taskId }) => taskId !== request.taskId);
-  const index = others.findIndex((other) => comesBefore(request, other));
-  return index < 0
-    ? [...others, request]
-    : [...others.slice(0, index), request, ...others.slice(index)];
-};
-
 export const mayWait = (
   { waiting, queueLimit }: Pick<SupervisorContext, 'waiting' | 'queueLimit'>,
   { taskId, admitted }: Pick<SlotRequest, 'taskId' | 'admitted'>,
-): boolean =>
-  admitted || waiting.length < queueLimit || waiting.some((request) => request.taskId === taskId);
+): boolean => admitted || waiting.length < queueLimit || isWaiting(waiting, taskId);
 
 /**
  * Tasks with a slot that is not lent. May exceed the cap after the cap was lowered or after a
@@ -214,29 +179,26 @@ export const roleUse = (slots: Omit<SlotCaps, 'cap'>, role: Role): RoleUse | nul
     : { running: atWork(slots).filter((holder) => holder.role === role).length, cap };
 };
 
-const roomFor = (slots: SlotCaps, role: Role): boolean => {
-  const use = roleUse(slots, role);
-  return use === null || use.running < use.cap;
+/** A slot is free, also one of the role. */
+export const roomFor = (slots: SlotCaps): ((role: Role) => boolean) => {
+  const isSlotFree = atWork(slots).length < slots.cap;
+  return (role) => {
+    const use = roleUse(slots, role);
+    return isSlotFree && (use === null || use.running < use.cap);
+  };
 };
 
 /** A free slot goes to the first whose role has room. */
-export const chooseNext = <Waiting extends { readonly role: Role }>(
-  waiting: readonly Waiting[],
-  slots: SlotCaps,
-): Waiting | undefined =>
-  atWork(slots).length < slots.cap ? waiting.find(({ role }) => roomFor(slots, role)) : undefined;
-
 export const nextWaiting = (context: SupervisorContext): SlotRequest | undefined =>
-  chooseNext(context.waiting, context);
+  firstWaiting(context.waiting, roomFor(context));
 
 /** These come before the queue: their attempts have begun. */
-export const nextReturning = (context: SupervisorContext): HeldSlot | undefined =>
-  chooseNext(
-    context.returning.flatMap((taskId) =>
-      context.holding.filter((holder) => holder.taskId === taskId),
-    ),
-    context,
-  );
+export const nextReturning = (context: SupervisorContext): HeldSlot | undefined => {
+  const hasRoom = roomFor(context);
+  return context.returning
+    .flatMap((taskId) => context.holding.filter((holder) => holder.taskId === taskId))
+    .find(({ role }) => hasRoom(role));
+};
 
 export const withLent = (
   holding: readonly HeldSlot[],

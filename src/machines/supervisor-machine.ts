@@ -7,13 +7,11 @@ import {
   atWork,
   type BackendAnswer,
   endsLimit,
-  insertByPriority,
   limitFor,
   mayWait,
   nextReturning,
   nextWaiting,
   pauseOf,
-  type SlotRequest,
   type SupervisorContext,
   type SupervisorEvent,
   type SupervisorFact,
@@ -35,6 +33,14 @@ import {
   type TaskId,
 } from './task.ts';
 import { parkedOutcome } from './task-selectors.ts';
+import {
+  emptyQueue,
+  requestsIn,
+  type SlotRequest,
+  waitingRoles,
+  withoutTask,
+  withRequest,
+} from './waiting-queue.ts';
 
 type AskedSlot = { readonly request: SlotRequest; readonly at: number };
 
@@ -47,6 +53,9 @@ const crashed = (error: unknown): AttemptOutcome => {
   };
   return { status: 'failed', failure, usage: noUsage };
 };
+
+const slotIsFree = (context: SupervisorContext): boolean =>
+  slotGuards.slotIsFree({ context }, { roles: waitingRoles(context.waiting) });
 
 /**
  * The queue, the slots and the running agents. More than `cap` tasks run only after the cap was
@@ -67,13 +76,13 @@ export const supervisorMachine = setup({
   guards: {
     queueHasRoom: ({ context }, params: { request: SlotRequest }) =>
       slotGuards.queueHasRoom({ context }, params),
-    slotIsFree: ({ context }) => slotGuards.slotIsFree({ context }),
+    slotIsFree: ({ context }) => slotIsFree(context),
     mayReturn: ({ context }) => nextReturning(context) !== undefined,
     isTripped: ({ context }) => (context.streak?.count ?? 0) >= streakAtMost,
     hasRecovered: ({ context }) => context.streak === null,
     mayProbeAgain: ({ context }) =>
       atWork(context).length === 0 && nextReturning(context) !== undefined,
-    mayProbe: ({ context }) => atWork(context).length === 0 && slotGuards.slotIsFree({ context }),
+    mayProbe: ({ context }) => atWork(context).length === 0 && slotIsFree(context),
     hasSlot: ({ context }, { request }: { request: SlotRequest }) =>
       context.holding.some(({ taskId }) => taskId === request.taskId),
     endsLimit: ({ context }, answer: BackendAnswer) => endsLimit(context, answer),
@@ -84,14 +93,14 @@ export const supervisorMachine = setup({
   },
   actions: {
     enqueue: enqueueActions(({ context, enqueue }, { request }: { request: SlotRequest }) => {
-      enqueue.assign({ waiting: insertByPriority(context.waiting, request) });
+      enqueue.assign({ waiting: withRequest(context.waiting, request) });
       enqueue.emit({ type: 'slot.queued', taskId: request.taskId });
     }),
     tellParked: enqueueActions(({ context, enqueue }, { request, at }: AskedSlot) => {
       const parking = limitFor(context, request, at);
       const { taskId } = request;
       if (parking === null) return;
-      enqueue.assign({ waiting: context.waiting.filter((other) => other.taskId !== taskId) });
+      enqueue.assign({ waiting: withoutTask(context.waiting, taskId) });
       enqueue.emit({ type: 'slot.queued', taskId });
       enqueue.emit({ type: 'slot.parked', taskId, parking });
     }),
@@ -101,10 +110,12 @@ export const supervisorMachine = setup({
         enqueue.assign({ parkings: withParking(context.parkings, parking) });
         const stops = ({ backend, triesNow }: SlotRequest): boolean =>
           backend === parking.backend && !triesNow;
-        const stopped = context.waiting.filter(stops);
-        if (stopped.length === 0) return;
-        enqueue.assign({ waiting: context.waiting.filter((request) => !stops(request)) });
-        for (const { taskId } of stopped) enqueue.emit({ type: 'slot.parked', taskId, parking });
+        let { waiting } = context;
+        for (const { taskId } of requestsIn(waiting).filter(stops)) {
+          waiting = withoutTask(waiting, taskId);
+          enqueue.emit({ type: 'slot.parked', taskId, parking });
+        }
+        enqueue.assign({ waiting });
       },
     ),
     freeBackend: enqueueActions(
@@ -125,7 +136,7 @@ export const supervisorMachine = setup({
     })),
     leaveQueue: assign({
       waiting: ({ context }, { taskId }: { taskId: TaskId }) =>
-        context.waiting.filter((request) => request.taskId !== taskId),
+        withoutTask(context.waiting, taskId),
     }),
     hold: assign({
       holding: (
@@ -171,7 +182,7 @@ export const supervisorMachine = setup({
       const request = nextWaiting(context);
       if (request === undefined) return;
       enqueue.assign({
-        waiting: context.waiting.filter(({ taskId }) => taskId !== request.taskId),
+        waiting: withoutTask(context.waiting, request.taskId),
         holding: [
           ...context.holding,
           {
@@ -223,7 +234,7 @@ export const supervisorMachine = setup({
     queueLimit: input?.queueLimit ?? 0,
     streak: null,
     pauses: 0,
-    waiting: [],
+    waiting: emptyQueue,
     holding: [],
     returning: [],
     parkings: {},

@@ -6,6 +6,7 @@ import { atWork } from '../../src/machines/supervisor-context.ts';
 import { supervisorMachine } from '../../src/machines/supervisor-machine.ts';
 import { type AttemptOutcome, noUsage, type TaskId } from '../../src/machines/task.ts';
 import { taskMachine } from '../../src/machines/task-machine.ts';
+import { requestsIn } from '../../src/machines/waiting-queue.ts';
 import { isLong } from '../support/long.ts';
 import { broken, done, nodesOf, pathOf } from './chart.ts';
 
@@ -37,7 +38,7 @@ test.each([1, 2, 3])(
     const keyOf = ({ value, context }: Snapshot): string =>
       JSON.stringify([
         value,
-        context.waiting.map(({ taskId }) => taskId),
+        requestsIn(context.waiting).map(({ taskId }) => taskId),
         context.holding.map(({ taskId, lent }) => [taskId, lent]),
         context.returning,
       ]);
@@ -77,7 +78,8 @@ test.each([1, 2, 3])(
 
     // Checked so often that expect would take most of the time.
     const count = explore(first, keyOf, next, ({ value, context }, by) => {
-      const { holding, waiting, returning } = context;
+      const { holding, returning } = context;
+      const waiting = requestsIn(context.waiting);
       const everyone = [...holding, ...waiting].map(({ taskId }) => taskId);
       const busy = atWork(context).length;
       assert.ok(busy <= cap, by);

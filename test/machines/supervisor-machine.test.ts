@@ -16,6 +16,7 @@ import {
   type Role,
   type TaskId,
 } from '../../src/machines/task.ts';
+import { requestsIn } from '../../src/machines/waiting-queue.ts';
 
 const place = (id: string, priority = 2, submittedAt = 0, role: Role = 'engineer') => ({
   taskId: id as TaskId,
@@ -67,7 +68,10 @@ test('a repeated request keeps its position and is granted once', () => {
   const { send, granted, actor } = start(1);
   for (const id of ['bd-a', 'bd-b', 'bd-b', 'bd-c', 'bd-b']) send(request(id));
 
-  expect(actor.getSnapshot().context.waiting.map(({ taskId }) => taskId)).toEqual(['bd-b', 'bd-c']);
+  expect(requestsIn(actor.getSnapshot().context.waiting).map(({ taskId }) => taskId)).toEqual([
+    'bd-b',
+    'bd-c',
+  ]);
   expect(granted()).toEqual(['bd-a']);
 });
 
@@ -79,7 +83,10 @@ test('a full queue refuses the next request, but none that was queued before', (
 
   const refused = facts.filter(({ type }) => type === 'slot.refused');
   expect(refused).toEqual([{ type: 'slot.refused', taskId: 'bd-c', limit: 1 }]);
-  expect(actor.getSnapshot().context.waiting.map(({ taskId }) => taskId)).toEqual(['bd-b', 'bd-d']);
+  expect(requestsIn(actor.getSnapshot().context.waiting).map(({ taskId }) => taskId)).toEqual([
+    'bd-b',
+    'bd-d',
+  ]);
   expect(granted(), 'who asks again is told again').toEqual(['bd-a', 'bd-a']);
 });
 
@@ -310,7 +317,8 @@ test('in any order of events the cap holds, and no slot stays free while a task 
             before.holding.some(({ taskId }) => taskId === each.request.taskId);
           if (waits) continue;
           snapshot = transition(supervisorMachine, snapshot, each)[0];
-          const { holding, waiting, cap: now } = snapshot.context;
+          const { holding, cap: now } = snapshot.context;
+          const waiting = requestsIn(snapshot.context.waiting);
           const grew = holding.length > before.holding.length;
           expect(!grew || holding.length <= now).toBe(true);
           expect(holding.length >= now || waiting.length === 0).toBe(true);
@@ -456,7 +464,7 @@ test('at a limit of a backend its tasks leave the queue, and others go on', () =
 
   expect(toldOf(facts)).toEqual(['bd-waits', 'bd-late']);
   expect(granted()).toEqual(['bd-busy', 'bd-other']);
-  expect(actor.getSnapshot().context.waiting).toEqual([]);
+  expect(requestsIn(actor.getSnapshot().context.waiting)).toEqual([]);
 });
 
 const freedIn = (facts: readonly SupervisorFact[]) =>

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { EventObject, SnapshotFrom } from 'xstate';
-import { atWork, type SlotRequest, streakAtMost } from '../../src/machines/supervisor-context.ts';
+import { atWork, streakAtMost } from '../../src/machines/supervisor-context.ts';
 import { supervisorMachine } from '../../src/machines/supervisor-machine.ts';
 import {
   type AttemptOutcome,
@@ -8,6 +8,7 @@ import {
   type Parking,
   type TaskId,
 } from '../../src/machines/task.ts';
+import { isWaiting, requestsIn, type SlotRequest } from '../../src/machines/waiting-queue.ts';
 import { at, broken, done } from '../machines/chart.ts';
 import type { Move, World } from './world.ts';
 
@@ -48,7 +49,7 @@ const providerFails = done(key, down);
 const holds = ({ context }: Snapshot, taskId: TaskId): boolean =>
   context.holding.some((holder) => holder.taskId === taskId);
 const waits = ({ context }: Snapshot, taskId: TaskId): boolean =>
-  context.waiting.some((request) => request.taskId === taskId);
+  isWaiting(context.waiting, taskId);
 
 /** Who waits for a slot has none to take again. */
 const ofTasks = (snapshot: Snapshot): readonly EventObject[] =>
@@ -92,7 +93,8 @@ const judgeQueue = ({ before, after }: Move<Snapshot>): void => {
 
 const judge = (move: Move<Snapshot>): void => {
   const { before, event, after } = move;
-  const { holding, waiting, returning, cap, parkings } = after.context;
+  const { holding, returning, cap, parkings } = after.context;
+  const waiting = requestsIn(after.context.waiting);
   const everyone = [...holding, ...waiting].map(({ taskId }) => taskId);
   assert.equal(new Set(everyone).size, everyone.length, 'nobody waits or holds twice');
   const granted = event.type === 'slot.retaken' ? [] : grants(move);
@@ -167,7 +169,7 @@ export const supervisorWorld: World<Snapshot, null> = {
     const { waiting, holding, returning, streak, cap } = context;
     return JSON.stringify([
       value,
-      waiting.map(({ taskId }) => taskId),
+      requestsIn(waiting).map(({ taskId }) => taskId),
       holding.map(({ taskId, lent }) => `${taskId} ${lent}`).toSorted(),
       returning,
       Object.keys(context.parkings),

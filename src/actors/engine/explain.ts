@@ -122,7 +122,6 @@ const explainSlots = (
 ): readonly ExplainedGuard[] => {
   const own = roleUse(supervisor, role);
   const ofRole = own === null ? {} : { role, role_running: own.running, role_cap: own.cap };
-  const alone = { ...supervisor, waiting: [{ role }] };
   return [
     {
       guard: 'queueHasRoom',
@@ -134,7 +133,7 @@ const explainSlots = (
     },
     {
       guard: 'slotIsFree',
-      value: paused === null && slotGuards.slotIsFree({ context: alone }),
+      value: paused === null && slotGuards.slotIsFree({ context: supervisor }, { roles: [role] }),
       inputs: { running, waiting, cap, paused, ...ofRole },
     },
   ];

@@ -1,5 +1,6 @@
 import { atWork, type SupervisorContext } from '../../machines/supervisor-context.ts';
 import { roles as allRoles, type Role } from '../../machines/task.ts';
+import { waitingOf } from '../../machines/waiting-queue.ts';
 import { charts } from '../journal/chart-versions.ts';
 import type { SlotShare, StoreSharing, TakenTask } from '../store/port.ts';
 import type { SupervisorEvents } from './supervision.ts';
@@ -68,7 +69,7 @@ const needOf = (
   { roles, pool }: Pick<SlotShareSettings, 'roles' | 'pool'>,
 ): Need => {
   const running = atWork(context).length;
-  const here = context.waiting.filter(({ role }) => roles?.includes(role) ?? true).length;
+  const here = waitingOf(context.waiting, (role) => roles?.includes(role) ?? true);
   // More than the pool changes nothing for anybody, and would be told at each change.
   return {
     running,

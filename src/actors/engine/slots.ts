@@ -1,7 +1,7 @@
 import { refusal } from '../../machines/errors.ts';
-import type { SlotRequest } from '../../machines/supervisor-context.ts';
 import type { Parking, Role, TaskId } from '../../machines/task.ts';
 import type { Acceptance } from '../../machines/task-context.ts';
+import type { SlotRequest } from '../../machines/waiting-queue.ts';
 import type { SupervisorEvents } from './supervision.ts';
 import { createWaiters } from './waiters.ts';
 
