@@ -276,7 +276,8 @@ const watchTracker = (
     viewOf: host.views.viewOf,
     policy: () => settings().onDependencyFailure,
   });
-  return createTrackerWatch({ tracker, store, isPending: host.live.isPending, observe, log });
+  const { isPending, onRest } = host.live;
+  return createTrackerWatch({ tracker, store, isPending, onRest, observe, log });
 };
 
 /** Writes merges by others into the journal, as those of this server. */

@@ -32,6 +32,8 @@ export interface KeptTasks {
   /** Removes this task, not one that replaced it. */
   remove(taskId: TaskId, task: LoadedTask): void;
   removeIfIdle(taskId: TaskId, task: LoadedTask): void;
+  /** Calls the listener when a task is removed. */
+  onRest(listener: (taskId: TaskId) => void): void;
   /** @returns ends the use */
   beginUse(taskId: TaskId): () => void;
 }
@@ -51,11 +53,16 @@ export const createLoadedTasks = (stopActor: (actor: LoadedTask['actor']) => voi
   const live = new Map<TaskId, LoadedTask>();
   const uses = new Map<TaskId, number>();
   let discarded: Discards['discard'] = () => {};
+  let rests: (taskId: TaskId) => void = () => {};
+  const removed = (taskId: TaskId): void => {
+    live.delete(taskId);
+    rests(taskId);
+  };
 
   const removeIfIdle = (taskId: TaskId, task: LoadedTask): void => {
     if (live.get(taskId) !== task || uses.has(taskId) || task.committing !== null) return;
     if (task.actor.getSnapshot().hasTag('pending')) return;
-    live.delete(taskId);
+    removed(taskId);
     stopActor(task.actor);
   };
   return {
@@ -64,9 +71,12 @@ export const createLoadedTasks = (stopActor: (actor: LoadedTask['actor']) => voi
     all: () => live.entries(),
     add: (taskId, task) => void live.set(taskId, task),
     remove: (taskId, task) => {
-      if (live.get(taskId) === task) live.delete(taskId);
+      if (live.get(taskId) === task) removed(taskId);
     },
     removeIfIdle,
+    onRest: (listener) => {
+      rests = listener;
+    },
     beginUse: (taskId) => {
       uses.set(taskId, (uses.get(taskId) ?? 0) + 1);
       return () => {
@@ -86,9 +96,8 @@ export const createLoadedTasks = (stopActor: (actor: LoadedTask['actor']) => voi
       discarded = listener;
     },
     dropAll: (fault) => {
-      const all = [...live.values()];
-      live.clear();
-      for (const task of all) {
+      for (const [taskId, task] of [...live]) {
+        removed(taskId);
         task.fault = fault;
         stopActor(task.actor);
       }

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { TaskId } from '../../machines/task.ts';
-import { statusInTracker, type TrackedTask } from '../../machines/tracked-task.ts';
+import { holderOf, statusInTracker, type TrackedTask } from '../../machines/tracked-task.ts';
 import { shownIn } from '../journal/transition-frames.ts';
 import type { ActorReads, EntryReads } from '../store/port.ts';
 import { ignoreStartedRun, onlyWhileIdle } from '../tracker/idle-fence.ts';
@@ -19,6 +19,8 @@ export interface WatchPorts {
   readonly store: Pick<ActorReads, 'actor'> & Pick<EntryReads, 'latest'>;
   /** True when a run of the task goes on in this server. */
   readonly isPending: (taskId: TaskId) => boolean;
+  /** Calls the listener when a task of which that was true has no run any more. */
+  readonly onRest: (listener: (taskId: TaskId) => void) => void;
   /**
    * Called for each task that is new or changed. Returns false when it is at work and must be
    * observed again.
@@ -79,11 +81,16 @@ const releaseForgotten = async (
 
 /** Reports tasks that changed. A task that could not be observed comes again. */
 const createComparison = (ports: WatchPorts, isStopped: IsStopped) => {
-  const { store, observe, isPending } = ports;
+  const { tracker, store, observe, isPending } = ports;
   /** The last look at each task, for a tracker that lists all. */
   const known = new Map<TaskId, string>();
-  /** Tasks at work that changed in the tracker; observed again when they are at rest. */
+  /** Tasks that changed in the tracker while they were at work; they wait until they are at rest. */
+  const atWork = new Set<TaskId>();
+  /** Observed again by the next look. */
   const waiting = new Set<TaskId>();
+  ports.onRest((taskId) => {
+    if (atWork.delete(taskId)) waiting.add(taskId);
+  });
   let last: readonly TrackedTask[] | null = null;
   let begun = false;
 
@@ -105,12 +112,15 @@ const createComparison = (ports: WatchPorts, isStopped: IsStopped) => {
   const observeNews = async (task: TrackedTask, isNews: boolean): Promise<void> => {
     if (isStopped()) return;
     const isTaken = !(isNews || waiting.has(task.id)) || (await observe(task));
-    if (isTaken) waiting.delete(task.id);
-    else waiting.add(task.id);
+    waiting.delete(task.id);
+    if (isTaken) return;
+    // The run of a task that others closed or took is told once more.
+    const isOthers = task.status === 'closed' || holderOf(task, tracker.actor) !== null;
+    (isPending(task.id) && !isOthers ? atWork : waiting).add(task.id);
   };
   const forgetAllBut = (listed: ReadonlySet<TaskId>): void => {
-    for (const id of known.keys()) if (!listed.has(id)) known.delete(id);
-    for (const id of waiting) if (!listed.has(id)) waiting.delete(id);
+    for (const ids of [known, atWork, waiting])
+      for (const id of ids.keys()) if (!listed.has(id)) ids.delete(id);
   };
 
   return {
@@ -130,6 +140,7 @@ const createComparison = (ports: WatchPorts, isStopped: IsStopped) => {
       for (const task of tasks) await observeNews(task, begun || (await changedMeanwhile(task)));
     },
     waiting: (): readonly TaskId[] => [...waiting],
+    isDone: (): boolean => waiting.size + atWork.size === 0,
     begin: (): void => {
       begun = true;
     },
@@ -177,7 +188,7 @@ export const createTrackerWatch = (ports: WatchPorts): TrackerWatch => {
         await compare.changed(await tracker.findMany(waiting));
       if (!isDone) await nextTurn();
     }
-    if (!stopped && compare.waiting().length === 0) done = mark;
+    if (!stopped && compare.isDone()) done = mark;
     if (!stopped) compare.begin();
   };
 

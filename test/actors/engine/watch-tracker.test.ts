@@ -26,7 +26,7 @@ test('a change that could not be taken in is seen again by the next look', async
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   const watch = createTrackerWatch({
     ...{ tracker, store, observe },
-    ...{ isPending: () => false, log: () => {} },
+    ...{ isPending: () => false, onRest: () => {}, log: () => {} },
   });
 
   watch.start();
@@ -65,7 +65,7 @@ test('the pause before the next look does not grow with the time to report chang
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   const watch = createTrackerWatch({
     ...{ tracker, store, observe },
-    ...{ isPending: () => false, log: () => {} },
+    ...{ isPending: () => false, onRest: () => {}, log: () => {} },
   });
 
   watch.start();
@@ -94,28 +94,41 @@ test('a task that an earlier server was asked to run is observed again when it i
   const shown = { machine: 'task', task: { task_id: id, status: 'queued' } };
   store.commit({ entries: [entry(id, 0, 'snapshot', 1, shown)] });
   let isPending = true;
+  let isAtRest = (_: TaskId): void => {};
   const observe = vi.fn(async () => !isPending);
+  const looks = vi.spyOn(tracker, 'changes');
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   const watch = createTrackerWatch({
     ...{ tracker, store, observe },
     ...{ isPending: () => isPending, log: () => {} },
+    onRest: (listener) => {
+      isAtRest = listener;
+    },
   });
+  const look = async (number: number): Promise<void> => {
+    vi.advanceTimersToNextTimer();
+    await vi.waitFor(() => expect(looks).toHaveBeenCalledTimes(number));
+    await vi.waitFor(() => expect(vi.getTimerCount()).toBe(1));
+  };
 
   watch.start();
   await vi.waitFor(() => {
     expect(observe).toHaveBeenCalledTimes(1);
     expect(vi.getTimerCount()).toBe(1);
   });
+  const before = looks.mock.calls.length;
+  const reads = vi.spyOn(tracker, 'findMany');
+  await look(before + 1);
+  const [observedAtWork, readAtWork] = [observe.mock.calls.length, reads.mock.calls.length];
   isPending = false;
-  for (const _ of ['at rest', 'taken'])
-    await vi.waitFor(() => {
-      vi.advanceTimersToNextTimer();
-      expect(observe.mock.calls.length).toBeGreaterThan(1);
-    });
+  isAtRest(id);
+  await look(before + 2);
+  await look(before + 3);
 
   await watch.stop();
   vi.useRealTimers();
   store.close();
+  expect([observedAtWork, readAtWork], 'it costs nothing while it is at work').toEqual([1, 0]);
   expect(observe.mock.calls).toEqual([
     [expect.objectContaining({ id })],
     [expect.objectContaining({ id })],
@@ -189,7 +202,7 @@ test('stop waits for the task that is taken in, and no other one is taken in aft
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
   const watch = createTrackerWatch({
     ...{ tracker, store, observe },
-    ...{ isPending: () => false, log: () => {} },
+    ...{ isPending: () => false, onRest: () => {}, log: () => {} },
   });
   watch.start();
   await vi.waitFor(() => expect(vi.getTimerCount()).toBe(1));
