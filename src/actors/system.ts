@@ -12,7 +12,7 @@ import { createInvokedActors } from './engine/invoked.ts';
 import { createLeaseKeeper } from './engine/lease.ts';
 import { patientReads } from './engine/patient-reads.ts';
 import { endQueuePauses, slotUseOf } from './engine/queue-pauses.ts';
-import { pendingOf } from './engine/restore-tasks.ts';
+import { inParts } from './engine/restore-tasks.ts';
 import { createRoutedService } from './engine/routed-service.ts';
 import { createRunChoices, createRunLookUp } from './engine/run-choices.ts';
 import { createBackendSelector } from './engine/select-assistant.ts';
@@ -31,7 +31,7 @@ import { createTrackerWatch } from './engine/watch-tracker.ts';
 import { createJournal, type Journal } from './journal/journal.ts';
 import { mergeEntry } from './journal/merge-entry.ts';
 import { createNodeId } from './journal/node-id.ts';
-import { mayContinue, savedParking, savedSlot, savedSnapshot } from './journal/snapshots.ts';
+import { holdingOf, mayContinue, savedSnapshot } from './journal/snapshots.ts';
 import { createProcessDurations, timed } from './metrics/process-durations.ts';
 import { withTimeout } from './process/with-timeout.ts';
 import type { Answer, Counters, NodeLoad, Store, StoreLeases, StoreNode } from './store/port.ts';
@@ -219,13 +219,14 @@ const createStart = (
   /** Runs before any waiting task gets a slot. @returns tasks whose attempt waits for no person */
   const retakeSlots = async (taskIds: readonly TaskId[]): Promise<readonly TaskId[]> => {
     const working: TaskId[] = [];
-    for (const taskId of taskIds) {
-      const slot = await savedSlot(store, taskId);
-      if (slot !== null) supervisor.send({ type: 'slot.retaken', taskId, ...slot });
-      if (slot?.lent === false) working.push(taskId);
-      const parking = await savedParking(store, taskId);
-      if (parking !== null) supervisor.send({ type: 'backend.parked', parking });
-    }
+    for await (const some of inParts(taskIds))
+      for (const saved of await store.actors(some)) {
+        const { slot, parking } = await holdingOf(store, saved);
+        const taskId = saved.taskId as TaskId;
+        if (slot !== null) supervisor.send({ type: 'slot.retaken', taskId, ...slot });
+        if (slot?.lent === false) working.push(taskId);
+        if (parking !== null) supervisor.send({ type: 'backend.parked', parking });
+      }
     return working;
   };
   /** Saves changes that could not be saved at the end of their attempts. */
@@ -236,8 +237,8 @@ const createStart = (
       log('could not clean up after all earlier attempts', { work });
   };
   const restore = async (): Promise<void> => {
-    const pending = await pendingOf(store, node);
-    await commands.restore(await retakeSlots(pending.map(({ taskId }) => taskId as TaskId)));
+    const pending = (await store.pendingOf(node)) as readonly TaskId[];
+    await commands.restore(pending, await retakeSlots(pending));
     const left = await store.withoutServer(namedAtMost);
     if (left.length > 0)
       log('no server knows the charts that saved these tasks; they wait for one', { tasks: left });

@@ -913,6 +913,26 @@ export const describeStore = (
         expect((await store.tasks('all')).map(({ id }) => id)).toEqual(['bd-a', 'bd-b']);
       });
 
+      test('the pending tasks of a server come in the order of their last change, however many', async () => {
+        const ids = Array.from({ length: 450 }, (_, n) => `bd-${n}`);
+        const changeOf = (id: string): Change => ({
+          ...{ actor: actor(id), guard: { revision: 0, attempt: 0 } },
+          entries: [{ ...line(id), type: 'snapshot' }],
+        });
+        await store.commit(
+          { commit: { node: 'a', number: 1 }, entries: [] },
+          ...ids.toReversed().map(changeOf),
+        );
+        await store.commit({ commit: { node: 'b', number: 1 }, entries: [] }, changeOf('bd-other'));
+        await store.commit({ actor: actor('bd-over', false), entries: [] });
+
+        expect(await store.pendingOf('a')).toEqual(ids.toReversed());
+        expect(await store.pendingCount()).toBe(451);
+        const rows = await store.actors([...ids, 'bd-none']);
+        expect(rows.map(({ id }) => id).toSorted()).toEqual(ids.toSorted());
+        expect(rows[0]).toEqual(await store.actor(rows[0]?.id ?? ''));
+      });
+
       test('a change that cannot be written leaves nothing behind', async () => {
         const broken = { ...line('bd-a'), data: null as unknown as string };
         const change: Change = { actor: actor('bd-a'), entries: [line('bd-a'), broken] };

@@ -101,6 +101,24 @@ export const describeTracker = (
       expect((await tracker.list()).map(({ id }) => id)).toEqual([first?.id, other.id]);
     });
 
+    test('several tasks are found at once, with what they wait for', async () => {
+      const first = await tracker.create(aTask({ title: 'first' }));
+      const second = await tracker.create(aTask({ title: 'second', dependencies: [first.id] }));
+      const both = [first.id, second.id];
+      const third = await tracker.create(aTask({ title: 'third', dependencies: both }));
+
+      const found = await tracker.findMany([third.id, 'bd-none' as TaskId, ...both]);
+
+      const unmet = new Map(found.map((task) => [task.id, task.unmet.toSorted()]));
+      expect(unmet).toEqual(
+        new Map([
+          [first.id, []],
+          [second.id, [first.id]],
+          [third.id, both.toSorted()],
+        ]),
+      );
+    });
+
     test('a task that does not exist is null, also by the beginning of its id', async () => {
       const { id } = await tracker.create(aTask());
 

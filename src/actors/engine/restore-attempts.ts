@@ -1,6 +1,6 @@
 import type { TaskId } from '../../machines/task.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
-import type { ActorReads, StoreLeases } from '../store/port.ts';
+import type { ActorReads, SavedActor, StoreLeases } from '../store/port.ts';
 import type { TaskRegistry } from './task-registry.ts';
 
 /** After as many restores, it is restored while no other such attempt is. */
@@ -20,6 +20,8 @@ export interface RestoreAttemptsPorts {
 export interface RestoredTask {
   readonly taskId: TaskId;
   readonly known: TrackedTask | null;
+  /** Its row; absent: not read yet. */
+  readonly saved?: SavedActor | undefined;
 }
 
 /**
@@ -66,7 +68,7 @@ export const createRestoreAttempts = ({
       task_id: taskId,
       restores,
     });
-    await registry.restore(taskId, known, restores);
+    await registry.restore(taskId, { known, restores });
     for (let waited = 0; waited < aloneMs && !isStopped(); waited += lookMs) {
       if (await getsOn(taskId).catch(() => false)) return;
       await new Promise((resolve) => setTimeout(resolve, lookMs).unref());
@@ -83,8 +85,9 @@ export const createRestoreAttempts = ({
   return async (tasks, working) => {
     const suspects = await suspectsAmong(working);
     const counts = await count(working.filter((taskId) => !suspects.has(taskId)));
-    for (const { taskId, known } of tasks)
-      if (!suspects.has(taskId)) await registry.restore(taskId, known, counts.get(taskId));
+    for (const { taskId, ...given } of tasks)
+      if (!suspects.has(taskId))
+        await registry.restore(taskId, { ...given, restores: counts.get(taskId) });
     void restoreInTurn(tasks.filter(({ taskId }) => suspects.has(taskId)));
   };
 };

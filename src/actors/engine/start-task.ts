@@ -5,9 +5,14 @@ import type { TaskId } from '../../machines/task.ts';
 import type { TaskEvent } from '../../machines/task-context.ts';
 import type { TaskMachine } from '../../machines/task-machine.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
-import { isReadable, persistedSnapshot, readSaved, restingSnapshot } from '../journal/snapshots.ts';
+import {
+  isReadable,
+  persistedSnapshot,
+  readStates,
+  restingSnapshot,
+} from '../journal/snapshots.ts';
 import { shownIn, trackedFromView } from '../journal/transition-frames.ts';
-import type { Store } from '../store/port.ts';
+import type { SavedActor, Store } from '../store/port.ts';
 import type { Tracker } from '../tracker/port.ts';
 import type { ActorRoot } from './actor-system.ts';
 import type { LoadedTask, LoadedTasks } from './loaded-tasks.ts';
@@ -72,7 +77,11 @@ export interface TaskStartOptions {
   /** A state that cannot be read is given up: the task is then at rest. */
   readonly givesUp?: boolean;
   /** Counted restores of its attempt, if it runs; default: not counted. */
-  readonly restores?: number;
+  readonly restores?: number | undefined;
+  /** As the tracker has it; default: it is asked. */
+  readonly known?: TrackedTask | null | undefined;
+  /** Its row, if it was read when nothing of the task ran here; default: it is read. */
+  readonly saved?: SavedActor | undefined;
 }
 
 interface CreatedTask {
@@ -90,9 +99,10 @@ const createLoadedTask = async (
     id: taskId,
     tracked,
     givesUp,
+    saved: row,
   }: TaskStartOptions & { readonly id: TaskId; readonly tracked: TrackedTask },
 ): Promise<CreatedTask> => {
-  const saved = await store.takeOver(taskId);
+  const saved = row ?? (await store.takeOver(taskId));
   const isStrange =
     saved !== null && (givesUp || !saved.pending) && !(await isReadable(store, saved));
   const snapshot = isStrange
@@ -106,11 +116,11 @@ const createLoadedTask = async (
     input: { taskId },
     ...snapshot,
   });
-  const rows = saved === null || isStrange ? null : await readSaved(store, saved);
+  const state = saved === null || isStrange ? null : await readStates(store, saved);
   const task: LoadedTask = {
     actor,
     tracked,
-    agent: rows?.agent ?? null,
+    agent: state?.agent ?? null,
     running: null,
     shown: null,
     revision: saved?.revision ?? 0,
@@ -121,7 +131,7 @@ const createLoadedTask = async (
   return {
     task,
     isPending: saved?.pending === true && !isStrange,
-    deadlineAt: rows?.task.context.deadlineAt ?? null,
+    deadlineAt: state?.task.context.deadlineAt ?? null,
   };
 };
 
@@ -133,11 +143,10 @@ export const createTaskStart =
   (logic: TaskMachine, ports: TaskStartPorts, hooks: TaskStartHooks) =>
   async (
     taskId: TaskId,
-    known: TrackedTask | null,
-    { givesUp = false, restores = 0 }: TaskStartOptions,
+    { givesUp = false, restores = 0, known = null, saved: row }: TaskStartOptions,
   ): Promise<LoadedTask> => {
     const { live, store, now } = ports;
-    const saved = await store.actor(taskId);
+    const saved = row ?? (await store.actor(taskId));
     const wasPending = saved?.pending === true;
     if (wasPending && saved.owner !== null && saved.owner !== ports.node)
       throw new OwnedElsewhereError(saved.owner);
@@ -149,6 +158,7 @@ export const createTaskStart =
       id: taskId,
       tracked,
       givesUp,
+      saved: row,
     });
     hooks.requireRunning();
     live.add(taskId, task);

@@ -31,7 +31,7 @@ import type { DependencyWaits } from './dependency-waits.ts';
 import type { LoadedTask } from './loaded-tasks.ts';
 import { OwnedElsewhereError } from './owned-elsewhere.ts';
 import { asResponseError } from './response-error.ts';
-import { createRestoreAttempts, type RestoreAttempts } from './restore-attempts.ts';
+import { createRestoreAttempts } from './restore-attempts.ts';
 import { compareWithJournals, restoreTasks } from './restore-tasks.ts';
 import type { TaskHost } from './task-host.ts';
 import { createTaskRegistry, type TaskRegistry, type TaskRegistryPorts } from './task-registry.ts';
@@ -83,8 +83,8 @@ export interface TaskCommands {
 
 /** Starts and stops the actors of the tasks that this server has. */
 export interface TaskActors {
-  /** `working`: those whose attempt runs. */
-  restore(working: readonly TaskId[]): Promise<void>;
+  /** In this order. `working`: those whose attempt runs. */
+  restore(taskIds: readonly TaskId[], working: readonly TaskId[]): Promise<void>;
   /** Restores tasks that another server had. */
   takeUp(taskIds: readonly TaskId[], working: readonly TaskId[]): Promise<void>;
   /** Stops the actors of tasks that another server has now. */
@@ -227,17 +227,16 @@ const createRespond = (
 };
 
 const createRestore = (
-  { node, store, tracker, log }: TaskCommandPorts,
-  registry: TaskRegistry,
-  restore: RestoreAttempts,
+  { store, log }: TaskCommandPorts,
+  restore: TaskActors['restore'],
   isStopped: () => boolean,
 ): { readonly run: TaskActors['restore']; readonly isDone: () => boolean } => {
   let isDone = false;
   return {
     isDone: () => isDone,
-    run: async (working) => {
+    run: async (ids, working) => {
       isDone = false;
-      const ids = await restoreTasks({ node, store, tracker }, registry, restore, working);
+      await restore(ids, working);
       isDone = true;
       compareWithJournals(store, ids, log, isStopped).catch((error: unknown) =>
         log('could not compare the journals with the saved states', { error }),
@@ -268,7 +267,9 @@ export const createTaskCommands = (
   let stopped = false;
   const isStopped = (): boolean => stopped;
   const restoreAttempts = createRestoreAttempts({ ...ports, registry, isStopped });
-  const restore = createRestore(ports, registry, restoreAttempts, isStopped);
+  const takeUp: TaskActors['takeUp'] = (taskIds, working) =>
+    restoreTasks({ store, tracker, registry }, restoreAttempts, taskIds, working);
+  const restore = createRestore(ports, takeUp, isStopped);
 
   return {
     ask: createCommandAsk(ports, registry),
@@ -296,11 +297,7 @@ export const createTaskCommands = (
       startActor: (taskId) => registry.use(taskId, async () => {}),
     }),
     restore: restore.run,
-    takeUp: (taskIds, working) =>
-      restoreAttempts(
-        taskIds.map((taskId) => ({ taskId, known: null })),
-        working,
-      ),
+    takeUp,
     drop: (taskIds) => {
       for (const taskId of taskIds) registry.drop(taskId);
     },

@@ -3,7 +3,7 @@ import type { TaskId } from '../../machines/task.ts';
 import type { TaskMachine } from '../../machines/task-machine.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
 import { staleCommit } from '../journal/commit-answer.ts';
-import { savedSlot } from '../journal/snapshots.ts';
+import { holdingOf } from '../journal/snapshots.ts';
 import type { LoadedTask, LoadedTasks } from './loaded-tasks.ts';
 import { OwnedElsewhereError } from './owned-elsewhere.ts';
 import { createRestoreRetries, type RestoreRetries } from './restore-retries.ts';
@@ -37,11 +37,8 @@ export interface TaskRegistry {
   ): Promise<Result>;
   /** The task as its last frame shows it; null when it has no frame. */
   lastShown(taskId: TaskId): Promise<TrackedTask | null>;
-  /**
-   * Starts the actor of a pending task; retries when that fails. `restores`: how often its attempt was
-   * restored, if it runs.
-   */
-  restore(taskId: TaskId, known?: TrackedTask | null, restores?: number): Promise<void>;
+  /** Starts the actor of a pending task; retries when that fails. */
+  restore(taskId: TaskId, options?: TaskStartOptions): Promise<void>;
   /** Stops the actor of a task that another server has now. */
   drop(taskId: TaskId): void;
   dropAll(): void;
@@ -62,8 +59,7 @@ const createCrashed = (
   const { live, store } = ports;
   /** A commit that is still underway could begin an attempt: it becomes stale first. */
   const releaseSlot = async (taskId: TaskId): Promise<void> => {
-    await store.takeOver(taskId);
-    const slot = await savedSlot(store, taskId);
+    const { slot } = await holdingOf(store, await store.takeOver(taskId));
     if (live.get(taskId) === null && slot === null) ports.returnSlot(taskId);
   };
   return (taskId, task, error) => {
@@ -91,21 +87,17 @@ export const createTaskRegistry = (logic: TaskMachine, ports: TaskRegistryPorts)
   live.onDiscard(crashed);
   const start = createTaskStart(logic, ports, { crashed, requireRunning });
 
-  const taskFor = (
-    taskId: TaskId,
-    known: TrackedTask | null = null,
-    options: TaskStartOptions = {},
-  ): Promise<LoadedTask> => {
+  const taskFor = (taskId: TaskId, options: TaskStartOptions = {}): Promise<LoadedTask> => {
     const present = live.get(taskId);
     return present === null
-      ? starting.run(taskId, () => start(taskId, known, options))
+      ? starting.run(taskId, () => start(taskId, options))
       : Promise.resolve(present);
   };
 
-  const restore: TaskRegistry['restore'] = async (taskId, known = null, restores = 0) => {
+  const restore: TaskRegistry['restore'] = async (taskId, options) => {
     if (stopped) return;
     try {
-      await taskFor(taskId, known, { restores });
+      await taskFor(taskId, options);
       retries.forget(taskId);
     } catch (error) {
       if (error instanceof OwnedElsewhereError) return retries.forget(taskId);
@@ -120,7 +112,7 @@ export const createTaskRegistry = (logic: TaskMachine, ports: TaskRegistryPorts)
   const use: TaskRegistry['use'] = async (taskId, work, options) => {
     const endUse = live.beginUse(taskId);
     try {
-      const task = await taskFor(taskId, null, options);
+      const task = await taskFor(taskId, options);
       const { status, error } = task.actor.getSnapshot();
       if (status === 'error') throw error;
       requireRunning();

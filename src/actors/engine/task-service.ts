@@ -143,7 +143,7 @@ export const createTaskService = (ports: ServicePorts): TaskService => {
     run: createRunGraph({
       ...ports,
       queueLimit: () => ports.slotUse().queueLimit,
-      pendingCount: async () => (await store.tasks('pending')).length,
+      pendingCount: async () => store.pendingCount(),
     }),
     explain: createExplain(ports, queries),
     close: async (taskId, reason) => {

@@ -58,12 +58,25 @@ const stateIn = (saved: SavedActor): TaskSnapshot =>
 const agentFor = (task: TaskSnapshot, agent: SavedActor | null): AgentState | null =>
   agent === null || canRead(agent) || task.hasTag('live') ? agentOf(agent) : null;
 
-/** The committed state of a task, without an actor. @throws UnreadableStateError */
-export const readSaved = async (store: SavedTaskReads, saved: SavedActor): Promise<SavedTask> => {
+/** The committed states of a task and of its agent, without actors. @throws UnreadableStateError */
+export const readStates = async (
+  store: Pick<ActorReads, 'actor'>,
+  saved: SavedActor,
+): Promise<Pick<SavedTask, 'task' | 'agent'>> => {
   const task = stateIn(saved);
-  const key = attemptKey(saved.taskId as TaskId, task.context.attempt);
-  const [agent, removed] = await Promise.all([store.actor(key), store.removed(saved.taskId)]);
-  return { task, agent: agentFor(task, agent), changedAt: saved.changedAt, removed };
+  const { attempt } = task.context;
+  const agent =
+    attempt === 0 ? null : await store.actor(attemptKey(saved.taskId as TaskId, attempt));
+  return { task, agent: agentFor(task, agent) };
+};
+
+/** @throws UnreadableStateError */
+export const readSaved = async (store: SavedTaskReads, saved: SavedActor): Promise<SavedTask> => {
+  const [states, removed] = await Promise.all([
+    readStates(store, saved),
+    store.removed(saved.taskId),
+  ]);
+  return { ...states, changedAt: saved.changedAt, removed };
 };
 
 /** True when this server can go on from the state of a task and of its agent at work. */
@@ -149,32 +162,28 @@ const isSlotLent = (saved: SavedActor | null): boolean => {
   return agent !== null && (agent.tags.has('lent') || willAskAgain(agent));
 };
 
-/** The slot of a task in its committed state, or null. No other task may get it. */
-export const savedSlot = async (
-  store: Pick<ActorReads, 'actor'>,
-  taskId: TaskId,
-): Promise<{ readonly role: Role; readonly lent: boolean } | null> => {
-  const saved = await store.actor(taskId);
-  const parsed = saved?.pending === true && canRead(saved) ? parseSnapshot(saved) : null;
-  if (parsed === null) return null;
-  const task = taskMachine.resolveState(parsed as never);
-  if (!task.hasTag('live')) return null;
-  const agent = await store.actor(attemptKey(taskId, task.context.attempt));
-  return {
-    role: task.context.role ?? 'engineer',
-    lent: isSlotLent(agent),
-  };
-};
+/** What a task holds in its committed state. */
+export interface Holding {
+  /** No other task may get it. */
+  readonly slot: { readonly role: Role; readonly lent: boolean } | null;
+  /** The limit that it waits for. */
+  readonly parking: Parking | null;
+}
+const holdsNothing: Holding = { slot: null, parking: null };
 
-/** The limit that a parked task waits for, or null. */
-export const savedParking = async (
+export const holdingOf = async (
   store: Pick<ActorReads, 'actor'>,
-  taskId: TaskId,
-): Promise<Parking | null> => {
-  const saved = await store.actor(taskId);
-  if (saved?.pending !== true || !canRead(saved)) return null;
-  const task = taskMachine.resolveState(parseSnapshot(saved) as never);
-  return task.hasTag('parked') ? (task.context.parked ?? null) : null;
+  saved: SavedActor | null,
+): Promise<Holding> => {
+  if (saved?.pending !== true || saved.waits !== undefined || !canRead(saved)) return holdsNothing;
+  const task = stateIn(saved);
+  if (task.hasTag('parked')) return { slot: null, parking: task.context.parked ?? null };
+  if (!task.hasTag('live')) return holdsNothing;
+  const agent = await store.actor(attemptKey(saved.taskId as TaskId, task.context.attempt));
+  return {
+    slot: { role: task.context.role ?? 'engineer', lent: isSlotLent(agent) },
+    parking: null,
+  };
 };
 
 /** True when the committed attempt may continue, also when its state cannot be read. */

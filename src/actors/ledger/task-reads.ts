@@ -1,6 +1,6 @@
 import type { TaskId } from '../../machines/task.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
-import type { Row, Work } from '../store/rows.ts';
+import { type Row, rowsOfMany, type Work } from '../store/rows.ts';
 import type { PageRequest } from '../tracker/port.ts';
 import { trackedFrom } from './issue.ts';
 import { issueOf } from './issue-line.ts';
@@ -24,6 +24,8 @@ export interface StoredTaskReads {
   /** Number of tasks of a page without limit. */
   countOf(request: Pick<PageRequest, 'status' | 'unblocked'>): Work<number>;
   tracked(id: string): Work<TrackedTask | null>;
+  /** Those that there are, in the order of the ids. */
+  trackedOf(ids: readonly string[]): Work<readonly TrackedTask[]>;
   /** A task, deleted or not, with all that its row says of it. */
   stored(id: string): Work<StoredTask | null>;
   dependents(id: string): Work<readonly TrackedTask[]>;
@@ -87,9 +89,14 @@ export const createTaskReads = (sql: TaskStatements): StoredTaskReads => {
     return trackedFrom(issueOf(columnText(row, 'line')), yield* unmetOf(sql, row));
   };
   const allTracked = function* (rows: readonly Row[]): Work<readonly TrackedTask[]> {
-    const tasks: TrackedTask[] = [];
-    for (const row of rows) tasks.push(yield* trackedOf(row));
-    return tasks;
+    const blocked = rows.filter((row) => Number(row['unmet']) > 0);
+    const ids = blocked.map((row) => columnText(row, 'id'));
+    const unmet = new Map<string, TaskId[]>(ids.map((id) => [id, []]));
+    for (const row of yield* rowsOfMany(sql.unmetOf, ids))
+      unmet.get(columnText(row, 'task_id'))?.push(columnText(row, 'depends_on') as TaskId);
+    return rows.map((row) =>
+      trackedFrom(issueOf(columnText(row, 'line')), unmet.get(columnText(row, 'id')) ?? []),
+    );
   };
 
   return {
@@ -98,6 +105,11 @@ export const createTaskReads = (sql: TaskStatements): StoredTaskReads => {
     *tracked(id) {
       const row = yield* sql.row.first(id);
       return row === null || row['status'] === 'tombstone' ? null : yield* trackedOf(row);
+    },
+    *trackedOf(ids) {
+      const rows = yield* rowsOfMany(sql.many, ids);
+      const found = new Map(rows.map((row) => [columnText(row, 'id'), row]));
+      return yield* allTracked(ids.flatMap((id) => (found.has(id) ? [found.get(id) as Row] : [])));
     },
     *stored(id) {
       const row = yield* sql.row.first(id);

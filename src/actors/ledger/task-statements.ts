@@ -1,4 +1,4 @@
-import type { Database, Row } from '../store/rows.ts';
+import { type Database, manyPlaces, type Row } from '../store/rows.ts';
 
 export type TaskStatements = ReturnType<typeof prepareTaskStatements>;
 
@@ -15,6 +15,7 @@ const preparePages = (db: Database, inOrder: string) => {
 export const prepareTaskStatements = (db: Database) => ({
   get: db.prepare('select line from tasks where id = ?'),
   row: db.prepare('select * from tasks where id = ?'),
+  many: db.prepare(`select * from tasks where status <> 'tombstone' and id in (${manyPlaces})`),
   size: db.prepare('select coalesce(max(position), 0) as size from tasks'),
   count: db.prepare(
     "select coalesce(sum(count), 0) as count from task_counts where status <> 'tombstone'",
@@ -22,6 +23,10 @@ export const prepareTaskStatements = (db: Database) => ({
   unmet: db.prepare(
     `select depends_on from dependencies left join tasks on tasks.id = depends_on
      where task_id = ? and coalesce(tasks.done, 0) = 0`,
+  ),
+  unmetOf: db.prepare(
+    `select task_id, depends_on from dependencies left join tasks on tasks.id = depends_on
+     where task_id in (${manyPlaces}) and coalesce(tasks.done, 0) = 0 order by task_id, depends_on`,
   ),
   dependents: db.prepare(
     `select tasks.* from dependencies join tasks on tasks.id = task_id

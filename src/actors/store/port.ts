@@ -478,10 +478,15 @@ export type EndedAt = Pick<SavedActor, 'id' | 'changedAt'>;
 
 export interface ActorReads {
   actor(id: string): Answer<SavedActor | null>;
+  /** Those that there are, in any order. */
+  actors(ids: readonly string[]): Answer<readonly SavedActor[]>;
   /** Steps in the order in which they began. */
   steps(taskId: string, attempt: number): Answer<readonly Step[]>;
   /** Actors of tasks, without those of agents. */
   tasks(filter: 'all' | 'pending'): Answer<readonly SavedActor[]>;
+  pendingCount(): Answer<number>;
+  /** Pending tasks of a server, the last to change at the end. */
+  pendingOf(node: string): Answer<readonly string[]>;
   /** Actors of workflows that are not over, named `workflow:<id>`. */
   openWorkflows(): Answer<readonly SavedActor[]>;
   /** Workflows that are over, the last to end first; `after`: the last one of the page before. */

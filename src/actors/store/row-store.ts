@@ -15,6 +15,7 @@ import {
   afterAnswer,
   type Database,
   type Row,
+  rowsOfMany,
   type Statement,
   type Value,
   type Work,
@@ -37,6 +38,9 @@ const actorOf = (row: Row): SavedActor => ({
   revision: Number(row['revision'] ?? 0),
   owner: row['owner'] == null ? null : textOfColumn(row, 'owner'),
   restores: Number(row['restores'] ?? 0),
+  ...(row['waits_role'] == null
+    ? {}
+    : { waits: { role: String(row['waits_role']), priority: Number(row['waits_priority']) } }),
 });
 
 const stepOf = (row: Row): Step => ({
@@ -171,12 +175,18 @@ export const createRowStore = (
     lastSeq: () => ask(database.lastSeq()),
     removed: (taskId) => ask(removed(taskId)),
     actor: (id) => ask(savedActor(id)),
+    actors: (ids) => afterAnswer(ask(rowsOfMany(sql.actorsOf, ids)), (rows) => rows.map(actorOf)),
     steps: (taskId, attempt) =>
       afterAnswer(ask(sql.steps.all(taskId, attempt)), (rows) => rows.map(stepOf)),
     openWorkflows: () => ask(actorsOf(sql.openWorkflows())),
     endedWorkflows: (limit, { id, changedAt } = firstEnd) =>
       ask(actorsOf(sql.endedWorkflows(), changedAt, id, limit)),
     tasks: (filter) => ask(actorsOf(filter === 'all' ? sql.tasks : sql.pending)),
+    pendingCount: () => afterAnswer(ask(sql.pendingCount.first()), (row) => Number(row?.['count'])),
+    pendingOf: (node) =>
+      afterAnswer(ask(sql.pendingOf().all(node)), (rows) =>
+        rows.map((row) => textOfColumn(row, 'id')),
+      ),
     request: (id) => ask(request(id)),
     counters: () => ask(writer.counters()),
     usage: (since) => ask(usageOf((rows) => rows.days(since))),

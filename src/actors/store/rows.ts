@@ -69,6 +69,24 @@ export interface Database extends Transacting, TransactionFacts {
   close(): void;
 }
 
+/** A statement over as many values reads that many rows at once. */
+const manyAtOnce = 200;
+export const manyPlaces = Array.from({ length: manyAtOnce }, () => '?').join(', ');
+
+/** The rows of a statement with `manyPlaces`. */
+export const rowsOfMany = function* (
+  statement: Statement,
+  values: readonly Value[],
+): Work<readonly Row[]> {
+  const rows: Row[] = [];
+  for (let from = 0; from < values.length; from += manyAtOnce) {
+    const some = values.slice(from, from + manyAtOnce);
+    const rest = Array.from({ length: manyAtOnce - some.length }, () => null);
+    rows.push(...(yield* statement.all(...some, ...rest)));
+  }
+  return rows;
+};
+
 /** A result that is there already. */
 export const known = <Result>(result: Result): Work<Result> => whenTaken(() => result);
 

@@ -1,4 +1,4 @@
-import type { Database } from './rows.ts';
+import { type Database, manyPlaces } from './rows.ts';
 import { isDecision } from './schema.ts';
 
 /** A journal of version 2.1 that is only read lacks tables and columns of some statements. */
@@ -85,6 +85,17 @@ export const prepareStatements = (db: Database) => ({
   actor: db.prepare('select * from actors where id = ?'),
   tasks: db.prepare('select * from actors where id = task_id'),
   pending: db.prepare('select * from actors where pending = 1 and id = task_id'),
+  pendingCount: db.prepare(
+    'select count(*) as count from actors where pending = 1 and id = task_id',
+  ),
+  pendingOf: lazy(() =>
+    db.prepare(
+      `select id, coalesce((select seq from journal where task_id = actors.id and type = 'snapshot'
+         order by seq desc limit 1), 0) as latest
+       from actors where pending = 1 and id = task_id and owner = ? order by latest, id`,
+    ),
+  ),
+  actorsOf: db.prepare(`select * from actors where id in (${manyPlaces})`),
   openWorkflows: lazy(() => db.prepare(`select * from actors where pending = 1 and ${isWorkflow}`)),
   endedWorkflows: lazy(() =>
     db.prepare(

@@ -73,7 +73,7 @@ export interface ServerParts {
 
 /** Pending deadlines use the clock of the server that set them, so time must not run backwards. */
 const lastMomentOf = async (store: StoreReads): Promise<number> => {
-  if ((await store.tasks('pending')).length === 0) return 0;
+  if ((await store.pendingCount()) === 0) return 0;
   const [last] = await store.read({ after: (await store.lastSeq()) - 1, limit: 1 });
   return last?.at ?? 0;
 };

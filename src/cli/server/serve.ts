@@ -244,8 +244,7 @@ export const serve = async (
   const load = async (): Promise<ServerLoad> => {
     const { running, waiting } = system.slotUse();
     try {
-      const pending = await store.tasks('pending');
-      return { running, waiting: Math.max(0, pending.length - running) };
+      return { running, waiting: Math.max(0, (await store.pendingCount()) - running) };
     } catch {
       // A store that is away must not keep a server from stopping.
       return { running, waiting };

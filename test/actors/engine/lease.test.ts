@@ -3,7 +3,6 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { createLeaseKeeper } from '../../../src/actors/engine/lease.ts';
-import { pendingOf } from '../../../src/actors/engine/restore-tasks.ts';
 import { charts } from '../../../src/actors/journal/chart-versions.ts';
 import { createSqliteStore } from '../../../src/actors/store/sqlite.ts';
 import { bash, finish, hang, startSystem, untilStatus } from '../../support/running.ts';
@@ -106,7 +105,7 @@ test('a pending task that another server has is not taken up, one that nobody ha
   };
   await store.commit({ actor: nobodys, entries: [] });
 
-  expect((await pendingOf(store, 'a')).map(({ id }) => id)).toEqual(['bd-ours']);
+  expect(await store.pendingOf('a')).toEqual(['bd-ours']);
 });
 
 test('a lease is renewed while nothing is committed', async () => {

@@ -108,15 +108,7 @@ export const createEmbeddedTracker = (options: EmbeddedOptions, ledger: Ledger):
     actor,
     list: () => read(() => table.page({ limit: everyTask })),
     find: (id) => read(() => table.tracked(id)),
-    findMany: (ids) =>
-      read(function* () {
-        const found: TrackedTask[] = [];
-        for (const id of ids) {
-          const task = yield* table.tracked(id);
-          if (task !== null) found.push(task);
-        }
-        return found;
-      }),
+    findMany: (ids) => read(() => table.trackedOf(ids)),
     dependents: (id) => read(() => table.dependents(id)),
     matching: (text, limit) => read(() => table.matching(text, limit)),
     page: (request) => read(() => table.page(request)),
