@@ -19,16 +19,18 @@ const neverAllowed = blockList(
   ...['64:ff9b::a9fe:0/112', '2002:a9fe::/32'],
 );
 const loopback = blockList('127.0.0.0/8', '::1/128');
-/**
- * Addresses of this machine, of a local network and of tests, and those that stand for another one.
- * Of IPv6, only 2000::/3 is public.
- */
-const privateOnly = blockList(
-  ...['10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', '172.16.0.0/12', '192.0.0.0/24'],
-  ...['192.0.2.0/24', '192.88.99.0/24', '192.168.0.0/16', '198.18.0.0/15', '198.51.100.0/24'],
-  ...['203.0.113.0/24', '::/3', '2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20'],
-  ...['4000::/2', '8000::/1'],
-);
+/** Addresses of this machine, of a local network and of tests, and those that stand for another one. */
+const privateOnly = {
+  ipv4: blockList(
+    ...['10.0.0.0/8', '100.64.0.0/10', '127.0.0.0/8', '172.16.0.0/12', '192.0.0.0/24'],
+    ...['192.0.2.0/24', '192.88.99.0/24', '192.168.0.0/16', '198.18.0.0/15', '198.51.100.0/24'],
+    '203.0.113.0/24',
+  ),
+  /** Only 2000::/3 is public. A list of its own: `::/3` would hold every IPv4 address as well. */
+  ipv6: blockList(
+    ...['::/3', '2001::/23', '2001:db8::/32', '2002::/16', '3fff::/20', '4000::/2', '8000::/1'],
+  ),
+};
 
 /** The name leads to no address that may be called. The message says which, and what to do. */
 export class AddressRefusedError extends Error {
@@ -44,7 +46,7 @@ const isAllowed = (address: string, allowPrivate: AllowPrivate): boolean => {
   const family = familyOf(address);
   if (neverAllowed.check(address, family)) return false;
   if (allowPrivate === 'loopback' && loopback.check(address, family)) return true;
-  return allowPrivate === true || !privateOnly.check(address, family);
+  return allowPrivate === true || !privateOnly[family].check(address, family);
 };
 
 const refusedAddress = (host: string, addresses: readonly string[], allowPrivate: AllowPrivate) => {
