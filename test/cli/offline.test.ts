@@ -76,7 +76,7 @@ test.each(['cancel', 'retry', 'explain', 'respond'])(
 
     expect(ended).toMatchObject({
       code: 6,
-      err: expect.stringContaining('no server runs for this project'),
+      err: expect.stringContaining('leave out --no-start, or start one with: agent server start'),
     });
     expect(serverFile()).toBeNull();
   },

@@ -68,6 +68,38 @@ test('every command says until when a task is parked, and why; a retry tries now
   expect(JSON.parse(await read('show', id, '--json'))).toMatchObject({ attempt: 1 });
 });
 
+test('a retry while the limit of the provider is known says when it goes on', async () => {
+  const gaveUp: Answer = {
+    kind: 'answer',
+    calls: [{ name: 'finish', arguments: '{"status":"failed","summary":"no"}' }],
+  };
+  let isUsedUp = false;
+  const provider = await startModelServer(() => (isUsedUp ? usedUp : gaveUp));
+  const project = openProject({ api: { base_url: provider.baseURL, provider_model: 'm' } });
+  const agent = (...words: string[]) =>
+    project.agentWith({ OPENAI_API_KEY: 'sk-test-0123456789' }, ...words);
+  const [one = '', two = '', three = ''] = await Promise.all(
+    ['one', 'two', 'three'].map(async (title) => (await agent('create', title)).out.trim()),
+  );
+  for (const id of [one, two]) await agent('engineer', id);
+  isUsedUp = true;
+  await agent('engineer', three, '--async');
+  await vi.waitFor(async () => expect((await agent('ps')).out).toContain('parked until'));
+
+  const retried = await agent('retry', one);
+  const json = JSON.parse((await agent('retry', two, '--json')).out);
+
+  expect(retried.code).toBe(0);
+  expect(`${retried.out}${retried.err}`).toMatch(
+    new RegExp(
+      `${one} is parked until [^;]*; it goes on then by itself, or now with: agent retry ${one}`,
+    ),
+  );
+  expect(retried.err).not.toContain('in the background');
+  expect(json).toMatchObject({ task_id: two, status: 'queued', phase: 'backing_off' });
+  expect(json.parked_until).toBeDefined();
+});
+
 test('below its table a run says why a task pauses, and how to try a parked one now', {
   tags: ['slow'],
 }, async () => {

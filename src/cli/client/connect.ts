@@ -219,7 +219,7 @@ export const connect = (options: ConnectOptions): Connection => {
       if (!start)
         throw new CallError(
           'server_needed',
-          'no server runs for this project; start one with agent-server --server',
+          'no server runs for this project; leave out --no-start, or start one with: agent server start',
         );
       io.err("starting a server in the background; 'agent server logs' prints its log");
       const startServer = options.startServer ?? (await import('./start-server.ts')).startServer;

@@ -1,10 +1,13 @@
 import { requireId } from '../../actors/engine/task-id.ts';
+import type { TaskView } from '../../actors/journal/task-view.ts';
 import { isServiceError } from '../../machines/errors.ts';
 import { messageOf } from '../../machines/message-of.ts';
 import { CallError, type Client, type Params } from '../client/client.ts';
 import type { CommandContext } from '../client/command-context.ts';
 import { callForTask } from '../client/task-answers.ts';
 import { exitCodes } from '../output/exit-codes.ts';
+import { parkedLine } from '../output/render-frame.ts';
+import { wrapLines } from '../output/wrap.ts';
 import { followRetry } from '../runs/run-task.ts';
 
 export interface ChangeArgs {
@@ -27,19 +30,32 @@ const withWayOn = (error: unknown, id: string): unknown => {
   return new CallError(error.code, `${error.message}; ${how}`, facts, error);
 };
 
-/** Changes each task. A refusal does not keep the others from it. @throws the last refusal */
+/** `queued`, or until when it is parked. */
+const changedWords = ({ task_id, status, parked_until, parked_reason }: TaskView): string => {
+  const parked = parkedLine({ parked_until, parked_reason });
+  return parked === null
+    ? status
+    : `is ${parked}; it goes on then by itself, or now with: agent retry ${task_id}`;
+};
+
+/**
+ * Changes each task. A refusal does not keep the others from it. @returns those that were changed
+ * @throws the last refusal
+ */
 const changeEach = async (
   { io, json }: CommandContext,
   client: Client,
   method: 'close' | 'reopen' | 'cancel' | 'retry',
   each: readonly Params<'retry'>[],
-): Promise<void> => {
+): Promise<readonly TaskView[]> => {
+  const changed: TaskView[] = [];
   let refusal: { readonly error: unknown } | null = null;
   for (const params of each) {
     try {
       const task = await callForTask(client, method, params);
+      changed.push(task);
       if (json) io.json(task);
-      else io.out(`${task.task_id} ${task.status}`);
+      else io.out(wrapLines(`${task.task_id} ${changedWords(task)}`, io.width));
     } catch (caught) {
       const error = json ? caught : withWayOn(caught, params.task_id);
       if (refusal !== null) io.err(`agent: ${messageOf(refusal.error)}`);
@@ -47,6 +63,7 @@ const changeEach = async (
     }
   }
   if (refusal !== null) throw refusal.error;
+  return changed;
 };
 
 /** `close` and `reopen` need no server, `cancel` stops an agent. */
@@ -76,9 +93,11 @@ export const retryTasks = async (context: CommandContext, args: RetryArgs): Prom
   const [only] = each;
   if (only !== undefined && each.length === 1 && io.width !== null && !json && !args.async)
     return followRetry(client, only, io);
-  await changeEach(context, client, 'retry', each);
-  if (json) return exitCodes.done;
-  const ids = each.map(({ task_id }) => task_id);
+  const changed = await changeEach(context, client, 'retry', each);
+  const ids = changed
+    .filter(({ parked_until }) => parked_until === undefined)
+    .map(({ task_id }) => task_id);
+  if (json || ids.length === 0) return exitCodes.done;
   io.err(
     ids.length === 1
       ? `it runs in the background; watch it with: agent logs -f ${ids[0]}`
