@@ -11,6 +11,7 @@ import {
   rmSync,
   writeFileSync,
 } from 'node:fs';
+import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -49,9 +50,36 @@ export const startPostgres = (name, settings = []) => {
     folder,
     host,
     url: `postgres://postgres@/postgres?host=${host}&schema=bench`,
+    addressOf: (database) => `postgresql://postgres@localhost/${database}?host=${host}`,
     stop: () => {
       run('pg_ctl', ...control, '-m', 'immediate', 'stop');
       rmSync(folder, { recursive: true, force: true });
+    },
+  };
+};
+
+/** The same cluster behind a network that needs `ms` in each direction. */
+export const putAway = async (cluster, ms) => {
+  const delay = (from, to) => {
+    from.on('data', (bytes) => setTimeout(() => !to.destroyed && to.write(bytes), ms));
+    from.on('error', () => {});
+    from.on('close', () => to.destroy());
+  };
+  const proxy = createServer((client) => {
+    client.setNoDelay(true);
+    const database = connect(join(cluster.host, '.s.PGSQL.5432'));
+    delay(client, database);
+    delay(database, client);
+  });
+  await new Promise((resolve) => proxy.listen(0, '127.0.0.1', resolve));
+  const at = `postgres@127.0.0.1:${proxy.address().port}`;
+  return {
+    ...cluster,
+    url: `postgres://${at}/postgres?sslmode=disable&schema=bench`,
+    addressOf: (database) => `postgresql://${at}/${database}?sslmode=disable`,
+    stop: () => {
+      proxy.close();
+      cluster.stop();
     },
   };
 };

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import pg from 'pg';
-import { startPostgres, startServer } from './cluster.mjs';
+import { putAway, startPostgres, startServer } from './cluster.mjs';
 import { median, report } from './lib.mjs';
 
 const tasks = Number(process.env.TASKS ?? 200);
@@ -17,8 +17,12 @@ const alone = Number(process.env.ALONE ?? 20);
 const workers = 4;
 const leaseMs = 3_000;
 
-const cluster = startPostgres('several servers');
-const client = new pg.Client({ host: cluster.host, user: 'postgres', database: 'postgres' });
+/** How far the database is away, in each direction. */
+const delayMs = Number(process.env.DELAY_MS ?? 0);
+
+const near = startPostgres('several servers');
+const cluster = delayMs === 0 ? near : await putAway(near, delayMs);
+const client = new pg.Client({ host: near.host, user: 'postgres', database: 'postgres' });
 await client.connect();
 await client.query('set search_path = bench');
 const countOf = async (sql) => Number((await client.query(sql)).rows[0].count);
@@ -48,7 +52,7 @@ const startDbos = async () => {
   const wanted = ['install', '--silent', '--ignore-scripts', '@dbos-inc/dbos-sdk@5.3.0'];
   execFileSync('npm', wanted, { cwd: folder });
   await client.query('create database dbos');
-  const url = `postgresql://postgres@localhost/dbos?host=${cluster.host}`;
+  const url = cluster.addressOf('dbos');
   const worker = fileURLToPath(new URL('dbos-worker.mjs', import.meta.url));
   const children = [];
   for (let n = 0; n < workers; n += 1) {
@@ -63,7 +67,7 @@ const startDbos = async () => {
   const dbos = await DBOSClient.create({ systemDatabaseUrl: url });
   const submit = (ms) =>
     dbos.enqueue({ queueName: 'tasks', workflowName: 'task', appVersion: 'one' }, ms);
-  const own = new pg.Client({ host: cluster.host, user: 'postgres', database: 'dbos' });
+  const own = new pg.Client({ host: near.host, user: 'postgres', database: 'dbos' });
   await own.connect();
   return {
     submit,

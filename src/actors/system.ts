@@ -35,6 +35,7 @@ import { holdingOf, mayContinue, savedSnapshot } from './journal/snapshots.ts';
 import { createProcessDurations, timed } from './metrics/process-durations.ts';
 import { withTimeout } from './process/with-timeout.ts';
 import type { Answer, Counters, NodeLoad, Store, StoreLeases, StoreNode } from './store/port.ts';
+import { isWorkflowId } from './store/store-statements.ts';
 import { createKeptReports, type KeptReports } from './workflows/kept-reports.ts';
 import { reportPathsOf } from './workflows/report-paths.ts';
 import { createRoutedWorkflows } from './workflows/route-workflows.ts';
@@ -349,8 +350,6 @@ const routeToServers = (
   answerWith((method, params) => others.answer(method, params) ?? tasks.answer(method, params));
   return { service: tasks.service, workflows: others.service };
 };
-
-const isWorkflowId = (id: string): boolean => id.startsWith('workflow:');
 
 interface LivingParts {
   readonly commands: Tasks['commands'];

@@ -6,14 +6,18 @@ export const startDatabaseProxy = async (address: string, atEnd: AtEnd) => {
   const { hostname, port } = new URL(address);
   const sockets = new Set<Socket>();
   let isSilent = false;
+  let turns = 0;
   const proxy = createServer((client) => {
     const database = connect(Number(port), hostname);
+    let spoke: Socket | null = null;
     for (const [from, to] of [
       [client, database],
       [database, client],
     ] as const) {
       sockets.add(from);
       from.on('data', (bytes) => {
+        if (from === client && spoke === database) turns += 1;
+        spoke = from;
         if (!isSilent) to.write(bytes);
       });
       from.on('error', () => {});
@@ -39,6 +43,8 @@ export const startDatabaseProxy = async (address: string, atEnd: AtEnd) => {
   through.port = String(ownPort);
   return {
     address: through.href,
+    /** How often a client spoke after the database had answered. */
+    turns: (): number => turns,
     /** Each connection is reset, and new ones are refused. */
     kill: (): void => {
       proxy.close();

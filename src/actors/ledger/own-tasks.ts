@@ -24,14 +24,14 @@ export const createOwnTasks = (db: Database, projectRoot: string): OwnTasks => {
     onEdit: (listener) => {
       edited = listener;
     },
-    *isCurrent({ id, revision }) {
-      if (bdDataOf(projectRoot) !== undefined) return false;
-      return ((yield* table.stored(id))?.revision ?? null) === revision;
-    },
-    *write({ id, line, base }) {
-      if (line === null) yield* table.remove(id);
-      else if (base === undefined) yield* table.put(issueOf(line));
-      else yield* table.putMerged(issueOf(line), { line, base });
+    read: table.row,
+    isCurrent: ({ revision }, row) =>
+      bdDataOf(projectRoot) === undefined &&
+      (row === null ? null : Number(row['revision'])) === revision,
+    *write({ id, line, base }, row) {
+      if (line === null) yield* table.remove(id, row);
+      else if (base === undefined) yield* table.putOver(row, issueOf(line));
+      else yield* table.putMerged(row, issueOf(line), { line, base });
       edited();
     },
   };

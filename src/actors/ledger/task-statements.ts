@@ -12,6 +12,9 @@ const preparePages = (db: Database, inOrder: string) => {
   return { open: pages('false'), blocked: pages('true') };
 };
 
+/** The revision of the change that `nextRevision` began. */
+const revision = "(select cast(value as integer) from ledger where key = 'revision')";
+
 export const prepareTaskStatements = (db: Database) => ({
   get: db.prepare('select line from tasks where id = ?'),
   row: db.prepare('select * from tasks where id = ?'),
@@ -43,10 +46,17 @@ export const prepareTaskStatements = (db: Database) => ({
     'insert into dependencies (task_id, depends_on) values (?, ?) on conflict do nothing',
   ),
   insert: db.prepare(
-    `insert into tasks (id, line, base, status, done, created_at, unmet, revision) values (?, ?, ?, ?, ?, ?, 0, ?)`,
+    `insert into tasks (id, line, base, status, done, created_at, unmet, revision)
+     values (?, ?, ?, ?, ?, ?, 0, ${revision})`,
+  ),
+  /** As the file has it; it is no change. */
+  insertFirst: db.prepare(
+    `insert into tasks (id, line, base, status, done, created_at, unmet, revision)
+     values (?, ?, null, ?, ?, ?, 0, 0)`,
   ),
   update: db.prepare(
-    'update tasks set line = ?, base = ?, status = ?, done = ?, created_at = ?, revision = ? where id = ?',
+    `update tasks set line = ?, base = ?, status = ?, done = ?, created_at = ?,
+       revision = ${revision} where id = ?`,
   ),
   recount: db.prepare(
     `update tasks set unmet = (select count(*) from dependencies left join tasks as blocker on blocker.id = depends_on
@@ -54,7 +64,7 @@ export const prepareTaskStatements = (db: Database) => ({
   ),
   recountDependents: db.prepare(
     `update tasks set unmet = (select count(*) from dependencies left join tasks as blocker on blocker.id = depends_on
-       where task_id = tasks.id and coalesce(blocker.done, 0) = 0), revision = ?
+       where task_id = tasks.id and coalesce(blocker.done, 0) = 0), revision = ${revision}
      where id in (select task_id from dependencies where depends_on = ?)`,
   ),
   recountAll: db.prepare(
@@ -64,8 +74,7 @@ export const prepareTaskStatements = (db: Database) => ({
   remove: db.prepare('delete from tasks where id = ?'),
   nextRevision: db.prepare(
     `insert into ledger (key, value) values ('revision', '1')
-     on conflict (key) do update set value = cast(cast(ledger.value as integer) + 1 as text)
-     returning cast(value as integer) as revision`,
+     on conflict (key) do update set value = cast(cast(ledger.value as integer) + 1 as text)`,
   ),
   /** The mark is -1 without one: libsql takes no null as the only value. */
   news: db.prepare(

@@ -1,15 +1,23 @@
+import { isDeepStrictEqual } from 'node:util';
 import { statusInTracker } from '../../machines/tracked-task.ts';
 import type { Row, Work } from '../store/rows.ts';
 import { blockers, type Issue, isDone, isoOrEpoch } from './issue.ts';
+import { issueOf } from './issue-line.ts';
 import { columnText, type TaskStatements } from './task-statements.ts';
 
-/** Inside `Database.write`. */
+/** Inside `Database.write`. Where the row of the task before is given, nothing is read. */
 export interface TaskWrites {
+  row(id: string): Work<Row | null>;
   /** Adds or changes a task that the file does not have like this yet. */
   put(issue: Issue): Work<void>;
+  putOver(before: Row | null, issue: Issue): Work<void>;
   /** Takes a task as the file has it: its line there is `base`, and `line` what it is now. */
-  putMerged(issue: Issue, lines: { readonly line: string; readonly base: string }): Work<void>;
-  remove(id: string): Work<void>;
+  putMerged(
+    before: Row | null,
+    issue: Issue,
+    lines: { readonly line: string; readonly base: string },
+  ): Work<void>;
+  remove(id: string, before: Row | null): Work<void>;
   /**
    * Adds a task of a file that is new to the tables; `countBlockers` follows when all are there.
    */
@@ -23,19 +31,16 @@ const taskColumns = (issue: Issue) => ({
   createdAt: isoOrEpoch(issue.created_at),
 });
 
-export const createTaskWrites = (sql: TaskStatements): TaskWrites => {
-  const saveDependencies = function* (issue: Issue): Work<void> {
-    const ids = blockers(issue);
-    const rows = yield* sql.dependsOn.all(issue.id);
-    const before = new Set(rows.map((row) => columnText(row, 'depends_on')));
-    if (before.size === ids.length && ids.every((id) => before.has(id))) return;
-    yield* sql.undepend.run(issue.id);
-    for (const id of ids) yield* sql.depend.run(issue.id, id);
-    yield* sql.recount.run(issue.id);
-  };
+const blockersBefore = (row: Row | null): readonly string[] =>
+  row === null ? [] : blockers(issueOf(columnText(row, 'line')));
 
-  const nextRevision = function* (): Work<number> {
-    return Number((yield* sql.nextRevision.first())?.['revision']);
+export const createTaskWrites = (sql: TaskStatements): TaskWrites => {
+  const saveDependencies = function* (before: Row | null, issue: Issue): Work<void> {
+    const ids = blockers(issue);
+    if (isDeepStrictEqual(blockersBefore(before), ids)) return;
+    yield* sql.undepend.send(issue.id);
+    for (const id of ids) yield* sql.depend.send(issue.id, id);
+    yield* sql.recount.send(issue.id);
   };
 
   const save = function* (
@@ -44,43 +49,42 @@ export const createTaskWrites = (sql: TaskStatements): TaskWrites => {
     base: string | null,
     before: Row | null,
   ): Work<void> {
-    const revision = yield* nextRevision();
+    yield* sql.nextRevision.send();
     const { status, done, createdAt } = taskColumns(issue);
-    if (before === null) {
-      yield* sql.insert.run(issue.id, line, base, status, done, createdAt, revision);
-      yield* sql.recount.run(issue.id);
-    } else yield* sql.update.run(line, base, status, done, createdAt, revision, issue.id);
-    yield* saveDependencies(issue);
-    if (Number(before?.['done'] ?? 0) !== done)
-      yield* sql.recountDependents.run(revision, issue.id);
+    if (before === null) yield* sql.insert.send(issue.id, line, base, status, done, createdAt);
+    else yield* sql.update.send(line, base, status, done, createdAt, issue.id);
+    yield* saveDependencies(before, issue);
+    if (Number(before?.['done'] ?? 0) !== done) yield* sql.recountDependents.send(issue.id);
+  };
+  const putOver: TaskWrites['putOver'] = function* (before, issue) {
+    const line = JSON.stringify(issue);
+    const base = before === null ? '' : (before['base'] ?? columnText(before, 'line'));
+    yield* save(issue, line, base === line ? null : String(base), before);
   };
 
   return {
+    row: (id) => sql.row.first(id),
     *put(issue) {
-      const before = yield* sql.row.first(issue.id);
-      const line = JSON.stringify(issue);
-      const base = before === null ? '' : (before['base'] ?? columnText(before, 'line'));
-      yield* save(issue, line, base === line ? null : String(base), before);
+      yield* putOver(yield* sql.row.first(issue.id), issue);
     },
-    *putMerged(issue, { line, base }) {
-      const before = yield* sql.row.first(issue.id);
+    putOver,
+    *putMerged(before, issue, { line, base }) {
       yield* save(issue, line, line === base ? null : base, before);
     },
     *add(issue, line) {
       const { status, done, createdAt } = taskColumns(issue);
-      yield* sql.insert.run(issue.id, line, null, status, done, createdAt, 0);
+      yield* sql.insertFirst.run(issue.id, line, status, done, createdAt);
       for (const id of blockers(issue)) yield* sql.depend.run(issue.id, id);
     },
     *countBlockers() {
       yield* sql.recountAll.run();
     },
-    *remove(id) {
-      const before = yield* sql.row.first(id);
+    *remove(id, before) {
       if (before === null) return;
-      const revision = yield* nextRevision();
-      yield* sql.undepend.run(id);
-      yield* sql.remove.run(id);
-      if (Number(before['done']) === 1) yield* sql.recountDependents.run(revision, id);
+      yield* sql.nextRevision.send();
+      yield* sql.undepend.send(id);
+      yield* sql.remove.send(id);
+      if (Number(before['done']) === 1) yield* sql.recountDependents.send(id);
     },
   };
 };

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { isDurationRow, rowsOfDuration, rowsOfEntry, timedTypes } from './durations.ts';
+import { createRowInsert } from './insert-rows.ts';
 import type { Counters, Entry } from './port.ts';
 import type { Database, Work } from './rows.ts';
 import { rowsPerRead } from './stored-entry.ts';
@@ -103,10 +104,10 @@ export interface CounterRows {
 export const createCounterRows = (db: Database): CounterRows => {
   const any = db.prepare('select 1 as one from counters limit 1');
   const all = db.prepare('select name, value from counters');
-  const add = db.prepare(
-    `insert into counters (name, value) values (?, ?)
-     on conflict (name) do update set value = counters.value + excluded.value`,
-  );
+  const addRows = createRowInsert(db, {
+    into: 'counters (name, value)',
+    onConflict: 'on conflict (name) do update set value = counters.value + excluded.value',
+  });
   const countedTypes = new Set([...Object.keys(folds), ...timedTypes]);
   const rowsOf = ({ durations, ...sums }: Counters) => Object.entries({ ...sums, ...durations });
   const counted = db.prepare(
@@ -133,15 +134,17 @@ export const createCounterRows = (db: Database): CounterRows => {
     if (isCounted) return;
     isCounted = (yield* any.first()) !== null;
     if (isCounted) return;
-    for (const [name, value] of rowsOf(yield* countJournal())) yield* add.run(name, value);
+    yield* addRows(rowsOf(yield* countJournal()));
   };
   return {
     begin,
     *add(entries, runs) {
-      for (const [name, value] of rowsOf(entries.reduce(countEntry, zeroCounters)))
-        if (value !== 0) yield* add.send(name, value);
+      // A statement takes each row once.
+      const sums = new Map(rowsOf(entries.reduce(countEntry, zeroCounters)));
       for (const seconds of runs)
-        for (const [name, value] of rowsOfDuration('run', seconds)) yield* add.send(name, value);
+        for (const [name, value] of rowsOfDuration('run', seconds))
+          sums.set(name, (sums.get(name) ?? 0) + value);
+      yield* addRows([...sums].filter(([, value]) => value !== 0));
     },
     *read() {
       if ((yield* any.first()) === null) return yield* countJournal();

@@ -10,9 +10,15 @@ export interface Ask {
   /** The work goes on without the answer; what fails is said at the end of the transaction. */
   readonly isSent?: boolean;
 }
+/** Reads that need no answer of each other, so they wait once. */
+export interface Asks {
+  readonly together: readonly Ask[];
+}
 export interface Asked {
   readonly rows: readonly Row[];
   readonly changes: number;
+  /** The answers to `Asks`, in their order. */
+  readonly together?: readonly Asked[];
 }
 
 /**
@@ -20,7 +26,9 @@ export interface Asked {
  * SQLite carries it out in one turn of the event loop, a database on a network with a wait at each
  * statement. Nothing happens before its result is taken.
  */
-export type Work<Result> = Iterable<Ask, Result, Asked>;
+export type Work<Result> = Iterable<Ask | Asks, Result, Asked>;
+
+export type WorkResult<Given> = Given extends Work<infer Result> ? Result : never;
 
 export interface Statement {
   all(...values: readonly Value[]): Work<readonly Row[]>;
@@ -95,13 +103,52 @@ export const whenTaken = <Result>(compute: () => Result): Work<Result> => {
   const work = {
     // One object for each statement: an iterator of its own would be seen in the time of a commit.
     [Symbol.iterator]: itself,
-    next: (): IteratorResult<Ask, Result> => ({ done: true, value: compute() }),
+    next: (): IteratorResult<Ask | Asks, Result> => ({ done: true, value: compute() }),
   };
   return work;
 };
 function itself<Iterator>(this: Iterator): Iterator {
   return this;
 }
+
+/** Takes works that only read side by side: what they ask at the same time is one wait. */
+export const together = function* <Results extends readonly unknown[]>(
+  works: {
+    readonly [Index in keyof Results]: Work<Results[Index]>;
+  },
+): Work<Results> {
+  const results: unknown[] = [];
+  const begun = works.map((work) => work[Symbol.iterator]());
+  let open = begun.map((steps, at) => ({ steps, at, step: steps.next() }));
+  for (;;) {
+    for (const { at, step } of open) if (step.done === true) results[at] = step.value;
+    const asking = open.flatMap(({ steps, at, step }) =>
+      step.done === true ? [] : [{ steps, at, asked: step.value }],
+    );
+    if (asking.length === 0) return results as unknown as Results;
+    const answers = yield* answersTo(asking.map(({ asked }) => asked));
+    open = asking.map(({ steps, at }, index) => ({
+      steps,
+      at,
+      step: steps.next(answers[index] ?? noAnswer),
+    }));
+  }
+};
+const noAnswer: Asked = { rows: [], changes: 0 };
+
+/** One answer to each; those to `Asks` hold one to each of theirs. */
+const answersTo = function* (asked: readonly (Ask | Asks)[]): Work<readonly Asked[]> {
+  const each = asked.map((one) => ('together' in one ? one.together : [one]));
+  const { together: answers = [] } = yield { together: each.flat() };
+  let at = 0;
+  return each.map((asks, index) => {
+    const own = answers.slice(at, at + asks.length);
+    at += asks.length;
+    return 'together' in (asked[index] ?? {})
+      ? { ...noAnswer, together: own }
+      : (own[0] ?? noAnswer);
+  });
+};
 
 /** Goes on in the same turn when the answer is there. */
 export const afterAnswer = <Given, Result>(

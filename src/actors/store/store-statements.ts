@@ -12,6 +12,7 @@ export const lazy = <Result>(prepare: () => Result): (() => Result) => {
 
 /** The names between `workflow:` and `workflow;`. */
 const isWorkflow = "id >= 'workflow:' and id < 'workflow;'";
+export const isWorkflowId = (id: string): boolean => id.startsWith('workflow:');
 
 /** A pending actor that a server should have, and none has. The index `actors_unowned` is for it. */
 export const isUnowned = `owner is null and pending = 1 and (id = task_id or (${isWorkflow}))`;
@@ -22,31 +23,7 @@ export const isOfVersions = (oldest: string, newest: string): string =>
     where agent.id = actors.id || '#' || cast(actors.live_attempt as text)), version)
     between ${oldest} and ${newest}`;
 
-/** Without a guard, revision and attempt are null; without an id of the commit, node is null. */
-const saveActorSql = `
-with given (id, task, version, pending, at, snapshot, attempt, revision, node, role, priority) as (values (
-  cast(? as text), cast(? as text), cast(? as integer), cast(? as integer), cast(? as bigint),
-  cast(? as text), cast(? as integer), cast(? as integer), cast(? as text), cast(? as text),
-  cast(? as integer)))
-insert into actors (id, task_id, version, pending, changed_at, snapshot, live_attempt, owner, waits_role,
-  waits_priority, revision)
-select id, task, version, pending, at, snapshot,
-  coalesce(attempt, (select live_attempt from actors where id = given.id), 0),
-  case when ${isWorkflow} then case when pending = 1 then node end
-    when attempt is null then (select owner from actors where id = given.id)
-    when id = task and pending = 1 then node end, role, priority, 1 from given
-where given.revision is null
-  or (given.revision = coalesce((select revision from actors where id = given.id), 0)
-    and (given.id = given.task or given.attempt = (select live_attempt from actors where id = given.task))
-    and coalesce((select owner from actors where id = given.task), given.node) is not distinct from given.node)
-on conflict (id) do update set version = excluded.version, pending = excluded.pending,
-  changed_at = excluded.changed_at, snapshot = excluded.snapshot, revision = actors.revision + 1,
-  live_attempt = excluded.live_attempt, owner = excluded.owner, waits_role = excluded.waits_role,
-  waits_priority = excluded.waits_priority,
-  restores = case when actors.live_attempt = excluded.live_attempt then actors.restores else 0 end`;
-
 export const prepareStatements = (db: Database) => ({
-  saveActor: lazy(() => db.prepare(saveActorSql)),
   saveStep: db.prepare(
     `insert into steps (task_id, attempt, key, intent, result) values (?, ?, ?, ?, ?)
      on conflict (task_id, attempt, key) do update set intent = excluded.intent,

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import type { AttemptUsage, Entry, UsageDay, UsageSums } from './port.ts';
-import type { Database, Row, Work } from './rows.ts';
+import type { AttemptUsage, Entry, NewEntry, UsageDay, UsageSums } from './port.ts';
+import { type Database, type Row, together, type Work } from './rows.ts';
 
 const savedUsageSchema = z.looseObject({
   model_calls: z.number(),
@@ -31,7 +31,7 @@ interface CountedEnd {
 }
 
 /** Entries of version 2.1 do not name the role, and count nothing. */
-const endOfEntry = ({ type, data }: Entry): CountedEnd | null => {
+const endOfEntry = ({ type, data }: NewEntry): CountedEnd | null => {
   const status = endStatuses[type];
   if (status !== undefined) {
     const parsed = usageEndSchema.safeParse(JSON.parse(data));
@@ -53,12 +53,24 @@ const sumsOf = (row: Row): UsageSums => ({
 });
 const textColumn = (row: Row, column: string): string => String(row[column] ?? '');
 
+const keyOf = ({ taskId, attempt }: Pick<NewEntry, 'taskId' | 'attempt'>): string =>
+  `${taskId}#${attempt}`;
+
+/** The keys of attempts whose end is known. */
+type EndedAttempts = Set<string>;
+
 export interface UsageRows {
+  /** What `add` goes by, for entries that it may get. */
+  open(entries: readonly NewEntry[]): Work<EndedAttempts>;
   /**
    * Inside the transaction of the entries; `owner` commits them.
    * @returns times (s) of the attempts that ended with them
    */
-  add(entries: readonly Entry[], owner: string | null): Work<readonly number[]>;
+  add(
+    entries: readonly Entry[],
+    owner: string | null,
+    ended: EndedAttempts,
+  ): Work<readonly number[]>;
   /** Per day (UTC) and role, the oldest first; from the given day on. */
   days(since: string): Work<readonly UsageDay[]>;
   attempts(taskId: string): Work<readonly AttemptUsage[]>;
@@ -74,8 +86,9 @@ export const createUsageRows = (db: Database): UsageRows => {
   const addAttempt = db.prepare(
     `insert into attempts (task_id, attempt, role, status, ended_at, seconds, model_calls,
        tool_calls, input_tokens, output_tokens, cached_tokens, cost_usd, owner)
-     values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing`,
+     values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
   );
+  const hasEnded = db.prepare('select 1 as one from attempts where task_id = ? and attempt = ?');
   const addDay = db.prepare(
     `insert into usage_days (day, role, attempts, complete, failed, cancelled, seconds, model_calls,
        tool_calls, input_tokens, output_tokens, cached_tokens, cost_usd)
@@ -88,12 +101,11 @@ export const createUsageRows = (db: Database): UsageRows => {
   const days = db.prepare('select * from usage_days where day >= ? order by day, role');
   const attempts = db.prepare('select * from attempts where task_id = ? order by attempt');
 
-  /** @returns false when the end of the attempt is known */
   const addOne = function* (
     entry: Entry,
     { status, data }: CountedEnd,
     owner: string | null,
-  ): Work<boolean> {
+  ): Work<void> {
     const { role, execution_seconds: seconds, usage } = data;
     const sums = [
       seconds,
@@ -104,24 +116,32 @@ export const createUsageRows = (db: Database): UsageRows => {
       usage.cached_tokens,
       usage.cost_usd ?? null,
     ];
-    const { changes } = yield* addAttempt.run(
+    yield* addAttempt.send(
       ...[entry.taskId, entry.attempt, role, status, entry.at, ...sums, owner],
     );
-    // A task that is closed or cancelled between two attempts ends with the number of the last one.
-    if (changes === 0) return false;
     const counts = [status === 'complete', status === 'failed', status === 'cancelled'];
     const day = new Date(entry.at).toISOString().slice(0, 10);
     yield* addDay.send(day, role, ...counts.map(Number), ...sums);
-    return true;
+  };
+  const wasEnded = function* ({ taskId, attempt }: NewEntry): Work<readonly string[]> {
+    const row = yield* hasEnded.first(taskId, attempt);
+    return row === null ? [] : [keyOf({ taskId, attempt })];
   };
 
   return {
-    *add(entries, owner) {
+    *open(entries) {
+      const ends = entries.filter((entry) => entry.attempt > 0 && endOfEntry(entry) !== null);
+      return new Set((yield* together(ends.map(wasEnded))).flat());
+    },
+    *add(entries, owner, ended) {
       const runs: number[] = [];
       for (const entry of entries) {
         const end = entry.attempt === 0 ? null : endOfEntry(entry);
-        if (end !== null && (yield* addOne(entry, end, owner)))
-          runs.push(end.data.execution_seconds);
+        // A task that is closed or cancelled between two attempts ends with the number of the last one.
+        if (end === null || ended.has(keyOf(entry))) continue;
+        ended.add(keyOf(entry));
+        yield* addOne(entry, end, owner);
+        runs.push(end.data.execution_seconds);
       }
       return runs;
     },

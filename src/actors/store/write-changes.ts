@@ -1,22 +1,35 @@
+import { createActorRows, type OpenedActors } from './actor-rows.ts';
 import { createCounterRows } from './counters.ts';
-import { createJournalRows } from './journal-rows.ts';
+import { createJournalRows, type JournalRows } from './journal-rows.ts';
 import { createNodeRows } from './node-rows.ts';
 import { type Change, type Committed, goesOnFrom, type NewEntry, type TaskEdit } from './port.ts';
-import { type Database, known, type Work } from './rows.ts';
+import { type Database, known, type Row, together, type Work, type WorkResult } from './rows.ts';
 import { lazy, type StoreStatements } from './store-statements.ts';
 import type { UsageRows } from './usage-rows.ts';
 
 /** Carries out the edits of tasks. Called inside the transaction. */
 export interface EditRows {
+  /** What the others go by. */
+  read(id: string): Work<Row | null>;
   /** True while the task is as it was when the edit was made, and the tasks are kept here. */
-  isCurrent(edit: TaskEdit): Work<boolean>;
-  write(edit: TaskEdit): Work<void>;
+  isCurrent(edit: TaskEdit, row: Row | null): boolean;
+  write(edit: TaskEdit, row: Row | null): Work<void>;
 }
 
 const noEdits: EditRows = {
-  isCurrent: () => known(false),
+  read: () => known(null),
+  isCurrent: () => false,
   write: () => known(undefined),
 };
+
+/** What a transaction has read before it writes. */
+interface Opened {
+  readonly actors: OpenedActors;
+  readonly histories: WorkResult<ReturnType<JournalRows['open']>>;
+  readonly ended: WorkResult<ReturnType<UsageRows['open']>>;
+  /** Without those that have to be read again. */
+  readonly tasks: Map<string, Row | null>;
+}
 
 interface WriterParts {
   readonly redact: (text: string) => string;
@@ -51,44 +64,54 @@ export const createChangeWriter = (
   statements: StoreStatements,
   { redact, edits = noEdits, usageRows }: WriterParts,
 ) => {
+  const actorRows = lazy(() => createActorRows(database, redact));
   const journalRows = lazy(() => createJournalRows(database, redact));
   const counterRows = lazy(() => createCounterRows(database));
   const nodeRows = lazy(() => createNodeRows(database));
   const saveRest = createRestWriter(statements, redact);
 
-  const revisionOf = function* (id: string): Work<number> {
-    return Number((yield* statements.actor.first(id))?.['revision'] ?? 0);
+  /** All that the changes ask about, in one wait. */
+  const open = function* (changes: readonly Change[]): Work<Opened> {
+    const entries = changes.flatMap((change) => change.entries);
+    const edited = [...new Set(changes.flatMap(({ tasks = [] }) => tasks.map(({ id }) => id)))];
+    const [actors, histories, ended, rows] = yield* together([
+      actorRows()(changes),
+      journalRows().open(entries),
+      usageRows().open(entries),
+      together(edited.map((id) => edits.read(id))),
+    ] as const);
+    const tasks = new Map(edited.map((id, at) => [id, rows[at] ?? null]));
+    return { actors, histories, ended, tasks };
   };
-
-  /** @returns false when another commit changed the actor */
-  const saveActor = function* (
-    { id, taskId, version, pending, changedAt, snapshot, waits }: NonNullable<Change['actor']>,
-    guard: Change['guard'],
-    node: string | null,
-  ): Work<boolean> {
-    const { attempt = null, revision = null } = guard ?? {};
-    const isPending = pending ? 1 : 0;
-    const { changes } = yield* statements
-      .saveActor()
-      .run(
-        ...[id, taskId, version, isPending, changedAt, redact(snapshot), attempt, revision, node],
-        ...[waits?.role ?? null, waits?.priority ?? null],
-      );
-    return changes > 0;
+  const rowOf = function* ({ id }: TaskEdit, tasks: Opened['tasks']): Work<Row | null> {
+    const row = tasks.get(id);
+    return row === undefined ? yield* edits.read(id) : row;
   };
 
   /** @returns null when the change is stale */
-  const apply = function* (node: string | null, change: Change): Work<readonly NewEntry[] | null> {
-    const { actor, guard, entries, unchanged, tasks } = change;
-    if (unchanged !== undefined && (yield* revisionOf(unchanged.id)) !== unchanged.revision)
+  const apply = function* (
+    node: string | null,
+    change: Change,
+    { actors, tasks: known }: Opened,
+  ): Work<readonly NewEntry[] | null> {
+    const { actor, guard, entries, unchanged, tasks = [] } = change;
+    if (unchanged !== undefined && actors.revisionOf(unchanged.id) !== unchanged.revision)
       return null;
-    for (const edit of tasks ?? []) if (!(yield* edits.isCurrent(edit))) return null;
-    if (actor !== undefined && !(yield* saveActor(actor, guard, node))) return null;
-    for (const edit of tasks ?? []) yield* edits.write(edit);
+    for (const edit of tasks) if (!edits.isCurrent(edit, yield* rowOf(edit, known))) return null;
+    if (actor !== undefined && !(yield* actors.save(actor, guard, node))) return null;
+    for (const edit of tasks) {
+      yield* edits.write(edit, yield* rowOf(edit, known));
+      // It may change the rows of others, whose blocker it is.
+      known.clear();
+    }
     yield* saveRest(change);
     return entries;
   };
-  const writeAll = function* (changes: readonly Change[], node: string | null): Work<Committed> {
+  const writeAll = function* (
+    changes: readonly Change[],
+    node: string | null,
+    opened: Opened,
+  ): Work<Committed> {
     yield* counterRows().begin();
     const stale: Change[] = [];
     const given: NewEntry[] = [];
@@ -96,28 +119,31 @@ export const createChangeWriter = (
       // What goes on from a stale change is stale, whatever the revision is now.
       const { actor } = change;
       const follows = actor !== undefined && stale.some((other) => goesOnFrom(other, actor));
-      const added = follows ? null : yield* apply(node, change);
+      const added = follows ? null : yield* apply(node, change, opened);
       if (added === null) stale.push(change);
       else given.push(...added);
     }
-    const entries = yield* journalRows()(given);
-    yield* counterRows().add(entries, yield* usageRows().add(entries, node));
+    const entries = yield* journalRows().add(given, opened.histories);
+    yield* counterRows().add(entries, yield* usageRows().add(entries, node, opened.ended));
     return { entries, stale };
   };
   const write = function* (changes: readonly Change[]): Work<Committed> {
-    const id = changes[0]?.commit;
-    if (id === undefined) return yield* writeAll(changes, null);
-    const before = yield* nodeRows().staleOf(id);
+    const id = changes[0]?.commit ?? null;
+    const [before, opened] = yield* together([
+      id === null ? known(null) : nodeRows().staleOf(id),
+      open(changes),
+    ] as const);
     if (before !== null)
       return {
         entries: [],
         stale: changes.filter((_, at) => before === 'all' || before.includes(at)),
       };
-    const committed = yield* writeAll(changes, id.node);
-    yield* nodeRows().keep(
-      id,
-      committed.stale.map((change) => changes.indexOf(change)),
-    );
+    const committed = yield* writeAll(changes, id?.node ?? null, opened);
+    if (id !== null)
+      yield* nodeRows().keep(
+        id,
+        committed.stale.map((change) => changes.indexOf(change)),
+      );
     return committed;
   };
 

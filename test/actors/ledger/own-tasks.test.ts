@@ -91,6 +91,26 @@ test.each(Object.entries(meanwhile))(
   },
 );
 
+test('what was prepared for a task is stale when the same transaction blocks that task', async () => {
+  const { store, tracker, id: blocker } = await open();
+  const task = { title: 'y', description: '', priority: 2, labels: [] };
+  const { id } = await tracker.create({ ...task, dependencies: [blocker] });
+  await tracker.close(blocker, 'done');
+  const prepared = async (kind: 'claim' | 'reopen', of: TaskId): Promise<Change> => {
+    const { toCommit } = await tracker.prepare(
+      { kind, id: of },
+      { fence: () => {}, committed: async () => {} },
+    );
+    return { entries: [], tasks: toCommit === undefined ? [] : [toCommit.edit] };
+  };
+  const [reopen, claim] = [await prepared('reopen', blocker), await prepared('claim', id)];
+
+  const { stale } = await store.commit(reopen, claim);
+
+  expect(stale).toEqual([claim]);
+  expect(await tracker.find(id)).toMatchObject({ status: 'open', unmet: [blocker] });
+});
+
 test('two claims that were made from the same task: the second is stale', async () => {
   const { store, claim } = await open();
   const [first] = await claim();

@@ -8,6 +8,7 @@ import {
 } from '../../../src/actors/store/postgres/database.ts';
 import { createPostgresStore } from '../../../src/actors/store/postgres.ts';
 import { describeStore, type StoreScene } from '../../contracts/store.ts';
+import { startDatabaseProxy } from '../../support/database-proxy.ts';
 import { freshAddress, inPostgres, noPostgres } from '../../support/postgres.ts';
 
 const redact = (text: string): string => text;
@@ -60,6 +61,41 @@ const note = (taskId: string, data = '{}') => ({
   at: 1,
   data,
   cause: null,
+});
+
+needsPostgres('a commit waits for the database twice, whatever it holds', async () => {
+  const proxy = await startDatabaseProxy(await freshAddress(), onTestFinished);
+  const { db, store } = await opened(proxy.address);
+  const actor = { id: 'bd-a', taskId: 'bd-a', version: 1, pending: true, changedAt: 0 };
+  const commit = (revision: number) =>
+    store.commit(
+      { entries: [], commit: { node: 'n', number: revision + 1 } },
+      {
+        actor: { ...actor, snapshot: '{}' },
+        guard: { revision, attempt: 1 },
+        entries: Array.from({ length: 20 }, (_, n) => ({
+          ...note('bd-a', JSON.stringify({ task: { title: 'a'.repeat(2_000), n } })),
+          type: 'snapshot',
+        })),
+        step: { taskId: 'bd-a', attempt: 1, key: 'k', intent: '{}', result: '{}' },
+      },
+      {
+        actor: { ...actor, id: 'bd-a#1', snapshot: '{}' },
+        guard: { revision, attempt: 1 },
+        entries: [note('bd-b')],
+      },
+    );
+  // The first ones read what a process reads once.
+  await commit(0);
+  await commit(1);
+  const before = proxy.turns();
+
+  const { entries, stale } = await commit(2);
+
+  expect([entries.length, stale]).toEqual([21, []]);
+  // Its first words come after the answer to the commit before.
+  expect(proxy.turns() - before).toBe(2);
+  expect((await checkJournal(db)).faults).toEqual([]);
 });
 
 needsPostgres('two programs that commit at once number the journal without a gap', async () => {

@@ -89,15 +89,30 @@ const over = (client: pg.Client, socket: Socket, shown: string, statementMs: num
       clearTimeout(timer);
     }
   };
+  let isHeldBack = false;
+  /** What is asked in the same turn leaves in one piece. */
+  const holdBack = (): void => {
+    if (isHeldBack) return;
+    isHeldBack = true;
+    const { stream } = client.connection;
+    stream.cork();
+    process.nextTick(() => {
+      isHeldBack = false;
+      stream.uncork();
+    });
+  };
   const connection: PostgresConnection = {
-    query: async ({ text, values = [], name, deadlineMs }) =>
-      askedOf(
+    query: async ({ text, values = [], name, deadlineMs }) => {
+      holdBack();
+      return askedOf(
         await inTime(
           client.query<Row>({ text, values: [...values], ...(name === undefined ? {} : { name }) }),
           deadlineMs,
         ),
-      ),
+      );
+    },
     queries: async (text, deadlineMs) => {
+      holdBack();
       const results: unknown = await inTime(client.query<Row>(text), deadlineMs);
       return (Array.isArray(results) ? results : [results]).map(askedOf);
     },

@@ -2,7 +2,7 @@ import { messageOf } from '../../../machines/message-of.ts';
 import { StoreAwayError } from '../port.ts';
 import { type Ask, type Asked, type Database, known, type Statement, type Work } from '../rows.ts';
 import type { PostgresAddress } from './address.ts';
-import { connectPostgres } from './connect.ts';
+import { connectPostgres, type PostgresConnection } from './connect.ts';
 import { hearServers, type ServerHearing } from './hear-servers.ts';
 import { migrate } from './migrate.ts';
 import { createPool, type Pool } from './pool.ts';
@@ -30,12 +30,18 @@ const statementMs = 10_000;
 /** Each statement is prepared once on each connection. */
 const createAnswers = (): AnswerOn => {
   const names = new Map<string, string>();
-  return (connection) =>
-    ({ sql, values }) => {
-      const name = names.get(sql) ?? `s${names.size}`;
-      names.set(sql, name);
-      return connection.query({ text: sql, values, name });
-    };
+  const answerOne = (connection: PostgresConnection, { sql, values }: Ask): Promise<Asked> => {
+    const name = names.get(sql) ?? `s${names.size}`;
+    names.set(sql, name);
+    return connection.query({ text: sql, values, name });
+  };
+  return (connection) => async (asked) =>
+    'together' in asked
+      ? {
+          ...{ rows: [], changes: 0 },
+          together: await Promise.all(asked.together.map((each) => answerOne(connection, each))),
+        }
+      : answerOne(connection, asked);
 };
 
 const askStatement = function* (sql: string, values: Ask['values'] = []): Work<Asked> {

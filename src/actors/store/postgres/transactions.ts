@@ -1,11 +1,11 @@
 import { createSerialQueue } from '../../process/serial-queue.ts';
 import { type Answer, StoreAwayError } from '../port.ts';
-import type { Ask, Asked, Work } from '../rows.ts';
+import type { Ask, Asked, Asks, Work } from '../rows.ts';
 import type { PostgresConnection } from './connect.ts';
 import type { Pool } from './pool.ts';
 import { runWork } from './run-work.ts';
 
-export type AnswerOn = (connection: PostgresConnection) => (ask: Ask) => Promise<Asked>;
+export type AnswerOn = (connection: PostgresConnection) => (asked: Ask | Asks) => Promise<Asked>;
 
 /** One transaction after another, in the order of the calls. */
 export interface PostgresTransactions {
@@ -54,51 +54,63 @@ export const createPostgresTransactions = (
     );
     locked = { seq: Number(end?.rows[0]?.['seq']), now: Number(clock?.rows[0]?.['now']) };
     heard.clock(locked.now);
-    moved = null;
     backend = connection.backend;
   };
-  const transaction = async <Result>(
-    connection: PostgresConnection,
-    work: () => Work<Result>,
-  ): Promise<Result> => {
+  /**
+   * What a work reads first travels with the begin: the lock of the journal is held for the answer to
+   * it and for the writes, which travel with the commit.
+   */
+  const answering = (connection: PostgresConnection, begun: Promise<void>) => {
     const sent: Promise<Asked>[] = [];
-    const answer = (each: Ask): Answer<Asked> => {
+    const answer = (each: Ask | Asks): Answer<Asked> => {
+      const isRead = 'together' in each;
+      if (!isRead && locked === null) return begun.then(() => answer(each));
       const answered = answerOn(connection)(each);
-      if (each.isSent !== true) return answered;
       answered.catch(() => {});
+      if (isRead) return begun.then(() => answered);
+      if (each.isSent !== true) return answered;
       sent.push(answered);
       return notAwaited;
     };
+    return { answer, sent };
+  };
+  /** @returns null when it could not begin, and may be tried again */
+  const tryOn = async <Result>(
+    connection: PostgresConnection,
+    work: () => Work<Result>,
+    isLast: boolean,
+  ): Promise<{ readonly result: Result } | null> => {
+    moved = null;
+    let hasBegun = false;
+    const begun = begin(connection).then(() => {
+      hasBegun = true;
+    });
+    const { answer, sent } = answering(connection, begun);
     try {
       const result = await runWork(work(), answer);
+      await begun;
       // After a statement that failed, it undoes the transaction.
       await Promise.all([...sent, connection.queries('commit')]);
       if (moved !== null) heard.committed(moved);
-      return result;
+      return { result };
     } catch (error) {
-      const failed = (await Promise.allSettled(sent)).find(({ status }) => status === 'rejected');
+      const failed = (await Promise.allSettled([begun, ...sent])).find(
+        ({ status }) => status === 'rejected',
+      );
       await undo(connection);
       // What came after it says only that the transaction is over.
-      throw failed?.status === 'rejected' ? failed.reason : error;
+      const cause: unknown = failed?.status === 'rejected' ? failed.reason : error;
+      if (hasBegun || isLast || !(cause instanceof StoreAwayError)) throw cause;
+      return null;
     } finally {
       locked = null;
     }
   };
-  /** @returns null when it could not begin, and may be tried again */
-  const tryWrite = <Result>(work: () => Work<Result>, isLast: boolean) =>
-    pool.use(async (connection): Promise<{ readonly result: Result } | null> => {
-      try {
-        await begin(connection);
-      } catch (error) {
-        await undo(connection);
-        if (isLast || !(error instanceof StoreAwayError)) throw error;
-        return null;
-      }
-      return { result: await transaction(connection, work) };
-    });
   const write = <Result>(work: () => Work<Result>): Promise<Result> =>
     inOrder(async () => {
-      const done = (await tryWrite(work, false)) ?? (await tryWrite(work, true));
+      const tryOnce = (isLast: boolean) =>
+        pool.use((connection) => tryOn(connection, work, isLast));
+      const done = (await tryOnce(false)) ?? (await tryOnce(true));
       if (done === null) throw new Error('the last try tells why');
       return done.result;
     });
