@@ -41,8 +41,8 @@ const joinFrames = (frames: SharedFrames, next: SharedFrames): SharedFrames => {
 export interface SseConnection {
   write(frames: string): void;
   /**
-   * Writes shared frames in a quarter less time (ADR 0108), the first at once, then all of 5 ms
-   * together.
+   * Writes shared frames in a quarter less time (ADR 0108), the first at once, then all of 5 ms or
+   * more together.
    */
   share(frames: SharedFrames): void;
   buffered(): number;
@@ -68,6 +68,7 @@ export interface Sse {
 const missedAtMost = 4;
 const closeWaitMs = 1_000;
 const gatherMs = 5;
+const gatherAtMostMs = 100;
 
 interface OpenConnection extends SseConnection {
   beat(): void;
@@ -202,14 +203,20 @@ const openConnection = (
   return connection;
 };
 
-/** Writes what each connection gathered, 5 ms after its first frames and then again. */
+/**
+ * Writes what each connection gathered, 5 ms after its first frames and then again; later where to
+ * write takes longer, so that many readers take half of the time at most.
+ */
 const createGathering = () => {
   let gathering: OpenConnection[] = [];
   let timer: NodeJS.Timeout | undefined;
   const write = (): void => {
+    const began = performance.now();
     timer = undefined;
     gathering = gathering.filter((connection) => connection.writeGathered());
-    if (gathering.length > 0) timer = setTimeout(write, gatherMs);
+    const took = performance.now() - began;
+    const pauseMs = Math.max(gatherMs, Math.min(took, gatherAtMostMs));
+    if (gathering.length > 0) timer = setTimeout(write, pauseMs);
   };
   return {
     add: (connection: OpenConnection): void => {
