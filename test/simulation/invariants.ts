@@ -158,8 +158,15 @@ export const createInvariants = (
     require(after.context.attempt <= bound, () =>
       `I9 attempt ${after.context.attempt} of at most ${bound}: ${moved}`);
     const ends = change.entries.filter(({ type }) => endings.has(type)).length;
-    require(ends === (isSettled(after) && !isSettled(before) ? 1 : 0), () =>
-      `I11 ${ends} last frames: ${moved}`);
+    const isSettledNow = isSettled(after) && !isSettled(before);
+    // A request was refused, and the task is over as before.
+    const isAgain =
+      JSON.stringify(before?.value) === '{"queued":"refused"}' &&
+      cause === 'tracker.observed' &&
+      after.value !== 'complete';
+    require(ends === (isSettledNow && !isAgain ? 1 : 0), () => `I11 ${ends} last frames: ${moved}`);
+    const closed = change.entries.filter(({ type }) => type === 'stream_closed').length;
+    require(closed === (isSettledNow ? 1 : 0), () => `I11 ${closed} ends of streams: ${moved}`);
     if (ends > 0)
       require((thinking.get(taskId)?.size ?? 0) === 0, () =>
         `I6 it ended while its agent was at work: ${moved}`);

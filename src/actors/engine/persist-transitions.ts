@@ -85,7 +85,8 @@ const taskTransition = (
   // The tracker still has the end of an attempt, after which a request was refused.
   const isShownAgain =
     previous.hasTag('refused') && cause.type === 'tracker.observed' && !next.hasTag('complete');
-  const settledNow = next.hasTag('settled') && !previous.hasTag('settled') && !isShownAgain;
+  const isSettledNow = next.hasTag('settled') && !previous.hasTag('settled');
+  const settled = isSettledNow ? (isShownAgain ? 'again' : 'now') : null;
   const closedByHand = next.hasTag('complete') && previous.matches({ queued: 'closing' });
   const change: Change = {
     ...taskChange({
@@ -95,7 +96,7 @@ const taskTransition = (
       before: task.shown,
       after,
       persisted,
-      settledNow,
+      settled,
       closedByHand,
     }),
     guard: { revision: task.revision, attempt: next.hasTag('live') ? attempt : 0 },

@@ -8,6 +8,7 @@ import type { TaskView } from './task-view.ts';
 import {
   answerEntries,
   closeEntry,
+  closingEntry,
   endingEntries,
   type PreviousView,
   questionEntries,
@@ -65,11 +66,12 @@ const slotWaitOf = (
 /** The end of an attempt adds its last frames. */
 export const taskChange = (
   transition: SnapshotTransition<TaskSnapshot> & {
-    readonly settledNow: boolean;
+    /** `again`: it shows the end that it had before a request was refused. */
+    readonly settled: 'now' | 'again' | null;
     readonly closedByHand: boolean;
   },
 ): Change => {
-  const { next, after, at, settledNow, closedByHand } = transition;
+  const { next, after, at, settled, closedByHand } = transition;
   const changed = actorChange('task', next.context.taskId, next.hasTag('pending'), transition);
   const change = {
     ...changed,
@@ -84,7 +86,9 @@ export const taskChange = (
       ...retryEntries(next, after, transition.before, at),
     ],
   };
-  if (!settledNow) return change;
+  if (settled === null) return change;
+  if (settled === 'again')
+    return { ...change, entries: [...change.entries, closingEntry(after, at)] };
   const { taskId, attempt, kept } = next.context;
   const entries = [
     ...change.entries,

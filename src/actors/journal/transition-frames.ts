@@ -359,14 +359,12 @@ const endingFrame = (task: TaskState, view: TaskView) => {
   return ['cancelled', { ...common, reason, ...path }] as const;
 };
 
+/** Ends the streams of those who follow the task. */
+export const closingEntry = ({ task_id, attempt, status }: TaskView, at: number): NewEntry =>
+  entry(task_id, attempt, 'stream_closed', at, { task_id, message: `task is ${status}` });
+
 /** The last entries of an attempt: one of completed, failed, cancelled, then stream_closed. */
 export const endingEntries = (task: TaskState, view: TaskView, at: number): NewEntry[] => {
   const [type, data] = endingFrame(task, view);
-  return [
-    entry(view.task_id, view.attempt, type, at, data),
-    entry(view.task_id, view.attempt, 'stream_closed', at, {
-      task_id: view.task_id,
-      message: `task is ${view.status}`,
-    }),
-  ];
+  return [entry(view.task_id, view.attempt, type, at, data), closingEntry(view, at)];
 };
