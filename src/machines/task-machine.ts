@@ -7,11 +7,19 @@ import { started } from './task-started.ts';
 
 const { observedAs: isSeen } = read;
 
-const followTracker = [
-  { guard: isSeen('open'), target: 'queued', actions: 'forgetLastRun' },
-  { guard: isSeen('complete'), target: 'complete' },
+const followOpen = {
+  guard: isSeen('open'),
+  target: 'queued',
+  actions: 'forgetLastRun',
+} as const;
+const followEnd = [
   { guard: isSeen('failed'), target: 'failed' },
   { guard: isSeen('cancelled'), target: 'cancelled' },
+] as const;
+const followTracker = [
+  followOpen,
+  { guard: isSeen('complete'), target: 'complete', actions: 'recordByHand' },
+  ...followEnd,
 ] as const;
 
 const retry = [
@@ -25,7 +33,7 @@ const retry = [
 
 const close = {
   target: '#task.queued.closing',
-  actions: { type: 'recordReason', params: read.eventOf },
+  actions: [{ type: 'recordReason', params: read.eventOf }, 'recordByHand'],
 } as const;
 
 /**
@@ -68,7 +76,11 @@ export const taskMachine = taskSetup.createMachine({
           target: '#task.queued.reopening',
           actions: ['forgetLastRun', recordRequestReason],
         },
-        'tracker.observed': followTracker,
+        'tracker.observed': [
+          followOpen,
+          { guard: isSeen('complete'), target: 'complete' },
+          ...followEnd,
+        ],
       },
     },
     failed: {

@@ -13,7 +13,7 @@ const restingEvents = {
   review: read.review,
   close: {
     target: '#task.queued.closing',
-    actions: { type: 'recordReason', params: read.eventOf },
+    actions: [{ type: 'recordReason', params: read.eventOf }, 'recordByHand'],
   },
   cancel: {
     target: '#task.queued.cancelling',
@@ -24,7 +24,7 @@ const restingEvents = {
     actions: { type: 'recordFailure', params: read.dependencyFailed },
   },
   'tracker.observed': [
-    { guard: isSeen('complete'), target: '#task.complete' },
+    { guard: isSeen('complete'), target: '#task.complete', actions: 'recordByHand' },
     { guard: isSeen('failed'), target: '#task.failed' },
     { guard: isSeen('cancelled'), target: '#task.cancelled' },
   ],
@@ -278,9 +278,12 @@ export const queued = taskSetup.createStateConfig({
           {
             guard: 'hasParkedAttempt',
             target: 'givingUp',
-            actions: { type: 'recordReason', params: read.eventOf },
+            actions: [{ type: 'recordReason', params: read.eventOf }, 'recordByHand'],
           },
-          { target: 'closing', actions: { type: 'recordReason', params: read.eventOf } },
+          {
+            target: 'closing',
+            actions: [{ type: 'recordReason', params: read.eventOf }, 'recordByHand'],
+          },
         ],
         retry: [
           {

@@ -148,11 +148,14 @@ export const willRetry = ({ failure, retriesLeft }: TaskContext): boolean =>
   failure?.retryable === true && retriesLeft > 0;
 export const releaseAfterFailure = ({ context }: Now) =>
   releaseInput(willRetry(context) ? null : 'agent-failed')({ context });
+/** What an attempt said, which completed the task; null when somebody closed it. */
+export const ownOutcome = ({ outcome, byHand }: Pick<TaskContext, 'outcome' | 'byHand'>) =>
+  outcome?.status === 'done' && byHand !== true ? outcome : null;
 /** Without a role, no attempt completed it. */
 export const closeInput = ({ context }: Now) => ({
   taskId: context.taskId,
   attempt: context.attempt,
-  role: context.outcome?.status === 'done' ? context.role : null,
+  role: ownOutcome(context) === null ? null : context.role,
   reason: context.reason,
 });
 

@@ -164,6 +164,7 @@ export const taskSetup = setup({
       trackerAwaySince: null,
       trackerTries: 0,
       parked: undefined,
+      byHand: undefined,
       // Those of a run that is over are named in its result.
       kept: ({ context }) => (context.completedAt === null ? context.kept : undefined),
     }),
@@ -249,7 +250,10 @@ export const taskSetup = setup({
       deadlineAt: ({ context, event }) =>
         event.at + Math.min(1_000 * 2 ** (context.trackerTries - 1), 30_000),
     }),
+    /** Its end is not the work of its attempt. */
+    recordByHand: assign({ byHand: true }),
     recordOvertaken: assign({
+      byHand: true,
       reason: 'somebody closed the task in the tracker while the attempt was running',
     }),
     recordTaken: assign({

@@ -9,7 +9,7 @@ import { type Review, verdicts } from '../../machines/review.ts';
 import { roleInLabels } from '../../machines/role-label.ts';
 import { finalStatuses, noUsage, roles } from '../../machines/task.ts';
 import type { TaskContext } from '../../machines/task-context.ts';
-import { hasParkedAttempt } from '../../machines/task-selectors.ts';
+import { hasParkedAttempt, ownOutcome } from '../../machines/task-selectors.ts';
 import { statusInTracker, type TrackedTask } from '../../machines/tracked-task.ts';
 import type { RemovedHistory } from '../store/port.ts';
 import { defaultCloseReason } from '../tracker/close-reason.ts';
@@ -293,16 +293,19 @@ const reviewOf = ({ verdict, comments }: Review): TaskView['review'] => ({
   })),
 });
 
+/** Null also for a failed task that somebody closed in the tracker. */
+const outcomeThatCompleted = ({ tags, context }: TaskState) =>
+  tags.has('complete') ? ownOutcome(context) : null;
+
 const runFields = (parts: ViewParts, status: string): Partial<TaskView> => {
   if (parts.task === null) return {};
   const { context, tags } = parts.task;
   const error = errorOf(status, parts.task);
   const over = tags.has('settled') && context.attempt > 0;
+  const own = outcomeThatCompleted(parts.task);
   return {
     ...(context.startedAt === null ? {} : { started_at: iso(context.startedAt) }),
-    ...(status === 'complete' && context.outcome?.status === 'done'
-      ? { result: context.outcome.summary }
-      : {}),
+    ...(status === 'complete' && own !== null ? { result: own.summary } : {}),
     ...(over ? { results_path: `.beads/tasks/task-${parts.tracked.id}/30-results.md` } : {}),
     ...(tags.has('parked') && context.parked !== undefined
       ? { parked_until: iso(context.parked.until), parked_reason: context.parked.reason }
@@ -319,7 +322,7 @@ const shownCloseReason = (
   status: string,
 ): Pick<TaskView, 'close_reason'> =>
   status !== 'complete' ||
-  task?.context.outcome?.status === 'done' ||
+  (task !== null && outcomeThatCompleted(task) !== null) ||
   closeReason === '' ||
   closeReason === defaultCloseReason
     ? {}

@@ -5,6 +5,7 @@ import { callInWords } from '../../machines/call-in-words.ts';
 import { plural } from '../../machines/plural.ts';
 import { verdicts } from '../../machines/review.ts';
 import type { TaskId } from '../../machines/task.ts';
+import { ownOutcome } from '../../machines/task-selectors.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
 import type { NewEntry } from '../store/port.ts';
 import { decisionData } from './decision.ts';
@@ -330,9 +331,9 @@ export const retryEntries = (
 };
 
 const endingFrame = (task: TaskState, view: TaskView) => {
-  const { completedAt, outcome, reason, role } = task.context;
+  const { completedAt, reason, role } = task.context;
   // A task that was closed by hand has no time of work.
-  const isOurs = view.status !== 'complete' || outcome?.status === 'done';
+  const isOurs = view.status !== 'complete' || ownOutcome(task.context) !== null;
   const seconds =
     !isOurs || completedAt === null ? 0 : workedSeconds(task.context, view, completedAt);
   const { result, results_path, error, usage } = view;

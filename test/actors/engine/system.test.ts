@@ -524,6 +524,26 @@ test('a failed task that is closed by hand has the reason of the close, and the 
   );
 });
 
+test('what an attempt said whose checks failed is no result of a task that is closed by hand', async () => {
+  const running = await startSystem({ turns: [finish('one'), finish('two'), finish('three')] });
+  const ids = [await newTask(running), await newTask(running)];
+  for (const task of ids) {
+    await running.service.execute({ task, role: 'engineer', options: { verify: ['false'] } });
+    await untilStatus(running, task, 'failed');
+  }
+  const [here, inTracker] = ids as [string, string];
+
+  await running.service.close(here, 'done in the office');
+  await running.tracker.close(asId(inTracker), 'done in the tracker');
+
+  const closed = await running.service.status(here);
+  expect(closed).toMatchObject({ status: 'complete', close_reason: 'done in the office' });
+  expect(closed).not.toHaveProperty('result');
+  expect(await running.service.status(inTracker)).not.toHaveProperty('result');
+  const completed = await running.store.latest(here, 'completed');
+  expect(JSON.parse(completed?.data ?? '{}')).toMatchObject({ by_hand: true, result: '' });
+});
+
 test('a task with an open dependency cannot be closed by hand', async () => {
   const running = await startSystem();
   const first = await newTask(running);
