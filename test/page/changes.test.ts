@@ -90,6 +90,9 @@ describe.skipIf(noBrowser !== null)(
       await until(id, { phase: 'waiting_for_dependencies' });
       await open(`task/${id}`);
       await page.getByRole('heading', { name: 'Second of two' }).waitFor();
+      await page.getByText('It begins by itself when what it waits for is over.').waitFor();
+      expect(await page.locator('.timeline').count()).toBe(0);
+      expect(await page.getByRole('button', { name: 'Close as it is' }).count()).toBe(0);
       await press('Cancel');
       await press('Cancel it, it does not start');
       await until(id, { status: 'cancelled' });
@@ -99,6 +102,16 @@ describe.skipIf(noBrowser !== null)(
       const words = `task has unmet dependencies [${first}]: complete these first, or remove them under Edit`;
       await page.getByRole('alert').getByText(words).waitFor();
       expect(await project.show(id)).toMatchObject({ status: 'cancelled' });
+    });
+
+    test('a task that was closed by hand says so, and why', { tags: ['slow'] }, async () => {
+      const id = await project.create('Close me');
+      await project.agent('close', id, '--reason', 'done elsewhere');
+      await open(`task/${id}`);
+
+      await page.getByText('closed by hand: done elsewhere').waitFor();
+      await page.getByText('Somebody closed the task: done elsewhere.').waitFor();
+      expect(await page.locator('.timeline').count()).toBe(0);
     });
 
     test('edit, add and remove a dependency', { tags: ['slow'] }, async () => {

@@ -61,13 +61,16 @@ const callsIn = (data: Frame['data']): string => {
     : calls.map((call) => `${call.tool} ${aboutOf(call.arguments)}`).join('\n');
 };
 
+const withReason = (word: string, why: string): string => (why === '' ? word : `${word}: ${why}`);
+
 const noteOf = ({ type, data }: Frame): string | null => {
   if (type === 'log') return textOf(data['message']);
   const again = data['again'] === true ? ' again, after a restart of the server' : '';
   if (type === 'input_required') return `asks${again}: ${textOf(data['question'])}`;
   if (type === 'approval_required') return `asks permission${again}: ${callsIn(data)}`;
-  if (type === 'completed') return `complete: ${textOf(data['result'])}`;
-  if (type === 'cancelled') return `cancelled ${textOf(data['reason'])}`;
+  if (type === 'completed')
+    return data['by_hand'] === true ? 'complete' : withReason('complete', textOf(data['result']));
+  if (type === 'cancelled') return withReason('cancelled', textOf(data['reason']));
   if (type === 'failed')
     return `failed: ${textOf((data['error'] as { message?: unknown } | undefined)?.message)}`;
   return null;

@@ -121,7 +121,10 @@ const whyEnded = (task: TaskView): string => {
   if (isToReview(task)) return `ready to merge: ${changesOf(task)}`;
   const at = task.work?.merged_at;
   if (at !== undefined) return `merged, ${clock(Date.parse(at))}`;
-  return task.attempt === 0 ? 'closed by hand' : 'complete, nothing to merge';
+  if (task.result !== undefined) return 'complete, nothing to merge';
+  return task.close_reason === undefined
+    ? 'closed by hand'
+    : `closed by hand: ${causeIn(task.close_reason)}`;
 };
 
 const whyByPhase: Readonly<

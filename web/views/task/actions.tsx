@@ -76,6 +76,13 @@ const restingPhases: ReadonlySet<string> = new Set(['waiting_for_run', 'waiting_
 const isAsked = ({ status, phase }: TaskView): boolean =>
   status === 'started' || (status === 'queued' && !restingPhases.has(phase));
 
+/** What is asked to run, or waits for others, is refused. */
+const mayClose = ({ status, phase, parked_until: parked }: TaskView): boolean =>
+  status === 'failed' ||
+  status === 'cancelled' ||
+  phase === 'waiting_for_run' ||
+  parked !== undefined;
+
 export const Actions = ({ task, fail }: ActionProps) => {
   const { status, task_id: id, work } = task;
   const isWaiting = status === 'queued' && task.phase === 'waiting_for_dependencies';
@@ -97,7 +104,7 @@ export const Actions = ({ task, fail }: ActionProps) => {
           Reopen
         </Button>
       )}
-      {status !== 'complete' && status !== 'started' && task.phase !== 'waiting_for_person' && (
+      {mayClose(task) && (
         <Button kind="quiet" onPress={() => changeTask('close', task)} onError={fail}>
           Close as it is
         </Button>

@@ -48,7 +48,11 @@ export const Results = ({ task }: { task: TaskView }) => {
   return (
     <div class="text-block">
       {result === undefined && error === undefined && task.work === undefined && (
-        <p class="quiet">There are no results yet. The agent writes them when it ends.</p>
+        <p class="quiet">
+          {task.status === 'complete'
+            ? `Somebody closed the task${task.close_reason === undefined ? '' : `: ${task.close_reason}`}. No agent wrote results.`
+            : 'There are no results yet. The agent writes them when it ends.'}
+        </p>
       )}
       {result !== undefined && (
         <>

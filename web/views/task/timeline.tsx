@@ -103,7 +103,8 @@ const Times = ({ bars, stretches }: { bars: readonly Bar[]; stretches: readonly 
 };
 
 const Drawing = whenChanged(({ bars }: { bars: readonly Bar[] }) => {
-  if (bars.length === 0) return null;
+  // Before the first attempt nothing takes time but waiting.
+  if (startsOf(bars).length === 0) return null;
   const stretches = stretchesOf(bars);
   const [first, end] = [stretches[0]?.from ?? 0, stretches.at(-1)?.to ?? 0];
   return (
