@@ -31,7 +31,7 @@ export interface TaskContext {
   /** Output of the failed check, and how often the work was returned. */
   readonly feedback: { readonly round: number; readonly text: string } | null;
   readonly failure: Failure | null;
-  /** True when somebody closed it, whatever its attempt came to. */
+  /** True when somebody closed it, although its outcome is done. */
   readonly byHand?: boolean | undefined;
   readonly reason: string | null;
   /** The reason of a reopen or retry, if one was given. */

@@ -33,6 +33,7 @@ import {
   type EndLabel,
   hasParkedAttempt,
   longestTrackerOutageMs,
+  ownOutcome,
   requestedPauseMs,
   roundsAtMost,
   type slotRequestInput,
@@ -46,6 +47,10 @@ type RequestedRun = {
 };
 type Limited = { readonly parking: Parking | null };
 type TaskOnly = { readonly taskId: TaskId };
+
+/** The end of a task is not the work of its attempt, although that was done. */
+const hasOwnOutcome = ({ context }: { context: TaskContext }): true | undefined =>
+  ownOutcome(context) !== null || context.byHand === true ? true : undefined;
 
 /** Before a parked task is looked at again after that failed (ms). */
 const limitLookMs = 60_000;
@@ -250,10 +255,9 @@ export const taskSetup = setup({
       deadlineAt: ({ context, event }) =>
         event.at + Math.min(1_000 * 2 ** (context.trackerTries - 1), 30_000),
     }),
-    /** Its end is not the work of its attempt. */
-    recordByHand: assign({ byHand: true }),
+    recordByHand: assign({ byHand: hasOwnOutcome }),
     recordOvertaken: assign({
-      byHand: true,
+      byHand: hasOwnOutcome,
       reason: 'somebody closed the task in the tracker while the attempt was running',
     }),
     recordTaken: assign({
