@@ -3,11 +3,11 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import { noBrowser, startBrowser } from '../support/browser.ts';
 import { openPageProject } from './project.ts';
 
-/** Says when the page is hidden, and keeps what it would show on the desktop. */
+/** Says when somebody works in another window, and keeps what the page shows on the desktop. */
 const watchDesktop = `
   window.shown = [];
-  window.isHidden = false;
-  Object.defineProperty(document, 'visibilityState', { get: () => (isHidden ? 'hidden' : 'visible') });
+  window.isElsewhere = false;
+  document.hasFocus = () => !isElsewhere;
   const Real = Notification;
   window.Notification = class extends Real {
     constructor(title, options) { super(title, options); shown.push(this); }
@@ -44,7 +44,7 @@ describe.skipIf(noBrowser !== null)('notifications of the page', () => {
     await page.getByRole('button', { name: 'Notify me on the desktop' }).click();
     await page.getByRole('button', { name: 'Stop notifications' }).waitFor();
     await ask('while I look');
-    await page.evaluate('isHidden = true');
+    await page.evaluate('isElsewhere = true');
     const id = await ask('while I am away');
     await vi.waitFor(async () => expect(await titles()).toEqual([`${id}: while I am away`]));
     await page.evaluate('shown[0].onclick()');

@@ -35,7 +35,10 @@ const show = (id: string, title: string): void => {
   };
 };
 
-/** Notifies once of each task that begins to need somebody while nobody looks at the page. */
+/**
+ * Notifies once of each task that begins to need somebody while nobody works in the page. A window
+ * behind another one counts as visible in many browsers.
+ */
 export const followNeeds = (): (() => void) => {
   let known: ReadonlySet<string> | null = null;
   return effect(() => {
@@ -43,8 +46,7 @@ export const followNeeds = (): (() => void) => {
     const found = needed.value;
     const before = known;
     known = new Set(found.map(({ task_id }) => task_id));
-    if (before === null || notifies.peek() !== true || document.visibilityState === 'visible')
-      return;
+    if (before === null || notifies.peek() !== true || document.hasFocus()) return;
     for (const { task_id, title } of found) if (!before.has(task_id)) show(task_id, title);
   });
 };
