@@ -190,7 +190,8 @@ export const startDelivery = async (options: DeliveryOptions): Promise<Delivery>
   return {
     problem: () => {
       const problem = sender.problem();
-      return problem && `${host}: ${problem}; ${waiting.count()} or more events wait`;
+      const wait = waiting.count() === 0 ? '' : `; ${waiting.count()} or more events wait`;
+      return problem && `${host}: ${problem}${wait}`;
     },
     stop: async () => {
       leave();

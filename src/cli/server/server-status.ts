@@ -27,7 +27,7 @@ export const faultsOf = async (address: Address): Promise<readonly string[]> => 
     const failing = checksOf(health).filter(([, value]) => !value?.startsWith('ok'));
     return textIn(health, 'status') === 'healthy'
       ? []
-      : failing.map(([name, value]) => `its ${name} is ${value}`);
+      : failing.map(([name, value]) => `its ${name} ${name.endsWith('s') ? 'are' : 'is'} ${value}`);
   } catch (error) {
     return [`it does not answer: ${messageOf(error)}`];
   }
