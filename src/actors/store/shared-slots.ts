@@ -1,3 +1,4 @@
+import { roles as allRoles } from '../../machines/task.ts';
 import type { NodeFacts, NodeLoad, SlotShare, SlotWish, TakenTask } from './port.ts';
 import type { Database, Row, Work } from './rows.ts';
 import { isOfVersions, isUnowned } from './store-statements.ts';
@@ -61,34 +62,78 @@ const otherOf = (row: Row, now: number): Other => {
   };
 };
 
-/** ` one two `, for a search in SQL. */
-const listOf = (roles: readonly string[]): string => ` ${roles.join(' ')} `;
+/**
+ * The first waiting tasks of each of the roles, at most `?1` of a role. One part for each role: the
+ * index `actors_waiting_by_role` has them in order.
+ */
+const firstOfRoles = (owner: string): string =>
+  allRoles
+    .map(
+      (role, n) =>
+        `select * from (select id, owner, waits_priority, changed_at from actors
+          where ${owner} and waits_role = ?${n + 4} and ${isOfVersions('?2', '?3')}
+          order by waits_priority, changed_at, id limit ?1) as ${role.replace('-', '_')}s`,
+    )
+    .join(' union all ');
+
+/** A role that is not among these has no tasks. */
+const roleValues = (roles: readonly string[]): readonly string[] =>
+  allRoles.map((role) => (roles.includes(role) ? role : ''));
+
+const inOrder = (one: Row, other: Row): number =>
+  Number(one['waits_priority']) - Number(other['waits_priority']) ||
+  Number(one['changed_at']) - Number(other['changed_at']) ||
+  (String(one['id']) < String(other['id']) ? -1 : 1);
+
+/** What waits for a slot. */
+const createWaitingRows = (db: Database) => {
+  const isServers = `owner = ?${allRoles.length + 4}`;
+  const ofServer = db.prepare(firstOfRoles(isServers));
+  const ofNobody = db.prepare(firstOfRoles('owner is null'));
+  const count = db.prepare(`select count(*) as count from (${firstOfRoles(isServers)}) as found`);
+  return {
+    /** The most urgent of these servers and of none. */
+    *first(
+      limit: number,
+      servers: readonly string[],
+      { roles, charts: { oldest, newest } }: Pick<SlotWish, 'roles' | 'charts'>,
+    ): Work<readonly Row[]> {
+      const values = roleValues(roles);
+      const rows = [...(yield* ofNobody.all(limit, oldest, newest, ...values))];
+      for (const server of servers)
+        rows.push(...(yield* ofServer.all(limit, oldest, newest, ...values, server)));
+      return rows.toSorted(inOrder).slice(0, limit);
+    },
+    /** At most `limit` of each role. */
+    *count(
+      limit: number,
+      server: string,
+      { roles, charts: { oldest, newest } }: Pick<SlotWish, 'roles' | 'charts'>,
+    ): Work<number> {
+      const row = yield* count.first(limit, oldest, newest, ...roleValues(roles), server);
+      return Number(row?.['count'] ?? 0);
+    },
+  };
+};
 
 export const createSharedSlots = (db: Database): SharedSlots => {
   const others = db.prepare('select * from nodes where ended = 0 and id <> ?');
   const keep = db.prepare(
     'update nodes set slots = ?2, usable = ?3, waiting = ?4 where id = ?1 and ended = 0',
   );
-  const waiting = db.prepare(
-    `select id, owner from actors where waits_role is not null and owner is distinct from ?1
-       and cast(?2 as text) like '% ' || waits_role || ' %'
-       and (owner is null or owner in (select id from nodes where ended = 0 and waiting > 0))
-       and ${isOfVersions('?4', '?5')}
-     order by waits_priority, changed_at, id limit ?3`,
-  );
-  const waitingAt = db.prepare(
-    `select count(*) as count from actors where waits_role is not null and owner = ?1
-       and cast(?2 as text) like '% ' || waits_role || ' %' and ${isOfVersions('?3', '?4')}`,
-  );
+  const waiting = createWaitingRows(db);
   const unownedAtWork = db.prepare(
     `select count(*) as count from actors where ${isUnowned} and live_attempt > 0`,
   );
   const ownAtWork = db.prepare('select id from actors where owner = ? and live_attempt > 0');
   const take = db.prepare('update actors set owner = ?2, revision = revision + 1 where id = ?1');
   const loads = db.prepare(
-    `select owner, sum(case when live_attempt > 0 then 1 else 0 end) as running,
-       sum(case when waits_role is null then 0 else 1 end) as waiting
-     from actors where owner is not null group by owner`,
+    `select owner, sum(running) as running, sum(waiting) as waiting from (
+       select owner, count(*) as running, 0 as waiting from actors
+         where live_attempt > 0 and owner is not null group by owner
+       union all select owner, 0 as running, count(*) as waiting from actors
+         where waits_role is not null and owner is not null group by owner
+     ) as loads group by owner`,
   );
   return {
     *loads() {
@@ -101,13 +146,11 @@ export const createSharedSlots = (db: Database): SharedSlots => {
     *share(node, wish) {
       const now = yield* db.now();
       const all = (yield* others.all(node)).map((row) => otherOf(row, now));
-      const { oldest, newest } = wish.charts;
       let foreign = 0;
       for (const { node: other, waiting: count, roles } of all) {
         if (count === 0 || roles === null) continue;
         const mine = wish.roles.filter((role) => !roles.includes(role));
-        const found = yield* waitingAt.first(other, listOf(mine), oldest, newest);
-        foreign += Number(found?.['count'] ?? 0);
+        foreign += yield* waiting.count(wish.pool, other, { ...wish, roles: mine });
       }
       const held = new Set(wish.held);
       const given = (yield* ownAtWork.all(node)).filter(({ id }) => !held.has(String(id))).length;
@@ -125,10 +168,13 @@ export const createSharedSlots = (db: Database): SharedSlots => {
         foreign,
       };
     },
-    *takeWaiting(node, limit, { roles, charts: { oldest, newest } }) {
+    *takeWaiting(node, limit, able) {
       const taken: TakenTask[] = [];
-      const found = yield* waiting.all(node, listOf(roles), limit, oldest, newest);
-      for (const { id, owner } of found) {
+      const all = yield* others.all(node);
+      const servers = all
+        .filter(({ waiting: count }) => Number(count) > 0)
+        .map(({ id }) => String(id));
+      for (const { id, owner } of yield* waiting.first(limit, servers, able)) {
         yield* take.run(String(id), node);
         taken.push({ taskId: String(id), from: owner === null ? '' : String(owner) });
       }

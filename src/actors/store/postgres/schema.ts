@@ -247,6 +247,13 @@ const atWork = `
 create index actors_at_work on actors (owner) where live_attempt > 0 and owner is not null;
 `;
 
+/** For the tasks of one server and role that wait, in the order in which they get slots. */
+const waitingByRole = `
+drop index actors_waiting;
+create index actors_waiting_by_role on actors (owner, waits_role, waits_priority, changed_at, id)
+  where waits_role is not null;
+`;
+
 /** A version is never changed once it is released: a later one follows it. */
 export const migrations: readonly Migration[] = [
   { version: 1, name: 'tables', sql: tables },
@@ -257,4 +264,5 @@ export const migrations: readonly Migration[] = [
   { version: 6, name: 'unowned', sql: unowned },
   { version: 7, name: 'restores', sql: restores },
   { version: 8, name: 'at_work', sql: atWork },
+  { version: 9, name: 'waiting_by_role', sql: waitingByRole },
 ];
