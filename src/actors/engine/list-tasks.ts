@@ -3,7 +3,7 @@ import type { TaskId } from '../../machines/task.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
 import type { TaskView } from '../journal/task-view.ts';
 import type { ActorReads } from '../store/port.ts';
-import type { PageOrder, TrackerReads } from '../tracker/port.ts';
+import type { PageOrder, PageRequest, TrackerReads } from '../tracker/port.ts';
 import { readPersonsTasks } from '../workflows/persons-tasks.ts';
 import type { WorkReads } from '../workspace/work-view.ts';
 import { withWork } from './task-usage.ts';
@@ -61,11 +61,19 @@ const taskAtCursor = async (
 };
 
 /**
- * A task that a server works on may have another status than the tracker knows: these are looked at
- * one by one.
+ * A page of tasks that a server works on: they may have another status than the tracker knows, and are
+ * looked at one by one.
  */
-const pendingTasks = async ({ tracker, store }: ListPorts): Promise<readonly TrackedTask[]> =>
-  tracker.findMany(((await store?.tasks('pending')) ?? []).map(({ taskId }) => taskId as TaskId));
+const pageAtWork = async (
+  { tracker, store }: ListPorts,
+  request: PageRequest,
+): Promise<readonly TrackedTask[]> => {
+  const { status } = request;
+  if (store === null || status === undefined) return [];
+  return tracker.pageAtWork({ ...request, status }, async () =>
+    (await store.tasks('pending')).map(({ taskId }) => taskId as TaskId),
+  );
+};
 
 /** Null when the tracker alone cannot say it. */
 const totalOf = async (
@@ -104,36 +112,28 @@ const findTasks = async (ports: ListPorts, request: ListRequest, most: number) =
   const isWanted = filterOf(request);
   const found: TaskView[] = [];
   let place = await taskAtCursor(ports, cursor);
-  // Asked for together with the first page: bd lists all tasks for either.
-  const looking =
-    status === undefined
-      ? []
-      : Promise.all([
-          pendingTasks(ports),
-          request.status === active && ports.store !== null
-            ? readPersonsTasks(ports.store, tracker)
-            : [],
-        ]).then((found) => found.flat());
+  const persons =
+    request.status === active && ports.store !== null
+      ? await readPersonsTasks(ports.store, tracker)
+      : [];
 
   for (let isLast = false; !isLast && found.length < most; ) {
     // Few of a page may have the role or the label.
     const size = role === undefined && label === undefined ? most - found.length : listedAtOnce;
-    const [rows, pending] = await Promise.all([
-      tracker.page({
-        ...(status === undefined ? {} : { status, unblocked: status === 'queued' }),
-        ...(place === null ? {} : { after: place }),
-        order,
-        limit: size,
-      }),
-      looking,
-    ]);
-    isLast = rows.length < size;
-    const end = isLast ? null : (rows.at(-1) ?? null);
-    const more = pending.filter(
-      (task) =>
-        (place === null || compare(task, place) > 0) && (end === null || compare(task, end) <= 0),
+    const page: PageRequest = {
+      ...(status === undefined ? {} : { status, unblocked: status === 'queued' }),
+      ...(place === null ? {} : { after: place }),
+      ...{ order, limit: size },
+    };
+    const lists = await Promise.all([tracker.page(page), pageAtWork(ports, page)]);
+    const ends = lists.flatMap((list) => (list.length < size ? [] : list.slice(-1)));
+    const end = ends.toSorted(compare)[0] ?? null;
+    isLast = end === null;
+    const more = persons.filter((task) => place === null || compare(task, place) > 0);
+    const all = [...lists.flat(), ...more].filter(
+      (task) => end === null || compare(task, end) <= 0,
     );
-    const tasks = [...new Map([...rows, ...more].map((task) => [task.id, task])).values()];
+    const tasks = [...new Map(all.map((task) => [task.id, task])).values()];
     const views = await Promise.all(tasks.sort(compare).map(viewOf));
     found.push(...views.filter(isWanted));
     place = end;

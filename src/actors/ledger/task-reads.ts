@@ -31,6 +31,8 @@ export interface StoredTaskReads {
   dependents(id: string): Work<readonly TrackedTask[]>;
   /** As `TrackerReads.matching`. Reads every id, without its row. */
   matching(text: string, limit: number): Work<readonly TrackedTask[]>;
+  /** As `TrackerReads.pageAtWork`. */
+  pageAtWork(request: PageRequest & { readonly status: string }): Work<readonly TrackedTask[]>;
   /** Tasks in the order of their creation. */
   page(request: PageRequest): Work<readonly TrackedTask[]>;
   /**
@@ -132,6 +134,10 @@ export const createTaskReads = (sql: TaskStatements): StoredTaskReads => {
     },
     *page(request) {
       return yield* allTracked(yield* rowsOf(sql, request));
+    },
+    *pageAtWork({ status, order = 'oldest', after = listEnds[order], limit }) {
+      const page = sql.pagesAtWork[order];
+      return yield* allTracked(yield* page.all(status, after.createdAt, after.id, limit));
     },
     *changedSince(revision, limit) {
       const rows = yield* sql.changed.all(revision, limit);

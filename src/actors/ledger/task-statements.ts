@@ -15,6 +15,12 @@ const preparePages = (db: Database, inOrder: string) => {
 /** The revision of the change that `nextRevision` began. */
 const revision = "(select cast(value as integer) from ledger where key = 'revision')";
 
+const preparePageAtWork = (db: Database, inOrder: string) =>
+  db.prepare(
+    `select tasks.* from tasks join actors on actors.id = tasks.id
+     where actors.pending = 1 and status <> 'tombstone' and status <> ? and ${inOrder} limit ?`,
+  );
+
 export const prepareTaskStatements = (db: Database) => ({
   get: db.prepare('select line from tasks where id = ?'),
   row: db.prepare('select * from tasks where id = ?'),
@@ -101,6 +107,13 @@ export const prepareTaskStatements = (db: Database) => ({
     newest: db.prepare(
       `select * from tasks where status <> 'tombstone' and (created_at, id) < (?, ?)
        order by created_at desc, id desc limit ?`,
+    ),
+  },
+  pagesAtWork: {
+    oldest: preparePageAtWork(db, '(created_at, tasks.id) > (?, ?) order by created_at, tasks.id'),
+    newest: preparePageAtWork(
+      db,
+      '(created_at, tasks.id) < (?, ?) order by created_at desc, tasks.id desc',
     ),
   },
   pagesOf: {

@@ -1,3 +1,4 @@
+import type { TaskId } from '../../machines/task.ts';
 import { statusInTracker, type TrackedTask } from '../../machines/tracked-task.ts';
 import type { PageRequest } from './port.ts';
 
@@ -14,6 +15,16 @@ const matching = (
 /** Number of tasks of a page without limit. */
 export const countMatching = (all: readonly TrackedTask[], filter: Filter): number =>
   matching(all, filter).length;
+
+/** As `TrackerReads.pageAtWork`. */
+export const pageAtWorkOf = (
+  all: readonly TrackedTask[],
+  { status, ...request }: PageRequest,
+  pending: ReadonlySet<TaskId>,
+): readonly TrackedTask[] =>
+  pageOf(all, { ...request, limit: all.length })
+    .filter((task) => pending.has(task.id) && statusInTracker(task) !== status)
+    .slice(0, request.limit);
 
 /** A page of a list that is in the order of creation. */
 export const pageOf = (

@@ -80,6 +80,14 @@ export interface TaskReads {
   matching(text: string, limit: number): Promise<readonly TrackedTask[]>;
   /** A part of `list`. `status` is ours where we have a word for the tracker's. */
   page(request: PageRequest): Promise<readonly TrackedTask[]>;
+  /**
+   * As `page`, of tasks with a run that is not over, which have another status than this one. `pending`
+   * answers their ids to a tracker that does not know them.
+   */
+  pageAtWork(
+    request: PageRequest & { readonly status: string },
+    pending: () => Promise<readonly TaskId[]>,
+  ): Promise<readonly TrackedTask[]>;
   /** Number of tasks of a page without limit. */
   count(request: Pick<PageRequest, 'status' | 'unblocked'>): Promise<number>;
   /** One sentence about tasks that cannot be read; null when all can. */

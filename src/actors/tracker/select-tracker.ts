@@ -127,6 +127,7 @@ export const createTracker = (options: TrackerOptions): Tracker => {
     find: (id) => use((tracker) => tracker.find(id)),
     list: (urgency) => use((tracker) => tracker.list(urgency)),
     findMany: (ids) => use((tracker) => tracker.findMany(ids)),
+    pageAtWork: (request, pending) => use((tracker) => tracker.pageAtWork(request, pending)),
     dependents: (id) => use((tracker) => tracker.dependents(id)),
     matching: (text, limit) => use((tracker) => tracker.matching(text, limit)),
     page: (request) => use((tracker) => tracker.page(request)),

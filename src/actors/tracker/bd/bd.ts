@@ -1,6 +1,6 @@
 import type { Transacting } from '../../store/rows.ts';
 import { carryOut } from '../carry-out.ts';
-import { countMatching, pageOf } from '../page-of.ts';
+import { countMatching, pageAtWorkOf, pageOf } from '../page-of.ts';
 import type { Tracker } from '../port.ts';
 import { asArgument } from './argument.ts';
 import { type BdCalls, bdUnavailable } from './calls.ts';
@@ -72,6 +72,10 @@ export const createBdTracker = ({
         .filter(({ id }) => id.startsWith(text) || id.endsWith(text) || id.includes(`-${text}`))
         .slice(0, limit),
     page: async (request) => pageOf(await reads.list('interactive'), request),
+    pageAtWork: async (request, pending) => {
+      const [all, ids] = await Promise.all([reads.list('interactive'), pending()]);
+      return pageAtWorkOf(all, request, new Set(ids));
+    },
     count: async (request) => countMatching(await reads.list('interactive'), request),
     changes: async () => ({ tasks: await reads.list('background'), mark: 0, extent: 'all' }),
     create: createOnce(requests, {

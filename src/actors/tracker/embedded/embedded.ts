@@ -112,6 +112,7 @@ export const createEmbeddedTracker = (options: EmbeddedOptions, ledger: Ledger):
     dependents: (id) => read(() => table.dependents(id)),
     matching: (text, limit) => read(() => table.matching(text, limit)),
     page: (request) => read(() => table.page(request)),
+    pageAtWork: (request) => read(() => table.pageAtWork(request)),
     count: (request) => read(() => table.countOf(request)),
     changes: (mark, done) => access.use(() => changesSince(ports, mark, done)),
     create: async (task, requestId) => {
