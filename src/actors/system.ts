@@ -92,10 +92,12 @@ const createSharing = (
   return { slots, notices, calls: shared.calls({ node, log }) };
 };
 
-const openJournal = ({ store, shared, now, log }: SystemPorts) => {
+const openJournal = ({ leaseMs }: Settings, { store, shared, now, log }: SystemPorts) => {
   const node = createNodeId(now(), shared?.name);
   const journal = createJournal(store, {
     node,
+    // A server that cannot reach the store for so long has ended by itself.
+    ...(shared === undefined ? {} : { outageMs: leaseMs }),
     onError: (error) => log('could not save changes; the server tries again', { error }),
     onListenerError: (error) => log('a listener of the journal failed', { error }),
   });
@@ -443,7 +445,7 @@ const serversOf = (store: Pick<Store, 'nodes' | 'loads'>, node: string) => async
 export const createSystem = (initial: Settings, given: SystemPorts): System => {
   let current = initial;
   const { ports: timedOnes, read: durations } = timedPorts(given);
-  const opened = openJournal(timedOnes);
+  const opened = openJournal(initial, timedOnes);
   const ports = withHeldFolders(timedOnes, opened);
   const { shared, workspace, log } = given;
   const refusal = shared === undefined ? null : workspace.refusal();

@@ -52,6 +52,22 @@ export const killServerIn = (folder: string): void => {
   rmSync(file);
 };
 
+/** Freezes every process of the cluster. @returns thaws them */
+export const freezeServerIn = (folder: string): (() => void) => {
+  const main = Number(readFileSync(join(dataIn(folder), 'postmaster.pid'), 'utf8').split('\n')[0]);
+  process.kill(main, 'SIGSTOP');
+  const children = readFileSync(`/proc/${main}/task/${main}/children`, 'utf8').trim().split(' ');
+  const signal = (name: NodeJS.Signals): void => {
+    // One that has ended stays until its parent asks.
+    for (const pid of children) process.kill(Number(pid), name);
+  };
+  signal('SIGSTOP');
+  return () => {
+    signal('SIGCONT');
+    process.kill(main, 'SIGCONT');
+  };
+};
+
 /** Makes a standby of the server at `port` in an empty folder; it is named `standby`. */
 export const copyServerTo = (folder: string, port: number): void => {
   ownByPostgres(folder);

@@ -1,7 +1,6 @@
 import { type AnyActorRef, initialTransition } from 'xstate';
 import type { agentMachine } from '../../machines/agent-machine.ts';
 import type { AttemptKey, TaskId } from '../../machines/task.ts';
-import { transitionDeadline } from '../journal/commit-answer.ts';
 import { durable } from '../journal/durable-actor.ts';
 import type { Journal } from '../journal/journal.ts';
 import { type AgentActors, createAgentActors } from './agent-actors.ts';
@@ -63,7 +62,7 @@ export const createAttempts = (given: AttemptsPorts): Attempts => {
       now,
       commit: (transition) =>
         recorder.agent(transition, machine.getPersistedSnapshot(transition.next)),
-      ...transitionDeadline,
+      ...journal.deadline,
     }),
     runs: createAgentRuns(supervisor, work, (input) => {
       const [first] = initialTransition(machine, input);

@@ -18,7 +18,6 @@ import {
 import type { EndedDependency, TaskCommand } from '../../machines/task-context.ts';
 import type { TaskMachine, TaskSnapshot } from '../../machines/task-machine.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
-import { transitionDeadline } from '../journal/commit-answer.ts';
 import { durable } from '../journal/durable-actor.ts';
 import type { Journal } from '../journal/journal.ts';
 import { ActorEndedError, sendRequest } from '../journal/requests.ts';
@@ -256,7 +255,7 @@ export const createTaskCommands = (
     now,
     commit: (transition) =>
       recorder.task(transition, machine.getPersistedSnapshot(transition.next)),
-    ...transitionDeadline,
+    ...journal.deadline,
   });
   const registry = createTaskRegistry(logic, {
     ...ports,

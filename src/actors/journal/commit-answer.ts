@@ -19,5 +19,11 @@ const runLater: CommitDeadline['later'] = (run, ms) => {
 /** For one answer of the store. */
 export const storeDeadline: CommitDeadline = { deadlineMs: 4_000, later: runLater };
 
-/** For a transition, which may wait behind another commit; both may be tried again. */
-export const transitionDeadline: CommitDeadline = { deadlineMs: 20_000, later: runLater };
+/**
+ * For a transition, which may wait behind another commit; both may be tried again, also after an
+ * outage of `outageMs`.
+ */
+export const transitionDeadline = (outageMs: number): CommitDeadline => ({
+  deadlineMs: 20_000 + outageMs,
+  later: runLater,
+});

@@ -31,15 +31,10 @@ export type CarryOut = (batch: Batch, listener: BatchListener) => boolean;
 
 /** The pauses before the next tries. */
 const pausesMs = [100, 400, 1_000];
-/** A database that is started anew comes back: with these tries it may be away for 18 s. */
-const triesWhileAway = 20;
+/** The pause while the store is away. */
 const awayPauseMs = 1_000;
 
-const pauseAfter = (failures: number, error: unknown): number | undefined =>
-  pausesMs[failures] ??
-  (error instanceof StoreAwayError && failures < triesWhileAway ? awayPauseMs : undefined);
-
-/** Without an answer for so long, a commit is not tried again. */
+/** Without an answer for so long, a commit is not tried again, unless the store may be away. */
 const unansweredMs = 5_000;
 
 /** A held database was tried again by itself; what is lost stays lost. */
@@ -74,16 +69,20 @@ const inTime = (answer: Promise<Committed>, { committed, failed }: AnswerListene
 };
 
 export const createCarryOut =
-  (store: Pick<StoreWrites, 'commit'>): CarryOut =>
+  (store: Pick<StoreWrites, 'commit'>, outageMs: number): CarryOut =>
   ({ id, changes }, listener) => {
+    const began = performance.now();
     let failures = 0;
     let unanswered = 0;
     /** @returns true when it was the last try */
     const failed = (error: unknown, waitedMs: number): boolean => {
       unanswered += waitedMs;
-      const pauseMs = pauseAfter(failures, error);
+      const isAway = waitedMs > 0 || error instanceof StoreAwayError;
+      const isOutage = isAway && performance.now() - began < outageMs;
+      const pauseMs = pausesMs[failures] ?? (isOutage ? awayPauseMs : undefined);
       failures += 1;
-      if (!mayHelp(error) || pauseMs === undefined || unanswered > unansweredMs) {
+      const isOver = pauseMs === undefined || (unanswered > unansweredMs && !isOutage);
+      if (!mayHelp(error) || isOver) {
         listener.failed(error);
         return true;
       }

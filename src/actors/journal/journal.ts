@@ -1,5 +1,6 @@
 import { messageOf } from '../../machines/message-of.ts';
 import type { Change, CommitAnswer, Entry, EntryReads, StoreWrites } from '../store/port.ts';
+import { type CommitDeadline, transitionDeadline } from './commit-answer.ts';
 import { createStoreQueue, type Gathered, type WaitingChange } from './store-queue.ts';
 
 /**
@@ -7,6 +8,8 @@ import { createStoreQueue, type Gathered, type WaitingChange } from './store-que
  * the store has not answered, what comes next waits and is committed together.
  */
 export interface Journal {
+  /** For a transition. */
+  readonly deadline: CommitDeadline;
   /** Commits the gathered changes and this one, in one transaction. */
   commit(change: Change): CommitAnswer | Promise<CommitAnswer>;
   /**
@@ -38,6 +41,8 @@ const waitingBytesAtMost = 16 * 1024 * 1024;
 export interface JournalOptions {
   /** The id of this start of the server, in the names of its commits. */
   readonly node: string;
+  /** How long the store may be away; default: a moment. */
+  readonly outageMs?: number;
   /** Called when gathered changes could not be committed; they stay gathered and are retried. */
   readonly onError: (error: unknown) => void;
   readonly onListenerError: (error: unknown) => void;
@@ -80,7 +85,7 @@ const createListeners = (
 
 export const createJournal = (
   store: Pick<StoreWrites, 'commit'> & Pick<EntryReads, 'subscribe'>,
-  { node, onError, onListenerError }: JournalOptions,
+  { node, outageMs = 0, onError, onListenerError }: JournalOptions,
 ): Journal => {
   const onCommit = createListeners(store, onListenerError);
   let timer: NodeJS.Timeout | null = null;
@@ -89,7 +94,7 @@ export const createJournal = (
   let stopped = false;
   const savers = new Set<() => void>();
   const queue = createStoreQueue(store, {
-    node,
+    ...{ node, outageMs },
     saved: () => {
       failures = 0;
       problem = null;
@@ -135,6 +140,7 @@ export const createJournal = (
   };
 
   return {
+    deadline: transitionDeadline(outageMs),
     commit: queue.commit,
     flush,
     gather,

@@ -113,16 +113,18 @@ const batchOf = (id: CommitId, all: WaitingChange[]): SentBatch => {
 export interface StoreQueueOptions extends StoreQueueListener {
   /** The id of this start of the server, in the names of its commits. */
   readonly node: string;
+  /** How long the store may be away. */
+  readonly outageMs: number;
 }
 
 export const createStoreQueue = (
   store: Pick<StoreWrites, 'commit'>,
-  { node, ...listener }: StoreQueueOptions,
+  { node, outageMs, ...listener }: StoreQueueOptions,
 ): StoreQueue => {
   let waiting: WaitingChange[] = [];
   let underway: SentBatch | null = null;
   let lastNumber = 0;
-  const carryOut = createCarryOut(store);
+  const carryOut = createCarryOut(store, outageMs);
 
   const saved = ({ all }: SentBatch, { stale }: Committed): void => {
     listener.saved();

@@ -5,7 +5,6 @@ import type { WorkflowInput } from '../../machines/workflow-context.ts';
 import { type WorkflowSnapshot, workflowMachine } from '../../machines/workflow-machine.ts';
 import type { ActorRoot } from '../engine/actor-system.ts';
 import { charts } from '../journal/chart-versions.ts';
-import { transitionDeadline } from '../journal/commit-answer.ts';
 import { durable } from '../journal/durable-actor.ts';
 import { entry } from '../journal/event-types.ts';
 import type { Journal } from '../journal/journal.ts';
@@ -84,7 +83,7 @@ const createLogic = (
       if (answer === 'ok' && own !== undefined) own.revision += 1;
       return answer;
     },
-    ...transitionDeadline,
+    ...journal.deadline,
   });
 
 /** Before its actor exists. @throws ServiceError */

@@ -51,7 +51,7 @@ const setUp = (
         order.push(`committed ${JSON.stringify(next.value)}`);
         return 'ok';
       },
-      ...transitionDeadline,
+      ...transitionDeadline(0),
     },
   );
   return { logic, order, seen };
