@@ -186,6 +186,23 @@ describe.skipIf(noBrowser !== null)(
       expect(found.dotted).toBe(0);
     });
 
+    test('the chart shows the state of a task that asks, without scrolling', {
+      tags: ['slow'],
+    }, async () => {
+      const id = await project.create('Look at it', '--role', 'reviewer');
+      await project.agent('run', id, '--async');
+      await until(id, { phase: 'awaiting_approval' });
+      await open(`task/${id}`);
+      const here = page.locator('.chart-part .state.here');
+      await here.locator('text', { hasText: 'awaitingApproval' }).waitFor();
+
+      await vi.waitFor(async () => {
+        const { y = 0, height = 0 } = (await here.boundingBox()) ?? {};
+        expect(y + height).toBeGreaterThan(0);
+        expect(y + height).toBeLessThan(800);
+      });
+    });
+
     test('no error was logged', () => expect(problems).toEqual([]));
   },
 );
