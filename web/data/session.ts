@@ -8,8 +8,6 @@ export type Session =
       readonly project: string;
       readonly version: string;
       readonly started_at: string;
-      /** Absent without authentication. */
-      readonly expires_at?: string;
     };
 
 export const session = signal<Session>({ state: 'checking' });
@@ -30,16 +28,11 @@ export const signOutHere = (message: string | null): void => {
   if (session.value.state !== 'out') session.value = { state: 'out', message };
 };
 
-/** The server no longer takes the token of this tab. */
-export const endSession = (): void => {
-  const { value } = session;
-  const end = value.state === 'in' ? Date.parse(value.expires_at ?? '') : Number.NaN;
+/** The server no longer takes the token of this tab; it does not say why. */
+export const endSession = (): void =>
   signOutHere(
-    end <= Date.now()
-      ? 'Your session has ended after its 12 hours. Run agent open for a new one.'
-      : 'Your session has ended: the server was started again, or you signed out elsewhere. Run agent open for a new one.',
+    'Your session has ended: the server was started again, or 12 hours are over. Run agent open for a new one.',
   );
-};
 
 const messageIn = async (response: Response): Promise<string> => {
   const body = (await response.json().catch(() => null)) as { error?: { message?: string } } | null;

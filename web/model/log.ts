@@ -68,8 +68,7 @@ const noteOf = ({ type, data }: Frame): string | null => {
   const again = data['again'] === true ? ' again, after a restart of the server' : '';
   if (type === 'input_required') return `asks${again}: ${textOf(data['question'])}`;
   if (type === 'approval_required') return `asks permission${again}: ${callsIn(data)}`;
-  if (type === 'completed')
-    return data['by_hand'] === true ? 'complete' : withReason('complete', textOf(data['result']));
+  if (type === 'completed') return withReason('complete', textOf(data['result']));
   if (type === 'cancelled') return withReason('cancelled', textOf(data['reason']));
   if (type === 'failed')
     return `failed: ${textOf((data['error'] as { message?: unknown } | undefined)?.message)}`;

@@ -34,13 +34,6 @@ export const Tick = ({
   );
 };
 
-/** Tasks that only wait have no processes. */
-const whatEnds = (chosen: readonly TaskView[]): string => {
-  const started = chosen.filter(({ status }) => status === 'started').length;
-  if (started === 0) return '';
-  return started === chosen.length ? ', their processes end' : `, processes of ${started} end`;
-};
-
 /** What can be done with the selected tasks that are shown. */
 export const SelectionActions = ({
   selected,
@@ -106,7 +99,9 @@ export const SelectionActions = ({
         whyNot={whyNot}
         onError={fail}
       >
-        {isSure.value ? `Cancel ${chosen.length}${whatEnds(chosen)}` : 'Cancel'}
+        {isSure.value
+          ? `Cancel ${chosen.length}${chosen.some(({ status }) => status === 'started') ? ', their processes end' : ''}`
+          : 'Cancel'}
       </Button>
       <Button onPress={act(() => changeAll('close', chosen))} whyNot={whyNot} onError={fail}>
         Close as they are

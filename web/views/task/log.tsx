@@ -112,13 +112,12 @@ const Item = whenChanged(({ item }: { item: LogItem }) => {
   );
 });
 
-const whyEmpty = ({ attempt, status, phase, max_attempts: most }: TaskView): string => {
+const whyEmpty = ({ attempt, status, max_attempts: most }: TaskView): string => {
   if (attempt > 0) return 'This attempt has no entries.';
   if (status !== 'queued' && status !== 'started') return 'No attempt began.';
-  if (phase === 'waiting_for_person') return 'No agent works on it: it is for you.';
   return most === undefined
     ? 'No attempt yet. Run the task to see what an agent does.'
-    : 'No attempt yet. It begins by itself when what it waits for is over.';
+    : 'No attempt yet. It begins by itself.';
 };
 
 const NothingYet = ({ task, isRead }: { task: TaskView; isRead: boolean }) => (

@@ -50,7 +50,7 @@ export const Results = ({ task }: { task: TaskView }) => {
       {result === undefined && error === undefined && task.work === undefined && (
         <p class="quiet">
           {task.status === 'complete'
-            ? `Somebody closed the task${task.close_reason === undefined ? '' : `: ${task.close_reason}`}. No agent wrote results.`
+            ? 'No agent wrote results.'
             : 'There are no results yet. The agent writes them when it ends.'}
         </p>
       )}
