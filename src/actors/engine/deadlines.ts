@@ -1,3 +1,11 @@
+import {
+  type Compare,
+  emptyList,
+  type SortedList,
+  withItem,
+  withoutItem,
+} from '../../machines/sorted-list.ts';
+
 /** Absolute deadlines (epoch ms), each with its own key; one timer waits for the earliest. */
 export interface TimerWheel {
   /** Sets, moves or (null) clears a deadline (epoch ms). */
@@ -11,17 +19,35 @@ export interface TimerWheel {
  */
 const lookAgainMs = 2_000;
 
-const earliest = (deadlines: ReadonlyMap<string, number>): number => {
-  let first = Number.POSITIVE_INFINITY;
-  for (const at of deadlines.values()) first = Math.min(first, at);
-  return first;
-};
+interface Deadline {
+  readonly key: string;
+  readonly at: number;
+}
+
+const byTime: Compare<Deadline> = (one, other) =>
+  one.at - other.at || (one.key < other.key ? -1 : one.key > other.key ? 1 : 0);
 
 export const createTimerWheel = (now: () => number, fire: (key: string) => void): TimerWheel => {
-  const deadlines = new Map<string, number>();
+  const deadlines = new Map<string, Deadline>();
+  let inOrder: SortedList<Deadline> = emptyList;
   let timer: NodeJS.Timeout | null = null;
   let ringsAt = Number.POSITIVE_INFINITY;
 
+  const first = (): Deadline | undefined => inOrder.parts[0]?.[0];
+  const remove = (key: string): void => {
+    const deadline = deadlines.get(key);
+    if (deadline === undefined) return;
+    deadlines.delete(key);
+    inOrder = withoutItem(inOrder, deadline, byTime);
+  };
+  const takeDue = (): readonly string[] => {
+    const due: string[] = [];
+    for (let next = first(); next !== undefined && next.at <= now(); next = first()) {
+      remove(next.key);
+      due.push(next.key);
+    }
+    return due;
+  };
   const clear = (): void => {
     if (timer !== null) clearTimeout(timer);
     timer = null;
@@ -37,22 +63,22 @@ export const createTimerWheel = (now: () => number, fire: (key: string) => void)
   };
   const ring = (): void => {
     clear();
-    const due = [...deadlines].filter(([, at]) => at <= now()).map(([key]) => key);
-    for (const key of due) deadlines.delete(key);
-    for (const key of due) fire(key);
-    ringBy(earliest(deadlines));
+    for (const key of takeDue()) fire(key);
+    ringBy(first()?.at ?? Number.POSITIVE_INFINITY);
   };
 
   return {
     set: (key, at) => {
-      if (at === null) deadlines.delete(key);
-      else {
-        deadlines.set(key, at);
-        ringBy(at);
-      }
+      remove(key);
+      if (at === null) return;
+      const deadline = { key, at };
+      deadlines.set(key, deadline);
+      inOrder = withItem(inOrder, deadline, byTime);
+      ringBy(at);
     },
     stop: () => {
       deadlines.clear();
+      inOrder = emptyList;
       clear();
     },
   };
