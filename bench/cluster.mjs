@@ -85,7 +85,7 @@ export const putAway = async (cluster, ms) => {
 };
 
 /** A process of ours with a project of its own. */
-export const startServer = async ({ folder, url }, name, config = {}) => {
+export const startServer = async ({ folder, url }, name, config = {}, startMs = 30_000) => {
   const root = join(folder, name);
   mkdirSync(join(root, '.beads'), { recursive: true });
   const file = join(folder, `${name}.json`);
@@ -106,12 +106,14 @@ export const startServer = async ({ folder, url }, name, config = {}) => {
   };
   const child = spawn(process.execPath, [program, '--server'], { cwd: root, env, stdio: 'ignore' });
   for (let waited = 0; !existsSync(join(state, 'server.json')); waited += 50) {
-    if (child.exitCode !== null || waited > 30_000) throw new Error(`${name} did not start`);
+    if (child.exitCode !== null || waited > startMs) throw new Error(`${name} did not start`);
     await delay(50);
   }
   const { url: address } = JSON.parse(readFileSync(join(state, 'server.json'), 'utf8'));
   const token = readFileSync(join(state, 'token'), 'utf8').trim();
   return {
+    pid: child.pid,
+    health: async () => (await fetch(`${address}/health`)).json(),
     /** A JSON-RPC call. */
     call: async (method, params) => {
       const response = await fetch(`${address}/a2a/execute`, {

@@ -15,7 +15,7 @@ console.log(`node ${process.version}${' '.repeat(32)}      ours     limit       
 for (const file of benches) {
   const { status } = spawnSync(process.execPath, ['--expose-gc', `${here}${file}`], {
     stdio: 'inherit',
-    timeout: 300_000,
+    timeout: 900_000,
   });
   if (status !== 0) process.exitCode = 1;
 }
