@@ -139,8 +139,10 @@ export const createCounterRows = (db: Database): CounterRows => {
   return {
     begin,
     *add(entries, runs) {
+      const counted = entries.reduce(countEntry, zeroCounters);
+      if (counted === zeroCounters && runs.length === 0) return;
       // A statement takes each row once.
-      const sums = new Map(rowsOf(entries.reduce(countEntry, zeroCounters)));
+      const sums = new Map(rowsOf(counted));
       for (const seconds of runs)
         for (const [name, value] of rowsOfDuration('run', seconds))
           sums.set(name, (sums.get(name) ?? 0) + value);

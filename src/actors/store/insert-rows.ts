@@ -16,13 +16,15 @@ export const createRowInsert = (
     .map(() => '?')
     .join(', ')})`;
   const statementOf = (count: number): Statement => {
+    const known = statements.get(count);
+    if (known !== undefined) return known;
     const rows = Array.from({ length: count }, () => row).join(', ');
-    const prepared =
-      statements.get(count) ?? db.prepare(`insert into ${into} values ${rows} ${onConflict}`);
+    const prepared = db.prepare(`insert into ${into} values ${rows} ${onConflict}`);
     statements.set(count, prepared);
     return prepared;
   };
   return function* (rows) {
+    if (rows.length === 1) return void (yield* statementOf(1).send(...(rows[0] ?? [])));
     for (let at = 0; at < rows.length; at += rowsAtOnce) {
       const some = rows.slice(at, at + rowsAtOnce);
       yield* statementOf(some.length).send(...some.flat());

@@ -118,22 +118,29 @@ export const together = function* <Results extends readonly unknown[]>(
   },
 ): Work<Results> {
   const results: unknown[] = [];
-  const begun = works.map((work) => work[Symbol.iterator]());
-  let open = begun.map((steps, at) => ({ steps, at, step: steps.next() }));
-  for (;;) {
-    for (const { at, step } of open) if (step.done === true) results[at] = step.value;
-    const asking = open.flatMap(({ steps, at, step }) =>
-      step.done === true ? [] : [{ steps, at, asked: step.value }],
-    );
-    if (asking.length === 0) return results as unknown as Results;
-    const answers = yield* answersTo(asking.map(({ asked }) => asked));
-    open = asking.map(({ steps, at }, index) => ({
-      steps,
-      at,
-      step: steps.next(answers[index] ?? noAnswer),
-    }));
+  let asking: Asking[] = [];
+  const take = (steps: Asking['steps'], at: number, step: IteratorResult<Ask | Asks>): void => {
+    if (step.done === true) results[at] = step.value;
+    else asking.push({ steps, at, asked: step.value });
+  };
+  for (const [at, work] of works.entries()) {
+    const steps = work[Symbol.iterator]();
+    take(steps, at, steps.next());
   }
+  while (asking.length > 0) {
+    const before = asking;
+    asking = [];
+    const answers = yield* answersTo(before.map(({ asked }) => asked));
+    for (const [index, { steps, at }] of before.entries())
+      take(steps, at, steps.next(answers[index] ?? noAnswer));
+  }
+  return results as unknown as Results;
 };
+interface Asking {
+  readonly steps: Iterator<Ask | Asks, unknown, Asked>;
+  readonly at: number;
+  readonly asked: Ask | Asks;
+}
 const noAnswer: Asked = { rows: [], changes: 0 };
 
 /** One answer to each; those to `Asks` hold one to each of theirs. */
