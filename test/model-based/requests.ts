@@ -25,7 +25,10 @@ const only = (answer: string, lead: () => void = () => {}): Prediction => ({
 });
 const refused = (...answers: readonly string[]): Prediction => ({ answers, lead: () => {} });
 
-/** The way into the queue: a task that is refused there rests. */
+/**
+ * The way into the queue: a task that is refused there rests. One that is over stays as it is, and a
+ * request that its dependencies or its holder refuse is not remembered.
+ */
 const enter = (model: Expected, task: ExpectedTask, maxTurns: number | null): Prediction => {
   const reason = (): readonly string[] => {
     if (unmetOf(model, task).length > 0) return ['dependencies_unmet'];
@@ -39,10 +42,15 @@ const enter = (model: Expected, task: ExpectedTask, maxTurns: number | null): Pr
   return {
     answers: reason(),
     lead: (answer) => {
+      const wasOver = task.stand !== 'resting' && !isLive(task);
+      if (wasOver && answer !== 'ok' && answer !== 'queue_full') return;
       // A request that is refused is remembered: a retry without a role asks for the same again.
       task.hasRole = true;
       if (maxTurns !== null) task.maxTurns = maxTurns;
-      if (answer !== 'ok') return rest(task);
+      if (answer !== 'ok') {
+        if (!wasOver || task.tracked.word === 'open') rest(task);
+        return;
+      }
       model.orders += 1;
       task.stand = 'asked';
       task.order = model.orders;
@@ -80,7 +88,8 @@ export const review = (model: Expected, task: ExpectedTask): Prediction => {
   return {
     answers: entry.answers,
     lead: (answer) => {
-      if (task.stand === 'complete') task.tracked = { word: 'open', heldByAmy: false };
+      const opens = answer === 'ok' || answer === 'queue_full';
+      if (opens && task.stand === 'complete') task.tracked = { word: 'open', heldByAmy: false };
       entry.lead(answer);
     },
   };
@@ -91,8 +100,7 @@ export const close = (model: Expected, task: ExpectedTask): Prediction => {
   if (isLive(task)) return refused('event_not_allowed');
   if (task.stand === 'complete') return only('ok');
   const closedAlready = task.tracked.word === 'closed';
-  if (!closedAlready && unmetOf(model, task).length > 0)
-    return { answers: ['dependencies_unmet'], lead: () => rest(task) };
+  if (!closedAlready && unmetOf(model, task).length > 0) return refused('dependencies_unmet');
   return only('ok', () => {
     task.tracked = { word: 'closed', heldByAmy: false };
     rest(task);
