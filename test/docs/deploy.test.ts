@@ -79,6 +79,15 @@ test('files that are named are there', () => {
   for (const [, file = ''] of copied) expect(existsSync(join(root, file))).toBe(true);
 });
 
+test('the image packs into a folder that it made, and both servers of compose run it', () => {
+  const dockerfile = textOf('deploy/Dockerfile');
+  const [before = '', folder = ''] = dockerfile.split(/ --pack-destination (\S+)/);
+  expect(before).toContain(`mkdir ${folder}`);
+  const compose = parse(textOf('deploy/compose.yaml'), { merge: true });
+  const [, tag] = /^# .* -t (\S+)/.exec(dockerfile) ?? [];
+  expect([compose.services.one.image, compose.services.two.image]).toEqual([tag, tag]);
+});
+
 test('the guide explains each alert, and each alert asks for metrics that exist', () => {
   const { groups } = parse(textOf('deploy/prometheus/alerts.yaml'));
   const rules: { alert: string; expr: string }[] = groups[0].rules;
