@@ -14,6 +14,16 @@ const yamlFiles = files.filter((name) => name.endsWith('.yaml'));
 interface Resource {
   readonly kind: string;
   readonly data?: Readonly<Record<string, string>>;
+  readonly spec?: {
+    readonly template: {
+      readonly spec: {
+        readonly containers: readonly {
+          readonly command?: readonly string[];
+          readonly workingDir?: string;
+        }[];
+      };
+    };
+  };
 }
 const resources = (): readonly Resource[] =>
   parseAllDocuments(textOf('deploy/kubernetes/agent-task-server.yaml')).map((each) =>
@@ -86,6 +96,28 @@ test('the image packs into a folder that it made, and both servers of compose ru
   const compose = parse(textOf('deploy/compose.yaml'), { merge: true });
   const [, tag] = /^# .* -t (\S+)/.exec(dockerfile) ?? [];
   expect([compose.services.one.image, compose.services.two.image]).toEqual([tag, tag]);
+});
+
+test('process 1 of a container is tini, also in Kubernetes, and exec there finds the project', () => {
+  const dockerfile = textOf('deploy/Dockerfile');
+  expect(dockerfile).toContain('ENTRYPOINT ["tini", "--"]');
+  const set = resources().find(({ kind }) => kind === 'StatefulSet');
+  const [server] = set?.spec?.template.spec.containers ?? [];
+  expect(server?.command).toBeUndefined();
+  expect(server?.workingDir).toBe(/^WORKDIR (\/data.*)$/m.exec(dockerfile)?.[1]);
+});
+
+test('the password of compose may have any letters: it is not in an address', () => {
+  const { services } = parse(textOf('deploy/compose.yaml'), { merge: true });
+  expect(services.one.environment.DATABASE_URL).not.toContain('$');
+  expect(services.one.environment.PGPASSWORD).toBe(services.database.environment.POSTGRES_PASSWORD);
+});
+
+test('agent, run as the user of the systemd unit, finds its server: state is in their home', () => {
+  const unit = textOf('deploy/systemd/agent-server@.service');
+  const [, folder] = /^StateDirectory=(\S+)$/m.exec(unit) ?? [];
+  expect(textOf('docs/guides/operating.md')).toContain(`--home-dir /var/lib/${folder} `);
+  expect(unit).not.toMatch(/AGENT_STATE_DIR|AGENT_SERVER_CONFIG/);
 });
 
 test('the guide explains each alert, and each alert asks for metrics that exist', () => {

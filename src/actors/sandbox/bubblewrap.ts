@@ -121,7 +121,7 @@ const tryBubblewrap = (
       }
     : {
         ok: false,
-        detail: `bubblewrap cannot be used here: ${said || 'it did not start'}; allow user namespaces`,
+        detail: `bubblewrap cannot be used here: ${said || 'it did not start'}; allow user namespaces, in a container with seccomp=unconfined and systempaths=unconfined`,
       };
 };
 
