@@ -103,7 +103,9 @@ test('a task whose history was removed is exported with what came later, and wha
 
   expect([nothing.code, proofOfNothing.code, code]).toEqual([0, 0, 9]);
   expect(nothing.out).toContain('0 entries');
-  expect(out).toContain('machines  not run: the file does not hold every transition');
+  expect(out).toContain(
+    'machines  not run, so no state is proven: the file does not hold every transition',
+  );
   expect(out).toMatch(/left out {2}\d+ entries are in the file by hash only/);
   expect(out).toContain('has the same entry');
 });
