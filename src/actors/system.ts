@@ -353,6 +353,27 @@ const routeToServers = (
   return { service: tasks.service, workflows: others.service };
 };
 
+/** A run of another server tells of a task that it took, maybe before that server does. */
+const watchTakes = ({ journal, host }: Parts, drop: (taskIds: readonly string[]) => void): void => {
+  const waits = (taskId: string): boolean =>
+    host.live
+      .get(taskId as TaskId)
+      ?.actor.getSnapshot()
+      .hasTag('phase:waiting_for_slot') === true;
+  journal.onCommit((entries) => {
+    const began = entries.filter(
+      ({ type, data, taskId }) =>
+        type === 'status_update' && data.includes('"status":"started"') && waits(taskId),
+    );
+    if (began.length === 0) return;
+    // A run of our own has begun then.
+    setImmediate(() => {
+      const taken = began.map(({ taskId }) => taskId).filter(waits);
+      if (taken.length > 0) drop(taken);
+    });
+  });
+};
+
 interface LivingParts {
   readonly commands: Tasks['commands'];
   readonly invoked: Tasks['invoked'];
@@ -382,6 +403,13 @@ const createLife = (
         log('could not continue the workflows of another server', { error }),
       );
   };
+  const drop = (ids: readonly string[]): void =>
+    void commands
+      .drop(ids as readonly TaskId[])
+      .catch((error: unknown) =>
+        log('could not look at tasks that another server took', { error, tasks: ids }),
+      );
+  if (sharing !== null) watchTakes(parts, drop);
   return {
     start: async () => {
       await lease.start(takeUp);
@@ -389,7 +417,7 @@ const createLife = (
         supervisor,
         changed: () => supervisor.send({ type: 'caps.changed', ...caps() }),
         takeUp: tasks.takeUp,
-        drop: (ids) => commands.drop(ids as readonly TaskId[]),
+        drop,
       });
       sharing?.notices.on((notice) => {
         if (notice === 'left') lease.look();

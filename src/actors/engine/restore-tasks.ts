@@ -1,8 +1,9 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises';
 import type { TaskId } from '../../machines/task.ts';
 import { differenceFrom } from '../journal/replay.ts';
 import type { ActorReads, StoreReads } from '../store/port.ts';
 import type { TrackerReads } from '../tracker/port.ts';
+import type { LoadedTasks } from './loaded-tasks.ts';
 import type { RestoreAttempts, RestoredTask } from './restore-attempts.ts';
 import type { TaskRegistry } from './task-registry.ts';
 
@@ -41,9 +42,11 @@ export async function* inParts(ids: readonly TaskId[]): AsyncGenerator<readonly 
 }
 
 interface RestorePorts {
+  readonly node: string;
   readonly store: Pick<ActorReads, 'actors'>;
   readonly tracker: Pick<TrackerReads, 'findMany'>;
-  readonly registry: Pick<TaskRegistry, 'lastShown'>;
+  readonly registry: Pick<TaskRegistry, 'lastShown' | 'drop' | 'restore' | 'isStarting'>;
+  readonly live: Pick<LoadedTasks, 'get'>;
 }
 
 /** The last frame of a task says what it is where the tracker is away. */
@@ -67,6 +70,29 @@ const readTasks = async (
   return tasks;
 };
 
+const startingAtMostMs = 30_000;
+const lookMs = 20;
+
+/**
+ * Stops the actors of tasks that another server took, with or without a run of them: their rows are
+ * newer. The word of a take may be late. It may come before there is an actor to stop, or when this
+ * server has taken the task back; then its actor starts from the newer row.
+ */
+export const dropTaken = async (
+  { node, store, registry, live }: Omit<RestorePorts, 'tracker'>,
+  ids: readonly TaskId[],
+): Promise<void> => {
+  for (let waited = 0; waited < startingAtMostMs && ids.some(registry.isStarting); waited += lookMs)
+    await delay(lookMs);
+  for (const { taskId, revision, pending, owner } of await store.actors(ids)) {
+    const id = taskId as TaskId;
+    const task = live.get(id);
+    if (task === null || revision <= task.revision) continue;
+    registry.drop(id);
+    if (pending && owner === node) await registry.restore(id);
+  }
+};
+
 /** Starts the actors of pending tasks, in this order. `working`: those whose attempt runs. */
 export const restoreTasks = async (
   ports: RestorePorts,
@@ -76,6 +102,8 @@ export const restoreTasks = async (
 ): Promise<void> => {
   const works = new Set(working);
   await restore(await readTasks(ports, working), working);
-  for await (const some of inParts(ids.filter((id) => !works.has(id))))
+  for await (const some of inParts(ids.filter((id) => !works.has(id)))) {
     await restore(await readTasks(ports, some), []);
+    await dropTaken(ports, some);
+  }
 };

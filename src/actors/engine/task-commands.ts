@@ -31,7 +31,7 @@ import type { LoadedTask } from './loaded-tasks.ts';
 import { OwnedElsewhereError } from './owned-elsewhere.ts';
 import { asResponseError } from './response-error.ts';
 import { createRestoreAttempts } from './restore-attempts.ts';
-import { compareWithJournals, restoreTasks } from './restore-tasks.ts';
+import { compareWithJournals, dropTaken, restoreTasks } from './restore-tasks.ts';
 import type { TaskHost } from './task-host.ts';
 import { createTaskRegistry, type TaskRegistry, type TaskRegistryPorts } from './task-registry.ts';
 import { createTell } from './tell-agent.ts';
@@ -87,7 +87,7 @@ export interface TaskActors {
   /** Restores tasks that another server had. */
   takeUp(taskIds: readonly TaskId[], working: readonly TaskId[]): Promise<void>;
   /** Stops the actors of tasks that another server has now. */
-  drop(taskIds: readonly TaskId[]): void;
+  drop(taskIds: readonly TaskId[]): Promise<void>;
   /**
    * Stops every task actor; `restore` starts them again. @throws when gathered changes cannot be
    * committed
@@ -267,7 +267,7 @@ export const createTaskCommands = (
   const isStopped = (): boolean => stopped;
   const restoreAttempts = createRestoreAttempts({ ...ports, registry, isStopped });
   const takeUp: TaskActors['takeUp'] = (taskIds, working) =>
-    restoreTasks({ store, tracker, registry }, restoreAttempts, taskIds, working);
+    restoreTasks({ ...ports, registry, live }, restoreAttempts, taskIds, working);
   const restore = createRestore(ports, takeUp, isStopped);
 
   return {
@@ -297,9 +297,7 @@ export const createTaskCommands = (
     }),
     restore: restore.run,
     takeUp,
-    drop: (taskIds) => {
-      for (const taskId of taskIds) registry.drop(taskId);
-    },
+    drop: (taskIds) => dropTaken({ ...ports, registry, live }, taskIds),
     dropAll: async () => {
       await journal.flush();
       registry.dropAll();

@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
 import { requireId } from '../../actors/engine/task-id.ts';
 import type { TaskView } from '../../actors/journal/task-view.ts';
@@ -32,18 +33,50 @@ const isNews = async (client: Client, taskId: TaskId, { type, data }: Frame): Pr
   return awaiting !== undefined && awaiting.input_id === data['input_id'];
 };
 
+const isOver = ({ status }: TaskView): boolean => status in exitByStatus;
+
+/** A task that went to another server may end without a word on this stream. */
+const lookMs = 10_000;
+const againMs = 200;
+
+/** Follows a task until its stream ends, or a look says that it is over. */
+const followOne = async (
+  client: Client,
+  taskId: TaskId,
+  io: Io,
+  signal: AbortSignal,
+): Promise<void> => {
+  const over = new AbortController();
+  const look = setInterval(() => {
+    readTask(client, taskId).then(
+      (task) => isOver(task) && over.abort(),
+      () => {},
+    );
+  }, lookMs);
+  const ended = AbortSignal.any([signal, over.signal]);
+  try {
+    for await (const frame of client.frames(taskId, null, ended)) {
+      if (ended.aborted) break;
+      const line = (await isNews(client, taskId, frame)) ? renderFrame(frame) : null;
+      if (line !== null) io.err(terminalText(line, false));
+    }
+  } finally {
+    clearInterval(look);
+  }
+};
+
 const waitForOne = async (
   client: Client,
   taskId: TaskId,
   io: Io,
   signal: AbortSignal,
 ): Promise<TaskView> => {
-  for await (const frame of client.frames(taskId, null, signal)) {
-    if (signal.aborted) break;
-    const line = (await isNews(client, taskId, frame)) ? renderFrame(frame) : null;
-    if (line !== null) io.err(terminalText(line, false));
+  for (;;) {
+    await followOne(client, taskId, io, signal);
+    const task = await readTask(client, taskId);
+    if (isOver(task) || signal.aborted) return task;
+    await delay(againMs);
   }
-  return readTask(client, taskId);
 };
 
 const waitForAll = async (
@@ -93,11 +126,10 @@ export const wait = async (
   const taskIds = ids.map(requireId);
   const files = await connection.files();
   const seen = await Promise.all(taskIds.map((id) => readTask(files, id)));
-  const isOver = seen.every(({ status }) => status in exitByStatus);
-  if (!isOver)
-    for (const task of seen)
-      if (!(task.status in exitByStatus)) io.err(`waiting for ${waitedFor(task)}`);
-  const tasks = isOver
+  const areOver = seen.every(isOver);
+  if (!areOver)
+    for (const task of seen) if (!isOver(task)) io.err(`waiting for ${waitedFor(task)}`);
+  const tasks = areOver
     ? seen
     : await waitForAll(await connection.server(), taskIds, timeoutSeconds, io);
   for (const task of tasks)

@@ -19,12 +19,14 @@ const asked = (inputId: string) =>
 /** Waits for a task whose stream begins with two questions, of which `open` is not answered. */
 const linesWith = async (open: string | null): Promise<string> => {
   const lines: string[] = [];
+  let hasEnded = false;
   const clientThat = (more: Partial<TaskView>): Client => ({
     live: true,
-    call: (async () => taskThat(more)) as never,
+    call: (async () => taskThat(hasEnded ? { status: 'complete' } : more)) as never,
     frames: async function* () {
       yield asked('i1');
       yield asked('i2');
+      hasEnded = true;
     },
   });
   const awaiting = { kind: 'input', input_id: open, question: `ask ${open}` };
