@@ -1,3 +1,4 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import type { TaskId } from '../../../src/machines/task.ts';
 import { hang, startSystem } from '../../support/running.ts';
@@ -5,8 +6,11 @@ import { hang, startSystem } from '../../support/running.ts';
 test('pages of a status hold the tasks at work that the tracker has otherwise, each once', async () => {
   const { service, tracker } = await startSystem({ turns: [hang], options: { cap: 1 } });
   const ids: TaskId[] = [];
-  for (let n = 0; n < 5; n += 1)
+  for (let n = 0; n < 5; n += 1) {
     ids.push((await service.create({ description: `task ${n}` })).task_id as TaskId);
+    // Tasks of one millisecond are listed by their ids.
+    await delay(2);
+  }
   for (const task of ids.slice(0, 4))
     await service.execute({ task, role: 'engineer', options: {} });
   const [first, second, third, fourth, open] = ids as [TaskId, TaskId, TaskId, TaskId, TaskId];
