@@ -175,6 +175,18 @@ describe.skipIf(noBrowser !== null)(
       await page.getByRole('heading', { name: 'Created by Enter' }).waitFor();
       await to('new');
       await page.getByLabel('What to do').fill('Sent twice');
+      // The second press comes when the first is answered, and the form still there.
+      await page.evaluate(`
+        const send = window.fetch;
+        const button = document.querySelector('.create .primary');
+        window.fetch = async (...given) => {
+          window.fetch = send;
+          const answer = await send.apply(window, given);
+          for (let ms = 0; ms < 5; ms += 1) setTimeout(() => button.click(), ms);
+          return answer;
+        };
+        'a function would be called';
+      `);
       await page.keyboard.press('Control+Enter');
       await page.keyboard.press('Control+Enter');
       await page.getByRole('heading', { name: 'Sent twice' }).waitFor();

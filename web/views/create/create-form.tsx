@@ -1,4 +1,5 @@
 import { useSignal } from '@preact/signals';
+import { useRef } from 'preact/hooks';
 import { create, run } from '../../data/actions.ts';
 import { tasks } from '../../data/tasks.ts';
 import { roles } from '../../data/totals.ts';
@@ -83,14 +84,23 @@ export const CreateForm = ({ isFocused = false }: { isFocused?: boolean }) => {
   const fail = (message: string): void => {
     problem.value = message;
   };
+  const saving = useRef<Promise<string> | null>(null);
+  /** A press that comes while the page of the task is not there yet makes no second task. */
+  const saveOnce = (): Promise<string> => {
+    saving.current ??= save(fields).catch((error: unknown) => {
+      saving.current = null;
+      throw error;
+    });
+    return saving.current;
+  };
   const saveAlone = async (): Promise<void> => {
     if (linesIn(verify.value).length > 0)
       throw new Error('Verify commands are for a run: create and run it, or leave them out.');
-    go(taskPath(await save(fields)));
+    go(taskPath(await saveOnce()));
   };
   const saveAndRun = async (): Promise<void> => {
     if (role.value === '') throw new Error('Choose a role first: it says who works on the task.');
-    const id = await save(fields);
+    const id = await saveOnce();
     go(taskPath(id));
     await run([id], role.value, linesIn(verify.value));
   };
