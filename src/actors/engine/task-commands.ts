@@ -23,7 +23,7 @@ import type { Journal } from '../journal/journal.ts';
 import { ActorEndedError, sendRequest } from '../journal/requests.ts';
 import { trackerObserved, willAskAgain } from '../journal/snapshots.ts';
 import type { TaskView } from '../journal/task-view.ts';
-import { LeaseLostError, StoreError } from '../store/port.ts';
+import { LeaseLostError, type SavedActor, StoreError } from '../store/port.ts';
 import type { Tracker } from '../tracker/port.ts';
 import type { ActorRoot } from './actor-system.ts';
 import type { DependencyWaits } from './dependency-waits.ts';
@@ -77,7 +77,7 @@ export interface TaskCommands {
    * tracker again and tells the task when somebody closed or took it.
    * @returns false when the task is at work and must be observed again
    */
-  observe(seen: TrackedTask): Promise<boolean>;
+  observe(seen: TrackedTask, saved: SavedActor | null): Promise<boolean>;
 }
 
 /** Starts and stops the actors of the tasks that this server has. */

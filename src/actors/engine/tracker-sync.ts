@@ -11,7 +11,7 @@ import {
   shownIn,
   trackerSnapshot,
 } from '../journal/transition-frames.ts';
-import type { EntryReads, NewEntry } from '../store/port.ts';
+import type { EntryReads, NewEntry, SavedActor } from '../store/port.ts';
 import { ignoreStartedRun, onlyWhileIdle } from '../tracker/idle-fence.ts';
 import type { StatusWrites, TrackerInfo, TrackerReads } from '../tracker/port.ts';
 
@@ -69,10 +69,12 @@ const createLiveObserver =
   };
 
 /**
- * Takes changes that others made in the tracker.
+ * Takes changes that others made in the tracker. `saved` is the actor of the task.
  * @returns false when the task is at work and must be observed again
  */
-export const createObserver = (ports: ObserverPorts): ((seen: TrackedTask) => Promise<boolean>) => {
+export const createObserver = (
+  ports: ObserverPorts,
+): ((seen: TrackedTask, saved: SavedActor | null) => Promise<boolean>) => {
   const { tracker, store, journal, now, isPending } = ports;
   const observeLive = createLiveObserver(ports);
 
@@ -132,7 +134,7 @@ export const createObserver = (ports: ObserverPorts): ((seen: TrackedTask) => Pr
     return commitIfSame(seen.id, saved?.revision ?? 0, entries);
   };
 
-  return async (seen) => {
+  return async (seen, saved) => {
     const host = ports.live(seen.id);
     if (host !== null && isPending(seen.id)) {
       await observeLive(seen, host);
@@ -141,11 +143,11 @@ export const createObserver = (ports: ObserverPorts): ((seen: TrackedTask) => Pr
       host.tracked = seen;
       return showWait(seen);
     }
-    const saved = host === null ? await store.actor(seen.id) : null;
     // A server that can read it sees to it.
-    if (saved !== null && !canRead(saved)) return true;
+    if (host === null && saved !== null && !canRead(saved)) return true;
     // It is being restored, or another server has it.
-    if (saved?.pending === true) return saved.owner !== null && saved.owner !== ports.node;
+    if (host === null && saved?.pending === true)
+      return saved.owner !== null && saved.owner !== ports.node;
     if (!ports.observesRest()) return true;
     if (await wasLeftStarted(seen)) await releaseAgain(seen);
     if (host === null && !ports.isStarting(seen.id) && (await wasClosedElsewhere(seen)))

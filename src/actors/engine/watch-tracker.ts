@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { TaskId } from '../../machines/task.ts';
 import { holderOf, statusInTracker, type TrackedTask } from '../../machines/tracked-task.ts';
 import { shownIn } from '../journal/transition-frames.ts';
-import type { ActorReads, EntryReads } from '../store/port.ts';
+import type { ActorReads, EntryReads, SavedActor } from '../store/port.ts';
 import { ignoreStartedRun, onlyWhileIdle } from '../tracker/idle-fence.ts';
 import type { Fence, StatusWrites, TrackerInfo, TrackerReads } from '../tracker/port.ts';
 
@@ -16,7 +16,7 @@ export interface WatchPorts {
   readonly tracker: TrackerInfo &
     Pick<TrackerReads, 'page' | 'changes' | 'findMany'> &
     Pick<StatusWrites, 'release'>;
-  readonly store: Pick<ActorReads, 'actor'> & Pick<EntryReads, 'latest'>;
+  readonly store: Pick<ActorReads, 'actor' | 'actors'> & Pick<EntryReads, 'latest'>;
   /** True when a run of the task goes on in this server. */
   readonly isPending: (taskId: TaskId) => boolean;
   /** Calls the listener when a task of which that was true has no run any more. */
@@ -25,7 +25,7 @@ export interface WatchPorts {
    * Called for each task that is new or changed. Returns false when it is at work and must be
    * observed again.
    */
-  readonly observe: (task: TrackedTask) => Promise<boolean>;
+  readonly observe: (task: TrackedTask, saved: SavedActor | null) => Promise<boolean>;
   readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
 }
 
@@ -109,9 +109,8 @@ const createComparison = (ports: WatchPorts, isStopped: IsStopped) => {
     known.set(task.id, now);
     return before === now;
   };
-  const observeNews = async (task: TrackedTask, isNews: boolean): Promise<void> => {
-    if (isStopped()) return;
-    const isTaken = !(isNews || waiting.has(task.id)) || (await observe(task));
+  const observeNews = async (task: TrackedTask, saved: SavedActor | null): Promise<void> => {
+    const isTaken = await observe(task, saved);
     waiting.delete(task.id);
     if (isTaken) return;
     // The run of a task that others closed or took is told once more.
@@ -130,14 +129,22 @@ const createComparison = (ports: WatchPorts, isStopped: IsStopped) => {
       for (const task of isSame ? tasks.filter(({ id }) => waiting.has(id)) : tasks) {
         const isNew = !known.has(task.id);
         const isNews = !isKnown(task) && (begun || !isNew || (await changedMeanwhile(task)));
-        await observeNews(task, isNews);
+        if (isStopped()) return;
+        if (isNews || waiting.has(task.id)) await observeNews(task, await store.actor(task.id));
       }
       forgetAllBut(new Set(tasks.map(({ id }) => id)));
       last = tasks;
     },
     /** `tasks` changed since the last look. */
     changed: async (tasks: readonly TrackedTask[]): Promise<void> => {
-      for (const task of tasks) await observeNews(task, begun || (await changedMeanwhile(task)));
+      const saved = new Map(
+        (await store.actors(tasks.map(({ id }) => id))).map((row) => [row.id, row]),
+      );
+      for (const task of tasks) {
+        const isNews = begun || waiting.has(task.id) || (await changedMeanwhile(task));
+        if (isStopped()) return;
+        if (isNews) await observeNews(task, saved.get(task.id) ?? null);
+      }
     },
     waiting: (): readonly TaskId[] => [...waiting],
     isDone: (): boolean => waiting.size + atWork.size === 0,
@@ -158,10 +165,10 @@ export const createTrackerWatch = (ports: WatchPorts): TrackerWatch => {
   const isStopped: IsStopped = () => stopped;
   /** Time that the present look has spent on reports. */
   let reportingMs = 0;
-  const observe: WatchPorts['observe'] = async (task) => {
+  const observe: WatchPorts['observe'] = async (task, saved) => {
     const startedAt = performance.now();
     try {
-      return await ports.observe(task);
+      return await ports.observe(task, saved);
     } finally {
       reportingMs += performance.now() - startedAt;
     }

@@ -21,6 +21,25 @@ const byTask = (entries: readonly Entry[]): ReadonlyMap<string, readonly Entry[]
   return tasks;
 };
 
+/** Commits of others within this time are read at once. */
+const readingRestsMs = 25;
+
+/** Calls at once, and then at most once in a while: a call in between comes at its end. */
+const createRested = (call: () => void) => {
+  let rest: NodeJS.Timeout | null = null;
+  let isWaiting = false;
+  const ask = (): void => {
+    isWaiting = rest !== null;
+    if (isWaiting) return;
+    rest = setTimeout(() => {
+      rest = null;
+      if (isWaiting) ask();
+    }, readingRestsMs).unref();
+    call();
+  };
+  return { ask, isWaiting: () => isWaiting, stop: () => clearTimeout(rest ?? undefined) };
+};
+
 export const createEntryFeed = (read: ReadEntries, lastSeq: () => number): EntryFeed => {
   /** By task; null: readers of every task. */
   const readers = new Map<string | null, Set<FeedReader>>();
@@ -32,13 +51,19 @@ export const createEntryFeed = (read: ReadEntries, lastSeq: () => number): Entry
   const offer = (taskId: string | null, entries: readonly Entry[], isNext: boolean): void => {
     for (const reader of [...(readers.get(taskId) ?? [])]) reader.offer(entries, isNext);
   };
+  const reading = createRested(() => {
+    for (const taskId of [...readers.keys()]) offer(taskId, [], false);
+  });
   const give = (entries: readonly Entry[]): void => {
     // Else another program committed what is between.
-    const isNext = entries[0]?.seq === last + 1;
+    const isNext = entries[0]?.seq === last + 1 && !reading.isWaiting();
     last = entries.at(-1)?.seq ?? last;
-    offer(null, entries, isNext);
-    if (isNext) for (const [taskId, own] of byTask(entries)) offer(taskId, own, true);
-    else for (const taskId of [...readers.keys()]) if (taskId !== null) offer(taskId, [], false);
+    if (!isNext) {
+      reading.ask();
+      return;
+    }
+    offer(null, entries, true);
+    for (const [taskId, own] of byTask(entries)) offer(taskId, own, true);
   };
 
   return {
@@ -68,9 +93,10 @@ export const createEntryFeed = (read: ReadEntries, lastSeq: () => number): Entry
     committedElsewhere: (lastSeq) => {
       if (lastSeq <= last) return;
       last = lastSeq;
-      for (const taskId of [...readers.keys()]) offer(taskId, [], false);
+      reading.ask();
     },
     close: () => {
+      reading.stop();
       for (const own of readers.values()) for (const reader of own) reader.close();
       readers.clear();
     },

@@ -85,21 +85,22 @@ export const createFeedReader = (
     }
     return false;
   };
+  const reachEnd = (): void => {
+    isLive = true;
+    if (isCaughtUp) return;
+    isCaughtUp = true;
+    listener.caughtUp?.();
+  };
   const take = (entries: readonly Entry[]): void => {
     if (!isOpen) return;
-    if (entries.length > 0) {
-      const some = entriesThatFit(entries);
-      // The rest is read again, so read fewer while entries are large.
+    const some = entriesThatFit(entries);
+    const isAll = some.length === entries.length && entries.length < limit;
+    // The rest is read again, so read fewer while entries are large.
+    if (some.length > 0)
       limit = some.length < entries.length ? some.length : Math.min(2 * limit, entriesAtMost);
-      if (give(some)) readLater();
-    } else if (isMissing) {
-      readLater();
-    } else {
-      isLive = true;
-      if (isCaughtUp) return;
-      isCaughtUp = true;
-      listener.caughtUp?.();
-    }
+    if (some.length > 0 && !give(some)) return;
+    if (isMissing || !isAll) readLater();
+    else reachEnd();
   };
   const failRead = (error: unknown): void => {
     if (error instanceof StoreAwayError) setTimeout(readOn, awayPauseMs).unref();

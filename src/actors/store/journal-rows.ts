@@ -5,14 +5,29 @@ import { type Database, type Row, together, type Value, type Work } from './rows
 import { createSnapshotBase, type SnapshotBase, withBase } from './snapshot-data.ts';
 import { type StoredEntry, storedEntryOf } from './stored-entry.ts';
 
+/** Whole snapshots that are kept, and the length of one. */
+const basesAtMost = { count: 64, characters: 16 * 1024 };
+
 /** Entries of rows, each with its whole data. */
 export const createEntryReader = (
   db: Database,
 ): ((rows: readonly Row[]) => Work<readonly Entry[]>) => {
   const dataOf = db.prepare('select data from journal where seq = ?');
+  /** Whole snapshots, the latest read last: the next entries of a task need the same one. */
+  const recent = new Map<number, string>();
+  const keep = (seq: number, data: string): void => {
+    recent.delete(seq);
+    if (data.length > basesAtMost.characters) return;
+    recent.set(seq, data);
+    const [oldest] = recent.keys();
+    if (recent.size > basesAtMost.count && oldest !== undefined) recent.delete(oldest);
+  };
   const baseOf = function* (seq: number): Work<readonly [number, string | null]> {
-    const row = yield* dataOf.first(seq);
-    return [seq, row?.['data'] == null ? null : String(row['data'])];
+    const known = recent.get(seq);
+    const data = known ?? (yield* dataOf.first(seq))?.['data'] ?? null;
+    if (data === null) return [seq, null];
+    keep(seq, String(data));
+    return [seq, String(data)];
   };
   return function* (rows) {
     const stored = rows.map(storedEntryOf);
