@@ -1,11 +1,19 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { isAlive } from '../../src/actors/process/pid.ts';
 import { freshAddress, inPostgres, noPostgres, ownServer } from '../support/postgres.ts';
 import { openServer, runsIn } from '../support/servers.ts';
 
 const seconds = 1_000;
 const patience = { timeout: 40 * seconds, interval: 200 };
+
+/** Goes on at the end of the test, else it could not be stopped. */
+const freeze = (pid: number): void => {
+  process.kill(pid, 'SIGSTOP');
+  onTestFinished(() => {
+    if (isAlive(pid)) process.kill(pid, 'SIGCONT');
+  });
+};
 
 /** How often each task ended, by its id. */
 const endsIn = async (address: string) =>
@@ -30,7 +38,7 @@ describe.skipIf(noPostgres !== null)(`servers that are paused ${noPostgres ?? ''
     await vi.waitFor(async () => expect((await two.viewOf(id)).phase).toBe('acting'), patience);
     const { pid } = one.serverFile();
 
-    process.kill(pid, 'SIGSTOP');
+    freeze(pid);
     await vi.waitFor(
       async () => expect(await two.viewOf(id)).toMatchObject({ status: 'complete' }),
       patience,
@@ -43,6 +51,39 @@ describe.skipIf(noPostgres !== null)(`servers that are paused ${noPostgres ?? ''
     const [ended] = await inPostgres(address, 'select owner from attempts');
     const [frozen] = await inPostgres(address, 'select id from nodes where ended = 1');
     expect(ended?.owner).not.toBe(frozen?.id);
+  });
+
+  test('one that is frozen while it writes does not stop the others for longer than their lease', {
+    tags: ['slow'],
+    timeout: 120 * seconds,
+  }, async () => {
+    const address = await freshAddress();
+    const given = { config: { server: { max_concurrent_agents: 2 } }, command: 'sleep 3' };
+    const [one, two] = [await openServer(address, given), await openServer(address, given)];
+    for (const server of [one, two]) await server.agent('server', 'start');
+    const { pid } = one.serverFile();
+    const writing = `select 1 from pg_stat_activity a join pg_locks l using (pid)
+      where a.state = 'idle in transaction' and l.relation = 'journal_end'::regclass`;
+    freeze(pid);
+    while ((await inPostgres(address, writing)).length === 0) {
+      process.kill(pid, 'SIGCONT');
+      await delay(1);
+      process.kill(pid, 'SIGSTOP');
+      await delay(20);
+    }
+
+    // Longer than the lease, and than PostgreSQL waited before.
+    await delay(8 * seconds);
+
+    expect(isAlive(two.serverFile().pid)).toBe(true);
+    const id = (await two.agent('create', 'Goes on')).out.trim();
+    await two.agent('engineer', id, '--async');
+    await vi.waitFor(
+      async () => expect(await two.viewOf(id)).toMatchObject({ status: 'complete' }),
+      patience,
+    );
+    process.kill(pid, 'SIGCONT');
+    await vi.waitFor(() => expect(isAlive(pid)).toBe(false), patience);
   });
 
   test('all of them wait for a database that is killed and started again, and nobody takes over', {

@@ -41,8 +41,11 @@ export interface SessionSettings {
 const spareMs = 1_000;
 const lockMs = 3_000;
 const closeMs = 1_000;
-/** A server of ours that was paused in a transaction would stop all others. */
-const idleInTransactionMs = 5_000;
+/**
+ * A server of ours that was paused in a transaction stops all others meanwhile. They must be able to
+ * renew their leases, of which the shortest is 3 s.
+ */
+const idleInTransactionMs = 1_000;
 
 const numberTypes: ReadonlySet<number> = new Set([
   pg.types.builtins.INT2,
