@@ -31,6 +31,8 @@ describe.skipIf(noBrowser !== null)(
       const statuses = () =>
         Promise.all([one, two, other].map(async (id) => (await project.show(id)).status));
       const select = async (...names: readonly string[]): Promise<void> => {
+        // The selection before it ends with the answer, which the terminal may see earlier.
+        await page.getByText('2 selected').waitFor({ state: 'hidden' });
         await page.keyboard.press('x');
         for (const name of names) {
           await page.getByRole('checkbox', { name: `Select ${name}`, exact: true }).focus();
