@@ -137,13 +137,14 @@ const createComparison = (ports: WatchPorts, isStopped: IsStopped) => {
     },
     /** `tasks` changed since the last look. */
     changed: async (tasks: readonly TrackedTask[]): Promise<void> => {
-      const saved = new Map(
-        (await store.actors(tasks.map(({ id }) => id))).map((row) => [row.id, row]),
-      );
-      for (const task of tasks) {
-        const isNews = begun || waiting.has(task.id) || (await changedMeanwhile(task));
+      const news: TrackedTask[] = [];
+      for (const task of tasks)
+        if (begun || waiting.has(task.id) || (await changedMeanwhile(task))) news.push(task);
+      const rows = news.length === 0 ? [] : await store.actors(news.map(({ id }) => id));
+      const saved = new Map(rows.map((row) => [row.id, row]));
+      for (const task of news) {
         if (isStopped()) return;
-        if (isNews) await observeNews(task, saved.get(task.id) ?? null);
+        await observeNews(task, saved.get(task.id) ?? null);
       }
     },
     waiting: (): readonly TaskId[] => [...waiting],

@@ -99,6 +99,8 @@ export const createFeedReader = (
     if (some.length > 0)
       limit = some.length < entries.length ? some.length : Math.min(2 * limit, entriesAtMost);
     if (some.length > 0 && !give(some)) return;
+    // It may have left when it had these.
+    if (!isOpen) return;
     if (isMissing || !isAll) readLater();
     else reachEnd();
   };

@@ -90,3 +90,26 @@ test('many commits of others cost few reads', async () => {
   expect(reads()).toBeLessThanOrEqual(2 * rests);
   feed.close();
 });
+
+test('who leaves with the entries that it got is told nothing more', async () => {
+  const { feed, add } = createShared();
+  add('bd-a');
+  const told: string[] = [];
+  const leave = feed.subscribe(
+    {
+      entries: () => {
+        told.push('entries');
+        leave();
+      },
+      caughtUp: () => void told.push('caught up'),
+      failed: (error) => {
+        throw error;
+      },
+    },
+    { after: 0 },
+  );
+  await delay(afterRestMs);
+
+  expect(told).toEqual(['entries']);
+  feed.close();
+});
