@@ -80,7 +80,7 @@ export const createExchange = (options: ExchangeOptions): Exchange => {
   const file = issuesFileOf(projectRoot);
   const state = createExchangeState(db);
   const fileImport = createFileImport(options, state);
-  const fileExport = createFileExport(options, state, fileImport.knows);
+  const fileExport = createFileExport(options, state, fileImport);
   const alone = createExclusive(filesPrefix);
   const exporter = createExporterCheck(db, options.exporter);
   let failure: string | null = null;

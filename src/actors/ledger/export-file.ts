@@ -30,7 +30,7 @@ export interface FileExport {
 export const createFileExport = (
   { db, table, projectRoot, isOurs }: FileExportOptions,
   state: ExchangeState,
-  knows: FileImport['knows'],
+  { knows, gives }: Pick<FileImport, 'knows' | 'gives'>,
 ): FileExport => {
   const file = issuesFileOf(projectRoot);
   let [lastMs, lastSize] = [0, 0];
@@ -47,7 +47,8 @@ export const createFileExport = (
       if (isThere && !(await db.ask(state.isBehind()))) return;
       const began = performance.now();
       const others = await db.ask(state.others());
-      const { stamp, fresh } = await writeIssuesFile(db, { projectRoot, others, expected, isOurs });
+      const request = { projectRoot, others, expected, isOurs, gives };
+      const { stamp, fresh } = await writeIssuesFile(db, request);
       for (const part of chunksOf([...fresh])) {
         await db.write(() => state.wrote(part));
         await nextTurn();

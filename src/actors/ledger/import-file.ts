@@ -16,6 +16,8 @@ import type { TaskTable } from './task-table.ts';
 export interface FileImport {
   /** True for a content that the tables took, gave or cannot take; also when there is no file. */
   knows(stamp: string): Promise<boolean>;
+  /** This process is about to give the file that content. */
+  gives(stamp: string): void;
   /**
    * Takes the file until its content is known; only the process that holds the exchange calls it.
    */
@@ -99,14 +101,19 @@ export const createFileImport = (options: FileImportOptions, state: ExchangeStat
   const file = issuesFileOf(projectRoot);
   const imports = createImports(db, table);
 
+  /** The content that was known last. It is asked about at every read of a task. */
+  let known: string | null = null;
   /**
    * A file that is missing or empty says nothing: it is written again, for nobody deletes all tasks
    * like that.
    */
-  const knows = async (stamp: string): Promise<boolean> =>
-    stamp === missing ||
-    stamp === (await db.ask(state.stamp())) ||
-    stamp === (await db.ask(state.waiting()))?.stamp;
+  const knows = async (stamp: string): Promise<boolean> => {
+    if (stamp === missing || stamp === known) return true;
+    const [taken, waiting] = await Promise.all([db.ask(state.stamp()), db.ask(state.waiting())]);
+    if (stamp !== taken && stamp !== waiting?.stamp) return false;
+    known = stamp;
+    return true;
+  };
 
   const take = async ({ broken, changed, vanished }: FileDifference): Promise<void> => {
     for (const part of chunksOf(changed)) await takeEach(options, part, imports.takeLine);
@@ -147,6 +154,9 @@ export const createFileImport = (options: FileImportOptions, state: ExchangeStat
 
   return {
     knows,
+    gives: (stamp) => {
+      known = stamp;
+    },
     run: async () => {
       for (let tries = 0; tries < importTries; tries += 1) {
         const found = stampOfIssues(file);

@@ -23,6 +23,8 @@ export interface WriteRequest {
   readonly expected: string;
   /** False when bd keeps the tasks. */
   readonly isOurs: () => boolean;
+  /** Called with the stamp of the new content just before the file has it. */
+  readonly gives: (stamp: string) => void;
 }
 
 /** Rows that are read in one turn of the event loop. */
@@ -47,7 +49,7 @@ function* inPieces(lines: Iterable<string>): Generator<string> {
  * @throws FileMovedError, UnsafeFileError, and what the disk says
  */
 export const writeIssuesFile = async (db: Database, request: WriteRequest): Promise<Written> => {
-  const { projectRoot, others, expected, isOurs } = request;
+  const { projectRoot, others, expected, isOurs, gives } = request;
   const file = issuesFileOf(projectRoot);
   const fresh = new Map<string, string>();
   // A task that changes while the next ones are read is written by the next export.
@@ -72,6 +74,7 @@ export const writeIssuesFile = async (db: Database, request: WriteRequest): Prom
       if (!isOurs() || stampOfIssues(file) !== expected)
         throw new FileMovedError(`${file} was changed by another program`);
       stamp = stampOfIssues(temporary);
+      gives(stamp);
     },
   });
   return { stamp, fresh };
