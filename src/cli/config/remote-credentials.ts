@@ -1,6 +1,7 @@
 import { lstatSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { readRegular } from '../../actors/files/regular-file.ts';
+import { onceATurn } from './once-a-turn.ts';
 import { gitDirOf } from './project-root.ts';
 
 const gitConfigBytesAtMost = 1024 * 1024;
@@ -68,12 +69,12 @@ export const remoteCredentials = (root: string): readonly FoundCredential[] => {
   return [...inUrls(text), ...inHeaders(text)];
 };
 
-/** Reads the file again after a change. */
+/** Reads the file again after a change, once in each turn of the event loop. */
 export const remoteSecrets = (root: string): (() => readonly string[]) => {
   const path = gitConfigOf(root);
   let stamp = '';
   let secrets: readonly string[] = [];
-  return () => {
+  const look = onceATurn(() => {
     const now = gitConfigStamp(path);
     // An earlier secret may still be shown somewhere.
     if (now !== stamp)
@@ -81,6 +82,9 @@ export const remoteSecrets = (root: string): (() => readonly string[]) => {
         ...new Set([...secrets, ...remoteCredentials(root).flatMap((each) => each.secrets)]),
       ].slice(-64);
     stamp = now;
+  });
+  return () => {
+    look();
     return secrets;
   };
 };

@@ -1,4 +1,5 @@
 import { messageOf } from '../../machines/message-of.ts';
+import { onceATurn } from '../config/once-a-turn.ts';
 import type { TokenFile } from './token-file.ts';
 
 /**
@@ -6,7 +7,10 @@ import type { TokenFile } from './token-file.ts';
  */
 export interface TokenSource {
   current(): string;
-  /** Every token since the start, for the redactor. */
+  /**
+   * Every token since the start, for the redactor, which asks for each text: a rotated one is in it
+   * from the next turn of the event loop on, or once `current` gave it.
+   */
   all(): readonly string[];
   /** One sentence about a bad token file, or null. */
   problem(): string | null;
@@ -39,13 +43,14 @@ export const createTokenSource = (file: TokenFile): TokenSource => {
       problem = `${messageOf(error)}; the server keeps the previous token`;
     }
   };
+  const lookAgain = onceATurn(look);
   return {
     current: () => {
       look();
       return tokens.at(-1) ?? '';
     },
     all: () => {
-      look();
+      lookAgain();
       return tokens;
     },
     problem: () => {

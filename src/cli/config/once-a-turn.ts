@@ -1,0 +1,12 @@
+/** Does `work` at the first call in each turn of the event loop. */
+export const onceATurn = (work: () => void): (() => void) => {
+  let isDone = false;
+  return () => {
+    if (isDone) return;
+    isDone = true;
+    setImmediate(() => {
+      isDone = false;
+    }).unref();
+    work();
+  };
+};
