@@ -4,7 +4,7 @@ import type { TaskSnapshot, taskMachine } from '../../machines/task-machine.ts';
 import { holderOf, type TrackedTask } from '../../machines/tracked-task.ts';
 import { canRead } from '../journal/chart-versions.ts';
 import type { Journal } from '../journal/journal.ts';
-import { type SavedTaskReads, savedSnapshot, viewSaved } from '../journal/snapshots.ts';
+import { type SavedTaskReads, savedSnapshot, stateIn, viewFrom } from '../journal/snapshots.ts';
 import {
   looksSame,
   observedEntries,
@@ -42,9 +42,13 @@ const opensTask = (task: TaskSnapshot): boolean =>
   task.matches({ queued: 'reopening' }) || task.matches({ queued: 'sendingBack' });
 
 /** True when the last snapshot of the task looks otherwise. */
-const isNewState = async (store: ObserverPorts['store'], seen: TrackedTask): Promise<boolean> => {
+const isNewState = async (
+  store: ObserverPorts['store'],
+  seen: TrackedTask,
+  saved: SavedActor | null,
+): Promise<boolean> => {
   const latest = await store.latest(seen.id, 'snapshot');
-  return latest === null || !looksSame(shownIn(latest.data), await viewSaved(store, seen));
+  return latest === null || !looksSame(shownIn(latest.data), await viewFrom(store, seen, saved));
 };
 
 /** Tells a task at work that somebody closed or took it. */
@@ -69,7 +73,8 @@ const createLiveObserver =
   };
 
 /**
- * Takes changes that others made in the tracker. `saved` is the actor of the task.
+ * Takes changes that others made in the tracker. `saved` is the actor of the task as it was not long
+ * ago: what seems to call for a change is decided by the actor as it is.
  * @returns false when the task is at work and must be observed again
  */
 export const createObserver = (
@@ -79,25 +84,28 @@ export const createObserver = (
   const observeLive = createLiveObserver(ports);
 
   /** Closed by somebody else while our run had not begun: its readers must see the end. */
-  const wasClosedElsewhere = async ({ id, status }: TrackedTask): Promise<boolean> =>
+  const wasClosedElsewhere = async (
+    { id, status }: TrackedTask,
+    saved: SavedActor | null,
+  ): Promise<boolean> =>
     status === 'closed' &&
-    (await store.actor(id)) !== null &&
+    saved !== null &&
+    stateIn(saved).hasTag('resting') &&
     (await savedSnapshot(store, id)).hasTag('resting');
 
   /**
    * Started for us, and nothing of ours runs: its file was reverted, for example by git, or a claim
    * was carried out whose answer did not come and which was then given up.
    */
-  const wasLeftStarted = async (seen: TrackedTask): Promise<boolean> => {
+  const wasLeftStarted = (seen: TrackedTask, saved: SavedActor | null): boolean => {
     const { id, status, assignee, updatedAt } = seen;
     if (status !== 'in_progress' || assignee !== tracker.actor || isPending(id)) return false;
-    const saved = await store.actor(id);
     return saved !== null && !saved.pending && Date.parse(updatedAt) < saved.changedAt;
   };
 
   const releaseAgain = async ({ id }: TrackedTask): Promise<void> => {
     const fresh = await tracker.find(id);
-    if (fresh === null || !(await wasLeftStarted(fresh))) return;
+    if (fresh === null || !wasLeftStarted(fresh, await store.actor(id))) return;
     const ended = await savedSnapshot(store, id);
     const label = ended.hasTag('failed')
       ? 'agent-failed'
@@ -115,22 +123,23 @@ export const createObserver = (
    * @returns false when the task changed meanwhile and must be observed again
    */
   const showWait = async (seen: TrackedTask): Promise<boolean> => {
+    if (seen.unmet.length === 0) return true;
     const saved = await store.actor(seen.id);
-    if (seen.unmet.length === 0 || saved === null || !(await isNewState(store, seen))) return true;
+    if (saved === null || !(await isNewState(store, seen, saved))) return true;
     const { tags } = await savedSnapshot(store, seen.id);
-    const entries = [trackerSnapshot(await viewSaved(store, seen), now(), tags)];
+    const entries = [trackerSnapshot(await viewFrom(store, seen, saved), now(), tags)];
     return commitIfSame(seen.id, saved.revision, entries);
   };
 
   /** @returns false when the task changed meanwhile and must be observed again */
-  const showChange = async (seen: TrackedTask): Promise<boolean> => {
-    if (!(await isNewState(store, seen))) return true;
+  const showChange = async (seen: TrackedTask, before: SavedActor | null): Promise<boolean> => {
+    if (!(await isNewState(store, seen, before))) return true;
     // The list may be older than our last write.
     const fresh = await tracker.find(seen.id);
-    if (fresh === null || !(await isNewState(store, fresh))) return true;
     const saved = await store.actor(seen.id);
+    if (fresh === null || !(await isNewState(store, fresh, saved))) return true;
     if (saved?.pending === true || isPending(seen.id)) return false;
-    const entries = observedEntries(await viewSaved(store, fresh), now());
+    const entries = observedEntries(await viewFrom(store, fresh, saved), now());
     return commitIfSame(seen.id, saved?.revision ?? 0, entries);
   };
 
@@ -149,10 +158,10 @@ export const createObserver = (
     if (host === null && saved?.pending === true)
       return saved.owner !== null && saved.owner !== ports.node;
     if (!ports.observesRest()) return true;
-    if (await wasLeftStarted(seen)) await releaseAgain(seen);
-    if (host === null && !ports.isStarting(seen.id) && (await wasClosedElsewhere(seen)))
+    if (wasLeftStarted(seen, saved)) await releaseAgain(seen);
+    if (host === null && !ports.isStarting(seen.id) && (await wasClosedElsewhere(seen, saved)))
       await ports.startActor(seen.id);
-    else if (!(await showChange(seen))) return false;
+    else if (!(await showChange(seen, saved))) return false;
     return !isPending(seen.id);
   };
 };

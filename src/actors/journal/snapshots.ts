@@ -51,7 +51,8 @@ export const conflictsOf = async (
 
 export type SavedTaskReads = Pick<ActorReads, 'actor'> & Pick<EntryReads, 'removed' | 'latest'>;
 
-const stateIn = (saved: SavedActor): TaskSnapshot =>
+/** @throws UnreadableStateError */
+export const stateIn = (saved: SavedActor): TaskSnapshot =>
   taskMachine.resolveState(parseSnapshot(saved) as never);
 
 /** The state of the agent of a task; null for an old one that cannot be read. */
@@ -200,15 +201,23 @@ export const mayContinue = async (
 const noRows = { task: null, agent: null, changedAt: 0 };
 
 /** The view of a task that is not live: its last one when its state cannot be read. */
+export const viewFrom = async (
+  store: SavedTaskReads,
+  tracked: TrackedTask,
+  saved: SavedActor | null,
+): Promise<TaskView> => {
+  if (saved === null) return toView({ tracked, ...noRows });
+  if (await isReadable(store, saved))
+    return toView({ tracked, ...(await readSaved(store, saved)) });
+  const latest = await store.latest(tracked.id, 'snapshot');
+  return latest === null ? toView({ tracked, ...noRows }) : shownIn(latest.data);
+};
+
+/** As `viewFrom`, of the actor as it is now. */
 export const viewSaved = async (
   store: SavedTaskReads | null,
   tracked: TrackedTask,
-): Promise<TaskView> => {
-  const saved = (await store?.actor(tracked.id)) ?? null;
-  if (store !== null && saved !== null && !(await isReadable(store, saved))) {
-    const latest = await store.latest(tracked.id, 'snapshot');
-    return latest === null ? toView({ tracked, ...noRows }) : shownIn(latest.data);
-  }
-  const rows = store === null || saved === null ? noRows : await readSaved(store, saved);
-  return toView({ tracked, ...rows });
-};
+): Promise<TaskView> =>
+  store === null
+    ? toView({ tracked, ...noRows })
+    : viewFrom(store, tracked, await store.actor(tracked.id));
