@@ -15,7 +15,7 @@ export async function* entriesOf(
     });
     yield* entries;
     const last = entries.at(-1);
-    if (last === undefined) return;
+    if (last === undefined || entries.length < entriesPerRead) return;
     after = last.seq;
   }
 }
