@@ -24,7 +24,7 @@ export const createOwnTasks = (db: Database, projectRoot: string): OwnTasks => {
     onEdit: (listener) => {
       edited = listener;
     },
-    read: table.row,
+    read: table.rows,
     isCurrent: ({ revision }, row) =>
       bdDataOf(projectRoot) === undefined &&
       (row === null ? null : Number(row['revision'])) === revision,

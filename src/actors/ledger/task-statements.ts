@@ -1,3 +1,4 @@
+import { createRowRead } from '../store/read-rows.ts';
 import { type Database, manyPlaces, type Row } from '../store/rows.ts';
 
 export type TaskStatements = ReturnType<typeof prepareTaskStatements>;
@@ -24,6 +25,7 @@ const preparePageAtWork = (db: Database, inOrder: string) =>
 export const prepareTaskStatements = (db: Database) => ({
   get: db.prepare('select line from tasks where id = ?'),
   row: db.prepare('select * from tasks where id = ?'),
+  rows: createRowRead(db, 'select * from tasks where id'),
   many: db.prepare(`select * from tasks where status <> 'tombstone' and id in (${manyPlaces})`),
   size: db.prepare('select coalesce(max(position), 0) as size from tasks'),
   count: db.prepare(

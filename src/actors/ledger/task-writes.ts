@@ -8,6 +8,7 @@ import { columnText, type TaskStatements } from './task-statements.ts';
 /** Inside `Database.write`. Where the row of the task before is given, nothing is read. */
 export interface TaskWrites {
   row(id: string): Work<Row | null>;
+  rows(ids: readonly string[]): Work<readonly Row[]>;
   /** Adds or changes a task that the file does not have like this yet. */
   put(issue: Issue): Work<void>;
   putOver(before: Row | null, issue: Issue): Work<void>;
@@ -64,6 +65,7 @@ export const createTaskWrites = (sql: TaskStatements): TaskWrites => {
 
   return {
     row: (id) => sql.row.first(id),
+    rows: sql.rows,
     *put(issue) {
       yield* putOver(yield* sql.row.first(issue.id), issue);
     },

@@ -1,5 +1,6 @@
 import type { ActorState, Change, Guard } from './port.ts';
-import { type Database, type Row, together, type Work } from './rows.ts';
+import { createRowRead } from './read-rows.ts';
+import type { Database, Row, Work } from './rows.ts';
 import { isWorkflowId } from './store-statements.ts';
 
 /** What a guard asks of the row of an actor. */
@@ -60,7 +61,7 @@ const ownerAfter = (
 
 /** Reads and saves actors. Called inside the transaction. */
 export const createActorRows = (db: Database, redact: (text: string) => string) => {
-  const find = db.prepare('select id, revision, live_attempt, owner from actors where id = ?');
+  const find = createRowRead(db, 'select id, revision, live_attempt, owner from actors where id');
   const save = db.prepare(
     `insert into actors (id, task_id, version, pending, changed_at, snapshot, live_attempt, owner,
        waits_role, waits_priority, revision)
@@ -74,10 +75,8 @@ export const createActorRows = (db: Database, redact: (text: string) => string) 
   );
   return function* (changes: readonly Change[]): Work<OpenedActors> {
     const ids = [...new Set(changes.flatMap(idsOf))];
-    const found = yield* together(ids.map((id) => find.first(id)));
-    const rows = new Map(
-      found.flatMap((row) => (row === null ? [] : [[String(row['id']), guardedOf(row)] as const])),
-    );
+    const found = yield* find(ids);
+    const rows = new Map(found.map((row) => [String(row['id']), guardedOf(row)]));
     return {
       revisionOf: (id) => rows.get(id)?.revision ?? 0,
       *save(actor, guard, node) {

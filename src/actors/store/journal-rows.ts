@@ -1,12 +1,13 @@
 import { hashOfEntry } from './hash-chain.ts';
 import { createRowInsert } from './insert-rows.ts';
 import { type Entry, type NewEntry, StoreError } from './port.ts';
+import { createRowRead } from './read-rows.ts';
 import { type Database, type Row, together, type Value, type Work } from './rows.ts';
 import { createSnapshotBase, type SnapshotBase, withBase } from './snapshot-data.ts';
 import { type StoredEntry, storedEntryOf } from './stored-entry.ts';
 
 /** Whole snapshots that are kept, and the length of one. */
-const basesAtMost = { count: 64, characters: 16 * 1024 };
+const basesAtMost = { count: 256, characters: 16 * 1024 };
 
 /** Entries of rows, each with its whole data. */
 export const createEntryReader = (
@@ -68,6 +69,16 @@ export interface JournalRows {
   add(entries: readonly NewEntry[], histories: Histories): Work<readonly Entry[]>;
 }
 
+const historyOf = (row: Row | undefined): History => {
+  const [base, data] = [row?.['base'] ?? null, row?.['data'] ?? null];
+  return {
+    hash: String(row?.['hash'] ?? ''),
+    taskSeq: Number(row?.['task_seq'] ?? 0),
+    base: base === null ? null : { seq: Number(base), data: String(data) },
+    snapshot: null,
+  };
+};
+
 /** A snapshot as it is kept: by what changed since the task's last whole one. */
 const shortened = (entry: Entry, history: History): StoredEntry => {
   const { base } = history;
@@ -93,12 +104,13 @@ const rowOf = (history: History, entry: Entry): readonly Value[] => {
 
 export const createJournalRows = (db: Database, redact: (text: string) => string): JournalRows => {
   const endWith = (data: string) =>
-    db.prepare(
-      `select last_hash as hash, last_task_seq as task_seq, base, ${data} as data
-       from histories where task_id = ?`,
+    createRowRead(
+      db,
+      `select task_id, last_hash as hash, last_task_seq as task_seq, base, ${data} as data
+       from histories where task_id`,
     );
-  const end = endWith('null');
-  const endWithBase = endWith('(select data from journal where seq = histories.base)');
+  const ends = endWith('null');
+  const endsWithBase = endWith('(select data from journal where seq = histories.base)');
   const insert = createRowInsert(db, {
     into: 'journal (seq, task_id, task_seq, attempt, type, at, data, cause, base, previous, hash)',
   });
@@ -107,22 +119,16 @@ export const createJournalRows = (db: Database, redact: (text: string) => string
     onConflict: `on conflict (task_id) do update set last_hash = excluded.last_hash,
        last_task_seq = excluded.last_task_seq, base = excluded.base`,
   });
-  const endOf = function* (taskId: string, entries: readonly NewEntry[]): Work<History> {
-    const isCompared = entries.some((each) => each.taskId === taskId && each.type === 'snapshot');
-    const row = yield* (isCompared ? endWithBase : end).first(taskId);
-    const [base, data] = [row?.['base'] ?? null, row?.['data'] ?? null];
-    return {
-      hash: String(row?.['hash'] ?? ''),
-      taskSeq: Number(row?.['task_seq'] ?? 0),
-      base: base === null ? null : { seq: Number(base), data: String(data) },
-      snapshot: null,
-    };
-  };
   return {
     *open(entries) {
-      const taskIds = [...new Set(entries.map(({ taskId }) => taskId))];
-      const ends = yield* together(taskIds.map((id) => endOf(id, entries)));
-      return new Map(ends.map((history, at) => [taskIds[at] ?? '', history]));
+      const taskIds = new Set(entries.map(({ taskId }) => taskId));
+      const compared = new Set(
+        entries.flatMap(({ type, taskId }) => (type === 'snapshot' ? [taskId] : [])),
+      );
+      const others = [...taskIds].filter((id) => !compared.has(id));
+      const found = (yield* together([endsWithBase([...compared]), ends(others)])).flat();
+      const rows = new Map(found.map((row) => [String(row['task_id']), row]));
+      return new Map([...taskIds].map((id) => [id, historyOf(rows.get(id))]));
     },
     *add(entries, histories) {
       if (entries.length === 0) return [];

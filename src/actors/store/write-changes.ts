@@ -9,26 +9,28 @@ import type { UsageRows } from './usage-rows.ts';
 
 /** Carries out the edits of tasks. Called inside the transaction. */
 export interface EditRows {
-  /** What the others go by. */
-  read(id: string): Work<Row | null>;
+  /** The rows of tasks, which the others go by. One that is missing has none. */
+  read(ids: readonly string[]): Work<readonly Row[]>;
   /** True while the task is as it was when the edit was made, and the tasks are kept here. */
   isCurrent(edit: TaskEdit, row: Row | null): boolean;
   write(edit: TaskEdit, row: Row | null): Work<void>;
 }
 
 const noEdits: EditRows = {
-  read: () => known(null),
+  read: () => known([]),
   isCurrent: () => false,
   write: () => known(undefined),
 };
+
+/** Rows by their ids, null where there is none; without those that have to be read again. */
+type TaskRows = Map<string, Row | null>;
 
 /** What a transaction has read before it writes. */
 interface Opened {
   readonly actors: OpenedActors;
   readonly histories: WorkResult<ReturnType<JournalRows['open']>>;
   readonly ended: WorkResult<ReturnType<UsageRows['open']>>;
-  /** Without those that have to be read again. */
-  readonly tasks: Map<string, Row | null>;
+  readonly tasks: TaskRows;
 }
 
 interface WriterParts {
@@ -71,21 +73,24 @@ export const createChangeWriter = (
   const saveRest = createRestWriter(statements, redact);
 
   /** All that the changes ask about, in one wait. */
+  const readTasks = function* (ids: readonly string[]): Work<TaskRows> {
+    const rows = new Map((yield* edits.read(ids)).map((row) => [String(row['id']), row]));
+    return new Map(ids.map((id) => [id, rows.get(id) ?? null]));
+  };
   const open = function* (changes: readonly Change[]): Work<Opened> {
     const entries = changes.flatMap((change) => change.entries);
     const edited = [...new Set(changes.flatMap(({ tasks = [] }) => tasks.map(({ id }) => id)))];
-    const [actors, histories, ended, rows] = yield* together([
+    const [actors, histories, ended, tasks] = yield* together([
       actorRows()(changes),
       journalRows().open(entries),
       usageRows().open(entries),
-      together(edited.map((id) => edits.read(id))),
+      readTasks(edited),
     ] as const);
-    const tasks = new Map(edited.map((id, at) => [id, rows[at] ?? null]));
     return { actors, histories, ended, tasks };
   };
-  const rowOf = function* ({ id }: TaskEdit, tasks: Opened['tasks']): Work<Row | null> {
-    const row = tasks.get(id);
-    return row === undefined ? yield* edits.read(id) : row;
+  const rowOf = function* ({ id }: TaskEdit, tasks: TaskRows): Work<Row | null> {
+    if (!tasks.has(id)) for (const [read, row] of yield* readTasks([id])) tasks.set(read, row);
+    return tasks.get(id) ?? null;
   };
 
   /** @returns null when the change is stale */
