@@ -1,4 +1,4 @@
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { checkJournal } from '../../../src/actors/store/check-journal.ts';
 import type { Store } from '../../../src/actors/store/port.ts';
 import { parsePostgresAddress } from '../../../src/actors/store/postgres/address.ts';
@@ -61,6 +61,34 @@ const note = (taskId: string, data = '{}') => ({
   at: 1,
   data,
   cause: null,
+});
+
+needsPostgres('commits read no whole table, also when the tables were empty before', async () => {
+  const url = await freshAddress();
+  const { store } = await opened(url);
+  for (let round = 0; round < 40; round += 1)
+    await store.commit(
+      ...Array.from({ length: 8 }, (_, n) => {
+        const id = `bd-${round}-${n}`;
+        const actor = { id, taskId: id, version: 1, pending: true, changedAt: 0, snapshot: '{}' };
+        const guard = { revision: 0, attempt: 1 };
+        return { actor, guard, entries: [{ ...note(id), type: 'snapshot' }] };
+      }),
+    );
+  store.close();
+
+  await vi.waitFor(async () => {
+    const tables = await inPostgres(
+      url,
+      `select relname, seq_scan::int, idx_scan::int from pg_stat_user_tables
+       where schemaname = current_schema() and relname in ('actors', 'histories')`,
+    );
+    expect(tables).toHaveLength(2);
+    for (const { seq_scan, idx_scan } of tables) {
+      expect(Number(idx_scan)).toBeGreaterThan(100);
+      expect(Number(seq_scan)).toBeLessThan(10);
+    }
+  });
 });
 
 needsPostgres('a commit waits for the database twice, whatever it holds', async () => {

@@ -171,6 +171,10 @@ const connectOnce = async (
   return over(client, socket, shown, statementMs);
 };
 
+/**
+ * No plan reads a whole table where an index helps: a statement is planned once for each connection,
+ * perhaps while the tables are empty, and kept while they grow.
+ */
 const settle = async (
   connection: PostgresConnection,
   address: PostgresAddress,
@@ -180,6 +184,7 @@ const settle = async (
     text: `select set_config('search_path', $1, false), set_config('statement_timeout', $2, false),
       set_config('lock_timeout', $3, false), set_config('idle_in_transaction_session_timeout', $4, false),
       set_config('default_transaction_read_only', $5, false), set_config('jit', 'off', false),
+      set_config('enable_seqscan', 'off', false),
       case when current_setting('synchronous_commit') = 'off'
         then set_config('synchronous_commit', 'on', false) end,
       case when pg_is_in_recovery() then 1 else 0 end as standby`,
