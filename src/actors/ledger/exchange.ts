@@ -96,6 +96,10 @@ export const createExchange = (options: ExchangeOptions): Exchange => {
     failure = null;
   };
 
+  const importIfOurs = async (): Promise<void> => {
+    if (await exporter.isStillOurs()) await fileImport.run();
+  };
+
   const flush = async (): Promise<void> => {
     timer.clear();
     try {
@@ -131,7 +135,7 @@ export const createExchange = (options: ExchangeOptions): Exchange => {
       if (!(await exporter.isOurs())) return;
       // What the tables hold can be read meanwhile.
       if ((await fileImport.knows(stampOfIssues(file))) || db.isHeld()) return;
-      await alone(fileImport.run).catch((error: unknown) => {
+      await alone(importIfOurs).catch((error: unknown) => {
         if (error instanceof UnsafeFileError) throw error;
         // What the tables hold can be read all the same.
         failure = `.beads/issues.jsonl cannot be imported: ${messageOf(error)}`;

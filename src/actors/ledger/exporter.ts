@@ -6,13 +6,18 @@ export interface Exporter {
   readonly name: string;
   /** The one that the configuration names; null: the first that comes. */
   readonly chosen: string | null;
+  /** False for a command: the file is kept by a server. */
+  readonly claims: boolean;
 }
 
 /**
  * One server of all keeps the tables and its `.beads/issues.jsonl` together. @returns whether this is
  * it. A server that is chosen takes it over: what its file lacks was never there, so nothing is deleted.
  */
-export const createExporterRows = (db: Database, { name, chosen }: Exporter) => {
+export const createExporterRows = (
+  db: Database,
+  { name, chosen }: Pick<Exporter, 'name' | 'chosen'>,
+) => {
   const current = db.prepare("select value from ledger where key = 'export_node'");
   const set = db.prepare(
     `insert into ledger (key, value) values ('export_node', ?)
@@ -50,7 +55,8 @@ export const createExporterCheck = (db: Database, exporter: Exporter | null) => 
   let isOurs: boolean | null = rows === null ? true : null;
   return {
     isOurs: async (): Promise<boolean> => {
-      if (rows !== null && isOurs === null) isOurs = await db.write(rows.claim);
+      if (rows !== null && isOurs === null)
+        isOurs = await (exporter?.claims === true ? db.write(rows.claim) : db.ask(rows.isOurs()));
       return isOurs === true;
     },
     isStillOurs: async (): Promise<boolean> => {

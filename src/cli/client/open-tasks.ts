@@ -3,7 +3,7 @@ import { issuesFileOf } from '../../actors/ledger/issues-file.ts';
 import { type Ledger, type LedgerOptions, openLedger } from '../../actors/ledger/ledger.ts';
 import { openDatabase, type SqliteDatabase } from '../../actors/store/database.ts';
 import type { Store } from '../../actors/store/port.ts';
-import { type Project, stateFiles } from '../config/project.ts';
+import { type Project, serverNameOf, stateFiles } from '../config/project.ts';
 import type { StoreChoice } from '../config/store.ts';
 import { keepOwner } from '../server/lock-project.ts';
 import { requireOwnStoreFile } from '../server/own-store-file.ts';
@@ -57,6 +57,9 @@ export const openTasks = async (
     return openLedger({ db: await openKept(project, choice.file), ...options });
   await keepFolder(project);
   const { openPostgresLedger } = await import('../../actors/ledger/postgres-ledger.ts');
-  const filesPrefix = stateFiles(project.stateDir).exchange;
-  return openPostgresLedger(choice.address, { filesPrefix, ...options });
+  return openPostgresLedger(choice.address, {
+    filesPrefix: stateFiles(project.stateDir).exchange,
+    exporter: { name: serverNameOf(project), chosen: choice.exportNode, claims: false },
+    ...options,
+  });
 };

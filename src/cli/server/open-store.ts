@@ -39,7 +39,7 @@ export const openStore = async (place: StorePlace): Promise<OpenedLedger> => {
   return openPostgresLedger(choice.address, {
     projectRoot: project.root,
     filesPrefix: stateFiles(project.stateDir).exchange,
-    exporter: { name: serverNameOf(project), chosen: choice.exportNode },
+    exporter: { name: serverNameOf(project), chosen: choice.exportNode, claims: true },
     redact,
     clock: Date.now,
     log: logger.log,

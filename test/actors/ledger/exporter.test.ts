@@ -9,10 +9,15 @@ import { temporaryFolder } from '../../support/temporary.ts';
 const task = { title: 'one', description: '', dependencies: [], priority: 2, labels: [] };
 
 /** A server with a project folder of its own, on tables that others use, too. */
-const serverOn = (file: string, name: string, chosen: string | null, root = temporaryFolder()) => {
+const serverOn = (
+  file: string,
+  name: string,
+  chosen: string | null,
+  { root = temporaryFolder(), claims = true } = {},
+) => {
   const db = openDatabase({ file });
   const { ledger } = openLedger({
-    ...{ db, projectRoot: root, exporter: { name, chosen } },
+    ...{ db, projectRoot: root, exporter: { name, chosen, claims } },
     ...{ clock: Date.now, log: () => {}, redact: (text: string) => text },
   });
   const issues = join(root, '.beads', 'issues.jsonl');
@@ -63,4 +68,44 @@ test('a server that is chosen takes the file over: what its own lacks stays, and
   expect(chosen.lines()).toHaveLength(3);
   expect(first.lines()).toHaveLength(1);
   expect(existsSync(first.issues)).toBe(true);
+});
+
+test('a command beside the servers reads and writes the file only where it is kept', async () => {
+  const file = join(temporaryFolder(), 'journal.db');
+  const early = serverOn(file, 'b', null, { claims: false });
+  await early.tracker.create({ ...task, title: 'zero' });
+  await early.exchange.flush();
+  const first = serverOn(file, 'a', null);
+  const { id } = await first.tracker.create(task);
+  await first.exchange.flush();
+  const command = serverOn(file, 'b', null, { claims: false, root: early.root });
+  writeFileSync(command.issues, first.lines().slice(0, 1).join('\n'));
+  const own = serverOn(file, 'a', null, { claims: false, root: first.root });
+
+  expect(await command.tracker.find(id)).not.toBeNull();
+  await command.exchange.flush();
+  const later = await own.tracker.create({ ...task, title: 'later' });
+  await own.exchange.flush();
+
+  expect(command.lines()).toHaveLength(1);
+  expect(first.lines()).toHaveLength(3);
+  expect(first.lines().join()).toContain(later.id);
+  expect(await first.tracker.list()).toHaveLength(3);
+});
+
+test('a server whose file another one took over reads it no more, also when somebody edits it', async () => {
+  const file = join(temporaryFolder(), 'journal.db');
+  const first = serverOn(file, 'a', null);
+  const { id } = await first.tracker.create(task);
+  await first.exchange.flush();
+  const chosen = serverOn(file, 'b', 'b');
+  await chosen.exchange.flush();
+  const later = await chosen.tracker.create({ ...task, title: 'later' });
+  await chosen.exchange.flush();
+  writeFileSync(first.issues, `${first.lines().join('\n')}\n\n`);
+
+  expect(await first.tracker.find(later.id)).not.toBeNull();
+  expect((await chosen.tracker.list()).map((one) => one.id).toSorted()).toEqual(
+    [id, later.id].toSorted(),
+  );
 });
