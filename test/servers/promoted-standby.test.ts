@@ -39,6 +39,10 @@ describe.skipIf(noPostgres !== null)(`a standby that is promoted ${noPostgres ??
     }
     const acknowledged: string[] = [];
     let isOver = false;
+    // A test that failed would go on for ever.
+    onTestFinished(() => {
+      isOver = true;
+    });
     const addUntilOver = async (server: (typeof servers)[number]): Promise<void> => {
       while (!isOver) {
         const created = await server.agent('create', 'Survivor');
