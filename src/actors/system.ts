@@ -12,12 +12,12 @@ import { createInvokedActors } from './engine/invoked.ts';
 import { createLeaseKeeper } from './engine/lease.ts';
 import { patientReads } from './engine/patient-reads.ts';
 import { endQueuePauses, slotUseOf } from './engine/queue-pauses.ts';
-import { inParts } from './engine/restore-tasks.ts';
 import { createRoutedService } from './engine/routed-service.ts';
 import { createRunChoices, createRunLookUp } from './engine/run-choices.ts';
 import { createBackendSelector } from './engine/select-assistant.ts';
 import { capsOf, type Settings, wallLimitMs } from './engine/settings.ts';
 import { createSlotSharing } from './engine/share-slots.ts';
+import { createTaskStart, type TaskStart } from './engine/start-tasks.ts';
 import { createSupervision, type Supervision } from './engine/supervision.ts';
 import type { SystemPorts } from './engine/system-ports.ts';
 import { createTaskCommands } from './engine/task-commands.ts';
@@ -27,11 +27,12 @@ import { createTaskService, type TaskService } from './engine/task-service.ts';
 import { provideStateWork } from './engine/task-state-work.ts';
 import { tellDependents } from './engine/tell-dependents.ts';
 import { createVerify, type VerifyCommands } from './engine/verify.ts';
+import { watchTakes } from './engine/watch-takes.ts';
 import { createTrackerWatch } from './engine/watch-tracker.ts';
 import { createJournal, type Journal } from './journal/journal.ts';
 import { mergeEntry } from './journal/merge-entry.ts';
 import { createNodeId } from './journal/node-id.ts';
-import { holdingOf, mayContinue, savedSnapshot } from './journal/snapshots.ts';
+import { savedSnapshot } from './journal/snapshots.ts';
 import { createProcessDurations, timed } from './metrics/process-durations.ts';
 import { withTimeout } from './process/with-timeout.ts';
 import type { Answer, Counters, NodeLoad, Store, StoreLeases, StoreNode } from './store/port.ts';
@@ -71,8 +72,6 @@ export interface System {
 }
 
 const stopMs = 8_000;
-/** Tasks in one line of the log. */
-const namedAtMost = 20;
 
 /** The parts of a server that shares its store; null for one that does not. */
 const createSharing = (
@@ -213,59 +212,6 @@ const createTasks = (
   return { commands, invoked };
 };
 
-const createStart = (
-  ports: SystemPorts,
-  { node, supervisor, attempts }: Parts,
-  commands: Tasks['commands'],
-) => {
-  const { store, workspace, log } = ports;
-  /** Runs before any waiting task gets a slot. @returns tasks whose attempt waits for no person */
-  const retakeSlots = async (taskIds: readonly TaskId[]): Promise<readonly TaskId[]> => {
-    const working: TaskId[] = [];
-    for await (const some of inParts(taskIds))
-      for (const saved of await store.actors(some)) {
-        const { slot, parking } = await holdingOf(store, saved);
-        const taskId = saved.taskId as TaskId;
-        if (slot !== null) supervisor.send({ type: 'slot.retaken', taskId, ...slot });
-        if (slot?.lent === false) working.push(taskId);
-        if (parking !== null) supervisor.send({ type: 'backend.parked', parking });
-      }
-    return working;
-  };
-  /** Saves changes that could not be saved at the end of their attempts. */
-  const sweep = async (): Promise<void> => {
-    const isOver = async (taskId: TaskId, attempt: number): Promise<boolean> =>
-      !(await mayContinue(store, taskId, attempt));
-    for (const work of await workspace.sweep(isOver))
-      log('could not clean up after all earlier attempts', { work });
-  };
-  const restore = async (): Promise<void> => {
-    const pending = (await store.pendingOf(node)) as readonly TaskId[];
-    await commands.restore(pending, await retakeSlots(pending));
-    const left = await store.withoutServer(namedAtMost);
-    if (left.length > 0)
-      log('no server knows the charts that saved these tasks; they wait for one', { tasks: left });
-  };
-  let started: Promise<void> = Promise.resolve();
-  return {
-    start: async (): Promise<void> => {
-      started = supervisor.start({ agent: attempts.logic, dropTasks: commands.dropAll, restore });
-      await started;
-      sweep().catch((error: unknown) =>
-        log('could not check the folders of earlier attempts', { error }),
-      );
-    },
-    takeUp: async (ids: readonly string[]): Promise<void> => {
-      const taskIds = ids as readonly TaskId[];
-      try {
-        await started;
-        await commands.takeUp(taskIds, await retakeSlots(taskIds));
-      } catch (error) {
-        log('could not continue the tasks of another server', { error, tasks: taskIds });
-      }
-    },
-  };
-};
 type Tasks = ReturnType<typeof createTasks>;
 
 /** Follows changes by others in the tracker, and tells tasks of their dependencies. */
@@ -353,31 +299,10 @@ const routeToServers = (
   return { service: tasks.service, workflows: others.service };
 };
 
-/** A run of another server tells of a task that it took, maybe before that server does. */
-const watchTakes = ({ journal, host }: Parts, drop: (taskIds: readonly string[]) => void): void => {
-  const waits = (taskId: string): boolean =>
-    host.live
-      .get(taskId as TaskId)
-      ?.actor.getSnapshot()
-      .hasTag('phase:waiting_for_slot') === true;
-  journal.onCommit((entries) => {
-    const began = entries.filter(
-      ({ type, data, taskId }) =>
-        type === 'status_update' && data.includes('"status":"started"') && waits(taskId),
-    );
-    if (began.length === 0) return;
-    // A run of our own has begun then.
-    setImmediate(() => {
-      const taken = began.map(({ taskId }) => taskId).filter(waits);
-      if (taken.length > 0) drop(taken);
-    });
-  });
-};
-
 interface LivingParts {
   readonly commands: Tasks['commands'];
   readonly invoked: Tasks['invoked'];
-  readonly tasks: ReturnType<typeof createStart>;
+  readonly tasks: TaskStart;
   readonly watch: ReturnType<typeof watchTracker>;
   readonly workflows: ReturnType<typeof hostWorkflows>;
 }
@@ -491,7 +416,9 @@ export const createSystem = (initial: Settings, given: SystemPorts): System => {
     open: ports.workspace.open,
   });
   const { commands, invoked } = createTasks(settings, ports, parts, reports.keeping);
-  const tasks = createStart(ports, parts, commands);
+  const { node, attempts } = parts;
+  const { logic: agent } = attempts;
+  const tasks = createTaskStart({ ...ports, node, supervisor, commands, agent });
   const watch = watchTracker(settings, ports, parts, commands);
   const slotUse = (): SlotUse => slotUseOf(supervisor.snapshot());
   const runRules = createExecuteChecks(settings, backends, now);
