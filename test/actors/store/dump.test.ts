@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { charts } from '../../../src/actors/journal/chart-versions.ts';
@@ -15,9 +15,9 @@ import { temporaryFolder } from '../../support/temporary.ts';
 
 const told = { redact: (text: string) => text, clock: Date.now, log: () => {} };
 
-const inSqlite = async (): Promise<OpenedLedger> => {
+const inSqlite = async (projectRoot = temporaryFolder()): Promise<OpenedLedger> => {
   const db = openDatabase({ file: join(temporaryFolder(), 'journal.db') });
-  const opened = openLedger({ db, projectRoot: temporaryFolder(), ...told });
+  const opened = openLedger({ db, projectRoot, ...told });
   onTestFinished(opened.store.close);
   return opened;
 };
@@ -181,4 +181,26 @@ test('a store that is not empty takes nothing', async () => {
     'cannot be written',
   );
   expect(existsSync(`${file}.partial`)).toBe(false);
+});
+
+test('a task that the tasks file of the project does not know, such as that of a clone, stays', async () => {
+  const [ownRoot, clone] = [temporaryFolder(), temporaryFolder()];
+  const from = await inSqlite(ownRoot);
+  const tracker = embeddedAt(ownRoot, {}, from.ledger);
+  const task = { description: '', priority: 2, labels: [], dependencies: [] };
+  const first = await tracker.create({ ...task, title: 'one' });
+  await from.ledger.exchange.flush();
+  cpSync(join(ownRoot, '.beads'), join(clone, '.beads'), { recursive: true });
+  const second = await tracker.create({ ...task, title: 'two' });
+  await tracker.claim(first.id);
+  await from.ledger.exchange.flush();
+  const file = join(temporaryFolder(), 'a');
+  await exportStore(from.ledger.db, file, '1');
+
+  const to = await inSqlite(clone);
+  await importStore(to.ledger.db, file);
+  const carried = embeddedAt(clone, {}, to.ledger);
+
+  expect(await carried.find(first.id)).toMatchObject({ status: 'in_progress' });
+  expect(await carried.find(second.id)).toMatchObject({ title: 'two' });
 });

@@ -118,6 +118,17 @@ const setJournalEnd = function* (db: Database, lastSeq: number): Work<void> {
 };
 
 /**
+ * The tasks file of the project that the store is for now may be an older one, or that of a clone: a task
+ * that it lacks was never in it.
+ */
+const forgetFile = function* (db: Database): Work<void> {
+  yield* db
+    .prepare("delete from ledger where key in ('file', 'others', 'waiting', 'export_node')")
+    .run();
+  yield* db.prepare("update tasks set base = ''").run();
+};
+
+/**
  * Takes the rows of an export into an empty store, all or nothing, and compares them with the file
  * before they stay. The server that they are from has stopped. Rejects with a StoreError.
  */
@@ -139,6 +150,7 @@ export const importStore = async (db: Database, path: string): Promise<StoreDige
       if (wanted !== undefined) yield* verifyTable(db, table, wanted);
     }
     yield* db.prepare('update nodes set lease_until = 0').run();
+    yield* forgetFile(db);
     return digests;
   };
   try {
