@@ -5,6 +5,7 @@ import { durable } from '../journal/durable-actor.ts';
 import type { Journal } from '../journal/journal.ts';
 import { type AgentActors, createAgentActors } from './agent-actors.ts';
 import { type AgentRuns, createAgentRuns } from './agent-runs.ts';
+import { patiently } from './patient-reads.ts';
 import { createRunningWork, type RunningWork } from './running-work.ts';
 import type { BackendSelector } from './select-assistant.ts';
 import type { Settings } from './settings.ts';
@@ -47,7 +48,7 @@ export const createAttempts = (given: AttemptsPorts): Attempts => {
     projectRoot: settings().projectRoot,
     backends,
     journal,
-    findTask: async (taskId) => views.knownTask(taskId) ?? tracker.find(taskId),
+    findTask: async (taskId) => views.knownTask(taskId) ?? patiently(() => tracker.find(taskId)),
     slots,
     work,
     tellAgent: (key, event) => agentActor(key)?.send(event),

@@ -8,6 +8,7 @@ import type { Tracker } from '../tracker/port.ts';
 import type { ActorRoot } from './actor-system.ts';
 import { createTimerWheel, type TimerWheel } from './deadlines.ts';
 import { createLoadedTasks, type LoadedTasks } from './loaded-tasks.ts';
+import { patiently } from './patient-reads.ts';
 import { createTransitionRecorder, type TransitionRecorder } from './persist-transitions.ts';
 import { createPreparedChanges, type PreparedChanges } from './prepared-changes.ts';
 import { agentOfAttempt, createTaskViews, type TaskViews } from './task-views.ts';
@@ -77,7 +78,7 @@ export const createTaskHost = (ports: TaskHostPorts): TaskHost => {
       return tracked;
     },
     takeOverAgent: async (taskId, attempt) => {
-      const saved = await store.takeOver(attemptKey(taskId, attempt));
+      const saved = await patiently(() => store.takeOver(attemptKey(taskId, attempt)));
       const task = live.get(taskId);
       if (task !== null) task.agentRevision = saved?.revision ?? 0;
       return saved;

@@ -1,6 +1,71 @@
 import { expect, test } from 'vitest';
 import { StoreAwayError } from '../../../src/actors/store/port.ts';
+import { ServiceError } from '../../../src/machines/errors.ts';
+import { embeddedAt } from '../../support/ledger.ts';
 import { finish, startSystem, untilStatus } from '../../support/running.ts';
+
+const away = new StoreAwayError('the database does not answer');
+
+test('an attempt that has its slot waits for a store that is away', async () => {
+  let failures = 0;
+  const running = await startSystem({
+    turns: [finish()],
+    options: { maxRetries: 0 },
+    store: (near) => ({
+      ...near,
+      takeOver: async (id) => {
+        if (id.includes('#') && ++failures <= 3) throw away;
+        return near.takeOver(id);
+      },
+    }),
+  });
+  const { task_id } = await running.service.create({ description: 'x' });
+  await running.service.execute({ task: task_id, role: 'engineer', options: {} });
+
+  await untilStatus(running, task_id, 'complete');
+  expect(failures).toBeGreaterThan(3);
+});
+
+test('an attempt that looks for the work before it waits for tasks in a store that is away', async () => {
+  let follower = '';
+  let failures = 0;
+  let isBegun = false;
+  const running = await startSystem({
+    turns: [finish()],
+    options: { maxRetries: 0 },
+    store: (near) => ({
+      ...near,
+      steps: (...given) => {
+        isBegun = true;
+        return near.steps(...given);
+      },
+    }),
+    tracker: (root, ledger) => {
+      const tracker = embeddedAt(root, {}, ledger);
+      const find: typeof tracker.find = async (id) => {
+        if (isBegun && id !== follower && ++failures <= 3)
+          throw new ServiceError(
+            'tracker_unavailable',
+            { detail: away.message, remedy: 'wait' },
+            { cause: away },
+          );
+        return tracker.find(id);
+      };
+      return { ...tracker, find };
+    },
+  });
+  const first = await running.service.create({ description: 'x' });
+  await running.service.close(first.task_id, null);
+  const { task_id } = await running.service.create({
+    description: 'y',
+    dependencies: [first.task_id],
+  });
+  follower = task_id;
+  await running.service.execute({ task: task_id, role: 'engineer', options: {} });
+
+  await untilStatus(running, task_id, 'complete');
+  expect(failures).toBeGreaterThan(3);
+});
 
 test('an attempt waits for a store that is away when it begins to read', async () => {
   let failures = 0;
@@ -11,7 +76,7 @@ test('an attempt waits for a store that is away when it begins to read', async (
       ...near,
       steps: async (...given) => {
         failures += 1;
-        if (failures <= 3) throw new StoreAwayError('the database does not answer');
+        if (failures <= 3) throw away;
         return near.steps(...given);
       },
     }),
