@@ -4,8 +4,10 @@ import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 
-const backend = (): string =>
-  join(execFileSync('git', ['--exec-path'], { encoding: 'utf8' }).trim(), 'git-http-backend');
+const backend = join(
+  execFileSync('git', ['--exec-path'], { encoding: 'utf8' }).trim(),
+  'git-http-backend',
+);
 
 /** Serves a bare repository over HTTP with git's own program. `sent`: counts the bytes of answers. */
 export const serveRepository = async (
@@ -16,7 +18,7 @@ export const serveRepository = async (
   const server = createServer((request, response) => {
     const { pathname, search } = new URL(request.url ?? '/', 'http://localhost');
     const headers = request.headers;
-    const child = spawn(backend(), {
+    const child = spawn(backend, {
       env: {
         ...{ PATH: process.env['PATH'], GIT_HTTP_EXPORT_ALL: '1', GIT_PROJECT_ROOT: repository },
         ...{ REQUEST_METHOD: request.method, PATH_INFO: pathname, QUERY_STRING: search.slice(1) },

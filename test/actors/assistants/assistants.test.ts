@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test, vi } from 'vitest';
+import { describe, expect, test, vi } from 'vitest';
 import type { Settings } from '../../../src/actors/engine/settings.ts';
 import { createBubblewrap } from '../../../src/actors/sandbox/bubblewrap.ts';
 import { createNoSandbox } from '../../../src/actors/sandbox/no-sandbox.ts';
@@ -320,15 +320,14 @@ test('an assistant that is silent for too long is ended, and the failure names i
   });
 });
 
-test.each([
-  ['hang', sandbox],
-  ['hang', createNoSandbox()],
-  ['stubborn', createNoSandbox()],
-  ['daemon', sandbox],
-  ['daemon', createNoSandbox()],
-])(
-  'cancel ends every process of an assistant that plays "%s"',
-  async (play, held) => {
+describe.each([
+  ['hang', sandbox, []],
+  ['hang', createNoSandbox(), []],
+  ['stubborn', createNoSandbox(), ['slow']],
+  ['daemon', sandbox, []],
+  ['daemon', createNoSandbox(), ['slow']],
+])('cancel of an assistant that plays "%s"', (play, held, tags) => {
+  test('ends all of its processes', { tags, timeout: 20_000 }, async () => {
     const { running, id } = await run('codex', play, { sandbox: held });
     await untilRunning(running);
     await vi.waitFor(() =>
@@ -341,9 +340,8 @@ test.each([
     await untilStatus(running, id, 'cancelled');
 
     expect(processesWith(mark)).toEqual([]);
-  },
-  20_000,
-);
+  });
+});
 
 test('a daemon that an assistant leaves behind is ended with it', async () => {
   const { running, id } = await run('codex', 'leaves_daemon');

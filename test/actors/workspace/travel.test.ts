@@ -15,6 +15,9 @@ import { temporaryFolder } from '../../support/temporary.ts';
 describe.each(['folder', 'network'] as const)(
   'work of attempts through a repository: %s',
   (kind) => {
+    /** Where the same test through the other kind, and other tests of this kind, find the same faults. */
+    const slowWith = (slow: typeof kind) => ({ tags: kind === slow ? ['slow'] : [] });
+
     test('another server gets the folder as a step left it, and saves it as if it were its own', async () => {
       const { project, bare, one, two } = await openCommon(kind);
       const { root } = await one.workspace.open(attempt);
@@ -49,52 +52,60 @@ describe.each(['folder', 'network'] as const)(
       expect(gitIn(bare, 'fsck', '--strict', '--no-dangling')).toBe('');
     });
 
-    test('a server that was taken over from writes there no more, and what it has is old', async () => {
-      const { one, two } = await openCommon(kind);
-      const { root } = await one.workspace.open(attempt);
-      writeFileSync(join(root, 'a.txt'), 'first\n');
-      await one.travel.keep(keyed, 'act:1:a');
-      await two.travel.take(attempt, key);
-      writeFileSync(join(root, 'a.txt'), 'late\n');
-      await expect(one.travel.keep(keyed, 'act:1:b')).rejects.toThrow('another server goes on');
+    test(
+      'a server that was taken over from writes there no more, and what it has is old',
+      slowWith('folder'),
+      async () => {
+        const { one, two } = await openCommon(kind);
+        const { root } = await one.workspace.open(attempt);
+        writeFileSync(join(root, 'a.txt'), 'first\n');
+        await one.travel.keep(keyed, 'act:1:a');
+        await two.travel.take(attempt, key);
+        writeFileSync(join(root, 'a.txt'), 'late\n');
+        await expect(one.travel.keep(keyed, 'act:1:b')).rejects.toThrow('another server goes on');
 
-      const { root: there } = await two.workspace.open(attempt);
-      writeFileSync(join(there, 'a.txt'), 'second\n');
-      await two.travel.keep(keyed, 'act:2:c');
+        const { root: there } = await two.workspace.open(attempt);
+        writeFileSync(join(there, 'a.txt'), 'second\n');
+        await two.travel.keep(keyed, 'act:2:c');
 
-      expect(await one.travel.take(attempt, key)).toEqual({
-        has: 'step',
-        step: 'act:2:c',
-        notes: ['What this server had of it is on the branch agent/bd-a1/1.'],
-      });
-      const { root: again } = await one.workspace.open(attempt);
-      expect(readFileSync(join(again, 'a.txt'), 'utf8')).toBe('second\n');
-      expect(gitIn(one.root, 'show', 'agent/bd-a1/1:a.txt')).toBe('late');
-      expect(await one.workspace.save(attempt, 'Change it')).toMatchObject({
-        branch: 'agent/bd-a1/1-2',
-      });
-    });
+        expect(await one.travel.take(attempt, key)).toEqual({
+          has: 'step',
+          step: 'act:2:c',
+          notes: ['What this server had of it is on the branch agent/bd-a1/1.'],
+        });
+        const { root: again } = await one.workspace.open(attempt);
+        expect(readFileSync(join(again, 'a.txt'), 'utf8')).toBe('second\n');
+        expect(gitIn(one.root, 'show', 'agent/bd-a1/1:a.txt')).toBe('late');
+        expect(await one.workspace.save(attempt, 'Change it')).toMatchObject({
+          branch: 'agent/bd-a1/1-2',
+        });
+      },
+    );
 
-    test('finished work is merged by a server that did not do it, and others learn of that', async () => {
-      const { one, two } = await openCommon(kind);
-      const { root } = await one.workspace.open(attempt);
-      writeFileSync(join(root, 'b.txt'), 'work\n');
-      await one.workspace.save(attempt, 'Change it');
-      expect(await one.travel.send(keyed)).toBeNull();
+    test(
+      'finished work is merged by a server that did not do it, and others learn of that',
+      slowWith('network'),
+      async () => {
+        const { one, two } = await openCommon(kind);
+        const { root } = await one.workspace.open(attempt);
+        writeFileSync(join(root, 'b.txt'), 'work\n');
+        await one.workspace.save(attempt, 'Change it');
+        expect(await one.travel.send(keyed)).toBeNull();
 
-      expect(await two.travel.takeWork([keyed])).toEqual([]);
-      const next = await two.workspace.open(anAttempt(1, 'bd-b2'), [id]);
-      expect(readFileSync(join(next.root, 'b.txt'), 'utf8')).toBe('work\n');
-      expect(next.notes.join()).toContain('Your folder has the work of bd-a1');
-      const merged = await two.workspace.merge(id, 1, 'squash', 'Merge it');
-      expect(merged.status).toBe('merged');
-      expect(await two.travel.send(keyed)).toBeNull();
+        expect(await two.travel.takeWork([keyed])).toEqual([]);
+        const next = await two.workspace.open(anAttempt(1, 'bd-b2'), [id]);
+        expect(readFileSync(join(next.root, 'b.txt'), 'utf8')).toBe('work\n');
+        expect(next.notes.join()).toContain('Your folder has the work of bd-a1');
+        const merged = await two.workspace.merge(id, 1, 'squash', 'Merge it');
+        expect(merged.status).toBe('merged');
+        expect(await two.travel.send(keyed)).toBeNull();
 
-      await one.travel.takeWork([keyed]);
-      expect(await one.workspace.workOf(id, 1)).toMatchObject({
-        merge_commit: gitIn(two.root, 'rev-parse', 'main'),
-      });
-    });
+        await one.travel.takeWork([keyed]);
+        expect(await one.workspace.workOf(id, 1)).toMatchObject({
+          merge_commit: gitIn(two.root, 'rev-parse', 'main'),
+        });
+      },
+    );
 
     test('an attempt that a person changed nothing of, or that is not there, is said to be nothing', async () => {
       const { two } = await openCommon(kind);
@@ -105,7 +116,7 @@ describe.each(['folder', 'network'] as const)(
       expect((await two.workspace.open(attempt)).isNew).toBe(true);
     });
 
-    test('a base that the other clone does not have comes along', async () => {
+    test('a base that the other clone does not have comes along', slowWith('network'), async () => {
       const { one, two } = await openCommon(kind);
       commitIn(one.root, 'only-here.txt', 'new\n');
       const { root } = await one.workspace.open(attempt);
