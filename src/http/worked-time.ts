@@ -5,7 +5,7 @@ interface WorkTimes {
   readonly waited_seconds?: number | undefined;
 }
 
-/** How long the latest attempt worked (ms), without its waits; null before the first. */
+/** The working time of the latest attempt (ms), without its waits; null before the first. */
 export const workedMs = (
   { started_at: from, completed_at: to, waits_since: since, waited_seconds: waited = 0 }: WorkTimes,
   now: number,

@@ -98,7 +98,7 @@ const readAll = async (
   }
 };
 
-/** How a connection ended. */
+/** The end of a connection. */
 type End = 'refused' | 'cut' | 'stopped';
 
 /** One connection, until it ends. */

@@ -22,7 +22,7 @@ interface Discovery {
   readonly agents: readonly { readonly role: string; readonly description: string }[];
 }
 
-/** How many agents run at once; null before it is known. */
+/** The number of agents that run at once; null before it is known. */
 export const slots = signal<number | null>(null);
 export const roles = signal<Discovery['agents']>([]);
 /** In USD; null where no price is known. */

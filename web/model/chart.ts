@@ -77,7 +77,7 @@ export const createMoments = (): ((frames: readonly Frame[]) => readonly Moment[
   };
 };
 
-/** What a chart shows at one moment. */
+/** A chart at one moment. */
 export interface Scene {
   readonly here: string | null;
   readonly visited: ReadonlySet<string>;

@@ -126,7 +126,7 @@ export const stretchesOf = (bars: readonly Bar[]): readonly Stretch[] => {
   });
 };
 
-/** Where a moment is drawn: 0 to 1. */
+/** The position of a moment: 0 to 1. */
 export const placeOf = (at: number, stretches: readonly Stretch[]): number => {
   const found = stretches.find(({ to }) => at <= to) ?? stretches.at(-1);
   if (found === undefined) return 0;
@@ -134,7 +134,7 @@ export const placeOf = (at: number, stretches: readonly Stretch[]): number => {
   return found.at + found.width * Math.min(1, Math.max(0, part));
 };
 
-/** When each attempt begins, in order. */
+/** The start of each attempt, in order. */
 export const startsOf = (bars: readonly Bar[]): readonly Bar[] =>
   [...new Map(bars.toReversed().map((bar) => [bar.attempt, bar])).values()]
     .filter(({ attempt }) => attempt > 0)

@@ -14,7 +14,7 @@ export {
 } from './client.ts';
 export type { Methods, Task } from './wire-types.ts';
 
-/** Where a server listens; `agent server status` and `agent token` print both. */
+/** The address of a server; `agent server status` and `agent token` print both. */
 export interface ServerAddress {
   /** Such as `http://127.0.0.1:8080`. */
   readonly url: string;

@@ -23,7 +23,7 @@ export interface FollowedRun extends StartedRun {
   readonly attached: readonly TaskView[];
 }
 
-/** How the tasks of a run ended. */
+/** The end of the tasks of a run. */
 export interface GraphOutcome {
   readonly complete: readonly string[];
   readonly failed: readonly { readonly task_id: string; readonly reason: string }[];

@@ -14,7 +14,7 @@ export interface TaskProgress {
   readonly isPending: boolean;
   /** True after the last frame of an attempt, until it is started again. */
   readonly hasEnded: boolean;
-  /** What its agent said or did last. */
+  /** The last words or the last act of its agent. */
   readonly words: string;
   /** The end of what its agent said in the latest turn with a text. */
   readonly said: string;

@@ -21,7 +21,7 @@ const target = (data: FrameData, width: number): string => {
   }
 };
 
-/** What a tool call does, in a few words: `bash npm test`. */
+/** A tool call in a few words: `bash npm test`. */
 export const callText = ({ data }: Frame): string =>
   `${textOrEmpty(data['tool'])} ${target(data, 80)}`.trimEnd();
 

@@ -14,7 +14,7 @@ const alwaysShown = 2;
 const roomForLast = (widths: readonly number[], width: number): number =>
   width - widths.reduce((sum, each) => sum + each + gap, 0);
 
-/** How many columns before the last one fit. */
+/** The number of columns that fit before the last one. */
 const fitting = (widths: readonly number[], width: number): number => {
   let count = widths.length;
   while (count > alwaysShown && roomForLast(widths.slice(0, count), width) < lastAtLeast)

@@ -10,7 +10,7 @@ import { readRecordingFile, recordingOf } from './read-recording.ts';
 import { renderRecording } from './recording-document.ts';
 import { readRecordingPage } from './recording-page.ts';
 
-/** Whether the page around the recording is ours; null when another build wrote it. */
+/** True when the page around the recording is ours; null when another build wrote it. */
 const isOurPage = (document: string, recording: Recording): boolean | null => {
   const page = readRecordingPage();
   if (recording.page !== page.digest) return null;

@@ -30,7 +30,7 @@ const section = (title: string, rows: readonly HelpRow[], width: number): readon
 const choicesText = (given: { readonly choices?: readonly string[] }): string =>
   given.choices === undefined ? '' : `: ${given.choices.join(', ')}`;
 
-/** What a flag or a word means, with its choices and default. */
+/** The meaning of a flag or a word, with its choices and default. */
 export const meaningOf = (
   declared: Pick<Flag, 'describe'> & {
     readonly choices?: readonly string[];

@@ -28,6 +28,6 @@ const textOfPart = ({ text, raw, url, data, filename, mediaType }: GivenPart): s
   return filename === undefined ? content : `${filename}:\n${content}`;
 };
 
-/** What a message says, for an agent. @throws CONTENT_TYPE_NOT_SUPPORTED */
+/** The text of a message, for an agent. @throws CONTENT_TYPE_NOT_SUPPORTED */
 export const messageText = (parts: readonly GivenPart[]): string =>
   parts.map(textOfPart).join('\n\n').trim();

@@ -42,7 +42,7 @@ export const SelectionActions = ({
 }: {
   selected: Selected;
   isShown: (task: TaskView) => boolean;
-  /** Which tasks were not changed. */
+  /** The tasks that were not changed. */
   message: Signal<string | null>;
 }) => {
   const isSure = useSignal(false);
