@@ -172,9 +172,19 @@ const connectOnce = async (
 };
 
 /**
+ * What we rely on, whatever the role or the database has as its default.
+ *
  * No plan reads a whole table where an index helps: a statement is planned once for each connection,
  * perhaps while the tables are empty, and kept while they grow.
  */
+const reliedOn = `set_config('default_transaction_isolation', 'read committed', false),
+  set_config('standard_conforming_strings', 'on', false),
+  set_config('extra_float_digits', '1', false),
+  set_config('jit', 'off', false),
+  set_config('enable_seqscan', 'off', false),
+  case when current_setting('idle_session_timeout', true) is not null
+    then set_config('idle_session_timeout', '0', false) end`;
+
 const settle = async (
   connection: PostgresConnection,
   address: PostgresAddress,
@@ -183,8 +193,7 @@ const settle = async (
   const { rows } = await connection.query({
     text: `select set_config('search_path', $1, false), set_config('statement_timeout', $2, false),
       set_config('lock_timeout', $3, false), set_config('idle_in_transaction_session_timeout', $4, false),
-      set_config('default_transaction_read_only', $5, false), set_config('jit', 'off', false),
-      set_config('enable_seqscan', 'off', false),
+      set_config('default_transaction_read_only', $5, false), ${reliedOn},
       case when current_setting('synchronous_commit') = 'off'
         then set_config('synchronous_commit', 'on', false) end,
       case when pg_is_in_recovery() then 1 else 0 end as standby`,
