@@ -5,12 +5,17 @@ import { StoreAwayError, StoreError } from '../port.ts';
 const stateCodeOf = (error: unknown): string =>
   error instanceof Error && 'code' in error ? String(error.code) : '';
 
+const fullCode = '53300';
 /** The server cannot serve now, or gave up on one statement: asked again, it may answer. */
 const awayCodes = [
   ...['57P01', '57P02', '57P03', '57014', '55P03', '25P02', '25P03', '25006'],
-  ...['53300', '40001', '40P01'],
+  ...[fullCode, '40001', '40P01'],
 ];
 const isAwayCode = (code: string): boolean => code.startsWith('08') || awayCodes.includes(code);
+
+/** The server gives no further connection; those that there are go on. */
+export const isFull = (error: unknown): boolean =>
+  error instanceof Error && isOfServer(error.cause) && stateCodeOf(error.cause) === fullCode;
 
 /** Remedies, by the code of PostgreSQL. */
 const remedies: Readonly<Record<string, string>> = {
@@ -20,6 +25,10 @@ const remedies: Readonly<Record<string, string>> = {
   '42501': 'give the user the right to create and use the schema',
   '53100': 'make room on the disk of the server',
   '53200': 'give the server more memory',
+  [fullCode]: 'raise its max_connections: each of our servers needs six',
+  '42P01': 'its tables are gone: restore them, then start the server again',
+  '42P05': 'connect directly, or set pool_mode=session in pgbouncer',
+  '26000': 'connect directly, or set pool_mode=session in pgbouncer',
 };
 
 /** Tells by the class: `EPIPE` of a broken connection looks like a code of PostgreSQL. */
@@ -48,11 +57,9 @@ export const asStoreError = (cause: unknown, shown: string): StoreError => {
       `the database ${shown} has no TLS; give it a certificate, or set sslmode=disable`,
       { cause },
     );
-  if (!isOfServer(cause) || isAwayCode(code))
-    return new StoreAwayError(`the database ${shown} does not answer: ${text}`, { cause });
   const help = remedies[code];
-  return new StoreError(
-    `the database ${shown} refused it: ${text}${help === undefined ? '' : `; ${help}`}`,
-    { cause },
-  );
+  const said = help === undefined ? text : `${text}; ${help}`;
+  if (!isOfServer(cause) || isAwayCode(code))
+    return new StoreAwayError(`the database ${shown} does not answer: ${said}`, { cause });
+  return new StoreError(`the database ${shown} refused it: ${said}`, { cause });
 };

@@ -1,5 +1,6 @@
 import { StoreError } from '../port.ts';
 import type { PostgresConnection } from './connect.ts';
+import { isFull } from './failures.ts';
 
 /** Connections that are opened when they are needed, and used again. */
 export interface Pool {
@@ -35,24 +36,31 @@ export const createPool = (open: () => Promise<PostgresConnection>, size: number
       if (isClosed) connection.close();
       return connection;
     } catch (error) {
-      leave();
-      throw error;
+      if (!isFull(error) || all.size === 0) {
+        leave();
+        throw error;
+      }
+      // One that was opened before comes back. Who waits for it does not try to open one.
+      count -= 1;
+      return idleOne() ?? waitForOne();
     }
   };
-  const take = async (): Promise<PostgresConnection> => {
-    requireOpen();
+  const idleOne = (): PostgresConnection | null => {
     for (let next = idle.pop(); next !== undefined; next = idle.pop()) {
       if (next.isOpen()) return next;
       count -= 1;
     }
-    if (count < size) {
-      count += 1;
-      return openOne();
-    }
-    return (
-      (await new Promise<PostgresConnection | null>((resolve) => waiting.push(resolve))) ??
-      openOne()
-    );
+    return null;
+  };
+  const waitForOne = async (): Promise<PostgresConnection> =>
+    (await new Promise<PostgresConnection | null>((resolve) => waiting.push(resolve))) ?? openOne();
+  const take = async (): Promise<PostgresConnection> => {
+    requireOpen();
+    const free = idleOne();
+    if (free !== null) return free;
+    if (count === size) return waitForOne();
+    count += 1;
+    return openOne();
   };
   const giveBack = (connection: PostgresConnection): void => {
     if (!connection.isOpen() || isClosed) {

@@ -12,6 +12,7 @@ import {
 } from '../../../../src/actors/store/postgres/database.ts';
 import { asStoreError } from '../../../../src/actors/store/postgres/failures.ts';
 import { createPostgresStore } from '../../../../src/actors/store/postgres.ts';
+import type { Work } from '../../../../src/actors/store/rows.ts';
 import { freshAddress, inPostgres, noPostgres, ownServer } from '../../../support/postgres.ts';
 
 const needsPostgres = test.skipIf(noPostgres !== null);
@@ -33,6 +34,12 @@ const failureOf = async (work: Promise<unknown>): Promise<Error> => {
   }
   throw new Error('it did not fail');
 };
+
+const fewConnections = (count: number): string[] => [
+  `max_connections=${count}`,
+  'superuser_reserved_connections=0',
+  'max_wal_senders=0',
+];
 
 needsPostgres(
   'nothing is lost when the database is killed: it is away, and goes on when it is back',
@@ -231,6 +238,56 @@ test('a connection that breaks while it is written to is away', () => {
 
   expect(failure).toBeInstanceOf(StoreAwayError);
   expect(failure.message).toBe('the database postgres://db/project does not answer: write EPIPE');
+});
+
+needsPostgres('a database that has no connection left says what to do', async () => {
+  const { address } = await ownServer(fewConnections(1));
+  const held = new pg.Client({ connectionString: address });
+  await held.connect();
+  onTestFinished(() => held.end());
+
+  const full = await failureOf(openPostgresDatabase(parsePostgresAddress(address, {})));
+
+  expect(full).toBeInstanceOf(StoreAwayError);
+  expect(full.message).toMatch(/too many clients already; raise its max_connections: /);
+});
+
+needsPostgres(
+  'reads share what connections there are when the database gives no more',
+  async () => {
+    const { address } = await ownServer(fewConnections(3));
+    const db = await open(address);
+    const slow = function* (): Work<unknown> {
+      return yield* db.prepare('select 1 as n, pg_sleep(0.1)').first();
+    };
+
+    const answers = await Promise.all(Array.from({ length: 8 }, () => db.ask(slow())));
+
+    expect(answers).toHaveLength(8);
+  },
+);
+
+needsPostgres('tables that are gone are named, with what to do', async () => {
+  const url = await freshAddress();
+  const db = await open(url);
+  await inPostgres(url, `drop schema ${new URL(url).searchParams.get('schema')} cascade`);
+
+  const gone = await failureOf((async () => db.ask(db.lastSeq()))());
+
+  expect(gone.message).toMatch(/does not exist; its tables are gone: restore them/);
+});
+
+needsPostgres('a pooler that swaps connections is named', async () => {
+  const client = new pg.Client({ connectionString: (await freshAddress()).split('?')[0] });
+  await client.connect();
+  onTestFinished(() => client.end());
+  await client.query('prepare s0 as select 1');
+
+  const twice = await failureOf(client.query('prepare s0 as select 1'));
+
+  expect(asStoreError(twice, 'postgres://db/project').message).toMatch(
+    /"s0" already exists; .*pool_mode=session in pgbouncer$/,
+  );
 });
 
 /** Passes everything on, until the connections of that moment fall silent. */
