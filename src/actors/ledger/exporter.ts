@@ -1,3 +1,4 @@
+import { forgetHeldLines } from '../store/held-lines.ts';
 import type { Database, Work } from '../store/rows.ts';
 
 /** A server, or a command, on tables that several of them use; each has a project folder of its own. */
@@ -24,7 +25,6 @@ export const createExporterRows = (
      on conflict (key) do update set value = excluded.value`,
   );
   const forget = db.prepare("delete from ledger where key in ('file', 'others', 'waiting')");
-  const neverHeld = db.prepare("update tasks set base = ''");
   const nameNow = function* (): Work<string | null> {
     const row = yield* current.first();
     return row === null ? null : String(row['value']);
@@ -40,7 +40,7 @@ export const createExporterRows = (
       yield* set.run(name);
       if (before === null) return true;
       yield* forget.run();
-      yield* neverHeld.run();
+      yield* forgetHeldLines(db);
       return true;
     },
   };

@@ -106,6 +106,7 @@ export const openDatabase = (options: DatabaseOptions): SqliteDatabase => {
     *lastSeq() {
       return Number((yield* lastSeq().first())?.['seq'] ?? 0);
     },
+    mayPause: () => known(undefined),
     added: () => known(undefined),
     // A database of version 2.1 gives nothing back: it fills its free pages again.
     shrink: () =>

@@ -60,6 +60,8 @@ export interface TransactionFacts {
   /** Epoch ms, by the clock that all servers of the database share. */
   now(): Work<number>;
   lastSeq(): Work<number>;
+  /** Inside a write that takes long: it may stand still for a while, and keep the others waiting. */
+  mayPause(): Work<unknown>;
   /** Inside a write, when the journal has new entries. */
   added(lastSeq: number): Work<void>;
 }

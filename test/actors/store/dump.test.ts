@@ -204,3 +204,31 @@ test('a task that the tasks file of the project does not know, such as that of a
   expect(await carried.find(first.id)).toMatchObject({ status: 'in_progress' });
   expect(await carried.find(second.id)).toMatchObject({ title: 'two' });
 });
+
+test.skipIf(noPostgres !== null)(
+  'an import goes on after it stood still for longer than a server may',
+  { tags: ['slow'] },
+  async () => {
+    const [from, to] = [await inSqlite(), await inPostgres()];
+    await fill(from);
+    const file = join(temporaryFolder(), 'a');
+    const exported = await exportStore(from.ledger.db, file, '1');
+    const { db } = to.ledger;
+    let pauses = 0;
+    const pausing: typeof db.prepare = (sql) => {
+      const statement = db.prepare(sql);
+      if (!sql.startsWith('insert into tasks')) return statement;
+      return {
+        ...statement,
+        *run(...values) {
+          pauses += 1;
+          if (pauses === 1) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2_500);
+          return yield* statement.run(...values);
+        },
+      };
+    };
+
+    expect(await importStore({ ...db, prepare: pausing }, file)).toEqual(exported);
+    expect(pauses).toBeGreaterThan(0);
+  },
+);

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { messageOf } from '../../../machines/message-of.ts';
 import { plural } from '../../../machines/plural.ts';
+import { forgetHeldLines } from '../held-lines.ts';
 import { StoreError } from '../port.ts';
 import type { Database, Value, Work } from '../rows.ts';
 import { createDigest, type TableDigest } from './digest.ts';
@@ -125,7 +126,7 @@ const forgetFile = function* (db: Database): Work<void> {
   yield* db
     .prepare("delete from ledger where key in ('file', 'others', 'waiting', 'export_node')")
     .run();
-  yield* db.prepare("update tasks set base = ''").run();
+  yield* forgetHeldLines(db);
 };
 
 /**
@@ -136,6 +137,7 @@ export const importStore = async (db: Database, path: string): Promise<StoreDige
   const dump = createDump(path);
   const takeAll = function* (): Work<StoreDigest> {
     yield* requireEmpty(db);
+    yield* db.mayPause();
     for (const { name } of dumpTables) yield* db.prepare(`delete from ${name}`).run();
     const head = dump.parse(headSchema, dump.next());
     if (head.agent_store !== dumpFormat)

@@ -27,6 +27,8 @@ export interface PostgresDatabase
 
 const readConnections = 4;
 const statementMs = 10_000;
+/** A laptop that sleeps for a moment, or a slow disk, ends no import. */
+const longPauseMs = 60_000;
 /** Each statement is prepared once on each connection. */
 const createAnswers = (): AnswerOn => {
   const names = new Map<string, string>();
@@ -149,6 +151,8 @@ export const openPostgresDatabase = async (address: PostgresAddress): Promise<Po
     *lastSeq() {
       return transactions.locked()?.seq ?? (yield* endNow()).seq;
     },
+    mayPause: () =>
+      sendStatement(`set local idle_in_transaction_session_timeout = ${longPauseMs}`, []),
     *added(seq) {
       transactions.moveTo(seq);
       yield* sendStatement(
