@@ -134,7 +134,7 @@ export const createExchange = (options: ExchangeOptions): Exchange => {
       isRealFolder(projectRoot, join(projectRoot, '.beads'));
       if (!(await exporter.isOurs())) return;
       // What the tables hold can be read meanwhile.
-      if ((await fileImport.knows(stampOfIssues(file))) || db.isHeld()) return;
+      if ((await fileImport.knew(stampOfIssues(file))) || db.isHeld()) return;
       await alone(importIfOurs).catch((error: unknown) => {
         if (error instanceof UnsafeFileError) throw error;
         // What the tables hold can be read all the same.

@@ -16,6 +16,8 @@ import type { TaskTable } from './task-table.ts';
 export interface FileImport {
   /** True for a content that the tables took, gave or cannot take; also when there is no file. */
   knows(stamp: string): Promise<boolean>;
+  /** As `knows`, without asking for the content that was known last. Enough to read, not to write. */
+  knew(stamp: string): Promise<boolean>;
   /** This process is about to give the file that content. */
   gives(stamp: string): void;
   /**
@@ -101,14 +103,13 @@ export const createFileImport = (options: FileImportOptions, state: ExchangeStat
   const file = issuesFileOf(projectRoot);
   const imports = createImports(db, table);
 
-  /** The content that was known last. It is asked about at every read of a task. */
   let known: string | null = null;
   /**
    * A file that is missing or empty says nothing: it is written again, for nobody deletes all tasks
    * like that.
    */
   const knows = async (stamp: string): Promise<boolean> => {
-    if (stamp === missing || stamp === known) return true;
+    if (stamp === missing) return true;
     const [taken, waiting] = await Promise.all([db.ask(state.stamp()), db.ask(state.waiting())]);
     if (stamp !== taken && stamp !== waiting?.stamp) return false;
     known = stamp;
@@ -154,6 +155,7 @@ export const createFileImport = (options: FileImportOptions, state: ExchangeStat
 
   return {
     knows,
+    knew: async (stamp) => stamp === known || knows(stamp),
     gives: (stamp) => {
       known = stamp;
     },

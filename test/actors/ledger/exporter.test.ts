@@ -109,3 +109,25 @@ test('a server whose file another one took over reads it no more, also when some
     [id, later.id].toSorted(),
   );
 });
+
+test('tasks of a file that is newer than the tables, which were restored meanwhile, come back', async () => {
+  const server = serverOn(join(temporaryFolder(), 'journal.db'), 'a', null);
+  const { db, tracker, exchange } = server;
+  const first = await tracker.create(task);
+  await exchange.flush();
+  const before = await db.ask(db.prepare('select * from ledger').all());
+  const lost = await tracker.create({ ...task, title: 'lost' });
+  await exchange.flush();
+  await db.write(function* () {
+    yield* db.prepare('delete from tasks where id = ?').run(lost.id);
+    for (const { key = null, value = null } of before)
+      yield* db.prepare('update ledger set value = ? where key = ?').run(value, key);
+  });
+
+  const later = await tracker.create({ ...task, title: 'later' });
+  await exchange.flush();
+
+  const ids = [first.id, lost.id, later.id].toSorted();
+  expect((await tracker.list()).map(({ id }) => id).toSorted()).toEqual(ids);
+  expect(server.lines()).toHaveLength(3);
+});
