@@ -18,7 +18,7 @@ const long = [
   'test/actors/workspace/without-git.test.ts',
   'test/acceptance/hostile-model.test.ts',
   'test/bench/benches.test.ts',
-  'test/servers/travel.test.ts',
+  'test/actors/workspace/travel.test.ts',
   'test/crash/crash-loop.test.ts',
   'test/actors/mcp/hostile.test.ts',
   'test/actors/assistants/acp.test.ts',
