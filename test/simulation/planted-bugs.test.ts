@@ -72,7 +72,7 @@ const bugs: Readonly<Record<string, Planted>> = {
     says: /stuck|I7 .* is parked after the end of its limit/,
   },
   'pending tasks are not taken up at a restart': {
-    file: 'src/actors/system.ts',
+    file: 'src/actors/engine/start-tasks.ts',
     find: '    await commands.restore(pending, await retakeSlots(pending));\n',
     put: '',
     world: { crash: 0.02 },
