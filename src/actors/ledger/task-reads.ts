@@ -4,7 +4,7 @@ import { type Row, rowsOfMany, type Work } from '../store/rows.ts';
 import type { PageRequest } from '../tracker/port.ts';
 import { trackedFrom } from './issue.ts';
 import { issueOf } from './issue-line.ts';
-import { columnText, type TaskStatements } from './task-statements.ts';
+import { columnText, manyAtWork, type TaskStatements } from './task-statements.ts';
 
 export interface StoredTask {
   readonly line: string;
@@ -136,7 +136,9 @@ export const createTaskReads = (sql: TaskStatements): StoredTaskReads => {
       return yield* allTracked(yield* rowsOf(sql, request));
     },
     *pageAtWork({ status, order = 'oldest', after = listEnds[order], limit }) {
-      const page = sql.pagesAtWork[order];
+      const { few, many } = sql.pagesAtWork[order];
+      const count = Number((yield* sql.countAtWork.first())?.['count']);
+      const page = count < manyAtWork ? few : many;
       return yield* allTracked(yield* page.all(status, after.createdAt, after.id, limit));
     },
     *changedSince(revision, limit) {

@@ -16,11 +16,19 @@ const preparePages = (db: Database, inOrder: string) => {
 /** The revision of the change that `nextRevision` began. */
 const revision = "(select cast(value as integer) from ledger where key = 'revision')";
 
-const preparePageAtWork = (db: Database, inOrder: string) =>
-  db.prepare(
+/** Of few tasks at work, each is looked up; among many, a page is found soon. */
+const preparePageAtWork = (db: Database, inOrder: string) => ({
+  few: db.prepare(
+    `with at_work (task) as materialized (select id from actors where pending = 1)
+     select tasks.* from at_work cross join tasks where tasks.id = task
+       and status <> 'tombstone' and status <> ? and ${inOrder} limit ?`,
+  ),
+  many: db.prepare(
     `select tasks.* from tasks join actors on actors.id = tasks.id
      where actors.pending = 1 and status <> 'tombstone' and status <> ? and ${inOrder} limit ?`,
-  );
+  ),
+});
+export const manyAtWork = 1_000;
 
 export const prepareTaskStatements = (db: Database) => ({
   get: db.prepare('select line from tasks where id = ?'),
@@ -111,6 +119,11 @@ export const prepareTaskStatements = (db: Database) => ({
        order by created_at desc, id desc limit ?`,
     ),
   },
+  /** Up to `manyAtWork`. */
+  countAtWork: db.prepare(
+    `select count(*) as count
+     from (select 1 as one from actors where pending = 1 limit ${manyAtWork}) as some`,
+  ),
   pagesAtWork: {
     oldest: preparePageAtWork(db, '(created_at, tasks.id) > (?, ?) order by created_at, tasks.id'),
     newest: preparePageAtWork(
