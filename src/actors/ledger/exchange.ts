@@ -6,7 +6,7 @@ import { UnsafeFileError } from '../files/regular-file.ts';
 import { createSerialQueue } from '../process/serial-queue.ts';
 import { createExchangeState, type ExchangeState } from './exchange-state.ts';
 import { createFileExport, type FileExport, type FileExportOptions } from './export-file.ts';
-import { createExporterCheck, type Exporter } from './exporter.ts';
+import { createExporterCheck, type Exporter, TakenOverError } from './exporter.ts';
 import { createFileImport, type FileImport, type FileImportOptions } from './import-file.ts';
 import { issuesFileOf, stampOfIssues } from './issues-file.ts';
 import { FileMovedError, writeNotInBd } from './write-file.ts';
@@ -61,6 +61,10 @@ const importAndExport = async (fileImport: FileImport, fileExport: FileExport): 
   }
 };
 
+const unlessTakenOver = (error: unknown): void => {
+  if (!(error instanceof TakenOverError)) throw error;
+};
+
 /** bd may take the tasks over before our last changes are in the file: writes them to another. */
 const createKeepAside = ({ db, projectRoot, log }: ExchangeOptions, state: ExchangeState) => {
   let isTold = false;
@@ -79,10 +83,11 @@ export const createExchange = (options: ExchangeOptions): Exchange => {
   const { db, projectRoot, filesPrefix, isOurs, log } = options;
   const file = issuesFileOf(projectRoot);
   const state = createExchangeState(db);
-  const fileImport = createFileImport(options, state);
-  const fileExport = createFileExport(options, state, fileImport);
-  const alone = createExclusive(filesPrefix);
   const exporter = createExporterCheck(db, options.exporter);
+  const guarded = { ...options, db: { ...db, write: exporter.write } };
+  const fileImport = createFileImport(guarded, state);
+  const fileExport = createFileExport(guarded, state, fileImport);
+  const alone = createExclusive(filesPrefix);
   let failure: string | null = null;
   const keepAside = createKeepAside(options, state);
 
@@ -92,7 +97,7 @@ export const createExchange = (options: ExchangeOptions): Exchange => {
       return;
     }
     if (!(await exporter.isStillOurs())) return;
-    await importAndExport(fileImport, fileExport);
+    await importAndExport(fileImport, fileExport).catch(unlessTakenOver);
     failure = null;
   };
 
@@ -137,6 +142,7 @@ export const createExchange = (options: ExchangeOptions): Exchange => {
       if ((await fileImport.knew(stampOfIssues(file))) || db.isHeld()) return;
       await alone(importIfOurs).catch((error: unknown) => {
         if (error instanceof UnsafeFileError) throw error;
+        if (error instanceof TakenOverError) return;
         // What the tables hold can be read all the same.
         failure = `.beads/issues.jsonl cannot be imported: ${messageOf(error)}`;
       });

@@ -1,4 +1,5 @@
 import { forgetHeldLines } from '../store/held-lines.ts';
+import type { Answer } from '../store/port.ts';
 import type { Database, Work } from '../store/rows.ts';
 
 /** A server, or a command, on tables that several of them use; each has a project folder of its own. */
@@ -46,6 +47,11 @@ export const createExporterRows = (
   };
 };
 
+/** Another server keeps the file since a moment ago. */
+export class TakenOverError extends Error {
+  override readonly name = 'TakenOverError';
+}
+
 /**
  * Asks the tables once, and again before the file is written. Without an exporter, the tables have
  * one file.
@@ -59,6 +65,14 @@ export const createExporterCheck = (db: Database, exporter: Exporter | null) => 
         isOurs = await (exporter?.claims === true ? db.write(rows.claim) : db.ask(rows.isOurs()));
       return isOurs === true;
     },
+    /** As `Database.write`, of what is only true while the file is ours. @throws TakenOverError */
+    write: <Result>(work: () => Work<Result>): Answer<Result> =>
+      rows === null
+        ? db.write(work)
+        : db.write(function* () {
+            if (!(yield* rows.isOurs())) throw new TakenOverError();
+            return yield* work();
+          }),
     isStillOurs: async (): Promise<boolean> => {
       if (rows !== null && isOurs === true) isOurs = await db.ask(rows.isOurs());
       return isOurs === true;

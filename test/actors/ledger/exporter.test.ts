@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { createExporterRows } from '../../../src/actors/ledger/exporter.ts';
 import { openLedger } from '../../../src/actors/ledger/ledger.ts';
 import { openDatabase } from '../../../src/actors/store/database.ts';
 import { embeddedAt } from '../../support/ledger.ts';
@@ -13,9 +14,16 @@ const serverOn = (
   file: string,
   name: string,
   chosen: string | null,
-  { root = temporaryFolder(), claims = true } = {},
+  { root = temporaryFolder(), claims = true, beforeWrite = () => {} } = {},
 ) => {
-  const db = openDatabase({ file });
+  const opened = openDatabase({ file });
+  const db: typeof opened = {
+    ...opened,
+    write: (work) => {
+      beforeWrite();
+      return opened.write(work);
+    },
+  };
   const { ledger } = openLedger({
     ...{ db, projectRoot: root, exporter: { name, chosen, claims } },
     ...{ clock: Date.now, log: () => {}, redact: (text: string) => text },
@@ -130,4 +138,30 @@ test('tasks of a file that is newer than the tables, which were restored meanwhi
   const ids = [first.id, lost.id, later.id].toSorted();
   expect((await tracker.list()).map(({ id }) => id).toSorted()).toEqual(ids);
   expect(server.lines()).toHaveLength(3);
+});
+
+test('a server from which the file is taken while it writes it does not say that the other file has its tasks', async () => {
+  const file = join(temporaryFolder(), 'journal.db');
+  const other = openDatabase({ file });
+  const root = temporaryFolder();
+  const isWritten = (): boolean => existsSync(join(root, '.beads', 'issues.jsonl'));
+  let taken = false;
+  const first = serverOn(file, 'a', null, {
+    root,
+    beforeWrite: () => {
+      if (taken || !isWritten()) return;
+      taken = true;
+      void other.write(createExporterRows(other, { name: 'b', chosen: 'b' }).claim);
+    },
+  });
+  await first.tracker.create(task);
+
+  await first.exchange.flush();
+
+  expect(taken).toBe(true);
+  const held = await other.ask(other.prepare('select base from tasks').all());
+  expect(held).toEqual([{ base: '' }]);
+  expect(
+    await other.ask(other.prepare("select 1 as one from ledger where key = 'file'").all()),
+  ).toEqual([]);
 });
