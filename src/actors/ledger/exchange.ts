@@ -83,7 +83,7 @@ export const createExchange = (options: ExchangeOptions): Exchange => {
   const { db, projectRoot, filesPrefix, isOurs, log } = options;
   const file = issuesFileOf(projectRoot);
   const state = createExchangeState(db);
-  const exporter = createExporterCheck(db, options.exporter);
+  const exporter = createExporterCheck(db, options.exporter, projectRoot);
   const guarded = { ...options, db: { ...db, write: exporter.write } };
   const fileImport = createFileImport(guarded, state);
   const fileExport = createFileExport(guarded, state, fileImport);

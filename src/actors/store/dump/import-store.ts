@@ -124,7 +124,10 @@ const setJournalEnd = function* (db: Database, lastSeq: number): Work<void> {
  */
 const forgetFile = function* (db: Database): Work<void> {
   yield* db
-    .prepare("delete from ledger where key in ('file', 'others', 'waiting', 'export_node')")
+    .prepare(
+      `delete from ledger
+       where key in ('file', 'others', 'waiting', 'export_node', 'export_folder')`,
+    )
     .run();
   yield* forgetHeldLines(db);
 };
