@@ -4,9 +4,10 @@ export const onceATurn = (work: () => void): (() => void) => {
   return () => {
     if (isDone) return;
     isDone = true;
+    // Not unref: it would wait for the next event, and come after it.
     setImmediate(() => {
       isDone = false;
-    }).unref();
+    });
     work();
   };
 };
