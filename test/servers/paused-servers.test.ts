@@ -24,15 +24,20 @@ const endsIn = async (address: string) =>
     )
   ).map(({ task_id, count }) => [task_id, count]);
 
+const twoServers = async () => {
+  const address = await freshAddress();
+  const given = { config: { server: { max_concurrent_agents: 2 } }, command: 'sleep 3' };
+  const [one, two] = [await openServer(address, given), await openServer(address, given)];
+  for (const server of [one, two]) await server.agent('server', 'start');
+  return { address, one, two };
+};
+
 describe.skipIf(noPostgres !== null)(`servers that are paused ${noPostgres ?? ''}`, () => {
   test('one that was frozen for longer than its lease saves nothing more and ends; its task went on elsewhere', {
     tags: ['slow'],
     timeout: 120 * seconds,
   }, async () => {
-    const address = await freshAddress();
-    const given = { config: { server: { max_concurrent_agents: 2 } }, command: 'sleep 3' };
-    const [one, two] = [await openServer(address, given), await openServer(address, given)];
-    for (const server of [one, two]) await server.agent('server', 'start');
+    const { address, one, two } = await twoServers();
     const id = (await one.agent('create', 'Frozen')).out.trim();
     await one.agent('engineer', id, '--async');
     await vi.waitFor(async () => expect((await two.viewOf(id)).phase).toBe('acting'), patience);
@@ -57,10 +62,7 @@ describe.skipIf(noPostgres !== null)(`servers that are paused ${noPostgres ?? ''
     tags: ['slow'],
     timeout: 120 * seconds,
   }, async () => {
-    const address = await freshAddress();
-    const given = { config: { server: { max_concurrent_agents: 2 } }, command: 'sleep 3' };
-    const [one, two] = [await openServer(address, given), await openServer(address, given)];
-    for (const server of [one, two]) await server.agent('server', 'start');
+    const { address, one, two } = await twoServers();
     const { pid } = one.serverFile();
     const writing = `select 1 from pg_stat_activity a join pg_locks l using (pid)
       where a.state = 'idle in transaction' and l.relation = 'journal_end'::regclass`;

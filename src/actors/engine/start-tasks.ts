@@ -14,7 +14,7 @@ export interface TaskStartPorts {
   readonly workspace: Pick<Workspace, 'sweep'>;
   readonly supervisor: Supervision;
   readonly commands: Pick<TaskActors, 'restore' | 'takeUp' | 'dropAll'>;
-  /** What runs an attempt. */
+  /** The machine of an attempt. */
   readonly agent: Parameters<Supervision['start']>[0]['agent'];
   /** This start of the server. */
   readonly node: string;

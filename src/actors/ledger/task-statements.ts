@@ -16,7 +16,7 @@ const preparePages = (db: Database, inOrder: string) => {
 /** The revision of the change that `nextRevision` began. */
 const revision = "(select cast(value as integer) from ledger where key = 'revision')";
 
-/** Of few tasks at work, each is looked up; among many, a page is found soon. */
+/** `few` looks each task at work up; `many` goes through the tasks in order until a page is full. */
 const preparePageAtWork = (db: Database, inOrder: string) => ({
   few: db.prepare(
     `with at_work (task) as materialized (select id from actors where pending = 1)

@@ -72,11 +72,11 @@ export const createChangeWriter = (
   const nodeRows = lazy(() => createNodeRows(database));
   const saveRest = createRestWriter(statements, redact);
 
-  /** All that the changes ask about, in one wait. */
   const readTasks = function* (ids: readonly string[]): Work<TaskRows> {
     const rows = new Map((yield* edits.read(ids)).map((row) => [String(row['id']), row]));
     return new Map(ids.map((id) => [id, rows.get(id) ?? null]));
   };
+  /** All that the changes ask about, in one wait. */
   const open = function* (changes: readonly Change[]): Work<Opened> {
     const entries = changes.flatMap((change) => change.entries);
     const edited = [...new Set(changes.flatMap(({ tasks = [] }) => tasks.map(({ id }) => id)))];

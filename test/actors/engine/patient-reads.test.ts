@@ -1,29 +1,54 @@
 import { expect, test } from 'vitest';
-import { StoreAwayError } from '../../../src/actors/store/port.ts';
+import { type Store, StoreAwayError } from '../../../src/actors/store/port.ts';
 import { ServiceError } from '../../../src/machines/errors.ts';
 import { embeddedAt } from '../../support/ledger.ts';
 import { finish, startSystem, untilStatus } from '../../support/running.ts';
 
 const away = new StoreAwayError('the database does not answer');
 
-test('an attempt that has its slot waits for a store that is away', async () => {
+/** Fails three times. */
+const failingFirst = (): { readonly count: () => number; readonly read: () => void } => {
   let failures = 0;
-  const running = await startSystem({
-    turns: [finish()],
-    options: { maxRetries: 0 },
-    store: (near) => ({
-      ...near,
+  return {
+    count: () => failures,
+    read: () => {
+      failures += 1;
+      if (failures <= 3) throw away;
+    },
+  };
+};
+
+test.each<[string, (near: Store, read: () => void) => Partial<Store>]>([
+  [
+    'it has its slot',
+    (near, read) => ({
       takeOver: async (id) => {
-        if (id.includes('#') && ++failures <= 3) throw away;
+        if (id.includes('#')) read();
         return near.takeOver(id);
       },
     }),
+  ],
+  [
+    'it begins to read',
+    (near, read) => ({
+      steps: async (...given) => {
+        read();
+        return near.steps(...given);
+      },
+    }),
+  ],
+])('an attempt waits for a store that is away when %s', async (_, awayAt) => {
+  const { count, read } = failingFirst();
+  const running = await startSystem({
+    turns: [finish()],
+    options: { maxRetries: 0 },
+    store: (near) => ({ ...near, ...awayAt(near, read) }),
   });
   const { task_id } = await running.service.create({ description: 'x' });
   await running.service.execute({ task: task_id, role: 'engineer', options: {} });
 
   await untilStatus(running, task_id, 'complete');
-  expect(failures).toBeGreaterThan(3);
+  expect(count()).toBeGreaterThan(3);
 });
 
 test('an attempt that looks for the work before it waits for tasks in a store that is away', async () => {
@@ -61,27 +86,6 @@ test('an attempt that looks for the work before it waits for tasks in a store th
     dependencies: [first.task_id],
   });
   follower = task_id;
-  await running.service.execute({ task: task_id, role: 'engineer', options: {} });
-
-  await untilStatus(running, task_id, 'complete');
-  expect(failures).toBeGreaterThan(3);
-});
-
-test('an attempt waits for a store that is away when it begins to read', async () => {
-  let failures = 0;
-  const running = await startSystem({
-    turns: [finish()],
-    options: { maxRetries: 0 },
-    store: (near) => ({
-      ...near,
-      steps: async (...given) => {
-        failures += 1;
-        if (failures <= 3) throw away;
-        return near.steps(...given);
-      },
-    }),
-  });
-  const { task_id } = await running.service.create({ description: 'x' });
   await running.service.execute({ task: task_id, role: 'engineer', options: {} });
 
   await untilStatus(running, task_id, 'complete');

@@ -172,7 +172,7 @@ const connectOnce = async (
 };
 
 /**
- * What we rely on, whatever the role or the database has as its default.
+ * Settings that our statements need; the role or the database may have other defaults.
  *
  * No plan reads a whole table where an index helps: a statement is planned once for each connection,
  * perhaps while the tables are empty, and kept while they grow.
