@@ -8,7 +8,9 @@ import { checkJournal } from '../../../src/actors/store/check-journal.ts';
 import { openDatabase } from '../../../src/actors/store/database.ts';
 import { exportStore } from '../../../src/actors/store/dump/export-store.ts';
 import { importStore } from '../../../src/actors/store/dump/import-store.ts';
+import { forgetHeldLines } from '../../../src/actors/store/held-lines.ts';
 import { parsePostgresAddress } from '../../../src/actors/store/postgres/address.ts';
+import type { Work } from '../../../src/actors/store/rows.ts';
 import { embeddedAt } from '../../support/ledger.ts';
 import { freshAddress, noPostgres } from '../../support/postgres.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
@@ -230,5 +232,37 @@ test.skipIf(noPostgres !== null)(
 
     expect(await importStore({ ...db, prepare: pausing }, file)).toEqual(exported);
     expect(pauses).toBeGreaterThan(0);
+  },
+);
+
+test.skipIf(noPostgres !== null)(
+  'an import of many tasks ends in time, also after one that failed',
+  { tags: ['slow'] },
+  async () => {
+    const { db } = (await inPostgres()).ledger;
+    const add = db.prepare(
+      `insert into tasks (id, line, base, status, done, created_at, unmet, revision)
+       select 'bd-' || n, '{}', case when n % 2 = 0 then 'x' end, 'open', 0, '2026', 0, 0
+       from generate_series(cast(? as integer), cast(? as integer)) as n`,
+    );
+    const fill = function* (): Work<void> {
+      yield* db.prepare('alter table tasks disable trigger task_counted').run();
+      for (let n = 0; n < 60_000; n += 1_000) yield* add.run(n + 1, n + 1_000);
+    };
+    const failed = db.write(function* () {
+      yield* fill();
+      throw new Error('the first try fails');
+    });
+    await expect(failed).rejects.toThrow('the first try fails');
+    // PostgreSQL takes the table for nearly empty then.
+    await db.write(() => db.prepare('analyze tasks').run());
+
+    await db.write(function* () {
+      yield* fill();
+      yield* forgetHeldLines(db);
+    });
+
+    const held = db.prepare("select 1 as one from tasks where base is null or base <> '' limit 1");
+    expect(await db.ask(held.all())).toEqual([]);
   },
 );
