@@ -191,6 +191,10 @@ export const describeTracker = (
         ids[3],
         ids[1],
       ]);
+      for (const order of ['oldest', 'newest'] as const)
+        expect(
+          await tracker.pageAtWork({ order, status: 'queued', limit: 2 }, async () => []),
+        ).toEqual([]);
       expect(await tracker.count({})).toBe(4);
       expect(await tracker.count({ status: 'queued' })).toBe(4);
       expect(await tracker.count({ status: 'queued', unblocked: true })).toBe(3);

@@ -122,7 +122,7 @@ export const prepareTaskStatements = (db: Database) => ({
   /** Up to `manyAtWork`. */
   countAtWork: db.prepare(
     `select count(*) as count
-     from (select 1 as one from actors where pending = 1 limit ${manyAtWork}) as some`,
+     from (select 1 as one from actors where pending = 1 limit ${manyAtWork}) as at_work`,
   ),
   pagesAtWork: {
     oldest: preparePageAtWork(db, '(created_at, tasks.id) > (?, ?) order by created_at, tasks.id'),
