@@ -15,7 +15,9 @@ export interface ExchangeState {
   stamp(): Work<string | null>;
   others(): Work<readonly string[]>;
   waiting(): Work<WaitingImport | null>;
-  took(stamp: string, others: readonly string[]): Work<void>;
+  /** The folder whose file the tables know has it; null before the first. */
+  mark(): Work<string | null>;
+  took(stamp: string, others: readonly string[], mark: string | null): Work<string | null>;
   wait(waiting: WaitingImport): Work<void>;
   /** True when the file lacks a change of the tables. */
   isBehind(): Work<boolean>;
@@ -46,10 +48,13 @@ export const createExchangeState = (db: Database): ExchangeState => {
     *waiting() {
       return JSON.parse((yield* textOf('waiting')) ?? 'null') as WaitingImport | null;
     },
-    *took(stamp, others) {
+    mark: () => textOf('mark'),
+    *took(stamp, others, mark) {
       yield* set.run('file', stamp);
       yield* set.run('others', JSON.stringify(others));
       yield* unset.run('waiting');
+      if (mark !== null) yield* set.run('mark', mark);
+      return mark;
     },
     *wait(waiting) {
       yield* set.run('waiting', JSON.stringify(waiting));

@@ -7,6 +7,7 @@ import { createSerialQueue } from '../process/serial-queue.ts';
 import { createExchangeState, type ExchangeState } from './exchange-state.ts';
 import { createFileExport, type FileExport, type FileExportOptions } from './export-file.ts';
 import { createExporterCheck, type Exporter, TakenOverError } from './exporter.ts';
+import { createFolderMarks } from './folder-marks.ts';
 import { createFileImport, type FileImport, type FileImportOptions } from './import-file.ts';
 import { issuesFileOf, stampOfIssues } from './issues-file.ts';
 import { FileMovedError, writeNotInBd } from './write-file.ts';
@@ -31,7 +32,9 @@ export interface Exchange {
   stop(): Promise<void>;
 }
 
-export interface ExchangeOptions extends FileImportOptions, FileExportOptions {
+export interface ExchangeOptions
+  extends Omit<FileImportOptions, 'exporter' | 'marks'>,
+    Omit<FileExportOptions, 'exporter' | 'marks'> {
   /** Null: no other server can use the tables. */
   readonly exporter: Exporter | null;
 }
@@ -83,10 +86,10 @@ export const createExchange = (options: ExchangeOptions): Exchange => {
   const { db, projectRoot, filesPrefix, isOurs, log } = options;
   const file = issuesFileOf(projectRoot);
   const state = createExchangeState(db);
-  const exporter = createExporterCheck(db, options.exporter, projectRoot);
-  const guarded = { ...options, db: { ...db, write: exporter.write } };
-  const fileImport = createFileImport(guarded, state);
-  const fileExport = createFileExport(guarded, state, fileImport);
+  const exporter = createExporterCheck(db, options.exporter, state);
+  const used = { ...options, exporter, marks: createFolderMarks(projectRoot) };
+  const fileImport = createFileImport(used, state);
+  const fileExport = createFileExport(used, state, fileImport);
   const alone = createExclusive(filesPrefix);
   let failure: string | null = null;
   const keepAside = createKeepAside(options, state);
@@ -96,13 +99,13 @@ export const createExchange = (options: ExchangeOptions): Exchange => {
       failure = (await keepAside()) ?? failure;
       return;
     }
-    if (!(await exporter.isStillOurs())) return;
+    if (!(await exporter.begin())) return;
     await importAndExport(fileImport, fileExport).catch(unlessTakenOver);
     failure = null;
   };
 
   const importIfOurs = async (): Promise<void> => {
-    if (await exporter.isStillOurs()) await fileImport.run();
+    if (await exporter.begin()) await fileImport.run();
   };
 
   const flush = async (): Promise<void> => {

@@ -2,6 +2,8 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Database } from '../store/rows.ts';
 import { chunksOf } from './chunks.ts';
 import type { ExchangeState } from './exchange-state.ts';
+import type { ExporterCheck } from './exporter.ts';
+import type { FolderMarks } from './folder-marks.ts';
 import type { FileImport } from './import-file.ts';
 import { issuesFileOf, missing, stampOfIssues } from './issues-file.ts';
 import type { TaskTable } from './task-table.ts';
@@ -13,6 +15,8 @@ export interface FileExportOptions {
   readonly projectRoot: string;
   /** False when bd keeps the tasks. */
   readonly isOurs: () => boolean;
+  readonly exporter: Pick<ExporterCheck, 'write' | 'writeMark'>;
+  readonly marks: FolderMarks;
 }
 
 /** Writes `.beads/issues.jsonl` if it is not as the tables are. */
@@ -28,7 +32,7 @@ export interface FileExport {
 }
 
 export const createFileExport = (
-  { db, table, projectRoot, isOurs }: FileExportOptions,
+  { db, table, projectRoot, isOurs, exporter, marks }: FileExportOptions,
   state: ExchangeState,
   { knows, gives }: Pick<FileImport, 'knows' | 'gives'>,
 ): FileExport => {
@@ -47,13 +51,14 @@ export const createFileExport = (
       if (isThere && !(await db.ask(state.isBehind()))) return;
       const began = performance.now();
       const others = await db.ask(state.others());
+      const mark = await marks.add();
       const request = { projectRoot, others, expected, isOurs, gives };
       const { stamp, fresh } = await writeIssuesFile(db, request);
       for (const part of chunksOf([...fresh])) {
-        await db.write(() => state.wrote(part));
+        await exporter.write(() => state.wrote(part));
         await nextTurn();
       }
-      await db.write(() => state.took(stamp, others));
+      await exporter.writeMark(() => state.took(stamp, others, mark));
       lastMs = performance.now() - began;
     },
   };

@@ -1,9 +1,7 @@
-import { join } from 'node:path';
-import { makeRealFolder } from '../files/real-folder.ts';
-import { forgetHeldLines } from '../store/held-lines.ts';
+import { forgetFile } from '../store/forget-file.ts';
 import type { Answer } from '../store/port.ts';
 import type { Database, Work } from '../store/rows.ts';
-import { folderIdentity } from './folder-identity.ts';
+import type { ExchangeState } from './exchange-state.ts';
 
 /** A server, or a command, on tables that several of them use; each has a project folder of its own. */
 export interface Exporter {
@@ -18,39 +16,30 @@ export interface Exporter {
 /**
  * One server of all keeps the tables and its `.beads/issues.jsonl` together. @returns whether this is
  * it. A server that is chosen takes it over: what its file lacks was never there, so nothing is deleted.
- * So does one of the same name whose folder is another one, such as a new clone.
  */
 export const createExporterRows = (
   db: Database,
   { name, chosen }: Pick<Exporter, 'name' | 'chosen'>,
-  folder: string | null,
 ) => {
-  const value = db.prepare('select value from ledger where key = ?');
+  const current = db.prepare("select value from ledger where key = 'export_node'");
   const set = db.prepare(
-    `insert into ledger (key, value) values (?, ?)
+    `insert into ledger (key, value) values ('export_node', ?)
      on conflict (key) do update set value = excluded.value`,
   );
-  const forget = db.prepare("delete from ledger where key in ('file', 'others', 'waiting')");
-  const textOf = function* (key: string): Work<string | null> {
-    const row = yield* value.first(key);
+  const nameNow = function* (): Work<string | null> {
+    const row = yield* current.first();
     return row === null ? null : String(row['value']);
   };
-  const isOurs = function* (): Work<boolean> {
-    return (yield* textOf('export_node')) === name && (yield* textOf('export_folder')) === folder;
-  };
   return {
-    isOurs,
+    *isOurs(): Work<boolean> {
+      return (yield* nameNow()) === name;
+    },
     *claim(): Work<boolean> {
-      const before = yield* textOf('export_node');
-      if (before !== name && (chosen === null ? before !== null : chosen !== name)) return false;
-      const held = yield* textOf('export_folder');
-      // An earlier version kept no folder.
-      const isSame = before === name && (held ?? folder) === folder;
-      yield* set.run('export_node', name);
-      yield* set.run('export_folder', folder);
-      if (before === null || isSame) return true;
-      yield* forget.run();
-      yield* forgetHeldLines(db);
+      const before = yield* nameNow();
+      if (before === name) return true;
+      if (chosen === null ? before !== null : chosen !== name) return false;
+      yield* set.run(name);
+      if (before !== null) yield* forgetFile(db);
       return true;
     },
   };
@@ -61,42 +50,51 @@ export class TakenOverError extends Error {
   override readonly name = 'TakenOverError';
 }
 
-/**
- * Asks the tables once, and again before the file is written. Without an exporter, the tables have
- * one file.
- */
+/** Says to whom the file belongs. */
+export interface ExporterCheck {
+  /** Asks the tables once. */
+  isOurs(): Promise<boolean>;
+  /** Asks again before the file is read or written, and remembers the mark of the tables. */
+  begin(): Promise<boolean>;
+  /** The mark of the tables since `begin`; null before the first. */
+  mark(): string | null;
+  /** As `Database.write`, while the tables have that mark. @throws TakenOverError */
+  write<Result>(work: () => Work<Result>): Answer<Result>;
+  /** As `write`, with work that gives the tables another mark and returns it. */
+  writeMark(work: () => Work<string | null>): Promise<void>;
+}
+
+/** Without an exporter, the tables have one file. */
 export const createExporterCheck = (
   db: Database,
   exporter: Exporter | null,
-  projectRoot: string,
-) => {
-  let isOurs: boolean | null = exporter === null ? true : null;
-  let prepared: ReturnType<typeof createExporterRows> | null = null;
-  const rowsOf = (given: Exporter): ReturnType<typeof createExporterRows> => {
-    const folder = join(projectRoot, '.beads');
-    if (prepared === null && given.claims) makeRealFolder(projectRoot, folder);
-    prepared ??= createExporterRows(db, given, folderIdentity(folder));
-    return prepared;
-  };
+  state: Pick<ExchangeState, 'mark'>,
+): ExporterCheck => {
+  const rows = exporter === null ? null : createExporterRows(db, exporter);
+  let isOurs: boolean | null = rows === null ? true : null;
+  let mark: string | null = null;
+  const write: ExporterCheck['write'] = (work) =>
+    db.write(function* () {
+      if ((yield* state.mark()) !== mark) throw new TakenOverError();
+      return yield* work();
+    });
   return {
-    isOurs: async (): Promise<boolean> => {
-      if (exporter !== null && isOurs === null) {
-        const rows = rowsOf(exporter);
-        isOurs = await (exporter.claims ? db.write(rows.claim) : db.ask(rows.isOurs()));
-      }
+    isOurs: async () => {
+      if (rows !== null && isOurs === null)
+        isOurs = await (exporter?.claims === true ? db.write(rows.claim) : db.ask(rows.isOurs()));
       return isOurs === true;
     },
-    /** As `Database.write`, of what is only true while the file is ours. @throws TakenOverError */
-    write: <Result>(work: () => Work<Result>): Answer<Result> =>
-      exporter === null
-        ? db.write(work)
-        : db.write(function* () {
-            if (!(yield* rowsOf(exporter).isOurs())) throw new TakenOverError();
-            return yield* work();
-          }),
-    isStillOurs: async (): Promise<boolean> => {
-      if (exporter !== null && isOurs === true) isOurs = await db.ask(rowsOf(exporter).isOurs());
-      return isOurs === true;
+    begin: async () => {
+      if (isOurs !== true) return false;
+      // Who takes the file over changes both; a mark that is read first is one of before.
+      mark = await db.ask(state.mark());
+      if (rows !== null) isOurs = await db.ask(rows.isOurs());
+      return isOurs;
+    },
+    mark: () => mark,
+    write,
+    writeMark: async (work) => {
+      mark = await write(work);
     },
   };
 };

@@ -2,11 +2,14 @@ import { copyFileSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises';
 import { plural } from '../../machines/plural.ts';
+import { forgetFile } from '../store/forget-file.ts';
 import type { Answer, CommitAnswer } from '../store/port.ts';
 import type { Database, Work } from '../store/rows.ts';
 import { chunksOf } from './chunks.ts';
 import { type BrokenLine, compareFile, type FileDifference } from './compare-file.ts';
 import type { ExchangeState } from './exchange-state.ts';
+import type { ExporterCheck } from './exporter.ts';
+import type { FolderMarks } from './folder-marks.ts';
 import { issueOf } from './issue-line.ts';
 import { issuesFileOf, missing, sizeProblem, stampOfIssues } from './issues-file.ts';
 import { createImports, type ImportedTask } from './take-difference.ts';
@@ -38,6 +41,8 @@ export interface FileImportOptions {
   /** Commits imported tasks with their journal entries. */
   readonly commit: (imported: readonly ImportedTask[]) => Answer<CommitAnswer>;
   readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
+  readonly exporter: Pick<ExporterCheck, 'mark' | 'write' | 'writeMark'>;
+  readonly marks: FolderMarks;
   /** Called while the tasks of a project's first file are added; `done` is `all` in the end. */
   readonly onProgress?: ((done: number, all: number) => void) | undefined;
 }
@@ -57,12 +62,12 @@ const sentenceOn = ({ line, problem }: BrokenLine, count: number): string => {
 
 /** Adds the tasks of a file to tables that have none. */
 const addAll = async (
-  { db, table, onProgress }: FileImportOptions,
+  { table, onProgress, exporter }: FileImportOptions,
   { changed }: FileDifference,
 ): Promise<void> => {
   let done = 0;
   for (const part of chunksOf(changed, manyAtOnce)) {
-    await db.write(function* () {
+    await exporter.write(function* () {
       for (const line of part) yield* table.add(issueOf(line), line);
     });
     done += part.length;
@@ -92,6 +97,8 @@ const takeEach = async (
   }
 };
 
+const nothing = function* (): Work<void> {};
+
 /** A program that is still writing has not removed what it has not written yet. */
 const isFinished = async (file: string, { stamp, vanished }: FileDifference): Promise<boolean> => {
   if (vanished.length > 0) await delay(stillMs);
@@ -99,7 +106,7 @@ const isFinished = async (file: string, { stamp, vanished }: FileDifference): Pr
 };
 
 export const createFileImport = (options: FileImportOptions, state: ExchangeState): FileImport => {
-  const { db, table, projectRoot, filesPrefix, log } = options;
+  const { db, table, projectRoot, filesPrefix, log, exporter, marks } = options;
   const file = issuesFileOf(projectRoot);
   const imports = createImports(db, table);
 
@@ -122,8 +129,25 @@ export const createFileImport = (options: FileImportOptions, state: ExchangeStat
       await takeEach(options, part, imports.takeVanished);
   };
 
-  const finish = function* ({ stamp, others, broken }: FileDifference): Work<void> {
-    if (broken.length === 0) yield* state.took(stamp, others);
+  /** Does `more` in the same transaction. */
+  const finish = async (
+    { stamp, others, broken }: FileDifference,
+    more: () => Work<void> = nothing,
+  ): Promise<void> => {
+    if (broken.length > 0) return void (await exporter.write(more));
+    // Without a new one, the folder keeps the mark that it may have.
+    const mark = await marks.add().catch(exporter.mark);
+    await exporter.writeMark(function* () {
+      yield* more();
+      return yield* state.took(stamp, others, mark);
+    });
+  };
+
+  /** False for a file of which the tables know nothing, though they knew one. */
+  const isKnown = async (): Promise<boolean> => {
+    if ((await db.ask(state.stamp())) === null) return true;
+    const mark = exporter.mark();
+    return mark !== null && marks.has(mark);
   };
 
   /**
@@ -135,11 +159,8 @@ export const createFileImport = (options: FileImportOptions, state: ExchangeStat
     if (copy !== null) copyFileSync(file, copy);
     if ((await db.ask(table.size())) === 0) await addAll(options, difference);
     else await take(difference);
-    await db.write(function* () {
-      // Also of what an import added that was cut off.
-      yield* table.countBlockers();
-      yield* finish(difference);
-    });
+    // Also of what an import added that was cut off.
+    await finish(difference, table.countBlockers);
     for (const name of ['.agent.lock', 'issues.jsonl.bak'])
       rmSync(join(dirname(file), name), { force: true });
     const { changed } = difference;
@@ -150,7 +171,7 @@ export const createFileImport = (options: FileImportOptions, state: ExchangeStat
   };
 
   const wait = async (stamp: string, problem: string): Promise<void> => {
-    await db.write(() => state.wait({ stamp, problem }));
+    await exporter.write(() => state.wait({ stamp, problem }));
   };
 
   return {
@@ -171,13 +192,18 @@ export const createFileImport = (options: FileImportOptions, state: ExchangeStat
         const difference = await compareFile(db, projectRoot);
         const { stamp, broken } = difference;
         if (!(await isFinished(file, difference))) continue;
+        // Asked when the file was read: its folder may have been replaced before.
+        if (!(await isKnown())) {
+          await exporter.writeMark(() => forgetFile(db));
+          continue;
+        }
         const [first] = broken;
         // What can be read of a project's first file is shown; later ones wait until they can be
         // read whole.
         if ((await db.ask(state.stamp())) === null) await takeFirst(difference);
         else if (first === undefined) {
           await take(difference);
-          await db.write(() => finish(difference));
+          await finish(difference);
         }
         if (first !== undefined) await wait(stamp, sentenceOn(first, broken.length));
       }

@@ -254,7 +254,7 @@ test('a project of version 2.1.0 is taken over once, with a copy of its file', a
 
   expect(readFileSync(join(stateDir, 'journal.db.first-import.jsonl'), 'utf8')).toBe(text);
   expect(readFileSync(clone.file, 'utf8')).toBe(text);
-  expect(readdirSync(join(root, '.beads'))).toEqual(['issues.jsonl']);
+  expect(readdirSync(join(root, '.beads'))).toEqual(['.exchange', 'issues.jsonl']);
 });
 
 test('a file that cannot be imported keeps nobody from the tasks that are there', async () => {

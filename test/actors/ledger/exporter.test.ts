@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { createExporterRows } from '../../../src/actors/ledger/exporter.ts';
@@ -151,7 +151,7 @@ test('a server from which the file is taken while it writes it does not say that
     beforeWrite: () => {
       if (taken || !isWritten()) return;
       taken = true;
-      void other.write(createExporterRows(other, { name: 'b', chosen: 'b' }, 'another').claim);
+      void other.write(createExporterRows(other, { name: 'b', chosen: 'b' }).claim);
     },
   });
   await first.tracker.create(task);
@@ -164,28 +164,4 @@ test('a server from which the file is taken while it writes it does not say that
   expect(
     await other.ask(other.prepare("select 1 as one from ledger where key = 'file'").all()),
   ).toEqual([]);
-});
-
-test('a new clone in the place of the project, with an older file, removes no task', async () => {
-  const file = join(temporaryFolder(), 'journal.db');
-  const first = serverOn(file, 'a', null);
-  const old = await first.tracker.create(task);
-  await first.exchange.flush();
-  const committed = readFileSync(first.issues, 'utf8');
-  const fresh = await first.tracker.create({ ...task, title: 'fresh' });
-  await first.exchange.flush();
-
-  rmSync(join(first.root, '.beads'), { recursive: true });
-  const again = serverOn(file, 'a', null, { root: first.root });
-  writeFileSync(again.issues, committed);
-  const both = await again.tracker.list();
-  await again.exchange.flush();
-  const lines = again.lines();
-  // In the same folder, a line that is gone is a task that somebody removed.
-  writeFileSync(again.issues, committed);
-
-  expect(both.map(({ id }) => id).toSorted()).toEqual([old.id, fresh.id].toSorted());
-  expect(lines).toHaveLength(2);
-  const later = serverOn(file, 'a', null, { root: first.root });
-  expect((await later.tracker.list()).map(({ id }) => id)).toEqual([old.id]);
 });

@@ -8,7 +8,7 @@ import { checkJournal } from '../../../src/actors/store/check-journal.ts';
 import { openDatabase } from '../../../src/actors/store/database.ts';
 import { exportStore } from '../../../src/actors/store/dump/export-store.ts';
 import { importStore } from '../../../src/actors/store/dump/import-store.ts';
-import { forgetHeldLines } from '../../../src/actors/store/held-lines.ts';
+import { forgetFile } from '../../../src/actors/store/forget-file.ts';
 import { parsePostgresAddress } from '../../../src/actors/store/postgres/address.ts';
 import type { Work } from '../../../src/actors/store/rows.ts';
 import { embeddedAt } from '../../support/ledger.ts';
@@ -259,7 +259,7 @@ test.skipIf(noPostgres !== null)(
 
     await db.write(function* () {
       yield* fill();
-      yield* forgetHeldLines(db);
+      yield* forgetFile(db);
     });
 
     const held = db.prepare("select 1 as one from tasks where base is null or base <> '' limit 1");

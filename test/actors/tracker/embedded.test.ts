@@ -73,7 +73,7 @@ test('reading writes nothing, the first create makes a private folder', async ()
 
   expect(statSync(folder).mode & 0o777).toBe(0o700);
   expect(readdirSync(root)).toEqual(['.beads']);
-  expect(readdirSync(folder).sort()).toEqual(['issues.jsonl']);
+  expect(readdirSync(folder).sort()).toEqual(['.exchange', 'issues.jsonl']);
 });
 
 test("a line has bd's form, with bd's statuses only", async () => {
@@ -324,7 +324,7 @@ test.each([
         ?.sort(),
     ).toEqual(['bd-a', 'bd-b', id].map((each) => `"id":"${each}"`).sort());
     expect(await tracker.unreadable()).toBeNull();
-    expect(readdirSync(folder)).toEqual(['issues.jsonl']);
+    expect(readdirSync(folder)).toEqual(['.exchange', 'issues.jsonl']);
   },
 );
 

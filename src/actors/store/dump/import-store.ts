@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { messageOf } from '../../../machines/message-of.ts';
 import { plural } from '../../../machines/plural.ts';
-import { forgetHeldLines } from '../held-lines.ts';
+import { forgetFile } from '../forget-file.ts';
 import { StoreError } from '../port.ts';
 import type { Database, Value, Work } from '../rows.ts';
 import { createDigest, type TableDigest } from './digest.ts';
@@ -119,20 +119,6 @@ const setJournalEnd = function* (db: Database, lastSeq: number): Work<void> {
 };
 
 /**
- * The tasks file of the project that the store is for now may be an older one, or that of a clone: a task
- * that it lacks was never in it.
- */
-const forgetFile = function* (db: Database): Work<void> {
-  yield* db
-    .prepare(
-      `delete from ledger
-       where key in ('file', 'others', 'waiting', 'export_node', 'export_folder')`,
-    )
-    .run();
-  yield* forgetHeldLines(db);
-};
-
-/**
  * Takes the rows of an export into an empty store, all or nothing, and compares them with the file
  * before they stay. The server that they are from has stopped. Rejects with a StoreError.
  */
@@ -155,6 +141,8 @@ export const importStore = async (db: Database, path: string): Promise<StoreDige
       if (wanted !== undefined) yield* verifyTable(db, table, wanted);
     }
     yield* db.prepare('update nodes set lease_until = 0').run();
+    yield* db.prepare("delete from ledger where key = 'export_node'").run();
+    // The project that the store is for now may have an older file.
     yield* forgetFile(db);
     return digests;
   };

@@ -1,0 +1,48 @@
+import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
+import { removeLeftovers, writeFileAtomically } from '../files/atomic-write.ts';
+import { makeRealFolder } from '../files/real-folder.ts';
+import { readRegular } from '../files/regular-file.ts';
+
+/**
+ * Marks beside the tasks file. Each time that a store knows the file again it adds one, and keeps it
+ * too. A clone, an older copy or a restored backup has not the last mark of the store: what its file
+ * lacks was never removed by anybody. An edit, `git checkout` and `git stash` leave the marks alone.
+ */
+export interface FolderMarks {
+  has(mark: string): boolean;
+  /** @throws UnsafeFileError, and what the disk says */
+  add(): Promise<string>;
+}
+
+/** Several stores may share a folder, and one may have been away for some time. */
+const marksAtMost = 50;
+const bytesAtMost = 64 * 1024;
+const before = '# ';
+
+export const createFolderMarks = (projectRoot: string): FolderMarks => {
+  const folder = join(projectRoot, '.beads', '.exchange');
+  // Git ignores a folder with this one, and the file itself.
+  const file = join(folder, '.gitignore');
+  const read = (): readonly string[] => {
+    let text: string;
+    try {
+      text = readRegular(file, bytesAtMost);
+    } catch {
+      return [];
+    }
+    const lines = text.split('\n').filter((line) => line.startsWith(before));
+    return lines.map((line) => line.slice(before.length));
+  };
+  return {
+    has: (mark) => read().includes(mark),
+    add: async () => {
+      const mark = randomUUID();
+      makeRealFolder(projectRoot, folder);
+      removeLeftovers(folder);
+      const lines = [mark, ...read()].slice(0, marksAtMost).map((each) => `${before}${each}\n`);
+      await writeFileAtomically(file, `*\n${lines.join('')}`);
+      return mark;
+    },
+  };
+};
