@@ -120,6 +120,12 @@ test('agent, run as the user of the systemd unit, finds its server: state is in 
   expect(unit).not.toMatch(/AGENT_STATE_DIR|AGENT_SERVER_CONFIG/);
 });
 
+test('the systemd unit lets bubblewrap make a /proc: nothing is mounted over a part of ours', () => {
+  const set = textOf('deploy/systemd/agent-server@.service').matchAll(/^(\w+)=/gm);
+  const overProc = ['ProtectKernelTunables', 'ProtectKernelLogs', 'ProtectHostname', 'ProcSubset'];
+  expect([...set].filter(([, key = '']) => overProc.includes(key))).toEqual([]);
+});
+
 test('the guide explains each alert, and each alert asks for metrics that exist', () => {
   const { groups } = parse(textOf('deploy/prometheus/alerts.yaml'));
   const rules: { alert: string; expr: string }[] = groups[0].rules;
