@@ -354,6 +354,7 @@ const createLife = (
     },
     drain: async (ms) => {
       supervisor.drain();
+      lease.takeNoMore();
       await sharing?.slots.stop();
       if (ms > 0) await supervisor.whenIdle(ms);
     },

@@ -20,6 +20,8 @@ export interface LeaseKeeper {
   look(): void;
   /** True for the one of all live servers that joined first, and for one that is alone. */
   isFirst(): boolean;
+  /** This server is about to end: tasks of others are for those that stay. */
+  takeNoMore(): void;
   stop(): Promise<void>;
 }
 
@@ -190,6 +192,7 @@ export const createLeaseKeeper = (ports: LeaseKeeperPorts): LeaseKeeper => {
     },
     look: () => takeOver?.look(),
     isFirst: () => takeOver?.isFirst() ?? true,
+    takeNoMore: () => takeOver?.stop(),
     stop: async () => {
       stop();
       try {

@@ -153,6 +153,30 @@ test('a server takes over from a silent one, but not just after its own renewal 
   store.close();
 });
 
+test('a server that drains takes over from no other one', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance', 'Date'] });
+  onTestFinished(() => void vi.useRealTimers());
+  const store = createSqliteStore({ file: ':memory:', redact: (text) => text });
+  const leaseMs = 3_000;
+  store.join({ charts, node: 'silent', name: 'b', leaseMs });
+  const keeper = createLeaseKeeper({
+    ...{ node: 'a', leaseMs, store, onLost: () => {}, log: () => {} },
+    shared: { name: 'a', facts: { version: '1', startedAt: 0, pool: 1, roles: null } },
+  });
+  await keeper.start(() => {});
+
+  keeper.takeNoMore();
+  keeper.look();
+  await vi.advanceTimersByTimeAsync(3 * leaseMs);
+
+  expect((await store.nodes()).map(({ node, state }) => [node, state])).toEqual([
+    ['a', 'live'],
+    ['silent', 'silent'],
+  ]);
+  await keeper.stop();
+  store.close();
+});
+
 test('a server whose renewal gets no answer ends before its lease is over', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance', 'Date'] });
   onTestFinished(() => void vi.useRealTimers());
