@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { cpSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
@@ -140,6 +141,67 @@ test('the numbers of a journal go on behind entries that were removed', async ()
   expect((await to.store.commit({ entries: [note('bd-b')] })).entries[0]?.seq).toBe(3);
 });
 
+/** The rows of a table in an export, with the hash that they have then. */
+const withRows = (text: string, table: string, change: (rows: readonly string[]) => string[]) => {
+  const lines = text.split('\n');
+  const [from, to] = [`{"table":"${table}"`, `{"end":"${table}"`].map((begin) =>
+    lines.findIndex((line) => line.startsWith(begin)),
+  );
+  const rows = change(lines.slice((from ?? 0) + 1, to));
+  const sha256 = createHash('sha256')
+    .update(rows.map((row) => `${row}\n`).join(''))
+    .digest('hex');
+  const end = JSON.stringify({ end: table, rows: rows.length, sha256 });
+  return [...lines.slice(0, (from ?? 0) + 1), ...rows, end, ...lines.slice((to ?? 0) + 1)].join(
+    '\n',
+  );
+};
+
+const refusesRowsThatAreTwice = async (to: OpenedLedger): Promise<void> => {
+  const from = await inSqlite();
+  await fill(from);
+  const file = join(temporaryFolder(), 'a');
+  await exportStore(from.ledger.db, file, '1');
+  const text = readFileSync(file, 'utf8');
+  for (const [table, place, row] of [
+    ['tasks', 2, '(bd-\\w+)'],
+    ['journal', 251, '1'],
+    ['journal', 20, '1'],
+    ['steps', 1, 'bd-\\w+ 1 think:1'],
+  ] as const) {
+    writeFileSync(
+      file,
+      withRows(text, table, (rows) => [
+        ...rows.slice(0, place),
+        rows[0] ?? '',
+        ...rows.slice(place),
+      ]),
+    );
+    const head = text.split('\n').findIndex((line) => line.startsWith(`{"table":"${table}"`)) + 1;
+
+    await expect(importStore(to.ledger.db, file)).rejects.toThrow(
+      new RegExp(
+        `line ${head + place + 1} is a second row ${row} of ${table}; remove one of the two from the store`,
+      ),
+    );
+    expect((await to.store.tasks('pending')).length).toBe(0);
+  }
+  writeFileSync(file, text);
+  expect((await importStore(to.ledger.db, file))['tasks']).toMatchObject({ rows: 2 });
+};
+
+test('an export in which a row is twice is refused, with the line and what to do', async () => {
+  await refusesRowsThatAreTwice(await inSqlite());
+});
+
+test.skipIf(noPostgres !== null)(
+  'an export in which a row is twice is refused for PostgreSQL too',
+  { tags: ['slow'] },
+  async () => {
+    await refusesRowsThatAreTwice(await inPostgres());
+  },
+);
+
 test.each([
   ['cut off', (text: string) => text.slice(0, text.length / 2), 'it ends too early'],
   [
@@ -222,10 +284,10 @@ test.skipIf(noPostgres !== null)(
       if (!sql.startsWith('insert into tasks')) return statement;
       return {
         ...statement,
-        *run(...values) {
+        *all(...values) {
           pauses += 1;
           if (pauses === 1) Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2_500);
-          return yield* statement.run(...values);
+          return yield* statement.all(...values);
         },
       };
     };

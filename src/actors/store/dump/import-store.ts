@@ -16,17 +16,26 @@ const rowSchema = z.array(z.union([z.string(), z.number(), z.null()]));
 
 const rowsPerInsert = 20;
 
-/** Inserts rows, several with one statement. */
-const createInserts = (db: Database, { name, columns }: DumpTable) => {
-  const row = `(${columns.map(() => '?').join(', ')})`;
+/** Inserts rows, several with one statement. @returns the place of the first that was there before */
+const createInserts = (db: Database, { name, columns, key }: DumpTable) => {
+  const places = `(${columns.map(() => '?').join(', ')})`;
   const insert = (count: number) =>
     db.prepare(
-      `insert into ${name} (${columns.join(', ')}) values ${Array(count).fill(row).join(', ')}`,
+      `insert into ${name} (${columns.join(', ')}) values ${Array(count).fill(places).join(', ')}
+       on conflict do nothing returning ${key.join(', ')}`,
     );
   const [many, one] = [insert(rowsPerInsert), insert(1)];
-  return function* (rows: readonly (readonly Value[])[]): Work<void> {
-    if (rows.length === rowsPerInsert) yield* many.run(...rows.flat());
-    else for (const each of rows) yield* one.run(...each);
+  const at = key.map((column) => columns.indexOf(column));
+  return function* (rows: readonly (readonly Value[])[]): Work<number | null> {
+    const [insertion, groups] = rows.length === rowsPerInsert ? [many, [rows.flat()]] : [one, rows];
+    const added = new Set<string>();
+    for (const values of groups)
+      for (const row of yield* insertion.all(...values))
+        added.add(JSON.stringify(key.map((column) => row[column])));
+    const found = rows.findIndex(
+      (values) => !added.delete(JSON.stringify(at.map((n) => values[n]))),
+    );
+    return found < 0 ? null : found;
   };
 };
 
@@ -48,6 +57,7 @@ const createDump = (path: string) => {
   const broken = (problem: string, cause?: unknown): StoreError =>
     new StoreError(`${path} cannot be imported: ${problem}`, { cause });
   const lines = readLinesOf(path);
+  let count = 0;
   const next = (): string => {
     let line: IteratorResult<string, void>;
     try {
@@ -56,6 +66,7 @@ const createDump = (path: string) => {
       throw broken(messageOf(cause), cause);
     }
     if (line.done === true) throw broken('it ends too early; export the store again');
+    count += 1;
     return line.value;
   };
   const parse = <Result>(schema: z.ZodType<Result>, line: string): Result => {
@@ -65,33 +76,41 @@ const createDump = (path: string) => {
       throw broken('it is no export of a store, or it was changed', cause);
     }
   };
-  return { broken, next, parse, close: () => void lines.return() };
+  return { broken, next, parse, line: () => count, close: () => void lines.return() };
 };
 type Dump = ReturnType<typeof createDump>;
 
 const importTable = function* (db: Database, table: DumpTable, dump: Dump): Work<TableDigest> {
   const { broken, next, parse } = dump;
-  const { name } = table;
+  const { name, columns, key } = table;
   const head = parse(tableSchema, next());
-  if (head.table !== name || head.columns.join(' ') !== table.columns.join(' '))
+  if (head.table !== name || head.columns.join(' ') !== columns.join(' '))
     throw broken(`its table ${name} is of another version; export and import with one version`);
   const insert = createInserts(db, table);
   const given = createDigest();
   let rows: (readonly Value[])[] = [];
+  const insertRows = function* (): Work<void> {
+    const twice = yield* insert(rows);
+    if (twice !== null) {
+      const which = key.map((column) => rows[twice]?.[columns.indexOf(column)]).join(' ');
+      throw broken(
+        `its line ${dump.line() - rows.length + twice} is a second row ${which} of ${name}; remove one of the two from the store that it is from, and export that again`,
+      );
+    }
+    rows = [];
+  };
   for (let line = next(); ; line = next()) {
     if (line.startsWith('{')) {
-      yield* insert(rows);
+      yield* insertRows();
       const { end, rows: count, sha256 } = parse(endSchema, line);
       const digest = given.end();
       if (end !== name || count !== digest.rows || sha256 !== digest.sha256)
         throw broken(`the rows of ${name} are not as they were exported`);
       return digest;
     }
+    if (rows.length === rowsPerInsert) yield* insertRows();
     given.add(line);
-    rows.push(parse(rowSchema, line));
-    if (rows.length < rowsPerInsert) continue;
-    yield* insert(rows);
-    rows = [];
+    rows.push(parse(rowSchema.length(columns.length), line));
   }
 };
 

@@ -5,13 +5,17 @@ export interface DumpTable {
   readonly columns: readonly string[];
   /** By these its rows are read, each with a value before that of the first row. */
   readonly order: readonly (readonly [column: string, before: Value])[];
+  /** No two rows have the same values in these. */
+  readonly key: readonly string[];
 }
 
-const table = (name: string, columns: string, order: DumpTable['order']): DumpTable => ({
-  name,
-  columns: columns.split(' '),
-  order,
-});
+/** `key`: by default the columns of the order. */
+const table = (
+  name: string,
+  columns: string,
+  order: DumpTable['order'],
+  key = order.map(([column]) => column),
+): DumpTable => ({ name, columns: columns.split(' '), order, key });
 
 /**
  * All rows of a store, without what each database makes of them by itself: positions, which follow
@@ -46,7 +50,12 @@ export const dumpTables: readonly DumpTable[] = [
   table('actors', 'id task_id version pending changed_at snapshot revision live_attempt owner', [
     ['id', ''],
   ]),
-  table('steps', 'task_id attempt key intent result', [['position', -1]]),
+  table(
+    'steps',
+    'task_id attempt key intent result',
+    [['position', -1]],
+    ['task_id', 'attempt', 'key'],
+  ),
   table('requests', 'id task_id answer', [['id', '']]),
   table('delivery_cursors', 'webhook seq', [['webhook', '']]),
   table('push_configs', 'run id version url token scheme credentials sent', [
@@ -54,7 +63,7 @@ export const dumpTables: readonly DumpTable[] = [
     ['id', ''],
   ]),
   table('nodes', 'id last_commit stale lease_ms lease_until ended', [['id', '']]),
-  table('tasks', 'id line base status done created_at unmet revision', [['position', -1]]),
+  table('tasks', 'id line base status done created_at unmet revision', [['position', -1]], ['id']),
   table('dependencies', 'task_id depends_on', [
     ['task_id', ''],
     ['depends_on', ''],
