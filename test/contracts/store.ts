@@ -5,6 +5,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import {
   type Change,
+  DatabaseGoneError,
   type Entry,
   LeaseLostError,
   type NewEntry,
@@ -455,6 +456,20 @@ export const describeStore = (
         await expect((async () => store.renew('a'))()).rejects.toThrow(LeaseLostError);
         expect(await store.lastSeq()).toBe(1);
         expect((await commitAs('b', save('bd-a', 1, 1))).stale).toEqual([]);
+      });
+
+      test('a server that the store lacks, or commits of it that were answered, is told to end', async () => {
+        await joinAs('a', hour);
+        await store.commit({ entries: [line('bd-a')], commit: { node: 'a', number: 1 } });
+        const commitAfter = (node: string, answered: number) =>
+          (async () =>
+            store.commit({ entries: [], commit: { node, number: answered + 1, answered } }))();
+        expect((await commitAfter('a', 1)).stale).toEqual([]);
+
+        await expect(commitAfter('a', 5)).rejects.toThrow(DatabaseGoneError);
+        await expect(commitAfter('gone', 1)).rejects.toThrow(DatabaseGoneError);
+        await expect((async () => store.renew('gone'))()).rejects.toThrow(DatabaseGoneError);
+        expect(await store.lastSeq()).toBe(1);
       });
 
       test('a server that is not alone takes over what a lease held that is over, and nothing else', async () => {

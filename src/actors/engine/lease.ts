@@ -30,6 +30,8 @@ export interface SharedLease {
   /** The same at each start of this server, which holds its lock: earlier starts are over. */
   readonly name: string;
   readonly facts: NodeFacts;
+  /** The listener hears at once when the database is not the one that this server wrote. */
+  readonly onDatabaseLost: (listener: (error: StoreError) => void) => void;
 }
 
 export interface LeaseKeeperPorts {
@@ -144,6 +146,7 @@ export const createLeaseKeeper = (ports: LeaseKeeperPorts): LeaseKeeper => {
   let isStopped = false;
   let renewedAt: number | null = null;
   const end = (error: StoreError): void => {
+    if (isStopped) return;
     stop();
     log('nothing can be saved any more; this server ends', { node, error });
     onLost(error);
@@ -155,6 +158,7 @@ export const createLeaseKeeper = (ports: LeaseKeeperPorts): LeaseKeeper => {
     deadline.stop();
     takeOver?.stop();
   };
+  shared?.onDatabaseLost(end);
   const renewIn = (ms: number): void => {
     if (!isStopped) timer = setTimeout(() => void renew(), ms).unref();
   };

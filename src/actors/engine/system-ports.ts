@@ -20,7 +20,7 @@ export interface WorkflowPorts {
 }
 
 /** This server among those that share its store. */
-export interface SharedPorts extends Pick<SharedLease, 'name' | 'facts'> {
+export interface SharedPorts extends SharedLease {
   readonly notices: ServerNotices;
   /** Lets servers ask each other. Called once. */
   readonly calls: (options: Omit<ServerCallOptions, 'redact'>) => ServerCalls;

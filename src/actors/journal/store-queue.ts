@@ -124,9 +124,11 @@ export const createStoreQueue = (
   let waiting: WaitingChange[] = [];
   let underway: SentBatch | null = null;
   let lastNumber = 0;
+  let answered = 0;
   const carryOut = createCarryOut(store, outageMs);
 
-  const saved = ({ all }: SentBatch, { stale }: Committed): void => {
+  const saved = ({ id, all }: SentBatch, { stale }: Committed): void => {
+    answered = id.number;
     listener.saved();
     const lost = new Set(lostWith(stale, waiting));
     waiting = waiting.filter((each) => !lost.has(each));
@@ -146,7 +148,7 @@ export const createStoreQueue = (
       return;
     }
     lastNumber += 1;
-    const batch = batchOf({ node, number: lastNumber }, waiting);
+    const batch = batchOf({ node, number: lastNumber, answered }, waiting);
     waiting = [];
     /** @returns false while the first try goes on, so the caller is still there */
     const end = (): boolean => {

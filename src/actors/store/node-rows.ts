@@ -3,6 +3,7 @@ import { dayMs } from '../../machines/milliseconds.ts';
 import {
   type ChartVersions,
   type CommitId,
+  DatabaseGoneError,
   type Lease,
   LeaseLostError,
   type NodeFacts,
@@ -22,7 +23,7 @@ type Servers = Parameters<StoreLeases['takeOverFrom']>[1];
 /** The lease and the last commit of each start of a server. Called inside the transaction. */
 export interface NodeRows {
   join(lease: Lease): Work<void>;
-  /** @throws LeaseLostError */
+  /** @throws LeaseLostError, DatabaseGoneError */
   renew(node: string): Work<void>;
   takeOverFrom(node: string, servers: Servers, charts: ChartVersions): Work<readonly string[]>;
   withoutServer(limit: number): Work<readonly UnownedActor[]>;
@@ -31,7 +32,7 @@ export interface NodeRows {
   leave(node: string): Work<void>;
   /**
    * Positions of the changes that were stale when this commit was carried out; `all` when it is too
-   * late; null when it is new. @throws LeaseLostError
+   * late; null when it is new. @throws LeaseLostError, DatabaseGoneError
    */
   staleOf(id: CommitId): Work<readonly number[] | 'all' | null>;
   /** Also renews the lease. */
@@ -98,6 +99,16 @@ const nodeOf =
     facts: row['facts'] == null ? null : (JSON.parse(String(row['facts'])) as NodeFacts),
   });
 
+/** Rows of servers that ended are removed in the end. */
+const unknownServer = (): DatabaseGoneError =>
+  new DatabaseGoneError(
+    'the store does not know this server: it was restored to an earlier state, or another server took over long ago',
+  );
+const lostCommits = (): DatabaseGoneError =>
+  new DatabaseGoneError(
+    'the store lacks what this server has saved: it was restored to an earlier state',
+  );
+
 export const createNodeRows = (db: Database): NodeRows => {
   const sql = prepareNodes(db);
   /** Gives what no server has to this one. */
@@ -122,7 +133,8 @@ export const createNodeRows = (db: Database): NodeRows => {
     },
     *renew(node) {
       const { changes } = yield* sql.renew.run(node, yield* db.now());
-      if (changes === 0) throw new LeaseLostError();
+      if (changes > 0) return;
+      throw (yield* sql.find.first(node)) === null ? unknownServer() : new LeaseLostError();
     },
     *takeOverFrom(node, servers, charts) {
       if ((yield* sql.find.first(node))?.['ended'] === 1) throw new LeaseLostError();
@@ -152,10 +164,12 @@ export const createNodeRows = (db: Database): NodeRows => {
       yield* sql.leaveAttempts.run(node);
       yield* sql.leave.run(node);
     },
-    *staleOf({ node, number }) {
+    *staleOf({ node, number, answered = 0 }) {
       const row = yield* sql.find.first(node);
       if (row?.['ended'] === 1) throw new LeaseLostError();
+      if (row === null && answered > 0) throw unknownServer();
       const last = Number(row?.['last_commit'] ?? 0);
+      if (last < answered) throw lostCommits();
       if (number > last) return null;
       return number < last ? 'all' : staleSchema.parse(JSON.parse(String(row?.['stale'])));
     },

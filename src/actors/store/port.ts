@@ -91,6 +91,8 @@ export interface CommitId {
   readonly node: string;
   /** Rises with each commit of the node. */
   readonly number: number;
+  /** The last number of the node that was answered; the store has it, or it lost what it had. */
+  readonly answered?: number;
 }
 
 export interface Change {
@@ -247,16 +249,18 @@ export class DatabaseHeldError extends StoreError {
   }
 }
 
-/** Another file, or none, is where the open database was: what is written to it is lost. */
+/**
+ * The database is not the one that this process wrote: another one, or none, is in its place, or it
+ * was restored to an earlier state. Nothing can be saved.
+ */
 export class DatabaseGoneError extends StoreError {
   override readonly name = 'DatabaseGoneError';
   readonly problem: string;
   readonly remedy =
-    'start the server again, which takes the tasks from .beads/issues.jsonl (a running one ends by itself)';
+    'start the server again, which takes newer tasks from .beads/issues.jsonl (a running one ends by itself)';
 
-  constructor(file: string) {
-    const problem = `the database ${file} was removed or replaced while it was in use, so nothing can be saved`;
-    super(problem);
+  constructor(problem: string, options?: ErrorOptions) {
+    super(`${problem}; start the server again`, options);
     this.problem = problem;
   }
 }
@@ -333,8 +337,8 @@ export interface StoreLeases {
    */
   join(lease: Lease): Answer<void>;
   /**
-   * Renews a lease, also after its time if nobody took over. @throws LeaseLostError, or rejects
-   * with it
+   * Renews a lease, also after its time if nobody took over. @throws LeaseLostError, or
+   * DatabaseGoneError when the store does not know the server; or rejects with it
    */
   renew(node: string): Answer<void>;
   /**
@@ -432,7 +436,7 @@ export interface StoreWrites {
    * Commits the changes in their order, all that are not stale or none. They are durable when it
    * answers; it may answer later. After an error they may be saved or not. The first change may name
    * the commit; then it can be tried again, until the lease of its server is lost.
-   * @throws StoreError, or rejects with it
+   * @throws StoreError, or rejects with it; DatabaseGoneError when an earlier commit is not there
    */
   commit(...changes: readonly Change[]): Answer<Committed>;
   /**

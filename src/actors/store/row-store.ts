@@ -67,6 +67,8 @@ export interface RowStoreOptions {
 /** What a process knows of the journal without asking. */
 export interface JournalEnd {
   lastSeq(): number;
+  /** Entries up to this one were read. */
+  reached?(seq: number): void;
   /** Calls the listener after other programs have committed, where the database tells it. */
   onCommitOfOthers?(listener: (lastSeq: number) => void): void;
 }
@@ -129,7 +131,13 @@ export const createRowStore = (
 
   const feed = createEntryFeed(
     (taskId, after, limit) =>
-      ask(entriesIn(readRows({ ...(taskId === null ? {} : { taskId }), after, limit }))),
+      afterAnswer(
+        ask(entriesIn(readRows({ ...(taskId === null ? {} : { taskId }), after, limit }))),
+        (entries) => {
+          end.reached?.(entries.at(-1)?.seq ?? 0);
+          return entries;
+        },
+      ),
     end.lastSeq,
   );
   end.onCommitOfOthers?.(feed.committedElsewhere);

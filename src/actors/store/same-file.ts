@@ -10,6 +10,9 @@ export const createSameFileCheck = (file: string): (() => void) => {
   const opened = statSync(file);
   return () => {
     const found = statSync(file, { throwIfNoEntry: false });
-    if (found?.ino !== opened.ino || found.dev !== opened.dev) throw new DatabaseGoneError(file);
+    if (found?.ino !== opened.ino || found.dev !== opened.dev)
+      throw new DatabaseGoneError(
+        `the database ${file} was removed or replaced while it was in use, so nothing can be saved`,
+      );
   };
 };

@@ -42,6 +42,7 @@ export const sharedPortsOf = (
       pool: server.worker_pool_size,
       roles: runsAgents ? (server.roles ?? null) : [],
     },
+    onDatabaseLost: db.onLost,
     calls: (options) => createServerCalls(db, { ...options, redact }),
     notices: {
       tell: (notice) =>

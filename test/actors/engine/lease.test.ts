@@ -7,6 +7,12 @@ import { charts } from '../../../src/actors/journal/chart-versions.ts';
 import { createSqliteStore } from '../../../src/actors/store/sqlite.ts';
 import { bash, finish, hang, startSystem, untilStatus } from '../../support/running.ts';
 
+const shared = {
+  name: 'a',
+  facts: { version: '1', startedAt: 0, pool: 1, roles: null },
+  onDatabaseLost: () => {},
+};
+
 test('a server has the attempts that it runs, and takes over those of an earlier one', async () => {
   const options = { onInterrupted: 'repeat' as const };
   const setting = {
@@ -137,7 +143,7 @@ test('a server takes over from a silent one, but not just after its own renewal 
         return store.renew(node);
       },
     },
-    shared: { name: 'a', facts: { version: '1', startedAt: 0, pool: 1, roles: null } },
+    shared,
   });
   await keeper.start(taken);
   lateMs = 1_500;
@@ -161,7 +167,7 @@ test('a server that drains takes over from no other one', async () => {
   store.join({ charts, node: 'silent', name: 'b', leaseMs });
   const keeper = createLeaseKeeper({
     ...{ node: 'a', leaseMs, store, onLost: () => {}, log: () => {} },
-    shared: { name: 'a', facts: { version: '1', startedAt: 0, pool: 1, roles: null } },
+    shared,
   });
   await keeper.start(() => {});
 
@@ -190,7 +196,7 @@ test('a server whose renewal gets no answer ends before its lease is over', asyn
       ...store,
       renew: (node) => (isSilent ? new Promise<never>(() => {}) : store.renew(node)),
     },
-    shared: { name: 'a', facts: { version: '1', startedAt: 0, pool: 1, roles: null } },
+    shared,
   });
   await keeper.start(() => {});
   await vi.advanceTimersByTimeAsync(4_000);

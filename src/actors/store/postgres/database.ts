@@ -4,6 +4,7 @@ import { type Ask, type Asked, type Database, known, type Statement, type Work }
 import type { PostgresAddress } from './address.ts';
 import { connectPostgres, type PostgresConnection } from './connect.ts';
 import { hearServers, type ServerHearing } from './hear-servers.ts';
+import { createJournalEnd, type JournalEnd } from './journal-end.ts';
 import { migrate } from './migrate.ts';
 import { createPool, type Pool } from './pool.ts';
 import { createRemoteClock } from './remote-clock.ts';
@@ -14,7 +15,10 @@ import { type AnswerOn, beginMs, createPostgresTransactions, undo } from './tran
 /** The tables of a project in PostgreSQL. Every answer comes later. */
 export interface PostgresDatabase
   extends Database,
-    Pick<ServerHearing, 'reachedSeq' | 'onCommitOfOthers' | 'onNotice' | 'onCalls'> {
+    Pick<ServerHearing, 'onCommitOfOthers' | 'onNotice' | 'onCalls'>,
+    Pick<JournalEnd, 'onLost'> {
+  /** What this process knows of the journal without asking. */
+  readonly end: Pick<JournalEnd, 'lastSeq' | 'reached'>;
   /** Its address, without the password. */
   readonly shown: string;
   /** The time of day of the database (epoch ms), by the last answer that told it. */
@@ -115,14 +119,16 @@ export const openPostgresDatabase = async (address: PostgresAddress): Promise<Po
   const reads = createPool(openFor(true), readConnections);
   const writes = createPool(openFor(false), 1);
   let isOpen = true;
+  const end = createJournalEnd(shown);
   const hearing = hearServers({
     open: openFor(true),
     channel: schema,
+    end,
     ownBackend: () => transactions.backend(),
   });
   const clock = createRemoteClock(() => performance.now());
   const transactions = createPostgresTransactions(writes, answerOn, {
-    committed: hearing.reached,
+    end,
     clock: clock.heard,
   });
   const { asked, read } = createReads(reads, answerOn);
@@ -141,7 +147,8 @@ export const openPostgresDatabase = async (address: PostgresAddress): Promise<Po
     *now() {
       return transactions.locked()?.now ?? (yield* endNow()).now;
     },
-    reachedSeq: hearing.reachedSeq,
+    end,
+    onLost: end.onLost,
     onCommitOfOthers: hearing.onCommitOfOthers,
     tellServers: async (notice) =>
       void (await asked(askStatement('select pg_notify($1, $2)', [schema, notice]))),
@@ -172,8 +179,8 @@ export const openPostgresDatabase = async (address: PostgresAddress): Promise<Po
       writes.close();
     },
   };
-  const end = await asked(endNow());
-  hearing.reached(end.seq);
-  clock.heard(end.now);
+  const { seq, now } = await asked(endNow());
+  end.heard(seq);
+  clock.heard(now);
   return database;
 };

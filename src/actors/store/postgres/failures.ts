@@ -42,6 +42,10 @@ const isPlainServer = (error: unknown): boolean =>
 export const mayHelpWithOtherTls = (error: unknown): boolean =>
   isPlainServer(error) || stateCodeOf(error) === '28000';
 
+/** A table that the statement names is not there. */
+export const isOfMissingTable = (error: unknown): boolean =>
+  error instanceof Error && isOfServer(error.cause) && stateCodeOf(error.cause) === '42P01';
+
 /** An error of the driver in our words. `shown` is the address without its password. */
 export const asStoreError = (cause: unknown, shown: string): StoreError => {
   if (cause instanceof StoreError) return cause;

@@ -1,4 +1,6 @@
+import type { Row } from '../rows.ts';
 import type { PostgresConnection } from './connect.ts';
+import { endColumns, type JournalEnd } from './journal-end.ts';
 import { listenFor } from './notices.ts';
 import { beginMs } from './transactions.ts';
 
@@ -10,12 +12,8 @@ export interface CallListener {
   readonly answered: () => void;
 }
 
-/** Knows the end of the journal, and passes on what other servers tell. */
+/** Passes on what other servers tell. */
 export interface ServerHearing {
-  /** The last entry of the journal that this process knows of. */
-  reachedSeq(): number;
-  /** The journal is known to end there, or later. */
-  reached(seq: number): void;
   /** Calls the listener after a commit of another process, or one of which no answer came. */
   onCommitOfOthers(listener: (lastSeq: number) => void): void;
   onNotice(listener: (notice: string) => void): void;
@@ -27,26 +25,23 @@ export interface ServerHearing {
 interface HearingOptions {
   readonly open: () => Promise<PostgresConnection>;
   readonly channel: string;
+  readonly end: Pick<JournalEnd, 'heard' | 'read'>;
   /** The process of the database server that had our last write. */
   readonly ownBackend: () => number;
 }
 
-const lookText = `select seq, exists (
+const lookText = `select ${endColumns}, exists (
     select from server_calls where node = $1 and taken is null and until > clock_ms()
   )::integer as called from journal_end`;
 /** The answer of our own commit comes at the same time as its notice. */
 const ownNoticeMs = 50;
 
-export const hearServers = ({ open, channel, ownBackend }: HearingOptions): ServerHearing => {
-  let lastSeq = 0;
+export const hearServers = ({ open, channel, end, ownBackend }: HearingOptions): ServerHearing => {
   let tellOthers = (_: number): void => {};
   const noticeListeners: ((notice: string) => void)[] = [];
   let calls: CallListener | null = null;
-  const reached = (seq: number): void => {
-    if (seq > lastSeq) lastSeq = seq;
-  };
   const heardOfCommit = (seq: number): void => {
-    reached(seq);
+    end.heard(seq);
     tellOthers(seq);
   };
   const heardOfCall = (payload: string): void => {
@@ -56,8 +51,12 @@ export const hearServers = ({ open, channel, ownBackend }: HearingOptions): Serv
   const look = async (connection: PostgresConnection): Promise<void> => {
     const values = [calls?.node ?? ''];
     const query = { name: 'look', text: lookText, values, deadlineMs: beginMs };
-    const [row] = (await connection.query(query)).rows;
-    heardOfCommit(Number(row?.['seq']));
+    let row: Row | undefined;
+    const seq = await end.read(async () => {
+      [row] = (await connection.query(query)).rows;
+      return row;
+    });
+    heardOfCommit(seq);
     if (row?.['called'] === 1) calls?.called();
     calls?.answered();
   };
@@ -72,8 +71,6 @@ export const hearServers = ({ open, channel, ownBackend }: HearingOptions): Serv
   };
   const notices = listenFor({ open, channel, heard, look });
   return {
-    reachedSeq: () => lastSeq,
-    reached,
     onCommitOfOthers: (listener) => {
       tellOthers = listener;
     },

@@ -1,7 +1,8 @@
 import { createSerialQueue } from '../../process/serial-queue.ts';
-import { type Answer, StoreAwayError } from '../port.ts';
+import { type Answer, DatabaseGoneError, StoreAwayError } from '../port.ts';
 import type { Ask, Asked, Asks, Work } from '../rows.ts';
 import type { PostgresConnection } from './connect.ts';
+import { endColumns, type JournalEnd } from './journal-end.ts';
 import type { Pool } from './pool.ts';
 import { runWork } from './run-work.ts';
 
@@ -20,8 +21,7 @@ export interface PostgresTransactions {
 }
 
 interface TransactionListener {
-  /** The journal ends there. */
-  readonly committed: (seq: number) => void;
+  readonly end: Pick<JournalEnd, 'read' | 'reached' | 'lost'>;
   /** The time of day of the database, as its answer says. */
   readonly clock: (at: number) => void;
 }
@@ -48,11 +48,16 @@ export const createPostgresTransactions = (
   let backend = 0;
 
   const begin = async (connection: PostgresConnection): Promise<void> => {
-    const [, end, clock] = await connection.queries(
-      'begin; select seq from journal_end for update; select clock_ms() as now',
-      beginMs,
-    );
-    locked = { seq: Number(end?.rows[0]?.['seq']), now: Number(clock?.rows[0]?.['now']) };
+    let now = 0;
+    const seq = await heard.end.read(async () => {
+      const [, end, clock] = await connection.queries(
+        `begin; select ${endColumns} from journal_end for update; select clock_ms() as now`,
+        beginMs,
+      );
+      now = Number(clock?.rows[0]?.['now']);
+      return end?.rows[0];
+    });
+    locked = { seq, now };
     heard.clock(locked.now);
     backend = connection.backend;
   };
@@ -91,7 +96,7 @@ export const createPostgresTransactions = (
       await begun;
       // After a statement that failed, it undoes the transaction.
       await Promise.all([...sent, connection.queries('commit')]);
-      if (moved !== null) heard.committed(moved);
+      if (moved !== null) heard.end.reached(moved);
       return { result };
     } catch (error) {
       const failed = (await Promise.allSettled([begun, ...sent])).find(
@@ -100,6 +105,7 @@ export const createPostgresTransactions = (
       await undo(connection);
       // What came after it says only that the transaction is over.
       const cause: unknown = failed?.status === 'rejected' ? failed.reason : error;
+      if (cause instanceof DatabaseGoneError) heard.end.lost(cause);
       if (hasBegun || isLast || !(cause instanceof StoreAwayError)) throw cause;
       return null;
     } finally {
