@@ -105,7 +105,10 @@ export const createExchange = (options: ExchangeOptions): Exchange => {
   };
 
   const importIfOurs = async (): Promise<void> => {
-    if (await exporter.begin()) await fileImport.run();
+    if (!(await exporter.begin())) return;
+    await fileImport.run();
+    // A write may have waited for what was wrong with the file.
+    timer.start();
   };
 
   const flush = async (): Promise<void> => {

@@ -150,6 +150,20 @@ test('a conflict of git waits, is named, and is taken when it is solved', {
   expect(await bob.tracker.find(meanwhile)).not.toBeNull();
 });
 
+test('a task that was made while the file could not be read is written when it can', async () => {
+  const { amy } = await twoClones('one');
+  const before = readFileSync(amy.file, 'utf8');
+  writeFileSync(amy.file, `<<<<<<< HEAD\n${before}`);
+  await amy.tracker.create(aTask({ title: 'meanwhile' }));
+  await amy.save();
+  expect(readFileSync(amy.file, 'utf8')).toContain('<<<<<<<');
+
+  writeFileSync(amy.file, before);
+  await amy.tracker.list();
+
+  await expect.poll(amy.lines, { timeout: 10_000 }).toHaveLength(2);
+});
+
 test('git checkout of an older commit brings its tasks back, and of a newer one the newer', async () => {
   const { amy, ids } = await twoClones('one', 'two');
   const [one] = ids as [TaskId];
