@@ -9,6 +9,7 @@ import { checkJournal } from '../../../src/actors/store/check-journal.ts';
 import { openDatabase } from '../../../src/actors/store/database.ts';
 import { exportStore } from '../../../src/actors/store/dump/export-store.ts';
 import { importStore } from '../../../src/actors/store/dump/import-store.ts';
+import { dumpTables } from '../../../src/actors/store/dump/tables.ts';
 import { forgetFile } from '../../../src/actors/store/forget-file.ts';
 import { parsePostgresAddress } from '../../../src/actors/store/postgres/address.ts';
 import type { Work } from '../../../src/actors/store/rows.ts';
@@ -127,6 +128,41 @@ test.skipIf(noPostgres !== null)(
     await carries(await inPostgres(), await inSqlite());
   },
 );
+
+test('every column is carried, but what each database and each start of a server makes itself', async () => {
+  const { db } = (await inSqlite()).ledger;
+  const left: string[] = [];
+  for (const { name, columns } of dumpTables) {
+    const all = await db.ask(db.prepare('select name from pragma_table_info(?)').all(name));
+    const rest = all.map((row) => String(row['name'])).filter((each) => !columns.includes(each));
+    left.push(...rest.map((column) => `${name}.${column}`));
+  }
+
+  expect(left.filter((each) => !/^nodes\.|\.position$/.test(each))).toEqual([]);
+});
+
+test('a task that waits for a slot can be taken by any server after a move', async () => {
+  const [from, to] = [await inSqlite(), await inSqlite()];
+  await from.store.join({ charts, node: 'a', leaseMs: 60_000, name: 'a' });
+  const actor = { id: 'bd-x', taskId: 'bd-x', version: 1, pending: true, changedAt: 5 };
+  const waits = { role: 'engineer', priority: 2 };
+  await from.store.commit(
+    { entries: [], commit: { node: 'a', number: 1 } },
+    {
+      actor: { ...actor, snapshot: '{}', waits },
+      guard: { revision: 0, attempt: 0 },
+      entries: [],
+    },
+  );
+  const file = join(temporaryFolder(), 'a');
+  await exportStore(from.ledger.db, file, '1');
+
+  await importStore(to.ledger.db, file);
+
+  await to.store.join({ charts, node: 'b', leaseMs: 60_000, name: 'b' });
+  await to.store.takeOverFrom('b', 'left', charts);
+  expect(await to.store.loads()).toEqual([{ node: 'b', running: 0, waiting: 1 }]);
+});
 
 test('the numbers of a journal go on behind entries that were removed', async () => {
   const [from, to] = [await inSqlite(), await inSqlite()];

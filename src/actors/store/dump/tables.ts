@@ -47,9 +47,11 @@ export const dumpTables: readonly DumpTable[] = [
       ['role', ''],
     ],
   ),
-  table('actors', 'id task_id version pending changed_at snapshot revision live_attempt owner', [
-    ['id', ''],
-  ]),
+  table(
+    'actors',
+    'id task_id version pending changed_at snapshot revision live_attempt owner waits_role waits_priority restores',
+    [['id', '']],
+  ),
   table(
     'steps',
     'task_id attempt key intent result',
