@@ -51,7 +51,7 @@ export const createFileExport = (
       if (isThere && !(await db.ask(state.isBehind()))) return;
       const began = performance.now();
       const others = await db.ask(state.others());
-      const mark = await marks.add();
+      const mark = marks.add();
       const request = { projectRoot, others, expected, isOurs, gives };
       const { stamp, fresh } = await writeIssuesFile(db, request);
       for (const part of chunksOf([...fresh])) {

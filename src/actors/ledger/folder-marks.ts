@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
+import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { removeLeftovers, writeFileAtomically } from '../files/atomic-write.ts';
 import { makeRealFolder } from '../files/real-folder.ts';
 import { readRegular } from '../files/regular-file.ts';
 
@@ -12,7 +12,7 @@ import { readRegular } from '../files/regular-file.ts';
 export interface FolderMarks {
   has(mark: string): boolean;
   /** @throws UnsafeFileError, and what the disk says */
-  add(): Promise<string>;
+  add(): string;
 }
 
 /** Several stores may share a folder, and one may have been away for some time. */
@@ -36,12 +36,19 @@ export const createFolderMarks = (projectRoot: string): FolderMarks => {
   };
   return {
     has: (mark) => read().includes(mark),
-    add: async () => {
+    add: () => {
       const mark = randomUUID();
-      makeRealFolder(projectRoot, folder);
-      removeLeftovers(folder);
+      const temporary = `${file}.${mark}`;
       const lines = [mark, ...read()].slice(0, marksAtMost).map((each) => `${before}${each}\n`);
-      await writeFileAtomically(file, `*\n${lines.join('')}`);
+      makeRealFolder(projectRoot, folder);
+      try {
+        // Without fsync: a mark that is lost with the power removes no task.
+        writeFileSync(temporary, `*\n${lines.join('')}`, { flag: 'wx', mode: 0o600 });
+        renameSync(temporary, file);
+      } catch (error) {
+        rmSync(temporary, { force: true });
+        throw error;
+      }
       return mark;
     },
   };

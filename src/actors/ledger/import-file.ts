@@ -129,14 +129,22 @@ export const createFileImport = (options: FileImportOptions, state: ExchangeStat
       await takeEach(options, part, imports.takeVanished);
   };
 
+  /** Without a new one, the folder keeps the mark that it may have. */
+  const newMark = (): string | null => {
+    try {
+      return marks.add();
+    } catch {
+      return exporter.mark();
+    }
+  };
+
   /** Does `more` in the same transaction. */
   const finish = async (
     { stamp, others, broken }: FileDifference,
     more: () => Work<void> = nothing,
   ): Promise<void> => {
     if (broken.length > 0) return void (await exporter.write(more));
-    // Without a new one, the folder keeps the mark that it may have.
-    const mark = await marks.add().catch(exporter.mark);
+    const mark = newMark();
     await exporter.writeMark(function* () {
       yield* more();
       return yield* state.took(stamp, others, mark);
