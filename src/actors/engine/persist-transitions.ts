@@ -141,7 +141,7 @@ const createTaskCommit =
   };
 
 const createAgentCommit =
-  ({ journal, setDeadline, now }: RecorderPorts) =>
+  ({ journal, live, setDeadline, now }: RecorderPorts) =>
   (
     task: LoadedTask,
     { next, cause, requestId }: AgentTransition,
@@ -158,12 +158,16 @@ const createAgentCommit =
     };
     task.agentRevision += 1;
     const isActive = next.status === 'active';
-    return onceOk(journal.commit(change), () => {
+    const apply = (): void => {
       task.shown = previousViewOf(after);
       task.agent = next;
       task.running = isActive ? next : null;
       setDeadline(attemptKey(taskId, attempt), isActive ? deadlineAt : null);
-    });
+    };
+    const answer = onceOk(journal.commit(change), apply);
+    // What the store cannot save is no fault of the attempt, which goes on from what is saved.
+    if (answer instanceof Promise) answer.catch((error) => live.discard(taskId, task, error));
+    return answer;
   };
 
 export const createTransitionRecorder = (ports: RecorderPorts): TransitionRecorder => {
