@@ -78,10 +78,10 @@ const bugs: Readonly<Record<string, Planted>> = {
     world: { crash: 0.02 },
     says: /stuck|I2|I14/,
   },
-  'an answer of the model that is in the journal is asked for again': {
-    file: 'src/actors/agent/think.ts',
-    find: 'const known = steps.thought(input.turn)?.answer ?? null;',
-    put: 'const known = null;',
+  'a call that is done is made again after a crash': {
+    file: 'src/actors/agent/tool-calls.ts',
+    find: 'recall: ({ id }) => steps.call(input.turn, id)?.result ?? null,',
+    put: 'recall: () => null,',
     world: { crash: 0.02 },
     says: /I10 .* was finished and is done again/,
   },

@@ -1,18 +1,21 @@
 import type { z } from 'zod';
 import type { TaskId } from '../../machines/task.ts';
 import type { Journal } from '../journal/journal.ts';
-import type { ActorReads } from '../store/port.ts';
+import type { ActorReads, Change, Step } from '../store/port.ts';
 import { commitPatiently } from './patient-commit.ts';
 
-/**
- * The steps of one attempt by key. The intent is written before the call, again with the result
- * after it.
- */
+/** The steps of one attempt by key: what a call is meant to do, and later what came of it. */
 export interface StepLog {
   keys(): readonly string[];
   intentOf<Shape>(key: string, schema: z.ZodType<Shape>): Shape | null;
   resultOf<Shape>(key: string, schema: z.ZodType<Shape>): Shape | null;
+  /** Resolves when it is saved. For what a call must find after a crash. */
   write(key: string, intent: unknown, result?: unknown): Promise<void>;
+  /**
+   * Saves it in one transaction with the next change, which is the first that can follow from it. In
+   * an outage it resolves when the step is saved.
+   */
+  writeWithNext(key: string, intent: unknown, result?: unknown): Promise<void>;
 }
 
 /**
@@ -21,12 +24,29 @@ export interface StepLog {
  */
 export const createStepLog = async (
   store: Pick<ActorReads, 'steps'>,
-  journal: Pick<Journal, 'commit'>,
+  journal: Pick<Journal, 'commit' | 'gather' | 'problem'>,
   { taskId, attempt }: { readonly taskId: TaskId; readonly attempt: number },
   wanted: () => AbortSignal | undefined = () => undefined,
 ): Promise<StepLog> => {
-  const steps = await store.steps(taskId, attempt);
+  const commit = (change: Change) => commitPatiently(journal, change, wanted());
+  let steps = await store.steps(taskId, attempt);
+  // An attempt that goes on may have left a result that waits for its commit.
+  if (steps.length > 0) {
+    await commit({ entries: [] });
+    steps = await store.steps(taskId, attempt);
+  }
   const known = new Map(steps.map(({ key, intent, result }) => [key, { intent, result }]));
+  const stepOf = (key: string, intent: unknown, result: unknown = null): Step => ({
+    ...{ taskId, attempt, key },
+    intent: JSON.stringify(intent),
+    result: result === null ? null : JSON.stringify(result),
+  });
+  const write: StepLog['write'] = async (...parts) => {
+    const step = stepOf(...parts);
+    // The commit also makes the buffered frames of this step durable.
+    await commit({ entries: [], step });
+    known.set(step.key, step);
+  };
   return {
     keys: () => [...known.keys()],
     intentOf: (key, schema) => {
@@ -37,15 +57,12 @@ export const createStepLog = async (
       const text = known.get(key)?.result ?? null;
       return text === null ? null : schema.parse(JSON.parse(text));
     },
-    write: async (key, intent, result = null) => {
-      const texts = {
-        intent: JSON.stringify(intent),
-        result: result === null ? null : JSON.stringify(result),
-      };
-      // The commit also makes the buffered frames of this step durable.
-      const step = { taskId, attempt, key, ...texts };
-      await commitPatiently(journal, { entries: [], step }, wanted());
-      known.set(key, texts);
+    write,
+    writeWithNext: async (...parts) => {
+      if (journal.problem() !== null) return await write(...parts);
+      const step = stepOf(...parts);
+      journal.gather({ entries: [], step });
+      known.set(step.key, step);
     },
   };
 };

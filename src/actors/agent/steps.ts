@@ -25,7 +25,7 @@ export interface TurnSteps extends ThinkSteps, CompactionSteps, ToolCallSteps {}
 
 /**
  * The journaled steps of an attempt: every call of a model, a tool or an assistant. The intent is
- * durable before the call, the result before anything follows from it. A step with a result is
+ * durable before the call, the result with what follows from it (ADR 0126). A step with a result is
  * never repeated.
  */
 export interface Steps extends PromptStep, TurnSteps, RunSteps {}
@@ -47,9 +47,9 @@ export const changesMade = (steps: readonly Step[]): readonly string[] =>
     )
     .map(({ key }) => key);
 
-const createPromptStep = ({ intentOf, write }: StepLog): PromptStep => ({
+const createPromptStep = ({ intentOf, writeWithNext }: StepLog): PromptStep => ({
   prompt: () => intentOf('prompt', promptSchema)?.text ?? null,
-  keepPrompt: (text) => write('prompt', { text }),
+  keepPrompt: (text) => writeWithNext('prompt', { text }),
 });
 
 export const createSteps = async (...from: Parameters<typeof createStepLog>): Promise<Steps> => {

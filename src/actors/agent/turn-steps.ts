@@ -93,7 +93,12 @@ export interface ToolCallSteps {
   recordCallResult(turn: number, call: ToolCall, result: CallResult): Promise<void>;
 }
 
-export const createThinkSteps = ({ intentOf, resultOf, write }: StepLog): ThinkSteps => ({
+export const createThinkSteps = ({
+  intentOf,
+  resultOf,
+  write,
+  writeWithNext,
+}: StepLog): ThinkSteps => ({
   thought: (turn) => {
     const intent = intentOf(`think:${turn}`, thinkSchema);
     return intent === null
@@ -101,7 +106,7 @@ export const createThinkSteps = ({ intentOf, resultOf, write }: StepLog): ThinkS
       : { said: intent.said, answer: resultOf(`think:${turn}`, answeredSchema) };
   },
   recordRequest: (turn, said) => write(`think:${turn}`, { said }),
-  recordAnswer: (turn, said, answer) => write(`think:${turn}`, { said }, answer),
+  recordAnswer: (turn, said, answer) => writeWithNext(`think:${turn}`, { said }, answer),
 });
 
 export const createCompactionSteps = ({ intentOf, resultOf, write }: StepLog): CompactionSteps => ({
@@ -122,6 +127,7 @@ export const createToolCallSteps = ({
   intentOf,
   resultOf,
   write,
+  writeWithNext,
 }: StepLog): ToolCallSteps => {
   const callAt = (key: string): BegunCall | null => {
     const intent = intentOf(key, toolStepSchema);
@@ -134,6 +140,7 @@ export const createToolCallSteps = ({
         .flatMap((key) => callAt(key) ?? []),
     call: (turn, callId) => callAt(callKey(turn, callId)),
     recordCall: (turn, call) => write(callKey(turn, call.id), { call }),
-    recordCallResult: (turn, call, result) => write(callKey(turn, call.id), { call }, result),
+    recordCallResult: (turn, call, result) =>
+      writeWithNext(callKey(turn, call.id), { call }, result),
   };
 };

@@ -164,9 +164,16 @@ const createAgentCommit =
       task.running = isActive ? next : null;
       setDeadline(attemptKey(taskId, attempt), isActive ? deadlineAt : null);
     };
+    const giveUp = (error: unknown): void => live.discard(taskId, task, error);
+    // Only the task acts on the end of its agent, and its transition is committed with this one.
+    if (!isActive && requestId === null) {
+      journal.gather(change, () => giveUp(staleCommit()));
+      apply();
+      return 'ok';
+    }
     const answer = onceOk(journal.commit(change), apply);
     // What the store cannot save is no fault of the attempt, which goes on from what is saved.
-    if (answer instanceof Promise) answer.catch((error) => live.discard(taskId, task, error));
+    if (answer instanceof Promise) answer.catch(giveUp);
     return answer;
   };
 

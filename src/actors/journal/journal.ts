@@ -51,11 +51,12 @@ export interface JournalOptions {
 const textBytes = ({ entries }: Change): number =>
   entries.reduce((sum, { data }) => sum + data.length, 0);
 
-/** Bounds the gathered changes: drops the oldest progress, never a state. */
+/** Bounds the gathered changes: drops the oldest progress, never a state or a step. */
 const withinLimit = (gathered: readonly WaitingChange[]): readonly WaitingChange[] => {
   let bytes = gathered.reduce((sum, { change }) => sum + textBytes(change), 0);
   return gathered.filter(({ change }) => {
-    const isKept = change.actor !== undefined || bytes <= waitingBytesAtMost;
+    const isProgress = change.actor === undefined && change.step === undefined;
+    const isKept = !isProgress || bytes <= waitingBytesAtMost;
     if (!isKept) bytes -= textBytes(change);
     return isKept;
   });

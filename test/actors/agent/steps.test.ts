@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { createSteps } from '../../../src/actors/agent/steps.ts';
+import type { ModelAnswer } from '../../../src/actors/agent/turn-steps.ts';
 import { createJournal } from '../../../src/actors/journal/journal.ts';
 import { type Change, StoreError } from '../../../src/actors/store/port.ts';
 import { createSqliteStore } from '../../../src/actors/store/sqlite.ts';
@@ -18,7 +19,10 @@ const failing = (failures: number) => {
     { ...store, commit },
     { node: 'n', onError: () => {}, onListenerError: () => {} },
   );
-  return { store, journal };
+  const fail = (count: number): void => {
+    left = count;
+  };
+  return { store, journal, fail };
 };
 const key = { taskId: 'bd-a' as TaskId, attempt: 1 };
 
@@ -26,9 +30,9 @@ test('a step is written again when the store fails for a moment', async () => {
   const { store, journal } = failing(2);
   const steps = await createSteps(store, journal, key);
 
-  await steps.keepPrompt('do it');
+  await steps.recordRequest(1, ['do it']);
 
-  expect((await createSteps(store, journal, key)).prompt()).toBe('do it');
+  expect((await createSteps(store, journal, key)).thought(1)?.said).toEqual(['do it']);
 });
 
 test('a step waits for the store as long as its call is wanted', async () => {
@@ -36,9 +40,9 @@ test('a step waits for the store as long as its call is wanted', async () => {
   const call = new AbortController();
   const steps = await createSteps(store, journal, key, () => call.signal);
 
-  await steps.keepPrompt('do it');
+  await steps.recordRequest(1, ['do it']);
 
-  expect((await createSteps(store, journal, key)).prompt()).toBe('do it');
+  expect((await createSteps(store, journal, key)).thought(1)?.said).toEqual(['do it']);
 });
 
 test('a step of a call that is not wanted any more fails', { tags: ['slow'] }, async () => {
@@ -46,7 +50,7 @@ test('a step of a call that is not wanted any more fails', { tags: ['slow'] }, a
   const call = new AbortController();
   const steps = await createSteps(store, journal, key, () => call.signal);
 
-  const kept = steps.keepPrompt('do it');
+  const kept = steps.recordRequest(1, ['do it']);
   setTimeout(() => call.abort(), 2_000);
 
   await expect(kept).rejects.toThrow('the disk is full');
@@ -56,6 +60,62 @@ test('a step that cannot be written fails', async () => {
   const { store, journal } = failing(100);
   const steps = await createSteps(store, journal, key);
 
-  await expect(steps.keepPrompt('do it')).rejects.toThrow('the disk is full');
-  expect(steps.prompt()).toBeNull();
+  await expect(steps.recordRequest(1, [])).rejects.toThrow('the disk is full');
+  expect(steps.thought(1)).toBeNull();
+});
+
+const answer: ModelAnswer = {
+  ...{ type: 'answered', text: 'done', calls: [], truncated: false },
+  usage: { inputTokens: 1, outputTokens: 1, cachedTokens: 0 },
+};
+
+test('a result is saved in one transaction with what follows from it', async () => {
+  const { store, journal } = failing(0);
+  const steps = await createSteps(store, journal, key);
+  await steps.recordRequest(1, []);
+  const commits: (readonly Change[])[] = [];
+  const { commit } = store;
+  store.commit = (...changes) => {
+    commits.push(changes);
+    return commit(...changes);
+  };
+
+  await steps.recordAnswer(1, [], answer);
+  await journal.commit({ entries: [], unchanged: { id: 'bd-b', revision: 0 } });
+
+  expect(commits.map((changes) => changes.map((change) => Object.keys(change)))).toEqual([
+    [
+      ['entries', 'commit'],
+      ['entries', 'step'],
+      ['entries', 'unchanged'],
+    ],
+  ]);
+});
+
+test('an attempt that goes on finds a result that the store did not take at once', async () => {
+  const { store, journal, fail } = failing(0);
+  const steps = await createSteps(store, journal, key);
+  await steps.recordRequest(1, []);
+  await steps.recordAnswer(1, [], answer);
+  fail(4);
+  await expect(async () => await journal.flush()).rejects.toThrow('the disk is full');
+
+  const next = await createSteps(store, journal, key, () => new AbortController().signal);
+
+  expect(next.thought(1)?.answer).toEqual(answer);
+});
+
+test('a result waits for the store while it is known to fail', { tags: ['slow'] }, async () => {
+  const { store, journal, fail } = failing(0);
+  const call = new AbortController();
+  const steps = await createSteps(store, journal, key, () => call.signal);
+  await steps.recordRequest(1, []);
+  fail(1_000);
+  journal.gather({ entries: [], unchanged: { id: 'bd-b', revision: 0 } });
+  await expect(async () => await journal.flush()).rejects.toThrow('the disk is full');
+
+  const kept = steps.recordAnswer(1, [], answer);
+  setTimeout(() => call.abort(), 2_000);
+
+  await expect(kept).rejects.toThrow('the disk is full');
 });

@@ -93,12 +93,15 @@ test('a gathered change is committed with the next one, or by itself after a mom
     throw new Error('disk full');
   });
   journal.gather({ actor: actor(true), entries: [line('bd-a', 3)] });
+  const step = { taskId: 'bd-a', attempt: 1, key: 'think:1', intent: '{}', result: '{}' };
+  journal.gather({ entries: [], step });
   const large = { ...line('bd-a', 4), data: JSON.stringify('x'.repeat(1024 * 1024)) };
   for (let n = 0; n < 20; n += 1) journal.gather({ entries: [large] });
   await new Promise((resolve) => onError.mockImplementation(resolve));
   failing.mockRestore();
   expect(journal.flush()).toBe('ok');
   expect(store.actor('bd-a')?.pending).toBe(true);
+  expect(store.steps('bd-a', 1)).toEqual([step]);
   expect(store.lastSeq()).toBe(2 + 1 + 15);
 });
 
