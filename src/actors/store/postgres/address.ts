@@ -1,6 +1,7 @@
 import { userInfo } from 'node:os';
 import { StoreError } from '../port.ts';
-import { type PasswordOwner, passwordFor } from './password.ts';
+import { type PasswordOwner, passwordAdvice, passwordFor } from './password.ts';
+import { serviceSettings } from './service.ts';
 import { type TlsSettings, tlsSettings } from './tls.ts';
 
 export interface DatabaseHost {
@@ -23,6 +24,8 @@ export interface PostgresAddress {
   readonly needsPrimary: boolean;
   /** A function, so that nothing that prints the address prints it. Null: none was given. */
   readonly password: () => string | null;
+  /** What to do when the server asks for a password and there is none. */
+  readonly passwordAdvice: string;
   /** For people and logs: no password is in it. */
   readonly shown: string;
 }
@@ -39,7 +42,7 @@ const socketFolder = '/var/run/postgresql';
 /** Others of libpq are refused: they would be ignored without a word. */
 const parameters = [
   ...['host', 'port', 'user', 'password', 'dbname', 'connect_timeout', 'target_session_attrs'],
-  ...['sslmode', 'sslrootcert', 'sslcert', 'sslkey', 'schema', 'application_name'],
+  ...['sslmode', 'sslrootcert', 'sslcert', 'sslkey', 'schema', 'application_name', 'service'],
 ] as const;
 type Parameters = Partial<Record<(typeof parameters)[number], string>>;
 
@@ -57,11 +60,30 @@ const decoded = (text: string): string => {
   }
 };
 
-const parametersIn = (query: string): Parameters => {
-  const given = new URLSearchParams(query);
-  const unknown = [...given.keys()].find((key) => !parameters.some((name) => name === key));
-  if (unknown !== undefined) throw invalidAddress(`it has the unknown parameter ${unknown}`);
-  return Object.fromEntries(given);
+const knownOf = (given: Iterable<readonly [string, string]>, where: string): Parameters => {
+  const pairs = [...given];
+  const unknown = pairs.find(([key]) => !parameters.some((name) => name === key))?.[0];
+  if (unknown !== undefined) throw invalidAddress(`${where} has the unknown parameter ${unknown}`);
+  return Object.fromEntries(pairs);
+};
+
+/** What the address says; what it leaves out, its service says. */
+const parametersOf = (
+  { user, password, database, query }: Readonly<Record<string, string | undefined>>,
+  env: Environment,
+): Parameters => {
+  const parts = { user, password, dbname: database };
+  const written = Object.entries(parts).flatMap(([key, text]) =>
+    text ? [[key, decoded(text)] as const] : [],
+  );
+  const asked = knownOf(new URLSearchParams(query), 'it');
+  const service = asked.service ?? env['PGSERVICE'];
+  const ofService = service ? serviceSettings(service, env, invalidAddress) : [];
+  return {
+    ...knownOf(ofService, `the service ${service}`),
+    ...Object.fromEntries(written),
+    ...asked,
+  };
 };
 
 const parsePort = (text: string): number => {
@@ -117,8 +139,8 @@ export const schemaOfProject = (name: string, hash: string): string =>
     .slice(0, 30)}_${hash}`;
 
 /**
- * Reads an address as libpq does, with what the variables PGHOST, PGUSER, PGPASSWORD and so on, and
- * the password file, add to it. `schema` is ours. @throws StoreError
+ * Reads an address as libpq does, with what its service, the variables PGHOST, PGUSER, PGPASSWORD and
+ * so on, and the password file, add to it. `schema` is ours. @throws StoreError
  */
 export const parsePostgresAddress = (
   url: string,
@@ -127,9 +149,9 @@ export const parsePostgresAddress = (
 ): PostgresAddress => {
   const found = urlParts.exec(url)?.groups;
   if (found === undefined) throw invalidAddress('it cannot be read');
-  const given = parametersIn(found['query'] ?? '');
-  const user = (given.user ?? decoded(found['user'] ?? '')) || env['PGUSER'] || userInfo().username;
-  const database = (given.dbname ?? decoded(found['database'] ?? '')) || env['PGDATABASE'] || user;
+  const given = parametersOf(found, env);
+  const user = given.user || env['PGUSER'] || userInfo().username;
+  const database = given.dbname || env['PGDATABASE'] || user;
   const hosts = hostsOf(found['hosts'] ?? '', given, env);
   const attributes = given.target_session_attrs ?? env['PGTARGETSESSIONATTRS'] ?? 'read-write';
   if (!sessionAttributes.includes(attributes))
@@ -138,8 +160,7 @@ export const parsePostgresAddress = (
   if (!/^[a-z_][a-z0-9_]{0,50}$/.test(schema))
     throw invalidAddress('schema has other characters than a-z, 0-9 and _');
   const owner: PasswordOwner = { hosts, user, database };
-  const written = given.password ?? decoded(found['password'] ?? '');
-  const password = written === '' ? passwordFor(owner, env) : written;
+  const password = given.password || passwordFor(owner, env);
   return {
     hosts,
     user,
@@ -149,6 +170,7 @@ export const parsePostgresAddress = (
     connectMs: connectMsOf(given.connect_timeout ?? env['PGCONNECT_TIMEOUT'] ?? ''),
     needsPrimary: attributes !== 'any',
     password: () => password,
+    passwordAdvice: passwordAdvice(env),
     shown: `postgres://${user}@${hosts.map(showHost).join(',')}/${database}`,
   };
 };

@@ -156,7 +156,7 @@ const connectOnce = async (
       const password = address.password();
       if (password === null)
         throw new StoreError(
-          `the database ${shown} asks for a password, and none was given: set PGPASSWORD, or write it into ~/.pgpass`,
+          `the database ${shown} asks for a password, and none was given: ${address.passwordAdvice}`,
         );
       return password;
     },

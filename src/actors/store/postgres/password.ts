@@ -1,4 +1,4 @@
-import { readFileSync, statSync } from 'node:fs';
+import { readFileSync, type Stats, statSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 
@@ -16,11 +16,24 @@ const passwordFieldsOf = (line: string): readonly string[] =>
     field.replace(/:$/, '').replace(/\\(.)/g, '$1'),
   );
 
+const passwordFile = (env: Environment): string => env['PGPASSFILE'] || join(homedir(), '.pgpass');
+
+const statsOf = (file: string): Stats | null => {
+  try {
+    return statSync(file);
+  } catch {
+    return null;
+  }
+};
+
+const isOpenToOthers = (file: string): boolean => ((statsOf(file)?.mode ?? 0) & 0o077) !== 0;
+
 /** As libpq, a file that others can read is passed over. */
 const readPasswordFile = (file: string): string => {
   try {
-    const stats = statSync(file);
-    return stats.isFile() && (stats.mode & 0o077) === 0 ? readFileSync(file, 'utf8') : '';
+    return statsOf(file)?.isFile() === true && !isOpenToOthers(file)
+      ? readFileSync(file, 'utf8')
+      : '';
   } catch {
     return '';
   }
@@ -47,5 +60,12 @@ const inPasswordFile = (text: string, { hosts, user, database }: PasswordOwner):
 
 /** The password that is not in the address: of PGPASSWORD, or of PGPASSFILE or ~/.pgpass. */
 export const passwordFor = (owner: PasswordOwner, env: Environment): string | null =>
-  env['PGPASSWORD'] ||
-  inPasswordFile(readPasswordFile(env['PGPASSFILE'] || join(homedir(), '.pgpass')), owner);
+  env['PGPASSWORD'] || inPasswordFile(readPasswordFile(passwordFile(env)), owner);
+
+/** What to do when none was found. */
+export const passwordAdvice = (env: Environment): string => {
+  const file = passwordFile(env);
+  return isOpenToOthers(file)
+    ? `${file} is passed over, since others can read it: chmod 600 ${file}`
+    : 'set PGPASSWORD, or write it into ~/.pgpass';
+};

@@ -103,8 +103,38 @@ test('the password file is read as libpq reads it', () => {
 
   expect(passwordFor('postgres://amy@h/d%3Ae')).toBe('p:w\\d');
   expect(passwordFor('postgres://amy@h/d')).toBe('any');
+  expect(read('postgres://h/d', { PGPASSFILE: file }).passwordAdvice).toContain('set PGPASSWORD');
   chmodSync(file, 0o644);
   expect(passwordFor('postgres://amy@h/d')).toBeNull();
+  expect(read('postgres://h/d', { PGPASSFILE: file }).passwordAdvice).toContain(
+    `chmod 600 ${file}`,
+  );
+});
+
+test('a service of libpq says what the address leaves out, and counts before the variables', () => {
+  const file = join(temporaryFolder(), 'services');
+  writeFileSync(
+    file,
+    '[other]\nhost=no\n\n[team]\n# ours\nhost=db.example\nport = 5433\nuser=amy\ndbname=tasks\npassword=a=b c\nsslmode=require\n[last]\nhost=no\n[odd]\noptions=-c x=y\n',
+  );
+  const env = { PGSERVICEFILE: file, PGUSER: 'joe', PGDATABASE: 'none', PGSERVICE: 'team' };
+  const shownOf = (url: string) => {
+    const { shown, schema, password, tls } = read(url, env);
+    return [shown, schema, password(), tls.mode];
+  };
+
+  expect(shownOf('postgres://?schema=s')).toEqual([
+    ...['postgres://amy@db.example:5433/tasks', 's', 'a=b c', 'require'],
+  ]);
+  expect(shownOf('postgres://bob:own@h/d?schema=s&service=team&sslmode=disable')).toEqual([
+    ...['postgres://bob@h:5433/d', 's', 'own', 'disable'],
+  ]);
+  expect(() => shownOf('postgres://h/d?service=absent')).toThrow(
+    'the service absent is in none of',
+  );
+  expect(() => shownOf('postgres://h/d?service=odd')).toThrow(
+    'the service odd has the unknown parameter options',
+  );
 });
 
 test('a file of certificates that is there is used also where only TLS is required', () => {
