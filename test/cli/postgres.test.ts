@@ -36,6 +36,7 @@ describe.skipIf(noPostgres !== null)(`a server on PostgreSQL ${noPostgres ?? ''}
   }, async () => {
     const url = await freshAddress();
     const { agent, viewOf, until, open, stopServer, stateDir, root } = await openHere(url);
+    expect(await agent('server', 'start')).toMatchObject({ code: 0 });
     const first = (await agent('create', 'First')).out.trim();
     const second = (await agent('create', 'Second')).out.trim();
     await agent('dep', 'add', second, first);
@@ -69,6 +70,46 @@ describe.skipIf(noPostgres !== null)(`a server on PostgreSQL ${noPostgres ?? ''}
       'select count(*)::int as entries from journal',
     );
     expect(entries).toBeGreaterThan(10);
+  });
+
+  test('makes the tables, which no command without it does', {
+    tags: ['slow'],
+    timeout: 60_000,
+  }, async () => {
+    const url = await freshAddress();
+    const { agent, stateDir } = await openHere(url);
+    const schema = new URL(url).searchParams.get('schema') ?? '';
+    const made = async () =>
+      (await inPostgres(url, `select 1 from pg_namespace where nspname = '${schema}'`)).length;
+    const commands = [
+      ['list'],
+      ['create', 'Nowhere'],
+      ['show', 'bd-a1b2'],
+      ['prune'],
+      ['doctor', '--journal'],
+      ['store', 'export', join(stateDir, '..', 'a.store')],
+    ];
+
+    for (const words of commands)
+      expect(await agent(...words)).toMatchObject({
+        code: 6,
+        out: '',
+        err: expect.stringContaining(
+          `has no tables in the schema ${schema}: check the schema in the address (store.url), or let a server make them: agent server start`,
+        ),
+      });
+    expect((await agent('doctor')).out).toContain(`no tables in the schema ${schema}`);
+    expect(await made()).toBe(0);
+    expect(await agent('server', 'start')).toMatchObject({ code: 0 });
+    expect(await agent('server', 'stop')).toMatchObject({ code: 0 });
+    expect(await agent('create', 'There')).toMatchObject({ code: 0 });
+
+    await inPostgres(
+      url,
+      'delete from schema_versions where version = (select max(version) from schema_versions)',
+    );
+    const { code, err } = await agent('list');
+    expect([code, err]).toEqual([6, expect.stringMatching(/and this program needs version \d+: /)]);
   });
 
   test('takes no password from the command line or a file, and shows none', async () => {

@@ -18,6 +18,13 @@ export interface OpenedTasks {
 export const hasTasks = (project: Project, choice: StoreChoice): boolean =>
   choice.kind === 'postgres' || existsSync(choice.file) || existsSync(issuesFileOf(project.root));
 
+/** As `hasTasks`; asks PostgreSQL. Rejects with a StoreError. */
+export const hasStore = async (project: Project, choice: StoreChoice): Promise<boolean> => {
+  if (choice.kind === 'sqlite') return hasTasks(project, choice);
+  const { hasTables } = await import('../../actors/store/postgres/migrate.ts');
+  return hasTables(choice.address);
+};
+
 const keepFolder = async ({ stateDir, root }: Project): Promise<void> => {
   ensurePrivateFolder(stateDir);
   await keepOwner(stateFiles(stateDir).owner, root);
@@ -58,6 +65,7 @@ export const openTasks = async (
   await keepFolder(project);
   const { openPostgresLedger } = await import('../../actors/ledger/postgres-ledger.ts');
   return openPostgresLedger(choice.address, {
+    mayMigrate: false,
     filesPrefix: stateFiles(project.stateDir).exchange,
     exporter: { name: serverNameOf(project), chosen: choice.exportNode, claims: false },
     ...options,

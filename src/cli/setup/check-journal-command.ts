@@ -13,7 +13,7 @@ const openJournal = async (choice: StoreChoice): Promise<Database | null> => {
   if (choice.kind === 'sqlite')
     return existsSync(choice.file) ? openDatabase({ file: choice.file, readonly: true }) : null;
   const { openPostgresDatabase } = await import('../../actors/store/postgres/database.ts');
-  return openPostgresDatabase(choice.address);
+  return openPostgresDatabase(choice.address, { mayMigrate: false });
 };
 
 const readJournal = async (choice: StoreChoice): Promise<JournalCheck> => {

@@ -7,7 +7,7 @@ import { findBdData } from '../../actors/ledger/ownership.ts';
 import { initializeBd } from '../../actors/tracker/bd/init.ts';
 import type { CommandContext } from '../client/command-context.ts';
 import { findServer } from '../client/find-server.ts';
-import { hasTasks, openTasks } from '../client/open-tasks.ts';
+import { hasStore, openTasks } from '../client/open-tasks.ts';
 import { redactorFor } from '../client/redactor.ts';
 import { loadConfig } from '../config/config.ts';
 import type { Config } from '../config/config-schema.ts';
@@ -60,7 +60,7 @@ const handOver = async <Result>(
   work: (alone: Alone) => Promise<Result>,
 ): Promise<Result> => {
   const choice = storeFor(config, project, env);
-  if (isDone || !hasTasks(project, choice)) return work((step) => step());
+  if (isDone || !(await hasStore(project, choice))) return work((step) => step());
   const { ledger, store } = await openTasks(project, {
     kept: true,
     choice,

@@ -33,7 +33,7 @@ const open = async (choice: StoreChoice, readonly: boolean): Promise<Database> =
     return openDatabase({ file: choice.file });
   }
   const { openPostgresDatabase } = await import('../../actors/store/postgres/database.ts');
-  return openPostgresDatabase(choice.address);
+  return openPostgresDatabase(choice.address, { mayMigrate: !readonly });
 };
 
 const sayResult = (

@@ -5,7 +5,7 @@ import type { PostgresAddress } from './address.ts';
 import { connectPostgres, type PostgresConnection } from './connect.ts';
 import { hearServers, type ServerHearing } from './hear-servers.ts';
 import { createJournalEnd, type JournalEnd } from './journal-end.ts';
-import { migrate } from './migrate.ts';
+import { migrate, requireTables } from './migrate.ts';
 import { createPool, type Pool } from './pool.ts';
 import { createRemoteClock } from './remote-clock.ts';
 import { runWork } from './run-work.ts';
@@ -110,10 +110,18 @@ const createCheck =
     }
   };
 
-/** Connects, and brings the tables to the version of this server. @throws StoreError */
-export const openPostgresDatabase = async (address: PostgresAddress): Promise<PostgresDatabase> => {
+export interface TablesOptions {
+  /** Brings the tables to the version of this program; without it, others are an error. */
+  readonly mayMigrate?: boolean;
+}
+
+/** @throws StoreError */
+export const openPostgresDatabase = async (
+  address: PostgresAddress,
+  { mayMigrate = true }: TablesOptions = {},
+): Promise<PostgresDatabase> => {
   const { schema, shown } = address;
-  await migrate(address);
+  await (mayMigrate ? migrate(address) : requireTables(address));
   const answerOn = createAnswers();
   const openFor = (readOnly: boolean) => () => connectPostgres(address, { readOnly, statementMs });
   const reads = createPool(openFor(true), readConnections);

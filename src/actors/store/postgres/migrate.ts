@@ -107,3 +107,20 @@ export const migrate = async (
     connection.close();
   }
 };
+
+export const hasTables = async (address: PostgresAddress): Promise<boolean> =>
+  (await migrate(address, { isDry: true })).from > 0;
+
+/** Looks whether the tables are those of this version. @throws StoreError, which says what to do */
+export const requireTables = async (address: PostgresAddress): Promise<void> => {
+  const { schema, shown } = address;
+  const { from, to, steps } = await migrate(address, { isDry: true });
+  if (from === 0)
+    throw new StoreError(
+      `the database ${shown} has no tables in the schema ${schema}: check the schema in the address (store.url), or let a server make them: agent server start`,
+    );
+  if (steps.length > 0)
+    throw new StoreError(
+      `the tables in ${shown} are of version ${from}, and this program needs version ${to}: let its server bring them up to date (agent server start), or run: agent store migrate`,
+    );
+};
