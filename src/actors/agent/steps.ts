@@ -25,7 +25,7 @@ export interface TurnSteps extends ThinkSteps, CompactionSteps, ToolCallSteps {}
 
 /**
  * The journaled steps of an attempt: every call of a model, a tool or an assistant. The intent is
- * durable before the call, the result with what follows from it (ADR 0126). A step with a result is
+ * durable before the call, the result with what follows from it (ADR 0128). A step with a result is
  * never repeated.
  */
 export interface Steps extends PromptStep, TurnSteps, RunSteps {}
