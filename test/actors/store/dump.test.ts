@@ -265,6 +265,21 @@ test.each([
   ]);
 });
 
+test('a store that a server uses takes nothing before the server has left', async () => {
+  const [from, to] = [await inSqlite(), await inSqlite()];
+  await fill(from);
+  const file = join(temporaryFolder(), 'a');
+  await exportStore(from.ledger.db, file, '1');
+  await to.store.join({ charts, node: 'b1', leaseMs: 60_000, name: 'b' });
+
+  await expect(importStore(to.ledger.db, file)).rejects.toThrow(
+    'the server b uses the store; stop it first (agent nodes names all), or wait until its lease',
+  );
+  await to.store.leave('b1');
+
+  expect((await importStore(to.ledger.db, file))['tasks']).toMatchObject({ rows: 2 });
+});
+
 test('a store that is not empty takes nothing', async () => {
   const [from, to] = [await inSqlite(), await inSqlite()];
   await to.store.commit({ entries: [note('bd-a')] });

@@ -52,6 +52,16 @@ const requireEmpty = function* (db: Database): Work<void> {
     );
 };
 
+/** A server keeps in memory what it knows of its store. */
+const requireNoServer = function* (db: Database): Work<void> {
+  const live = db.prepare('select name from nodes where ended = 0 and lease_until > ? limit 1');
+  const found = yield* live.first(yield* db.now());
+  if (found !== null)
+    throw new StoreError(
+      `the server ${String(found['name'])} uses the store; stop it first (agent nodes names all), or wait until its lease is over if it was killed`,
+    );
+};
+
 /** Reads the lines of a file in their order, and says what is wrong with it. */
 const createDump = (path: string) => {
   const broken = (problem: string, cause?: unknown): StoreError =>
@@ -145,6 +155,7 @@ export const importStore = async (db: Database, path: string): Promise<StoreDige
   const dump = createDump(path);
   const takeAll = function* (): Work<StoreDigest> {
     yield* requireEmpty(db);
+    yield* requireNoServer(db);
     yield* db.mayPause();
     for (const { name } of dumpTables) yield* db.prepare(`delete from ${name}`).run();
     const head = dump.parse(headSchema, dump.next());
