@@ -14,6 +14,7 @@ const yamlFiles = files.filter((name) => name.endsWith('.yaml'));
 interface Resource {
   readonly kind: string;
   readonly data?: Readonly<Record<string, string>>;
+  readonly stringData?: Readonly<Record<string, string>>;
   readonly spec?: {
     readonly template: {
       readonly spec: {
@@ -107,7 +108,9 @@ test('process 1 of a container is tini, also in Kubernetes, and exec there finds
   expect(server?.workingDir).toBe(/^WORKDIR (\/data.*)$/m.exec(dockerfile)?.[1]);
 });
 
-test('the password of compose may have any letters: it is not in an address', () => {
+test('the password of a container may have any letters: it is not in an address', () => {
+  const secret = resources().find(({ kind }) => kind === 'Secret');
+  expect(secret?.stringData?.['DATABASE_URL']).toMatch(/^postgres:\/\/agents@/);
   const { services } = parse(textOf('deploy/compose.yaml'), { merge: true });
   expect(services.one.environment.DATABASE_URL).not.toContain('$');
   expect(services.one.environment.PGPASSWORD).toBe(services.database.environment.POSTGRES_PASSWORD);
