@@ -247,6 +247,7 @@ export const ledgerWith = (
     changed: file.changed,
     flush: file.flush,
     problem: async () => null,
+    unkept: async () => null,
     alone: (work) => work(),
     stop: async () => {},
   },

@@ -26,6 +26,8 @@ export interface Exchange {
   flush(): Promise<void>;
   /** One sentence on why the file and the tables are apart; null when nothing is wrong. */
   problem(): Promise<string | null>;
+  /** One sentence when the server that writes the file does not run; null else. */
+  unkept(): Promise<string | null>;
   /** Runs work while no process of ours reads or writes the file. */
   alone<Result>(work: () => Promise<Result>): Promise<Result>;
   /** Writes what is left, and stops. */
@@ -158,6 +160,11 @@ export const createExchange = (options: ExchangeOptions): Exchange => {
     problem: async () => {
       const waiting = await db.ask(state.waiting());
       return waiting !== null && waiting.stamp === stampOfIssues(file) ? waiting.problem : failure;
+    },
+    unkept: async () => {
+      const keeper = await exporter.absent();
+      if (keeper === null) return null;
+      return `nobody writes .beads/issues.jsonl: its server ${keeper} does not run; start that one, or let this one write it: agent config set tracker.export_node ${options.exporter?.name}, and agent server restart`;
     },
     alone,
     stop: async () => {

@@ -26,6 +26,9 @@ export const createExporterRows = (
     `insert into ledger (key, value) values ('export_node', ?)
      on conflict (key) do update set value = excluded.value`,
   );
+  const live = db.prepare(
+    'select 1 as one from nodes where name = ? and ended = 0 and lease_until > ?',
+  );
   const nameNow = function* (): Work<string | null> {
     const row = yield* current.first();
     return row === null ? null : String(row['value']);
@@ -33,6 +36,12 @@ export const createExporterRows = (
   return {
     *isOurs(): Work<boolean> {
       return (yield* nameNow()) === name;
+    },
+    /** Another server that the file belongs to, while it does not run. */
+    *absent(): Work<string | null> {
+      const keeper = yield* nameNow();
+      if (keeper === null || keeper === name) return null;
+      return (yield* live.first(keeper, yield* db.now())) === null ? keeper : null;
     },
     *claim(): Work<boolean> {
       const before = yield* nameNow();
@@ -56,6 +65,8 @@ export interface ExporterCheck {
   isOurs(): Promise<boolean>;
   /** Asks again before the file is read or written, and remembers the mark of the tables. */
   begin(): Promise<boolean>;
+  /** The name of another server that the file belongs to, while it does not run. */
+  absent(): Promise<string | null>;
   /** The mark of the tables since `begin`; null before the first. */
   mark(): string | null;
   /** As `Database.write`, while the tables have that mark. @throws TakenOverError */
@@ -91,6 +102,7 @@ export const createExporterCheck = (
       if (rows !== null) isOurs = await db.ask(rows.isOurs());
       return isOurs;
     },
+    absent: async () => (rows === null ? null : db.ask(rows.absent())),
     mark: () => mark,
     write,
     writeMark: async (work) => {

@@ -1,6 +1,7 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { charts } from '../../../src/actors/journal/chart-versions.ts';
 import { createExporterRows } from '../../../src/actors/ledger/exporter.ts';
 import { openLedger } from '../../../src/actors/ledger/ledger.ts';
 import { openDatabase } from '../../../src/actors/store/database.ts';
@@ -24,14 +25,14 @@ const serverOn = (
       return opened.write(work);
     },
   };
-  const { ledger } = openLedger({
+  const { ledger, store } = openLedger({
     ...{ db, projectRoot: root, exporter: { name, chosen, claims } },
     ...{ clock: Date.now, log: () => {}, redact: (text: string) => text },
   });
   const issues = join(root, '.beads', 'issues.jsonl');
   mkdirSync(join(root, '.beads'), { recursive: true });
   return {
-    ...{ db, root, issues, exchange: ledger.exchange },
+    ...{ db, root, issues, store, exchange: ledger.exchange },
     tracker: embeddedAt(root, {}, ledger),
     lines: () => readFileSync(issues, 'utf8').trimEnd().split('\n'),
   };
@@ -164,4 +165,23 @@ test('a server from which the file is taken while it writes it does not say that
   expect(
     await other.ask(other.prepare("select 1 as one from ledger where key = 'file'").all()),
   ).toEqual([]);
+});
+
+test('the others say that nobody writes the file while its server does not run', async () => {
+  const file = join(temporaryFolder(), 'journal.db');
+  const [first, second] = [serverOn(file, 'a', null), serverOn(file, 'b', null)];
+  await first.store.join({ charts, node: 'a1', leaseMs: 60_000, name: 'a' });
+  await first.tracker.create(task);
+  await first.exchange.flush();
+
+  const running = await second.tracker.check();
+  await first.store.leave('a1');
+
+  expect(running).toEqual({ ok: true, detail: 'embedded, 1 task' });
+  expect((await first.tracker.check()).detail).toBe('embedded, 1 task');
+  expect((await second.tracker.check()).detail).toBe(
+    'embedded, 1 task; nobody writes .beads/issues.jsonl: its server a does not run; start that one, or let this one write it: agent config set tracker.export_node b, and agent server restart',
+  );
+  const chosen = serverOn(file, 'b', 'b');
+  expect((await chosen.tracker.check()).detail).toBe('embedded, 1 task');
 });

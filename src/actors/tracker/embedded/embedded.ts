@@ -87,7 +87,9 @@ const check = async ({
     const { ok, detail } = await db.check();
     const problem = await exchange.problem();
     if (!ok || problem !== null) return { ok: false, detail: problem ?? detail };
-    return { ok: true, detail: `embedded, ${plural(await db.ask(table.count()), 'task')}` };
+    const tasks = `embedded, ${plural(await db.ask(table.count()), 'task')}`;
+    const unkept = await exchange.unkept();
+    return { ok: true, detail: unkept === null ? tasks : `${tasks}; ${unkept}` };
   } catch (error) {
     return { ok: false, detail: messageOf(error) };
   }
