@@ -80,9 +80,13 @@ test('a server that runs reads what config set wrote, and what it cannot read is
   const used = 'note: the server that runs uses it from now on\n';
   expect(await set('workspace.setup', '{"commands":["npm ci"]}')).toBe(used);
   await vi.waitFor(() => expect(log()).toContain('"configuration reloaded"'));
-  expect(await set('workspace.copy', '["node_modules"]')).toBe(
-    'note: the server that runs reads workspace.copy when it starts again: agent server restart\n',
-  );
+  for (const [key, value] of [
+    ['workspace.copy', '["node_modules"]'],
+    ['tracker.export_node', 'web-2'],
+  ] as const)
+    expect(await set(key, value)).toBe(
+      `note: the server that runs reads ${key} when it starts again: agent server restart\n`,
+    );
   expect(await set('agent.max_turns', '8', '--global')).toBe(`${used}${others}`);
 });
 

@@ -10,6 +10,7 @@ const fixed = [
   'tracker.mode',
   'tracker.bd_path',
   'tracker.actor',
+  'tracker.export_node',
   'sandbox.mode',
   'sandbox.memory_mb',
   'sandbox.read_paths',
