@@ -185,13 +185,15 @@ const reliedOn = `set_config('default_transaction_isolation', 'read committed', 
   case when current_setting('idle_session_timeout', true) is not null
     then set_config('idle_session_timeout', '0', false) end`;
 
+/** Settles a connection before it is used. @throws StoreError */
 const settle = async (
   connection: PostgresConnection,
   address: PostgresAddress,
   { readOnly, statementMs }: SessionSettings,
 ): Promise<void> => {
   const { rows } = await connection.query({
-    text: `select set_config('search_path', $1, false), set_config('statement_timeout', $2, false),
+    text: `select current_setting('agent.connection', true) as mark,
+      set_config('agent.connection', 'settled', false), set_config('search_path', $1, false), set_config('statement_timeout', $2, false),
       set_config('lock_timeout', $3, false), set_config('idle_in_transaction_session_timeout', $4, false),
       set_config('default_transaction_read_only', $5, false), ${reliedOn},
       case when current_setting('synchronous_commit') = 'off'
@@ -205,6 +207,11 @@ const settle = async (
       readOnly ? 'on' : 'off',
     ],
   });
+  // Where settings of another connection count, its schema could be that of another project.
+  if (rows[0]?.['mark'] === 'settled')
+    throw new StoreError(
+      `the database ${address.shown} is behind a pooler that swaps connections; connect directly, or set pool_mode=session in pgbouncer`,
+    );
   if (address.needsPrimary && rows[0]?.['standby'] === 1)
     throw new StoreAwayError(`the database ${address.shown} is a standby, which takes no writes`);
 };

@@ -1,11 +1,13 @@
-import { execFileSync } from 'node:child_process';
-import { chmodSync, chownSync, writeFileSync } from 'node:fs';
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, chownSync, existsSync, writeFileSync } from 'node:fs';
 import { connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import pg from 'pg';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { StoreAwayError, StoreError } from '../../../../src/actors/store/port.ts';
 import { parsePostgresAddress } from '../../../../src/actors/store/postgres/address.ts';
+import { connectPostgres } from '../../../../src/actors/store/postgres/connect.ts';
 import {
   openPostgresDatabase,
   type PostgresDatabase,
@@ -14,6 +16,8 @@ import { asStoreError } from '../../../../src/actors/store/postgres/failures.ts'
 import { createPostgresStore } from '../../../../src/actors/store/postgres.ts';
 import type { Work } from '../../../../src/actors/store/rows.ts';
 import { freshAddress, inPostgres, noPostgres, ownServer } from '../../../support/postgres.ts';
+import { freePort } from '../../../support/postgres-programs.ts';
+import { temporaryFolder } from '../../../support/temporary.ts';
 
 const needsPostgres = test.skipIf(noPostgres !== null);
 const redact = (text: string): string => text;
@@ -289,6 +293,62 @@ needsPostgres('a pooler that swaps connections is named', async () => {
     /"s0" already exists; .*pool_mode=session in pgbouncer$/,
   );
 });
+
+const pgbouncer = '/usr/sbin/pgbouncer';
+
+/** @returns the port of a pgbouncer before the server of an address */
+const startPooler = async (url: string, mode: 'session' | 'transaction'): Promise<number> => {
+  const folder = temporaryFolder();
+  chmodSync(folder, 0o755);
+  const port = await freePort();
+  const file = join(folder, 'pgbouncer.ini');
+  writeFileSync(
+    file,
+    `[databases]
+postgres = host=127.0.0.1 port=${new URL(url).port} user=postgres
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = ${port}
+unix_socket_dir =
+auth_type = any
+pool_mode = ${mode}
+`,
+  );
+  const isRoot = process.getuid?.() === 0;
+  const [program = '', ...words] = [
+    ...(isRoot ? ['runuser', '-u', 'postgres', '--'] : []),
+    pgbouncer,
+  ];
+  const pooler = spawn(program, [...words, file], { stdio: 'ignore' });
+  onTestFinished(async () => {
+    pooler.kill();
+    await once(pooler, 'exit');
+  });
+  await vi.waitFor(() => inPostgres(`postgres://postgres@127.0.0.1:${port}/postgres`, 'select 1'), {
+    timeout: 20_000,
+  });
+  return port;
+};
+
+test.skipIf(noPostgres !== null || !existsSync(pgbouncer))(
+  'pgbouncer in session mode does; in transaction mode the second connection is refused',
+  { tags: ['slow'] },
+  async () => {
+    const url = await freshAddress();
+    const settings = { readOnly: false, statementMs: 10_000 };
+    const connectTwice = async (mode: 'session' | 'transaction') => {
+      const address = new URL(url);
+      address.port = String(await startPooler(url, mode));
+      const connect = () => connectPostgres(parsePostgresAddress(address.href, {}), settings);
+      for (const connection of [await connect(), await connect()]) connection.close();
+    };
+
+    await connectTwice('session');
+    const refused = await failureOf(connectTwice('transaction'));
+
+    expect(refused.message).toMatch(/swaps connections; .*pool_mode=session in pgbouncer$/);
+  },
+);
 
 /** Passes everything on, until the connections of that moment fall silent. */
 const startProxy = async (to: number) => {
