@@ -74,12 +74,16 @@ const healthDocument = async (
   proof: string | undefined,
 ): Promise<object> => {
   const problem = options.system.journal.problem();
-  const store = problem === null ? await options.store.check() : { ok: false, detail: problem };
-  const [tracker, model] = [await options.tracker.check(), options.modelCheck()];
+  // Each may wait for a store that is away.
+  const [store, tracker, nodes] = await Promise.all([
+    problem === null ? options.store.check() : { ok: false, detail: problem },
+    options.tracker.check(),
+    serverViews(options.system),
+  ]);
+  const model = options.modelCheck();
   const tokenProblem = options.tokenProblem();
   const supervisor = options.system.check();
   const webhooks = options.webhookCheck();
-  const nodes = await serverViews(options.system);
   const charts = store.ok ? await chartsCheck(options.system).catch(() => null) : null;
   const isHealthy =
     store.ok &&

@@ -32,19 +32,35 @@ export const freshAddress = async (): Promise<string> => {
   return `postgres://postgres@127.0.0.1:${await sharedPort()}/postgres?schema=t${process.pid}_${schemas}`;
 };
 
-/** Carries out statements, as another program would. */
-export const inPostgres = async (address: string, sql: string): Promise<pg.QueryResult['rows']> => {
+const clientOf = async (address: string): Promise<pg.Client> => {
   const url = new URL(address);
   const schema = url.searchParams.get('schema') ?? 'public';
   url.search = '';
   const client = new pg.Client({ connectionString: url.href });
   await client.connect();
+  await client.query(`set search_path = ${schema}`);
+  return client;
+};
+
+/** Carries out statements, as another program would. */
+export const inPostgres = async (address: string, sql: string): Promise<pg.QueryResult['rows']> => {
+  const client = await clientOf(address);
   try {
-    await client.query(`set search_path = ${schema}`);
     return (await client.query(sql)).rows;
   } finally {
     await client.end();
   }
+};
+
+/** Carries out a statement in a transaction. @returns ends it */
+export const holdInPostgres = async (
+  address: string,
+  sql: string,
+): Promise<() => Promise<void>> => {
+  const client = await clientOf(address);
+  onTestFinished(() => client.end());
+  await client.query(`begin; ${sql}`);
+  return async () => void (await client.query('rollback'));
 };
 
 export interface OwnServer {

@@ -1,7 +1,7 @@
-import { messageOf } from '../../../machines/message-of.ts';
 import { StoreAwayError } from '../port.ts';
 import { type Ask, type Asked, type Database, known, type Statement, type Work } from '../rows.ts';
 import type { PostgresAddress } from './address.ts';
+import { createCheck } from './check.ts';
 import { connectPostgres, type PostgresConnection } from './connect.ts';
 import { hearServers, type ServerHearing } from './hear-servers.ts';
 import { createJournalEnd, type JournalEnd } from './journal-end.ts';
@@ -10,7 +10,7 @@ import { createPool, type Pool } from './pool.ts';
 import { createRemoteClock } from './remote-clock.ts';
 import { runWork } from './run-work.ts';
 import { postgresText } from './statement-text.ts';
-import { type AnswerOn, beginMs, createPostgresTransactions, undo } from './transactions.ts';
+import { type AnswerOn, createPostgresTransactions, undo } from './transactions.ts';
 
 /** The tables of a project in PostgreSQL. Every answer comes later. */
 export interface PostgresDatabase
@@ -98,17 +98,6 @@ const createReads = (pool: Pool, answerOn: AnswerOn) => ({
       }),
     ),
 });
-
-const createCheck =
-  (pool: Pool, shown: string): Database['check'] =>
-  async () => {
-    try {
-      await twice(() => pool.use((connection) => connection.queries('select 1', beginMs)));
-      return { ok: true, detail: `the journal in ${shown} can be used` };
-    } catch (error) {
-      return { ok: false, detail: messageOf(error) };
-    }
-  };
 
 export interface TablesOptions {
   /** Brings the tables to the version of this program; without it, others are an error. */

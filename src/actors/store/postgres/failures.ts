@@ -27,6 +27,7 @@ const remedies: Readonly<Record<string, string>> = {
   '53200': 'give the server more memory',
   [fullCode]: 'raise its max_connections: each of our servers needs six',
   '42P01': 'its tables are gone: restore them, then start the server again',
+  '55P03': 'another session has locked its tables; end it: pg_stat_activity shows which',
   '42P05': 'connect directly, or set pool_mode=session in pgbouncer',
   '26000': 'connect directly, or set pool_mode=session in pgbouncer',
 };

@@ -254,6 +254,22 @@ create index actors_waiting_by_role on actors (owner, waits_role, waits_priority
   where waits_role is not null;
 `;
 
+/** All of them, but that of the versions. */
+export const tableNames: readonly string[] = [
+  ...[
+    'journal',
+    'journal_end',
+    'histories',
+    'counters',
+    'attempts',
+    'usage_days',
+    'actors',
+    'steps',
+  ],
+  ...['requests', 'delivery_cursors', 'push_configs', 'nodes', 'server_calls', 'page_logins'],
+  ...['tasks', 'dependencies', 'ledger', 'task_counts'],
+];
+
 /** A version is never changed once it is released: a later one follows it. */
 export const migrations: readonly Migration[] = [
   { version: 1, name: 'tables', sql: tables },

@@ -82,11 +82,12 @@ const check = async ({
   requireOurs,
 }: EmbeddedParts): ReturnType<TrackerHealth['check']> => {
   try {
-    await exchange.refresh();
     requireOurs();
     const { ok, detail } = await db.check();
+    if (!ok) return { ok, detail };
+    await exchange.refresh();
     const problem = await exchange.problem();
-    if (!ok || problem !== null) return { ok: false, detail: problem ?? detail };
+    if (problem !== null) return { ok: false, detail: problem };
     const tasks = `embedded, ${plural(await db.ask(table.count()), 'task')}`;
     const unkept = await exchange.unkept();
     return { ok: true, detail: unkept === null ? tasks : `${tasks}; ${unkept}` };

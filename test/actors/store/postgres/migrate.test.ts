@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { parsePostgresAddress } from '../../../../src/actors/store/postgres/address.ts';
 import { openPostgresDatabase } from '../../../../src/actors/store/postgres/database.ts';
 import { migrate } from '../../../../src/actors/store/postgres/migrate.ts';
-import { migrations } from '../../../../src/actors/store/postgres/schema.ts';
+import { migrations, tableNames } from '../../../../src/actors/store/postgres/schema.ts';
 import { freshAddress, inPostgres, noPostgres } from '../../../support/postgres.ts';
 
 const needsPostgres = test.skipIf(noPostgres !== null);
@@ -66,4 +66,16 @@ needsPostgres('a server that is older than the tables refuses them by name', asy
   await expect(openPostgresDatabase(address)).rejects.toThrow(
     `the tables in ${address.shown} are of version 99, and this server knows version ${migrations.at(-1)?.version}`,
   );
+});
+
+needsPostgres('the names of the tables are all that there are', async () => {
+  const url = await freshAddress();
+  const address = parsePostgresAddress(url, {});
+  await migrate(address);
+
+  const rows = await inPostgres(
+    url,
+    `select tablename as name from pg_tables where schemaname = '${address.schema}'`,
+  );
+  expect(rows.map(({ name }) => name).sort()).toEqual([...tableNames, 'schema_versions'].sort());
 });
