@@ -6,7 +6,7 @@ import { openPostgresLedger } from '../../../src/actors/ledger/postgres-ledger.t
 import { parsePostgresAddress } from '../../../src/actors/store/postgres/address.ts';
 import { describeTracker } from '../../contracts/tracker.ts';
 import { embeddedAt } from '../../support/ledger.ts';
-import { freshAddress, noPostgres } from '../../support/postgres.ts';
+import { freshAddress, noPostgres, ownServer } from '../../support/postgres.ts';
 import { endOfFile, temporaryFolder } from '../../support/temporary.ts';
 
 const atEnd = endOfFile();
@@ -62,5 +62,19 @@ describe.skipIf(noPostgres !== null)(`${noPostgres ?? ''}`, () => {
     expect(await taken.count?.({ status: 'queued', unblocked: true })).toBe(1);
     await second.ledger.exchange.flush();
     expect(readFileSync(file, 'utf8')).toBe(text);
+  });
+
+  test('while the database is away, the advice is about the database, not the disk', {
+    tags: ['slow'],
+  }, async () => {
+    const server = await ownServer();
+    const root = temporaryFolder();
+    const { ledger, store } = await openLedgerAt(server.address, root);
+    onTestFinished(store.close);
+    server.stop('immediate');
+
+    const refused = embeddedAt(root, {}, ledger).list();
+
+    await expect(refused).rejects.toThrow(/does not answer.*; check the database and the network/);
   });
 });

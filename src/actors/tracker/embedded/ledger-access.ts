@@ -1,7 +1,13 @@
 import { ServiceError } from '../../../machines/errors.ts';
 import { UnsafeFileError } from '../../files/regular-file.ts';
 import type { Ledger } from '../../ledger/ledger.ts';
-import { type Answer, DatabaseGoneError, DatabaseHeldError, StoreError } from '../../store/port.ts';
+import {
+  type Answer,
+  DatabaseGoneError,
+  DatabaseHeldError,
+  StoreAwayError,
+  StoreError,
+} from '../../store/port.ts';
 import type { Work } from '../../store/rows.ts';
 import { createWriteBatch } from './write-batch.ts';
 
@@ -25,7 +31,12 @@ const asUnavailable = (error: unknown): never => {
     error instanceof DatabaseHeldError ||
     error instanceof DatabaseGoneError
       ? [error.problem, error.remedy]
-      : [error.message, 'check that the disk is not full and that the state folder can be written'];
+      : [
+          error.message,
+          error instanceof StoreAwayError
+            ? 'check the database and the network to it'
+            : 'check that the disk is not full and that the state folder can be written',
+        ];
   throw new ServiceError('tracker_unavailable', { detail, remedy }, { cause: error });
 };
 
