@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { migrations } from '../../src/actors/store/postgres/schema.ts';
@@ -35,6 +35,19 @@ test('agent store carries the tasks of a project to another store', async () => 
   });
   expect((await agent('list', '--all')).out).toMatch(/One[\s\S]*Two|Two[\s\S]*One/);
   expect(readFileSync(file, 'utf8')).toMatch(/^\{"agent_store":1,/);
+});
+
+test('an export of which the disk takes a part leaves no file and does not say that it wrote one', async () => {
+  const { agent, shell, stateDir } = openProject();
+  const file = join(stateDir, '..', 'basket.store');
+  const long = 'x'.repeat(60_000);
+  for (const title of ['One', 'Two', 'Three']) await agent('create', long, '--title', title);
+
+  const ended = await shell(`ulimit -f 300; $AGENT store export ${file}`);
+
+  expect(ended.err).toContain(`${file} cannot be written: EFBIG`);
+  expect([ended.code, ended.out]).toEqual([6, '']);
+  expect(existsSync(file)).toBe(false);
 });
 
 test.skipIf(noPostgres !== null)(

@@ -1,6 +1,14 @@
 import { createHash } from 'node:crypto';
-import { cpSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import {
+  cpSync,
+  existsSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { charts } from '../../../src/actors/journal/chart-versions.ts';
 import { type OpenedLedger, openLedger } from '../../../src/actors/ledger/ledger.ts';
@@ -263,6 +271,19 @@ test.each([
   expect([await to.store.lastSeq(), await to.ledger.db.ask(to.ledger.table.count())]).toEqual([
     0, 0,
   ]);
+});
+
+test('an export for which the disk has no room says so and leaves nothing', async () => {
+  const from = await inSqlite();
+  await fill(from);
+  const file = join(temporaryFolder(), 'a');
+  symlinkSync('/dev/full', `${file}.partial`);
+
+  await expect(exportStore(from.ledger.db, file, '1')).rejects.toThrow(
+    `${file} cannot be written: ENOSPC: no space left on device`,
+  );
+
+  expect(readdirSync(dirname(file))).toEqual([]);
 });
 
 test('a store that a server uses takes nothing before the server has left', async () => {

@@ -1,4 +1,4 @@
-import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeSync } from 'node:fs';
+import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { messageOf } from '../../../machines/message-of.ts';
 import { StoreError } from '../port.ts';
 import type { Database, Work } from '../rows.ts';
@@ -11,25 +11,34 @@ export const dumpFormat = 1;
 
 const pieceCharacters = 256 * 1024;
 
-/** Writes lines to a file that has its name only when it is whole. */
+/** Writes lines to a file that has its name only when it is whole. @throws StoreError */
 const createLineWriter = (path: string) => {
+  const orSay = <Result>(write: () => Result): Result => {
+    try {
+      return write();
+    } catch (cause) {
+      throw new StoreError(`${path} cannot be written: ${messageOf(cause)}`, { cause });
+    }
+  };
   const temporary = `${path}.partial`;
-  const file = openSync(temporary, 'w', 0o600);
+  const file = orSay(() => openSync(temporary, 'w', 0o600));
   let piece = '';
   const flush = (): void => {
-    writeSync(file, piece);
+    writeFileSync(file, piece);
     piece = '';
   };
   return {
     line: (text: string): void => {
       piece += `${text}\n`;
-      if (piece.length > pieceCharacters) flush();
+      if (piece.length > pieceCharacters) orSay(flush);
     },
     end: (): void => {
-      flush();
-      fsyncSync(file);
+      orSay(() => {
+        flush();
+        fsyncSync(file);
+        renameSync(temporary, path);
+      });
       closeSync(file);
-      renameSync(temporary, path);
     },
     undo: (): void => {
       closeSync(file);
@@ -47,13 +56,7 @@ export const exportStore = async (
   path: string,
   version: string,
 ): Promise<StoreDigest> => {
-  const writer = ((): ReturnType<typeof createLineWriter> => {
-    try {
-      return createLineWriter(path);
-    } catch (cause) {
-      throw new StoreError(`${path} cannot be written: ${messageOf(cause)}`, { cause });
-    }
-  })();
+  const writer = createLineWriter(path);
   const writeAll = function* (): Work<StoreDigest> {
     const digests: Record<string, TableDigest> = {};
     const lastSeq = yield* db.lastSeq();
