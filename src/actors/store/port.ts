@@ -234,6 +234,11 @@ export class StoreAwayError extends StoreError {
   override readonly name = 'StoreAwayError';
 }
 
+/** A store on a network refused a statement. */
+export class DatabaseRefusedError extends StoreError {
+  override readonly name = 'DatabaseRefusedError';
+}
+
 /** Another program holds the lock under which the database is written. */
 export class DatabaseHeldError extends StoreError {
   override readonly name = 'DatabaseHeldError';

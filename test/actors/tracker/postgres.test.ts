@@ -6,7 +6,13 @@ import { openPostgresLedger } from '../../../src/actors/ledger/postgres-ledger.t
 import { parsePostgresAddress } from '../../../src/actors/store/postgres/address.ts';
 import { describeTracker } from '../../contracts/tracker.ts';
 import { embeddedAt } from '../../support/ledger.ts';
-import { freshAddress, noPostgres, ownServer } from '../../support/postgres.ts';
+import {
+  freshAddress,
+  holdInPostgres,
+  inPostgres,
+  noPostgres,
+  ownServer,
+} from '../../support/postgres.ts';
 import { endOfFile, temporaryFolder } from '../../support/temporary.ts';
 
 const atEnd = endOfFile();
@@ -38,6 +44,33 @@ describe.skipIf(noPostgres !== null)(`${noPostgres ?? ''}`, () => {
     },
     { many: 50, brief: true, tags: ['slow'] },
   );
+
+  test('what the database refuses, or does not answer, has its own advice and none about a disk', {
+    tags: ['slow'],
+  }, async () => {
+    const [root, url] = [temporaryFolder(), await freshAddress()];
+    const { store, ledger } = await openLedgerAt(url, root);
+    onTestFinished(store.close);
+    const tracker = embeddedAt(root, {}, ledger);
+    expect(await tracker.list()).toEqual([]);
+
+    const release = await holdInPostgres(url, 'lock table tasks in access exclusive mode');
+    await expect(tracker.list()).rejects.toMatchObject({
+      code: 'tracker_unavailable',
+      facts: {
+        detail: expect.stringMatching(/does not answer: .*has locked its tables/),
+        remedy: 'check the database and the network to it',
+      },
+    });
+    await release();
+    await inPostgres(url, 'alter table tasks drop column line');
+    await expect(tracker.list()).rejects.toMatchObject({
+      facts: {
+        detail: expect.stringMatching(/refused it: /),
+        remedy: 'look into the log of the database',
+      },
+    });
+  });
 
   test('a file of tasks is taken into PostgreSQL, counted, and written again as it was', async () => {
     const root = temporaryFolder();

@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { messageOf } from '../../../machines/message-of.ts';
-import { StoreAwayError, StoreError } from '../port.ts';
+import { DatabaseRefusedError, StoreAwayError, StoreError } from '../port.ts';
 
 const stateCodeOf = (error: unknown): string =>
   error instanceof Error && 'code' in error ? String(error.code) : '';
@@ -66,5 +66,5 @@ export const asStoreError = (cause: unknown, shown: string): StoreError => {
   const said = help === undefined ? text : `${text}; ${help}`;
   if (!isOfServer(cause) || isAwayCode(code))
     return new StoreAwayError(`the database ${shown} does not answer: ${said}`, { cause });
-  return new StoreError(`the database ${shown} refused it: ${said}`, { cause });
+  return new DatabaseRefusedError(`the database ${shown} refused it: ${said}`, { cause });
 };

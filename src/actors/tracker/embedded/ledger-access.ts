@@ -5,6 +5,7 @@ import {
   type Answer,
   DatabaseGoneError,
   DatabaseHeldError,
+  DatabaseRefusedError,
   StoreAwayError,
   StoreError,
 } from '../../store/port.ts';
@@ -22,21 +23,22 @@ export interface LedgerAccess {
   use<Result>(work: () => Promise<Result>): Promise<Result>;
 }
 
-/** A fault of the disk or of the file; others, such as the refusal of a fence, stay as they are. */
+const remedyOf = (error: unknown): string => {
+  if (error instanceof StoreAwayError) return 'check the database and the network to it';
+  if (error instanceof DatabaseRefusedError) return 'look into the log of the database';
+  return 'check that the disk is not full and that the state folder can be written';
+};
+
+/** A fault of the store or of the file; others, such as the refusal of a fence, stay as they are. */
 const asUnavailable = (error: unknown): never => {
-  const isDisk = error instanceof StoreError || (error instanceof Error && 'errno' in error);
-  if (!isDisk && !(error instanceof UnsafeFileError)) throw error;
+  const isFault = error instanceof StoreError || (error instanceof Error && 'errno' in error);
+  if (!isFault && !(error instanceof UnsafeFileError)) throw error;
   const [detail, remedy] =
     error instanceof UnsafeFileError ||
     error instanceof DatabaseHeldError ||
     error instanceof DatabaseGoneError
       ? [error.problem, error.remedy]
-      : [
-          error.message,
-          error instanceof StoreAwayError
-            ? 'check the database and the network to it'
-            : 'check that the disk is not full and that the state folder can be written',
-        ];
+      : [error.message, remedyOf(error)];
   throw new ServiceError('tracker_unavailable', { detail, remedy }, { cause: error });
 };
 
