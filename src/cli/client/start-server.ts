@@ -99,7 +99,9 @@ export const startServer: StartServer = async (project, config, env) => {
   if (silence !== null) throw silence;
   throw new CallError(
     'server_not_started',
-    `the server did not start: ${endOfLog(log, before) || `see ${log}`}`,
+    ended
+      ? `the server did not start: ${endOfLog(log, before) || `see ${log}`}`
+      : `the server (pid ${child.pid}) is still starting after ${startMs / 1_000} s; see what it does: agent server logs -f`,
   );
 };
 
