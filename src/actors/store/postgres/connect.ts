@@ -4,7 +4,7 @@ import pg from 'pg';
 import { StoreAwayError, StoreError } from '../port.ts';
 import type { Asked, Row, Value } from '../rows.ts';
 import type { DatabaseHost, PostgresAddress } from './address.ts';
-import { asStoreError, mayHelpWithOtherTls } from './failures.ts';
+import { asStoreError, isOfOldPlan, mayHelpWithOtherTls } from './failures.ts';
 import { tlsTries } from './tls.ts';
 
 export interface Query {
@@ -87,6 +87,7 @@ const over = (client: pg.Client, socket: Socket, shown: string, statementMs: num
     try {
       return await answer;
     } catch (error) {
+      if (isOfOldPlan(error)) giveUp();
       throw asStoreError(error, shown);
     } finally {
       clearTimeout(timer);

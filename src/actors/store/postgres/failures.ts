@@ -43,6 +43,10 @@ const isPlainServer = (error: unknown): boolean =>
 export const mayHelpWithOtherTls = (error: unknown): boolean =>
   isPlainServer(error) || stateCodeOf(error) === '28000';
 
+/** A table was changed since the connection prepared the statement; another one prepares it anew. */
+export const isOfOldPlan = (error: unknown): boolean =>
+  error instanceof pg.DatabaseError && error.routine === 'RevalidateCachedQuery';
+
 /** A table that the statement names is not there. */
 export const isOfMissingTable = (error: unknown): boolean =>
   error instanceof Error && isOfServer(error.cause) && stateCodeOf(error.cause) === '42P01';
@@ -64,7 +68,7 @@ export const asStoreError = (cause: unknown, shown: string): StoreError => {
     );
   const help = remedies[code];
   const said = help === undefined ? text : `${text}; ${help}`;
-  if (!isOfServer(cause) || isAwayCode(code))
+  if (!isOfServer(cause) || isAwayCode(code) || isOfOldPlan(cause))
     return new StoreAwayError(`the database ${shown} does not answer: ${said}`, { cause });
   return new DatabaseRefusedError(`the database ${shown} refused it: ${said}`, { cause });
 };

@@ -281,6 +281,26 @@ needsPostgres('tables that are gone are named, with what to do', async () => {
   expect(gone.message).toMatch(/does not exist; its tables are gone: restore them/);
 });
 
+needsPostgres(
+  'a table that gets a column, as by a newer server, can be read and written on',
+  async () => {
+    const url = await freshAddress();
+    const db = await open(url);
+    const store = createPostgresStore(db, { redact });
+    const lease = { charts: { oldest: 1, newest: 1 }, node: 'a', leaseMs: 60_000, name: 'a' };
+    await store.join(lease);
+    expect(await store.nodes()).toHaveLength(1);
+    const inWrite = () => db.write(() => db.prepare('select * from nodes').all());
+    expect(await inWrite()).toHaveLength(1);
+    await inPostgres(url, 'alter table nodes add column later text');
+
+    expect(await store.nodes()).toHaveLength(1);
+    // A transaction that has begun is not repeated by itself.
+    expect(await failureOf((async () => inWrite())())).toBeInstanceOf(StoreAwayError);
+    expect(await inWrite()).toHaveLength(1);
+  },
+);
+
 needsPostgres('a pooler that swaps connections is named', async () => {
   const client = new pg.Client({ connectionString: (await freshAddress()).split('?')[0] });
   await client.connect();
