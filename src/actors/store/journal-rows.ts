@@ -9,18 +9,6 @@ import { type StoredEntry, storedEntryOf } from './stored-entry.ts';
 /** Whole snapshots that are kept, and the length of one. */
 const basesAtMost = { count: 256, characters: 16 * 1024 };
 
-/** An entry whose data is made whole when somebody reads it: most readers look at other entries. */
-const wholeWith = ({ base: _, data, ...entry }: StoredEntry, base: string): Entry => {
-  let whole: string | undefined;
-  return {
-    ...entry,
-    get data() {
-      whole ??= withBase(data, base);
-      return whole;
-    },
-  };
-};
-
 /** Entries of rows, each with its whole data. */
 export const createEntryReader = (
   db: Database,
@@ -48,17 +36,14 @@ export const createEntryReader = (
       if (type === 'snapshot' && base === null) keep(seq, data);
     const needed = new Set(stored.flatMap(({ base }) => (base === null ? [] : [base])));
     const bases = new Map(yield* together([...needed].map(baseOf)));
-    return stored.map((entry) => {
-      if (entry.base === null) {
-        const { base: _, ...whole } = entry;
-        return whole;
-      }
-      const data = bases.get(entry.base) ?? null;
+    return stored.map(({ base, ...entry }) => {
+      if (base === null) return entry;
+      const data = bases.get(base) ?? null;
       if (data === null)
         throw new StoreError(
-          `entry ${entry.seq} of the journal needs entry ${entry.base}, which is gone; see agent doctor --journal`,
+          `entry ${entry.seq} of the journal needs entry ${base}, which is gone; see agent doctor --journal`,
         );
-      return wholeWith(entry, data);
+      return { ...entry, data: withBase(entry.data, data) };
     });
   };
 };
