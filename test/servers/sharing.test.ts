@@ -30,6 +30,11 @@ describe.skipIf(noPostgres !== null)(`servers that share a store ${noPostgres ??
     expect(most).toBe(3);
     expect(owners).toHaveLength(2);
     expect(owners.reduce((sum, [, count]) => sum + count, 0)).toBe(9);
+    const logged: string[] = [];
+    for (const server of [one, two]) logged.push((await server.agent('server', 'logs')).out);
+    expect(logged.map((log) => log.match(/attempt complete/g)?.length).toSorted()).toEqual(
+      owners.map(([, count]) => count).toSorted(),
+    );
     const file = join(one.root, '.beads', 'issues.jsonl');
     await vi.waitFor(() =>
       expect(readFileSync(file, 'utf8').match(/"status":"closed"/g)).toHaveLength(9),

@@ -31,8 +31,12 @@ export interface Journal {
   /** Commits the gathered changes, and never retries. */
   stop(): CommitAnswer | Promise<CommitAnswer>;
   /** Calls the listener with every committed entry, whoever committed it. @returns removes it */
-  onCommit(listener: (entries: readonly Entry[]) => void): () => void;
+  onCommit(listener: EntriesListener): () => void;
+  /** As `onCommit`, with the entries of this process alone. */
+  onOwnCommit(listener: EntriesListener): () => void;
 }
+
+type EntriesListener = (entries: readonly Entry[]) => void;
 
 const gatherChangesMs = 10;
 const longestRetryPauseMs = 30_000;
@@ -62,33 +66,30 @@ const withinLimit = (gathered: readonly WaitingChange[]): readonly WaitingChange
   });
 };
 
-const createListeners = (
-  store: Pick<EntryReads, 'subscribe'>,
-  onError: (error: unknown) => void,
-): Journal['onCommit'] => {
-  const listeners = new Set<(entries: readonly Entry[]) => void>();
-  const call = (entries: readonly Entry[]) => (listener: (entries: readonly Entry[]) => void) => {
-    try {
-      listener(entries);
-    } catch (error) {
-      onError(error);
-    }
+const createListeners = (onError: (error: unknown) => void) => {
+  const listeners = new Set<EntriesListener>();
+  const tell = (entries: readonly Entry[]): void => {
+    for (const listener of [...listeners])
+      try {
+        listener(entries);
+      } catch (error) {
+        onError(error);
+      }
   };
-  store.subscribe({
-    entries: (entries) => [...listeners].forEach(call(entries)),
-    failed: onError,
-  });
-  return (listener) => {
+  const on = (listener: EntriesListener) => {
     listeners.add(listener);
     return () => void listeners.delete(listener);
   };
+  return { tell, on };
 };
 
 export const createJournal = (
   store: Pick<StoreWrites, 'commit'> & Pick<EntryReads, 'subscribe'>,
   { node, outageMs = 0, onError, onListenerError }: JournalOptions,
 ): Journal => {
-  const onCommit = createListeners(store, onListenerError);
+  const all = createListeners(onListenerError);
+  const own = createListeners(onListenerError);
+  store.subscribe({ entries: all.tell, failed: onListenerError });
   let timer: NodeJS.Timeout | null = null;
   let failures = 0;
   let problem: string | null = null;
@@ -96,7 +97,8 @@ export const createJournal = (
   const savers = new Set<() => void>();
   const queue = createStoreQueue(store, {
     ...{ node, outageMs },
-    saved: () => {
+    saved: (entries) => {
+      own.tell(entries);
       failures = 0;
       problem = null;
       for (const tell of savers) tell();
@@ -155,6 +157,7 @@ export const createJournal = (
       stopped = true;
       return flush();
     },
-    onCommit,
+    onCommit: all.on,
+    onOwnCommit: own.on,
   };
 };

@@ -3,6 +3,7 @@ import {
   type CommitAnswer,
   type CommitId,
   type Committed,
+  type Entry,
   goesOnFrom,
   type StoreWrites,
 } from '../store/port.ts';
@@ -58,7 +59,7 @@ export interface StoreQueue {
 }
 
 export interface StoreQueueListener {
-  saved(): void;
+  saved(entries: readonly Entry[]): void;
   /** @returns the gathered changes to keep */
   failed(error: unknown, gathered: readonly WaitingChange[]): readonly WaitingChange[];
 }
@@ -127,9 +128,9 @@ export const createStoreQueue = (
   let answered = 0;
   const carryOut = createCarryOut(store, outageMs);
 
-  const saved = ({ id, all }: SentBatch, { stale }: Committed): void => {
+  const saved = ({ id, all }: SentBatch, { stale, entries }: Committed): void => {
     answered = id.number;
-    listener.saved();
+    listener.saved(entries);
     const lost = new Set(lostWith(stale, waiting));
     waiting = waiting.filter((each) => !lost.has(each));
     answer(all, (each) => stale.includes(each.change));

@@ -52,9 +52,9 @@ const logFacts = (
 const isLogged = ({ type }: Entry): boolean =>
   type in endMessages || type in stepMessages || type === 'status_update';
 
-/** Writes the attempts of all tasks to the log, at level `debug` also their steps. */
-export const logAttempts = (journal: Pick<Journal, 'onCommit'>, log: Logger['log']): void => {
-  journal.onCommit((entries) => {
+/** Writes the attempts of this server to the log, at level `debug` also their steps. */
+export const logAttempts = (journal: Pick<Journal, 'onOwnCommit'>, log: Logger['log']): void => {
+  journal.onOwnCommit((entries) => {
     for (const entry of entries.filter(isLogged)) {
       const data = dataSchema.parse(JSON.parse(entry.data));
       const message = messageFor(entry, data);
