@@ -156,6 +156,54 @@ test('nothing to run ends with 0, nothing that could be started with 4', async (
   expect(unknown.code).toBe(3);
 });
 
+/** Tasks in the file of the project, made by another program. */
+const written = ({ root }: Project, count: number, labels: readonly string[]): void => {
+  const at = new Date().toISOString();
+  const lines = Array.from({ length: count }, (_, n) => ({
+    ...{ id: `bd-${n + 1}`, title: `Task ${n + 1}`, status: 'open', priority: 2, labels },
+    ...{ issue_type: 'task', created_at: at, updated_at: at },
+  }));
+  mkdirSync(join(root, '.beads'), { recursive: true });
+  const text = lines.map((line) => `${JSON.stringify(line)}\n`).join('');
+  writeFileSync(join(root, '.beads', 'issues.jsonl'), text);
+};
+
+test('of many tasks that are skipped the first are named, and the others counted', async () => {
+  const project = openProject();
+  written(project, 1_500, []);
+
+  const { code, err } = await project.agent('run', '--async');
+
+  const lines = err.split('\n').filter((line) => line.startsWith('skipped'));
+  expect(code).toBe(4);
+  expect(lines).toHaveLength(11);
+  expect(lines.at(-1)).toBe('skipped 1,490 more: agent run --json says why');
+});
+
+test('server stop counts all tasks that wait, also more than a page', {
+  tags: ['slow'],
+}, async () => {
+  const project = openProject({
+    api: { backend: 'scripted', script: 'script.json' },
+    server: { max_concurrent_agents: 1, queue_limit: 1_200 },
+  });
+  const script = { scripts: [{ turns: [{ say: '', calls: [hang] }] }] };
+  writeFileSync(join(project.configFile, '..', 'script.json'), JSON.stringify(script));
+  written(project, 1_300, ['role:engineer']);
+
+  const run = await project.agent('run', '--async');
+  const stopped = await project.agent('server', 'stop');
+
+  expect(run.code).toBe(0);
+  expect(
+    run.err
+      .split('\n')
+      .filter((line) => line.startsWith('skipped'))
+      .at(-1),
+  ).toMatch(/^skipped \d+ more: the queue is full \(1200 tasks\)/);
+  expect(stopped.out).toContain('1 running task is parked and 1199 wait');
+});
+
 test('run --async returns at once, and a second one says what is running', async () => {
   const project = withScript([hang]);
   const first = await create(project, 'first', ...engineer);

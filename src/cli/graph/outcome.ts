@@ -1,6 +1,7 @@
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import { describeFailure } from '../../machines/describe-failure.ts';
 import { exitCodes } from '../output/exit-codes.ts';
+import { oneLine } from '../output/safe-text.ts';
 import type { Progress, TaskProgress } from './progress.ts';
 
 export interface Skipped {
@@ -8,6 +9,30 @@ export interface Skipped {
   readonly reason: string;
   readonly code?: string | undefined;
 }
+
+/** A queue that is full skips thousands for one reason. */
+const skippedNamedAtMost = 10;
+
+/** Who was skipped and why, for people: the first by their ids, the others by their number. */
+export const skippedTexts = (
+  skipped: readonly Skipped[],
+): readonly { readonly who: string; readonly why: string }[] => {
+  const others = skipped.slice(skippedNamedAtMost);
+  const [reason, ...further] = new Set(others.map((each) => each.reason));
+  return [
+    ...skipped
+      .slice(0, skippedNamedAtMost)
+      .map((each) => ({ who: each.task_id, why: oneLine(each.reason, 300) })),
+    ...(reason === undefined
+      ? []
+      : [
+          {
+            who: `${others.length.toLocaleString('en')} more`,
+            why: further.length === 0 ? oneLine(reason, 300) : 'agent run --json says why',
+          },
+        ]),
+  ];
+};
 
 export interface StartedRun {
   readonly accepted: readonly {

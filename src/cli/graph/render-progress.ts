@@ -10,7 +10,7 @@ import { type Cell, renderTable } from '../output/table.ts';
 import { cutToWidth } from '../output/width.ts';
 import { wrapAfter } from '../output/wrap.ts';
 import { parkedWords, phaseWord } from '../words/state-words.ts';
-import type { GraphOutcome } from './outcome.ts';
+import { type GraphOutcome, skippedTexts } from './outcome.ts';
 import { isOver, lastSentence, type Progress, type TaskProgress } from './progress.ts';
 
 const styles: Readonly<Record<string, Style>> = {
@@ -165,9 +165,7 @@ export const renderOutcome = (outcome: GraphOutcome, width: number | null): Text
         `for ${waits_for}; it starts by itself when that is complete (agent explain ${task_id})`,
       ),
     ),
-    ...skipped.map(({ task_id, reason }) =>
-      row('yellow', `skipped    ${task_id}`, oneLine(reason, 300)),
-    ),
+    ...skippedTexts(skipped).map(({ who, why }) => row('yellow', `skipped    ${who}`, why)),
     `${[`${plural(complete.length, 'task')} complete`, ...numbers].join(', ')} in ${amounts(outcome)}`,
   ];
   return joined(lines, '\n');

@@ -5,13 +5,18 @@ import type { CommandContext } from '../client/command-context.ts';
 import { readTask } from '../client/task-answers.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import type { Io } from '../output/io.ts';
-import { oneLine } from '../output/safe-text.ts';
 import { phaseWord } from '../words/state-words.ts';
 import { type AnswerHere, answerHere } from './answer-here.ts';
 import { attach } from './attach.ts';
 import { createDisplay, type Display, firstAsking, tasksOf } from './display.ts';
 import { handleInterrupts } from './interrupts.ts';
-import { exitCodeFor, type FollowedRun, outcomeOf, type StartedRun } from './outcome.ts';
+import {
+  exitCodeFor,
+  type FollowedRun,
+  outcomeOf,
+  type StartedRun,
+  skippedTexts,
+} from './outcome.ts';
 import { changesState, createProgress, isOver, type Progress } from './progress.ts';
 import { renderOutcome } from './render-progress.ts';
 import { readUnmerged, takeWorkLines } from './take-work.ts';
@@ -40,7 +45,7 @@ const startRun = async (client: Client, { taskIds, role, options }: RunTasksRequ
   );
 
 const printSkipped = ({ io }: CommandContext, { skipped }: StartedRun): void => {
-  for (const { task_id, reason } of skipped) io.err(`skipped ${task_id}: ${oneLine(reason, 300)}`);
+  for (const { who, why } of skippedTexts(skipped)) io.err(`skipped ${who}: ${why}`);
 };
 
 /** @returns the exit code when there is nothing to follow, else null */

@@ -6,12 +6,12 @@ import { isAlive } from '../../actors/process/pid.ts';
 import { CallError } from '../client/client.ts';
 import type { CommandContext } from '../client/command-context.ts';
 import { findServer, isSilent } from '../client/find-server.ts';
-import { tasksIn } from '../client/task-answers.ts';
 import { loadConfig } from '../config/config.ts';
 import { stateFiles } from '../config/project.ts';
 import { resolveSettings } from '../config/settings.ts';
 import type { Common } from '../declarations/command.ts';
 import { exitCodes } from '../output/exit-codes.ts';
+import { fetchTasks } from '../tasks/fetch-tasks.ts';
 import { UsageError } from '../words/usage-error.ts';
 import { leftText } from './left-text.ts';
 import { ensurePrivateFolder } from './private-files.ts';
@@ -41,10 +41,12 @@ interface LeftTasks {
 }
 
 /** Tasks that go on when a server starts; none where that cannot be read. */
-const leftTasks = async ({ connection }: CommandContext): Promise<LeftTasks> => {
+const leftTasks = async ({ connection, io }: CommandContext): Promise<LeftTasks> => {
   try {
     const client = await connection.files();
-    const active = client.live ? [] : tasksIn(await client.call('list', { status: 'active' }));
+    const { tasks: active } = client.live
+      ? { tasks: [] }
+      : await fetchTasks(client, io, { status: 'active' }, null);
     const isParked = ({ status }: TaskView): boolean => status === 'started';
     return {
       parked: active.filter(isParked),
