@@ -108,6 +108,15 @@ test('process 1 of a container is tini, also in Kubernetes, and exec there finds
   expect(server?.workingDir).toBe(/^WORKDIR (\/data.*)$/m.exec(dockerfile)?.[1]);
 });
 
+test('the pods of Kubernetes are spread over its nodes, and their service promises no port', () => {
+  const text = textOf('deploy/kubernetes/agent-task-server.yaml');
+  const [, spread] = /topologySpreadConstraints:\n([\s\S]*?)\n {6}\w/.exec(text) ?? [];
+  expect(spread).toContain('topologyKey: kubernetes.io/hostname');
+  const [, app] = /template:\n {4}metadata: { labels: { app: (\w+) } }/.exec(text) ?? [];
+  expect(spread).toContain(`matchLabels: { app: ${app} }`);
+  expect(/kind: Service\n[\s\S]*?---/.exec(text)?.[0]).not.toContain('ports:');
+});
+
 test('the password of a container may have any letters: it is not in an address', () => {
   const secret = resources().find(({ kind }) => kind === 'Secret');
   expect(secret?.stringData?.['DATABASE_URL']).toMatch(/^postgres:\/\/agents@/);
