@@ -48,5 +48,22 @@ describe.skipIf(noPostgres !== null)(
         );
       }
     });
+
+    test('are named when a server cannot start', { tags: ['slow'] }, async () => {
+      const address = await freshAddress();
+      const server = await openServer(address, {});
+      await server.agent('server', 'start');
+      await server.agent('server', 'stop');
+      const release = await holdInPostgres(address, 'select 1 from journal_end for update');
+
+      const { code, err } = await server.agent('server', 'start');
+      await release();
+
+      expect(code).not.toBe(0);
+      expect(err).toMatch(
+        /first commit \(held up by a session that locks the tables.* did not end/,
+      );
+      expect(await server.agent('server', 'start')).toMatchObject({ code: 0 });
+    });
   },
 );

@@ -24,7 +24,7 @@ import type { InterruptedNote } from './interrupted-commands.ts';
 import { logAttempts } from './log-attempts.ts';
 import type { Logger } from './logger.ts';
 import { modelsFor } from './models.ts';
-import { clockOf, sharedPortsOf } from './shared-store.ts';
+import { clockOf, isShared, sharedPortsOf } from './shared-store.ts';
 import type { TokenSource } from './token-source.ts';
 import type { SecretWebhook } from './webhook-secrets.ts';
 
@@ -78,6 +78,10 @@ const lastMomentOf = async (store: StoreReads): Promise<number> => {
   return last?.at ?? 0;
 };
 
+/** With what may hold it up, since the database does not say. */
+const firstSharedCommit =
+  'the first commit (held up by a session that locks the tables, a standby of synchronous_standby_names that is away, or a pool without room; see docs/guides/postgresql.md)';
+
 /** The caller starts the system. */
 export const assemble = async (
   parts: ServerParts,
@@ -89,7 +93,7 @@ export const assemble = async (
   await withTimeout(
     (async () => store.commit({ entries: [] }))(),
     storeDeadline.deadlineMs,
-    'the first commit',
+    isShared(ledger.db) ? firstSharedCommit : 'the first commit',
   );
   const tracker = trackerFor(
     current.loaded.config,

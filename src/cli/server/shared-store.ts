@@ -9,7 +9,7 @@ import { type Project, serverNameOf } from '../config/project.ts';
 import { version } from '../version.ts';
 import type { Logger } from './logger.ts';
 
-const isShared = (db: Database): db is PostgresDatabase => 'tellServers' in db;
+export const isShared = (db: Database): db is PostgresDatabase => 'tellServers' in db;
 
 /** The time of day that all servers of the store have in common. */
 export const clockOf = (db: Database): (() => number) => (isShared(db) ? db.clock : Date.now);
