@@ -23,7 +23,9 @@ const message = (method: string, params: object = {}, id: unknown = 1) => ({
 });
 
 test('the official client creates a task over HTTP, runs it, answers it, and sees its progress', async () => {
-  const server = await startServer({ turns: [ask, finish('all good')] });
+  // Long enough to be seen at work.
+  const work = { calls: [{ tool: 'bash', arguments: { command: 'sleep 0.5' } }] };
+  const server = await startServer({ turns: [ask, work, finish('all good')] });
   const client = await connect(server);
   const progress: string[] = [];
   const wait = (task_id: string) =>
