@@ -65,15 +65,21 @@ const onClick = (event: MouseEvent): void => {
     show(holder);
 };
 
+/** For a focus by key. */
+const showFocused = (): void => {
+  const at = document.activeElement;
+  if (at?.matches('[title]:focus-visible') === true) show(at);
+  else hide();
+};
+
 export const showHints = (): void => {
   addEventListener('pointerdown', onDown);
   for (const end of ['pointerup', 'pointercancel']) addEventListener(end, stopHolding);
   addEventListener('click', onClick, true);
-  addEventListener('focusin', ({ target }) => {
-    if (target instanceof HTMLElement && target.matches('[title]:focus-visible')) show(target);
-  });
+  addEventListener('focusin', showFocused);
   addEventListener('focusout', hide);
-  addEventListener('scroll', hide, true);
+  // A focus may scroll to its element.
+  addEventListener('scroll', () => bubble.isConnected && showFocused(), true);
   addEventListener(
     'keydown',
     (event) => {
