@@ -49,7 +49,9 @@ export const killServerIn = (folder: string): void => {
   // It would start them again.
   for (const pid of [main, ...children]) process.kill(Number(pid), 'SIGKILL');
   while ([main, ...children].some((pid) => isAlive(Number(pid))));
-  rmSync(file);
+  // They name a process that may wait to be reaped, which PostgreSQL would take for a live one.
+  const locks = readdirSync(folder).filter((name) => name.endsWith('.lock'));
+  for (const lock of [file, ...locks.map((name) => join(folder, name))]) rmSync(lock);
 };
 
 /** Freezes every process of the cluster. @returns thaws them */
