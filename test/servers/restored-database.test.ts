@@ -19,7 +19,7 @@ const twoServers = async (address: string) => {
   await vi.waitFor(() => expect(one.serverFile()).not.toBeNull(), patience);
   expect(await two.agent('server', 'start')).toMatchObject({ code: 0 });
   const { pid } = two.serverFile();
-  /** What the log of the second says after it has ended by itself. */
+  /** The log of the second, after it has ended by itself. */
   const logOfTwo = async (): Promise<string> => {
     await vi.waitFor(() => expect(isAlive(pid)).toBe(false), patience);
     return readFileSync(join(two.stateDir, 'server.log'), 'utf8');
@@ -37,7 +37,7 @@ const archivedServer = async () => {
   const postgres = await ownServer(archived);
   mkdirSync(join(postgres.folder, 'archive'));
   chmodSync(join(postgres.folder, 'archive'), 0o777);
-  return postgres;
+  return { ...postgres, address: `${postgres.address}?schema=restored` };
 };
 
 const whenRestored = (address: string) =>
@@ -55,8 +55,7 @@ describe.skipIf(noPostgres !== null)(`a database that was restored ${noPostgres 
     timeout: 180 * seconds,
   }, async () => {
     const postgres = await archivedServer();
-    const { folder, port } = postgres;
-    const address = `${postgres.address}?schema=restored`;
+    const { folder, port, address } = postgres;
     const server = await openServer(address, {
       origin: makeRepository(),
       config: { workspace: { mode: 'worktree', merge: 'none' } },
@@ -119,8 +118,7 @@ describe.skipIf(noPostgres !== null)(`a database that was restored ${noPostgres 
     timeout: 180 * seconds,
   }, async () => {
     const postgres = await archivedServer();
-    const { folder, port } = postgres;
-    const address = `${postgres.address}?schema=restored`;
+    const { folder, port, address } = postgres;
     const { one, two, ended, logOfTwo } = await twoServers(address);
     await one.agent('create', 'Kept');
     backUpIn(folder, port);

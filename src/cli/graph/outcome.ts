@@ -13,7 +13,7 @@ export interface Skipped {
 /** A queue that is full skips thousands for one reason. */
 const skippedNamedAtMost = 10;
 
-/** Who was skipped and why, for people: the first by their ids, the others by their number. */
+/** Skipped tasks and the reasons, for people: the first by their ids, the others by their number. */
 export const skippedTexts = (
   skipped: readonly Skipped[],
 ): readonly { readonly who: string; readonly why: string }[] => {

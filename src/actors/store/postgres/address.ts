@@ -24,7 +24,7 @@ export interface PostgresAddress {
   readonly needsPrimary: boolean;
   /** A function, so that nothing that prints the address prints it. Null: none was given. */
   readonly password: () => string | null;
-  /** What to do when the server asks for a password and there is none. */
+  /** Advice for a server that asks for a password when there is none. */
   readonly passwordAdvice: string;
   /** For people and logs: no password is in it. */
   readonly shown: string;
@@ -67,7 +67,7 @@ const knownOf = (given: Iterable<readonly [string, string]>, where: string): Par
   return Object.fromEntries(pairs);
 };
 
-/** What the address says; what it leaves out, its service says. */
+/** The address comes before its service. */
 const parametersOf = (
   { user, password, database, query }: Readonly<Record<string, string | undefined>>,
   env: Environment,

@@ -17,7 +17,7 @@ export interface PostgresDatabase
   extends Database,
     Pick<ServerHearing, 'onCommitOfOthers' | 'onNotice' | 'onCalls'>,
     Pick<JournalEnd, 'onLost'> {
-  /** What this process knows of the journal without asking. */
+  /** The end of the journal, as this process knows it without asking. */
   readonly end: Pick<JournalEnd, 'lastSeq' | 'reached'>;
   /** Its address, without the password. */
   readonly shown: string;

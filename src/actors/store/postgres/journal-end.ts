@@ -5,7 +5,7 @@ import { isOfMissingTable } from './failures.ts';
 /** `made` differs when the table was dropped and made anew. */
 export const endColumns = 'seq, tableoid::bigint as made';
 
-/** What this process knows of the end of the journal. Every look at the row there passes here. */
+/** The end of the journal, as this process knows it. Every look at the row there passes here. */
 export interface JournalEnd {
   /** The last entry of the journal that this process knows of. */
   lastSeq(): number;

@@ -62,7 +62,7 @@ const inPasswordFile = (text: string, { hosts, user, database }: PasswordOwner):
 export const passwordFor = (owner: PasswordOwner, env: Environment): string | null =>
   env['PGPASSWORD'] || inPasswordFile(readPasswordFile(passwordFile(env)), owner);
 
-/** What to do when none was found. */
+/** Advice where none was found. */
 export const passwordAdvice = (env: Environment): string => {
   const file = passwordFile(env);
   return isOpenToOthers(file)

@@ -31,7 +31,7 @@ const sectionOf = (text: string, name: string): ReadonlyMap<string, string> | nu
 };
 
 /**
- * What a service file of libpq says: the user's, else that of the machine. @throws what `invalid`
+ * Settings in a service file of libpq: the user's, else that of the machine. @throws what `invalid`
  * makes of a problem
  */
 export const serviceSettings = (
