@@ -1,6 +1,9 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
+import { useStrangersEnvironment } from './test/support/environment.ts';
 import { LongFirst } from './test/support/long-first.ts';
+
+useStrangersEnvironment();
 
 const tests = 'test/**/*.test.ts';
 /** They replace a module or change the folder of the process, which other files would notice. */
@@ -25,6 +28,7 @@ export default defineConfig({
     sequence: { sequencer: LongFirst },
     tags: [
       { name: 'slow', description: 'Takes seconds: `npm run test:slow` runs it, and CI does not.' },
+      { name: 'root', description: 'Needs root; CI runs these, slow ones too, as root.' },
     ],
     ...limits,
     // The files of a worker share what they import: to load everything once more takes a second for each file.

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { commitIn, gitIn } from '../support/git.ts';
 import { openGitProject } from '../support/git-project.ts';
+import { temporaryFolder } from '../support/temporary.ts';
 
 /** A project in git whose engineer writes files. */
 const open = (
@@ -71,11 +72,12 @@ test('show, the logs and the diff name generated files that came in', async () =
   const [shown, logs] = [await agent('show', id), await agent('logs', id)];
 
   for (const { out } of [shown, logs]) expect(out).toContain('1 changed file in coverage/, which');
-  writeFileSync(join(root, '..', 'patch'), (await agent('diff', id)).out);
-  expect(readFileSync(join(root, '..', 'patch'), 'utf8')).toMatch(
+  const patch = join(temporaryFolder(), 'patch');
+  writeFileSync(patch, (await agent('diff', id)).out);
+  expect(readFileSync(patch, 'utf8')).toMatch(
     /^# 1 changed file in coverage\/, which programs generate; .*\n\ndiff --git /,
   );
-  gitIn(root, 'apply', '../patch');
+  gitIn(root, 'apply', patch);
 });
 
 test('diff names protected files first, and git still accepts the patch', {
@@ -94,8 +96,9 @@ test('diff names protected files first, and git still accepts the patch', {
 
   const diff = await agent('diff', id);
   const json = JSON.parse((await agent('diff', id, '--json')).out);
-  writeFileSync(join(root, '..', 'patch'), diff.out);
-  gitIn(root, 'apply', '../patch');
+  const patch = join(temporaryFolder(), 'patch');
+  writeFileSync(patch, diff.out);
+  gitIn(root, 'apply', patch);
 
   expect(diff.out.split('\n').slice(0, 5)).toEqual([
     expect.stringMatching(/^# runs on your machine: .*a merge puts them into the project$/),

@@ -10,10 +10,14 @@ import {
 } from '../../src/actors/workspace/select-workspace.ts';
 import { temporaryFolder } from './temporary.ts';
 
-/** The real git in a folder; its output without the last newline. */
+/** A person's settings; the programs under test do not get them. */
+const GIT_CONFIG_GLOBAL = join(import.meta.dirname, 'git.config');
+
+/** The real git in a folder, called by a person with a name; its output without the last newline. */
 export const gitIn = (folder: string, ...args: readonly string[]): string =>
   execFileSync('git', args, {
     cwd: folder,
+    env: { ...process.env, GIT_CONFIG_GLOBAL },
     encoding: 'utf8',
     stdio: ['ignore', 'pipe', 'ignore'],
   }).trimEnd();
