@@ -39,9 +39,10 @@ export default class SummaryReporter implements Reporter {
     this.#filter = config.tagsFilter?.join() ?? '';
   }
 
-  /** `npm test` leaves out the slow tests, and `npm run test:slow` the others. */
+  /** `npm test` leaves out the slow tests (`!slow`), and `npm run test:slow` the others (`slow`). */
   #isLeftOut({ tags }: TestCase): boolean {
-    return this.#filter !== '' && tags.includes('slow') === this.#filter.startsWith('!');
+    const tag = this.#filter.replace('!', '');
+    return tag !== '' && tags.includes(tag) === this.#filter.startsWith('!');
   }
 
   onTestRunEnd(modules: readonly TestModule[], unhandled: readonly unknown[]): void {
@@ -74,8 +75,10 @@ export default class SummaryReporter implements Reporter {
     );
     process.stdout.write(retriedTests(retried));
     if (leftOut > 0) {
-      const other = this.#filter.startsWith('!') ? 'npm run test:slow' : 'npm test';
-      console.log(`not part of this run: ${leftOut} tests, which ${other} runs`);
+      const others = this.#filter.startsWith('!')
+        ? 'npm run test:slow runs'
+        : 'npm test runs most of';
+      console.log(`not part of this run: ${leftOut} tests; ${others} them`);
     }
     console.log(`${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped`);
   }

@@ -31,7 +31,7 @@ describe.skipIf(!ok)(`in the sandbox${ok ? '' : ` (skipped: ${detail})`}`, () =>
   // Under the user of the test run they are tested in actors/sandbox.test.ts.
   test.runIf(isRoot)(
     'A18 each probe of doctor holds for an ordinary user too',
-    { tags: ['slow'] },
+    { tags: ['slow', 'root'] },
     async () => {
       const project = openProject(
         { api: { backend: 'scripted' }, sandbox: { mode: 'auto' } },

@@ -385,7 +385,7 @@ test('a state folder that cannot be written is named in the error, and nothing i
 });
 
 test('a state folder on a read-only file system is said by name', {
-  tags: ['slow'],
+  tags: ['slow', 'root'],
 }, async (context) => {
   const project = open({}, { ownServer: true });
   mkdirSync(project.stateDir, { mode: 0o700 });
@@ -414,7 +414,7 @@ test('a state folder on a read-only file system is said by name', {
 });
 
 test('a full state folder is named in the error, acknowledged tasks stay, and free space restores service', {
-  tags: ['slow'],
+  tags: ['slow', 'root'],
 }, async (context) => {
   const project = open({}, { ownServer: true });
   mkdirSync(project.stateDir, { mode: 0o700 });

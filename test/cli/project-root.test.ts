@@ -73,6 +73,7 @@ test.each([
 
 test.skipIf(!isRoot)(
   "a folder that other users may write stops the search, and another user's folder is no project",
+  { tags: ['root'] },
   async () => {
     const { shared, mine, deep } = setUp();
     await repository(shared);

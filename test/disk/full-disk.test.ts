@@ -11,7 +11,7 @@ const fullMs = isLong ? 45_000 : 300;
 const needsMount = 'needs the right to mount a small file system';
 
 test('a state folder that fills up while tasks run loses nothing, and recovers with free space', {
-  tags: ['slow'],
+  tags: ['slow', 'root'],
   timeout: 60_000 + fullMs,
 }, async (context) => {
   const project = openWork();
@@ -63,7 +63,7 @@ test('a state folder that fills up while tasks run loses nothing, and recovers w
 });
 
 test('a full .beads loses nothing, is named in the error, and is updated when there is space', {
-  tags: ['slow'],
+  tags: ['slow', 'root'],
   timeout: 60_000 + fullMs,
 }, async (context) => {
   const project = openWork();
@@ -117,7 +117,7 @@ test('a full .beads loses nothing, is named in the error, and is updated when th
 });
 
 test('a server without disk space names the folder, and starts when there is space', {
-  tags: ['slow'],
+  tags: ['slow', 'root'],
 }, async (context) => {
   const project = openWork();
   const disk = mountSmallDisk(project.stateDir, '4k', project.stopServer);

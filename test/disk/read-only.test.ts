@@ -8,7 +8,7 @@ import { mountSmallDisk } from './support/small-disk.ts';
 const needsMount = 'needs the right to mount a small file system';
 
 test('a .beads that becomes read-only is named in the error, and waiting tasks continue when it is writable', {
-  tags: ['slow'],
+  tags: ['slow', 'root'],
 }, async (context) => {
   const project = openWork();
   const folder = join(project.root, '.beads');
@@ -50,7 +50,7 @@ test('a .beads that becomes read-only is named in the error, and waiting tasks c
 });
 
 test('a read-only state folder can be read, prevents the start of a server, and is used again when writable', {
-  tags: ['slow'],
+  tags: ['slow', 'root'],
 }, async (context) => {
   const project = openWork();
   const disk = mountSmallDisk(project.stateDir, '16m', project.stopServer);

@@ -214,7 +214,7 @@ test('a merge whose git is killed leaves nothing behind', { tags: ['slow'] }, as
 });
 
 test('a merge on a full disk leaves nothing behind, and succeeds when there is room', {
-  tags: ['slow'],
+  tags: ['slow', 'root'],
 }, async (context) => {
   const project = temporaryFolder();
   const disk = mountSmallDisk(join(project, 'f'), '12m', async () => {});
@@ -247,7 +247,7 @@ test('an index that could not be written after the branch moved is written befor
 });
 
 test('a merge that could not be undone at once is undone when there is room', {
-  tags: ['slow'],
+  tags: ['slow', 'root'],
 }, async (context) => {
   const state = temporaryFolder();
   const disk = mountSmallDisk(state, '20m', async () => {});

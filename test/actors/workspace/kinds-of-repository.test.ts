@@ -119,7 +119,7 @@ const asNobody = `
 
 test.skipIf(process.getuid?.() !== 0)(
   'an ordinary user saves and merges, and folders of mode 000 are removed with the worktree',
-  { tags: ['slow'] },
+  { tags: ['slow', 'root'] },
   () => {
     const [project, state] = [makeRepository(), join(temporaryFolder(), 'state')];
     const script = join(state, '..', 'driver.mjs');
