@@ -1,6 +1,9 @@
-// Prints the shape of src. `npm run measure -- --functions --ports --casts --names` also lists
-// functions over 50 lines, interfaces of more than 8 functions, casts, and names declared in more
-// than one file.
+// Prints the shape of src. `npm run measure -- --functions --ports --casts --names --folders` also
+// lists functions over 50 lines, interfaces of more than 8 functions, casts, names declared in more
+// than one file, and which folder imports which.
+//
+// Tokens are the leaves of the syntax trees, without comments. Lines of logic hold more than
+// brackets and are no import. Generated files count in none of the two.
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import ts from 'typescript';
@@ -16,10 +19,52 @@ const ports = [];
 const casts = [];
 const docstrings = [];
 const looseFiles = new Map();
+const folderPairs = new Map();
+const size = { files: 0, tokens: 0, codeLines: 0, importLines: 0, logicLines: 0 };
 const declaredIn = new Map();
 let longLines = 0;
 
 const opensWithRelativeClause = /^\/\*\*\s*(What|Who|Whom|Whose|How|Whether|Of|Which|Where|When)\b/;
+const isComment = ({ kind }) =>
+  kind >= ts.SyntaxKind.FirstJSDocNode && kind <= ts.SyntaxKind.LastJSDocNode;
+const leavesOf = (node, source) => {
+  const children = node.getChildren(source).filter((child) => !isComment(child));
+  if (children.length > 0) return children.flatMap((child) => leavesOf(child, source));
+  return node.getWidth(source) > 0 ? [node] : [];
+};
+const isModuleLink = (statement) =>
+  ts.isImportDeclaration(statement) ||
+  (ts.isExportDeclaration(statement) && statement.moduleSpecifier !== undefined);
+
+/** Adds a file to `size`. */
+const addSize = (source) => {
+  const linesOf = (node) => {
+    const [from, to] = [node.getStart(source), node.getEnd()].map(
+      (position) => source.getLineAndCharacterOfPosition(position).line,
+    );
+    return Array.from({ length: to - from + 1 }, (_, offset) => from + offset);
+  };
+  const leaves = leavesOf(source, source);
+  const says = leaves.filter((leaf) => /[\w$'"`]/.test(leaf.getText(source)));
+  const imports = new Set(source.statements.filter(isModuleLink).flatMap(linesOf));
+  size.files += 1;
+  size.tokens += leaves.length;
+  size.codeLines += new Set(leaves.flatMap(linesOf)).size;
+  size.importLines += imports.size;
+  size.logicLines += [...new Set(says.flatMap(linesOf))].filter(
+    (line) => !imports.has(line),
+  ).length;
+};
+
+/** Notes that the folder of a file imports from that of another. */
+const addFolderPairs = (file, source) => {
+  for (const { moduleSpecifier } of source.statements.filter(isModuleLink)) {
+    if (!moduleSpecifier.text.startsWith('.')) continue;
+    const [from, to] = [dirname(file), dirname(join(dirname(file), moduleSpecifier.text))];
+    if (from !== to) folderPairs.set(`${from} ${to}`, { from, to });
+  }
+};
+
 const isFunction = (node) =>
   ts.isFunctionDeclaration(node) ||
   ts.isFunctionExpression(node) ||
@@ -47,6 +92,8 @@ for (const file of files) {
   longLines += lines.filter((line) => line.length > 100).length;
   looseFiles.set(dirname(file), (looseFiles.get(dirname(file)) ?? 0) + 1);
   const source = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, true);
+  addFolderPairs(file, source);
+  if (!text.startsWith('// Generated')) addSize(source);
   const lineOf = (position) => source.getLineAndCharacterOfPosition(position).line + 1;
   docstrings.push(...(text.match(/\/\*\*[\s\S]*?\*\//g) ?? []));
 
@@ -85,8 +132,21 @@ const shared = [...declaredIn]
   .filter(([, where]) => where.size > 1)
   .sort((a, b) => b[1].size - a[1].size);
 
+const mutual = [...folderPairs.values()].filter(
+  ({ from, to }) => from < to && folderPairs.has(`${to} ${from}`),
+);
+const percent = (part, whole) => `${((part / whole) * 100).toFixed(1)} %`;
+
 const rows = [
+  ['tokens', String(size.tokens)],
   ['files', `${files.length}, ${total} lines, median ${median}`],
+  ['lines of logic a file', (size.logicLines / size.files).toFixed(0)],
+  ['imports, of the lines of code', percent(size.importLines, size.codeLines)],
+  [
+    'folders with more than 20 files',
+    String([...looseFiles.values()].filter((n) => n > 20).length),
+  ],
+  ['folder imports folder', `${folderPairs.size} pairs, ${mutual.length} of them both ways`],
   ['largest file', `${lineCounts[0]?.lines} lines, ${lineCounts[0]?.file}`],
   ['longest function', `${functions[0]?.lines} lines, ${functions[0]?.where}`],
   ['functions over 80 lines', String(functions.filter(({ lines }) => lines > 80).length)],
@@ -111,6 +171,9 @@ const lists = {
     ({ name, members, where }) => `${members} functions: ${name}, ${where}`,
   ),
   '--casts': casts,
+  '--folders': [...folderPairs.values()].map(
+    ({ from, to }) => `${from} -> ${to}${folderPairs.has(`${to} ${from}`) ? ' (both ways)' : ''}`,
+  ),
   '--names': shared.map(([name, where]) => `${name}: ${[...where].join(', ')}`),
 };
 for (const [option, list] of Object.entries(lists))
