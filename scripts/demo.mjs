@@ -113,7 +113,7 @@ const main = async () => {
   console.log(
     held.ok
       ? `Their commands run in a sandbox (${held.detail}).`
-      : `Their commands run as you, in that folder: ${held.detail}.`,
+      : `Skipped: the sandbox (${held.detail}). Commands run as you, in that folder.`,
   );
   console.log(
     `The model is a script on this machine (${provider.baseURL}): no language model is called, no key is needed.`,
@@ -176,5 +176,9 @@ if (!failed) {
   );
   console.log(`  results  ${join(project, '.beads', 'tasks')}`);
   console.log(`  remove   rm -r ${folder}`);
+  console.log(`
+Next, in your own project:
+  mkdir -p ~/.local/bin && ln -sf ${cli} ~/.local/bin/agent && export PATH="$HOME/.local/bin:$PATH"
+  cd my-project && agent doctor    # what it would use, and what is missing`);
 }
 process.exitCode = failed ? 1 : 0;
