@@ -26,7 +26,7 @@ import { createTaskOwners } from './engine/task-owner.ts';
 import { createTaskService, type TaskService } from './engine/task-service.ts';
 import { provideStateWork } from './engine/task-state-work.ts';
 import { tellDependents } from './engine/tell-dependents.ts';
-import { createVerify, type VerifyCommands } from './engine/verify.ts';
+import { createVerify, type WatchReports } from './engine/verify.ts';
 import { watchTakes } from './engine/watch-takes.ts';
 import { createTrackerWatch } from './engine/watch-tracker.ts';
 import { createJournal, type Journal } from './journal/journal.ts';
@@ -161,7 +161,7 @@ const createTasks = (
   settings: () => Settings,
   ports: SystemPorts,
   parts: Parts,
-  keeping: (verify: VerifyCommands) => VerifyCommands,
+  watchReports: WatchReports,
 ) => {
   const { tracker, store, workspace, results, now, log } = ports;
   const { node, journal, root, supervisor, agentActor, host, backends, returnSlot } = parts;
@@ -190,7 +190,7 @@ const createTasks = (
       now,
     },
     choices,
-    verify: keeping(createVerify({ workspace, sandboxOf, environmentOf, limitMs, emit })),
+    verify: createVerify({ workspace, sandboxOf, environmentOf, limitMs, emit, watchReports }),
     flush: journal.flush,
   });
   const commands = createTaskCommands(machine, {
@@ -414,9 +414,8 @@ export const createSystem = (initial: Settings, given: SystemPorts): System => {
   const reports = createKeptReports({
     folder: ports.workflows.reportsFolder,
     pathsOf: async (taskId) => reportPathsOf(store, (await tracker.find(taskId))?.labels ?? []),
-    open: ports.workspace.open,
   });
-  const { commands, invoked } = createTasks(settings, ports, parts, reports.keeping);
+  const { commands, invoked } = createTasks(settings, ports, parts, reports.watch);
   const { node, attempts } = parts;
   const { logic: agent } = attempts;
   const tasks = createTaskStart({ ...ports, node, supervisor, commands, agent });

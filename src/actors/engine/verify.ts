@@ -11,6 +11,15 @@ export type VerifyCommands = (
   signal: AbortSignal,
 ) => Promise<{ readonly failure: Failure | null }>;
 
+/**
+ * Forgets the reports of the attempt. Then each command runs inside of the returned function, which
+ * keeps the reports that it wrote.
+ */
+export type WatchReports = (
+  attempt: AttemptInput,
+  root: string,
+) => Promise<<Result>(run: () => Promise<Result>) => Promise<Result>>;
+
 const longestVerifyMs = 10 * 60_000;
 /** The first failure is often far from the end; what is between the two is not kept. */
 const [headOutput, tailOutput] = [128_000, 64_000];
@@ -54,11 +63,13 @@ export const createVerify =
     /** Wall limit of the attempt (ms); also limits each command. */
     readonly limitMs: (attempt: AttemptInput) => number;
     readonly emit: (attempt: AttemptInput, type: EventType, data: unknown) => void;
+    readonly watchReports: WatchReports;
   }): VerifyCommands =>
   async (attempt, signal) => {
     const { root, readable, git, ...folder } = await ports.workspace.open(attempt);
     if (isIncomplete(folder)) return { failure: lostWork };
     const timeoutMs = Math.min(ports.limitMs(attempt), longestVerifyMs);
+    const keepingReports = await ports.watchReports(attempt, root);
     return ports.workspace.asCheck(attempt, async () => {
       for (const command of attempt.options.verify ?? []) {
         const env = ports.environmentOf(attempt);
@@ -79,7 +90,7 @@ export const createVerify =
           ports.emit(attempt, 'log', { level: 'info', message, command, ...facts });
         log(`verify: ${command}`);
         const startedAt = performance.now();
-        const run = () => runSandboxed(ports.sandboxOf(attempt), confined);
+        const run = () => keepingReports(() => runSandboxed(ports.sandboxOf(attempt), confined));
         const result = await ports.workspace.alone(run, { signal });
         if ('refusal' in result) return { failure: failureOfRefused(command, result.refusal) };
         const { exitCode, output, timedOut } = result;

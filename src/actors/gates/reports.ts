@@ -9,40 +9,55 @@ interface FoundReport {
   readonly text: string;
 }
 
-/** Written by a verify command, or by the attempt into its diff. */
-const findReport = async (
+/** Those that verify commands wrote; without such commands, the first in the attempt's diff. */
+const findReports = async (
   { files, report, isVerified }: StepEvidence,
   paths: readonly string[],
-): Promise<FoundReport | null> => {
+): Promise<readonly FoundReport[]> => {
+  const written: FoundReport[] = [];
   for (const path of paths) {
-    const written = await report(path);
-    if (written !== null) return { path, text: written };
+    const text = await report(path);
+    if (text !== null) written.push({ path, text });
   }
+  if (written.length > 0 || isVerified) return written;
   for (const path of paths) {
-    if (isVerified || files.changed?.includes(path) !== true) continue;
+    if (files.changed?.includes(path) !== true) continue;
     const text = await files.read(path, reportMaxBytes);
-    if (text !== null) return { path, text };
+    if (text !== null) return [{ path, text }];
   }
-  return null;
+  return [];
 };
 
-const judgeReport = async (
+const judgeOne = (
+  taskId: string,
+  { path, text }: FoundReport,
+  read: (text: string) => Judgement,
+): Judgement => {
+  try {
+    const { passed, says } = read(text);
+    return { passed, says: `${says} (${path} of ${taskId})` };
+  } catch (error) {
+    if (!(error instanceof UnreadableReport)) throw error;
+    return fail(`${path} of ${taskId} ${error.message}`);
+  }
+};
+
+/** Each report that was found must pass, so that none hides another. */
+const judgeReports = async (
   evidence: StepEvidence,
   paths: readonly string[],
   read: (text: string) => Judgement,
 ): Promise<Judgement> => {
-  const found = await findReport(evidence, paths);
-  if (found === null)
-    return fail(
-      `found no report of ${evidence.taskId}; looked for ${paths.join(', ')}, ${evidence.isVerified ? 'written by its verify commands' : 'in its diff (no command of --verify ran; give one when you start a workflow)'}`,
-    );
-  try {
-    const { passed, says } = read(found.text);
-    return { passed, says: `${says} (${found.path} of ${evidence.taskId})` };
-  } catch (error) {
-    if (!(error instanceof UnreadableReport)) throw error;
-    return fail(`${found.path} of ${evidence.taskId} ${error.message}`);
-  }
+  const { taskId, isVerified } = evidence;
+  const found = await findReports(evidence, paths);
+  const judged = found.map((each) => judgeOne(taskId, each, read));
+  return (
+    judged.find(({ passed }) => !passed) ??
+    judged[0] ??
+    fail(
+      `found no report of ${taskId}; looked for ${paths.join(', ')}, ${isVerified ? 'written by its verify commands' : 'in its diff (no command of --verify ran; give one when you start a workflow)'}`,
+    )
+  );
 };
 
 export const checkCoverage = (
@@ -50,7 +65,7 @@ export const checkCoverage = (
   minimum: number,
   paths: readonly string[],
 ): Promise<Judgement> =>
-  judgeReport(evidence, paths, (text) => {
+  judgeReports(evidence, paths, (text) => {
     const { covered, total, unit, format } = readCoverage(text);
     const percent = Math.floor((covered / total) * 1_000) / 10;
     const says = `${percent} % of ${unit} (${covered} of ${total}, ${format}); at least ${minimum} % is asked for`;
@@ -62,7 +77,7 @@ export const checkTests = (
   minimum: number,
   paths: readonly string[],
 ): Promise<Judgement> =>
-  judgeReport(evidence, paths, (text) => {
+  judgeReports(evidence, paths, (text) => {
     const { passed, failed, skipped, format } = readTestCounts(text);
     const says = `${passed} passed, ${failed} failed, ${skipped} skipped (${format})`;
     if (failed > 0) return fail(says);

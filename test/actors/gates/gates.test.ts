@@ -129,6 +129,18 @@ describe('reports', () => {
     });
   });
 
+  test.each([
+    [[950, 100], 'lcov.info'],
+    [[100, 950], 'coverage/coverage-summary.json'],
+  ])('no report that the verify commands wrote hides another: %j', async (covered, shown) => {
+    const reports = Object.fromEntries(paths.map((path, at) => [path, summary(covered[at] ?? 0)]));
+
+    expect(await checkCoverage(evidence({}, { reports, isVerified: true }), 90, paths)).toEqual({
+      passed: false,
+      says: `10 % of lines (100 of 1000, istanbul); at least 90 % is asked for (${shown} of bd-a1)`,
+    });
+  });
+
   test('a broken report fails with what is wrong with it', async () => {
     expect(await checkCoverage(withReport('{'), 90, paths)).toEqual({
       passed: false,

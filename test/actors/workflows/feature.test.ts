@@ -186,7 +186,7 @@ test('a report that the verify command did not write now does not count', {
 }, async () => {
   const stale = {
     title: 'Test',
-    bash: `${runner()} && touch -d 2020-01-01 coverage/*.json junit.xml`,
+    bash: `${runner()} && touch -d '+2 days' coverage/*.json junit.xml`,
   };
   const running = await startWithParts([stale, ...featureParts]);
 
