@@ -1,4 +1,4 @@
-import { existsSync, lstatSync, readdirSync } from 'node:fs';
+import { existsSync, lstatSync, readdirSync, readFileSync, realpathSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { delimiter, dirname, isAbsolute, join } from 'node:path';
 import { hidingMounts, homeMounts, programPaths } from './assistant-mounts.ts';
@@ -161,4 +161,46 @@ export const allMounts = (
     ...(assistant === undefined ? [] : hidingMounts(assistant, wanted.root)),
     ...['--remount-ro', '/'],
   ];
+};
+
+/** The sockets of this network namespace, a line each, with the path at its end. */
+const socketsFile = '/proc/net/unix';
+const boundPath = /^[0-9a-f]+: (?:\S+ +){5}\S+ ([^@].*)$/gm;
+
+const realPathOf = (folder: string): string => {
+  try {
+    return realpathSync(folder);
+  } catch {
+    return folder;
+  }
+};
+
+const boundSockets = (): readonly string[] =>
+  [...readFileSync(socketsFile, 'latin1').matchAll(boundPath)].map(([, path = '']) =>
+    Buffer.from(path, 'latin1').toString(),
+  );
+
+/**
+ * True where a command could connect to a socket of another program; no mount prevents that, not
+ * even a read-only one. In the user's own folder such a socket may appear at any time. One with a
+ * relative path may be anywhere.
+ */
+export const reachesSocketsOfOthers = (
+  { root, git, readable, env }: SandboxRequest,
+  readPaths: readonly string[],
+): boolean => {
+  if (git == null) return true;
+  const shown = [
+    ...[root, git.dir, ...systemFolders, ...readPaths, ...readable],
+    ...programFolders(env['PATH'] ?? ''),
+  ].map((path) => `${path}/`);
+  const bound = boundSockets();
+  const folders = new Set(bound.map(dirname));
+  return (
+    bound.some((path) => !isAbsolute(path)) ||
+    [...folders].some((folder) => {
+      const real = `${realPathOf(folder)}/`;
+      return shown.some((path) => real.startsWith(path));
+    })
+  );
 };

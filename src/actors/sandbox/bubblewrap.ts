@@ -4,7 +4,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { execaSync } from 'execa';
 import { linkedHide } from './assistant-mounts.ts';
-import { allMounts, readOnlyMounts, systemFolders, systemLinks } from './bubblewrap-mounts.ts';
+import {
+  allMounts,
+  reachesSocketsOfOthers,
+  readOnlyMounts,
+  systemFolders,
+  systemLinks,
+} from './bubblewrap-mounts.ts';
 import type { Sandbox, SandboxRequest } from './port.ts';
 import { limitProcesses } from './process-limit.ts';
 import { nothingQuarantined } from './quarantine.ts';
@@ -168,7 +174,8 @@ export const createBubblewrap = (options: BubblewrapOptions): Sandbox => {
         };
       const shared = wanted.network ?? network;
       const makesOwnSandbox = assistant?.makesOwnSandbox === true;
-      const filter = seccompFilter({ network: shared, makesOwnSandbox });
+      const unixSockets = !shared && !reachesSocketsOfOthers(wanted, readPaths);
+      const filter = seccompFilter({ unixSockets, makesOwnSandbox });
       const inside = { ...env, HOME: assistant?.home ?? `${temporary}/home`, TMPDIR: temporary };
       const variables = Object.entries(inside).flatMap(([name, value]) => [
         '--setenv',

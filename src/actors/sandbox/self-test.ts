@@ -67,6 +67,7 @@ const escapes: readonly (readonly [name: string, script: string])[] = [
   ['make a device', 'mknod src/disk b 8 0'],
   ['trace a process', refusedCall('ptrace', '0, 0, 0, 0')],
   ['use the keys of the kernel', refusedCall('keyctl', '0, -3, 1')],
+  ['compare handles of processes', refusedCall('kcmp', '$$+0, $$+0, 0, 0, 1')],
   ['leave its namespaces', refusedCall('unshare', '0')],
   ['write a file without end', 'head -c 1200000000 /dev/zero > src/huge'],
 ];

@@ -4,11 +4,12 @@ import {
   readdirSync,
   readFileSync,
   readlinkSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { rename } from 'node:fs/promises';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, createServer as createNetServer } from 'node:net';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { execa } from 'execa';
@@ -142,6 +143,9 @@ describe.skipIf(!ok)(`a command in the sandbox${reason}`, () => {
     ['ptrace', '0, 0, 0, 0'],
     ['keyctl', '0, -3, 1'],
     ['unshare', '0'],
+    ['kcmp', '$$+0, $$+0, 0, 0, 1'],
+    ['modify_ldt', '0, 0, 0'],
+    ['pidfd_getfd', 'syscall(434, $$+0, 0), 0, 0'],
   ])('is refused the system call %s, which the kernel alone would allow', async (name, args) => {
     const call = `perl -e 'my $r = syscall(${refusedCallNumber(name)}, ${args}); print $r < 0 ? "refused $!{EPERM}" : "done"'`;
 
@@ -149,21 +153,89 @@ describe.skipIf(!ok)(`a command in the sandbox${reason}`, () => {
     expect((await runIn(makeWorkspace(), call)).output).toBe('refused 1');
   });
 
+  const ownGit = (root: string): OwnGit => ({ dir: temporaryFolder(), at: join(root, '.git') });
+  const listening = async (path: string): Promise<string> => {
+    const server = createNetServer((socket) => socket.end('reached'));
+    await new Promise<void>((resolve) => server.listen(path, resolve));
+    onTestFinished(() => void server.close());
+    return path;
+  };
+  /** Prints what the server says, or the code of the error. */
+  const connectTo = (path: string): string =>
+    `node -e 'require("net").connect("${path}").on("error", (e) => console.log(e.code)).pipe(process.stdout)'`;
+  const listenThere =
+    'node -e \'require("net").createServer().on("error", (e) => console.log(e.code)).listen("src/x.sock", () => { console.log("listening"); process.exit() })\'';
+  /** Sends to a datagram socket from one of a connected pair. */
+  const sendFromPair = (path: string): string =>
+    `perl -MSocket -e 'socketpair(my $a, my $b, AF_UNIX, SOCK_DGRAM, 0) or die "no pair\\n"; print send($a, "x", 0, pack_sockaddr_un("${path}")) ? "sent" : "not sent $!"'`;
+
   test.each([
-    [false, 'listening'],
-    [true, 'EPERM'],
-  ])('with the network %s a socket of the file system is %s', async (network, says) => {
-    const listen =
-      'require("net").createServer().on("error", (e) => console.log(e.code)).listen("src/x.sock", () => { console.log("listening"); process.exit() })';
+    ['its own folder, without the network', 'listening', false, true],
+    ['its own folder, with the network', 'EPERM', true, true],
+    ['the folder of the user', 'EPERM', false, false],
+  ])('in %s a socket of the file system says %s', async (_, says, network, isOwn) => {
+    const root = makeWorkspace();
+    const sandbox = createBubblewrap({ readPaths: [], network });
 
     const { output } = await runIn(
-      makeWorkspace(),
-      `node -e '${listen}'`,
-      createBubblewrap({ readPaths: [], network }),
+      root,
+      listenThere,
+      sandbox,
+      {},
+      isOwn ? ownGit(root) : undefined,
     );
 
     expect(output.trim()).toBe(says);
   });
+
+  test('reaches no socket of a program in the folder of the user, also one that appears later', async () => {
+    const root = makeWorkspace();
+    const before = await listening(join(root, 'before.sock'));
+    const later = join(root, 'later.sock');
+    const until = `while ! test -e ${later}; do sleep 0.02; done`;
+
+    const running = runIn(root, `echo; ${connectTo(before)}; ${until}; ${connectTo(later)}`);
+    await listening(later);
+
+    expect((await running).output.trim()).toBe('EPERM\nEPERM');
+  });
+
+  test.each(['a path of the configuration', 'a folder of the programs', 'its own folder'])(
+    'reaches no socket of a program in %s',
+    async (where) => {
+      const root = makeWorkspace();
+      const other = temporaryFolder();
+      const folder = where === 'its own folder' ? root : other;
+      const link = join(temporaryFolder(), 'link');
+      symlinkSync(folder, link);
+      const path = await listening(join(link, 'x.sock'));
+      const readPaths = where === 'a path of the configuration' ? [other] : [];
+      const sandbox = createBubblewrap({ readPaths, network: false });
+      const more =
+        where === 'a folder of the programs' ? { PATH: `${process.env['PATH']}:${other}` } : {};
+      const command = connectTo(join(folder, 'x.sock'));
+
+      expect((await runIn(root, command, createNoSandbox())).output).toBe('reached');
+      expect((await runIn(root, command, sandbox, more, ownGit(root))).output.trim()).toBe('EPERM');
+      expect(existsSync(path)).toBe(true);
+    },
+  );
+
+  test.each([
+    ['is refused', false, 'no pair\n'],
+    ['works', true, 'not sent No such file or directory'],
+  ])(
+    'a pair of datagram sockets %s, as other sockets of the file system there',
+    async (_, isOwn, says) => {
+      const root = makeWorkspace();
+      const git = isOwn ? ownGit(root) : undefined;
+      const pairs =
+        'node -e \'require("child_process").execSync("true", { stdio: "pipe" }); console.log("fine")\'';
+
+      expect((await runIn(root, sendFromPair('src/none'), undefined, {}, git)).output).toBe(says);
+      expect((await runIn(root, pairs, undefined, {}, git)).output).toBe('fine\n');
+    },
+  );
 
   test('cannot do what the two probes that need the network or the disk show', async () => {
     const root = makeWorkspace();
