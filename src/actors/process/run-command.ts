@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { constants } from 'node:os';
-import type { Readable, Writable } from 'node:stream';
+import { type Readable, Writable } from 'node:stream';
 import { StringDecoder } from 'node:string_decoder';
 import { setTimeout as delay, setImmediate as nextTurn } from 'node:timers/promises';
 import { execa } from 'execa';
@@ -23,6 +23,8 @@ export interface Command extends Bounds {
   readonly onStdin?: (stdin: Writable) => void;
   /** Contents of file descriptors 3, 4 and so on. */
   readonly inputs?: readonly Uint8Array[];
+  /** Gets the process before it gets its inputs. When it throws, the process is killed. */
+  readonly prepare?: (pid: number) => void;
   readonly timeoutMs: number;
   readonly signal: AbortSignal;
   /** Finds the processes of the command, also later; absent: a new one. */
@@ -88,7 +90,7 @@ const startProcess = (
         : 'pipe',
       pipes?.[0].fd ?? 'pipe',
       pipes?.[1].fd ?? 'pipe',
-      ...inputs,
+      ...inputs.map(() => 'pipe'),
     ] as ['pipe', 'pipe', 'pipe'],
     detached: true,
     buffer: false,
@@ -143,6 +145,22 @@ const passInput = (child: Child, { onStdin }: Command): void => {
   // The command may end before it has read everything.
   input.on('error', () => undefined);
   onStdin(input);
+};
+
+/** @throws what `prepare` throws */
+const prepareAndFeed = (child: Child, { prepare, inputs = [] }: Command): void => {
+  try {
+    if (child.pid !== undefined) prepare?.(child.pid);
+  } catch (error) {
+    child.kill('SIGKILL');
+    throw error;
+  }
+  for (const [at, input] of inputs.entries()) {
+    const end = child.stdio[3 + at];
+    if (!(end instanceof Writable)) throw new Error(`file descriptor ${3 + at} is no pipe`);
+    end.on('error', () => undefined);
+    end.end(input);
+  }
 };
 
 const drain = async (outputs: readonly Readable[], closed: Promise<unknown>): Promise<void> => {
@@ -220,6 +238,7 @@ export const runCommand = async (command: Command): Promise<CommandResult> => {
     const pipes = command.namedOutputs === true ? await openNamedPipes() : null;
     const child = startProcess(command, mark, pipes);
     closeChildEnds(pipes ?? []);
+    prepareAndFeed(child, command);
     const [stdout, stderr] = [
       pipes?.[0].readable ?? child.stdout,
       pipes?.[1].readable ?? child.stderr,

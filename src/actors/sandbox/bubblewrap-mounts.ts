@@ -1,4 +1,11 @@
-import { existsSync, lstatSync, readdirSync, readFileSync, realpathSync } from 'node:fs';
+import {
+  existsSync,
+  lstatSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  realpathSync,
+} from 'node:fs';
 import { homedir } from 'node:os';
 import { delimiter, dirname, isAbsolute, join } from 'node:path';
 import { hidingMounts, homeMounts, programPaths } from './assistant-mounts.ts';
@@ -53,6 +60,12 @@ const trackerFolder = '.beads';
 const exists = (path: string): boolean => lstatSync(path, { throwIfNoEntry: false }) !== undefined;
 export const readOnlyMounts = (paths: readonly string[]): string[] =>
   paths.filter(exists).flatMap((path) => ['--ro-bind', path, path]);
+
+/** A link into /usr is made anew: each mount costs time, the more the more mounts there are. */
+const systemLink = (path: string): string[] => {
+  const target = lstatSync(path).isSymbolicLink() ? readlinkSync(path) : '';
+  return /^\/?usr\/\w+$/.test(target) ? ['--symlink', target, path] : ['--ro-bind', path, path];
+};
 
 /**
  * Programs outside the system's folders, such as one's own Node: their folders on PATH, and Node's
@@ -145,7 +158,7 @@ export const allMounts = (
   const { readable, env, assistant } = wanted;
   return [
     ...readOnlyMounts(systemFolders),
-    ...systemLinks.filter(exists).flatMap((path) => ['--ro-bind', path, path]),
+    ...systemLinks.filter(exists).flatMap(systemLink),
     ...readOnlyMounts(systemSettings),
     ...(exists(privateKeys) ? emptyFolder(privateKeys) : []),
     ...['--proc', '/proc', '--dev', '/dev'],

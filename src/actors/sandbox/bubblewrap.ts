@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { existsSync } from 'node:fs';
+import { existsSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { execaSync } from 'execa';
@@ -49,7 +49,6 @@ const namespaceArgs = (network: boolean, makesOwnSandbox = false): string[] => [
 ];
 
 const prlimit = '/usr/bin/prlimit';
-const choom = '/usr/bin/choom';
 
 /** Not the address space (`--as`): V8 and others reserve far more than they use. */
 const prlimitArgs = (memoryBytes: number | null): string[] => {
@@ -63,8 +62,8 @@ const prlimitArgs = (memoryBytes: number | null): string[] => {
  * Together, many processes can use too much memory: then the kernel kills one of them, not the
  * server.
  */
-const preferForOomKill = (argv: SandboxRequest['argv']): SandboxRequest['argv'] =>
-  existsSync(choom) ? [choom, '-n', '1000', '--', ...argv] : argv;
+const preferForOomKill = (pid: number): void =>
+  writeFileSync(`/proc/${pid}/oom_score_adj`, '1000', { flag: 'r+' });
 
 const describeMemoryLimit = (memoryBytes: number | null): string => {
   if (memoryBytes === null) return 'no memory limit';
@@ -194,16 +193,13 @@ export const createBubblewrap = (options: BubblewrapOptions): Sandbox => {
       if (settings.some((word) => word.includes('\0')))
         return { refusal: 'a path or variable of the command holds a NUL byte' };
       const held = serverIsRoot ? limitProcesses(resourceLimits.nproc) : null;
-      const spawned = preferForOomKill([
-        bwrap,
-        '--args',
-        '3',
-        '--',
-        ...prlimitArgs(memoryBytes),
-        ...argv,
-      ]);
       return {
-        argv: held?.within(spawned) ?? spawned,
+        argv: [bwrap, '--args', '3', '--', ...prlimitArgs(memoryBytes), ...argv],
+        // bwrap starts nothing before it has its arguments.
+        prepare: (pid) => {
+          held?.enter(pid);
+          preferForOomKill(pid);
+        },
         ...(held === null ? {} : { release: held.release }),
         cwd: '/',
         // Every user of the machine can read a command line, and a variable may be a key.

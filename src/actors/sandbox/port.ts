@@ -62,6 +62,8 @@ export interface SandboxedSpawn {
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
   readonly inputs?: readonly Uint8Array[];
+  /** As in `Command`. */
+  readonly prepare?: (pid: number) => void;
   readonly release?: () => void;
 }
 

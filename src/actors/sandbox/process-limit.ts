@@ -1,7 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { SandboxRequest } from './port.ts';
 
 /** cgroup version 1, then version 2. */
 const hierarchies = ['/sys/fs/cgroup/pids', '/sys/fs/cgroup'];
@@ -56,21 +55,19 @@ const createGroupIn = (hierarchy: string, most: number): string | null => {
 };
 
 export interface ProcessLimit {
-  /** The command inside the limit from its start. It does not run if it cannot enter. */
-  readonly within: (argv: SandboxRequest['argv']) => SandboxRequest['argv'];
+  /** Puts a process, and all that it starts from then on, into the limit. @throws a system error */
+  readonly enter: (pid: number) => void;
   readonly release: () => void;
 }
 
-const enterAndRun = (folder: string, argv: SandboxRequest['argv']): SandboxRequest['argv'] => [
-  ...(['/bin/sh', '-c', 'echo $$ > "$0" && exec "$@"', join(folder, 'cgroup.procs')] as const),
-  ...argv,
-];
+const processesOf = (folder: string): string => join(folder, 'cgroup.procs');
 
 /** Some hosts let a process make a group but not enter it. */
-const canEnter = (folder: string): boolean => {
-  const [program, ...args] = enterAndRun(folder, ['true']);
-  return spawnSync(program, args, { stdio: 'ignore', timeout: 5_000 }).status === 0;
-};
+const canEnter = (folder: string): boolean =>
+  spawnSync('/bin/sh', ['-c', 'echo $$ > "$0"', processesOf(folder)], {
+    stdio: 'ignore',
+    timeout: 5_000,
+  }).status === 0;
 
 /** Whether a process could enter a group, by hierarchy. */
 const tried = new Map<string, boolean>();
@@ -90,7 +87,10 @@ export const limitProcesses = (most: number): ProcessLimit | null => {
     const folder = createGroupIn(hierarchy, most);
     if (folder === null) continue;
     if (isUsable(hierarchy, folder))
-      return { within: (argv) => enterAndRun(folder, argv), release: () => removeGroup(folder) };
+      return {
+        enter: (pid) => writeFileSync(processesOf(folder), String(pid), { flag: 'r+' }),
+        release: () => removeGroup(folder),
+      };
     removeGroup(folder);
   }
   return null;
