@@ -101,7 +101,7 @@ export const startServer = async ({ folder, url }, name, config = {}, startMs = 
   );
   const state = join(folder, `${name}-state`);
   const env = {
-    ...{ PATH: process.env.PATH, HOME: root, DATABASE_URL: url },
+    ...{ PATH: process.env.PATH, HOME: folder, DATABASE_URL: url },
     ...{ AGENT_STATE_DIR: state, AGENT_SERVER_CONFIG: file },
   };
   const child = spawn(process.execPath, [program, '--server'], { cwd: root, env, stdio: 'ignore' });

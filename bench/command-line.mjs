@@ -23,14 +23,16 @@ const issue = (n) =>
   });
 
 const measure = (count) => {
-  const root = mkdtempSync(join(tmpdir(), 'agent-bench-'));
-  mkdirSync(join(root, '.beads'));
+  const folder = mkdtempSync(join(tmpdir(), 'agent-bench-'));
+  const root = join(folder, 'project');
+  mkdirSync(join(root, '.beads'), { recursive: true });
   const lines = Array.from({ length: count }, (_, n) => issue(n));
   writeFileSync(join(root, '.beads', 'issues.jsonl'), `${lines.join('\n')}\n`);
-  const config = join(root, 'config.json');
+  const config = join(folder, 'config.json');
   const server = { port: 0, register_protocol_handler: false };
   writeFileSync(config, JSON.stringify({ server, api: { backend: 'scripted' } }));
-  const env = { ...process.env, AGENT_STATE_DIR: join(root, 'state'), AGENT_SERVER_CONFIG: config };
+  const state = join(folder, 'state');
+  const env = { ...process.env, AGENT_STATE_DIR: state, AGENT_SERVER_CONFIG: config };
   const options = { cwd: root, env, stdio: 'ignore' };
   const run = (...args) => {
     const began = performance.now();
@@ -48,7 +50,7 @@ const measure = (count) => {
     }
   } finally {
     execFileSync(process.execPath, [agent, 'server', 'stop'], options);
-    rmSync(root, { recursive: true });
+    rmSync(folder, { recursive: true });
   }
   return { bare, listed };
 };

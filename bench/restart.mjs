@@ -44,10 +44,10 @@ const lines = readFileSync(join(folder, '.beads', 'issues.jsonl'), 'utf8')
   .split('\n');
 await close();
 
-const root = mkdtempSync(join(tmpdir(), 'agent-bench-restart-'));
-const stateDir = join(root, '.state');
+const place = mkdtempSync(join(tmpdir(), 'agent-bench-restart-'));
+const [root, stateDir] = [join(place, 'project'), join(place, 'state')];
 mkdirSync(stateDir, { mode: 0o700 });
-mkdirSync(join(root, '.beads'), { mode: 0o700 });
+mkdirSync(join(root, '.beads'), { recursive: true, mode: 0o700 });
 const idOf = (prefix, n) => `bd-${prefix}${n.toString(36).padStart(4, '0')}`;
 const linesOf = (from, count, prefix) => {
   const line = lines.find((text) => text.includes(`"${from}"`));
@@ -97,10 +97,10 @@ const bare = await timed(() => {
 
 // The three that get a slot think until the measurement is over.
 writeFileSync(
-  join(root, 'script.json'),
+  join(place, 'script.json'),
   JSON.stringify({ turn_ms: 600_000, scripts: [{ turns: [] }] }),
 );
-const config = join(root, 'config.json');
+const config = join(place, 'config.json');
 writeFileSync(
   config,
   JSON.stringify({
@@ -159,7 +159,7 @@ await run('create', 'one more');
 await delay(10_000);
 const held = server.megabytes();
 await server.kill();
-rmSync(root, { recursive: true });
+rmSync(place, { recursive: true });
 report(`memory of a server with ${tasks} tasks at rest`, {
   ours: held,
   limit: memoryGoal,

@@ -11,10 +11,11 @@ import { fileURLToPath } from 'node:url';
 import { median, report } from './lib.mjs';
 
 const runs = Number(process.env.RUNS ?? 9);
-const root = mkdtempSync(join(tmpdir(), 'agent-bench-'));
-const state = join(root, 'state');
-const config = join(root, 'config.json');
-mkdirSync(join(root, '.beads'));
+const place = mkdtempSync(join(tmpdir(), 'agent-bench-'));
+const root = join(place, 'project');
+const state = join(place, 'state');
+const config = join(place, 'config.json');
+mkdirSync(join(root, '.beads'), { recursive: true });
 const settings = {
   server: { port: 0, register_protocol_handler: false },
   api: { backend: 'scripted' },
@@ -78,4 +79,4 @@ await compare('agent list, with a server', ['agent', 'list']);
 await compare('agent list through the whole command line', ['agent', 'list', '--start']);
 server.kill('SIGTERM');
 await once(server, 'exit');
-rmSync(root, { recursive: true });
+rmSync(place, { recursive: true });

@@ -38,6 +38,7 @@ const exits = {
   unavailable: 'no server, no tracker, or a limit is reached; try again later',
   noCredential: 'no key for a model and no assistant that is logged in',
   unauthorized: 'the token is missing or wrong',
+  configuration: 'the configuration is wrong, or the folder can be no project',
   unproven:
     '`agent replay --verify`: nothing was changed, but the file holds too little to prove it',
   timedOut: 'the time of `agent wait --timeout` is up',
@@ -68,7 +69,6 @@ export const cliPage = () =>
           exitCodes[name],
           meaning,
         ]),
-        [78, 'the configuration is wrong'],
       ].sort(([one], [other]) => one - other),
     )}`,
   ]);

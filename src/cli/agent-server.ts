@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import { hideBin } from 'yargs/helpers';
+import { isServiceError } from '../machines/errors.ts';
 import { messageOf } from '../machines/message-of.ts';
 import { loadConfig } from './config/config.ts';
 import { ConfigError } from './config/config-error.ts';
@@ -8,6 +9,7 @@ import { trackerNote } from './config/tracker-note.ts';
 import type { Flags } from './declarations/command.ts';
 import { everywhere } from './declarations/common-flags.ts';
 import { durationText } from './output/durations.ts';
+import { exitCodeOf, exitCodes } from './output/exit-codes.ts';
 import { print } from './output/io.ts';
 import { leftText } from './server/left-text.ts';
 import type { RunningServer } from './server/run-server.ts';
@@ -17,8 +19,6 @@ import { checkWords, type Grammar } from './words/check-words.ts';
 import { helpWidth, renderProgramHelp } from './words/help.ts';
 import { parseWords } from './words/parse-words.ts';
 import { UsageError } from './words/usage-error.ts';
-
-const exit = { usage: 2, failed: 1, config: 78 } as const;
 
 const flags = {
   server: { type: 'switch', describe: 'Run as a server' },
@@ -87,8 +87,9 @@ const requireLocal = (args: { readonly [flag: string]: unknown }): void => {
 };
 
 const exitCodeOfError = (error: unknown): number => {
-  if (error instanceof ConfigError) return exit.config;
-  return error instanceof UsageError ? exit.usage : exit.failed;
+  if (error instanceof ConfigError) return exitCodes.configuration;
+  if (isServiceError(error)) return exitCodeOf(error.code);
+  return error instanceof UsageError ? exitCodes.usage : exitCodes.failed;
 };
 
 const stoppingText = ({ running, waiting }: ServerLoad, drainMs: number): string => {
@@ -104,7 +105,7 @@ const stoppingText = ({ running, waiting }: ServerLoad, drainMs: number): string
 const obeySignals = (starting: Promise<RunningServer>, drainMs: number): void => {
   let stopping = false;
   const end = (): void => {
-    if (stopping) process.exit(exit.failed);
+    if (stopping) process.exit(exitCodes.failed);
     stopping = true;
     starting
       .then(async ({ stop, load }) => {
@@ -115,7 +116,7 @@ const obeySignals = (starting: Promise<RunningServer>, drainMs: number): void =>
         () => process.exit(0),
         (error: unknown) => {
           print('stderr', `agent-server: ${messageOf(error)}\n`);
-          process.exit(exit.failed);
+          process.exit(exitCodes.failed);
         },
       );
   };
@@ -140,7 +141,7 @@ const main = async (): Promise<void> => {
   const args = checkWords(given, parsed, program, serverGrammar);
   if (args.server !== true) {
     printServerHelp();
-    process.exitCode = exit.usage;
+    process.exitCode = exitCodes.usage;
     return;
   }
   requireLocal(args);
@@ -158,7 +159,7 @@ const main = async (): Promise<void> => {
   const onLeaseLost = ({ message }: Error): void => {
     print('stderr', `agent-server: ${message}\n`);
     // Another server may have its tasks now. This kills its commands, and waits for nothing.
-    process.exit(exit.failed);
+    process.exit(exitCodes.failed);
   };
   const { inspect } = args;
   const starting = runServer({ project, load, env: process.env, inspect, drainMs, onLeaseLost });

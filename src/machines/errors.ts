@@ -17,6 +17,8 @@ export interface ErrorFacts {
   tracker_unavailable: { detail: string; remedy: string; because?: 'earlier_work' };
   tracker_conflict: { task_id: TaskId; holder: string };
   stale_attempt: { task_id: TaskId; attempt: number; live_attempt: number };
+  /** `problem`: what the folder is, as in `is your home folder`. */
+  project_refused: { path: string; problem: string; remedy: string };
   invalid_params: { fields: readonly { path: string; problem: string }[] };
   /** `detail` is shown to callers: never the message of a foreign error. */
   internal: { detail: string | null; remedy?: string };
@@ -52,6 +54,7 @@ const messages: { readonly [Code in ErrorCode]: (facts: ErrorFacts[Code]) => str
     `task ${task_id} is held by ${holder} in the tracker; release it there first`,
   stale_attempt: ({ task_id, attempt, live_attempt }) =>
     `attempt ${attempt} of task ${task_id} is over; the live one is ${live_attempt}`,
+  project_refused: ({ path, problem, remedy }) => `${path} ${problem}; ${remedy}`,
   invalid_params: ({ fields }) =>
     fields.map(({ path, problem }) => `${path}: ${problem}`).join('; '),
   internal: ({ detail, remedy }) =>

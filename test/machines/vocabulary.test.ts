@@ -89,6 +89,10 @@ const facts: { readonly [Code in ErrorCode]: readonly [ErrorFacts[Code], string]
     'the task tracker cannot be used: bd broke; mend it',
   ],
   tracker_conflict: [{ task_id: id, holder: 'ann' }, 'task bd-a1 is held by ann'],
+  project_refused: [
+    { path: '/home/a', problem: 'is your home folder', remedy: 'go to your project' },
+    '/home/a is your home folder; go to your project',
+  ],
   invalid_params: [{ fields: [{ path: 'a.b', problem: 'is empty' }] }, 'a.b: is empty'],
   internal: [{ detail: null }, 'internal error; the server log has the details'],
 };

@@ -1,5 +1,5 @@
-import { lstatSync, type Stats, statSync } from 'node:fs';
-import { dirname, join, resolve } from 'node:path';
+import { lstatSync, readlinkSync, type Stats, statSync } from 'node:fs';
+import { dirname, isAbsolute, join, parse, resolve, sep } from 'node:path';
 import { readRegular } from '../../actors/files/regular-file.ts';
 
 const uid = process.getuid?.();
@@ -53,14 +53,151 @@ const isProjectRoot = (folder: string): boolean => {
   return isOwnEntry(join(folder, '.git')) && gitDirOf(folder) !== null;
 };
 
+/** The same for every name of a folder: a bind mount, another case, a link. */
+const idOf = (folder: string): string | null => {
+  try {
+    const { dev, ino } = statSync(folder, { bigint: true });
+    return `${dev}:${ino}`;
+  } catch {
+    return null;
+  }
+};
+
+const linksAtMost = 100;
+
+/**
+ * The folders that a path goes through, with those of each link on the way, and its end. Whoever may
+ * write in one of them decides what is at the path. Parts that do not exist are left out.
+ */
+const folderIdsOn = (path: string): ReadonlySet<string> => {
+  const ids = new Set<string>();
+  const enter = (folder: string): void => {
+    const id = idOf(folder);
+    if (id !== null) ids.add(id);
+  };
+  const whole = resolve(path);
+  let at = parse(whole).root;
+  let left: readonly string[] = whole.slice(at.length).split(sep).filter(Boolean);
+  for (let links = 0; left.length > 0; ) {
+    enter(at);
+    const [name = '', ...rest] = left;
+    const next = name === '..' ? dirname(at) : join(at, name);
+    left = rest;
+    if (lstatSync(next, { throwIfNoEntry: false })?.isSymbolicLink() !== true) {
+      at = next;
+      continue;
+    }
+    links += 1;
+    if (links > linksAtMost) break;
+    const target = readlinkSync(next);
+    if (isAbsolute(target)) at = parse(target).root;
+    left = [...target.split(sep).filter((part) => part !== '' && part !== '.'), ...rest];
+  }
+  enter(at);
+  return ids;
+};
+
+/** True when the path, or a link on its way, lies in one of the folders, or is one of them. */
+export const liesIn = (path: string, folders: readonly string[]): boolean => {
+  const ids = folderIdsOn(path);
+  return folders.some((folder) => ids.has(idOf(folder) ?? ''));
+};
+
+/** The top of the repository that a folder lies in; null when there is none. */
+export const repositoryTop = (folder: string): string | null => {
+  for (let at = folder; ; at = dirname(at)) {
+    if (gitDirOf(at) !== null) return at;
+    if (at === dirname(at)) return null;
+  }
+};
+
+/** The git directory that a folder is, or lies in, without a working tree in between. */
+const gitDirAround = (folder: string): string | null => {
+  for (let at = folder; gitDirOf(at) === null; at = dirname(at)) {
+    if (isGitDir(at)) return at;
+    if (at === dirname(at)) return null;
+  }
+  return null;
+};
+
+export interface PrivateFolders {
+  readonly homes: readonly string[];
+  /** The state folder in use. */
+  readonly state: string;
+  /** Holds the default state folder of every project. */
+  readonly allStates: string;
+  readonly config: string;
+}
+
+interface PlaceProblem {
+  readonly path: string;
+  readonly problem: string;
+  readonly remedy: string;
+}
+
+const otherFolder = 'go to the folder of your project, or name it with --project';
+
+const problemOfFolder = (
+  path: string,
+  { homes, state: inUse, allStates, config }: PrivateFolders,
+): Omit<PlaceProblem, 'path'> | null => {
+  const holds = (place: string): boolean => liesIn(place, [path]);
+  const remedy = otherFolder;
+  if (path === dirname(path)) return { problem: 'is the root of the file system', remedy };
+  if (homes.some((home) => idOf(home) === idOf(path)))
+    return { problem: 'is your home folder, with keys that no agent may read', remedy };
+  const home = homes.find(holds);
+  if (home !== undefined) return { problem: `holds your home folder (${home})`, remedy };
+  const state = [inUse, allStates].find(holds);
+  if (state !== undefined)
+    return {
+      problem: `holds the state folder ${state}, with the token of the server`,
+      remedy: 'set AGENT_STATE_DIR to a folder outside of it, or use another folder as the project',
+    };
+  if (holds(config)) return { problem: `holds your configuration folder (${config})`, remedy };
+  const around = [config, allStates].find((folder) => liesIn(path, [folder]));
+  return around === undefined
+    ? null
+    : { problem: `lies in ${around}, which is the server's`, remedy };
+};
+
+/**
+ * Why a folder can be no project: agents would read or write what belongs to the user or the server,
+ * or git would run what they leave there. Null when it can.
+ */
+export const placeProblem = (root: string, folders: PrivateFolders): PlaceProblem | null => {
+  const own = problemOfFolder(root, folders);
+  if (own !== null) return { path: root, ...own };
+  const gitDir = gitDirAround(root);
+  if (gitDir !== null)
+    return {
+      path: root,
+      problem:
+        gitDir === root
+          ? 'is a bare git repository, which has no files to work on'
+          : `lies in the git directory ${gitDir}`,
+      remedy: `clone it, and use the clone as the project: git clone ${gitDir} <folder>`,
+    };
+  const top = repositoryTop(root);
+  if (top === null) return null;
+  const around = top === root ? null : problemOfFolder(top, folders);
+  if (around === null) return null;
+  return {
+    path: top,
+    problem: `${around.problem}, and the repository of ${root}`,
+    remedy: `make the project a repository of its own: git init ${root}`,
+  };
+};
+
 /**
  * The nearest folder upward that the user owns and that is a valid repository or contains
- * `.beads/`. Null when there is none below the first folder that others may write.
+ * `.beads/`. Null when there is none below the first folder that others may write, or that can be no
+ * project.
  */
-export const nearestRoot = (from: string): string | null => {
+export const nearestRoot = (from: string, homes: readonly string[]): string | null => {
   for (let folder = from; ; folder = dirname(folder)) {
     const found = statSync(folder);
-    if (othersMayWrite(found)) return null;
+    if (othersMayWrite(found) || homes.some((home) => liesIn(home, [folder]))) return null;
     if (isOwn(found) && isProjectRoot(folder)) return folder;
     if (folder === dirname(folder)) return null;
   }

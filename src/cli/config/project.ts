@@ -2,9 +2,10 @@ import { createHash } from 'node:crypto';
 import { readFileSync, realpathSync, statSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { basename, join, resolve } from 'node:path';
+import { ServiceError } from '../../machines/errors.ts';
 import { UsageError } from '../words/usage-error.ts';
-import { homeOf } from './home.ts';
-import { isFolder, isOwn, nearestRoot } from './project-root.ts';
+import { configFolderOf, homeOf, homesOf } from './home.ts';
+import { isFolder, isOwn, nearestRoot, placeProblem } from './project-root.ts';
 
 export interface Project {
   /** Absolute, symlinks resolved. */
@@ -34,14 +35,15 @@ export const hashOfRoot = (root: string): string =>
 
 /**
  * `--project`, else the nearest root upward, else the working folder.
- * @throws UsageError when the folder does not exist or belongs to somebody else
+ * @throws UsageError when the folder does not exist or belongs to somebody else, project_refused
  */
 export const findProject = (
   given: string | undefined,
   cwd: string,
   env: NodeJS.ProcessEnv,
 ): Project => {
-  const folder = given === undefined ? (nearestRoot(cwd) ?? cwd) : resolve(cwd, given);
+  const homes = homesOf(env);
+  const folder = given === undefined ? (nearestRoot(cwd, homes) ?? cwd) : resolve(cwd, given);
   if (!isFolder(folder))
     throw new UsageError(
       `the project folder ${folder} does not exist; name another with --project`,
@@ -53,8 +55,16 @@ export const findProject = (
     );
   const name = basename(root).replace(/[^A-Za-z0-9._-]/g, '_') || 'root';
   const own = env['AGENT_STATE_DIR'];
-  const defaultDir = join(stateFolders(env).shared, `${name}-${hashOfRoot(root)}`);
-  return { root, stateDir: own ? resolve(cwd, own) : defaultDir, defaultDir };
+  const { shared } = stateFolders(env);
+  const defaultDir = join(shared, `${name}-${hashOfRoot(root)}`);
+  const stateDir = own ? resolve(cwd, own) : defaultDir;
+  const problem = placeProblem(root, {
+    homes,
+    ...{ state: stateDir, allStates: shared },
+    config: configFolderOf(env),
+  });
+  if (problem !== null) throw new ServiceError('project_refused', { ...problem });
+  return { root, stateDir, defaultDir };
 };
 
 export const stateFiles = (stateDir: string) => ({

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { basename, join } from 'node:path';
-import { homeOf } from './home.ts';
+import { configFolderOf } from './home.ts';
 import type { Project } from './project.ts';
 
 export interface UserFiles {
@@ -14,9 +14,7 @@ export const userFilesOf = (
   { defaultDir }: Pick<Project, 'defaultDir'>,
   env: NodeJS.ProcessEnv,
 ): UserFiles => {
-  const given = env['XDG_CONFIG_HOME'];
-  const home = given?.startsWith('/') === true ? given : join(homeOf(env), '.config');
-  const folder = join(home, 'agent-task-server');
+  const folder = configFolderOf(env);
   return {
     everywhere: join(folder, 'config.json'),
     project: join(folder, 'projects', `${basename(defaultDir)}.json`),

@@ -12,6 +12,7 @@ export const exitCodes = {
   noCredential: 7,
   unauthorized: 8,
   unproven: 9,
+  configuration: 78,
   timedOut: 124,
   interrupted: 130,
   terminated: 143,
@@ -29,6 +30,7 @@ const byError: Readonly<Record<string, number>> = {
   tracker_unavailable: exitCodes.unavailable,
   tracker_conflict: exitCodes.conflict,
   stale_attempt: exitCodes.conflict,
+  project_refused: exitCodes.configuration,
   invalid_params: exitCodes.usage,
   internal: exitCodes.failed,
 } satisfies Record<ErrorCode, number>;

@@ -12,7 +12,6 @@ import { hintFor } from './hints.ts';
 import type { Io } from './io.ts';
 import { shortWords } from './safe-text.ts';
 
-const configExit = 78;
 const noServer: ReadonlySet<string> = new Set([
   'server_needed',
   'server_not_started',
@@ -32,7 +31,7 @@ const errorName = (error: unknown): string => {
 
 const exitCodeOfName = (name: string): number => {
   if (name === 'usage') return exitCodes.usage;
-  if (name === 'config_invalid') return configExit;
+  if (name === 'config_invalid') return exitCodes.configuration;
   return noServer.has(name) ? exitCodes.unavailable : exitCodeOf(name);
 };
 

@@ -100,6 +100,7 @@ const reasonOf: { readonly [Code in ErrorCode]: A2aReason } = {
   credential_missing: 'UNSUPPORTED_OPERATION',
   tracker_unavailable: 'UNSUPPORTED_OPERATION',
   tracker_conflict: 'UNSUPPORTED_OPERATION',
+  project_refused: 'UNSUPPORTED_OPERATION',
   stale_attempt: 'UNSUPPORTED_OPERATION',
   invalid_params: 'INVALID_PARAMS',
   internal: 'INTERNAL',

@@ -1,0 +1,169 @@
+import { existsSync, mkdirSync, readdirSync, symlinkSync } from 'node:fs';
+import { join } from 'node:path';
+import { execa } from 'execa';
+import { describe, expect, test } from 'vitest';
+import { openProject as openTaskClient } from '../../src/cli/client/public-client.ts';
+import { findProject } from '../../src/cli/config/project.ts';
+import { openProject } from '../support/cli.ts';
+import { temporaryFolder } from '../support/temporary.ts';
+
+const entries = [
+  ...['engineer look', 'create one', 'create one --no-start', 'list', 'run --async', 'init'],
+  ...['doctor', 'doctor --sandbox', 'config', 'token', 'open --print', 'server start'],
+  ...['server status', 'server logs', 'watch', 'mcp', 'workflow list', 'merge bd-a1', 'prune'],
+];
+
+describe('the home folder', () => {
+  test.each(entries)('is no project for: agent %s', async (line) => {
+    const { root, stateDir, agentWith } = openProject();
+    const before = readdirSync(root);
+
+    const { code, out, err } = await agentWith({ HOME: root }, ...line.split(' '));
+
+    expect(err).toBe(
+      `agent: ${root} is your home folder, with keys that no agent may read; go to the folder of your project, or name it with --project\n`,
+    );
+    expect({ code, out }).toEqual({ code: 78, out: '' });
+    expect(readdirSync(root)).toEqual(before);
+    expect(existsSync(stateDir)).toBe(false);
+  });
+
+  test('is no project for agent-server, nor when --project names it, nor for a program', async () => {
+    const { root, stateDir, start, collect, env } = openProject();
+    const elsewhere = temporaryFolder();
+    const own = { ...env, HOME: root };
+
+    const server = await collect(start('agent-server', ['--server', '--project', root], own));
+    const named = await collect(start('agent', ['--project', root, '--json', 'list'], own));
+    const called = openTaskClient(root, { env: own });
+
+    expect(server).toMatchObject({ code: 78, out: '' });
+    expect(server.err).toMatch(`agent-server: ${root} is your home folder`);
+    expect(named.code).toBe(78);
+    expect(JSON.parse(named.out)).toMatchObject({ error: { code: 'project_refused', path: root } });
+    await expect(called).rejects.toMatchObject({ code: 'project_refused' });
+    expect([existsSync(stateDir), existsSync(join(root, '.beads'))]).toEqual([false, false]);
+    expect(readdirSync(elsewhere)).toEqual([]);
+  });
+
+  test('is not taken for the project of a folder in it', () => {
+    const home = temporaryFolder();
+    const notes = join(home, 'notes');
+    for (const folder of [notes, join(home, '.beads')]) mkdirSync(folder);
+
+    expect(findProject(undefined, notes, { HOME: home }).root).toBe(notes);
+  });
+});
+
+/** Makes the places, and names the folder to use as the project with its environment. */
+type Place = (folder: string) => { readonly project: string; readonly env: NodeJS.ProcessEnv };
+
+const below = (folder: string, ...names: string[]): string => {
+  const path = join(folder, ...names);
+  mkdirSync(path, { recursive: true });
+  return path;
+};
+
+test.each<[string, RegExp, Place]>([
+  ['the root', /^\/ is the root of the file system; /, () => ({ project: '/', env: {} })],
+  [
+    'a folder that holds the home folder',
+    / holds your home folder \(/,
+    (folder) => ({ project: folder, env: { HOME: below(folder, 'ann') } }),
+  ],
+  [
+    'the home folder behind a link',
+    / is your home folder, /,
+    (folder) => {
+      const home = below(folder, 'ann');
+      symlinkSync(home, join(folder, 'link'));
+      return { project: join(folder, 'link'), env: { HOME: home } };
+    },
+  ],
+  [
+    'a home folder that is a link to it',
+    / is your home folder, /,
+    (folder) => {
+      const project = below(folder, 'ann');
+      symlinkSync(project, join(folder, 'link'));
+      return { project, env: { HOME: join(folder, 'link') } };
+    },
+  ],
+  [
+    'a folder that holds the state folder of AGENT_STATE_DIR',
+    / holds the state folder .*; set AGENT_STATE_DIR /,
+    (folder) => ({ project: folder, env: { AGENT_STATE_DIR: join(folder, '.state', 'deep') } }),
+  ],
+  [
+    'a folder with a link on the way to the state folder',
+    / holds the state folder /,
+    (folder) => {
+      const project = below(folder, 'project');
+      symlinkSync(below(folder, 'elsewhere'), join(project, 'link'));
+      return { project, env: { AGENT_STATE_DIR: join(project, 'link', 'state') } };
+    },
+  ],
+  [
+    'a folder that a link on the way to the state folder leads to',
+    / holds the state folder /,
+    (folder) => {
+      const project = below(folder, 'project');
+      symlinkSync(below(project, 'state'), join(folder, 'link'));
+      return { project, env: { AGENT_STATE_DIR: join(folder, 'link') } };
+    },
+  ],
+  [
+    'a folder that holds the state folders of all projects',
+    / holds the state folder /,
+    (folder) => ({ project: folder, env: { XDG_STATE_HOME: join(folder, 'state') } }),
+  ],
+  [
+    'a folder that holds the configuration folder',
+    / holds your configuration folder /,
+    (folder) => ({ project: folder, env: { XDG_CONFIG_HOME: join(folder, 'config') } }),
+  ],
+  [
+    'the state folder of another project',
+    / lies in .*, which is the server's; /,
+    (folder) => ({
+      project: below(folder, 'agent-task-server', 'other-1234'),
+      env: { XDG_STATE_HOME: folder },
+    }),
+  ],
+])('%s is no project', (_, message, place) => {
+  const { project, env } = place(temporaryFolder());
+
+  expect(() => findProject(project, '/', { HOME: '/nonexistent', ...env })).toThrow(message);
+});
+
+test('a folder whose repository is the home folder is no project', async () => {
+  const home = temporaryFolder();
+  const project = below(home, 'work');
+  await execa('git', ['init', '-q', home]);
+  const message = `${home} is your home folder, with keys that no agent may read, and the repository of ${project}; make the project a repository of its own: git init ${project}`;
+
+  for (const given of [project, undefined])
+    expect(() => findProject(given, project, { HOME: home })).toThrow(message);
+
+  await execa('git', ['init', '-q', project]);
+  expect(findProject(undefined, project, { HOME: home }).root).toBe(project);
+});
+
+test('a bare repository, a folder in it, and the git directory of a project are no projects', async () => {
+  const folder = temporaryFolder();
+  const [bare, work] = [join(folder, 'bare'), join(folder, 'work')];
+  await execa('git', ['init', '-q', '--bare', bare]);
+  await execa('git', ['init', '-q', work]);
+  const env = { HOME: '/nonexistent' };
+  const clone = (path: string) =>
+    `clone it, and use the clone as the project: git clone ${path} <folder>`;
+
+  expect(() => findProject(undefined, bare, env)).toThrow(
+    `${bare} is a bare git repository, which has no files to work on; ${clone(bare)}`,
+  );
+  expect(() => findProject(undefined, join(bare, 'hooks'), env)).toThrow(
+    `${join(bare, 'hooks')} lies in the git directory ${bare}; ${clone(bare)}`,
+  );
+  expect(() => findProject(join(work, '.git'), '/', env)).toThrow('is a bare git repository');
+  expect(findProject(undefined, join(work, '.git', 'hooks'), env).root).toBe(work);
+});
