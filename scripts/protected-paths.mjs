@@ -30,6 +30,9 @@ The tools \`write\` and \`edit\` refuse them. What a command makes under these n
 
 ${table('held')}
 
+Held too is what the server trusts and you keep in the project, such as a configuration file, a prompt file or a program of
+\`notify.commands\` ([security](../security.md#what-the-server-trusts)).
+
 ## Shown: a person sees them first
 
 Agents may write them, because people ask for that. \`agent diff\` names them first, under "runs on your machine" (\`guarded\` in

@@ -124,6 +124,7 @@ export const createToolCalls = (ports: ToolCallPorts) => {
     readable: readablePaths(session),
     git: session.workspace.git,
     isOwn: workspace.mode === 'worktree',
+    held: session.workspace.held ?? [],
     signal,
     comments: toldOften(session) ? [] : (input.review?.comments.map(({ id }) => id) ?? []),
     env: ports.environmentOf(input),

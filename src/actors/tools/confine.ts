@@ -1,7 +1,7 @@
 import { lstat, realpath } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { codeOf } from '../files/error-code.ts';
-import { linksIn, placesOfLinks } from '../sandbox/link-places.ts';
+import { isAtPlace, linksIn, placesOfLinks } from '../sandbox/link-places.ts';
 import { type Protection, protectionOf } from '../sandbox/protected-paths.ts';
 
 /** A value, or a text for the model that says why there is none. */
@@ -88,6 +88,11 @@ const realpathOfExisting = async (path: string): Promise<string> => {
   }
 };
 
+const heldAt = (held: readonly string[], path: string) =>
+  held
+    .filter((place) => isAtPlace([place], path))
+    .map((name) => ({ name, protection: 'held' as const }));
+
 /** The target of a link with a protected name at the top is protected as the link. */
 const behindLinks = (root: string, real: string) =>
   placesOfLinks(root, linksIn(root)).flatMap(({ path, protection }) =>
@@ -96,12 +101,13 @@ const behindLinks = (root: string, real: string) =>
 
 /**
  * Resolves a path of the model, which must stay inside the root. For writing it refuses protected
- * names, in the path as given and in the path behind its symlinks.
+ * names and the places in `held`, in the path as given and in the path behind its symlinks.
  */
 export const locate = async (
   root: string,
   path: string,
   access: Access,
+  held: readonly string[] = [],
 ): Promise<Checked<InsidePath>> => {
   if (path.includes('\0')) return refusePath(path, 'contains a NUL byte');
   const given = resolve(root, path);
@@ -125,13 +131,14 @@ export const locate = async (
       ? []
       : [
           ...[given, real].flatMap((each) => protectionOf(partsFrom(root, each).join('/')) ?? []),
+          ...[given, real].flatMap((each) => heldAt(held, partsFrom(root, each).join('/'))),
           ...behindLinks(root, real),
         ];
-  const held = found.find(({ protection }) => protection === 'held' || access === 'write');
-  if (held)
+  const refused = found.find(({ protection }) => protection === 'held' || access === 'write');
+  if (refused)
     return refusePath(
       path,
-      `is protected: agents may not write to ${held.name}${protectionReason(held.protection)}`,
+      `is protected: agents may not write to ${refused.name}${protectionReason(refused.protection)}`,
     );
   return {
     ok: true,

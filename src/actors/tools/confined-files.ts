@@ -178,8 +178,9 @@ export const writeInside = async (
   path: string,
   data: string | Buffer,
   access: Exclude<Access, 'read'> = 'write',
+  held: readonly string[] = [],
 ): Promise<Checked<WrittenFile>> => {
-  const located = await locate(root, path, access);
+  const located = await locate(root, path, access, held);
   if (!located.ok) return located;
   try {
     return await inFolderOf({ root, place: located.value, create: true }, async (folder, name) => {

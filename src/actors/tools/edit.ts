@@ -64,9 +64,9 @@ export const editTool: Tool<z.infer<typeof editArguments>> = {
   description:
     'Replaces parts of a text file. Each old_text must match one place exactly; differences in trailing spaces, line ends, typographic quotes and dashes do not matter. Returns a diff.',
   schema: editArguments,
-  run: async ({ path, edits }, { root, isOwn }) => {
+  run: async ({ path, edits }, { root, isOwn, held }) => {
     const access = writeAccess(isOwn);
-    const writable = await locate(root, path, access);
+    const writable = await locate(root, path, access, held);
     if (!writable.ok) return writable;
     const file = await readInside(root, path);
     if (!file.ok) return file;
@@ -82,7 +82,7 @@ export const editTool: Tool<z.infer<typeof editArguments>> = {
     if (edited === source)
       return { ok: false, text: 'no edit was made: new_text is the same as old_text' };
 
-    const written = await writeInside(root, path, mark + edited, access);
+    const written = await writeInside(root, path, mark + edited, access, held);
     if (!written.ok) return written;
     return {
       ok: true,

@@ -14,6 +14,8 @@ export interface ToolContext {
   readonly git?: SandboxRequest['git'];
   /** True in an attempt's own folder: a person reviews its work before the merge. */
   readonly isOwn?: boolean;
+  /** Paths below the root that no tool writes, beside the protected names. */
+  readonly held?: readonly string[];
   readonly signal: AbortSignal;
   /** Streams output; the tool bounds it. */
   readonly emit: (chunk: string) => void;

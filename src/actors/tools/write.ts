@@ -13,8 +13,8 @@ export const writeTool: Tool<z.infer<typeof writeArguments>> = {
   description:
     'Creates a file, or replaces the whole content of one; missing folders are made. To change a part of a file, use edit if you have it.',
   schema: writeArguments,
-  run: async ({ path, content }, { root, isOwn }) => {
-    const written = await writeInside(root, path, content, writeAccess(isOwn));
+  run: async ({ path, content }, { root, isOwn, held }) => {
+    const written = await writeInside(root, path, content, writeAccess(isOwn), held);
     if (!written.ok) return written;
     return {
       ok: true,

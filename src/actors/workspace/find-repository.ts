@@ -118,7 +118,7 @@ export const findRepository = async (
   const prefix = below === '' ? '' : `${below}/`;
   const [format, carried] = [formatOf(settings), carriedOf(settings)];
   const hooks = await hookFolders(program, top, settings);
-  return { kind: 'project', top, prefix, gitDir, commonDir, format, hooks, carried };
+  return { kind: 'project', top, prefix, gitDir, commonDir, format, hooks, trusted: [], carried };
 };
 
 /** Opens a bare repository as data. @throws GitError with the reason why it is refused */
@@ -133,5 +133,5 @@ export const findBareRepository = async (program: string, path: string): Promise
   const settings = await readGitSettings(program, join(top, 'config'));
   await refuseUnsupported(settings, top, top);
   const format = formatOf(settings);
-  return { kind: 'project', top, prefix: '', ...dirs, format, hooks: [], carried: [] };
+  return { kind: 'project', top, prefix: '', ...dirs, format, hooks: [], trusted: [], carried: [] };
 };

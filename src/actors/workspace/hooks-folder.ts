@@ -17,7 +17,7 @@ const readUsers = async (program: string, file: string): Promise<GitSettings> =>
 };
 
 /** Relative to the top; null when it lies elsewhere. */
-const relativeInside = (top: string, folder: string): string | null => {
+export const relativeInside = (top: string, folder: string): string | null => {
   const path = relative(top, folder);
   return path === '..' || path.startsWith('../') ? null : path;
 };

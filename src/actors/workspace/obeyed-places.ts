@@ -20,8 +20,17 @@ const linksOf = async (
 /**
  * Targets of links with protected names in the user's folder. They are protected like the names.
  */
-export const linkedPlaces = async (dirs: GitDirs, commit: string): Promise<readonly LinkPlace[]> =>
+const linkedPlaces = async (dirs: GitDirs, commit: string): Promise<readonly LinkPlace[]> =>
   placesOfLinks(dirs.repository.top, await linksOf(dirs, commit));
+
+/** With the places that the server trusts. */
+export const protectedPlaces = async (
+  dirs: GitDirs,
+  commit: string,
+): Promise<readonly LinkPlace[]> => [
+  ...(await linkedPlaces(dirs, commit)),
+  ...dirs.repository.trusted.map((path) => ({ path, protection: 'held' as const })),
+];
 
 export const obeyedIn = async (
   dirs: GitDirs,
@@ -29,7 +38,7 @@ export const obeyedIn = async (
 ): Promise<(path: string) => boolean> => {
   const places = [
     ...dirs.repository.hooks,
-    ...(await linkedPlaces(dirs, commit)).map(({ path }) => path),
+    ...(await protectedPlaces(dirs, commit)).map(({ path }) => path),
   ];
   return (path) => protectionOf(path) !== null || isHook(places, path);
 };

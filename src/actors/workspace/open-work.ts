@@ -140,6 +140,9 @@ export const createOpening = (parts: WorkParts) => {
         root: projectFolder(real, repository.prefix),
         readable: [await objectStore(repository.commonDir)],
         git,
+        held: repository.trusted
+          .filter((path) => path.startsWith(repository.prefix))
+          .map((path) => path.slice(repository.prefix.length)),
         ...told,
       };
     };

@@ -12,6 +12,8 @@ export interface StoresOptions {
   readonly program: string;
   readonly projectRoot: string;
   readonly folder: string;
+  /** Absolute paths that the server trusts. */
+  readonly trusted?: (() => readonly string[]) | undefined;
 }
 
 /**
@@ -115,6 +117,7 @@ export const createOwnRepository = ({ program, projectRoot, folder }: StoresOpti
       commonDir: ownDir,
       format: 'sha1',
       hooks: [],
+      trusted: [],
       carried: [],
     };
   };

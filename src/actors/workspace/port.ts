@@ -14,6 +14,8 @@ export interface OpenWorkspace {
    * mounts it. Null when there is none.
    */
   readonly git: { readonly dir: string; readonly at: string } | null;
+  /** Paths below the root that the server trusts: no tool writes them. */
+  readonly held?: readonly string[];
   readonly notes: readonly string[];
   /** Work that the attempt depends on and does not have; the same each time it is opened. */
   readonly conflicts: readonly StartConflict[];

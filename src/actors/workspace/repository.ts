@@ -12,6 +12,8 @@ export interface Repository {
   readonly format: ObjectFormat;
   /** Folders of hooks, relative to the top. A person sees what changes there. */
   readonly hooks: readonly string[];
+  /** Paths that the server trusts, relative to the top. No agent changes them. */
+  readonly trusted: readonly string[];
   /** The only values of the user's configuration that we use: those that say how files look. */
   readonly carried: readonly (readonly [key: string, value: string])[];
 }

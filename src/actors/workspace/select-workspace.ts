@@ -19,6 +19,8 @@ export interface WorkspaceOptions {
   readonly copies: readonly string[];
   readonly environment: Readonly<Record<string, string>>;
   readonly filters?: readonly string[];
+  /** Absolute paths that the server trusts: no agent changes them. */
+  readonly trusted?: () => readonly string[];
   /** The repository that all servers reach, and this server's name; absent: none. */
   readonly repository?: {
     readonly address: string;
@@ -105,6 +107,7 @@ export const chooseWorkspace = async (options: WorkspaceOptions): Promise<Worksp
     environment,
     filters = [],
     sandboxed = true,
+    trusted,
   } = options;
   const refusal = (): string | null => confinementProblem(options);
   if (mode === 'shared')
@@ -118,6 +121,7 @@ export const chooseWorkspace = async (options: WorkspaceOptions): Promise<Worksp
       folder,
       copies,
       filters,
+      trusted,
       sandboxed,
       description,
       common: program === null ? null : commonOf(program, options),

@@ -1,7 +1,7 @@
 import { join, posix } from 'node:path';
 import type { ObjectFormat } from './blobs.ts';
 import type { GitDirs } from './git-dirs.ts';
-import { linkedPlaces } from './obeyed-places.ts';
+import { protectedPlaces } from './obeyed-places.ts';
 import type { AttemptPlaces, WorkRecord } from './work-records.ts';
 
 /** Everything needed to turn a folder into a tree, as plain data: it crosses to a worker thread. */
@@ -26,7 +26,7 @@ export interface SnapshotJob {
   readonly isRepository: boolean;
   readonly protects: boolean;
   readonly hasIgnoreRules: boolean;
-  /** Places (latin1) that are held because a link with a held name leads there. */
+  /** Places (latin1) that are held: a link with a held name leads there, or the server trusts them. */
   readonly heldPlaces: readonly string[];
   /** Paths (latin1) that were copied into the folder; what git does not know of them stays out. */
   readonly copied: readonly string[];
@@ -65,7 +65,7 @@ export const snapshotJob = async (
   { filters, copies }: SnapshotOptions,
 ): Promise<SnapshotJob> => {
   const { program, repository, gitDir, userGitDir, objects, temporary, hasIgnoreRules } = dirs;
-  const places = await linkedPlaces(dirs, base);
+  const places = await protectedPlaces(dirs, base);
   const autocrlf = repository.carried.find(([key]) => key === 'core.autocrlf')?.[1].toLowerCase();
   const prefix = Buffer.from(repository.prefix).toString('latin1');
   return {

@@ -3,6 +3,7 @@ import { commitOf } from './commits.ts';
 import { findRepository } from './find-repository.ts';
 import { GitError } from './git.ts';
 import { type GitDirs, withGitDirs } from './git-dirs.ts';
+import { relativeInside } from './hooks-folder.ts';
 import { createOwnRepository, ownBranch, type StoresOptions } from './own-repository.ts';
 import type { Repository } from './repository.ts';
 import { recoverMerge } from './update-files.ts';
@@ -46,17 +47,25 @@ const createUpdateRecovery = (
  * Opens the repository of work: the project's, or ours when the project has none, or none with a
  * commit.
  */
-export const createStores = ({ program, projectRoot, folder }: StoresOptions) => {
+export const createStores = (options: StoresOptions) => {
+  const { program, projectRoot, folder, trusted = () => [] } = options;
   const uses = join(folder, 'uses');
-  const own = createOwnRepository({ program, projectRoot, folder });
+  const own = createOwnRepository(options);
+  const withTrusted = (repository: Repository): Repository => ({
+    ...repository,
+    trusted: trusted().flatMap((path) => relativeInside(repository.top, path) ?? []),
+  });
+  const find = async (): Promise<Repository | null> => {
+    const found = await findRepository(program, projectRoot);
+    return found === null ? null : withTrusted(found);
+  };
   const places = updatePlacesIn(folder);
 
   const indexOf = ({ kind, gitDir }: Repository): string =>
     kind === 'own' ? own.index : join(gitDir, 'index');
 
   const use: UseRepository = async (kind, work) => {
-    const repository =
-      kind === 'own' ? await own.open() : await findRepository(program, projectRoot);
+    const repository = kind === 'own' ? withTrusted(await own.open()) : await find();
     if (repository === null) throw new GitError('the repository of this project is gone');
     return withGitDirs(program, repository, uses, work);
   };
@@ -83,7 +92,7 @@ export const createStores = ({ program, projectRoot, folder }: StoresOptions) =>
     /** Removes what a crash left of earlier uses: folders of ours, and the lock of a branch. */
     tidy: async (): Promise<void> => {
       await removeDeadUses(uses);
-      const repository = await findRepository(program, projectRoot).catch(() => null);
+      const repository = await find().catch(() => null);
       const locks = [
         ...(repository === null ? [] : userLocks(repository.gitDir, indexOf(repository))),
         ...userLocks(own.dir, own.index),
@@ -95,7 +104,7 @@ export const createStores = ({ program, projectRoot, folder }: StoresOptions) =>
       work: (atHead: RepositoryAtHead) => Promise<Result>,
       signal?: AbortSignal,
     ): Promise<Result> => {
-      const repository = await findRepository(program, projectRoot);
+      const repository = await find();
       if (repository === null) return beginOwn(work, signal);
       const found = await withGitDirs(program, repository, uses, async (dirs) => {
         const head = await commitOf(dirs, 'HEAD');
@@ -105,7 +114,7 @@ export const createStores = ({ program, projectRoot, folder }: StoresOptions) =>
     },
     /** Uses the repository that new work would begin in, and changes nothing. */
     current: async <Result>(work: (dirs: GitDirs) => Promise<Result>): Promise<Result> => {
-      const repository = await findRepository(program, projectRoot);
+      const repository = await find();
       if (repository === null) return use('own', work);
       const found = await withGitDirs(program, repository, uses, async (dirs) =>
         (await commitOf(dirs, 'HEAD')) === null ? null : { result: await work(dirs) },

@@ -13,6 +13,8 @@ export interface WorktreeOptions {
   readonly folder: string;
   readonly copies: readonly string[];
   readonly filters: readonly string[];
+  /** Absolute paths that the server trusts: no agent changes them. */
+  readonly trusted?: (() => readonly string[]) | undefined;
   /** True when a sandbox mounts the git directory of an attempt into its folder. */
   readonly sandboxed: boolean;
   readonly description: string;

@@ -51,6 +51,19 @@ interface Files {
  */
 const exportedTasksAtMost = 10_000;
 
+/** The server would refuse it, and end. @throws ConfigError */
+const requireConfig = async ({
+  project,
+  config,
+  env,
+}: Pick<ConnectOptions, 'project' | 'config' | 'env'>): Promise<void> => {
+  const [{ loadConfig }, { requireTrustedOutside }] = await Promise.all([
+    import('../config/config.ts'),
+    import('../config/trusted-places.ts'),
+  ]);
+  requireTrustedOutside(loadConfig({ config, project }, env), project, env);
+};
+
 const openFiles = async (
   { project, config, env, io }: ConnectOptions,
   mayCreate: boolean,
@@ -77,6 +90,7 @@ const openFiles = async (
     import('../../actors/journal/merge-entry.ts'),
   ]);
   const loaded = loadConfig({ config, project }, env).config;
+  if (loaded.tracker.bd_path !== undefined) await requireConfig({ project, config, env });
   const workOf = createWorkReads(taskFiles(project).worktrees);
   const redact = redactorFor({ project, env }, loaded);
   const choice = storeFor(loaded, project, env);
@@ -221,6 +235,7 @@ export const connect = (options: ConnectOptions): Connection => {
           'server_needed',
           'no server runs for this project; leave out --no-start, or start one with: agent server start',
         );
+      await requireConfig(options);
       io.err("starting a server in the background; 'agent server logs' prints its log");
       const startServer = options.startServer ?? (await import('./start-server.ts')).startServer;
       const started = await startServer(project, config, env);

@@ -121,6 +121,8 @@ export interface LoadedConfig {
   readonly config: Config;
   /** Null when no file is named and the default file is missing. */
   readonly file: string | null;
+  /** The files of the user that were read. */
+  readonly files: readonly string[];
   /** The file of `--config` or `AGENT_SERVER_CONFIG`. */
   readonly named: string | null;
   /** True for a named file, false for the default one. */
@@ -196,6 +198,7 @@ export const loadConfig = (flags: ConfigFlags, env: NodeJS.ProcessEnv): LoadedCo
   return {
     config: parsed.value,
     file,
+    files: files.filter((each) => each !== shipped),
     named,
     fileChosen,
     portChosen,

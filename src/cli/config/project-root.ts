@@ -63,6 +63,15 @@ const idOf = (folder: string): string | null => {
   }
 };
 
+/** Null for what is no link, or cannot be reached. */
+const linkTarget = (path: string): string | null => {
+  try {
+    return readlinkSync(path);
+  } catch {
+    return null;
+  }
+};
+
 const linksAtMost = 100;
 
 /**
@@ -83,13 +92,13 @@ const folderIdsOn = (path: string): ReadonlySet<string> => {
     const [name = '', ...rest] = left;
     const next = name === '..' ? dirname(at) : join(at, name);
     left = rest;
-    if (lstatSync(next, { throwIfNoEntry: false })?.isSymbolicLink() !== true) {
+    const target = linkTarget(next);
+    if (target === null) {
       at = next;
       continue;
     }
     links += 1;
     if (links > linksAtMost) break;
-    const target = readlinkSync(next);
     if (isAbsolute(target)) at = parse(target).root;
     left = [...target.split(sep).filter((part) => part !== '' && part !== '.'), ...rest];
   }

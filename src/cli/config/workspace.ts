@@ -6,16 +6,28 @@ import { createFinishedWork, type FinishedWork } from '../../actors/workspace/fi
 import { findGit } from '../../actors/workspace/git.ts';
 import type { Workspace } from '../../actors/workspace/port.ts';
 import { chooseWorkspace } from '../../actors/workspace/select-workspace.ts';
+import type { LoadedConfig } from './config.ts';
 import type { Config } from './config-schema.ts';
 import { type Project, serverNameOf, taskFiles } from './project.ts';
+import { pathsOf, requireTrustedOutside } from './trusted-places.ts';
 
+interface ServerWorkspace {
+  readonly sandbox?: Sandbox;
+  /** Absolute paths that agents may not change; by default those of the configuration. */
+  readonly trusted?: () => readonly string[];
+}
+
+/** @throws ConfigError */
 export const workspaceFor = (
-  { workspace, sandbox }: Config,
+  loaded: LoadedConfig,
   project: Project,
   env: NodeJS.ProcessEnv,
-  held?: Sandbox,
-): Promise<Workspace> =>
-  chooseWorkspace({
+  { sandbox: held, trusted }: ServerWorkspace = {},
+): Promise<Workspace> => {
+  const { workspace, sandbox } = loaded.config;
+  const places = trusted === undefined ? pathsOf(requireTrustedOutside(loaded, project, env)) : [];
+  return chooseWorkspace({
+    trusted: trusted ?? (() => places),
     mode: workspace.mode,
     projectRoot: project.root,
     folder: taskFiles(project).worktrees,
@@ -28,6 +40,7 @@ export const workspaceFor = (
       ? {}
       : { repository: { address: workspace.repository, server: serverNameOf(project), env } }),
   });
+};
 
 /** What earlier attempts left, in whichever mode they worked, also for other servers. */
 export const finishedWorkFor = (

@@ -3,6 +3,7 @@ import { plural } from '../../machines/plural.ts';
 import type { CommandContext } from '../client/command-context.ts';
 import { loadConfig } from '../config/config.ts';
 import { mcpServersFrom } from '../config/mcp-servers.ts';
+import { requireTrustedOutside } from '../config/trusted-places.ts';
 import { isYes } from '../output/ask.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { ensurePrivateFolder } from '../server/private-files.ts';
@@ -15,7 +16,9 @@ export const allowServer = async (
   { config: file, allow: name }: { readonly config: string | undefined; readonly allow: string },
 ): Promise<number> => {
   const { project, env, io } = context;
-  const { config } = loadConfig({ config: file, project }, env);
+  const loaded = loadConfig({ config: file, project }, env);
+  requireTrustedOutside(loaded, project, env);
+  const { config } = loaded;
   const server = mcpServersFrom(config.mcp, project.root).find((each) => each.name === name);
   if (server === undefined)
     throw new UsageError(`mcp.servers has no ${name}; agent doctor shows your servers`);

@@ -32,7 +32,7 @@ const readWorkspace = async (
   config: string | undefined,
   taskId: TaskId,
 ): Promise<Changes | null> => {
-  const workspace = await workspaceFor(loadConfig({ config, project }, env).config, project, env);
+  const workspace = await workspaceFor(loadConfig({ config, project }, env), project, env);
   return workspace.diff(taskId, null);
 };
 

@@ -25,22 +25,42 @@ const readOwnFile = (path: string, key: string): Buffer => {
   return bytes;
 };
 
-const promptFrom = (folder: string, file: string, key: string): string =>
-  readOwnFile(resolve(folder, file), `${key}.prompt_file`).toString('utf8');
+interface OwnFile {
+  readonly key: string;
+  readonly path: string;
+}
 
-const fileFrom = (
-  folder: string,
-  file: string,
-  role: Role,
-): { readonly path: string; readonly parts: OwnParts } => {
+interface Prompt {
+  readonly text: string;
+  readonly file: OwnFile;
+}
+
+const promptFrom = (folder: string, file: string, of: string): Prompt => {
+  const [path, key] = [resolve(folder, file), `${of}.prompt_file`];
+  return { text: readOwnFile(path, key).toString('utf8'), file: { key, path } };
+};
+
+const partOf = (prompt: Prompt | null | undefined): Pick<OwnParts, 'prompt'> =>
+  prompt == null ? {} : { prompt: prompt.text };
+
+const fileFrom = (folder: string, file: string, role: Role) => {
   const key = `roles.${role}.file`;
   const path = resolve(folder, file);
   const parsed = parseRole(readOwnFile(path, key), role, userRole);
   if (!parsed.ok) throw new ConfigError(`${path}: ${parsed.text}`);
   const { limits, name: _, prompt_file, ...parts } = parsed.value;
-  const prompt =
-    prompt_file === undefined ? {} : { prompt: promptFrom(dirname(path), prompt_file, path) };
-  return { path, parts: { ...parts, ...limits, ...prompt } };
+  const prompt = prompt_file === undefined ? null : promptFrom(dirname(path), prompt_file, path);
+  return { own: { key, path }, prompt, parts: { ...parts, ...limits } };
+};
+
+const readOwnRole = (loaded: LoadedConfig, role: Role) => {
+  const { file, prompt_file, ...keys } = loaded.config.roles[role] ?? {};
+  const folder = configFolder(loaded);
+  return {
+    keys,
+    prompt: prompt_file === undefined ? null : promptFrom(folder, prompt_file, `roles.${role}`),
+    fromFile: file === undefined ? null : fileFrom(folder, file, role),
+  };
 };
 
 /**
@@ -51,10 +71,15 @@ export const ownRole = (
   loaded: LoadedConfig,
   role: Role,
 ): { readonly parts: OwnParts; readonly file: string | null } => {
-  const { file, prompt_file, ...keys } = loaded.config.roles[role] ?? {};
-  const folder = configFolder(loaded);
-  const prompt =
-    prompt_file === undefined ? {} : { prompt: promptFrom(folder, prompt_file, `roles.${role}`) };
-  const fromFile = file === undefined ? { path: null, parts: {} } : fileFrom(folder, file, role);
-  return { parts: { ...fromFile.parts, ...keys, ...prompt }, file: fromFile.path };
+  const { keys, prompt, fromFile } = readOwnRole(loaded, role);
+  return {
+    parts: { ...fromFile?.parts, ...partOf(fromFile?.prompt), ...keys, ...partOf(prompt) },
+    file: fromFile?.own.path ?? null,
+  };
+};
+
+/** The files that say what a role does. @throws as `ownRole` */
+export const ownRoleFiles = (loaded: LoadedConfig, role: Role): readonly OwnFile[] => {
+  const { prompt, fromFile } = readOwnRole(loaded, role);
+  return [prompt?.file, fromFile?.own, fromFile?.prompt?.file].filter((file) => file != null);
 };

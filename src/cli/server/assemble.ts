@@ -16,6 +16,7 @@ import { type Project, stateFiles } from '../config/project.ts';
 import { keyVariable, type ResolvedSettings, resolveSettings } from '../config/settings.ts';
 import type { StoreChoice } from '../config/store.ts';
 import { trackerFor } from '../config/tracker.ts';
+import { requireTrustedOutside, type TrustedPlace } from '../config/trusted-places.ts';
 import type { Outputs } from '../output/io.ts';
 import { version } from '../version.ts';
 import { workflowConfigs, workflowFinder } from '../workflows/find-workflow.ts';
@@ -33,13 +34,16 @@ export interface Current {
   resolved: ResolvedSettings;
   selectModel: (requested: string) => Model | null;
   assistants: Assistants;
+  /** What the server trusts in a folder of agents, who may not change it. */
+  trusted: readonly TrustedPlace[];
 }
 
-/** Adds the credentials that the server took from its environment at the start. */
+/** Adds the credentials that the server took from its environment at the start. @throws ConfigError */
 export const takeFrom =
   (project: Project, surroundings: ServerEnvironment) =>
   (loaded: LoadedConfig): Current => ({
     loaded,
+    trusted: requireTrustedOutside(loaded, project, surroundings.env),
     resolved: resolveSettings(loaded, project.root),
     selectModel: modelsFor(loaded, surroundings.credentials[keyVariable] ?? null),
     assistants: assistantsFor(loaded.config, surroundings),

@@ -7,6 +7,7 @@ import type { Project } from '../config/project.ts';
 import { remoteSecrets } from '../config/remote-credentials.ts';
 import { projectFolders, sandboxFor } from '../config/sandbox.ts';
 import { storeFor, storeSecrets } from '../config/store.ts';
+import { pathsOf, requireTrustedOutside, trustedPath } from '../config/trusted-places.ts';
 import { workspaceFor } from '../config/workspace.ts';
 import { projectRoleNote } from '../roles/apply-project-roles.ts';
 import {
@@ -79,6 +80,9 @@ export const runServer = async ({
   const choice = storeFor(loaded.config, project, env);
   const folders = projectFolders(project);
   const sandbox = sandboxFor(loaded.config, project, folders);
+  requireTrustedOutside(loaded, project, env);
+  const path = trustedPath(loaded, project, env['PATH']);
+  if (path !== undefined) env['PATH'] = path;
   const environment = { ...childEnvironment(env), ...gitIdentity(project.root) };
   const credentials = takeCredentials(env);
   const webhooks = takeWebhooks(loaded.config, env);
@@ -106,7 +110,10 @@ export const runServer = async ({
       for (const { folder, ...each } of found)
         logger.log(interruptedMessage, { ...each, quarantine: folder });
       interrupted = found.map(noteOf);
-      return workspaceFor(loaded.config, project, env, sandbox);
+      return workspaceFor(loaded, project, env, {
+        sandbox,
+        trusted: () => pathsOf(current.trusted),
+      });
     });
     const parts: ServerParts = {
       ownProcess,

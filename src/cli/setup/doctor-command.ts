@@ -18,6 +18,7 @@ import { sandboxFor } from '../config/sandbox.ts';
 import { resolveSettings } from '../config/settings.ts';
 import { storeFor } from '../config/store.ts';
 import { bdFor, trackerFor } from '../config/tracker.ts';
+import { heldNotes, requireTrustedOutside } from '../config/trusted-places.ts';
 import { workspaceFor } from '../config/workspace.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import type { Io } from '../output/io.ts';
@@ -100,9 +101,10 @@ const checkAssistants = ({ sandbox: { mode, assistants: wanted } }: Config): Che
 
 const checkWorkspace = async (
   { project, env }: CommandContext,
-  config: Config,
+  loaded: LoadedConfig,
 ): Promise<readonly Check[]> => {
-  const workspace = await workspaceFor(config, project, env);
+  const { config } = loaded;
+  const workspace = await workspaceFor(loaded, project, env);
   const detail = workspace.describe();
   const isRefused = detail.startsWith('runs are refused');
   const repository = await checkRepository(config, workspace, storeFor(config, project, env));
@@ -268,6 +270,7 @@ export const doctor = async (
   const { project, io, env, json } = context;
   const loaded = loadConfig({ config: configFile, project }, env);
   const { config } = loaded;
+  const trusted = requireTrustedOutside(loaded, project, env);
   const checks: readonly Check[] = [
     {
       check: 'version',
@@ -277,13 +280,14 @@ export const doctor = async (
     { check: 'project', status: 'ok', detail: project.root },
     checkState(context),
     ...checkConfig(loaded),
+    ...heldNotes(trusted).map((detail) => ({ check: 'config', status: 'note' as const, detail })),
     ...checkSettings(loaded, context),
     ...(await tryCheck('model', () => backendChecks(loaded, env))),
     ...(await tryCheck('tracker', () => checkTracker(context, config))),
     ...(await tryCheck('server', () => checkServer(context, loaded))),
     ...(await tryCheck('sandbox', () => checkSandbox(context, config))),
     checkAssistants(config),
-    ...(await tryCheck('workspace', () => checkWorkspace(context, config))),
+    ...(await tryCheck('workspace', () => checkWorkspace(context, loaded))),
     ...(await tryCheck('mcp', () => checkProjectServers(context, config))),
     ...(await tryCheck('mcp', () => mcpChecks(context, config))),
     ...(await tryCheck('remote', () => checkRemotes(context))),

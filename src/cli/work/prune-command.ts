@@ -39,7 +39,8 @@ const openPruneParts = async (
   { project, env, io }: CommandContext,
   configFile: string | undefined,
 ): Promise<PruneParts> => {
-  const { config } = loadConfig({ config: configFile, project }, env);
+  const loaded = loadConfig({ config: configFile, project }, env);
+  const { config } = loaded;
   const choice = storeFor(config, project, env);
   const kept = hasTasks(project, choice);
   const redact = redactorFor({ project, env }, config);
@@ -47,7 +48,7 @@ const openPruneParts = async (
     ...{ kept, choice, redact },
     log: (message) => io.err(`note: ${message}`),
   });
-  const workspace = await workspaceFor(config, project, env);
+  const workspace = await workspaceFor(loaded, project, env);
   const work = finishedWorkFor(config, project, env, workspace, store);
   const histories = createHistories(ledger.db);
   const tracker = trackerFor(

@@ -25,7 +25,7 @@ const taskOf = async ({ connection }: CommandContext, taskId: TaskId): Promise<T
   readTask(await connection.files(), taskId);
 
 export const openWorkspace = ({ project, env }: CommandContext, config: string | undefined) =>
-  workspaceFor(loadConfig({ config, project }, env).config, project, env);
+  workspaceFor(loadConfig({ config, project }, env), project, env);
 
 const guardedLines = (guarded: readonly string[]): readonly string[] =>
   guarded.length === 0

@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync, realpathSync, statSync } from 'node:fs';
-import { basename, dirname, join, relative, resolve, sep } from 'node:path';
+import { basename, dirname, join, relative, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { codeOf } from '../../actors/files/error-code.ts';
 import { readRegular } from '../../actors/files/regular-file.ts';
@@ -8,6 +8,7 @@ import type { WorkflowDefinition } from '../../machines/workflow-definition.ts';
 import type { FoundWorkflow, NarrowedWorkflow } from '../../machines/workflow-narrowing.ts';
 import { type DeadEnd, type SearchResult, searchWorkflow } from '../../machines/workflow-search.ts';
 import type { Project } from '../config/project.ts';
+import { liesIn } from '../config/project-root.ts';
 import { userFilesOf } from '../config/user-files.ts';
 import {
   type LineOf,
@@ -20,14 +21,6 @@ import {
 const shippedFolder = fileURLToPath(new URL('../../../configs/workflows', import.meta.url));
 const extension = '.yml';
 
-const realPath = (path: string): string => {
-  try {
-    return realpathSync(path);
-  } catch {
-    return resolve(path);
-  }
-};
-
 /**
  * The configuration files that may have workflows beside them: the named one, then that of the user.
  * One inside the project has none, since a project's files may only narrow.
@@ -37,10 +30,8 @@ export const workflowConfigs = (
   env: NodeJS.ProcessEnv,
   named: string | null,
 ): readonly string[] => {
-  const isProjects = (file: string): boolean =>
-    `${realPath(dirname(file))}${sep}`.startsWith(`${realPath(project.root)}${sep}`);
   const own = userFilesOf(project, env).everywhere;
-  return named === null || isProjects(named) ? [own] : [named, own];
+  return named === null || liesIn(named, [project.root]) ? [own] : [named, own];
 };
 
 /** The folders with workflow files: the user's own beside `config.json`, then those that are shipped. */
