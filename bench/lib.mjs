@@ -163,6 +163,7 @@ export const openServer = async (
     tracker,
     name: 'bench',
     version: '0',
+    onCodeOver: () => {},
     projectName: 'bench',
     page: readPage(),
     now: Date.now,

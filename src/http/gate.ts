@@ -53,6 +53,15 @@ const isApi = (request: FastifyRequest): boolean =>
   !(request.method === 'GET' && openRoutes.has(routeOf(request)));
 
 /**
+ * A link to the page, followed in a tab: the file that `agent open` writes leads there. The page
+ * itself is public, and does nothing without a login.
+ */
+const opensPage = (request: FastifyRequest): boolean =>
+  routeOf(request) === 'GET /' &&
+  request.headers['sec-fetch-mode'] === 'navigate' &&
+  request.headers['sec-fetch-dest'] === 'document';
+
+/**
  * The check that refuses the request, or null. These checks stop DNS rebinding and requests that a
  * web page sends to this machine.
  */
@@ -69,7 +78,8 @@ const refusedBy = (request: FastifyRequest, hosts: readonly string[]): string | 
   )
     return 'the Origin header';
   const site = request.headers['sec-fetch-site']?.toString().toLowerCase();
-  if (site === 'cross-site' || site === 'same-site' || (site === 'none' && isApi(request)))
+  const isForeign = site === 'cross-site' || site === 'same-site';
+  if ((isForeign && !opensPage(request)) || (site === 'none' && isApi(request)))
     return 'the Sec-Fetch-Site header';
   return request.method === 'OPTIONS' ? 'the method OPTIONS' : null;
 };

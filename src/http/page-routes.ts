@@ -4,7 +4,7 @@ import type { CodeRefusal } from '../actors/store/postgres/login-rows.ts';
 import { errorBody, requestErrors } from './error-table.ts';
 import { bearerToken } from './gate.ts';
 import { addPageFiles, type PageFiles } from './page-files.ts';
-import type { PageSessions } from './page-sessions.ts';
+import { loginTimes, type PageSessions } from './page-sessions.ts';
 import { createThrottle, windowMs } from './throttle.ts';
 import { parseParams } from './wire.ts';
 
@@ -14,6 +14,8 @@ export interface PageRouteOptions {
   readonly sessions: PageSessions;
   /** Ends the streams of the session. */
   readonly onLogout: () => void;
+  /** Called when a code is used or too old. */
+  readonly onCodeOver: (code: string) => void;
   /** The name of the project's folder. */
   readonly projectName: string;
   readonly version: string;
@@ -52,12 +54,13 @@ const refuseCode = (reply: FastifyReply, refused: CodeRefusal, over: boolean): F
  * exchanges it for the token of a session.
  */
 export const addPageRoutes = (app: FastifyInstance, options: PageRouteOptions): void => {
-  const { page, sessions, onLogout, projectName, version } = options;
+  const { page, sessions, onLogout, onCodeOver, projectName, version } = options;
   const throttle = createThrottle(() => performance.now());
   const startedAt = new Date().toISOString();
   addPageFiles(app, page);
   app.post('/page/codes', { bodyLimit: codeBodyLimit }, async () => {
     const { code, expiresAt } = await sessions.createCode();
+    setTimeout(() => onCodeOver(code), loginTimes.codeMs).unref();
     return { code, expires_at: new Date(expiresAt).toISOString() };
   });
   app.post('/page/session', { bodyLimit: codeBodyLimit }, async (request, reply) => {
@@ -65,6 +68,7 @@ export const addPageRoutes = (app: FastifyInstance, options: PageRouteOptions): 
     const session = await sessions.exchange(code);
     if ('refused' in session)
       return refuseCode(reply, session.refused, throttle.failed(request.ip).over);
+    onCodeOver(code);
     return { token: session.token, expires_at: new Date(session.expiresAt).toISOString() };
   });
   app.get('/page/session', async (request) => {

@@ -143,6 +143,25 @@ test.each([
   expect(answer.status).toBe(status);
 });
 
+test.each([
+  ['a link in a tab', '/', 'navigate', 'document', 404],
+  ['a frame', '/', 'navigate', 'iframe', 403],
+  ['a script', '/', 'no-cors', 'script', 403],
+  ['a link to another route', '/health', 'navigate', 'document', 403],
+  ['a link to a file of the page', '/assets/a.js', 'navigate', 'document', 403],
+])(
+  'of another site, %s may reach the page only as a link in a tab',
+  async (_, path, mode, dest, status) => {
+    const { port } = await startServer();
+    const headers = { 'sec-fetch-mode': mode, 'sec-fetch-dest': dest };
+
+    for (const site of ['cross-site', 'same-site']) {
+      const answer = await send(port, { path, headers: { ...headers, 'sec-fetch-site': site } });
+      expect(answer.status).toBe(status);
+    }
+  },
+);
+
 test('a rebound page, whose Origin equals its Host, is refused', async () => {
   const { port } = await startServer();
   const headers = {

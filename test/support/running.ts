@@ -271,6 +271,7 @@ export const startServer = async (setting: Setting = {}) => {
     pushConfigs: createPushConfigs(running.ledger.db),
     a2aRules: () => ({ versions: ['1.0'], isStrict: false, publicUrl: null, ...setting.a2a }),
     page: setting.page ?? new Map(),
+    onCodeOver: () => {},
     projectName: 'project',
     now: setting.now ?? Date.now,
     draining: () => false,

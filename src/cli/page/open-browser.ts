@@ -8,7 +8,8 @@ const openers: Readonly<Record<string, readonly string[]>> = {
 const browserWaitMs = 5_000;
 
 /**
- * Opens an address in the browser of the desktop. @returns false when there is no desktop, or no
+ * Opens an address in the browser of the desktop. Every user of the machine can read it in the
+ * arguments of the opener and of the browser, so it holds no secret. @returns false when there is no desktop, or no
  * program that opens addresses
  */
 export const openBrowser = (url: string, env: NodeJS.ProcessEnv): Promise<boolean> => {

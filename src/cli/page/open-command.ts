@@ -9,6 +9,7 @@ import {
 } from '../client/http-request.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { openBrowser } from './open-browser.ts';
+import { removeRedirect, writeRedirect } from './redirect-page.ts';
 
 const askPageMs = 10_000;
 
@@ -18,6 +19,7 @@ export interface OpenArgs {
 }
 
 interface OneTimeAddress {
+  readonly code: string;
   readonly url: string;
   readonly expires_at: string;
 }
@@ -40,7 +42,18 @@ const oneTimeAddress = async (
   if (code === null || expires === null)
     throw errorInAnswer(answer) ?? connectionLost(new Error('the answer has no code'));
   const target = taskId === undefined ? '' : `&task=${encodeURIComponent(taskId)}`;
-  return { url: `${address.url}/#c=${code}${target}`, expires_at: expires };
+  return { code, url: `${address.url}/#c=${code}${target}`, expires_at: expires };
+};
+
+/** True when a browser was started with a file that leads to the address. */
+const openThroughFile = async (
+  { project: { stateDir }, env }: CommandContext,
+  { code, url }: OneTimeAddress,
+): Promise<boolean> => {
+  const opened = await openBrowser(writeRedirect(stateDir, code, url), env);
+  // The server removes it when the code is used or too old.
+  if (!opened) removeRedirect(stateDir, code);
+  return opened;
 };
 
 /** The address holds a code that works once and for 60 seconds. */
@@ -48,15 +61,18 @@ export const openPage = async (
   context: CommandContext,
   { task_id, print }: OpenArgs,
 ): Promise<number> => {
-  const { io, json, env } = context;
+  const { io, json } = context;
   const found = await oneTimeAddress(context, task_id);
-  if (json) io.json(found);
-  else if (print) io.out(found.url);
-  else if (await openBrowser(found.url, env))
-    io.out(`opened ${new URL(found.url).origin} in your browser`);
+  const { url, expires_at } = found;
+  if (json) io.json({ url, expires_at });
+  else if (print) io.out(url);
+  else if (await openThroughFile(context, found))
+    io.out(
+      `opened ${new URL(url).origin} in your browser; if it shows nothing, open what this prints: agent open --print`,
+    );
   else {
     io.err('no browser could be opened; open this address within 60 seconds, it works once:');
-    io.out(found.url);
+    io.out(url);
   }
   return exitCodes.done;
 };

@@ -9,11 +9,13 @@ import { buildServer } from '../../http/server.ts';
 import { checkRepository } from '../config/common-repository.ts';
 import { stateFiles } from '../config/project.ts';
 import { a2aRulesFrom } from '../config/settings.ts';
+import { heldNotes } from '../config/trusted-places.ts';
 import { finishedWorkFor } from '../config/workspace.ts';
 import { registerHandler } from '../handler/register.ts';
 import { thisProgram } from '../handler/this-program.ts';
 import { print } from '../output/io.ts';
 import { readPage } from '../page/read-page.ts';
+import { removeRedirect, removeRedirects } from '../page/redirect-page.ts';
 import { exportFromServer } from '../recording/export-from-server.ts';
 import { projectRoleNote } from '../roles/apply-project-roles.ts';
 import { serverName, version } from '../version.ts';
@@ -106,6 +108,7 @@ const buildApplication = (
       interrupted,
     }),
     page: readPage(),
+    onCodeOver: (code) => removeRedirect(project.stateDir, code),
     projectName: basename(project.root),
     exportTask: exportFromServer(system.service, project.root, redact),
     sharedLogins: sharedLoginsOf(ledger.db),
@@ -154,6 +157,7 @@ const printBanner = async (
         ? []
         : [`tasks and journal are kept in ${choice.address.shown}`]),
       ...notesOf(config),
+      ...heldNotes(current.trusted),
       ...(runsFree ? [`${worker.assistant} runs outside this sandbox, by sandbox.assistants`] : []),
       ...networkNotes(system.settings(), config),
       ...current.resolved.projectRoles.map(projectRoleNote),
@@ -193,6 +197,7 @@ export const serve = async (
   const { project, current, logger, ownProcess } = parts;
   const { store, system, ledger } = assembled;
   const files = stateFiles(project.stateDir);
+  removeRedirects(project.stateDir);
   const state: ServingState = { names: [], draining: false, webhookCheck: () => null };
   const app = await buildApplication(parts, assembled, state);
   const { named } = current.loaded;
