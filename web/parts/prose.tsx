@@ -25,9 +25,33 @@ const drawLine = (line: string) => {
   );
 };
 
-/** Between two fences: code. */
+const opensCode = /^```.*$/;
+const closesCode = /^```[ \t]*$/;
+
+/** Words and code between two fences, in turn. A fence that nothing closes opens no code. */
+export const proseBlocks = (text: string): readonly string[] => {
+  const lines = text.split('\n');
+  const lastFence = lines.findLastIndex((line) => closesCode.test(line));
+  const blocks: string[] = [];
+  let from = 0;
+  let isCode = false;
+  for (const [at, line] of lines.entries()) {
+    const isFence = isCode ? closesCode.test(line) : at < lastFence && opensCode.test(line);
+    if (!isFence) continue;
+    blocks.push(
+      lines
+        .slice(from, at)
+        .map((each) => `${each}\n`)
+        .join(''),
+    );
+    from = at + 1;
+    isCode = !isCode;
+  }
+  return [...blocks, lines.slice(from).join('\n')];
+};
+
 const drawBlocks = (text: string) =>
-  text.split(/^```.*\n([\s\S]*?)^```[ \t]*(?:\n|$)/m).map((block, index) =>
+  proseBlocks(text).map((block, index) =>
     index % 2 === 1 ? (
       <code key={`${index}`} class="part box sunken">
         {block}

@@ -25,7 +25,7 @@ export const reviewText = ({ continues, comments }: ReviewedWork): string => {
 };
 
 const longestAnswer = 4_000;
-const answerLine = /^[\s>*_#-]*comment\s+#?(\d+)[*_]*\s*[:.–-]+[*_]*\s*(.*)$/i;
+const answerLine = /^[\s>*_#-]*comment\s+#?(\d+)[*_]*\s*[:.–-]+[*_]*\s*(.*)/i;
 
 /** The answers in the last message of an assistant, each up to the line of the next one. */
 export const answersIn = (

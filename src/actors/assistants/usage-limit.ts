@@ -17,7 +17,7 @@ const afterPause = (message: string, now: number): number | null => {
     message,
   )?.[1];
   if (words === undefined) return null;
-  const parts = [...words.matchAll(/(\d+) (day|hour|minute|second)/gi)];
+  const parts = [...words.matchAll(/(?<!\d)(\d+) (day|hour|minute|second)/gi)];
   return parts.reduce(
     (at, [, count, unit = '']) => at + Number(count) * (unitMs[unit.toLowerCase()] ?? 0),
     now,

@@ -14,7 +14,7 @@ const toolNameLength = 64;
 
 /** Without control and invisible characters, which could hide words from people. */
 export const visibleText = (text: string): string =>
-  text.replace(/[\p{Cc}\p{Cf}\p{Co}\p{Cs}]/gu, (char) => (/[\n\t]/.test(char) ? char : ''));
+  text.replace(/[^\P{Cc}\n\t]+|[\p{Cf}\p{Co}\p{Cs}]+/gu, '');
 
 const keptValues: ReadonlySet<string> = new Set([
   ...['type', 'title', 'description', 'default', 'enum', 'const', 'examples', 'format', 'pattern'],

@@ -52,7 +52,7 @@ export const readServerModels = async (
   model: string,
 ): Promise<ServerModels> => {
   const parsed = modelListSchema.safeParse(
-    await fetchJson(`${baseURL.replace(/\/+$/, '')}/models`, apiKey),
+    await fetchJson(`${baseURL.replace(/(?<!\/)\/+$/, '')}/models`, apiKey),
   );
   if (!parsed.success) return unknownServer;
   const { data } = parsed.data;

@@ -9,6 +9,8 @@ export interface TextCalls {
 const [opening, closing] = ['<tool_call>', '</tool_call>'];
 const fence = '```';
 const maxEndsTried = 8;
+/** What follows so many tags stays text. */
+const maxBlocks = 100;
 
 const objectIn = (value: unknown): JsonObject | null => {
   const parsed = typeof value === 'string' ? parseJson(value) : value;
@@ -69,11 +71,13 @@ export const textCallsIn = (text: string): TextCalls => {
   const calls: ToolCall[] = [];
   let rest = '';
   let at = 0;
-  for (let from = text.indexOf(opening); from >= 0; from = text.indexOf(opening, at)) {
+  let from = text.indexOf(opening);
+  for (let blocks = 0; from >= 0 && blocks < maxBlocks; blocks += 1) {
     const found = blockAt(text, from);
     rest += text.slice(at, found.calls.length === 0 ? found.end : from);
     calls.push(...found.calls);
     at = found.end;
+    from = text.indexOf(opening, at);
   }
   return { text: `${rest}${text.slice(at)}`.trim(), calls };
 };

@@ -36,7 +36,7 @@ const inWordsMs = ({ status, code, message }: APIError): number | null => {
     message,
   )?.[1];
   if (words === undefined) return null;
-  const parts = words.toLowerCase().matchAll(/([\d.]+)(ms|[dhms])/g);
+  const parts = words.toLowerCase().matchAll(/(?<![\d.])([\d.]+)(ms|[dhms])/g);
   const pause = [...parts].reduce(
     (sum, [, count, unit = '']) => sum + Number(count) * (unitMs[unit] ?? 0),
     0,

@@ -28,7 +28,7 @@ const fromRole = (step: string, { reason }: AnsweredQuestion): StepChoice | null
     .split(/\r?\n/)
     .map((text) => text.replace(/[*_`]/g, '').replace(/^\s*[-+]\s*/, ''))
     .find((text) => text.toLowerCase().startsWith(`${step}:`));
-  const [, word, why = ''] = /^[^:]*:\s*(yes|no)\b[\s,;:.-]*(.*)$/i.exec(line ?? '') ?? [];
+  const [, word, why = ''] = /^[^:]*:\s*(yes|no)\b[\s,;:.-]*(.*)/i.exec(line ?? '') ?? [];
   if (word === undefined) return null;
   return {
     step,

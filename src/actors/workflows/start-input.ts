@@ -32,13 +32,14 @@ export const badParam = (path: string, problem: string): ServiceError =>
 /** Lower case, with dashes: for names of folders. */
 export const slugOf = (text: string): string =>
   text
+    .slice(0, 200)
     .normalize('NFKD')
     .toLowerCase()
     .replace(/[^\p{L}\p{N}]+/gu, '-')
     .replace(/[^a-z0-9-]/g, '')
-    .replace(/^-+|-+$/g, '')
+    .replace(/^-+|(?<!-)-+$/g, '')
     .slice(0, 60)
-    .replace(/-+$/, '');
+    .replace(/(?<!-)-+$/, '');
 
 const optionalSteps = ({ phases }: WorkflowDefinition): readonly string[] =>
   phases.flatMap(({ steps }) => steps.filter(({ when }) => when !== undefined).map(({ id }) => id));

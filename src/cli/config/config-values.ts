@@ -14,7 +14,7 @@ export const isPostgresUrl = (text: string): boolean => /^postgres(ql)?:\/\//i.t
 
 /** Anybody who reads the file, or the list of processes, would read it. */
 const hasPassword = (text: string): boolean =>
-  /^[a-z]+:\/\/[^@/?]*:[^@/?]+@|[?&]password=/i.test(text);
+  /^[a-z]+:\/\/[^@/?:]*:[^@/?]+@|[?&]password=/i.test(text);
 
 /** The value may be a secret, so no problem repeats it. */
 export const storeUrl = z

@@ -46,7 +46,7 @@ export interface FoundCredential {
 }
 
 const inUrls = (text: string): readonly FoundCredential[] =>
-  [...text.matchAll(/[a-z][a-z0-9+.-]*:\/\/([^\s/@"']+)@([^\s/"']*)/gi)].flatMap(
+  [...text.matchAll(/(?<=[a-z0-9+.-]):\/\/([^\s/@"']+)@([^\s/"']*)/gi)].flatMap(
     ([, user = '', host = '']) => {
       const [name = '', ...rest] = user.split(':');
       const password = rest.join(':');

@@ -180,5 +180,5 @@ export const a2aRulesFrom = ({
 }: Config['a2a']): A2aRules => ({
   versions,
   isStrict: strict_version,
-  publicUrl: public_url?.replace(/\/+$/, '') ?? null,
+  publicUrl: public_url?.replace(/(?<!\/)\/+$/, '') ?? null,
 });

@@ -17,7 +17,7 @@ const platformOf = ({ platform }: HandlerEnvironment) => platforms[platform] ?? 
 const registrationProblem = (error: unknown): string =>
   messageOf(error)
     .trim()
-    .replace(/\s*[\r\n]\s*/g, '; ');
+    .replace(/\s+/g, (space) => (/[\r\n]/.test(space) ? '; ' : space));
 
 /** Under sudo the files would be root's, or go to the wrong user's home. */
 const isUnderSudo = ({ env, uid }: HandlerEnvironment): boolean =>

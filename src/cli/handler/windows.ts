@@ -35,4 +35,4 @@ export const registryCommands = (env: NodeJS.ProcessEnv, command: string) => {
 };
 
 export const registryCommandIn = (output: string): string | null =>
-  /\sREG_(?:EXPAND_)?SZ\s+(\S.*?)\s*$/m.exec(output)?.[1] ?? null;
+  /\sREG_(?:EXPAND_)?SZ\s+(\S.*)/.exec(output)?.[1]?.trimEnd() ?? null;

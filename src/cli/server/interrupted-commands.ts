@@ -12,7 +12,7 @@ export interface InterruptedNote {
 }
 
 export const noteOf = ({ attempt, moved, left, folder }: Interrupted): InterruptedNote => {
-  const [, id = null, number = '0'] = /\/(.+)#(\d+)$/.exec(attempt ?? '') ?? [];
+  const [, id = null, number = '0'] = /^[^/]*\/(.+)#(\d+)$/.exec(attempt ?? '') ?? [];
   const parts = [
     ...(moved.length === 0 ? [] : [`${moved.join(', ')} was moved to ${folder}`]),
     ...(left.length === 0 ? [] : [`this is still there: ${left.join(', ')}`]),

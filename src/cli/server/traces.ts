@@ -58,7 +58,7 @@ export const collectorOf = (
 ): Collector | null => {
   if (endpoint === undefined) return null;
   const url = new URL(endpoint);
-  url.pathname = `${url.pathname.replace(/\/+$/, '')}/v1/traces`;
+  url.pathname = `${url.pathname.replace(/(?<!\/)\/+$/, '')}/v1/traces`;
   return { url: url.href, headers: traceHeaders(env) };
 };
 

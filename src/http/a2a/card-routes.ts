@@ -56,7 +56,9 @@ export const addCardRoutes = (app: FastifyInstance, options: CardOptions): void 
       .header('cache-control', `max-age=${maxAgeSeconds}`)
       .header('vary', 'Host, A2A-Version')
       .header('etag', etag);
-    const known = String(request.headers['if-none-match'] ?? '').split(/\s*,\s*/);
+    const known = String(request.headers['if-none-match'] ?? '')
+      .split(',')
+      .map((each) => each.trim());
     if (known.includes(etag) || known.includes('*')) return reply.code(304).send();
     return reply.type('application/json; charset=utf-8').send(text);
   };

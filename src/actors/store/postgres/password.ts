@@ -12,7 +12,7 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 /** `host:port:database:user:password`; `\` takes the meaning of a colon away. */
 const passwordFieldsOf = (line: string): readonly string[] =>
-  (line.match(/(?:\\.|[^:\\])*(?::|$)/g) ?? []).map((field) =>
+  (line.match(/(?:\\.|[^:\\])*(?::|\\?$)/gs) ?? []).map((field) =>
     field.replace(/:$/, '').replace(/\\(.)/g, '$1'),
   );
 

@@ -41,14 +41,14 @@ const patterns: readonly (readonly [FailureKind, RegExp])[] = [
   ['ambiguous', /ambiguous ID/],
   ['claimed', /already claimed by (\S.*)/],
   ['not_claimable', /not claimable: status (\S+)/],
-  ['blocked', /blocked by (?:open issues )?\[([^\]]*)\]/],
+  ['blocked', /blocked by (?:open issues )?\[([^[\]]*)\]/],
   ['cycle', /would create a cycle|depend on itself/],
   ['duplicate', /UNIQUE constraint failed: dependencies|already exists/],
   ['stale', /out of sync with JSONL/i],
   ['corrupt', /Auto-import skipped|Error parsing line/],
   [
     'newer',
-    /newer than (?:this|the) (?:binary|bd|version)|newer version of bd|unsupported schema|schema version.*newer|upgrade bd/i,
+    /newer than (?:this|the) (?:binary|bd|version)|newer version of bd|unsupported schema|schema version.{0,100}newer|upgrade bd/i,
   ],
   [
     'lock',
@@ -83,7 +83,13 @@ export const bdFailure = (
   about,
 });
 
-export const classifyBdText = (text: string): BdFailure => {
+/** bd begins or ends with its error; the middle (characters) is not looked at. */
+const partLength = 50_000;
+const endsOf = (text: string): string =>
+  text.length <= 2 * partLength ? text : `${text.slice(0, partLength)}\n${text.slice(-partLength)}`;
+
+export const classifyBdText = (whole: string): BdFailure => {
+  const text = endsOf(whole);
   for (const [kind, pattern] of patterns) {
     const match = pattern.exec(text);
     if (match !== null)
