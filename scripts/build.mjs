@@ -12,8 +12,10 @@ import { buildPage } from './page.mjs';
 const root = fileURLToPath(new URL('../', import.meta.url));
 const target = 'es2023';
 const programs = ['cli/agent', 'cli/agent-server'];
-/** The server starts it as a thread. */
-const thread = 'actors/workspace/snapshot-worker';
+/** The server starts them as threads. */
+const threads = ['workspace/snapshot-worker', 'gates/judge', 'tools/make-edits'].map(
+  (name) => `actors/${name}`,
+);
 /** Parts that tests load from `dist` often, since it loads faster than `build`. */
 const parts = [
   ...['cli/run-agent', 'cli/server/run-server', 'cli/config/config'],
@@ -90,7 +92,9 @@ const importsOf = () => {
 
 const bundle = async () => {
   const input = {
-    ...Object.fromEntries([...programs, thread, ...parts].map((name) => [name, `src/${name}.ts`])),
+    ...Object.fromEntries(
+      [...programs, ...threads, ...parts].map((name) => [name, `src/${name}.ts`]),
+    ),
     [client.name]: `src/${client.source}.ts`,
   };
   const { plugin, isLoadedWith } = importsOf();

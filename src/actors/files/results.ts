@@ -12,6 +12,7 @@ import { createOutputFile, type OutputFile } from '../process/output-file.ts';
 import type { SavedWork } from '../workspace/port.ts';
 import { removeLeftovers, writeFileAtomically } from './atomic-write.ts';
 import { syncNames } from './durable-folder.ts';
+import { fencedBlock } from './fenced-block.ts';
 import { isRealFolder, makeRealFolder } from './real-folder.ts';
 import { readRegularAsync } from './regular-file.ts';
 
@@ -149,10 +150,7 @@ const conflictList = (conflicts: readonly StartConflict[]): string => {
 const outputOf = (end: AttemptEnd): string => {
   const output = end.status === 'failed' ? end.failure.facts['output'] : null;
   if (typeof output !== 'string' || output === '') return '';
-  const fence = '`'.repeat(
-    Math.max(3, ...(output.match(/`+/g) ?? []).map((run) => run.length + 1)),
-  );
-  return `\n\nOf its output, what failed first and the end:\n\n${fence}text\n${failingLines(output)}\n${fence}`;
+  return `\n\nOf its output, what failed first and the end:\n\n${fencedBlock(failingLines(output), 'text')}`;
 };
 
 const unreadList = (unread: readonly string[]): string =>

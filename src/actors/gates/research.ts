@@ -1,4 +1,5 @@
 import { plural } from '../../machines/plural.ts';
+import { countLines } from '../files/count-lines.ts';
 import { fail, type Judgement, pass, readDocument, type StepEvidence } from './evidence.ts';
 import { hasText, listItems, type MarkdownSection, sectionNamed, sectionsOf } from './markdown.ts';
 
@@ -22,20 +23,28 @@ export const checkSections = async (
     : fail(`${path} ${problems.join('; ')}`);
 };
 
-const questionPattern = /\bQ(\d{1,3})\b\W{0,4}.*\?/;
-
 /** Q1, Q2 … of the list items that are questions. */
 const questionsIn = (text: string): readonly string[] => [
   ...new Set(
     listItems(text.split(/\r?\n/)).flatMap((item) => {
-      const number = questionPattern.exec(item)?.[1];
-      return number === undefined ? [] : [`Q${number}`];
+      const found = /\bQ\d{1,3}\b/.exec(item);
+      return found !== null && item.includes('?', found.index) ? [found[0]] : [];
     }),
   ),
 ];
 
 const isOpen = (line: string): boolean =>
   /\b(unanswered|not answered|no answer|open question|unknown|tbd|todo)\b/i.test(line);
+
+/** The questions that a line names in its heading or before its first words. */
+const answeredIn = (line: string): readonly string[] => {
+  const isHeading = /^#+ /.test(line);
+  const words = /\W*[\p{L}\p{N}]/uy;
+  return [...line.matchAll(/\bQ\d{1,3}\b/g)].flatMap(({ 0: name, index }) => {
+    words.lastIndex = index + name.length;
+    return isHeading || words.test(line) ? [name] : [];
+  });
+};
 
 /** Every question is answered outside the section that repeats the objectives. */
 export const checkAnswers = async (
@@ -50,22 +59,32 @@ export const checkAnswers = async (
   const questions = questionsIn(asked.text);
   if (questions.length === 0)
     return fail(`${questionsPath} has no question; each is a list item such as "- Q1: …?"`);
-  const objectives = sectionNamed(report.text, 'objectives')?.lines.join('\n');
-  const answers = (objectives === undefined ? report.text : report.text.replace(objectives, ''))
-    .split(/\r?\n/)
-    .filter((line) => !isOpen(line));
-  const open = questions.filter((name) => {
-    const named = new RegExp(`\\b${name}\\b\\W*[\\p{L}\\p{N}]`, 'u');
-    const heading = new RegExp(`^#+ .*\\b${name}\\b`);
-    return !answers.some((line) => named.test(line) || heading.test(line));
-  });
+  const objectives = sectionNamed(report.text, 'objectives');
+  const answered = new Set(
+    report.text
+      .split(/\r?\n/)
+      .toSpliced(objectives?.from ?? 0, objectives?.lines.length ?? 0)
+      .filter((line) => !isOpen(line))
+      .flatMap(answeredIn),
+  );
+  const open = questions.filter((name) => !answered.has(name));
   return open.length === 0
     ? pass(`${path} answers ${questions.join(', ')}`)
     : fail(`${path} does not answer ${open.join(', ')} of ${questionsPath}`);
 };
 
-const fileReference =
-  /(?<![\w/.:@-])((?:[\w@+.-]+\/)*[\w@+-][\w@+.-]*\.[A-Za-z]\w{0,9}|(?:[\w@+.-]+\/)+[\w@+-]+):(\d{1,7})(?:-(\d{1,7}))?(?!\w|\.\w)/g;
+const placeInFile = /(?<![\w/.:@+-])([\w@+./-]+):(\d{1,7})(?:-(\d{1,7}))?(?!\w|\.\w)/g;
+
+/** A name with an extension, or one in a folder; `12:30` and `//host:80` are none. */
+const isFilePath = (path: string): boolean => {
+  const parts = path.split('/');
+  const name = parts.at(-1) ?? '';
+  return (
+    !parts.includes('') &&
+    (/^[\w@+-][\w@+.-]*\.[A-Za-z]\w{0,9}$/.test(name) ||
+      (parts.length > 1 && /^[\w@+-]+$/.test(name)))
+  );
+};
 
 interface Reference {
   readonly path: string;
@@ -73,10 +92,12 @@ interface Reference {
 }
 
 const referencesIn = (text: string): readonly Reference[] =>
-  [...text.matchAll(fileReference)].map(([, path = '', line, last]) => ({
-    path: path.replace(/^\.\//, ''),
-    line: Math.max(Number(line), Number(last ?? 0)),
-  }));
+  [...text.matchAll(placeInFile)]
+    .filter(([, path = '']) => isFilePath(path))
+    .map(([, path = '', line, last]) => ({
+      path: path.replace(/^\.\//, ''),
+      line: Math.max(Number(line), Number(last ?? 0)),
+    }));
 
 /** Each heading below the section; without one, each item of its lists. */
 const findingsIn = ({
@@ -95,7 +116,7 @@ const createLengthLookUp = ({ files }: StepEvidence) => {
     const known = lengths.get(path);
     if (known !== undefined) return known;
     const text = await files.read(path, sourceMaxBytes);
-    const length = text === null ? null : text.replace(/\n$/, '').split('\n').length;
+    const length = text === null ? null : countLines(text.replace(/\n$/, ''));
     lengths.set(path, length);
     return length;
   };

@@ -1,3 +1,4 @@
+import { countLines } from '../files/count-lines.ts';
 import type { Replacement } from './edit-match.ts';
 
 const contextLines = 3;
@@ -63,7 +64,7 @@ const lineChangeIn = (source: string, { from, to, replacements }: ReplacedLines)
   while (sameEnd < shortest - same && before.at(-1 - sameEnd) === after.at(-1 - sameEnd))
     sameEnd += 1;
   return {
-    first: source.slice(0, from).split('\n').length - 1 + same,
+    first: countLines(source, 0, from) - 1 + same,
     removed: before.slice(same, before.length - sameEnd),
     added: after.slice(same, after.length - sameEnd),
   };

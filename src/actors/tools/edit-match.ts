@@ -1,3 +1,4 @@
+import { countLines } from '../files/count-lines.ts';
 import type { Checked } from './confine.ts';
 import { exactView, foldedView, foldText, type TextView } from './text-view.ts';
 
@@ -21,12 +22,31 @@ interface Match {
 const maxCandidates = 20;
 const shownCandidates = 10;
 
+/** For each beginning of the text, how long its longest end is that is a beginning, too. */
+const bordersOf = (text: string): Int32Array => {
+  const borders = new Int32Array(text.length);
+  let length = 0;
+  for (let at = 1; at < text.length; at += 1) {
+    const code = text.charCodeAt(at);
+    while (length > 0 && code !== text.charCodeAt(length)) length = borders[length - 1] ?? 0;
+    if (code === text.charCodeAt(length)) length += 1;
+    borders[at] = length;
+  }
+  return borders;
+};
+
+/** As Knuth, Morris and Pratt: `indexOf` compares up to the whole of `wanted` at each character. */
 const occurrences = (text: string, wanted: string): readonly number[] => {
+  const borders = bordersOf(wanted);
   const found: number[] = [];
-  let at = text.indexOf(wanted);
-  while (at >= 0 && found.length < maxCandidates) {
-    found.push(at);
-    at = text.indexOf(wanted, at + 1);
+  let length = 0;
+  for (let at = 0; at < text.length && found.length < maxCandidates; at += 1) {
+    const code = text.charCodeAt(at);
+    while (length > 0 && code !== wanted.charCodeAt(length)) length = borders[length - 1] ?? 0;
+    if (code === wanted.charCodeAt(length)) length += 1;
+    if (length < wanted.length) continue;
+    found.push(at + 1 - length);
+    length = borders[length - 1] ?? 0;
   }
   return found;
 };
@@ -38,9 +58,6 @@ const matchesIn = (view: TextView, wanted: string, mustEndLine: boolean): readon
     const [start, end] = [view.toSource(at), view.toSource(after)];
     return start === null || end === null ? [] : [{ start, end }];
   });
-
-const lineNumberAt = (source: string, offset: number): number =>
-  source.slice(0, offset).split('\n').length;
 
 const pairsOf = (line: string): ReadonlySet<string> => {
   const text = line.trim().slice(0, 200);
@@ -71,24 +88,30 @@ const nearestLines = (source: string, wanted: string): readonly string[] => {
     .map(({ line, number }) => `${number}: ${line.slice(0, 200)}`);
 };
 
-const textNotFound = (source: string, wanted: string): string => {
+const textNotFound = (source: string, wanted: string, hint: boolean): string => {
+  if (!hint) return 'old_text was not found';
   const nearest = nearestLines(source, wanted);
-  const hint =
+  const found =
     nearest.length > 0
       ? `the nearest lines are\n${nearest.join('\n')}`
       : 'no line is like its first line';
-  return `old_text was not found; ${hint}`;
+  return `old_text was not found; ${found}`;
 };
 
 const ambiguous = (source: string, matches: readonly Match[]): string => {
-  const numbers = matches.slice(0, shownCandidates).map(({ start }) => lineNumberAt(source, start));
+  let [line, from] = [1, 0];
+  const numbers = matches.slice(0, shownCandidates).map(({ start }) => {
+    line += countLines(source, from, start) - 1;
+    from = start;
+    return line;
+  });
   const more = matches.length > shownCandidates ? ' and more' : '';
   return `old_text matches more than once, at lines ${numbers.join(', ')}${more}; add lines around it until it is unique`;
 };
 
 const lineEndOf = (source: string): string => {
-  const crlf = source.split('\r\n').length - 1;
-  const all = source.split('\n').length - 1;
+  const all = countLines(source) - 1;
+  const crlf = (source.length - source.replaceAll('\r\n', '').length) / 2;
   return crlf > all - crlf ? '\r\n' : '\n';
 };
 
@@ -96,23 +119,26 @@ const lineEndOf = (source: string): string => {
  * Finds the one match of each edit: an exact one first (CRLF counts as LF), else a folded one. New
  * text takes the line ends of the file. A refusal says what the model has to change.
  */
-export const createMatcher = (source: string): ((edit: TextEdit) => Checked<Replacement>) => {
+export const createMatcher = (
+  source: string,
+): ((edit: TextEdit, hint: boolean) => Checked<Replacement>) => {
   const lineEnd = lineEndOf(source);
   const exact = exactView(source);
   let folded: TextView | null = null;
 
   const matchesOf = (wanted: string): readonly Match[] => {
     const matches = matchesIn(exact, wanted.replaceAll('\r\n', '\n'), false);
+    if (matches.length > 0) return matches;
     const loose = foldText(wanted);
-    if (matches.length > 0 || loose.trim() === '') return matches;
+    if (loose.trim() === '') return matches;
     folded ??= foldedView(source);
     return matchesIn(folded, loose, /[^\S\n]$/.test(wanted));
   };
 
-  return ({ old_text, new_text }) => {
+  return ({ old_text, new_text }, hint) => {
     const matches = matchesOf(old_text);
     const [match, another] = matches;
-    if (match === undefined) return { ok: false, text: textNotFound(source, old_text) };
+    if (match === undefined) return { ok: false, text: textNotFound(source, old_text, hint) };
     if (another !== undefined) return { ok: false, text: ambiguous(source, matches) };
     return {
       ok: true,

@@ -7,6 +7,8 @@ import { maxLinesBytes } from './result-size.ts';
 
 const maxLines = 2_000;
 const binarySampleBytes = 8_192;
+const byteOrderMark = Buffer.from('\uFEFF');
+const lineFeed = 0x0a;
 
 const readArguments = z.strictObject({
   path: z.string().min(1).describe('file path, relative to the workspace root'),
@@ -15,9 +17,26 @@ const readArguments = z.strictObject({
 });
 type ReadArguments = z.infer<typeof readArguments>;
 
-const fileLines = (text: string): readonly string[] => {
-  const lines = text.replace(/^\uFEFF/, '').split(/\r?\n/);
-  return lines.at(-1) === '' ? lines.slice(0, -1) : lines;
+interface FileLines {
+  /** Those from `offset` on, at most `limit`. */
+  readonly lines: readonly string[];
+  readonly total: number;
+}
+
+/** Only the lines that are asked for are made: a file may have millions. */
+const fileLines = (bytes: Buffer, offset: number, limit: number): FileLines => {
+  const lines: string[] = [];
+  let total = 0;
+  let from = bytes.subarray(0, 3).equals(byteOrderMark) ? 3 : 0;
+  while (from < bytes.length) {
+    const end = bytes.indexOf(lineFeed, from);
+    const to = end < 0 ? bytes.length : end;
+    total += 1;
+    if (total >= offset && lines.length < limit)
+      lines.push(bytes.toString('utf8', from, to).replace(/\r$/, end < 0 ? '$&' : ''));
+    from = to + 1;
+  }
+  return { lines, total };
 };
 
 const longLine = (line: string, number: number): ToolResult => {
@@ -27,21 +46,17 @@ const longLine = (line: string, number: number): ToolResult => {
   return { ok: true, text: `${shown}\n${note}` };
 };
 
-const pageResult = (
-  lines: readonly string[],
-  { path, offset, limit }: ReadArguments,
-): ToolResult => {
-  if (lines.length === 0) return { ok: true, text: '(the file is empty)' };
-  const [first, ...rest] = lines.slice(offset - 1, offset - 1 + Math.min(limit, maxLines));
-  if (first === undefined) return refusePath(path, `has only ${lines.length} lines`);
+const pageResult = ({ lines, total }: FileLines, { path, offset }: ReadArguments): ToolResult => {
+  if (total === 0) return { ok: true, text: '(the file is empty)' };
+  const [first] = lines;
+  if (first === undefined) return refusePath(path, `has only ${total} lines`);
 
-  const { text, count } = keepWholeLines([first, ...rest], maxLinesBytes);
+  const { text, count } = keepWholeLines(lines, maxLinesBytes);
   if (count === 0) return longLine(first, offset);
   const last = offset + count - 1;
-  if (offset === 1 && last === lines.length) return { ok: true, text };
-  const how =
-    last < lines.length ? `; continue with offset ${last + 1}` : '; this is the end of the file';
-  return { ok: true, text: `${text}\n[lines ${offset}-${last} of ${lines.length}${how}]` };
+  if (offset === 1 && last === total) return { ok: true, text };
+  const how = last < total ? `; continue with offset ${last + 1}` : '; this is the end of the file';
+  return { ok: true, text: `${text}\n[lines ${offset}-${last} of ${total}${how}]` };
 };
 
 export const readTool: Tool<ReadArguments> = {
@@ -53,6 +68,7 @@ export const readTool: Tool<ReadArguments> = {
     if (!file.ok) return file;
     if (file.value.subarray(0, binarySampleBytes).includes(0))
       return refusePath(args.path, `is a binary file (${file.value.length} bytes)`);
-    return pageResult(fileLines(file.value.toString()), args);
+    const lines = fileLines(file.value, args.offset, Math.min(args.limit, maxLines));
+    return pageResult(lines, args);
   },
 };

@@ -28,9 +28,13 @@ const foldCharacters = (text: string): string =>
 
 const isAscii = (text: string): boolean => Buffer.byteLength(text) === text.length;
 
-/** Folds each character with its combining marks on its own, so that lengths add up. */
+/**
+ * Folds each character with its combining marks on its own, so that lengths add up. Marks are sorted
+ * as they are folded, which takes quadratic time: a character with more than 30 of them, the limit of
+ * Unicode's stream-safe format, is several.
+ */
 const piecesOf = (line: string): readonly Piece[] =>
-  (line.match(/\P{M}\p{M}*|\p{M}+/gsu) ?? []).map((one) => ({
+  (line.match(/\P{M}\p{M}{0,30}|\p{M}{1,30}/gsu) ?? []).map((one) => ({
     text: foldCharacters(one),
     length: one.length,
   }));

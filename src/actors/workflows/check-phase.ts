@@ -7,23 +7,13 @@ import {
   type WorkflowContext,
 } from '../../machines/workflow-context.ts';
 import type { WorkflowCheck, WorkflowStep } from '../../machines/workflow-definition.ts';
-import { checkArtifacts, checkOnlyChanges } from '../gates/artifacts.ts';
 import { fail, type Judgement, pass, type StepEvidence } from '../gates/evidence.ts';
-import { checkCoverage, checkTests } from '../gates/reports.ts';
-import { checkAnswers, checkFindings, checkNextSteps, checkSections } from '../gates/research.ts';
-import { recommendationOf, verdictOf } from '../gates/words.ts';
+import { judgeInThread } from '../gates/judge.ts';
+import { recommendationOf } from '../gates/words.ts';
 import { fillIn } from './planned-tasks.ts';
 
 /** The evidence of a step: of each of its latest tasks; empty when it was not done. */
 export type EvidenceOf = (step: string) => Promise<readonly StepEvidence[]>;
-
-const checkVerdict = ({ results, taskId }: StepEvidence): Judgement => {
-  const verdict = verdictOf(results);
-  if (verdict === 'APPROVED') return pass(`${taskId} ends with APPROVED`);
-  if (verdict === null)
-    return fail(`the results of ${taskId} end with neither APPROVED nor CHANGES REQUIRED`);
-  return fail(`${taskId} ends with CHANGES REQUIRED:\n${results.trim().slice(0, 8_000)}`);
-};
 
 const stops: ReadonlySet<string | null> = new Set(['DEFER', 'DO NOT PURSUE']);
 
@@ -34,35 +24,24 @@ const checkRecommendation = ({ results, taskId }: StepEvidence): Judgement => {
     : pass(`${taskId} ends with ${word}`);
 };
 
-const judgeCheck = (
-  context: WorkflowContext,
-  check: WorkflowCheck,
-  evidence: StepEvidence,
-): Judgement | Promise<Judgement> => {
-  const path = 'path' in check ? fillIn(context, check.path) : '';
-  const paths = 'reports' in check ? check.reports.map((each) => fillIn(context, each)) : [];
+/** The check with the words of its paths filled in. */
+const fillCheck = (context: WorkflowContext, check: WorkflowCheck): WorkflowCheck => {
+  const fill = (text: string): string => fillIn(context, text);
   switch (check.check) {
     case 'artifacts':
-      return checkArtifacts(evidence);
     case 'verdict':
-      return checkVerdict(evidence);
+      return check;
     case 'coverage':
-      return checkCoverage(evidence, check.minimum, paths);
     case 'tests':
-      return checkTests(evidence, check.minimum, paths);
-    case 'sections':
-      return checkSections(evidence, path, check.sections);
+      return { ...check, reports: check.reports.map(fill) };
     case 'answers':
-      return checkAnswers(evidence, path, fillIn(context, check.questions));
+      return { ...check, path: fill(check.path), questions: fill(check.questions) };
+    case 'sections':
     case 'findings':
-      return checkFindings(evidence, path, check.section);
     case 'next_steps':
-      return checkNextSteps(evidence, path, check.section);
+      return { ...check, path: fill(check.path) };
     case 'only_changes':
-      return checkOnlyChanges(
-        evidence,
-        check.allowed.map((each) => fillIn(context, each)),
-      );
+      return { ...check, allowed: check.allowed.map(fill) };
   }
 };
 
@@ -95,7 +74,7 @@ const runCheck = async (
     const evidence = await evidenceOf(id);
     if (evidence.length === 0) found.push(finding(fail(`no task of the step ${id} is complete`)));
     for (const each of evidence)
-      found.push(finding(await judgeCheck(context, check, each), each.taskId));
+      found.push(finding(await judgeInThread(fillCheck(context, check), each), each.taskId));
   }
   return found;
 };

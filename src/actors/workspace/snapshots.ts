@@ -1,17 +1,8 @@
-import { existsSync } from 'node:fs';
-import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
+import { builtFile } from '../process/run-in-thread.ts';
 import { GitError } from './git.ts';
 import type { Snapshot, SnapshotJob } from './snapshot-job.ts';
 import type { AskedToRemove, SnapshotOrder, SnapshotReply } from './snapshot-worker.ts';
-
-/** Node runs no TypeScript in a thread: from the sources, the built file is used. */
-const workerFile = (): string => {
-  const beside = fileURLToPath(new URL('./snapshot-worker.js', import.meta.url));
-  const file = existsSync(beside) ? beside : beside.replace('/src/actors/', '/dist/actors/');
-  if (existsSync(file)) return file;
-  throw new Error(`${file} is missing; run npm run build`);
-};
 
 const idleMs = 10_000;
 /** Several, so that a large folder delays no other one. */
@@ -34,7 +25,9 @@ let threads: readonly Thread[] = [];
 let lastId = 0;
 
 const startThread = (): Thread => {
-  const worker = new Worker(workerFile(), { execArgv: [] });
+  const worker = new Worker(builtFile(new URL('./snapshot-worker.js', import.meta.url).href), {
+    execArgv: [],
+  });
   const waiting = new Map<number, Asker>();
   const own: Thread = { worker, waiting };
   const forget = (): void => {

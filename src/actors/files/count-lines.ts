@@ -1,0 +1,7 @@
+/** The lines of a text, or of a part of it, without making them. */
+export const countLines = (text: string, from = 0, to = text.length): number => {
+  let count = 1;
+  for (let at = text.indexOf('\n', from); at >= 0 && at < to; at = text.indexOf('\n', at + 1))
+    count += 1;
+  return count;
+};
