@@ -19,3 +19,19 @@ export const textIn = (value: unknown, key: string): string | null => {
 };
 
 export const textOrEmpty = (value: unknown): string => (typeof value === 'string' ? value : '');
+
+/** Counts brackets outside of strings, before a parser takes seconds over millions of levels. */
+export const isNestedDeeper = (json: string, levels: number): boolean => {
+  let depth = 0;
+  let isString = false;
+  for (let at = 0; at < json.length; at += 1) {
+    const character = json[at];
+    if (isString && character === '\\') at += 1;
+    else if (character === '"') isString = !isString;
+    else if (isString) continue;
+    else if (character === '[' || character === '{') depth += 1;
+    else if (character === ']' || character === '}') depth -= 1;
+    if (depth > levels) return true;
+  }
+  return false;
+};

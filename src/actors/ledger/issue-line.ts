@@ -1,3 +1,4 @@
+import { isNestedDeeper } from '../../machines/json.ts';
 import { messageOf } from '../../machines/message-of.ts';
 import { fileIssueSchema, type Issue } from './issue.ts';
 
@@ -23,18 +24,15 @@ export const issueOf = (line: string): Issue => {
   return { ...value, status: value.status ?? 'open', priority: value.priority ?? 2 };
 };
 
-const levelsAtMost = 100;
-
 /** Deeper values could be read, but not written again. */
-const isDeeperThan = (value: unknown, levels: number): boolean =>
-  typeof value === 'object' &&
-  value !== null &&
-  (levels === 0 || Object.values(value).some((each) => isDeeperThan(each, levels - 1)));
+const levelsAtMost = 100;
 
 const conflictMarker = /^(<<<<<<<|=======|>>>>>>>|\|\|\|\|\|\|\|)/;
 
 export const parseLine = (line: string): ParsedLine => {
   if (conflictMarker.test(line)) return { kind: 'broken', problem: 'a conflict marker of git' };
+  if (isNestedDeeper(line, levelsAtMost))
+    return { kind: 'broken', problem: 'it is nested too deeply' };
   let value: unknown;
   try {
     value = JSON.parse(line);
@@ -42,8 +40,6 @@ export const parseLine = (line: string): ParsedLine => {
     return { kind: 'broken', problem: messageOf(error) };
   }
   if (isOther(value)) return { kind: 'other' };
-  if (isDeeperThan(value, levelsAtMost))
-    return { kind: 'broken', problem: 'it is nested too deeply' };
   const parsed = fileIssueSchema.safeParse(value);
   if (parsed.success) return { kind: 'issue', issue: issueOf(line) };
   const problems = parsed.error.issues.map(({ path, message }) => `${path.join('.')}: ${message}`);

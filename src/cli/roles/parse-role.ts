@@ -10,8 +10,26 @@ import { oneLine } from '../output/safe-text.ts';
 const maxProblem = 400;
 const refusedRole = (text: string) => ({ ok: false, text: oneLine(text, maxProblem) }) as const;
 
+const deepestFlow = 64;
+
+/**
+ * The offset of a bracket that is nested too deeply, or null: the parser takes seconds over some
+ * thousands of them. Brackets in texts count, too, when nothing closes them.
+ */
+export const deepBracketIn = (yaml: string): number | null => {
+  let depth = 0;
+  for (let at = 0; at < yaml.length; at += 1) {
+    const character = yaml[at];
+    if (character === '[' || character === '{') depth += 1;
+    else if ((character === ']' || character === '}') && depth > 0) depth -= 1;
+    if (depth > deepestFlow) return at;
+  }
+  return null;
+};
+
 /** One document of plain values: no alias (it could grow to any size), no tag, no duplicate key. */
 const parseYaml = (text: string): Checked<unknown> => {
+  if (deepBracketIn(text) !== null) return refusedRole('not YAML: it is nested too deeply');
   try {
     const document = parseDocument(text, { logLevel: 'error' });
     const [fault] = [...document.errors, ...document.warnings];

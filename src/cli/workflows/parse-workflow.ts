@@ -8,6 +8,7 @@ import {
   parseDocument,
   visit,
 } from 'yaml';
+import { countLines } from '../../actors/files/count-lines.ts';
 import { type Parsed, parseWithProblems, type SchemaProblem } from '../../http/schema-problems.ts';
 import { isJsonObject } from '../../machines/json.ts';
 import { messageOf } from '../../machines/message-of.ts';
@@ -20,6 +21,7 @@ import {
   narrowWorkflow,
   workflowNarrowingSchema,
 } from '../../machines/workflow-narrowing.ts';
+import { deepBracketIn } from '../roles/parse-role.ts';
 
 export type LineOf = (path: readonly PropertyKey[]) => number;
 export type ParsedFile<Value> =
@@ -32,7 +34,7 @@ export type ParsedFile<Value> =
   | { readonly ok: false; readonly problems: readonly string[] };
 
 /** Small enough that no YAML takes long to parse. */
-export const workflowMaxBytes = 256 * 1024;
+export const workflowMaxBytes = 64 * 1024;
 const shownProblemsAtMost = 20;
 
 const someProblems = (problems: readonly string[]): readonly string[] => {
@@ -136,6 +138,9 @@ const parseFile = <Value>(
   const lineCounter = new LineCounter();
   try {
     const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+    const deep = deepBracketIn(text);
+    if (deep !== null)
+      return { ok: false, problems: [`line ${countLines(text, 0, deep)}: is nested too deeply`] };
     const document = parseDocument(text, { lineCounter, logLevel: 'error' });
     const lineAt = (offset: number): string => `line ${lineCounter.linePos(offset).line}: `;
     const lineOf: LineOf = (path) => lineCounter.linePos(offsetOf(document, path)).line;

@@ -1,0 +1,199 @@
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { setTimeout as delay } from 'node:timers/promises';
+import { expect, test } from 'vitest';
+import { answersIn } from '../../src/actors/agent/review-text.ts';
+import { errorSentence } from '../../src/actors/assistants/error-sentence.ts';
+import { usageLimitIn } from '../../src/actors/assistants/usage-limit.ts';
+import { linesIn } from '../../src/actors/engine/review-places.ts';
+import { fencedBlock } from '../../src/actors/files/fenced-block.ts';
+import type { StepEvidence } from '../../src/actors/gates/evidence.ts';
+import { judgeInThread } from '../../src/actors/gates/judge.ts';
+import { parseLine } from '../../src/actors/ledger/issue-line.ts';
+import { cleanTools } from '../../src/actors/mcp/clean-tools.ts';
+import { createEventReader } from '../../src/actors/mcp/event-reader.ts';
+import { resultText } from '../../src/actors/mcp/result-text.ts';
+import { textCallsIn } from '../../src/actors/model/text-calls.ts';
+import { createLineSplitter } from '../../src/actors/process/line-splitter.ts';
+import { protectionOf } from '../../src/actors/sandbox/protected-paths.ts';
+import { editTool } from '../../src/actors/tools/edit.ts';
+import { findTests } from '../../src/actors/tools/glob.ts';
+import { readTool } from '../../src/actors/tools/read.ts';
+import { readBdAnswer } from '../../src/actors/tracker/bd/answer.ts';
+import { parseRole } from '../../src/cli/roles/parse-role.ts';
+import { projectRole } from '../../src/cli/roles/role-schema.ts';
+import { parseWorkflow } from '../../src/cli/workflows/parse-workflow.ts';
+import type { WorkflowCheck } from '../../src/machines/workflow-definition.ts';
+import { filesIn } from '../../web/model/diff.ts';
+import { oneLine } from '../../web/model/format.ts';
+import { createWorkbench } from '../actors/agent/workbench.ts';
+
+const length = 2 * 1024 * 1024;
+const of = (text: string): string => text.repeat(Math.ceil(length / text.length)).slice(0, length);
+
+const shapes: Readonly<Record<string, string>> = {
+  plus: of('+'),
+  headings: of('# a\n'),
+  'heading marks': of('#'),
+  'headings of falling levels': of('# a\n## b\n### c\n###### d\n'),
+  spaces: `x${of(' ')}x`,
+  newlines: of('\n'),
+  CRLF: of('\r\n'),
+  'lone CR': of('\r{'),
+  letters: of('a'),
+  tags: of('<'),
+  brackets: of('['),
+  'closed brackets': of('[') + of(']'),
+  backticks: of('`'),
+  'fences that nothing closes': of('````\n'),
+  'runs of backticks': of('` '),
+  quotes: of('"'),
+  'single quotes': of("'"),
+  'a table': of('|-'),
+  'combining marks': of('\u0301\u0323'),
+  'zero-width characters': of('a\u200b'),
+  'a comment that nothing ends': `<!--${of('-')}`,
+  comments: of('<!--'),
+  'an attribute that nothing ends': `<a b="${of('=')}`,
+  'XML elements': of('<testcase name="a">'),
+  'XML attributes': `<testsuite ${of('a="b" ')}>`,
+  'nested JSON': of('{"a":'),
+  'JSON objects': `[${of('{"a":1},')}{}]`,
+  'JSON in a string': JSON.stringify(of('{"')),
+  'a coverage profile': `mode: set\n${of('a:1.1,1.1 ')}`,
+  'a plan of tests': `TAP version 13\nok ${of('\\#')}`,
+  'references to files': of('a.b/'),
+  places: of('a.ts:1 '),
+  questions: of('- Q1: a?\n'),
+  'question numbers': of('Q1 '),
+  'Next steps': of('Next steps\n- a\n'),
+  'tool calls': of('<tool_call>'),
+  'closed tool calls': of('<tool_call></tool_call>'),
+  'hunks of a diff': `diff --git a/a b/a\n${of('@@ -1 +1 @@\n')}`,
+  'files of a diff': of('diff --git a/a b/a\n'),
+  'blocked tasks': of('blocked by ['),
+  'YAML sequences': of('- '),
+  'YAML maps': of('? '),
+  'YAML aliases': `a: &a [x]\n${of('b: *a\n')}`,
+  comment: `Comment 1: ${of('-')}`,
+  'numbers of comments': `comment 1${of(' ')}`,
+};
+
+const checks: readonly WorkflowCheck[] = [
+  { check: 'verdict', of: 'a' },
+  { check: 'coverage', of: 'a', minimum: 80, reports: ['r'] },
+  { check: 'tests', of: 'a', minimum: 1, reports: ['r'] },
+  { check: 'sections', of: 'a', path: 'r', sections: ['Objectives', 'Findings'] },
+  { check: 'answers', of: 'a', path: 'r', questions: 'r' },
+  { check: 'findings', of: 'a', path: 'r', section: 'a' },
+  { check: 'next_steps', of: 'a', path: 'r', section: 'a' },
+];
+
+const evidence = (text: string): StepEvidence => ({
+  ...{ step: 'a', taskId: 'bd-a1', results: text, leaves: [], isVerified: true },
+  files: { changed: ['r'], list: async () => ['r'], read: async () => text },
+  report: async () => text,
+});
+
+const inPieces = (text: string, push: (piece: string) => void): void => {
+  for (let at = 0; at < text.length; at += 65_536) push(text.slice(at, at + 65_536));
+};
+
+const ignore = (): void => {};
+
+const readers: Readonly<Record<string, (text: string) => unknown>> = {
+  'answers to comments': (text) => answersIn(text, []),
+  'an error of an assistant': (text) => [errorSentence(text), usageLimitIn(text, 0)],
+  'a code block': (text) => fencedBlock(text, 'text'),
+  'a line of issues.jsonl': (text) => parseLine(text),
+  'an MCP result': (text) => resultText({ content: [{ type: 'text', text }] }),
+  'the tools of an MCP server': (text) => cleanTools('a', [{ name: 'a', description: text }]),
+  'calls in the text of a model': (text) => textCallsIn(text),
+  'the lines of a program': (text) =>
+    inPieces(
+      text,
+      createLineSplitter({ longest: length * 4, onLine: ignore, onDropped: ignore }).push,
+    ),
+  'an event stream': (text) => inPieces(text, createEventReader(ignore).push),
+  'an error of bd': (text) =>
+    readBdAnswer({
+      exitCode: 1,
+      stdout: '',
+      stderr: text,
+      startError: null,
+      timedOut: false,
+      tooLarge: false,
+      signal: null,
+    }),
+  'a role': (text) => parseRole(Buffer.from(text.slice(0, 16 * 1024)), 'engineer', projectRole),
+  'a workflow': (text) => parseWorkflow(Buffer.from(text).subarray(0, 64 * 1024)),
+  'the lines of a diff': (text) => linesIn(text),
+  'a path': (text) => protectionOf(text),
+  'a glob': (text) => findTests(text.slice(0, 1_000)),
+  'the diff of the page': (text) => filesIn(text),
+  'a line of the page': (text) => oneLine(text),
+};
+
+/** What a reader may hold up the event loop for (ms), on a machine that does nothing else. */
+const blockMs = 50;
+const tries = 5;
+
+/** The longest time that the event loop is late meanwhile (ms). */
+const lateness = async (work: () => unknown): Promise<number> => {
+  const delays = monitorEventLoopDelay({ resolution: 5 });
+  delays.enable();
+  await delay(10);
+  await work();
+  await delay(10);
+  delays.disable();
+  return delays.max / 1e6;
+};
+
+/** The best of some tries beyond what the machine itself is late: others use it, too. */
+const blockOf = async (work: () => unknown): Promise<number> => {
+  let best = Number.POSITIVE_INFINITY;
+  for (let count = 0; count < tries && best > blockMs; count += 1) {
+    const idle = await lateness(() => delay(50));
+    best = Math.min(best, (await lateness(work)) - idle);
+  }
+  return best;
+};
+
+const blocksOf = async (read: (text: string) => unknown): Promise<readonly string[]> => {
+  const slow: string[] = [];
+  for (const [shape, text] of Object.entries(shapes)) {
+    const block = await blockOf(() => read(text));
+    if (block > blockMs) slow.push(`${shape}: ${Math.round(block)} ms`);
+  }
+  return slow;
+};
+
+test.each(Object.entries(readers))(
+  '%s of 2 MiB never stops the event loop',
+  { tags: ['slow'] },
+  async (_, read) => {
+    expect(await blocksOf(read)).toEqual([]);
+  },
+);
+
+test.each(checks)(
+  'the check $check judges 2 MiB in a thread',
+  { tags: ['slow'] },
+  async (check) => {
+    expect(await blocksOf((text) => judgeInThread(check, evidence(text)))).toEqual([]);
+  },
+);
+
+test('edit looks for 2 MiB in 2 MiB, and read reads them, without a stop', {
+  tags: ['slow'],
+}, async () => {
+  const { put, context } = await createWorkbench();
+  const edit = (old_text: string) => ({ old_text, new_text: 'x' });
+  const slow = await blocksOf(async (text) => {
+    await put('file', text);
+    const edits = [edit(`${text.slice(0, 2)}\u0000${text}`), edit('no such text')];
+    await editTool.run({ path: 'file', edits }, context);
+    await readTool.run({ path: 'file', offset: 1, limit: 2_000 }, context);
+  });
+
+  expect(slow).toEqual([]);
+});
