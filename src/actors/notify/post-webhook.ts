@@ -7,7 +7,7 @@ import {
   type AllowPrivate,
   createAllowedLookup,
   requireAllowedHost,
-} from './allowed-address.ts';
+} from '../network/addresses.ts';
 import type { Notice, NoticeType } from './notice.ts';
 
 export interface Webhook {

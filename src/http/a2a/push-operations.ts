@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
-import { requireAllowedHost } from '../../actors/notify/allowed-address.ts';
+import { requireAllowedHost } from '../../actors/network/addresses.ts';
 import type { PushConfig, PushConfigs } from '../../actors/store/push-configs.ts';
 import { A2aError, invalidParams } from './errors.ts';
 import { isTerminal } from './protocol.ts';

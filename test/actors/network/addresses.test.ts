@@ -3,7 +3,7 @@ import {
   type AllowPrivate,
   createAllowedLookup,
   requireAllowedHost,
-} from '../../../src/actors/notify/allowed-address.ts';
+} from '../../../src/actors/network/addresses.ts';
 
 /** Where a connection to a host would go; an address is looked up without a network. */
 const lookedUp = (host: string, allowPrivate: AllowPrivate) =>
@@ -17,6 +17,7 @@ test.each([
   ['a public IPv4 address', '93.184.216.34', false],
   ['the highest public IPv4 address of a class', '223.255.255.254', false],
   ['a public IPv6 address', '2606:2800:220:1::1', false],
+  ['a public IPv4 address by way of NAT64', '64:ff9b::5db8:d822', false],
   ['an address of a local network', '192.168.1.20', true],
   ['an IPv6 address of a local network', 'fd12::1', true],
 ] as const)('%s may be called', async (_, address, allowPrivate) => {
@@ -27,6 +28,12 @@ test.each([
 });
 
 test('an address of a local network is refused unless it is allowed', async () => {
-  for (const address of ['192.168.1.20', '10.0.0.1', '::ffff:8.8.8.8', 'fd12::1'])
+  for (const address of ['192.168.1.20', '10.0.0.1', '::ffff:8.8.8.8', 'fd12::1', '64:ff9b::a00:1'])
     await expect(lookedUp(address, false)).rejects.toThrow('is not a public address');
+});
+
+test('addresses of metadata services are refused also where private ones are allowed', async () => {
+  const hosts = ['169.254.169.254', '::ffff:169.254.169.254', '64:ff9b::a9fe:a9fe', '2002:a9fe::1'];
+  for (const address of hosts)
+    await expect(lookedUp(address, true)).rejects.toThrow('is not a public address');
 });

@@ -15,8 +15,8 @@ const neverAllowed = blockList(
   ...['0.0.0.0/8', '169.254.0.0/16', '100.100.100.200/32', '168.63.129.16/32', '192.0.0.192/32'],
   ...['224.0.0.0/4', '240.0.0.0/4', '::/128', 'fe80::/10', 'ff00::/8'],
   ...['fd00:ec2::/32', 'fd20:ce::254/128', 'fd00:42::42/128'],
-  // Link-local addresses by way of NAT64 and 6to4.
-  ...['64:ff9b::a9fe:0/112', '2002:a9fe::/32'],
+  // Link-local addresses by way of 6to4.
+  '2002:a9fe::/32',
 );
 const loopback = blockList('127.0.0.0/8', '::1/128');
 /** Addresses of this machine, of a local network and of tests, and those that stand for another one. */
@@ -37,16 +37,39 @@ export class AddressRefusedError extends Error {
   override readonly name = 'AddressRefusedError';
 }
 
-const familyOf = (address: string): 'ipv4' | 'ipv6' => (isIP(address) === 4 ? 'ipv4' : 'ipv6');
+/** The IPv4 address that an IPv6 address reaches through NAT64 (RFC 6052). */
+const behindNat64 = (address: string): string | null => {
+  const [, high = '0', low] =
+    /^64:ff9b::(?:([0-9a-f]+):)?([0-9a-f]+)$/.exec(canonicalAddress(address)) ?? [];
+  if (low === undefined) return null;
+  const bits = Number.parseInt(high, 16) * 0x10000 + Number.parseInt(low, 16);
+  return [24, 16, 8, 0].map((shift) => (bits >>> shift) & 0xff).join('.');
+};
+
+/** One way to write each address: no leading zeros, no upper case, the longest run of zeros as ::. */
+export const canonicalAddress = (address: string): string =>
+  isIP(address) === 6 ? new URL(`http://[${address}]`).hostname.slice(1, -1) : address;
+
+/**
+ * `never`: this host by another name, link-local, multicast, metadata services. `private` also has
+ * IPv6 addresses that stand for an IPv4 address, but for NAT64, which counts as what it reaches.
+ */
+export const addressKind = (address: string): 'public' | 'private' | 'loopback' | 'never' => {
+  const family = isIP(address) === 4 ? 'ipv4' : 'ipv6';
+  const reached = family === 'ipv6' ? behindNat64(address) : null;
+  if (reached !== null) return addressKind(reached);
+  if (neverAllowed.check(address, family)) return 'never';
+  if (loopback.check(address, family)) return 'loopback';
+  return privateOnly[family].check(address, family) ? 'private' : 'public';
+};
 
 /** true: also private addresses; `loopback`: also this machine. */
 export type AllowPrivate = boolean | 'loopback';
 
 const isAllowed = (address: string, allowPrivate: AllowPrivate): boolean => {
-  const family = familyOf(address);
-  if (neverAllowed.check(address, family)) return false;
-  if (allowPrivate === 'loopback' && loopback.check(address, family)) return true;
-  return allowPrivate === true || !privateOnly[family].check(address, family);
+  const kind = addressKind(address);
+  if (kind === 'public' || kind === 'never') return kind === 'public';
+  return allowPrivate === true || (kind === 'loopback' && allowPrivate === 'loopback');
 };
 
 const refusedAddress = (host: string, addresses: readonly string[], allowPrivate: AllowPrivate) => {
