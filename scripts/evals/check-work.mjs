@@ -30,6 +30,7 @@ export const checkWork = async ({ folder }, { project, patch, summary, at, sandb
     root: work,
     readable: [evalsFolder, said],
     env: childEnvironment(process.env),
+    network: false,
     timeoutMs: limitMs,
     signal: new AbortController().signal,
     headBytes: kept,

@@ -128,6 +128,14 @@ const frames = {
       fields: 'the keys of the line whose values changed',
     },
   ],
+  network: [
+    'something in the sandbox asked the proxy for a host, for the first time in the attempt',
+    {
+      host: 'the host',
+      port: 'its port',
+      allowed: 'whether it was let through',
+    },
+  ],
   workflow: [
     'a workflow made a transition; `task_id` is the id of the workflow',
     {

@@ -163,11 +163,11 @@ const createTasks = (
   parts: Parts,
   watchReports: WatchReports,
 ) => {
-  const { tracker, store, workspace, results, now, log } = ports;
+  const { tracker, store, workspace, sandbox, results, now, log } = ports;
   const { node, journal, root, supervisor, agentActor, host, backends, returnSlot } = parts;
   const { attempts, lookUp, waits, lease } = parts;
   const { slots, work, agents, runs: agentRuns } = attempts;
-  const { emit, endLeftovers, sandboxOf, environmentOf } = agents;
+  const { emit, endLeftovers, networkOf, environmentOf } = agents;
   const invoked = createInvokedActors();
   const limitMs: Parameters<typeof createVerify>[0]['limitMs'] = ({ options, role }) =>
     wallLimitMs(settings(), options, role);
@@ -190,7 +190,9 @@ const createTasks = (
       now,
     },
     choices,
-    verify: createVerify({ workspace, sandboxOf, environmentOf, limitMs, emit, watchReports }),
+    verify: createVerify({
+      ...{ workspace, sandbox, networkOf, environmentOf, limitMs, emit, watchReports },
+    }),
     flush: journal.flush,
   });
   const commands = createTaskCommands(machine, {

@@ -89,7 +89,11 @@ test('where a sandbox is required, only an assistant with its own sandbox is cho
 });
 
 test.each<[string, object, RegExp]>([
-  ['in the sandbox', { mode: 'auto' }, /ok +assistants +run in the sandbox, with the network/],
+  [
+    'in the sandbox',
+    { mode: 'auto' },
+    /ok +assistants +run in the sandbox; assistants reach every public host, through/,
+  ],
   [
     'as the user',
     { assistants: 'off' },

@@ -77,6 +77,7 @@ const settingsFor = (plan: Plan): Settings => {
     roles: roleSettings,
     onInterrupted: plan.onInterrupted,
     onQuota: 'park',
+    network: false,
     onDependencyFailure: plan.onDependencyFailure,
     notes: false,
     allowTaskNetwork: false,

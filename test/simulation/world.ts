@@ -275,7 +275,7 @@ export const verifyCommand = 'npm test';
 export const sandboxOf = ({ invariants, random, weather }: World, life: Life): Sandbox => ({
   describe: () => 'simulated',
   check: () => ({ ok: true, detail: 'simulated' }),
-  confine: ({ argv, env }) => {
+  confine: async ({ argv, env }) => {
     if (!life.alive) throw new CrashError();
     const mark = (env['ATS_ATTEMPT'] ?? '').split('/').at(-1) ?? '';
     const [taskId = '', attempt = ''] = mark.split('#');

@@ -113,6 +113,45 @@ const rolesWith = (more: Partial<RoleSettings> = {}): Settings['roles'] =>
     ]),
   ) as unknown as Settings['roles'];
 
+/** The settings of a server without a configuration. */
+export const bareSettings = (
+  role: Partial<RoleSettings> = {},
+  options: Partial<Settings> = {},
+): Settings => ({
+  projectRoot: '/nowhere',
+  leaseMs: 120_000,
+  cap: 3,
+  sharedCap: 3,
+  ownRoles: null,
+  roles: rolesWith(role),
+  backend: 'builtin',
+  onInterrupted: 'ask',
+  onDependencyFailure: 'wait',
+  onQuota: 'park',
+  notes: false,
+  network: false,
+  allowTaskNetwork: false,
+  queueLimit: 100,
+  maxTurns: 20,
+  maxTokensTotal: null,
+  maxCostUsd: null,
+  merge: 'none',
+  setup: null,
+  idleMs: 1_800_000,
+  answerMs: 60_000,
+  defaultAnswer: null,
+  defaultDecision: null,
+  prices: {},
+  mcpServers: [],
+  maxRetries: 0,
+  maxModelRetries: 0,
+  maxTokens: 1_000,
+  contextWindow: null,
+  defaultModel: 'scripted',
+  credentialVariable: 'OPENAI_API_KEY',
+  ...options,
+});
+
 /**
  * The real system on a folder of its own: embedded tracker, SQLite, shared workspace, scripted
  * model.
@@ -140,39 +179,7 @@ export const startSystem = async (setting: Setting = {}) => {
   const inspection =
     setting.inspect === true ? createInspection((text) => text.replaceAll('hunter2', '***')) : null;
   const system = createSystem(
-    {
-      projectRoot: root,
-      leaseMs: 120_000,
-      cap: 3,
-      sharedCap: 3,
-      ownRoles: null,
-      roles: rolesWith(setting.role),
-      backend: 'builtin',
-      onInterrupted: 'ask',
-      onDependencyFailure: 'wait',
-      onQuota: 'park',
-      notes: false,
-      allowTaskNetwork: false,
-      queueLimit: 100,
-      maxTurns: 20,
-      maxTokensTotal: null,
-      maxCostUsd: null,
-      merge: 'none',
-      setup: null,
-      idleMs: 1_800_000,
-      answerMs: 60_000,
-      defaultAnswer: null,
-      defaultDecision: null,
-      prices: {},
-      mcpServers: [],
-      maxRetries: 0,
-      maxModelRetries: 0,
-      maxTokens: 1_000,
-      contextWindow: null,
-      defaultModel: 'scripted',
-      credentialVariable: 'OPENAI_API_KEY',
-      ...setting.options,
-    },
+    bareSettings(setting.role, { projectRoot: root, ...setting.options }),
     {
       tracker,
       store: setting.store?.(store) ?? store,

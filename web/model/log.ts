@@ -65,6 +65,8 @@ const withReason = (word: string, why: string): string => (why === '' ? word : `
 
 const noteOf = ({ type, data }: Frame): string | null => {
   if (type === 'log') return textOf(data['message']);
+  if (type === 'network' && data['allowed'] !== true)
+    return `the network refused ${textOf(data['host'])}:${data['port']}`;
   const again = data['again'] === true ? ' again, after a restart of the server' : '';
   if (type === 'input_required') return `asks${again}: ${textOf(data['question'])}`;
   if (type === 'approval_required') return `asks permission${again}: ${callsIn(data)}`;

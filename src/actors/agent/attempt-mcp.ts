@@ -4,8 +4,9 @@ import type { EventType } from '../journal/event-types.ts';
 import type { McpServer, McpTool, ToolChange } from '../mcp/port.ts';
 import type { Relay } from '../mcp/relay.ts';
 import type { McpServers } from '../mcp/servers.ts';
+import type { McpSurroundings } from '../mcp/transports.ts';
 import { keepHeadAndTail, maxResultBytes } from '../process/head-tail-buffer.ts';
-import type { Sandbox } from '../sandbox/port.ts';
+import type { Network, Sandbox } from '../sandbox/port.ts';
 import type { Tool } from '../tools/port.ts';
 import type { OpenWorkspace } from '../workspace/port.ts';
 
@@ -39,7 +40,12 @@ export interface McpPorts {
 
 export interface AttemptMcpPorts extends McpPorts {
   readonly emit: (key: AttemptInput, type: EventType, data: unknown) => void;
-  readonly sandboxOf: (attempt: AttemptInput) => Sandbox;
+  readonly sandbox: Sandbox;
+  readonly networkOf: (
+    attempt: AttemptInput,
+    user: { readonly kind: 'server' } & Parameters<McpSurroundings['networkOf']>[0],
+  ) => Network;
+  readonly usersFiles: () => McpSurroundings['usersFiles'];
   readonly environmentOf: (attempt: AttemptInput) => Readonly<Record<string, string>>;
 }
 
@@ -82,13 +88,16 @@ export const createServersOpener = (ports: AttemptMcpPorts) => {
   ): Promise<McpServers | null> => {
     const wanted = ports.serversOf(attempt.role);
     if (wanted.length === 0) return null;
-    const { openPins, openServers, transportFor } = await import('../mcp/open-servers.ts');
+    const { openPins, openServers, placeFor } = await import('../mcp/open-servers.ts');
     pins ??= openPins(ports.pinsFile);
     const around = {
       root: workspace.root,
       readable: workspace.readable,
       git: workspace.git,
-      sandbox: ports.sandboxOf(attempt),
+      sandbox: ports.sandbox,
+      networkOf: (server: Parameters<McpSurroundings['networkOf']>[0]) =>
+        ports.networkOf(attempt, { kind: 'server', ...server }),
+      usersFiles: ports.usersFiles(),
       env: ports.environmentOf(attempt),
       variables: ports.variables,
     };
@@ -96,7 +105,7 @@ export const createServersOpener = (ports: AttemptMcpPorts) => {
       servers: wanted,
       version: ports.version,
       pins,
-      transportFor: (server) => transportFor(server, around),
+      placeFor: (server) => placeFor(server, around),
       signal,
       warn: (message) => ports.emit(attempt, 'log', { level: 'warn', message }),
     });

@@ -2,9 +2,11 @@ import type { AssistantName, Delegated } from '../../machines/agent-context.ts';
 import type { DelegateInput } from '../../machines/agent-selectors.ts';
 import { type AttemptInput, noUsage, type Role } from '../../machines/task.ts';
 import type { Assistant, AssistantEvent } from '../assistants/port.ts';
+import { providersOf } from '../assistants/providers.ts';
 import { type AssistantRun, type RunEnd, runAssistant } from '../assistants/run-assistant.ts';
 import type { Relay } from '../mcp/relay.ts';
-import type { Sandbox } from '../sandbox/port.ts';
+import type { Endpoint } from '../network/proxy.ts';
+import type { Network, Sandbox } from '../sandbox/port.ts';
 import { firstAssistantPrompt, promptForRun } from './assistant-prompt.ts';
 import { observeRun, type RunObserverPorts, untoldTokens } from './assistant-run.ts';
 import { createKeepWork, type KeepWork } from './keep-work.ts';
@@ -24,6 +26,8 @@ export interface AssistantPorts {
     assistant: Assistant,
   ) => Readonly<Record<string, string>>;
   readonly sandboxFor: (assistant: Assistant, env: Readonly<Record<string, string>>) => Sandbox;
+  /** `always`: what it reaches whatever the list of hosts says. */
+  readonly networkFor: (attempt: AttemptInput, always: readonly Endpoint[]) => Network;
   /** The user's MCP servers, which end with the run; null: the role has none. */
   readonly openServers: (
     attempt: AttemptInput,
@@ -154,11 +158,16 @@ export const beginAssistantRun = (
     const sandbox = ports.assistant.sandboxFor(assistant, env);
     const relay = await ports.assistant.openServers(input, workspace, hold.signal);
     try {
+      const servers = relay?.servers ?? [];
+      const network = ports.assistant.networkFor(input, [
+        ...providersOf(assistant, { ...start, promptFile: '' }, env),
+        ...servers.map(({ url }) => ({ host: '127.0.0.1', port: Number(new URL(url).port) })),
+      ]);
       return await runAssistant({
-        ...{ assistant, start, root, readable, git, sandbox, env, silentMs, onEvent },
+        ...{ assistant, start, root, readable, git, sandbox, network, env, silentMs, onEvent },
         prompt: promptWhen(session !== null),
         freshPrompt: promptWhen(false),
-        servers: relay?.servers ?? [],
+        servers,
         signal: hold.signal,
         ...permission,
       });

@@ -4,7 +4,7 @@ import type { AttemptInput } from '../../machines/task.ts';
 import type { Results } from '../files/results.ts';
 import type { EventType } from '../journal/event-types.ts';
 import type { ToolCall } from '../model/port.ts';
-import type { Sandbox } from '../sandbox/port.ts';
+import type { Network, Sandbox } from '../sandbox/port.ts';
 import { bashTool } from '../tools/bash.ts';
 import { answersMissing } from '../tools/finish.ts';
 import type { CallResult, ToolContext } from '../tools/port.ts';
@@ -23,7 +23,8 @@ export interface ToolCallPorts {
     type: EventType,
     data: unknown,
   ) => void;
-  readonly sandboxOf: (attempt: Pick<AttemptInput, 'role' | 'options'>) => Sandbox;
+  readonly sandbox: Sandbox;
+  readonly networkOf: (attempt: AttemptInput, user: { readonly kind: 'commands' }) => Network;
   readonly environmentOf: (
     attempt: Pick<AttemptInput, 'taskId' | 'attempt'>,
   ) => Readonly<Record<string, string>>;
@@ -128,7 +129,8 @@ export const createToolCalls = (ports: ToolCallPorts) => {
     signal,
     comments: toldOften(session) ? [] : (input.review?.comments.map(({ id }) => id) ?? []),
     env: ports.environmentOf(input),
-    sandbox: ports.sandboxOf(input),
+    sandbox: ports.sandbox,
+    network: ports.networkOf(input, { kind: 'commands' }),
     openLog: (fromBytes) =>
       logs.openLog(input.taskId, input.attempt, `${input.turn}.${callNumber}`, fromBytes),
   });
@@ -160,7 +162,7 @@ export const createToolCalls = (ports: ToolCallPorts) => {
     // What they may still write is not part of the work.
     if (finished !== null) await mcp.close();
     // The sandbox has already tried again to move away what was left; now a person must.
-    const left = ports.sandboxOf(input).shared?.unsettled(session.workspace.root) ?? null;
+    const left = ports.sandbox.shared?.unsettled(session.workspace.root) ?? null;
     if (left !== null && results.some(({ tool }) => tool === bashTool.name)) throw new Error(left);
     return {
       calls: calls.length,

@@ -217,6 +217,7 @@ export const createClaude = ({ path = 'claude', args = [] }: AssistantProgram = 
     ...['ANTHROPIC_API_KEY', 'ANTHROPIC_AUTH_TOKEN', 'ANTHROPIC_BASE_URL'],
     ...['CLAUDE_CODE_OAUTH_TOKEN', 'CLAUDE_CONFIG_DIR'],
   ],
+  providers: ['api.anthropic.com', 'claude.ai', 'console.anthropic.com', 'platform.claude.com'],
   reportsCost: true,
   tellsTokens: true,
   resumes: true,

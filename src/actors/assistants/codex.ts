@@ -136,6 +136,7 @@ export const createCodex = ({ path = 'codex', args = [] }: AssistantProgram = {}
   name: 'codex',
   label: 'codex',
   variables: ['CODEX_HOME', 'CODEX_API_KEY', 'OPENAI_API_KEY'],
+  providers: ['api.openai.com', 'chatgpt.com', 'auth.openai.com'],
   reportsCost: false,
   tellsTokens: true,
   resumes: true,

@@ -20,6 +20,7 @@ export const createCommandAssistant = ([program, ...args]: readonly [
   name: 'command',
   label: 'command',
   variables: [],
+  providers: [],
   reportsCost: false,
   tellsTokens: false,
   resumes: false,

@@ -121,6 +121,8 @@ export interface Assistant {
   readonly variables: readonly string[];
   /** Variables that are set for it. */
   readonly settings?: (env: Readonly<Record<string, string>>) => Readonly<Record<string, string>>;
+  /** Hosts of its provider as it comes, for HTTPS. */
+  readonly providers: readonly string[];
   readonly reportsCost: boolean;
   readonly tellsTokens: boolean;
   readonly resumes: boolean;

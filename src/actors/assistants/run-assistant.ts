@@ -6,7 +6,7 @@ import type { HandedServer } from '../mcp/port.ts';
 import { createHeadTailBuffer } from '../process/head-tail-buffer.ts';
 import { createLineSplitter, maxEventLine } from '../process/line-splitter.ts';
 import type { CommandResult } from '../process/run-command.ts';
-import type { Sandbox } from '../sandbox/port.ts';
+import type { Network, Sandbox } from '../sandbox/port.ts';
 import { runSandboxed, type SandboxedResult } from '../sandbox/run-sandboxed.ts';
 import type { OpenWorkspace } from '../workspace/port.ts';
 import { openDialog, stopSignal, watchSilence } from './dialog.ts';
@@ -25,6 +25,7 @@ export interface AssistantRun {
   readonly readable: readonly string[];
   readonly git: OpenWorkspace['git'];
   readonly sandbox: Sandbox;
+  readonly network: Network;
   readonly env: Readonly<Record<string, string>>;
   readonly signal: AbortSignal;
   /** A run that is silent for longer is ended. */
@@ -91,7 +92,7 @@ const refusedRun = (why: string): RunEnd => ({
 export const outputMiB = ({ converse }: Assistant): number => (converse === undefined ? 64 : 256);
 
 const runWith = async (promptFile: string, run: AssistantRun): Promise<RunEnd> => {
-  const { assistant, root, readable, git, sandbox, env, signal, silentMs } = run;
+  const { assistant, root, readable, git, sandbox, network, env, signal, silentMs } = run;
   const enough = new AbortController();
   const stdout = createHeadTailBuffer({ headBytes: 0, tailBytes: resultBytes });
   const stderr = createHeadTailBuffer({ headBytes: 0, tailBytes: errorBytes });
@@ -131,6 +132,7 @@ const runWith = async (promptFile: string, run: AssistantRun): Promise<RunEnd> =
     readable: [...readable, promptFile],
     git,
     env,
+    network,
     ...(dialog === null ? { stdinFile: promptFile } : { onStdin: dialog.begin }),
     timeoutMs: dialog === null ? maxRunMs : longestTimerMs,
     signal: AbortSignal.any([stop, enough.signal]),

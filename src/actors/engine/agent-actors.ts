@@ -39,14 +39,16 @@ import { type AgentTurns, createAgentTurns } from '../agent/turns.ts';
 import { type EventType, entry } from '../journal/event-types.ts';
 import type { Journal } from '../journal/journal.ts';
 import { costOf } from '../model/price.ts';
+import { createEgresses, type Egresses } from '../network/egress.ts';
+import type { Endpoint } from '../network/proxy.ts';
 import { attemptVariable } from '../process/orphans.ts';
 import { createNoSandbox } from '../sandbox/no-sandbox.ts';
-import { forAssistant, type Sandbox, withNetwork } from '../sandbox/port.ts';
+import { forAssistant, type Network } from '../sandbox/port.ts';
 import { patientReads } from './patient-reads.ts';
 import type { RunningWork } from './running-work.ts';
 import type { BackendSelector } from './select-assistant.ts';
 import { createSetUp } from './set-up-folder.ts';
-import { mcpServersFor, networkFor, type Settings } from './settings.ts';
+import { mcpServersFor, type NetworkUser, networkAccess, type Settings } from './settings.ts';
 import type { Slots } from './slots.ts';
 import type { SystemPorts } from './system-ports.ts';
 
@@ -64,6 +66,13 @@ export interface AgentActorOptions {
 
 type Key = Pick<AttemptInput, 'taskId' | 'attempt'>;
 
+/** `always`: what the user may reach whatever the list of hosts says. */
+export type NetworkOf = (
+  attempt: AttemptInput,
+  user: NetworkUser,
+  always?: readonly Endpoint[],
+) => Network;
+
 /** The agent machine with its actors, and parts of an attempt that others need. */
 export interface AgentActors {
   readonly machine: typeof agentMachine;
@@ -73,7 +82,7 @@ export interface AgentActors {
   forgetAll(): Promise<void>;
   emit(key: Key, type: EventType, data: unknown): void;
   environmentOf(key: Key): Readonly<Record<string, string>>;
-  sandboxOf(attempt: Pick<AttemptInput, 'role' | 'options'>): Sandbox;
+  networkOf: NetworkOf;
   /** Ends processes of an attempt that an earlier server left. */
   endLeftovers(taskId: TaskId, attempt: number): Promise<void>;
 }
@@ -122,12 +131,12 @@ const provideAgent = (
 
 type AttemptSurroundings = Pick<
   AgentActors,
-  'emit' | 'environmentOf' | 'sandboxOf' | 'endLeftovers'
->;
+  'emit' | 'environmentOf' | 'networkOf' | 'endLeftovers'
+> & { readonly closeNetwork: (key: AttemptKey) => void; readonly closeNetworks: () => void };
 
 /** The journal, the environment and the sandbox of an attempt, and the end of its processes. */
 const createSurroundings = ({
-  ports: { sandbox, environment, endOrphans, now, log },
+  ports: { environment, endOrphans, now, log },
   settings,
   projectRoot,
   journal,
@@ -136,14 +145,35 @@ const createSurroundings = ({
   const project = createHash('sha256').update(projectRoot).digest('hex').slice(0, 12);
   const attemptName = (taskId: TaskId, attempt: number): string =>
     `${project}/${attemptKey(taskId, attempt)}`;
+  const emit: AttemptSurroundings['emit'] = ({ taskId, attempt }, type, data) =>
+    void journal.gather({ entries: [entry(taskId, attempt, type, now(), data)] });
+  const egresses = new Map<AttemptKey, Egresses>();
+  const egressesOf = (attempt: AttemptInput): Egresses => {
+    const key = attemptKey(attempt.taskId, attempt.attempt);
+    const known = egresses.get(key);
+    if (known !== undefined) return known;
+    const made = createEgresses(
+      (seen) => emit(attempt, 'network', seen),
+      () => egresses.delete(key),
+    );
+    egresses.set(key, made);
+    return made;
+  };
+  const closeNetwork = (key: AttemptKey): void => egresses.get(key)?.close();
   return {
-    emit: ({ taskId, attempt }, type, data) =>
-      void journal.gather({ entries: [entry(taskId, attempt, type, now(), data)] }),
+    emit,
+    networkOf: (attempt, user, always = []) => {
+      const access = networkAccess(settings(), attempt, user);
+      if (typeof access === 'boolean') return access;
+      const name = user.kind === 'server' ? `server ${user.name}` : user.kind;
+      return egressesOf(attempt).of(name, access, always);
+    },
+    closeNetwork,
+    closeNetworks: () => [...egresses.keys()].forEach(closeNetwork),
     environmentOf: ({ taskId, attempt }) => ({
       ...environment,
       [attemptVariable]: attemptName(taskId, attempt),
     }),
-    sandboxOf: ({ role, options: run }) => withNetwork(sandbox, networkFor(settings(), run, role)),
     endLeftovers: async (taskId, attempt) => {
       const count = await endOrphans(attemptVariable, attemptName(taskId, attempt));
       if (count > 0)
@@ -158,7 +188,7 @@ const createSurroundings = ({
 
 const createAssistantPorts = (
   { ports: { assistants, sandbox }, settings }: AgentActorOptions,
-  environmentOf: AgentActors['environmentOf'],
+  { environmentOf, networkOf }: Pick<AgentActors, 'environmentOf' | 'networkOf'>,
   openServers: AssistantPorts['openServers'],
 ): AssistantPorts => ({
   find: (name) => {
@@ -173,6 +203,7 @@ const createAssistantPorts = (
   }),
   sandboxFor: (assistant, env) =>
     assistants.sandboxed() ? forAssistant(sandbox, assistant.needs(env)) : createNoSandbox(),
+  networkFor: (attempt, always) => networkOf(attempt, { kind: 'assistant' }, always),
   openServers,
   silentMs: () => settings().idleMs,
 });
@@ -181,7 +212,8 @@ export const createAgentActors = (options: AgentActorOptions): AgentActors => {
   const { ports, settings, backends, journal } = options;
   const { store, workspace, sandbox, results, now } = ports;
 
-  const { emit, environmentOf, sandboxOf, endLeftovers } = createSurroundings(options);
+  const surroundings = createSurroundings(options);
+  const { emit, environmentOf, networkOf, endLeftovers } = surroundings;
   const calls: CurrentCalls = new Map();
   const attempt: AttemptPorts = {
     workspace,
@@ -192,13 +224,15 @@ export const createAgentActors = (options: AgentActorOptions): AgentActors => {
       createSteps(patientReads(store), journal, key, () =>
         calls.get(attemptKey(key.taskId, key.attempt)),
       ),
-    setUp: createSetUp({ settings, workspace, sandbox, environmentOf, emit }),
+    setUp: createSetUp({ settings, workspace, sandbox, networkOf, environmentOf, emit }),
   };
   const onInterrupted = () => settings().onInterrupted;
   const profileOf = (role: Role) => settings().roles[role];
   const mcpPorts: AttemptMcpPorts = {
     ...(ports.mcp ?? { variables: {}, pinsFile: null, version: '' }),
-    ...{ emit, sandboxOf, environmentOf },
+    ...{ emit, sandbox, networkOf, environmentOf },
+    // What was merged without a person is not the user's own.
+    usersFiles: () => (settings().merge === 'none' ? workspace.usersFiles : null),
     serversOf: (role) => mcpServersFor(settings(), role),
   };
   const openServers = createServersOpener(mcpPorts);
@@ -211,7 +245,7 @@ export const createAgentActors = (options: AgentActorOptions): AgentActors => {
       maxTokens: () => settings().maxTokens,
       now,
     },
-    tools: { workspace, emit, sandboxOf, environmentOf, logs: results, onInterrupted },
+    tools: { workspace, emit, sandbox, networkOf, environmentOf, logs: results, onInterrupted },
     openMcp: createAttemptMcp(openServers),
     profileOf,
     endLeftovers,
@@ -223,7 +257,7 @@ export const createAgentActors = (options: AgentActorOptions): AgentActors => {
     live,
     track: options.work.track,
     attempt,
-    assistant: createAssistantPorts(options, environmentOf, createHandMcp(openServers, mcpPorts)),
+    assistant: createAssistantPorts(options, surroundings, createHandMcp(openServers, mcpPorts)),
     run: {
       emit,
       report: (key, event) => options.tellAgent(key, { ...event, at: now() }),
@@ -240,14 +274,16 @@ export const createAgentActors = (options: AgentActorOptions): AgentActors => {
     forget: (key) => {
       void options.work.track(key, turns.forget(key));
       void live.stop(key);
+      surroundings.closeNetwork(key);
     },
     forgetAll: async () => {
       live.stopAll();
       await turns.forgetAll();
+      surroundings.closeNetworks();
     },
     emit,
     environmentOf,
-    sandboxOf,
+    networkOf,
     endLeftovers,
   };
 };

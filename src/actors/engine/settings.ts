@@ -1,11 +1,12 @@
 import type { AgentLimits, Backend, OnQuota } from '../../machines/agent-context.ts';
 import type { SupervisorInput } from '../../machines/supervisor-context.ts';
-import type { Role, RunOptions } from '../../machines/task.ts';
+import type { AttemptInput, Role, RunOptions } from '../../machines/task.ts';
 import type { OnInterrupted } from '../agent/interrupted-calls.ts';
 import type { RoleProfile } from '../agent/roles.ts';
 import type { McpServer } from '../mcp/port.ts';
 import { contextWindowOf } from '../model/context-windows.ts';
 import type { Price } from '../model/price.ts';
+import { type NetworkAccess, publicHosts } from '../network/access.ts';
 import type { MergeMode } from '../workspace/port.ts';
 import type { SetupSettings } from './setup-worktree.ts';
 
@@ -23,7 +24,10 @@ export interface RoleSettings extends RoleProfile {
   readonly approvals: readonly string[];
   /** Commands that must pass before completion. */
   readonly verify: readonly string[];
-  readonly network: boolean;
+  /** Null: as `Settings.network`. */
+  readonly network: NetworkAccess | null;
+  /** The project took the network away. */
+  readonly isNetworkRevoked?: boolean;
   readonly concurrency: number | null;
   /** Names of the MCP servers that it may use. */
   readonly mcp: readonly string[];
@@ -50,6 +54,8 @@ export interface Settings {
   readonly onQuota: OnQuota;
   /** Comment in the tracker at the end of an attempt. */
   readonly notes: boolean;
+  /** Of commands whose role says nothing. */
+  readonly network: NetworkAccess;
   /** Callers may enable the network. */
   readonly allowTaskNetwork: boolean;
   readonly queueLimit: number;
@@ -81,6 +87,8 @@ export interface Settings {
   readonly credentialVariable: string;
 }
 
+type NetworkSettings = Pick<Settings, 'roles' | 'network' | 'allowTaskNetwork' | 'setup'>;
+
 const maxRepeats = 6;
 const maxNudges = 2;
 const maxStrikes = 3;
@@ -106,13 +114,47 @@ export const capsOf = (
   ),
 });
 
-/** The caller may disable the network, and enable it where the configuration allows that. */
-export const networkFor = (
-  { roles, allowTaskNetwork }: Settings,
-  { network }: RunOptions,
-  role: Role,
-): boolean =>
-  network === undefined || (network && !allowTaskNetwork) ? roles[role].network : network;
+/** Who uses the network in an attempt. */
+export type NetworkUser =
+  | { readonly kind: 'commands' }
+  | { readonly kind: 'assistant' }
+  /** `isUsersCommit`: in a folder without unmerged work of an agent. */
+  | { readonly kind: 'setup'; readonly isUsersCommit: boolean }
+  | { readonly kind: 'server'; readonly name: string; readonly network: NetworkAccess };
+
+/** Narrower than `network: true`, and never narrower than its own list. */
+const assistantAccess = (
+  role: Pick<RoleSettings, 'network' | 'isNetworkRevoked'>,
+  all: NetworkAccess,
+): NetworkAccess => {
+  const chosen = role.network === null || role.network === false ? all : role.network;
+  const isOpen = chosen === true && role.network !== false && role.isNetworkRevoked !== true;
+  return isOpen || typeof chosen === 'object' ? chosen : publicHosts;
+};
+
+/**
+ * The network of everything that an attempt starts, decided here alone: the most specific setting
+ * counts. The caller of a run may close it for commands, and open it where the configuration allows
+ * that. An assistant calls its provider, so `false` leaves it the public hosts.
+ */
+export const networkAccess = (
+  { roles, network: all, allowTaskNetwork, setup }: NetworkSettings,
+  { role: name, options: run }: Pick<AttemptInput, 'role' | 'options'>,
+  user: NetworkUser,
+): NetworkAccess => {
+  const role = roles[name];
+  switch (user.kind) {
+    case 'server':
+      return user.network;
+    case 'setup':
+      return user.isUsersCommit && setup !== null && setup.network;
+    case 'assistant':
+      return assistantAccess(role, all);
+    case 'commands':
+      if (run.network === false || (run.network === true && allowTaskNetwork)) return run.network;
+      return role.isNetworkRevoked !== true && (role.network ?? all);
+  }
+};
 
 export const wallLimitMs = ({ roles }: Settings, run: RunOptions, role: Role): number =>
   run.timeoutMs ?? roles[role].timeoutMs;

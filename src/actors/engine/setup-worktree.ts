@@ -1,7 +1,8 @@
 import { lastLines } from '../../machines/last-lines.ts';
 import { type AttemptInput, type Failure, failureOf } from '../../machines/task.ts';
 import type { EventType } from '../journal/event-types.ts';
-import type { Sandbox } from '../sandbox/port.ts';
+import type { NetworkAccess } from '../network/access.ts';
+import type { Network, Sandbox } from '../sandbox/port.ts';
 import { runSandboxed } from '../sandbox/run-sandboxed.ts';
 import type { CommandFolder, OpenWorkspace, Workspace } from '../workspace/port.ts';
 
@@ -9,7 +10,7 @@ import type { CommandFolder, OpenWorkspace, Workspace } from '../workspace/port.
 export interface SetupSettings {
   readonly commands: readonly string[];
   /** Only in the worktree of a commit that a person made or merged. */
-  readonly network: boolean;
+  readonly network: NetworkAccess;
   readonly timeoutMs: number;
   /** Single names at the top of the worktree, kept for the next one with the same lockfile. */
   readonly cache: readonly string[];
@@ -19,6 +20,10 @@ export interface SetupPorts {
   readonly settings: () => { readonly setup: SetupSettings | null; readonly merge: string };
   readonly workspace: Pick<Workspace, 'setups'>;
   readonly sandbox: Sandbox;
+  readonly networkOf: (
+    attempt: AttemptInput,
+    user: { readonly kind: 'setup'; readonly isUsersCommit: boolean },
+  ) => Network;
   readonly environmentOf: (attempt: AttemptInput) => Readonly<Record<string, string>>;
   readonly emit: (attempt: AttemptInput, type: EventType, data: unknown) => void;
 }
@@ -43,7 +48,11 @@ const networkAdvice = (wanted: boolean, isTrusted: boolean): string => {
 const withoutRetries = { npm_config_offline: 'true' };
 
 const setupCommandOf =
-  ({ sandbox, environmentOf, emit }: SetupPorts, setup: SetupSettings, isTrusted: boolean) =>
+  (
+    { sandbox, networkOf, environmentOf, emit }: SetupPorts,
+    setup: SetupSettings,
+    isTrusted: boolean,
+  ) =>
   async (
     attempt: AttemptInput,
     command: string,
@@ -53,13 +62,13 @@ const setupCommandOf =
     const log = (message: string, facts: object = {}): void =>
       emit(attempt, 'log', { level: 'info', message, command, ...facts });
     log(`setup: ${command}`);
-    const isCutOff = setup.network && !isTrusted;
+    const isCutOff = setup.network !== false && !isTrusted;
     const startedAt = performance.now();
     const result = await runSandboxed(sandbox, {
       argv: ['/bin/sh', '-c', command],
       ...{ root, readable, git, signal },
       env: { ...environmentOf(attempt), ...(isCutOff ? withoutRetries : {}) },
-      network: setup.network && isTrusted,
+      network: networkOf(attempt, { kind: 'setup', isUsersCommit: isTrusted }),
       timeoutMs: setup.timeoutMs,
       namedOutputs: true,
       onOutput: () => {},
@@ -82,7 +91,7 @@ const setupCommandOf =
     const output = lastLines(result.output.slice(-shownBytes));
     const facts = { exit_code: exitCode, output };
     log(`setup failed: ${command} ${why}`, { level: 'warn', ...facts, ...duration });
-    const advice = timedOut ? '' : networkAdvice(setup.network, isTrusted);
+    const advice = timedOut ? '' : networkAdvice(setup.network !== false, isTrusted);
     return failureOf('tool_failed', `${named} ${why}${advice}`, { command, ...facts });
   };
 
@@ -112,7 +121,7 @@ const fillCache = async (
   signal: AbortSignal,
 ): Promise<Failure | null> => {
   const { setups } = ports.workspace;
-  if (setups === null || !setup.network) return null;
+  if (setups === null || setup.network === false) return null;
   const { cache, inUsersCommit } = setups;
   return inUsersCommit(async (folder) => {
     if ((await cache.keyOf(folder.root, setup.commands)) !== key || (await cache.has(key)))

@@ -1,7 +1,7 @@
 import { failingLines } from '../../machines/last-lines.ts';
 import type { AttemptInput, Failure } from '../../machines/task.ts';
 import type { EventType } from '../journal/event-types.ts';
-import type { Sandbox } from '../sandbox/port.ts';
+import type { Network, Sandbox } from '../sandbox/port.ts';
 import { runSandboxed } from '../sandbox/run-sandboxed.ts';
 import type { OpenWorkspace, Workspace } from '../workspace/port.ts';
 
@@ -58,7 +58,8 @@ const lostWork: Failure = {
 export const createVerify =
   (ports: {
     readonly workspace: Workspace;
-    readonly sandboxOf: (attempt: AttemptInput) => Sandbox;
+    readonly sandbox: Sandbox;
+    readonly networkOf: (attempt: AttemptInput, user: { readonly kind: 'commands' }) => Network;
     readonly environmentOf: (attempt: AttemptInput) => Readonly<Record<string, string>>;
     /** Wall limit of the attempt (ms); also limits each command. */
     readonly limitMs: (attempt: AttemptInput) => number;
@@ -79,6 +80,7 @@ export const createVerify =
           readable,
           git,
           env,
+          network: ports.networkOf(attempt, { kind: 'commands' }),
           timeoutMs,
           signal,
           namedOutputs: true,
@@ -90,7 +92,7 @@ export const createVerify =
           ports.emit(attempt, 'log', { level: 'info', message, command, ...facts });
         log(`verify: ${command}`);
         const startedAt = performance.now();
-        const run = () => keepingReports(() => runSandboxed(ports.sandboxOf(attempt), confined));
+        const run = () => keepingReports(() => runSandboxed(ports.sandbox, confined));
         const result = await ports.workspace.alone(run, { signal });
         if ('refusal' in result) return { failure: failureOfRefused(command, result.refusal) };
         const { exitCode, output, timedOut } = result;

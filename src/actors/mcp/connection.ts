@@ -1,4 +1,5 @@
 import { isJsonObject } from '../../machines/json.ts';
+import { messageOf } from '../../machines/message-of.ts';
 import { type CleanList, cleanTools } from './clean-tools.ts';
 import { createPeer, type Peer, type PeerInput, type Transport } from './peer.ts';
 import { type McpCallResult, McpError } from './port.ts';
@@ -23,7 +24,7 @@ const openSession = async (peer: Peer, version: string, ms: number, signal: Abor
     'initialize',
     {
       protocolVersion: protocolVersions[0],
-      capabilities: {},
+      capabilities: { roots: {} },
       clientInfo: { name: 'agent-task-server', version },
     },
     ms,
@@ -59,7 +60,16 @@ export interface McpConnectOptions {
   /** Time limit of everything before the first call (ms). */
   readonly startMs: number;
   readonly signal: AbortSignal;
+  readonly place: OpenPlace;
+}
+
+/** How a server is reached. */
+export interface OpenPlace {
   readonly open: (input: PeerInput) => Transport;
+  /** Folders that it may ask for. */
+  readonly roots: readonly string[];
+  /** What may be wrong when it does not start; null: nothing is known. */
+  readonly hint: string | null;
 }
 
 /** A server that did not answer in time, and answers no ping either, is given up. */
@@ -78,8 +88,8 @@ const callServerTool =
 
 /** @throws McpError; then nothing of the server runs any more */
 export const connectMcp = async (options: McpConnectOptions): Promise<McpConnection> => {
-  const { server, version, startMs, signal } = options;
-  const peer = createPeer(options.open);
+  const { server, version, startMs, signal, place } = options;
+  const peer = createPeer(place.open, place.roots);
   try {
     const until = performance.now() + startMs;
     const hasTools = await openSession(peer, version, startMs, signal);
@@ -92,6 +102,7 @@ export const connectMcp = async (options: McpConnectOptions): Promise<McpConnect
     };
   } catch (error) {
     await peer.close();
-    throw error;
+    if (place.hint === null || signal.aborted) throw error;
+    throw new McpError(`${messageOf(error)}; ${place.hint}`);
   }
 };

@@ -3,7 +3,7 @@ import { createPins, createVolatilePins, type Pins } from './pins.ts';
 
 export { openRelay } from './relay.ts';
 export { openServers } from './servers.ts';
-export { transportFor } from './transports.ts';
+export { placeFor } from './transports.ts';
 
 /** Null: they are forgotten with this process. */
 export const openPins = (file: string | null): Pins =>

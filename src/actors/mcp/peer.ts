@@ -1,3 +1,4 @@
+import { pathToFileURL } from 'node:url';
 import { isJsonObject, type JsonObject, parseJson } from '../../machines/json.ts';
 import { messageOf } from '../../machines/message-of.ts';
 import { McpError } from './port.ts';
@@ -62,7 +63,11 @@ const peerErrorText = (error: unknown): string => {
     : 'it gave no reason';
 };
 
-export const createPeer = (open: (input: PeerInput) => Transport): Peer => {
+/** `roots`: absolute paths of the folders that the server is about. */
+export const createPeer = (
+  open: (input: PeerInput) => Transport,
+  roots: readonly string[] = [],
+): Peer => {
   const calls = createWaitingCalls();
   const isFlood = createFloodMeter();
   let ended: string | null = null;
@@ -74,13 +79,21 @@ export const createPeer = (open: (input: PeerInput) => Transport): Peer => {
   const send = (message: object, id: number | null = null): void => {
     if (ended === null) transport.send(JSON.stringify({ jsonrpc: '2.0', ...message }), id);
   };
-  /** Answers a request of the server, which may ping us and do nothing else. */
-  const answerServer = (id: unknown, method: unknown): void =>
+  const offered: Readonly<Record<string, object>> = {
+    ping: {},
+    'roots/list': {
+      roots: roots.map((path) => ({ uri: pathToFileURL(path).href, name: 'workspace' })),
+    },
+  };
+  /** Answers a request of the server, which may ping us, ask for the roots, and do nothing else. */
+  const answerServer = (id: unknown, method: unknown): void => {
+    const result = typeof method === 'string' ? offered[method] : undefined;
     send(
-      method === 'ping'
-        ? { id, result: {} }
-        : { id, error: { code: -32_601, message: 'this client does not offer it' } },
+      result === undefined
+        ? { id, error: { code: -32_601, message: 'this client does not offer it' } }
+        : { id, result },
     );
+  };
   const receive = (text: string): void => {
     if (ended !== null) return;
     const { id, method, result, error } = parseMessage(text);

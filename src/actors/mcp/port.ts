@@ -1,3 +1,5 @@
+import type { NetworkAccess } from '../network/access.ts';
+
 export interface StdioLaunch {
   readonly kind: 'stdio';
   readonly argv: readonly [string, ...string[]];
@@ -5,7 +7,7 @@ export interface StdioLaunch {
   readonly env: Readonly<Record<string, string>>;
   /** False: it runs as the user. */
   readonly sandboxed: boolean;
-  readonly network: boolean;
+  readonly network: NetworkAccess;
   /** Whether it may change the agent's own worktree; it never may change a shared folder. */
   readonly mayWrite: boolean;
   /** Absolute. */

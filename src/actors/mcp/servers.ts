@@ -1,7 +1,6 @@
 import { messageOf } from '../../machines/message-of.ts';
 import { plural } from '../../machines/plural.ts';
-import { connectMcp, type McpConnection } from './connection.ts';
-import type { PeerInput, Transport } from './peer.ts';
+import { connectMcp, type McpConnection, type OpenPlace } from './connection.ts';
 import type { Pins } from './pins.ts';
 import {
   type McpCallResult,
@@ -22,7 +21,7 @@ export interface ServersOptions {
   readonly version: string;
   readonly pins: Pins;
   /** @throws McpError */
-  readonly transportFor: (server: McpServer) => (input: PeerInput) => Transport;
+  readonly placeFor: (server: McpServer) => Promise<OpenPlace>;
   readonly signal: AbortSignal;
   /** For the person who reads the log of the task. */
   readonly warn: (message: string) => void;
@@ -62,8 +61,8 @@ const createServer = (server: McpServer, options: ServersOptions) => {
     starts += 1;
     await connection?.close();
     try {
-      const open = options.transportFor(server);
-      connection = await connectMcp({ server: name, version, startMs, signal, open });
+      const place = await options.placeFor(server);
+      connection = await connectMcp({ server: name, version, startMs, signal, place });
     } catch (error) {
       throw fault(messageOf(error));
     }

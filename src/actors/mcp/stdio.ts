@@ -15,7 +15,7 @@ const maxErrorLength = 64 * 1024 * 1024;
 
 export type StdioProgram = Pick<
   SandboxedCommand,
-  'argv' | 'root' | 'readable' | 'git' | 'env' | 'readOnly' | 'network'
+  'argv' | 'root' | 'readable' | 'git' | 'env' | 'readOnly' | 'network' | 'inOwnFolder'
 >;
 
 const endsWithin = (work: Promise<unknown>, ms: number): Promise<unknown> => {

@@ -3,6 +3,7 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { execaSync } from 'execa';
+import { messageOf } from '../../machines/message-of.ts';
 import { linkedHide } from './assistant-mounts.ts';
 import {
   allMounts,
@@ -11,7 +12,7 @@ import {
   systemFolders,
   systemLinks,
 } from './bubblewrap-mounts.ts';
-import type { Sandbox, SandboxRequest } from './port.ts';
+import type { Network, OpenEgress, Sandbox, SandboxRequest } from './port.ts';
 import { limitProcesses } from './process-limit.ts';
 import { nothingQuarantined } from './quarantine.ts';
 import { seccompFilter } from './seccomp.ts';
@@ -19,7 +20,8 @@ import { createSharedFolders, type SharedFolders } from './shared-folder.ts';
 
 export interface BubblewrapOptions {
   readonly readPaths: readonly string[];
-  readonly network: boolean;
+  /** Of commands, as `describe` names it; each request says its own. */
+  readonly network: boolean | readonly string[];
   /** Memory per process; null: no limit; absent: 4 GiB. */
   readonly memoryBytes?: number | null;
   /** Protects a folder of the user; absent: with a new temporary quarantine. */
@@ -41,6 +43,17 @@ const serverIsRoot = process.getuid?.() === 0;
  * The machine's root may not be mapped into a further namespace: it becomes an ordinary user there.
  */
 const nestingArgs = (): string[] => (serverIsRoot ? ['--uid', '1000', '--gid', '1000'] : []);
+
+const networkText = (network: BubblewrapOptions['network']): string => {
+  if (typeof network === 'boolean') return network ? 'on' : 'off';
+  return network.length === 0 ? 'off' : network.join(', ');
+};
+
+const noEgress: OpenEgress = { within: (argv) => argv, env: {}, release: () => {} };
+
+/** @throws when the namespace of a list of hosts cannot be opened */
+const openNetwork = async (network: Network, bwrap: string): Promise<OpenEgress> =>
+  typeof network === 'boolean' ? noEgress : network.open(bwrap);
 
 const namespaceArgs = (network: boolean, makesOwnSandbox = false): string[] => [
   ...['--unshare-user', '--unshare-all', ...(network ? ['--share-net'] : [])],
@@ -95,7 +108,7 @@ const temporaryFolders = (): SharedFolders =>
 
 const tryBubblewrap = (
   bwrap: string,
-  network: boolean,
+  network: BubblewrapOptions['network'],
   memoryBytes: number | null,
 ): { readonly ok: boolean; readonly detail: string } => {
   if (!existsSync(bwrap))
@@ -104,7 +117,7 @@ const tryBubblewrap = (
       detail: `bubblewrap is not installed (${bwrap}); install it with: apt install bubblewrap`,
     };
   const args = [
-    ...namespaceArgs(network),
+    ...namespaceArgs(false),
     ...readOnlyMounts(systemFolders),
     ...readOnlyMounts(systemLinks),
     '--proc',
@@ -122,7 +135,7 @@ const tryBubblewrap = (
   return exitCode === 0
     ? {
         ok: true,
-        detail: `bubblewrap, network ${network ? 'on' : 'off'}, ${describeMemoryLimit(memoryBytes)}${describeProcessLimit()}`,
+        detail: `bubblewrap, network ${networkText(network)}, ${describeMemoryLimit(memoryBytes)}${describeProcessLimit()}`,
       }
     : {
         ok: false,
@@ -162,7 +175,7 @@ export const createBubblewrap = (options: BubblewrapOptions): Sandbox => {
           ? folders.guard(root, mark, attempt)
           : { readOnly: [], settle: async () => nothingQuarantined },
     },
-    confine: (wanted) => {
+    confine: async (wanted) => {
       const { ok, detail } = check();
       if (!ok) return { refusal: refusalText(wanted, detail) };
       const { argv, root, env, assistant } = wanted;
@@ -171,36 +184,55 @@ export const createBubblewrap = (options: BubblewrapOptions): Sandbox => {
         return {
           refusal: `${link} of the project is a link, and the assistant would run what is in it; remove the link, or name another backend`,
         };
-      const shared = wanted.network ?? network;
       const makesOwnSandbox = assistant?.makesOwnSandbox === true;
-      const unixSockets = !shared && !reachesSocketsOfOthers(wanted, readPaths);
+      // In a namespace of ours there are no sockets of the machine to keep away.
+      const unixSockets = wanted.network !== true && !reachesSocketsOfOthers(wanted, readPaths);
       const filter = seccompFilter({ unixSockets, makesOwnSandbox });
-      const inside = { ...env, HOME: assistant?.home ?? `${temporary}/home`, TMPDIR: temporary };
+      let egress = noEgress;
+      try {
+        egress = await openNetwork(wanted.network, bwrap);
+      } catch (error) {
+        return { refusal: messageOf(error) };
+      }
+      const ownFolder = `${temporary}/own`;
+      const inside = {
+        ...env,
+        ...egress.env,
+        HOME: assistant?.home ?? `${temporary}/home`,
+        TMPDIR: temporary,
+      };
       const variables = Object.entries(inside).flatMap(([name, value]) => [
         '--setenv',
         name,
         value,
       ]);
       const settings = [
-        ...namespaceArgs(shared, makesOwnSandbox),
+        ...namespaceArgs(wanted.network !== false, makesOwnSandbox),
         ...(filter === null ? [] : ['--seccomp', '4']),
         '--clearenv',
         ...variables,
         ...allMounts(wanted, temporary, readPaths),
-        ...['--chdir', root],
+        ...(wanted.inOwnFolder === true
+          ? ['--dir', ownFolder, '--chdir', ownFolder]
+          : ['--chdir', root]),
       ];
       // A NUL would begin a setting of its own.
-      if (settings.some((word) => word.includes('\0')))
+      if (settings.some((word) => word.includes('\0'))) {
+        egress.release();
         return { refusal: 'a path or variable of the command holds a NUL byte' };
+      }
       const held = serverIsRoot ? limitProcesses(resourceLimits.nproc) : null;
       return {
-        argv: [bwrap, '--args', '3', '--', ...prlimitArgs(memoryBytes), ...argv],
+        argv: egress.within([bwrap, '--args', '3', '--', ...prlimitArgs(memoryBytes), ...argv]),
         // bwrap starts nothing before it has its arguments.
         prepare: (pid) => {
           held?.enter(pid);
           preferForOomKill(pid);
         },
-        ...(held === null ? {} : { release: held.release }),
+        release: () => {
+          held?.release();
+          egress.release();
+        },
         cwd: '/',
         // Every user of the machine can read a command line, and a variable may be a key.
         inputs: [nulSeparated(settings), ...(filter === null ? [] : [filter])],

@@ -57,7 +57,13 @@ const runPlant = async (
 ) => {
   const { root, readable, git } = await workspace.open(probeAttempt(1));
   const result = await runSandboxed(sandbox, {
-    ...{ root, readable, git, argv: ['/bin/sh', '-c', `echo ${ranText}\n${plant}`] as const },
+    ...{
+      root,
+      readable,
+      git,
+      network: false,
+      argv: ['/bin/sh', '-c', `echo ${ranText}\n${plant}`] as const,
+    },
     env: { ...childEnvironment(process.env), ...facts },
     ...{
       timeoutMs: 20_000,

@@ -37,6 +37,22 @@ export interface OwnGit {
   readonly at: string;
 }
 
+/** A network namespace where a command reaches some hosts through a proxy of ours. */
+export interface Egress {
+  /** `bwrap`: path of the program. @throws an error that says why it cannot be opened */
+  open(bwrap: string): Promise<OpenEgress>;
+}
+
+export interface OpenEgress {
+  /** The command that runs the given one in it. */
+  readonly within: (argv: SandboxRequest['argv']) => SandboxRequest['argv'];
+  readonly env: Readonly<Record<string, string>>;
+  release(): void;
+}
+
+/** `false`: none. `true`: the whole network of the machine, loopback included. */
+export type Network = boolean | Egress;
+
 export interface SandboxRequest {
   readonly argv: readonly [string, ...string[]];
   /** The workspace, the only folder that the command may change. Absolute, symlinks resolved. */
@@ -52,7 +68,9 @@ export interface SandboxRequest {
    */
   readonly held?: readonly string[];
   readonly readOnly?: boolean;
-  readonly network?: boolean;
+  readonly network: Network;
+  /** Starts in an empty folder of its own, not in the workspace. */
+  readonly inOwnFolder?: boolean | undefined;
   readonly assistant?: AssistantNeeds;
   readonly env: Readonly<Record<string, string>>;
 }
@@ -67,14 +85,9 @@ export interface SandboxedSpawn {
   readonly release?: () => void;
 }
 
-export const withNetwork = (sandbox: Sandbox, network: boolean): Sandbox => ({
-  ...sandbox,
-  confine: (wanted) => sandbox.confine({ ...wanted, network }),
-});
-
 export const forAssistant = (sandbox: Sandbox, assistant: AssistantNeeds): Sandbox => ({
   ...sandbox,
-  confine: (wanted) => sandbox.confine({ ...wanted, network: true, assistant }),
+  confine: (wanted) => sandbox.confine({ ...wanted, assistant }),
 });
 
 export interface Sandbox {
@@ -86,5 +99,5 @@ export interface Sandbox {
    */
   readonly shared?: SharedFolders;
   /** Returns a refusal rather than run a command unconfined. */
-  confine(wanted: SandboxRequest): SandboxedSpawn | { readonly refusal: string };
+  confine(wanted: SandboxRequest): Promise<SandboxedSpawn | { readonly refusal: string }>;
 }

@@ -16,15 +16,24 @@ export interface SandboxedResult extends CommandResult {
 /** Refuses a command before it runs, or afterwards for what it made and could not be moved away. */
 export const runSandboxed = async (
   sandbox: Sandbox,
-  { argv, root, readable, env, git, readOnly = false, network, ...bounds }: SandboxedCommand,
+  {
+    argv,
+    root,
+    readable,
+    env,
+    git,
+    readOnly = false,
+    network,
+    inOwnFolder,
+    ...bounds
+  }: SandboxedCommand,
 ): Promise<SandboxedResult | { readonly refusal: string }> => {
   const isOurs = git != null || readOnly;
   const mark = randomUUID();
   const guard = isOurs ? undefined : await sandbox.shared?.guard(root, mark, env[attemptVariable]);
   if (guard !== undefined && 'refusal' in guard) return guard;
-  const confined = sandbox.confine({
-    ...{ argv, root, readable, git, env, readOnly },
-    ...(network === undefined ? {} : { network }),
+  const confined = await sandbox.confine({
+    ...{ argv, root, readable, git, env, readOnly, network, inOwnFolder },
     ...(guard === undefined ? {} : { held: guard.readOnly }),
   });
   if ('refusal' in confined) {

@@ -170,6 +170,7 @@ export const runSandboxProbes = async (sandbox: Sandbox): Promise<readonly Sandb
     try {
       const result = await runSandboxed(sandbox, {
         readable: [],
+        network: false,
         argv: [
           '/bin/sh',
           '-c',

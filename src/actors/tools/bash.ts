@@ -57,7 +57,7 @@ export const bashTool: Tool<z.infer<typeof bashArguments>> = {
   schema: bashArguments,
   run: async (
     { command, timeout_seconds },
-    { root, readable, git, env, sandbox, signal, emit, openLog },
+    { root, readable, git, env, sandbox, network, signal, emit, openLog },
   ) => {
     const log = openLog(headBytes + tailBytes);
     const show = createEmitter(emit);
@@ -67,6 +67,7 @@ export const bashTool: Tool<z.infer<typeof bashArguments>> = {
       readable,
       git,
       env,
+      network,
       timeoutMs: timeout_seconds * 1_000,
       signal,
       namedOutputs: true,

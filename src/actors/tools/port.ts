@@ -1,7 +1,7 @@
 import type { z } from 'zod';
 import type { CommentAnswer } from '../../machines/review.ts';
 import type { OutputFile } from '../process/output-file.ts';
-import type { Sandbox, SandboxRequest } from '../sandbox/port.ts';
+import type { Network, Sandbox, SandboxRequest } from '../sandbox/port.ts';
 
 export interface ToolContext {
   /** The ids of the comments that finish must answer. */
@@ -21,6 +21,8 @@ export interface ToolContext {
   readonly emit: (chunk: string) => void;
   readonly openLog: (fromBytes: number) => OutputFile;
   readonly sandbox: Sandbox;
+  /** Of commands. */
+  readonly network: Network;
   /** The environment of child processes: an allow-list without secrets. */
   readonly env: Readonly<Record<string, string>>;
 }

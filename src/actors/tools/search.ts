@@ -78,6 +78,7 @@ export const searchLines = async (search: LineSearch): Promise<FoundLines> => {
     git,
     env,
     readOnly: true,
+    network: false,
     ...bounds,
   });
   const result =

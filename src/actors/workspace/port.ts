@@ -245,6 +245,11 @@ export interface Workspace extends WorkspaceReads, WorkspaceMerges {
   /** Null where there are no new folders. */
   readonly setups: { readonly cache: SetupCache; readonly inUsersCommit: InUsersCommit } | null;
   /**
+   * Gives a folder with the files of the project's own commit, which nobody changes; null where
+   * agents work in the project's own folder.
+   */
+  readonly usersFiles: (() => Promise<string>) | null;
+  /**
    * Runs commands that check an attempt. What they change in its folder is no part of its work,
    * unless the agent changes it afterwards. In a folder that attempts share it is not told apart.
    */

@@ -41,6 +41,7 @@ export const createSharedWorkspace = ({
     travel: null,
     keep: null,
     setups: null,
+    usersFiles: null,
     // So no command swaps a folder for a link while another's mounts are made, and each learns what
     // it made.
     alone: sandboxed ? oneWriter : (work) => work(),

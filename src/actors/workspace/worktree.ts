@@ -18,7 +18,7 @@ import { createSetupCache } from './setup-cache.ts';
 import { limitTravel } from './travel/limited-travel.ts';
 import { createWorkTravel } from './travel/work-travel.ts';
 import { findUnmerged } from './unmerged.ts';
-import { createInUsersCommit } from './users-commit.ts';
+import { createInUsersCommit, createUsersFiles } from './users-commit.ts';
 import { createVerification } from './verified-work.ts';
 import { createMergeWatch } from './watch-merges.ts';
 import { createInspect } from './work-files.ts';
@@ -160,6 +160,7 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
       cache: createSetupCache(join(options.folder, 'setup')),
       inUsersCommit: createInUsersCommit(parts),
     },
+    usersFiles: createUsersFiles(parts),
     alone: (work) => work(),
     asCheck: async (attempt, run) => {
       await ofAttempt(attempt, () => verification.begin(attempt.taskId, attempt.attempt));

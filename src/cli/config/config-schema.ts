@@ -12,6 +12,7 @@ import {
   httpUrl,
   isInsideProject,
   isSafeUrl,
+  networkAccess,
   port,
   positive,
   price,
@@ -306,7 +307,11 @@ export const configSections = z.strictObject({
         .describe(
           'on: codex, claude and the command of api.command run in the sandbox, too; off: they run as you',
         ),
-      network: z.boolean().default(false).describe('commands may reach the network'),
+      network: networkAccess
+        .default(false)
+        .describe(
+          'what commands may reach: false: nothing; a list of hosts, with *. for all below one: these, through a proxy; true: the whole network of this machine, loopback and private addresses included. Assistants reach every public host, unless it is true or a list',
+        ),
       allow_task_network: z
         .boolean()
         .default(false)
@@ -371,11 +376,10 @@ export const configSections = z.strictObject({
               .describe(
                 'commands that run in each new worktree before its agent, such as npm ci; workspace.setup may also be one command, or a list of them',
               ),
-            network: z
-              .boolean()
+            network: networkAccess
               .default(false)
               .describe(
-                'whether they may reach the network; they never do where an agent wrote what no person has merged',
+                'what they may reach, as sandbox.network; nothing where an agent wrote what no person has merged',
               ),
             timeout_seconds: z
               .int()

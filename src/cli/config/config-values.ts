@@ -1,5 +1,6 @@
 import { isAbsolute, normalize } from 'node:path';
 import { z } from 'zod';
+import { isHostEntry } from '../../actors/network/access.ts';
 
 export const port = z.int().min(0).max(65_535);
 export const positive = z.int().min(1);
@@ -53,3 +54,13 @@ export const price = z.strictObject({
 
 export const absolutePath = z.string().refine(isAbsolute, 'must be an absolute path');
 export const extraArguments = z.array(z.string().max(4_000)).max(50).default([]);
+
+const hostProblem =
+  'must be a host (registry.npmjs.org), the hosts below one (*.example.com), an address or a network (10.0.0.0/8), without scheme, port and path';
+export const networkAccess = z.union(
+  [z.boolean(), z.array(z.string().max(260).refine(isHostEntry, hostProblem)).max(200)],
+  {
+    error: (issue) =>
+      Array.isArray(issue.input) ? hostProblem : 'must be false, true, or a list of hosts',
+  },
+);

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { roles } from '../../machines/task.ts';
-import { absolutePath, httpUrl, isSafeUrl, positive } from './config-values.ts';
+import { absolutePath, httpUrl, isSafeUrl, networkAccess, positive } from './config-values.ts';
 
 const value = z.string().max(4_000);
 
@@ -49,7 +49,9 @@ const mcpServer = z
       .enum(['on', 'off'])
       .default('on')
       .describe('on: the program runs in the sandbox, as commands do; off: it runs as you'),
-    network: z.boolean().default(false).describe('the program may reach the network'),
+    network: networkAccess
+      .default(false)
+      .describe('what the program may reach, as sandbox.network, which does not count for it'),
     workspace: z
       .enum(['read', 'write'])
       .default('read')

@@ -16,7 +16,7 @@ import { mcpServersFrom, mcpServersOf } from './mcp-servers.ts';
 export const keyVariable = 'OPENAI_API_KEY';
 
 const roleFrom = (loaded: LoadedConfig, role: Role): RoleSettings => {
-  const { agent, mcp, sandbox } = loaded.config;
+  const { agent, mcp } = loaded.config;
   const shipped = shippedRoles()[role];
   const { parts: own } = ownRole(loaded, role);
   const seconds = own.timeout_seconds ?? agent.timeout_seconds;
@@ -35,7 +35,7 @@ const roleFrom = (loaded: LoadedConfig, role: Role): RoleSettings => {
     maxCostUsd: own.max_cost_usd ?? null,
     approvals: own.require_approval ?? agent.require_approval,
     verify: own.verify ?? [],
-    network: own.network ?? sandbox.network,
+    network: own.network ?? null,
     concurrency: own.concurrency ?? null,
     mcp: mcpServersOf(mcp, role),
   };
@@ -121,6 +121,7 @@ const ownSettings = (loaded: LoadedConfig, projectRoot: string): Settings => {
     onDependencyFailure: agent.on_dependency_failure,
     onQuota: agent.on_quota,
     notes: loaded.config.tracker.notes,
+    network: sandbox.network,
     allowTaskNetwork: sandbox.allow_task_network,
     queueLimit: server.queue_limit,
     maxTurns: agent.max_turns,

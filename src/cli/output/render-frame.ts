@@ -187,6 +187,11 @@ const renderers: Readonly<Record<string, (frame: Frame, isFull: boolean) => Text
       ? [styled('yellow', `  model call failed: ${callFault(frame)}`)]
       : null,
   log: logLine,
+  network: ({ data }, isFull) => {
+    const place = oneLine(`${textOrEmpty(data['host'])}:${data['port']}`, 300);
+    if (data['allowed'] !== true) return [styled('yellow', `  the network refused ${place}`)];
+    return isFull ? [styled('dim', `  the network let ${place} through`)] : null;
+  },
   input_required: (frame) => [
     ...(questionText(frame) ?? []),
     `; answer with: agent respond ${frame.task_id} "<answer>"`,

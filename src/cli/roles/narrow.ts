@@ -58,6 +58,7 @@ const narrowingsOf = (
   own: RoleSettings,
   given: ProjectRole,
   bounds: readonly RoleBound[],
+  settings: Settings,
 ): readonly string[] => {
   const {
     tools = allowedOf(own),
@@ -79,7 +80,9 @@ const narrowingsOf = (
     ...lowered,
     ...(approvals.length === 0 ? [] : [`approval for ${approvals.join(', ')}`]),
     ...verify.map((command) => `verify ${JSON.stringify(command)}`),
-    ...(own.network && given.network === false ? ['no network'] : []),
+    ...(given.network === false && (own.network ?? settings.network) !== false
+      ? ['no network']
+      : []),
     ...(success_criteria.length === 0
       ? []
       : [plural(success_criteria.length, 'more success criterion', 'more success criteria')]),
@@ -122,9 +125,9 @@ export const narrow = (
     maxCostUsd: limits.max_cost_usd ?? own.maxCostUsd,
     approvals: [...new Set([...own.approvals, ...require_approval])],
     verify: [...own.verify, ...verify],
-    network: own.network && given.network !== false,
+    isNetworkRevoked: own.isNetworkRevoked === true || given.network === false,
     mcp: own.mcp.filter((name) => tools?.includes(`mcp__${name}`) ?? true),
     projectNotes: wordsOf(given),
   };
-  return { ok: true, value: { role, changes: narrowingsOf(own, given, bounds) } };
+  return { ok: true, value: { role, changes: narrowingsOf(own, given, bounds, settings) } };
 };

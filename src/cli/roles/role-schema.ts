@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { toolNames } from '../../actors/tools/names.ts';
 import { assistantNames } from '../../machines/agent-context.ts';
-import { positive } from '../config/config-values.ts';
+import { networkAccess, positive } from '../config/config-values.ts';
 
 const commandText = z.string().min(1).max(4_000);
 const usd = z.number().positive().max(1_000_000);
@@ -60,10 +60,9 @@ const roleParts = {
     .max(200)
     .optional()
     .describe('the model of the role; unset: api.provider_model'),
-  network: z
-    .boolean()
+  network: networkAccess
     .optional()
-    .describe('commands of the role may reach the network; unset: sandbox.network'),
+    .describe('what commands of the role may reach; unset: sandbox.network'),
   concurrency: positive
     .max(1_000)
     .optional()

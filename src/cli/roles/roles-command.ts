@@ -1,4 +1,4 @@
-import type { RoleSettings, Settings } from '../../actors/engine/settings.ts';
+import { networkAccess, type RoleSettings, type Settings } from '../../actors/engine/settings.ts';
 import { isAssistantName } from '../../machines/agent-context.ts';
 import { plural } from '../../machines/plural.ts';
 import { roles } from '../../machines/task.ts';
@@ -7,6 +7,7 @@ import { loadConfig } from '../config/config.ts';
 import { resolveSettings } from '../config/settings.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { stripControls } from '../output/safe-text.ts';
+import { accessText } from '../server/notes.ts';
 import { narrowedText, type ProjectRoleOutcome, projectRoleNote } from './apply-project-roles.ts';
 import { ownRole } from './own-role.ts';
 import { shippedFile } from './shipped-roles.ts';
@@ -42,7 +43,7 @@ const describeRole = (
   concurrency: own.concurrency,
   require_approval: own.approvals,
   verify: own.verify,
-  network: own.network,
+  network: networkAccess(settings, { role: own.role, options: {} }, { kind: 'commands' }),
   success_criteria: own.criteria,
   project_notes: own.projectNotes,
   sources,
@@ -84,7 +85,7 @@ const renderRole = (each: Described): string =>
       ? []
       : [row('approval', each.require_approval.join(', '))]),
     ...(each.verify.length === 0 ? [] : [row('verify', each.verify.join('\n'))]),
-    ...(each.network ? [row('network', 'on')] : []),
+    ...(each.network === false ? [] : [row('network', accessText(each.network))]),
     ...(each.success_criteria.length === 0
       ? []
       : [row('done when', each.success_criteria.join('\n'))]),

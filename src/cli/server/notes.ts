@@ -1,15 +1,40 @@
-import type { Settings } from '../../actors/engine/settings.ts';
+import { networkAccess, type Settings } from '../../actors/engine/settings.ts';
+import type { NetworkAccess } from '../../actors/network/access.ts';
+import { type Role, roles } from '../../machines/task.ts';
 import { effectiveCap } from '../config/config.ts';
 import type { Config } from '../config/config-schema.ts';
 import { isSafeUrl } from '../config/config-values.ts';
 
-export const networkNotes = ({ roles }: Settings, { sandbox }: Config): readonly string[] => {
-  const open = Object.values(roles).filter(({ network }) => network);
-  if (sandbox.network || sandbox.mode === 'off' || open.length === 0) return [];
-  return [
-    `commands of ${open.map(({ role }) => role).join(', ')} reach the network (roles.<name>.network)`,
-  ];
+/** What is reached, after a verb. */
+export const accessText = (access: NetworkAccess): string => {
+  if (access === true)
+    return 'the whole network of this machine, loopback and private addresses included';
+  if (access === false || access.length === 0) return 'no network';
+  const hosts = access.includes('*') ? 'every public host' : access.join(', ');
+  return `${hosts}, through a proxy`;
 };
+
+/** `commands of engineer reach …`, one line for each access. */
+const accessLines = (settings: Settings, kind: 'commands' | 'assistant'): readonly string[] => {
+  const rolesBy = new Map<string, Role[]>();
+  for (const role of roles) {
+    const text = accessText(networkAccess(settings, { role, options: {} }, { kind }));
+    rolesBy.set(text, [...(rolesBy.get(text) ?? []), role]);
+  }
+  const who = kind === 'commands' ? 'commands' : 'assistants';
+  return [...rolesBy].map(([text, all]) =>
+    rolesBy.size === 1 ? `${who} reach ${text}` : `${who} of ${all.join(', ')} reach ${text}`,
+  );
+};
+
+export const assistantNetworkText = (settings: Settings): string =>
+  accessLines(settings, 'assistant').join('; ');
+
+/** What commands reach where that is not nothing. */
+export const networkNotes = (settings: Settings, { sandbox }: Config): readonly string[] =>
+  sandbox.mode === 'off'
+    ? []
+    : accessLines(settings, 'commands').filter((line) => !line.endsWith(accessText(false)));
 
 /** One line per unusual setting. */
 export const notesOf = (config: Config): readonly string[] => {

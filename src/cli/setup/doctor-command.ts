@@ -27,7 +27,7 @@ import { type Style, styled } from '../output/styled.ts';
 import { wrapAfter } from '../output/wrap.ts';
 import { type ProjectRoleOutcome, projectRoleNote } from '../roles/apply-project-roles.ts';
 import { takeCredentials } from '../server/assistants.ts';
-import { networkNotes } from '../server/notes.ts';
+import { assistantNetworkText, networkNotes } from '../server/notes.ts';
 import { faultsOf } from '../server/server-status.ts';
 import { surroundingsOf } from '../server/surroundings.ts';
 import { version } from '../version.ts';
@@ -87,7 +87,8 @@ const checkSandbox = ({ project }: CommandContext, config: Config): Check => {
   }
 };
 
-const checkAssistants = ({ sandbox: { mode, assistants: wanted } }: Config): Check => {
+const checkAssistants = (loaded: LoadedConfig, { project }: CommandContext): Check => {
+  const { mode, assistants: wanted } = loaded.config.sandbox;
   if (mode === 'off')
     return { check: 'assistants', status: 'note', detail: 'run as you, unconfined (sandbox.mode)' };
   if (wanted === 'off')
@@ -96,7 +97,13 @@ const checkAssistants = ({ sandbox: { mode, assistants: wanted } }: Config): Che
       status: 'note',
       detail: 'run as you, unconfined (sandbox.assistants)',
     };
-  return { check: 'assistants', status: 'ok', detail: 'run in the sandbox, with the network' };
+  const reaches = assistantNetworkText(resolveSettings(loaded, project.root).settings);
+  const isOpen = reaches.includes('the whole network');
+  return {
+    check: 'assistants',
+    status: isOpen ? 'note' : 'ok',
+    detail: `run in the sandbox; ${reaches}`,
+  };
 };
 
 const checkWorkspace = async (
@@ -286,7 +293,7 @@ export const doctor = async (
     ...(await tryCheck('tracker', () => checkTracker(context, config))),
     ...(await tryCheck('server', () => checkServer(context, loaded))),
     ...(await tryCheck('sandbox', () => checkSandbox(context, config))),
-    checkAssistants(config),
+    checkAssistants(loaded, context),
     ...(await tryCheck('workspace', () => checkWorkspace(context, loaded))),
     ...(await tryCheck('mcp', () => checkProjectServers(context, config))),
     ...(await tryCheck('mcp', () => mcpChecks(context, config))),

@@ -3,7 +3,6 @@ import { isAbsolute, sep } from 'node:path';
 import type { Pins } from '../../actors/mcp/pins.ts';
 import { McpError, type McpServer, type McpTool } from '../../actors/mcp/port.ts';
 import { changedTools } from '../../actors/mcp/tool-changes.ts';
-import type { McpSurroundings } from '../../actors/mcp/transports.ts';
 import { findProgram } from '../../actors/process/find-program.ts';
 import { messageOf } from '../../machines/message-of.ts';
 import { plural } from '../../machines/plural.ts';
@@ -13,7 +12,10 @@ import type { Config } from '../config/config-schema.ts';
 import { mcpServersFrom } from '../config/mcp-servers.ts';
 import { listServer, projectPins, serverSurroundings } from '../mcp/list-server.ts';
 import { oneLine } from '../output/safe-text.ts';
+import { accessText } from '../server/notes.ts';
 import type { Check } from './backend-checks.ts';
+
+type Surroundings = ReturnType<typeof serverSurroundings>;
 
 const shownTools = 5;
 
@@ -33,14 +35,17 @@ const toolChangesText = (server: string, found: readonly McpTool[], pins: Pins):
   return `; ${plural(changed.length, 'tool')} not as you have known it: ${toolNamesText(changed)}; see and allow it: agent mcp --allow ${server}`;
 };
 
+/** What its program reaches, which no setting of a role or of the sandbox changes. */
+const networkText = ({ place }: McpServer): string => {
+  if (place.kind !== 'stdio') return '';
+  return `; it reaches ${accessText(place.network === true || !place.sandboxed || place.network)}`;
+};
+
 const isWithin = (path: string, folder: string): boolean =>
   path === folder || path.startsWith(`${folder}${sep}`);
 
 /** The first argument that is a file which the sandbox does not show. */
-const hiddenPath = (
-  { place }: McpServer,
-  { root, sandbox }: McpSurroundings,
-): string | undefined => {
+const hiddenPath = ({ place }: McpServer, { root, sandbox }: Surroundings): string | undefined => {
   if (place.kind !== 'stdio' || !place.sandboxed || sandbox.shared === undefined) return undefined;
   const shown = [root, '/usr', ...place.readPaths];
   return place.argv
@@ -51,7 +56,7 @@ const hiddenPath = (
 };
 
 /** @throws McpError */
-const requireProgram = ({ place }: McpServer, { env }: McpSurroundings): void => {
+const requireProgram = ({ place }: McpServer, { env }: Surroundings): void => {
   if (place.kind !== 'stdio') return;
   const [program] = place.argv;
   if (findProgram(program, env['PATH'] ?? '') === null)
@@ -64,21 +69,22 @@ const requireProgram = ({ place }: McpServer, { env }: McpSurroundings): void =>
 
 const checkMcpServer = async (
   server: McpServer,
-  around: McpSurroundings,
+  around: Surroundings,
   pins: Pins,
 ): Promise<Omit<Check, 'check'>> => {
   const { name } = server;
   try {
     requireProgram(server, around);
-    const { tools, left } = await listServer(server, around);
+    const { tools, left, hint } = await listServer(server, around);
     const [missing] = missingTools(server, tools);
     if (missing !== undefined)
       return { status: 'problem', detail: `${name}: it has no tool ${missing}, which tools names` };
     const leftOut = left.length === 0 ? '' : `; ${left.length} left out: ${left[0]}`;
     const changed = toolChangesText(name, tools, pins);
+    const notes = `${networkText(server)}${hint === null ? '' : `; ${hint}`}`;
     return {
-      status: tools.length === 0 || changed !== '' ? 'note' : 'ok',
-      detail: `${name}: ${plural(tools.length, 'tool')}${tools.length === 0 ? '' : `: ${toolNamesText(tools)}`}${leftOut}${changed}`,
+      status: tools.length === 0 || changed !== '' || hint !== null ? 'note' : 'ok',
+      detail: `${name}: ${plural(tools.length, 'tool')}${tools.length === 0 ? '' : `: ${toolNamesText(tools)}`}${leftOut}${changed}${notes}`,
     };
   } catch (error) {
     const hidden = hiddenPath(server, around);

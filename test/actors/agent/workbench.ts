@@ -44,6 +44,7 @@ export const createWorkbench = async (): Promise<Workbench> => {
       emit,
       env: childEnvironment(process.env),
       sandbox: createNoSandbox(),
+      network: false,
       openLog: (fromBytes) =>
         createOutputFile({
           folder: join(folder, 'logs'),

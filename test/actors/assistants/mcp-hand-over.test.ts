@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { createClaude } from '../../../src/actors/assistants/claude.ts';
 import { createCodex } from '../../../src/actors/assistants/codex.ts';
 import { handToAcp, handToCodex } from '../../../src/actors/assistants/hand-over.ts';
-import { openRelay, openServers, transportFor } from '../../../src/actors/mcp/open-servers.ts';
+import { openRelay, openServers, placeFor } from '../../../src/actors/mcp/open-servers.ts';
 import { createVolatilePins } from '../../../src/actors/mcp/pins.ts';
 import type { McpServer } from '../../../src/actors/mcp/port.ts';
 import { createBubblewrap } from '../../../src/actors/sandbox/bubblewrap.ts';
@@ -55,12 +55,16 @@ const hand = async (
   heard: string[] = [],
 ) => {
   const root = temporaryFolder();
-  const around = { root, readable: [], git: null, sandbox, env: { PATH: '/usr/bin' }, variables };
+  const around = {
+    ...{ root, readable: [], git: null, sandbox, env: { PATH: '/usr/bin' }, variables },
+    networkOf: () => false,
+    usersFiles: null,
+  };
   const { signal } = new AbortController();
   const warn = (message: string): void => void heard.push(message);
   const open = await openServers({
     ...{ servers, version: '0', pins, signal, warn },
-    transportFor: (server) => transportFor(server, around),
+    placeFor: (server) => placeFor(server, around),
   });
   const relay = await openRelay({ servers: open, offered: servers, version: '0', warn });
   onTestFinished(relay.close);

@@ -36,7 +36,7 @@ const watched = (seen: boolean[]): Sandbox => {
   return {
     ...real,
     confine: (wanted) => {
-      seen.push(wanted.network ?? false);
+      seen.push(wanted.network !== false);
       return real.confine(wanted);
     },
   };
@@ -185,7 +185,7 @@ test('unmerged work with the lockfile of the project takes what a setup of its o
   const sandbox: Sandbox = {
     ...real,
     confine: (wanted) => {
-      seen.push({ cwd: wanted.root, network: wanted.network ?? false });
+      seen.push({ cwd: wanted.root, network: wanted.network !== false });
       return real.confine(wanted);
     },
   };

@@ -26,13 +26,18 @@ const reach = async (
     version: '0',
     startMs,
     signal,
-    open: openStdio(sandbox, {
-      argv: [process.execPath, program, habit, ...more],
-      root: temporaryFolder(),
-      readable: [dirname(program)],
-      readOnly: true,
-      env: childEnvironment(process.env),
-    }),
+    place: {
+      roots: [],
+      hint: null,
+      open: openStdio(sandbox, {
+        argv: [process.execPath, program, habit, ...more],
+        root: temporaryFolder(),
+        readable: [dirname(program)],
+        readOnly: true,
+        env: childEnvironment(process.env),
+        network: false,
+      }),
+    },
   });
   onTestFinished(() => connection.close());
   return connection;

@@ -48,7 +48,13 @@ const startHostile = async (answer: Answer) => {
 
 const signal = new AbortController().signal;
 const reach = (url: string, headers = {}, startMs = 5_000) =>
-  connectMcp({ server: 'far', version: '0', startMs, signal, open: openHttp(url, headers) });
+  connectMcp({
+    server: 'far',
+    version: '0',
+    startMs,
+    signal,
+    place: { open: openHttp(url, headers), roots: [], hint: null },
+  });
 
 test.each(['plain', 'json'])(
   'an agent calls the tools of a server over HTTP (%s)',

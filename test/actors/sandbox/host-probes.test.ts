@@ -19,7 +19,7 @@ describe.skipIf(!ok)(`on the host after a command${ok ? '' : ` (skipped: ${detai
   test('the probes detect a created mark and a followed link', { tags: ['slow'] }, async () => {
     const toothless: Sandbox = {
       ...sandbox,
-      confine: ({ argv, root, env }) => ({
+      confine: async ({ argv, root, env }) => ({
         ...{
           argv: ['/bin/sh', '-c', 'echo ran > "$MARK"; exec "$@"', 'sh', ...argv],
           cwd: root,

@@ -64,6 +64,7 @@ const run = async (
     env: childEnvironment(process.env),
     timeoutMs: 15_000,
     signal: new AbortController().signal,
+    network: false,
     headBytes: 8_192,
     tailBytes: 8_192,
   });

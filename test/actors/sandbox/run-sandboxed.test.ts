@@ -53,6 +53,7 @@ const runIn = async (
   sandbox: Sandbox = createBubblewrap({ readPaths: [], network: false }),
   more: Readonly<Record<string, string>> = {},
   git?: OwnGit,
+  network = false,
 ) => {
   const result = await runSandboxed(sandbox, {
     argv: ['/bin/sh', '-c', script],
@@ -62,6 +63,7 @@ const runIn = async (
     env: { ...childEnvironment({ ...process.env, OPENAI_API_KEY: 'sk-canary-canary' }), ...more },
     timeoutMs: 15_000,
     signal: new AbortController().signal,
+    network,
     headBytes: 8_192,
     tailBytes: 8_192,
     namedOutputs: true,
@@ -103,6 +105,7 @@ describe.skipIf(!ok)(`a command in the sandbox${reason}`, () => {
       root: makeWorkspace(),
       readable: [],
       env: { ...childEnvironment(process.env), KEY: secret },
+      network: false,
       timeoutMs: 15_000,
       signal: enough.signal,
       headBytes: 100,
@@ -183,6 +186,7 @@ describe.skipIf(!ok)(`a command in the sandbox${reason}`, () => {
       sandbox,
       {},
       isOwn ? ownGit(root) : undefined,
+      network,
     );
 
     expect(output.trim()).toBe(says);
@@ -334,13 +338,16 @@ describe.skipIf(!ok)(`a command in the sandbox${reason}`, () => {
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     onTestFinished(() => void server.close());
     const { port } = server.address() as AddressInfo;
-    const open = createBubblewrap({ readPaths: [other], network: true });
+    const open = createBubblewrap({ readPaths: [other], network: false });
     const fetching = `fetch("http://127.0.0.1:${port}").then((r) => r.text()).then(console.log)`;
 
     const result = await runIn(
       root,
       `cat ${other}/library; node -e '${fetching}'; touch ${other}/new`,
       open,
+      {},
+      undefined,
+      true,
     );
 
     expect(result.output).toMatch(/^sharedhello\n.*Read-only/);
@@ -360,7 +367,8 @@ describe.skipIf(!ok)(`a command in the sandbox${reason}`, () => {
       finish(),
     ];
     const sandbox = createBubblewrap({ readPaths: [], network: others });
-    const running = await startSystem({ turns, sandbox, role: { network } });
+    const options = { network: others };
+    const running = await startSystem({ turns, sandbox, role: { network }, options });
     const { task_id: id } = await running.service.create({ description: 'a task' });
 
     const verify = [`${reach}; test $? = ${network ? 0 : 9}`];
@@ -483,9 +491,10 @@ describe.skipIf(!ok)(`a command in the sandbox${reason}`, () => {
       root: makeWorkspace(),
       readable: [],
       env: { PATH: `${homedir()}:/:/usr/bin` },
+      network: false,
     };
 
-    const confined = sandbox.confine(wanted);
+    const confined = await sandbox.confine(wanted);
 
     if ('refusal' in confined) throw new Error(confined.refusal);
     confined.release?.();
@@ -497,11 +506,13 @@ describe.skipIf(!ok)(`a command in the sandbox${reason}`, () => {
     expect(words.join(' ')).not.toContain('--ro-bind / /');
   });
 
-  test('a variable that holds a NUL byte is refused, and gives bwrap no setting', () => {
+  test('a variable that holds a NUL byte is refused, and gives bwrap no setting', async () => {
     const sandbox = createBubblewrap({ readPaths: [], network: false });
     const env = { KEY: 'x\0--bind\0/\0/' };
 
-    const confined = sandbox.confine({ argv: ['true'], root: makeWorkspace(), readable: [], env });
+    const root = makeWorkspace();
+    const wanted = { argv: ['true'] as [string], root, readable: [], env, network: false };
+    const confined = await sandbox.confine(wanted);
 
     expect(confined).toEqual({ refusal: expect.stringContaining('NUL byte') });
   });
@@ -549,7 +560,7 @@ test("a pipe in place of git's settings is not read", async () => {
 test('a probe that could not run says nothing about the sandbox', { tags: ['slow'] }, async () => {
   const broken: Sandbox = {
     ...createNoSandbox(),
-    confine: ({ root }) => ({ argv: ['/bin/false'], cwd: root, env: {} }),
+    confine: async ({ root }) => ({ argv: ['/bin/false'], cwd: root, env: {} }),
   };
 
   const probes = await runSandboxProbes(broken);
@@ -563,7 +574,7 @@ test('the probes detect a sandbox that confines nothing', async () => {
   const escaped: string[] = [];
   const toothless: Sandbox = {
     ...createNoSandbox(),
-    confine: ({ argv, root, env }) => {
+    confine: async ({ argv, root, env }) => {
       const harmless = /\$OTHER\/|out\/|\.git|\.beads|\.vscode|\.github|127\.0\.0\.1/.test(
         argv.at(-1) ?? '',
       );

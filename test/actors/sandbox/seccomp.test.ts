@@ -160,6 +160,7 @@ const run = async (root: string, script: string, sandbox: Sandbox) => {
     root,
     readable: [],
     env: childEnvironment(process.env),
+    network: false,
     timeoutMs: 120_000,
     signal: new AbortController().signal,
     headBytes: 100_000,

@@ -52,7 +52,7 @@ notes: |
     maxTokensTotal: 100,
     approvals: ['read'],
     verify: ['npm run lint', 'npm test'],
-    network: false,
+    isNetworkRevoked: true,
     projectNotes:
       'Use the fake clock.\n\nBefore finish, this must be true as well:\n\n- the changelog has a line',
   });

@@ -68,8 +68,8 @@ test('agent roles and doctor show what the project narrows and what is ignored',
   expect(out).toMatch(
     /reviewer\.yml is ignored: limits\.max_turns: 1000 is above the 50 that your configuration allows/,
   );
-  expect(out.match(/^ {2}network {5}on$/gm)).toHaveLength(1);
-  expect(doctor.out).toMatch(/note +network +commands of engineer reach the network/);
+  expect(out.match(/^ {2}network {5}the whole network of this machine/gm)).toHaveLength(1);
+  expect(doctor.out).toMatch(/note +network +commands of engineer reach the whole network of/);
   expect(doctor.out).toMatch(
     /ok +roles +\.agent\/roles\/tester\.yml narrows the tester: without write/,
   );

@@ -2,6 +2,7 @@
 // notes in memory, `look` says what the process can see and reach.
 import { existsSync, readdirSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
+import { join } from 'node:path';
 import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
 import { StdioServerTransport } from '@modelcontextprotocol/sdk/server/stdio.js';
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
@@ -34,7 +35,7 @@ const build = (headers = {}) => {
       JSON.stringify({
         cwd: readdirSync('.'),
         home: existsSync(process.env.SEEN_OUTSIDE ?? '/nowhere'),
-        writes: writable('written-by-server'),
+        writes: writable(join(process.env.AGENT_WORKSPACE ?? '.', 'written-by-server')),
         authorization: headers.authorization ?? null,
         env: process.env,
       }),

@@ -13,6 +13,7 @@ export const createAcp = (
     name: 'acp',
     label: agent.name,
     variables: agent.variables,
+    providers: agent.providers,
     settings: agent.settings,
     reportsCost: agent.reportsCost,
     tellsTokens: agent.usage !== 'untold',

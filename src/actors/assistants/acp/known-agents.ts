@@ -11,6 +11,7 @@ export interface AcpAgent {
   readonly args: readonly string[];
   /** Variables of the user that it gets. */
   readonly variables: readonly string[];
+  readonly providers: readonly string[];
   /** Variables that we set. They keep the project's plugins and updates off. */
   readonly settings: (env: AgentVariables) => AgentVariables;
   readonly needs: (env: AgentVariables) => AssistantNeeds;
@@ -30,6 +31,9 @@ const opencodeFolder = (env: AgentVariables): string => join(homeIn(env), '.loca
 const opencode: AcpAgent = {
   args: ['acp'],
   variables: ['OPENCODE_API_KEY', 'OPENAI_API_KEY', 'ANTHROPIC_API_KEY', 'OPENROUTER_API_KEY'],
+  providers: [
+    ...['opencode.ai', 'models.dev', 'api.openai.com', 'api.anthropic.com', 'openrouter.ai'],
+  ],
   settings: (env) => ({
     OPENCODE_DB: join(opencodeFolder(env), 'sessions', 'opencode.db'),
     OPENCODE_DISABLE_PROJECT_CONFIG: '1',
@@ -71,6 +75,11 @@ const gemini: AcpAgent = {
     ...['GEMINI_API_KEY', 'GOOGLE_API_KEY', 'GOOGLE_GEMINI_BASE_URL'],
     ...['GOOGLE_GENAI_USE_VERTEXAI', 'GOOGLE_CLOUD_PROJECT', 'GOOGLE_CLOUD_LOCATION'],
   ],
+  providers: [
+    ...['generativelanguage', 'cloudcode-pa', 'oauth2', 'aiplatform'].map(
+      (name) => `${name}.googleapis.com`,
+    ),
+  ],
   settings: noSettings,
   needs: (env) => ({
     home: homeIn(env),
@@ -101,6 +110,10 @@ const copilot: AcpAgent = {
     ...['COPILOT_PROVIDER_BASE_URL', 'COPILOT_PROVIDER_TYPE', 'COPILOT_PROVIDER_API_KEY'],
     ...['COPILOT_PROVIDER_WIRE_API', 'COPILOT_MODEL'],
   ],
+  providers: [
+    ...['github.com', 'api.github.com', 'api.githubcopilot.com'],
+    ...['individual', 'business', 'enterprise'].map((plan) => `api.${plan}.githubcopilot.com`),
+  ],
   settings: () => ({ COPILOT_AUTO_UPDATE: 'false' }),
   needs: (env) => ({
     home: homeIn(env),
@@ -126,6 +139,7 @@ const codex = createCodex();
 const codexAcp: AcpAgent = {
   args: [],
   variables: codex.variables,
+  providers: codex.providers,
   settings: noSettings,
   needs: codex.needs,
   usage: 'cached_apart',
@@ -139,6 +153,7 @@ const claude = createClaude();
 const claudeAcp: AcpAgent = {
   args: [],
   variables: claude.variables,
+  providers: claude.providers,
   settings: noSettings,
   needs: claude.needs,
   usage: 'cached_apart',
@@ -150,6 +165,7 @@ const claudeAcp: AcpAgent = {
 const unknownAgent: AcpAgent = {
   args: [],
   variables: [],
+  providers: [],
   settings: noSettings,
   needs: (env) => ({ home: homeIn(env), folders: [], files: [], makesOwnSandbox: false }),
   usage: 'untold',
