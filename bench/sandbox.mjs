@@ -1,8 +1,13 @@
 // A command in the sandbox beside the same command without it: in a worktree of its own, and in the
 // user's own folder with 5,000 files in 500 folders, whose record is on disk before each command.
+import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { connect, createServer as createTcpServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { createEgresses } from '../build/actors/network/egress.js';
+import { createProxy } from '../build/actors/network/proxy.js';
 import { childEnvironment, runCommand } from '../build/actors/process/run-command.js';
 import { createBubblewrap } from '../build/actors/sandbox/bubblewrap.js';
 import { createNoSandbox } from '../build/actors/sandbox/no-sandbox.js';
@@ -40,6 +45,7 @@ const run = (given, where) =>
     argv: ['/bin/sh', '-c', 'true'],
     readable: [],
     env: childEnvironment(process.env),
+    network: false,
     timeoutMs: 10_000,
     signal: new AbortController().signal,
     headBytes: 100,
@@ -87,3 +93,63 @@ const compare = (title, name, goalMs) => {
 compare('a bare bwrap with one bind', 'bare');
 compare('its own worktree', 'own', 12);
 compare("the user's own folder", 'shared', 25);
+
+/** A command with a list of hosts beside one without network, and a connection through the proxy. */
+const measureEgress = async () => {
+  const host = createServer((_request, response) => response.end('x')).listen(0, '127.0.0.1');
+  await once(host, 'listening');
+  const { port } = host.address();
+  const egresses = createEgresses(() => {});
+  const network = egresses.of('bench', ['127.0.0.1']);
+  const folder = mkdtempSync(join(tmpdir(), 'agent-bench-network-'));
+  const inFolder = (wanted, argv = ['/bin/sh', '-c', 'true']) =>
+    runSandboxed(sandbox, {
+      ...{ argv, root: folder, readable: [], env: childEnvironment(process.env), network: wanted },
+      ...{ readOnly: true, timeoutMs: 60_000, signal: new AbortController().signal },
+      ...{ headBytes: 4_000, tailBytes: 4_000 },
+    });
+  const opened = await timed(() => inFolder(network));
+  const [closed, listed] = [[], []];
+  for (let n = 0; n < runs; n += 1) {
+    closed.push(await timed(() => inFolder(false)));
+    listed.push(await timed(() => inFolder(network)));
+  }
+  report('a command with a list of hosts / without network (p50)', {
+    ours: median(listed),
+    limit: median(closed),
+    ratio: median(listed) / median(closed),
+  });
+  console.log(`  the first command of an attempt with a list: ${opened.toFixed(0)} ms`);
+
+  const proxy = createProxy({ hosts: ['127.0.0.1'], always: [], record: () => {} });
+  const listening = createTcpServer().listen(0, '127.0.0.1');
+  await once(listening, 'listening');
+  const proxyPort = listening.address().port;
+  await proxy.listenOn(listening);
+  const firstByte = async (to, request) => {
+    const socket = connect(to, '127.0.0.1');
+    socket.write(request);
+    await once(socket, 'data');
+    socket.destroy();
+  };
+  const [direct, through] = [[], []];
+  for (let n = 0; n < runs * 5; n += 1) {
+    direct.push(await timed(() => firstByte(port, 'GET / HTTP/1.1\r\nHost: x\r\n\r\n')));
+    const target = `127.0.0.1:${port}`;
+    through.push(
+      await timed(() => firstByte(proxyPort, `CONNECT ${target} HTTP/1.1\r\nHost: x\r\n\r\n`)),
+    );
+  }
+  const proxyMs = Math.max(0, median(through) - median(direct));
+  report('  what the proxy costs a connection, of 5 ms', {
+    ours: proxyMs,
+    limit: 5,
+    ratio: proxyMs / 5,
+    goal: 1,
+  });
+  proxy.close();
+  egresses.close();
+  host.close();
+  rmSync(folder, { recursive: true });
+};
+await measureEgress();

@@ -227,7 +227,8 @@ export const createBubblewrap = (options: BubblewrapOptions): Sandbox => {
         // bwrap starts nothing before it has its arguments.
         prepare: (pid) => {
           held?.enter(pid);
-          preferForOomKill(pid);
+          // A program that enters a namespace is closed to us meanwhile; `within` does it.
+          if (egress === noEgress) preferForOomKill(pid);
         },
         release: () => {
           held?.release();
