@@ -1,5 +1,5 @@
 import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
-import { devNull, tmpdir } from 'node:os';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 /** Where programs are found; the rest is of Vitest, of Node's coverage and ours. */
@@ -28,7 +28,6 @@ export const useStrangersEnvironment = (): void => {
     LANG: 'C.UTF-8',
     // Far from UTC, and no full hour: a time in the wrong zone shows.
     TZ: 'Pacific/Chatham',
-    GIT_CONFIG_GLOBAL: devNull,
     GIT_CONFIG_NOSYSTEM: '1',
   });
 };
