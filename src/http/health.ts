@@ -20,6 +20,8 @@ export interface HealthOptions {
   readonly modelCheck: () => CheckResult;
   /** Null where no webhook is configured. */
   readonly webhookCheck: () => CheckResult | null;
+  /** False while the server goes on with an earlier configuration, since it refused a newer one. */
+  readonly configAccepted: () => boolean;
   /** Proves the identity of this server, also where authentication is off. */
   readonly proofToken: () => string;
   /** One sentence about a bad token file, or null. */
@@ -47,6 +49,14 @@ const proofOf = (request: FastifyRequest<ChallengeRoute>, token: string): string
 const statusAndDetail = ({ ok, detail }: CheckResult) => ({
   status: ok ? 'ok' : 'failing',
   detail,
+});
+
+/** Anybody may read it, so it has no path and no key. */
+const configurationCheck = (isAccepted: boolean): CheckResult => ({
+  ok: isAccepted,
+  detail: isAccepted
+    ? 'the newest configuration counts'
+    : 'the server refused its new configuration, and the one before still counts; agent doctor says why',
 });
 
 const namedAtMost = 10;
@@ -84,6 +94,7 @@ const healthDocument = async (
   const tokenProblem = options.tokenProblem();
   const supervisor = options.system.check();
   const webhooks = options.webhookCheck();
+  const configuration = configurationCheck(options.configAccepted());
   const charts = store.ok ? await chartsCheck(options.system).catch(() => null) : null;
   const isHealthy =
     store.ok &&
@@ -91,6 +102,7 @@ const healthDocument = async (
     supervisor.ok &&
     tokenProblem === null &&
     webhooks?.ok !== false &&
+    configuration.ok &&
     charts === null;
   return {
     status: options.draining() ? 'draining' : isHealthy ? 'healthy' : 'degraded',
@@ -110,6 +122,7 @@ const healthDocument = async (
         ok: tokenProblem === null,
         detail: tokenProblem ?? 'the token file is in order',
       }),
+      configuration: statusAndDetail(configuration),
       model: { ...statusAndDetail(model), status: model.ok ? 'ok' : 'missing' },
       ...(webhooks === null ? {} : { webhooks: statusAndDetail(webhooks) }),
       ...(charts === null ? {} : { charts: statusAndDetail(charts) }),

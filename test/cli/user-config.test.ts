@@ -1,4 +1,4 @@
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { openProject } from '../support/cli.ts';
@@ -124,4 +124,87 @@ test('config set and get take a group of keys', async () => {
   expect(code).toBe(0);
   const { out } = await agentWith(home, 'config', 'get', 'workspace.setup');
   expect(JSON.parse(out)).toMatchObject(JSON.parse(setup));
+});
+
+const priced = '{"input_per_million":1.25,"output_per_million":10}';
+
+test('config set refuses what a server would refuse, with the code of its start, and writes nothing', async () => {
+  const { agentWith } = openProject({ api: { provider_model: 'gpt-5.1' } });
+  const home = { XDG_CONFIG_HOME: temporaryFolder() };
+  const config = (...words: string[]) => agentWith(home, 'config', ...words);
+  const file = (await config('path')).out.trim();
+
+  expect(await config('set', 'agent.max_cost_usd', '5')).toMatchObject({
+    code: 78,
+    err: expect.stringMatching(
+      /nothing was written: .*gpt-5\.1, whose price is not in api\.prices/,
+    ),
+  });
+  expect(existsSync(file)).toBe(false);
+  expect(await config('set', 'api.prices."gpt-5.1".output_per_million', '10')).toMatchObject({
+    code: 78,
+    err: expect.stringContaining('input_per_million'),
+  });
+  expect(await config('set', 'api.prices.gpt-5.1', priced)).toMatchObject({
+    code: 78,
+    err: expect.stringContaining(`'api.prices."gpt-5.1"'`),
+  });
+  expect(await config('set', 'api.prices."gpt-5.1', priced)).toMatchObject({ code: 2 });
+  expect(existsSync(file)).toBe(false);
+
+  expect(await config('set', 'api.prices."gpt-5.1"', priced)).toMatchObject({ code: 0 });
+  expect(await config('set', 'agent.max_cost_usd', '5')).toMatchObject({ code: 0 });
+  expect(await config('set', 'api.prices."gpt-5.1".output_per_million', '11')).toMatchObject({
+    code: 0,
+  });
+  expect((await config('get', 'api.prices."gpt-5.1".output_per_million')).out).toBe('11\n');
+  expect(await config('unset', 'api.prices."gpt-5.1"')).toMatchObject({ code: 78 });
+  expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual({
+    agent: { max_cost_usd: 5 },
+    api: { prices: { 'gpt-5.1': { ...JSON.parse(priced), output_per_million: 11 } } },
+  });
+});
+
+test('a broken file is mended step by step', async () => {
+  const { agentWith } = openProject();
+  const home = { XDG_CONFIG_HOME: temporaryFolder() };
+  const config = (...words: string[]) => agentWith(home, 'config', ...words);
+  const file = (await config('path')).out.trim();
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, '{"agent":{"max_turns":0,"max_retries":99}}');
+
+  const { code, err } = await config('set', 'agent.max_turns', '9');
+
+  expect({ code, err }).toEqual({
+    code: 0,
+    err: expect.stringContaining('warning: servers still refuse the configuration'),
+  });
+  expect(await config('set', 'agent.max_turns', '0')).toMatchObject({ code: 78 });
+  expect(await config('set', 'agent.max_retries', '1')).toMatchObject({ code: 0, err: '' });
+});
+
+test('a server that refused a configuration says so everywhere, and the old one holds', async () => {
+  const { agentWith, serverFile } = openProject();
+  const home = { XDG_CONFIG_HOME: temporaryFolder() };
+  const agent = (...words: string[]) => agentWith(home, ...words);
+  await agent('server', 'start');
+  const file = (await agent('config', 'path')).out.trim();
+  mkdirSync(dirname(file), { recursive: true });
+  writeFileSync(file, '{"agent":{"max_turns":0}}');
+  const why = 'the server refused its new configuration, and goes on with the one before';
+  const health = async () =>
+    JSON.parse((await agent('server', 'status', '--json')).out).health.checks.configuration;
+  expect(await health()).toMatchObject({ status: 'ok' });
+
+  process.kill(serverFile().pid, 'SIGHUP');
+  await vi.waitFor(async () => expect(await health()).toMatchObject({ status: 'failing' }));
+
+  expect((await health()).detail).not.toMatch(/\/|max_turns/);
+  expect((await agent('server', 'status')).err).toContain(`${why}: ${file}: agent.max_turns`);
+  expect((await agent('doctor')).err).toContain(why);
+  const run = await agent('engineer', 'look at it', '--model', 'scripted');
+  expect(run).toMatchObject({ code: 0, err: expect.stringContaining(`warning: ${why}`) });
+  writeFileSync(file, '{"agent":{"max_turns":9}}');
+  process.kill(serverFile().pid, 'SIGHUP');
+  await vi.waitFor(async () => expect(await health()).toMatchObject({ status: 'ok' }));
 });

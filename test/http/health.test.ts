@@ -26,7 +26,12 @@ test('GET /health reports failed writes, and writes nothing itself', async () =>
         store,
         tracker: { check: async () => well },
       },
-      ...{ modelCheck: () => well, webhookCheck: () => null, proofToken: () => 'token' },
+      ...{
+        modelCheck: () => well,
+        webhookCheck: () => null,
+        configAccepted: () => true,
+        proofToken: () => 'token',
+      },
     },
     () => 0,
   );

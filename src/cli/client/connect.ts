@@ -9,8 +9,9 @@ import type { Io } from '../output/io.ts';
 import { readServerFile } from '../server/server-file.ts';
 import { CallError, type Client, type MethodName, type Params, type Result } from './client.ts';
 import { configNote, type NamedConfig } from './config-note.ts';
-import { findServer } from './find-server.ts';
+import { findServer, refusedConfigOf } from './find-server.ts';
 import { createHttpClient } from './http-client.ts';
+import type { Address } from './http-request.ts';
 
 export interface Connection {
   /** Starts a server if none runs. @throws CallError with --no-start */
@@ -222,12 +223,19 @@ export const connect = (options: ConnectOptions): Connection => {
     isNoted = true;
     options.io.err(note);
   };
+  let isWarned = false;
+  const warnOfRefusal = async (found: Address): Promise<void> => {
+    if (isWarned || found.refusesConfig !== true) return;
+    isWarned = true;
+    options.io.err(`warning: ${await refusedConfigOf(found)}`);
+  };
   return {
     server: async () => {
       const { project, config, start, io, env } = options;
       const found = await find();
       if (found !== null) {
         noteConfig(true);
+        await warnOfRefusal(found);
         return createHttpClient(found);
       }
       if (!start)

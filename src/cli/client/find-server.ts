@@ -2,7 +2,7 @@ import { createHmac, randomBytes } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { hasCode } from '../../actors/files/error-code.ts';
 import { isAlive } from '../../actors/process/pid.ts';
-import { textIn } from '../../machines/json.ts';
+import { isJsonObject, textIn } from '../../machines/json.ts';
 import { type Project, requireOwnServer, stateFiles } from '../config/project.ts';
 import { readServerFile, type ServerFile } from '../server/server-file.ts';
 import { tokenFileIn } from '../server/token-file.ts';
@@ -27,25 +27,24 @@ export const isSilent = (error: unknown): boolean =>
  * Checks that the listener knows our token before we send it: another program may have taken the
  * port. @throws NoAnswerError
  */
-const provesItself = async (url: string, token: string, tries = 1): Promise<boolean> => {
+const proofOf = async (url: string, token: string, tries = 1): Promise<Address | null> => {
   const challenge = randomBytes(16).toString('base64url');
   const { hostname, port } = new URL(url);
   const expected = createHmac('sha256', token)
     .update(`${challenge} ${hostname.replace(/^\[|\]$/g, '')}:${port}`)
     .digest('base64url');
   try {
-    return (
-      textIn(
-        await getJson({ url, token: '' }, `/health?challenge=${challenge}`, probeMs),
-        'proof',
-      ) === expected
-    );
+    const health = await getJson({ url, token: '' }, `/health?challenge=${challenge}`, probeMs);
+    if (textIn(health, 'proof') !== expected) return null;
+    const checks = isJsonObject(health) ? health['checks'] : undefined;
+    const check = isJsonObject(checks) ? checks['configuration'] : undefined;
+    return { url, token, refusesConfig: textIn(check, 'status') === 'failing' };
   } catch (error) {
     if (error instanceof NoAnswerError) throw error;
     // A connection that was cut says nothing; nobody listens where it is refused.
-    if (tries >= probesAtMost || hasCode(error, 'ECONNREFUSED')) return false;
+    if (tries >= probesAtMost || hasCode(error, 'ECONNREFUSED')) return null;
     await delay(probePauseMs);
-    return provesItself(url, token, tries + 1);
+    return proofOf(url, token, tries + 1);
   }
 };
 
@@ -54,7 +53,7 @@ const proven = async (stateDir: string, file: ServerFile): Promise<Address | nul
   const files = stateFiles(stateDir);
   const token = tokenFileIn(stateDir, file.token_file).readAtStart();
   try {
-    return (await provesItself(url, token)) ? { url, token } : null;
+    return await proofOf(url, token);
   } catch (error) {
     if (!(error instanceof NoAnswerError)) throw error;
     if (isAlive(pid)) throw silent(file, files.log);
@@ -78,4 +77,11 @@ export const findServer = async (project: Project): Promise<Address | null> => {
   const found = await proven(project.stateDir, file);
   if (found !== null) requireOwnServer(project, file);
   return found;
+};
+
+/** Says that the limits of before still hold, and why the newest configuration was refused. */
+export const refusedConfigOf = async (address: Address): Promise<string> => {
+  const told = await getJson(address, '/surroundings', probeMs).catch(() => null);
+  const why = textIn(told, 'config_refused') ?? 'its log says why: agent server logs';
+  return `the server refused its new configuration, and goes on with the one before: ${why}`;
 };

@@ -5,6 +5,8 @@ import { type HttpAnswer, readHttpAnswer } from './http-answer.ts';
 export interface Address {
   readonly url: string;
   readonly token: string;
+  /** It refused its newest configuration, and says so to anybody. */
+  readonly refusesConfig?: boolean;
 }
 
 const maxAnswerBytes = 256 * 1024 * 1024;

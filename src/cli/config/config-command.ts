@@ -1,4 +1,4 @@
-import { mkdirSync, unlinkSync } from 'node:fs';
+import { mkdirSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { writeFileAtomically } from '../../actors/files/atomic-write.ts';
 import { isJsonObject } from '../../machines/json.ts';
@@ -7,14 +7,14 @@ import { closest } from '../output/closest.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { oneLine } from '../output/safe-text.ts';
 import { UsageError } from '../words/usage-error.ts';
-import { loadConfig } from './config.ts';
+import { configNow, loadConfig } from './config.ts';
 import { ConfigError } from './config-error.ts';
 import { configKeys, kindOfKey } from './config-keys.ts';
 import { editConfig } from './edit-config.ts';
-import { originOf, valueAt } from './key-paths.ts';
+import { originOf, partsOfKey, valueAt } from './key-paths.ts';
 import { missingPaths } from './missing-paths.ts';
-import { readTextIfAny, type Target } from './own-file.ts';
-import { configNow, reloadServer } from './reload-server.ts';
+import { readTextIfAny, requireAccepted, type Target } from './own-file.ts';
+import { reloadServer } from './reload-server.ts';
 import { userFilesOf } from './user-files.ts';
 
 type ConfigTree = Readonly<Record<string, unknown>>;
@@ -22,7 +22,8 @@ type ConfigTree = Readonly<Record<string, unknown>>;
 /** A key may stand for all below it, as `workspace.setup`. @throws UsageError for an unknown key */
 const requireKey = (key: string): string => {
   const known = configKeys().map(([name]) => name);
-  if (known.some((name) => `${name}.`.startsWith(`${key}.`) || key.startsWith(`${name}.`)))
+  const plain = partsOfKey(key).join('.');
+  if (known.some((name) => `${name}.`.startsWith(`${plain}.`) || plain.startsWith(`${name}.`)))
     return key;
   const meant = closest(key, known);
   const isVerify = key.split('.').at(-1) === 'verify';
@@ -93,6 +94,9 @@ const quotedJson = (value: unknown): string =>
 /** Says how to write a value that cannot be one word. */
 const jsonHint = (key: string, given: unknown): string => {
   if (given === undefined) return '';
+  const name = /^api\.prices\.([^"]+)$/.exec(key)?.[1];
+  if (name?.includes('.') === true)
+    return `; put the name of a model in quotes: 'api.prices."${name}"'`;
   const kind = kindOfKey(key);
   if (kind === 'list' && typeof given === 'string')
     return `; a list is written as JSON: agent config set ${key} ${quotedJson(given.split(','))}`;
@@ -102,13 +106,17 @@ const jsonHint = (key: string, given: unknown): string => {
 };
 
 /** @throws ConfigError without a place in a file that is not written */
-const requireValidValue = (candidate: string, key: string, value: unknown): void => {
+const requireAcceptedValue = async (
+  context: CommandContext,
+  draft: { readonly file: string; readonly text: string },
+  { key, value }: { readonly key: string; readonly value: unknown },
+): Promise<readonly string[]> => {
   try {
-    loadConfig({ config: candidate }, {});
+    return await requireAccepted(context, draft);
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     const problems = error.message
-      .replaceAll(`${candidate}: `, '')
+      .replaceAll(`${draft.file}: `, '')
       .replaceAll(/ \(line \d+\)$/gm, '');
     throw new ConfigError(`nothing was written: ${problems}${jsonHint(key, value)}`, {
       cause: error,
@@ -121,27 +129,25 @@ const treeIn = (target: string): ConfigTree => {
   return isJsonObject(tree) ? tree : {};
 };
 
-/** Writes the file only if the whole configuration is still valid with it. @throws ConfigError */
+/** Writes the file only if a server would take the configuration with it. @throws ConfigError */
 const write = async (
   context: CommandContext,
   { target, scope }: Target,
   { key, value, next }: { key: string; value: unknown; next: ConfigTree },
 ): Promise<void> => {
+  const counted = configNow({ project: context.project }, context.env);
+  const text = `${JSON.stringify(next, null, 2)}\n`;
+  const left = await requireAcceptedValue(context, { file: target, text }, { key, value });
   mkdirSync(dirname(target), { recursive: true, mode: 0o700 });
-  const counted = configNow(context);
-  const candidate = `${target}.new`;
-  await writeFileAtomically(candidate, `${JSON.stringify(next, null, 2)}\n`);
-  try {
-    requireValidValue(candidate, key, value);
-    await writeFileAtomically(target, `${JSON.stringify(next, null, 2)}\n`);
-  } finally {
-    unlinkSync(candidate);
-  }
+  await writeFileAtomically(target, text);
   if (context.json) context.io.json({ key, file: target });
   else
     context.io.out(
       value === undefined ? `removed ${key} from ${target}` : `wrote ${key} to ${target}`,
     );
+  for (const refusal of left)
+    context.io.err(`warning: servers still refuse the configuration: ${refusal}`);
+  if (left.length > 0) return;
   for (const missing of missingPaths(load(context, undefined)))
     if (missing.startsWith(`${key}: `)) context.io.err(`warning: ${missing}`);
   await reloadServer(context, scope, counted);
@@ -154,7 +160,7 @@ const set = async (
   text: string,
 ): Promise<number> => {
   const value = parsedValue(text);
-  const next = withValue(treeIn(target.target), requireKey(key).split('.'), value);
+  const next = withValue(treeIn(target.target), partsOfKey(requireKey(key)), value);
   await write(context, target, { key, value, next });
   return exitCodes.done;
 };
@@ -162,7 +168,7 @@ const set = async (
 /** Then the next place counts: your file for every project, or the default. */
 const unset = async (context: CommandContext, target: Target, key: string): Promise<number> => {
   const tree = treeIn(target.target);
-  const next = withoutValue(tree, requireKey(key).split('.'));
+  const next = withoutValue(tree, partsOfKey(requireKey(key)));
   if (JSON.stringify(next) === JSON.stringify(tree))
     throw new UsageError(`${key} is not set in ${target.target}; 'agent config' shows where it is`);
   await write(context, target, { key, value: undefined, next });

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { configSections } from './config-schema.ts';
+import { partsOfKey } from './key-paths.ts';
 
 type Node = z.core.JSONSchema.JSONSchema | boolean | undefined;
 
@@ -17,13 +18,11 @@ export const configKeys = (): readonly (readonly [key: string, says: string])[] 
 /** Tells lists and objects from other values. */
 export const kindOfKey = (key: string): 'list' | 'object' | 'other' => {
   const root: Node = z.toJSONSchema(configSections, { io: 'input', unrepresentable: 'any' });
-  const node = key
-    .split('.')
-    .reduce<Node>(
-      (at, part) =>
-        typeof at === 'object' ? (at.properties?.[part] ?? at.additionalProperties) : undefined,
-      root,
-    );
+  const node = partsOfKey(key).reduce<Node>(
+    (at, part) =>
+      typeof at === 'object' ? (at.properties?.[part] ?? at.additionalProperties) : undefined,
+    root,
+  );
   if (typeof node !== 'object') return 'other';
   if (node.type === 'array') return 'list';
   return node.type === 'object' ? 'object' : 'other';

@@ -11,6 +11,8 @@ export interface ConfigFlags {
   /** The project whose configuration in the user's folder counts. */
   readonly project?: Pick<Project, 'defaultDir'>;
   readonly config?: string | undefined;
+  /** A text that counts in place of a file, which is not written yet. */
+  readonly draft?: { readonly file: string; readonly text: string } | undefined;
   readonly port?: number | undefined;
   readonly host?: string | undefined;
   readonly maxConcurrent?: number | undefined;

@@ -20,10 +20,10 @@ interface ReadFile {
   readonly tree: Tree;
 }
 
-const readTree = (path: string): ReadFile => {
+const readTree = (path: string, draft: ConfigFlags['draft']): ReadFile => {
   let text: string;
   try {
-    text = readFileSync(path, 'utf8');
+    text = draft?.file === path ? draft.text : readFileSync(path, 'utf8');
   } catch (cause) {
     throw new ConfigError(
       `${path}: the configuration file cannot be read; name another with --config`,
@@ -147,7 +147,7 @@ const isPortChosen = (tree: ConfigLayer['tree'], isShipped: boolean): boolean =>
 
 /** The default file lies under the user's files, unless one was named: its values are defaults. */
 const filesFor = (
-  { config, project }: ConfigFlags,
+  { config, project, draft }: ConfigFlags,
   env: NodeJS.ProcessEnv,
 ): {
   readonly named: string | null;
@@ -157,7 +157,7 @@ const filesFor = (
   readonly fileChosen: boolean;
 } => {
   const named = config ?? (env['AGENT_SERVER_CONFIG'] || null);
-  const own = project === undefined ? [] : existingUserFiles(project, env);
+  const own = project === undefined ? [] : existingUserFiles(project, env, draft?.file);
   const chosen = [...own, ...(named === null ? [] : [named])];
   const shipped = named === null ? defaultFile() : null;
   const files = shipped === null ? chosen : [shipped, ...chosen];
@@ -172,7 +172,7 @@ const filesFor = (
 export const loadConfig = (flags: ConfigFlags, env: NodeJS.ProcessEnv): LoadedConfig => {
   const { named, files, shipped, fileChosen } = filesFor(flags, env);
   const file = files.at(-1) ?? null;
-  const read = files.map((source) => ({ source, ...readTree(source) }));
+  const read = files.map((source) => ({ source, ...readTree(source, flags.draft) }));
   const layers = read.map(({ source, tree }) => ({
     source,
     tree: source === file ? tree : withOwnPaths(source, tree),
@@ -204,6 +204,16 @@ export const loadConfig = (flags: ConfigFlags, env: NodeJS.ProcessEnv): LoadedCo
     portChosen,
     layers: [...layers, ...given],
   };
+};
+
+/** What counts now; null while a file is not valid. */
+export const configNow = (flags: ConfigFlags, env: NodeJS.ProcessEnv): Config | null => {
+  try {
+    return loadConfig(flags, env).config;
+  } catch (error) {
+    if (error instanceof ConfigError) return null;
+    throw error;
+  }
 };
 
 /** Relative paths in the configuration start here. */

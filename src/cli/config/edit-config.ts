@@ -6,20 +6,24 @@ import type { CommandContext } from '../client/command-context.ts';
 import { hasTerminal, openEditor } from '../output/editor.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { UsageError } from '../words/usage-error.ts';
+import { configNow } from './config.ts';
 import { ConfigError } from './config-error.ts';
-import { readTextIfAny, requireValid, type Target } from './own-file.ts';
-import { configNow, reloadServer } from './reload-server.ts';
+import { readTextIfAny, requireAccepted, type Target } from './own-file.ts';
+import { reloadServer } from './reload-server.ts';
 
 /** True when the draft replaces the file; false when the user gives up. @throws UsageError */
 const editUntilValid = async (
-  { io, env }: CommandContext,
+  context: CommandContext,
   draft: string,
   target: string,
 ): Promise<boolean> => {
+  const { io, env } = context;
   for (;;) {
     openEditor(draft, env);
     try {
-      requireValid(draft, target);
+      const given = { file: target, text: readFileSync(draft, 'utf8') };
+      for (const left of await requireAccepted(context, given))
+        io.err(`warning: servers still refuse the configuration: ${left}`);
       return true;
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error;
@@ -45,7 +49,7 @@ export const editConfig = async (
   // Relative paths in it start at its folder.
   const draft = join(folder, `.edit-${randomBytes(6).toString('hex')}.json`);
   const before = readTextIfAny(target);
-  const counted = configNow(context);
+  const counted = configNow({ project: context.project }, context.env);
   const given = before ?? '{\n}\n';
   const kept = before === null ? `${target} was not written` : `${target} is as it was`;
   writeFileSync(draft, given, { flag: 'wx', mode: 0o600 });

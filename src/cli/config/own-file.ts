@@ -1,6 +1,11 @@
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
+import { childEnvironment } from '../../actors/process/run-command.ts';
+import type { CommandContext } from '../client/command-context.ts';
+import { readServerFile } from '../server/server-file.ts';
 import { loadConfig } from './config.ts';
 import { ConfigError } from './config-error.ts';
+import type { ConfigFlags } from './config-overrides.ts';
+import { stateFiles } from './project.ts';
 
 export const readTextIfAny = (file: string): string | null => {
   try {
@@ -10,18 +15,61 @@ export const readTextIfAny = (file: string): string | null => {
   }
 };
 
-/** @throws ConfigError, which names `target` */
-export const requireValid = (candidate: string, target: string): void => {
-  try {
-    loadConfig({ config: candidate }, {});
-  } catch (error) {
-    if (!(error instanceof ConfigError)) throw error;
-    throw new ConfigError(error.message.replaceAll(candidate, target), { cause: error });
-  }
-};
-
 /** A configuration file of the user: for this project, or for every one. */
 export interface Target {
   readonly target: string;
   readonly scope: 'project' | 'everywhere';
 }
+
+/** The file that the running server was started with, where one runs. */
+const namedByServer = ({ project }: CommandContext): string | undefined => {
+  const named = readServerFile(stateFiles(project.stateDir).server)?.config;
+  return named !== undefined && named !== '' && existsSync(named) ? named : undefined;
+};
+
+/** What a server of this project would say: the code is that of its start and of its reloads. */
+const refusalsOf = async (
+  context: CommandContext,
+  draft: ConfigFlags['draft'],
+): Promise<readonly string[]> => {
+  const { project, env } = context;
+  const [{ takeFrom }, { credentialsIn }, { storeFor }, { sandboxFor }] = await Promise.all([
+    import('../server/assemble.ts'),
+    import('../server/assistants.ts'),
+    import('./store.ts'),
+    import('./sandbox.ts'),
+  ]);
+  const environment = { credentials: credentialsIn(env), environment: childEnvironment(env), env };
+  try {
+    const loaded = loadConfig(
+      { config: namedByServer(context) ?? context.config ?? undefined, project, draft },
+      env,
+    );
+    takeFrom(project, environment)(loaded);
+    storeFor(loaded.config, project, env);
+    if (loaded.config.sandbox.mode === 'required') sandboxFor(loaded.config, project);
+    return [];
+  } catch (error) {
+    if (error instanceof ConfigError) return error.message.split('\n');
+    throw error;
+  }
+};
+
+const withoutLine = (refusal: string): string => refusal.replace(/ \(line \d+\)$/, '');
+
+/**
+ * Asks whether a server would take the configuration with this text in place of a file. What it
+ * refused before, for another reason, keeps nobody from mending it step by step. @returns that
+ * @throws ConfigError
+ */
+export const requireAccepted = async (
+  context: CommandContext,
+  draft: NonNullable<ConfigFlags['draft']>,
+): Promise<readonly string[]> => {
+  const refusals = await refusalsOf(context, draft);
+  if (refusals.length === 0) return [];
+  const before = new Set((await refusalsOf(context, undefined)).map(withoutLine));
+  const added = refusals.filter((one) => !before.has(withoutLine(one)));
+  if (added.length > 0) throw new ConfigError(added.join('\n'));
+  return refusals;
+};

@@ -2,21 +2,10 @@ import type { CommandContext } from '../client/command-context.ts';
 import { findServer, isSilent } from '../client/find-server.ts';
 import { needsRestart } from '../server/reload.ts';
 import { readServerFile } from '../server/server-file.ts';
-import { loadConfig } from './config.ts';
-import { ConfigError } from './config-error.ts';
+import { configNow } from './config.ts';
 import type { Config } from './config-schema.ts';
 import type { Target } from './own-file.ts';
 import { stateFiles } from './project.ts';
-
-/** What counts now; null while a file is not valid. */
-export const configNow = ({ project, env }: CommandContext): Config | null => {
-  try {
-    return loadConfig({ config: undefined, project }, env).config;
-  } catch (error) {
-    if (error instanceof ConfigError) return null;
-    throw error;
-  }
-};
 
 /** On Windows the signal would end the server. */
 const canReload = process.platform !== 'win32';
@@ -44,7 +33,7 @@ export const reloadServer = async (
 ): Promise<void> => {
   const { io } = context;
   const pid = await pidOfServer(context);
-  const after = configNow(context);
+  const after = configNow({ project: context.project }, context.env);
   const kept = before === null || after === null ? ['it'] : needsRestart(before, after);
   if (pid !== null && canReload) process.kill(pid, 'SIGHUP');
   if (pid !== null)

@@ -2,7 +2,7 @@ import { appendFileSync, existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { findBdData } from '../../actors/ledger/ownership.ts';
 import { programOnPath } from '../../actors/tracker/bd/program.ts';
-import { loadConfig } from './config.ts';
+import { configNow } from './config.ts';
 import type { Config } from './config-schema.ts';
 import { type Project, readTrimmedOrNull, stateFiles } from './project.ts';
 
@@ -44,7 +44,8 @@ export interface NoteOptions {
 }
 
 /**
- * Says it, `once` in a project or `always`, then runs the command. @throws ConfigError
+ * Says it, `once` in a project or `always`, then runs the command. A configuration that is not valid
+ * is the command's to name: a server that runs goes on with the one before.
  */
 export const withTrackerNote = async (
   when: 'once' | 'always',
@@ -52,9 +53,8 @@ export const withTrackerNote = async (
   run: () => Promise<number>,
 ): Promise<number> => {
   const isWanted = !json && (when === 'always' || !isNoted(project));
-  const note = isWanted
-    ? trackerNote(loadConfig({ config, project }, env).config, env, project.root)
-    : null;
+  const loaded = isWanted ? configNow({ config, project }, env) : null;
+  const note = loaded === null ? null : trackerNote(loaded, env, project.root);
   if (note === null) return run();
   say(note);
   try {

@@ -21,11 +21,12 @@ export const userFilesOf = (
   };
 };
 
-/** Those that exist; later ones win. */
+/** Those that exist, or are about to; later ones win. */
 export const existingUserFiles = (
   project: Pick<Project, 'defaultDir'>,
   env: NodeJS.ProcessEnv,
+  draft?: string,
 ): readonly string[] => {
   const { everywhere, project: own } = userFilesOf(project, env);
-  return [everywhere, own].filter((file) => existsSync(file));
+  return [everywhere, own].filter((file) => file === draft || existsSync(file));
 };

@@ -30,6 +30,8 @@ import type { TokenSource } from './token-source.ts';
 import type { SecretWebhook } from './webhook-secrets.ts';
 
 export interface Current {
+  /** Why the server refused its newest configuration; null: it counts. */
+  refused: string | null;
   loaded: LoadedConfig;
   resolved: ResolvedSettings;
   selectModel: (requested: string) => Model | null;
@@ -42,6 +44,7 @@ export interface Current {
 export const takeFrom =
   (project: Project, surroundings: ServerEnvironment) =>
   (loaded: LoadedConfig): Current => ({
+    refused: null,
     loaded,
     trusted: requireTrustedOutside(loaded, project, surroundings.env),
     resolved: resolveSettings(loaded, project.root),

@@ -2,6 +2,7 @@ import { createInspection } from '../../actors/engine/inspection.ts';
 import type { OpenedLedger } from '../../actors/ledger/ledger.ts';
 import { childEnvironment } from '../../actors/process/run-command.ts';
 import { gitIdentity } from '../../actors/workspace/git-identity.ts';
+import { messageOf } from '../../machines/message-of.ts';
 import type { LoadedConfig } from '../config/config.ts';
 import type { Project } from '../config/project.ts';
 import { remoteSecrets } from '../config/remote-credentials.ts';
@@ -159,6 +160,7 @@ const reload = ({ current, logger }: ServerParts, { system }: Assembled, take: (
       project_roles: resolved.projectRoles.map(projectRoleNote),
     });
   } catch (error) {
+    current.refused = messageOf(error);
     logger.log('the new configuration is invalid; the previous one stays in effect', { error });
   }
 };

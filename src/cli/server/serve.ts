@@ -102,10 +102,12 @@ const buildApplication = (
       return paused === null ? modelNote(config(), current) : { ok: false, detail: paused };
     },
     webhookCheck: () => state.webhookCheck(),
+    configAccepted: () => current.refused === null,
     inspection,
     surroundings: () => ({
       ...surroundingsOf(current.loaded, credentials, environment['PATH']),
       interrupted,
+      ...(current.refused === null ? {} : { config_refused: current.refused }),
     }),
     page: readPage(),
     onCodeOver: (code) => removeRedirect(project.stateDir, code),

@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { isJsonObject, textIn } from '../../machines/json.ts';
 import { messageOf } from '../../machines/message-of.ts';
 import type { CommandContext } from '../client/command-context.ts';
-import { findServer } from '../client/find-server.ts';
+import { findServer, refusedConfigOf } from '../client/find-server.ts';
 import { type Address, getJson } from '../client/http-request.ts';
 import { stateFiles } from '../config/project.ts';
 import { exitCodes } from '../output/exit-codes.ts';
@@ -66,7 +66,9 @@ export const statusOfServer = async ({ project, io, json }: CommandContext): Pro
   }
   const file = readServerFile(files.server);
   const health = await getJson(address, '/health', healthMs);
-  if (json) io.json({ running: true, ...file, log, health });
+  const refused = address.refusesConfig === true ? await refusedConfigOf(address) : undefined;
+  if (json) io.json({ running: true, ...file, log, health, config_refused: refused });
   else io.out(renderServerStatus(address.url, file, health, log));
+  if (!json && refused !== undefined) io.err(`warning: ${refused}`);
   return exitCodes.done;
 };

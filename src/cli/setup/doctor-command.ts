@@ -4,7 +4,7 @@ import { runHostProbes } from '../../actors/sandbox/host-probes.ts';
 import { runSandboxProbes, type SandboxProbe } from '../../actors/sandbox/self-test.ts';
 import { messageOf } from '../../machines/message-of.ts';
 import type { CommandContext } from '../client/command-context.ts';
-import { findServer, isSilent } from '../client/find-server.ts';
+import { findServer, isSilent, refusedConfigOf } from '../client/find-server.ts';
 import type { Address } from '../client/http-request.ts';
 import { hasTasks, openTasks } from '../client/open-tasks.ts';
 import { redactorFor } from '../client/redactor.ts';
@@ -180,6 +180,15 @@ const checkServer = async (
   const detail = [`running at ${address.url}`, ...faults].join('; ');
   return [
     { check: 'server', status: faults.length === 0 ? 'ok' : 'problem', detail },
+    ...(address.refusesConfig === true
+      ? [
+          {
+            check: 'configuration',
+            status: 'problem' as const,
+            detail: await refusedConfigOf(address),
+          },
+        ]
+      : []),
     ...(await differenceChecks(context, loaded, address)),
     ...(await tryCheck('quarantine', () => interruptedChecks(address))),
   ];
@@ -269,13 +278,29 @@ const checkSettings = (loaded: LoadedConfig, { project }: CommandContext): reado
   ];
 };
 
+/** A server that runs may have refused the same configuration. @throws ConfigError */
+const loadChecked = async (
+  { project, io, env }: CommandContext,
+  configFile: string | undefined,
+): Promise<LoadedConfig> => {
+  try {
+    const loaded = loadConfig({ config: configFile, project }, env);
+    resolveSettings(loaded, project.root);
+    return loaded;
+  } catch (error) {
+    const address = await findServer(project).catch(() => null);
+    if (address?.refusesConfig === true) io.err(`warning: ${await refusedConfigOf(address)}`);
+    throw error;
+  }
+};
+
 /** Exit code 1 if a check finds a problem. @throws ConfigError when the configuration is not valid */
 export const doctor = async (
   context: CommandContext,
   configFile: string | undefined,
 ): Promise<number> => {
   const { project, io, env, json } = context;
-  const loaded = loadConfig({ config: configFile, project }, env);
+  const loaded = await loadChecked(context, configFile);
   const { config } = loaded;
   const trusted = requireTrustedOutside(loaded, project, env);
   const checks: readonly Check[] = [
