@@ -62,6 +62,7 @@ const frames = {
       ok: 'whether it succeeded',
       error: 'why it failed',
       ...tokens,
+      run: 'the run whose budget it counts for',
     },
   ],
   text_delta: ['text of the model or of the assistant', { text: 'the next piece' }],
@@ -96,6 +97,7 @@ const frames = {
       assistant: 'the assistant, where one works',
       model_calls: 'model calls of the assistant',
       ...tokens,
+      run: 'the run whose budget it counts for',
     },
   ],
   log: [

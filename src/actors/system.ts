@@ -2,6 +2,7 @@ import { basename } from 'node:path';
 import type { AttemptKey, TaskId } from '../machines/task.ts';
 import { createActorRoot } from './engine/actor-system.ts';
 import { createAttempts } from './engine/attempts.ts';
+import { createBudgets, freeBudgets } from './engine/budgets.ts';
 import { createDependencyWaits } from './engine/dependency-waits.ts';
 import { endLimits } from './engine/end-limits.ts';
 import { createExecuteChecks } from './engine/execute-checks.ts';
@@ -133,8 +134,10 @@ const createParts = (
   const returnSlot = (taskId: TaskId): void => supervisor.send({ type: 'slot.returned', taskId });
   const host = createTaskHost({ root, tracker, store, journal, agentActor, returnSlot, now });
   const backends = createBackendSelector({ settings, selectModel, assistants });
+  const budgets = createBudgets({ store, settings, backends, flush: journal.flush, now });
   const attempts = createAttempts({
     ports,
+    budgets,
     settings,
     journal,
     supervisor,
@@ -142,14 +145,26 @@ const createParts = (
     backends,
     agentActor,
   });
-  const lookUp = createRunLookUp(tracker, host, settings, backends);
+  const lookUp = createRunLookUp(tracker, host, settings, backends, budgets);
   const waits = createDependencyWaits({
     tracker,
     viewOf: host.views.viewOf,
     policy: () => settings().onDependencyFailure,
   });
   return {
-    ...{ node, journal, root, supervisor, agentActor, host, backends, attempts, lookUp, waits },
+    ...{
+      node,
+      journal,
+      root,
+      supervisor,
+      agentActor,
+      host,
+      backends,
+      budgets,
+      attempts,
+      lookUp,
+      waits,
+    },
     returnSlot,
     ...{ caps, sharing, lease },
   };
@@ -165,7 +180,7 @@ const createTasks = (
 ) => {
   const { tracker, store, workspace, sandbox, results, now, log } = ports;
   const { node, journal, root, supervisor, agentActor, host, backends, returnSlot } = parts;
-  const { attempts, lookUp, waits, lease } = parts;
+  const { attempts, budgets, lookUp, waits, lease } = parts;
   const { slots, work, agents, runs: agentRuns } = attempts;
   const { emit, endLeftovers, networkOf, environmentOf } = agents;
   const invoked = createInvokedActors();
@@ -185,6 +200,7 @@ const createTasks = (
       host,
       lookUp,
       waits,
+      budgets,
       emit,
       endLeftovers,
       now,
@@ -423,7 +439,7 @@ export const createSystem = (initial: Settings, given: SystemPorts): System => {
   const tasks = createTaskStart({ ...ports, node, supervisor, commands, agent });
   const watch = watchTracker(settings, ports, parts, commands);
   const slotUse = (): SlotUse => slotUseOf(supervisor.snapshot());
-  const runRules = createExecuteChecks(settings, backends, now);
+  const runRules = createExecuteChecks(settings, backends, parts.budgets, now);
 
   const service = createTaskService({
     tracker,
@@ -462,6 +478,9 @@ export const createSystem = (initial: Settings, given: SystemPorts): System => {
     reconfigure: (next) => {
       current = next;
       supervisor.send({ type: 'caps.changed', ...parts.caps() });
+      freeBudgets({ live: host.live, now }, parts.budgets).catch((error: unknown) =>
+        given.log('could not let tasks go on that wait for a budget', { error }),
+      );
     },
     ...life,
   };

@@ -157,9 +157,14 @@ export const createMethods = (
     });
   },
   run: async (params) => {
-    const { task_ids, role, options, request_id } = parseParams(runParamsSchema, params);
-    return service.run({
+    const { task_ids, role, options, request_id, max_cost_usd, dry_run, ...chosen } = parseParams(
+      runParamsSchema,
+      params,
+    );
+    return service[dry_run === true ? 'plan' : 'run']({
+      ...chosen,
       options: runOptions(options),
+      maxCostUsd: max_cost_usd,
       ...(task_ids === undefined ? {} : { taskIds: task_ids }),
       ...(role === undefined ? {} : { role: requireRole(role) }),
       ...(request_id === undefined ? {} : { requestId: request_id }),

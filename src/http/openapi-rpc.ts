@@ -17,6 +17,7 @@ import {
   listParamsSchema,
   mergeParamsSchema,
   noParamsSchema,
+  plannedRunSchema,
   replayParamsSchema,
   respondParamsSchema,
   retryParamsSchema,
@@ -106,7 +107,7 @@ const methods: Readonly<Record<string, DescribedMethod>> = {
   run: method(
     'starts tasks with all that they depend on, each when its dependencies are complete',
     runParamsSchema,
-    runResultSchema,
+    z.union([runResultSchema, plannedRunSchema]),
   ),
   status: method('the task as it is now', taskParamsSchema, taskViewSchema),
   discovery: method('the roles, tools and limits of this server', noParamsSchema, anyObjectSchema),

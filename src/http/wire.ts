@@ -69,7 +69,52 @@ export const runParamsSchema = z.strictObject({
     .optional()
     .describe('for tasks without the label role:<role> that no role ran before'),
   options: optionsSchema.optional().describe('limits and settings of each run'),
+  max_cost_usd: optionsSchema.shape.max_cost_usd.describe(
+    'what all tasks of this run may cost together, in USD; default: budget.run_usd',
+  ),
+  labels: z
+    .array(z.string().min(1).max(200))
+    .min(1)
+    .max(100)
+    .optional()
+    .describe('only tasks with all of these labels, and what they depend on'),
+  priority: z
+    .int()
+    .min(0)
+    .max(4)
+    .optional()
+    .describe('only tasks with this priority, and what they depend on'),
+  limit: z
+    .int()
+    .min(1)
+    .max(10_000)
+    .optional()
+    .describe('start at most as many, dependencies included; the first priority first'),
+  dry_run: z
+    .boolean()
+    .optional()
+    .describe('start nothing; the answer has tasks, in their order, in place of accepted'),
   request_id: executeParamsSchema.shape.request_id,
+});
+
+export const plannedRunSchema = z.strictObject({
+  tasks: z
+    .array(
+      z.strictObject({
+        task_id: z.string(),
+        role: z.string(),
+        model: z.string().describe('the model, or the assistant'),
+        after: z.array(z.string()).describe('tasks of this run that must be complete first'),
+      }),
+    )
+    .describe('the tasks that would start, in their order'),
+  skipped: z.array(
+    z.strictObject({
+      task_id: z.string(),
+      reason: z.string(),
+      code: z.string().optional().describe('the name of the reason'),
+    }),
+  ),
 });
 
 export const runResultSchema = z.strictObject({

@@ -1,4 +1,11 @@
-import { actorFailure, attemptInput, compacted, fault, parksAt } from './agent-selectors.ts';
+import {
+  actorFailure,
+  attemptInput,
+  compacted,
+  fault,
+  parksAt,
+  spentOnFailure,
+} from './agent-selectors.ts';
 import { agentSetup } from './agent-setup.ts';
 
 /** Shortens the conversation (ADR 0016), at most once per turn. */
@@ -14,6 +21,11 @@ export const compacting = agentSetup.createStateConfig({
       contextWindow: context.limits.contextWindow,
     }),
     onDone: [
+      {
+        guard: { type: 'failsOverMoney', params: spentOnFailure },
+        target: 'failed',
+        actions: [{ type: 'countSummary', params: compacted }, 'recordCostLimit'],
+      },
       {
         guard: { type: 'mayAskAgain', params: fault },
         target: 'pausing',

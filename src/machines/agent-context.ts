@@ -86,6 +86,8 @@ export interface Prepared {
   readonly question: string | null;
   readonly failure: Failure | null;
   readonly conflicts: readonly StartConflict[];
+  /** Of a model call that was cut when its server died. */
+  readonly cut?: Spent | null;
 }
 
 export interface ShownCall {
@@ -107,7 +109,8 @@ export type Thought =
       /** Null where the price is unknown. */
       readonly costUsd: number | null;
     }
-  | { readonly kind: 'failed'; readonly failure: Failure };
+  /** `spent`: what the provider reported, or an estimate; absent in journals of version 2.1. */
+  | { readonly kind: 'failed'; readonly failure: Failure; readonly spent?: Spent };
 
 /** `spent` is the cost of the summary. */
 export type Compacted =

@@ -15,6 +15,7 @@ import {
   allowedChanges,
   attemptInput,
   conflictsOfStart,
+  cutCall,
   denial,
   fault,
   nudge,
@@ -22,6 +23,7 @@ import {
   prepared,
   preparesFor,
   roundOf,
+  spentOnFailure,
   tell,
   thought,
   toolsFailure,
@@ -101,7 +103,10 @@ export const agentMachine = agentSetup.createMachine({
   states: {
     preparing: {
       tags: 'phase:preparing',
-      exit: { type: 'noteConflicts', params: conflictsOfStart },
+      exit: [
+        { type: 'noteConflicts', params: conflictsOfStart },
+        { type: 'countCutCall', params: cutCall },
+      ],
       meta: {
         says: 'opens the workspace and writes the first message, or restores both after a restart',
       },
@@ -120,6 +125,11 @@ export const agentMachine = agentSetup.createMachine({
             guard: { type: 'mayNotGoOn', params: prepared },
             target: 'failed',
             actions: { type: 'refuseToGoOn', params: prepared },
+          },
+          {
+            guard: { type: 'failsOverMoney', params: cutCall },
+            target: 'failed',
+            actions: 'recordCostLimit',
           },
           goOnAt('awaitingInput'),
           goOnAt('awaitingApproval'),
@@ -170,6 +180,11 @@ export const agentMachine = agentSetup.createMachine({
           told: context.told ?? [],
         }),
         onDone: [
+          {
+            guard: { type: 'failsOverMoney', params: spentOnFailure },
+            target: 'failed',
+            actions: [{ type: 'countThought', params: thought }, 'recordCostLimit'],
+          },
           {
             guard: { type: 'mayCompact', params: fault },
             target: 'compacting',
@@ -310,7 +325,7 @@ export const agentMachine = agentSetup.createMachine({
       type: 'final',
       tags: ['ended', 'phase:closing'],
       meta: {
-        says: 'a limit of the provider stopped the agent; the attempt goes on here when it is over',
+        says: 'a limit of the provider or a budget stopped the agent; the attempt goes on here when it is over',
       },
     },
     failed: {

@@ -116,7 +116,8 @@ export const answers = ({ question }: AgentContext, response: Response): boolean
 
 export const countedUsage = (usage: Usage, thought: Thought): Usage => {
   const called = { ...usage, model_calls: usage.model_calls + 1 };
-  if (thought.kind === 'failed') return called;
+  if (thought.kind === 'failed')
+    return thought.spent === undefined ? called : withSpent(usage, thought.spent, 0);
   return {
     ...called,
     turns: usage.turns + 1,

@@ -9,6 +9,7 @@ import type {
   Response,
   Resume,
   ShownCall,
+  Spent,
   Tell,
   Thought,
   TurnAnswer,
@@ -104,6 +105,15 @@ export const conflictsOfStart = ({
       ? ((event.output as Prepared).conflicts ?? [])
       : null,
 });
+/** Null in events that do not tell. */
+export const cutCall = ({
+  event,
+}: {
+  event: { readonly type: string; readonly output?: unknown };
+}) => ({
+  spent:
+    event.type === 'xstate.done.actor.prepare' ? ((event.output as Prepared).cut ?? null) : null,
+});
 export const thought = ({ event }: { event: { readonly output: Thought } }) => ({
   thought: event.output,
 });
@@ -114,6 +124,10 @@ export const nudge = ({ context: { cuts, nudges } }: { context: AgentContext }):
 type MayFail = { readonly event: { readonly output: Thought | Compacted | Delegated } };
 export const fault = ({ event: { output } }: MayFail) => ({
   failure: output.kind === 'failed' ? output.failure : null,
+});
+/** What a failed call cost. */
+export const spentOnFailure = ({ event: { output } }: MayFail): { spent: Spent | null } => ({
+  spent: output.kind === 'failed' ? (output.spent ?? null) : null,
 });
 /** `at`: where the attempt goes on when the limit is over. */
 export const parksAt =

@@ -88,8 +88,10 @@ export const agentSetup = setup({
     /** An unknown cost exceeds the limit: the limit is a promise. */
     outOfMoney: ({ context: { usage, limits } }) =>
       limits.maxCostUsd !== null &&
-      usage.turns > 0 &&
-      (usage.cost_usd ?? Number.POSITIVE_INFINITY) >= limits.maxCostUsd,
+      (usage.cost_usd ?? (usage.turns > 0 ? Number.POSITIVE_INFINITY : 0)) >= limits.maxCostUsd,
+    /** A failed call costs, too; no further one is made, whatever its failure would allow. */
+    failsOverMoney: ({ context }, { spent }: { spent: Spent | null }) =>
+      spent !== null && spent.costUsd !== null && isOverMoney(context, spent),
     repeatsItself: ({ context }) => context.repeats >= context.limits.maxRepeats,
     outOfStrikes: ({ context }) =>
       context.strikes > 0 && context.strikes >= context.limits.maxStrikes,
@@ -171,6 +173,10 @@ export const agentSetup = setup({
         thought.kind === 'failed' ? context.conversationTokens : thought.inputTokens,
     }),
     noteOverflow: assign({ overflowed: true }),
+    countCutCall: assign({
+      usage: ({ context }, { spent }: { spent: Spent | null }) =>
+        spent === null ? context.usage : withSpent(context.usage, spent, 0),
+    }),
     countSummary: assign({
       usage: ({ context }, { compacted }: Compacting) =>
         withSpent(context.usage, compacted.spent, 0),

@@ -1,5 +1,6 @@
 import type { AgentContext } from './agent-context.ts';
 import { longestModelPauseMs, pauseAfterFailure } from './agent-rules.ts';
+import { budgetIn, parkedByBudget } from './budget.ts';
 import { dayMs, hourMs } from './milliseconds.ts';
 import type { Failure, Parking } from './task.ts';
 
@@ -21,16 +22,17 @@ export const isProviderLimit = (failure: Failure | null, context: AgentContext):
   (quotaKinds.has(failure.facts['kind']) ||
     (failure.retryable && pauseAfterFailure(failure, context) > longestModelPauseMs));
 
+/** At a budget no call was made, so the number of times has no limit. */
 export const mayPark = (failure: Failure | null, context: AgentContext): boolean =>
-  isProviderLimit(failure, context) &&
-  context.limits.onQuota !== 'fail' &&
-  (context.parks ?? 0) < parksAtMost;
+  budgetIn(failure) !== null ||
+  (isProviderLimit(failure, context) &&
+    context.limits.onQuota !== 'fail' &&
+    (context.parks ?? 0) < parksAtMost);
 
-export const parkingFor = (
-  { facts, message }: Failure,
-  { backend }: AgentContext,
-  at: number,
-): Parking => {
+export const parkingFor = (failure: Failure, { backend }: AgentContext, at: number): Parking => {
+  const used = budgetIn(failure);
+  if (used !== null) return parkedByBudget(used, backend, at);
+  const { facts, message } = failure;
   const wanted = facts['retry_after_ms'];
   const pause = typeof wanted === 'number' ? wanted : unknownParkMs;
   return {

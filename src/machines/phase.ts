@@ -44,3 +44,9 @@ export const stateInWords = (task: Tagged, agent: Tagged | null): string => {
   if (!task.tags.has('pending')) return status;
   return statusAndPhase(status, pendingPhase(task, agent));
 };
+
+/** The budget that a task is parked by, from its reason; null: another limit parks it, or none. */
+export const budgetInReason = (reason: string | undefined): 'run' | 'day' | 'month' | null =>
+  (['run', 'day', 'month'] as const).find(
+    (name) => reason?.startsWith(`budget.${name}_usd: `) === true,
+  ) ?? null;

@@ -10,6 +10,7 @@ export const runGuardNames = [
   'dependenciesComplete',
   'heldByNobodyElse',
   'modelCanBeCalled',
+  'withinBudget',
   'hasAttemptsLeft',
 ] as const;
 export type RunGuard = (typeof runGuardNames)[number];
@@ -25,6 +26,8 @@ export const runGuards = {
   heldByNobodyElse: ({ context: { finding } }: WithContext): boolean => finding?.holder === null,
   modelCanBeCalled: ({ context: { finding } }: WithContext): boolean =>
     finding?.missingCredential === null,
+  /** Else the task is parked, not refused. */
+  withinBudget: ({ context: { finding } }: WithContext): boolean => finding?.usedBudget == null,
   hasAttemptsLeft: ({ context }: WithContext): boolean => willRetry(context),
 } satisfies Record<RunGuard, (params: WithContext) => boolean>;
 

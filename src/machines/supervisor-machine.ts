@@ -106,7 +106,8 @@ export const supervisorMachine = setup({
     }),
     parkBackend: enqueueActions(
       ({ context, enqueue }, { parking }: { parking: Parking | null }) => {
-        if (parking === null) return;
+        // A budget holds up runs, not a backend: each run is asked about it when it begins.
+        if (parking === null || parking.budget !== undefined) return;
         enqueue.assign({ parkings: withParking(context.parkings, parking) });
         const stops = ({ backend, triesNow }: SlotRequest): boolean =>
           backend === parking.backend && !triesNow;

@@ -106,7 +106,7 @@ export type TaskEvent = Stamped<
     }
   /** A dependency failed or was cancelled, so this task fails without a run. */
   | ({ readonly type: 'dependency.failed' } & EndedDependency)
-  /** The provider answered again before the limit of this backend was over. */
+  /** The provider answered again before the limit of this backend was over; or a budget was raised. */
   | { readonly type: 'limit.ended'; readonly backend: string }
   /** The attempt was restored as often without getting on: it may be what ends its servers. */
   | { readonly type: 'restores.spent'; readonly restores: number }

@@ -48,6 +48,12 @@ const closedWhileQueued = [
 const wasParked = { guard: 'isParked', target: 'parked', actions: 'parkAgain' } as const;
 const wasParkedLate = { ...wasParked, guard: 'lateWhileParked' } as const;
 
+/** A further run of the same task brings a budget: the task goes on as it is, and counts for it. */
+const takesBudget = {
+  guard: { type: 'bringsBudget', params: read.eventOf },
+  actions: { type: 'takeBudget', params: read.eventOf },
+} as const;
+
 const toRefused = {
   target: 'refused',
   actions: { type: 'recordRefusal', params: read.trackerUnavailable },
@@ -178,6 +184,7 @@ export const queued = taskSetup.createStateConfig({
         cancel,
         tell,
         'tracker.observed': closedWhileQueued,
+        run: takesBudget,
         DEADLINE: { guard: 'deadlinePassed', target: 'refused', actions: 'refuseUnmet' },
       },
     },
@@ -189,8 +196,14 @@ export const queued = taskSetup.createStateConfig({
     },
     equipped: {
       always: [
-        { guard: 'modelCanBeCalled', target: 'asking' },
+        { guard: 'modelCanBeCalled', target: 'funded' },
         { target: 'refused', actions: 'refuseModel' },
+      ],
+    },
+    funded: {
+      always: [
+        { guard: 'withinBudget', target: 'asking' },
+        { target: 'parked', actions: { type: 'recordLimit', params: read.foundBudget } },
       ],
     },
     asking: {
@@ -246,6 +259,7 @@ export const queued = taskSetup.createStateConfig({
       on: {
         cancel,
         tell,
+        run: takesBudget,
         'tracker.observed': closedWhileQueued,
         DEADLINE: {
           guard: 'deadlinePassed',
@@ -261,6 +275,7 @@ export const queued = taskSetup.createStateConfig({
       on: {
         cancel,
         tell,
+        run: takesBudget,
         'tracker.observed': closedByHand,
         DEADLINE: { guard: 'deadlinePassed', target: 'checking' },
       },
@@ -268,7 +283,7 @@ export const queued = taskSetup.createStateConfig({
     parked: {
       tags: ['pending', 'parked', 'phase:backing_off'],
       meta: {
-        says: 'waits for the end of a limit of the provider, without a slot; then the attempt begins, or goes on where it was',
+        says: 'waits for the end of a limit of the provider, or for a budget, without a slot; then the attempt begins, or goes on where it was',
       },
       entry: 'setWake',
       on: {
@@ -305,6 +320,7 @@ export const queued = taskSetup.createStateConfig({
             actions: [{ type: 'requestRun', params: read.eventOf }, 'tryNow', recordRequestReason],
           },
         ],
+        run: { ...takesBudget, target: 'checking' },
         'tracker.observed': closedWhileQueued,
         'limit.ended': { guard: { type: 'isLimitOf', params: read.eventOf }, target: 'checking' },
         DEADLINE: { guard: 'deadlinePassed', target: 'checking' },

@@ -160,6 +160,9 @@ export const closeInput = ({ context }: Now) => ({
 });
 
 export const finding = ({ event }: Answered<Finding>) => ({ finding: event.output });
+export const foundBudget = ({ context }: Now) => ({
+  parking: context.finding?.usedBudget ?? null,
+});
 export const recorded = ({ event }: Answered<{ readonly toMerge: boolean }>) => event.output;
 export const acceptance = ({ event }: Answered<Acceptance>) => event.output;
 export const outcome = ({ event }: Answered<AttemptOutcome>) => ({ outcome: event.output });

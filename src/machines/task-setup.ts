@@ -8,17 +8,18 @@ import { keptAfter, keptForNext, withMessage } from './kept-messages.ts';
 import { shortestParkMs } from './parking.ts';
 import { addReview, endReview, type ReviewCommand } from './review.ts';
 import { runGuards, runRefusals, waitsForDependencies } from './run-guards.ts';
-import type {
-  AttemptInput,
-  AttemptOutcome,
-  Failure,
-  Finding,
-  KeptMessages,
-  Parking,
-  Role,
-  RunOptions,
-  Stamped,
-  TaskId,
+import {
+  type AttemptInput,
+  type AttemptOutcome,
+  type Failure,
+  type Finding,
+  type KeptMessages,
+  limitNameOf,
+  type Parking,
+  type Role,
+  type RunOptions,
+  type Stamped,
+  type TaskId,
 } from './task.ts';
 import type {
   Acceptance,
@@ -124,8 +125,14 @@ export const taskSetup = setup({
     lateWhileParked: ({ context, event }) =>
       context.parked !== undefined && context.deadlineAt !== null && event.at >= context.deadlineAt,
     hasParkedAttempt: ({ context }) => hasParkedAttempt(context),
-    isLimitOf: ({ context }, { backend }: { backend: string }) =>
-      context.parked?.backend === backend,
+    isLimitOf: ({ context: { parked } }, { backend }: { backend: string }) =>
+      parked !== undefined && limitNameOf(parked) === backend,
+    /** Of another run, which has an amount of its own, or whose predecessor used up its budget. */
+    bringsBudget: ({ context: { parked, options: own } }, { options }: RequestedRun) =>
+      options?.run !== undefined &&
+      own.run !== undefined &&
+      own.run.id !== options.run.id &&
+      (parked?.budget === 'run' || options.run.maxCostUsd !== undefined),
     meetsLimit: (_, { parking }: Limited) => parking !== null,
     changesRun: ({ context }, { role, options }: RequestedRun) =>
       hasParkedAttempt(context) && ((role ?? context.role) !== context.role || options !== null),
@@ -214,6 +221,12 @@ export const taskSetup = setup({
         parking === null
           ? undefined
           : { ...parking, since: event.at, hasBegun: true, triesNow: false },
+    }),
+    takeBudget: assign({
+      options: ({ context }, { options }: RequestedRun) => ({
+        ...context.options,
+        run: options?.run,
+      }),
     }),
     tryNow: assign({
       parked: ({ context: { parked } }) => parked && { ...parked, triesNow: true },

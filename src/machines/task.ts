@@ -66,6 +66,15 @@ export interface RunOptions {
   readonly verify?: readonly string[];
   /** Commands may reach the network, where the configuration allows it. */
   readonly network?: boolean;
+  /** The request that it counts for: of one task, or of many. */
+  readonly run?: RunOfTasks | undefined;
+}
+
+export interface RunOfTasks {
+  /** Begins with its date. */
+  readonly id: string;
+  /** In place of `budget.run_usd`. */
+  readonly maxCostUsd?: number | undefined;
 }
 
 export interface AttemptInput {
@@ -86,6 +95,8 @@ export interface Finding {
   readonly missingCredential: string | null;
   readonly assistantProblem?: string;
   readonly credentialRemedy?: string;
+  /** The budget that keeps a paid run from its next model call; null or absent: none does. */
+  readonly usedBudget?: Parking | null;
 }
 
 export const failureCodes = [
@@ -119,14 +130,22 @@ export const failureOf = (
   retryable: false,
 });
 
-/** A limit of the provider holds up every task of a backend until `until` (epoch ms). */
+/**
+ * A limit of the provider holds up every task of a backend until `until` (epoch ms), or a budget
+ * those that count for it.
+ */
 export interface Parking {
   /** Epoch ms. */
   readonly since: number;
   readonly until: number;
   readonly reason: string;
   readonly backend: string;
+  readonly budget?: 'run' | 'day' | 'month' | undefined;
 }
+
+/** What `limit.ended` names: the backend, or `budget` for every budget. */
+export const limitNameOf = ({ backend, budget }: Pick<Parking, 'backend' | 'budget'>): string =>
+  budget === undefined ? backend : 'budget';
 
 /** Messages that no agent could read yet. They are counted, so that each is given once. */
 export interface KeptMessages {

@@ -86,6 +86,43 @@ const endsParked = (from: string, to: string): readonly Row[] =>
     expected: { parked: undefined },
   }));
 
+const atBudget: Parked = {
+  ...parked,
+  budget: 'run',
+  reason: 'budget.run_usd: 2 of 2 USD are spent',
+};
+const oldRun = { run: { id: '2026-11-27-old', maxCostUsd: 2 } };
+const newRun = { run: { id: '2026-11-28-new', maxCostUsd: 5 } };
+const runWith = (options: object): EventObject =>
+  Object.assign({ type: 'run' }, { role: 'engineer', options, maxRetries: 2, at });
+
+/** A further run that has more money, or the first one of a task whose run used up its budget. */
+const bringsBudget: readonly Row[] = [
+  {
+    says: 'a run with more money lets a task go on that its budget parked, in the same attempt',
+    from: 'queued.parked',
+    event: runWith(newRun),
+    given: { ...begun, options: { model: 'm', ...oldRun }, parked: atBudget },
+    to: 'queued.checking',
+    expected: { options: { model: 'm', ...newRun }, attempt: 1 },
+  },
+  ...(['waitingForDependencies', 'waitingForSlot', 'backingOff'] as const).map((state) => ({
+    says: 'a task that waits counts for the run with its own amount from now on',
+    from: `queued.${state}`,
+    event: runWith(newRun),
+    given: { ...begun, options: oldRun, parked: undefined },
+    to: `queued.${state}`,
+    expected: { options: newRun },
+  })),
+  {
+    says: 'a raised budget lets its task go on, and the end of a limit of the provider does not',
+    from: 'queued.parked',
+    event: ended('budget'),
+    given: { ...begun, parked: atBudget },
+    to: 'queued.checking',
+  },
+];
+
 export const parkedRows: readonly Row[] = [
   ...[begun, waiting].map((given) => ({
     says: 'the provider answers again: a parked task is looked at before its time',
@@ -263,6 +300,7 @@ export const parkedRows: readonly Row[] = [
     to: 'queued.restarting',
     expected: { parked: undefined, retriesLeft: 2 },
   })),
+  ...bringsBudget,
   ...closedMeanwhile,
   ...endsParked('queued.restarting', 'queued.checking'),
   ...endsParked('queued.givingUp', 'queued.closing'),

@@ -72,6 +72,7 @@ const taskRestart: Readonly<Record<string, OnRestart>> = {
   'queued.ready': 'never',
   'queued.free': 'never',
   'queued.equipped': 'never',
+  'queued.funded': 'never',
   'queued.waitingForDependencies': 'repeat',
   'queued.asking': 'repeat',
   'queued.waitingForSlot': 'repeat',

@@ -131,9 +131,17 @@ test('a chart shows the state at an entry, with the states that were passed at o
   const scene = sceneAt(moments, 'task', 4);
   expect(scene.here).toBe('queued.asking');
   expect([...scene.visited].map((id) => id.replace('queued.', ''))).toEqual(
-    expect.arrayContaining(['checking', 'existing', 'ready', 'free', 'equipped', 'asking']),
+    expect.arrayContaining([
+      'checking',
+      'existing',
+      'ready',
+      'free',
+      'equipped',
+      'funded',
+      'asking',
+    ]),
   );
-  expect(scene.last).toContain('queued.equipped queued.asking');
+  expect(scene.last).toContain('queued.funded queued.asking');
   expect(sceneAt(moments, 'agent', 4).here).toBeNull();
   expect(sceneAt(moments, 'agent', 8).here).toBe('thinking');
 });

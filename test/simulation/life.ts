@@ -85,6 +85,7 @@ const settingsFor = (plan: Plan): Settings => {
     maxTurns: 12,
     maxTokensTotal: null,
     maxCostUsd: null,
+    budgets: { runUsd: null, dayUsd: null, monthUsd: null },
     backend: 'builtin',
     merge: 'none',
     setup: null,

@@ -1,4 +1,4 @@
-import { phaseInWords } from '../../src/machines/phase.ts';
+import { budgetInReason, phaseInWords } from '../../src/machines/phase.ts';
 import type { Activity, Tasks, TaskView } from '../data/tasks.ts';
 import type { IconName } from '../parts/icon.tsx';
 import { age, causeIn, clock, numbered, oneLine } from './format.ts';
@@ -68,7 +68,8 @@ export const lookOf = (task: TaskView): Look => {
   if (status === 'complete' || status === 'failed' || status === 'cancelled') return ended(task);
   if (task.awaiting !== undefined)
     return phases[task.awaiting.kind === 'input' ? 'awaiting_input' : 'awaiting_approval'] ?? other;
-  if (task.parked_until !== undefined) return parked;
+  if (task.parked_until !== undefined)
+    return budgetInReason(task.parked_reason) === null ? parked : overBudget;
   // The pause between two tries of a model call; the attempt keeps its slot.
   if (status === 'started' && phase === 'backing_off') return pausing;
   // A task that is checked before it gets a slot works on nothing yet.
@@ -77,6 +78,8 @@ export const lookOf = (task: TaskView): Look => {
   return phases[phase] ?? (status === 'queued' || status === 'started' ? other : unknown(status));
 };
 const parked = look('slot', 'pause', 'wait', 'Parked');
+/** A person raises the budget, or waits for another day. */
+const overBudget = look('needs', 'pause', 'need', 'Over budget');
 const queued = look('slot', 'circle', 'wait', 'Queued');
 const pausing = look('working', 'pause', 'work', 'Pausing');
 const other = look('slot', 'circle', 'wait', 'Waiting');
@@ -105,6 +108,8 @@ const pauseOf = (task: TaskView): string => {
   const why = causeIn(
     reason ?? task.error?.message ?? task.activity ?? 'pauses before the next try',
   );
+  if (budgetInReason(reason) === 'run')
+    return `${why}; goes on with: agent run ${task.task_id} --max-cost <usd>`;
   return until === undefined ? why : `${why}; goes on at ${clock(Date.parse(until))}`;
 };
 

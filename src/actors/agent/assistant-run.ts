@@ -1,4 +1,5 @@
 import type { Reported, Spent } from '../../machines/agent-context.ts';
+import type { UsedBudget } from '../../machines/budget.ts';
 import { type AttemptInput, type AttemptKey, attemptKey, type Usage } from '../../machines/task.ts';
 import type { Assistant, AssistantEvent, TokensUsed } from '../assistants/port.ts';
 import type { RunEnd } from '../assistants/run-assistant.ts';
@@ -16,6 +17,10 @@ export interface RunObserverPorts {
   ) => void;
   readonly report: (key: AttemptKey, event: Reported) => void;
   readonly costOf: (model: string | null, used: TokensUsed) => number | null;
+  /** The budget that keeps it from a further paid call, or null. */
+  readonly usedBudget: (attempt: AttemptInput) => Promise<UsedBudget | null>;
+  /** What budgets still allow (USD); null: there is none. */
+  readonly leftUsd: (attempt: AttemptInput) => Promise<number | null>;
   readonly now: () => number;
 }
 
@@ -68,7 +73,10 @@ export const observeRun = (
     const taken = meter.take();
     const spent = tellsTokens ? taken : { ...taken, tokensUnknown: true as const };
     if (spent.modelCalls + spent.inputTokens + spent.outputTokens > 0)
-      emit('usage', { assistant: assistant.label, ...usageFrame(spent) });
+      emit('usage', {
+        ...{ assistant: assistant.label, ...usageFrame(spent) },
+        run: attempt.options.run?.id,
+      });
     return spent;
   };
 

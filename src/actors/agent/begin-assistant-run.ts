@@ -1,5 +1,6 @@
 import type { AssistantName, Delegated } from '../../machines/agent-context.ts';
 import type { DelegateInput } from '../../machines/agent-selectors.ts';
+import { budgetFailure, nothingSpent, type UsedBudget } from '../../machines/budget.ts';
 import { type AttemptInput, noUsage, type Role } from '../../machines/task.ts';
 import type { Assistant, AssistantEvent } from '../assistants/port.ts';
 import { providersOf } from '../assistants/providers.ts';
@@ -107,6 +108,55 @@ const keepMeanwhile = (keepWork: KeepWork, step: string, signal: AbortSignal) =>
   };
 };
 
+type BudgetEnd = Pick<Extract<EndedRun, { kind: 'failed' }>, 'kind' | 'failure'>;
+
+/**
+ * Asks about budgets before a run and after each report of it, and ends it at one. An assistant makes
+ * its calls by itself: those that it has not reported are in flight.
+ */
+const watchBudget = (ports: RunObserverPorts, input: DelegateInput) => {
+  const stop = new AbortController();
+  let used: UsedBudget | null = null;
+  let left: number | null = null;
+  const look = async (): Promise<UsedBudget | null> => {
+    used ??= await ports.usedBudget(input);
+    return used;
+  };
+  const refusal = async (): Promise<BudgetEnd | null> => {
+    const found = await look();
+    return found === null ? null : { kind: 'failed', failure: budgetFailure(found) };
+  };
+  return {
+    signal: stop.signal,
+    refusal,
+    ports: {
+      ...ports,
+      report: (...report: Parameters<RunObserverPorts['report']>): void => {
+        ports.report(...report);
+        look().then(
+          (found) => {
+            if (found !== null) stop.abort();
+          },
+          () => {},
+        );
+      },
+    },
+    /** The least of the limit of the attempt and the budgets, for an assistant that keeps to it. */
+    moneyLeftUsd: async (): Promise<number | null> => {
+      left = await ports.leftUsd(input);
+      const both = [left, input.moneyLeftUsd].filter((usd) => usd !== null);
+      return both.length === 0 ? null : Math.min(...both);
+    },
+    /** Null for a run that ended for another reason. */
+    reasonOf: async (said: EndedRun): Promise<BudgetEnd | null> => {
+      if (stop.signal.aborted && said.kind === 'failed') return refusal();
+      const keptTo = said.kind === 'failed' && said.failure.code === 'budget_exceeded';
+      const isOfBudget = left !== null && left < (input.moneyLeftUsd ?? Number.POSITIVE_INFINITY);
+      return keptTo && isOfBudget ? refusal() : null;
+    },
+  };
+};
+
 /** Begins a round of an assistant, in its session if it has one; the folder is its own meanwhile. */
 export const beginAssistantRun = (
   ports: AssistantRunPorts,
@@ -116,7 +166,8 @@ export const beginAssistantRun = (
   hold: RunHold,
 ): BegunWork => {
   const { emit } = ports.run;
-  const { taskId, role, round, answer, told, decision, moneyLeftUsd } = input;
+  const budget = watchBudget(ports.run, input);
+  const { taskId, role, round, answer, told, decision } = input;
   const { workspace, steps, first } = opened;
   const begun = steps.run(round);
   let session = assistant.resumes ? sessionOf(steps, round) : null;
@@ -133,7 +184,7 @@ export const beginAssistantRun = (
   const model = ports.assistant.modelFor(input);
   const before = session === null ? noUsage : input.usage;
   const observed = { attempt: input, round, root, assistant, model, before };
-  const observer = observeRun(ports.run, { ...observed, isWaiting: hold.isWaiting });
+  const observer = observeRun(budget.ports, { ...observed, isWaiting: hold.isWaiting });
   let sessionKept = Promise.resolve();
   const keepWork = createKeepWork(ports.attempt, input);
   const keeping = keepMeanwhile(keepWork, `${runKey(round)}:part`, hold.signal);
@@ -146,17 +197,18 @@ export const beginAssistantRun = (
     sessionKept.catch(() => {});
   };
 
-  const start = { model, session, taskId, role, moneyLeftUsd };
   const env = ports.assistant.environmentOf(input, assistant);
   const silentMs = ports.assistant.silentMs();
   const permission = permissionFor(input, hold);
+  const signal = AbortSignal.any([hold.signal, budget.signal]);
   const run = async (): Promise<RunEnd> => {
+    const start = { model, session, taskId, role, moneyLeftUsd: await budget.moneyLeftUsd() };
     await steps.beginRun(round, session);
     const message = `${assistant.label} ${session === null ? 'begins' : 'goes on'}`;
     emit(input, 'log', { level: 'info', message });
     if (!assistant.tellsTokens) emit(input, 'log', untoldTokens(assistant));
     const sandbox = ports.assistant.sandboxFor(assistant, env);
-    const relay = await ports.assistant.openServers(input, workspace, hold.signal);
+    const relay = await ports.assistant.openServers(input, workspace, signal);
     try {
       const servers = relay?.servers ?? [];
       const network = ports.assistant.networkFor(input, [
@@ -168,7 +220,7 @@ export const beginAssistantRun = (
         prompt: promptWhen(session !== null),
         freshPrompt: promptWhen(false),
         servers,
-        signal: hold.signal,
+        signal,
         ...permission,
       });
     } finally {
@@ -177,13 +229,20 @@ export const beginAssistantRun = (
   };
   const onWait = (): void => emit(input, 'log', folderWaitLog);
   const lead = async (): Promise<EndedRun> => {
+    const refused = await budget.refusal();
+    if (refused !== null) {
+      await keeping.end();
+      return { ...refused, spent: nothingSpent };
+    }
     const end = await ports.attempt.workspace
       .alone(run, { signal: hold.signal, onWait })
       .finally(keeping.end);
     await keepWork(runKey(round), hold.signal);
-    const delegated = withAnswers(observer.end(end), input);
+    const said = withAnswers(observer.end(end), input);
     await sessionKept;
-    const goesOn = end.how === 'stopped' || isUsageLimit(delegated);
+    const stopped = await budget.reasonOf(said);
+    const delegated = stopped === null ? said : { ...stopped, spent: said.spent };
+    const goesOn = end.how === 'stopped' || stopped !== null || isUsageLimit(delegated);
     await steps.endRun(round, session, goesOn ? null : delegated);
     return delegated;
   };

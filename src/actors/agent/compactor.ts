@@ -1,5 +1,6 @@
 import type { Compacted, Spent } from '../../machines/agent-context.ts';
 import type { CompactInput } from '../../machines/agent-selectors.ts';
+import { nothingSpent } from '../../machines/budget.ts';
 import type { Failure } from '../../machines/task.ts';
 import type { ModelUsage } from '../model/port.ts';
 import { costOf } from '../model/price.ts';
@@ -15,12 +16,8 @@ import type { ModelCall, ModelCallPorts } from './model-call.ts';
 import type { Session } from './session.ts';
 import type { KeptCompaction } from './turn-steps.ts';
 
-/** `usage` is null when the model was not called or did not answer. */
-type CompactionOutcome =
-  | KeptCompaction
-  | { readonly failure: Failure; readonly wasCalled: boolean; readonly usage: ModelUsage | null };
-
-const noModelUsage: ModelUsage = { inputTokens: 0, outputTokens: 0, cachedTokens: 0 };
+/** `usage` is null when the model was not called. */
+type CompactionOutcome = KeptCompaction | { readonly failure: Failure; readonly spent: Spent };
 
 const overflow = (message: string): Failure => ({
   code: 'model_failed',
@@ -61,6 +58,11 @@ export const createCompactor = (
     );
   };
 
+  const spentOn = (input: CompactInput, usage: ModelUsage | null): Spent =>
+    usage === null
+      ? nothingSpent
+      : { ...nothingSpent, ...usage, modelCalls: 1, costUsd: costOf(ports.priceFor(input), usage) };
+
   const decide = async (
     session: Session,
     input: CompactInput,
@@ -68,17 +70,17 @@ export const createCompactor = (
   ): Promise<CompactionOutcome> => {
     const { messages } = session.conversation;
     const plan = planCompaction(messages, input.contextWindow);
-    if (plan === null) return { failure: nothingToLeaveOut, wasCalled: false, usage: null };
+    if (plan === null) return { failure: nothingToLeaveOut, spent: nothingSpent };
     const heard = session.steps.thought(input.turn) !== null;
     await session.steps.recordCompaction(input.turn, heard);
-    const wasCalled = plan.older.length > 0;
-    const asked = wasCalled ? await summarise(session, input, plan, signal) : null;
-    if (asked?.type === 'failed') return { failure: asked.failure, wasCalled, usage: null };
+    const asked = plan.older.length > 0 ? await summarise(session, input, plan, signal) : null;
+    if (asked?.type === 'failed') return { failure: asked.failure, spent: asked.spent };
     const usage = asked?.usage ?? null;
+    const spent = spentOn(input, usage);
     const summary = asked === null ? null : boundedSummary(asked.truncated ? '' : asked.text);
-    if (summary === '') return { failure: noSummary, wasCalled, usage };
+    if (summary === '') return { failure: noSummary, spent };
     const compaction: Compaction = { summary, from: plan.from, resultBytes: plan.resultBytes };
-    if (!isShorter(messages, compaction)) return { failure: notShorter, wasCalled, usage };
+    if (!isShorter(messages, compaction)) return { failure: notShorter, spent };
     const kept = { compaction, usage };
     await session.steps.recordCompacted(input.turn, heard, kept);
     return kept;
@@ -87,15 +89,8 @@ export const createCompactor = (
   return async (session: Session, input: CompactInput, signal: AbortSignal): Promise<Compacted> => {
     const outcome =
       session.steps.compaction(input.turn)?.kept ?? (await decide(session, input, signal));
-    const { usage } = outcome;
-    const wasCalled = 'failure' in outcome ? outcome.wasCalled : usage !== null;
-    const spent: Spent = {
-      modelCalls: wasCalled ? 1 : 0,
-      toolCalls: 0,
-      ...(usage ?? noModelUsage),
-      costUsd: usage === null ? null : costOf(ports.priceFor(input), usage),
-    };
-    if ('failure' in outcome) return { kind: 'failed', failure: outcome.failure, spent };
+    if ('failure' in outcome) return { kind: 'failed', ...outcome };
+    const spent = spentOn(input, outcome.usage);
     const before = session.conversation.messages.length;
     session.conversation.compact(outcome.compaction);
     const after = session.conversation.messages.length;

@@ -1,7 +1,9 @@
+import type { Spent } from '../../machines/agent-context.ts';
+import { budgetFailure, nothingSpent, type UsedBudget } from '../../machines/budget.ts';
 import { type AttemptInput, attemptKey, type Failure } from '../../machines/task.ts';
 import type { EventType } from '../journal/event-types.ts';
 import type { Model, ModelEvent, ModelMessage, ModelRequest, ModelUsage } from '../model/port.ts';
-import { costOf, type Price } from '../model/price.ts';
+import { costOf, estimatedUsage, type Price } from '../model/price.ts';
 import { createTextGatherer } from '../process/text-gatherer.ts';
 import { toolSpecs } from './executor.ts';
 import type { Session } from './session.ts';
@@ -14,6 +16,10 @@ export interface ModelCallPorts {
   };
   /** Needs no model, so that a known answer can be priced without a key. */
   readonly priceFor: (attempt: AttemptInput) => Price | undefined;
+  /** The budget that keeps it from a further paid call, or null. */
+  /** True when the journal has the start of a call of the attempt without its end. */
+  readonly wasCut: (attempt: Pick<AttemptInput, 'taskId' | 'attempt'>) => Promise<boolean>;
+  readonly usedBudget: (attempt: AttemptInput) => Promise<UsedBudget | null>;
   readonly emit: (
     key: Pick<AttemptInput, 'taskId' | 'attempt'>,
     type: EventType,
@@ -34,7 +40,35 @@ export interface CallRequest {
   readonly purpose?: 'compaction';
 }
 
-export type CallOutcome = ModelAnswer | { readonly type: 'failed'; readonly failure: Failure };
+export type CallOutcome =
+  | ModelAnswer
+  | { readonly type: 'failed'; readonly failure: Failure; readonly spent: Spent };
+
+const cutFailure: Failure = {
+  code: 'model_failed',
+  message: 'the server died during the call; its cost is an estimate',
+  facts: { interrupted: true },
+  retryable: true,
+};
+
+/**
+ * Counts a call that the server of before began and did not end. Null where there was none, or it
+ * costs nothing.
+ */
+export const countCutCall = async (
+  ports: Pick<ModelCallPorts, 'priceFor' | 'emit' | 'wasCut'>,
+  { system, conversation }: Pick<Session, 'system' | 'conversation'>,
+  attempt: AttemptInput & { readonly turns: number },
+): Promise<Spent | null> => {
+  if (!(await ports.wasCut(attempt))) return null;
+  const usage = estimatedUsage({ system, messages: conversation.messages }, '');
+  const costUsd = costOf(ports.priceFor(attempt), usage);
+  if (costUsd === null || costUsd === 0) return null;
+  const cost = { ...usageFields(usage, costUsd), run: attempt.options.run?.id };
+  const facts = { turn: attempt.turns + 1, duration_ms: 0, ok: false, error: cutFailure };
+  ports.emit(attempt, 'api_call_complete', { ...facts, ...cost });
+  return { ...nothingSpent, ...usage, modelCalls: 1, costUsd };
+};
 
 const noAnswer: Failure = {
   code: 'model_failed',
@@ -83,6 +117,9 @@ export const createModelCall = (ports: ModelCallPorts) => {
     // It may have been given up while its intent was saved.
     signal.throwIfAborted();
     const { model, name } = ports.chooseModel(attempt);
+    const used = model.disclaimer === null ? await ports.usedBudget(attempt) : null;
+    signal.throwIfAborted();
+    if (used !== null) return { type: 'failed', failure: budgetFailure(used), spent: nothingSpent };
     const startedAt = ports.now();
     const key = attemptKey(attempt.taskId, attempt.attempt);
     const about = { turn, model: name, ...(purpose === undefined ? {} : { purpose }) };
@@ -107,11 +144,19 @@ export const createModelCall = (ports: ModelCallPorts) => {
       if (purpose === undefined) ports.emit(attempt, 'text_delta', { text });
     };
     const last = await streamAnswer(model, request, onText, signal);
-    const finished = { ...about, duration_ms: ports.now() - startedAt };
+    const finished = {
+      ...about,
+      duration_ms: ports.now() - startedAt,
+      run: attempt.options.run?.id,
+    };
     if (last?.type !== 'answered') {
       const failure = last?.type === 'failed' ? last.failure : noAnswer;
-      ports.emit(attempt, 'api_call_complete', { ...finished, ok: false, error: failure });
-      return { type: 'failed', failure };
+      const usage = last?.type === 'failed' ? last.usage : undefined;
+      const costUsd = usage === undefined ? null : costOf(ports.priceFor(attempt), usage);
+      const cost = usage === undefined ? {} : usageFields(usage, costUsd);
+      ports.emit(attempt, 'api_call_complete', { ...finished, ok: false, ...cost, error: failure });
+      const spent = { ...nothingSpent, ...usage, modelCalls: 1, costUsd };
+      return { type: 'failed', failure, spent };
     }
     const spent = usageFields(last.usage, costOf(ports.priceFor(attempt), last.usage));
     ports.emit(attempt, 'api_call_complete', { ...finished, ok: true, ...spent });

@@ -74,7 +74,8 @@ export const createThink = (
     conversation.addMessages(input.turn, said);
     const known = steps.thought(input.turn)?.answer ?? null;
     const outcome = known ?? (await callAsStep(session, input, said, signal));
-    if (outcome.type === 'failed') return { kind: 'failed', failure: outcome.failure };
+    if (outcome.type === 'failed')
+      return { kind: 'failed', failure: outcome.failure, spent: outcome.spent };
     conversation.addAnswer(outcome);
     const calls = conversation.pendingCalls().map((call) => shownCall(session, call));
     const costUsd = costOf(priceFor(input), outcome.usage);

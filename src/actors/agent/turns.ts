@@ -21,7 +21,7 @@ import {
   questionAbout,
 } from './interrupted-calls.ts';
 import { createKeepWork } from './keep-work.ts';
-import { createModelCall, type ModelCallPorts } from './model-call.ts';
+import { countCutCall, createModelCall, type ModelCallPorts } from './model-call.ts';
 import { type AttemptPorts, openAttempt } from './open-attempt.ts';
 import type { RoleProfile } from './roles.ts';
 import { createSession, type Session, unclearCalls } from './session.ts';
@@ -111,9 +111,13 @@ export const createAgentTurns = (ports: TurnPorts): AgentTurns => {
       const notes = [...restarted, ...mcp.notes];
       const keepWork = createKeepWork(ports.attempt, attempt);
       const input = { ...opened, profile, mcp, keepWork, turns, resumeAt, notes };
-      sessions.set(key, createSession(input, first));
+      const session = createSession(input, first);
+      const cut = isRestarted
+        ? await countCutCall(ports.model, session, { ...attempt, turns })
+        : null;
+      sessions.set(key, session);
       const interrupted = prepareInterruptedCalls(unclearCalls(input), ports.tools.onInterrupted());
-      return { ...interrupted, conflicts };
+      return { ...interrupted, conflicts, cut };
     },
     think: (input, signal) => think(sessionOf(input), input, signal),
     compact: (input, signal) => compact(sessionOf(input), input, signal),

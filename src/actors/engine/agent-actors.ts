@@ -44,7 +44,8 @@ import type { Endpoint } from '../network/proxy.ts';
 import { attemptVariable } from '../process/orphans.ts';
 import { createNoSandbox } from '../sandbox/no-sandbox.ts';
 import { forAssistant, type Network } from '../sandbox/port.ts';
-import { patientReads } from './patient-reads.ts';
+import type { Budgets } from './budgets.ts';
+import { patiently, patientReads } from './patient-reads.ts';
 import type { RunningWork } from './running-work.ts';
 import type { BackendSelector } from './select-assistant.ts';
 import { createSetUp } from './set-up-folder.ts';
@@ -57,6 +58,7 @@ export interface AgentActorOptions {
   readonly settings: () => Settings;
   readonly projectRoot: string;
   readonly backends: BackendSelector;
+  readonly budgets: Pick<Budgets, 'used' | 'leftUsd'>;
   readonly journal: Journal;
   readonly findTask: (taskId: TaskId) => Promise<TrackedTask | null>;
   readonly slots: Pick<Slots, 'lendSlot' | 'regainSlot'>;
@@ -241,6 +243,14 @@ export const createAgentActors = (options: AgentActorOptions): AgentActors => {
     model: {
       chooseModel: backends.requireModel,
       priceFor: backends.priceFor,
+      wasCut: async ({ taskId, attempt: number }) => {
+        const [begun, ended] = await patiently(async () => [
+          await store.latest(taskId, 'api_call_start'),
+          await store.latest(taskId, 'api_call_complete'),
+        ]);
+        return begun?.attempt === number && begun.seq > (ended?.seq ?? 0);
+      },
+      usedBudget: ({ options: run }) => options.budgets.used(run),
       emit,
       maxTokens: () => settings().maxTokens,
       now,
@@ -262,6 +272,8 @@ export const createAgentActors = (options: AgentActorOptions): AgentActors => {
       emit,
       report: (key, event) => options.tellAgent(key, { ...event, at: now() }),
       costOf: (model, used) => costOf(settings().prices[model ?? ''], used),
+      usedBudget: ({ options: run }) => options.budgets.used(run),
+      leftUsd: ({ options: run }) => options.budgets.leftUsd(run),
       now,
     },
     profileOf,

@@ -5,6 +5,7 @@ import { durable } from '../journal/durable-actor.ts';
 import type { Journal } from '../journal/journal.ts';
 import { type AgentActors, createAgentActors } from './agent-actors.ts';
 import { type AgentRuns, createAgentRuns } from './agent-runs.ts';
+import type { Budgets } from './budgets.ts';
 import { patiently } from './patient-reads.ts';
 import { createRunningWork, type RunningWork } from './running-work.ts';
 import type { BackendSelector } from './select-assistant.ts';
@@ -21,6 +22,7 @@ export interface AttemptsPorts {
   readonly supervisor: SupervisorEvents;
   readonly host: TaskHost;
   readonly backends: BackendSelector;
+  readonly budgets: Budgets;
   readonly agentActor: (key: string) => AnyActorRef | undefined;
 }
 
@@ -34,7 +36,7 @@ export interface Attempts {
 }
 
 export const createAttempts = (given: AttemptsPorts): Attempts => {
-  const { ports, settings, journal, supervisor, host, backends, agentActor } = given;
+  const { ports, settings, journal, supervisor, host, backends, budgets, agentActor } = given;
   const { tracker, now } = ports;
   const { views, recorder } = host;
   // Whoever stops or fails has left its state to its successor.
@@ -47,6 +49,7 @@ export const createAttempts = (given: AttemptsPorts): Attempts => {
     settings,
     projectRoot: settings().projectRoot,
     backends,
+    budgets,
     journal,
     findTask: async (taskId) => views.knownTask(taskId) ?? patiently(() => tracker.find(taskId)),
     slots,

@@ -1,4 +1,5 @@
 import { ServiceError } from '../../machines/errors.ts';
+import type { Budgets } from './budgets.ts';
 import type { ExecutePorts } from './execute-task.ts';
 import type { BackendSelector } from './select-assistant.ts';
 import { limitsFor, type Settings } from './settings.ts';
@@ -6,12 +7,16 @@ import { limitsFor, type Settings } from './settings.ts';
 /** Checks and defaults of a run by the settings of now. */
 export const createExecuteChecks = (
   settings: () => Settings,
-  backends: Pick<BackendSelector, 'requireCost'>,
+  backends: Pick<BackendSelector, 'requireCost' | 'now'>,
+  budgets: Pick<Budgets, 'areSet' | 'withRun'>,
   now: () => number,
-): Pick<ExecutePorts, 'requirePrice' | 'requireNetwork' | 'optionsFor' | 'maxRetries'> => ({
+): Pick<
+  ExecutePorts,
+  'requirePrice' | 'requireNetwork' | 'optionsFor' | 'withRun' | 'modelOf' | 'maxRetries'
+> => ({
   requirePrice: async (run, role) => {
     const { maxCostUsd } = limitsFor(settings(), run, role, now());
-    if (maxCostUsd !== null) await backends.requireCost(run, role);
+    if (maxCostUsd !== null || budgets.areSet(run)) await backends.requireCost(run, role);
   },
   requireNetwork: ({ network }) => {
     if (network !== true || settings().allowTaskNetwork) return;
@@ -24,5 +29,7 @@ export const createExecuteChecks = (
     const verify = [...new Set(given)];
     return verify.length === 0 ? options : { ...options, verify };
   },
+  withRun: budgets.withRun,
+  modelOf: (run, role) => backends.now(run, role).name,
   maxRetries: () => settings().maxRetries,
 });

@@ -44,6 +44,10 @@ export interface ExecutePorts {
   readonly requirePrice: (options: RunOptions, role: Role) => Promise<void>;
   /** @throws invalid_params when the caller may not enable the network */
   readonly requireNetwork: (options: RunOptions) => void;
+  /** The options of a new run, with the amount that it may cost. */
+  readonly withRun: (options: RunOptions, maxCostUsd?: number) => RunOptions;
+  /** The name of the model, or of the assistant, that would be called. */
+  readonly modelOf: (options: RunOptions, role: Role) => string;
   readonly optionsFor: (options: RunOptions, role: Role) => RunOptions;
   readonly maxRetries: () => number;
 }
@@ -78,7 +82,7 @@ export const createExecute = (
 
   const ask = async (taskId: TaskId, { role, options, requestId }: ExecuteRequest) => {
     const maxRetries = ports.maxRetries();
-    const own = ports.optionsFor(options, role);
+    const own = ports.withRun(ports.optionsFor(options, role));
     const command = { type: 'run', role, options: own, maxRetries } as const;
     const request = requestId === undefined ? undefined : runRequest(requestId, taskId);
     try {

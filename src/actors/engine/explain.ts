@@ -53,6 +53,16 @@ const inputs: Readonly<
     missing_credential: finding?.missingCredential,
     ...(finding?.assistantProblem === undefined ? {} : { problem: finding.assistantProblem }),
   }),
+  withinBudget: ({ finding }) => {
+    const used = finding?.usedBudget ?? null;
+    return used === null
+      ? {}
+      : {
+          budget: used.budget,
+          detail: used.reason,
+          ends: used.budget === 'run' ? null : new Date(used.until).toISOString(),
+        };
+  },
   hasAttemptsLeft: ({ retriesLeft, failure }) => ({
     retries_left: retriesLeft,
     retryable: failure?.retryable ?? null,
@@ -104,9 +114,13 @@ const waitReason = (snapshot: TaskSnapshot, given: ExplainInputs): string | null
 
 const parkedReason = (snapshot: TaskSnapshot): string | null => {
   const { parked } = snapshot.context;
-  return snapshot.hasTag('parked') && parked !== undefined
-    ? `it is parked until ${new Date(parked.until).toISOString()}: ${parked.reason}; to try now: agent retry ${snapshot.context.taskId}`
-    : null;
+  if (!snapshot.hasTag('parked') || parked === undefined) return null;
+  const at = new Date(parked.until).toISOString();
+  if (parked.budget === 'run')
+    return `it is parked until its run may cost more: ${parked.reason}; to go on: agent run ${snapshot.context.taskId} --max-cost <more>`;
+  if (parked.budget !== undefined)
+    return `it is parked until ${at}: ${parked.reason}; to go on before: agent config set budget.${parked.budget}_usd <more>`;
+  return `it is parked until ${at}: ${parked.reason}; to try now: agent retry ${snapshot.context.taskId}`;
 };
 
 const lastFailure = ({ context: { failure } }: TaskSnapshot): string | null =>
@@ -147,6 +161,7 @@ const hasSlot = (snapshot: TaskSnapshot, { phase }: ExplainInputs): boolean =>
 const notForRequests: ReadonlySet<ExplainedGuard['guard']> = new Set<RunGuard | SlotGuard>([
   'hasAttemptsLeft',
   'slotIsFree',
+  'withinBudget',
 ]);
 
 /** True when the chart accepts the command and a guard would then refuse it. */

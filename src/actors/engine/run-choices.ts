@@ -2,6 +2,7 @@ import type { Finding, Role, RunOptions, TaskId } from '../../machines/task.ts';
 import { holderOf } from '../../machines/tracked-task.ts';
 import type { Tracker } from '../tracker/port.ts';
 import { missingFor } from './backend-choice.ts';
+import { type Budgets, isFree } from './budgets.ts';
 import type { BackendSelector } from './select-assistant.ts';
 import { limitsFor, type Settings } from './settings.ts';
 import type { RunChoices } from './task-actor-ports.ts';
@@ -16,8 +17,7 @@ export const createRunChoices = (
   backendOf: (run, role) => backends.now(run, role).backend,
   limitedBackendOf: (run, role) => {
     const chosen = backends.now(run, role);
-    const isScripted = chosen.backend === 'builtin' && chosen.model?.disclaimer != null;
-    return isScripted ? null : chosen.backend;
+    return isFree(chosen) ? null : chosen.backend;
   },
   modelOf: (run, role) => {
     const chosen = backends.now(run, role);
@@ -35,6 +35,7 @@ export const createRunLookUp =
     { refresh }: Pick<TaskHost, 'refresh'>,
     settings: () => Settings,
     backends: Pick<BackendSelector, 'afterLoginCheck'>,
+    budgets: Pick<Budgets, 'parking'>,
   ) =>
   async (taskId: TaskId, run: RunOptions, role: Role): Promise<Finding> => {
     const task = await refresh(taskId);
@@ -44,5 +45,6 @@ export const createRunLookUp =
       unmet: task?.unmet ?? [],
       holder: task === null ? null : holderOf(task, actor),
       ...missingFor(chosen, settings().credentialVariable),
+      usedBudget: await budgets.parking(run, role),
     };
   };

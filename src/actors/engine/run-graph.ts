@@ -28,7 +28,26 @@ export interface RunGraphRequest {
   /** For tasks without a role of their own. */
   readonly role?: Role;
   readonly options: RunOptions;
+  /** What all tasks together may cost (USD), in place of `budget.run_usd`. */
+  readonly maxCostUsd?: number | undefined;
+  /** Of these, only tasks with all of the labels, and with this priority. */
+  readonly labels?: readonly string[] | undefined;
+  readonly priority?: number | undefined;
+  /** At most as many start, with what they depend on; the first priority first. */
+  readonly limit?: number | undefined;
   readonly requestId?: string;
+}
+
+/** What a run would start, in the order in which it could: each after its dependencies. */
+export interface PlannedRun {
+  readonly tasks: readonly {
+    readonly task_id: string;
+    readonly role: Role;
+    readonly model: string;
+    /** Tasks of the run that must be complete first. */
+    readonly after: readonly string[];
+  }[];
+  readonly skipped: GraphRun['skipped'];
 }
 
 /** Why a task is skipped that no request of its own would start, or that needs something first. */
@@ -154,22 +173,40 @@ const refusalNow = async (
   return refused === null ? error : ServiceError.from(refused);
 };
 
-/** Starts one task, or says why not. A repeated request finds what it started before. */
-const createStartOne = async (
+/** How a run would begin with a task, or why it does not. */
+const runOf = async (
   ports: RunGraphPorts,
-  { taskIds, role: fallback, options, requestId }: RunGraphRequest,
-) => {
+  { taskIds, role: fallback, options }: RunGraphRequest,
+  task: TrackedTask,
+): Promise<
+  | SkippedTask
+  | { readonly role: Role; readonly options: RunOptions; readonly snapshot: TaskSnapshot }
+> => {
+  const task_id = task.id;
+  if (statusInTracker(task) === 'complete') {
+    const reason = `it is complete; put it back with: agent reopen ${task_id}`;
+    return { task_id, reason, code: 'complete' };
+  }
+  const role = await labelledRole(ports, task, fallback);
+  if (typeof role !== 'string') return role;
+  const snapshot = await ports.views.snapshotOf(task.id, task);
+  if (taskIds === undefined && isApproved(snapshot))
+    return { task_id, reason: approvedReason(task_id), code: 'approved' };
+  const next = nextOptions(snapshot.context, role, options, ports.optionsFor);
+  return { role, options: { ...next, when: 'ready', run: options.run }, snapshot };
+};
+
+/** Starts one task, or says why not. A repeated request finds what it started before. */
+const createStartOne = async (ports: RunGraphPorts, request: RunGraphRequest) => {
+  const { requestId } = request;
   const { commands, views, store } = ports;
   const limit = ports.queueLimit();
   let room = limit - (await ports.pendingCount());
   return async (task: TrackedTask): Promise<Accepted | SkippedTask> => {
     const task_id = task.id;
-    if (statusInTracker(task) === 'complete') {
-      const reason = `it is complete; put it back with: agent reopen ${task_id}`;
-      return { task_id, reason, code: 'complete' };
-    }
-    const role = await labelledRole(ports, task, fallback);
-    if (typeof role !== 'string') return role;
+    const found = await runOf(ports, request, task);
+    if ('reason' in found) return found;
+    const { role, options, snapshot } = found;
     const ownRequest = requestId === undefined ? undefined : runRequest(requestId, task_id);
     const isRepeated = async (): Promise<boolean> =>
       ownRequest !== undefined && (await store.request(ownRequest)) !== null;
@@ -179,12 +216,8 @@ const createStartOne = async (
       return { task_id, reason: `the queue is full (${limit} tasks)`, code: 'queue_full' };
     room -= 1;
     try {
-      const snapshot = await views.snapshotOf(task.id, task);
-      if (taskIds === undefined && isApproved(snapshot))
-        return { task_id, reason: approvedReason(task_id), code: 'approved' };
-      const next = nextOptions(snapshot.context, role, options, ports.optionsFor);
-      const own = { ...next, when: 'ready' } as const;
-      const command = runCommandFor(snapshot, role, own, ports.maxRetries());
+      await ports.requirePrice(options, role);
+      const command = runCommandFor(snapshot, role, options, ports.maxRetries());
       const { phase } = await commands.ask(task.id, command, ownRequest);
       return { task_id, role, phase };
     } catch (error) {
@@ -198,15 +231,82 @@ const createStartOne = async (
   };
 };
 
+/** What a run is asked for: the chosen tasks, and all that they wait for. */
+const tasksOf = async (
+  ports: RunGraphPorts,
+  { taskIds, labels = [], priority, limit }: RunGraphRequest,
+): Promise<readonly TrackedTask[]> => {
+  const all = await (taskIds === undefined ? findOpenTasks(ports) : namedTasks(ports, taskIds));
+  if (labels.length === 0 && priority === undefined && limit === undefined) return all;
+  const byId = new Map(all.map((task) => [task.id, task]));
+  const isChosen = (task: TrackedTask): boolean =>
+    labels.every((label) => task.labels.includes(label)) &&
+    (priority === undefined || task.priority === priority);
+  /** With all that it waits for and that is not taken yet. */
+  const missing = (from: TrackedTask, taken: ReadonlySet<TaskId>): readonly TrackedTask[] => {
+    const found = new Map<TaskId, TrackedTask>();
+    for (const next = [from]; next.length > 0; ) {
+      const task = next.pop();
+      if (task === undefined || found.has(task.id) || taken.has(task.id)) continue;
+      found.set(task.id, task);
+      for (const id of task.unmet) next.push(...[byId.get(id)].filter((one) => one !== undefined));
+    }
+    return [...found.values()];
+  };
+  const taken = new Map<TaskId, TrackedTask>();
+  const { generations, cyclic } = orderTasks(all);
+  const inOrder = generations.flat().toSorted((one, other) => one.priority - other.priority);
+  for (const task of inOrder.filter(isChosen)) {
+    const more = missing(task, new Set(taken.keys()));
+    if (taken.size + more.length <= (limit ?? Number.POSITIVE_INFINITY))
+      for (const one of more) taken.set(one.id, one);
+  }
+  return [...taken.values(), ...cyclic.map(({ task }) => task).filter(isChosen)];
+};
+
 const cycleReason = (id: TaskId, cycle: readonly TaskId[]): string =>
   cycle.includes(id)
     ? `its dependencies form a cycle: ${cycle.join(' -> ')}; remove one of them with: agent dep remove`
     : `it waits for a cycle of dependencies: ${cycle.join(' -> ')}`;
 
+const skippedCycles = (cyclic: ReturnType<typeof orderTasks>['cyclic']): readonly SkippedTask[] =>
+  cyclic.map(({ task, cycle }) => ({
+    task_id: task.id,
+    reason: cycleReason(task.id, cycle),
+    code: 'dependency_cycle' as const,
+  }));
+
+/** What `startAll` would do, by the same rules, as far as they are known before a task is asked. */
+const planAll = async (ports: RunGraphPorts, request: RunGraphRequest): Promise<PlannedRun> => {
+  const { generations, cyclic } = orderTasks(await tasksOf(ports, request));
+  const tasks: PlannedRun['tasks'][number][] = [];
+  const skipped: SkippedTask[] = [];
+  for (const task of generations.flat()) {
+    const found = await runOf(ports, request, task);
+    if ('reason' in found) skipped.push(found);
+    else {
+      const { role, options, snapshot } = found;
+      const command = runCommandFor(snapshot, role, options, 0);
+      const refused = refuses(snapshot, null, { ...command, at: 0 });
+      if (refused === null)
+        tasks.push({
+          task_id: task.id,
+          role,
+          model: ports.modelOf(options, role),
+          after: task.unmet,
+        });
+      else skipped.push({ task_id: task.id, reason: describeRefusal(refused), code: refused.code });
+    }
+  }
+  const ids = new Set(tasks.map(({ task_id }) => task_id));
+  return {
+    tasks: tasks.map((task) => ({ ...task, after: task.after.filter((id) => ids.has(id)) })),
+    skipped: [...skipped, ...skippedCycles(cyclic)],
+  };
+};
+
 const startAll = async (ports: RunGraphPorts, request: RunGraphRequest): Promise<GraphRun> => {
-  const { taskIds } = request;
-  const tasks = await (taskIds === undefined ? findOpenTasks(ports) : namedTasks(ports, taskIds));
-  const { generations, cyclic } = orderTasks(tasks);
+  const { generations, cyclic } = orderTasks(await tasksOf(ports, request));
   const startOne = await createStartOne(ports, request);
   const results: (Accepted | SkippedTask)[] = [];
   // A failed dependency is started again before its dependents look at it.
@@ -217,11 +317,7 @@ const startAll = async (ports: RunGraphPorts, request: RunGraphRequest): Promise
     accepted: results.flatMap((result) => ('phase' in result ? [result] : [])),
     skipped: [
       ...results.flatMap((result) => ('reason' in result ? [result] : [])),
-      ...cyclic.map(({ task, cycle }) => ({
-        task_id: task.id,
-        reason: cycleReason(task.id, cycle),
-        code: 'dependency_cycle' as const,
-      })),
+      ...skippedCycles(cyclic),
     ],
   };
 };
@@ -229,15 +325,22 @@ const startAll = async (ports: RunGraphPorts, request: RunGraphRequest): Promise
 /** Starts tasks with all that they depend on, each when its dependencies are complete. */
 export const createRunGraph = (
   ports: RunGraphPorts,
-): ((request: RunGraphRequest) => Promise<GraphRun>) => {
+): {
+  readonly run: (request: RunGraphRequest) => Promise<GraphRun>;
+  /** Starts nothing. */
+  readonly plan: (request: RunGraphRequest) => Promise<PlannedRun>;
+} => {
   const { store } = ports;
   const repeated = createSharedCalls<GraphRun>();
 
-  const run = async (request: RunGraphRequest): Promise<GraphRun> => {
+  const checked = async (request: RunGraphRequest): Promise<RunGraphRequest> => {
     ports.requireNetwork(request.options);
-    await ports.requirePrice(request.options, request.role ?? 'engineer');
-    return startAll(ports, request);
+    const options = ports.withRun(request.options, request.maxCostUsd);
+    await ports.requirePrice(options, request.role ?? 'engineer');
+    return { ...request, options };
   };
+  const run = async (request: RunGraphRequest): Promise<GraphRun> =>
+    startAll(ports, await checked(request));
   const runOnce = async (request: RunGraphRequest, requestId: string): Promise<GraphRun> => {
     const key = `run/${requestId}`;
     const answer = (await store.request(key))?.answer ?? null;
@@ -247,10 +350,13 @@ export const createRunGraph = (
     if (taskId === undefined) return started;
     return JSON.parse(await store.rememberAnswer(key, taskId, JSON.stringify(started))) as GraphRun;
   };
-  return (request) => {
-    const { requestId } = request;
-    return requestId === undefined
-      ? run(request)
-      : repeated.run(requestId, () => runOnce(request, requestId));
+  return {
+    run: (request) => {
+      const { requestId } = request;
+      return requestId === undefined
+        ? run(request)
+        : repeated.run(requestId, () => runOnce(request, requestId));
+    },
+    plan: async (request) => planAll(ports, await checked(request)),
   };
 };

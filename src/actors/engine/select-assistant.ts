@@ -70,7 +70,7 @@ export const createBackendSelector = ({
     requireCost: async (run, role) => {
       const chosen = await afterLook(run, role);
       if (knowsCost(chosen)) return;
-      const problem = `the price of ${chosen.name} is not known; set api.prices, or leave out the limit of cost`;
+      const problem = `the price of ${chosen.name} is not known, so no limit of cost and no budget can be kept; set it in api.prices`;
       throw new ServiceError('invalid_params', {
         fields: [{ path: 'options.max_cost_usd', problem }],
       });

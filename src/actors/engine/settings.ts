@@ -1,4 +1,5 @@
 import type { AgentLimits, Backend, OnQuota } from '../../machines/agent-context.ts';
+import type { BudgetLimits } from '../../machines/budget.ts';
 import type { SupervisorInput } from '../../machines/supervisor-context.ts';
 import type { AttemptInput, Role, RunOptions } from '../../machines/task.ts';
 import type { OnInterrupted } from '../agent/interrupted-calls.ts';
@@ -62,6 +63,7 @@ export interface Settings {
   readonly maxTurns: number;
   readonly maxTokensTotal: number | null;
   readonly maxCostUsd: number | null;
+  readonly budgets: BudgetLimits;
   readonly merge: MergeMode;
   /** Null: new worktrees need none. */
   readonly setup: SetupSettings | null;

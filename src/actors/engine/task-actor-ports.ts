@@ -6,6 +6,7 @@ import type { Store } from '../store/port.ts';
 import type { Tracker } from '../tracker/port.ts';
 import type { MergeMode, Workspace } from '../workspace/port.ts';
 import type { AgentRuns } from './agent-runs.ts';
+import type { Budgets } from './budgets.ts';
 import type { DependencyWaits } from './dependency-waits.ts';
 import type { InvokedActors } from './invoked.ts';
 import type { Slots } from './slots.ts';
@@ -36,6 +37,7 @@ export interface TaskActorPorts {
   readonly workspace: Workspace;
   readonly host: Pick<TaskHost, 'views' | 'prepared' | 'refresh' | 'takeOverAgent'>;
   readonly choices: RunChoices;
+  readonly budgets: Pick<Budgets, 'parking'>;
   readonly verify: VerifyCommands;
   readonly emit: (
     attempt: Pick<AttemptInput, 'taskId' | 'attempt'>,

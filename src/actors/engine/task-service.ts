@@ -20,7 +20,12 @@ import {
 import { type Explanation, explain, type SlotUse } from './explain.ts';
 import { nextOptions } from './next-options.ts';
 import { createReview, type TaskReviews } from './review-task.ts';
-import { createRunGraph, type GraphRun, type RunGraphRequest } from './run-graph.ts';
+import {
+  createRunGraph,
+  type GraphRun,
+  type PlannedRun,
+  type RunGraphRequest,
+} from './run-graph.ts';
 import type { TaskCommands } from './task-commands.ts';
 import { requireId } from './task-id.ts';
 import { createTaskQueries, type TaskQueries } from './task-queries.ts';
@@ -52,6 +57,8 @@ export interface TaskService extends TaskQueries, AttemptDiffMerge, TaskReviews,
    * @throws task_not_found
    */
   run(request: RunGraphRequest): Promise<GraphRun>;
+  /** What `run` would start. @throws task_not_found */
+  plan(request: RunGraphRequest): Promise<PlannedRun>;
   /** The guards with values and inputs, and the allowed events. @throws task_not_found */
   explain(taskId: string): Promise<Explanation>;
   close(taskId: string, reason: string | null): Promise<TaskView>;
@@ -140,7 +147,7 @@ export const createTaskService = (ports: ServicePorts): TaskService => {
     ...queries,
     ...createAttemptDiffMerge({ ...ports, status: queries.status }),
     execute: createExecute({ ...ports, queries }),
-    run: createRunGraph({
+    ...createRunGraph({
       ...ports,
       queueLimit: () => ports.slotUse().queueLimit,
       pendingCount: async () => store.pendingCount(),

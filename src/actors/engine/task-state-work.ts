@@ -47,7 +47,7 @@ const preparing =
 
 const provideSlotActors = (
   machine: TaskMachine,
-  { invoked, slots, host, choices }: TaskActorPorts,
+  { invoked, slots, host, choices, budgets }: TaskActorPorts,
 ): TaskMachine => {
   const requestOf = <Input extends SlotInput>({ options, ...input }: Input) => ({
     ...input,
@@ -57,8 +57,11 @@ const provideSlotActors = (
   return machine.provide({
     actors: {
       requestSlot: invoked.actor((input, signal) => slots.joinQueue(requestOf(input), signal)),
-      waitForSlot: invoked.actor((input, signal) =>
-        slots.awaitGrant({ ...requestOf(input), admitted: true }, signal),
+      // The budget may have been used up while it waited; then its slot goes to another.
+      waitForSlot: invoked.actor(
+        async (input, signal) =>
+          (await slots.awaitGrant({ ...requestOf(input), admitted: true }, signal)) ??
+          budgets.parking(input.options, input.role),
       ),
       holdSlot: invoked.actor(({ taskId, role }, signal) => slots.holdSlot(taskId, role, signal)),
     },
@@ -84,7 +87,13 @@ const provideAttemptActors = (
           );
         const found = resumeFrom(earlier, feedback, ports.now());
         if ('outcome' in found) return found.outcome;
-        return agentRuns.run({ ...input, limits, resume: found.resume }, signal);
+        // It counts for the run that let it go on.
+        const { at, context } = found.resume;
+        const resume = {
+          at,
+          context: { ...context, options: { ...context.options, run: options.run } },
+        };
+        return agentRuns.run({ ...input, limits, resume }, signal);
       }),
       verify: invoked.actor(ports.verify),
       recordResults: invoked.actor(async (input, signal) => {

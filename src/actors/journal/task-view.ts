@@ -176,8 +176,13 @@ export const taskViewSchema = z.strictObject({
   parked_until: z.iso
     .datetime()
     .optional()
-    .describe('when a task that waits for the end of a limit of the provider goes on by itself'),
-  parked_reason: z.string().optional().describe('why it waits for that'),
+    .describe(
+      'when a task that waits for the end of a limit of the provider, or of a budget, goes on by itself; of the budget of a run, when it is looked at again',
+    ),
+  parked_reason: z
+    .string()
+    .optional()
+    .describe('why it waits for that; for a budget, its key first: budget.day_usd'),
   result: z.string().optional().describe('the summary of the agent'),
   results_path: z.string().optional().describe('the results file, inside the project'),
   error: z

@@ -12,6 +12,7 @@ import {
 } from './openai-faults.ts';
 
 import type { Model, ModelEvent, ModelRequest } from './port.ts';
+import { estimatedUsage } from './price.ts';
 import { createWatchdog, defaultTimeouts, type Timeouts, type Watchdog } from './watchdog.ts';
 
 export interface OpenAiOptions {
@@ -33,7 +34,6 @@ export interface StreamProtocol<Chunk> {
 }
 
 const usageMs = 2_000;
-const usualCharactersPerToken = 4;
 /** The most that a token takes on the wire; it bounds a server that does not stop. */
 const bytesPerToken = 512;
 const bytesFor = ({ maxTokens }: ModelRequest): number =>
@@ -84,25 +84,23 @@ const watchedFetch =
     return new Response(response.body.pipeThrough(heard), { status, headers });
   };
 
-const estimatedUsage = ({ system, messages }: ModelRequest, answer: string) => ({
-  inputTokens: Math.ceil(
-    (system.length + JSON.stringify(messages).length) / usualCharactersPerToken,
-  ),
-  outputTokens: Math.ceil(answer.length / usualCharactersPerToken),
-  cachedTokens: 0,
-});
+const writtenIn = <Chunk>(assembly: Assembly<Chunk>): string =>
+  assembly.text() +
+  assembly
+    .calls()
+    .map((call) => call.arguments)
+    .join('');
 
 const finalEvent = <Chunk>(request: ModelRequest, assembly: Assembly<Chunk>): ModelEvent => {
   const reason = assembly.finishReason();
-  if (reason === 'content_filter') return { type: 'failed', failure: filteredAnswer };
+  const counted = assembly.usage();
+  const usage = counted ?? estimatedUsage(request, writtenIn(assembly));
+  if (reason === 'content_filter') return { type: 'failed', failure: filteredAnswer, usage };
   if (reason === null || assembly.chunks() === 0)
-    return { type: 'failed', failure: incompleteAnswer(assembly.chunks()) };
-  if (!finishReasons.has(reason)) return { type: 'failed', failure: unknownFinish(reason) };
+    return { type: 'failed', failure: incompleteAnswer(assembly.chunks()), usage };
+  if (!finishReasons.has(reason)) return { type: 'failed', failure: unknownFinish(reason), usage };
   const calls = assembly.calls();
   const text = assembly.text();
-  const written = text + calls.map((call) => call.arguments).join('');
-  const counted = assembly.usage();
-  const usage = counted ?? estimatedUsage(request, written);
   const thinking = assembly.thinking();
   const reasoning = thinking === null ? undefined : { model: request.model, thinking };
   return {
@@ -210,7 +208,13 @@ export const createOpenAiCall = <Chunk>(
         : assembly.finishReason() === null
           ? (call.trip() ?? failure)
           : null;
-      yield stopped === null ? finalEvent(request, assembly) : { type: 'failed', failure: stopped };
+      if (stopped === null) return yield finalEvent(request, assembly);
+      // What was refused costs nothing; what we stopped, or what broke off, may.
+      const isCut =
+        assembly.chunks() > 0 || (call.sent() && (signal.aborted || call.trip() !== null));
+      const usage =
+        assembly.usage() ?? (isCut ? estimatedUsage(request, writtenIn(assembly)) : undefined);
+      yield { type: 'failed', failure: stopped, usage };
     },
   };
 };

@@ -75,7 +75,8 @@ export type ModelEvent =
       readonly estimated?: boolean;
       readonly reasoning?: Reasoning | undefined;
     }
-  | { readonly type: 'failed'; readonly failure: Failure };
+  /** `usage`: of a call that may be charged although it failed: as reported, or an estimate. */
+  | { readonly type: 'failed'; readonly failure: Failure; readonly usage?: ModelUsage | undefined };
 
 /**
  * A language model. `ask` never rejects, ends promptly when the signal aborts, and bounds its own

@@ -1,4 +1,4 @@
-import type { ModelUsage } from './port.ts';
+import type { ModelRequest, ModelUsage } from './port.ts';
 
 /** USD for a million tokens of a model. */
 export interface Price {
@@ -6,6 +6,20 @@ export interface Price {
   readonly cachedInput: number;
   readonly output: number;
 }
+
+const usualCharactersPerToken = 4;
+
+/** From lengths, where the provider gave no usage. */
+export const estimatedUsage = (
+  { system, messages }: Pick<ModelRequest, 'system' | 'messages'>,
+  answer: string,
+): ModelUsage => ({
+  inputTokens: Math.ceil(
+    (system.length + JSON.stringify(messages).length) / usualCharactersPerToken,
+  ),
+  outputTokens: Math.ceil(answer.length / usualCharactersPerToken),
+  cachedTokens: 0,
+});
 
 const million = 1_000_000;
 

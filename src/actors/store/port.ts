@@ -192,6 +192,13 @@ export interface UsageSums {
   readonly cost_usd?: number;
 }
 
+/** What model calls have cost so far, those of attempts that are not over too (USD). */
+export interface SpentUsd {
+  readonly runUsd: number;
+  readonly dayUsd: number;
+  readonly monthUsd: number;
+}
+
 /** Attempts of a role that ended on a day (UTC, `2026-11-22`). */
 export interface UsageDay extends UsageSums {
   readonly day: string;
@@ -478,6 +485,8 @@ export interface UsageReads {
   counters(): Answer<Counters>;
   /** Sums from a day on, by day and role. */
   usage(since: string): Answer<readonly UsageDay[]>;
+  /** By a run (null: none), and by the whole store on a day and in its month (UTC). */
+  spent(day: string, run: string | null): Answer<SpentUsd>;
   /** The attempts of a task that are over, in their order. */
   attempts(taskId: string): Answer<readonly AttemptUsage[]>;
 }

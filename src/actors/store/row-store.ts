@@ -198,6 +198,7 @@ export const createRowStore = (
     request: (id) => ask(request(id)),
     counters: () => ask(writer.counters()),
     usage: (since) => ask(usageOf((rows) => rows.days(since))),
+    spent: (day, run) => ask(writer.spending().read(day, run)),
     attempts: (taskId) => ask(usageOf((rows) => rows.attempts(taskId))),
     rememberAnswer: (requestId, taskId, answer) =>
       database.write(function* () {

@@ -67,6 +67,10 @@ create table if not exists attempts (
   owner text,
   primary key (task_id, attempt)
 ) without rowid;
+create table if not exists spending (
+  scope text primary key,
+  usd real not null
+) without rowid;
 create table if not exists usage_days (
   day text not null,
   role text not null,

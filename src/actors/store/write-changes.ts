@@ -4,6 +4,7 @@ import { createJournalRows, type JournalRows } from './journal-rows.ts';
 import { createNodeRows } from './node-rows.ts';
 import { type Change, type Committed, goesOnFrom, type NewEntry, type TaskEdit } from './port.ts';
 import { type Database, known, type Row, together, type Work, type WorkResult } from './rows.ts';
+import { createSpendingRows } from './spending-rows.ts';
 import { lazy, type StoreStatements } from './store-statements.ts';
 import type { UsageRows } from './usage-rows.ts';
 
@@ -69,6 +70,7 @@ export const createChangeWriter = (
   const actorRows = lazy(() => createActorRows(database, redact));
   const journalRows = lazy(() => createJournalRows(database, redact));
   const counterRows = lazy(() => createCounterRows(database));
+  const spendingRows = lazy(() => createSpendingRows(database));
   const nodeRows = lazy(() => createNodeRows(database));
   const saveRest = createRestWriter(statements, redact);
 
@@ -129,6 +131,7 @@ export const createChangeWriter = (
       else given.push(...added);
     }
     const entries = yield* journalRows().add(given, opened.histories);
+    yield* spendingRows().add(entries);
     yield* counterRows().add(entries, yield* usageRows().add(entries, node, opened.ended));
     return { entries, stale };
   };
@@ -152,5 +155,5 @@ export const createChangeWriter = (
     return committed;
   };
 
-  return { write, nodes: nodeRows, counters: () => counterRows().read() };
+  return { write, nodes: nodeRows, counters: () => counterRows().read(), spending: spendingRows };
 };

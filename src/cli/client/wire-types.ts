@@ -48,9 +48,9 @@ export interface Task {
   readonly waited_seconds?: number | undefined;
   /** from 0 to 1; never falls within an attempt */
   readonly progress: number;
-  /** when a task that waits for the end of a limit of the provider goes on by itself */
+  /** when a task that waits for the end of a limit of the provider, or of a budget, goes on by itself; of the budget of a run, when it is looked at again */
   readonly parked_until?: string | undefined;
-  /** why it waits for that */
+  /** why it waits for that; for a budget, its key first: budget.day_usd */
   readonly parked_reason?: string | undefined;
   /** the summary of the agent */
   readonly result?: string | undefined;
@@ -267,6 +267,16 @@ export interface Methods {
         /** commands may reach the network; needs sandbox.allow_task_network */
         readonly network?: boolean | undefined;
       } | undefined;
+      /** what all tasks of this run may cost together, in USD; default: budget.run_usd */
+      readonly max_cost_usd?: number | undefined;
+      /** only tasks with all of these labels, and what they depend on */
+      readonly labels?: readonly string[] | undefined;
+      /** only tasks with this priority, and what they depend on */
+      readonly priority?: number | undefined;
+      /** start at most as many, dependencies included; the first priority first */
+      readonly limit?: number | undefined;
+      /** start nothing; the answer has tasks, in their order, in place of accepted */
+      readonly dry_run?: boolean | undefined;
       /** a repeated request with the same id starts nothing and gets the first answer */
       readonly request_id?: string | undefined;
     };
@@ -278,6 +288,22 @@ export interface Methods {
         readonly phase: string;
       }[];
       /** the tasks that were not started, and why */
+      readonly skipped: readonly {
+        readonly task_id: string;
+        readonly reason: string;
+        /** the name of the reason */
+        readonly code?: string | undefined;
+      }[];
+    } | {
+      /** the tasks that would start, in their order */
+      readonly tasks: readonly {
+        readonly task_id: string;
+        readonly role: string;
+        /** the model, or the assistant */
+        readonly model: string;
+        /** tasks of this run that must be complete first */
+        readonly after: readonly string[];
+      }[];
       readonly skipped: readonly {
         readonly task_id: string;
         readonly reason: string;

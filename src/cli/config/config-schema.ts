@@ -5,7 +5,7 @@ import { a2aVersions } from '../../http/a2a/versions.ts';
 import { answerPolicies } from '../../http/mcp/backend.ts';
 import { quotaPolicies } from '../../machines/agent-context.ts';
 import { roles } from '../../machines/task.ts';
-import { approvedTool, backend, limitKeys, roleSection } from '../roles/role-schema.ts';
+import { approvedTool, backend, limitKeys, roleSection, usd } from '../roles/role-schema.ts';
 import {
   absolutePath,
   extraArguments,
@@ -261,6 +261,25 @@ export const configSections = z.strictObject({
         .max(10)
         .default(2)
         .describe('how many more attempts a task gets after a temporary failure'),
+    })
+    .prefault({}),
+  budget: z
+    .strictObject({
+      run_usd: usd
+        .optional()
+        .describe(
+          'cost of one run in USD: of one task, or of all tasks of one agent run; needs api.prices',
+        ),
+      day_usd: usd
+        .optional()
+        .describe(
+          'cost of a day (UTC) in USD, of all servers of a store together; needs api.prices',
+        ),
+      month_usd: usd
+        .optional()
+        .describe(
+          'cost of a month (UTC) in USD, of all servers of a store together; needs api.prices',
+        ),
     })
     .prefault({}),
   roles: z.partialRecord(z.enum(roles), roleSection).default({}).describe('settings of one role'),

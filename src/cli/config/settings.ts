@@ -3,6 +3,7 @@ import type { RoleSettings, Settings } from '../../actors/engine/settings.ts';
 import type { Price } from '../../actors/model/price.ts';
 import type { A2aRules } from '../../http/a2a/versions.ts';
 import { isAssistantName } from '../../machines/agent-context.ts';
+import { budgetNames } from '../../machines/budget.ts';
 import { forEachRole, type Role } from '../../machines/task.ts';
 import { applyProjectRoles, type ProjectRoleOutcome } from '../roles/apply-project-roles.ts';
 import { ownRole } from '../roles/own-role.ts';
@@ -78,20 +79,23 @@ const requireHeld = ({ roles: own, backend }: Settings, required: boolean): void
 /** A cost limit needs a price. Without this check, only a run would reveal the gap. */
 const requirePrices = (settings: Settings, scripted: boolean, acpReportsCost: boolean): void => {
   if (scripted) return;
-  const { prices, defaultModel, maxCostUsd } = settings;
+  const { prices, defaultModel, maxCostUsd, budgets } = settings;
+  const budget = budgetNames.find((name) => budgets[`${name}Usd`] !== null);
   for (const own of Object.values(settings.roles)) {
     const backend = own.backend ?? settings.backend;
     // An assistant that reports its cost needs no price.
     if (backend === 'claude' || backend === 'scripted') continue;
     if (backend === 'acp' && acpReportsCost) continue;
     const model = own.model ?? (isAssistantName(backend) ? backend : defaultModel);
-    if (
-      (own.maxCostUsd ?? maxCostUsd) !== null &&
-      prices[model] === undefined &&
-      model !== 'scripted'
-    )
+    const limit =
+      (own.maxCostUsd ?? maxCostUsd) !== null
+        ? 'max_cost_usd'
+        : budget === undefined
+          ? null
+          : `budget.${budget}_usd`;
+    if (limit !== null && prices[model] === undefined && model !== 'scripted')
       throw new ConfigError(
-        `max_cost_usd: the ${own.role} runs ${model}, whose price is not in api.prices`,
+        `${limit}: the ${own.role} runs ${model}, whose price is not in api.prices; set it: agent config set 'api.prices."${model}"' '{"input_per_million":…,"output_per_million":…}'`,
       );
   }
 };
@@ -108,7 +112,7 @@ const setupFrom = (given: Config['workspace']['setup']): Settings['setup'] =>
 
 /** Without the project's role files. @throws ConfigError */
 const ownSettings = (loaded: LoadedConfig, projectRoot: string): Settings => {
-  const { agent, api, sandbox, server, workspace } = loaded.config;
+  const { agent, api, budget, sandbox, server, workspace } = loaded.config;
   return {
     projectRoot,
     leaseMs: loaded.config.store.lease_seconds * 1_000,
@@ -127,6 +131,11 @@ const ownSettings = (loaded: LoadedConfig, projectRoot: string): Settings => {
     maxTurns: agent.max_turns,
     maxTokensTotal: agent.max_tokens_total,
     maxCostUsd: agent.max_cost_usd ?? null,
+    budgets: {
+      runUsd: budget.run_usd ?? null,
+      dayUsd: budget.day_usd ?? null,
+      monthUsd: budget.month_usd ?? null,
+    },
     merge: workspace.merge,
     setup: setupFrom(workspace.setup),
     idleMs: agent.idle_timeout_seconds * 1_000,

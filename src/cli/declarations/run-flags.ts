@@ -6,6 +6,7 @@ const wireNames = {
   timeout: 'timeout_seconds',
   'max-turns': 'max_turns',
   'max-tokens-total': 'max_tokens_total',
+  'max-cost': 'max_cost_usd',
   verify: 'verify',
   'when-ready': 'when',
   network: 'network',
@@ -21,6 +22,11 @@ export const runFlags = {
     type: 'number',
     value: 'n',
     describe: 'Maximum number of input and output tokens',
+  },
+  'max-cost': {
+    type: 'number',
+    value: 'usd',
+    describe: 'Maximum cost of the attempt in USD; it fails there',
   },
   verify: {
     type: 'text',

@@ -1,10 +1,11 @@
 import { requireId } from '../../actors/engine/task-id.ts';
 import { roles } from '../../machines/task.ts';
+import { exitCodes } from '../output/exit-codes.ts';
 import { defineCommand, startsServer } from './command.ts';
 import { asyncFlag } from './common-flags.ts';
 import { runFlags, runOptionsOf } from './run-flags.ts';
 
-const { 'when-ready': _, ...flagsOfEachRun } = runFlags;
+const { 'when-ready': _, 'max-cost': __, ...flagsOfEachRun } = runFlags;
 
 export const runManyCommand = defineCommand({
   name: 'run',
@@ -30,15 +31,52 @@ export const runManyCommand = defineCommand({
     },
     ...asyncFlag,
     ...flagsOfEachRun,
+    'max-cost': {
+      type: 'number',
+      value: 'usd',
+      describe: 'Maximum cost of the whole run in USD; its tasks wait there for more',
+    },
+    label: {
+      type: 'text',
+      value: 'label',
+      many: true,
+      describe: 'Only tasks with this label, and what they depend on',
+    },
+    priority: {
+      type: 'number',
+      value: '0-4',
+      describe: 'Only tasks with this priority, and what they depend on',
+    },
+    limit: {
+      type: 'number',
+      value: 'n',
+      describe: 'Start at most n tasks, dependencies included, the first priority first',
+    },
+    'dry-run': {
+      type: 'switch',
+      describe: 'Show what would run, in which order, and start nothing',
+    },
+    yes: {
+      type: 'switch',
+      short: 'y',
+      describe: 'Do not ask before more than 10 tasks that you did not name',
+    },
   },
   examples: [
     ['agent run', 'run all open tasks and watch'],
     ['agent run bd-a1b2 --role engineer', 'run a task and all that it depends on'],
+    ['agent run --dry-run', 'see what would run'],
+    ['agent run --label bug --limit 5 --max-cost 10', 'at most five, for at most 10 USD'],
   ],
   run: async (context, args) => {
-    const { runTasks, startTasks } = await import('../graph/run-tasks.ts');
+    const { mayStart, planTasks, runTasks, startTasks } = await import('../graph/run-tasks.ts');
     const taskIds = args.task_ids.map(requireId);
-    const request = { taskIds, role: args.role, options: runOptionsOf(args) };
+    // The cost is that of the whole run, not of an attempt.
+    const { 'max-cost': max_cost_usd, label, priority, limit, ...others } = args;
+    const chosen = { max_cost_usd, labels: label, priority, limit };
+    const request = { taskIds, role: args.role, options: runOptionsOf(others), chosen };
+    if (args['dry-run'] === true) return planTasks(context, request);
+    if (args.yes !== true && !(await mayStart(context, request))) return exitCodes.cancelled;
     return args.async ? startTasks(context, request) : runTasks(context, request);
   },
 });

@@ -206,7 +206,7 @@ export const usageCommand = defineCommand({
 });
 
 const declareChange = (
-  method: 'close' | 'reopen' | 'cancel',
+  method: 'close' | 'reopen',
   group: 'tasks' | 'runs',
   describe: string,
   examples: CliCommand['examples'],
@@ -217,7 +217,7 @@ const declareChange = (
     describe,
     words: [taskWords],
     flags: reasonFlag,
-    common: method === 'cancel' ? startsServer : readsConfig,
+    common: readsConfig,
     examples,
     run: async (context, args) =>
       (await import('../tasks/change-commands.ts')).changeTasks(context, method, args),
@@ -232,9 +232,27 @@ export const reopenCommand = declareChange(
   'Put complete tasks back in the queue',
   [['agent reopen bd-a1b2', 'the work was not done after all']],
 );
-export const cancelCommand = declareChange('cancel', 'runs', 'Cancel tasks and stop their agents', [
-  ['agent cancel bd-a1 bd-b2', 'stop them; retry starts them again'],
-]);
+export const cancelCommand = defineCommand({
+  name: 'cancel',
+  group: 'runs',
+  describe: 'Cancel tasks and stop their agents',
+  words: [{ ...taskWords, optional: true }],
+  flags: {
+    ...reasonFlag,
+    all: { type: 'switch', describe: 'Everything that runs or waits to run, workflows too' },
+  },
+  common: startsServer,
+  examples: [
+    ['agent cancel bd-a1 bd-b2', 'stop them; retry starts them again'],
+    ['agent cancel --all', 'stop everything'],
+  ],
+  run: async (context, { all, ...args }) => {
+    const { cancelEverything, changeTasks } = await import('../tasks/change-commands.ts');
+    if ((all === true) === args.task_ids.length > 0)
+      throw new UsageError('name the tasks to cancel, or give --all');
+    return all === true ? cancelEverything(context, args) : changeTasks(context, 'cancel', args);
+  },
+});
 
 export const dependencyCommand = defineCommand({
   name: 'dep',

@@ -7,7 +7,7 @@ import { terminalText } from '../output/styled.ts';
 import { cutToWidth } from '../output/width.ts';
 import { wrapLines } from '../output/wrap.ts';
 import { linesOfText } from '../output/wrap-text.ts';
-import { isOver, type Progress, type TaskProgress } from './progress.ts';
+import { isOver, isOverBudget, type Progress, type TaskProgress } from './progress.ts';
 import { renderCounts, renderProgressRows } from './render-progress.ts';
 
 export interface Display {
@@ -60,8 +60,10 @@ const pauseLine = (tasks: readonly TaskProgress[], width: number): readonly stri
 
 /** One retry that is answered ends the limit for all tasks of its backend. */
 const retryLine = (tasks: readonly TaskProgress[]): readonly string[] => {
-  const id = tasks.find(({ view }) => view.parked_until !== undefined)?.view.task_id;
-  return id === undefined ? [] : [`to try now, in another terminal: agent retry ${id}`];
+  const parked = tasks.find(({ view }) => view.parked_until !== undefined && !isOverBudget(view));
+  return parked === undefined
+    ? []
+    : [`to try now, in another terminal: agent retry ${parked.view.task_id}`];
 };
 
 export const tasksOf = ({

@@ -1,14 +1,18 @@
+import { budgetInReason } from '../../machines/phase.ts';
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import { describeFailure } from '../../machines/describe-failure.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { oneLine } from '../output/safe-text.ts';
-import type { Progress, TaskProgress } from './progress.ts';
+import { isOverBudget, type Progress, type TaskProgress } from './progress.ts';
 
 export interface Skipped {
   readonly task_id: string;
   readonly reason: string;
   readonly code?: string | undefined;
 }
+
+export const skippedCycle = (skipped: readonly Skipped[]): boolean =>
+  skipped.some(({ code }) => code === 'dependency_cycle');
 
 /** A queue that is full skips thousands for one reason. */
 const skippedNamedAtMost = 10;
@@ -55,6 +59,12 @@ export interface GraphOutcome {
   readonly cancelled: readonly string[];
   /** Tasks that start by themselves when somebody sees to the dependency. */
   readonly waiting: readonly { readonly task_id: string; readonly waits_for: string }[];
+  /** Tasks that wait for a budget; absent `until`: only a person lets them go on. */
+  readonly over_budget: readonly {
+    readonly task_id: string;
+    readonly reason: string;
+    readonly until?: string | undefined;
+  }[];
   readonly skipped: readonly Skipped[];
   readonly seconds: number;
   readonly input_tokens: number;
@@ -96,6 +106,12 @@ export const outcomeOf = (
       reason: errorReason(view),
     })),
     cancelled: withStatus('cancelled').map(({ view }) => view.task_id),
+    over_budget: tasks
+      .filter(({ view }) => isOverBudget(view))
+      .map(({ view }) => ({
+        ...{ task_id: view.task_id, reason: view.parked_reason ?? '' },
+        until: budgetInReason(view.parked_reason) === 'run' ? undefined : view.parked_until,
+      })),
     waiting: tasks.flatMap(({ view: { task_id } }) => {
       const waits_for = progress.blocker(task_id);
       return waits_for === null ? [] : [{ task_id, waits_for }];
@@ -109,8 +125,12 @@ export const outcomeOf = (
   };
 };
 
-export const exitCodeFor = ({ failed, cancelled, waiting, skipped }: GraphOutcome): number => {
+export const exitCodeFor = (outcome: GraphOutcome): number => {
+  const { failed, cancelled, over_budget, waiting, skipped } = outcome;
+  // The others go on when there is more money.
+  if (over_budget.length > 0) return exitCodes.unavailable;
   if (failed.length > 0) return exitCodes.failed;
   if (cancelled.length > 0) return exitCodes.cancelled;
+  if (waiting.length === 0 && skippedCycle(skipped)) return exitCodes.conflict;
   return waiting.length + skipped.length > 0 ? exitCodes.failed : exitCodes.done;
 };

@@ -1,3 +1,4 @@
+import { budgetInReason } from '../../machines/phase.ts';
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import { isJsonObject, textIn } from '../../machines/json.ts';
 import { finalStatuses } from '../../machines/task.ts';
@@ -88,6 +89,10 @@ export const lastSentence = (text: string): string =>
     .split(/(?<=[.!?:])\s+|\n+/)
     .at(-1) ?? '';
 
+/** It waits for a person who raises a budget, or for another day or month. */
+export const isOverBudget = ({ parked_until, parked_reason }: TaskView): boolean =>
+  parked_until !== undefined && budgetInReason(parked_reason) !== null;
+
 const waitsForDependencies = ({ isPending, view }: TaskProgress): boolean =>
   isPending && view.status === 'queued' && view.phase === 'waiting_for_dependencies';
 
@@ -99,6 +104,7 @@ const createBlockers = (tasks: ReadonlyMap<string, TaskProgress>) => {
     // It is not of this run, and may be complete since then.
     if (dependency === undefined && !isFresh) return null;
     if (dependency?.view.status === 'complete') return null;
+    if (dependency !== undefined && isOverBudget(dependency.view)) return id;
     return dependency?.isPending === true ? find(id) : id;
   };
   const find = (taskId: string): string | null => {

@@ -9,7 +9,7 @@ import { joined, type Style, styled, type Text } from '../output/styled.ts';
 import { type Cell, renderTable } from '../output/table.ts';
 import { cutToWidth } from '../output/width.ts';
 import { wrapAfter } from '../output/wrap.ts';
-import { parkedWords, phaseWord } from '../words/state-words.ts';
+import { goOnWords, parkedWords, phaseWord } from '../words/state-words.ts';
 import { type GraphOutcome, skippedTexts } from './outcome.ts';
 import { isOver, lastSentence, type Progress, type TaskProgress } from './progress.ts';
 
@@ -29,7 +29,8 @@ const stateOf = (task: TaskProgress, blocker: string | null, now: number): Cell 
     const text = status === 'queued' ? 'refused' : oneLine(status, longestState);
     return { text, style: styles[status] ?? 'red' };
   }
-  if (parked !== undefined) return { text: parkedWords(parked, now), style: 'yellow' };
+  if (parked !== undefined)
+    return { text: parkedWords(parked, now, view.parked_reason), style: 'yellow' };
   const text = phaseWord(phase);
   if (awaiting !== undefined || blocker !== null) return { text, style: 'yellow' };
   if (phase === 'waiting_for_dependencies') return { text, style: 'dim' };
@@ -143,10 +144,10 @@ const outcomeRow = (style: Style, head: string, text: string, width: number | nu
 
 /** The end of a run, with what to do about tasks that did not complete. `width`: as in `renderTable`. */
 export const renderOutcome = (outcome: GraphOutcome, width: number | null): Text => {
-  const { complete, failed, cancelled, waiting, skipped } = outcome;
-  const numbers = Object.entries({ failed, cancelled, waiting, skipped }).flatMap(
-    ([word, { length }]) => (length === 0 ? [] : [`${length} ${word}`]),
-  );
+  const { complete, failed, cancelled, over_budget, waiting, skipped } = outcome;
+  const numbers = Object.entries({
+    ...{ failed, cancelled, parked: over_budget, waiting, skipped },
+  }).flatMap(([word, { length }]) => (length === 0 ? [] : [`${length} ${word}`]));
   const row = (style: Style, head: string, text: string): Text =>
     outcomeRow(style, head, text, width);
   const lines: Text[] = [
@@ -158,6 +159,13 @@ export const renderOutcome = (outcome: GraphOutcome, width: number | null): Text
       ),
     ),
     ...cancelled.map((task_id) => row('yellow', `cancelled  ${task_id}`, '')),
+    ...over_budget.map(({ task_id, reason, until }) =>
+      row(
+        'yellow',
+        `parked     ${task_id}`,
+        `${oneLine(reason, 300)}${until === undefined ? '' : `, until ${until}`}; ${goOnWords(task_id, reason)}`,
+      ),
+    ),
     ...waiting.map(({ task_id, waits_for }) =>
       row(
         'yellow',

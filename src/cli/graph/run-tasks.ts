@@ -1,10 +1,15 @@
 import { z } from 'zod';
+import { plannedRunSchema } from '../../http/wire.ts';
+import { plural } from '../../machines/plural.ts';
 import type { TaskId } from '../../machines/task.ts';
 import type { Client, Frame } from '../client/client.ts';
 import type { CommandContext } from '../client/command-context.ts';
 import { readTask } from '../client/task-answers.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import type { Io } from '../output/io.ts';
+import { costText } from '../output/money.ts';
+import { oneLine } from '../output/safe-text.ts';
+import { renderTable } from '../output/table.ts';
 import { phaseWord } from '../words/state-words.ts';
 import { type AnswerHere, answerHere } from './answer-here.ts';
 import { attach } from './attach.ts';
@@ -15,9 +20,10 @@ import {
   type FollowedRun,
   outcomeOf,
   type StartedRun,
+  skippedCycle,
   skippedTexts,
 } from './outcome.ts';
-import { changesState, createProgress, isOver, type Progress } from './progress.ts';
+import { changesState, createProgress, isOver, isOverBudget, type Progress } from './progress.ts';
 import { renderOutcome } from './render-progress.ts';
 import { readUnmerged, takeWorkLines } from './take-work.ts';
 
@@ -28,23 +34,109 @@ const startedSchema = z.object({
   ),
 });
 
+const usageDaysSchema = z.object({
+  days: z.array(
+    z.object({ role: z.string(), attempts: z.number(), cost_usd: z.number().optional() }),
+  ),
+});
+type PlannedTasks = z.infer<typeof plannedRunSchema>['tasks'];
+
 export interface RunTasksRequest {
   /** None: every open task. */
   readonly taskIds: readonly TaskId[];
   readonly role?: string | undefined;
   readonly options: Readonly<Record<string, unknown>>;
+  /** What chooses among them, and what they may cost together, as on the wire. */
+  readonly chosen: Readonly<Record<string, unknown>>;
 }
 
-const startRun = async (client: Client, { taskIds, role, options }: RunTasksRequest) =>
-  startedSchema.parse(
-    await client.call('run', {
-      options,
-      ...(taskIds.length === 0 ? {} : { task_ids: taskIds }),
-      ...(role === undefined ? {} : { role }),
-    }),
-  );
+const paramsOf = ({ taskIds, role, options, chosen }: RunTasksRequest) => ({
+  options,
+  ...(taskIds.length === 0 ? {} : { task_ids: taskIds }),
+  ...(role === undefined ? {} : { role }),
+  ...Object.fromEntries(Object.entries(chosen).filter(([, value]) => value !== undefined)),
+});
 
-const printSkipped = ({ io }: CommandContext, { skipped }: StartedRun): void => {
+const startRun = async (client: Client, request: RunTasksRequest) =>
+  startedSchema.parse(await client.call('run', paramsOf(request)));
+
+const planRun = async (client: Client, request: RunTasksRequest) =>
+  plannedRunSchema.parse(await client.call('run', { ...paramsOf(request), dry_run: true }));
+
+/** What an attempt of each role has cost on average; empty where no cost is known. */
+const pastCosts = async (client: Client): Promise<ReadonlyMap<string, number>> => {
+  const { days } = usageDaysSchema.parse(await client.call('usage', {}));
+  const sums = new Map<string, { usd: number; attempts: number }>();
+  for (const { role, attempts, cost_usd } of days) {
+    if (cost_usd === undefined) continue;
+    const { usd, attempts: before } = sums.get(role) ?? { usd: 0, attempts: 0 };
+    sums.set(role, { usd: usd + cost_usd, attempts: before + attempts });
+  }
+  return new Map([...sums].map(([role, { usd, attempts }]) => [role, usd / attempts]));
+};
+
+/** `about 12.40 USD, by what attempts cost before`; empty where that is not known of every role. */
+const expectedCost = (tasks: PlannedTasks, past: ReadonlyMap<string, number>): string => {
+  const each = tasks.map(({ role }) => past.get(role));
+  if (tasks.length === 0 || each.includes(undefined)) return '';
+  const sum = each.reduce<number>((total, usd) => total + (usd ?? 0), 0);
+  return `, about ${costText(sum)} by what attempts of these roles cost before`;
+};
+
+/** `agent run --dry-run` */
+export const planTasks = async (
+  context: CommandContext,
+  request: RunTasksRequest,
+): Promise<number> => {
+  const { io, json, connection } = context;
+  const client = await connection.server();
+  const plan = await planRun(client, request);
+  const code = skippedCycle(plan.skipped) ? exitCodes.conflict : exitCodes.done;
+  if (json) {
+    io.json(plan);
+    return code;
+  }
+  const past = await pastCosts(client);
+  const rows = plan.tasks.map(({ task_id, role, model, after }) => [
+    { text: task_id },
+    { text: role },
+    { text: oneLine(model, 40) },
+    { text: costText(past.get(role)) ?? '-' },
+    { text: after.length === 0 ? '-' : after.join(', ') },
+  ]);
+  if (rows.length > 0)
+    io.out(renderTable(['ID', 'ROLE', 'MODEL', 'COST BEFORE', 'AFTER'], rows, io.width));
+  printSkipped(context, plan);
+  io.out(
+    `${plural(plan.tasks.length, 'task')} would run${expectedCost(plan.tasks, past)}; nothing was started`,
+  );
+  return code;
+};
+
+const unnamedAtMost = 10;
+
+/** Asks a person before many tasks start that the command did not name. @returns whether to go on */
+export const mayStart = async (
+  { io, json, connection }: CommandContext,
+  request: RunTasksRequest,
+): Promise<boolean> => {
+  const { ask } = io;
+  if (json || ask === null || io.width === null) return true;
+  const client = await connection.server();
+  const { tasks } = await planRun(client, request);
+  const named = new Set<string>(request.taskIds);
+  const unnamed = tasks.filter(({ task_id }) => !named.has(task_id)).length;
+  if (unnamed <= unnamedAtMost) return true;
+  const cost = expectedCost(tasks, await pastCosts(client));
+  const said = await ask(
+    `This starts ${plural(tasks.length, 'task')}${cost} (agent run --dry-run lists them). Go on? [y/N] `,
+  );
+  if (/^y/i.test(said ?? '')) return true;
+  io.err('nothing was started; choose with --label, --priority, --limit, or skip this with --yes');
+  return false;
+};
+
+const printSkipped = ({ io }: CommandContext, { skipped }: Pick<StartedRun, 'skipped'>): void => {
   for (const { who, why } of skippedTexts(skipped)) io.err(`skipped ${who}: ${why}`);
 };
 
@@ -70,11 +162,12 @@ export const startTasks = async (
   if (json) io.json(run);
   const code = nothingStarted(context, { ...run, attached: [] });
   if (code !== null) return code;
-  if (json) return exitCodes.done;
+  const ended = skippedCycle(run.skipped) ? exitCodes.conflict : exitCodes.done;
+  if (json) return ended;
   printSkipped(context, run);
   for (const { task_id, role, phase } of run.accepted)
     io.out(`${task_id} ${role} ${phaseWord(phase)}`);
-  return exitCodes.done;
+  return ended;
 };
 
 const cancelledAtOnce = 16;
@@ -97,7 +190,8 @@ const cancelAll = async (client: Client, progress: Progress, ids: readonly strin
 const areDone = (progress: Progress, ids: readonly string[]): boolean =>
   ids.every((id) => {
     const task = progress.get(id);
-    return task !== null && (isOver(task) || progress.blocker(id) !== null);
+    if (task === null) return false;
+    return isOver(task) || isOverBudget(task.view) || progress.blocker(id) !== null;
   });
 
 const leftCode = ({ io }: CommandContext): number => {

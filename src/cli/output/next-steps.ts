@@ -1,6 +1,7 @@
+import { budgetInReason } from '../../machines/phase.ts';
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import { asksForStep } from '../../machines/for-person.ts';
-import { mergeWord } from '../words/state-words.ts';
+import { goOnWords, mergeWord } from '../words/state-words.ts';
 import { costText } from './money.ts';
 
 /** `950`, `12.3k`. */
@@ -54,11 +55,17 @@ export const nextSteps = ({
   ready,
   work,
   parked_until: parked,
+  parked_reason: reason,
 }: TaskView): readonly string[] => {
   const step = (command: string, does: string): string => `  agent ${command.padEnd(18)}  ${does}`;
   if (awaiting !== undefined) return [step(`respond ${id}`, 'answer')];
   if (parked !== undefined)
-    return [step(`retry ${id}`, 'try now'), step(`cancel ${id}`, 'give it up')];
+    return [
+      budgetInReason(reason) === null
+        ? step(`retry ${id}`, 'try now')
+        : `  ${goOnWords(id, reason)}`,
+      step(`cancel ${id}`, 'give it up'),
+    ];
   if (status === 'started') return [step(`logs -f ${id}`, 'watch')];
   if (phase === 'waiting_for_person') return personsSteps(id, labels, step);
   if (status === 'queued' && ready) return [step(`${role ?? 'engineer'} ${id}`, 'run')];

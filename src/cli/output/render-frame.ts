@@ -3,7 +3,7 @@ import { isJsonObject, textOrEmpty } from '../../machines/json.ts';
 import { failingLines, lastLines } from '../../machines/last-lines.ts';
 import { finalStatuses } from '../../machines/task.ts';
 import type { Frame } from '../client/client.ts';
-import { parkedWords, statusWords } from '../words/state-words.ts';
+import { goOnWords, parkedWords, statusWords } from '../words/state-words.ts';
 import { durationText } from './durations.ts';
 import { oneLine, stripControls } from './safe-text.ts';
 import { joined, type Styled, styled, type Text } from './styled.ts';
@@ -128,12 +128,16 @@ export const parkedLine = ({
   parked_reason: why,
 }: FrameData): string | null =>
   typeof until === 'string'
-    ? `${parkedWords(until, Date.now())}: ${oneLine(textOrEmpty(why), 400)}`
+    ? `${parkedWords(until, Date.now(), textOrEmpty(why))}: ${oneLine(textOrEmpty(why), 400)}`
     : null;
 
 const statusUpdate = ({ task_id, data }: Frame): Text | null => {
   const parked = parkedLine(data);
-  if (parked !== null) return [styled('yellow', parked), `; to try now: agent retry ${task_id}`];
+  if (parked !== null)
+    return [
+      styled('yellow', parked),
+      `; ${goOnWords(task_id, textOrEmpty(data['parked_reason']))}`,
+    ];
   const [status, phase] = [textOrEmpty(data['status']), textOrEmpty(data['phase'])];
   if (shownLiveOnly.has(phase) || finalStatuses.has(status)) return null;
   if (phase === 'preparing' && (status === 'queued' || hasTurns(data))) return null;

@@ -4,7 +4,7 @@ import { assistantNames } from '../../machines/agent-context.ts';
 import { networkAccess, positive } from '../config/config-values.ts';
 
 const commandText = z.string().min(1).max(4_000);
-const usd = z.number().positive().max(1_000_000);
+export const usd = z.number().positive().max(1_000_000);
 
 const tool = z.enum(toolNames);
 /** `mcp__github` is a server with all its tools. */

@@ -1,9 +1,12 @@
+import { budgetInReason } from '../../machines/phase.ts';
 import { z } from 'zod';
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import { workedMs } from '../../http/worked-time.ts';
+import { textIn } from '../../machines/json.ts';
 import { messageOf } from '../../machines/message-of.ts';
 import { CallError, type Client, type Frame } from '../client/client.ts';
 import { callForTask, readTask } from '../client/task-answers.ts';
+import { isOverBudget } from '../graph/progress.ts';
 import { durationText } from '../output/durations.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import type { Io } from '../output/io.ts';
@@ -106,7 +109,7 @@ const followAttempt = async (
       else progress?.see(frame);
       if (frame.attempt >= attempt || frame.type === 'cancelled')
         code = settled[frame.type] ?? code;
-      if (isLateRefusal(frame)) break;
+      if (isLateRefusal(frame) || isAtBudget(frame)) break;
     }
   } finally {
     interrupt.stop();
@@ -119,6 +122,8 @@ const followAttempt = async (
   if (!json) io.out(summary(task, totalMs));
   if (interrupt.interrupted()) return exitCodes.interrupted;
   if (code !== null) return code;
+  // It goes on when there is more money; nobody waits here for that.
+  if (isOverBudget(task)) return exitCodes.unavailable;
   if (task.error !== undefined)
     throw new CallError(task.error.code, task.error.message, task.error.facts);
   return exitCodes.failed;
@@ -170,6 +175,10 @@ export const followRetry = async (
   const frames = framesUntilEnd(all, taskId);
   return followAttempt(client, { taskId, json: false, frames, abort, start }, io);
 };
+
+/** It waits for more money, or for another day. */
+const isAtBudget = ({ type, data }: Frame): boolean =>
+  type === 'status_update' && budgetInReason(textIn(data, 'parked_reason') ?? undefined) !== null;
 
 /** An accepted run can still be refused later, for example when somebody else took the task. */
 const isLateRefusal = ({ type, data }: Frame): boolean =>

@@ -2,18 +2,24 @@ import { requireId } from '../../actors/engine/task-id.ts';
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import { isServiceError } from '../../machines/errors.ts';
 import { messageOf } from '../../machines/message-of.ts';
+import { finalStatuses } from '../../machines/task.ts';
 import { CallError, type Client, type Params } from '../client/client.ts';
 import type { CommandContext } from '../client/command-context.ts';
 import { callForTask } from '../client/task-answers.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { parkedLine } from '../output/render-frame.ts';
 import { wrapLines } from '../output/wrap.ts';
+import { fetchTasks } from './fetch-tasks.ts';
 import { followRetry } from '../runs/run-task.ts';
+import { goOnWords } from '../words/state-words.ts';
 
 export interface ChangeArgs {
   readonly task_ids: readonly string[];
   readonly reason: string | undefined;
 }
+
+const reasonOf = ({ reason }: Pick<ChangeArgs, 'reason'>) =>
+  reason === undefined ? {} : { reason };
 
 const changeParams = (id: string, { reason }: Pick<ChangeArgs, 'reason'>) => ({
   task_id: requireId(id),
@@ -33,9 +39,7 @@ const withWayOn = (error: unknown, id: string): unknown => {
 /** `queued`, or until when it is parked. */
 const changedWords = ({ task_id, status, parked_until, parked_reason }: TaskView): string => {
   const parked = parkedLine({ parked_until, parked_reason });
-  return parked === null
-    ? status
-    : `is ${parked}; it goes on then by itself, or now with: agent retry ${task_id}`;
+  return parked === null ? status : `is ${parked}; ${goOnWords(task_id, parked_reason)}`;
 };
 
 /**
@@ -76,6 +80,43 @@ export const changeTasks = async (
   const { connection } = context;
   const client = await (method === 'cancel' ? connection.server() : connection.files());
   await changeEach(context, client, method, each);
+  return exitCodes.done;
+};
+
+const openAtOnce = 1_000;
+
+/**
+ * `agent cancel --all`: workflows first, which would make further tasks, then tasks that wait, so that
+ * none starts meanwhile. Looks again, since a task may have been started before its workflow ended.
+ */
+export const cancelEverything = async (
+  context: CommandContext,
+  args: Pick<ChangeArgs, 'reason'>,
+): Promise<number> => {
+  const { io, json, connection } = context;
+  const client = await connection.server();
+  const { workflows } = await client.call('workflow.list', { limit: 1 });
+  for (const { workflow_id, status } of workflows) {
+    if (finalStatuses.has(status)) continue;
+    await client.call('workflow.cancel', { workflow_id, ...reasonOf(args) });
+    if (!json) io.out(`${workflow_id} cancelled`);
+  }
+  const seen = new Set<string>();
+  for (;;) {
+    const { tasks } = await fetchTasks(client, io, { status: 'active' }, openAtOnce);
+    const open = tasks.filter(({ task_id }) => !seen.has(task_id));
+    if (open.length === 0) break;
+    const waiting = (task: TaskView): number => (task.status === 'started' ? 1 : 0);
+    const inOrder = open.toSorted((one, other) => waiting(one) - waiting(other));
+    for (const { task_id } of inOrder) seen.add(task_id);
+    await changeEach(
+      context,
+      client,
+      'cancel',
+      inOrder.map(({ task_id }) => changeParams(task_id, { reason: args.reason })),
+    );
+  }
+  if (!json && seen.size + workflows.length === 0) io.out('nothing runs or waits to run');
   return exitCodes.done;
 };
 

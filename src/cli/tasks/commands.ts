@@ -11,6 +11,7 @@ import { parkedLine } from '../output/render-frame.ts';
 import { wrapLines } from '../output/wrap.ts';
 import { confirmText } from '../runs/confirm-text.ts';
 import { type RunRequest, runAndFollow, submit } from '../runs/run-task.ts';
+import { goOnWords } from '../words/state-words.ts';
 
 export interface CreateArgs {
   readonly description: string;
@@ -112,7 +113,7 @@ const runKnownTask = async (
     const parked = parkedLine({ parked_until, parked_reason });
     const how =
       parked !== null
-        ? `is ${parked}; it starts then by itself, or now with: agent retry ${task_id}`
+        ? `is ${parked}; ${goOnWords(task_id, parked_reason)}`
         : execution['phase'] === 'waiting_for_dependencies'
           ? `starts by itself when its dependencies are complete; see: agent explain ${task_id}`
           : `attempt ${attempt} continues in the background; see: agent show ${task_id}, agent logs -f ${task_id}`;

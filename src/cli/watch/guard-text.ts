@@ -39,6 +39,15 @@ const needs: Readonly<
     ({ holder }) => (typeof holder === 'string' ? `${holder} holds it` : ''),
   ],
   modelCanBeCalled: ['a model is set up', noModel],
+  withinBudget: [
+    'no budget is used up',
+    ({ detail, ends }) =>
+      typeof detail !== 'string'
+        ? ''
+        : typeof ends === 'string'
+          ? `${detail}, until ${ends}`
+          : detail,
+  ],
   hasAttemptsLeft: [
     'its failure may be tried again',
     ({ retries_left: left }) => `retries left: ${countText(left)}`,

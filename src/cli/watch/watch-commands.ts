@@ -16,7 +16,7 @@ import { tookText } from '../output/render-task.ts';
 import { oneLine } from '../output/safe-text.ts';
 import { terminalText } from '../output/styled.ts';
 import { wrapAfter } from '../output/wrap.ts';
-import { mergeWord, stateWords } from '../words/state-words.ts';
+import { goOnWords, mergeWord, stateWords } from '../words/state-words.ts';
 import { guardLines, guardsSchema } from './guard-text.ts';
 
 const exitByStatus: Readonly<Record<string, number>> = {
@@ -110,7 +110,7 @@ const waitedFor = (task: TaskView): string => {
   const question = awaiting === undefined ? '' : `; it asks you: agent respond ${id}`;
   const yours =
     phase === 'waiting_for_person' ? `; close it when it is done: agent close ${id}` : '';
-  const retry = task.parked_until === undefined ? '' : `; to try now: agent retry ${id}`;
+  const retry = task.parked_until === undefined ? '' : `; ${goOnWords(id, task.parked_reason)}`;
   return `${id}: ${parts.join(', ')}${hint}${question}${yours}${retry}`;
 };
 

@@ -1,5 +1,5 @@
 import type { TaskView } from '../../actors/journal/task-view.ts';
-import { phaseInWords } from '../../machines/phase.ts';
+import { budgetInReason, phaseInWords } from '../../machines/phase.ts';
 import { clockText } from '../output/local-time.ts';
 import { oneLine } from '../output/safe-text.ts';
 
@@ -22,14 +22,25 @@ export const mergeWord = (work: TaskView['work']): 'merged' | 'not merged' | nul
   return 'not merged';
 };
 
-/** `parked until 14:30` */
-export const parkedWords = (until: string, now: number): string =>
-  `parked until ${clockText(until, now)}`;
+/** `parked until 14:30`; a budget of a run ends only by a person's word. */
+export const parkedWords = (until: string, now: number, reason: string | undefined): string =>
+  budgetInReason(reason) === 'run'
+    ? 'parked by its budget'
+    : `parked until ${clockText(until, now)}`;
+
+/** How a parked task goes on before its time. */
+export const goOnWords = (taskId: string, reason: string | undefined): string => {
+  const budget = budgetInReason(reason);
+  if (budget === null) return `to try now: agent retry ${taskId}`;
+  return budget === 'run'
+    ? `to go on: agent run ${taskId} --max-cost <usd>`
+    : `to go on before: agent config set budget.${budget}_usd <usd>`;
+};
 
 /** `queued (ready)`, `started (thinking)`, `complete (not merged)`, `parked until 14:30` */
 export const stateWords = (task: TaskView, now: number): string => {
   const { status, phase, ready, work, parked_until: parked } = task;
-  if (parked !== undefined) return parkedWords(parked, now);
+  if (parked !== undefined) return parkedWords(parked, now, task.parked_reason);
   const merge = status === 'complete' ? mergeWord(work) : null;
   if (merge !== null) return `complete (${merge})`;
   return statusWords(status, phase === 'waiting_for_run' && !ready ? status : phase);

@@ -5,7 +5,7 @@ import type { Session } from '../../../src/actors/agent/session.ts';
 import type { Model } from '../../../src/actors/model/port.ts';
 import type { AttemptInput, TaskId } from '../../../src/machines/task.ts';
 
-const attempt = { taskId: 'bd-1' as TaskId, attempt: 1, role: 'engineer' } as AttemptInput;
+const attempt = { taskId: 'bd-1' as TaskId, attempt: 1, role: 'engineer', options: {} } as AttemptInput;
 const session = {
   task: { title: 'a task' },
   profile: { tools: [] },
@@ -28,6 +28,8 @@ test('a call that is given up while its intent is saved does not reach the model
   const callModel = createModelCall({
     chooseModel: () => ({ model, name: 'm' }),
     priceFor: () => undefined,
+    wasCut: async () => false,
+    usedBudget: async () => null,
     emit: (_, type) => emitted.push(type),
     maxTokens: () => 100,
     now: () => 0,

@@ -349,6 +349,8 @@ const runElsewhere = ({ store, tracker }: Running) => {
     requirePrice: async () => {},
     requireNetwork: () => {},
     optionsFor: (options) => options,
+    withRun: (options) => options,
+    modelOf: () => 'scripted',
     maxRetries: () => 0,
     queueLimit: () => 100,
     pendingCount: async () => 1,
@@ -362,7 +364,7 @@ test('a task at work on another server is skipped, as one of this server is', as
   await untilStatus(running, id, 'started');
   const [here] = (await runAll(running, id)).skipped;
 
-  const { accepted, skipped } = await runElsewhere(running)({ taskIds: [id], options: {} });
+  const { accepted, skipped } = await runElsewhere(running).run({ taskIds: [id], options: {} });
 
   expect(here?.code).toBe('already_running');
   expect(skipped).toEqual([here]);
@@ -373,7 +375,7 @@ test('a task that ended on another server meanwhile is skipped, with what to do'
   const running = await startSystem({ turns: [hang] });
   const id = await create(running);
 
-  const { skipped } = await runElsewhere(running)({ taskIds: [id], options: {} });
+  const { skipped } = await runElsewhere(running).run({ taskIds: [id], options: {} });
 
   expect(skipped).toEqual([
     {

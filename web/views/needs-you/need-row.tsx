@@ -1,9 +1,9 @@
 import { useSignal } from '@preact/signals';
 import { conflictOf } from '../../data/actions.ts';
 import { now } from '../../data/now.ts';
-import type { TaskView } from '../../data/tasks.ts';
+import { type TaskView, tasks } from '../../data/tasks.ts';
 import { age, clock, money, numbered } from '../../model/format.ts';
-import { lookOf, sinceOf, turnsOf } from '../../model/state.ts';
+import { lookOf, sinceOf, turnsOf, whyOf } from '../../model/state.ts';
 import { Icon } from '../../parts/icon.tsx';
 import { Problem } from '../../parts/notice.tsx';
 import { taskPath } from '../../shell/router.ts';
@@ -49,6 +49,8 @@ export const Asked = ({ task, fail }: { task: TaskView; fail: (message: string) 
   if (task.awaiting?.kind === 'input') return <Question task={task} fail={fail} />;
   if (task.awaiting !== undefined) return <Approval task={task} fail={fail} />;
   if (task.phase === 'waiting_for_person') return <PersonsStep task={task} fail={fail} />;
+  if (task.parked_until !== undefined)
+    return <p class="asked">{whyOf(task, undefined, tasks.value)}</p>;
   return task.status === 'failed' ? (
     <Failed task={task} fail={fail} />
   ) : (

@@ -47,6 +47,7 @@ export const dumpTables: readonly DumpTable[] = [
       ['role', ''],
     ],
   ),
+  table('spending', 'scope usd', [['scope', '']]),
   table(
     'actors',
     'id task_id version pending changed_at snapshot revision live_attempt owner waits_role waits_priority restores',

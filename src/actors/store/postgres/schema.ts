@@ -254,6 +254,14 @@ create index actors_waiting_by_role on actors (owner, waits_role, waits_priority
   where waits_role is not null;
 `;
 
+/** What model calls cost, by day and by run. */
+const spending = `
+create table spending (
+  scope ${textType} primary key,
+  usd double precision not null
+) with (fillfactor = 50);
+`;
+
 /** All of them, but that of the versions. */
 export const tableNames: readonly string[] = [
   ...[
@@ -263,6 +271,7 @@ export const tableNames: readonly string[] = [
     'counters',
     'attempts',
     'usage_days',
+    'spending',
     'actors',
     'steps',
   ],
@@ -281,4 +290,5 @@ export const migrations: readonly Migration[] = [
   { version: 7, name: 'restores', sql: restores },
   { version: 8, name: 'at_work', sql: atWork },
   { version: 9, name: 'waiting_by_role', sql: waitingByRole },
+  { version: 10, name: 'spending', sql: spending },
 ];

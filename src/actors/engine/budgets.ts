@@ -1,0 +1,92 @@
+import { randomUUID } from 'node:crypto';
+import {
+  type BudgetLimits,
+  leftOf,
+  parkedByBudget,
+  type UsedBudget,
+  usedBudget,
+} from '../../machines/budget.ts';
+import type { Parking, Role, RunOptions } from '../../machines/task.ts';
+import type { UsageReads } from '../store/port.ts';
+import { dayOf } from '../store/spending-rows.ts';
+import type { LimitsPorts } from './end-limits.ts';
+import { patiently } from './patient-reads.ts';
+import type { BackendSelector } from './select-assistant.ts';
+import type { Settings } from './settings.ts';
+
+/**
+ * Every entry asks these before a paid model call begins. What was spent is read from the store each
+ * time, so servers that share it see each other's spending; without a budget nothing is read.
+ */
+export interface Budgets {
+  /** The budget that keeps a run from a further call; null: none does. */
+  used(run: RunOptions): Promise<UsedBudget | null>;
+  /** As `used`, for a task that has no slot yet. Null for the scripted model, which costs nothing. */
+  parking(run: RunOptions, role: Role): Promise<Parking | null>;
+  /** What the run may still cost (USD); null: there is no budget. */
+  leftUsd(run: RunOptions): Promise<number | null>;
+  /** Whether a cost must be known. */
+  areSet(run: RunOptions): boolean;
+  /** The options of a new run, which has a budget of its own. */
+  withRun(options: RunOptions, maxCostUsd?: number): RunOptions;
+}
+
+export interface BudgetPorts {
+  readonly store: Pick<UsageReads, 'spent'>;
+  readonly settings: () => Settings;
+  readonly backends: Pick<BackendSelector, 'now'>;
+  /** Commits what calls of this server cost. */
+  readonly flush: () => unknown;
+  readonly now: () => number;
+}
+
+/** The scripted model has no costs and no limits. */
+export const isFree = (chosen: ReturnType<BackendSelector['now']>): boolean =>
+  chosen.backend === 'builtin' && chosen.model?.disclaimer != null;
+
+export const createBudgets = ({ store, settings, backends, flush, now }: BudgetPorts): Budgets => {
+  const limitsOf = ({ run }: RunOptions): BudgetLimits => {
+    const { budgets } = settings();
+    return { ...budgets, runUsd: run === undefined ? null : (run.maxCostUsd ?? budgets.runUsd) };
+  };
+  const areSet = (run: RunOptions): boolean =>
+    Object.values(limitsOf(run)).some((limit) => limit !== null);
+  const spent = async ({ run }: RunOptions) => {
+    // Where the store is away, the read waits for it.
+    await (async () => flush())().catch(() => 'later');
+    return patiently(() => store.spent(dayOf(now()), run?.id ?? null));
+  };
+  const used: Budgets['used'] = async (run) =>
+    areSet(run) ? usedBudget(limitsOf(run), await spent(run), now()) : null;
+  return {
+    used,
+    areSet,
+    parking: async (run, role) => {
+      if (!areSet(run)) return null;
+      const chosen = backends.now(run, role);
+      const found = isFree(chosen) ? null : await used(run);
+      return found === null ? null : parkedByBudget(found, chosen.backend, now());
+    },
+    leftUsd: async (run) => (areSet(run) ? leftOf(limitsOf(run), await spent(run)) : null),
+    withRun: (options, maxCostUsd) =>
+      maxCostUsd === undefined && settings().budgets.runUsd === null
+        ? options
+        : {
+            ...options,
+            run: { id: `${new Date(now()).toISOString()}-${randomUUID()}`, maxCostUsd },
+          },
+  };
+};
+
+/** Lets tasks that wait for a budget go on, where it now has room. */
+export const freeBudgets = async (
+  { live, now }: Pick<LimitsPorts, 'live' | 'now'>,
+  budgets: Pick<Budgets, 'used'>,
+): Promise<void> => {
+  for (const [, { actor }] of [...live.all()]) {
+    const { parked, options } = actor.getSnapshot().context;
+    if (parked?.budget === undefined || (await budgets.used(options)) !== null) continue;
+    const event = { type: 'limit.ended', backend: 'budget', at: now() } as const;
+    if (actor.getSnapshot().can(event)) actor.send(event);
+  }
+};

@@ -1,0 +1,183 @@
+import { expect, test, vi } from 'vitest';
+import type { Model } from '../../../src/actors/model/port.ts';
+import { untilParked } from '../../support/provider-limits.ts';
+import { type Running, startSystem, untilStatus } from '../../support/running.ts';
+
+/** Each call costs 1 USD: a million tokens of input. */
+const dear = { input: 1, cachedInput: 1, output: 0 };
+const usage = { inputTokens: 1_000_000, outputTokens: 0, cachedTokens: 0 };
+const look = (n: number) => ({
+  id: `look-${n}`,
+  tool: 'find',
+  arguments: JSON.stringify({ pattern: `*${n}` }),
+});
+const finish = {
+  id: 'end',
+  tool: 'finish',
+  arguments: JSON.stringify({ status: 'done', summary: 'done' }),
+};
+
+/** Works for as many calls, then finishes. `asked` counts the calls of all tasks. */
+const worker = (calls: number) => {
+  const asked: string[] = [];
+  const model: Model = {
+    name: 'worker',
+    disclaimer: null,
+    async *ask({ asker, messages }) {
+      asked.push(asker.taskId);
+      const mine = asked.filter((id) => id === asker.taskId).length;
+      yield {
+        type: 'answered',
+        text: '',
+        calls: [mine >= calls ? finish : look(messages.length)],
+        truncated: false,
+        usage,
+      };
+    },
+  };
+  return { model, asked };
+};
+
+const none = { runUsd: null, dayUsd: null, monthUsd: null };
+const open = async (calls: number, budgets: object, more = {}) => {
+  const { model, asked } = worker(calls);
+  const running = await startSystem({
+    model,
+    options: { prices: { scripted: dear }, budgets: { ...none, ...budgets }, ...more },
+  });
+  return { running, asked };
+};
+const create = async ({ service }: Running) =>
+  (await service.create({ description: 'work' })).task_id;
+const begin = async (running: Running, options = {}) => {
+  const task = await create(running);
+  await running.service.execute({ task, role: 'engineer', options });
+  return task;
+};
+const setBudgets = ({ system }: Running, budgets: object) =>
+  system.reconfigure({ ...system.settings(), budgets: { ...none, ...budgets } });
+
+test('at the budget of a run no further call begins, the task is parked, and no work is lost', async () => {
+  const { running, asked } = await open(4, { runUsd: 2 });
+  const id = await begin(running);
+
+  const parked = await untilParked(running, id);
+  const explained = await running.service.explain(id);
+  const slots = running.system.slotUse();
+
+  expect(asked).toHaveLength(2);
+  expect(parked).toMatchObject({
+    status: 'queued',
+    phase: 'backing_off',
+    attempt: 1,
+    parked_reason: 'budget.run_usd: 2 of 2 USD are spent',
+    usage: { cost_usd: 2, model_calls: 2, turns: 2 },
+  });
+  expect(explained.reason).toMatch(/parked until its run may cost more.*agent run .* --max-cost/);
+  expect(explained.guards).toContainEqual({
+    guard: 'withinBudget',
+    value: false,
+    inputs: { budget: 'run', detail: parked.parked_reason, ends: null },
+  });
+  expect(slots).toMatchObject({ running: 0, waiting: 0 });
+
+  await running.service.retry(id, null, null, null);
+  await untilParked(running, id);
+  expect(asked, 'a retry does not pass a budget').toHaveLength(2);
+
+  setBudgets(running, { runUsd: 10 });
+  const ended = await untilStatus(running, id, 'complete', 'failed');
+
+  expect(ended).toMatchObject({ status: 'complete', attempt: 1, usage: { cost_usd: 4 } });
+});
+
+test('a new run with more lets a parked task go on, in the same attempt', async () => {
+  const { running, asked } = await open(4, {});
+  const id = await create(running);
+  const run = (maxCostUsd: number) =>
+    running.service.run({ taskIds: [id], role: 'engineer', options: {}, maxCostUsd });
+  await run(2);
+  await untilParked(running, id);
+
+  const { accepted, skipped } = await run(5);
+  const ended = await untilStatus(running, id, 'complete', 'failed');
+
+  expect({ accepted: accepted.map(({ task_id }) => task_id), skipped }).toEqual({
+    accepted: [id],
+    skipped: [],
+  });
+  expect(ended).toMatchObject({ status: 'complete', attempt: 1, usage: { cost_usd: 4 } });
+  expect(asked).toHaveLength(4);
+});
+
+test('a run counts the calls of all its tasks, passed by no more than those in flight', async () => {
+  const { running, asked } = await open(3, {}, { cap: 2 });
+  const ids = [await create(running), await create(running), await create(running)];
+
+  await running.service.run({ taskIds: ids, role: 'engineer', options: {}, maxCostUsd: 4 });
+  for (const id of ids) await untilStatus(running, id, 'queued', 'complete');
+  await vi.waitFor(() =>
+    expect(running.system.slotUse()).toMatchObject({ running: 0, waiting: 0 }),
+  );
+
+  expect(asked.length).toBeGreaterThanOrEqual(4);
+  expect(asked.length).toBeLessThanOrEqual(5);
+});
+
+test('a budget of the day holds for every task, also before its attempt begins, until the next day', async () => {
+  const { running, asked } = await open(2, { dayUsd: 1, monthUsd: 100 });
+  const first = await untilParked(running, await begin(running));
+
+  const second = await untilParked(running, await begin(running));
+
+  const now = new Date();
+  const tomorrow = Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), now.getUTCDate() + 1);
+  expect(first).toMatchObject({
+    parked_reason: 'budget.day_usd: 1 of 1 USD are spent',
+    parked_until: new Date(tomorrow).toISOString(),
+  });
+  expect(second).toMatchObject({ attempt: 0, parked_reason: first.parked_reason });
+  expect(asked).toHaveLength(1);
+
+  setBudgets(running, { dayUsd: 50 });
+
+  for (const id of [first, second].map(({ task_id }) => task_id))
+    expect((await untilStatus(running, id, 'complete', 'failed')).status).toBe('complete');
+});
+
+test('a call that failed or was cut counts, by what was reported', async () => {
+  const asked: string[] = [];
+  const model: Model = {
+    name: 'failing',
+    disclaimer: null,
+    async *ask() {
+      asked.push('call');
+      const failure = {
+        code: 'model_failed',
+        message: 'cut',
+        facts: { retry_after_ms: 1 },
+      } as const;
+      yield { type: 'failed', failure: { ...failure, retryable: true }, usage };
+    },
+  };
+  const prices = { scripted: dear };
+  const running = await startSystem({
+    model,
+    options: { prices, maxModelRetries: 9, budgets: { ...none, dayUsd: 2 } },
+  });
+
+  const parked = await untilParked(running, await begin(running));
+
+  expect(parked).toMatchObject({ usage: { cost_usd: 2, model_calls: 2, turns: 0 } });
+  expect(asked).toHaveLength(2);
+  setBudgets(running, {});
+  const limited = await begin(running, { maxCostUsd: 3 });
+  const failed = await untilStatus(running, limited, 'failed');
+  expect(failed).toMatchObject({ error: { code: 'budget_exceeded' }, usage: { cost_usd: 3 } });
+});
+
+test('a run that would be unpriced is refused where a budget is set', async () => {
+  const { running } = await open(1, { dayUsd: 1 }, { prices: {} });
+
+  await expect(begin(running)).rejects.toMatchObject({ code: 'invalid_params' });
+});
