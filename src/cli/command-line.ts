@@ -30,13 +30,15 @@ const runNamedCommand = async (
   io: Io,
 ): Promise<number> => {
   const { context, readArgs } = setUpCommand(command, args, invocation, io);
-  const run = () =>
+  const own = () =>
     withMeantId(context, async () => command.run(context, (await readArgs()) as never));
-  if (command.notesTracker === undefined) return run();
-  const { withTrackerNote } = await import('./config/tracker-note.ts');
+  if (command.notesTracker === undefined) return own();
+  const { withLimitsNote, withTrackerNote } = await import('./config/tracker-note.ts');
   const { json, config } = args;
   const { project, env } = context;
-  return withTrackerNote(command.notesTracker, { project, config, env, json, say: io.err }, run);
+  const given = { project, config, env, json, say: io.err };
+  const run = command.notesLimits === true ? () => withLimitsNote(given, args, own) : own;
+  return withTrackerNote(command.notesTracker, given, run);
 };
 
 const shownWord = (word: string): string =>

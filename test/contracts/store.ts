@@ -1052,6 +1052,30 @@ export const describeStore = (
         expect((await next.commit({ entries: [line('bd-a')] })).entries[0]?.seq).toBe(2);
       });
 
+      test('what calls cost is summed by day, month and run, also over a restart', async () => {
+        const call = (at: string, data: object, type = 'api_call_complete') => ({
+          ...{ taskId: 'bd-a', attempt: 1, type, at: Date.parse(at), cause: null },
+          data: JSON.stringify({ ok: true, ...data }),
+        });
+        const run = '2026-11-01T00:00:00.000Z-x';
+        await store.commit({
+          entries: [
+            call('2026-10-31T23:59:59.999Z', { cost_usd: 100 }),
+            call('2026-11-01T00:00:00Z', { cost_usd: 1, run }),
+            call('2026-11-02T10:00:00Z', { cost_usd: 2 }),
+            call('2026-11-02T11:00:00Z', { cost_usd: 4, ok: false, run }),
+            call('2026-11-02T12:00:00Z', { cost_usd: 8, assistant: 'codex' }, 'usage'),
+            call('2026-11-02T13:00:00Z', { cost_usd: 9 }, 'usage'),
+          ],
+        });
+        await store.commit({ entries: [call('2026-11-02T14:00:00Z', { cost_usd: 16 })] });
+
+        const spent = { runUsd: 5, dayUsd: 30, monthUsd: 31 };
+        expect(await store.spent('2026-11-02', run)).toEqual(spent);
+        expect(await store.spent('2026-11-02', null)).toEqual({ ...spent, runUsd: 0 });
+        expect(await (await opened.reopen()).spent('2026-11-02', run)).toEqual(spent);
+      });
+
       test('it reports that it works', async () => {
         expect((await store.check()).ok).toBe(true);
       });

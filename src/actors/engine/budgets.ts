@@ -9,7 +9,7 @@ import {
 import type { Parking, Role, RunOptions } from '../../machines/task.ts';
 import type { UsageReads } from '../store/port.ts';
 import { dayOf } from '../store/spending-rows.ts';
-import type { LimitsPorts } from './end-limits.ts';
+import type { KeptTasks } from './loaded-tasks.ts';
 import { patiently } from './patient-reads.ts';
 import type { BackendSelector } from './select-assistant.ts';
 import type { Settings } from './settings.ts';
@@ -80,7 +80,7 @@ export const createBudgets = ({ store, settings, backends, flush, now }: BudgetP
 
 /** Lets tasks that wait for a budget go on, where it now has room. */
 export const freeBudgets = async (
-  { live, now }: Pick<LimitsPorts, 'live' | 'now'>,
+  { live, now }: { readonly live: Pick<KeptTasks, 'all'>; readonly now: () => number },
   budgets: Pick<Budgets, 'used'>,
 ): Promise<void> => {
   for (const [, { actor }] of [...live.all()]) {

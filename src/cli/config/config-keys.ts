@@ -1,6 +1,6 @@
 import { z } from 'zod';
+import { UsageError } from '../words/usage-error.ts';
 import { configSections } from './config-schema.ts';
-import { partsOfKey } from './key-paths.ts';
 
 type Node = z.core.JSONSchema.JSONSchema | boolean | undefined;
 
@@ -14,6 +14,16 @@ const keysIn = (node: Node, path: string): readonly (readonly [key: string, says
 /** Every key of the configuration, such as `server.port`, and what it means. */
 export const configKeys = (): readonly (readonly [key: string, says: string])[] =>
   keysIn(z.toJSONSchema(configSections, { io: 'input', unrepresentable: 'any' }), '');
+
+/** `api.prices."gpt-5.1"`: a name with dots stands in quotes. @throws UsageError */
+export const partsOfKey = (key: string): readonly string[] => {
+  const parts = [...key.matchAll(/(?:^|\.)(?:"([^"]*)"|([^."]+))/g)];
+  if (parts.map(([text]) => text).join('') !== key)
+    throw new UsageError(
+      `${key} is no key; put a name with dots in quotes: 'api.prices."gpt-5.1"'`,
+    );
+  return parts.map(([, quoted, plain]) => quoted ?? plain ?? '');
+};
 
 /** Tells lists and objects from other values. */
 export const kindOfKey = (key: string): 'list' | 'object' | 'other' => {

@@ -87,6 +87,7 @@ export const stateFiles = (stateDir: string) => ({
   exchange: join(stateDir, 'tasks'),
   /** The projects that were told that bd is not installed. */
   noted: join(stateDir, 'bd-noted'),
+  limitsNoted: join(stateDir, 'limits-noted'),
 });
 
 export const readTrimmedOrNull = (file: string): string | null => {

@@ -24,14 +24,14 @@ export const trackerNote = (
 };
 
 /** One line for each project that was told: several may share the folder. */
-const isNoted = ({ root, stateDir }: Project): boolean =>
-  readTrimmedOrNull(stateFiles(stateDir).noted)?.split('\n').includes(root) === true;
+const isNoted = ({ root, stateDir }: Project, file: 'noted' | 'limitsNoted' = 'noted'): boolean =>
+  readTrimmedOrNull(stateFiles(stateDir)[file])?.split('\n').includes(root) === true;
 
 /** Where nothing can be written, it is said again. */
-const remember = ({ root, stateDir }: Project): void => {
+const remember = ({ root, stateDir }: Project, file: 'noted' | 'limitsNoted' = 'noted'): void => {
   if (!existsSync(stateDir)) return;
   try {
-    appendFileSync(stateFiles(stateDir).noted, `${root}\n`, { mode: 0o600 });
+    appendFileSync(stateFiles(stateDir)[file], `${root}\n`, { mode: 0o600 });
   } catch {}
 };
 
@@ -61,5 +61,38 @@ export const withTrackerNote = async (
     return await run();
   } finally {
     if (when === 'once') remember(project);
+  }
+};
+
+/** The limits that hold where none of cost is set. Null: one is, or nothing is paid. */
+export const limitsNote = (
+  { agent, api, budget, roles, server }: Config,
+  args: object,
+): string | null => {
+  const { model, 'max-cost': maxCost }: { model?: unknown; 'max-cost'?: unknown } = args;
+  const limits = [
+    ...[maxCost, agent.max_cost_usd, budget.run_usd, budget.day_usd, budget.month_usd],
+    ...Object.values(roles).map((own) => own?.max_cost_usd),
+  ];
+  const isFree = [model, api.backend, model ?? api.provider_model].includes('scripted');
+  if (isFree || limits.some((limit) => limit !== undefined)) return null;
+  const tokens = agent.max_tokens_total.toLocaleString('en');
+  return `note: no limit of cost is set; an attempt ends after ${agent.max_turns} turns, ${tokens} tokens or its time limit, and ${server.max_concurrent_agents} run at once. To limit the cost: agent config set budget.day_usd <usd>, or --max-cost <usd>`;
+};
+
+/** Says it before the first paid run of a project, then runs the command. */
+export const withLimitsNote = async (
+  { project, config, env, say }: Omit<NoteOptions, 'json'>,
+  args: object,
+  run: () => Promise<number>,
+): Promise<number> => {
+  const loaded = isNoted(project, 'limitsNoted') ? null : configNow({ config, project }, env);
+  const note = loaded === null ? null : limitsNote(loaded, args);
+  if (note === null) return run();
+  say(note);
+  try {
+    return await run();
+  } finally {
+    remember(project, 'limitsNoted');
   }
 };

@@ -111,6 +111,8 @@ interface Declaration<Words extends readonly Word[], Own extends Flags> extends 
   readonly findsTask?: true;
   /** It says that bd is not installed: each time, or once in a project. */
   readonly notesTracker?: 'once' | 'always';
+  /** It may start a paid run: the limits that hold are said once in a project. */
+  readonly notesLimits?: boolean;
   /** Common flags that matter to it. Default: json, project. */
   readonly common?: readonly (keyof Common)[];
 }

@@ -21,6 +21,7 @@ export const runManyCommand = defineCommand({
     },
   ],
   notesTracker: 'once',
+  notesLimits: true,
   common: startsServer,
   flags: {
     role: {

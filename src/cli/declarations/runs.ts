@@ -18,6 +18,7 @@ export const roleCommands: readonly CliCommand[] = roles.map((role) =>
     words: [taskWord],
     instead: `one task at a time; put the text of a new task in quotes: agent ${role} "<text>"`,
     notesTracker: 'once',
+    notesLimits: true,
     common: startsServer,
     flags: { ...asyncFlag, ...runFlags },
     examples: [

@@ -1,6 +1,6 @@
-import { budgetInReason } from '../../machines/phase.ts';
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import { describeFailure } from '../../machines/describe-failure.ts';
+import { budgetInReason } from '../../machines/phase.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { oneLine } from '../output/safe-text.ts';
 import { isOverBudget, type Progress, type TaskProgress } from './progress.ts';

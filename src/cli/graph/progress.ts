@@ -1,6 +1,6 @@
-import { budgetInReason } from '../../machines/phase.ts';
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import { isJsonObject, textIn } from '../../machines/json.ts';
+import { budgetInReason } from '../../machines/phase.ts';
 import { finalStatuses } from '../../machines/task.ts';
 import type { Frame } from '../client/client.ts';
 import { callFault, callText, renderFrame, turnText } from '../output/render-frame.ts';

@@ -1,6 +1,6 @@
-import { budgetInReason } from '../../machines/phase.ts';
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import { asksForStep } from '../../machines/for-person.ts';
+import { budgetInReason } from '../../machines/phase.ts';
 import { goOnWords, mergeWord } from '../words/state-words.ts';
 import { costText } from './money.ts';
 

@@ -1,9 +1,9 @@
-import { budgetInReason } from '../../machines/phase.ts';
 import { z } from 'zod';
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import { workedMs } from '../../http/worked-time.ts';
 import { textIn } from '../../machines/json.ts';
 import { messageOf } from '../../machines/message-of.ts';
+import { budgetInReason } from '../../machines/phase.ts';
 import { CallError, type Client, type Frame } from '../client/client.ts';
 import { callForTask, readTask } from '../client/task-answers.ts';
 import { isOverBudget } from '../graph/progress.ts';

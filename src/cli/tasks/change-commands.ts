@@ -9,9 +9,9 @@ import { callForTask } from '../client/task-answers.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { parkedLine } from '../output/render-frame.ts';
 import { wrapLines } from '../output/wrap.ts';
-import { fetchTasks } from './fetch-tasks.ts';
 import { followRetry } from '../runs/run-task.ts';
 import { goOnWords } from '../words/state-words.ts';
+import { fetchTasks } from './fetch-tasks.ts';
 
 export interface ChangeArgs {
   readonly task_ids: readonly string[];
@@ -108,13 +108,15 @@ export const cancelEverything = async (
     if (open.length === 0) break;
     const waiting = (task: TaskView): number => (task.status === 'started' ? 1 : 0);
     const inOrder = open.toSorted((one, other) => waiting(one) - waiting(other));
-    for (const { task_id } of inOrder) seen.add(task_id);
-    await changeEach(
-      context,
-      client,
-      'cancel',
-      inOrder.map(({ task_id }) => changeParams(task_id, { reason: args.reason })),
-    );
+    for (const { task_id } of inOrder) {
+      seen.add(task_id);
+      await changeEach(context, client, 'cancel', [changeParams(task_id, args)]).catch(
+        (error: unknown) => {
+          // It ended meanwhile.
+          if (!(error instanceof CallError) || error.code !== 'event_not_allowed') throw error;
+        },
+      );
+    }
   }
   if (!json && seen.size + workflows.length === 0) io.out('nothing runs or waits to run');
   return exitCodes.done;

@@ -5,7 +5,12 @@ import type { Session } from '../../../src/actors/agent/session.ts';
 import type { Model } from '../../../src/actors/model/port.ts';
 import type { AttemptInput, TaskId } from '../../../src/machines/task.ts';
 
-const attempt = { taskId: 'bd-1' as TaskId, attempt: 1, role: 'engineer', options: {} } as AttemptInput;
+const attempt = {
+  taskId: 'bd-1' as TaskId,
+  attempt: 1,
+  role: 'engineer',
+  options: {},
+} as AttemptInput;
 const session = {
   task: { title: 'a task' },
   profile: { tools: [] },

@@ -1,0 +1,97 @@
+import { expect, test } from 'vitest';
+import { exitCodeFor } from '../../src/cli/graph/outcome.ts';
+import { openProject } from '../support/cli.ts';
+
+/** Which tasks `agent run` starts, what it says before, and how everything is stopped. */
+
+type Project = ReturnType<typeof openProject>;
+
+const create = async ({ agent }: Project, ...more: string[]): Promise<string> =>
+  (await agent('create', 'some work', '--role', 'engineer', ...more)).out.trim();
+const plan = async ({ agent }: Project, ...more: string[]) => {
+  const { code, out } = await agent('run', '--dry-run', '--json', ...more);
+  return { code, ...JSON.parse(out) };
+};
+const ids = ({ tasks }: { tasks: readonly { task_id: string }[] }) =>
+  tasks.map(({ task_id }) => task_id);
+
+test('a dry run shows the order and starts nothing; label, priority and limit choose', async () => {
+  const project = openProject();
+  const first = await create(project, '--priority', '3');
+  const second = await create(project, '--priority', '0', '--deps', first, '--label', 'bug');
+  const third = await create(project, '--priority', '1');
+
+  expect(await plan(project)).toEqual({
+    code: 0,
+    tasks: expect.arrayContaining([
+      { task_id: first, role: 'engineer', model: 'scripted', after: [] },
+      { task_id: second, role: 'engineer', model: 'scripted', after: [first] },
+      { task_id: third, role: 'engineer', model: 'scripted', after: [] },
+    ]),
+    skipped: [],
+  });
+  expect(ids(await plan(project, '--label', 'bug'))).toEqual([first, second]);
+  expect(ids(await plan(project, '--priority', '1'))).toEqual([third]);
+  expect(
+    ids(await plan(project, '--limit', '1')),
+    'what the urgent one depends on does not fit',
+  ).toEqual([third]);
+  expect(ids(await plan(project, '--limit', '2'))).toHaveLength(2);
+  const text = await project.agent('run', '--dry-run');
+  expect(text.out).toContain('3 tasks would run; nothing was started');
+  const { out } = await project.agent('list', '--json');
+  expect(out).not.toContain('"status":"started"');
+  expect(out).not.toContain('"attempt":1');
+});
+
+test('on a terminal a run of more than 10 tasks that were not named is asked about', async () => {
+  const project = openProject();
+  const all: string[] = [];
+  for (let n = 0; n < 11; n += 1) all.push(await create(project));
+
+  const no = await project.typing(['n'], 'run', '--async');
+  const named = await plan(project, ...all);
+  const ten = await project.typing([], 'run', '--async', '--limit', '10');
+
+  expect(no).toMatchObject({ code: 5, err: expect.stringContaining('nothing was started') });
+  expect(no.out).toContain('This starts 11 tasks');
+  expect(ids(named)).toHaveLength(11);
+  expect(ten.out).not.toContain('Go on?');
+  expect((await project.typing(['y'], 'run', '--async')).code).toBe(0);
+});
+
+test('a run that skips a cycle exits 4, one at a budget 6', () => {
+  const nothing = { complete: [], failed: [], cancelled: [], over_budget: [], waiting: [] };
+  const numbers = { seconds: 0, input_tokens: 0, output_tokens: 0 };
+  const cycle = [{ task_id: 'bd-a', reason: 'a cycle', code: 'dependency_cycle' }];
+  const parked = [{ task_id: 'bd-b', reason: 'budget.run_usd: 2 of 2 USD are spent' }];
+
+  expect(exitCodeFor({ ...nothing, ...numbers, skipped: cycle })).toBe(4);
+  expect(exitCodeFor({ ...nothing, ...numbers, skipped: cycle, over_budget: parked })).toBe(6);
+});
+
+test('cancel --all stops what waits and runs', async () => {
+  const project = openProject();
+  const alone = await create(project);
+
+  expect(await project.agent('cancel')).toMatchObject({ code: 2 });
+  expect(await project.agent('cancel', '--all')).toMatchObject({
+    code: 0,
+    out: 'nothing runs or waits to run\n',
+  });
+  await project.agent('run', alone, '--async');
+  expect((await project.agent('cancel', '--all')).code).toBe(0);
+});
+
+test('the first paid run says once what limits hold', async () => {
+  const project = openProject({ api: { provider_model: 'gpt-5.1' } });
+  const id = await create(project);
+
+  const first = await project.agent('engineer', id);
+  const second = await project.agent('engineer', id);
+  const limited = await project.agent('engineer', id, '--max-cost', '1');
+
+  expect(first.err).toMatch(/no limit of cost is set; an attempt ends after 50 turns/);
+  expect(second.err).not.toContain('no limit of cost');
+  expect(limited.err).not.toContain('no limit of cost');
+});
