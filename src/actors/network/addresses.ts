@@ -1,5 +1,6 @@
 import { type LookupAddress, lookup } from 'node:dns';
 import { BlockList, isIP, type LookupFunction } from 'node:net';
+import { networkInterfaces } from 'node:os';
 
 const blockList = (...networks: readonly string[]): BlockList => {
   const list = new BlockList();
@@ -53,14 +54,21 @@ export const canonicalAddress = (address: string): string =>
 /**
  * `never`: this host by another name, link-local, multicast, metadata services. `private` also has
  * IPv6 addresses that stand for an IPv4 address, but for NAT64, which counts as what it reaches.
+ * `loopback` also has the public addresses of this machine: what comes from itself passes no firewall.
  */
-export const addressKind = (address: string): 'public' | 'private' | 'loopback' | 'never' => {
+export const addressKind = (
+  address: string,
+  interfaces = networkInterfaces,
+): 'public' | 'private' | 'loopback' | 'never' => {
   const family = isIP(address) === 4 ? 'ipv4' : 'ipv6';
   const reached = family === 'ipv6' ? behindNat64(address) : null;
-  if (reached !== null) return addressKind(reached);
+  if (reached !== null) return addressKind(reached, interfaces);
   if (neverAllowed.check(address, family)) return 'never';
   if (loopback.check(address, family)) return 'loopback';
-  return privateOnly[family].check(address, family) ? 'private' : 'public';
+  if (privateOnly[family].check(address, family)) return 'private';
+  const own = Object.values(interfaces()).flatMap((found) => found ?? []);
+  const canonical = canonicalAddress(address);
+  return own.some((each) => canonicalAddress(each.address) === canonical) ? 'loopback' : 'public';
 };
 
 /** true: also private addresses; `loopback`: also this machine. */

@@ -1,6 +1,8 @@
+import type { networkInterfaces } from 'node:os';
 import { expect, test } from 'vitest';
 import {
   type AllowPrivate,
+  addressKind,
   createAllowedLookup,
   requireAllowedHost,
 } from '../../../src/actors/network/addresses.ts';
@@ -36,4 +38,17 @@ test('addresses of metadata services are refused also where private ones are all
   const hosts = ['169.254.169.254', '::ffff:169.254.169.254', '64:ff9b::a9fe:a9fe', '2002:a9fe::1'];
   for (const address of hosts)
     await expect(lookedUp(address, true)).rejects.toThrow('is not a public address');
+});
+
+test('a public address of this machine is this machine, however it is written', () => {
+  const interfaces = () =>
+    ({
+      eth0: [{ address: '93.184.216.34' }, { address: '2606:2800:220:1::7' }],
+    }) as unknown as ReturnType<typeof networkInterfaces>;
+
+  for (const own of ['93.184.216.34', '2606:2800:220:1::7', '2606:2800:0220:1:0:0:0:7'])
+    expect(addressKind(own, interfaces), own).toBe('loopback');
+  expect(addressKind('64:ff9b::5db8:d822', interfaces)).toBe('loopback');
+  for (const other of ['93.184.216.35', '2606:2800:220:1::8'])
+    expect(addressKind(other, interfaces), other).toBe('public');
 });
