@@ -1,6 +1,11 @@
 import type { Reported, Spent } from '../../machines/agent-context.ts';
-import type { UsedBudget } from '../../machines/budget.ts';
-import { type AttemptInput, type AttemptKey, attemptKey, type Usage } from '../../machines/task.ts';
+import {
+  type AttemptInput,
+  type AttemptKey,
+  attemptKey,
+  type Failure,
+  type Usage,
+} from '../../machines/task.ts';
 import type { Assistant, AssistantEvent, TokensUsed } from '../assistants/port.ts';
 import type { RunEnd } from '../assistants/run-assistant.ts';
 import { createUsageMeter } from '../assistants/usage-meter.ts';
@@ -17,8 +22,8 @@ export interface RunObserverPorts {
   ) => void;
   readonly report: (key: AttemptKey, event: Reported) => void;
   readonly costOf: (model: string | null, used: TokensUsed) => number | null;
-  /** The budget that keeps it from a further paid call, or null. */
-  readonly usedBudget: (attempt: AttemptInput) => Promise<UsedBudget | null>;
+  /** Why budgets allow no further paid call, or null. */
+  readonly budgetRefusal: (attempt: AttemptInput) => Promise<Failure | null>;
   /** What budgets still allow (USD); null: there is none. */
   readonly leftUsd: (attempt: AttemptInput) => Promise<number | null>;
   readonly now: () => number;

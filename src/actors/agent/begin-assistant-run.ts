@@ -1,7 +1,7 @@
 import type { AssistantName, Delegated } from '../../machines/agent-context.ts';
 import type { DelegateInput } from '../../machines/agent-selectors.ts';
-import { budgetFailure, nothingSpent, type UsedBudget } from '../../machines/budget.ts';
-import { type AttemptInput, noUsage, type Role } from '../../machines/task.ts';
+import { nothingSpent } from '../../machines/budget.ts';
+import { type AttemptInput, type Failure, noUsage, type Role } from '../../machines/task.ts';
 import type { Assistant, AssistantEvent } from '../assistants/port.ts';
 import { providersOf } from '../assistants/providers.ts';
 import { type AssistantRun, type RunEnd, runAssistant } from '../assistants/run-assistant.ts';
@@ -116,15 +116,15 @@ type BudgetEnd = Pick<Extract<EndedRun, { kind: 'failed' }>, 'kind' | 'failure'>
  */
 const watchBudget = (ports: RunObserverPorts, input: DelegateInput) => {
   const stop = new AbortController();
-  let used: UsedBudget | null = null;
+  let refused: Failure | null = null;
   let left: number | null = null;
-  const look = async (): Promise<UsedBudget | null> => {
-    used ??= await ports.usedBudget(input);
-    return used;
+  const look = async (): Promise<Failure | null> => {
+    refused ??= await ports.budgetRefusal(input);
+    return refused;
   };
   const refusal = async (): Promise<BudgetEnd | null> => {
-    const found = await look();
-    return found === null ? null : { kind: 'failed', failure: budgetFailure(found) };
+    const failure = await look();
+    return failure === null ? null : { kind: 'failed', failure };
   };
   return {
     signal: stop.signal,

@@ -1,5 +1,5 @@
 import type { Spent } from '../../machines/agent-context.ts';
-import { budgetFailure, nothingSpent, type UsedBudget } from '../../machines/budget.ts';
+import { nothingSpent } from '../../machines/budget.ts';
 import { type AttemptInput, attemptKey, type Failure } from '../../machines/task.ts';
 import type { EventType } from '../journal/event-types.ts';
 import type { Model, ModelEvent, ModelMessage, ModelRequest, ModelUsage } from '../model/port.ts';
@@ -16,10 +16,10 @@ export interface ModelCallPorts {
   };
   /** Needs no model, so that a known answer can be priced without a key. */
   readonly priceFor: (attempt: AttemptInput) => Price | undefined;
-  /** The budget that keeps it from a further paid call, or null. */
   /** True when the journal has the start of a call of the attempt without its end. */
   readonly wasCut: (attempt: Pick<AttemptInput, 'taskId' | 'attempt'>) => Promise<boolean>;
-  readonly usedBudget: (attempt: AttemptInput) => Promise<UsedBudget | null>;
+  /** Why budgets allow no further paid call, or null. */
+  readonly budgetRefusal: (attempt: AttemptInput) => Promise<Failure | null>;
   readonly emit: (
     key: Pick<AttemptInput, 'taskId' | 'attempt'>,
     type: EventType,
@@ -117,9 +117,9 @@ export const createModelCall = (ports: ModelCallPorts) => {
     // It may have been given up while its intent was saved.
     signal.throwIfAborted();
     const { model, name } = ports.chooseModel(attempt);
-    const used = model.disclaimer === null ? await ports.usedBudget(attempt) : null;
+    const refused = model.disclaimer === null ? await ports.budgetRefusal(attempt) : null;
     signal.throwIfAborted();
-    if (used !== null) return { type: 'failed', failure: budgetFailure(used), spent: nothingSpent };
+    if (refused !== null) return { type: 'failed', failure: refused, spent: nothingSpent };
     const startedAt = ports.now();
     const key = attemptKey(attempt.taskId, attempt.attempt);
     const about = { turn, model: name, ...(purpose === undefined ? {} : { purpose }) };

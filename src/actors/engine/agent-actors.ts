@@ -58,7 +58,7 @@ export interface AgentActorOptions {
   readonly settings: () => Settings;
   readonly projectRoot: string;
   readonly backends: BackendSelector;
-  readonly budgets: Pick<Budgets, 'used' | 'leftUsd'>;
+  readonly budgets: Pick<Budgets, 'refusal' | 'leftUsd'>;
   readonly journal: Journal;
   readonly findTask: (taskId: TaskId) => Promise<TrackedTask | null>;
   readonly slots: Pick<Slots, 'lendSlot' | 'regainSlot'>;
@@ -250,7 +250,7 @@ export const createAgentActors = (options: AgentActorOptions): AgentActors => {
         ]);
         return begun?.attempt === number && begun.seq > (ended?.seq ?? 0);
       },
-      usedBudget: ({ options: run }) => options.budgets.used(run),
+      budgetRefusal: ({ options: run, role }) => options.budgets.refusal(run, role),
       emit,
       maxTokens: () => settings().maxTokens,
       now,
@@ -272,7 +272,7 @@ export const createAgentActors = (options: AgentActorOptions): AgentActors => {
       emit,
       report: (key, event) => options.tellAgent(key, { ...event, at: now() }),
       costOf: (model, used) => costOf(settings().prices[model ?? ''], used),
-      usedBudget: ({ options: run }) => options.budgets.used(run),
+      budgetRefusal: ({ options: run, role }) => options.budgets.refusal(run, role),
       leftUsd: ({ options: run }) => options.budgets.leftUsd(run),
       now,
     },

@@ -1,12 +1,19 @@
 import { randomUUID } from 'node:crypto';
 import {
   type BudgetLimits,
+  budgetFailure,
   leftOf,
   parkedByBudget,
   type UsedBudget,
   usedBudget,
 } from '../../machines/budget.ts';
-import type { Parking, Role, RunOptions } from '../../machines/task.ts';
+import {
+  type Failure,
+  failureOf,
+  type Parking,
+  type Role,
+  type RunOptions,
+} from '../../machines/task.ts';
 import type { UsageReads } from '../store/port.ts';
 import { dayOf } from '../store/spending-rows.ts';
 import type { KeptTasks } from './loaded-tasks.ts';
@@ -21,6 +28,8 @@ import type { Settings } from './settings.ts';
 export interface Budgets {
   /** The budget that keeps a run from a further call; null: none does. */
   used(run: RunOptions): Promise<UsedBudget | null>;
+  /** Why a paid call may not begin: a budget is used up, or what the call costs would not be known. */
+  refusal(run: RunOptions, role: Role): Promise<Failure | null>;
   /** As `used`, for a task that has no slot yet. Null for the scripted model, which costs nothing. */
   parking(run: RunOptions, role: Role): Promise<Parking | null>;
   /** What the run may still cost (USD); null: there is no budget. */
@@ -34,7 +43,7 @@ export interface Budgets {
 export interface BudgetPorts {
   readonly store: Pick<UsageReads, 'spent'>;
   readonly settings: () => Settings;
-  readonly backends: Pick<BackendSelector, 'now'>;
+  readonly backends: Pick<BackendSelector, 'now' | 'unknownPrice'>;
   /** Commits what calls of this server cost. */
   readonly flush: () => unknown;
   readonly now: () => number;
@@ -49,8 +58,10 @@ export const createBudgets = ({ store, settings, backends, flush, now }: BudgetP
     const { budgets } = settings();
     return { ...budgets, runUsd: run === undefined ? null : (run.maxCostUsd ?? budgets.runUsd) };
   };
-  const areSet = (run: RunOptions): boolean =>
-    Object.values(limitsOf(run)).some((limit) => limit !== null);
+  /** `budget.run_usd` counts also before the run has its id. */
+  const areSet = ({ run }: RunOptions): boolean =>
+    run?.maxCostUsd !== undefined ||
+    Object.values(settings().budgets).some((limit) => limit !== null);
   const spent = async ({ run }: RunOptions) => {
     // Where the store is away, the read waits for it.
     await (async () => flush())().catch(() => 'later');
@@ -61,6 +72,12 @@ export const createBudgets = ({ store, settings, backends, flush, now }: BudgetP
   return {
     used,
     areSet,
+    refusal: async (run, role) => {
+      const found = await used(run);
+      if (found !== null) return budgetFailure(found);
+      const problem = areSet(run) ? backends.unknownPrice(run, role) : null;
+      return problem === null ? null : failureOf('budget_exceeded', problem);
+    },
     parking: async (run, role) => {
       if (!areSet(run)) return null;
       const chosen = backends.now(run, role);

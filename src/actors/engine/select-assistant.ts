@@ -17,6 +17,8 @@ export interface BackendSelector {
   };
   /** Price of an attempt of our own loop; undefined when unknown. Needs no credential. */
   priceFor(attempt: { readonly options: RunOptions; readonly role: Role }): Price | undefined;
+  /** Why no limit of cost can be kept; null: the cost will be known, or there is none. */
+  unknownPrice(run: RunOptions, role: Role): string | null;
   /** Refuses a cost limit when the price is unknown. @throws invalid_params */
   requireCost(run: RunOptions, role: Role): Promise<void>;
 }
@@ -48,11 +50,16 @@ export const createBackendSelector = ({
     await assistants.checkLogins();
     return now(run, role);
   };
-  const knowsCost = (chosen: SelectedBackend): boolean =>
-    chosen.backend === 'builtin'
-      ? chosen.model === null || priceOf(chosen.model, chosen.name) !== undefined
-      : assistants.of(chosen.backend)?.reportsCost === true ||
-        settings().prices[chosen.model ?? ''] !== undefined;
+  const unknownPriceOf = (chosen: SelectedBackend): string | null => {
+    const isKnown =
+      chosen.backend === 'builtin'
+        ? chosen.model === null || priceOf(chosen.model, chosen.name) !== undefined
+        : assistants.of(chosen.backend)?.reportsCost === true ||
+          settings().prices[chosen.model ?? ''] !== undefined;
+    return isKnown
+      ? null
+      : `the price of ${chosen.name} is not known, so no limit of cost and no budget can be kept; set it in api.prices`;
+  };
 
   return {
     now,
@@ -67,10 +74,10 @@ export const createBackendSelector = ({
       const requested = requestedFor(options, role);
       return priceOf(selectModel(requested), requested);
     },
+    unknownPrice: (run, role) => unknownPriceOf(now(run, role)),
     requireCost: async (run, role) => {
-      const chosen = await afterLook(run, role);
-      if (knowsCost(chosen)) return;
-      const problem = `the price of ${chosen.name} is not known, so no limit of cost and no budget can be kept; set it in api.prices`;
+      const problem = unknownPriceOf(await afterLook(run, role));
+      if (problem === null) return;
       throw new ServiceError('invalid_params', {
         fields: [{ path: 'options.max_cost_usd', problem }],
       });

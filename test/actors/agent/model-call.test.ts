@@ -34,7 +34,7 @@ test('a call that is given up while its intent is saved does not reach the model
     chooseModel: () => ({ model, name: 'm' }),
     priceFor: () => undefined,
     wasCut: async () => false,
-    usedBudget: async () => null,
+    budgetRefusal: async () => null,
     emit: (_, type) => emitted.push(type),
     maxTokens: () => 100,
     now: () => 0,

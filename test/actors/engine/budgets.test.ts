@@ -181,3 +181,39 @@ test('a run that would be unpriced is refused where a budget is set', async () =
 
   await expect(begin(running)).rejects.toMatchObject({ code: 'invalid_params' });
 });
+
+test('the budget of a run needs a price of every way to begin one', async () => {
+  const { running, asked } = await open(1, { runUsd: 1 });
+  const id = await create(running);
+  const unpriced = { model: 'unpriced' };
+
+  const { service } = running;
+  for (const begun of [
+    () => service.retry(id, 'engineer', unpriced, null),
+    () => service.run({ taskIds: [id], role: 'engineer', options: unpriced }),
+    () => service.execute({ task: id, role: 'engineer', options: unpriced }),
+  ])
+    await expect(begun()).rejects.toMatchObject({ code: 'invalid_params' });
+  expect(asked).toHaveLength(0);
+});
+
+test('no paid call begins whose cost is not known, also of a run from before the budget', async () => {
+  const { model, asked } = worker(3);
+  const first: Model = {
+    ...model,
+    async *ask(request, signal) {
+      setBudgets(running, { dayUsd: 5 });
+      yield* model.ask(request, signal);
+    },
+  };
+  const running = await startSystem({ model: first, options: { prices: {} } });
+  const id = await begin(running, { model: 'unpriced' });
+
+  const ended = await untilStatus(running, id, 'failed', 'complete');
+
+  expect(asked).toHaveLength(1);
+  expect(ended.error).toMatchObject({
+    code: 'budget_exceeded',
+    message: expect.stringContaining('the price of unpriced is not known'),
+  });
+});
