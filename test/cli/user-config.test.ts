@@ -141,6 +141,11 @@ test('config set refuses what a server would refuse, with the code of its start,
     ),
   });
   expect(existsSync(file)).toBe(false);
+  expect(await config('set', 'roles.__proto__.network', 'true')).toMatchObject({
+    code: 78,
+    err: expect.stringContaining('nothing was written: __proto__ cannot be the name of a key'),
+  });
+  expect(existsSync(file)).toBe(false);
   expect(await config('set', 'api.prices."gpt-5.1".output_per_million', '10')).toMatchObject({
     code: 78,
     err: expect.stringContaining('input_per_million'),

@@ -31,13 +31,20 @@ const readTree = (path: string, draft: ConfigFlags['draft']): ReadFile => {
     );
   }
   let value: unknown;
+  let namesPrototype = false;
   try {
-    value = JSON.parse(text);
+    value = JSON.parse(text, (key, inner: unknown) => {
+      namesPrototype ||= key === '__proto__';
+      return inner;
+    });
   } catch (cause) {
     const { fault } = linesOfJson(text);
     const where = fault === null ? messageOf(cause) : `line ${fault.line}: ${fault.problem}`;
     throw new ConfigError(`${path}: not JSON: ${where}`, { cause });
   }
+  // Merged with other files it would be no key of its own, and what it holds would count unseen.
+  if (namesPrototype)
+    throw new ConfigError(`${path}: __proto__ cannot be the name of a key; remove it`);
   if (!isTree(value)) throw new ConfigError(`${path}: expected a JSON object`);
   return { text, tree: value };
 };
