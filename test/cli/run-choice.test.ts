@@ -87,10 +87,12 @@ test('the first paid run says once what limits hold', async () => {
   const project = openProject({ api: { provider_model: 'gpt-5.1' } });
   const id = await create(project);
 
+  const planned = await project.agent('run', '--dry-run');
   const first = await project.agent('engineer', id);
   const second = await project.agent('engineer', id);
   const limited = await project.agent('engineer', id, '--max-cost', '1');
 
+  expect(planned.err).not.toContain('no limit of cost');
   expect(first.err).toMatch(/no limit of cost is set; an attempt ends after 50 turns/);
   expect(second.err).not.toContain('no limit of cost');
   expect(limited.err).not.toContain('no limit of cost');

@@ -69,13 +69,19 @@ export const limitsNote = (
   { agent, api, budget, roles, server }: Config,
   args: object,
 ): string | null => {
-  const { model, 'max-cost': maxCost }: { model?: unknown; 'max-cost'?: unknown } = args;
+  const {
+    model,
+    'max-cost': maxCost,
+    'dry-run': isPlan,
+  }: { readonly [flag: string]: unknown } = {
+    ...args,
+  };
   const limits = [
     ...[maxCost, agent.max_cost_usd, budget.run_usd, budget.day_usd, budget.month_usd],
     ...Object.values(roles).map((own) => own?.max_cost_usd),
   ];
   const isFree = [model, api.backend, model ?? api.provider_model].includes('scripted');
-  if (isFree || limits.some((limit) => limit !== undefined)) return null;
+  if (isPlan === true || isFree || limits.some((limit) => limit !== undefined)) return null;
   const tokens = agent.max_tokens_total.toLocaleString('en');
   return `note: no limit of cost is set; an attempt ends after ${agent.max_turns} turns, ${tokens} tokens or its time limit, and ${server.max_concurrent_agents} run at once. To limit the cost: agent config set budget.day_usd <usd>, or --max-cost <usd>`;
 };
