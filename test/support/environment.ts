@@ -1,6 +1,7 @@
 import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { messageOf } from '../../src/machines/message-of.ts';
 
 /** Where programs are found; the rest is of Vitest, of Node's coverage and ours. */
 const kept = /^(PATH|CI|NODE_ENV|TEST|VITEST.*|NODE_V8_COVERAGE|AGENT_TEST_.*|UPDATE_PICTURES)$/;
@@ -17,7 +18,14 @@ export const useStrangersEnvironment = (): void => {
   const folder = mkdtempSync(join(realpathSync(tmpdir()), 'agent-tests-'));
   // PostgreSQL runs as a user of its own and finds its folders below.
   chmodSync(folder, 0o711);
-  process.once('exit', () => rmSync(folder, { recursive: true, force: true }));
+  process.once('exit', () => {
+    try {
+      rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 });
+    } catch (error) {
+      // A program that a test left behind still writes there: no reason for the run to fail.
+      console.error(`the temporary files of this run stay: ${messageOf(error)}`);
+    }
+  });
   const home = join(folder, 'home');
   mkdirSync(home);
   for (const name of Object.keys(process.env)) if (!kept.test(name)) delete process.env[name];
