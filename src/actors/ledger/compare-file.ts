@@ -34,6 +34,7 @@ export const compareFile = async (db: Database, projectRoot: string): Promise<Fi
   const takeLine = function* (found: FileLine): Work<void> {
     if ('problem' in found) return void broken.push(found);
     const { line, text } = found;
+    if (text.trim() === '') return;
     const parsed = parseLine(text);
     if (parsed.kind === 'broken') return void broken.push({ line, problem: parsed.problem });
     if (parsed.kind === 'other') return void others.push(text);

@@ -24,6 +24,16 @@ export const issueOf = (line: string): Issue => {
   return { ...value, status: value.status ?? 'open', priority: value.priority ?? 2 };
 };
 
+/** The id in a line that was parsed before; null in one that is no task. */
+export const idIn = (line: string): string | null => {
+  try {
+    const value = JSON.parse(line) as { readonly id: string };
+    return isOther(value) ? null : value.id;
+  } catch {
+    return null;
+  }
+};
+
 /** Deeper values could be read, but not written again. */
 const levelsAtMost = 100;
 

@@ -29,7 +29,16 @@ const pieceBytes = 128 * 1024;
 const lineBytesAtMost = 16 * 1024 * 1024;
 const lineFeed = 0x0a;
 
-export type FileLine = ({ readonly text: string } | { readonly problem: string }) & {
+export type FileLine = (
+  | {
+      readonly text: string;
+      /** A carriage return, or nothing; without the line feed. */
+      readonly end: string;
+      /** True of a first line with one; some editors put it there. */
+      readonly hasByteOrderMark: boolean;
+    }
+  | { readonly problem: string }
+) & {
   /** From 1. */
   readonly line: number;
 };
@@ -37,9 +46,11 @@ export type FileLine = ({ readonly text: string } | { readonly problem: string }
 const decodeLine = (bytes: Buffer, line: number): FileLine => {
   // Decoded all the same, other bytes would be replaced in the next export.
   if (!isUtf8(bytes)) return { line, problem: 'it is not UTF-8' };
-  const text = bytes.toString().replace(/\r$/, '');
-  // Some editors put a byte order mark in front.
-  return { line, text: line === 1 ? text.replace(/^\ufeff/, '') : text };
+  const whole = bytes.toString();
+  const hasByteOrderMark = line === 1 && whole.startsWith('\ufeff');
+  const end = whole.endsWith('\r') ? '\r' : '';
+  const text = whole.slice(hasByteOrderMark ? 1 : 0, whole.length - end.length);
+  return { line, text, end, hasByteOrderMark };
 };
 
 /** Joins pieces to lines, each byte once, and keeps no more of a line than it may have. */
@@ -58,7 +69,7 @@ const createIssueLines = () => {
       length > lineBytesAtMost
         ? { line: number, problem: 'it is too long' }
         : decodeLine(Buffer.concat(parts), number);
-    if ('problem' in line || line.text.trim() !== '') ended.push(line);
+    ended.push(line);
     parts = [];
     length = 0;
   };
@@ -90,7 +101,10 @@ export const sizeProblem = (file: string): string | null => {
   return `.beads/issues.jsonl holds ${size} bytes, and at most ${issuesBytesAtMost} are read; make it smaller`;
 };
 
-/** Calls `take` with all lines that are not empty, some at a time. @throws UnsafeFileError */
+/**
+ * Calls `take` with all lines, some at a time; the last one is empty when a line feed ends the file.
+ * @throws UnsafeFileError
+ */
 export const readLines = async (
   file: string,
   take: (lines: readonly FileLine[]) => Answer<void>,

@@ -1,8 +1,10 @@
 import { dirname, join } from 'node:path';
 import { removeLeftovers, writeFileAtomically } from '../files/atomic-write.ts';
 import { makeRealFolder } from '../files/real-folder.ts';
-import type { Database } from '../store/rows.ts';
-import { issuesFileOf, stampOfIssues } from './issues-file.ts';
+import { type Database, manyPlaces, rowsOfMany } from '../store/rows.ts';
+import { chunksOf } from './chunks.ts';
+import { type FileLayout, type LayoutLine, readLayout, withNewTasks } from './file-layout.ts';
+import { issuesFileOf, missing, stampOfIssues } from './issues-file.ts';
 
 /** Somebody else changed the file while it was being written; it is as they left it. */
 export class FileMovedError extends Error {
@@ -17,7 +19,7 @@ export interface Written {
 
 export interface WriteRequest {
   readonly projectRoot: string;
-  /** Lines that are no tasks. */
+  /** Lines that are no tasks, for a file that is not there. */
   readonly others: readonly string[];
   /** Stamp of the file that may be replaced. */
   readonly expected: string;
@@ -32,11 +34,11 @@ const tasksPerRead = 500;
 /** No string may hold all comments that tasks can have. */
 const pieceCharacters = 1024 * 1024;
 
-/** Lines in pieces that are written one after another. */
-function* inPieces(lines: Iterable<string>): Generator<string> {
+/** Texts in pieces that are written one after another. */
+function* inPieces(texts: Iterable<string>): Generator<string> {
   let piece = '';
-  for (const line of lines) {
-    piece += `${line}\n`;
+  for (const text of texts) {
+    piece += text;
     if (piece.length < pieceCharacters) continue;
     yield piece;
     piece = '';
@@ -44,24 +46,58 @@ function* inPieces(lines: Iterable<string>): Generator<string> {
   yield piece;
 }
 
+const endedLines = (lines: readonly string[]): readonly string[] =>
+  lines.map((line) => `${line}\n`);
+
+/** A file that is not there: what is no task, and all tasks by id. */
+const newLayout = async (db: Database, others: readonly string[]): Promise<FileLayout> => {
+  const next = db.prepare('select id from tasks where id > ? order by id limit ?');
+  const lines: LayoutLine[] = others.map((text) => ({ text, end: '' }));
+  for (let after = '', isLast = false; !isLast; ) {
+    const rows = await db.ask(next.all(after, tasksPerRead));
+    for (const { id } of rows) lines.push({ id: String(id), end: '' });
+    after = String(rows.at(-1)?.['id'] ?? after);
+    isLast = rows.length < tasksPerRead;
+  }
+  return { start: '', lines: [...lines, { text: '', end: '' }] };
+};
+
+const changedLayout = async (db: Database, file: string): Promise<FileLayout> => {
+  const fresh = db.prepare("select id from tasks where base = '' order by position");
+  const ids = (await db.ask(fresh.all())).map(({ id }) => String(id));
+  return withNewTasks(await readLayout(file), ids);
+};
+
 /**
- * Writes all tasks in bd's form, sorted by id, so that a change is a small difference in git.
+ * Writes all tasks in bd's form into the lines that the file has for them, so that a change is a
+ * small difference in git.
  * @throws FileMovedError, UnsafeFileError, and what the disk says
  */
 export const writeIssuesFile = async (db: Database, request: WriteRequest): Promise<Written> => {
   const { projectRoot, others, expected, isOurs, gives } = request;
   const file = issuesFileOf(projectRoot);
   const fresh = new Map<string, string>();
+  const many = db.prepare(`select id, line, base from tasks where id in (${manyPlaces})`);
   // A task that changes while the next ones are read is written by the next export.
-  const next = db.prepare('select id, line, base from tasks where id > ? order by id limit ?');
   async function* pieces(): AsyncGenerator<string> {
-    yield* inPieces(others);
-    for (let after = '', isLast = false; !isLast; ) {
-      const rows = await db.ask(next.all(after, tasksPerRead));
-      for (const { id, line, base } of rows) if (base !== null) fresh.set(String(id), String(line));
-      yield* inPieces(rows.map(({ line }) => String(line)));
-      after = String(rows.at(-1)?.['id'] ?? after);
-      isLast = rows.length < tasksPerRead;
+    const layout = await (expected === missing ? newLayout(db, others) : changedLayout(db, file));
+    yield layout.start;
+    let separator = '';
+    for (const part of chunksOf(layout.lines, tasksPerRead)) {
+      const ids = part.flatMap((line) => ('id' in line ? [line.id] : []));
+      const texts = new Map<string, string>();
+      for (const { id, line, base } of await db.ask(rowsOfMany(many, ids))) {
+        texts.set(String(id), String(line));
+        if (base !== null) fresh.set(String(id), String(line));
+      }
+      const written: string[] = [];
+      for (const line of part) {
+        const text = 'id' in line ? texts.get(line.id) : line.text;
+        if (text === undefined) continue;
+        written.push(`${separator}${text}${line.end}`);
+        separator = '\n';
+      }
+      yield* inPieces(written);
     }
   }
 
@@ -90,6 +126,8 @@ export const writeNotInBd = async (db: Database, projectRoot: string): Promise<s
     db.prepare('select line from tasks where base is not null order by id').all(),
   );
   const lines = rows.map(({ line }) => String(line));
-  await writeFileAtomically(join(projectRoot, path), inPieces(lines), { mode: 0o600 });
+  await writeFileAtomically(join(projectRoot, path), inPieces(endedLines(lines)), {
+    mode: 0o600,
+  });
   return path;
 };

@@ -172,8 +172,9 @@ test('a byte order mark and line ends of Windows are no part of a task', async (
 
   expect(ids).toEqual(['bd-a', 'bd-b']);
   expect(await ledger.exchange.problem()).toBeNull();
-  expect(readFileSync(file, 'utf8').split('\n').slice(0, -1)).toEqual([
-    line('bd-a'),
+  expect(readFileSync(file, 'utf8').split('\r\n')).toEqual([
+    `\ufeff${line('bd-a')}`,
     expect.stringContaining('"status":"in_progress"'),
+    '',
   ]);
 });
