@@ -55,7 +55,10 @@ export const compareFile = async (db: Database, projectRoot: string): Promise<Fi
   // Nobody removes all tasks like that.
   const isBlank = seen.size + others.length + broken.length === 0;
   if (isBlank && known.length > 0)
-    broken.push({ line: 1, problem: 'the file is blank; remove it, and it is written again' });
+    broken.push({
+      line: 1,
+      problem: 'the file is blank; remove it, and the next change of a task writes it again',
+    });
   const vanished = known.map(({ id }) => String(id)).filter((id) => !seen.has(id));
   return { stamp, others, broken, changed, vanished };
 };

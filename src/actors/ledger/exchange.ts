@@ -5,7 +5,12 @@ import { isRealFolder } from '../files/real-folder.ts';
 import { UnsafeFileError } from '../files/regular-file.ts';
 import { createSerialQueue } from '../process/serial-queue.ts';
 import { createExchangeState, type ExchangeState } from './exchange-state.ts';
-import { createFileExport, type FileExport, type FileExportOptions } from './export-file.ts';
+import {
+  createFileExport,
+  type FileExport,
+  type FileExportOptions,
+  type IfMissing,
+} from './export-file.ts';
 import { createExporterCheck, type Exporter, TakenOverError } from './exporter.ts';
 import { createFolderMarks } from './folder-marks.ts';
 import { createFileImport, type FileImport, type FileImportOptions } from './import-file.ts';
@@ -22,8 +27,11 @@ export interface Exchange {
   refresh(): Promise<void>;
   /** The tables changed: the file follows within a second, later if there are many tasks. */
   changed(): void;
-  /** Writes the file now, if it is not as the tables are. @throws what the disk says */
-  flush(): Promise<void>;
+  /**
+   * Writes the file now, if it lacks a change of the tables. `ifMissing` as for `FileExport.run`;
+   * `leave` by default. @throws what the disk says
+   */
+  flush(ifMissing?: IfMissing): Promise<void>;
   /** One sentence on why the file and the tables are apart; null when nothing is wrong. */
   problem(): Promise<string | null>;
   /** One sentence when the server that writes the file does not run; null else. */
@@ -55,11 +63,15 @@ const createExclusive = (filesPrefix: string | null): Exchange['alone'] => {
 };
 
 /** Another program may change the file between the import and the export. */
-const importAndExport = async (fileImport: FileImport, fileExport: FileExport): Promise<void> => {
+const importAndExport = async (
+  fileImport: FileImport,
+  fileExport: FileExport,
+  ifMissing: IfMissing,
+): Promise<void> => {
   for (let tries = 1; ; tries += 1) {
     await fileImport.run();
     try {
-      return await fileExport.run();
+      return await fileExport.run(ifMissing);
     } catch (error) {
       if (!(error instanceof FileMovedError) || tries >= exchangeTries) throw error;
     }
@@ -96,13 +108,13 @@ export const createExchange = (options: ExchangeOptions): Exchange => {
   let failure: string | null = null;
   const keepAside = createKeepAside(options, state);
 
-  const write = async (): Promise<void> => {
+  const write = async (ifMissing: IfMissing): Promise<void> => {
     if (!isOurs()) {
       failure = (await keepAside()) ?? failure;
       return;
     }
     if (!(await exporter.begin())) return;
-    await importAndExport(fileImport, fileExport).catch(unlessTakenOver);
+    await importAndExport(fileImport, fileExport, ifMissing).catch(unlessTakenOver);
     failure = null;
   };
 
@@ -113,10 +125,10 @@ export const createExchange = (options: ExchangeOptions): Exchange => {
     timer.start();
   };
 
-  const flush = async (): Promise<void> => {
+  const flush = async (ifMissing: IfMissing = 'leave'): Promise<void> => {
     timer.clear();
     try {
-      if (await exporter.isOurs()) await alone(write);
+      if (await exporter.isOurs()) await alone(() => write(ifMissing));
     } catch (error) {
       failure = `.beads/issues.jsonl cannot be written: ${messageOf(error)}`;
       throw error;

@@ -19,12 +19,16 @@ export interface FileExportOptions {
   readonly marks: FolderMarks;
 }
 
-/** Writes `.beads/issues.jsonl` if it is not as the tables are. */
+export type IfMissing = 'leave' | 'write';
+
+/** Writes `.beads/issues.jsonl` if it lacks a change of the tables. */
 export interface FileExport {
   /**
+   * @param ifMissing `leave`: a file that is missing follows the next change of a task, for the
+   * commit that git checked out may have none
    * @throws FileMovedError when another program changed the file meanwhile, and what the disk says
    */
-  run(): Promise<void>;
+  run(ifMissing: IfMissing): Promise<void>;
   /** Time that the last write took (ms). */
   lastMs(): number;
   /** About how many tasks it was asked to write last. */
@@ -41,14 +45,14 @@ export const createFileExport = (
   return {
     lastMs: () => lastMs,
     lastSize: () => lastSize,
-    run: async () => {
+    run: async (ifMissing) => {
       const expected = stampOfIssues(file);
       if (!(await knows(expected)))
         throw new FileMovedError(`${file} is being changed by another program`);
       if ((await db.ask(state.waiting()))?.stamp === expected) return;
       lastSize = await db.ask(table.size());
-      const isThere = expected !== missing || lastSize === 0;
-      if (isThere && !(await db.ask(state.isBehind()))) return;
+      const isWanted = ifMissing === 'write' && expected === missing && lastSize > 0;
+      if (!isWanted && !(await db.ask(state.isBehind()))) return;
       const began = performance.now();
       const others = await db.ask(state.others());
       const mark = marks.add();

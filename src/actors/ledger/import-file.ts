@@ -112,8 +112,8 @@ export const createFileImport = (options: FileImportOptions, state: ExchangeStat
 
   let known: string | null = null;
   /**
-   * A file that is missing or empty says nothing: it is written again, for nobody deletes all tasks
-   * like that.
+   * A file that is missing or empty says nothing: the next change of a task writes it again, for
+   * nobody deletes all tasks like that.
    */
   const knows = async (stamp: string): Promise<boolean> => {
     if (stamp === missing) return true;

@@ -69,7 +69,7 @@ const handOver = async <Result>(
   });
   try {
     await ledger.exchange.refresh();
-    await ledger.exchange.flush();
+    await ledger.exchange.flush('write');
     return await work(ledger.exchange.alone);
   } finally {
     store.close();

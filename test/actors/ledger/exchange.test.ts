@@ -241,15 +241,31 @@ test('a change of the file never takes a task away that an attempt works on', as
 test.each([
   ['deletes', (file: string) => rmSync(file)],
   ['empties', (file: string) => writeFileSync(file, '')],
-])('a file that somebody %s is written again', async (_, spoil) => {
-  const { amy } = await twoClones('one', 'two');
-  const before = readFileSync(amy.file, 'utf8');
+])('a file that somebody %s is written again with the next change of a task', async (_, spoil) => {
+  const { amy, ids } = await twoClones('one', 'two');
 
   spoil(amy.file);
 
   expect(await amy.tracker.list()).toHaveLength(2);
+  await amy.tracker.close(ids[0] as TaskId, 'done');
   await amy.save();
-  expect(readFileSync(amy.file, 'utf8')).toBe(before);
+  expect(amy.lines()).toHaveLength(2);
+});
+
+test('a commit without the file can be left again when no task changed there', async () => {
+  const { amy } = await twoClones('one');
+  gitIn(amy.root, 'rm', '--quiet', '.beads/issues.jsonl');
+  amy.commit('without tasks');
+
+  expect(await amy.tracker.list()).toHaveLength(1);
+  await amy.save();
+
+  expect(existsSync(amy.file)).toBe(false);
+  await amy.save('write');
+  expect(amy.lines()).toHaveLength(1);
+  rmSync(amy.file);
+  gitIn(amy.root, 'checkout', '--quiet', 'HEAD~1');
+  expect(await amy.tracker.list()).toHaveLength(1);
 });
 
 test('a project of version 2.1.0 is taken over once, with a copy of its file', async () => {
