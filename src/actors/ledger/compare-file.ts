@@ -1,10 +1,9 @@
 import type { Database, Work } from '../store/rows.ts';
-import { parseLine } from './issue-line.ts';
+import { type LineProblem, parseLine } from './issue-line.ts';
 import { type FileLine, issuesFileOf, missing, readLines, stampOfIssues } from './issues-file.ts';
 
-export interface BrokenLine {
+export interface BrokenLine extends LineProblem {
   readonly line: number;
-  readonly problem: string;
 }
 
 /** The content of the file against what the tables know of it. */
@@ -32,16 +31,16 @@ export const compareFile = async (db: Database, projectRoot: string): Promise<Fi
   const stamp = stampOfIssues(file);
   if (stamp === missing) return { stamp, others, broken, changed, vanished: [] };
   const takeLine = function* (found: FileLine): Work<void> {
-    if ('problem' in found) return void broken.push(found);
+    if ('problem' in found) return void broken.push({ ...found, holdsAll: false });
     const { line, text } = found;
     if (text.trim() === '') return;
     const parsed = parseLine(text);
-    if (parsed.kind === 'broken') return void broken.push({ line, problem: parsed.problem });
+    if (parsed.kind === 'broken') return void broken.push({ ...parsed, line });
     if (parsed.kind === 'other') return void others.push(text);
     const { id } = parsed.issue;
     const first = seen.get(id);
     if (first !== undefined)
-      return void broken.push({ line, problem: `${id} is on line ${first} too` });
+      return void broken.push({ line, problem: `${id} is on line ${first} too`, holdsAll: true });
     seen.set(id, line);
     if ((yield* held.first(id))?.['held'] !== text) changed.push(text);
   };
@@ -58,6 +57,7 @@ export const compareFile = async (db: Database, projectRoot: string): Promise<Fi
     broken.push({
       line: 1,
       problem: 'the file is blank; remove it, and the next change of a task writes it again',
+      holdsAll: true,
     });
   const vanished = known.map(({ id }) => String(id)).filter((id) => !seen.has(id));
   return { stamp, others, broken, changed, vanished };

@@ -61,11 +61,10 @@ export const withNewTasks = (
   }
   const last = (waiting.length > 0 ? waiting.slice(next) : added).map((id) => ({ id, end }));
   if (last.length === 0) return { start, lines: placed };
-  const final = placed.pop() ?? { text: '', end: '' };
-  // The file ends with a line feed, or without one, as it did.
-  if ('text' in final && final.text + final.end === '')
-    return { start, lines: [...placed, ...last, final] };
-  const [newest] = last.splice(-1);
-  const ended = { ...final, end };
-  return { start, lines: [...placed, ended, ...last, { id: newest?.id ?? '', end: final.end }] };
+  const final = placed.at(-1);
+  const isEnded = final !== undefined && 'text' in final && final.text + final.end === '';
+  const whole = isEnded
+    ? placed.slice(0, -1)
+    : placed.with(-1, { ...(final ?? { text: '' }), end });
+  return { start, lines: [...whole, ...last, { text: '', end: '' }] };
 };

@@ -55,9 +55,16 @@ const importTries = 5;
 /** Tasks in one transaction of the first import. */
 const manyAtOnce = 2_000;
 
-const sentenceOn = ({ line, problem }: BrokenLine, count: number): string => {
-  const others = count > 1 ? `, and ${count - 1} more` : '';
-  return `.beads/issues.jsonl line ${line}${others} cannot be read: ${problem}`;
+const namedAtMost = 10;
+
+const sentenceOn = (broken: readonly BrokenLine[]): string => {
+  const [first, ...others] = broken
+    .slice(0, namedAtMost)
+    .map(({ line, problem }, index) =>
+      index === 0 ? `line ${line} cannot be read: ${problem}` : `line ${line}: ${problem}`,
+    );
+  const more = broken.length > namedAtMost ? [`and ${broken.length - namedAtMost} more`] : [];
+  return `.beads/issues.jsonl ${[first, ...others, ...more].join('; ')}`;
 };
 
 /** Adds the tasks of a file to tables that have none. */
@@ -205,15 +212,18 @@ export const createFileImport = (options: FileImportOptions, state: ExchangeStat
           await exporter.writeMark(() => forgetFile(db));
           continue;
         }
-        const [first] = broken;
-        // What can be read of a project's first file is shown; later ones wait until they can be
-        // read whole.
+        const holding = broken.filter(({ holdsAll }) => holdsAll);
+        if (holding.length > 0) {
+          await wait(stamp, sentenceOn(holding));
+          continue;
+        }
         if ((await db.ask(state.stamp())) === null) await takeFirst(difference);
-        else if (first === undefined) {
+        else {
           await take(difference);
           await finish(difference);
         }
-        if (first !== undefined) await wait(stamp, sentenceOn(first, broken.length));
+        // The lines that can be read are taken, and the file is not written without the others.
+        if (broken.length > 0) await wait(stamp, sentenceOn(broken));
       }
     },
   };

@@ -3,27 +3,33 @@ import { parseTaskId, type TaskId } from '../../machines/task.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
 import type { Work } from '../store/rows.ts';
 
-const issueDependencySchema = z.looseObject({
-  depends_on_id: z.string(),
-  type: z.string().optional(),
+const expecting = (kind: string) => ({
+  error: ({ input }: { readonly input?: unknown }) =>
+    input === undefined ? 'is missing' : `is not ${kind}`,
 });
+const text = z.string(expecting('text'));
+
+const issueDependencySchema = z.looseObject(
+  { depends_on_id: text, type: text.nullish() },
+  expecting('an object'),
+);
 
 /**
  * A line of `.beads/issues.jsonl` in bd's form; what we do not know stays in it, for bd and for
  * other programs.
  */
 export const fileIssueSchema = z.looseObject({
-  id: z.string().refine((id) => parseTaskId(id) !== null, 'is not an issue id'),
-  title: z.string(),
-  description: z.string().optional(),
-  status: z.string().default('open'),
-  priority: z.number().default(2),
-  labels: z.array(z.string()).optional(),
-  assignee: z.string().optional(),
-  dependencies: z.array(issueDependencySchema).optional(),
-  created_at: z.string(),
-  updated_at: z.string(),
-  closed_at: z.string().optional(),
+  id: text.refine((id) => parseTaskId(id) !== null, 'is not an issue id, such as bd-a1'),
+  title: text,
+  description: text.optional(),
+  status: text.default('open'),
+  priority: z.number(expecting('a number')).default(2),
+  labels: z.array(text, expecting('a list')).optional(),
+  assignee: text.optional(),
+  dependencies: z.array(issueDependencySchema, expecting('a list')).optional(),
+  created_at: text.optional(),
+  updated_at: text.optional(),
+  closed_at: text.optional(),
   close_reason: z.unknown().optional(),
 });
 export type Issue = z.infer<typeof fileIssueSchema>;
@@ -40,8 +46,8 @@ export const endLabels: readonly string[] = ['agent-failed', 'agent-cancelled'];
 
 const gating: ReadonlySet<string> = new Set(['blocks', 'conditional-blocks', 'waits-for']);
 /** A dependency without a type blocks. */
-export const isGating = ({ type = 'blocks' }: { readonly type?: string | undefined }): boolean =>
-  gating.has(type);
+export const isGating = ({ type }: { readonly type?: string | null | undefined }): boolean =>
+  gating.has(type ?? 'blocks');
 const doneStatuses: ReadonlySet<string> = new Set(['closed', 'pinned', 'tombstone']);
 /** A task with such a status blocks nobody. */
 export const isDone = (status: string): boolean => doneStatuses.has(status);
@@ -66,8 +72,15 @@ export const isListed = ({ status }: Issue): boolean => status !== 'tombstone';
 const closeReasonOf = ({ close_reason: reason }: Issue): Pick<TrackedTask, 'closeReason'> =>
   typeof reason === 'string' ? { closeReason: reason } : {};
 
-/** `unmet`: its blockers that are not done; one that does not exist is never done. */
-export const trackedFrom = (issue: Issue, unmet: readonly TaskId[]): TrackedTask => ({
+/**
+ * `unmet`: its blockers that are not done; one that does not exist is never done. `createdAt`: for an
+ * issue that does not say it.
+ */
+export const trackedFrom = (
+  issue: Issue,
+  unmet: readonly TaskId[],
+  createdAt: string,
+): TrackedTask => ({
   id: issue.id as TaskId,
   title: issue.title,
   description: issue.description ?? '',
@@ -78,8 +91,8 @@ export const trackedFrom = (issue: Issue, unmet: readonly TaskId[]): TrackedTask
   dependencies: blockers(issue),
   unmet,
   ready: issue.status === 'open' && unmet.length === 0,
-  createdAt: isoOrEpoch(issue.created_at),
-  updatedAt: isoOrEpoch(issue.updated_at),
+  createdAt: isoOrEpoch(issue.created_at ?? createdAt),
+  updatedAt: isoOrEpoch(issue.updated_at ?? createdAt),
   closedAt: issue.closed_at === undefined ? null : isoOrEpoch(issue.closed_at),
   ...closeReasonOf(issue),
 });

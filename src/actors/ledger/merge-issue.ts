@@ -9,7 +9,7 @@ const jsonOf = (value: unknown): string | undefined => JSON.stringify(value);
 const isSameJson = (one: unknown, other: unknown): boolean => jsonOf(one) === jsonOf(other);
 const issuePart = (issue: Issue, keys: readonly string[]): unknown =>
   keys.map((key) => issue[key] ?? null);
-const updatedAt = ({ updated_at }: Issue): number => Date.parse(updated_at) || 0;
+const updatedAt = ({ updated_at }: Issue): number => Date.parse(updated_at ?? '') || 0;
 
 const elementsOf = (value: unknown): ReadonlyMap<string | undefined, unknown> =>
   new Map((Array.isArray(value) ? value : []).map((element) => [jsonOf(element), element]));

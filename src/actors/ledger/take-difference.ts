@@ -2,6 +2,7 @@ import type { TaskEdit } from '../store/port.ts';
 import type { Database, Work } from '../store/rows.ts';
 import type { Issue } from './issue.ts';
 import { issueOf } from './issue-line.ts';
+import { lineOf } from './issue-text.ts';
 import { changedKeys, mergeIssue } from './merge-issue.ts';
 import type { StoredTask, StoredTaskReads } from './task-reads.ts';
 
@@ -65,7 +66,7 @@ export const createImports = (db: Database, table: Pick<StoredTaskReads, 'stored
         edit: {
           id,
           revision: found.revision,
-          line: isTheirs ? line : JSON.stringify(next),
+          line: isTheirs ? line : lineOf(next, line),
           base: line,
         },
         news: keys.length === 0 ? null : { what: 'changed', keys },

@@ -14,6 +14,8 @@ export interface StoredTask {
   readonly isAhead: boolean;
   /** Rises with each change of the task, and when it becomes ready or blocked. */
   readonly revision: number;
+  /** When its line does not say so: the time of the import. */
+  readonly createdAt: string;
   /** Its blockers that are not done, read when asked. */
   readonly unmet: () => Work<readonly TaskId[]>;
 }
@@ -62,6 +64,9 @@ const unmetOf = function* (sql: TaskStatements, row: Row): Work<readonly TaskId[
   return rows.map((each) => columnText(each, 'depends_on') as TaskId);
 };
 
+const trackedRow = (row: Row, unmet: readonly TaskId[]): TrackedTask =>
+  trackedFrom(issueOf(columnText(row, 'line')), unmet, columnText(row, 'created_at'));
+
 const rowsOf = function* (
   sql: TaskStatements,
   { status, unblocked = false, order = 'oldest', after, limit }: PageRequest,
@@ -88,7 +93,7 @@ const countTasks = function* (
 
 export const createTaskReads = (sql: TaskStatements): StoredTaskReads => {
   const trackedOf = function* (row: Row): Work<TrackedTask> {
-    return trackedFrom(issueOf(columnText(row, 'line')), yield* unmetOf(sql, row));
+    return trackedRow(row, yield* unmetOf(sql, row));
   };
   const allTracked = function* (rows: readonly Row[]): Work<readonly TrackedTask[]> {
     const blocked = rows.filter((row) => Number(row['unmet']) > 0);
@@ -96,9 +101,7 @@ export const createTaskReads = (sql: TaskStatements): StoredTaskReads => {
     const unmet = new Map<string, TaskId[]>(ids.map((id) => [id, []]));
     for (const row of yield* rowsOfMany(sql.unmetOf, ids))
       unmet.get(columnText(row, 'task_id'))?.push(columnText(row, 'depends_on') as TaskId);
-    return rows.map((row) =>
-      trackedFrom(issueOf(columnText(row, 'line')), unmet.get(columnText(row, 'id')) ?? []),
-    );
+    return rows.map((row) => trackedRow(row, unmet.get(columnText(row, 'id')) ?? []));
   };
 
   return {
@@ -123,6 +126,7 @@ export const createTaskReads = (sql: TaskStatements): StoredTaskReads => {
         base: isAhead ? columnText(row, 'base') : line,
         isAhead,
         revision: Number(row['revision']),
+        createdAt: columnText(row, 'created_at'),
         unmet: () => unmetOf(sql, row),
       };
     },

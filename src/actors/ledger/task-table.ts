@@ -23,7 +23,7 @@ export const createTaskTable = (db: Database): TaskTable => {
   const sql = prepareTaskStatements(db);
   return {
     ...createTaskReads(sql),
-    ...createTaskWrites(sql),
+    ...createTaskWrites(sql, db),
     *get(id) {
       const row = yield* sql.get.first(id);
       return row === null ? undefined : issueOf(columnText(row, 'line'));

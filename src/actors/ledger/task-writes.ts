@@ -1,8 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
 import { statusInTracker } from '../../machines/tracked-task.ts';
-import type { Row, Work } from '../store/rows.ts';
+import type { Database, Row, Work } from '../store/rows.ts';
 import { blockers, type Issue, isDone, isoOrEpoch } from './issue.ts';
 import { issueOf } from './issue-line.ts';
+import { lineOf } from './issue-text.ts';
 import { columnText, type TaskStatements } from './task-statements.ts';
 
 /** Inside `Database.write`. Where the row of the task before is given, nothing is read. */
@@ -29,13 +30,20 @@ export interface TaskWrites {
 const taskColumns = (issue: Issue) => ({
   status: statusInTracker({ status: issue.status, labels: issue.labels ?? [] }),
   done: isDone(issue.status) ? 1 : 0,
-  createdAt: isoOrEpoch(issue.created_at),
 });
 
 const blockersBefore = (row: Row | null): readonly string[] =>
   row === null ? [] : blockers(issueOf(columnText(row, 'line')));
 
-export const createTaskWrites = (sql: TaskStatements): TaskWrites => {
+export const createTaskWrites = (
+  sql: TaskStatements,
+  { now }: Pick<Database, 'now'>,
+): TaskWrites => {
+  /** A line that somebody wrote by hand may not say it. */
+  const createdAtOf = function* (issue: Issue, before: Row | null): Work<string> {
+    const said = issue.created_at ?? before?.['created_at'] ?? issue.updated_at;
+    return said === undefined ? new Date(yield* now()).toISOString() : isoOrEpoch(String(said));
+  };
   const saveDependencies = function* (before: Row | null, issue: Issue): Work<void> {
     const ids = blockers(issue);
     if (isDeepStrictEqual(blockersBefore(before), ids)) return;
@@ -51,14 +59,15 @@ export const createTaskWrites = (sql: TaskStatements): TaskWrites => {
     before: Row | null,
   ): Work<void> {
     yield* sql.nextRevision.send();
-    const { status, done, createdAt } = taskColumns(issue);
+    const { status, done } = taskColumns(issue);
+    const createdAt = yield* createdAtOf(issue, before);
     if (before === null) yield* sql.insert.send(issue.id, line, base, status, done, createdAt);
     else yield* sql.update.send(line, base, status, done, createdAt, issue.id);
     yield* saveDependencies(before, issue);
     if (Number(before?.['done'] ?? 0) !== done) yield* sql.recountDependents.send(issue.id);
   };
   const putOver: TaskWrites['putOver'] = function* (before, issue) {
-    const line = JSON.stringify(issue);
+    const line = lineOf(issue, before === null ? null : columnText(before, 'line'));
     const base = before === null ? '' : (before['base'] ?? columnText(before, 'line'));
     yield* save(issue, line, base === line ? null : String(base), before);
   };
@@ -74,7 +83,8 @@ export const createTaskWrites = (sql: TaskStatements): TaskWrites => {
       yield* save(issue, line, line === base ? null : base, before);
     },
     *add(issue, line) {
-      const { status, done, createdAt } = taskColumns(issue);
+      const { status, done } = taskColumns(issue);
+      const createdAt = yield* createdAtOf(issue, null);
       yield* sql.insertFirst.run(issue.id, line, status, done, createdAt);
       for (const id of blockers(issue)) yield* sql.depend.run(issue.id, id);
     },

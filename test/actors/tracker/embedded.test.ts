@@ -140,9 +140,7 @@ test('unknown fields come through a change untouched', async () => {
 
   const after = lines();
   expect(after).toEqual(expect.arrayContaining([header, memory, grave]));
-  expect(
-    after.map((text) => JSON.parse(text)).find((issue) => issue.id === 'bd-rich'),
-  ).toMatchObject({
+  expect(JSON.parse(after.find((text) => text.includes('"id":"bd-rich"')) ?? '')).toMatchObject({
     _type: 'issue',
     comments: [{ id: 1, text: 'hi' }],
     metadata: { a: [1] },
@@ -289,44 +287,43 @@ test('a last line without its end, as editors leave it, is not run into by the n
 });
 
 test.each([
-  ['a broken line', '{"id":'],
-  ['half a line that another program left', '{"id":"bd-half","titl'],
-  ['zeros that a power cut left', '\0'.repeat(512)],
-  ['a conflict marker', '<<<<<<< HEAD'],
-  ['a task that is there twice', line('bd-a')],
-])(
-  'with %s the import waits and names the line, all else works, and the file stays',
-  async (_, bad) => {
-    const { write, file, tracker, save, folder } = setUp();
-    write(`${line('bd-a')}\n`);
-    await tracker.list();
-    const text = `${line('bd-a', { title: 'theirs' })}\n${bad}\n${line('bd-b')}\n`;
-    write(text);
+  ['a broken line', 'the others are taken', '{"id":'],
+  ['half a line that another program left', 'the others are taken', '{"id":"bd-half","titl'],
+  ['zeros that a power cut left', 'the others are taken', '\0'.repeat(512)],
+  ['a conflict marker', 'the import waits', '<<<<<<< HEAD'],
+  ['a task that is there twice', 'the import waits', line('bd-a')],
+])('with %s %s, the line is named, all else works, and the file stays', async (_, then, bad) => {
+  const { write, file, tracker, save, folder } = setUp();
+  write(`${line('bd-a')}\n`);
+  await tracker.list();
+  const text = `${line('bd-a', { title: 'theirs' })}\n${bad}\n${line('bd-b')}\n`;
+  write(text);
 
-    const { id } = await tracker.create(aTask({ title: 'ours' }));
-    await tracker.claim('bd-a' as TaskId);
-    await save();
+  const { id } = await tracker.create(aTask({ title: 'ours' }));
+  await tracker.claim('bd-a' as TaskId);
+  await save();
 
-    expect(await titlesOf(tracker)).toEqual(['bd-a', 'ours']);
-    expect(readFileSync(file, 'utf8')).toBe(text);
-    expect(await tracker.unreadable()).toContain('.beads/issues.jsonl line 2 cannot be read');
-    expect(await tracker.check()).toMatchObject({
-      ok: false,
-      detail: expect.stringContaining('line 2'),
-    });
+  expect(await titlesOf(tracker)).toEqual(
+    then === 'the import waits' ? ['bd-a', 'ours'] : ['bd-b', 'ours', 'theirs'],
+  );
+  expect(readFileSync(file, 'utf8')).toBe(text);
+  expect(await tracker.unreadable()).toContain('.beads/issues.jsonl line 2 cannot be read');
+  expect(await tracker.check()).toMatchObject({
+    ok: false,
+    detail: expect.stringContaining('line 2'),
+  });
 
-    write(`${line('bd-a', { title: 'theirs' })}\n${line('bd-b')}\n`);
-    expect(await titlesOf(tracker)).toEqual(['bd-b', 'ours', 'theirs']);
-    await save();
-    expect(
-      readFileSync(file, 'utf8')
-        .match(/"id":"[^"]+"/g)
-        ?.sort(),
-    ).toEqual(['bd-a', 'bd-b', id].map((each) => `"id":"${each}"`).sort());
-    expect(await tracker.unreadable()).toBeNull();
-    expect(readdirSync(folder)).toEqual(['.exchange', 'issues.jsonl']);
-  },
-);
+  write(`${line('bd-a', { title: 'theirs' })}\n${line('bd-b')}\n`);
+  expect(await titlesOf(tracker)).toEqual(['bd-b', 'ours', 'theirs']);
+  await save();
+  expect(
+    readFileSync(file, 'utf8')
+      .match(/"id":"[^"]+"/g)
+      ?.sort(),
+  ).toEqual(['bd-a', 'bd-b', id].map((each) => `"id":"${each}"`).sort());
+  expect(await tracker.unreadable()).toBeNull();
+  expect(readdirSync(folder)).toEqual(['.exchange', 'issues.jsonl']);
+});
 
 test('everything is shown that can be read of the first file of a project', async () => {
   const { write, file, tracker, save } = setUp();

@@ -12,6 +12,7 @@ import {
 } from '../../ledger/edits.ts';
 import { type Issue, isListed, trackedFrom } from '../../ledger/issue.ts';
 import { issueOf } from '../../ledger/issue-line.ts';
+import { lineOf } from '../../ledger/issue-text.ts';
 import type { StoredTask } from '../../ledger/task-reads.ts';
 import type { TaskTable } from '../../ledger/task-table.ts';
 import { known, type Work } from '../../store/rows.ts';
@@ -37,7 +38,7 @@ interface TaskEditorOptions {
 
 /** The first free moment in which the issue's `updated_at` still rises. */
 const touched = (issue: Issue, now: number): string =>
-  new Date(Math.max(now, (Date.parse(issue.updated_at) || 0) + 1)).toISOString();
+  new Date(Math.max(now, (Date.parse(issue.updated_at ?? '') || 0) + 1)).toISOString();
 
 export const createTaskEditor = (
   { actor, clock }: TaskEditorOptions,
@@ -56,7 +57,9 @@ export const createTaskEditor = (
     const now = touched(issue, clock());
     const next = yield* change(issue, { actor, now }, stored.unmet);
     if (isRefusal(next)) return { refusal: next, stored, next: null };
-    return { refusal: null, stored, next: next === null ? null : { ...next, updated_at: now } };
+    if (next === null) return { refusal: null, stored, next };
+    const { created_at = stored.createdAt } = next;
+    return { refusal: null, stored, next: { ...next, created_at, updated_at: now } };
   };
   const editOf = (change: StatusChange): Edit => {
     switch (change.kind) {
@@ -92,10 +95,13 @@ export const createTaskEditor = (
         const { id } = change;
         const { refusal, stored, next } = yield* changed(id, editOf(change));
         if (next === null || stored === null) return { refusal };
-        const toCommit = { id, revision: stored.revision, line: JSON.stringify(next) };
+        const toCommit = { id, revision: stored.revision, line: lineOf(next, stored.line) };
         return {
           refusal,
-          toCommit: { edit: toCommit, tracked: trackedFrom(next, yield* stored.unmet()) },
+          toCommit: {
+            edit: toCommit,
+            tracked: trackedFrom(next, yield* stored.unmet(), stored.createdAt),
+          },
         };
       }),
   };
