@@ -51,7 +51,9 @@ const messages: { readonly [Code in ErrorCode]: (facts: ErrorFacts[Code]) => str
       ? `the task tracker cannot be used: ${detail}; ${remedy}`
       : `${detail}; ${remedy}`,
   tracker_conflict: ({ task_id, holder }) =>
-    `task ${task_id} is held by ${holder} in the tracker; release it there first`,
+    holder.startsWith('its ')
+      ? `task ${task_id} cannot run in ${holder} in the tracker; change it there`
+      : `task ${task_id} is held by ${holder} in the tracker; release it with: agent reopen ${task_id}`,
   stale_attempt: ({ task_id, attempt, live_attempt }) =>
     `attempt ${attempt} of task ${task_id} is over; the live one is ${live_attempt}`,
   project_refused: ({ path, problem, remedy }) => `${path} ${problem}; ${remedy}`,

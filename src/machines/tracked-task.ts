@@ -54,3 +54,7 @@ export const holderOf = (
   if (status === 'open' || (status === 'in_progress' && assignee === actor)) return null;
   return status === 'in_progress' ? 'somebody (status in_progress)' : `its ${status} state`;
 };
+
+/** True when somebody else works on the task or will; reopening it takes it back. */
+export const isTaken = (task: Pick<TrackedTask, 'status' | 'assignee'>, actor: string): boolean =>
+  ['open', 'in_progress'].includes(task.status) && holderOf(task, actor) !== null;

@@ -1,13 +1,14 @@
 import { refuses } from '../../machines/command-refusals.ts';
 import { ServiceError } from '../../machines/errors.ts';
 import type { TaskId } from '../../machines/task.ts';
+import { isTaken } from '../../machines/tracked-task.ts';
 import { entry } from '../journal/event-types.ts';
 import { asTracked, savedSnapshot, viewSaved } from '../journal/snapshots.ts';
 import type { TaskView } from '../journal/task-view.ts';
 import { requestData } from '../journal/transition-frames.ts';
 import type { StoreReads, StoreWrites } from '../store/port.ts';
 import { defaultCloseReason } from '../tracker/close-reason.ts';
-import type { StatusWrites, TrackerReads, TrackerWrites } from '../tracker/port.ts';
+import type { StatusWrites, TrackerInfo, TrackerReads, TrackerWrites } from '../tracker/port.ts';
 import { requireAnswer } from '../workflows/require-answer.ts';
 import type { WorkReads } from '../workspace/work-view.ts';
 import { requireId } from './task-id.ts';
@@ -25,8 +26,19 @@ export interface OfflineService extends TaskQueries {
   reopen(taskId: string, reason: string | null): Promise<TaskView>;
 }
 
+/** Opens a task in the tracker, where no chart has to know of it. */
+export const takeBack = async (
+  tracker: Pick<StatusWrites, 'reopen'> & Pick<TrackerWrites, 'note'>,
+  id: TaskId,
+  reason: string | null,
+): Promise<void> => {
+  const { refusal } = await tracker.reopen(id);
+  if (refusal !== null) throw ServiceError.from(refusal);
+  if (reason !== null) await tracker.note(id, `Reopened: ${reason}`);
+};
+
 export const createOfflineService = (
-  tracker: TrackerReads & TrackerWrites & Pick<StatusWrites, 'close' | 'reopen'>,
+  tracker: TrackerInfo & TrackerReads & TrackerWrites & Pick<StatusWrites, 'close' | 'reopen'>,
   store: (StoreReads & Pick<StoreWrites, 'commit'>) | null,
   now: () => number,
   workOf: WorkReads,
@@ -71,11 +83,12 @@ export const createOfflineService = (
       const tracked = await tracker.find(id);
       if (tracked === null) throw new ServiceError('task_not_found', { task_id: id });
       const snapshot = asTracked(await savedSnapshot(store, id), tracked, now());
-      const refused = refuses(snapshot, null, { type: 'reopen', reason, at: now() });
+      const refused =
+        isTaken(tracked, tracker.actor) && !snapshot.hasTag('pending')
+          ? null
+          : refuses(snapshot, null, { type: 'reopen', reason, at: now() });
       if (refused !== null) throw ServiceError.from(refused);
-      const { refusal } = await tracker.reopen(id);
-      if (refusal !== null) throw ServiceError.from(refusal);
-      if (reason !== null) await tracker.note(id, `Reopened: ${reason}`);
+      await takeBack(tracker, id, reason);
       await logRequest(id, 'reopen', reason);
       return queries.status(id);
     },

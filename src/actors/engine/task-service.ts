@@ -3,11 +3,13 @@ import { ServiceError } from '../../machines/errors.ts';
 import { isForPerson } from '../../machines/for-person.ts';
 import type { SupervisorContext } from '../../machines/supervisor-context.ts';
 import type { Finding, Role, RunOptions, TaskId } from '../../machines/task.ts';
-import { holderOf } from '../../machines/tracked-task.ts';
+import { holderOf, isTaken } from '../../machines/tracked-task.ts';
+import { entry } from '../journal/event-types.ts';
 import { conflictsOf } from '../journal/snapshots.ts';
 import type { TaskView } from '../journal/task-view.ts';
+import { requestData } from '../journal/transition-frames.ts';
 import type { Answer, NewEntry, StoreReads } from '../store/port.ts';
-import type { TrackerInfo, TrackerReads, TrackerWrites } from '../tracker/port.ts';
+import type { StatusWrites, TrackerInfo, TrackerReads, TrackerWrites } from '../tracker/port.ts';
 import { requireAgents, requireAnswer } from '../workflows/require-answer.ts';
 import type { Workspace } from '../workspace/port.ts';
 import { type AttemptDiffMerge, createAttemptDiffMerge } from './attempt-diff-merge.ts';
@@ -19,6 +21,7 @@ import {
 } from './execute-task.ts';
 import { type Explanation, explain, type SlotUse } from './explain.ts';
 import { nextOptions } from './next-options.ts';
+import { takeBack } from './offline-tasks.ts';
 import { createReview, type TaskReviews } from './review-task.ts';
 import {
   createRunGraph,
@@ -74,7 +77,7 @@ export interface TaskService extends TaskQueries, AttemptDiffMerge, TaskReviews,
 
 export interface ServicePorts extends Omit<ExecutePorts, 'commands' | 'queries'> {
   readonly store: ExecutePorts['store'] & StoreReads;
-  readonly tracker: TrackerInfo & TrackerReads & TrackerWrites;
+  readonly tracker: TrackerInfo & TrackerReads & TrackerWrites & Pick<StatusWrites, 'reopen'>;
   readonly commands: TaskCommands;
   readonly views: TaskViews;
   readonly lookUp: (taskId: TaskId, options: RunOptions, role: Role) => Promise<Finding>;
@@ -158,7 +161,17 @@ export const createTaskService = (ports: ServicePorts): TaskService => {
       requireAnswer(await tracker.find(id).catch(() => null), reason);
       return commands.ask(id, { type: 'close', reason });
     },
-    reopen: async (taskId, reason) => commands.ask(requireId(taskId), { type: 'reopen', reason }),
+    reopen: async (taskId, reason) => {
+      const id = requireId(taskId);
+      const tracked = await tracker.find(id).catch(() => null);
+      const snapshot = await views.snapshotOf(id, tracked);
+      if (tracked === null || !isTaken(tracked, tracker.actor) || snapshot.hasTag('pending'))
+        return commands.ask(id, { type: 'reopen', reason });
+      await takeBack(tracker, id, reason);
+      const data = requestData('reopen', reason);
+      await ports.record(entry(id, snapshot.context.attempt, 'log', ports.now(), data));
+      return queries.status(id);
+    },
     cancel: async (taskId, reason) => {
       const id = requireId(taskId);
       await requireNotElsewhere(id);
@@ -175,6 +188,7 @@ export const createTaskService = (ports: ServicePorts): TaskService => {
     review: createReview(ports),
     retry: async (taskId, role, options, reason) => {
       const id = requireId(taskId);
+      await requireNotElsewhere(id);
       const last = (await views.snapshotOf(id)).context;
       const next = role ?? last.role;
       if (next !== null) requireAgents(await tracker.find(id).catch(() => null), 'retry');

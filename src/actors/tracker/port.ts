@@ -159,8 +159,8 @@ export interface StatusWrites {
    */
   close(id: TaskId, reason: string, fence?: Fence): Promise<Acceptance>;
   /**
-   * Opens a closed, failed or cancelled task and clears assignee and end labels. Refusal:
-   * task_not_found.
+   * Opens a closed, failed or cancelled task, or one that somebody else has taken, and clears
+   * assignee and end labels. Refusal: task_not_found.
    */
   reopen(id: TaskId, fence?: Fence): Promise<Acceptance>;
 }

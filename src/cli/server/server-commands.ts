@@ -47,10 +47,12 @@ const leftTasks = async ({ connection, io }: CommandContext): Promise<LeftTasks>
     const { tasks: active } = client.live
       ? { tasks: [] }
       : await fetchTasks(client, io, { status: 'active' }, null);
+    // Of a task that somebody else has taken, the phase says no more.
+    const ours = active.filter(({ phase }) => phase !== 'started');
     const isParked = ({ status }: TaskView): boolean => status === 'started';
     return {
-      parked: active.filter(isParked),
-      waiting: active.filter((task) => !isParked(task)),
+      parked: ours.filter(isParked),
+      waiting: ours.filter((task) => !isParked(task)),
     };
   } catch {
     return { parked: [], waiting: [] };
