@@ -50,7 +50,7 @@ export const createFileExport = (
       if (!(await knows(expected)))
         throw new FileMovedError(`${file} is being changed by another program`);
       if ((await db.ask(state.waiting()))?.stamp === expected) return;
-      lastSize = await db.ask(table.size());
+      lastSize = (await db.ask(table.newest())).size;
       const isWanted = ifMissing === 'write' && expected === missing && lastSize > 0;
       if (!isWanted && !(await db.ask(state.isBehind()))) return;
       const began = performance.now();

@@ -172,7 +172,7 @@ export const createFileImport = (options: FileImportOptions, state: ExchangeStat
   const takeFirst = async (difference: FileDifference): Promise<void> => {
     const copy = filesPrefix === null ? null : `${filesPrefix}.first-import.jsonl`;
     if (copy !== null) copyFileSync(file, copy);
-    if ((await db.ask(table.size())) === 0) await addAll(options, difference);
+    if ((await db.ask(table.newest())).size === 0) await addAll(options, difference);
     else await take(difference);
     // Also of what an import added that was cut off.
     await finish(difference, table.countBlockers);

@@ -38,8 +38,8 @@ export type Issue = z.infer<typeof fileIssueSchema>;
 export interface IssueTable {
   get(id: string): Work<Issue | undefined>;
   has(id: string): Work<boolean>;
-  /** About how many there were ever. */
-  size(): Work<number>;
+  /** About how many there were ever, and the ids of some, the newest first. */
+  newest(): Work<{ readonly size: number; readonly ids: readonly string[] }>;
 }
 
 export const endLabels: readonly string[] = ['agent-failed', 'agent-cancelled'];

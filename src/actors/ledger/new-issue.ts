@@ -49,15 +49,34 @@ export const requireValidFields = (fields: Partial<NewTask>): void =>
 
 const idLength = (count: number): number => (count < 500 ? 4 : count < 1_500 ? 5 : 6);
 
-/** A new id in bd's form: longer as the project grows, never one that exists. */
+/** An id has 128 characters at most. */
+const prefixLengthAtMost = 100;
+
+/** What comes before the last hyphen in most of the ids; of two that are as many, the first. */
+const prefixOf = (ids: readonly string[]): string => {
+  const counts = new Map<string, number>();
+  for (const id of ids) {
+    const prefix = id.slice(0, id.lastIndexOf('-'));
+    counts.set(prefix, (counts.get(prefix) ?? 0) + 1);
+  }
+  const [most] = [...counts]
+    .filter(([prefix]) => prefix.length <= prefixLengthAtMost)
+    .sort(([, one], [, other]) => other - one);
+  return most?.[0] ?? 'bd';
+};
+
+/**
+ * A new id in bd's form, with the prefix of the project: longer as that grows, never one that exists.
+ */
 export const createId = function* (
   issues: IssueTable,
   random: (max: number) => number,
 ): Work<TaskId> {
   for (;;) {
-    const length = idLength(yield* issues.size());
+    const { size, ids } = yield* issues.newest();
+    const length = idLength(size);
     const digits = Array.from({ length }, () => random(36).toString(36));
-    const id = `bd-${digits.join('')}` as TaskId;
+    const id = `${prefixOf(ids)}-${digits.join('')}` as TaskId;
     if (!(yield* issues.has(id))) return id;
   }
 };

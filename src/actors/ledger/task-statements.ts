@@ -35,7 +35,7 @@ export const prepareTaskStatements = (db: Database) => ({
   row: db.prepare('select * from tasks where id = ?'),
   rows: createRowRead(db, 'select * from tasks where id'),
   many: db.prepare(`select * from tasks where status <> 'tombstone' and id in (${manyPlaces})`),
-  size: db.prepare('select coalesce(max(position), 0) as size from tasks'),
+  newest: db.prepare('select id, position from tasks order by position desc limit 20'),
   count: db.prepare(
     "select coalesce(sum(count), 0) as count from task_counts where status <> 'tombstone'",
   ),

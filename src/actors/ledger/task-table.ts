@@ -31,8 +31,9 @@ export const createTaskTable = (db: Database): TaskTable => {
     *has(id) {
       return (yield* sql.get.first(id)) !== null;
     },
-    *size() {
-      return Number((yield* sql.size.first())?.['size']);
+    *newest() {
+      const rows = yield* sql.newest.all();
+      return { size: Number(rows[0]?.['position'] ?? 0), ids: rows.map(({ id }) => String(id)) };
     },
     *news(mark) {
       const row = yield* sql.news.first(mark ?? -1);

@@ -219,3 +219,13 @@ test('the example of the guide is imported', async () => {
   ]);
   expect(await ledger.exchange.problem()).toBeNull();
 });
+
+test('a new task has the prefix that most of the last tasks have, and bd without any', async () => {
+  const mixed = ['my-shop-a1', 'my-shop-b2.1', 'other-c3'].map((id) => lineOf(id)).join('\n');
+
+  const { tracker } = projectWith(mixed);
+  const first = await projectWith('').tracker.create(aTask());
+
+  expect((await tracker.create(aTask())).id).toMatch(/^my-shop-[0-9a-z]{4}$/);
+  expect(first.id).toMatch(/^bd-[0-9a-z]{4}$/);
+});
