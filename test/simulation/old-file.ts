@@ -14,7 +14,8 @@ export const createOldFile = ({ ledger, store, clock, invariants }: World): (() 
       const issue = atOnce(db.ask(table.get(taskId)));
       if (issue?.status !== 'in_progress' || issue.assignee !== 'agent-server') continue;
       const { assignee, ...free } = issue;
-      const at = new Date(Math.max(clock.now(), Date.parse(issue.updated_at)) + 1).toISOString();
+      const before = Date.parse(issue.updated_at ?? '') || 0;
+      const at = new Date(Math.max(clock.now(), before) + 1).toISOString();
       const imported = atOnce(
         db.ask(
           imports.takeLine(

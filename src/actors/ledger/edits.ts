@@ -10,6 +10,7 @@ import {
   isGating,
   isListed,
   pathBetween,
+  shownStatus,
 } from './issue.ts';
 import { blockingDependency } from './new-issue.ts';
 
@@ -41,9 +42,10 @@ const unmetRefusal = ({ id }: Issue, unmet: readonly TaskId[]): Refusal | null =
   unmet.length === 0 ? null : refusal('dependencies_unmet', { task_id: id as TaskId, unmet });
 
 /** As `StatusWrites.claim`. `unmet`: its blockers that are not done. */
-export const claimed = (issue: Issue, unmet: readonly TaskId[], { actor }: Editor): Edited => {
+export const claimed = (issue: Issue, unmet: readonly TaskId[], { actor, now }: Editor): Edited => {
   if (issue.status === 'in_progress' && issue.assignee === actor) return null;
-  const holder = holderOf({ status: issue.status, assignee: issue.assignee ?? null }, actor);
+  const status = shownStatus(issue, Date.parse(now));
+  const holder = holderOf({ status, assignee: issue.assignee ?? null }, actor);
   if (holder !== null) return refusal('tracker_conflict', { task_id: issue.id as TaskId, holder });
   return (
     unmetRefusal(issue, unmet) ??

@@ -52,6 +52,41 @@ const doneStatuses: ReadonlySet<string> = new Set(['closed', 'pinned', 'tombston
 /** A task with such a status blocks nobody. */
 export const isDone = (status: string): boolean => doneStatuses.has(status);
 
+/** Records that bd and its tools keep among the tasks. `bd ready` leaves them out, too. */
+const notWork: ReadonlySet<string> = new Set(
+  'agent convoy event gate memory merge-request message molecule rig role slot wisp'.split(' '),
+);
+
+interface WorkFields {
+  readonly status: string;
+  readonly issue_type?: unknown;
+  readonly pinned?: unknown;
+  readonly ephemeral?: unknown;
+  readonly defer_until?: unknown;
+}
+
+/**
+ * The status for people, who see why nobody works on an open task that is no work, or not yet: the
+ * word for that. `now`: epoch ms.
+ */
+export const shownStatus = (
+  { status, issue_type: type, pinned, ephemeral, defer_until: until }: WorkFields,
+  now: number,
+): string => {
+  if (status !== 'open') return status;
+  if (typeof type === 'string' && notWork.has(type)) return type;
+  if (pinned) return 'pinned';
+  if (ephemeral) return 'ephemeral';
+  return typeof until === 'string' && Date.parse(until) > now ? 'deferred' : 'open';
+};
+
+/** The ids of the tasks that this one is a part of. */
+export const parents = ({ dependencies = [] }: Issue): readonly TaskId[] =>
+  dependencies.flatMap(({ type, depends_on_id }) => {
+    const id = type === 'parent-child' ? parseTaskId(depends_on_id) : null;
+    return id === null ? [] : [id];
+  });
+
 /** The ids that the issue depends on, by the types that block only. */
 export const blockers = ({ dependencies = [] }: Issue): readonly TaskId[] => [
   ...new Set(
@@ -73,24 +108,24 @@ const closeReasonOf = ({ close_reason: reason }: Issue): Pick<TrackedTask, 'clos
   typeof reason === 'string' ? { closeReason: reason } : {};
 
 /**
- * `unmet`: its blockers that are not done; one that does not exist is never done. `createdAt`: for an
- * issue that does not say it.
+ * `unmet`: its blockers that are not done, and those of its parents; one that does not exist is never
+ * done. `createdAt`: for an issue that does not say it. `now`: epoch ms.
  */
 export const trackedFrom = (
   issue: Issue,
   unmet: readonly TaskId[],
-  createdAt: string,
+  { createdAt, now }: { readonly createdAt: string; readonly now: number },
 ): TrackedTask => ({
   id: issue.id as TaskId,
   title: issue.title,
   description: issue.description ?? '',
-  status: issue.status,
+  status: shownStatus(issue, now),
   priority: issue.priority,
   labels: issue.labels ?? [],
   assignee: issue.assignee ?? null,
   dependencies: blockers(issue),
   unmet,
-  ready: issue.status === 'open' && unmet.length === 0,
+  ready: shownStatus(issue, now) === 'open' && unmet.length === 0,
   createdAt: isoOrEpoch(issue.created_at ?? createdAt),
   updatedAt: isoOrEpoch(issue.updated_at ?? createdAt),
   closedAt: issue.closed_at === undefined ? null : isoOrEpoch(issue.closed_at),

@@ -1,8 +1,8 @@
 import type { TaskId } from '../../machines/task.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
-import { type Row, rowsOfMany, type Work } from '../store/rows.ts';
+import { type Database, type Row, rowsOfMany, type Work } from '../store/rows.ts';
 import type { PageRequest } from '../tracker/port.ts';
-import { trackedFrom } from './issue.ts';
+import { parents, trackedFrom } from './issue.ts';
 import { issueOf } from './issue-line.ts';
 import { columnText, manyAtWork, type TaskStatements } from './task-statements.ts';
 
@@ -47,6 +47,8 @@ export interface StoredTaskReads {
   ): Work<{ readonly tasks: readonly TrackedTask[]; readonly revision: number }>;
 }
 
+type Ids = readonly TaskId[];
+
 const rowsByCreation = (one: Row, other: Row): number => {
   const [a, b] = [`${one['created_at']} ${one['id']}`, `${other['created_at']} ${other['id']}`];
   return a < b ? -1 : a > b ? 1 : 0;
@@ -64,8 +66,39 @@ const unmetOf = function* (sql: TaskStatements, row: Row): Work<readonly TaskId[
   return rows.map((each) => columnText(each, 'depends_on') as TaskId);
 };
 
-const trackedRow = (row: Row, unmet: readonly TaskId[]): TrackedTask =>
-  trackedFrom(issueOf(columnText(row, 'line')), unmet, columnText(row, 'created_at'));
+/** The blockers of tasks that others are a part of, each read once. */
+const createParents = (sql: TaskStatements) => {
+  const read = new Map<string, { readonly above: Ids; readonly unmet: Ids } | null>();
+  const look = function* (id: string) {
+    const seen = read.get(id);
+    if (seen !== undefined) return seen;
+    const row = yield* sql.row.first(id);
+    const isOver = row === null || Number(row['done']) === 1;
+    const found = isOver
+      ? null
+      : { above: parents(issueOf(columnText(row, 'line'))), unmet: yield* unmetOf(sql, row) };
+    read.set(id, found);
+    return found;
+  };
+  /** With those that they are a part of. */
+  const withWholes = function* (ids: Ids): Work<ReadonlySet<TaskId>> {
+    const all = new Set(ids);
+    for (const id of all) for (const above of (yield* look(id))?.above ?? []) all.add(above);
+    return all;
+  };
+  return {
+    /** What a part waits for because a whole does, unless that is a part of the same whole. */
+    *unmet(own: TaskId, above: Ids): Work<Ids> {
+      const unmet: TaskId[] = [];
+      for (const whole of yield* withWholes(above)) {
+        if (whole === own) continue;
+        for (const id of (yield* look(whole))?.unmet ?? [])
+          if (id !== own && !(yield* withWholes([id])).has(whole)) unmet.push(id);
+      }
+      return unmet;
+    },
+  };
+};
 
 const rowsOf = function* (
   sql: TaskStatements,
@@ -91,17 +124,29 @@ const countTasks = function* (
   return Number(row?.['count']);
 };
 
-export const createTaskReads = (sql: TaskStatements): StoredTaskReads => {
-  const trackedOf = function* (row: Row): Work<TrackedTask> {
-    return trackedRow(row, yield* unmetOf(sql, row));
-  };
+export const createTaskReads = (
+  sql: TaskStatements,
+  db: Pick<Database, 'now'>,
+): StoredTaskReads => {
   const allTracked = function* (rows: readonly Row[]): Work<readonly TrackedTask[]> {
     const blocked = rows.filter((row) => Number(row['unmet']) > 0);
     const ids = blocked.map((row) => columnText(row, 'id'));
     const unmet = new Map<string, TaskId[]>(ids.map((id) => [id, []]));
     for (const row of yield* rowsOfMany(sql.unmetOf, ids))
       unmet.get(columnText(row, 'task_id'))?.push(columnText(row, 'depends_on') as TaskId);
-    return rows.map((row) => trackedRow(row, unmet.get(columnText(row, 'id')) ?? []));
+    const wholes = createParents(sql);
+    const tracked: TrackedTask[] = [];
+    // Only what is deferred needs the time.
+    const isTimed = rows.some((row) => columnText(row, 'line').includes('"defer_until"'));
+    const now = isTimed ? yield* db.now() : 0;
+    for (const row of rows) {
+      const issue = issueOf(columnText(row, 'line'));
+      const id = issue.id as TaskId;
+      const all = [...(unmet.get(id) ?? []), ...(yield* wholes.unmet(id, parents(issue)))];
+      const facts = { createdAt: columnText(row, 'created_at'), now };
+      tracked.push(trackedFrom(issue, [...new Set(all)], facts));
+    }
+    return tracked;
   };
 
   return {
@@ -109,7 +154,8 @@ export const createTaskReads = (sql: TaskStatements): StoredTaskReads => {
     countOf: (request) => countTasks(sql, request),
     *tracked(id) {
       const row = yield* sql.row.first(id);
-      return row === null || row['status'] === 'tombstone' ? null : yield* trackedOf(row);
+      if (row === null || row['status'] === 'tombstone') return null;
+      return (yield* allTracked([row]))[0] ?? null;
     },
     *trackedOf(ids) {
       const rows = yield* rowsOfMany(sql.many, ids);
@@ -127,7 +173,11 @@ export const createTaskReads = (sql: TaskStatements): StoredTaskReads => {
         isAhead,
         revision: Number(row['revision']),
         createdAt: columnText(row, 'created_at'),
-        unmet: () => unmetOf(sql, row),
+        *unmet() {
+          const above = parents(issueOf(line));
+          const inherited = yield* createParents(sql).unmet(id as TaskId, above);
+          return [...new Set([...(yield* unmetOf(sql, row)), ...inherited])];
+        },
       };
     },
     *matching(text, limit) {

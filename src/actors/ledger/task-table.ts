@@ -22,7 +22,7 @@ export type TaskTable = IssueTable & StoredTaskReads & TaskWrites & ChangeMark;
 export const createTaskTable = (db: Database): TaskTable => {
   const sql = prepareTaskStatements(db);
   return {
-    ...createTaskReads(sql),
+    ...createTaskReads(sql, db),
     ...createTaskWrites(sql, db),
     *get(id) {
       const row = yield* sql.get.first(id);

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { statusInTracker } from '../../machines/tracked-task.ts';
 import type { Database, Row, Work } from '../store/rows.ts';
-import { blockers, type Issue, isDone, isoOrEpoch } from './issue.ts';
+import { blockers, type Issue, isDone, isoOrEpoch, shownStatus } from './issue.ts';
 import { issueOf } from './issue-line.ts';
 import { lineOf } from './issue-text.ts';
 import { columnText, type TaskStatements } from './task-statements.ts';
@@ -28,7 +28,11 @@ export interface TaskWrites {
 }
 
 const taskColumns = (issue: Issue) => ({
-  status: statusInTracker({ status: issue.status, labels: issue.labels ?? [] }),
+  // Whatever is deferred is queued when its time has come, which writes nothing.
+  status: statusInTracker({
+    status: shownStatus(issue, Number.POSITIVE_INFINITY),
+    labels: issue.labels ?? [],
+  }),
   done: isDone(issue.status) ? 1 : 0,
 });
 

@@ -178,6 +178,69 @@ test('only blocking types gate; pinned and deleted tasks do not, missing ones do
   });
 });
 
+test('the child of a blocked parent is blocked; a parent that waits for its own children does not lock', async () => {
+  const { write, tracker } = setUp();
+  const on = (depends_on_id: string, type = 'blocks') => ({ depends_on_id, type });
+  const child = (id: string, parent: string) =>
+    line(id, { dependencies: [on(parent, 'parent-child')] });
+  write(
+    [
+      line('bd-x'),
+      line('bd-e', { issue_type: 'epic', dependencies: [on('bd-x')] }),
+      child('bd-e.1', 'bd-e'),
+      child('bd-e.1.1', 'bd-e.1'),
+      line('bd-p', { dependencies: [on('bd-p.1'), on('bd-p.2')] }),
+      child('bd-p.1', 'bd-p'),
+      child('bd-p.2', 'bd-p'),
+      // Whoever wrote these made no sense, and holds up nobody.
+      child('bd-l.1', 'bd-l.2'),
+      child('bd-l.2', 'bd-l.1'),
+    ].join('\n'),
+  );
+  const unmetBy = async () =>
+    Object.fromEntries((await tracker.list()).map(({ id, unmet }) => [id, unmet]));
+
+  expect(await unmetBy()).toEqual({
+    ...{ 'bd-x': [], 'bd-e': ['bd-x'], 'bd-e.1': ['bd-x'], 'bd-e.1.1': ['bd-x'] },
+    ...{ 'bd-p': ['bd-p.1', 'bd-p.2'], 'bd-p.1': [], 'bd-p.2': [], 'bd-l.1': [], 'bd-l.2': [] },
+  });
+  const id = 'bd-e.1.1' as TaskId;
+  expect(await tracker.find(id)).toMatchObject({ ready: false, unmet: ['bd-x'] });
+  expect((await tracker.claim(id)).refusal).toMatchObject({
+    code: 'dependencies_unmet',
+    facts: { unmet: ['bd-x'] },
+  });
+  await tracker.close('bd-x' as TaskId, 'done');
+  expect((await tracker.claim(id)).refusal).toBeNull();
+});
+
+test('what is no work, or not yet, is not ready and cannot be claimed', async () => {
+  const { write, tracker } = setUp();
+  const types = ['convoy', 'agent', 'role', 'event', 'memory', 'gate', 'molecule', 'message'];
+  const later = new Date(Date.now() + 3_600_000).toISOString();
+  write(
+    [
+      ...types.map((type) => line(`bd-${type}`, { issue_type: type })),
+      line('bd-pinned', { pinned: true }),
+      line('bd-ephemeral', { ephemeral: true }),
+      line('bd-deferred', { defer_until: later }),
+      line('bd-due', { defer_until: '2026-01-01T00:00:00Z' }),
+      line('bd-work', { issue_type: 'bug', pinned: false }),
+    ].join('\n'),
+  );
+
+  const list = await tracker.list();
+
+  expect(list.filter(({ ready }) => ready).map(({ id }) => id)).toEqual(['bd-due', 'bd-work']);
+  for (const { id, status } of list.filter(({ ready }) => !ready)) {
+    expect(`bd-${status}`).toBe(id);
+    expect((await tracker.claim(id)).refusal).toMatchObject({
+      code: 'tracker_conflict',
+      facts: { holder: `its ${status} state` },
+    });
+  }
+});
+
 test('a status that we do not know is shown as it is', async () => {
   const { write, tracker } = setUp();
   write(`${line('bd-a', { status: 'hooked' })}\n`);

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { parseTaskId, type TaskId } from '../../../machines/task.ts';
 import type { TrackedTask } from '../../../machines/tracked-task.ts';
-import { isGating } from '../../ledger/issue.ts';
+import { isGating, shownStatus } from '../../ledger/issue.ts';
 
 /** Both of bd's forms: the record of `list`, or the issue inside `show`. */
 const bdDependencySchema = z.looseObject({
@@ -38,6 +38,8 @@ interface Edge {
 /** Whether an edge blocks depends on the issue at its end. */
 export interface BdIssue extends Omit<TrackedTask, 'dependencies' | 'unmet' | 'ready'> {
   readonly edges: readonly Edge[];
+  /** The status for people. */
+  readonly shown: string;
 }
 
 const endedStatuses: ReadonlySet<string> = new Set(['closed', 'pinned', 'tombstone']);
@@ -66,6 +68,7 @@ const issueFrom = (row: z.infer<typeof bdIssueSchema>): BdIssue => ({
   closedAt: row.closed_at == null ? null : time(row.closed_at),
   ...(row.close_reason ? { closeReason: row.close_reason } : {}),
   edges: edgesOf(row.dependencies ?? []),
+  shown: shownStatus({ ...row, status: row.status ?? 'open' }, Date.now()),
 });
 
 /** Reads the issues row by row. A row that cannot be read is reported and left out. */
@@ -108,22 +111,31 @@ export const unmetIn = (issue: BdIssue): readonly TaskId[] =>
     gatingEdges(issue).flatMap(({ to, status }) => (endedStatuses.has(status ?? '') ? [] : [to])),
   );
 
-/** The unmet blockers of an issue in the whole list, with those of its parents. */
+const withParents = (issue: BdIssue, all: ReadonlyMap<string, BdIssue>): ReadonlySet<BdIssue> => {
+  const line = new Set<BdIssue>([issue]);
+  for (const each of line)
+    for (const { to, type } of each.edges) {
+      const parent = type === 'parent-child' ? all.get(to) : undefined;
+      if (parent !== undefined && !endedStatuses.has(parent.status)) line.add(parent);
+    }
+  return line;
+};
+
+/**
+ * The unmet blockers of an issue in the whole list, with those of its parents that are no parts of
+ * these.
+ */
 export const unmetAmong = (
   issue: BdIssue,
   all: ReadonlyMap<string, BdIssue>,
 ): readonly TaskId[] => {
   const unmet: TaskId[] = [];
-  const line = new Set<BdIssue>([issue]);
-  for (const each of line) {
-    unmet.push(
-      ...blockersOf(each).filter((id) => !endedStatuses.has(all.get(id)?.status ?? 'missing')),
-    );
-    for (const { to, type } of each.edges) {
-      const parent = type === 'parent-child' ? all.get(to) : undefined;
-      if (parent !== undefined && !endedStatuses.has(parent.status)) line.add(parent);
+  for (const each of withParents(issue, all))
+    for (const id of blockersOf(each)) {
+      const blocker = all.get(id);
+      const isPart = each !== issue && blocker !== undefined && withParents(blocker, all).has(each);
+      if (!isPart && !endedStatuses.has(blocker?.status ?? 'missing')) unmet.push(id);
     }
-  }
   return unique(unmet);
 };
 
@@ -131,6 +143,6 @@ export const trackedFromBd = (
   issue: BdIssue,
   { unmet, ready }: { readonly unmet: readonly TaskId[]; readonly ready: boolean },
 ): TrackedTask => {
-  const { edges: _, ...own } = issue;
-  return { ...own, dependencies: blockersOf(issue), unmet, ready };
+  const { edges: _, shown: status, ...own } = issue;
+  return { ...own, status, dependencies: blockersOf(issue), unmet, ready };
 };

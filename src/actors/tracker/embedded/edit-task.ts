@@ -96,11 +96,12 @@ export const createTaskEditor = (
         const { refusal, stored, next } = yield* changed(id, editOf(change));
         if (next === null || stored === null) return { refusal };
         const toCommit = { id, revision: stored.revision, line: lineOf(next, stored.line) };
+        const facts = { createdAt: stored.createdAt, now: clock() };
         return {
           refusal,
           toCommit: {
             edit: toCommit,
-            tracked: trackedFrom(next, yield* stored.unmet(), stored.createdAt),
+            tracked: trackedFrom(next, yield* stored.unmet(), facts),
           },
         };
       }),
