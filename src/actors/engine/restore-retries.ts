@@ -1,32 +1,31 @@
-import type { TaskId } from '../../machines/task.ts';
 import { createTimerWheel } from './deadlines.ts';
 
 const firstRetryMs = 5_000;
 const longestRetryMs = 10 * 60_000;
 
-export interface RestoreRetries {
+export interface RestoreRetries<Id extends string> {
   /** The pause doubles with each failure. */
-  later(taskId: TaskId): void;
-  forget(taskId: TaskId): void;
+  later(id: Id): void;
+  forget(id: Id): void;
   stop(): void;
 }
 
-/** Calls `restore` again for tasks that could not be restored. */
-export const createRestoreRetries = (
+/** Calls `restore` again for tasks or workflows that could not be restored. */
+export const createRestoreRetries = <Id extends string>(
   now: () => number,
-  restore: (taskId: TaskId) => void,
-): RestoreRetries => {
-  const failures = new Map<TaskId, number>();
-  const wheel = createTimerWheel(now, (taskId) => restore(taskId as TaskId));
+  restore: (id: Id) => void,
+): RestoreRetries<Id> => {
+  const failures = new Map<Id, number>();
+  const wheel = createTimerWheel(now, (id) => restore(id as Id));
   let stopped = false;
   return {
-    later: (taskId) => {
+    later: (id) => {
       if (stopped) return;
-      const count = failures.get(taskId) ?? 0;
-      failures.set(taskId, count + 1);
-      wheel.set(taskId, now() + Math.min(firstRetryMs * 2 ** count, longestRetryMs));
+      const count = failures.get(id) ?? 0;
+      failures.set(id, count + 1);
+      wheel.set(id, now() + Math.min(firstRetryMs * 2 ** count, longestRetryMs));
     },
-    forget: (taskId) => void failures.delete(taskId),
+    forget: (id) => void failures.delete(id),
     stop: () => {
       stopped = true;
       wheel.stop();

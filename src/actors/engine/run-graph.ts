@@ -173,6 +173,12 @@ const refusalNow = async (
   return refused === null ? error : ServiceError.from(refused);
 };
 
+/** @throws what is no ServiceError */
+const skippedFor = (task_id: TaskId, error: unknown): SkippedTask => {
+  if (!isServiceError(error)) throw error;
+  return { task_id, reason: error.message, code: error.code };
+};
+
 /** How a run would begin with a task, or why it does not. */
 const runOf = async (
   ports: RunGraphPorts,
@@ -187,13 +193,18 @@ const runOf = async (
     const reason = `it is complete; put it back with: agent reopen ${task_id}`;
     return { task_id, reason, code: 'complete' };
   }
-  const role = await labelledRole(ports, task, fallback);
-  if (typeof role !== 'string') return role;
-  const snapshot = await ports.views.snapshotOf(task.id, task);
-  if (taskIds === undefined && isApproved(snapshot))
-    return { task_id, reason: approvedReason(task_id), code: 'approved' };
-  const next = nextOptions(snapshot.context, role, options, ports.optionsFor);
-  return { role, options: { ...next, when: 'ready', run: options.run }, snapshot };
+  try {
+    const role = await labelledRole(ports, task, fallback);
+    if (typeof role !== 'string') return role;
+    const snapshot = await ports.views.snapshotOf(task.id, task);
+    if (taskIds === undefined && isApproved(snapshot))
+      return { task_id, reason: approvedReason(task_id), code: 'approved' };
+    const next = nextOptions(snapshot.context, role, options, ports.optionsFor);
+    return { role, options: { ...next, when: 'ready', run: options.run }, snapshot };
+  } catch (error) {
+    // Its saved state may be broken.
+    return skippedFor(task_id, error);
+  }
 };
 
 /** Starts one task, or says why not. A repeated request finds what it started before. */
@@ -224,9 +235,10 @@ const createStartOne = async (ports: RunGraphPorts, request: RunGraphRequest) =>
       room += 1;
       if (error instanceof RepeatedRequestError) return accepted();
       if (error instanceof OwnedElsewhereError && (await isRepeated())) return accepted();
-      if (!isServiceError(error)) throw error;
-      const { message, code } = await refusalNow(ports, task.id, role, error);
-      return { task_id, reason: message, code };
+      return skippedFor(
+        task_id,
+        isServiceError(error) ? await refusalNow(ports, task.id, role, error) : error,
+      );
     }
   };
 };

@@ -104,7 +104,9 @@ const createLoadedTask = async (
 ): Promise<CreatedTask> => {
   const saved = row ?? (await store.takeOver(taskId));
   const isStrange =
-    saved !== null && (givesUp || !saved.pending) && !(await isReadable(store, saved));
+    saved !== null && (givesUp || !saved.pending) && !(await isReadable(store, saved, tracked));
+  // Before the actor exists: one from a broken state would fail again and again.
+  const state = saved === null || isStrange ? null : await readStates(store, saved, tracked);
   const snapshot = isStrange
     ? { snapshot: logic.getPersistedSnapshot(await restingSnapshot(store, taskId)) as never }
     : saved === null
@@ -116,7 +118,6 @@ const createLoadedTask = async (
     input: { taskId },
     ...snapshot,
   });
-  const state = saved === null || isStrange ? null : await readStates(store, saved);
   const task: LoadedTask = {
     actor,
     tracked,

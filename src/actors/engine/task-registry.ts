@@ -54,7 +54,7 @@ const restoredMeanwhile = (): ServiceError =>
 /** A task actor ended in error: its successor starts from the committed state. */
 const createCrashed = (
   ports: TaskRegistryPorts,
-  retries: Pick<RestoreRetries, 'later'>,
+  retries: Pick<RestoreRetries<TaskId>, 'later'>,
 ): LoadedTasks['discard'] => {
   const { live, store } = ports;
   /** A commit that is still underway could begin an attempt: it becomes stale first. */
@@ -78,7 +78,7 @@ const createCrashed = (
 export const createTaskRegistry = (logic: TaskMachine, ports: TaskRegistryPorts): TaskRegistry => {
   const { live } = ports;
   const starting = createSharedCalls<LoadedTask>();
-  const retries = createRestoreRetries(ports.now, (taskId) => void restore(taskId));
+  const retries = createRestoreRetries<TaskId>(ports.now, (taskId) => void restore(taskId));
   let stopped = false;
   const requireRunning = (): void => {
     if (stopped) throw stopping();

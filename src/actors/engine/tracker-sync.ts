@@ -2,9 +2,14 @@ import type { ActorRefFrom } from 'xstate';
 import type { TaskId } from '../../machines/task.ts';
 import type { TaskSnapshot, taskMachine } from '../../machines/task-machine.ts';
 import { holderOf, type TrackedTask } from '../../machines/tracked-task.ts';
-import { canRead } from '../journal/chart-versions.ts';
 import type { Journal } from '../journal/journal.ts';
-import { type SavedTaskReads, savedSnapshot, stateIn, viewFrom } from '../journal/snapshots.ts';
+import {
+  isTaskReadable,
+  type SavedTaskReads,
+  savedSnapshot,
+  stateIn,
+  viewFrom,
+} from '../journal/snapshots.ts';
 import {
   looksSame,
   observedEntries,
@@ -153,7 +158,7 @@ export const createObserver = (
       return showWait(seen);
     }
     // A server that can read it sees to it.
-    if (host === null && saved !== null && !canRead(saved)) return true;
+    if (host === null && saved !== null && !isTaskReadable(saved)) return true;
     // It is being restored, or another server has it.
     if (host === null && saved?.pending === true)
       return saved.owner !== null && saved.owner !== ports.node;

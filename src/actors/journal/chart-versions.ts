@@ -1,4 +1,5 @@
 import { ServiceError } from '../../machines/errors.ts';
+import { messageOf } from '../../machines/message-of.ts';
 import type { ChartVersions, SavedActor } from '../store/port.ts';
 
 /**
@@ -18,16 +19,26 @@ export const canRead = (saved: Versioned): boolean => isOf(charts, saved);
 const versionsInWords = ({ oldest, newest }: ChartVersions): string =>
   oldest === newest ? `${newest}` : `${oldest} to ${newest}`;
 
-/** A way out for a person, when no running server can go on with a task. */
-const remedyFor = ({ taskId, version }: Pick<SavedActor, 'taskId' | 'version'>): string =>
-  taskId.startsWith('workflow:')
-    ? `start a server whose charts are of version ${version}`
-    : `start a server whose charts are of version ${version}, or end it: agent cancel ${taskId}`;
+type Named = Pick<SavedActor, 'id' | 'taskId' | 'version'>;
 
-/** A state was saved by a server with other charts. */
+/** A way out for a person, when no running server can go on with it. */
+const remedyFor = (saved: Named): string => {
+  const { id, taskId, version } = saved;
+  if (!id.startsWith('workflow:'))
+    return canRead(saved)
+      ? `end it: agent cancel ${taskId}`
+      : `start a server whose charts are of version ${version}, or end it: agent cancel ${taskId}`;
+  return canRead(saved)
+    ? 'start it anew; its tasks stay as they are'
+    : `start a server whose charts are of version ${version}`;
+};
+
+/** A state was saved by a server with other charts, or it is broken. */
 export class UnreadableStateError extends ServiceError<'internal'> {
-  constructor(saved: Pick<SavedActor, 'id' | 'taskId' | 'version'>) {
-    const detail = `the state of ${saved.id} was saved by charts of version ${saved.version}, and this server knows ${versionsInWords(charts)}`;
-    super('internal', { detail, remedy: remedyFor(saved) });
+  constructor(saved: Named, cause?: unknown) {
+    const detail = canRead(saved)
+      ? `the saved state of ${saved.id} cannot be restored: ${messageOf(cause)}`
+      : `the state of ${saved.id} was saved by charts of version ${saved.version}, and this server knows ${versionsInWords(charts)}`;
+    super('internal', { detail, remedy: remedyFor(saved) }, { cause });
   }
 }

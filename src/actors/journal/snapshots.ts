@@ -16,14 +16,40 @@ const persistedSchema = z.looseObject({
   context: z.record(z.string(), z.unknown()),
 });
 
-/** @throws UnreadableStateError */
-const parseSnapshot = (saved: SavedActor) => {
+type Persisted = z.infer<typeof persistedSchema>;
+
+/**
+ * What `make` makes of a saved state. One that is broken is the fault of its task alone, whatever is
+ * wrong with it. @throws UnreadableStateError only
+ */
+export const readSnapshot = <Result>(
+  saved: SavedActor,
+  make: (persisted: Persisted) => Result,
+): Result => {
   if (!canRead(saved)) throw new UnreadableStateError(saved);
-  return persistedSchema.parse(JSON.parse(saved.snapshot));
+  try {
+    return make(persistedSchema.parse(JSON.parse(saved.snapshot)));
+  } catch (error) {
+    throw new UnreadableStateError(saved, error);
+  }
 };
 
+/** What `read` makes of each saved state, without those that this server cannot read. */
+export const readEach = <Result>(
+  rows: readonly SavedActor[],
+  read: (saved: SavedActor) => Result,
+): readonly Result[] =>
+  rows.flatMap((saved) => {
+    try {
+      return [readSnapshot(saved, () => read(saved))];
+    } catch {
+      return [];
+    }
+  });
+
 /** @throws UnreadableStateError */
-export const persistedSnapshot = (saved: SavedActor): never => parseSnapshot(saved) as never;
+export const persistedSnapshot = (saved: SavedActor): never =>
+  readSnapshot(saved, (persisted) => persisted) as never;
 
 export interface SavedTask {
   readonly task: TaskState;
@@ -32,11 +58,15 @@ export interface SavedTask {
   readonly removed: RemovedHistory | null;
 }
 
-const agentOf = (saved: SavedActor | null): AgentState | null => {
-  if (saved === null) return null;
-  const { value, context } = parseSnapshot(saved);
-  return agentMachine.resolveState({ value, context } as never);
-};
+/** @throws UnreadableStateError */
+const agentIn = (saved: SavedActor): AgentState =>
+  readSnapshot(saved, ({ value, context }) =>
+    agentMachine.resolveState({ value, context } as never),
+  );
+
+/** Null for one that is not there, or cannot be read. */
+const agentOf = (saved: SavedActor | null): AgentState | null =>
+  saved === null ? null : (readEach([saved], agentIn)[0] ?? null);
 
 type SnapshotReads = Pick<ActorReads, 'actor'> & Pick<EntryReads, 'latest'>;
 
@@ -46,29 +76,38 @@ export const conflictsOf = async (
   attempt: number,
 ): Promise<readonly StartConflict[]> => {
   const saved = await store.actor(attemptKey(taskId, attempt));
-  return saved !== null && canRead(saved) ? (agentOf(saved)?.context.conflicts ?? []) : [];
+  return agentOf(saved)?.context.conflicts ?? [];
 };
 
 export type SavedTaskReads = Pick<ActorReads, 'actor'> & Pick<EntryReads, 'removed' | 'latest'>;
 
 /** @throws UnreadableStateError */
 export const stateIn = (saved: SavedActor): TaskSnapshot =>
-  taskMachine.resolveState(parseSnapshot(saved) as never);
+  readSnapshot(saved, (persisted) => taskMachine.resolveState(persisted as never));
+
+/** True when this server can go on from the state of a task, whatever that of its agent is. */
+export const isTaskReadable = (saved: SavedActor): boolean => readEach([saved], stateIn).length > 0;
 
 /** The state of the agent of a task; null for an old one that cannot be read. */
 const agentFor = (task: TaskSnapshot, agent: SavedActor | null): AgentState | null =>
-  agent === null || canRead(agent) || task.hasTag('live') ? agentOf(agent) : null;
+  agent !== null && task.hasTag('live') ? agentIn(agent) : agentOf(agent);
 
-/** The committed states of a task and of its agent, without actors. @throws UnreadableStateError */
+/**
+ * The committed states of a task and of its agent, without actors. With `tracked`, also whether they can
+ * be shown. @throws UnreadableStateError
+ */
 export const readStates = async (
   store: Pick<ActorReads, 'actor'>,
   saved: SavedActor,
+  tracked?: TrackedTask,
 ): Promise<Pick<SavedTask, 'task' | 'agent'>> => {
   const task = stateIn(saved);
   const { attempt } = task.context;
-  const agent =
-    attempt === 0 ? null : await store.actor(attemptKey(saved.taskId as TaskId, attempt));
-  return { task, agent: agentFor(task, agent) };
+  const row = attempt === 0 ? null : await store.actor(attemptKey(saved.taskId as TaskId, attempt));
+  const states = { task, agent: agentFor(task, row) };
+  if (tracked !== undefined)
+    readSnapshot(saved, () => toView({ tracked, ...states, changedAt: saved.changedAt }));
+  return states;
 };
 
 /** @throws UnreadableStateError */
@@ -84,12 +123,15 @@ export const readSaved = async (store: SavedTaskReads, saved: SavedActor): Promi
 export const isReadable = async (
   store: Pick<ActorReads, 'actor'>,
   saved: SavedActor,
+  tracked: TrackedTask,
 ): Promise<boolean> => {
-  if (!canRead(saved)) return false;
-  const task = stateIn(saved);
-  if (!task.hasTag('live')) return true;
-  const agent = await store.actor(attemptKey(saved.taskId as TaskId, task.context.attempt));
-  return agent === null || canRead(agent);
+  try {
+    await readStates(store, saved, tracked);
+    return true;
+  } catch (error) {
+    if (error instanceof UnreadableStateError) return false;
+    throw error;
+  }
 };
 
 const unsavedSnapshot = (taskId: TaskId): TaskSnapshot =>
@@ -116,7 +158,7 @@ export const savedSnapshot = async (
 ): Promise<TaskSnapshot> => {
   const saved = (await store?.actor(taskId)) ?? null;
   if (store === null || saved === null) return unsavedSnapshot(taskId);
-  if (!saved.pending && !canRead(saved)) return restingSnapshot(store, taskId);
+  if (!saved.pending && !isTaskReadable(saved)) return restingSnapshot(store, taskId);
   return stateIn(saved);
 };
 
@@ -159,7 +201,7 @@ export const willAskAgain = (agent: AgentState): boolean => {
 
 /** True while an agent's slot is lent, also when it was about to lend it in an earlier process. */
 const isSlotLent = (saved: SavedActor | null): boolean => {
-  const agent = saved !== null && canRead(saved) ? agentOf(saved) : null;
+  const agent = agentOf(saved);
   return agent !== null && (agent.tags.has('lent') || willAskAgain(agent));
 };
 
@@ -176,8 +218,9 @@ export const holdingOf = async (
   store: Pick<ActorReads, 'actor'>,
   saved: SavedActor | null,
 ): Promise<Holding> => {
-  if (saved?.pending !== true || saved.waits !== undefined || !canRead(saved)) return holdsNothing;
-  const task = stateIn(saved);
+  if (saved?.pending !== true || saved.waits !== undefined) return holdsNothing;
+  const [task] = readEach([saved], stateIn);
+  if (task === undefined) return holdsNothing;
   if (task.hasTag('parked')) return { slot: null, parking: task.context.parked ?? null };
   if (!task.hasTag('live')) return holdsNothing;
   const agent = await store.actor(attemptKey(saved.taskId as TaskId, task.context.attempt));
@@ -195,7 +238,8 @@ export const mayContinue = async (
 ): Promise<boolean> => {
   const saved = await store.actor(taskId);
   if (saved?.pending !== true) return false;
-  return !canRead(saved) || parseSnapshot(saved).context['attempt'] === attempt;
+  const [task] = readEach([saved], stateIn);
+  return task === undefined || task.context.attempt === attempt;
 };
 
 const noRows = { task: null, agent: null, changedAt: 0 };
@@ -207,8 +251,12 @@ export const viewFrom = async (
   saved: SavedActor | null,
 ): Promise<TaskView> => {
   if (saved === null) return toView({ tracked, ...noRows });
-  if (await isReadable(store, saved))
-    return toView({ tracked, ...(await readSaved(store, saved)) });
+  try {
+    const states = await readSaved(store, saved);
+    return readSnapshot(saved, () => toView({ tracked, ...states }));
+  } catch (error) {
+    if (!(error instanceof UnreadableStateError)) throw error;
+  }
   const latest = await store.latest(tracked.id, 'snapshot');
   return latest === null ? toView({ tracked, ...noRows }) : shownIn(latest.data);
 };

@@ -1,6 +1,5 @@
-import type { WorkflowSnapshot } from '../../machines/workflow-machine.ts';
-import { canRead } from '../journal/chart-versions.ts';
 import { workflowKey } from '../journal/replay-workflow.ts';
+import { readEach } from '../journal/snapshots.ts';
 import type { ActorReads, SavedActor } from '../store/port.ts';
 import { savedState } from './live-workflows.ts';
 import { badParam } from './start-input.ts';
@@ -31,8 +30,12 @@ const workflowAtCursor = async (
   return saved;
 };
 
-const newestFirst = (one: WorkflowSnapshot, other: WorkflowSnapshot): number =>
-  other.context.startedAt - one.context.startedAt;
+const savedLine = (saved: SavedActor) => {
+  const state = savedState(saved);
+  return { startedAt: state.context.startedAt, line: workflowLine(state) };
+};
+type Line = ReturnType<typeof savedLine>;
+const newestFirst = (one: Line, other: Line): number => other.startedAt - one.startedAt;
 
 /**
  * Those that are not over, the newest first, and a page of the others, the last to end first; without
@@ -49,9 +52,9 @@ export const listWorkflows = async (
   const last = ended.at(-1);
   return {
     workflows: [
-      ...open.filter(canRead).map(savedState).sort(newestFirst),
-      ...ended.filter(canRead).map(savedState),
-    ].map(workflowLine),
+      ...readEach(open, savedLine).toSorted(newestFirst),
+      ...readEach(ended, savedLine),
+    ].map(({ line }) => line),
     ...(found.length > limit && last !== undefined ? { next_cursor: last.taskId } : {}),
   };
 };

@@ -1,15 +1,15 @@
-import { setTimeout as delay } from 'node:timers/promises';
 import { type ActorRefFrom, createActor } from 'xstate';
 import { ServiceError } from '../../machines/errors.ts';
 import type { WorkflowInput } from '../../machines/workflow-context.ts';
 import { type WorkflowSnapshot, workflowMachine } from '../../machines/workflow-machine.ts';
 import type { ActorRoot } from '../engine/actor-system.ts';
+import { createRestoreRetries } from '../engine/restore-retries.ts';
 import { charts } from '../journal/chart-versions.ts';
 import { durable } from '../journal/durable-actor.ts';
 import { entry } from '../journal/event-types.ts';
 import type { Journal } from '../journal/journal.ts';
 import { type WorkflowStart, workflowKey } from '../journal/replay-workflow.ts';
-import { persistedSnapshot } from '../journal/snapshots.ts';
+import { persistedSnapshot, readSnapshot } from '../journal/snapshots.ts';
 import type { Change, SavedActor, Store } from '../store/port.ts';
 import type { KeptReports } from './kept-reports.ts';
 import { provideWorkflowActors, type WorkflowActorPorts } from './workflow-actors.ts';
@@ -28,8 +28,6 @@ interface Loaded {
   readonly actor: WorkflowActor;
   revision: number;
 }
-
-const takeUpAgainMs = 1_000;
 
 const workflowChange = (
   snapshot: WorkflowSnapshot,
@@ -56,10 +54,9 @@ const workflowChange = (
   };
 };
 
-export const savedState = (saved: SavedActor): WorkflowSnapshot => {
-  const { value, context }: Pick<WorkflowSnapshot, 'value' | 'context'> = persistedSnapshot(saved);
-  return workflowMachine.resolveState({ value, context });
-};
+/** @throws UnreadableStateError */
+export const savedState = (saved: SavedActor): WorkflowSnapshot =>
+  readSnapshot(saved, (persisted) => workflowMachine.resolveState(persisted as never));
 
 type Provided = ReturnType<typeof provideWorkflowActors>;
 
@@ -124,6 +121,7 @@ export const createLiveWorkflows = (ports: LiveWorkflowPorts) => {
       log('could not remove the reports of a workflow', { workflow: context.workflowId, error });
     }
   };
+  const retries = createRestoreRetries<string>(ports.now, (workflowId) => void takeUp(workflowId));
   const load = (saved: SavedActor): Loaded => {
     const workflowId = saved.taskId;
     const actor = createActor(logic, {
@@ -146,7 +144,7 @@ export const createLiveWorkflows = (ports: LiveWorkflowPorts) => {
         log('the actor of a workflow failed; it is restored from its committed state', {
           ...{ workflow: workflowId, error },
         });
-        void delay(takeUpAgainMs, undefined, { ref: false }).then(() => takeUp(workflowId));
+        retries.later(workflowId);
       },
     });
     actor.start();
@@ -155,13 +153,14 @@ export const createLiveWorkflows = (ports: LiveWorkflowPorts) => {
   const takeUp = async (workflowId: string): Promise<void> => {
     try {
       const saved = await store.actor(workflowKey(workflowId));
-      if (!stopped && saved?.pending === true && !loaded.has(workflowId)) load(saved);
+      if (stopped || saved?.pending !== true || loaded.has(workflowId)) return;
+      savedState(saved);
+      load(saved);
     } catch (error) {
       log('could not restore a workflow; the server tries again', {
         ...{ workflow: workflowId, error },
       });
-      if (!stopped)
-        void delay(takeUpAgainMs, undefined, { ref: false }).then(() => takeUp(workflowId));
+      retries.later(workflowId);
     }
   };
   const begin = async (input: WorkflowInput): Promise<WorkflowActor> =>
@@ -172,6 +171,7 @@ export const createLiveWorkflows = (ports: LiveWorkflowPorts) => {
     takeUp,
     stop: () => {
       stopped = true;
+      retries.stop();
       for (const [workflowId, own] of [...loaded]) forget(workflowId, own);
     },
   };

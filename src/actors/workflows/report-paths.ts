@@ -1,5 +1,5 @@
-import { canRead } from '../journal/chart-versions.ts';
 import { workflowKey } from '../journal/replay-workflow.ts';
+import { readEach } from '../journal/snapshots.ts';
 import type { ActorReads } from '../store/port.ts';
 import { workflowOfSaved } from './own-folders.ts';
 import { fillIn } from './planned-tasks.ts';
@@ -10,7 +10,7 @@ export const reportPathsOf = async (
   labels: readonly string[],
 ): Promise<readonly string[]> => {
   if (!labels.some((label) => label.startsWith(workflowKey('')))) return [];
-  const open = (await store.openWorkflows()).filter(canRead).map(workflowOfSaved);
+  const open = readEach(await store.openWorkflows(), workflowOfSaved);
   const own = open.find(({ workflowId }) => labels.includes(workflowKey(workflowId)));
   if (own === undefined) return [];
   const reports = own.definition.phases

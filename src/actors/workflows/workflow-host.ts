@@ -4,8 +4,8 @@ import { ServiceError } from '../../machines/errors.ts';
 import type { WorkflowInput } from '../../machines/workflow-context.ts';
 import type { WorkflowSnapshot } from '../../machines/workflow-machine.ts';
 import { requireId } from '../engine/task-id.ts';
-import { canRead } from '../journal/chart-versions.ts';
 import { workflowKey } from '../journal/replay-workflow.ts';
+import { readEach } from '../journal/snapshots.ts';
 import { explainWorkflow, type WorkflowExplanation } from './explain-workflow.ts';
 import {
   listWorkflows,
@@ -80,7 +80,7 @@ const createWorkflowService = (
     requireOwnFolders(input, [...beginning]);
     beginning.add(input);
     try {
-      requireOwnFolders(input, (await store.openWorkflows()).filter(canRead).map(workflowOfSaved));
+      requireOwnFolders(input, readEach(await store.openWorkflows(), workflowOfSaved));
       return await begin(input);
     } finally {
       beginning.delete(input);
