@@ -14,7 +14,7 @@ import { type CallObserver, createExecutor } from './executor.ts';
 import { isRepeat, type OnInterrupted, unknownOutcome } from './interrupted-calls.ts';
 import { folderWaitLog } from './open-attempt.ts';
 import type { Session } from './session.ts';
-import { callKey, type ToolCallSteps } from './turn-steps.ts';
+import type { ToolCallSteps } from './turn-steps.ts';
 
 export interface ToolCallPorts {
   readonly workspace: Pick<Workspace, 'mode' | 'alone'>;
@@ -50,7 +50,7 @@ type RecordResult = (call: ToolCall, result: CallResult) => Promise<void>;
 const createRecordResult =
   ({ steps, keepWork }: Session, turn: number, signal: AbortSignal): RecordResult =>
   async (call, result) => {
-    if (mayChangeFiles(call.tool)) await keepWork(callKey(turn, call.id), signal);
+    if (mayChangeFiles(call.tool)) await keepWork(steps.keyOf(turn, call.id), signal);
     await steps.recordCallResult(turn, call, result);
   };
 

@@ -89,6 +89,8 @@ export interface ToolCallSteps {
   /** In the order in which the calls began. */
   calls(turn: number): readonly BegunCall[];
   call(turn: number, callId: string): BegunCall | null;
+  /** The key of its step: by its place in the turn, since a provider's id may be of any length. */
+  keyOf(turn: number, callId: string): string;
   recordCall(turn: number, call: ToolCall): Promise<void>;
   recordCallResult(turn: number, call: ToolCall, result: CallResult): Promise<void>;
 }
@@ -120,8 +122,6 @@ export const createCompactionSteps = ({ intentOf, resultOf, write }: StepLog): C
   recordCompacted: (turn, heard, kept) => write(`compact:${turn}`, { heard }, kept),
 });
 
-export const callKey = (turn: number, callId: string): string => `act:${turn}:${callId}`;
-
 export const createToolCallSteps = ({
   keys,
   intentOf,
@@ -133,14 +133,18 @@ export const createToolCallSteps = ({
     const intent = intentOf(key, toolStepSchema);
     return intent === null ? null : { call: intent.call, result: resultOf(key, callResultSchema) };
   };
+  const begun = (turn: number): readonly string[] =>
+    keys().filter((key) => key.startsWith(`act:${turn}:`));
+  const keyOf: ToolCallSteps['keyOf'] = (turn, callId) => {
+    const before = begun(turn);
+    // Steps of earlier versions have the id in their key.
+    return before.find((key) => callAt(key)?.call.id === callId) ?? `act:${turn}:${before.length + 1}`;
+  };
   return {
-    calls: (turn) =>
-      keys()
-        .filter((key) => key.startsWith(`act:${turn}:`))
-        .flatMap((key) => callAt(key) ?? []),
-    call: (turn, callId) => callAt(callKey(turn, callId)),
-    recordCall: (turn, call) => write(callKey(turn, call.id), { call }),
-    recordCallResult: (turn, call, result) =>
-      writeWithNext(callKey(turn, call.id), { call }, result),
+    calls: (turn) => begun(turn).flatMap((key) => callAt(key) ?? []),
+    call: (turn, callId) => callAt(keyOf(turn, callId)),
+    keyOf,
+    recordCall: (turn, call) => write(keyOf(turn, call.id), { call }),
+    recordCallResult: (turn, call, result) => writeWithNext(keyOf(turn, call.id), { call }, result),
   };
 };

@@ -1,5 +1,6 @@
 import {
   type Change,
+  ChangeRefusedError,
   type CommitId,
   type Committed,
   DatabaseGoneError,
@@ -41,6 +42,7 @@ const unansweredMs = 5_000;
 const mayHelp = (error: unknown): boolean =>
   error instanceof StoreError &&
   !(
+    error instanceof ChangeRefusedError ||
     error instanceof DatabaseHeldError ||
     error instanceof DatabaseGoneError ||
     error instanceof LeaseLostError

@@ -49,6 +49,8 @@ export interface JournalOptions {
   readonly outageMs?: number;
   /** Called when gathered changes could not be committed; they stay gathered and are retried. */
   readonly onError: (error: unknown) => void;
+  /** The store refused a change that nobody waits for, of this task or actor: it is not saved. */
+  readonly onRefused?: (error: unknown, id: string | null) => void;
   readonly onListenerError: (error: unknown) => void;
 }
 
@@ -85,7 +87,7 @@ const createListeners = (onError: (error: unknown) => void) => {
 
 export const createJournal = (
   store: Pick<StoreWrites, 'commit'> & Pick<EntryReads, 'subscribe'>,
-  { node, outageMs = 0, onError, onListenerError }: JournalOptions,
+  { node, outageMs = 0, onError, onRefused, onListenerError }: JournalOptions,
 ): Journal => {
   const all = createListeners(onListenerError);
   const own = createListeners(onListenerError);
@@ -104,6 +106,8 @@ export const createJournal = (
       for (const tell of savers) tell();
       savers.clear();
     },
+    refused: (error, { actor, step, entries }) =>
+      onRefused?.(error, actor?.id ?? step?.taskId ?? entries[0]?.taskId ?? null),
     failed: (error, gathered) => {
       failures += 1;
       problem = messageOf(error);

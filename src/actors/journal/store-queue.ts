@@ -1,5 +1,6 @@
 import {
   type Change,
+  ChangeRefusedError,
   type CommitAnswer,
   type CommitId,
   type Committed,
@@ -60,6 +61,8 @@ export interface StoreQueue {
 
 export interface StoreQueueListener {
   saved(entries: readonly Entry[]): void;
+  /** The store refuses this change alone, which had no caller: it is dropped. */
+  refused(error: ChangeRefusedError, change: Change): void;
   /** @returns the gathered changes to keep */
   failed(error: unknown, gathered: readonly WaitingChange[]): readonly WaitingChange[];
 }
@@ -136,7 +139,22 @@ export const createStoreQueue = (
     answer(all, (each) => stale.includes(each.change));
     answer([...lost], () => true);
   };
+  /** As many of those that wait go one by one: one of them was refused. */
+  let alone = 0;
+  const isolate = (all: readonly WaitingChange[], error: ChangeRefusedError): void => {
+    const rest = all.filter((each) => each !== nothing && !isEmpty(each));
+    const [only] = rest;
+    if (only === undefined || rest.length > 1) {
+      alone = Math.max(alone, all.length);
+      waiting = [...all, ...waiting];
+      return;
+    }
+    if (only.caller === null) listener.refused(error, only.change);
+    only.onStale?.();
+    for (const { caller } of all) caller?.reject(error);
+  };
   const failed = ({ all }: SentBatch, error: unknown): void => {
+    if (error instanceof ChangeRefusedError) return isolate(all, error);
     const gathered = [...all, ...waiting].filter(isGathered);
     waiting = keptOf(all, waiting, new Set(listener.failed(error, gathered)));
     for (const { caller } of all) caller?.reject(error);
@@ -145,12 +163,15 @@ export const createStoreQueue = (
     if (waiting.every(isEmpty)) {
       const ended = waiting;
       waiting = [];
+      alone = 0;
       answer(ended, () => false);
       return;
     }
     lastNumber += 1;
-    const batch = batchOf({ node, number: lastNumber, answered }, waiting);
-    waiting = [];
+    const count = alone > 0 ? 1 : waiting.length;
+    alone = Math.max(0, alone - 1);
+    const batch = batchOf({ node, number: lastNumber, answered }, waiting.slice(0, count));
+    waiting = waiting.slice(count);
     /** @returns false while the first try goes on, so the caller is still there */
     const end = (): boolean => {
       if (underway !== batch) return false;
@@ -167,13 +188,13 @@ export const createStoreQueue = (
         const isLater = end();
         failed(batch, error);
         // The callers hear of it first, and may discard what goes on from it.
-        if (isLater) setImmediate(sendRest);
+        if (isLater || alone > 0) setImmediate(sendRest);
       },
     });
     if (!isAnswered) underway = batch;
   };
   const sendRest = (): void => {
-    if (underway === null && waiting.some(({ caller }) => caller !== null)) send();
+    if (underway === null && (alone > 0 || waiting.some(({ caller }) => caller !== null))) send();
   };
   const turn = createTurnCount(sendRest);
 

@@ -243,7 +243,12 @@ export class StoreAwayError extends StoreError {
 
 /** A store on a network refused a statement. */
 export class DatabaseRefusedError extends StoreError {
-  override readonly name = 'DatabaseRefusedError';
+  override readonly name: string = 'DatabaseRefusedError';
+}
+
+/** What was to be written is refused, and would be again: it is no outage. */
+export class ChangeRefusedError extends DatabaseRefusedError {
+  override readonly name = 'ChangeRefusedError';
 }
 
 /** Another program holds the lock under which the database is written. */

@@ -2,17 +2,17 @@ import { expect, test } from 'vitest';
 import { createSteps } from '../../../src/actors/agent/steps.ts';
 import type { ModelAnswer } from '../../../src/actors/agent/turn-steps.ts';
 import { createJournal } from '../../../src/actors/journal/journal.ts';
-import { type Change, StoreError } from '../../../src/actors/store/port.ts';
+import { type Change, ChangeRefusedError, StoreError } from '../../../src/actors/store/port.ts';
 import { createSqliteStore } from '../../../src/actors/store/sqlite.ts';
 import type { TaskId } from '../../../src/machines/task.ts';
 
 /** A store whose next commits fail. */
-const failing = (failures: number) => {
+const failing = (failures: number, error: Error = new StoreError('the disk is full')) => {
   const store = createSqliteStore({ file: ':memory:', redact: (text) => text });
   let left = failures;
   const commit = (...changes: readonly Change[]) => {
     left -= 1;
-    if (left >= 0) throw new StoreError('the disk is full');
+    if (left >= 0) throw error;
     return store.commit(...changes);
   };
   const journal = createJournal(
@@ -118,4 +118,45 @@ test('a result waits for the store while it is known to fail', { tags: ['slow'] 
   setTimeout(() => call.abort(), 2_000);
 
   await expect(kept).rejects.toThrow('the disk is full');
+});
+
+test.each([
+  ['of 3,000 characters', 'x'.repeat(3_000)],
+  ['with NUL', 'call\u0000_1'],
+])('the key of a step is the place of its call in the turn, whatever the id: %s', async (_, id) => {
+  const { store, journal } = failing(0);
+  const steps = await createSteps(store, journal, key);
+  const call = { id, tool: 'read', arguments: '{}' };
+  const result = { ...{ callId: id, tool: 'read', ok: true, text: 'seen', durationMs: 1 }, finish: null };
+  await steps.recordCall(1, { ...call, id: 'other' });
+  await steps.recordCall(1, call);
+
+  await steps.recordCallResult(1, call, { ...result, question: null, malformed: false });
+  await journal.flush();
+
+  const rows = await store.steps(key.taskId, key.attempt);
+  expect(rows.map((row) => row.key)).toEqual(['act:1:1', 'act:1:2']);
+  const again = await createSteps(store, journal, key);
+  expect(again.call(1, id)?.result?.text).toBe('seen');
+  expect(again.call(1, 'other')?.result).toBeNull();
+});
+
+test('a call of an earlier version is found by its id, which was its key', async () => {
+  const { store, journal } = failing(0);
+  const intent = JSON.stringify({ call: { id: 'call_7', tool: 'read', arguments: '{}' } });
+  store.commit({ entries: [], step: { ...key, key: 'act:1:call_7', intent, result: null } });
+  const steps = await createSteps(store, journal, key);
+
+  expect(steps.keyOf(1, 'call_7')).toBe('act:1:call_7');
+  expect(steps.keyOf(1, 'next')).toBe('act:1:2');
+});
+
+test('a step that the store refuses fails at once', async () => {
+  const { store, journal } = failing(1_000, new ChangeRefusedError('the row is too large'));
+  const steps = await createSteps(store, journal, key, () => new AbortController().signal);
+  const began = performance.now();
+
+  await expect(steps.recordRequest(1, ['do it'])).rejects.toThrow('the row is too large');
+
+  expect(performance.now() - began).toBeLessThan(1_000);
 });

@@ -2,6 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { createJournal } from '../../../src/actors/journal/journal.ts';
 import {
+  ChangeRefusedError,
   type Entry,
   type NewEntry,
   type Store,
@@ -216,6 +217,33 @@ const setUpLate = () => {
   journal.onCommit((entries) => heard.push(...entries.map(({ seq }) => seq)));
   return { near, sent, journal, heard };
 };
+
+test('one change that the store refuses fails alone; what shared its transaction is saved in its order', async () => {
+  const { near, sent, journal, heard } = setUpLate();
+  const refusal = new ChangeRefusedError('the row is too large');
+  const first = journal.commit({ entries: [line('bd-a', 1)] });
+  const [before, bad, after] = ['bd-b', 'bad', 'bd-c'].map((id) =>
+    (async () => journal.commit({ entries: [line(id, 2)] }))(),
+  );
+  bad?.catch(() => {});
+  sent[0]?.answer();
+  await first;
+
+  // All three, then each alone.
+  sent[1]?.fail(refusal, false);
+  await vi.waitFor(() => expect(sent).toHaveLength(3));
+  sent[2]?.answer();
+  expect(await before).toBe('ok');
+  await vi.waitFor(() => expect(sent).toHaveLength(4));
+  sent[3]?.fail(refusal, false);
+  await expect(bad).rejects.toBe(refusal);
+  await vi.waitFor(() => expect(sent).toHaveLength(5));
+  sent[4]?.answer();
+
+  expect(await after).toBe('ok');
+  expect(heard).toEqual([1, 2, 3]);
+  expect(near.read({ after: 0, limit: 9 }).map(({ taskId }) => taskId)).toEqual(['bd-a', 'bd-b', 'bd-c']);
+});
 
 test('while the store has not answered, what comes next waits and shares one transaction', async () => {
   const { sent, journal, heard } = setUpLate();

@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { messageOf } from '../../../machines/message-of.ts';
-import { DatabaseRefusedError, StoreAwayError, StoreError } from '../port.ts';
+import { ChangeRefusedError, DatabaseRefusedError, StoreAwayError, StoreError } from '../port.ts';
 
 const stateCodeOf = (error: unknown): string =>
   error instanceof Error && 'code' in error ? String(error.code) : '';
@@ -12,6 +12,9 @@ const awayCodes = [
   ...[fullCode, '40001', '40P01'],
 ];
 const isAwayCode = (code: string): boolean => code.startsWith('08') || awayCodes.includes(code);
+
+/** Of data, of constraints, of limits such as the size of an index row: what was written is at fault. */
+const isOfContent = (code: string): boolean => /^(?:22|23|54)/.test(code);
 
 /** The server gives no further connection; those that there are go on. */
 export const isFull = (error: unknown): boolean =>
@@ -70,5 +73,6 @@ export const asStoreError = (cause: unknown, shown: string): StoreError => {
   const said = help === undefined ? text : `${text}; ${help}`;
   if (!isOfServer(cause) || isAwayCode(code) || isOfOldPlan(cause))
     return new StoreAwayError(`the database ${shown} does not answer: ${said}`, { cause });
-  return new DatabaseRefusedError(`the database ${shown} refused it: ${said}`, { cause });
+  const Refused = isOfContent(code) ? ChangeRefusedError : DatabaseRefusedError;
+  return new Refused(`the database ${shown} refused it: ${said}`, { cause });
 };

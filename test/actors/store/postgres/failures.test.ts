@@ -1,11 +1,12 @@
 import { execFileSync, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { chmodSync, chownSync, existsSync, writeFileSync } from 'node:fs';
 import { connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import pg from 'pg';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { StoreAwayError, StoreError } from '../../../../src/actors/store/port.ts';
+import { ChangeRefusedError, StoreAwayError, StoreError } from '../../../../src/actors/store/port.ts';
 import { parsePostgresAddress } from '../../../../src/actors/store/postgres/address.ts';
 import { connectPostgres } from '../../../../src/actors/store/postgres/connect.ts';
 import {
@@ -38,6 +39,19 @@ const failureOf = async (work: Promise<unknown>): Promise<Error> => {
   }
   throw new Error('it did not fail');
 };
+
+needsPostgres.each([
+  // Random, so that it cannot be compressed.
+  ['key', randomBytes(6_000).toString('hex')],
+  ['intent', 'call\u0000_1'],
+])('a change that the database refuses is no outage: %s', async (part, value) => {
+  const store = createPostgresStore(await open(await freshAddress()), { redact });
+  const step = { taskId: 'bd-a', attempt: 1, key: 'act:1:1', intent: '{}', result: null, [part]: value };
+
+  const failure = await failureOf((async () => store.commit({ entries: [], step }))());
+
+  expect(failure).toBeInstanceOf(ChangeRefusedError);
+});
 
 const fewConnections = (count: number): string[] => [
   `max_connections=${count}`,
