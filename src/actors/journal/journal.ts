@@ -28,6 +28,8 @@ export interface Journal {
   whenSaved(): Promise<void>;
   /** Why gathered changes cannot be committed now, or null. The journal tries again by itself. */
   problem(): string | null;
+  /** Why nobody hears of what is committed, or null. The journal tries again by itself. */
+  deafness(): string | null;
   /** Commits the gathered changes, and never retries. */
   stop(): CommitAnswer | Promise<CommitAnswer>;
   /** Calls the listener with every committed entry, whoever committed it. @returns removes it */
@@ -40,6 +42,7 @@ type EntriesListener = (entries: readonly Entry[]) => void;
 
 const gatherChangesMs = 10;
 const longestRetryPauseMs = 30_000;
+const firstFollowPauseMs = 250;
 const waitingBytesAtMost = 16 * 1024 * 1024;
 
 export interface JournalOptions {
@@ -91,11 +94,39 @@ export const createJournal = (
 ): Journal => {
   const all = createListeners(onListenerError);
   const own = createListeners(onListenerError);
-  store.subscribe({ entries: all.tell, failed: onListenerError });
   let timer: NodeJS.Timeout | null = null;
   let failures = 0;
   let problem: string | null = null;
   let stopped = false;
+  let deafness: string | null = null;
+  /** Again and again, from the last entry: what follows the journal waits, and misses nothing. */
+  const follow = (after: number | undefined, pauseMs: number): void => {
+    let nextPauseMs = pauseMs;
+    const heard = (): void => {
+      deafness = null;
+      nextPauseMs = firstFollowPauseMs;
+    };
+    const end = store.subscribe(
+      {
+        entries: (entries) => {
+          heard();
+          all.tell(entries);
+        },
+        caughtUp: heard,
+        failed: (error, last) => {
+          onListenerError(error);
+          deafness = `the journal cannot be read: ${messageOf(error)}`;
+          end();
+          const again = (): void => {
+            if (!stopped) follow(last, Math.min(2 * nextPauseMs, longestRetryPauseMs));
+          };
+          setTimeout(again, nextPauseMs).unref();
+        },
+      },
+      after === undefined ? undefined : { after },
+    );
+  };
+  follow(undefined, firstFollowPauseMs);
   const savers = new Set<() => void>();
   const queue = createStoreQueue(store, {
     ...{ node, outageMs },
@@ -157,6 +188,7 @@ export const createJournal = (
     },
     discard: queue.discard,
     problem: () => (queue.hasGathered() ? problem : null),
+    deafness: () => deafness,
     stop: () => {
       stopped = true;
       return flush();

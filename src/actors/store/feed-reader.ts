@@ -71,7 +71,7 @@ export const createFeedReader = (
   const fail = (error: unknown): void => {
     if (!isOpen) return;
     isOpen = false;
-    listener.failed(error);
+    listener.failed(error, last);
   };
   /** @returns true when it may get more at once */
   const give = (entries: readonly Entry[]): boolean => {

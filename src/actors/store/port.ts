@@ -138,8 +138,8 @@ export interface EntryListener {
   entries(entries: readonly Entry[]): void | Promise<void>;
   /** Called once with `after`: everything of before was given. */
   caughtUp?(): void;
-  /** It threw, or the journal cannot be read. It gets no more. */
-  failed(error: unknown): void;
+  /** It threw, or the journal cannot be read. It gets no more; `last` is the last seq that it was given. */
+  failed(error: unknown, last: number): void;
 }
 
 /** `stale`: what is saved is not what the change started from. */

@@ -3,6 +3,8 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import { createJournal } from '../../../src/actors/journal/journal.ts';
 import {
   ChangeRefusedError,
+  DatabaseRefusedError,
+  type EntryListener,
   type Entry,
   type NewEntry,
   type Store,
@@ -217,6 +219,36 @@ const setUpLate = () => {
   journal.onCommit((entries) => heard.push(...entries.map(({ seq }) => seq)));
   return { near, sent, journal, heard };
 };
+
+test('one refused read does not end the hearing: it goes on from the last entry', async () => {
+  const near = createSqliteStore({ file: ':memory:', redact: (text) => text });
+  let refusals = 0;
+  const readers: EntryListener[] = [];
+  const subscribe: Store['subscribe'] = (listener, from) => {
+    readers.push(listener);
+    if (refusals === 0) return near.subscribe(listener, from);
+    refusals -= 1;
+    setImmediate(() => listener.failed(new DatabaseRefusedError('permission denied'), from?.after ?? 0));
+    return () => {};
+  };
+  const [onError, onListenerError] = [vi.fn(), vi.fn()];
+  const journal = createJournal({ ...near, subscribe }, { node: 'n', onError, onListenerError });
+  const heard: number[] = [];
+  journal.onCommit((entries) => heard.push(...entries.map(({ seq }) => seq)));
+  journal.commit({ entries: [line('bd-a', 1)] });
+
+  refusals = 1;
+  readers[0]?.failed(new DatabaseRefusedError('permission denied'), 1);
+  const deafness = journal.deafness();
+  near.commit({ entries: [line('bd-a', 2)] });
+  await vi.waitFor(() => expect(heard).toEqual([1, 2]), { timeout: 10_000 });
+  await vi.waitFor(() => expect(journal.deafness()).toBeNull());
+  journal.commit({ entries: [line('bd-a', 3)] });
+
+  expect(deafness).toContain('permission denied');
+  expect(heard).toEqual([1, 2, 3]);
+  expect(onListenerError).toHaveBeenCalledTimes(2);
+});
 
 test('one change that the store refuses fails alone; what shared its transaction is saved in its order', async () => {
   const { near, sent, journal, heard } = setUpLate();
