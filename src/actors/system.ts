@@ -37,7 +37,6 @@ import { savedSnapshot } from './journal/snapshots.ts';
 import { createProcessDurations, timed } from './metrics/process-durations.ts';
 import { withTimeout } from './process/with-timeout.ts';
 import type { Answer, Counters, NodeLoad, Store, StoreLeases, StoreNode } from './store/port.ts';
-import { isWorkflowId } from './store/store-statements.ts';
 import { createKeptReports, type KeptReports } from './workflows/kept-reports.ts';
 import { reportPathsOf } from './workflows/report-paths.ts';
 import { createRoutedWorkflows } from './workflows/route-workflows.ts';
@@ -59,6 +58,8 @@ export interface System {
   readonly servers: (() => Promise<readonly ServerOfStore[]>) | null;
   /** Tasks and workflows that no server has: none that runs knows their charts. */
   readonly withoutServer: StoreLeases['withoutServer'];
+  /** Pending tasks and workflows of this server that it could not load; it tries again. */
+  readonly notLoaded: () => readonly string[];
   /** One sentence on the supervisor. */
   readonly check: Supervision['check'];
   /** Takes effect for everything that begins later; a smaller cap stops no running agent. */
@@ -331,21 +332,16 @@ const createLife = (
   ports: SystemPorts,
   parts: Parts,
   { commands, invoked, tasks, watch, workflows }: LivingParts,
-): Pick<System, 'start' | 'drain' | 'stop'> => {
+): Pick<System, 'start' | 'drain' | 'stop' | 'notLoaded'> => {
   const { log } = ports;
   const { journal, supervisor, attempts, lease, sharing, caps } = parts;
   const queuePauses = endQueuePauses(supervisor, log);
   let stopMergeWatch = (): void => {};
   /** Continues the tasks and workflows of a server that has ended. */
-  const takeUp = (ids: readonly string[]): void => {
+  const takeUp = async (): Promise<void> => {
     sharing?.slots.look();
-    void tasks.takeUp(ids.filter((id) => !isWorkflowId(id)));
-    if (!ids.some(isWorkflowId)) return;
-    workflows
-      .restore()
-      .catch((error: unknown) =>
-        log('could not continue the workflows of another server', { error }),
-      );
+    await tasks.takeUpMissing();
+    await workflows.restore();
   };
   const drop = (ids: readonly string[]): void =>
     void commands
@@ -355,6 +351,7 @@ const createLife = (
       );
   if (sharing !== null) watchTakes(parts, drop);
   return {
+    notLoaded: () => [...tasks.notLoaded(), ...workflows.failing()],
     start: async () => {
       await lease.start(takeUp);
       await sharing?.slots.start({

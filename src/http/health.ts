@@ -14,7 +14,7 @@ interface CheckResult {
 export interface HealthOptions {
   readonly name: string;
   readonly version: string;
-  readonly system: Pick<System, 'journal' | 'check' | 'servers' | 'withoutServer'>;
+  readonly system: Pick<System, 'journal' | 'check' | 'servers' | 'withoutServer' | 'notLoaded'>;
   readonly store: StoreHealth;
   readonly tracker: TrackerHealth;
   readonly modelCheck: () => CheckResult;
@@ -78,12 +78,25 @@ const chartsCheck = async ({
   };
 };
 
+/** Null where this server has loaded all that it has. */
+const loadedCheck = ({ notLoaded }: HealthOptions['system']): CheckResult | null => {
+  const ids = notLoaded();
+  if (ids.length === 0) return null;
+  const named = ids.slice(0, namedAtMost).join(', ');
+  const more = ids.length > namedAtMost ? ` and ${ids.length - namedAtMost} more` : '';
+  return {
+    ok: false,
+    detail: `could not load ${named}${more}; the server tries again, and its log says why; a task ends with agent cancel`,
+  };
+};
+
 const healthDocument = async (
   options: HealthOptions,
   uptimeSeconds: number,
   proof: string | undefined,
 ): Promise<object> => {
-  const problem = options.system.journal.problem();
+  const { journal } = options.system;
+  const problem = journal.problem() ?? journal.deafness();
   // Each may wait for a store that is away.
   const [store, tracker, nodes] = await Promise.all([
     problem === null ? options.store.check() : { ok: false, detail: problem },
@@ -96,6 +109,7 @@ const healthDocument = async (
   const webhooks = options.webhookCheck();
   const configuration = configurationCheck(options.configAccepted());
   const charts = store.ok ? await chartsCheck(options.system).catch(() => null) : null;
+  const loaded = loadedCheck(options.system);
   const isHealthy =
     store.ok &&
     tracker.ok &&
@@ -103,7 +117,8 @@ const healthDocument = async (
     tokenProblem === null &&
     webhooks?.ok !== false &&
     configuration.ok &&
-    charts === null;
+    charts === null &&
+    loaded === null;
   return {
     status: options.draining() ? 'draining' : isHealthy ? 'healthy' : 'degraded',
     version: options.version,
@@ -126,6 +141,7 @@ const healthDocument = async (
       model: { ...statusAndDetail(model), status: model.ok ? 'ok' : 'missing' },
       ...(webhooks === null ? {} : { webhooks: statusAndDetail(webhooks) }),
       ...(charts === null ? {} : { charts: statusAndDetail(charts) }),
+      ...(loaded === null ? {} : { loaded: statusAndDetail(loaded) }),
     },
     ...(nodes === undefined ? {} : { nodes }),
     uptime_seconds: uptimeSeconds,

@@ -14,6 +14,7 @@ test('GET /health reports failed writes, and writes nothing itself', async () =>
   const commit = vi.spyOn(store, 'commit').mockImplementation(() => {
     throw new Error('disk full');
   });
+  const notLoaded: string[] = [];
   const well = { ok: true, detail: 'well', state: 'open' };
   const app = fastify();
   onTestFinished(() => app.close());
@@ -22,7 +23,7 @@ test('GET /health reports failed writes, and writes nothing itself', async () =>
     {
       ...{ name: 'agent-server', version: '0', draining: () => false, tokenProblem: () => null },
       ...{
-        system: { journal, servers: null, check: () => well, withoutServer: () => [] },
+        system: { journal, servers: null, check: () => well, withoutServer: () => [], notLoaded: () => notLoaded },
         store,
         tracker: { check: async () => well },
       },
@@ -45,6 +46,9 @@ test('GET /health reports failed writes, and writes nothing itself', async () =>
 
   expect(answer.checks.store).toEqual({ status: 'failing', detail: 'disk full' });
   expect(commit.mock.calls.length).toBe(tried);
+  notLoaded.push('bd-a');
+  const degraded = (await app.inject({ url: '/health' })).json();
+  expect(degraded.checks.loaded.detail).toContain('could not load bd-a; the server tries again');
   commit.mockRestore();
   await vi.waitUntil(() => store.lastSeq() === 1);
   expect((await app.inject({ url: '/health' })).json().checks.store.status).toBe('ok');

@@ -55,6 +55,8 @@ export interface Setting {
   /** Puts the store far away, or between tries. */
   readonly store?: (near: SqliteStore) => Store;
   readonly onLeaseLost?: () => void;
+  /** The name of a server that shares the store with others, which tell each other nothing. */
+  readonly sharedAs?: string;
   /** Another tracker than the embedded one. */
   readonly tracker?: (root: string, ledger: Ledger) => Tracker;
   /** Whether the test changes what was saved, so that it is not what the journal leads to. */
@@ -153,6 +155,18 @@ export const bareSettings = (
   ...options,
 });
 
+const aloneWith = (name: string): NonNullable<SystemPorts['shared']> => ({
+  name,
+  facts: { version: '0', startedAt: 0, pool: 3, roles: null },
+  onDatabaseLost: () => {},
+  notices: { tell: () => {}, on: () => {} },
+  calls: () => ({
+    ask: () => Promise.reject(new Error('no server answers')),
+    answerWith: () => {},
+    stop: async () => {},
+  }),
+});
+
 /**
  * The real system on a folder of its own: embedded tracker, SQLite, shared workspace, scripted
  * model.
@@ -188,6 +202,7 @@ export const startSystem = async (setting: Setting = {}) => {
         (await setting.workspace?.(root, stateDir)) ?? createSharedWorkspace({ projectRoot: root }),
       sandbox: setting.sandbox ?? createNoSandbox(),
       assistants: setting.assistants ?? noAssistants,
+      ...(setting.sharedAs === undefined ? {} : { shared: aloneWith(setting.sharedAs) }),
       selectModel: () => (setting.model === undefined ? scripted : setting.model),
       environment: { ...childEnvironment(process.env), ...setting.environment },
       workflows: {

@@ -8,14 +8,15 @@ import {
   type StoreLeases,
 } from '../store/port.ts';
 
-type TellTaken = (taskIds: readonly string[]) => void;
+/** Rejects when the store is away: it looks again soon. */
+type TakeUp = () => Promise<void>;
 
 export interface LeaseKeeper {
   /**
-   * Takes over the tasks of earlier servers. `taken` is told later when another server has ended, with
-   * its tasks that are this server's now. @throws StoreError
+   * Takes over the tasks of earlier servers. `taken` is called at each later look: the store may
+   * have given this server tasks of one that has ended. @throws StoreError
    */
-  start(taken: TellTaken): Promise<void>;
+  start(taken: TakeUp): Promise<void>;
   /** Looks for ended servers now, since one has left. */
   look(): void;
   /** True for the one of all live servers that joined first, and for one that is alone. */
@@ -54,7 +55,7 @@ const graceMs = 20;
  * server could.
  */
 const createTakeOver = ({ store, node, leaseMs, log }: LeaseKeeperPorts) => {
-  let taken: TellTaken = () => {};
+  let taken: TakeUp = async () => {};
   let timer: NodeJS.Timeout | undefined;
   let isStopped = false;
   let isLooking = false;
@@ -67,7 +68,7 @@ const createTakeOver = ({ store, node, leaseMs, log }: LeaseKeeperPorts) => {
     if (!isStopped) timer = setTimeout(() => void look(), ms + graceMs).unref();
   };
   /** @returns when to look again (ms) */
-  const takeOver = async (tellTaken: TellTaken): Promise<number> => {
+  const takeOver = async (takeUp: TakeUp): Promise<number> => {
     const steadyMs = steadySince === null ? 0 : performance.now() - steadySince;
     const nodes = await store.nodes();
     isFirst = nodes.find(({ state }) => state === 'live')?.node === node;
@@ -75,10 +76,9 @@ const createTakeOver = ({ store, node, leaseMs, log }: LeaseKeeperPorts) => {
     const mayJudge = steadyMs >= leaseMs;
     const tasks = await store.takeOverFrom(node, mayJudge ? 'leftOrSilent' : 'left', charts);
     const isAny = others.some(({ state }) => state === 'left' || (mayJudge && state === 'silent'));
-    if (isAny || tasks.length > 0) {
+    if (isAny || tasks.length > 0)
       log('took over from a server that has ended', { tasks: tasks.length });
-      if (!isStopped) tellTaken(tasks);
-    }
+    if (!isStopped) await takeUp();
     const ends = others.flatMap((other) => (other.state === 'live' ? [other.leaseMs] : []));
     const silent = others.some(({ state }) => state === 'silent') && !mayJudge;
     return Math.min(leaseMs, ...ends, ...(silent ? [leaseMs - steadyMs] : []));
@@ -93,9 +93,9 @@ const createTakeOver = ({ store, node, leaseMs, log }: LeaseKeeperPorts) => {
   };
   return {
     /** The caller restores what this server has then. */
-    begin: async (tellTaken: TellTaken) => {
-      taken = tellTaken;
-      lookIn(await takeOver(() => {}));
+    begin: async (takeUp: TakeUp) => {
+      taken = takeUp;
+      lookIn(await takeOver(async () => {}));
     },
     look: () => {
       isToldMeanwhile = true;

@@ -29,10 +29,11 @@ export interface RestoredTask {
  * attempt is counted first, so that one that ends its server is not restored for ever. Others ran
  * beside it: those that were restored twice are restored one after another.
  */
-export type RestoreAttempts = (
-  tasks: readonly RestoredTask[],
-  working: readonly TaskId[],
-) => Promise<void>;
+export interface RestoreAttempts {
+  (tasks: readonly RestoredTask[], working: readonly TaskId[]): Promise<void>;
+  /** Those that wait for their turn. */
+  readonly inTurn: ReadonlySet<TaskId>;
+}
 
 export const createRestoreAttempts = ({
   node,
@@ -75,14 +76,22 @@ export const createRestoreAttempts = ({
     }
     await forget(taskId);
   };
+  const inTurn = new Set<TaskId>();
   const restoreInTurn = async (suspects: readonly RestoredTask[]): Promise<void> => {
-    for (const suspect of suspects) if (!isStopped()) await restoreAlone(suspect);
+    for (const { taskId } of suspects) inTurn.add(taskId);
+    for (const suspect of suspects) {
+      if (!isStopped()) await restoreAlone(suspect);
+      inTurn.delete(suspect.taskId);
+    }
   };
   const suspectsAmong = async (working: readonly TaskId[]): Promise<ReadonlySet<TaskId>> => {
     const saved = await Promise.all(working.map((taskId) => store.actor(taskId)));
     return new Set(working.filter((_, at) => saved[at]?.restores === restoresWithOthers));
   };
-  return async (tasks, working) => {
+  const restore = async (
+    tasks: readonly RestoredTask[],
+    working: readonly TaskId[],
+  ): Promise<void> => {
     const suspects = await suspectsAmong(working);
     const counts = await count(working.filter((taskId) => !suspects.has(taskId)));
     for (const { taskId, ...given } of tasks)
@@ -90,4 +99,5 @@ export const createRestoreAttempts = ({
         await registry.restore(taskId, { ...given, restores: counts.get(taskId) });
     void restoreInTurn(tasks.filter(({ taskId }) => suspects.has(taskId)));
   };
+  return Object.assign(restore, { inTurn });
 };

@@ -7,6 +7,8 @@ export interface RestoreRetries<Id extends string> {
   /** The pause doubles with each failure. */
   later(id: Id): void;
   forget(id: Id): void;
+  /** Those that wait for their next try. */
+  waiting(): ReadonlySet<Id>;
   stop(): void;
 }
 
@@ -26,6 +28,7 @@ export const createRestoreRetries = <Id extends string>(
       wheel.set(id, now() + Math.min(firstRetryMs * 2 ** count, longestRetryMs));
     },
     forget: (id) => void failures.delete(id),
+    waiting: () => new Set(failures.keys()),
     stop: () => {
       stopped = true;
       wheel.stop();

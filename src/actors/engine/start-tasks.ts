@@ -13,7 +13,7 @@ export interface TaskStartPorts {
   readonly store: Pick<Store, 'actor' | 'actors' | 'pendingOf' | 'withoutServer'>;
   readonly workspace: Pick<Workspace, 'sweep'>;
   readonly supervisor: Supervision;
-  readonly commands: Pick<TaskActors, 'restore' | 'takeUp' | 'dropAll'>;
+  readonly commands: Pick<TaskActors, 'restore' | 'takeUp' | 'dropAll' | 'missingOf' | 'failing'>;
   /** The machine of an attempt. */
   readonly agent: Parameters<Supervision['start']>[0]['agent'];
   /** This start of the server. */
@@ -25,6 +25,13 @@ export interface TaskStartPorts {
 export interface TaskStart {
   start(): Promise<void>;
   takeUp(taskIds: readonly string[]): Promise<void>;
+  /**
+   * Takes up what the store says that this server has, and it has not loaded: the answer to a take may
+   * have been lost, or the store was away right after it. @throws StoreError
+   */
+  takeUpMissing(): Promise<void>;
+  /** Pending tasks of this server that are not loaded, as far as it knows. */
+  notLoaded(): readonly string[];
 }
 
 export const createTaskStart = ({
@@ -64,6 +71,18 @@ export const createTaskStart = ({
       log('no server knows the charts that saved these tasks; they wait for one', { tasks: left });
   };
   let started: Promise<void> = Promise.resolve();
+  /** As the last look found them. */
+  let missing: readonly TaskId[] = [];
+  const takeUp: TaskStart['takeUp'] = async (ids) => {
+    const taskIds = ids as readonly TaskId[];
+    try {
+      await started;
+      await commands.takeUp(taskIds, await retakeSlots(taskIds));
+      missing = missing.filter((id) => !taskIds.includes(id));
+    } catch (error) {
+      log('could not continue tasks; the server tries again', { error, tasks: taskIds });
+    }
+  };
   return {
     start: async (): Promise<void> => {
       started = supervisor.start({ agent, dropTasks: commands.dropAll, restore });
@@ -72,14 +91,16 @@ export const createTaskStart = ({
         log('could not check the folders of earlier attempts', { error }),
       );
     },
-    takeUp: async (ids: readonly string[]): Promise<void> => {
-      const taskIds = ids as readonly TaskId[];
-      try {
-        await started;
-        await commands.takeUp(taskIds, await retakeSlots(taskIds));
-      } catch (error) {
-        log('could not continue the tasks of another server', { error, tasks: taskIds });
-      }
+    takeUp,
+    takeUpMissing: async () => {
+      await started;
+      missing = commands.missingOf((await store.pendingOf(node)) as readonly TaskId[]);
+      if (missing.length === 0) return;
+      log('continues tasks that it has, and had not loaded', {
+        ...{ count: missing.length, tasks: missing.slice(0, namedAtMost) },
+      });
+      void takeUp(missing);
     },
+    notLoaded: () => [...commands.failing(), ...commands.missingOf(missing)],
   };
 };

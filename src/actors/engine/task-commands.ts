@@ -86,6 +86,10 @@ export interface TaskActors {
   restore(taskIds: readonly TaskId[], working: readonly TaskId[]): Promise<void>;
   /** Restores tasks that another server had. */
   takeUp(taskIds: readonly TaskId[], working: readonly TaskId[]): Promise<void>;
+  /** Those of its tasks that this server has not loaded, and that are not on the way. */
+  missingOf(taskIds: readonly TaskId[]): readonly TaskId[];
+  /** Those that could not be restored, and are tried again. */
+  failing(): ReadonlySet<TaskId>;
   /** Stops the actors of tasks that another server has now. */
   drop(taskIds: readonly TaskId[]): Promise<void>;
   /**
@@ -229,10 +233,17 @@ const createRestore = (
   { store, log }: TaskCommandPorts,
   restore: TaskActors['restore'],
   isStopped: () => boolean,
-): { readonly run: TaskActors['restore']; readonly isDone: () => boolean } => {
+): {
+  readonly run: TaskActors['restore'];
+  readonly isDone: () => boolean;
+  readonly begin: () => void;
+} => {
   let isDone = false;
   return {
     isDone: () => isDone,
+    begin: () => {
+      isDone = false;
+    },
     run: async (ids, working) => {
       isDone = false;
       await restore(ids, working);
@@ -266,8 +277,17 @@ export const createTaskCommands = (
   let stopped = false;
   const isStopped = (): boolean => stopped;
   const restoreAttempts = createRestoreAttempts({ ...ports, registry, isStopped });
-  const takeUp: TaskActors['takeUp'] = (taskIds, working) =>
-    restoreTasks({ ...ports, registry, live }, restoreAttempts, taskIds, working);
+  const arriving = new Set<TaskId>();
+  const takeUp: TaskActors['takeUp'] = async (taskIds, working) => {
+    for (const taskId of taskIds) arriving.add(taskId);
+    try {
+      await restoreTasks({ ...ports, registry, live }, restoreAttempts, taskIds, working);
+    } finally {
+      for (const taskId of taskIds) arriving.delete(taskId);
+    }
+  };
+  const isComing = (taskId: TaskId): boolean =>
+    arriving.has(taskId) || registry.isStarting(taskId) || restoreAttempts.inTurn.has(taskId);
   const restore = createRestore(ports, takeUp, isStopped);
 
   return {
@@ -297,8 +317,16 @@ export const createTaskCommands = (
     }),
     restore: restore.run,
     takeUp,
+    missingOf: (taskIds) => {
+      const failing = registry.failing();
+      return restore.isDone()
+        ? taskIds.filter((id) => live.get(id) === null && !isComing(id) && !failing.has(id))
+        : [];
+    },
+    failing: registry.failing,
     drop: (taskIds) => dropTaken({ ...ports, registry, live }, taskIds),
     dropAll: async () => {
+      restore.begin();
       await journal.flush();
       registry.dropAll();
     },

@@ -39,6 +39,8 @@ export interface TaskRegistry {
   lastShown(taskId: TaskId): Promise<TrackedTask | null>;
   /** Starts the actor of a pending task; retries when that fails. */
   restore(taskId: TaskId, options?: TaskStartOptions): Promise<void>;
+  /** Those that could not be restored, and are tried again. */
+  failing(): ReadonlySet<TaskId>;
   /** Stops the actor of a task that another server has now. */
   drop(taskId: TaskId): void;
   dropAll(): void;
@@ -126,6 +128,7 @@ export const createTaskRegistry = (logic: TaskMachine, ports: TaskRegistryPorts)
     isStarting: starting.isRunning,
     lastShown: (taskId) => lastShownOf(ports, taskId),
     restore,
+    failing: retries.waiting,
     drop: (taskId) => {
       const task = live.get(taskId);
       if (task === null) return;

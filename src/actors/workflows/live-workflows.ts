@@ -156,6 +156,7 @@ export const createLiveWorkflows = (ports: LiveWorkflowPorts) => {
       if (stopped || saved?.pending !== true || loaded.has(workflowId)) return;
       savedState(saved);
       load(saved);
+      retries.forget(workflowId);
     } catch (error) {
       log('could not restore a workflow; the server tries again', {
         ...{ workflow: workflowId, error },
@@ -169,6 +170,7 @@ export const createLiveWorkflows = (ports: LiveWorkflowPorts) => {
     loaded,
     begin,
     takeUp,
+    failing: retries.waiting,
     stop: () => {
       stopped = true;
       retries.stop();

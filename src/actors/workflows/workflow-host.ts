@@ -40,6 +40,8 @@ export interface WorkflowHost {
   readonly service: WorkflowService;
   /** Takes up the workflows that this server has, of an earlier start or of another server. */
   restore(): Promise<void>;
+  /** Those that could not be restored, and are tried again. */
+  failing(): ReadonlySet<string>;
   stop(): void;
 }
 
@@ -123,8 +125,9 @@ export const createWorkflowHost = (ports: WorkflowHostPorts): WorkflowHost => {
     service: createWorkflowService(ports, actors),
     restore: async () => {
       for (const { taskId, owner } of await ports.store.openWorkflows())
-        if (owner === ports.node) await actors.takeUp(taskId);
+        if (owner === ports.node && !actors.failing().has(taskId)) await actors.takeUp(taskId);
     },
+    failing: actors.failing,
     stop: actors.stop,
   };
 };
