@@ -1,5 +1,5 @@
 import Fastify, { type FastifyError, type FastifyInstance } from 'fastify';
-import type { EntryReads, StoreHealth } from '../actors/store/port.ts';
+import type { EntryReads, Store, StoreHealth } from '../actors/store/port.ts';
 import type { LoginRows } from '../actors/store/postgres/login-rows.ts';
 import type { PushConfigs } from '../actors/store/push-configs.ts';
 import type { System } from '../actors/system.ts';
@@ -39,7 +39,7 @@ export interface HttpServerOptions
     RpcRouteOptions,
     StreamRouteOptions {
   readonly system: System;
-  readonly store: EntryReads & StoreHealth;
+  readonly store: EntryReads & StoreHealth & Pick<Store, 'request' | 'rememberAnswer'>;
   readonly redact: (text: string) => string;
   readonly heartbeatMs: number;
   readonly mcpAnswer: () => AnswerPolicy;

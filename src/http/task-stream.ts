@@ -104,8 +104,11 @@ export const createStreams = (store: EntryReads, onError: (error: unknown) => vo
     const subject = { taskId: null, attempt: 0 };
     connection.write(controlFrame('connected', subject, { message: 'connected to every task' }));
     if (await tellRemoved(store, connection, subject, given)) return;
-    if (given === null)
-      await sendEntries(store, connection, await store.latestOfPending('snapshot'));
+    if (given === null) {
+      // What was committed meanwhile, here or by another server, follows as an entry.
+      const seqs = (await store.latestOfPending('snapshot')).filter((seq) => seq <= after);
+      await sendEntries(store, connection, seqs);
+    }
     followJournal(store, connection, {
       ...{ taskId: null, after, endsAfter: 0, closing: null, onError },
     });

@@ -1,6 +1,9 @@
 import { connect } from 'node:net';
 import { expect, test, vi } from 'vitest';
 import { createHistories } from '../../src/actors/store/histories.ts';
+import { createSqliteStore } from '../../src/actors/store/sqlite.ts';
+import type { SseConnection } from '../../src/http/sse.ts';
+import { createStreams } from '../../src/http/task-stream.ts';
 import type { TaskId } from '../../src/machines/task.ts';
 import { somebodyElse } from '../support/ledger.ts';
 import { finish, hang, startServer, untilStatus } from '../support/running.ts';
@@ -607,4 +610,39 @@ test('a reader that pauses costs less than 16 MB, however large what it has not 
   for (const socket of sockets) socket.destroy();
 
   expect((most - before) / readers).toBeLessThan(16 * 1024 ** 2);
+});
+
+test('the ids of the stream of every task rise, also when something is committed while it begins', async () => {
+  const store = createSqliteStore({ file: ':memory:', redact: (text) => text });
+  const commit = (id: string): void => {
+    const actor = { id, taskId: id, version: 1, pending: true, changedAt: 1, snapshot: '{}' };
+    const entry = { taskId: id, attempt: 0, type: 'snapshot', at: 1, data: '{}', cause: null };
+    store.commit({ actor, entries: [entry] });
+  };
+  commit('bd-a');
+  const reads = {
+    ...store,
+    latestOfPending: (type: string) => {
+      commit('bd-b');
+      return store.latestOfPending(type);
+    },
+  };
+  const sent: string[] = [];
+  const connection: SseConnection = {
+    write: (frames) => void sent.push(frames),
+    share: ({ plain }) => void sent.push(plain.toString()),
+    buffered: () => 0,
+    drained: async () => {},
+    end: () => {},
+    onClose: () => {},
+    closed: () => false,
+  };
+
+  createStreams(reads, (error) => expect.unreachable(String(error))).every(connection, null);
+  await vi.waitFor(() => expect(sent.join('')).toContain('bd-b'));
+  commit('bd-c');
+  await vi.waitFor(() => expect(sent.join('')).toContain('bd-c'));
+
+  expect(sent.join('').match(/(?<=^id: )\d+/gm)).toEqual(['1', '2', '3']);
+  store.close();
 });

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { TaskService } from '../../actors/engine/task-service.ts';
-import type { EntryReads } from '../../actors/store/port.ts';
+import type { EntryReads, Store } from '../../actors/store/port.ts';
 import type { PushConfigs } from '../../actors/store/push-configs.ts';
 import { isServiceError } from '../../machines/errors.ts';
 import type { Role } from '../../machines/task.ts';
@@ -31,7 +31,8 @@ import type { A2aVersion } from './versions.ts';
 
 export interface OperationPorts {
   readonly service: TaskService;
-  readonly store: Pick<EntryReads, 'read' | 'removed' | 'subscribe'>;
+  readonly store: Pick<EntryReads, 'read' | 'removed' | 'subscribe'> &
+    Pick<Store, 'request' | 'rememberAnswer'>;
   readonly pushConfigs: PushConfigs;
   readonly redact: (text: string) => string;
   readonly now: () => number;
@@ -127,7 +128,7 @@ const createDelivery = (
   });
 
 const createSends = (
-  { service }: OperationPorts,
+  { service, store }: OperationPorts,
   { read, whole, settled, follows }: RunReading,
   push: ReturnType<typeof createPushOperations>,
 ) => {
@@ -136,7 +137,9 @@ const createSends = (
     const { message, tenant, configuration } = params;
     const config = configuration?.taskPushNotificationConfig;
     if (config !== undefined) await push.check(config);
-    const sent = await sendMessage({ service, read }, message, { tenant, role, idempotencyKey });
+    const sent = await sendMessage({ service, read, store }, message, {
+      ...{ tenant, role, idempotencyKey },
+    });
     if (config === undefined) return sent;
     if (message.taskId === undefined) await push.addToNew(sent.id, config, version);
     else await push.create({ ...config, taskId: sent.id }, version).catch(() => null);

@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
+import { createSharedCalls } from '../../actors/engine/shared-calls.ts';
 import type { TaskService } from '../../actors/engine/task-service.ts';
+import type { Store } from '../../actors/store/port.ts';
 import { isServiceError, requireRole } from '../../machines/errors.ts';
 import { type Role, roles } from '../../machines/task.ts';
 import { optionsSchema, runOptions } from '../wire.ts';
@@ -19,6 +21,7 @@ export type SendService = Pick<
 export interface SendPorts {
   readonly service: SendService;
   readonly read: (id: string) => Promise<ReadRun>;
+  readonly store: Pick<Store, 'request' | 'rememberAnswer'>;
 }
 
 /** Metadata that a client may send under our extension. */
@@ -127,9 +130,14 @@ const createAndStart = async (
   }
 };
 
-const runAgain = async (service: SendService, { view }: ReadRun): Promise<string | null> => {
+const runAgain = async (
+  service: SendService,
+  { view }: ReadRun,
+  requestId: string | undefined,
+): Promise<string | null> => {
   try {
     await service.execute({
+      ...(requestId === undefined ? {} : { requestId: `${requestId}/again` }),
       ...{ task: view.task_id, role: view.role ?? defaultRole, options: { when: 'ready' } },
     });
     return null;
@@ -160,11 +168,31 @@ const tellAgent = async (
   }
 };
 
+const repeated = createSharedCalls<SentMessage>();
+
+/** A message that was sent before is answered as before; one that was refused is tried again. */
+const once = (
+  { store }: SendPorts,
+  taskId: string,
+  requestId: string | undefined,
+  send: () => Promise<SentMessage>,
+): Promise<SentMessage> =>
+  requestId === undefined
+    ? send()
+    : repeated.run(requestId, async () => {
+        const seen = await store.request(requestId);
+        if (seen?.answer != null) return { id: taskId, refused: null };
+        const sent = await send();
+        if (sent.refused === null)
+          await store.rememberAnswer(requestId, parseRunId(taskId).taskId, sent.id);
+        return sent;
+      });
+
 const continueTask = async (
   { service, read }: SendPorts,
   message: GivenMessage,
   taskId: string,
-  to: NewRun,
+  requestId: string | undefined,
 ): Promise<SentMessage> => {
   const found = await read(taskId);
   const { view, run } = found;
@@ -184,16 +212,14 @@ const continueTask = async (
     return refuseSend(
       `task ${taskId} waits for a person to allow its calls; no message grants that: agent respond ${view.task_id}`,
     );
-  const key = to.idempotencyKey ?? ownMetadata(message).request_id ?? null;
-  const tell = (): Promise<void> =>
-    tellAgent(service, found, text, requestIdOf(key, to, message).requestId);
+  const tell = (): Promise<void> => tellAgent(service, found, text, requestId);
   if (view.status !== 'queued' || run.state === 'WORKING') {
     await tell();
     return { id: taskId, refused: null };
   }
   await service.edit(view.task_id, { description: `${view.description}\n\n${text}` });
   if (view.phase === 'waiting_for_run')
-    return { id: taskId, refused: await runAgain(service, found) };
+    return { id: taskId, refused: await runAgain(service, found, requestId) };
   // An agent that began meanwhile may have read the description before.
   const { status } = await service.status(view.task_id);
   if (status === 'started') await tell();
@@ -212,7 +238,9 @@ export const sendMessage = (
 ): Promise<SentMessage> => {
   if (message.role !== 'ROLE_USER')
     throw invalidParams('message.role', 'expected ROLE_USER: the agent speaks for itself');
-  return message.taskId === undefined
-    ? createAndStart(ports, message, to)
-    : continueTask(ports, message, message.taskId, to);
+  const { taskId } = message;
+  if (taskId === undefined) return createAndStart(ports, message, to);
+  const key = to.idempotencyKey ?? ownMetadata(message).request_id ?? null;
+  const { requestId } = requestIdOf(key, to, message);
+  return once(ports, taskId, requestId, () => continueTask(ports, message, taskId, requestId));
 };

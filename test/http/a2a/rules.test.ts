@@ -498,6 +498,37 @@ test('our methods and those of A2A are answered at the same addresses', async ()
       });
 });
 
+test('the same message to a task under the same key is carried out once', async () => {
+  const { call, task, now, service } = await start({ turns: [ask, ask, finish('done')] });
+  const first = await task('One');
+  const own = { metadata: { [extension]: { dependsOn: [first.id] } } };
+  const second = await task('Two', own, now);
+  const say = (text: string, taskId: string, key: string) => {
+    const message = { messageId: 'm', role: 'ROLE_USER', parts: [{ text }], taskId };
+    return call('SendMessage', { message, configuration: now }, { 'idempotency-key': key });
+  };
+
+  const added = [
+    await say('And three', second.id, 'k-1'),
+    ...(await Promise.all([say('And three', second.id, 'k-1'), say('And three', second.id, 'k-1')])),
+  ];
+  await say('And three', second.id, 'k-2');
+  const { description } = await service.status(second.id);
+  const { task_id, attempt, awaiting } = await service.status(first.id.split('.')[0] ?? '');
+  await say('80', first.id, 'k-3');
+  await expect
+    .poll(async () => (await service.status(task_id)).awaiting?.input_id, { timeout: 20_000 })
+    .not.toBe(awaiting?.input_id);
+  await expect
+    .poll(async () => (await service.status(task_id)).phase, { timeout: 20_000 })
+    .toBe('awaiting_input');
+  await say('80', first.id, 'k-3');
+
+  expect(added.map(({ result }) => result.task.id)).toEqual(Array(3).fill(second.id));
+  expect(description).toBe('Two\n\nAnd three\n\nAnd three');
+  expect(await service.status(task_id)).toMatchObject({ attempt, phase: 'awaiting_input' });
+});
+
 test('dependsOn makes a task wait; a message while it waits adds to what is to be done', async () => {
   const { task, send, call, now, service, server } = await start({ turns: [ask, finish('done')] });
   const first = await task('One');
