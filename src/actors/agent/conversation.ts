@@ -49,13 +49,13 @@ export const createConversation = (first: string): Conversation => {
       if (truncated)
         messages.push({
           role: 'assistant',
-          text: keepHeadAndTail(text, cutTextBytes) || '(cut off)',
+          text: keepHeadAndTail(text, cutTextBytes).trim() || '(cut off)',
           calls: [],
         });
       else
         messages.push({
           role: 'assistant',
-          text,
+          text: calls.length === 0 && text.trim() === '' ? '(no answer)' : text,
           calls,
           ...(reasoning === undefined ? {} : { reasoning }),
         });

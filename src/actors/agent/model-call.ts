@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { Spent } from '../../machines/agent-context.ts';
 import { nothingSpent } from '../../machines/budget.ts';
 import { type AttemptInput, attemptKey, type Failure } from '../../machines/task.ts';
@@ -107,13 +108,30 @@ export const createModelCall = (ports: ModelCallPorts) => {
     return last;
   };
 
+  /** The step that each attempt asks for, and how often it did. */
+  const tries = new WeakMap<Session, { readonly step: string; readonly count: number }>();
+  const tryOf = (session: Session, step: string): number => {
+    const last = tries.get(session);
+    const count = last?.step === step ? last.count + 1 : 1;
+    tries.set(session, { step, count });
+    return count;
+  };
+  /**
+   * The same when a call whose answer was lost is made again by another process. Other projects have
+   * tasks with the same id, and a gateway repeats a failure under the key of the first try.
+   */
+  const keyOf = (session: Session, { step, messages }: CallRequest, key: string): string => {
+    const said = JSON.stringify([session.system, messages, tryOf(session, step)]);
+    return `${key}/${createHash('sha256').update(said).digest('base64url')}/${step}`;
+  };
+
   return async (
     session: Session,
     attempt: AttemptInput,
     call: CallRequest,
     signal: AbortSignal,
   ): Promise<CallOutcome> => {
-    const { turn, maxTurns, step, messages, purpose } = call;
+    const { turn, maxTurns, messages, purpose } = call;
     // It may have been given up while its intent was saved.
     signal.throwIfAborted();
     const { model, name } = ports.chooseModel(attempt);
@@ -133,7 +151,7 @@ export const createModelCall = (ports: ModelCallPorts) => {
         title: session.task.title,
         attempt: attempt.attempt,
       },
-      idempotencyKey: `${key}/${step}`,
+      idempotencyKey: keyOf(session, call, key),
       system: session.system,
       messages,
       tools: toolSpecs(session.profile.tools, session.mcp.tools()),

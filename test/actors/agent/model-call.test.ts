@@ -45,5 +45,23 @@ test('a call that is given up while its intent is saved does not reach the model
   expect([asked, emitted]).toEqual([[], []]);
 
   await callModel(session, attempt, call, new AbortController().signal);
-  expect(asked).toEqual(['bd-1#1/think:1']);
+  expect(asked).toEqual([expect.stringMatching(/^bd-1#1\/[\w-]{43}\/think:1$/)]);
+
+  const other = { ...session, system: 'another project' };
+  await callModel({ ...session }, attempt, call, new AbortController().signal);
+  await callModel(session, attempt, call, new AbortController().signal);
+  await callModel(other, attempt, call, new AbortController().signal);
+  const [first, again, second, elsewhere] = asked;
+  expect(again).toBe(first);
+  expect(new Set([first, second, elsewhere]).size).toBe(3);
+});
+
+test('an answer without words is no empty message, which strict providers refuse for ever', () => {
+  const conversation = createConversation('do it');
+  const usage = { inputTokens: 1, outputTokens: 0, cachedTokens: 0 };
+
+  for (const truncated of [false, true])
+    conversation.addAnswer({ type: 'answered', text: ' \n', calls: [], truncated, usage });
+
+  expect(conversation.messages.slice(1).map(({ text }) => text)).toEqual(['(no answer)', '(cut off)']);
 });

@@ -102,7 +102,7 @@ test('a call of the model that may pass is made again in the same attempt, after
   });
   expect(Date.now() - began).toBeGreaterThanOrEqual(600);
   expect(requests.map(({ messages }) => messages.length)).toEqual([1, 1, 1]);
-  expect(new Set(requests.map(({ idempotencyKey }) => idempotencyKey)).size).toBe(1);
+  expect(new Set(requests.map(({ idempotencyKey }) => idempotencyKey)).size).toBe(3);
   expect(typesOf(running, id).filter(({ type }) => type === 'api_call_complete')).toMatchObject([
     { ok: false, error: { message: 'the provider answered 503' } },
     { ok: false },
