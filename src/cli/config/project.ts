@@ -1,5 +1,5 @@
-import { createHash } from 'node:crypto';
-import { readFileSync, realpathSync, statSync } from 'node:fs';
+import { createHash, randomBytes } from 'node:crypto';
+import { existsSync, readFileSync, realpathSync, statSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { basename, join, resolve } from 'node:path';
 import { ServiceError } from '../../machines/errors.ts';
@@ -125,6 +125,24 @@ export const requireOwnServer = (
   );
 };
 
-/** The same at each start: the machine and the state folder, whose lock this server holds. */
-export const serverNameOf = ({ stateDir }: Project): string =>
-  `${hostname().replaceAll(/[^\w.-]/g, '-')}-${hashOfRoot(stateDir).slice(0, 6)}`;
+/**
+ * The same at each start: kept in the state folder, whose lock this server holds. It is random: two
+ * machines from one image have the same host name and path. A folder with worktrees of an earlier version
+ * keeps the name under which the store knows them.
+ */
+export const serverNameOf = (project: Project): string => {
+  const { stateDir } = project;
+  const file = join(stateDir, 'server-name');
+  const kept = readTrimmedOrNull(file);
+  if (kept !== null && kept !== '') return kept;
+  const earlier = existsSync(taskFiles(project).worktrees);
+  const id = earlier ? hashOfRoot(stateDir).slice(0, 6) : randomBytes(5).toString('hex');
+  const name = `${hostname().replaceAll(/[^\w.-]/g, '-')}-${id}`;
+  try {
+    writeFileSync(file, `${name}\n`, { flag: 'wx', mode: 0o600 });
+    return name;
+  } catch {
+    // Another process was first, or nothing can be written there.
+    return readTrimmedOrNull(file) ?? name;
+  }
+};
