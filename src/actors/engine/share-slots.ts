@@ -82,9 +82,20 @@ const needOf = (
 /** `slots <node> <isLacking> <waiting>` */
 const slotsNotice = (node: string, isLacking: boolean, waiting: number): string =>
   `slots ${node} ${isLacking ? 1 : 0} ${waiting}`;
+/** PostgreSQL refuses a notice of 8,000 bytes. */
+const noticeBytes = 7_000;
 /** `taken <node> <task>,<task>`: a server took tasks that this node had. */
-const takenNotice = (from: string, taken: readonly TakenTask[]): string =>
-  `taken ${from} ${taken.flatMap((task) => (task.from === from ? [task.taskId] : [])).join(',')}`;
+export const takenNotices = (taken: readonly TakenTask[]): readonly string[] => {
+  const notices: string[] = [];
+  for (const { taskId, from } of taken) {
+    const start = `taken ${from} `;
+    const at = notices.findLastIndex((notice) => notice.startsWith(start));
+    const longer = `${notices[at] ?? start}${at < 0 ? '' : ','}${taskId}`;
+    if (at < 0 || Buffer.byteLength(longer) > noticeBytes) notices.push(`${start}${taskId}`);
+    else notices[at] = longer;
+  }
+  return notices;
+};
 
 /** Waiting tasks of other servers, for the room that this one has. @returns their ids */
 const takeFromOthers = async (
@@ -96,8 +107,7 @@ const takeFromOthers = async (
     roles: settings().roles ?? allRoles,
     charts,
   });
-  for (const from of new Set(taken.map((task) => task.from)))
-    notices.tell(takenNotice(from, taken));
+  for (const notice of takenNotices(taken)) notices.tell(notice);
   return taken.map(({ taskId }) => taskId);
 };
 

@@ -6,7 +6,7 @@ export interface EntryFeed {
   readonly subscribe: EntryReads['subscribe'];
   /** Gives the entries of a commit to the readers. */
   committed(entries: readonly Entry[]): void;
-  /** Other programs committed entries, up to this one. */
+  /** Others tell that they committed entries, up to this one: the readers look. */
   committedElsewhere(lastSeq: number): void;
   close(): void;
 }
@@ -91,9 +91,7 @@ export const createEntryFeed = (read: ReadEntries, lastSeq: () => number): Entry
       isGiving = false;
     },
     committedElsewhere: (lastSeq) => {
-      if (lastSeq <= last) return;
-      last = lastSeq;
-      reading.ask();
+      if (lastSeq > last) reading.ask();
     },
     close: () => {
       reading.stop();

@@ -14,7 +14,10 @@ export interface CallListener {
 
 /** Passes on what other servers tell. */
 export interface ServerHearing {
-  /** Calls the listener after a commit of another process, or one of which no answer came. */
+  /**
+   * Calls the listener after a commit of another process, or one of which no answer came. Whoever can
+   * connect can send a notice with any number: it causes a look and is not believed.
+   */
   onCommitOfOthers(listener: (lastSeq: number) => void): void;
   onNotice(listener: (notice: string) => void): void;
   /** Null: nobody listens any more. */
@@ -25,7 +28,7 @@ export interface ServerHearing {
 interface HearingOptions {
   readonly open: () => Promise<PostgresConnection>;
   readonly channel: string;
-  readonly end: Pick<JournalEnd, 'heard' | 'read'>;
+  readonly end: Pick<JournalEnd, 'read'>;
   /** The process of the database server that had our last write. */
   readonly ownBackend: () => number;
 }
@@ -40,10 +43,6 @@ export const hearServers = ({ open, channel, end, ownBackend }: HearingOptions):
   let tellOthers = (_: number): void => {};
   const noticeListeners: ((notice: string) => void)[] = [];
   let calls: CallListener | null = null;
-  const heardOfCommit = (seq: number): void => {
-    end.heard(seq);
-    tellOthers(seq);
-  };
   const heardOfCall = (payload: string): void => {
     if (payload === `call:${calls?.node}`) calls?.called();
     if (payload === `answer:${calls?.node}`) calls?.answered();
@@ -56,13 +55,13 @@ export const hearServers = ({ open, channel, end, ownBackend }: HearingOptions):
       [row] = (await connection.query(query)).rows;
       return row;
     });
-    heardOfCommit(seq);
+    tellOthers(seq);
     if (row?.['called'] === 1) calls?.called();
     calls?.answered();
   };
   const heardOfEntries = (seq: number, backend: number): void => {
-    if (backend === ownBackend()) setTimeout(() => heardOfCommit(seq), ownNoticeMs).unref();
-    else heardOfCommit(seq);
+    if (backend === ownBackend()) setTimeout(() => tellOthers(seq), ownNoticeMs).unref();
+    else tellOthers(seq);
   };
   const heard = (payload: string, backend: number): void => {
     if (/^(?:call|answer):/.test(payload)) heardOfCall(payload);

@@ -33,6 +33,28 @@ describe.skipIf(noPostgres !== null)(`the end of the journal ${noPostgres ?? ''}
     expect(lost).toHaveBeenCalledTimes(1);
   });
 
+  test('is not what a notice of anybody says: it only causes a look', async () => {
+    const url = await freshAddress();
+    const [one, two] = [await open(url), await open(url)];
+    await one.write();
+    const schema = new URL(url).searchParams.get('schema');
+    const seen: number[] = [];
+    const see = (some: readonly { readonly seq: number }[]) => void seen.push(...some.map(({ seq }) => seq));
+    two.store.subscribe({ entries: see, failed: () => {} }, { after: 0 });
+    await vi.waitFor(() => expect(seen).toEqual([1]), { timeout: 20_000 });
+
+    await inPostgres(url, `select pg_notify('${schema}', '99999999999')`);
+    await one.write();
+    await vi.waitFor(() => expect(seen).toEqual([1, 2]), { timeout: 10_000 });
+    const later: number[] = [];
+    two.store.subscribe({ entries: (some) => void later.push(...some.map(({ seq }) => seq)), failed: () => {} });
+    await two.write();
+    await one.write();
+
+    await vi.waitFor(() => expect(seen).toEqual([1, 2, 3, 4]), { timeout: 10_000 });
+    await vi.waitFor(() => expect(later).toEqual([3, 4]), { timeout: 10_000 });
+  });
+
   test('that is before what a process has read of others is noticed too', async () => {
     const url = await freshAddress();
     const [one, two] = [await open(url), await open(url)];
