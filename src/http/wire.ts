@@ -48,6 +48,7 @@ export const executeParamsSchema = z
       .string()
       .min(1)
       .max(200)
+      .refine((text) => !text.includes('\0'), 'has a NUL character')
       .optional()
       .describe('a repeated request with the same id starts nothing and gets the first answer'),
   })

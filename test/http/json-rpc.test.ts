@@ -304,7 +304,9 @@ test('a repeated request id gets the first answer and starts nothing', async () 
 
   const answers = await Promise.all(Array.from({ length: 10 }, () => call('execute', params)));
   const later = await call('execute', params);
+  const nul = await call('execute', { ...params, request_id: 'r\u00001' });
 
+  expect(nul.error).toMatchObject({ code: -32602, message: expect.stringContaining('NUL') });
   for (const answer of [...answers, later]) expect(answer.result).toEqual(answers[0].result);
   const begun = store
     .read({ after: 0, limit: 1_000 })
