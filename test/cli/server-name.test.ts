@@ -5,7 +5,11 @@ import { expect, test } from 'vitest';
 import { serverNameOf } from '../../src/cli/config/project.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
-const projectIn = (stateDir: string) => ({ root: temporaryFolder(), stateDir, defaultDir: stateDir });
+const projectIn = (stateDir: string) => ({
+  root: temporaryFolder(),
+  stateDir,
+  defaultDir: stateDir,
+});
 
 test('servers with the same host name and path of the state folder have names of their own', () => {
   const stateDir = temporaryFolder();

@@ -23,7 +23,13 @@ test('GET /health reports failed writes, and writes nothing itself', async () =>
     {
       ...{ name: 'agent-server', version: '0', draining: () => false, tokenProblem: () => null },
       ...{
-        system: { journal, servers: null, check: () => well, withoutServer: () => [], notLoaded: () => notLoaded },
+        system: {
+          journal,
+          servers: null,
+          check: () => well,
+          withoutServer: () => [],
+          notLoaded: () => notLoaded,
+        },
         store,
         tracker: { check: async () => well },
       },

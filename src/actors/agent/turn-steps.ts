@@ -138,7 +138,9 @@ export const createToolCallSteps = ({
   const keyOf: ToolCallSteps['keyOf'] = (turn, callId) => {
     const before = begun(turn);
     // Steps of earlier versions have the id in their key.
-    return before.find((key) => callAt(key)?.call.id === callId) ?? `act:${turn}:${before.length + 1}`;
+    return (
+      before.find((key) => callAt(key)?.call.id === callId) ?? `act:${turn}:${before.length + 1}`
+    );
   };
   return {
     calls: (turn) => begun(turn).flatMap((key) => callAt(key) ?? []),

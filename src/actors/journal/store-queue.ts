@@ -154,7 +154,10 @@ export const createStoreQueue = (
     for (const { caller } of all) caller?.reject(error);
   };
   const failed = ({ all }: SentBatch, error: unknown): void => {
-    if (error instanceof ChangeRefusedError) return isolate(all, error);
+    if (error instanceof ChangeRefusedError) {
+      isolate(all, error);
+      return;
+    }
     const gathered = [...all, ...waiting].filter(isGathered);
     waiting = keptOf(all, waiting, new Set(listener.failed(error, gathered)));
     for (const { caller } of all) caller?.reject(error);

@@ -63,5 +63,8 @@ test('an answer without words is no empty message, which strict providers refuse
   for (const truncated of [false, true])
     conversation.addAnswer({ type: 'answered', text: ' \n', calls: [], truncated, usage });
 
-  expect(conversation.messages.slice(1).map(({ text }) => text)).toEqual(['(no answer)', '(cut off)']);
+  expect(conversation.messages.slice(1).map(({ text }) => text)).toEqual([
+    '(no answer)',
+    '(cut off)',
+  ]);
 });

@@ -127,7 +127,10 @@ test.each([
   const { store, journal } = failing(0);
   const steps = await createSteps(store, journal, key);
   const call = { id, tool: 'read', arguments: '{}' };
-  const result = { ...{ callId: id, tool: 'read', ok: true, text: 'seen', durationMs: 1 }, finish: null };
+  const result = {
+    ...{ callId: id, tool: 'read', ok: true, text: 'seen', durationMs: 1 },
+    finish: null,
+  };
   await steps.recordCall(1, { ...call, id: 'other' });
   await steps.recordCall(1, call);
 

@@ -4,8 +4,8 @@ import { createJournal } from '../../../src/actors/journal/journal.ts';
 import {
   ChangeRefusedError,
   DatabaseRefusedError,
-  type EntryListener,
   type Entry,
+  type EntryListener,
   type NewEntry,
   type Store,
   StoreError,
@@ -228,7 +228,9 @@ test('one refused read does not end the hearing: it goes on from the last entry'
     readers.push(listener);
     if (refusals === 0) return near.subscribe(listener, from);
     refusals -= 1;
-    setImmediate(() => listener.failed(new DatabaseRefusedError('permission denied'), from?.after ?? 0));
+    setImmediate(() =>
+      listener.failed(new DatabaseRefusedError('permission denied'), from?.after ?? 0),
+    );
     return () => {};
   };
   const [onError, onListenerError] = [vi.fn(), vi.fn()];
@@ -274,7 +276,11 @@ test('one change that the store refuses fails alone; what shared its transaction
 
   expect(await after).toBe('ok');
   expect(heard).toEqual([1, 2, 3]);
-  expect(near.read({ after: 0, limit: 9 }).map(({ taskId }) => taskId)).toEqual(['bd-a', 'bd-b', 'bd-c']);
+  expect(near.read({ after: 0, limit: 9 }).map(({ taskId }) => taskId)).toEqual([
+    'bd-a',
+    'bd-b',
+    'bd-c',
+  ]);
 });
 
 test('while the store has not answered, what comes next waits and shares one transaction', async () => {

@@ -510,7 +510,10 @@ test('the same message to a task under the same key is carried out once', async 
 
   const added = [
     await say('And three', second.id, 'k-1'),
-    ...(await Promise.all([say('And three', second.id, 'k-1'), say('And three', second.id, 'k-1')])),
+    ...(await Promise.all([
+      say('And three', second.id, 'k-1'),
+      say('And three', second.id, 'k-1'),
+    ])),
   ];
   await say('And three', second.id, 'k-2');
   const { description } = await service.status(second.id);

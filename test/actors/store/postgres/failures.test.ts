@@ -6,7 +6,11 @@ import { connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import pg from 'pg';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { ChangeRefusedError, StoreAwayError, StoreError } from '../../../../src/actors/store/port.ts';
+import {
+  ChangeRefusedError,
+  StoreAwayError,
+  StoreError,
+} from '../../../../src/actors/store/port.ts';
 import { parsePostgresAddress } from '../../../../src/actors/store/postgres/address.ts';
 import { connectPostgres } from '../../../../src/actors/store/postgres/connect.ts';
 import {
@@ -46,7 +50,14 @@ needsPostgres.each([
   ['intent', 'call\u0000_1'],
 ])('a change that the database refuses is no outage: %s', async (part, value) => {
   const store = createPostgresStore(await open(await freshAddress()), { redact });
-  const step = { taskId: 'bd-a', attempt: 1, key: 'act:1:1', intent: '{}', result: null, [part]: value };
+  const step = {
+    taskId: 'bd-a',
+    attempt: 1,
+    key: 'act:1:1',
+    intent: '{}',
+    result: null,
+    [part]: value,
+  };
 
   const failure = await failureOf((async () => store.commit({ entries: [], step }))());
 

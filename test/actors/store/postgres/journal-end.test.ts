@@ -39,7 +39,8 @@ describe.skipIf(noPostgres !== null)(`the end of the journal ${noPostgres ?? ''}
     await one.write();
     const schema = new URL(url).searchParams.get('schema');
     const seen: number[] = [];
-    const see = (some: readonly { readonly seq: number }[]) => void seen.push(...some.map(({ seq }) => seq));
+    const see = (some: readonly { readonly seq: number }[]) =>
+      void seen.push(...some.map(({ seq }) => seq));
     two.store.subscribe({ entries: see, failed: () => {} }, { after: 0 });
     await vi.waitFor(() => expect(seen).toEqual([1]), { timeout: 20_000 });
 
@@ -47,7 +48,10 @@ describe.skipIf(noPostgres !== null)(`the end of the journal ${noPostgres ?? ''}
     await one.write();
     await vi.waitFor(() => expect(seen).toEqual([1, 2]), { timeout: 10_000 });
     const later: number[] = [];
-    two.store.subscribe({ entries: (some) => void later.push(...some.map(({ seq }) => seq)), failed: () => {} });
+    two.store.subscribe({
+      entries: (some) => void later.push(...some.map(({ seq }) => seq)),
+      failed: () => {},
+    });
     await two.write();
     await one.write();
 
