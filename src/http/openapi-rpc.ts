@@ -62,6 +62,7 @@ const mergedSchema = z.looseObject({
     .optional(),
   moved_on: z.literal(true).optional(),
   same_lines: z.literal(true).optional(),
+  rewritten: z.literal(true).optional(),
 });
 const usageSumsSchema = z.strictObject({
   attempts: z.int(),

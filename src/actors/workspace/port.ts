@@ -78,6 +78,8 @@ export type Merged =
       readonly moved_on?: true;
       /** Both sides changed the same lines: a person decides, with git. */
       readonly same_lines?: true;
+      /** A person replaced the commit of the attempt on its branch, and decides, with git. */
+      readonly rewritten?: true;
       readonly merge_first?: MergeFirst;
     };
 

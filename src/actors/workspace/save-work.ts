@@ -70,7 +70,7 @@ const createSoundCommit = (parts: WorkParts) => {
   };
 };
 
-const sizeOfWork = (work: SavedWork | null): WorkRecord['size'] => {
+export const sizeOfWork = (work: SavedWork | null): WorkRecord['size'] => {
   if (work === null) return null;
   const { files, insertions, deletions } = work;
   return { files, insertions, deletions };

@@ -2,6 +2,7 @@ import type { StartConflict } from '../../machines/agent-context.ts';
 import { messageOf } from '../../machines/message-of.ts';
 import type { TaskId } from '../../machines/task.ts';
 import { changesBetween, commitTree, contains, mergeTrees, noFile } from './commits.ts';
+import { tipOfWork } from './continued-branch.ts';
 import type { GitDirs } from './git-dirs.ts';
 import { textOf } from './names.ts';
 import { obeyedIn } from './obeyed-places.ts';
@@ -86,8 +87,9 @@ export const startOf = async (
     const record = await records.latest(taskId);
     if (record?.commit == null || record.kind !== dirs.repository.kind) continue;
     const { branch } = record;
-    const work = { ...record, commit: record.commit };
-    if (await contains(dirs, commit, record.merged ?? record.commit)) continue;
+    const saved = { ...record, commit: record.commit };
+    const work = { ...saved, commit: (await tipOfWork(dirs, records, saved)) ?? saved.commit };
+    if (await contains(dirs, commit, record.merged ?? work.commit)) continue;
     if (!record.complete) {
       notes.push(
         `The work of ${taskId} on the branch ${branch} is not complete and is not in your folder.`,

@@ -8,12 +8,13 @@ import {
 } from '../process/serial-queue.ts';
 import { findAbsent } from './absent.ts';
 import { removeFolder } from './attempt-folder.ts';
-import { changesOf, liveChanges } from './changes.ts';
+import { changesOf, liveChanges, workOf } from './changes.ts';
 import { commitOf, contains } from './commits.ts';
+import { tipOfWork } from './continued-branch.ts';
 import { mergeInto } from './merge.ts';
 import { createOpening } from './open-work.ts';
 import type { Changes, DiffPart, Merged, MergeMode, Workspace } from './port.ts';
-import { createSaving } from './save-work.ts';
+import { createSaving, sizeOfWork } from './save-work.ts';
 import { createSetupCache } from './setup-cache.ts';
 import { limitTravel } from './travel/limited-travel.ts';
 import { createWorkTravel } from './travel/work-travel.ts';
@@ -48,8 +49,18 @@ const createMerging =
     return stores.use(record.kind, async (dirs) => {
       const checkout = await stores.checkout(dirs, options.filters, signal);
       const head = await commitOf(dirs, 'HEAD');
-      if (head !== null && record.merged !== null && (await contains(dirs, head, record.merged)))
+      const tip = await tipOfWork(dirs, records, { ...record, commit });
+      if (
+        head !== null &&
+        record.merged !== null &&
+        tip === commit &&
+        (await contains(dirs, head, record.merged))
+      )
         return { status: 'nothing', commit: record.merged };
+      if (tip === null) {
+        const why = `somebody rewrote ${branch}: it does not have the commit of the attempt any more`;
+        return { status: 'conflict', branch, why, files: [], rewritten: true };
+      }
       const first = await findUnmerged(dirs, records, record);
       if (first !== null) {
         const why = `${first.task_id}'s work is in it and is not merged yet`;
@@ -57,14 +68,16 @@ const createMerging =
       }
       const merged = await mergeInto(dirs, checkout, {
         branch,
-        commit,
+        commit: tip,
         mode,
         message,
         role,
         signal,
       });
       if (merged.status !== 'conflict') {
-        const after = { ...record, merged: merged.commit ?? head, merged_at: Date.now() };
+        const work = { ...record, commit: tip };
+        const size = tip === commit ? record.size : sizeOfWork(await workOf(dirs, work));
+        const after = { ...work, size, merged: merged.commit ?? head, merged_at: Date.now() };
         onMerged(after);
         await records.write(after);
       }
@@ -79,9 +92,13 @@ const createDiff =
     if (record === null) return null;
     const { commit, closed } = record;
     if (closed && commit === null) return { attempt: record.attempt, patch: '', guarded: [] };
-    return stores.use(record.kind, (dirs) =>
+    return stores.use(record.kind, async (dirs) =>
       closed && commit !== null
-        ? changesOf(dirs, record.attempt, firstBase(record), commit, part)
+        ? changesOf(
+            ...([dirs, record.attempt, firstBase(record)] as const),
+            (await tipOfWork(dirs, records, { ...record, commit })) ?? commit,
+            part,
+          )
         : liveChanges(dirs, record, placesOf(record.task_id, record.attempt), options, part),
     );
   };

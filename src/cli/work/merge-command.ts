@@ -79,7 +79,7 @@ const mergeCommandLine = (
 
 /** Commands that go on after a conflict, in the order in which they are run. */
 const wayOn = (
-  { branch, moved_on, same_lines, merge_first: first }: Conflict,
+  { branch, moved_on, same_lines, rewritten, merge_first: first }: Conflict,
   left: readonly string[],
   args: MergeArgs,
 ): readonly string[] => {
@@ -91,7 +91,7 @@ const wayOn = (
     return [mergeCommandLine([task_id], before), again];
   }
   if (moved_on === true) return [mergeCommandLine(left, { ...args, squash: true })];
-  if (same_lines !== true) return [again];
+  if (same_lines !== true && rewritten !== true) return [again];
   const others = left.length > 1 ? [again] : [];
   return [`git merge ${branch}`, ...others];
 };

@@ -104,6 +104,7 @@ const conflictSchema = z.looseObject({
   branch: z.string(),
   moved_on: z.boolean().optional(),
   same_lines: z.boolean().optional(),
+  rewritten: z.boolean().optional(),
   merge_first: z
     .looseObject({ task_id: z.string(), attempt: z.int(), complete: z.boolean() })
     .optional(),
@@ -113,6 +114,7 @@ const wayOnAfter = ({
   branch,
   moved_on,
   same_lines,
+  rewritten,
   merge_first,
 }: z.infer<typeof conflictSchema>) => {
   if (merge_first !== undefined) {
@@ -123,6 +125,7 @@ const wayOnAfter = ({
   if (moved_on === true) return 'call merge again with squash: true';
   if (same_lines === true)
     return `a person decides which lines stay: tell your user to run git merge ${branch}`;
+  if (rewritten === true) return `tell your user to run git merge ${branch}`;
   return 'tell your user why; when nothing is in the way any more, call merge again';
 };
 

@@ -85,6 +85,64 @@ test('commits that a person added to the branch are part of it', async () => {
   expect(filesOn(branch)).toEqual(['a.txt', 'first.txt', 'mine.txt', 'second.txt']);
 });
 
+const addMine = (project: string, file = 'mine.txt') => {
+  gitIn(project, 'checkout', '--quiet', branch);
+  commitIn(project, file, 'mine\n');
+  gitIn(project, 'checkout', '--quiet', 'main');
+};
+
+test.each(['ff', 'squash'] as const)(
+  'a commit that a person added to the branch is merged with it (%s), and so is a later one',
+  { tags: ['slow'] },
+  async (mode) => {
+    const { project, workspace, work, filesOn } = await open();
+    addMine(project);
+
+    expect((await workspace.diff(id, 1))?.patch).toMatch(/first\.txt[\s\S]*mine\.txt/);
+    expect((await workspace.merge(id, 1, mode, 'Merge it')).status).toBe('merged');
+    expect(filesOn('main')).toEqual(['a.txt', 'first.txt', 'mine.txt']);
+    expect((await workspace.merge(id, 1, mode, 'Merge it')).status).toBe('nothing');
+    expect((await work.all()).map(({ stays }) => stays)).toEqual([null]);
+
+    addMine(project, 'later.txt');
+    expect((await workspace.merge(id, 1, mode, 'Merge it')).status).toBe('merged');
+    expect(filesOn('main')).toEqual(['a.txt', 'first.txt', 'later.txt', 'mine.txt']);
+  },
+);
+
+test('a task that builds on the work begins with the commit of the person, too', async () => {
+  const { project, workspace } = await open();
+  addMine(project);
+
+  const { root } = await workspace.open(anAttempt(1, 'bd-b2'), [id]);
+
+  expect(existsSync(join(root, 'mine.txt'))).toBe(true);
+});
+
+test('merging an earlier attempt takes nothing of the one that goes on with its branch', async () => {
+  const { workspace, run, filesOn } = await open();
+  await run();
+
+  expect((await workspace.merge(id, 1, 'ff', 'Merge it')).status).toBe('merged');
+  expect(filesOn('main')).toEqual(['a.txt', 'first.txt']);
+});
+
+test('a branch that a person rewrote is not merged: the message says how to', async () => {
+  const { project, workspace, filesOn } = await open();
+  gitIn(project, 'checkout', '--quiet', branch);
+  gitIn(project, 'commit', '--quiet', '--amend', '-m', 'in my words');
+  gitIn(project, 'checkout', '--quiet', 'main');
+
+  expect(await workspace.merge(id, 1, 'ff', 'Merge it')).toEqual({
+    status: 'conflict',
+    branch,
+    why: `somebody rewrote ${branch}: it does not have the commit of the attempt any more`,
+    files: [],
+    rewritten: true,
+  });
+  expect(filesOn('main')).toEqual(['a.txt']);
+});
+
 test('a branch that a person has checked out is not moved: the work goes on with one of its own', async () => {
   const { project, run, filesOn } = await open();
   gitIn(project, 'checkout', '--quiet', branch);
