@@ -122,6 +122,7 @@ const createReports = (
       end,
       workLog: await readToolCallLog(store, taskId, attempt),
       work,
+      notSaved: work === null ? await ports.workspace.leftOut(taskId, attempt) : [],
       conflicts: await conflictsOf(store, taskId, attempt),
     });
     if (choices.notes())

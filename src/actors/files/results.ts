@@ -42,6 +42,8 @@ export interface AttemptReport {
   readonly end: AttemptEnd;
   readonly workLog: readonly string[];
   readonly work: SavedWork | null;
+  /** What is not on a branch, when there is no saved work to say it. */
+  readonly notSaved: readonly string[];
   /** Messages of people that no agent read. */
   readonly unread: readonly string[];
   /** Work that the attempt builds on and did not have. */
@@ -127,6 +129,9 @@ const changesText = (taskId: TaskId, attempt: number, work: SavedWork, end: Atte
   return `## Changes\n\n${describeWork(work)}.\n\n${notes}- See them: \`agent diff ${taskId}\`\n${ways}`;
 };
 
+const notSavedText = (notes: readonly string[]): string =>
+  `## Changes\n\nNo branch has changes of it.\n\n${notes.map((note) => `- ${note}\n`).join('')}`;
+
 const asQuote = (text: string): string => `> ${text.trim().replaceAll('\n', '\n> ')}`;
 
 const answerList = ({ comments, outcome }: AttemptReport): string => {
@@ -182,6 +187,7 @@ const resultsText = (report: AttemptReport, logs: readonly string[]): string => 
     `## Results\n\n${body}\n${artifacts}`,
     ...(report.comments.length === 0 ? [] : [answerList(report)]),
     ...(work === null ? [] : [changesText(task.id, attempt, work, end)]),
+    ...(report.notSaved.length === 0 ? [] : [notSavedText(report.notSaved)]),
     ...(conflicts.length === 0 ? [] : [conflictList(conflicts)]),
     ...(report.unread.length === 0 ? [] : [unreadList(report.unread)]),
     ...(logs.length === 0 ? [] : [logList(logs)]),

@@ -13,6 +13,7 @@ import { hasParkedAttempt, ownOutcome } from '../../machines/task-selectors.ts';
 import { statusInTracker, type TrackedTask } from '../../machines/tracked-task.ts';
 import type { RemovedHistory } from '../store/port.ts';
 import { defaultCloseReason } from '../tracker/close-reason.ts';
+import { leftOutSchema } from '../workspace/work-records.ts';
 
 const phases = [
   'waiting_for_run',
@@ -90,14 +91,18 @@ const reviewViewSchema = z.strictObject({
 
 /** The saved changes of the latest attempt, on a branch. */
 const workSchema = z.strictObject({
-  branch: z.string().describe('the branch of the attempt'),
-  commit: z.string().describe('its tip'),
+  branch: z
+    .string()
+    .optional()
+    .describe('the branch of the attempt; absent: none has changes of it'),
+  commit: z.string().optional().describe('its tip'),
   files: z.int().nonnegative().describe('files that it changed'),
   insertions: z.int().nonnegative().describe('lines that it added'),
   deletions: z.int().nonnegative().describe('lines that it removed'),
   merged_at: z.iso.datetime().optional().describe('when it was merged; absent: it was not'),
   merge_commit: z.string().optional().describe('the commit of your branch that has it'),
   notes: z.array(z.string()).optional().describe('what to know before it is merged'),
+  left: z.array(leftOutSchema).optional().describe('what is not on the branch'),
   incomplete: z
     .literal(true)
     .optional()

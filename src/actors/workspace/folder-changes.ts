@@ -2,13 +2,15 @@ import { closeSync } from 'node:fs';
 import { join } from 'node:path';
 import { hasCode } from '../files/error-code.ts';
 import { type Blob, blobContent, blobName, blobOf, keepBlob, readBlob } from './blobs.ts';
+import { isGenerated } from './generated.ts';
 import { createGit, type Git } from './git.ts';
 import { openBelow, openFolder, readLinkIn, withFile } from './handles.ts';
+import { createIgnoredFiles } from './ignored-files.ts';
 import { createIgnores } from './ignores.ts';
 import type { Index, IndexEntry } from './index-file.ts';
 import { type Form, formsOf, hasLineEnds, withoutReturns } from './kept-forms.ts';
 import { asPointer } from './large-files.ts';
-import { shownName } from './names.ts';
+import { textOf } from './names.ts';
 import { unlockWay } from './removal.ts';
 import type { IndexChange, SnapshotJob } from './snapshot-job.ts';
 import { isGone, type WalkCandidate, walk } from './walk.ts';
@@ -17,6 +19,8 @@ export interface FolderReading {
   readonly index: Index;
   readonly git: Git;
   readonly note: (text: string) => void;
+  /** Notes that a path (latin1) is not saved, and why. */
+  readonly leave: (path: string, why: string, bytes?: number) => void;
   /** @throws when the job was aborted or took too long */
   readonly checkpoint: () => void;
   readonly signal: AbortSignal;
@@ -45,7 +49,7 @@ interface Found {
 
 const createKeeper = (
   { objects, format, largeFiles }: SnapshotJob,
-  note: (text: string) => void,
+  leave: FolderReading['leave'],
 ) => {
   const changes: IndexChange[] = [];
   const inOtherForm = new Map<string, Pick<Found, 'mode' | 'before'>>();
@@ -67,9 +71,7 @@ const createKeeper = (
       const { path, mode, blob, before } = found;
       if (held) {
         if (oidOf(found) !== null)
-          note(
-            `${shownName(path)} was not saved: other programs run or trust it, so agents may not change it`,
-          );
+          leave(path, 'other programs run or trust it, so agents may not change it');
       } else if (mode === '120000' || (largeFiles === null && !hasLineEnds(blob))) keep(found);
       else if (oidOf(found) !== null) inOtherForm.set(path, { mode, before });
     },
@@ -117,15 +119,15 @@ const keepInOtherForm = async (
 
 export const findChanges = async (
   job: SnapshotJob,
-  { index, git, note, checkpoint, signal }: FolderReading,
+  { index, git, note, leave, checkpoint, signal }: FolderReading,
 ): Promise<readonly IndexChange[]> => {
-  const keeper = createKeeper(job, note);
+  const keeper = createKeeper(job, leave);
   let bytesLeft = saveMiB * mebibyte;
 
   const take = (candidate: WalkCandidate): void => {
     const { path, folder, name, stat, before, held } = candidate;
     checkpoint();
-    const leaveOut = (why: string): void => note(`${shownName(path)} was not saved: ${why}`);
+    const leaveOut = (why: string): void => leave(path, why);
     try {
       if (stat.size > fileMiB * mebibyte) leaveOut(`it has more than ${fileMiB} MiB`);
       else if (stat.size > bytesLeft)
@@ -151,9 +153,18 @@ export const findChanges = async (
   try {
     const ignores = createIgnores(git, join(job.temporary, 'rules'), note, signal);
     const copied = new Set(job.copied);
+    const lookAtIgnored =
+      job.keep === null ? () => null : createIgnoredFiles(root, job.prefix, job.keep, checkpoint);
     const ignored = async (paths: readonly string[]): Promise<ReadonlySet<string>> => {
       const isCopy = (path: string): boolean => copied.has(path.replace(/\/$/, ''));
-      return new Set([...(await ignores.ignored(paths)), ...paths.filter(isCopy)]);
+      const copies = paths.filter(isCopy);
+      const found = await ignores.ignored(paths);
+      for (const path of paths)
+        if (found.has(path) && !isCopy(path) && !isGenerated(textOf(path))) {
+          const left = lookAtIgnored(path);
+          if (left !== null) leave(path, left.why, left.bytes);
+        }
+      return new Set([...found, ...copies]);
     };
     const { prefix, isRepository, protects, hasIgnoreRules, heldPlaces } = job;
     const what = {
@@ -165,6 +176,7 @@ export const findChanges = async (
       heldPlaces,
       take,
       note,
+      leave,
       checkpoint,
       showRules: ignores.showRules,
       ignored,

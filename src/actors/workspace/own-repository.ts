@@ -52,7 +52,14 @@ const commitFolder = async (
         prefix: '',
         index: ownIndex,
       },
-      ...{ base: before ?? '', objects, otherObjects: null, largeFiles: null, carried: [] },
+      ...{
+        base: before ?? '',
+        objects,
+        otherObjects: null,
+        largeFiles: null,
+        carried: [],
+        keep: null,
+      },
       ...{
         copied: [],
         heldPlaces: [],

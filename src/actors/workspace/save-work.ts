@@ -1,8 +1,10 @@
+import { messageOf } from '../../machines/message-of.ts';
 import type { AttemptInput } from '../../machines/task.ts';
 import { workOf } from './changes.ts';
 import { commitOf, commitTree, findObjects, moveBranch } from './commits.ts';
 import { GitError } from './git.ts';
 import type { GitDirs } from './git-dirs.ts';
+import { type KeptRefs, keepAgentRefs } from './keep-refs.ts';
 import { isPresent } from './plain.ts';
 import type { SavedWork } from './port.ts';
 import { snapshotJob } from './snapshot-job.ts';
@@ -18,11 +20,15 @@ const objectIsGone =
 const createFolderCommit = ({ options, branches, placesOf }: WorkParts) => {
   return async (dirs: GitDirs, record: WorkRecord, title: string) => {
     const places = placesOf(record.task_id, record.attempt);
-    const { tree: found, notes } = await snapshotInThread(
-      await snapshotJob(dirs, record, places, options),
-    );
+    const job = await snapshotJob(dirs, record, places, options);
+    const keep = {
+      patterns: options.keep,
+      projectRoot: options.projectRoot,
+      place: `.beads/tasks/task-${record.task_id}/files/${record.attempt}`,
+    };
+    const { tree: found, notes, left } = await snapshotInThread({ ...job, keep });
     const tree = await treeOfWork(dirs, record, found);
-    const unchanged = { tip: null, branch: record.branch, notes };
+    const unchanged = { tip: null, branch: record.branch, notes, left };
     if (tree === null) return unchanged;
     const { task_id, attempt, role, base } = record;
     const ref = `refs/heads/${record.branch}`;
@@ -33,11 +39,11 @@ const createFolderCommit = ({ options, branches, placesOf }: WorkParts) => {
     ]);
     if (tree === baseTree) return unchanged;
     // Saved before, and interrupted before the record was written.
-    if (tip !== base && tree === tipTree) return { tip, branch: record.branch, notes };
+    if (tip !== base && tree === tipTree) return { tip, branch: record.branch, notes, left };
     const message = `${title}\n\nTask: ${task_id}\nAttempt: ${attempt}\nRole: ${role}\n`;
     const commit = await commitTree(dirs, { tree, parents: [base], message, role });
     const branch = await branches.move(dirs, record, commit);
-    return { tip: commit, branch, notes };
+    return { tip: commit, branch, notes, left };
   };
 };
 
@@ -76,6 +82,12 @@ export const sizeOfWork = (work: SavedWork | null): WorkRecord['size'] => {
   return { files, insertions, deletions };
 };
 
+/** It is the agent's: nothing in it keeps the work in the folder from being saved. */
+const unreadable = (error: unknown): KeptRefs => {
+  const reason = `the agent's own git could not be read: ${messageOf(error)}`;
+  return { left: [{ ref: 'HEAD', reason }], notes: [reason], kept: [] };
+};
+
 const createClosing = (parts: WorkParts) => {
   const { records, placesOf, release } = parts;
   const commitSoundly = createSoundCommit(parts);
@@ -94,15 +106,21 @@ const createClosing = (parts: WorkParts) => {
           tip: await commitOf(dirs, `refs/heads/${record.branch}`),
           branch: record.branch,
           notes: [],
+          left: [],
           work: null,
         };
     const commit = keptCommit(record, kept.tip);
+    const refs = isHere
+      ? await keepAgentRefs(dirs, record, places.agentGit, commit ?? base).catch(unreadable)
+      : { notes: [], left: [], kept: [] };
     // A branch without a change is not kept.
     if (commit === null) await moveBranch(dirs, record.branch, null, base);
     const closed = {
       ...record,
       branch: kept.branch,
-      notes: [...(kept.work?.notes ?? kept.notes)],
+      notes: [...(kept.work?.notes ?? kept.notes), ...refs.notes],
+      left: [...kept.left, ...refs.left],
+      kept: [...refs.kept],
       commit,
       complete,
       closed: true,
@@ -114,7 +132,7 @@ const createClosing = (parts: WorkParts) => {
       throw new GitError(
         `the worktree ${places.top} is gone: what attempt ${attempt} changed there is lost${commit === null ? '' : `; what it had is on ${closed.branch}`}`,
       );
-    return kept.work;
+    return kept.work === null ? null : { ...kept.work, notes: closed.notes };
   };
 };
 

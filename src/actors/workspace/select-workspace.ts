@@ -21,6 +21,7 @@ export interface WorkspaceOptions {
   readonly filters?: readonly string[];
   /** Absolute paths that the server trusts: no agent changes them. */
   readonly trusted?: () => readonly string[];
+  readonly keep?: readonly string[];
   /** The repository that all servers reach, and this server's name; absent: none. */
   readonly repository?: {
     readonly address: string;
@@ -106,6 +107,7 @@ export const chooseWorkspace = async (options: WorkspaceOptions): Promise<Worksp
     copies,
     environment,
     filters = [],
+    keep = [],
     sandboxed = true,
     trusted,
   } = options;
@@ -120,6 +122,7 @@ export const chooseWorkspace = async (options: WorkspaceOptions): Promise<Worksp
       projectRoot,
       folder,
       copies,
+      keep,
       filters,
       trusted,
       sandboxed,

@@ -1,7 +1,9 @@
 import { join, posix } from 'node:path';
 import type { ObjectFormat } from './blobs.ts';
 import type { GitDirs } from './git-dirs.ts';
+import type { KeepIgnored } from './ignored-files.ts';
 import { protectedPlaces } from './obeyed-places.ts';
+import type { LeftOut } from './port.ts';
 import type { AttemptPlaces, WorkRecord } from './work-records.ts';
 
 /** Everything needed to turn a folder into a tree, as plain data: it crosses to a worker thread. */
@@ -32,6 +34,8 @@ export interface SnapshotJob {
   readonly copied: readonly string[];
   /** Changes of the start commit that the folder began without. */
   readonly carried: readonly IndexChange[];
+  /** Null: nobody asks what git ignores. */
+  readonly keep: KeepIgnored | null;
 }
 
 export interface IndexChange {
@@ -42,6 +46,7 @@ export interface IndexChange {
 export interface Snapshot {
   readonly tree: string | null;
   readonly notes: readonly string[];
+  readonly left: readonly LeftOut[];
 }
 
 export const indexRecords = (changes: readonly IndexChange[], format: ObjectFormat): Buffer => {
@@ -80,6 +85,7 @@ export const snapshotJob = async (
     },
     ...{ temporary: join(temporary, 'snapshot'), top, index, base, carried: withheld },
     prefix,
+    keep: null,
     copied: copies.map(
       (path) => prefix + Buffer.from(posix.normalize(path).replace(/\/$/, '')).toString('latin1'),
     ),

@@ -1,10 +1,12 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { bytesText } from '../../machines/bytes.ts';
 import type { ObjectFormat } from './blobs.ts';
 import { findChanges } from './folder-changes.ts';
 import { createGit, type Git, GitError, requiredLine, requireGit } from './git.ts';
 import { readIndex } from './index-file.ts';
-import { shownName } from './names.ts';
+import { shownName, textOf } from './names.ts';
+import type { LeftOut } from './port.ts';
 import { type IndexChange, indexRecords, type Snapshot, type SnapshotJob } from './snapshot-job.ts';
 
 const mostNotes = 50;
@@ -32,14 +34,23 @@ const putInto = async (
   await putInto(git, changes.slice(half), format, refused);
 };
 
+/** What was left out is a note for people, and a list for programs. */
 const createNotes = () => {
+  const left: LeftOut[] = [];
   const notes: string[] = [];
   let more = 0;
+  const note = (text: string): void => {
+    if (notes.includes(text)) return;
+    if (notes.length < mostNotes) notes.push(text);
+    else more += 1;
+  };
   return {
-    note: (text: string): void => {
-      if (notes.includes(text)) return;
-      if (notes.length < mostNotes) notes.push(text);
-      else more += 1;
+    note,
+    left,
+    leave: (path: string, why: string, bytes?: number): void => {
+      const size = bytes === undefined ? '' : ` (${bytesText(bytes)})`;
+      note(`${shownName(path)} was not saved: ${why}${size}`);
+      if (left.length < mostNotes) left.push({ path: textOf(path), reason: why, bytes });
     },
     all: () => (more === 0 ? notes : [...notes, `and ${more} more of this kind`]),
   };
@@ -59,7 +70,7 @@ export const takeSnapshot = async (
       throw new GitError(`the folder could not be read within ${snapshotLimitMs / 1_000} s`);
   };
   mkdirSync(temporary, { recursive: true, mode: 0o700 });
-  const { note, all } = createNotes();
+  const { note, leave, left, all } = createNotes();
   const index = join(temporary, 'index');
   const elsewhere = {
     GIT_OBJECT_DIRECTORY: objects,
@@ -75,12 +86,14 @@ export const takeSnapshot = async (
   else await requireGit('its base cannot be read', git(['read-tree', base], { signal }));
   // A copy of the index would have a later time.
   const known = readIndex(isKnown ? job.index : index, format === 'sha256' ? 32 : 20);
-  const changes = await findChanges(job, { index: known, git, note, checkpoint, signal });
-  if (changes.length === 0) return { tree: null, notes: all() };
+  const changes = await findChanges(job, {
+    ...{ index: known, git, note, leave, checkpoint, signal },
+  });
+  if (changes.length === 0) return { tree: null, notes: all(), left };
   // Deletions come first: they make room for a folder of that name.
   await putInto(git, [...job.carried, ...changes], format, (path) =>
-    note(`${shownName(path)} was not saved: git refuses this name`),
+    leave(path, 'git refuses this name'),
   );
   const tree = await requiredLine('the tree cannot be written', git(['write-tree'], { signal }));
-  return { tree, notes: all() };
+  return { tree, notes: all(), left };
 };

@@ -34,6 +34,7 @@ export interface WalkOptions {
   readonly showRules: (folder: number, path: string) => void;
   readonly take: (candidate: WalkCandidate) => void;
   readonly note: (text: string) => void;
+  readonly leave: (path: string, why: string) => void;
   /** @throws when the walk must end */
   readonly checkpoint: () => void;
 }
@@ -103,8 +104,10 @@ const skipPath = (walk: Walk, path: string, why: string | null): void => {
   if (why !== null) walk.options.note(why);
 };
 
-const leaveOut = (walk: Walk, path: string, why: string): void =>
-  skipPath(walk, path, `${shownName(path)} was not saved: ${why}`);
+const leaveOut = (walk: Walk, path: string, why: string): void => {
+  skipPath(walk, path, null);
+  walk.options.leave(path, why);
+};
 
 /** Git stores no empty folder, and the sandbox leaves one where it covered a protected name. */
 const leaveOutNew = (

@@ -12,6 +12,8 @@ export interface WorktreeOptions {
   /** The folder of worktrees and their records, outside the project. */
   readonly folder: string;
   readonly copies: readonly string[];
+  /** Ignored files that are copied into the results of a task: globs. */
+  readonly keep: readonly string[];
   readonly filters: readonly string[];
   /** Absolute paths that the server trusts: no agent changes them. */
   readonly trusted?: (() => readonly string[]) | undefined;

@@ -3,6 +3,13 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { writeFileAtomically } from '../files/atomic-write.ts';
 
+export const leftOutSchema = z.strictObject({
+  path: z.string().optional().describe('a file or folder'),
+  ref: z.string().optional().describe("a branch, tag, stash or commit of the agent's own git"),
+  reason: z.string().describe('why, or where it is'),
+  bytes: z.int().nonnegative().optional().describe('its size'),
+});
+
 export const workRecordSchema = z.strictObject({
   task_id: z.string(),
   attempt: z.int().positive(),
@@ -29,6 +36,10 @@ export const workRecordSchema = z.strictObject({
     )
     .default([]),
   notes: z.array(z.string()).default([]),
+  /** What is not on its branch; the notes say it, too. */
+  left: z.array(leftOutSchema).default([]),
+  /** Branches beside its own, with what its agent had elsewhere. */
+  kept: z.array(z.strictObject({ branch: z.string(), commit: z.string() })).default([]),
   /** The work that it builds on and does not have. */
   conflicts: z
     .array(z.strictObject({ task_id: z.string(), branch: z.string(), files: z.array(z.string()) }))

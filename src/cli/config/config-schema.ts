@@ -381,6 +381,15 @@ export const configSections = z.strictObject({
         .describe(
           'paths inside the project that are copied into each worktree although git ignores them, such as node_modules',
         ),
+      keep: z
+        .array(
+          z.string().min(1).max(500).refine(isInsideProject, 'must be a path inside the project'),
+        )
+        .max(50)
+        .default([])
+        .describe(
+          'ignored files that are copied into the results of a task when an attempt ends, such as out/**; at most 1,000 files of together 64 MiB',
+        ),
       setup: z
         .preprocess(
           (given) => {

@@ -100,7 +100,7 @@ const totalTimeText = ({ attempts = [] }: TaskView): string | undefined =>
     : `${durationText(attempts.reduce((sum, { seconds }) => sum + seconds, 0) * 1_000)} in ${attempts.length} attempts`;
 
 const changesLine = ({ work }: TaskView): string | undefined => {
-  if (work === undefined) return undefined;
+  if (work?.branch === undefined) return undefined;
   const { files, insertions, deletions, branch, merged_at: merged, incomplete } = work;
   const { merge_commit: commit } = work;
   const unmerged = incomplete ? 'not complete' : 'not merged';

@@ -2,6 +2,7 @@ import { basename } from 'node:path';
 import { createRetention, type Retention } from '../../actors/engine/retention.ts';
 import { createHistories, type Histories } from '../../actors/store/histories.ts';
 import type { FinishedAttempt, FinishedWork } from '../../actors/workspace/finished-work.ts';
+import { bytesText } from '../../machines/bytes.ts';
 import { plural } from '../../machines/plural.ts';
 import type { CommandContext } from '../client/command-context.ts';
 import { hasTasks, openTasks } from '../client/open-tasks.ts';
@@ -11,7 +12,6 @@ import { stateFiles } from '../config/project.ts';
 import { storeFor } from '../config/store.ts';
 import { trackerFor } from '../config/tracker.ts';
 import { finishedWorkFor, workspaceFor } from '../config/workspace.ts';
-import { bytesText } from '../output/bytes.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 
 interface Removed {

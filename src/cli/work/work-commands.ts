@@ -113,8 +113,11 @@ export const showDiff = async (
   if (found === null)
     throw nothingToShow(taskId, attempt, workspace, await loggedMerge(context, task, attempt));
   if (json) io.json({ task_id: taskId, ...found });
-  else if (found.patch === '') io.err(`attempt ${found.attempt} of ${taskId} changed nothing`);
-  else {
+  else if (found.patch === '') {
+    const notes = await workspace.leftOut(taskId, found.attempt);
+    const what = notes.length === 0 ? 'changed nothing' : 'has no changes on a branch';
+    io.err([`attempt ${found.attempt} of ${taskId} ${what}`, ...notes].join('\n'));
+  } else {
     const patch = patchText(found.patch);
     const said = comments ? (task.review?.comments ?? []) : [];
     const shown = io.width === null ? patch : withShortIndexes(patch);

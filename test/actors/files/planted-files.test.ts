@@ -139,6 +139,7 @@ const report = {
   end: { status: 'complete' },
   workLog: [],
   work: null,
+  notSaved: [],
   conflicts: [],
   unread: [],
   comments: [],

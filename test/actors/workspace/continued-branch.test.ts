@@ -18,7 +18,7 @@ const open = async () => {
   const workspace = await worktreesOf(project, state);
   const work = createFinishedWork({
     ...{ program: '/usr/bin/git', projectRoot: project, folder: state, copies: [], filters: [] },
-    ...{ sandboxed: false, description: '', common: null },
+    ...{ sandboxed: false, description: '', keep: [], common: null },
   });
   const run = async (attempt = second, file = 'second.txt') => {
     const { root, notes } = await workspace.open(attempt);

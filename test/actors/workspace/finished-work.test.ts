@@ -12,7 +12,7 @@ const open = async (project = makeRepository()) => {
   const workspace = await worktreesOf(project, state);
   const work = createFinishedWork({
     ...{ program: '/usr/bin/git', projectRoot: project, folder: state, copies: [], filters: [] },
-    ...{ sandboxed: false, description: '', common: null },
+    ...{ sandboxed: false, description: '', keep: [], common: null },
   });
   /** An attempt that adds a file, and ends. */
   const workOn = async (taskId: string, file: string, after: readonly TaskId[] = []) => {

@@ -43,7 +43,7 @@ const Head = ({ task, pending, fail }: HeadProps) => {
           <h1>{task.title}</h1>
           <StatusPill task={task} />
         </div>
-        {task.work !== undefined && (
+        {task.work?.branch !== undefined && (
           <p class="quiet small">
             Attempt {task.attempt} on <code>{task.work.branch}</code>
           </p>

@@ -32,14 +32,21 @@ const Changes = ({ task: { work, task_id } }: { task: TaskView }) =>
   work === undefined ? null : (
     <>
       <h2>Changes</h2>
-      <p>
-        <a href={taskPath(task_id, 'diff')}>
-          {work.files} {work.files === 1 ? 'file' : 'files'}
-        </a>
-        , <span class="tone-done">+{work.insertions}</span>{' '}
-        <span class="tone-fail">−{work.deletions}</span> on <code>{work.branch}</code>
-        {work.merged_at === undefined ? '. Not merged.' : '. Merged.'}
-      </p>
+      {work.branch !== undefined && (
+        <p>
+          <a href={taskPath(task_id, 'diff')}>
+            {work.files} {work.files === 1 ? 'file' : 'files'}
+          </a>
+          , <span class="tone-done">+{work.insertions}</span>{' '}
+          <span class="tone-fail">−{work.deletions}</span> on <code>{work.branch}</code>
+          {work.merged_at === undefined ? '. Not merged.' : '. Merged.'}
+        </p>
+      )}
+      {(work.notes ?? []).map((note) => (
+        <p key={note} class="line tint-need tone-need">
+          {note}
+        </p>
+      ))}
     </>
   );
 
