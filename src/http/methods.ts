@@ -9,6 +9,7 @@ import {
   decisionsParamsSchema,
   dependencyParamsSchema,
   diffPartParamsSchema,
+  discardParamsSchema,
   editParamsSchema,
   executeParamsSchema,
   historyParamsSchema,
@@ -183,6 +184,10 @@ export const createMethods = (
       ...(squash === undefined ? {} : { squash }),
       ...(force === undefined ? {} : { force }),
     });
+  },
+  discard: async (params) => {
+    const { task_id, attempt, reason } = parseParams(discardParamsSchema, params);
+    return service.discard(task_id, attempt ?? null, reason ?? null);
   },
   explain: async (params) => {
     const { task_id } = parseParams(taskParamsSchema, params);

@@ -10,6 +10,7 @@ import {
   decisionsParamsSchema,
   dependencyParamsSchema,
   diffPartParamsSchema,
+  discardParamsSchema,
   editParamsSchema,
   executeParamsSchema,
   executeResultSchema,
@@ -129,6 +130,11 @@ const methods: Readonly<Record<string, DescribedMethod>> = {
     "merges the changes of an attempt into the project's branch; conflict: nothing was changed",
     mergeParamsSchema,
     mergedSchema,
+  ),
+  discard: method(
+    'the work of an attempt is not offered, merged or built on any more; its branch stays',
+    discardParamsSchema,
+    taskViewSchema,
   ),
   decisions: method(
     'what people answered, allowed, denied, sent back or merged, the last one first',

@@ -242,6 +242,7 @@ export const dependencyParamsSchema = z.strictObject({
   depends_on: id.describe('the task that must be complete first'),
 });
 export const changeParamsSchema = z.strictObject({ task_id: id, reason });
+export const discardParamsSchema = changeParamsSchema.extend({ attempt });
 export const retryParamsSchema = z.strictObject({
   task_id: id,
   reason,

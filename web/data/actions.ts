@@ -79,6 +79,10 @@ export const merge = async ({ task_id }: TaskView, squash: boolean): Promise<voi
     );
 };
 
+export const discard = async ({ task_id, attempt }: TaskView): Promise<void> => {
+  await change('discard', { task_id, attempt });
+};
+
 export interface NewComment {
   readonly path: string;
   readonly line?: number;

@@ -45,12 +45,20 @@ const phases: Readonly<Record<string, Look>> = Object.fromEntries([
 export const asksForStep = (labels: readonly string[]): boolean =>
   labels.some((label) => label.startsWith('question:'));
 
+/** Saved changes of an attempt that is over, neither merged nor discarded. */
+export const hasOpenWork = ({ status, work }: TaskView): boolean =>
+  (status === 'complete' || status === 'failed' || status === 'cancelled') &&
+  work?.branch !== undefined &&
+  work.merged_at === undefined &&
+  work.discarded_at === undefined;
+
 /** Complete, with changes that can be merged and that nobody has merged. */
 export const isToReview = ({ status, work }: TaskView): boolean =>
   status === 'complete' &&
   work !== undefined &&
   work.files > 0 &&
   work.merged_at === undefined &&
+  work.discarded_at === undefined &&
   work.incomplete !== true;
 
 const ended = (task: TaskView): Look => {

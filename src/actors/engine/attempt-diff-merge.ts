@@ -1,5 +1,6 @@
 import { ServiceError } from '../../machines/errors.ts';
 import type { TaskId } from '../../machines/task.ts';
+import { entry } from '../journal/event-types.ts';
 import { mergeEntry } from '../journal/merge-entry.ts';
 import type { TaskView } from '../journal/task-view.ts';
 import type { Answer, NewEntry, StoreReads } from '../store/port.ts';
@@ -25,10 +26,15 @@ export interface AttemptDiffMerge {
   diff(taskId: string, attempt: number | null, part?: DiffPart): Promise<OfAttempt & Changes>;
   /** `conflict`: nothing was changed. @throws task_not_found, event_not_allowed */
   merge(request: MergeRequest): Promise<OfAttempt & Merged>;
+  /**
+   * The work of an attempt is not offered, merged or built on any more; its branch stays.
+   * @throws task_not_found, event_not_allowed
+   */
+  discard(taskId: string, attempt: number | null, reason: string | null): Promise<TaskView>;
 }
 
 export interface DiffMergePorts {
-  readonly workspace: Pick<Workspace, 'diff' | 'merge'>;
+  readonly workspace: Pick<Workspace, 'diff' | 'merge' | 'discard' | 'workOf'>;
   readonly store: Pick<StoreReads, 'read'>;
   readonly status: (taskId: string) => Promise<TaskView>;
   readonly record: (entry: NewEntry) => Answer<void>;
@@ -55,7 +61,11 @@ const readEnd = async (
   }
 };
 
-const noWork = (task_id: TaskId, event: 'diff' | 'merge', state: string): ServiceError =>
+const noWork = (
+  task_id: TaskId,
+  event: 'diff' | 'merge' | 'discard',
+  state: string,
+): ServiceError =>
   new ServiceError('event_not_allowed', { task_id, event, state, allowed: ['run'] });
 
 export const createAttemptDiffMerge = ({
@@ -84,10 +94,30 @@ export const createAttemptDiffMerge = ({
       isComplete: task.status === 'complete',
       end: await readEnd(store, id, attempt),
       force,
+      isDiscarded: (await workspace.workOf(id, attempt))?.discarded_at !== undefined,
     });
     if (refused !== null) throw ServiceError.from(refused);
     const merged = await workspace.merge(id, attempt, squash ? 'squash' : 'ff', task.title);
     if (merged.status === 'merged') await record(mergeEntry(id, attempt, merged, now()));
     return { task_id: id, attempt, ...merged };
+  },
+  discard: async (given, wanted, reason) => {
+    const task = await status(given);
+    const id = requireId(task.task_id);
+    const attempt = wanted ?? task.attempt;
+    const refuse = (state: string, allowed: readonly string[]): ServiceError =>
+      new ServiceError('event_not_allowed', { task_id: id, event: 'discard', state, allowed });
+    if (task.status === 'started' && attempt === task.attempt)
+      throw refuse(`at work (attempt ${attempt})`, ['cancel', 'discard it when it has ended']);
+    const before = await workspace.workOf(id, attempt);
+    const found = await workspace.discard(id, attempt, reason);
+    if (found === null)
+      throw noWork(id, 'discard', `${task.status}, without saved work of attempt ${attempt}`);
+    if (found === 'merged') throw refuse(`merged (attempt ${attempt})`, ['diff']);
+    if (before?.discarded_at === undefined) {
+      const message = `its work was discarded${reason === null ? '' : `: ${reason}`}`;
+      await record(entry(id, attempt, 'log', now(), { level: 'info', message }));
+    }
+    return status(id);
   },
 });

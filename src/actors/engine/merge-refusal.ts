@@ -30,6 +30,7 @@ export interface MergeWish {
   /** As `endOfAttempt` returns it. */
   readonly end: string | null;
   readonly force: boolean;
+  readonly isDiscarded: boolean;
 }
 
 /** Null when the work may be merged. */
@@ -40,6 +41,7 @@ export const refusesMerge = ({
   isComplete,
   end,
   force,
+  isDiscarded,
 }: MergeWish): Refusal | null => {
   const refuse = (state: string, allowed: readonly string[]): Refusal =>
     refusal('event_not_allowed', {
@@ -49,6 +51,7 @@ export const refusesMerge = ({
       allowed,
     });
   if (isLive) return refuse('at work', ['cancel', 'merge it when it has ended']);
+  if (isDiscarded) return refuse('discarded', ['diff', isComplete ? 'reopen' : 'retry']);
   if (force || end === 'complete') return null;
   const again = isComplete ? 'reopen' : 'retry';
   return refuse(end ?? 'not complete', ['diff', again, 'merge --force']);

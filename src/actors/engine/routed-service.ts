@@ -25,6 +25,7 @@ const waitsMs = {
   explain: commandMs,
   diff: commandMs,
   merge: 120_000,
+  discard: commandMs,
 } as const satisfies { readonly [Method in keyof TaskService]?: number };
 export type RoutedMethod = keyof typeof waitsMs;
 
@@ -118,6 +119,7 @@ export const createRoutedService = (
       review: routed('review', first),
       explain: routed('explain', first),
       diff: routed('diff', first),
+      discard: routed('discard', first),
       merge: routed('merge', ({ taskId }) => taskId),
     },
     answer: async (method, params) => {

@@ -86,7 +86,7 @@ export interface ServicePorts extends Omit<ExecutePorts, 'commands' | 'queries'>
   /** The answer comes when it is committed. */
   readonly record: (entry: NewEntry) => Answer<void>;
   readonly now: () => number;
-  readonly workspace: Pick<Workspace, 'diff' | 'merge' | 'workOf' | 'bringWork'>;
+  readonly workspace: Pick<Workspace, 'diff' | 'merge' | 'discard' | 'workOf' | 'bringWork'>;
   readonly projectRoot: () => string;
 }
 

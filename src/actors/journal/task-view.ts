@@ -102,6 +102,10 @@ const workSchema = z.strictObject({
   merged_at: z.iso.datetime().optional().describe('when it was merged; absent: it was not'),
   merge_commit: z.string().optional().describe('the commit of your branch that has it'),
   notes: z.array(z.string()).optional().describe('what to know before it is merged'),
+  discarded_at: z.iso
+    .datetime()
+    .optional()
+    .describe('when a person discarded it: it is not merged or built on'),
   left: z.array(leftOutSchema).optional().describe('what is not on the branch'),
   incomplete: z
     .literal(true)

@@ -43,7 +43,7 @@ export const findContinuedBranch = async (
 ): Promise<ContinuedBranch | null> => {
   const continues = review?.continues ?? null;
   const record = continues === null ? null : await records.read(taskId, continues);
-  if (record?.commit == null || record.merged !== null) return null;
+  if (record?.commit == null || record.merged !== null || record.discarded !== null) return null;
   if (record.kind !== dirs.repository.kind) return null;
   const ref = `refs/heads/${record.branch}`;
   const tip = await commitOf(dirs, ref);

@@ -55,7 +55,15 @@ const recordOf = (
   })),
   includes: start.includes,
   verified: null,
-  ...{ complete: false, commit: null, closed: false, merged: null, merged_at: null, size: null },
+  ...{
+    complete: false,
+    commit: null,
+    closed: false,
+    merged: null,
+    merged_at: null,
+    discarded: null,
+    size: null,
+  },
 });
 
 const createStartNotes = ({ options: { filters }, records }: WorkParts) => {
@@ -66,7 +74,7 @@ const createStartNotes = ({ options: { filters }, records }: WorkParts) => {
     const isFresh = firstBase === null && attempt > 1;
     const before = isFresh ? await records.read(taskId, attempt - 1) : null;
     const earlier =
-      before?.commit == null
+      before?.commit == null || before.discarded !== null
         ? []
         : [`An earlier attempt at this task left its work on the branch ${before.branch}.`];
     const some = withheld === 1 ? '1 file' : `${withheld} files`;

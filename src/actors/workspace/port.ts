@@ -93,6 +93,8 @@ export type Merged =
       readonly merge_first?: MergeFirst;
     };
 
+export type Discarded = 'discarded' | 'merged';
+
 export interface Changes {
   readonly attempt: number;
   readonly patch: string;
@@ -174,6 +176,11 @@ export interface WorkspaceMerges {
     title: string,
     signal?: AbortSignal,
   ): Promise<Merged>;
+  /**
+   * Notes that nobody wants the saved work of an attempt: it is not merged or built on any more. Its
+   * branches stay. @returns null when there is no work; `merged`: it is in the project's branch
+   */
+  discard(taskId: TaskId, attempt: number, reason: string | null): Promise<Discarded | null>;
   /** Also reports what was merged by git while nobody watched. @returns a function that stops it */
   watchMerges(listener: MergeListener): () => void;
 }

@@ -52,6 +52,7 @@ export const createSharedWorkspace = ({
     leftOut: async () => [],
     sweep: async () => [],
     merge: async () => ({ status: 'nothing' }),
+    discard: async () => null,
     watchMerges: () => () => {},
     diff: async () => null,
     inspect: async () => null,

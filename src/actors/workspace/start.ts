@@ -65,7 +65,7 @@ const withPassedOn = async (
   const found = new Set<TaskId>();
   for (const taskId of after) {
     const record = await records.latest(taskId);
-    if (record?.complete === true && record.commit === null)
+    if (record?.complete === true && (record.commit === null || record.discarded !== null))
       for (const { task_id } of record.includes) found.add(task_id as TaskId);
     found.add(taskId);
   }
@@ -90,6 +90,10 @@ export const startOf = async (
     const saved = { ...record, commit: record.commit };
     const work = { ...saved, commit: (await tipOfWork(dirs, records, saved)) ?? saved.commit };
     if (await contains(dirs, commit, record.merged ?? work.commit)) continue;
+    if (record.discarded !== null) {
+      notes.push(`The work of ${taskId} was discarded and is not in your folder.`);
+      continue;
+    }
     if (!record.complete) {
       notes.push(
         `The work of ${taskId} on the branch ${branch} is not complete and is not in your folder.`,

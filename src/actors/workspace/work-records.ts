@@ -66,6 +66,11 @@ export const workRecordSchema = z.strictObject({
   merged: z.string().nullable(),
   /** When it was merged (epoch ms); null when it was not, or by an earlier version. */
   merged_at: z.number().nullable().default(null),
+  /** When a person discarded its work (epoch ms), and why. */
+  discarded: z
+    .strictObject({ at: z.number(), reason: z.string().nullable() })
+    .nullable()
+    .default(null),
   /** True while the repository that all servers reach lacks what changed here. */
   unsent: z.boolean().default(false),
   /** The size of the change; null while it runs, and for records of earlier versions. */

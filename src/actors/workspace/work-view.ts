@@ -14,6 +14,7 @@ export interface WorkView {
   readonly merge_commit?: string;
   readonly notes?: string[];
   readonly left?: LeftOut[];
+  readonly discarded_at?: string;
   /** The attempt did not complete it: it is merged by force alone. */
   readonly incomplete?: true;
   /** The work of other tasks that it began without, since it conflicted. */
@@ -47,6 +48,9 @@ export const createWorkReads = (folder: string): WorkReads => {
       ...(merged === null ? {} : { merge_commit: merged }),
       ...(notes.length === 0 ? {} : { notes: [...notes] }),
       ...(left.length === 0 ? {} : { left }),
+      ...(record.discarded === null
+        ? {}
+        : { discarded_at: new Date(record.discarded.at).toISOString() }),
       ...(complete ? {} : { incomplete: true as const }),
       ...(conflicts.length === 0 ? {} : { conflicts }),
     };

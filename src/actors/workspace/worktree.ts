@@ -63,7 +63,12 @@ const createMerging =
       }
       const first = await findUnmerged(dirs, records, record);
       if (first !== null) {
-        const why = `${first.task_id}'s work is in it and is not merged yet`;
+        const { task_id: earlier } = first;
+        if ((await records.read(earlier, first.attempt))?.discarded != null) {
+          const why = `${earlier}'s work is in it and was discarded; run it again`;
+          return { status: 'conflict', branch, why, files: [] };
+        }
+        const why = `${earlier}'s work is in it and is not merged yet`;
         return { status: 'conflict', branch, why, files: [], merge_first: first };
       }
       const merged = await mergeInto(dirs, checkout, {
@@ -193,6 +198,16 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
     sweep,
     merge: (taskId, attempt, mode, title, signal) =>
       inTurn(() => merge(taskId, attempt, mode, title, signal)),
+    discard: (taskId, attempt, reason) =>
+      inTurn(async () => {
+        const record = await records.read(taskId, attempt);
+        if (record?.closed !== true || (record.commit === null && record.kept.length === 0))
+          return null;
+        if (record.merged !== null) return 'merged';
+        if (record.discarded === null)
+          await records.write({ ...record, discarded: { at: Date.now(), reason } });
+        return 'discarded';
+      }),
     watchMerges: merges.watch,
     inspect: createInspect(parts),
     diff: async (taskId, attempt, part) => {

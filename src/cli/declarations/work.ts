@@ -4,6 +4,7 @@ import {
   defineCommand,
   pages,
   readsConfig,
+  reasonFlag,
   startsServer,
   taskWord,
   taskWords,
@@ -67,6 +68,19 @@ export const workCommands: readonly CliCommand[] = [
     ],
     run: async (context, args) =>
       (await import('../work/merge-command.ts')).mergeWork(context, args),
+  }),
+  defineCommand({
+    name: 'discard',
+    group: 'work',
+    describe: 'Refuse the work of an attempt: it is not offered, merged or built on any more',
+    words: [taskWord],
+    flags: { ...attemptFlag, ...reasonFlag },
+    common: startsServer,
+    examples: [
+      ['agent discard bd-a1b2 --reason "done by hand"', 'its branch stays until agent prune'],
+    ],
+    run: async (context, args) =>
+      (await import('../work/work-commands.ts')).discardWork(context, args),
   }),
   defineCommand({
     name: 'review',

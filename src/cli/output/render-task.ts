@@ -103,7 +103,9 @@ const changesLine = ({ work }: TaskView): string | undefined => {
   if (work?.branch === undefined) return undefined;
   const { files, insertions, deletions, branch, merged_at: merged, incomplete } = work;
   const { merge_commit: commit } = work;
-  const unmerged = incomplete ? 'not complete' : 'not merged';
+  const { discarded_at: discarded } = work;
+  const open = incomplete ? 'not complete' : 'not merged';
+  const unmerged = discarded === undefined ? open : `discarded ${timeText(discarded)}`;
   const as = commit === undefined ? '' : ` as ${commit.slice(0, 12)}`;
   const state = merged === undefined ? unmerged : `merged ${timeText(merged)}${as}`;
   return `${plural(files, 'file')} +${insertions} -${deletions} on ${branch}, ${state}`;

@@ -42,6 +42,14 @@ const changedWords = ({ task_id, status, parked_until, parked_reason }: TaskView
   return parked === null ? status : `is ${parked}; ${goOnWords(task_id, parked_reason)}`;
 };
 
+/** What becomes of saved work that nobody merged; null when there is none. */
+const openWork = ({ task_id, work }: TaskView): string | null => {
+  if (work?.branch === undefined || work.merged_at !== undefined) return null;
+  if (work.discarded_at !== undefined) return null;
+  const force = work.incomplete === true ? ' --force' : '';
+  return `its work stays on ${work.branch} and is not merged; take it with: agent merge ${task_id}${force}, or refuse it with: agent discard ${task_id}`;
+};
+
 /**
  * Changes each task. A refusal does not keep the others from it. @returns those that were changed
  * @throws the last refusal
@@ -59,7 +67,14 @@ const changeEach = async (
       const task = await callForTask(client, method, params);
       changed.push(task);
       if (json) io.json(task);
-      else io.out(wrapLines(`${task.task_id} ${changedWords(task)}`, io.width));
+      else {
+        io.out(wrapLines(`${task.task_id} ${changedWords(task)}`, io.width));
+        const work =
+          method === 'close'
+            ? openWork(await callForTask(client, 'status', { task_id: task.task_id }))
+            : null;
+        if (work !== null) io.err(wrapLines(work, io.width));
+      }
     } catch (caught) {
       const error = json ? caught : withWayOn(caught, params.task_id);
       if (refusal !== null) io.err(`agent: ${messageOf(refusal.error)}`);

@@ -16,8 +16,9 @@ export const statusWords = (status: string, phase: string): string => {
 };
 
 /** Null for work that is not known, that changed nothing, or that only --force merges. */
-export const mergeWord = (work: TaskView['work']): 'merged' | 'not merged' | null => {
+export const mergeWord = (work: TaskView['work']): 'merged' | 'discarded' | 'not merged' | null => {
   if (work?.merged_at !== undefined) return 'merged';
+  if (work?.discarded_at !== undefined) return 'discarded';
   if (work === undefined || work.files === 0 || work.incomplete) return null;
   return 'not merged';
 };

@@ -58,6 +58,7 @@ const mergeOne = async ({ client, workspace, args }: Merging, task: TaskView) =>
     isComplete: task.status === 'complete',
     end: await endOfAttemptIn(client, taskId, attempt),
     force,
+    isDiscarded: (await workspace.workOf(taskId, attempt))?.discarded_at !== undefined,
   });
   if (refused !== null)
     throw new CallError(refused.code, describeRefusal(refused), { ...refused.facts });
@@ -142,7 +143,10 @@ const requireHere = async (
 };
 
 const hasUnmergedFiles = ({ work }: TaskView): boolean =>
-  work !== undefined && work.files > 0 && work.merged_at === undefined;
+  work !== undefined &&
+  work.files > 0 &&
+  work.merged_at === undefined &&
+  work.discarded_at === undefined;
 
 /** A refusal names what it leaves when several tasks were to be merged. */
 const noteLeft = ({ io }: CommandContext, left: readonly string[]): void => {

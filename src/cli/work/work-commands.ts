@@ -5,7 +5,7 @@ import { textIn } from '../../machines/json.ts';
 import type { TaskId } from '../../machines/task.ts';
 import { CallError } from '../client/client.ts';
 import type { CommandContext } from '../client/command-context.ts';
-import { readTask } from '../client/task-answers.ts';
+import { callForTask, readTask } from '../client/task-answers.ts';
 import { loadConfig } from '../config/config.ts';
 import { workspaceFor } from '../config/workspace.ts';
 import { exitCodes } from '../output/exit-codes.ts';
@@ -92,6 +92,30 @@ export const workElsewhere = async (
 ): Promise<Changes | null> => {
   const client = await connection.files();
   return client.live ? askForWork(client, taskId, attempt) : null;
+};
+
+export interface DiscardArgs {
+  readonly task_id: string;
+  readonly attempt: number | undefined;
+  readonly reason: string | undefined;
+}
+
+export const discardWork = async (
+  { io, json, connection }: CommandContext,
+  { task_id, attempt, reason }: DiscardArgs,
+): Promise<number> => {
+  const taskId = requireId(task_id);
+  const task = await callForTask(await connection.server(), 'discard', {
+    task_id: taskId,
+    ...(attempt === undefined ? {} : { attempt }),
+    ...(reason === undefined ? {} : { reason }),
+  });
+  if (json) io.json(task);
+  else
+    io.out(
+      `${taskId} attempt ${attempt ?? task.attempt}: discarded; its branch stays until: agent prune --superseded`,
+    );
+  return exitCodes.done;
 };
 
 export interface DiffArgs extends WorkArgs {

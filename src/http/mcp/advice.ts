@@ -30,7 +30,7 @@ const toolOfCommand: ReadonlyMap<string, string> = new Map([
   ['merge --force', 'merge with force: true'],
 ]);
 const namedCommands: ReadonlySet<string> = new Set([
-  ...['retry', 'review', 'close', 'reopen', 'cancel'],
+  ...['retry', 'discard', 'review', 'close', 'reopen', 'cancel'],
 ]);
 
 const wordFor = (word: string): string =>

@@ -1,8 +1,8 @@
 import { useSignal } from '@preact/signals';
-import { changeTask, exportTask, run } from '../../data/actions.ts';
+import { changeTask, discard, exportTask, run } from '../../data/actions.ts';
 import type { TaskView } from '../../data/tasks.ts';
 import { roles } from '../../data/totals.ts';
-import { isToReview } from '../../model/state.ts';
+import { hasOpenWork, isToReview } from '../../model/state.ts';
 import { Button } from '../../parts/button.tsx';
 import { MergeButton } from '../../parts/merge-button.tsx';
 import { saveFile } from '../../parts/save-file.ts';
@@ -109,7 +109,17 @@ export const Actions = ({ task, fail }: ActionProps) => {
           Close as it is
         </Button>
       )}
-      {work !== undefined && (
+      {hasOpenWork(task) && (
+        <Button
+          kind="quiet"
+          hint="It is not offered, merged or built on any more; its branch stays until agent prune"
+          onPress={() => discard(task)}
+          onError={fail}
+        >
+          Discard
+        </Button>
+      )}
+      {work?.branch !== undefined && (
         <a class="button" href={taskPath(id, 'diff')} data-key="v">
           Diff
         </a>

@@ -39,7 +39,11 @@ const Changes = ({ task: { work, task_id } }: { task: TaskView }) =>
           </a>
           , <span class="tone-done">+{work.insertions}</span>{' '}
           <span class="tone-fail">−{work.deletions}</span> on <code>{work.branch}</code>
-          {work.merged_at === undefined ? '. Not merged.' : '. Merged.'}
+          {work.discarded_at === undefined
+            ? work.merged_at === undefined
+              ? '. Not merged.'
+              : '. Merged.'
+            : '. Discarded.'}
         </p>
       )}
       {(work.notes ?? []).map((note) => (
