@@ -107,6 +107,7 @@ test('prune works beside a server and in two terminals at once; work of a task t
 
   const both = await Promise.all([program('prune'), program('prune')]);
   const pruned = await agent('diff', merged);
+  const shown = await agent('list');
   const next = await ran('Another');
 
   expect(both.map(({ code }) => code)).toEqual([0, 0]);
@@ -114,10 +115,16 @@ test('prune works beside a server and in two terminals at once; work of a task t
     code: 1,
     err: expect.stringContaining(`its work was merged: git show ${head}`),
   });
+  expect(shown.out).toContain('complete (merged)');
   expect(both.map(({ out }) => out).join('')).toContain(`removed  branch   agent/${merged}/1`);
+  expect(both.map(({ out }) => out).join('')).toContain(
+    `kept     agent/${deleted}/1: not merged; its task was deleted`,
+  );
   for (const { out } of both)
     for (const line of out.split('\n')) expect(line.length).toBeLessThanOrEqual(80);
   expect([branches(), (await agent('wait', next)).code]).toEqual([`agent/${deleted}/1`, 0]);
-  gitIn(root, 'branch', '--quiet', '-D', `agent/${deleted}/1`);
-  expect((await agent('prune')).out).toBe('there is nothing to remove\n');
+  expect((await agent('prune', '--superseded')).out).toContain(
+    `removed  branch   agent/${deleted}/1`,
+  );
+  expect(branches()).not.toContain(deleted);
 });

@@ -19,6 +19,10 @@ export interface FinishedAttempt {
   readonly attempt: number;
   readonly branch: string | null;
   readonly folder: string | null;
+  /** Branches beside its own that nobody merged, with what its agent had elsewhere. */
+  readonly beside: readonly string[];
+  /** Why nobody needs its work that is not merged; null: somebody may. */
+  readonly superseded: string | null;
   /** True when nobody has its changes, or that is not known. */
   readonly isUnmerged: boolean;
   /** Why it must stay; null: all of it can go. */
@@ -29,6 +33,10 @@ export interface FinishedWork {
   all(): Promise<readonly FinishedAttempt[]>;
   /** Removes what other servers can take of it, branch, folder and record, in this order. @returns why it stays, or null */
   remove(work: FinishedAttempt): Promise<string | null>;
+  /** As `remove`; the record of merged work stays, and says that it is merged. */
+  prune(work: FinishedAttempt): Promise<string | null>;
+  /** Removes the branches beside its own. @returns why they stay, or null */
+  pruneBeside(work: FinishedAttempt): Promise<string | null>;
   /** The size of the files in its folder (bytes). */
   sizeOf(work: FinishedAttempt): Promise<number>;
   /** Waits until removed folders are gone. @returns what cannot be removed */
@@ -79,11 +87,14 @@ const unmergedTasks = async (
 ): Promise<ReadonlySet<string>> => {
   const commits = [
     ...new Set(
-      records.flatMap(({ commit, merged }) => [commit, merged].filter((id) => id !== null)),
+      records.flatMap(({ commit, merged, kept }) => [
+        ...[commit, merged].filter((id) => id !== null),
+        ...kept.map((beside) => beside.commit),
+      ]),
     ),
   ];
   if (commits.length === 0) return new Set();
-  const own = new Set(records.map(refOf));
+  const own = new Set(records.flatMap((record) => [refOf(record), ...record.kept.map(refOf)]));
   const others = [...tips].flatMap(([name, tip]) => (own.has(name) ? [] : [`^${tip}`]));
   const found = await findObjects(
     dirs,
@@ -144,6 +155,26 @@ const branchStays = (
   return isMerged ? null : 'not merged';
 };
 
+const branchesBeside = (
+  { kept }: WorkRecord,
+  { tips, checkedOut, unmerged }: Branches,
+): readonly string[] =>
+  kept.flatMap((beside) => {
+    const ref = refOf(beside);
+    const isOpen = tips.get(ref) === beside.commit && unmerged.has(beside.commit);
+    return isOpen && !checkedOut.has(ref) ? [beside.branch] : [];
+  });
+
+const whySuperseded = (record: WorkRecord, all: readonly WorkRecord[]): string | null => {
+  if (record.discarded !== null) return 'it was discarded';
+  const later = all.find(
+    ({ task_id, attempt, complete, closed }) =>
+      task_id === record.task_id && attempt > record.attempt && complete && closed,
+  );
+  if (later !== undefined) return `attempt ${later.attempt} is complete`;
+  return record.complete ? null : 'the attempt did not complete it';
+};
+
 /** Work of the project's own repository, or of ours. */
 const finishedAttempt = async (
   parts: WorkParts,
@@ -165,7 +196,8 @@ const finishedAttempt = async (
     const ofBranch = holder.closed
       ? branchStays(holder, branches)
       : `attempt ${holder.attempt} goes on with it`;
-    const isUnmerged = !closed || ofBranch === 'not merged';
+    const beside = branchesBeside(record, branches);
+    const isUnmerged = !closed || ofBranch === 'not merged' || beside.length > 0;
     const stays = closed ? (ofBranch ?? (await folderStays(parts, dirs, record))) : 'not saved yet';
     works.push({
       taskId,
@@ -173,6 +205,8 @@ const finishedAttempt = async (
       // It goes with the last attempt on it.
       branch: record === holder && tips.has(refOf(record)) ? branch : null,
       folder: (await isPresent(folder)) ? folder : null,
+      beside,
+      superseded: ofBranch === 'not merged' ? whySuperseded(holder, records) : null,
       isUnmerged,
       stays,
     });
@@ -221,7 +255,8 @@ export const createFinishedWork = (
     } catch (error) {
       const stays = messageOf(error);
       return own.map(({ task_id: taskId, attempt }) => ({
-        ...{ taskId, attempt, branch: null, folder: null, isUnmerged: true, stays },
+        ...{ taskId, attempt, branch: null, folder: null, beside: [], superseded: null },
+        ...{ isUnmerged: true, stays },
       }));
     }
   };
@@ -232,12 +267,21 @@ export const createFinishedWork = (
     if (gone.ok || (await commitOf(dirs, refOf(record))) === null) return null;
     return `the branch ${record.branch} could not be removed: ${reasonIn(gone.stderr)}`;
   };
-  const remove = async ({
-    taskId,
-    attempt,
-    folder,
-    branch,
-  }: FinishedAttempt): Promise<string | null> => {
+  const pruneBeside = async ({ taskId, attempt, beside }: FinishedAttempt) => {
+    const record = await records.read(taskId, attempt);
+    if (record === null) return null;
+    for (const kept of record.kept.filter(({ branch }) => beside.includes(branch))) {
+      const stays = await stores.use(record.kind, (dirs) =>
+        removeBranch(dirs, { ...record, ...kept }),
+      );
+      if (stays !== null) return stays;
+    }
+    return null;
+  };
+  const remove = async (
+    { taskId, attempt, folder, branch }: FinishedAttempt,
+    keepsMerged: boolean,
+  ): Promise<string | null> => {
     const record = await records.read(taskId, attempt);
     if (record === null) return null;
     if (!record.closed) return 'not saved yet';
@@ -250,7 +294,8 @@ export const createFinishedWork = (
       branch === null ? null : await stores.use(record.kind, (dirs) => removeBranch(dirs, record));
     if (stays !== null) return stays;
     await removeFolder(places, removals);
-    await records.remove(taskId, attempt);
+    if (keepsMerged && record.merged !== null) await records.write({ ...record, pruned: true });
+    else await records.remove(taskId, attempt);
     return null;
   };
   return {
@@ -259,7 +304,9 @@ export const createFinishedWork = (
       const works = [...(await ofKind('project', all)), ...(await ofKind('own', all))];
       return withIncluded(works, all);
     },
-    remove: (work) => remove(work).catch(messageOf),
+    remove: (work) => remove(work, false).catch(messageOf),
+    prune: (work) => remove(work, true).catch(messageOf),
+    pruneBeside: (work) => pruneBeside(work).catch(messageOf),
     sizeOf: async ({ folder }) => (folder === null ? 0 : sizeOfFolder(folder)),
     finish: removals.sweep,
   };

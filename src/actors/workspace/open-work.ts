@@ -62,6 +62,7 @@ const recordOf = (
     merged: null,
     merged_at: null,
     discarded: null,
+    pruned: false,
     size: null,
   },
 });

@@ -66,6 +66,8 @@ export const workRecordSchema = z.strictObject({
   merged: z.string().nullable(),
   /** When it was merged (epoch ms); null when it was not, or by an earlier version. */
   merged_at: z.number().nullable().default(null),
+  /** True when its branch was pruned: the record says that its work is merged. */
+  pruned: z.boolean().default(false),
   /** When a person discarded its work (epoch ms), and why. */
   discarded: z
     .strictObject({ at: z.number(), reason: z.string().nullable() })

@@ -94,7 +94,7 @@ const createDiff =
   ({ options, records, stores, placesOf }: WorkParts) =>
   async (taskId: TaskId, attempt: number, part?: DiffPart): Promise<Changes | null> => {
     const record = await records.read(taskId, attempt);
-    if (record === null) return null;
+    if (record === null || record.pruned) return null;
     const { commit, closed } = record;
     if (closed && commit === null) return { attempt: record.attempt, patch: '', guarded: [] };
     return stores.use(record.kind, async (dirs) =>

@@ -127,9 +127,15 @@ export const pruneCommand: CliCommand = defineCommand({
       default: false,
       describe: 'Only print what would be removed',
     },
+    superseded: {
+      type: 'switch',
+      default: false,
+      describe:
+        'Also remove branches that are not merged of superseded, failed, discarded and deleted work',
+    },
   },
   common: readsConfig,
   examples: [['agent prune --dry-run', 'see what would go; work that is not merged always stays']],
-  run: async (context, { config, 'dry-run': dryRun }) =>
-    (await import('../work/prune-command.ts')).prune(context, { config, dryRun }),
+  run: async (context, { config, superseded, 'dry-run': dryRun }) =>
+    (await import('../work/prune-command.ts')).prune(context, { config, superseded, dryRun }),
 });

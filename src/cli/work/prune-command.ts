@@ -4,6 +4,7 @@ import { createHistories, type Histories } from '../../actors/store/histories.ts
 import type { FinishedAttempt, FinishedWork } from '../../actors/workspace/finished-work.ts';
 import { bytesText } from '../../machines/bytes.ts';
 import { plural } from '../../machines/plural.ts';
+import type { TaskId } from '../../machines/task.ts';
 import type { CommandContext } from '../client/command-context.ts';
 import { hasTasks, openTasks } from '../client/open-tasks.ts';
 import { redactorFor } from '../client/redactor.ts';
@@ -32,6 +33,8 @@ interface PruneParts {
   readonly retention: Retention;
   readonly histories: Histories;
   readonly isPending: (taskId: string) => Promise<boolean>;
+  /** Of the given tasks, those that the tracker does not have any more. */
+  readonly deleted: (taskIds: readonly string[]) => Promise<ReadonlySet<string>>;
   close(): void;
 }
 
@@ -67,10 +70,24 @@ const openPruneParts = async (
       ...{ histories, tracker, work, days, now: Date.now },
       reportsFolder: stateFiles(project.stateDir).reports,
     }),
+    deleted: async (taskIds) => {
+      const there = new Set<string>(
+        (await tracker.findMany(taskIds as readonly TaskId[])).map(({ id }) => id),
+      );
+      return new Set(taskIds.filter((id) => !there.has(id)));
+    },
     isPending: async (taskId) => (await store.actor(taskId))?.pending === true,
     close: store.close,
   };
 };
+
+const notMerged = 'not merged';
+
+interface PruneOptions {
+  readonly dryRun: boolean;
+  /** Also removes work that is not merged and that nobody needs. */
+  readonly superseded: boolean;
+}
 
 const workNameOf = ({ branch, folder, taskId, attempt }: FinishedAttempt): string =>
   branch ?? (folder === null ? `${taskId}@${attempt}` : basename(folder));
@@ -95,24 +112,47 @@ const removalsOf = async (
   ];
 };
 
+const pruneBeside = async (
+  work: FinishedWork,
+  each: FinishedAttempt,
+  { dryRun, superseded }: PruneOptions,
+  { removed, kept }: { readonly removed: Removed[]; readonly kept: Kept[] },
+): Promise<void> => {
+  const { beside, taskId: task_id, attempt } = each;
+  const offered = `${notMerged}; it is beside the work of attempt ${attempt}`;
+  const left = superseded && !dryRun ? await work.pruneBeside(each) : null;
+  for (const name of beside)
+    if (superseded && left === null) removed.push({ kind: 'branch', task_id, name, bytes: 0 });
+    else kept.push({ task_id, name, why: left ?? offered });
+};
+
 /**
  * Branches and worktrees of attempts whose work is merged. Those of tasks at work are not even
  * looked at.
  */
 const pruneWork = async (
-  { work, isPending }: PruneParts,
+  { work, isPending, deleted }: PruneParts,
   works: readonly FinishedAttempt[],
-  dryRun: boolean,
+  options: PruneOptions,
 ) => {
   const removed: Removed[] = [];
   const kept: Kept[] = [];
+  const open = works.filter(({ stays }) => stays === notMerged).map(({ taskId }) => taskId);
+  const gone = open.length === 0 ? new Set<string>() : await deleted(open);
   for (const each of works) {
-    if (each.branch === null && each.folder === null) continue;
-    if (await isPending(each.taskId)) continue;
-    const parts = each.stays === null ? await removalsOf(work, each) : [];
-    const why = each.stays ?? (dryRun ? null : await work.remove(each));
-    if (why === null) removed.push(...parts);
-    else kept.push({ task_id: each.taskId, name: workNameOf(each), why });
+    const { branch, folder, beside, taskId: task_id } = each;
+    if (branch === null && folder === null && beside.length === 0) continue;
+    if (await isPending(task_id)) continue;
+    const reason = gone.has(task_id) ? 'its task was deleted' : each.superseded;
+    const isOffered = each.stays === notMerged && reason !== null;
+    const stays = isOffered && options.superseded ? null : each.stays;
+    const why = isOffered ? `${notMerged}; ${reason}` : stays;
+    await pruneBeside(work, each, options, { removed, kept });
+    if (branch === null && folder === null) continue;
+    const parts = stays === null ? await removalsOf(work, each) : [];
+    const left = stays === null && !options.dryRun ? await work.prune(each) : null;
+    if (stays === null && left === null) removed.push(...parts);
+    else kept.push({ task_id, name: workNameOf(each), why: left ?? why ?? '' });
   }
   return { removed, kept };
 };
@@ -162,7 +202,11 @@ const printText = (
   for (const { kind, name, bytes } of removed)
     io.out(`${verb}  ${kind.padEnd(8)} ${name}${bytes === 0 ? '' : `  ${bytesText(bytes)}`}`);
   io.out(removed.length === 0 ? 'there is nothing to remove' : `${verb} ${prunedTotal(removed)}`);
-  if (kept.some(({ why }) => why === 'not merged'))
+  if (kept.some(({ why }) => why.startsWith(`${notMerged};`)))
+    io.err(
+      'note: to remove branches that nobody needs although they are not merged: agent prune --superseded',
+    );
+  if (kept.some(({ why }) => why === notMerged))
     io.err('note: merge such work with agent merge, or drop it with git branch -D <branch>');
 };
 
@@ -172,13 +216,15 @@ const printText = (
  */
 export const prune = async (
   context: CommandContext,
-  { config, dryRun }: { readonly config: string | undefined; readonly dryRun: boolean },
+  { config, ...options }: PruneOptions & { readonly config: string | undefined },
 ): Promise<number> => {
+  const { dryRun } = options;
   const parts = await openPruneParts(context, config);
   try {
     const works = await parts.work.all();
-    const { removed: ofWork, kept } = await pruneWork(parts, works, dryRun);
-    const removed = [...ofWork, ...(await pruneHistories(parts, works, dryRun))];
+    const { removed: ofWork, kept } = await pruneWork(parts, works, options);
+    const left = dryRun ? works : await parts.work.all();
+    const removed = [...ofWork, ...(await pruneHistories(parts, left, dryRun))];
     const failures = dryRun ? [] : await parts.work.finish();
     while (!dryRun && (await parts.histories.shrink()));
     const bytes = removed.reduce((sum, each) => sum + each.bytes, 0);

@@ -1,6 +1,7 @@
 import { existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { createFinishedWork } from '../../../src/actors/workspace/finished-work.ts';
 import type { AttemptInput, TaskId } from '../../../src/machines/task.ts';
 import { anAttempt } from '../../contracts/workspace.ts';
 import { gitIn, makeRepository, worktreesOf } from '../../support/git.ts';
@@ -67,4 +68,35 @@ test('what is merged, or not there, is not discarded', async () => {
 
   expect(await workspace.discard(id, 1, null)).toBe('merged');
   expect(await workspace.discard('bd-none' as TaskId, 1, null)).toBeNull();
+});
+
+test('discarded, superseded and failed work is offered for removal, with the reason', async () => {
+  const project = makeRepository();
+  const folder = temporaryFolder();
+  const workspace = await worktreesOf(project, folder);
+  const finished = createFinishedWork({
+    ...{ program: '/usr/bin/git', projectRoot: project, folder, copies: [], filters: [] },
+    ...{ sandboxed: false, description: '', keep: [], common: null },
+  });
+  const work = async (attempt: number, taskId: string, complete: boolean) => {
+    const { root } = await workspace.open(anAttempt(attempt, taskId));
+    writeFileSync(join(root, `${taskId}${attempt}.txt`), 'new\n');
+    await workspace.save(anAttempt(attempt, taskId), 'Change it', complete);
+  };
+  await work(1, 'bd-two', true);
+  await work(2, 'bd-two', true);
+  await work(1, 'bd-bad', false);
+  await work(1, 'bd-no', true);
+  await workspace.discard('bd-no' as TaskId, 1, null);
+
+  const all = await finished.all();
+
+  expect(all.map(({ stays }) => stays)).toEqual(Array(4).fill('not merged'));
+  const found = all.map(({ taskId, attempt, superseded }) => [`${taskId}#${attempt}`, superseded]);
+  expect(Object.fromEntries(found)).toEqual({
+    'bd-two#1': 'attempt 2 is complete',
+    'bd-two#2': null,
+    'bd-bad#1': 'the attempt did not complete it',
+    'bd-no#1': 'it was discarded',
+  });
 });

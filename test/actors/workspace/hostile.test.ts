@@ -129,8 +129,9 @@ test.each(['of the repository', 'of the user'])(
     const home = temporaryFolder();
     vi.stubEnv('HOME', home);
     onTestFinished(() => void vi.unstubAllEnvs());
-    const file = whose === 'of the user' ? '--global' : '--local';
-    gitIn(project, 'config', file, 'core.hooksPath', 'tools/hooks');
+    const users = ['--file', join(home, '.gitconfig')];
+    const where = whose === 'of the user' ? users : ['--local'];
+    gitIn(project, 'config', ...where, 'core.hooksPath', 'tools/hooks');
     const workspace = await worktreesOf(project, temporaryFolder());
     const first = await workspace.open(anAttempt(1, 'bd-b'));
     mkdirSync(join(first.root, 'tools/hooks'), { recursive: true });

@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { createFinishedWork } from '../../../src/actors/workspace/finished-work.ts';
 import type { WorkspaceOptions } from '../../../src/actors/workspace/select-workspace.ts';
 import type { TaskId } from '../../../src/machines/task.ts';
 import { anAttempt } from '../../contracts/workspace.ts';
@@ -129,6 +130,30 @@ describe('what an agent committed elsewhere', () => {
       'without a\n\nTask: bd-a1\nAttempt: 1\nRole: engineer',
     );
     expect(gitIn(project, 'fsck', '--strict', '--no-dangling')).toBe('');
+  });
+
+  test('is offered for removal until somebody merged it', async () => {
+    const { project, git, commit, end, branches } = await openGit();
+    const work = createFinishedWork({
+      ...{
+        program: '/usr/bin/git',
+        projectRoot: project,
+        folder: join(git('rev-parse', '--show-toplevel'), '..'),
+      },
+      ...{ copies: [], filters: [], sandboxed: false, description: '', keep: [], common: null },
+    });
+    git('checkout', '-q', '-b', 'fix');
+    commit('b.txt');
+    git('checkout', '-q', '-');
+    await end();
+
+    const [found, ...others] = await work.all();
+
+    expect(others).toEqual([]);
+    expect(found).toMatchObject({ branch: null, beside: ['agent/bd-a1/1-fix'], isUnmerged: true });
+    expect(found && (await work.pruneBeside(found))).toBeNull();
+    expect(branches()).toEqual(['']);
+    expect(await work.all()).toMatchObject([{ beside: [], isUnmerged: false }]);
   });
 
   test('as a stash with new files, a tag and a detached commit is kept, too', async () => {
