@@ -4,7 +4,7 @@ import { isServiceError } from '../machines/errors.ts';
 import { messageOf } from '../machines/message-of.ts';
 import { loadConfig } from './config/config.ts';
 import { ConfigError } from './config/config-error.ts';
-import { findProject } from './config/project.ts';
+import { findMovedProject } from './config/moved-project.ts';
 import { trackerNote } from './config/tracker-note.ts';
 import type { Flags } from './declarations/command.ts';
 import { everywhere } from './declarations/common-flags.ts';
@@ -145,7 +145,7 @@ const main = async (): Promise<void> => {
     return;
   }
   requireLocal(args);
-  const project = findProject(args.project, process.cwd(), process.env);
+  const project = findMovedProject(args.project, process.cwd(), process.env);
   const { 'max-concurrent': maxConcurrent } = args;
   const load = () => loadConfig({ ...args, project, maxConcurrent }, process.env);
   const { config } = load();

@@ -20,20 +20,25 @@ const marksAtMost = 50;
 const bytesAtMost = 64 * 1024;
 const before = '# ';
 
+const folderIn = (projectRoot: string): string => join(projectRoot, '.beads', '.exchange');
+// Git ignores a folder with this one, and the file itself.
+const fileIn = (projectRoot: string): string => join(folderIn(projectRoot), '.gitignore');
+
+/** The newest first. */
+export const marksIn = (projectRoot: string): readonly string[] => {
+  let text: string;
+  try {
+    text = readRegular(fileIn(projectRoot), bytesAtMost);
+  } catch {
+    return [];
+  }
+  const lines = text.split('\n').filter((line) => line.startsWith(before));
+  return lines.map((line) => line.slice(before.length));
+};
+
 export const createFolderMarks = (projectRoot: string): FolderMarks => {
-  const folder = join(projectRoot, '.beads', '.exchange');
-  // Git ignores a folder with this one, and the file itself.
-  const file = join(folder, '.gitignore');
-  const read = (): readonly string[] => {
-    let text: string;
-    try {
-      text = readRegular(file, bytesAtMost);
-    } catch {
-      return [];
-    }
-    const lines = text.split('\n').filter((line) => line.startsWith(before));
-    return lines.map((line) => line.slice(before.length));
-  };
+  const [folder, file] = [folderIn(projectRoot), fileIn(projectRoot)];
+  const read = (): readonly string[] => marksIn(projectRoot);
   return {
     has: (mark) => read().includes(mark),
     add: () => {

@@ -1,5 +1,5 @@
 import { textIn } from '../../machines/json.ts';
-import { findProject } from '../config/project.ts';
+import { findMovedProject } from '../config/moved-project.ts';
 import type { CliCommand, Common } from '../declarations/command.ts';
 import type { Invocation } from '../invocation.ts';
 import type { Io } from '../output/io.ts';
@@ -32,7 +32,7 @@ export const createContext = (
   { cwd, env, startServer }: Invocation,
   io: Io,
 ): CommandContext => {
-  const project = once(() => findProject(folder, cwd, env));
+  const project = once(() => findMovedProject(folder, cwd, env));
   const connection = once(() =>
     connect({ project: project(), config, start, io, env, startServer }),
   );

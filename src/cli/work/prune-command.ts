@@ -139,20 +139,23 @@ const pruneWork = async (
   const kept: Kept[] = [];
   const open = works.filter(({ stays }) => stays === notMerged).map(({ taskId }) => taskId);
   const gone = open.length === 0 ? new Set<string>() : await deleted(open);
-  for (const each of works) {
-    const { branch, folder, beside, taskId: task_id } = each;
-    if (branch === null && folder === null && beside.length === 0) continue;
-    if (await isPending(task_id)) continue;
-    const reason = gone.has(task_id) ? 'its task was deleted' : each.superseded;
-    const isOffered = each.stays === notMerged && reason !== null;
-    const stays = isOffered && options.superseded ? null : each.stays;
-    const why = isOffered ? `${notMerged}; ${reason}` : stays;
+  /** Why it stays, or null. */
+  const whyKept = ({ taskId, stays, superseded }: FinishedAttempt): string | null => {
+    const reason = gone.has(taskId) ? 'its task was deleted' : superseded;
+    if (stays !== notMerged || reason === null) return stays;
+    return options.superseded ? null : `${notMerged}; ${reason}`;
+  };
+  const isThere = ({ branch, folder }: FinishedAttempt): boolean =>
+    branch !== null || folder !== null;
+  for (const each of works.filter((work) => isThere(work) || work.beside.length > 0)) {
+    if (await isPending(each.taskId)) continue;
     await pruneBeside(work, each, options, { removed, kept });
-    if (branch === null && folder === null) continue;
+    if (!isThere(each)) continue;
+    const stays = whyKept(each);
     const parts = stays === null ? await removalsOf(work, each) : [];
-    const left = stays === null && !options.dryRun ? await work.prune(each) : null;
-    if (stays === null && left === null) removed.push(...parts);
-    else kept.push({ task_id, name: workNameOf(each), why: left ?? why ?? '' });
+    const why = stays ?? (options.dryRun ? null : await work.prune(each));
+    if (why === null) removed.push(...parts);
+    else kept.push({ task_id: each.taskId, name: workNameOf(each), why });
   }
   return { removed, kept };
 };
