@@ -153,17 +153,19 @@ export const findChanges = async (
   try {
     const ignores = createIgnores(git, join(job.temporary, 'rules'), note, signal);
     const copied = new Set(job.copied);
-    const lookAtIgnored =
+    const lookAtFiles =
       job.keep === null ? () => null : createIgnoredFiles(root, job.prefix, job.keep, checkpoint);
+    const nameFiles = (path: string, reason: string): void => {
+      const left = lookAtFiles(path, reason);
+      if (left !== null) leave(path, left.why, left.bytes);
+    };
     const ignored = async (paths: readonly string[]): Promise<ReadonlySet<string>> => {
       const isCopy = (path: string): boolean => copied.has(path.replace(/\/$/, ''));
       const copies = paths.filter(isCopy);
       const found = await ignores.ignored(paths);
       for (const path of paths)
-        if (found.has(path) && !isCopy(path) && !isGenerated(textOf(path))) {
-          const left = lookAtIgnored(path);
-          if (left !== null) leave(path, left.why, left.bytes);
-        }
+        if (found.has(path) && !isCopy(path) && !isGenerated(textOf(path)))
+          nameFiles(path, 'git ignores it');
       return new Set([...found, ...copies]);
     };
     const { prefix, isRepository, protects, hasIgnoreRules, heldPlaces } = job;
@@ -177,6 +179,7 @@ export const findChanges = async (
       take,
       note,
       leave,
+      submodule: (path: string) => nameFiles(`${path}/`, 'it is in a submodule'),
       checkpoint,
       showRules: ignores.showRules,
       ignored,

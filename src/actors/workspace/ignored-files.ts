@@ -114,13 +114,19 @@ export const createIgnoredFiles = (
   };
 
   /** @returns its size, and why it is not on the branch; null for a path without a file */
-  return (path: string): { readonly bytes: number; readonly why: string } | null => {
+  return (
+    path: string,
+    reason: string,
+  ): { readonly bytes: number; readonly why: string } | null => {
     const files = filesOf(root, path, checkpoint);
     if (files.length === 0) return null;
     const bytes = files.reduce((sum, { size }) => sum + size, 0);
     const copied = files.filter(copy).length;
-    if (copied === 0) return { bytes, why: 'git ignores it' };
-    const all = copied === files.length ? 'a copy is' : `${copied} of its files are`;
-    return { bytes, why: `git ignores it; ${all} in ${place}` };
+    if (copied === 0) return { bytes, why: reason };
+    const all =
+      copied === files.length
+        ? 'a copy is'
+        : `${copied} of its files ${copied === 1 ? 'is' : 'are'}`;
+    return { bytes, why: `${reason}; ${all} in ${place}` };
   };
 };

@@ -7,11 +7,14 @@ import { moveBranch } from './commits.ts';
 import { findContinuedBranch } from './continued-branch.ts';
 import { GitError } from './git.ts';
 import type { GitDirs } from './git-dirs.ts';
+import { readIndex } from './index-file.ts';
+import { shownName } from './names.ts';
 import { objectStore } from './object-store.ts';
 import { isPresent } from './plain.ts';
 import type { OpenWorkspace } from './port.ts';
 import { findWithheld, type Start, startOf } from './start.ts';
 import type { RepositoryAtHead } from './stores.ts';
+import { gitlinkMode } from './walk.ts';
 import type { WorkParts } from './work-parts.ts';
 import type { WorkRecord } from './work-records.ts';
 
@@ -67,11 +70,18 @@ const recordOf = (
   },
 });
 
-const createStartNotes = ({ options: { filters }, records }: WorkParts) => {
+const createStartNotes = ({ options: { filters }, records, placesOf }: WorkParts) => {
   return async (
     { taskId, attempt }: AttemptInput,
     { start, firstBase, withheld: { length: withheld } }: Beginning,
   ): Promise<string[]> => {
+    const { index } = placesOf(taskId, attempt);
+    const { entries } = readIndex(index, start.commit.length / 2);
+    const submodules = [...entries].flatMap(([path, { mode }]) =>
+      mode === gitlinkMode
+        ? `${shownName(path)} is a submodule and empty in your folder; files that you write there are not saved.`
+        : [],
+    );
     const isFresh = firstBase === null && attempt > 1;
     const before = isFresh ? await records.read(taskId, attempt - 1) : null;
     const earlier =
@@ -83,7 +93,13 @@ const createStartNotes = ({ options: { filters }, records }: WorkParts) => {
     const large = filters.includes('lfs')
       ? ['Files of git-lfs are pointers in your folder; to change one, write the whole file.']
       : [];
-    return [...start.notes, ...earlier, ...large, ...(withheld === 0 ? [] : [absent])];
+    return [
+      ...start.notes,
+      ...submodules,
+      ...earlier,
+      ...large,
+      ...(withheld === 0 ? [] : [absent]),
+    ];
   };
 };
 

@@ -35,12 +35,14 @@ export interface WalkOptions {
   readonly take: (candidate: WalkCandidate) => void;
   readonly note: (text: string) => void;
   readonly leave: (path: string, why: string) => void;
+  /** It is not entered. */
+  readonly submodule: (path: string) => void;
   /** @throws when the walk must end */
   readonly checkpoint: () => void;
 }
 
 const linkMode = 0o120000;
-const gitlinkMode = 0o160000;
+export const gitlinkMode = 0o160000;
 const deepestWalk = 300;
 /** Bytes. The system still accepts the path below a folder of ours. */
 const longestPath = 3_000;
@@ -139,8 +141,10 @@ const visit = (
   if (rule.isRepository || rule.isRefused) leaveOut(walk, path, 'git refuses this name');
   else if (path.length > longestPath)
     skipPath(walk, path, `${shownName(path.slice(0, 100))}… was not saved: its path is too long`);
-  else if (walk.options.index.entries.get(path)?.mode === gitlinkMode) skipPath(walk, path, null);
-  else
+  else if (walk.options.index.entries.get(path)?.mode === gitlinkMode) {
+    skipPath(walk, path, null);
+    walk.options.submodule(path);
+  } else
     visitEntry(
       walk,
       folder,

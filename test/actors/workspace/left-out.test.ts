@@ -252,6 +252,32 @@ describe('what an agent committed elsewhere', () => {
   });
 });
 
+test('what is in a submodule is named with its size, and the start names the submodule', async () => {
+  const project = makeRepository();
+  const lib = makeRepository();
+  const add = ['submodule', 'add', '-q', lib, 'vendor/lib'];
+  gitIn(project, '-c', 'protocol.file.allow=always', ...add);
+  gitIn(project, 'commit', '-q', '-m', 'add lib');
+  const workspace = await worktreesOf(project, temporaryFolder(), [], { keep: ['vendor/**/*.h'] });
+  const { root, notes } = await workspace.open(anAttempt());
+  for (const name of ['new.c', 'new.h']) {
+    mkdirSync(join(root, 'vendor/lib'), { recursive: true });
+    writeFileSync(join(root, 'vendor/lib', name), 'int x;\n');
+  }
+
+  await workspace.save(anAttempt(), 'Change it');
+
+  expect(notes).toEqual([
+    'vendor/lib is a submodule and empty in your folder; files that you write there are not saved.',
+  ]);
+  expect((await workspace.workOf(id, 1))?.left).toEqual([
+    {
+      ...{ path: 'vendor/lib/', bytes: 14 },
+      reason: 'it is in a submodule; 1 of its files is in .beads/tasks/task-bd-a1/files/1',
+    },
+  ]);
+});
+
 test('an attempt that changed nothing leaves nothing to say', async () => {
   const { end } = await open();
 
