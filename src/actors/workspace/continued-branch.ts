@@ -3,7 +3,7 @@ import { findCheckedOut } from './checked-out.ts';
 import { commitOf, contains } from './commits.ts';
 import type { GitDirs } from './git-dirs.ts';
 import type { Start } from './start.ts';
-import { firstBase, type WorkRecord, type WorkRecords } from './work-records.ts';
+import { firstBase, type WorkRecords } from './work-records.ts';
 
 export interface ContinuedBranch {
   readonly start: Start;
@@ -11,26 +11,6 @@ export interface ContinuedBranch {
   readonly branch: string | null;
   readonly firstBase: string;
 }
-
-/**
- * The commit that saved work is at: with the commits that a person added to its branch. Null when
- * the branch does not have the commit of the attempt any more.
- */
-export const tipOfWork = async (
-  dirs: GitDirs,
-  records: WorkRecords,
-  { task_id, attempt, branch, commit }: WorkRecord & { readonly commit: string },
-): Promise<string | null> => {
-  const tip = await commitOf(dirs, `refs/heads/${branch}`);
-  // Without its branch the commit is there until git removes it.
-  if (tip === null || tip === commit) return commit;
-  // A later attempt that goes on with the branch is merged under its own number.
-  const isContinued = (await records.all()).some(
-    (other) => other.task_id === task_id && other.attempt > attempt && other.branch === branch,
-  );
-  if (isContinued) return commit;
-  return (await contains(dirs, tip, commit)) ? tip : null;
-};
 
 /**
  * The branch of the attempt that a review sent back, with commits that a person added. Null when the

@@ -15,8 +15,8 @@ import { type Git, GitError, reasonIn, requiredLine, requireGit } from './git.ts
 import type { GitDirs } from './git-dirs.ts';
 import { openFolder } from './handles.ts';
 import { createNameRules, shownName, textOf } from './names.ts';
-import { linkedPlaces } from './obeyed-places.ts';
-import type { LeftOut } from './port.ts';
+import { protectedPlaces } from './obeyed-places.ts';
+import type { LeftOut } from './work-records.ts';
 import { type IndexChange, indexRecords } from './snapshot-job.ts';
 import { isGone } from './walk.ts';
 import type { WorkRecord } from './work-records.ts';
@@ -120,7 +120,7 @@ const createKeeping = async (
   const files = await filesIn(git, base, true);
   const saved = await filesIn(git, savedTree);
   const rulesOf = createNameRules();
-  const places = (await linkedPlaces(dirs, base)).flatMap(({ path, protection }) =>
+  const places = (await protectedPlaces(dirs, base)).flatMap(({ path, protection }) =>
     protection === 'held' ? [Buffer.from(path).toString('latin1')] : [],
   );
   /** The folder began without these changes: nobody made them again. */

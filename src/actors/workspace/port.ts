@@ -38,16 +38,6 @@ export interface Absent {
   readonly install: string | null;
 }
 
-/** Something that an attempt left and that is not on its branch. */
-export interface LeftOut {
-  readonly path?: string | undefined;
-  /** A branch, a tag, a stash or a commit of the agent's own git. */
-  readonly ref?: string | undefined;
-  /** Why, or where it is. */
-  readonly reason: string;
-  readonly bytes?: number | undefined;
-}
-
 /** The changes of an attempt, on a branch that we never remove. */
 export interface SavedWork {
   readonly branch: string;

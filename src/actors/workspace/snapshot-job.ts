@@ -3,8 +3,7 @@ import type { ObjectFormat } from './blobs.ts';
 import type { GitDirs } from './git-dirs.ts';
 import type { KeepIgnored } from './ignored-files.ts';
 import { protectedPlaces } from './obeyed-places.ts';
-import type { LeftOut } from './port.ts';
-import type { AttemptPlaces, WorkRecord } from './work-records.ts';
+import type { AttemptPlaces, LeftOut, WorkRecord } from './work-records.ts';
 
 /** Everything needed to turn a folder into a tree, as plain data: it crosses to a worker thread. */
 export interface SnapshotJob {

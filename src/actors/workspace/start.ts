@@ -2,13 +2,13 @@ import type { StartConflict } from '../../machines/agent-context.ts';
 import { messageOf } from '../../machines/message-of.ts';
 import type { TaskId } from '../../machines/task.ts';
 import { changesBetween, commitTree, contains, mergeTrees, noFile } from './commits.ts';
-import { tipOfWork } from './continued-branch.ts';
 import type { GitDirs } from './git-dirs.ts';
 import { textOf } from './names.ts';
 import { obeyedIn } from './obeyed-places.ts';
 import { repositoryMade, type Stopped, stop } from './obstacles.ts';
 import type { IndexChange } from './snapshot-job.ts';
 import type { RepositoryAtHead } from './stores.ts';
+import { tipOfWork } from './unmerged.ts';
 import type { WorkRecord, WorkRecords } from './work-records.ts';
 
 export interface Start {

@@ -3,6 +3,26 @@ import type { GitDirs } from './git-dirs.ts';
 import type { MergeFirst } from './port.ts';
 import type { WorkRecord, WorkRecords } from './work-records.ts';
 
+/**
+ * The commit that saved work is at: with the commits that a person added to its branch. Null when
+ * the branch does not have the commit of the attempt any more.
+ */
+export const tipOfWork = async (
+  dirs: GitDirs,
+  records: WorkRecords,
+  { task_id, attempt, branch, commit }: WorkRecord & { readonly commit: string },
+): Promise<string | null> => {
+  const tip = await commitOf(dirs, `refs/heads/${branch}`);
+  // Without its branch the commit is there until git removes it.
+  if (tip === null || tip === commit) return commit;
+  // A later attempt that goes on with the branch is merged under its own number.
+  const isContinued = (await records.all()).some(
+    (other) => other.task_id === task_id && other.attempt > attempt && other.branch === branch,
+  );
+  if (isContinued) return commit;
+  return (await contains(dirs, tip, commit)) ? tip : null;
+};
+
 /** A later attempt of the same task goes on from that commit, and is merged. */
 const isInLater = async (
   dirs: GitDirs,

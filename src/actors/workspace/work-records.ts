@@ -10,6 +10,9 @@ export const leftOutSchema = z.strictObject({
   bytes: z.int().nonnegative().optional().describe('its size'),
 });
 
+/** Something that an attempt left and that is not on its branch. */
+export type LeftOut = z.infer<typeof leftOutSchema>;
+
 export const workRecordSchema = z.strictObject({
   task_id: z.string(),
   attempt: z.int().positive(),

@@ -1,5 +1,5 @@
 import type { TaskId } from '../../machines/task.ts';
-import type { LeftOut } from './port.ts';
+import type { LeftOut } from './work-records.ts';
 import { createWorkRecords } from './work-records.ts';
 
 /** The changes of an attempt, as people see them. */

@@ -132,10 +132,10 @@ export interface Task {
   };
   /** what the latest attempt changed, in the answers to status and, if complete, list */
   readonly work?: {
-    /** the branch of the attempt */
-    readonly branch: string;
+    /** the branch of the attempt; absent: none has changes of it */
+    readonly branch?: string | undefined;
     /** its tip */
-    readonly commit: string;
+    readonly commit?: string | undefined;
     /** files that it changed */
     readonly files: number;
     /** lines that it added */
@@ -148,6 +148,19 @@ export interface Task {
     readonly merge_commit?: string | undefined;
     /** what to know before it is merged */
     readonly notes?: readonly string[] | undefined;
+    /** when a person discarded it: it is not merged or built on */
+    readonly discarded_at?: string | undefined;
+    /** what is not on the branch */
+    readonly left?: readonly {
+      /** a file or folder */
+      readonly path?: string | undefined;
+      /** a branch, tag, stash or commit of the agent's own git */
+      readonly ref?: string | undefined;
+      /** why, or where it is */
+      readonly reason: string;
+      /** its size */
+      readonly bytes?: number | undefined;
+    }[] | undefined;
     /** that the attempt did not complete it: it is merged only with force */
     readonly incomplete?: true | undefined;
     /** work of other tasks that it began without, since it conflicted */
@@ -455,8 +468,21 @@ export interface Methods {
       } | undefined;
       readonly moved_on?: true | undefined;
       readonly same_lines?: true | undefined;
+      readonly rewritten?: true | undefined;
       readonly [key: string]: unknown;
     };
+  };
+  /** the work of an attempt is not offered, merged or built on any more; its branch stays */
+  readonly discard: {
+    readonly params: {
+      /** the id of a task */
+      readonly task_id: string;
+      /** why; shown with the task */
+      readonly reason?: string | undefined;
+      /** number of the attempt; default: the latest */
+      readonly attempt?: number | undefined;
+    };
+    readonly result: Task;
   };
   /** what people answered, allowed, denied, sent back or merged, the last one first */
   readonly decisions: {
