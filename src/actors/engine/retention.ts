@@ -12,7 +12,7 @@ export interface RetentionPorts {
   readonly histories: Histories;
   readonly tracker: Pick<TrackerReads, 'findMany'>;
   /** Tasks with work that is not merged keep their history: `agent merge` needs it. */
-  readonly work: FinishedWork;
+  readonly work: Pick<FinishedWork, 'all' | 'remove'>;
   readonly reportsFolder: string;
   /** Age of histories that go; 0: none goes. */
   readonly days: () => number;

@@ -10,10 +10,17 @@ const wish = {
   isComplete: false,
   end: 'complete',
   force: false,
+  isDiscarded: false,
 };
 
 test('the work of a complete attempt is merged', () => {
   expect(refusesMerge(wish)).toBeNull();
+});
+
+test('discarded work is not merged, also with --force', () => {
+  expect(refusesMerge({ ...wish, isDiscarded: true, force: true })?.facts).toMatchObject({
+    ...{ state: 'discarded (attempt 2)', allowed: ['diff', 'retry'] },
+  });
 });
 
 test.each(['failed', 'cancelled', 'closed by hand', null])(

@@ -38,7 +38,7 @@ const workOf = (unmerged: readonly string[]) => ({
       attempt: 1,
       branch: 'b',
       folder: null,
-      isUnmerged: true,
+      ...{ isUnmerged: true, beside: [], superseded: null },
       stays: 'not merged',
     })),
   remove: async () => null,
