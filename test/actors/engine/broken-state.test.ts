@@ -51,7 +51,7 @@ test.each<[string, string, (snapshot: string) => string]>([
     .execute({ task: broken, role: 'engineer', options: {} })
     .catch((error: unknown) => String(error));
   const cancelled = await service.cancel(broken, null);
-  await service.retry(broken, undefined, {}, null);
+  await service.retry(broken, null, {}, null);
   await untilStatus(next, broken, 'complete');
 
   expect(tasks.map(({ task_id, status }) => [task_id, status])).toEqual([
