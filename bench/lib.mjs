@@ -110,6 +110,7 @@ export const openSystem = async (
       defaultAnswer: null,
       defaultDecision: null,
       prices: {},
+      budgets: { runUsd: null, dayUsd: null, monthUsd: null },
       mcpServers: [],
       maxRetries: 0,
       maxModelRetries: 0,

@@ -413,6 +413,7 @@ test('explain evaluates the guards on present facts, and changes nothing', async
       { guard: 'dependenciesComplete', value: false, inputs: { unmet: [first.task_id] } },
       { guard: 'heldByNobodyElse', value: true, inputs: { holder: null } },
       { guard: 'modelCanBeCalled', value: true, inputs: { missing_credential: null } },
+      { guard: 'withinBudget', value: true, inputs: {} },
       { guard: 'hasAttemptsLeft', value: false, inputs: { retries_left: 0, retryable: null } },
       { guard: 'queueHasRoom', value: true, inputs: { waiting: 0, limit: 100 } },
       {

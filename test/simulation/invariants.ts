@@ -295,7 +295,9 @@ export const createInvariants = (
       const at = `${taskId}#${attempt} ${callId}`;
       require(isLive(row) && row?.context.attempt === attempt, () =>
         `I1 ${at} ran while the task is ${JSON.stringify(row?.value)}`);
-      const known = store.steps(taskId, attempt).find(({ key }) => key.endsWith(`:${callId}`));
+      const known = store
+        .steps(taskId, attempt)
+        .find(({ intent }) => JSON.parse(intent).call?.id === callId);
       require(known !== undefined, () => `intent first: ${at} was done before it was written down`);
       require(known?.result == null, () => `I10 ${at} was finished and is done again`);
       const again = executed.has(at) && rules.onInterrupted !== 'repeat' && !repeatable.has(taskId);

@@ -360,7 +360,7 @@ export const modelOf = (world: World, life: Life): Model => {
     disclaimer: world.hasLimits ? null : 'no model was called',
     async *ask({ idempotencyKey, asker, messages }: ModelRequest, signal: AbortSignal) {
       if (!life.alive) await never();
-      const step = idempotencyKey.slice(idempotencyKey.indexOf('/') + 1);
+      const step = idempotencyKey.slice(idempotencyKey.lastIndexOf('/') + 1);
       const said = JSON.stringify(messages);
       if (signal.aborted)
         invariants.violated(`I1 ${idempotencyKey} is asked after it was given up`);

@@ -160,5 +160,5 @@ test('links, pipes and large files of a repository are refused', () => {
 
   expect(find(linked)).toContain('is behind a symbolic link');
   expect(find(file)).toContain('is a symbolic link');
-  expect(find(projectWith(`# ${'x'.repeat(300_000)}`))).toContain('more than 262144');
+  expect(find(projectWith(`# ${'x'.repeat(300_000)}`))).toContain('more than 65536');
 });
