@@ -39,6 +39,7 @@ test('explain of a task that waits says in words what a run needs', async () => 
     `  no   its dependencies are complete: waits for ${first}`,
     '  yes  nobody else holds it',
     '  yes  a model is set up',
+    '  yes  no budget is used up',
     '  yes  the queue has room: 0 of 10,000 wait',
     '  yes  a slot is free: 0 of 3 are in use',
   ]);

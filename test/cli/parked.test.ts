@@ -53,7 +53,7 @@ test('every command says until when a task is parked, and why; a retry tries now
   const next = (await agent('create', 'Fix the logout form')).out.trim();
   const started = (await agent('engineer', next, '--async')).out;
   expect(started).toMatch(
-    new RegExp(`^${next} is ${parked.source}: ${why}; it starts then by itself`),
+    new RegExp(`^${next} is ${parked.source}: ${why}; to try now: agent retry ${next}`),
   );
 
   isOver = true;
@@ -91,9 +91,7 @@ test('a retry while the limit of the provider is known says when it goes on', as
 
   expect(retried.code).toBe(0);
   expect(`${retried.out}${retried.err}`).toMatch(
-    new RegExp(
-      `${one} is parked until [^;]*; it goes on then by itself, or now with: agent retry ${one}`,
-    ),
+    new RegExp(`${one} is parked until [^;]*; to try now: agent retry ${one}`),
   );
   expect(retried.err).not.toContain('in the background');
   expect(json).toMatchObject({ task_id: two, status: 'queued', phase: 'backing_off' });

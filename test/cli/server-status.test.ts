@@ -25,6 +25,7 @@ test('the status of a server takes a few lines, with its log, which remains afte
     '  tracker    ok',
     '  supervisor ok',
     '  token      ok',
+    '  configuration ok',
     '  model      ok',
     `  log        ${log}`,
     '',

@@ -46,7 +46,7 @@ test('doctor prints a table that fits the terminal, and no JSON', async () => {
   expect(out).not.toContain('{');
 });
 
-test('config set warns of a path where nothing is, and doctor shows it among the other checks', async () => {
+test('config set refuses a script that is not there, and doctor shows what counts among the other checks', async () => {
   const { agentWith } = openProject({ api: {} });
   const home = temporaryFolder();
   const agent = (...words: string[]) =>
@@ -56,12 +56,10 @@ test('config set warns of a path where nothing is, and doctor shows it among the
   const other = await agent('config', 'set', 'agent.max_turns', '9');
   const checked = await agent('doctor');
 
-  expect([set.code, other.code, checked.code]).toEqual([0, 0, 1]);
-  expect(set.err).toContain('warning: api.script: /nowhere/script.json does not exist');
-  expect(other.err).not.toContain('/nowhere');
-  expect(checked.out).toMatch(
-    /^problem +config +api\.script: \/nowhere\/script\.json does not exist$/m,
-  );
-  expect(checked.out).toMatch(/^problem +model +.*script\.json/m);
+  expect([set.code, other.code, checked.code]).toEqual([78, 0, 1]);
+  expect(set.err).toContain('nothing was written: api.script: /nowhere/script.json: ');
+  expect(other.err).toBe('');
+  expect(checked.out).toMatch(/^ok +config /m);
+  expect(checked.out).toMatch(/^problem +model +OPENAI_API_KEY is not set/m);
   expect(checked.out).toMatch(/^ok +workspace /m);
 });

@@ -5,12 +5,12 @@ import { expect, test } from 'vitest';
 
 const page = join(import.meta.dirname, '..', '..', 'dist', 'page');
 
-test('scripts and styles of the page are at most 60 KB, compressed', () => {
+test('scripts and styles of the page are at most 61 KB, compressed', () => {
   const sizes = readdirSync(join(page, 'assets')).map(
     (name) => gzipSync(readFileSync(join(page, 'assets', name))).length,
   );
 
-  expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThanOrEqual(60 * 1024);
+  expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThanOrEqual(61 * 1024);
 });
 
 test('script and styles of an exported task are at most 60 KB, compressed', () => {
