@@ -49,10 +49,6 @@ export const findProject = (
       `the project folder ${folder} does not exist; name another with --project`,
     );
   const root = realpathSync(folder);
-  if (!isOwn(statSync(root)))
-    throw new UsageError(
-      `the project folder ${root} belongs to another user; run this as its owner, or name a folder of your own with --project`,
-    );
   const name = basename(root).replace(/[^A-Za-z0-9._-]/g, '_') || 'root';
   const own = env['AGENT_STATE_DIR'];
   const { shared } = stateFolders(env);
@@ -64,6 +60,10 @@ export const findProject = (
     config: configFolderOf(env),
   });
   if (problem !== null) throw new ServiceError('project_refused', { ...problem });
+  if (!isOwn(statSync(root)))
+    throw new UsageError(
+      `the project folder ${root} belongs to another user; run this as its owner, or name a folder of your own with --project`,
+    );
   return { root, stateDir, defaultDir };
 };
 

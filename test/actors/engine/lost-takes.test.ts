@@ -71,6 +71,7 @@ test.each(['its answer', 'what follows'] as const)(
 );
 
 test('a waiting task that was taken from another server runs, though the answer was lost', {
+  tags: ['slow'],
   timeout: 60_000,
 }, async () => {
   const [root, stateDir] = [temporaryFolder(), temporaryFolder()];
