@@ -23,7 +23,7 @@ export const useStrangersEnvironment = (): void => {
       rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 });
     } catch (error) {
       // A program that a test left behind still writes there: no reason for the run to fail.
-      console.error(`the temporary files of this run stay: ${messageOf(error)}`);
+      process.stderr.write(`the temporary files of this run stay: ${messageOf(error)}\n`);
     }
   });
   const home = join(folder, 'home');

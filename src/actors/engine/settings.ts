@@ -149,7 +149,7 @@ export const networkAccess = (
     case 'server':
       return user.network;
     case 'setup':
-      return user.isUsersCommit && setup !== null && setup.network;
+      return user.isUsersCommit && (setup?.network ?? false);
     case 'assistant':
       return assistantAccess(role, all);
     case 'commands':

@@ -16,10 +16,9 @@ import type { GitDirs } from './git-dirs.ts';
 import { openFolder } from './handles.ts';
 import { createNameRules, shownName, textOf } from './names.ts';
 import { protectedPlaces } from './obeyed-places.ts';
-import type { LeftOut } from './work-records.ts';
 import { type IndexChange, indexRecords } from './snapshot-job.ts';
 import { isGone } from './walk.ts';
-import type { WorkRecord } from './work-records.ts';
+import type { LeftOut, WorkRecord } from './work-records.ts';
 
 const mostRefs = 50;
 const mostCommits = 5_000;

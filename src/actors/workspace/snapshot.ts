@@ -6,8 +6,8 @@ import { findChanges } from './folder-changes.ts';
 import { createGit, type Git, GitError, requiredLine, requireGit } from './git.ts';
 import { readIndex } from './index-file.ts';
 import { shownName, textOf } from './names.ts';
-import type { LeftOut } from './work-records.ts';
 import { type IndexChange, indexRecords, type Snapshot, type SnapshotJob } from './snapshot-job.ts';
+import type { LeftOut } from './work-records.ts';
 
 const mostNotes = 50;
 const snapshotLimitMs = 120_000;

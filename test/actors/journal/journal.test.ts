@@ -237,7 +237,7 @@ test('one refused read does not end the hearing: it goes on from the last entry'
   const journal = createJournal({ ...near, subscribe }, { node: 'n', onError, onListenerError });
   const heard: number[] = [];
   journal.onCommit((entries) => heard.push(...entries.map(({ seq }) => seq)));
-  journal.commit({ entries: [line('bd-a', 1)] });
+  await journal.commit({ entries: [line('bd-a', 1)] });
 
   refusals = 1;
   readers[0]?.failed(new DatabaseRefusedError('permission denied'), 1);
@@ -245,7 +245,7 @@ test('one refused read does not end the hearing: it goes on from the last entry'
   near.commit({ entries: [line('bd-a', 2)] });
   await vi.waitFor(() => expect(heard).toEqual([1, 2]), { timeout: 10_000 });
   await vi.waitFor(() => expect(journal.deafness()).toBeNull());
-  journal.commit({ entries: [line('bd-a', 3)] });
+  await journal.commit({ entries: [line('bd-a', 3)] });
 
   expect(deafness).toContain('permission denied');
   expect(heard).toEqual([1, 2, 3]);

@@ -144,7 +144,9 @@ test('a conflict of git waits, is named, and is taken when it is solved', {
   const after = await bob.tracker.find(one);
 
   expect(during).toMatchObject({ status: 'in_progress' });
-  expect(problem).toMatch(/line 1 cannot be read: a conflict marker of git; line \d: a conflict marker of git/);
+  expect(problem).toMatch(
+    /line 1 cannot be read: a conflict marker of git; line \d: a conflict marker of git/,
+  );
   expect(untouched).toContain('<<<<<<<');
   expect(after).toMatchObject({ status: 'closed' });
   expect(await bob.tracker.find(meanwhile)).not.toBeNull();

@@ -194,7 +194,11 @@ test('§3.4 a message to a task whose attempt begins at this moment reaches its 
   };
 
   const reads = { store, status: service.status };
-  const ports = { service: { ...service, edit }, read: (run: string) => readRun(reads, run), store };
+  const ports = {
+    service: { ...service, edit },
+    read: (run: string) => readRun(reads, run),
+    store,
+  };
   const parts = [{ text: 'And two' }];
   const to = { tenant: undefined, role: null, idempotencyKey: null };
   await sendMessage(ports, { messageId: 'm', role: 'ROLE_USER', taskId: id, parts }, to);
