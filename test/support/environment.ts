@@ -17,7 +17,7 @@ export const useStrangersEnvironment = (): void => {
   if (process.env['AGENT_TEST_FOLDER'] !== undefined) return;
   const folder = mkdtempSync(join(realpathSync(tmpdir()), 'agent-tests-'));
   // PostgreSQL runs as a user of its own and finds its folders below.
-  chmodSync(folder, 0o711);
+  chmodSync(folder, 0o755);
   process.once('exit', () => {
     try {
       rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 50 });
