@@ -52,7 +52,7 @@ const literalsIn = (file: string): readonly Literal[] => {
   return found;
 };
 
-describe('the attack finds', () => {
+describe('the attack finds', { tags: ['slow'] }, () => {
   test.each([
     ['a run that fails at each of its beginnings', /\s+$/],
     ['a run after a beginning that may stand within it', /blocked by \[([^\]]*)\]/],
@@ -69,7 +69,7 @@ describe('the attack finds', () => {
 });
 
 /** Text of agents, repositories and strangers goes through them; one that is not linear stops the server. */
-test('every pattern takes linear time', () => {
+test('every pattern takes linear time', { tags: ['slow'] }, () => {
   const slow = sources.flatMap(literalsIn).flatMap(({ place, source, flags }) => {
     const text = attackPattern(source, flags);
     return text === null ? [] : [`${place} /${source}/${flags} is slow on ${text}`];
