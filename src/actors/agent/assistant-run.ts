@@ -24,7 +24,7 @@ export interface RunObserverPorts {
   readonly costOf: (model: string | null, used: TokensUsed) => number | null;
   /** Why budgets allow no further paid call, or null. */
   readonly budgetRefusal: (attempt: AttemptInput) => Promise<Failure | null>;
-  /** What budgets still allow (USD); null: there is none. */
+  /** The USD that budgets still allow; null: there is none. */
   readonly leftUsd: (attempt: AttemptInput) => Promise<number | null>;
   readonly now: () => number;
 }

@@ -32,9 +32,9 @@ export interface Budgets {
   refusal(run: RunOptions, role: Role): Promise<Failure | null>;
   /** As `used`, for a task that has no slot yet. Null for the scripted model, which costs nothing. */
   parking(run: RunOptions, role: Role): Promise<Parking | null>;
-  /** What the run may still cost (USD); null: there is no budget. */
+  /** The USD that the run may still cost; null: there is no budget. */
   leftUsd(run: RunOptions): Promise<number | null>;
-  /** Whether a cost must be known. */
+  /** True when a cost must be known. */
   areSet(run: RunOptions): boolean;
   /** The options of a new run, which has a budget of its own. */
   withRun(options: RunOptions, maxCostUsd?: number): RunOptions;

@@ -28,9 +28,9 @@ export interface RunGraphRequest {
   /** For tasks without a role of their own. */
   readonly role?: Role;
   readonly options: RunOptions;
-  /** What all tasks together may cost (USD), in place of `budget.run_usd`. */
+  /** The USD that all tasks together may cost, in place of `budget.run_usd`. */
   readonly maxCostUsd?: number | undefined;
-  /** Of these, only tasks with all of the labels, and with this priority. */
+  /** Leaves only tasks with all of the labels, and with this priority. */
   readonly labels?: readonly string[] | undefined;
   readonly priority?: number | undefined;
   /** At most as many start, with what they depend on; the first priority first. */
@@ -38,7 +38,7 @@ export interface RunGraphRequest {
   readonly requestId?: string;
 }
 
-/** What a run would start, in the order in which it could: each after its dependencies. */
+/** Lists the tasks that a run would start, each after its dependencies. */
 export interface PlannedRun {
   readonly tasks: readonly {
     readonly task_id: string;
@@ -179,7 +179,7 @@ const skippedFor = (task_id: TaskId, error: unknown): SkippedTask => {
   return { task_id, reason: error.message, code: error.code };
 };
 
-/** How a run would begin with a task, or why it does not. */
+/** The way a run would begin with a task, or the reason why it does not. */
 const runOf = async (
   ports: RunGraphPorts,
   { taskIds, role: fallback, options }: RunGraphRequest,
@@ -243,7 +243,7 @@ const createStartOne = async (ports: RunGraphPorts, request: RunGraphRequest) =>
   };
 };
 
-/** What a run is asked for: the chosen tasks, and all that they wait for. */
+/** The chosen tasks, and all that they wait for. */
 const tasksOf = async (
   ports: RunGraphPorts,
   { taskIds, labels = [], priority, limit }: RunGraphRequest,
