@@ -82,7 +82,10 @@ const hopByHop: ReadonlySet<string> = new Set([
 ]);
 
 const endToEndHeaders = ({ rawHeaders, headers }: IncomingMessage): string[] => {
-  const named = (headers.connection ?? '').toLowerCase().split(/\s*,\s*/);
+  const named = (headers.connection ?? '')
+    .toLowerCase()
+    .split(',')
+    .map((name) => name.trim());
   const kept: string[] = [];
   for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
     const [name = '', value = ''] = [rawHeaders[at], rawHeaders[at + 1]];

@@ -146,7 +146,7 @@ export const ignoredByHfs = /[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]/g;
 const foldName = (part: string): string => {
   // No file system has longer names, and NFKC sorts combining marks in quadratic time.
   const name = part.slice(0, 1_024).replace(ignoredByHfs, '').normalize('NFKC').toLowerCase();
-  const known = name.replace(/:.*$/s, '').replace(/(?<![. ])[. ]+$/, '');
+  const known = (name.split(':', 1)[0] ?? '').replace(/(?<![. ])[. ]+$/, '');
   return /^git~\d+$/.test(known) ? '.git' : known;
 };
 

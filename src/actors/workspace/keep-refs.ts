@@ -94,7 +94,7 @@ const changesFrom = (
 const slugOf = (name: string): string => {
   const slug = textOf(name)
     .replace(/[^\w-]+/g, '-')
-    .replace(/^-+|-+$/g, '')
+    .replace(/^-+|(?<!-)-+$/g, '')
     .slice(0, 60);
   return /^\d*$/.test(slug) ? `ref-${slug}` : slug;
 };

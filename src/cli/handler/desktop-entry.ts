@@ -30,7 +30,7 @@ export const desktopEntry = ({
 const defaults = 'Default Applications';
 const sectionHeader = `[${defaults}]`;
 const cache = 'MIME Cache';
-const assignment = /^(\s*x-scheme-handler\/agent\s*=\s*)([\s\S]*)$/;
+const assignment = /^(\s*x-scheme-handler\/agent\s*=\s*)(\S[\s\S]*|)$/;
 
 interface MimeappsLine {
   readonly text: string;

@@ -12,9 +12,10 @@ type Environment = Readonly<Record<string, string | undefined>>;
 
 /** `host:port:database:user:password`; `\` takes the meaning of a colon away. */
 const passwordFieldsOf = (line: string): readonly string[] =>
-  (line.match(/(?:\\.|[^:\\])*(?::|\\?$)/gs) ?? []).map((field) =>
-    field.replace(/:$/, '').replace(/\\(.)/g, '$1'),
-  );
+  line
+    .replace(/\\(.)/gs, (_, escaped: string) => (escaped === ':' ? '\0' : escaped))
+    .split(':')
+    .map((field) => field.replaceAll('\0', ':'));
 
 const passwordFile = (env: Environment): string => env['PGPASSFILE'] || join(homedir(), '.pgpass');
 
