@@ -1,3 +1,5 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { exitCodeFor } from '../../src/cli/graph/outcome.ts';
 import { openProject } from '../support/cli.ts';
@@ -68,6 +70,32 @@ test('a run that skips a cycle exits 4, one at a budget 6', () => {
 
   expect(exitCodeFor({ ...nothing, ...numbers, skipped: cycle })).toBe(4);
   expect(exitCodeFor({ ...nothing, ...numbers, skipped: cycle, over_budget: parked })).toBe(6);
+});
+
+test('a cycle that comes with the file is named by list, explain and run, which ends', async () => {
+  const project = openProject();
+  const line = (id: string, on: string) =>
+    JSON.stringify({
+      ...{ id, title: id, status: 'open', priority: 2, issue_type: 'task' },
+      labels: ['role:engineer'],
+      dependencies: [{ issue_id: id, depends_on_id: on, type: 'blocks' }],
+    });
+  mkdirSync(join(project.root, '.beads'), { recursive: true });
+  writeFileSync(
+    join(project.root, '.beads/issues.jsonl'),
+    `${[line('t-a', 't-b'), line('t-b', 't-a'), line('t-c', 't-b')].join('\n')}\n`,
+  );
+  const cycle =
+    /form a cycle: (t-a -> t-b -> t-a|t-b -> t-a -> t-b); remove one of them with: agent dep remove t-\w t-\w/;
+
+  expect((await project.agent('list')).err).toMatch(cycle);
+  expect((await project.agent('explain', 't-a')).out).toMatch(cycle);
+  expect((await project.agent('explain', 't-c')).out).toContain(
+    'it waits for a cycle of dependencies',
+  );
+  expect(await project.agent('run')).toMatchObject({ code: 4, err: expect.stringMatching(cycle) });
+  expect((await project.agent('dep', 'remove', 't-a', 't-b')).code).toBe(0);
+  expect(await project.agent('run')).toMatchObject({ code: 0 });
 });
 
 test('cancel --all stops what waits and runs', async () => {

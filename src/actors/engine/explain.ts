@@ -77,6 +77,8 @@ export interface ExplainInputs {
   readonly role: Role;
   /** One phrase for each unmet dependency: `bd-a1 (failed: no disk)`. */
   readonly blockers: readonly string[];
+  /** One sentence when its dependencies never end. */
+  readonly cycle: string | null;
   readonly awaiting: TaskView['awaiting'];
   readonly phase: TaskView['phase'];
   readonly conflicts: readonly StartConflict[];
@@ -99,16 +101,17 @@ const slotReason = ({ slots, supervisor, role }: ExplainInputs): string => {
 
 /** The reason of a task without a refusal and without a failure. */
 const waitReason = (snapshot: TaskSnapshot, given: ExplainInputs): string | null => {
-  const { blockers, awaiting, isPersons = false } = given;
+  const { blockers, cycle, awaiting, isPersons = false } = given;
   if (awaiting !== undefined)
     return `it waits for a person: ${awaiting.question ?? 'may it do what it is about to do?'}`;
   if (snapshot.matches({ queued: 'waitingForSlot' })) return slotReason(given);
+  if (cycle !== null && snapshot.matches('queued')) return cycle;
   if (snapshot.matches({ queued: 'waitingForDependencies' }))
     return blockers.length === 0
       ? 'its dependencies are complete; it is about to start'
       : `it starts by itself when its dependencies are complete; it waits for ${blockers.join(', ')}`;
   if (!snapshot.hasTag('resting')) return null;
-  if (blockers.length > 0) return `it waits for ${blockers.join(', ')}`;
+  if (blockers.length > 0) return cycle ?? `it waits for ${blockers.join(', ')}`;
   return isPersons ? 'it waits for a person, who closes it' : 'nobody has asked for a run';
 };
 
@@ -182,7 +185,7 @@ const isoOrNull = (at: number | null): string | null =>
 
 /** Evaluates the guards with the newest finding; changes nothing. */
 export const explain = (snapshot: TaskSnapshot, given: ExplainInputs): Explanation => {
-  const { finding, blockers, awaiting } = given;
+  const { finding, blockers, cycle, awaiting } = given;
   const context: TaskContext = { ...snapshot.context, finding };
   const guards = [
     ...runGuardNames.map((guard) => ({
@@ -196,7 +199,7 @@ export const explain = (snapshot: TaskSnapshot, given: ExplainInputs): Explanati
   // The dependencies may have changed since the refusal.
   const since =
     refusal?.code === 'dependencies_unmet' && blockers.length > 0
-      ? `; now: ${blockers.join(', ')}`
+      ? `; now: ${cycle ?? blockers.join(', ')}`
       : '';
   // It may have been away, as while another branch was checked out.
   const isBack = refusal?.code === 'task_not_found' && runGuards.taskExists({ context });

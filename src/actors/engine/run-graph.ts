@@ -18,7 +18,7 @@ import { nextOptions } from './next-options.ts';
 import { OwnedElsewhereError } from './owned-elsewhere.ts';
 import { createSharedCalls } from './shared-calls.ts';
 import { RepeatedRequestError } from './task-commands.ts';
-import { orderTasks } from './task-graph.ts';
+import { cycleReason, type OrderedTasks, orderTasks, withDependencies } from './task-graph.ts';
 import { requireId } from './task-id.ts';
 import type { TaskViews } from './task-views.ts';
 
@@ -105,16 +105,8 @@ const namedTasks = async (
   { tracker }: RunGraphPorts,
   ids: readonly string[],
 ): Promise<readonly TrackedTask[]> => {
-  const found = new Map<TaskId, TrackedTask>();
   const named = new Set(ids.map(requireId));
-  const asked = new Set<TaskId>();
-  for (let next = [...named]; next.length > 0; ) {
-    for (const id of next) asked.add(id);
-    const tasks = await tracker.findMany(next);
-    for (const task of tasks) found.set(task.id, task);
-    // A dependency that was deleted is asked for once.
-    next = [...new Set(tasks.flatMap(({ unmet }) => unmet))].filter((id) => !asked.has(id));
-  }
+  const found = await withDependencies(tracker, [...named]);
   for (const id of named)
     if (!found.has(id)) throw new ServiceError('task_not_found', { task_id: id });
   return [...found.values()];
@@ -276,12 +268,7 @@ const tasksOf = async (
   return [...taken.values(), ...cyclic.map(({ task }) => task).filter(isChosen)];
 };
 
-const cycleReason = (id: TaskId, cycle: readonly TaskId[]): string =>
-  cycle.includes(id)
-    ? `its dependencies form a cycle: ${cycle.join(' -> ')}; remove one of them with: agent dep remove`
-    : `it waits for a cycle of dependencies: ${cycle.join(' -> ')}`;
-
-const skippedCycles = (cyclic: ReturnType<typeof orderTasks>['cyclic']): readonly SkippedTask[] =>
+const skippedCycles = (cyclic: OrderedTasks<TrackedTask>['cyclic']): readonly SkippedTask[] =>
   cyclic.map(({ task, cycle }) => ({
     task_id: task.id,
     reason: cycleReason(task.id, cycle),

@@ -1,22 +1,29 @@
 import type { TaskId } from '../../machines/task.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
+import type { TrackerReads } from '../tracker/port.ts';
 
-type Cycle = readonly TaskId[];
+type Cycle = readonly string[];
 
-export interface OrderedTasks {
-  /** Tasks in generations: each after all that it depends on. */
-  readonly generations: readonly (readonly TrackedTask[])[];
-  /** Tasks on a cycle, or behind one. */
-  readonly cyclic: readonly { readonly task: TrackedTask; readonly cycle: Cycle }[];
+/** A task with its open dependencies. */
+interface Linked {
+  readonly id: string;
+  readonly unmet: readonly string[];
 }
 
-type Graph = ReadonlyMap<TaskId, TrackedTask>;
+export interface OrderedTasks<Task extends Linked> {
+  /** Tasks in generations: each after all that it depends on. */
+  readonly generations: readonly (readonly Task[])[];
+  /** Tasks on a cycle, or behind one. */
+  readonly cyclic: readonly { readonly task: Task; readonly cycle: Cycle }[];
+}
 
-const dependenciesIn = (graph: Graph, { unmet }: TrackedTask): readonly TaskId[] =>
+type Graph<Task extends Linked = Linked> = ReadonlyMap<string, Task>;
+
+const dependenciesIn = (graph: Graph, { unmet }: Linked): readonly string[] =>
   unmet.filter((id) => graph.has(id));
 
-const dependentsOf = (graph: Graph): ReadonlyMap<TaskId, readonly TaskId[]> => {
-  const dependents = new Map<TaskId, TaskId[]>();
+const dependentsOf = (graph: Graph): ReadonlyMap<string, readonly string[]> => {
+  const dependents = new Map<string, string[]>();
   for (const task of graph.values())
     for (const id of dependenciesIn(graph, task)) {
       const known = dependents.get(id);
@@ -27,11 +34,11 @@ const dependentsOf = (graph: Graph): ReadonlyMap<TaskId, readonly TaskId[]> => {
 };
 
 /** Each task of `graph` depends on another one of it, so every walk ends in a cycle. */
-const cyclesOf = (graph: Graph): ReadonlyMap<TaskId, Cycle> => {
-  const cycles = new Map<TaskId, Cycle>();
+const cyclesOf = (graph: Graph): ReadonlyMap<string, Cycle> => {
+  const cycles = new Map<string, Cycle>();
   for (const start of graph.values()) {
-    const path = new Set<TaskId>();
-    let task: TrackedTask | undefined = start;
+    const path = new Set<string>();
+    let task: Linked | undefined = start;
     while (task !== undefined && !path.has(task.id) && !cycles.has(task.id)) {
       path.add(task.id);
       const [next] = dependenciesIn(graph, task);
@@ -46,17 +53,17 @@ const cyclesOf = (graph: Graph): ReadonlyMap<TaskId, Cycle> => {
 };
 
 /** Orders tasks by their open dependencies; time and memory grow with tasks and dependencies. */
-export const orderTasks = (tasks: readonly TrackedTask[]): OrderedTasks => {
-  const graph: Graph = new Map(tasks.map((task) => [task.id, task]));
+export const orderTasks = <Task extends Linked>(tasks: readonly Task[]): OrderedTasks<Task> => {
+  const graph: Graph<Task> = new Map(tasks.map((task) => [task.id, task]));
   const dependents = dependentsOf(graph);
   const left = new Map(
     [...graph.values()].map((task) => [task.id, dependenciesIn(graph, task).length]),
   );
-  const generations: TrackedTask[][] = [];
+  const generations: Task[][] = [];
   let next = [...graph.values()].filter(({ id }) => left.get(id) === 0);
   while (next.length > 0) {
     generations.push(next);
-    const freed: TrackedTask[] = [];
+    const freed: Task[] = [];
     for (const { id } of next) {
       left.delete(id);
       for (const dependent of dependents.get(id) ?? []) {
@@ -68,10 +75,41 @@ export const orderTasks = (tasks: readonly TrackedTask[]): OrderedTasks => {
     }
     next = freed;
   }
-  const rest: Graph = new Map([...graph].filter(([id]) => left.has(id)));
+  const rest: Graph<Task> = new Map([...graph].filter(([id]) => left.has(id)));
   const cycles = cyclesOf(rest);
   return {
     generations,
     cyclic: [...rest.values()].map((task) => ({ task, cycle: cycles.get(task.id) ?? [] })),
   };
+};
+
+const cycleText = (cycle: Cycle): string =>
+  `${cycle.join(' -> ')}; remove one of them with: agent dep remove ${cycle.slice(0, 2).join(' ')}`;
+
+export const cycleReason = (id: string, cycle: Cycle): string =>
+  cycle.includes(id)
+    ? `its dependencies form a cycle: ${cycleText(cycle)}`
+    : `it waits for a cycle of dependencies: ${cycleText(cycle)}`;
+
+/** One sentence for each cycle among the tasks. */
+export const cyclesAmong = (tasks: readonly Linked[]): readonly string[] =>
+  [...new Set(orderTasks(tasks).cyclic.map(({ cycle }) => cycle))].map(
+    (cycle) => `dependencies form a cycle: ${cycleText(cycle)}`,
+  );
+
+/** The tasks that are found, and all that they wait for. */
+export const withDependencies = async (
+  tracker: Pick<TrackerReads, 'findMany'>,
+  ids: readonly TaskId[],
+): Promise<ReadonlyMap<TaskId, TrackedTask>> => {
+  const found = new Map<TaskId, TrackedTask>();
+  const asked = new Set<TaskId>();
+  for (let next = [...new Set(ids)]; next.length > 0; ) {
+    for (const id of next) asked.add(id);
+    const tasks = await tracker.findMany(next);
+    for (const task of tasks) found.set(task.id, task);
+    // A dependency that was deleted is asked for once.
+    next = [...new Set(tasks.flatMap(({ unmet }) => unmet))].filter((id) => !asked.has(id));
+  }
+  return found;
 };

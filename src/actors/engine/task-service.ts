@@ -30,6 +30,7 @@ import {
   type RunGraphRequest,
 } from './run-graph.ts';
 import type { TaskCommands } from './task-commands.ts';
+import { cycleReason, orderTasks, withDependencies } from './task-graph.ts';
 import { requireId } from './task-id.ts';
 import { createTaskQueries, type TaskQueries } from './task-queries.ts';
 import type { TaskViews } from './task-views.ts';
@@ -113,10 +114,13 @@ const createExplain = (
     const role = snapshot.context.role ?? 'engineer';
     const finding = await lookUp(id, options, role);
     const blockers = await Promise.all(finding.unmet.map(statusPhrase));
+    const { cyclic } = orderTasks([...(await withDependencies(tracker, [id])).values()]);
+    const found = cyclic.find(({ task }) => task.id === id);
+    const cycle = found === undefined ? null : cycleReason(id, found.cycle);
     const conflicts = await conflictsOf(store, id, attempt);
     const isPersons = isForPerson(tracked?.labels ?? []);
     return explain(snapshot, {
-      ...{ finding, role, blockers, awaiting, phase, conflicts, isPersons },
+      ...{ finding, role, blockers, cycle, awaiting, phase, conflicts, isPersons },
       ...{ slots: slotUse(), supervisor: supervisor() },
     });
   };

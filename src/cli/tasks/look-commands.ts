@@ -1,3 +1,4 @@
+import { cyclesAmong } from '../../actors/engine/task-graph.ts';
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import type { Client } from '../client/client.ts';
 import { findTask } from '../client/find-task.ts';
@@ -108,6 +109,10 @@ export const printTasks = async (client: Client, io: Io, args: ListArgs): Promis
   }
   io.out(renderList(tasks, Date.now(), io.width));
   if (tasks.length === 0) io.err(nothingText(filter));
+  for (const text of cyclesAmong(
+    tasks.map(({ task_id: id, unmet_dependencies: unmet }) => ({ id, unmet })),
+  ))
+    io.err(text);
   if (args.limit === undefined) noteMore(more, sort, io);
   return exitCodes.done;
 };
