@@ -72,6 +72,7 @@ export const execute = (
 
 export const retry = (model: Expected, task: ExpectedTask, hasRole: boolean): Prediction => {
   followTracker(task);
+  if (task.tracked.heldByAmy && !isLive(task)) return refused('tracker_conflict');
   if (task.stand !== 'failed' && task.stand !== 'cancelled') return refused('event_not_allowed');
   if (hasRole || task.hasRole) return enter(model, task, null);
   return only('ok', () => {
@@ -110,7 +111,8 @@ export const close = (model: Expected, task: ExpectedTask): Prediction => {
 
 export const reopen = (task: ExpectedTask): Prediction => {
   followTracker(task);
-  if (task.stand !== 'complete') return refused('event_not_allowed');
+  const isHeld = task.tracked.heldByAmy && !isLive(task);
+  if (task.stand !== 'complete' && !isHeld) return refused('event_not_allowed');
   return only('ok', () => {
     task.tracked = { word: 'open', heldByAmy: false };
     rest(task);
