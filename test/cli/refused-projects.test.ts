@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readdirSync, symlinkSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { execa } from 'execa';
 import { describe, expect, test } from 'vitest';
@@ -25,6 +25,20 @@ describe('the home folder', () => {
     );
     expect({ code, out }).toEqual({ code: 78, out: '' });
     expect(readdirSync(root)).toEqual(before);
+    expect(existsSync(stateDir)).toBe(false);
+  });
+
+  test('is a place from which your file for every project can be changed', async () => {
+    const { root, stateDir, agentWith } = openProject();
+    const home = { HOME: root, XDG_CONFIG_HOME: join(temporaryFolder(), 'config') };
+
+    const set = await agentWith(home, 'config', 'set', 'agent.max_turns', '7', '--global');
+    const bad = await agentWith(home, 'config', 'set', 'agent.max_turns', 'x', '--global');
+    const path = await agentWith(home, 'config', 'path', '--global');
+
+    expect(set).toMatchObject({ code: 0, out: expect.stringContaining('wrote agent.max_turns') });
+    expect(bad).toMatchObject({ code: 78, err: expect.stringContaining('nothing was written') });
+    expect(JSON.parse(readFileSync(path.out.trim(), 'utf8'))).toEqual({ agent: { max_turns: 7 } });
     expect(existsSync(stateDir)).toBe(false);
   });
 

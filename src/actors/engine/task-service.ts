@@ -193,18 +193,23 @@ export const createTaskService = (ports: ServicePorts): TaskService => {
     retry: async (taskId, role, options, reason) => {
       const id = requireId(taskId);
       await requireNotElsewhere(id);
-      const last = (await views.snapshotOf(id)).context;
+      const snapshot = await views.snapshotOf(id);
+      const last = snapshot.context;
       const next = role ?? last.role;
       if (next !== null) requireAgents(await tracker.find(id).catch(() => null), 'retry');
       // The configuration may have changed since the last attempt.
       requireNetwork(options ?? {});
       const given =
         options === null || next === null ? options : nextOptions(last, next, options, optionsFor);
-      await requirePrice(given ?? last.options, next ?? 'engineer');
+      const kept = given ?? last.options;
+      // A retry stays in its run: it does not pass a budget that is used up. One that is parked goes on.
+      const hasRun = kept.run !== undefined || snapshot.hasTag('parked');
+      const own = hasRun ? kept : ports.withRun(kept);
+      await requirePrice(own, next ?? 'engineer');
       return commands.ask(id, {
         type: 'retry',
         role,
-        options: given,
+        options: own === kept ? given : own,
         maxRetries: ports.maxRetries(),
         reason,
       });

@@ -1,6 +1,7 @@
 import { mkdirSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { dirname, join } from 'node:path';
 import { writeFileAtomically } from '../../actors/files/atomic-write.ts';
+import { isServiceError } from '../../machines/errors.ts';
 import { isJsonObject } from '../../machines/json.ts';
 import type { CommandContext } from '../client/command-context.ts';
 import { closest } from '../output/closest.ts';
@@ -14,6 +15,7 @@ import { editConfig } from './edit-config.ts';
 import { originOf, valueAt } from './key-paths.ts';
 import { missingPaths } from './missing-paths.ts';
 import { readTextIfAny, requireAccepted, type Target } from './own-file.ts';
+import { type Project, stateFolders } from './project.ts';
 import { reloadServer } from './reload-server.ts';
 import { userFilesOf } from './user-files.ts';
 
@@ -183,12 +185,31 @@ export interface ConfigCommandArgs {
   readonly config: string | undefined;
 }
 
+/** Your file for every project can also be changed where no project can be, as in the home folder. */
+const projectOrNone = (context: CommandContext): Project => {
+  try {
+    return context.project;
+  } catch (error) {
+    if (!isServiceError(error) || error.code !== 'project_refused') throw error;
+    const none = join(stateFolders(context.env).shared, 'no-project');
+    return { root: none, stateDir: none, defaultDir: none };
+  }
+};
+
 /** Shows the configuration with origins, or changes the user's own files. @throws UsageError */
 export const configCommand = (
-  context: CommandContext,
+  given: CommandContext,
   { action = 'show', key, value, global, config }: ConfigCommandArgs,
 ): number | Promise<number> => {
-  const files = userFilesOf(context.project, context.env);
+  const { cwd, io, env, json } = given;
+  const context: CommandContext = {
+    ...{ cwd, io, env, json, config: given.config },
+    project: global ? projectOrNone(given) : given.project,
+    get connection() {
+      return given.connection;
+    },
+  };
+  const files = userFilesOf(context.project, env);
   const scope = global ? 'everywhere' : 'project';
   const target = files[scope];
   if (action === 'show') return showConfig(context, config);

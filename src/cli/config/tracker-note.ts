@@ -83,7 +83,12 @@ export const limitsNote = (
   const isFree = [model, api.backend, model ?? api.provider_model].includes('scripted');
   if (isPlan === true || isFree || limits.some((limit) => limit !== undefined)) return null;
   const tokens = agent.max_tokens_total.toLocaleString('en');
-  return `note: no limit of cost is set; an attempt ends after ${agent.max_turns} turns, ${tokens} tokens or its time limit, and ${server.max_concurrent_agents} run at once. To limit the cost: agent config set budget.day_usd <usd>, or --max-cost <usd>`;
+  const name = typeof model === 'string' ? model : api.provider_model;
+  const price =
+    name in api.prices
+      ? ''
+      : `agent config set 'api.prices."${name}"' '{"input_per_million": <usd>, "output_per_million": <usd>}', then `;
+  return `note: no limit of cost is set; an attempt ends after ${agent.max_turns} turns, ${tokens} tokens or its time limit, and ${server.max_concurrent_agents} run at once. To limit the cost: ${price}agent config set budget.day_usd <usd>, or --max-cost <usd>`;
 };
 
 /** Says it before the first paid run of a project, then runs the command. */

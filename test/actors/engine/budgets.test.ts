@@ -176,6 +176,32 @@ test('a call that failed or was cut counts, by what was reported', async () => {
   expect(failed).toMatchObject({ error: { code: 'budget_exceeded' }, usage: { cost_usd: 3 } });
 });
 
+test('a retry is a run of its own where the task ran before there was a budget of runs', async () => {
+  const { running, asked } = await open(9, {});
+  const id = await begin(running, { maxCostUsd: 1 });
+  await untilStatus(running, id, 'failed');
+  setBudgets(running, { runUsd: 2 });
+
+  await running.service.retry(id, 'engineer', { maxCostUsd: 50 }, null);
+  const parked = await untilParked(running, id);
+
+  expect(parked.parked_reason).toBe('budget.run_usd: 2 of 2 USD are spent');
+  expect(asked).toHaveLength(3);
+});
+
+test('a budget of the month holds until the first day of the next', async () => {
+  const { running } = await open(2, { monthUsd: 1 });
+
+  const { parked_reason, parked_until } = await untilParked(running, await begin(running));
+
+  const now = new Date();
+  const next = new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1, 1));
+  expect({ parked_reason, parked_until }).toEqual({
+    parked_reason: 'budget.month_usd: 1 of 1 USD are spent',
+    parked_until: next.toISOString(),
+  });
+});
+
 test('a run that would be unpriced is refused where a budget is set', async () => {
   const { running } = await open(1, { dayUsd: 1 }, { prices: {} });
 
