@@ -6,7 +6,7 @@ import { checkCoverage, checkTests } from './reports.ts';
 import { checkAnswers, checkFindings, checkNextSteps, checkSections } from './research.ts';
 import { checkVerdict } from './words.ts';
 
-const timeoutMs = 60_000;
+const longestMs = 60_000;
 
 /** What a gate looks at: `files.read`, `files.list` and `report` stay in the main thread. */
 type Reading =
@@ -51,6 +51,7 @@ const judge = (check: WorkflowCheck, evidence: StepEvidence): Judgement | Promis
 export const judgeInThread = async (
   check: WorkflowCheck,
   { files, report, ...evidence }: StepEvidence,
+  timeoutMs = longestMs,
 ): Promise<Judgement> => {
   const read = (reading: Reading): Promise<unknown> => {
     if (reading.call === 'list') return files.list(reading.path);

@@ -8,6 +8,7 @@ import {
   checkNextSteps,
   checkSections,
 } from '../../../src/actors/gates/research.ts';
+import { judgeInThread } from '../../../src/actors/gates/judge.ts';
 import { recommendationOf, verdictOf } from '../../../src/actors/gates/words.ts';
 
 type Files = Readonly<Record<string, string>>;
@@ -322,4 +323,14 @@ test.each([
   ['We could pursue it', null],
 ])('the recommendation of %j is %s', (results, word) => {
   expect(recommendationOf(results)).toBe(word);
+});
+
+test('a gate at its deadline fails by name, and its thread ends', async () => {
+  const never = { ...evidence({}), report: () => new Promise<never>(() => {}) };
+  const check = { check: 'coverage', of: 'a', minimum: 80, reports: ['r'] } as const;
+
+  expect(await judgeInThread(check, never, 200)).toMatchObject({
+    passed: false,
+    says: expect.stringMatching(/^the check coverage of bd-a1 took longer than 0\.2 s; make/),
+  });
 });

@@ -197,3 +197,15 @@ describe('edit answers a unified diff', () => {
     expect(text).toMatch(/\[the diff has \d+ more lines\]$/);
   });
 });
+
+test('a call with more than 50 edits is refused, and changes nothing', async () => {
+  const { put, get, context } = await createWorkbench();
+  await put('file', 'a\n');
+  const edits = Array.from({ length: 51 }, () => ({ old_text: 'a', new_text: 'b' }));
+
+  const { ok, text } = await editTool.run({ path: 'file', edits }, context);
+
+  expect(ok).toBe(false);
+  expect(text).toContain('50');
+  expect(await get('file')).toBe('a\n');
+});
