@@ -4,16 +4,19 @@ import type { Merged } from '../workspace/port.ts';
 
 type MergeConflict = Extract<Merged, { status: 'conflict' }>;
 
-/** Creates a task for a person to merge work that git could not merge; once for each task. */
+/**
+ * Creates a task for a person to merge work that git could not merge; once for each task, on which it
+ * depends.
+ */
 export const createMergeTask = async (
-  tracker: Pick<TrackerReads, 'list'> & Pick<TrackerWrites, 'create'>,
+  tracker: Pick<TrackerReads, 'dependents'> & Pick<TrackerWrites, 'create'>,
   { taskId, attempt }: AttemptInput,
   title: string,
   conflict: MergeConflict,
   signal: AbortSignal,
 ): Promise<void> => {
   const label = `merge-of:${taskId}`;
-  const exists = (await tracker.list()).some(
+  const exists = (await tracker.dependents(taskId)).some(
     ({ status, labels }) => status !== 'closed' && labels.includes(label),
   );
   if (exists) return;
@@ -24,6 +27,6 @@ export const createMergeTask = async (
     description: `The work of ${taskId} (${title}, attempt ${attempt}) is on the branch ${conflict.branch} and was not merged: ${conflict.why}.\n${files}\nSee it with: agent diff ${taskId}\nWhen nothing is in the way any more: agent merge ${taskId}`,
     priority: 1,
     labels: [label],
-    dependencies: [],
+    dependencies: [taskId],
   });
 };

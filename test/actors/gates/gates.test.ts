@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { checkArtifacts, checkOnlyChanges } from '../../../src/actors/gates/artifacts.ts';
 import type { StepEvidence } from '../../../src/actors/gates/evidence.ts';
+import { judgeInThread } from '../../../src/actors/gates/judge.ts';
 import { checkCoverage, checkTests } from '../../../src/actors/gates/reports.ts';
 import {
   checkAnswers,
@@ -8,7 +9,6 @@ import {
   checkNextSteps,
   checkSections,
 } from '../../../src/actors/gates/research.ts';
-import { judgeInThread } from '../../../src/actors/gates/judge.ts';
 import { recommendationOf, verdictOf } from '../../../src/actors/gates/words.ts';
 
 type Files = Readonly<Record<string, string>>;
@@ -327,9 +327,10 @@ test.each([
 
 test('a gate at its deadline fails by name, and its thread ends', async () => {
   const never = { ...evidence({}), report: () => new Promise<never>(() => {}) };
-  const check = { check: 'coverage', of: 'a', minimum: 80, reports: ['r'] } as const;
 
-  expect(await judgeInThread(check, never, 200)).toMatchObject({
+  expect(
+    await judgeInThread({ check: 'coverage', of: 'a', minimum: 80, reports: ['r'] }, never, 200),
+  ).toMatchObject({
     passed: false,
     says: expect.stringMatching(/^the check coverage of bd-a1 took longer than 0\.2 s; make/),
   });
