@@ -59,7 +59,8 @@ export default class SummaryReporter implements Reporter {
         if (this.#isLeftOut(test)) leftOut += 1;
         else if (result.state === 'skipped') {
           counts.skipped += 1;
-          console.log(`skipped: ${test.fullName}: ${result.note ?? 'no reason given'}`);
+          const why = test.meta().skipped ?? result.note ?? 'no reason given';
+          console.log(`skipped: ${test.fullName}: ${why}`);
         } else if (result.state === 'failed') counts.failed += 1;
         else counts.passed += 1;
         if (test.diagnostic()?.flaky === true) retried.push(test.fullName);

@@ -15,6 +15,7 @@ import { createWorkbench } from '../actors/agent/workbench.ts';
 import { openProject, plain } from '../support/cli.ts';
 import { slowestOf, whileHealthIsAsked } from '../support/health.ts';
 import { isLong } from '../support/long.ts';
+import { noSandbox, testUnless } from '../support/needs.ts';
 import { finish, startServer, untilStatus } from '../support/running.ts';
 
 /** Entries that are not regular files, and how to create each. */
@@ -100,22 +101,18 @@ test.each(Object.entries(hostile))(
 );
 
 const sandbox = createBubblewrap({ readPaths: [], network: false, memoryBytes: 256 * 1024 ** 2 });
-const { ok } = sandbox.check();
-test.skipIf(!ok)(
-  `A27 a pattern gets no more memory than a command${ok ? '' : ' (skipped: no sandbox)'}`,
-  async () => {
-    const { context, put } = await createWorkbench();
-    await put('file', `${'a'.repeat(5_000)}!\n`);
-    const { pattern } = hostile['repetitions that multiply'].arguments;
+testUnless(noSandbox)('A27 a pattern gets no more memory than a command', async () => {
+  const { context, put } = await createWorkbench();
+  await put('file', `${'a'.repeat(5_000)}!\n`);
+  const { pattern } = hostile['repetitions that multiply'].arguments;
 
-    const simple = await grepTool.run({ pattern: 'a!', path: '.' }, { ...context, sandbox });
-    const found = await findTool.run({ pattern: '*', path: '.' }, { ...context, sandbox });
-    const greedy = await grepTool.run({ pattern, path: '.' }, { ...context, sandbox });
+  const simple = await grepTool.run({ pattern: 'a!', path: '.' }, { ...context, sandbox });
+  const found = await findTool.run({ pattern: '*', path: '.' }, { ...context, sandbox });
+  const greedy = await grepTool.run({ pattern, path: '.' }, { ...context, sandbox });
 
-    expect([simple.ok, found.text]).toEqual([true, 'file']);
-    expect(greedy).toEqual({ ok: false, text: expect.stringMatching(/memory exhausted|13[79]/i) });
-  },
-);
+  expect([simple.ok, found.text]).toEqual([true, 'file']);
+  expect(greedy).toEqual({ ok: false, text: expect.stringMatching(/memory exhausted|13[79]/i) });
+});
 
 test('A22 eight FIFOs read at once block neither the server nor its shutdown', async () => {
   const names = Array.from({ length: 8 }, (_, n) => `fifo${n}`);

@@ -1,13 +1,13 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { createBubblewrap } from '../../src/actors/sandbox/bubblewrap.ts';
 import { openProject, plain } from '../support/cli.ts';
 import { isLong } from '../support/long.ts';
+import { describeUnless, noSandbox } from '../support/needs.ts';
 import { bash, finish, startSystem, type Turn } from '../support/running.ts';
 
 const sandbox = createBubblewrap({ readPaths: [], network: false });
-const { ok, detail } = sandbox.check();
 
 const textOf = (path: string): string => {
   try {
@@ -48,7 +48,7 @@ const run = async (turns: readonly Turn[]) => {
   return { ...project, id, pid: project.serverFile().pid as number };
 };
 
-describe.skipIf(!ok)(`commands of a server${ok ? '' : ` (skipped: ${detail})`}`, () => {
+describeUnless(noSandbox)('commands of a server', () => {
   /**
    * A shell, a background process, one that left the session, and one without a parent; all ignore
    * SIGTERM.

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { childEnvironment } from '../../src/actors/process/run-command.ts';
 import { createBubblewrap } from '../../src/actors/sandbox/bubblewrap.ts';
 import { refusedCallNumber } from '../../src/actors/sandbox/seccomp.ts';
@@ -10,12 +10,11 @@ import { createWorkbench } from '../actors/agent/workbench.ts';
 import { openProject } from '../support/cli.ts';
 import { slowestOf, whileHealthIsAsked } from '../support/health.ts';
 import { isLong } from '../support/long.ts';
+import { describeUnless, noSandbox, notRoot, testUnless } from '../support/needs.ts';
 import { bash, finish, startServer, untilStatus } from '../support/running.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
 const sandbox = createBubblewrap({ readPaths: [], network: false });
-const { ok, detail } = sandbox.check();
-const isRoot = process.getuid?.() === 0;
 
 /** The output of a command in the sandbox, through the bash tool. */
 const say = async (command: string, timeout_seconds = 20) => {
@@ -27,9 +26,9 @@ const say = async (command: string, timeout_seconds = 20) => {
   };
 };
 
-describe.skipIf(!ok)(`in the sandbox${ok ? '' : ` (skipped: ${detail})`}`, () => {
+describeUnless(noSandbox)('in the sandbox', () => {
   // Under the user of the test run they are tested in actors/sandbox.test.ts.
-  test.runIf(isRoot)(
+  testUnless(notRoot)(
     'A18 each probe of doctor holds for an ordinary user too',
     { tags: ['slow', 'root'] },
     async () => {

@@ -1,12 +1,9 @@
-import { spawnSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { bin, openProject } from '../support/cli.ts';
+import { noFish, noZsh, testUnless } from '../support/needs.ts';
 import { temporaryFolder } from '../support/temporary.ts';
-
-const isInstalled = (shell: string): boolean =>
-  spawnSync(shell, ['-c', 'exit 0']).error === undefined;
 
 const open = async () => {
   const project = openProject();
@@ -59,8 +56,7 @@ printf '%s\\n' "\${COMPREPLY[@]}"`,
   expect(await tried(['frobnicate', ''])).toEqual([]);
 });
 
-test('zsh completes with descriptions', async (context) => {
-  if (!isInstalled('zsh')) context.skip('zsh is not installed');
+testUnless(noZsh)('zsh completes with descriptions', async () => {
   const { shell, first, path } = await open();
   const script = join(temporaryFolder(), 'try.zsh');
   writeFileSync(
@@ -86,8 +82,7 @@ words=(agent create -F '') CURRENT=4; _agent`,
   ]);
 });
 
-test('fish completes with descriptions', async (context) => {
-  if (!isInstalled('fish')) context.skip('fish is not installed');
+testUnless(noFish)('fish completes with descriptions', async () => {
   const { root, shell, first } = await open();
   const script = join(temporaryFolder(), 'try.fish');
   const folder = temporaryFolder();

@@ -3,9 +3,10 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { loadConfig } from '../../src/cli/config/config.ts';
 import { settingsFrom } from '../../src/cli/config/settings.ts';
-import { makeCertificate, withoutOpenssl } from '../support/certificate.ts';
+import { makeCertificate } from '../support/certificate.ts';
 import { openProject, plain } from '../support/cli.ts';
 import { startModelServer } from '../support/model-server.ts';
+import { noOpenssl, testUnless } from '../support/needs.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
 const fileWith = (config: object): string => {
@@ -291,8 +292,8 @@ test.each([
   },
 );
 
-test.skipIf(withoutOpenssl !== '')(
-  `a proxy at https is called when its certificate is trusted${withoutOpenssl}`,
+testUnless(noOpenssl)(
+  'a proxy at https is called when its certificate is trusted',
   { tags: ['slow'] },
   async () => {
     const { path, tls } = makeCertificate();

@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { createBubblewrap } from '../../src/actors/sandbox/bubblewrap.ts';
 import { openProject } from '../support/cli.ts';
+import { noSandbox, testUnless } from '../support/needs.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
 const repository = join(import.meta.dirname, '..', '..');
@@ -46,7 +46,7 @@ test('doctor starts each server, lists its tools, and says what is wrong with it
   expect(code).toBe(1);
 });
 
-test.skipIf(!createBubblewrap({ readPaths: [], network: false }).check().ok)(
+testUnless(noSandbox)(
   'doctor names the file of a server that the sandbox does not show, and the key',
   async () => {
     const project = openProject({

@@ -1,9 +1,10 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { openProject } from '../support/cli.ts';
 import { gitIn, makeRepository } from '../support/git.ts';
 import { serveRepository } from '../support/git-http.ts';
+import { describeUnless } from '../support/needs.ts';
 import { freshAddress, noPostgres } from '../support/postgres.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
@@ -50,7 +51,7 @@ test('a server that shares no store does not use it', async () => {
   });
 });
 
-describe.skipIf(noPostgres !== null)(`the common repository ${noPostgres ?? ''}`, () => {
+describeUnless(noPostgres)('the common repository', () => {
   test.each(['folder', 'network'])(
     'is asked whether it can be read and written: %s',
     async (kind) => {

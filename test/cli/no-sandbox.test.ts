@@ -1,14 +1,18 @@
 import { spawnSync } from 'node:child_process';
 import { realpathSync } from 'node:fs';
-import { expect, test } from 'vitest';
+import { expect } from 'vitest';
 import { openProject } from '../support/cli.ts';
 import { commitIn, gitIn } from '../support/git.ts';
+import { noSandbox, testUnless } from '../support/needs.ts';
 
 /** A machine without bubblewrap, and one without /proc, as bubblewrap can simulate them. */
 
 const bwrap = '/usr/bin/bwrap';
 const shown = [bwrap, '--dev-bind', '/', '/'];
-const can = spawnSync(bwrap, [...shown.slice(1), 'true']).status === 0;
+const noMachine =
+  spawnSync(bwrap, [...shown.slice(1), 'true']).status === 0
+    ? null
+    : 'bubblewrap cannot show another machine here';
 const kept = ['/usr/bin/sh', '/usr/bin/git', process.execPath].map((path) => realpathSync(path));
 const withoutBubblewrap = [
   ...shown,
@@ -38,7 +42,7 @@ const runOf = async (config: object, through: readonly string[]) => {
 };
 const unheld = { sandbox: { mode: 'off' }, workspace: { mode: 'shared' } };
 
-test.skipIf(!can).each([
+testUnless(noSandbox ?? noMachine).each([
   ['bubblewrap', withoutBubblewrap, {}, /bubblewrap is not installed .*apt install bubblewrap/],
   ['/proc', withoutProc, {}, /bubblewrap cannot be used here.*in a container with seccomp=/],
   ['/proc, in worktrees', withoutProc, { sandbox: { mode: 'off' } }, /\/proc\/self\/fd/],
@@ -54,7 +58,7 @@ test.skipIf(!can).each([
   },
 );
 
-test.skipIf(!can).each([
+testUnless(noSandbox ?? noMachine).each([
   ['bubblewrap', withoutBubblewrap],
   ['/proc', withoutProc],
 ])(

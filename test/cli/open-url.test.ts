@@ -2,6 +2,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { openProject } from '../support/cli.ts';
+import { notLinux, testUnless } from '../support/needs.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 import { hostileUrls } from './handler/hostile-urls.ts';
 
@@ -68,11 +69,8 @@ const banner = async (
   return /agent:\/\/ links +(.*)/.exec(out)?.[1] ?? '';
 };
 
-const why =
-  process.platform === 'linux' ? '' : ' (skipped: desktop entries are read on Linux only)';
-
-test.skipIf(why !== '')(
-  `the first start registers agent:// links, the second does not; without a desktop a note says so${why}`,
+testUnless(notLinux)(
+  'the first start registers agent:// links, the second does not; without a desktop a note says so',
   { tags: ['slow'] },
   async () => {
     const home = temporaryFolder();

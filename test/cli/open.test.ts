@@ -4,6 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
 import { noBrowser, startBrowser } from '../support/browser.ts';
 import { openProject } from '../support/cli.ts';
+import { testUnless } from '../support/needs.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
 const address = /^http:\/\/127\.0\.0\.1:\d+\/#c=[\w-]{43}$/;
@@ -78,7 +79,7 @@ test('open gives a file that leads to the address to the opener: no argument hol
   expect([exchanged.status, pagesIn(project.stateDir)]).toEqual([200, []]);
 });
 
-test.skipIf(noBrowser !== null)('a browser that opens the file is signed in', async () => {
+testUnless(noBrowser)('a browser that opens the file is signed in', async () => {
   const project = openProject();
   const { env, argument } = desktop(0);
   await project.agentWith(env, 'open');

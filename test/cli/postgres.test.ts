@@ -1,7 +1,8 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { openProject, plain } from '../support/cli.ts';
+import { describeUnless } from '../support/needs.ts';
 import { freshAddress, inPostgres, noPostgres } from '../support/postgres.ts';
 
 /** A project whose store is in PostgreSQL; its agents wait until the file `go` is there. */
@@ -29,7 +30,7 @@ const openHere = async (url: string) => {
   return { ...project, agent, viewOf, until, open: () => writeFileSync(go ?? '', '') };
 };
 
-describe.skipIf(noPostgres !== null)(`a server on PostgreSQL ${noPostgres ?? ''}`, () => {
+describeUnless(noPostgres)('a server on PostgreSQL', () => {
   test('runs tasks, goes on after kill -9, and its database is read without it', {
     tags: ['slow'],
     timeout: 240_000,

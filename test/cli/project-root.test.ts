@@ -3,9 +3,9 @@ import { join } from 'node:path';
 import { execa } from 'execa';
 import { expect, test } from 'vitest';
 import { findProject } from '../../src/cli/config/project.ts';
+import { notRoot, testUnless } from '../support/needs.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
-const isRoot = process.getuid?.() === 0;
 const rootOf = (cwd: string, given?: string): string => findProject(given, cwd, {}).root;
 
 /** A folder `shared/mine/deep`, all of the user's. */
@@ -71,7 +71,7 @@ test.each([
   expect(rootOf(deep)).toBe(deep);
 });
 
-test.skipIf(!isRoot)(
+testUnless(notRoot)(
   "a folder that other users may write stops the search, and another user's folder is no project",
   { tags: ['root'] },
   async () => {

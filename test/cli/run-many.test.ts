@@ -1,10 +1,10 @@
-import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { openProject } from '../support/cli.ts';
 import { gitIn } from '../support/git.ts';
+import { noScript, testUnless } from '../support/needs.ts';
 
 /** `agent run`: many tasks in the order of their dependencies. */
 
@@ -302,17 +302,8 @@ test('away from a terminal Ctrl-C cancels what the run started, and nothing else
   await project.agent('cancel', other);
 });
 
-const hasScript = (): boolean => {
-  try {
-    execFileSync('script', ['--version'], { stdio: 'ignore' });
-    return true;
-  } catch {
-    return false;
-  }
-};
-
 /** `script` of util-linux gives the program a terminal. */
-test.skipIf(!hasScript()).each([
+testUnless(noScript).each([
   ['Enter leaves them running', '\r', 'started'],
   ['a second Ctrl-C cancels them', '\u0003', 'cancelled'],
 ])('on a terminal Ctrl-C asks first: %s', async (_, answer, status) => {

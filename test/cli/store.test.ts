@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { migrations } from '../../src/actors/store/postgres/schema.ts';
 import { openProject, plain } from '../support/cli.ts';
+import { testUnless } from '../support/needs.ts';
 import { freshAddress, inPostgres, noPostgres } from '../support/postgres.ts';
 
 test('agent store carries the tasks of a project to another store', async () => {
@@ -50,7 +51,7 @@ test('an export of which the disk takes a part leaves no file and does not say t
   expect(existsSync(file)).toBe(false);
 });
 
-test.skipIf(noPostgres !== null)(
+testUnless(noPostgres)(
   'agent store migrate shows what it would do, and does it',
   { tags: ['slow'] },
   async () => {

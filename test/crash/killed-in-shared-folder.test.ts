@@ -1,14 +1,11 @@
 import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test, vi } from 'vitest';
-import { createBubblewrap } from '../../src/actors/sandbox/bubblewrap.ts';
+import { expect, vi } from 'vitest';
 import { openProject } from '../support/cli.ts';
 import type { Answer } from '../support/model-server.ts';
 import { startModelServer } from '../support/model-server.ts';
+import { noSandbox, testUnless } from '../support/needs.ts';
 import { finished } from '../support/provider-limits.ts';
-
-const { ok, detail } = createBubblewrap({ readPaths: [], network: false }).check();
-const reason = ok ? '' : ` (skipped: ${detail})`;
 
 const key = { OPENAI_API_KEY: 'sk-test-0123456789' };
 const command =
@@ -18,8 +15,8 @@ const makes: Answer = {
   calls: [{ name: 'bash', arguments: JSON.stringify({ command, timeout_seconds: 600 }) }],
 };
 
-test.skipIf(!ok)(
-  `files that a command made under protected names are moved away when the server is started again after kill -9${reason}`,
+testUnless(noSandbox)(
+  'files that a command made under protected names are moved away when the server is started again after kill -9',
   { tags: ['slow'] },
   async () => {
     let calls = 0;

@@ -1,11 +1,11 @@
-import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished } from 'vitest';
 import { isLong } from '../support/long.ts';
+import { noStrace, testUnless } from '../support/needs.ts';
 import { randomFrom, seed } from '../support/random.ts';
 import { createDisk, type Fate, fates } from './support/disk.ts';
 import { type Promised, problemsOf, truthOf } from './support/image.ts';
@@ -37,73 +37,76 @@ const promisedBy = ({ created, executed, shown }: Promised, said: string): Promi
     : before;
 };
 
-test('disk images after a power failure have everything that was acknowledged', {
-  tags: ['slow'],
-  timeout: 120_000 + images * 100,
-}, async (context) => {
-  const canRecord =
-    spawnSync('strace', ['-f', '--seccomp-bpf', '-e', 'trace=fsync', 'true']).status === 0;
-  if (!canRecord) context.skip('needs strace, and the right to trace');
-  const random = randomFrom(seed);
-  const { events, root, top } = await recordWork(tasks);
-  const whole = createDisk([root, top]);
-  for (const event of events) whole.take(event);
-  const rebuilt = imageFolder();
-  whole.image(root, join(rebuilt, 'project'), () => 'all', random);
-  whole.image(top, join(rebuilt, 'top'), () => 'all', random);
-  // The recording is complete: with every write kept, the files are what they became.
-  for (const file of ['journal.db', 'journal.db-wal'])
-    expect(
-      readFileSync(join(rebuilt, 'top/state', file)).equals(readFileSync(join(top, 'state', file))),
-    ).toBe(true);
-  const issues = join('.beads', 'issues.jsonl');
-  expect(readFileSync(join(rebuilt, 'project', issues), 'utf8')).toBe(
-    readFileSync(join(root, issues), 'utf8'),
-  );
-  expect(statSync(join(top, 'state/journal.db')).size).toBeGreaterThan(100_000);
-  const truth = truthOf(join(rebuilt, 'top/state/journal.db'));
+testUnless(noStrace)(
+  'disk images after a power failure have everything that was acknowledged',
+  {
+    tags: ['slow'],
+    timeout: 120_000 + images * 100,
+  },
+  async () => {
+    const random = randomFrom(seed);
+    const { events, root, top } = await recordWork(tasks);
+    const whole = createDisk([root, top]);
+    for (const event of events) whole.take(event);
+    const rebuilt = imageFolder();
+    whole.image(root, join(rebuilt, 'project'), () => 'all', random);
+    whole.image(top, join(rebuilt, 'top'), () => 'all', random);
+    // The recording is complete: with every write kept, the files are what they became.
+    for (const file of ['journal.db', 'journal.db-wal'])
+      expect(
+        readFileSync(join(rebuilt, 'top/state', file)).equals(
+          readFileSync(join(top, 'state', file)),
+        ),
+      ).toBe(true);
+    const issues = join('.beads', 'issues.jsonl');
+    expect(readFileSync(join(rebuilt, 'project', issues), 'utf8')).toBe(
+      readFileSync(join(root, issues), 'utf8'),
+    );
+    expect(statSync(join(top, 'state/journal.db')).size).toBeGreaterThan(100_000);
+    const truth = truthOf(join(rebuilt, 'top/state/journal.db'));
 
-  const disk = createDisk([root, top]);
-  let promised: Promised = { created: [], executed: [], shown: 0 };
-  const tally: Record<string, number> = { images: 0 };
-  const count = (what: string): void => {
-    tally[what] = (tally[what] ?? 0) + 1;
-  };
-  const wrong: unknown[] = [];
-  const tryImage = async (at: number): Promise<void> => {
-    const folder = imageFolder();
-    const any = (): Fate => fates[Math.floor(random() * fates.length)] ?? 'none';
-    const [fate, mixed] = [any(), random() < 0.5];
-    const pick = (): Fate => (mixed ? any() : fate);
-    disk.image(root, join(folder, 'project'), pick, random);
-    disk.image(top, join(folder, 'top'), pick, random);
-    const problems = await problemsOf(folder, promised, truth);
-    for (const what of ['images', mixed ? 'mixed' : fate]) count(what);
-    if (problems.length > 0) wrong.push({ at, fate: mixed ? 'mixed' : fate, problems });
-    rmSync(folder, { recursive: true });
-    // libsql keeps the files of a closed database open until its statements are collected.
-    if (tally['images'] !== undefined && tally['images'] % 100 === 0) collectGarbage();
-  };
-  const moments = [...events.keys()].filter(
-    (at) => !['open', 'close'].includes(events[at]?.type ?? ''),
-  );
-  const cuts = Array.from(
-    { length: images },
-    () => moments[Math.floor(random() * moments.length)] ?? 0,
-  );
-  cuts.sort((one, other) => one - other);
-  let next = 0;
-  for (const [at, event] of events.entries()) {
-    disk.take(event);
-    if (event.type === 'said' && !disk.holds(event.fd))
-      promised = promisedBy(promised, event.data.toString());
-    for (; cuts[next] === at; next += 1) await tryImage(at);
-  }
+    const disk = createDisk([root, top]);
+    let promised: Promised = { created: [], executed: [], shown: 0 };
+    const tally: Record<string, number> = { images: 0 };
+    const count = (what: string): void => {
+      tally[what] = (tally[what] ?? 0) + 1;
+    };
+    const wrong: unknown[] = [];
+    const tryImage = async (at: number): Promise<void> => {
+      const folder = imageFolder();
+      const any = (): Fate => fates[Math.floor(random() * fates.length)] ?? 'none';
+      const [fate, mixed] = [any(), random() < 0.5];
+      const pick = (): Fate => (mixed ? any() : fate);
+      disk.image(root, join(folder, 'project'), pick, random);
+      disk.image(top, join(folder, 'top'), pick, random);
+      const problems = await problemsOf(folder, promised, truth);
+      for (const what of ['images', mixed ? 'mixed' : fate]) count(what);
+      if (problems.length > 0) wrong.push({ at, fate: mixed ? 'mixed' : fate, problems });
+      rmSync(folder, { recursive: true });
+      // libsql keeps the files of a closed database open until its statements are collected.
+      if (tally['images'] !== undefined && tally['images'] % 100 === 0) collectGarbage();
+    };
+    const moments = [...events.keys()].filter(
+      (at) => !['open', 'close'].includes(events[at]?.type ?? ''),
+    );
+    const cuts = Array.from(
+      { length: images },
+      () => moments[Math.floor(random() * moments.length)] ?? 0,
+    );
+    cuts.sort((one, other) => one - other);
+    let next = 0;
+    for (const [at, event] of events.entries()) {
+      disk.take(event);
+      if (event.type === 'said' && !disk.holds(event.fd))
+        promised = promisedBy(promised, event.data.toString());
+      for (; cuts[next] === at; next += 1) await tryImage(at);
+    }
 
-  process.stdout.write(
-    `power loss, seed ${seed}: ${JSON.stringify(tally)}, ${events.length} events, ${promised.shown} frames shown, ${promised.created.length} creates and ${promised.executed.length} runs acknowledged\n`,
-  );
-  expect(wrong.slice(0, 5)).toEqual([]);
-  expect([promised.created.length, promised.executed.length]).toEqual([tasks, tasks]);
-  expect(truth.filter(({ type }) => type === 'completed')).toHaveLength(tasks + 2);
-});
+    process.stdout.write(
+      `power loss, seed ${seed}: ${JSON.stringify(tally)}, ${events.length} events, ${promised.shown} frames shown, ${promised.created.length} creates and ${promised.executed.length} runs acknowledged\n`,
+    );
+    expect(wrong.slice(0, 5)).toEqual([]);
+    expect([promised.created.length, promised.executed.length]).toEqual([tasks, tasks]);
+    expect(truth.filter(({ type }) => type === 'completed')).toHaveLength(tasks + 2);
+  },
+);

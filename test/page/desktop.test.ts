@@ -1,6 +1,7 @@
 import type { Browser } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { noBrowser, startBrowser } from '../support/browser.ts';
+import { describeUnless } from '../support/needs.ts';
 import { openPageProject } from './project.ts';
 
 /** Says when somebody works in another window, and keeps what the page shows on the desktop. */
@@ -15,7 +16,7 @@ const watchDesktop = `
   };
 `;
 
-describe.skipIf(noBrowser !== null)('notifications of the page', () => {
+describeUnless(noBrowser)('notifications of the page', () => {
   let browser: Browser;
   beforeAll(async () => {
     browser = await startBrowser();

@@ -1,7 +1,8 @@
 import type { Browser, CDPSession } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect, test } from 'vitest';
 import { readPage } from '../../src/cli/page/read-page.ts';
 import { noBrowser, startBrowser } from '../support/browser.ts';
+import { describeUnless } from '../support/needs.ts';
 import { startServer, token } from '../support/running.ts';
 import { endOfFile } from '../support/temporary.ts';
 import { openPageProject } from './project.ts';
@@ -51,75 +52,72 @@ const openTaskPage = async (browser: Browser) => {
   return { server, id, page, session, write, open };
 };
 
-describe.skipIf(noBrowser !== null)(
-  `the memory of the page${noBrowser === null ? '' : ` (${noBrowser})`}`,
-  () => {
-    let browser: Browser;
-    beforeAll(async () => {
-      browser = await startBrowser();
+describeUnless(noBrowser)('the memory of the page', () => {
+  let browser: Browser;
+  beforeAll(async () => {
+    browser = await startBrowser();
+  });
+  afterAll(() => browser?.close());
+
+  test('a page that follows a task keeps its entries, and no list that it drew before', {
+    tags: ['slow'],
+  }, async () => {
+    const project = await openPageProject(atEnd);
+    await project.agent('server', 'start');
+    const id = await project.create('Follow me');
+    const page = await browser.newPage();
+    await page.goto(await project.address(id));
+    const session = await page.context().newCDPSession(page);
+    const entries = page.getByRole('log').locator('.log-line');
+
+    for (let nth = 1; nth <= 30; nth += 1) {
+      await project.agent('edit', id, '--priority', `${nth % 4}`);
+      await entries.nth(nth - 1).waitFor();
+    }
+
+    expect(await listsOfEntries(session)).toBeLessThan(10);
+  });
+
+  test('entries that come while older ones are read wait up to a number, and none is lost', {
+    tags: ['slow'],
+  }, async () => {
+    const { server, id, page, session, write, open } = await openTaskPage(browser);
+    let answer = (): void => {};
+    const held = new Promise<void>((resolve) => {
+      answer = resolve;
     });
-    afterAll(() => browser?.close());
-
-    test('a page that follows a task keeps its entries, and no list that it drew before', {
-      tags: ['slow'],
-    }, async () => {
-      const project = await openPageProject(atEnd);
-      await project.agent('server', 'start');
-      const id = await project.create('Follow me');
-      const page = await browser.newPage();
-      await page.goto(await project.address(id));
-      const session = await page.context().newCDPSession(page);
-      const entries = page.getByRole('log').locator('.log-line');
-
-      for (let nth = 1; nth <= 30; nth += 1) {
-        await project.agent('edit', id, '--priority', `${nth % 4}`);
-        await entries.nth(nth - 1).waitFor();
-      }
-
-      expect(await listsOfEntries(session)).toBeLessThan(10);
+    await page.route('**/a2a/execute', async (route) => {
+      const response = await route.fetch();
+      if (route.request().postData()?.includes('"history"')) await held;
+      await route.fulfill({ response });
     });
+    await open('task');
+    await page.getByText('Reading the log').waitFor();
+    await write(12_000);
+    // The stream is in order: all before was received.
+    await server.service.edit(id, { title: 'All was written' });
+    await page.getByRole('heading', { name: 'All was written' }).waitFor();
 
-    test('entries that come while older ones are read wait up to a number, and none is lost', {
-      tags: ['slow'],
-    }, async () => {
-      const { server, id, page, session, write, open } = await openTaskPage(browser);
-      let answer = (): void => {};
-      const held = new Promise<void>((resolve) => {
-        answer = resolve;
-      });
-      await page.route('**/a2a/execute', async (route) => {
-        const response = await route.fetch();
-        if (route.request().postData()?.includes('"history"')) await held;
-        await route.fulfill({ response });
-      });
-      await open('task');
-      await page.getByText('Reading the log').waitFor();
-      await write(12_000);
-      // The stream is in order: all before was received.
-      await server.service.edit(id, { title: 'All was written' });
-      await page.getByRole('heading', { name: 'All was written' }).waitFor();
+    expect(await entriesIn(session)).toBeLessThan(5_000);
+    answer();
+    await page.getByText('line 12000').waitFor();
+    await page.getByRole('log').getByText('edited').waitFor();
+    expect(await entriesIn(session)).toBeGreaterThan(12_000);
+    expect(await page.getByText('Only the newest').count()).toBe(0);
+  });
 
-      expect(await entriesIn(session)).toBeLessThan(5_000);
-      answer();
-      await page.getByText('line 12000').waitFor();
-      await page.getByRole('log').getByText('edited').waitFor();
-      expect(await entriesIn(session)).toBeGreaterThan(12_000);
-      expect(await page.getByText('Only the newest').count()).toBe(0);
-    });
+  test('a page says in each view that it has only the newest entries of a task', {
+    tags: ['slow'],
+  }, async () => {
+    const { id, page, session, write, open } = await openTaskPage(browser);
+    const said = page.getByText(`Only the newest entries are here; agent logs ${id} prints all.`);
+    await write(25_000);
 
-    test('a page says in each view that it has only the newest entries of a task', {
-      tags: ['slow'],
-    }, async () => {
-      const { id, page, session, write, open } = await openTaskPage(browser);
-      const said = page.getByText(`Only the newest entries are here; agent logs ${id} prints all.`);
-      await write(25_000);
-
-      await open('task');
-      await page.getByText('line 25000').waitFor();
-      await said.waitFor();
-      expect(await entriesIn(session)).toBeLessThan(23_000);
-      await open('machines');
-      await said.waitFor();
-    });
-  },
-);
+    await open('task');
+    await page.getByText('line 25000').waitFor();
+    await said.waitFor();
+    expect(await entriesIn(session)).toBeLessThan(23_000);
+    await open('machines');
+    await said.waitFor();
+  });
+});

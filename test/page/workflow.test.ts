@@ -1,6 +1,7 @@
 import axe from 'axe-core';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished } from 'vitest';
 import { noBrowser, startBrowser, watchPage } from '../support/browser.ts';
+import { testUnless } from '../support/needs.ts';
 import { openPageProject } from './project.ts';
 
 const openWithWorkflow = async () => {
@@ -16,7 +17,7 @@ const openWithWorkflow = async () => {
   return { project, page, problems, workflow_id };
 };
 
-test.skipIf(noBrowser !== null)(
+testUnless(noBrowser)(
   'a workflow is shown as its phases, with what it waits for, and follows what happens',
   { tags: ['slow'] },
   async () => {
@@ -63,7 +64,7 @@ test.skipIf(noBrowser !== null)(
   },
 );
 
-test.skipIf(noBrowser !== null)(
+testUnless(noBrowser)(
   'a step of a person needs you: counted in the title, answered and closed in its row',
   { tags: ['slow'] },
   async () => {

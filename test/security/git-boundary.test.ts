@@ -1,8 +1,9 @@
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { isLong } from '../support/long.ts';
+import { describeUnless, noStrace } from '../support/needs.ts';
 import { type Answer, type DrivenWorkspace, driveWorkspaces } from './support/driven-workspace.ts';
 import { hostileGitDirs, hostileLogs } from './support/hostile-git-dirs.ts';
 import { hostileConfiguration, hostileFilters } from './support/hostile-settings.ts';
@@ -20,8 +21,6 @@ import type { Recorded } from './support/recording.ts';
 import { type Tree, treeOfCommit, treeOfFolder } from './support/trees.ts';
 import { together, type Vector, type Vectors } from './support/vector.ts';
 
-const canRecord =
-  spawnSync('strace', ['-f', '--seccomp-bpf', '-e', 'trace=execve', 'true']).status === 0;
 const gits = new Set([
   '/usr/bin/git',
   join(execFileSync('git', ['--exec-path'], { encoding: 'utf8' }).trim(), 'git'),
@@ -180,72 +179,69 @@ const inTurn = (vectors: Vectors): readonly [string, Vectors][] =>
     : [[`${Object.keys(vectors).length} in turn`, vectors]];
 const limit = 120_000;
 
-describe.skipIf(!canRecord)(
-  `git starts no other program${canRecord ? '' : ' (skipped: needs strace)'}`,
-  () => {
-    test.each(titled(hostileConfiguration))(
-      'when the settings name programs: %s',
-      (_, vectors) => judge(vectors),
-      limit,
-    );
-    test.each(titled(nestedRepositories))(
-      'when agents make repositories: %s',
-      (_, vectors) => judge(vectors),
-      limit,
-    );
-    test.each(titled(oddTrees))(
-      'when agents leave odd files: %s',
-      { tags: ['slow'], timeout: limit },
-      (_, vectors) => judge(vectors),
-    );
-    test.each(inTurn({ ...conversions, ...swapped }))(
-      'and the work is saved: %s',
-      { tags: ['slow'], timeout: limit },
-      (_, vectors) => judge(vectors),
-    );
-    test.each(inTurn(hostileGitDirs))(
-      'when the git dir is refused: %s',
-      (_, vectors) => judge(vectors),
-      limit,
-    );
-    test.each(inTurn({ ...hostileLogs, ...hostileFilters, ...filtersByName, ...linksAway }))(
-      'when the merge is refused or done: %s',
-      { tags: ['slow'], timeout: limit },
-      (_, vectors) => judge(vectors),
-    );
+describeUnless(noStrace)('git starts no other program', () => {
+  test.each(titled(hostileConfiguration))(
+    'when the settings name programs: %s',
+    (_, vectors) => judge(vectors),
+    limit,
+  );
+  test.each(titled(nestedRepositories))(
+    'when agents make repositories: %s',
+    (_, vectors) => judge(vectors),
+    limit,
+  );
+  test.each(titled(oddTrees))(
+    'when agents leave odd files: %s',
+    { tags: ['slow'], timeout: limit },
+    (_, vectors) => judge(vectors),
+  );
+  test.each(inTurn({ ...conversions, ...swapped }))(
+    'and the work is saved: %s',
+    { tags: ['slow'], timeout: limit },
+    (_, vectors) => judge(vectors),
+  );
+  test.each(inTurn(hostileGitDirs))(
+    'when the git dir is refused: %s',
+    (_, vectors) => judge(vectors),
+    limit,
+  );
+  test.each(inTurn({ ...hostileLogs, ...hostileFilters, ...filtersByName, ...linksAway }))(
+    'when the merge is refused or done: %s',
+    { tags: ['slow'], timeout: limit },
+    (_, vectors) => judge(vectors),
+  );
 
-    test('in a folder that an earlier attempt made a repository of', {
-      tags: ['slow'],
-    }, async () => {
-      const plan = makePlan();
-      const driver = driveWorkspaces();
-      const driven = driver.of(plan.project, plan.state);
-      const roots: string[] = [];
-      const answers: Answer<unknown>[] = [];
-      for (const [index, agent] of [
-        trapOfAnEarlierAttempt.first,
-        trapOfAnEarlierAttempt.second,
-      ].entries()) {
-        const opened = await driven.open(index + 1);
-        if ('error' in opened) throw new Error(opened.error);
-        roots.push(opened.value.root);
-        agent(opened.value.root, plan);
-        answers.push(
-          await driven.diff(index + 1),
-          await driven.save(index + 1),
-          await driven.merge(index + 1, 'ff'),
-        );
-      }
-
-      const deeds = deedsOf(await driver.end(), plan, roots);
-
-      expect(deeds).toEqual(nothing);
-      expect(answers.map(refusalIn).filter(Boolean)).toEqual([]);
-      const { project } = plan;
-      expect(git(project, ['ls-files', '--stage', 'later']).replace(/ [0-9a-f]{40} /g, ' ')).toBe(
-        '100644 0\tlater/a.txt\n100644 0\tlater/b.txt\n100755 0\tlater/program',
+  test('in a folder that an earlier attempt made a repository of', {
+    tags: ['slow'],
+  }, async () => {
+    const plan = makePlan();
+    const driver = driveWorkspaces();
+    const driven = driver.of(plan.project, plan.state);
+    const roots: string[] = [];
+    const answers: Answer<unknown>[] = [];
+    for (const [index, agent] of [
+      trapOfAnEarlierAttempt.first,
+      trapOfAnEarlierAttempt.second,
+    ].entries()) {
+      const opened = await driven.open(index + 1);
+      if ('error' in opened) throw new Error(opened.error);
+      roots.push(opened.value.root);
+      agent(opened.value.root, plan);
+      answers.push(
+        await driven.diff(index + 1),
+        await driven.save(index + 1),
+        await driven.merge(index + 1, 'ff'),
       );
-      expect(git(project, ['status', '--porcelain'])).toBe('');
-    });
-  },
-);
+    }
+
+    const deeds = deedsOf(await driver.end(), plan, roots);
+
+    expect(deeds).toEqual(nothing);
+    expect(answers.map(refusalIn).filter(Boolean)).toEqual([]);
+    const { project } = plan;
+    expect(git(project, ['ls-files', '--stage', 'later']).replace(/ [0-9a-f]{40} /g, ' ')).toBe(
+      '100644 0\tlater/a.txt\n100644 0\tlater/b.txt\n100755 0\tlater/program',
+    );
+    expect(git(project, ['status', '--porcelain'])).toBe('');
+  });
+});

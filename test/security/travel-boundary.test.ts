@@ -1,14 +1,13 @@
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { appendFileSync, cpSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { serveRepository } from '../support/git-http.ts';
+import { describeUnless, noStrace } from '../support/needs.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 import { driveWorkspaces } from './support/driven-workspace.ts';
 import { git, hostileSettings, makePlan, put } from './support/plan.ts';
 
-const canRecord =
-  spawnSync('strace', ['-f', '--seccomp-bpf', '-e', 'trace=execve', 'true']).status === 0;
 const execPath = execFileSync('git', ['--exec-path'], { encoding: 'utf8' }).trim();
 const hooks = [
   ...['pre-push', 'reference-transaction', 'post-checkout', 'pre-auto-gc', 'post-merge'],
@@ -36,62 +35,56 @@ const openHostile = (isBareHostile: boolean) => {
   return { plan, bare, other };
 };
 
-describe.skipIf(!canRecord)(
-  `work of attempts goes through a repository${canRecord ? '' : ' (skipped: needs strace)'}`,
-  () => {
-    test.each([
-      { kind: 'folder', isHostile: true, programs: [] },
-      // The programs of a repository behind an address are those of whoever serves it.
-      { kind: 'network', isHostile: false, programs: ['git-remote-http'] },
-    ])(
-      'and git starts no other program, and goes nowhere else: $kind',
-      {
-        tags: ['slow'],
-        timeout: 120_000,
-      },
-      async ({ kind, isHostile, programs }) => {
-        const { plan, bare, other } = openHostile(isHostile);
-        const address = kind === 'folder' ? bare : await serveRepository(bare);
-        const driver = driveWorkspaces();
-        const one = driver.of(plan.project, plan.state, { address, server: 'one' });
-        const two = driver.of(other, temporaryFolder(), { address, server: 'two' });
-        const opened = await one.open(1);
-        if ('error' in opened) throw new Error(opened.error);
-        const { root } = opened.value;
-        put(root, {
-          'a.txt': 'changed\n',
-          '.gitattributes': '* filter=x diff=x\n',
-          'x.txt': 'x\n',
-        });
+describeUnless(noStrace)('work of attempts goes through a repository', () => {
+  test.each([
+    { kind: 'folder', isHostile: true, programs: [] },
+    // The programs of a repository behind an address are those of whoever serves it.
+    { kind: 'network', isHostile: false, programs: ['git-remote-http'] },
+  ])(
+    'and git starts no other program, and goes nowhere else: $kind',
+    {
+      tags: ['slow'],
+      timeout: 120_000,
+    },
+    async ({ kind, isHostile, programs }) => {
+      const { plan, bare, other } = openHostile(isHostile);
+      const address = kind === 'folder' ? bare : await serveRepository(bare);
+      const driver = driveWorkspaces();
+      const one = driver.of(plan.project, plan.state, { address, server: 'one' });
+      const two = driver.of(other, temporaryFolder(), { address, server: 'two' });
+      const opened = await one.open(1);
+      if ('error' in opened) throw new Error(opened.error);
+      const { root } = opened.value;
+      put(root, {
+        'a.txt': 'changed\n',
+        '.gitattributes': '* filter=x diff=x\n',
+        'x.txt': 'x\n',
+      });
 
-        expect(await one.keep(1, 'act:1:a')).toEqual({});
-        expect(await two.take(1)).toEqual({ value: { has: 'step', step: 'act:1:a', notes: [] } });
-        const there = await two.open(1);
-        if ('error' in there) throw new Error(there.error);
-        expect(readFileSync(join(there.value.root, 'a.txt'), 'utf8')).toBe('changed\n');
-        writeFileSync(join(there.value.root, 'a.txt'), 'again\n');
-        expect(await two.keep(1, 'act:2:b')).toEqual({});
-        expect(await two.save(1)).toMatchObject({ value: { files: 3 } });
+      expect(await one.keep(1, 'act:1:a')).toEqual({});
+      expect(await two.take(1)).toEqual({ value: { has: 'step', step: 'act:1:a', notes: [] } });
+      const there = await two.open(1);
+      if ('error' in there) throw new Error(there.error);
+      expect(readFileSync(join(there.value.root, 'a.txt'), 'utf8')).toBe('changed\n');
+      writeFileSync(join(there.value.root, 'a.txt'), 'again\n');
+      expect(await two.keep(1, 'act:2:b')).toEqual({});
+      expect(await two.save(1)).toMatchObject({ value: { files: 3 } });
 
-        const recorded = await driver.end();
-        const started = recorded.filter((each) => each.kind === 'start').map(({ what }) => what);
-        const allowed = [
-          '/usr/bin/git',
-          ...['git', ...programs].map((name) => join(execPath, name)),
-        ];
-        expect([...new Set(started)].filter((program) => !allowed.includes(program))).toEqual([]);
-        const connected = recorded.filter((each) => each.kind === 'connect');
-        const port = kind === 'folder' ? null : new URL(address).port;
-        const elsewhere = connected.filter(
-          ({ what }) => port === null || !what.includes(`htons(${port})`),
-        );
-        expect(elsewhere.map(({ what }) => what)).toEqual([]);
-        expect(connected.length > 0).toBe(kind === 'network');
-        expect(plan.marks()).toBe('');
-        expect(git(bare, ['for-each-ref', '--format=%(refname)', 'refs/heads/agent'])).toEqual(
-          expect.stringMatching(/^refs\/heads\/agent\/bd-a1\/1\.[0-9a-f]{12}$/),
-        );
-      },
-    );
-  },
-);
+      const recorded = await driver.end();
+      const started = recorded.filter((each) => each.kind === 'start').map(({ what }) => what);
+      const allowed = ['/usr/bin/git', ...['git', ...programs].map((name) => join(execPath, name))];
+      expect([...new Set(started)].filter((program) => !allowed.includes(program))).toEqual([]);
+      const connected = recorded.filter((each) => each.kind === 'connect');
+      const port = kind === 'folder' ? null : new URL(address).port;
+      const elsewhere = connected.filter(
+        ({ what }) => port === null || !what.includes(`htons(${port})`),
+      );
+      expect(elsewhere.map(({ what }) => what)).toEqual([]);
+      expect(connected.length > 0).toBe(kind === 'network');
+      expect(plan.marks()).toBe('');
+      expect(git(bare, ['for-each-ref', '--format=%(refname)', 'refs/heads/agent'])).toEqual(
+        expect.stringMatching(/^refs\/heads\/agent\/bd-a1\/1\.[0-9a-f]{12}$/),
+      );
+    },
+  );
+});

@@ -1,8 +1,9 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { expect, test } from 'vitest';
+import { expect } from 'vitest';
 import { isAlive } from '../../src/actors/process/pid.ts';
+import { testUnless } from '../support/needs.ts';
 import { freshAddress, noPostgres } from '../support/postgres.ts';
 import { openServer } from '../support/servers.ts';
 
@@ -34,7 +35,7 @@ for (const { store, address, count } of [
   { store: 'SQLite', address: async () => null, count: 1 },
   { store: 'PostgreSQL', address: freshAddress, count: 2 },
 ])
-  test.skipIf(count > 1 && noPostgres !== null)(
+  testUnless(count > 1 ? noPostgres : null)(
     `an attempt that ends its server at each restore fails after three of them, and its neighbour goes on (${store})`,
     { tags: ['slow'], timeout: 240 * seconds },
     async () => {

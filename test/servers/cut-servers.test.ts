@@ -1,9 +1,10 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { isAlive } from '../../src/actors/process/pid.ts';
 import { startDatabaseProxy } from '../support/database-proxy.ts';
 import { isLong } from '../support/long.ts';
+import { describeUnless } from '../support/needs.ts';
 import { freshAddress, inPostgres, noPostgres } from '../support/postgres.ts';
 import { openServer } from '../support/servers.ts';
 import { temporaryFolder } from '../support/temporary.ts';
@@ -23,7 +24,7 @@ const placesIn = (file: string): readonly string[] =>
     .split('\n')
     .filter((place, at, all) => place !== all[at - 1]);
 
-describe.skipIf(noPostgres !== null)(`a server without its database ${noPostgres ?? ''}`, () => {
+describeUnless(noPostgres)('a server without its database', () => {
   test.for(['kill', 'silence'] as const)(
     'ends its attempt before another one goes on with it, saves nothing more, and comes back (%s)',
     {

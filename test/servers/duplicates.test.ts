@@ -1,11 +1,12 @@
-import { describe, expect, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
+import { describeUnless } from '../support/needs.ts';
 import { freshAddress, inPostgres, noPostgres } from '../support/postgres.ts';
 import { openServer } from '../support/servers.ts';
 
 const seconds = 1_000;
 const ids = Array.from({ length: 24 }, (_, n) => n);
 
-describe.skipIf(noPostgres !== null)(`requests that come twice ${noPostgres ?? ''}`, () => {
+describeUnless(noPostgres)('requests that come twice', () => {
   test('to two servers at once make one task and one run each, and both get the same answer', {
     tags: ['slow'],
     timeout: 120 * seconds,

@@ -1,5 +1,6 @@
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { isLong } from '../support/long.ts';
+import { describeUnless } from '../support/needs.ts';
 import { freshAddress, inPostgres, noPostgres } from '../support/postgres.ts';
 import { randomFrom, seed } from '../support/random.ts';
 import { openServer, runsIn } from '../support/servers.ts';
@@ -13,7 +14,7 @@ type Server = Awaited<ReturnType<typeof openServer>>;
 /** Tasks that wait or run, so that there is always something to lose. */
 const atOnce = 6;
 
-describe.skipIf(noPostgres !== null)(`servers that are killed ${noPostgres ?? ''}`, () => {
+describeUnless(noPostgres)('servers that are killed', () => {
   test(`${kills} times kill -9 of random servers (seed ${seed}): no task is lost, stuck or at two places, and the cap holds`, {
     tags: ['slow'],
     timeout: (60 + 20 * kills) * seconds,

@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
+import { describeUnless } from '../support/needs.ts';
 import { freshAddress, inPostgres, noPostgres } from '../support/postgres.ts';
 import { openServer } from '../support/servers.ts';
 import { temporaryFolder } from '../support/temporary.ts';
@@ -29,7 +30,7 @@ const ask = (url: string, path: string, given: string | null, init: RequestInit 
     },
   });
 
-describe.skipIf(noPostgres !== null)(`logins at several servers ${noPostgres ?? ''}`, () => {
+describeUnless(noPostgres)('logins at several servers', () => {
   test('one token opens all of them', { tags: ['slow'], timeout: 60 * seconds }, async () => {
     const { one, two } = await openTwo();
 

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { describe, expect, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
+import { describeUnless } from '../support/needs.ts';
 import { inPostgres, noPostgres, type OwnServer, ownServer } from '../support/postgres.ts';
 import { freezeServerIn } from '../support/postgres-programs.ts';
 import { openServer } from '../support/servers.ts';
@@ -22,7 +23,7 @@ const outages: Readonly<Record<string, (database: OwnServer) => Promise<void>>> 
   },
 };
 
-describe.skipIf(noPostgres !== null)(`a long outage ${noPostgres ?? ''}`, () => {
+describeUnless(noPostgres)('a long outage', () => {
   test.each(Object.keys(outages))(
     'attempts between two states go on when the database %s for 40 s',
     { tags: ['slow'], timeout: 400 * seconds },

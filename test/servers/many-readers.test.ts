@@ -1,8 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { isLong } from '../support/long.ts';
+import { describeUnless } from '../support/needs.ts';
 import { freshAddress, noPostgres } from '../support/postgres.ts';
 import { randomFrom, seed } from '../support/random.ts';
 import { openServer } from '../support/servers.ts';
@@ -20,7 +21,7 @@ const openStream = async (server: Server, after: number, enough: (frame: SeenFra
   return readFrames(`${server.serverFile().url}/stream`, headers, enough);
 };
 
-describe.skipIf(noPostgres !== null)(`many readers ${noPostgres ?? ''}`, () => {
+describeUnless(noPostgres)('many readers', () => {
   test(`${readers} readers of three servers, which are killed ${kills} times (seed ${seed}), miss no frame and see none twice`, {
     tags: ['slow'],
     timeout: (120 + 20 * kills) * seconds,

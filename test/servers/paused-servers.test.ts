@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { isAlive } from '../../src/actors/process/pid.ts';
+import { describeUnless } from '../support/needs.ts';
 import { freshAddress, inPostgres, noPostgres, ownServer } from '../support/postgres.ts';
 import { openServer, runsIn } from '../support/servers.ts';
 
@@ -32,7 +33,7 @@ const twoServers = async () => {
   return { address, one, two };
 };
 
-describe.skipIf(noPostgres !== null)(`servers that are paused ${noPostgres ?? ''}`, () => {
+describeUnless(noPostgres)('servers that are paused', () => {
   test('one that was frozen for longer than its lease saves nothing more and ends; its task went on elsewhere', {
     tags: ['slow'],
     timeout: 120 * seconds,

@@ -1,7 +1,8 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { isLong } from '../support/long.ts';
+import { describeUnless } from '../support/needs.ts';
 import { inPostgres, noPostgres } from '../support/postgres.ts';
 import { startPostgresPair } from '../support/postgres-pair.ts';
 import { openServer } from '../support/servers.ts';
@@ -12,7 +13,7 @@ const seconds = 1_000;
 const patience = { timeout: 90 * seconds, interval: 200 };
 const failures = isLong ? 20 : 2;
 
-describe.skipIf(noPostgres !== null)(`a standby that is promoted ${noPostgres ?? ''}`, () => {
+describeUnless(noPostgres)('a standby that is promoted', () => {
   test(`${failures} primaries are killed: nothing that was acknowledged or shown is lost, and nothing runs twice`, {
     tags: ['slow'],
     timeout: (60 + 90 * failures) * seconds,

@@ -1,8 +1,9 @@
 import { chmodSync, mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { isAlive } from '../../src/actors/process/pid.ts';
 import { gitIn, makeRepository } from '../support/git.ts';
+import { describeUnless } from '../support/needs.ts';
 import { freshAddress, inPostgres, noPostgres, ownServer } from '../support/postgres.ts';
 import { archived, backUpIn, restoreIn } from '../support/postgres-programs.ts';
 import { openServer } from '../support/servers.ts';
@@ -49,7 +50,7 @@ const whenRestored = (address: string) =>
     patience,
   );
 
-describe.skipIf(noPostgres !== null)(`a database that was restored ${noPostgres ?? ''}`, () => {
+describeUnless(noPostgres)('a database that was restored', () => {
   test('goes on from a point in time before what its folders have', {
     tags: ['slow'],
     timeout: 180 * seconds,

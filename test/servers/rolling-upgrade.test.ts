@@ -1,4 +1,5 @@
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, expect, test, vi } from 'vitest';
+import { describeUnless } from '../support/needs.ts';
 import { buildVersion } from '../support/other-version.ts';
 import { freshAddress, inPostgres, noPostgres } from '../support/postgres.ts';
 import { openServer } from '../support/servers.ts';
@@ -36,7 +37,7 @@ const untilComplete = async (server: Server, ids: readonly string[], attempt = 1
     { timeout: 60 * seconds, interval: 500 },
   );
 
-describe.skipIf(noPostgres !== null)(`servers with changed charts ${noPostgres ?? ''}`, () => {
+describeUnless(noPostgres)('servers with changed charts', () => {
   const ends: (() => unknown)[] = [];
   let second = '';
   let third = '';

@@ -1,13 +1,14 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { makeRepository } from '../support/git.ts';
+import { describeUnless } from '../support/needs.ts';
 import { freshAddress, inPostgres, noPostgres } from '../support/postgres.ts';
 import { openServer, runsIn } from '../support/servers.ts';
 
 const seconds = 1_000;
 
-describe.skipIf(noPostgres !== null)(`servers that share a store ${noPostgres ?? ''}`, () => {
+describeUnless(noPostgres)('servers that share a store', () => {
   test('run the tasks of one of them, never more at once than the cap of all', {
     tags: ['slow'],
     timeout: 120 * seconds,

@@ -1,9 +1,10 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { serverNameOf } from '../../src/cli/config/project.ts';
 import { gitIn, makeRepository } from '../support/git.ts';
 import { isLong } from '../support/long.ts';
+import { describeUnless } from '../support/needs.ts';
 import { freshAddress, inPostgres, noPostgres } from '../support/postgres.ts';
 import { randomFrom, seed } from '../support/random.ts';
 import { openServer } from '../support/servers.ts';
@@ -68,7 +69,7 @@ const untilSecond = (stepsOf: Servers['stepsOf'], id: string) =>
     { timeout: 30 * seconds, interval: 200 },
   );
 
-describe.skipIf(noPostgres !== null)(`work goes from server to server ${noPostgres ?? ''}`, () => {
+describeUnless(noPostgres)('work goes from server to server', () => {
   test('an attempt goes on elsewhere with what its agent had changed', slow, async () => {
     const { one, two, begin, stepsOf } = await openServers([
       'echo one > one.txt',

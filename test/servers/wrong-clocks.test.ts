@@ -1,17 +1,16 @@
-import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { describe, expect, test, vi } from 'vitest';
+import { expect, test, vi } from 'vitest';
+import { describeUnless, faketimeFolder, noFaketime } from '../support/needs.ts';
 import { freshAddress, inPostgres, noPostgres } from '../support/postgres.ts';
 import { openServer } from '../support/servers.ts';
 
 const seconds = 1_000;
 const patience = { timeout: 60 * seconds, interval: 200 };
 /** Of Debian's `faketime`. It changes the time of day and leaves the steady clock. */
-const fakeTime = '/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1';
-const whyNot =
-  noPostgres ?? (existsSync(fakeTime) ? null : 'faketime is not installed (apt install faketime)');
+const fakeTime = join(faketimeFolder ?? '', 'libfaketime.so.1');
 
-describe.skipIf(whyNot !== null)(`a server whose clock is wrong ${whyNot ?? ''}`, () => {
+describeUnless(noPostgres ?? noFaketime)('a server whose clock is wrong', () => {
   test.for(['+1h', '-1h'])(
     'by %s keeps its lease, and the time limits of its tasks hold where they go on',
     {

@@ -1,13 +1,11 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
 import { type Browser, chromium, type Page } from 'playwright-core';
+import { pathOf } from './needs.ts';
 
-const executablePath = ['/usr/bin/chromium', '/usr/bin/chromium-browser'].find((path) =>
-  existsSync(path),
-);
+const executablePath = pathOf('chromium') ?? pathOf('chromium-browser');
 
 /** Why tests with a browser are skipped; null when they run. */
-export const noBrowser = executablePath === undefined ? 'Chromium is not installed' : null;
+export const noBrowser = executablePath === undefined ? 'chromium is not installed (Debian: apt install chromium)' : null;
 
 const hasFonts = (): boolean =>
   spawnSync('fc-list', ['Liberation Sans'], { encoding: 'utf8' }).stdout?.trim().length > 0;

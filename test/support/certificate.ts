@@ -3,12 +3,6 @@ import { join } from 'node:path';
 import { execaSync } from 'execa';
 import { temporaryFolder } from './temporary.ts';
 
-/** Empty, or the reason why a test is skipped, for its title. */
-export const withoutOpenssl =
-  execaSync('openssl', ['version'], { reject: false }).exitCode === 0
-    ? ''
-    : ' (skipped: there is no openssl to make a certificate)';
-
 /** A self-signed certificate for `name`; `path` is for NODE_EXTRA_CA_CERTS. */
 export const makeCertificate = (name = 'IP:127.0.0.1') => {
   const folder = temporaryFolder();

@@ -7,6 +7,7 @@ import { createBubblewrap } from '../../../src/actors/sandbox/bubblewrap.ts';
 import { createNoSandbox } from '../../../src/actors/sandbox/no-sandbox.ts';
 import { fakeAssistants, fakeProgram, runsIn } from '../../support/assistants.ts';
 import { stdioServer } from '../../support/mcp.ts';
+import { noSandbox, testUnless } from '../../support/needs.ts';
 import { processesWith } from '../../support/processes.ts';
 import { type Running, type Setting, startSystem, untilStatus } from '../../support/running.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
@@ -522,7 +523,7 @@ const rootWithPlugin = (): string => {
   return root;
 };
 
-test.runIf(bubblewrap.check().ok).each([
+testUnless(noSandbox).each([
   ['opencode', 'hidden'],
   ['gemini', 'seen'],
 ])('the plugins of the project are for %s %s', async (name, result) => {
@@ -534,7 +535,7 @@ test.runIf(bubblewrap.check().ok).each([
   expect(readdirSync(join(root, '.opencode', 'plugin'))).toEqual(['trap.js']);
 });
 
-test.runIf(bubblewrap.check().ok)('a link to plugins is refused', async () => {
+testUnless(noSandbox)('a link to plugins is refused', async () => {
   const root = temporaryFolder();
   symlinkSync(join(rootWithPlugin(), '.opencode'), join(root, '.opencode'));
   const acp = createAcp([named('opencode')], deadlines);

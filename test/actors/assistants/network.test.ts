@@ -14,12 +14,12 @@ import type { NetworkAccess } from '../../../src/actors/network/access.ts';
 import { createBubblewrap } from '../../../src/actors/sandbox/bubblewrap.ts';
 import { fakeAssistants } from '../../support/assistants.ts';
 import { framesOf, stdioServer } from '../../support/mcp.ts';
+import { noSandbox, testUnless } from '../../support/needs.ts';
 import { startSystem, untilStatus } from '../../support/running.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
 const toy = join(import.meta.dirname, '..', '..', 'support', 'mcp', 'toy-server.mjs');
 const sandbox = createBubblewrap({ readPaths: [dirname(toy)], network: false });
-const { ok, detail } = sandbox.check();
 
 const mcpServers = [stdioServer('toy', [toy], { readPaths: [dirname(toy)] })];
 
@@ -59,13 +59,13 @@ const runScript = async (
   return { lines: readFileSync(join(running.root, 'out'), 'utf8').trim().split('\n'), asked };
 };
 
-test.skipIf(!ok).each<readonly [NetworkAccess, string, boolean | null]>([
+testUnless(noSandbox).each<readonly [NetworkAccess, string, boolean | null]>([
   [false, 'none', false],
   [['127.0.0.1'], 'listed', true],
   [['a.example'], 'none', false],
   [true, 'whole', null],
 ])(
-  `an assistant with sandbox.network %j gets to a port of this machine: %s (${detail})`,
+  'an assistant with sandbox.network %j gets to a port of this machine: %s',
   async (network, reaches, allowed) => {
     const port = await startHost();
 
@@ -91,7 +91,7 @@ require('node:http')
   .end(JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/list' }));
 `;
 
-test.skipIf(!ok)(
+testUnless(noSandbox)(
   'an assistant behind a list of hosts calls the MCP servers of its role',
   async () => {
     const path = join(temporaryFolder(), 'claude');
@@ -113,7 +113,7 @@ test.skipIf(!ok)(
   },
 );
 
-test.skipIf(!ok)(
+testUnless(noSandbox)(
   'its provider on this machine is at its own address, also for a program without a proxy',
   async () => {
     const [provider, other] = [await startHost(), await startHost()];

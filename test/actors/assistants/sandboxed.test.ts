@@ -16,12 +16,11 @@ import { createBubblewrap } from '../../../src/actors/sandbox/bubblewrap.ts';
 import { forAssistant } from '../../../src/actors/sandbox/port.ts';
 import { runSandboxed } from '../../../src/actors/sandbox/run-sandboxed.ts';
 import { fakeAssistants } from '../../support/assistants.ts';
+import { noSandbox, testUnless } from '../../support/needs.ts';
 import { bash, finish, type Setting, startSystem, untilStatus } from '../../support/running.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
 const sandbox = createBubblewrap({ readPaths: [], network: false });
-const { ok, detail } = sandbox.check();
-const reason = ok ? '' : ` (skipped: ${detail})`;
 
 /** Not in the temporary folder, which a sandbox hides anyway. */
 const folderOutside = (): string => {
@@ -90,8 +89,8 @@ const runProgram = async (lines: readonly string[], setting: Setting = {}, home 
   return { running, view, home };
 };
 
-test.skipIf(!ok)(
-  `a file that an agent planted does not give a later command the token${reason}`,
+testUnless(noSandbox)(
+  'a file that an agent planted does not give a later command the token',
   async () => {
     const state = folderOutside();
     writeFileSync(join(state, 'token'), 'the token of the server');
@@ -140,7 +139,7 @@ writeFileSync('tried.json', JSON.stringify(tried));
   },
 );
 
-test.skipIf(!ok)(`an assistant sees only its own files of the home folder${reason}`, async () => {
+testUnless(noSandbox)('an assistant sees only its own files of the home folder', async () => {
   const { running, home } = await runProgram([
     'ls -A "$HOME" > seen.txt; echo x > "$HOME/new" && echo wrote >> seen.txt',
   ]);
@@ -149,11 +148,11 @@ test.skipIf(!ok)(`an assistant sees only its own files of the home folder${reaso
   expect(existsSync(join(home, 'new'))).toBe(false);
 });
 
-test.skipIf(!ok).each([
+testUnless(noSandbox).each([
   ['codex', '.codex', 'sessions', 'auth.json', 'config.toml'],
   ['claude', '.claude', 'projects', '.credentials.json', 'settings.json'],
 ] as const)(
-  `%s keeps its sessions of one project and its login, sees no other sessions, reads its settings, and leaves nothing else${reason}`,
+  '%s keeps its sessions of one project and its login, sees no other sessions, reads its settings, and leaves nothing else',
   async (name, folder, sessions, login, settings) => {
     const home = makeHome();
     const own = fakeAssistants()['of'](name);
@@ -220,8 +219,8 @@ test('an assistant runs outside the sandbox if the user configures it', async ()
   expect(readFileSync(join(running.root, 'seen.txt'), 'utf8')).toContain('.ssh');
 });
 
-test.skipIf(!ok)(
-  `an assistant has a network namespace of its own; its commands see no other processes${reason}`,
+testUnless(noSandbox)(
+  'an assistant has a network namespace of its own; its commands see no other processes',
   async () => {
     const { running } = await runProgram([
       'readlink /proc/self/ns/net > net.txt; ls -d /proc/[0-9]* | wc -l > processes.txt',
@@ -234,13 +233,10 @@ test.skipIf(!ok)(
   },
 );
 
-test.skipIf(!ok)(
-  `no variable of the server reaches an assistant in the sandbox${reason}`,
-  async () => {
-    process.env['LEAKED_TOKEN'] = 'from the server';
-    const { running } = await runProgram(['cat /proc/*/environ | tr "\\0" "\\n" > variables.txt']);
-    delete process.env['LEAKED_TOKEN'];
+testUnless(noSandbox)('no variable of the server reaches an assistant in the sandbox', async () => {
+  process.env['LEAKED_TOKEN'] = 'from the server';
+  const { running } = await runProgram(['cat /proc/*/environ | tr "\\0" "\\n" > variables.txt']);
+  delete process.env['LEAKED_TOKEN'];
 
-    expect(readFileSync(join(running.root, 'variables.txt'), 'utf8')).not.toContain('LEAKED_TOKEN');
-  },
-);
+  expect(readFileSync(join(running.root, 'variables.txt'), 'utf8')).not.toContain('LEAKED_TOKEN');
+});

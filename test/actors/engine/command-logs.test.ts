@@ -13,6 +13,7 @@ import { createBubblewrap } from '../../../src/actors/sandbox/bubblewrap.ts';
 import type { TaskId } from '../../../src/machines/task.ts';
 import { crash } from '../../support/crash.ts';
 import { makeRepository, worktreesOf } from '../../support/git.ts';
+import { noSandbox, testUnless } from '../../support/needs.ts';
 import {
   finish,
   type Running,
@@ -46,7 +47,7 @@ const outputs = ({ store }: Running, taskId: string): readonly string[] =>
     .filter(({ type }) => type === 'tool_end')
     .map(({ data }) => JSON.parse(data).output);
 
-test.skipIf(!sandbox.check().ok)(
+testUnless(noSandbox)(
   'a link in place of the logs shows a command nothing and is refused by name',
   { tags: ['slow'] },
   async () => {
@@ -74,7 +75,7 @@ test.skipIf(!sandbox.check().ok)(
   },
 );
 
-test.skipIf(!sandbox.check().ok)(
+testUnless(noSandbox)(
   'a later call of the same turn can read the log of an earlier one',
   async () => {
     const root = makeRepository();

@@ -1,4 +1,4 @@
-import { describe, expect, expectTypeOf, onTestFinished, test } from 'vitest';
+import { expect, expectTypeOf, onTestFinished, test } from 'vitest';
 import { OwnedElsewhereError } from '../../../src/actors/engine/owned-elsewhere.ts';
 import {
   createRoutedService,
@@ -10,6 +10,7 @@ import { openPostgresDatabase } from '../../../src/actors/store/postgres/databas
 import { createServerCalls } from '../../../src/actors/store/postgres/server-calls.ts';
 import { isServiceError, ServiceError } from '../../../src/machines/errors.ts';
 import type { TaskId } from '../../../src/machines/task.ts';
+import { describeUnless } from '../../support/needs.ts';
 import { freshAddress, noPostgres } from '../../support/postgres.ts';
 import { hang, startSystem, untilStatus } from '../../support/running.ts';
 
@@ -89,7 +90,7 @@ const ownedBy =
   () =>
     owner;
 
-describe.skipIf(noPostgres !== null)('a task of another server', () => {
+describeUnless(noPostgres)('a task of another server', () => {
   test('is handed to it with all that was given, and nothing that was not', async () => {
     const [one, two] = [scripted('one'), scripted('two')];
     const at = await startServers({ one: one.service, two: two.service }, ownedBy('two'));
@@ -251,7 +252,7 @@ describe.skipIf(noPostgres !== null)('a task of another server', () => {
   });
 });
 
-describe.skipIf(noPostgres !== null)('everything else is done by the server that is asked', () => {
+describeUnless(noPostgres)('everything else is done by the server that is asked', () => {
   test('tasks without an owner, its own tasks, new tasks, lists and ids that are none', async () => {
     const [one, two] = [scripted('one'), scripted('two')];
     const owners: Record<string, string> = { 'bd-own': 'one', 'bd-other': 'two' };

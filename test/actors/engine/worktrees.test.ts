@@ -6,6 +6,7 @@ import { createBubblewrap } from '../../../src/actors/sandbox/bubblewrap.ts';
 import { createSqliteStore } from '../../../src/actors/store/sqlite.ts';
 import { fakeAssistants } from '../../support/assistants.ts';
 import { commitIn, gitIn, makeRepository, worktreesOf } from '../../support/git.ts';
+import { noSandbox, testUnless } from '../../support/needs.ts';
 import {
   finish,
   type Running,
@@ -344,7 +345,7 @@ test('three agents on one repository change the same file side by side', {
 const held: typeof workspace = (root, stateDir) =>
   worktreesOf(root, join(stateDir, 'worktrees'), [], { sandboxed: true });
 const sandbox = createBubblewrap({ readPaths: [], network: false });
-test.skipIf(!sandbox.check().ok)(
+testUnless(noSandbox)(
   'long output of a command is kept, named in the results, and read by a later command',
   async () => {
     const root = makeRepository();
@@ -368,7 +369,7 @@ test.skipIf(!sandbox.check().ok)(
   },
 );
 
-test.skipIf(!sandbox.check().ok)(
+testUnless(noSandbox)(
   'in the sandbox git works, and changes nothing of the repository',
   { tags: ['slow'] },
   async () => {

@@ -5,6 +5,7 @@ import { createBubblewrap } from '../../../src/actors/sandbox/bubblewrap.ts';
 import { crash } from '../../support/crash.ts';
 import { gitIn, makeRepository, worktreesOf } from '../../support/git.ts';
 import { framesOf, notes, resultsOf, stdioServer } from '../../support/mcp.ts';
+import { noSandbox, testUnless } from '../../support/needs.ts';
 import {
   finish,
   type Running,
@@ -15,8 +16,6 @@ import {
 } from '../../support/running.ts';
 
 const sandbox = createBubblewrap({ readPaths: [], network: false });
-const { ok, detail } = sandbox.check();
-const reason = ok ? '' : ` (skipped: ${detail})`;
 
 const call = (tool: string, args: object = {}): Turn => ({ calls: [{ tool, arguments: args }] });
 const add = (text: string) => call('mcp__notes__add', { text });
@@ -69,7 +68,7 @@ const ownServer = (place: Parameters<typeof stdioServer>[2] = {}) => {
   return { variant, servers: [stdioServer('notes', notes(variant), place)] };
 };
 
-test.skipIf(!ok)(`an agent calls the tools of a server in the sandbox${reason}`, async () => {
+testUnless(noSandbox)('an agent calls the tools of a server in the sandbox', async () => {
   const outside = mkdtempSync('/var/tmp/agent-test-');
   onTestFinished(() => rmSync(outside, { recursive: true, force: true }));
   const env = { SEEN_OUTSIDE: outside, NOTES_KEY: `key \${NOTES_KEY}` };
@@ -206,10 +205,10 @@ test('a call that was cut by a crash is not made again: a person is asked', asyn
   await vi.waitFor(() => expect(running(variant)).toHaveLength(1), 5_000);
 });
 
-test.skipIf(!ok).each([
+testUnless(noSandbox).each([
   ['its own worktree it may write where it is allowed to', worktrees, true],
   ['a shared folder it may not write, whatever is allowed', undefined, false],
-])(`a server that may write: in %s${reason}`, async (_, workspace, writes) => {
+])('a server that may write: in %s', async (_, workspace, writes) => {
   const { running: system, id } = await open([call('mcp__notes__look'), finish()], {
     sandbox,
     ...(workspace === undefined ? {} : { workspace, root: makeRepository() }),

@@ -14,12 +14,12 @@ import { createBubblewrap } from '../../../src/actors/sandbox/bubblewrap.ts';
 import { createNoSandbox } from '../../../src/actors/sandbox/no-sandbox.ts';
 import { commitIn, gitIn, makeRepository, worktreesOf } from '../../support/git.ts';
 import { framesOf, resultsOf, stdioServer } from '../../support/mcp.ts';
+import { noPython, noSandbox, testUnless } from '../../support/needs.ts';
 import { bash, finish, startSystem, untilStatus } from '../../support/running.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
 const toy = join(import.meta.dirname, '..', '..', 'support', 'mcp', 'toy-server.mjs');
 const sandbox = createBubblewrap({ readPaths: [dirname(toy)], network: false });
-const { ok, detail } = sandbox.check();
 const { signal } = new AbortController();
 
 const surroundings = (root: string, more: Partial<McpSurroundings> = {}): McpSurroundings => ({
@@ -48,13 +48,14 @@ const lookAround = async (
   return JSON.parse(text.slice(text.indexOf('{')));
 };
 
-test.each([
+test.for([
   ['in the sandbox', sandbox],
   ['as the user', createNoSandbox()],
-])(
+] as const)(
   'a server starts in an empty folder of its own, and gets the workspace as a root and a variable: %s',
-  async (_, held) => {
-    if (!held.check().ok) return;
+  async ([, held], { skip }) => {
+    const { ok, detail } = held.check();
+    skip(!ok, detail);
     const root = temporaryFolder();
     writeFileSync(join(root, 'a.txt'), '');
 
@@ -69,29 +70,38 @@ test.each([
   },
 );
 
-test.each([
-  ['a shell', (name: string) => ['/bin/sh', '-c', `exec node ${name}`] as const, 'planted.mjs'],
-  ['node -r', (name: string) => [process.execPath, '-r', `./${name}`, toy] as const, 'planted.mjs'],
-  ['a module', (name: string) => ['python3', '-m', name.replace('.py', '')] as const, 'planted.py'],
+test.each<[string, StdioLaunch['argv']]>([
+  ['a shell', ['/bin/sh', '-c', 'exec node planted.mjs']],
+  ['node -r', [process.execPath, '-r', './planted.mjs', toy]],
 ])(
   'a file that an agent left in the workspace is not loaded by a server of the user: %s',
-  async (_, argvOf, name) => {
+  async (_, argv) => {
     const root = temporaryFolder();
-    const mark = join(temporaryFolder(), 'ran');
-    copyFileSync(toy, join(root, name));
-    if (name.endsWith('.py')) writeFileSync(join(root, name), `open(${JSON.stringify(mark)}, "w")`);
+    copyFileSync(toy, join(root, 'planted.mjs'));
+    const users = temporaryFolder();
+
+    const looked = lookAround(argv, surroundings(root, { usersFiles: async () => users }));
+
+    await expect(looked).rejects.toThrow(/it ended with exit code/);
+  },
+);
+
+testUnless(noPython)(
+  'a module that an agent left in the workspace is not loaded by a server of the user',
+  async () => {
+    const root = temporaryFolder();
+    writeFileSync(join(root, 'planted.py'), '');
     const users = temporaryFolder();
 
     const looked = lookAround(
-      argvOf(name) as unknown as StdioLaunch['argv'],
+      ['python3', '-m', 'planted'],
       surroundings(root, { usersFiles: async () => users }),
     );
 
     await expect(looked).rejects.toThrow(/it ended with exit code/);
-    if (name.endsWith('.py'))
-      await expect(looked).rejects.toThrow(
-        'it starts in an empty folder, not in the project, so planted.py there is not found',
-      );
+    await expect(looked).rejects.toThrow(
+      'it starts in an empty folder, not in the project, so planted.py there is not found',
+    );
   },
 );
 
@@ -133,7 +143,7 @@ test('an argument may name the workspace', async () => {
   expect(seen['program']).toEqual([toy, `${root}/src`]);
 });
 
-test.skipIf(!ok)(`in an attempt, a file of the commit is read only (${detail})`, async () => {
+testUnless(noSandbox)('in an attempt, a file of the commit is read only', async () => {
   const root = makeRepository();
   copyFileSync(toy, join(root, 'toy.mjs'));
   gitIn(root, 'add', 'toy.mjs');
@@ -175,7 +185,7 @@ const list = ['127.0.0.1'];
 const reached = (access: NetworkAccess): string =>
   access === true ? 'whole' : access === false ? 'none' : 'listed';
 
-test.skipIf(!ok).each<readonly [NetworkAccess, NetworkAccess, NetworkAccess | null]>([
+testUnless(noSandbox).each<readonly [NetworkAccess, NetworkAccess, NetworkAccess | null]>([
   [false, false, false],
   [false, false, true],
   [false, true, false],

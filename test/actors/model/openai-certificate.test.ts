@@ -1,10 +1,11 @@
 import { fileURLToPath } from 'node:url';
 import { execa } from 'execa';
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { createOpenAiModel } from '../../../src/actors/model/openai.ts';
 import { ask } from '../../contracts/model.ts';
-import { makeCertificate, withoutOpenssl } from '../../support/certificate.ts';
+import { makeCertificate } from '../../support/certificate.ts';
 import { startModelServer } from '../../support/model-server.ts';
+import { describeUnless, noOpenssl } from '../../support/needs.ts';
 
 const apiKey = 'sk-test-key-0123456789';
 const oneCall = fileURLToPath(new URL('./one-call.mjs', import.meta.url));
@@ -32,8 +33,8 @@ const askTrusting = async (
   return JSON.parse(stdout);
 };
 
-describe.skipIf(withoutOpenssl !== '').each(['chat', 'responses'] as const)(
-  `a provider at https, by %s${withoutOpenssl}`,
+describeUnless(noOpenssl).each(['chat', 'responses'] as const)(
+  'a provider at https, by %s',
   (protocol) => {
     test('answers when its own certificate is trusted', async () => {
       const server = await startTlsServer();

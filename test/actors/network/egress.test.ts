@@ -8,10 +8,10 @@ import type { Endpoint } from '../../../src/actors/network/proxy.ts';
 import { childEnvironment } from '../../../src/actors/process/run-command.ts';
 import { createBubblewrap } from '../../../src/actors/sandbox/bubblewrap.ts';
 import { runSandboxed } from '../../../src/actors/sandbox/run-sandboxed.ts';
+import { noSandbox, testUnless } from '../../support/needs.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
 const sandbox = createBubblewrap({ readPaths: [], network: false });
-const { ok, detail } = sandbox.check();
 
 const startHost = async (text: string): Promise<number> => {
   const server = createHttpServer((_request, response) => response.end(text));
@@ -65,57 +65,57 @@ const throughProxy = (url: string, variable = 'http_proxy'): string =>
 const directly = (host: string, port: number): string =>
   `node -e 'require("node:net").connect(${port}, "${host}").on("connect", () => { console.log("connected"); process.exit(); }).on("error", (error) => console.log(error.code))'`;
 
-test.skipIf(!ok)(
-  `a command reaches a listed host through the proxy alone (${detail})`,
+testUnless(noSandbox)('a command reaches a listed host through the proxy alone', async () => {
+  const port = await startHost('hello');
+  const { run, seen } = openEgresses();
+  const url = `http://127.0.0.1:${port}/`;
+
+  const listed = await run(
+    `${throughProxy(url)}; ${throughProxy(url, 'ALL_PROXY')}; ${directly('127.0.0.1', port)}; ${directly('1.1.1.1', 443)}`,
+    ['127.0.0.1'],
+  );
+  const other = await run(throughProxy(url), ['packages.example']);
+  const names = await run('env | grep -i proxy | sort', ['packages.example']);
+
+  expect(listed.split('\n')).toEqual(['200 hello', '200 hello', 'ECONNREFUSED', 'ENETUNREACH']);
+  expect(other).toMatch(/^403 agent-task-server: 127.0.0.1 is not in the list of hosts/);
+  expect(seen).toEqual([`127.0.0.1:${port} true`, `127.0.0.1:${port} false`]);
+  const lines = names.split('\n').map((line) => line.replace(/127.0.0.1:\d+$/, 'proxy'));
+  expect(lines).toEqual(
+    [
+      ...['ALL_PROXY', 'HTTPS_PROXY', 'HTTP_PROXY', 'all_proxy', 'https_proxy', 'http_proxy'].map(
+        (name) => `${name}=http://proxy`,
+      ),
+      ...['NO_PROXY', 'no_proxy'].map((name) => `${name}=localhost,127.0.0.1,::1`),
+      'NODE_USE_ENV_PROXY=1',
+    ].sort(),
+  );
+});
+
+testUnless(noSandbox)(
+  'what is always reachable on this machine is at its own port inside',
   async () => {
-    const port = await startHost('hello');
-    const { run, seen } = openEgresses();
-    const url = `http://127.0.0.1:${port}/`;
+    const [ours, other] = [await startHost('ours'), await startHost('other')];
+    const { run } = openEgresses();
+    const always = [{ host: '127.0.0.1', port: ours }];
+    const get = (port: number) =>
+      `node -e 'require("node:http").get("http://127.0.0.1:${port}/", (answer) => answer.pipe(process.stdout)).on("error", (error) => console.log(error.code))'; echo`;
 
-    const listed = await run(
-      `${throughProxy(url)}; ${throughProxy(url, 'ALL_PROXY')}; ${directly('127.0.0.1', port)}; ${directly('1.1.1.1', 443)}`,
-      ['127.0.0.1'],
+    const output = await run(
+      `${get(ours)}; ${get(other)}; ${throughProxy(`http://127.0.0.1:${ours}/`)}`,
+      ['*'],
+      always,
     );
-    const other = await run(throughProxy(url), ['packages.example']);
-    const names = await run('env | grep -i proxy | sort', ['packages.example']);
 
-    expect(listed.split('\n')).toEqual(['200 hello', '200 hello', 'ECONNREFUSED', 'ENETUNREACH']);
-    expect(other).toMatch(/^403 agent-task-server: 127.0.0.1 is not in the list of hosts/);
-    expect(seen).toEqual([`127.0.0.1:${port} true`, `127.0.0.1:${port} false`]);
-    const lines = names.split('\n').map((line) => line.replace(/127.0.0.1:\d+$/, 'proxy'));
-    expect(lines).toEqual(
-      [
-        ...['ALL_PROXY', 'HTTPS_PROXY', 'HTTP_PROXY', 'all_proxy', 'https_proxy', 'http_proxy'].map(
-          (name) => `${name}=http://proxy`,
-        ),
-        ...['NO_PROXY', 'no_proxy'].map((name) => `${name}=localhost,127.0.0.1,::1`),
-        'NODE_USE_ENV_PROXY=1',
-      ].sort(),
-    );
+    expect(output.split('\n').filter((line) => line !== '')).toEqual([
+      'ours',
+      'ECONNREFUSED',
+      '200 ours',
+    ]);
   },
 );
 
-test.skipIf(!ok)('what is always reachable on this machine is at its own port inside', async () => {
-  const [ours, other] = [await startHost('ours'), await startHost('other')];
-  const { run } = openEgresses();
-  const always = [{ host: '127.0.0.1', port: ours }];
-  const get = (port: number) =>
-    `node -e 'require("node:http").get("http://127.0.0.1:${port}/", (answer) => answer.pipe(process.stdout)).on("error", (error) => console.log(error.code))'; echo`;
-
-  const output = await run(
-    `${get(ours)}; ${get(other)}; ${throughProxy(`http://127.0.0.1:${ours}/`)}`,
-    ['*'],
-    always,
-  );
-
-  expect(output.split('\n').filter((line) => line !== '')).toEqual([
-    'ours',
-    'ECONNREFUSED',
-    '200 ours',
-  ]);
-});
-
-test.skipIf(!ok)(
+testUnless(noSandbox)(
   'commands share the loopback of their list; other users have another',
   async () => {
     const { run } = openEgresses();
@@ -130,7 +130,7 @@ test.skipIf(!ok)(
   },
 );
 
-test.skipIf(!ok)(
+testUnless(noSandbox)(
   'a namespace ends with the attempt, and leaves no process and no socket',
   async () => {
     const port = await startHost('hello');
@@ -157,14 +157,17 @@ test('an empty list reaches nothing, and boolean settings stay what they are', (
   ]);
 });
 
-test.skipIf(!ok)('a port that the mirror needs may be one that only root may take', async () => {
-  const server = createServer();
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(() => void server.close());
-  const { run } = openEgresses();
+testUnless(noSandbox)(
+  'a port that the mirror needs may be one that only root may take',
+  async () => {
+    const server = createServer();
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    onTestFinished(() => void server.close());
+    const { run } = openEgresses();
 
-  const output = await run(directly('127.0.0.1', 81), ['*'], [{ host: '127.0.0.1', port: 81 }]);
+    const output = await run(directly('127.0.0.1', 81), ['*'], [{ host: '127.0.0.1', port: 81 }]);
 
-  expect(output).toBe('connected');
-});
+    expect(output).toBe('connected');
+  },
+);

@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { expect, test } from 'vitest';
 import { endOrphans } from '../../../src/actors/process/orphans.ts';
 import { childEnvironment } from '../../../src/actors/process/run-command.ts';
+import { notLinux, testUnless } from '../../support/needs.ts';
 
 const variable = 'ATS_MARKED_TEST';
 
@@ -17,23 +18,19 @@ const beginsAnew = async (mark: string) => {
   return child;
 };
 
-test.runIf(process.platform === 'linux')(
-  'a process during execve is found and ended',
-  { tags: ['slow'] },
-  async () => {
-    const counts: number[] = [];
-    for (let time = 0; time < 100; time += 1) {
-      const mark = randomUUID();
-      const child = await beginsAnew(mark);
-      const ended = once(child, 'exit');
-      counts.push(await endOrphans(variable, mark));
-      if (counts.at(-1) === 0) child.kill('SIGKILL');
-      await ended;
-    }
+testUnless(notLinux)('a process during execve is found and ended', { tags: ['slow'] }, async () => {
+  const counts: number[] = [];
+  for (let time = 0; time < 100; time += 1) {
+    const mark = randomUUID();
+    const child = await beginsAnew(mark);
+    const ended = once(child, 'exit');
+    counts.push(await endOrphans(variable, mark));
+    if (counts.at(-1) === 0) child.kill('SIGKILL');
+    await ended;
+  }
 
-    expect(counts).toEqual(counts.map(() => 1));
-  },
-);
+  expect(counts).toEqual(counts.map(() => 1));
+});
 
 test('a process that ends within the patience is not ended by us', async () => {
   const begin = async (mark: string) => {

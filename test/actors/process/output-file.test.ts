@@ -6,6 +6,7 @@ import {
   createOutputFile,
   outputFileBytesAtMost,
 } from '../../../src/actors/process/output-file.ts';
+import { notLinux, testUnless } from '../../support/needs.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
 const open = (folder: string, more: Partial<Parameters<typeof createOutputFile>[0]> = {}) =>
@@ -60,7 +61,7 @@ test('git does not see the file in the project', () => {
   expect(readFileSync(join(folder, 'logs', '.gitignore'), 'utf8')).toBe('*\n');
 });
 
-test.runIf(process.platform === 'linux')('a pipe in its place blocks nothing', async () => {
+testUnless(notLinux)('a pipe in its place blocks nothing', async () => {
   const folder = temporaryFolder();
   await execa('mkfifo', [join(folder, '1-2.1.log')]);
   const log = open(folder, { folder });

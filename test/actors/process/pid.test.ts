@@ -1,8 +1,9 @@
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { execa, execaSync } from 'execa';
+import { execa } from 'execa';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { isAlive } from '../../../src/actors/process/pid.ts';
+import { noPython, testUnless } from '../../support/needs.ts';
 
 test('a zombie is not alive', async () => {
   const parent = execa('sh', ['-c', 'sleep 600 & echo $!; exec sleep 600'], { reject: false });
@@ -20,22 +21,17 @@ test('a zombie is not alive', async () => {
   expect(isAlive(pid)).toBe(true);
 });
 
-const hasPython = execaSync('python3', ['--version'], { reject: false }).exitCode === 0;
+testUnless(noPython)('a process whose first thread alone has ended is alive', async () => {
+  const lines = [
+    'import ctypes, threading, time',
+    'threading.Thread(target=time.sleep, args=(600,)).start()',
+    'ctypes.CDLL(None).pthread_exit(None)',
+  ];
+  const program = execa('python3', ['-c', lines.join('\n')], { reject: false });
+  onTestFinished(() => void program.kill('SIGKILL'));
+  const pid = program.pid ?? 0;
 
-test.skipIf(!hasPython)(
-  `a process whose first thread alone has ended is alive${hasPython ? '' : ' (needs python3)'}`,
-  async () => {
-    const lines = [
-      'import ctypes, threading, time',
-      'threading.Thread(target=time.sleep, args=(600,)).start()',
-      'ctypes.CDLL(None).pthread_exit(None)',
-    ];
-    const program = execa('python3', ['-c', lines.join('\n')], { reject: false });
-    onTestFinished(() => void program.kill('SIGKILL'));
-    const pid = program.pid ?? 0;
+  await vi.waitFor(() => expect(readFileSync(`/proc/${pid}/stat`, 'utf8')).toMatch(/\) Z /));
 
-    await vi.waitFor(() => expect(readFileSync(`/proc/${pid}/stat`, 'utf8')).toMatch(/\) Z /));
-
-    expect(isAlive(pid)).toBe(true);
-  },
-);
+  expect(isAlive(pid)).toBe(true);
+});

@@ -1,12 +1,12 @@
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { createBubblewrap } from '../../../src/actors/sandbox/bubblewrap.ts';
 import { runHostProbes } from '../../../src/actors/sandbox/host-probes.ts';
 import type { Sandbox } from '../../../src/actors/sandbox/port.ts';
+import { describeUnless, noSandbox } from '../../support/needs.ts';
 
 const sandbox = createBubblewrap({ readPaths: [], network: false });
-const { ok, detail } = sandbox.check();
 
-describe.skipIf(!ok)(`on the host after a command${ok ? '' : ` (skipped: ${detail})`}`, () => {
+describeUnless(noSandbox)('on the host after a command', () => {
   test('neither git nor the next attempt runs what the command left', {
     tags: ['slow'],
   }, async () => {

@@ -14,17 +14,15 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { execa } from 'execa';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { childEnvironment } from '../../../src/actors/process/run-command.ts';
 import { createBubblewrap } from '../../../src/actors/sandbox/bubblewrap.ts';
 import type { OwnGit } from '../../../src/actors/sandbox/port.ts';
 import { runSandboxed } from '../../../src/actors/sandbox/run-sandboxed.ts';
 import { createSharedFolders } from '../../../src/actors/sandbox/shared-folder.ts';
+import { describeUnless, noSandbox, testUnless } from '../../support/needs.ts';
 import { bash, finish, startSystem, untilStatus } from '../../support/running.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
-
-const { ok, detail } = createBubblewrap({ readPaths: [], network: false }).check();
-const reason = ok ? '' : ` (skipped: ${detail})`;
 
 const put = (root: string, files: Readonly<Record<string, string>>): void => {
   for (const [path, text] of Object.entries(files)) {
@@ -75,7 +73,7 @@ const run = async (
 const indexOf = (folder: string | null): Readonly<Record<string, string>> =>
   JSON.parse(readFileSync(join(folder ?? '', 'index.json'), 'utf8')).moved;
 
-describe.skipIf(!ok)(`a protected path that a command makes${reason}`, () => {
+describeUnless(noSandbox)('a protected path that a command makes', () => {
   test('is moved to a private folder outside the project, from every depth, with an index of its old places', async () => {
     const scene = makeScene();
 
@@ -171,7 +169,7 @@ describe.skipIf(!ok)(`a protected path that a command makes${reason}`, () => {
   });
 });
 
-describe.skipIf(!ok)(`an existing protected path${reason}`, () => {
+describeUnless(noSandbox)('an existing protected path', () => {
   const files = {
     '.git/HEAD': 'ref: refs/heads/main',
     '.git/config': 'mine',
@@ -333,7 +331,7 @@ test('near the scan limit all new folders are moved, however many', async () => 
   expect(await guard(root, 'second')).not.toHaveProperty('refusal');
 });
 
-describe.skipIf(!ok)(`a faulty quarantine${reason}`, () => {
+describeUnless(noSandbox)('a faulty quarantine', () => {
   test('with old folders that cannot be removed by path still accepts new ones', async () => {
     const scene = makeScene();
     for (let number = 0; number < 120; number += 1)
@@ -393,18 +391,21 @@ describe.skipIf(!ok)(`a faulty quarantine${reason}`, () => {
   });
 });
 
-test.skipIf(!ok)('in its own folder a command cannot create or change the tracker', async () => {
-  const scene = makeScene();
-  const git = { dir: join(scene.outside, 'git'), at: join(scene.root, '.git') };
-  mkdirSync(git.dir);
+testUnless(noSandbox)(
+  'in its own folder a command cannot create or change the tracker',
+  async () => {
+    const scene = makeScene();
+    const git = { dir: join(scene.outside, 'git'), at: join(scene.root, '.git') };
+    mkdirSync(git.dir);
 
-  const result = await run(
-    scene,
-    'mkdir .beads; echo x > .beads/issues.jsonl; ln -s / .beads/x; mv .beads b',
-    git,
-  );
+    const result = await run(
+      scene,
+      'mkdir .beads; echo x > .beads/issues.jsonl; ln -s / .beads/x; mv .beads b',
+      git,
+    );
 
-  expect(result.exitCode).not.toBe(0);
-  expect(readdirSync(join(scene.root, '.beads'))).toEqual([]);
-  expect(existsSync(join(scene.root, 'b'))).toBe(false);
-});
+    expect(result.exitCode).not.toBe(0);
+    expect(readdirSync(join(scene.root, '.beads'))).toEqual([]);
+    expect(existsSync(join(scene.root, 'b'))).toBe(false);
+  },
+);

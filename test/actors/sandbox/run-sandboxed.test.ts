@@ -13,7 +13,7 @@ import { type AddressInfo, createServer as createNetServer } from 'node:net';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { execa } from 'execa';
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { childEnvironment } from '../../../src/actors/process/run-command.ts';
 import { createBubblewrap } from '../../../src/actors/sandbox/bubblewrap.ts';
 import { createNoSandbox } from '../../../src/actors/sandbox/no-sandbox.ts';
@@ -22,14 +22,12 @@ import { runSandboxed } from '../../../src/actors/sandbox/run-sandboxed.ts';
 import { refusedCallNumber } from '../../../src/actors/sandbox/seccomp.ts';
 import { runSandboxProbes } from '../../../src/actors/sandbox/self-test.ts';
 import { gitIdentity } from '../../../src/actors/workspace/git-identity.ts';
+import { describeUnless, noSandbox, testUnless } from '../../support/needs.ts';
 import { finish, startSystem, untilStatus } from '../../support/running.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
-const { ok, detail } = createBubblewrap({ readPaths: [], network: false }).check();
-const reason = ok ? '' : ` (skipped: ${detail})`;
-
 /** The network namespace of this process, and so of the test's server. */
-const ourNetwork = ok ? readlinkSync('/proc/self/ns/net') : '';
+const ourNetwork = noSandbox === null ? readlinkSync('/proc/self/ns/net') : '';
 
 /** A repository with settings, hooks and files of tools, as an agent finds it. */
 const makeWorkspace = () => {
@@ -85,7 +83,7 @@ const commandLines = (): readonly string[] =>
     .filter((name) => /^\d+$/.test(name))
     .map((pid) => textOf(`/proc/${pid}/cmdline`));
 
-describe.skipIf(!ok)(`a command in the sandbox${reason}`, () => {
+describeUnless(noSandbox)('a command in the sandbox', () => {
   test('can open its outputs by name', async () => {
     const { exitCode, output } = await runIn(
       makeWorkspace(),
@@ -472,7 +470,7 @@ describe.skipIf(!ok)(`a command in the sandbox${reason}`, () => {
     });
   });
 
-  test.skipIf(!existsSync('/etc/ssl/private'))(
+  testUnless(existsSync('/etc/ssl/private') ? null : 'there is no /etc/ssl/private')(
     'does not see the private keys of the machine',
     async () => {
       const { output } = await runIn(

@@ -22,6 +22,7 @@ import { forgetFile } from '../../../src/actors/store/forget-file.ts';
 import { parsePostgresAddress } from '../../../src/actors/store/postgres/address.ts';
 import type { Work } from '../../../src/actors/store/rows.ts';
 import { embeddedAt } from '../../support/ledger.ts';
+import { testUnless } from '../../support/needs.ts';
 import { freshAddress, noPostgres } from '../../support/postgres.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
@@ -122,7 +123,7 @@ test('a store is carried from SQLite to SQLite, whole', async () => {
   await carries(await inSqlite(), await inSqlite());
 });
 
-test.skipIf(noPostgres !== null)(
+testUnless(noPostgres)(
   'a store is carried from SQLite to PostgreSQL, whole',
   { tags: ['slow'] },
   async () => {
@@ -130,12 +131,9 @@ test.skipIf(noPostgres !== null)(
   },
 );
 
-test.skipIf(noPostgres !== null)(
-  'a store is carried from PostgreSQL to SQLite, whole',
-  async () => {
-    await carries(await inPostgres(), await inSqlite());
-  },
-);
+testUnless(noPostgres)('a store is carried from PostgreSQL to SQLite, whole', async () => {
+  await carries(await inPostgres(), await inSqlite());
+});
 
 test('every column is carried, but what each database and each start of a server makes itself', async () => {
   const { db } = (await inSqlite()).ledger;
@@ -238,7 +236,7 @@ test('an export in which a row is twice is refused, with the line and what to do
   await refusesRowsThatAreTwice(await inSqlite());
 });
 
-test.skipIf(noPostgres !== null)(
+testUnless(noPostgres)(
   'an export in which a row is twice is refused for PostgreSQL too',
   { tags: ['slow'] },
   async () => {
@@ -341,7 +339,7 @@ test('a task that the tasks file of the project does not know, such as that of a
   expect(await carried.find(second.id)).toMatchObject({ title: 'two' });
 });
 
-test.skipIf(noPostgres !== null)(
+testUnless(noPostgres)(
   'an import goes on after it stood still for longer than a server may',
   { tags: ['slow'] },
   async () => {
@@ -369,7 +367,7 @@ test.skipIf(noPostgres !== null)(
   },
 );
 
-test.skipIf(noPostgres !== null)(
+testUnless(noPostgres)(
   'an import of many tasks ends in time, also after one that failed',
   { tags: ['slow'] },
   async () => {

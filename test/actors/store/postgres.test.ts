@@ -1,4 +1,4 @@
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, vi } from 'vitest';
 import { checkJournal } from '../../../src/actors/store/check-journal.ts';
 import type { Store } from '../../../src/actors/store/port.ts';
 import { parsePostgresAddress } from '../../../src/actors/store/postgres/address.ts';
@@ -9,6 +9,7 @@ import {
 import { createPostgresStore } from '../../../src/actors/store/postgres.ts';
 import { describeStore, type StoreScene } from '../../contracts/store.ts';
 import { startDatabaseProxy } from '../../support/database-proxy.ts';
+import { testUnless } from '../../support/needs.ts';
 import { freshAddress, inPostgres, noPostgres } from '../../support/postgres.ts';
 
 const redact = (text: string): string => text;
@@ -45,7 +46,7 @@ const postgresScene = async (): Promise<StoreScene> => {
 
 describeStore('PostgreSQL', postgresScene, { skip: noPostgres, isSlow: true });
 
-const needsPostgres = test.skipIf(noPostgres !== null);
+const needsPostgres = testUnless(noPostgres);
 
 const opened = async (url: string): Promise<{ db: PostgresDatabase; store: Store }> => {
   const db = await openDatabase(url);

@@ -5,6 +5,7 @@ import { execa } from 'execa';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { maxFileBytes, readInside, writeInside } from '../../../src/actors/tools/confined-files.ts';
 import { isLong } from '../../support/long.ts';
+import { notLinux, testUnless } from '../../support/needs.ts';
 import { createWorkbench } from '../agent/workbench.ts';
 
 describe('reading', () => {
@@ -159,7 +160,7 @@ const swapper = `
     }
   }`;
 
-test.runIf(process.platform === 'linux')(
+testUnless(notLinux)(
   'a folder that is swapped during the call never leads out',
   { tags: ['slow'], timeout: 180_000 },
   async () => {

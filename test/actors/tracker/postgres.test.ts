@@ -1,11 +1,12 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import type { OpenedLedger } from '../../../src/actors/ledger/ledger.ts';
 import { openPostgresLedger } from '../../../src/actors/ledger/postgres-ledger.ts';
 import { parsePostgresAddress } from '../../../src/actors/store/postgres/address.ts';
 import { describeTracker } from '../../contracts/tracker.ts';
 import { embeddedAt } from '../../support/ledger.ts';
+import { describeUnless } from '../../support/needs.ts';
 import {
   freshAddress,
   holdInPostgres,
@@ -26,7 +27,7 @@ const openLedgerAt = async (url: string, projectRoot: string): Promise<OpenedLed
     log: () => {},
   });
 
-describe.skipIf(noPostgres !== null)(`${noPostgres ?? ''}`, () => {
+describeUnless(noPostgres)(`${noPostgres ?? ''}`, () => {
   describeTracker(
     'embedded, in PostgreSQL',
     async () => {

@@ -5,6 +5,7 @@ import { expect, test } from 'vitest';
 import type { TaskId } from '../../../src/machines/task.ts';
 import { anAttempt } from '../../contracts/workspace.ts';
 import { commitIn, gitIn, makeRepository, worktreesOf } from '../../support/git.ts';
+import { notRoot, testUnless } from '../../support/needs.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
 const id = 'bd-a1' as TaskId;
@@ -117,7 +118,7 @@ const asNobody = `
   console.log(JSON.stringify({ files: saved?.files, notes: saved?.notes.toSorted(), merged: (await workspace.merge('bd-a1', 1, 'squash', 'x')).status }));
 `;
 
-test.skipIf(process.getuid?.() !== 0)(
+testUnless(notRoot)(
   'an ordinary user saves and merges, and folders of mode 000 are removed with the worktree',
   { tags: ['slow', 'root'] },
   () => {

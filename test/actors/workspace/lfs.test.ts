@@ -1,15 +1,14 @@
-import { spawnSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect } from 'vitest';
 import type { TaskId } from '../../../src/machines/task.ts';
 import { anAttempt } from '../../contracts/workspace.ts';
 import { gitIn, makeRepository, worktreesOf } from '../../support/git.ts';
+import { noLfs, testUnless } from '../../support/needs.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
 /** The real git-lfs, as a user installs it. */
 
-const hasLfs = spawnSync('git-lfs', ['version']).status === 0;
 const task = 'bd-a1' as TaskId;
 
 const makeLfsRepository = (): string => {
@@ -32,7 +31,7 @@ const changeFiles = (root: string): void => {
 const largeFiles = (project: string): readonly string[] =>
   gitIn(project, 'lfs', 'ls-files', '--name-only').split('\n').sort();
 
-test.skipIf(!hasLfs)(
+testUnless(noLfs)(
   'files of git-lfs are saved and merged as git-lfs does it, where the user allows it',
   { tags: ['slow'] },
   async () => {
@@ -57,7 +56,7 @@ test.skipIf(!hasLfs)(
   },
 );
 
-test.skipIf(!hasLfs)(
+testUnless(noLfs)(
   'work that was saved before git-lfs was allowed is refused by name, and so is the filter before that',
   { tags: ['slow'] },
   async () => {
@@ -83,7 +82,7 @@ test.skipIf(!hasLfs)(
   },
 );
 
-test.skipIf(!hasLfs)(
+testUnless(noLfs)(
   'work that changes the settings of git-lfs is refused by name',
   { tags: ['slow'] },
   async () => {

@@ -1,13 +1,10 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
-import { delimiter, dirname, join } from 'node:path';
-import { expect, test, vi } from 'vitest';
+import { dirname, join } from 'node:path';
+import { expect, vi } from 'vitest';
 import { registerHandler, unregisterHandler } from '../../../src/cli/handler/register.ts';
+import { noGio, pathOf, testUnless } from '../../support/needs.ts';
 import { linuxUser } from './linux.ts';
-
-const onPath = (process.env['PATH'] ?? '').split(delimiter).map((folder) => join(folder, 'gio'));
-const gio = onPath.find((path) => existsSync(path));
-const why = gio === undefined ? ' (skipped: there is no gio on PATH)' : '';
 
 /**
  * A user with a GLib desktop, a program that records its arguments, and a terminal that only runs
@@ -33,7 +30,7 @@ const glibUser = () => {
     execFileSync('chmod', ['+x', join(home, 'bin', terminal)]);
   }
   const run = (...args: readonly string[]): string =>
-    execFileSync(gio ?? 'gio', args, {
+    execFileSync(pathOf('gio') ?? 'gio', args, {
       encoding: 'utf8',
       stdio: ['ignore', 'pipe', 'pipe'],
       env: { ...env, LC_ALL: 'C.UTF-8', PATH: `${join(home, 'bin')}:/usr/bin:/bin` },
@@ -48,33 +45,28 @@ const glibUser = () => {
   return { environment: { ...environment, node, script }, run, recorded, home };
 };
 
-test.skipIf(gio === undefined)(
-  `GLib uses our entry as the default until it is removed${why}`,
-  async () => {
-    const { environment, run } = glibUser();
+testUnless(noGio)('GLib uses our entry as the default until it is removed', async () => {
+  const { environment, run } = glibUser();
 
-    await registerHandler(environment);
-    expect(run('mime', 'x-scheme-handler/agent')).toMatch(
-      /^Default application .*: agent-task-server\.desktop$/m,
-    );
+  await registerHandler(environment);
+  expect(run('mime', 'x-scheme-handler/agent')).toMatch(
+    /^Default application .*: agent-task-server\.desktop$/m,
+  );
 
-    await unregisterHandler(environment);
-    expect(run('mime', 'x-scheme-handler/agent')).toMatch(/^No default applications/);
-  },
-);
+  await unregisterHandler(environment);
+  expect(run('mime', 'x-scheme-handler/agent')).toMatch(/^No default applications/);
+});
 
-test
-  .skipIf(gio === undefined)
-  .each([
-    'agent://task/bd-a1b2',
-    'agent://task/$(touch owned)',
-    'agent://task/bd-a1b2;touch owned',
-    'agent://task/a b  "c" \'d\' `id` \\e',
-    'agent://task/bd-a1b2%0a--settings=1',
-    'agent://task/%u%f%%',
-    'agent:--settings=/tmp/evil.json',
-    'agent://user:secret@host:80/x?y#z',
-  ])(`GLib hands over %j as one argument${why}`, async (url) => {
+testUnless(noGio).each([
+  'agent://task/bd-a1b2',
+  'agent://task/$(touch owned)',
+  'agent://task/bd-a1b2;touch owned',
+  'agent://task/a b  "c" \'d\' `id` \\e',
+  'agent://task/bd-a1b2%0a--settings=1',
+  'agent://task/%u%f%%',
+  'agent:--settings=/tmp/evil.json',
+  'agent://user:secret@host:80/x?y#z',
+])('GLib hands over %j as one argument', async (url) => {
   const { environment, run, recorded, home } = glibUser();
   await registerHandler(environment);
 

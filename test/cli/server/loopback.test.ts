@@ -1,15 +1,13 @@
-import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect } from 'vitest';
 import { openProject } from '../../support/cli.ts';
+import { noStrace, testUnless } from '../../support/needs.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
-const hasStrace = spawnSync('strace', ['-V']).status === 0;
-
-test.skipIf(!hasStrace)(
-  `by default, and with --inspect, a server and its children reach only this machine${hasStrace ? '' : ' (skipped: strace is not installed)'}`,
+testUnless(noStrace)(
+  'by default, and with --inspect, a server and its children reach only this machine',
   { tags: ['slow'] },
   async () => {
     const { start, agent, serverFile } = openProject();

@@ -1,8 +1,9 @@
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
-import { makeCertificate, withoutOpenssl } from '../../support/certificate.ts';
+import { makeCertificate } from '../../support/certificate.ts';
 import { openProject } from '../../support/cli.ts';
+import { noOpenssl, testUnless } from '../../support/needs.ts';
 import { secret, startReceiver } from '../../support/receiver.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
@@ -67,8 +68,8 @@ test('a webhook that fails is shown by the health and the status of the server',
   expect(JSON.stringify([health, status])).not.toContain(secret);
 });
 
-test.skipIf(withoutOpenssl !== '')(
-  `a receiver at https gets events when its certificate is trusted, and none otherwise${withoutOpenssl}`,
+testUnless(noOpenssl)(
+  'a receiver at https gets events when its certificate is trusted, and none otherwise',
   { tags: ['slow'] },
   async () => {
     const { path, tls } = makeCertificate();

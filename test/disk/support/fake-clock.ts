@@ -1,29 +1,22 @@
 import { spawnSync } from 'node:child_process';
-import { existsSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { faketimeFolder } from '../../support/needs.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
-
-const library = (): string | undefined =>
-  existsSync('/usr/lib')
-    ? ['/usr/lib', ...readdirSync('/usr/lib').map((name) => join('/usr/lib', name))]
-        .map((folder) => join(folder, 'faketime', 'libfaketimeMT.so.1'))
-        .find((path) => existsSync(path))
-    : undefined;
 
 /**
  * A time of day that a test sets while programs run; null where libfaketime is missing or does not
  * take hold of Node.
  */
 export const createFakeClock = () => {
-  const preload = library();
-  if (preload === undefined) return null;
+  if (faketimeFolder === null) return null;
   const file = join(temporaryFolder(), 'clock');
   const set = (offsetMs: number): void => {
     writeFileSync(`${file}.new`, `${offsetMs < 0 ? '' : '+'}${offsetMs / 1_000}\n`);
     renameSync(`${file}.new`, file);
   };
   const env = {
-    LD_PRELOAD: preload,
+    LD_PRELOAD: join(faketimeFolder, 'libfaketimeMT.so.1'),
     FAKETIME_TIMESTAMP_FILE: file,
     FAKETIME_NO_CACHE: '1',
     // Timers count on: only the time of day is set.

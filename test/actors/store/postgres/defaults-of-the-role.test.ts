@@ -1,10 +1,11 @@
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished } from 'vitest';
 import { parsePostgresAddress } from '../../../../src/actors/store/postgres/address.ts';
 import { openPostgresDatabase } from '../../../../src/actors/store/postgres/database.ts';
 import type { Work } from '../../../../src/actors/store/rows.ts';
+import { testUnless } from '../../../support/needs.ts';
 import { freshAddress, inPostgres, noPostgres } from '../../../support/postgres.ts';
 
-const needsPostgres = test.skipIf(noPostgres !== null);
+const needsPostgres = testUnless(noPostgres);
 
 /** A database as a role with these defaults opens it. */
 const openAs = async (defaults: readonly string[]) => {

@@ -20,11 +20,12 @@ import {
 import { asStoreError } from '../../../../src/actors/store/postgres/failures.ts';
 import { createPostgresStore } from '../../../../src/actors/store/postgres.ts';
 import type { Work } from '../../../../src/actors/store/rows.ts';
+import { testUnless } from '../../../support/needs.ts';
 import { freshAddress, inPostgres, noPostgres, ownServer } from '../../../support/postgres.ts';
 import { freePort } from '../../../support/postgres-programs.ts';
 import { temporaryFolder } from '../../../support/temporary.ts';
 
-const needsPostgres = test.skipIf(noPostgres !== null);
+const needsPostgres = testUnless(noPostgres);
 const redact = (text: string): string => text;
 const note = { taskId: 'bd-a', attempt: 1, type: 'log', at: 1, data: '{}', cause: null };
 
@@ -340,6 +341,9 @@ needsPostgres('a pooler that swaps connections is named', async () => {
 });
 
 const pgbouncer = '/usr/sbin/pgbouncer';
+const noPgbouncer = existsSync(pgbouncer)
+  ? null
+  : 'pgbouncer is not installed (Debian: apt install pgbouncer)';
 
 /** @returns the port of a pgbouncer before the server of an address */
 const startPooler = async (url: string, mode: 'session' | 'transaction'): Promise<number> => {
@@ -375,7 +379,7 @@ pool_mode = ${mode}
   return port;
 };
 
-test.skipIf(noPostgres !== null || !existsSync(pgbouncer))(
+testUnless(noPostgres ?? noPgbouncer)(
   'pgbouncer in session mode does; in transaction mode the second connection is refused',
   { tags: ['slow'] },
   async () => {

@@ -1,8 +1,9 @@
-import { describe, expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { DatabaseGoneError } from '../../../../src/actors/store/port.ts';
 import { parsePostgresAddress } from '../../../../src/actors/store/postgres/address.ts';
 import { openPostgresDatabase } from '../../../../src/actors/store/postgres/database.ts';
 import { createPostgresStore } from '../../../../src/actors/store/postgres.ts';
+import { describeUnless } from '../../../support/needs.ts';
 import { freshAddress, inPostgres, noPostgres, ownServer } from '../../../support/postgres.ts';
 
 const note = { taskId: 'bd-a', attempt: 1, type: 'log', at: 1, data: '{}', cause: null };
@@ -17,7 +18,7 @@ const open = async (url: string) => {
 };
 const setEnd = (url: string, seq: number) => inPostgres(url, `update journal_end set seq = ${seq}`);
 
-describe.skipIf(noPostgres !== null)(`the end of the journal ${noPostgres ?? ''}`, () => {
+describeUnless(noPostgres)('the end of the journal', () => {
   test('that is before what a process wrote refuses each later write, and is told once', async () => {
     const url = await freshAddress();
     const { write, lost } = await open(url);

@@ -1,11 +1,12 @@
-import { expect, test } from 'vitest';
+import { expect } from 'vitest';
 import { parsePostgresAddress } from '../../../../src/actors/store/postgres/address.ts';
 import { openPostgresDatabase } from '../../../../src/actors/store/postgres/database.ts';
 import { migrate } from '../../../../src/actors/store/postgres/migrate.ts';
 import { migrations, tableNames } from '../../../../src/actors/store/postgres/schema.ts';
+import { testUnless } from '../../../support/needs.ts';
 import { freshAddress, inPostgres, noPostgres } from '../../../support/postgres.ts';
 
-const needsPostgres = test.skipIf(noPostgres !== null);
+const needsPostgres = testUnless(noPostgres);
 const steps = [
   { version: 1, name: 'first', sql: 'create table one (n integer)' },
   { version: 2, name: 'second', sql: 'alter table one add column m integer' },

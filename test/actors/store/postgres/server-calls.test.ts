@@ -1,5 +1,5 @@
 import { connect, createServer, type Socket } from 'node:net';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, onTestFinished } from 'vitest';
 import { parsePostgresAddress } from '../../../../src/actors/store/postgres/address.ts';
 import { openPostgresDatabase } from '../../../../src/actors/store/postgres/database.ts';
 import {
@@ -8,9 +8,10 @@ import {
   type ServerCalls,
 } from '../../../../src/actors/store/postgres/server-calls.ts';
 import { ServiceError } from '../../../../src/machines/errors.ts';
+import { testUnless } from '../../../support/needs.ts';
 import { freshAddress, inPostgres, noPostgres, ownServer } from '../../../support/postgres.ts';
 
-const needsPostgres = test.skipIf(noPostgres !== null);
+const needsPostgres = testUnless(noPostgres);
 const slow = { tags: ['slow'] };
 
 interface Node extends ServerCalls {
