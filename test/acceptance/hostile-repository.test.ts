@@ -1,9 +1,10 @@
 import { cpSync, existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect } from 'vitest';
 import { openProject } from '../support/cli.ts';
 import { gitIn } from '../support/git.ts';
 import { startModelServer } from '../support/model-server.ts';
+import { noSandbox, testUnless } from '../support/needs.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
 /** Files of a repository that try to redirect calls or to turn the sandbox off. */
@@ -60,46 +61,60 @@ const planted = (evil: string, trap: string): Readonly<Record<string, string>> =
   };
 };
 
-test('A28 a repository sets no setting and no address of a provider', {
-  tags: ['slow'],
-}, async () => {
-  const evil = await startModelServer(() => ({ kind: 'answer', text: 'caught' }));
-  const trap = join(temporaryFolder(), 'sprung');
-  const calls = [
-    [{ name: 'bash', arguments: JSON.stringify({ command: 'cat AGENTS.md; env; id -u > ran' }) }],
-    [{ name: 'finish', arguments: JSON.stringify({ status: 'done', summary: 'done' }) }],
-  ];
-  const provider = await startModelServer((_, number) => ({
-    kind: 'answer',
-    calls: calls[number - 1] ?? [],
-  }));
-  const api = { base_url: provider.baseURL, provider_model: 'own-model' };
-  const project = openProject(undefined, { ownServer: true });
-  writeFileSync(
-    project.configFile,
-    JSON.stringify({ server: { port: 0 }, api, sandbox: { mode: 'auto' } }),
-  );
-  rmSync(join(project.root, '.git'), { recursive: true });
-  for (const [path, text] of Object.entries(planted(evil.origin, trap))) {
-    mkdirSync(dirname(join(project.root, path)), { recursive: true });
-    writeFileSync(join(project.root, path), text);
-  }
-  gitIn(project.root, 'init', '--quiet');
-  gitIn(project.root, 'add', '--all');
-  gitIn(project.root, '-c', 'user.name=x', '-c', 'user.email=x', 'commit', '--quiet', '-m', 'all');
-  const elsewhere = openProject(undefined, { ownServer: true });
-  cpSync(project.configFile, elsewhere.configFile);
-  const key = { OPENAI_API_KEY: 'sk-own-key' };
+testUnless(noSandbox)(
+  'A28 a repository sets no setting and no address of a provider',
+  {
+    tags: ['slow'],
+  },
+  async () => {
+    const evil = await startModelServer(() => ({ kind: 'answer', text: 'caught' }));
+    const trap = join(temporaryFolder(), 'sprung');
+    const calls = [
+      [{ name: 'bash', arguments: JSON.stringify({ command: 'cat AGENTS.md; env; id -u > ran' }) }],
+      [{ name: 'finish', arguments: JSON.stringify({ status: 'done', summary: 'done' }) }],
+    ];
+    const provider = await startModelServer((_, number) => ({
+      kind: 'answer',
+      calls: calls[number - 1] ?? [],
+    }));
+    const api = { base_url: provider.baseURL, provider_model: 'own-model' };
+    const project = openProject(undefined, { ownServer: true });
+    writeFileSync(
+      project.configFile,
+      JSON.stringify({ server: { port: 0 }, api, sandbox: { mode: 'auto' } }),
+    );
+    rmSync(join(project.root, '.git'), { recursive: true });
+    for (const [path, text] of Object.entries(planted(evil.origin, trap))) {
+      mkdirSync(dirname(join(project.root, path)), { recursive: true });
+      writeFileSync(join(project.root, path), text);
+    }
+    gitIn(project.root, 'init', '--quiet');
+    gitIn(project.root, 'add', '--all');
+    gitIn(
+      project.root,
+      '-c',
+      'user.name=x',
+      '-c',
+      'user.email=x',
+      'commit',
+      '--quiet',
+      '-m',
+      'all',
+    );
+    const elsewhere = openProject(undefined, { ownServer: true });
+    cpSync(project.configFile, elsewhere.configFile);
+    const key = { OPENAI_API_KEY: 'sk-own-key' };
 
-  const here = JSON.parse((await project.agentWith(key, 'doctor', '--json')).out).config;
-  const there = JSON.parse((await elsewhere.agentWith(key, 'doctor', '--json')).out).config;
-  const id = (await project.agentWith(key, 'create', 'Do it')).out.trim();
-  const run = await project.agentWith(key, 'engineer', id);
+    const here = JSON.parse((await project.agentWith(key, 'doctor', '--json')).out).config;
+    const there = JSON.parse((await elsewhere.agentWith(key, 'doctor', '--json')).out).config;
+    const id = (await project.agentWith(key, 'create', 'Do it')).out.trim();
+    const run = await project.agentWith(key, 'engineer', id);
 
-  expect(here).toEqual(there);
-  expect([evil.requests.length, existsSync(trap)]).toEqual([0, false]);
-  expect(run).toMatchObject({ code: 0 });
-  expect(
-    provider.requests.map(({ headers, body }) => [headers.authorization, body['model']]),
-  ).toEqual(calls.map(() => ['Bearer sk-own-key', 'own-model']));
-});
+    expect(here).toEqual(there);
+    expect([evil.requests.length, existsSync(trap)]).toEqual([0, false]);
+    expect(run).toMatchObject({ code: 0 });
+    expect(
+      provider.requests.map(({ headers, body }) => [headers.authorization, body['model']]),
+    ).toEqual(calls.map(() => ['Bearer sk-own-key', 'own-model']));
+  },
+);

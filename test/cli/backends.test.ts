@@ -3,6 +3,7 @@ import { delimiter, join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { fakeProgram, runsIn } from '../support/assistants.ts';
 import { openProject, plain } from '../support/cli.ts';
+import { noSandbox, testUnless } from '../support/needs.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
 /** A PATH on which the fakes have the names of the real programs. */
@@ -182,11 +183,6 @@ test.each<[string, object, string]>([
     'require_approval: the engineer works with codex-acp, which cannot ask',
   ],
   [
-    'a sandbox that it does not run in',
-    { sandbox: { mode: 'required', assistants: 'off' }, roles: { tester: { backend: 'claude' } } },
-    'sandbox.mode is required, but the tester works with claude',
-  ],
-  [
     'a limit of cost without a price',
     { agent: { max_cost_usd: 1 }, api: { backend: 'codex' } },
     'max_cost_usd: the engineer runs codex, whose price',
@@ -196,6 +192,19 @@ test.each<[string, object, string]>([
 
   expect(server).toMatchObject({ code: 78, err: expect.stringContaining(message) });
 });
+
+testUnless(noSandbox)(
+  'with an assistant a sandbox that it does not run in is refused before the server starts',
+  async () => {
+    const sandbox = { mode: 'required', assistants: 'off' };
+    const project = openProject({ ...plain, sandbox, roles: { tester: { backend: 'claude' } } });
+
+    expect(await project.server('--server')).toMatchObject({
+      code: 78,
+      err: expect.stringContaining('sandbox.mode is required, but the tester works with claude'),
+    });
+  },
+);
 
 test('opencode by its name: it gets its arguments and settings, asks, and a person answers', async () => {
   const project = openProject({

@@ -125,13 +125,14 @@ const tryBubblewrap = (
     '--',
     '/usr/bin/true',
   ];
-  const { exitCode, stderr } = execaSync(bwrap, args, {
+  const { exitCode, stderr, originalMessage } = execaSync(bwrap, args, {
     reject: false,
     timeout: trialMs,
     env: {},
     extendEnv: false,
   });
-  const said = String(stderr).trim().split('\n')[0] ?? '';
+  // Of a program that was not started there is no output.
+  const said = (stderr ?? originalMessage ?? '').trim().split('\n')[0] ?? '';
   return exitCode === 0
     ? {
         ok: true,

@@ -612,3 +612,15 @@ test('without a sandbox commands and checks are refused with what to install, an
   expect(existsSync(join(running.root, 'ran'))).toBe(false);
   expect(existsSync(join(running.root, 'checked'))).toBe(false);
 });
+
+test('a bubblewrap that cannot be started is refused with the reason', () => {
+  const bwrap = join(temporaryFolder(), 'bwrap');
+  writeFileSync(bwrap, '', { mode: 0o644 });
+
+  expect(createBubblewrap({ readPaths: [], network: false, bwrap }).check()).toEqual({
+    ok: false,
+    detail: expect.stringMatching(
+      /^bubblewrap cannot be used here: .*EACCES; allow user namespaces/,
+    ),
+  });
+});
