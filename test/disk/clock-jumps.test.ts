@@ -1,18 +1,19 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { expect, test } from 'vitest';
+import { expect } from 'vitest';
 import { createSqliteStore } from '../../src/actors/store/sqlite.ts';
 import { openProject } from '../support/cli.ts';
 import { isLong } from '../support/long.ts';
 import { startModelServer } from '../support/model-server.ts';
+import { noFaketime, testUnless } from '../support/needs.ts';
 import { randomFrom, seed } from '../support/random.ts';
 import { clientOf } from './support/client.ts';
 import { createFakeClock } from './support/fake-clock.ts';
 import { differencesIn } from './support/scene.ts';
 
 const hour = 3_600_000;
-const needs = 'needs libfaketime, and a Node that it takes hold of';
+const noEffect = 'libfaketime has no effect on this Node';
 const key = { OPENAI_API_KEY: 'key-of-nobody' };
 
 const call = (name: string, args: object) => ({
@@ -88,94 +89,102 @@ const timesIn = (stateDir: string): readonly number[] => {
   return times;
 };
 
-test('with the clock set forward and back deadlines fire in time, and nothing is lost or loops', {
-  tags: ['slow'],
-  timeout: 60_000 + (isLong ? 24 : 0) * 15_000,
-}, async (context) => {
-  const clock = createFakeClock();
-  if (clock === null) return context.skip(needs);
-  const random = randomFrom(seed);
-  // Less than a day: no task may take longer than that.
-  const sizes = [1, 20, 1 + random() * 20];
-  const jumps = isLong
-    ? Array.from(
-        { length: 24 },
-        (_, n) => (n % 2 === 0 ? -1 : 1) * (sizes[Math.floor(random() * 3)] ?? 1) * hour,
-      )
-    : [-3 * hour, hour];
-  const project = await openTasks();
-  const { begin, reached, ended, viewOf, pid, call } = await project.serve(clock.env);
-  let [offset, highest] = [0, 0];
-  const slowest = { back: 0, forth: 0 };
+testUnless(noFaketime)(
+  'with the clock set forward and back deadlines fire in time, and nothing is lost or loops',
+  {
+    tags: ['slow'],
+    timeout: 60_000 + (isLong ? 24 : 0) * 15_000,
+  },
+  async (context) => {
+    const clock = createFakeClock();
+    if (clock === null) return context.skip(noEffect);
+    const random = randomFrom(seed);
+    // Less than a day: no task may take longer than that.
+    const sizes = [1, 20, 1 + random() * 20];
+    const jumps = isLong
+      ? Array.from(
+          { length: 24 },
+          (_, n) => (n % 2 === 0 ? -1 : 1) * (sizes[Math.floor(random() * 3)] ?? 1) * hour,
+        )
+      : [-3 * hour, hour];
+    const project = await openTasks();
+    const { begin, reached, ended, viewOf, pid, call } = await project.serve(clock.env);
+    let [offset, highest] = [0, 0];
+    const slowest = { back: 0, forth: 0 };
 
-  for (const jump of jumps) {
-    const back = jump < 0;
-    project.given.pause = back ? 1 : 200;
-    const limited = await begin('hangs', { timeout_seconds: back ? 2 : 1_200 });
-    const asks = await begin('asks');
-    const pauses = await begin('pauses', { timeout_seconds: 86_400 });
-    const waits = await begin('waits');
-    await reached(limited, 'acting');
-    await reached(asks, 'awaiting_input');
-    await reached(pauses, 'backing_off');
-    await reached(waits, 'waiting_for_slot');
-    // Forth is ahead of every time that has been; what was only set back and put right again is
-    // no time that has passed.
-    offset = back ? offset + jump : highest + jump;
-    highest = Math.max(highest, offset);
-    clock.set(offset);
-    const [began, computed] = [performance.now(), computedMs(pid)];
+    for (const jump of jumps) {
+      const back = jump < 0;
+      project.given.pause = back ? 1 : 200;
+      const limited = await begin('hangs', { timeout_seconds: back ? 2 : 1_200 });
+      const asks = await begin('asks');
+      const pauses = await begin('pauses', { timeout_seconds: 86_400 });
+      const waits = await begin('waits');
+      await reached(limited, 'acting');
+      await reached(asks, 'awaiting_input');
+      await reached(pauses, 'backing_off');
+      await reached(waits, 'waiting_for_slot');
+      // Forth is ahead of every time that has been; what was only set back and put right again is
+      // no time that has passed.
+      offset = back ? offset + jump : highest + jump;
+      highest = Math.max(highest, offset);
+      clock.set(offset);
+      const [began, computed] = [performance.now(), computedMs(pid)];
+
+      expect(await ended(limited)).toBe('failed');
+      expect(await ended(pauses)).toBe('complete');
+      const tookMs = performance.now() - began;
+      const busy = (computedMs(pid) - computed) / tookMs;
+      if (back) {
+        expect((await viewOf(asks)).phase).toBe('awaiting_input');
+        const answer = { task_id: asks, attempt: 1, input_id: 'input-1', text: 'blue' };
+        expect((await call('respond', answer)).error).toBeUndefined();
+      }
+      expect([await ended(asks), await ended(waits)]).toEqual([
+        back ? 'complete' : 'failed',
+        'complete',
+      ]);
+      expect((await viewOf(limited)).error).toMatchObject({ code: 'timed_out' });
+      expect(tookMs).toBeLessThan((isLong ? 1 : 5) * (back ? 7_000 : 5_000));
+      expect(busy).toBeLessThan(0.5);
+      slowest[back ? 'back' : 'forth'] = Math.max(
+        slowest[back ? 'back' : 'forth'],
+        Math.round(tookMs),
+      );
+    }
+
+    await project.stopServer();
+    const times = timesIn(project.stateDir);
+    expect((await differencesIn(project.stateDir)).differences).toEqual([]);
+    expect(times.filter((at, index) => at < (times[index - 1] ?? 0))).toEqual([]);
+    process.stdout.write(
+      `clock, seed ${seed}: ${jumps.length} jumps (${jumps.map((jump) => `${(jump / hour).toFixed(1)} h`).join(', ')}), the slowest deadlines ${slowest.back} ms after one back, ${slowest.forth} ms after one forth, ${times.length} entries\n`,
+    );
+  },
+);
+
+testUnless(noFaketime)(
+  'a clock that was set back while no server ran extends no deadline',
+  {
+    tags: ['slow'],
+  },
+  async (context) => {
+    const clock = createFakeClock();
+    if (clock === null) return context.skip(noEffect);
+    const project = await openTasks();
+    const first = await project.serve(clock.env);
+    const limited = await first.begin('hangs', { timeout_seconds: 2 });
+    await first.reached(limited, 'acting');
+    await project.stopServer('SIGKILL');
+    clock.forget(first.pid);
+    clock.set(-3 * hour);
+
+    const { ended, viewOf } = await project.serve(clock.env);
+    const began = performance.now();
 
     expect(await ended(limited)).toBe('failed');
-    expect(await ended(pauses)).toBe('complete');
-    const tookMs = performance.now() - began;
-    const busy = (computedMs(pid) - computed) / tookMs;
-    if (back) {
-      expect((await viewOf(asks)).phase).toBe('awaiting_input');
-      const answer = { task_id: asks, attempt: 1, input_id: 'input-1', text: 'blue' };
-      expect((await call('respond', answer)).error).toBeUndefined();
-    }
-    expect([await ended(asks), await ended(waits)]).toEqual([
-      back ? 'complete' : 'failed',
-      'complete',
-    ]);
+    expect(performance.now() - began).toBeLessThan(40_000);
     expect((await viewOf(limited)).error).toMatchObject({ code: 'timed_out' });
-    expect(tookMs).toBeLessThan((isLong ? 1 : 5) * (back ? 7_000 : 5_000));
-    expect(busy).toBeLessThan(0.5);
-    slowest[back ? 'back' : 'forth'] = Math.max(
-      slowest[back ? 'back' : 'forth'],
-      Math.round(tookMs),
-    );
-  }
-
-  await project.stopServer();
-  const times = timesIn(project.stateDir);
-  expect((await differencesIn(project.stateDir)).differences).toEqual([]);
-  expect(times.filter((at, index) => at < (times[index - 1] ?? 0))).toEqual([]);
-  process.stdout.write(
-    `clock, seed ${seed}: ${jumps.length} jumps (${jumps.map((jump) => `${(jump / hour).toFixed(1)} h`).join(', ')}), the slowest deadlines ${slowest.back} ms after one back, ${slowest.forth} ms after one forth, ${times.length} entries\n`,
-  );
-});
-
-test('a clock that was set back while no server ran extends no deadline', {
-  tags: ['slow'],
-}, async (context) => {
-  const clock = createFakeClock();
-  if (clock === null) return context.skip(needs);
-  const project = await openTasks();
-  const first = await project.serve(clock.env);
-  const limited = await first.begin('hangs', { timeout_seconds: 2 });
-  await first.reached(limited, 'acting');
-  await project.stopServer('SIGKILL');
-  clock.forget(first.pid);
-  clock.set(-3 * hour);
-
-  const { ended, viewOf } = await project.serve(clock.env);
-  const began = performance.now();
-
-  expect(await ended(limited)).toBe('failed');
-  expect(performance.now() - began).toBeLessThan(40_000);
-  expect((await viewOf(limited)).error).toMatchObject({ code: 'timed_out' });
-  await project.stopServer();
-  expect((await differencesIn(project.stateDir)).differences).toEqual([]);
-});
+    await project.stopServer();
+    expect((await differencesIn(project.stateDir)).differences).toEqual([]);
+  },
+);

@@ -4,19 +4,15 @@ import { join } from 'node:path';
 import { faketimeFolder } from '../../support/needs.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
-/**
- * A time of day that a test sets while programs run; null where libfaketime is missing or does not
- * take hold of Node.
- */
+/** A time of day that a test sets while programs run; null where libfaketime has no effect on Node. */
 export const createFakeClock = () => {
-  if (faketimeFolder === null) return null;
   const file = join(temporaryFolder(), 'clock');
   const set = (offsetMs: number): void => {
     writeFileSync(`${file}.new`, `${offsetMs < 0 ? '' : '+'}${offsetMs / 1_000}\n`);
     renameSync(`${file}.new`, file);
   };
   const env = {
-    LD_PRELOAD: join(faketimeFolder, 'libfaketimeMT.so.1'),
+    LD_PRELOAD: join(faketimeFolder ?? '', 'libfaketimeMT.so.1'),
     FAKETIME_TIMESTAMP_FILE: file,
     FAKETIME_NO_CACHE: '1',
     // Timers count on: only the time of day is set.
