@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { bundledPackages, licenceTexts, packagesIn } from '../../scripts/licences.mjs';
 import { install } from '../support/installed.ts';
+import { noSandbox, testUnless } from '../support/needs.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
 const root = join(import.meta.dirname, '..', '..');
@@ -78,17 +79,21 @@ test('the package has the programs, the configuration, the examples and the docu
   expect(packed?.size).toBeLessThan(1_500_000);
 });
 
-test('an installed program runs a task with nothing but the packages that are installed with it', {
-  tags: ['slow'],
-}, async () => {
-  const { run: installed, defaultFile } = install();
-  writeFileSync(defaultFile, JSON.stringify({ server: { port: 0 } }));
+testUnless(noSandbox)(
+  'an installed program runs a task with nothing but the packages that are installed with it',
+  {
+    tags: ['slow'],
+  },
+  async () => {
+    const { run: installed, defaultFile } = install();
+    writeFileSync(defaultFile, JSON.stringify({ server: { port: 0 } }));
 
-  const ran = await installed('agent', 'engineer', 'Do it', '--model', 'scripted');
+    const ran = await installed('agent', 'engineer', 'Do it', '--model', 'scripted');
 
-  expect([ran.exitCode, ran.stderr]).toEqual([0, expect.stringContaining('starting a server')]);
-  expect((await installed('agent', 'list', '--json')).stdout).toContain('Do it');
-});
+    expect([ran.exitCode, ran.stderr]).toEqual([0, expect.stringContaining('starting a server')]);
+    expect((await installed('agent', 'list', '--json')).stdout).toContain('Do it');
+  },
+);
 
 /** The files that a program loads before it runs. */
 const loadedBy = (file: string, known = new Map<string, string>()): ReadonlyMap<string, string> => {
