@@ -37,16 +37,16 @@ describeUnless(noSandbox)('in the sandbox', () => {
         { ownServer: true },
       );
       const { root, configFile, stateDir } = project;
-      const home = temporaryFolder();
+      const [home, temporary] = [temporaryFolder(), temporaryFolder()];
       const other = 65_534;
-      const own = [root, dirname(configFile), dirname(stateDir), home];
+      const own = [root, dirname(configFile), dirname(stateDir), home, temporary];
       execFileSync('chown', ['-R', `${other}:${other}`, ...own]);
       const asOther = ['setpriv', `--reuid=${other}`, `--regid=${other}`, '--clear-groups'];
 
       const doctor = project.start(
         'agent',
         ['doctor', '--sandbox', '--json'],
-        { HOME: home },
+        { HOME: home, TMPDIR: temporary },
         asOther,
       );
       const { out, code } = await project.collect(doctor);
