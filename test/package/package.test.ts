@@ -21,7 +21,10 @@ interface Packed {
 }
 
 const programs = ['agent', 'agent-server', 'run-agent'].map((name) => `dist/cli/${name}.js`);
-const parts = ['process/run-command', 'workspace/select-workspace', 'workspace/snapshot-worker'];
+const parts = [
+  ...['process/run-command', 'workspace/select-workspace'],
+  ...['workspace/snapshot-worker', 'gates/judge', 'tools/make-edits'],
+];
 /** A package with these files, as a build sees it. */
 const bundledOf = (files: Readonly<Record<string, string>>, license = 'MIT') => {
   const folder = join(temporaryFolder(), 'node_modules', 'x');
