@@ -54,7 +54,9 @@ test('the durations of waits, attempts, calls and commits are histograms that a 
   expect(waits.sum).toBeGreaterThan(0.05);
   expect(runs.sum).toBeGreaterThan(0.12);
   const quick = tools.buckets.find(([le]) => le === '0.05')?.[1];
-  expect(tools.count - (quick ?? 0)).toBe(2);
+  // On a busy machine the calls that do not sleep take as long.
+  expect(tools.count).toBe(4);
+  expect(tools.count - (quick ?? 0)).toBeGreaterThanOrEqual(2);
   for (const name of ['tracker_call', 'store_commit'])
     expect(histogramIn(text, name).count).toBeGreaterThan(3);
   for (const { buckets, count, type } of [waits, runs, tools]) {
