@@ -5,7 +5,8 @@ import { pathOf } from './needs.ts';
 const executablePath = pathOf('chromium') ?? pathOf('chromium-browser');
 
 /** Why tests with a browser are skipped; null when they run. */
-export const noBrowser = executablePath === undefined ? 'chromium is not installed (Debian: apt install chromium)' : null;
+export const noBrowser =
+  executablePath === undefined ? 'chromium is not installed (Debian: apt install chromium)' : null;
 
 const hasFonts = (): boolean =>
   spawnSync('fc-list', ['Liberation Sans'], { encoding: 'utf8' }).stdout?.trim().length > 0;
