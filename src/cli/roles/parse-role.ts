@@ -1,4 +1,4 @@
-import { parseDocument } from 'yaml';
+import { LineCounter, parseDocument } from 'yaml';
 import type { z } from 'zod';
 import { decodeUtf8 } from '../../actors/files/decode-utf8.ts';
 import type { Checked } from '../../actors/tools/confine.ts';
@@ -9,6 +9,10 @@ import { oneLine } from '../output/safe-text.ts';
 
 const maxProblem = 400;
 const refusedRole = (text: string) => ({ ok: false, text: oneLine(text, maxProblem) }) as const;
+
+/** A parser that quotes the text of each fault takes seconds over a text full of them. */
+export const quietly = (lineCounter: LineCounter) =>
+  ({ lineCounter, logLevel: 'error', prettyErrors: false }) as const;
 
 const deepestFlow = 64;
 
@@ -31,9 +35,11 @@ export const deepBracketIn = (yaml: string): number | null => {
 const parseYaml = (text: string): Checked<unknown> => {
   if (deepBracketIn(text) !== null) return refusedRole('not YAML: it is nested too deeply');
   try {
-    const document = parseDocument(text, { logLevel: 'error' });
+    const lines = new LineCounter();
+    const document = parseDocument(text, quietly(lines));
     const [fault] = [...document.errors, ...document.warnings];
-    if (fault !== undefined) return refusedRole(`not YAML: ${fault.message.split('\n')[0]}`);
+    if (fault !== undefined)
+      return refusedRole(`not YAML: ${fault.message} at line ${lines.linePos(fault.pos[0]).line}`);
     return { ok: true, value: document.toJS({ maxAliasCount: 0 }) };
   } catch (error) {
     return refusedRole(`not YAML: ${messageOf(error)}`);

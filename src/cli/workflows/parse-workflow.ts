@@ -21,7 +21,7 @@ import {
   narrowWorkflow,
   workflowNarrowingSchema,
 } from '../../machines/workflow-narrowing.ts';
-import { deepBracketIn } from '../roles/parse-role.ts';
+import { deepBracketIn, quietly } from '../roles/parse-role.ts';
 
 export type LineOf = (path: readonly PropertyKey[]) => number;
 export type ParsedFile<Value> =
@@ -105,9 +105,7 @@ const describeWorkflowProblem = (
 };
 
 /** Without the place, which stands before it. */
-const yamlProblem = (message: string): string => {
-  const [first = ''] = message.split('\n');
-  const text = first.replace(/ at line \d+, column \d+:?$/, '');
+const yamlProblem = (text: string): string => {
   if (text === 'Map keys must be unique') return 'this key stands twice';
   if (text === 'Maximum call stack size exceeded') return 'is nested too deeply';
   return text.startsWith('Source contains multiple documents')
@@ -141,7 +139,7 @@ const parseFile = <Value>(
     const deep = deepBracketIn(text);
     if (deep !== null)
       return { ok: false, problems: [`line ${countLines(text, 0, deep)}: is nested too deeply`] };
-    const document = parseDocument(text, { lineCounter, logLevel: 'error' });
+    const document = parseDocument(text, quietly(lineCounter));
     const lineAt = (offset: number): string => `line ${lineCounter.linePos(offset).line}: `;
     const lineOf: LineOf = (path) => lineCounter.linePos(offsetOf(document, path)).line;
     const faults = [...document.errors, ...document.warnings];

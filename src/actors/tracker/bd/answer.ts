@@ -27,9 +27,11 @@ const jsonOnStdout = (stdout: string): unknown => {
 const errorIn = (value: unknown): string | null =>
   isJsonObject(value) && typeof value['error'] === 'string' ? value['error'] : null;
 
+const longestError = 64 * 1_024;
+
 /** The error message on stderr, which may be JSON, also as its last line. */
 const errorOn = (stderr: string): string => {
-  const text = stderr.trim();
+  const text = stderr.slice(-longestError).trim();
   const last = text.slice(text.lastIndexOf('\n') + 1);
   return errorIn(unwrap(parseJson(text))) ?? errorIn(unwrap(parseJson(last))) ?? text;
 };
