@@ -1,15 +1,15 @@
 #!/usr/bin/env node
 /**
  * node scripts/stored-states.mjs <revision>…: builds each revision, runs tasks until they rest, wait, work, ask
- * and are over, kills the server, and adds what it had stored to test/fixtures/stored-states.json, as far
- * as no revision before stored states of the same shape. Needs sqlite3 and the history of git.
+ * and are over, kills the server, and keeps its database and its tasks in test/fixtures/stored-states, if no
+ * revision before stored states of the same shape. Needs sqlite3 and the history of git.
  */
 import { execFileSync, spawn } from 'node:child_process';
 import {
+  cpSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
-  readFileSync,
   rmSync,
   symlinkSync,
   writeFileSync,
@@ -19,11 +19,11 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 
 const root = join(import.meta.dirname, '..');
-const fixture = join(root, 'test/fixtures/stored-states.json');
+const kept = join(root, 'test/fixtures/stored-states');
 
 const call = (tool, args) => ({ calls: [{ tool, arguments: args }] });
 const end = call('finish', { status: 'done', summary: 'done' });
-const sleep = call('bash', { command: 'sleep 60' });
+const sleep = call('bash', { command: '[ -e go ] || sleep 60' });
 const script = {
   scripts: [
     { title: 'asks', turns: [call('ask', { question: 'blue?' }), end] },
@@ -35,11 +35,12 @@ const script = {
 const config = {
   server: { port: 0, max_concurrent_agents: 2 },
   sandbox: { mode: 'off' },
+  workspace: { mode: 'shared' },
   tracker: { mode: 'embedded' },
 };
 
 /** Everything that the server stored of tasks and attempts when it was killed. */
-const statesOf = async (programs, work) => {
+const storedBy = async (programs, work) => {
   const [project, state, home] = ['project', 'state', 'home'].map((name) => join(work, name));
   for (const folder of [project, home]) mkdirSync(folder);
   execFileSync('git', ['init', '-q', project]);
@@ -78,22 +79,29 @@ const statesOf = async (programs, work) => {
     await until(asks, 'awaiting');
     const works = [make('works'), make('works again'), make('waits for a slot')];
     for (const id of works) run(id);
-    agent('engineer', make('depends', '--deps', works[0]), '--when-ready', '--async');
+    const depends = make('depends', '--deps', works[0]);
+    try {
+      agent('engineer', depends, '--when-ready', '--async');
+    } catch {
+      // Earlier versions have no such flag.
+    }
     agent('cancel', make('cancelled'));
     await until(works[0], 'acting');
     await delay(1_000);
   } finally {
     process.kill(-server.pid, 'SIGKILL');
   }
-  const rows = execFileSync(
-    'sqlite3',
-    [
-      ...['-readonly', '-json', join(state, 'journal.db')],
-      'select id, task_id, version, pending, changed_at, snapshot from actors',
-    ],
-    { encoding: 'utf8', maxBuffer: 64 * 2 ** 20 },
-  );
-  return JSON.parse(rows).map((row) => ({ ...row, snapshot: JSON.parse(row.snapshot) }));
+  const saved = join(work, 'saved');
+  mkdirSync(join(saved, '.beads'), { recursive: true });
+  const sql = (text) =>
+    execFileSync('sqlite3', ['-json', join(state, 'journal.db'), text], {
+      encoding: 'utf8',
+      maxBuffer: 64 * 2 ** 20,
+    });
+  sql(`vacuum into '${join(saved, 'journal.db')}'`);
+  const tasks = join('.beads', 'issues.jsonl');
+  if (existsSync(join(project, tasks))) cpSync(join(project, tasks), join(saved, tasks));
+  return { saved, states: JSON.parse(sql('select snapshot from actors')) };
 };
 
 const pathsIn = (value, at = '') =>
@@ -103,11 +111,13 @@ const pathsIn = (value, at = '') =>
         pathsIn(inner, Array.isArray(value) ? `${at}[]` : `${at}.${key}`),
       );
 /** Where it stands, and what its context is made of. */
-const shapeOf = ({ snapshot: { value, context } }) =>
-  JSON.stringify([value, [...new Set(pathsIn(context))].toSorted()]);
+const shapeOf = ({ snapshot }) => {
+  const { value, context } = JSON.parse(snapshot);
+  return JSON.stringify([value, [...new Set(pathsIn(context))].toSorted()]);
+};
 
-const known = existsSync(fixture) ? JSON.parse(readFileSync(fixture, 'utf8')) : [];
-const shapes = new Set(known.flatMap(({ states }) => states.map(shapeOf)));
+const shapes = new Set();
+mkdirSync(kept, { recursive: true });
 for (const revision of process.argv.slice(2)) {
   const work = mkdtempSync(join(tmpdir(), 'stored-states-'));
   try {
@@ -119,14 +129,12 @@ for (const revision of process.argv.slice(2)) {
     execFileSync('sh', ['-c', `git -C '${root}' archive ${commit} | tar -x -C '${source}'`]);
     symlinkSync(join(root, 'node_modules'), join(source, 'node_modules'));
     execFileSync('npm', ['run', 'build'], { cwd: source, stdio: 'ignore' });
-    const states = (await statesOf(join(source, 'dist/cli'), work)).filter((state) => {
-      const isNew = !shapes.has(shapeOf(state));
-      shapes.add(shapeOf(state));
-      return isNew;
-    });
-    console.log(`${commit} ${date}: ${states.length} new shapes`);
-    known.push({ commit, date, states });
-    writeFileSync(fixture, `${JSON.stringify(known, null, 1)}\n`);
+    const { saved, states } = await storedBy(join(source, 'dist/cli'), work);
+    const fresh = states.map(shapeOf).filter((shape) => !shapes.has(shape));
+    console.log(`${commit} ${date}: ${fresh.length} new shapes`);
+    if (fresh.length === 0) continue;
+    for (const shape of fresh) shapes.add(shape);
+    execFileSync('tar', ['-czf', join(kept, `${date}-${commit}.tar.gz`), '-C', saved, '.']);
   } catch (error) {
     console.log(`${revision}: ${String(error.stderr ?? error.message).slice(0, 300)}`);
   } finally {

@@ -173,7 +173,10 @@ export const whyFailed = ({ event }: Answered<AttemptOutcome>) => ({
 export const parkedOutcome = ({ event }: Answered<AttemptOutcome>) => ({
   parking: event.output.status === 'parked' ? event.output.parking : null,
 });
-export const parkedBackend = ({ event }: Answered<Parking | null>) => ({ parking: event.output });
+/** Journals of servers from before tasks could be parked have no answer here. */
+export const parkedBackend = ({ event }: Answered<Parking | null | undefined>) => ({
+  parking: event.output ?? null,
+});
 export const verification = ({ event }: Answered<{ readonly failure: Failure | null }>) =>
   event.output;
 

@@ -5,12 +5,7 @@ import type { TaskId } from '../../machines/task.ts';
 import type { TaskEvent } from '../../machines/task-context.ts';
 import type { TaskMachine } from '../../machines/task-machine.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
-import {
-  isReadable,
-  persistedSnapshot,
-  readStates,
-  restingSnapshot,
-} from '../journal/snapshots.ts';
+import { isReadable, readStates, restingSnapshot, restoredSnapshot } from '../journal/snapshots.ts';
 import { shownIn, trackedFromView } from '../journal/transition-frames.ts';
 import type { SavedActor, Store } from '../store/port.ts';
 import type { Tracker } from '../tracker/port.ts';
@@ -111,7 +106,7 @@ const createLoadedTask = async (
     ? { snapshot: logic.getPersistedSnapshot(await restingSnapshot(store, taskId)) as never }
     : saved === null
       ? {}
-      : { snapshot: persistedSnapshot(saved) };
+      : { snapshot: restoredSnapshot(logic, saved) };
   const actor = createActor(logic, {
     id: taskId,
     parent: root.parent,

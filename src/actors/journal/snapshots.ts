@@ -1,4 +1,4 @@
-import { createActor, transition } from 'xstate';
+import { type AnyStateMachine, createActor, transition } from 'xstate';
 import { z } from 'zod';
 import type { AgentContext, StartConflict, WaitsAt } from '../../machines/agent-context.ts';
 import { agentMachine } from '../../machines/agent-machine.ts';
@@ -14,6 +14,9 @@ import { shownIn } from './transition-frames.ts';
 const persistedSchema = z.looseObject({
   value: z.union([z.string(), z.record(z.string(), z.unknown())]),
   context: z.record(z.string(), z.unknown()),
+  children: z
+    .record(z.string(), z.looseObject({ snapshot: z.record(z.string(), z.unknown()) }))
+    .default({}),
 });
 
 type Persisted = z.infer<typeof persistedSchema>;
@@ -50,6 +53,26 @@ export const readEach = <Result>(
 /** @throws UnreadableStateError */
 export const persistedSnapshot = (saved: SavedActor): never =>
   readSnapshot(saved, (persisted) => persisted) as never;
+
+/**
+ * The saved state, to start an actor from; the actors that it invokes get the input of this version's
+ * charts: another version may have saved one that lacks what they need now. @throws UnreadableStateError
+ */
+export const restoredSnapshot = (logic: AnyStateMachine, saved: SavedActor): never =>
+  readSnapshot(saved, ({ value, context, children, ...rest }) => {
+    const invoked = logic
+      .resolveState({ value, context } as never)
+      ._nodes.flatMap(({ invoke }) => invoke);
+    const inputOf = (id: string, old: unknown): unknown => {
+      const input = invoked.find((each) => each.id === id)?.input;
+      return typeof input === 'function' ? input({ context } as never) : old;
+    };
+    const refreshed = Object.entries(children).map(([id, { snapshot, ...child }]) => {
+      const input = inputOf(id, snapshot['input']);
+      return [id, { ...child, snapshot: { ...snapshot, input } }];
+    });
+    return { ...rest, value, context, children: Object.fromEntries(refreshed) } as never;
+  });
 
 export interface SavedTask {
   readonly task: TaskState;

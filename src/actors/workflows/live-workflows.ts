@@ -9,7 +9,7 @@ import { durable } from '../journal/durable-actor.ts';
 import { entry } from '../journal/event-types.ts';
 import type { Journal } from '../journal/journal.ts';
 import { type WorkflowStart, workflowKey } from '../journal/replay-workflow.ts';
-import { persistedSnapshot, readSnapshot } from '../journal/snapshots.ts';
+import { readSnapshot, restoredSnapshot } from '../journal/snapshots.ts';
 import type { Change, SavedActor, Store } from '../store/port.ts';
 import type { KeptReports } from './kept-reports.ts';
 import { provideWorkflowActors, type WorkflowActorPorts } from './workflow-actors.ts';
@@ -127,7 +127,7 @@ export const createLiveWorkflows = (ports: LiveWorkflowPorts) => {
     const actor = createActor(logic, {
       id: saved.id,
       parent: root.parent,
-      snapshot: persistedSnapshot(saved),
+      snapshot: restoredSnapshot(logic, saved),
       input: undefined,
     });
     const own: Loaded = { actor, revision: saved.revision };
