@@ -1,4 +1,5 @@
 import type { OfflineService } from '../actors/engine/offline-tasks.ts';
+import type { RunGraphRequest } from '../actors/engine/run-graph.ts';
 import type { TaskQueries } from '../actors/engine/task-queries.ts';
 import type { TaskService } from '../actors/engine/task-service.ts';
 import type { WorkflowService } from '../actors/workflows/workflow-host.ts';
@@ -162,14 +163,17 @@ export const createMethods = (
       runParamsSchema,
       params,
     );
-    return service[dry_run === true ? 'plan' : 'run']({
+    const request: RunGraphRequest = {
       ...chosen,
       options: runOptions(options),
       maxCostUsd: max_cost_usd,
       ...(task_ids === undefined ? {} : { taskIds: task_ids }),
       ...(role === undefined ? {} : { role: requireRole(role) }),
       ...(request_id === undefined ? {} : { requestId: request_id }),
-    });
+    };
+    return dry_run === true
+      ? { accepted: [], ...(await service.plan(request)) }
+      : service.run(request);
   },
   discovery: async () => discovery(),
   diff: async (params) => {

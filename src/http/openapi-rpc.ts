@@ -18,7 +18,6 @@ import {
   listParamsSchema,
   mergeParamsSchema,
   noParamsSchema,
-  plannedRunSchema,
   replayParamsSchema,
   respondParamsSchema,
   retryParamsSchema,
@@ -109,7 +108,7 @@ const methods: Readonly<Record<string, DescribedMethod>> = {
   run: method(
     'starts tasks with all that they depend on, each when its dependencies are complete',
     runParamsSchema,
-    z.union([runResultSchema, plannedRunSchema]),
+    runResultSchema,
   ),
   status: method('the task as it is now', taskParamsSchema, taskViewSchema),
   discovery: method('the roles, tools and limits of this server', noParamsSchema, anyObjectSchema),

@@ -94,43 +94,36 @@ export const runParamsSchema = z.strictObject({
   dry_run: z
     .boolean()
     .optional()
-    .describe('start nothing; the answer has tasks, in their order, in place of accepted'),
+    .describe('start nothing; the answer has the tasks that would start, in their order'),
   request_id: executeParamsSchema.shape.request_id,
 });
 
-export const plannedRunSchema = z.strictObject({
-  tasks: z
-    .array(
-      z.strictObject({
-        task_id: z.string(),
-        role: z.string(),
-        model: z.string().describe('the model, or the assistant'),
-        after: z.array(z.string()).describe('tasks of this run that must be complete first'),
-      }),
-    )
-    .describe('the tasks that would start, in their order'),
-  skipped: z.array(
-    z.strictObject({
-      task_id: z.string(),
-      reason: z.string(),
-      code: z.string().optional().describe('the name of the reason'),
-    }),
-  ),
-});
+const plannedTasks = z.array(
+  z.strictObject({
+    task_id: z.string(),
+    role: z.string(),
+    model: z.string().describe('the model, or the assistant'),
+    after: z.array(z.string()).describe('tasks of this run that must be complete first'),
+  }),
+);
+const skippedTasks = z.array(
+  z.strictObject({
+    task_id: z.string(),
+    reason: z.string(),
+    code: z.string().optional().describe('the name of the reason'),
+  }),
+);
+
+export const plannedRunSchema = z.object({ tasks: plannedTasks, skipped: skippedTasks });
 
 export const runResultSchema = z.strictObject({
   accepted: z
     .array(z.strictObject({ task_id: z.string(), role: z.string(), phase: z.string() }))
-    .describe('the tasks that start when their dependencies are complete'),
-  skipped: z
-    .array(
-      z.strictObject({
-        task_id: z.string(),
-        reason: z.string(),
-        code: z.string().optional().describe('the name of the reason'),
-      }),
-    )
-    .describe('the tasks that were not started, and why'),
+    .describe('the tasks that start when their dependencies are complete; none with dry_run'),
+  tasks: plannedTasks
+    .optional()
+    .describe('with dry_run: the tasks that would start, in their order'),
+  skipped: skippedTasks.describe('the tasks that were not started, and why'),
 });
 
 export const createParamsSchema = z.strictObject({

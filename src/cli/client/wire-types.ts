@@ -288,35 +288,28 @@ export interface Methods {
       readonly priority?: number | undefined;
       /** start at most as many, dependencies included; the first priority first */
       readonly limit?: number | undefined;
-      /** start nothing; the answer has tasks, in their order, in place of accepted */
+      /** start nothing; the answer has the tasks that would start, in their order */
       readonly dry_run?: boolean | undefined;
       /** a repeated request with the same id starts nothing and gets the first answer */
       readonly request_id?: string | undefined;
     };
     readonly result: {
-      /** the tasks that start when their dependencies are complete */
+      /** the tasks that start when their dependencies are complete; none with dry_run */
       readonly accepted: readonly {
         readonly task_id: string;
         readonly role: string;
         readonly phase: string;
       }[];
-      /** the tasks that were not started, and why */
-      readonly skipped: readonly {
-        readonly task_id: string;
-        readonly reason: string;
-        /** the name of the reason */
-        readonly code?: string | undefined;
-      }[];
-    } | {
-      /** the tasks that would start, in their order */
-      readonly tasks: readonly {
+      /** with dry_run: the tasks that would start, in their order */
+      readonly tasks?: readonly {
         readonly task_id: string;
         readonly role: string;
         /** the model, or the assistant */
         readonly model: string;
         /** tasks of this run that must be complete first */
         readonly after: readonly string[];
-      }[];
+      }[] | undefined;
+      /** the tasks that were not started, and why */
       readonly skipped: readonly {
         readonly task_id: string;
         readonly reason: string;
