@@ -125,7 +125,7 @@ const createParts = (
   ports: SystemPorts,
   { node, journal }: OpenedJournal,
 ) => {
-  const { tracker, store, shared, selectModel, assistants, inspect, now, log } = ports;
+  const { tracker, store, shared, workspace, selectModel, assistants, inspect, now, log } = ports;
   const root = createActorRoot(inspect === undefined ? undefined : inspectCommitted(inspect));
   const sharing = createSharing(settings, ports, node);
   const { leaseMs } = settings();
@@ -147,7 +147,11 @@ const createParts = (
     backends,
     agentActor,
   });
-  const lookUp = createRunLookUp(tracker, host, settings, backends, budgets);
+  const lookUp = createRunLookUp(
+    ...([tracker, host, settings, backends, budgets] as const),
+    // Another server that shares the store takes the task.
+    shared !== undefined && workspace.refusal() !== null ? async () => null : workspace.problem,
+  );
   const waits = createDependencyWaits({
     tracker,
     viewOf: host.views.viewOf,

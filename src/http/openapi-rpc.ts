@@ -63,6 +63,7 @@ const mergedSchema = z.looseObject({
   moved_on: z.literal(true).optional(),
   same_lines: z.literal(true).optional(),
   rewritten: z.literal(true).optional(),
+  detached: z.literal(true).optional(),
 });
 const usageSumsSchema = z.strictObject({
   attempts: z.int(),

@@ -88,6 +88,13 @@ export const attemptInput = ({
 export const actorFailure = ({ event }: { event: { readonly error: unknown } }) => ({
   failure: failureOf('internal', messageOf(event.error)),
 });
+/** Git's message names what a person can mend. */
+export const prepareFailure = ({ event }: { event: { readonly error: unknown } }) => ({
+  failure:
+    event.error instanceof Error && event.error.name === 'GitError'
+      ? failureOf('tool_failed', `its folder could not be prepared: ${event.error.message}`)
+      : failureOf('internal', messageOf(event.error)),
+});
 export const toolsFailure = ({ event }: { event: { readonly error: unknown } }) => ({
   failure: failureOf('tool_failed', `the tools could not be run: ${messageOf(event.error)}`),
 });

@@ -1,4 +1,4 @@
-import type { Role, TaskId } from './task.ts';
+import type { ProjectProblem, Role, TaskId } from './task.ts';
 import { roles } from './task.ts';
 
 export interface ErrorFacts {
@@ -17,8 +17,7 @@ export interface ErrorFacts {
   tracker_unavailable: { detail: string; remedy: string; because?: 'earlier_work' };
   tracker_conflict: { task_id: TaskId; holder: string };
   stale_attempt: { task_id: TaskId; attempt: number; live_attempt: number };
-  /** `problem`: what the folder is, as in `is your home folder`. */
-  project_refused: { path: string; problem: string; remedy: string };
+  project_refused: ProjectProblem;
   invalid_params: { fields: readonly { path: string; problem: string }[] };
   /** `detail` is shown to callers: never the message of a foreign error. */
   internal: { detail: string | null; remedy?: string };

@@ -9,6 +9,7 @@ export const runGuardNames = [
   'taskExists',
   'dependenciesComplete',
   'heldByNobodyElse',
+  'projectCanBeUsed',
   'modelCanBeCalled',
   'withinBudget',
   'hasAttemptsLeft',
@@ -24,6 +25,8 @@ export const runGuards = {
   dependenciesComplete: ({ context: { finding } }: WithContext): boolean =>
     finding?.unmet.length === 0,
   heldByNobodyElse: ({ context: { finding } }: WithContext): boolean => finding?.holder === null,
+  projectCanBeUsed: ({ context: { finding } }: WithContext): boolean =>
+    finding?.projectProblem == null,
   modelCanBeCalled: ({ context: { finding } }: WithContext): boolean =>
     finding?.missingCredential === null,
   /** Else the task is parked, not refused. */
@@ -48,6 +51,11 @@ export const runRefusals = {
       task_id: context.taskId,
       holder: context.finding?.holder ?? 'somebody',
     }),
+  projectCanBeUsed: ({ context: { finding } }: WithContext) =>
+    refusal(
+      'project_refused',
+      finding?.projectProblem ?? { path: '', problem: 'cannot be used', remedy: 'try again' },
+    ),
   modelCanBeCalled: ({ context: { finding } }: WithContext) =>
     refusal('credential_missing', {
       variable: finding?.missingCredential ?? 'OPENAI_API_KEY',
@@ -62,5 +70,6 @@ export const refusesRun = (given: WithContext): Refusal | null => {
   if (!runGuards.dependenciesComplete(given) && !waitsForDependencies(given))
     return runRefusals.dependenciesComplete(given);
   if (!runGuards.heldByNobodyElse(given)) return runRefusals.heldByNobodyElse(given);
+  if (!runGuards.projectCanBeUsed(given)) return runRefusals.projectCanBeUsed(given);
   return runGuards.modelCanBeCalled(given) ? null : runRefusals.modelCanBeCalled(given);
 };

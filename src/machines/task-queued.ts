@@ -190,8 +190,14 @@ export const queued = taskSetup.createStateConfig({
     },
     free: {
       always: [
-        { guard: 'heldByNobodyElse', target: 'equipped' },
+        { guard: 'heldByNobodyElse', target: 'placed' },
         { target: 'refused', actions: 'refuseHeld' },
+      ],
+    },
+    placed: {
+      always: [
+        { guard: 'projectCanBeUsed', target: 'equipped' },
+        { target: 'refused', actions: 'refuseProject' },
       ],
     },
     equipped: {

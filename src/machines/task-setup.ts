@@ -192,6 +192,7 @@ export const taskSetup = setup({
     refuseMissing: assign({ refusal: runRefusals.taskExists }),
     refuseUnmet: assign({ refusal: runRefusals.dependenciesComplete }),
     refuseHeld: assign({ refusal: runRefusals.heldByNobodyElse }),
+    refuseProject: assign({ refusal: runRefusals.projectCanBeUsed }),
     refuseModel: assign({ refusal: runRefusals.modelCanBeCalled }),
     recordRefusal: assign({ refusal: (_, { refusal }: { refusal: Refusal | null }) => refusal }),
     beginAttempt: assign({

@@ -85,6 +85,13 @@ export interface AttemptInput {
   readonly review?: ReviewedWork;
 }
 
+/** `problem`: what the folder is, as in `is your home folder`. */
+export type ProjectProblem = {
+  readonly path: string;
+  readonly problem: string;
+  readonly remedy: string;
+};
+
 /** Facts for the guards of a run, looked up before it. */
 export interface Finding {
   readonly exists: boolean;
@@ -95,6 +102,8 @@ export interface Finding {
   readonly missingCredential: string | null;
   readonly assistantProblem?: string;
   readonly credentialRemedy?: string;
+  /** Why no attempt can begin in this project; null or absent: one can. */
+  readonly projectProblem?: ProjectProblem | null;
   /** The budget that keeps a paid run from its next model call; null or absent: none does. */
   readonly usedBudget?: Parking | null;
 }

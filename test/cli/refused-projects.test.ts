@@ -1,10 +1,19 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { execa } from 'execa';
 import { describe, expect, test } from 'vitest';
 import { openProject as openTaskClient } from '../../src/cli/client/public-client.ts';
 import { findProject } from '../../src/cli/config/project.ts';
 import { openProject } from '../support/cli.ts';
+import { gitIn } from '../support/git.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
 const entries = [
@@ -161,6 +170,54 @@ test('a folder whose repository is the home folder is no project', async () => {
 
   await execa('git', ['init', '-q', project]);
   expect(findProject(undefined, project, { HOME: home }).root).toBe(project);
+});
+
+describe('a repository that no agent can work in', () => {
+  test.each<[string, (root: string) => void, string]>([
+    ['a branch named agent', (root) => gitIn(root, 'branch', 'agent'), 'git branch -m agent <'],
+    [
+      'a hub of worktrees',
+      (root) => {
+        renameSync(join(root, '.git'), join(root, '.bare'));
+        gitIn(join(root, '.bare'), 'config', 'core.bare', 'true');
+        writeFileSync(join(root, '.git'), 'gitdir: ./.bare\n');
+      },
+      'git worktree add main',
+    ],
+    [
+      'borrowed objects',
+      (root) => {
+        const store = join(temporaryFolder(), 'store');
+        gitIn(root, 'clone', '--quiet', '--bare', root, store);
+        writeFileSync(join(root, '.git/objects/info/alternates'), `${store}/objects\n`);
+      },
+      'run git repack -a -d',
+    ],
+  ])('is refused before an attempt, and by doctor: %s', async (_, make, remedy) => {
+    const { root, agent } = openProject({
+      api: { backend: 'scripted' },
+      workspace: { mode: 'worktree' },
+    });
+    gitIn(root, 'init', '--quiet');
+    gitIn(root, 'commit', '--quiet', '--allow-empty', '-m', 'first');
+    make(root);
+
+    const ran = await agent('engineer', 'look around');
+    const told = await agent('doctor', '--json');
+    const { out } = await agent('list', '--json');
+    const [task] = JSON.parse(out);
+
+    expect({ code: ran.code, err: ran.err }).toMatchObject({
+      code: 78,
+      err: expect.stringContaining(`${root} cannot be worked on: `),
+    });
+    expect(ran.err).toContain(remedy);
+    expect(task).toMatchObject({ status: 'queued', attempt: 0 });
+    const { checks } = JSON.parse(told.out);
+    const workspace = checks.find(({ check }: { check: string }) => check === 'workspace');
+    expect(workspace).toMatchObject({ status: 'problem' });
+    expect(workspace.detail).toContain(remedy);
+  });
 });
 
 test('a bare repository, a folder in it, and the git directory of a project are no projects', async () => {

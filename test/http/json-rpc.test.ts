@@ -412,6 +412,7 @@ test('explain evaluates the guards on present facts, and changes nothing', async
       { guard: 'taskExists', value: true, inputs: { exists: true } },
       { guard: 'dependenciesComplete', value: false, inputs: { unmet: [first.task_id] } },
       { guard: 'heldByNobodyElse', value: true, inputs: { holder: null } },
+      { guard: 'projectCanBeUsed', value: true, inputs: {} },
       { guard: 'modelCanBeCalled', value: true, inputs: { missing_credential: null } },
       { guard: 'withinBudget', value: true, inputs: {} },
       { guard: 'hasAttemptsLeft', value: false, inputs: { retries_left: 0, retryable: null } },

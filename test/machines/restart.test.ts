@@ -71,6 +71,7 @@ const taskRestart: Readonly<Record<string, OnRestart>> = {
   'queued.existing': 'never',
   'queued.ready': 'never',
   'queued.free': 'never',
+  'queued.placed': 'never',
   'queued.equipped': 'never',
   'queued.funded': 'never',
   'queued.waitingForDependencies': 'repeat',

@@ -136,6 +136,7 @@ test('a chart shows the state at an entry, with the states that were passed at o
       'existing',
       'ready',
       'free',
+      'placed',
       'equipped',
       'funded',
       'asking',

@@ -49,6 +49,7 @@ const inputs: Readonly<
   taskExists: ({ finding }) => ({ exists: finding?.exists }),
   dependenciesComplete: ({ finding }) => ({ unmet: finding?.unmet }),
   heldByNobodyElse: ({ finding }) => ({ holder: finding?.holder }),
+  projectCanBeUsed: ({ finding }) => ({ ...finding?.projectProblem }),
   modelCanBeCalled: ({ finding }) => ({
     missing_credential: finding?.missingCredential,
     ...(finding?.assistantProblem === undefined ? {} : { problem: finding.assistantProblem }),

@@ -1,4 +1,4 @@
-import type { Finding, Role, RunOptions, TaskId } from '../../machines/task.ts';
+import type { Finding, ProjectProblem, Role, RunOptions, TaskId } from '../../machines/task.ts';
 import { holderOf } from '../../machines/tracked-task.ts';
 import type { Tracker } from '../tracker/port.ts';
 import { missingFor } from './backend-choice.ts';
@@ -36,6 +36,7 @@ export const createRunLookUp =
     settings: () => Settings,
     backends: Pick<BackendSelector, 'afterLoginCheck'>,
     budgets: Pick<Budgets, 'parking'>,
+    projectProblem: (taskId: TaskId) => Promise<ProjectProblem | null>,
   ) =>
   async (taskId: TaskId, run: RunOptions, role: Role): Promise<Finding> => {
     const task = await refresh(taskId);
@@ -45,6 +46,7 @@ export const createRunLookUp =
       unmet: task?.unmet ?? [],
       holder: task === null ? null : holderOf(task, actor),
       ...missingFor(chosen, settings().credentialVariable),
+      projectProblem: await projectProblem(taskId),
       usedBudget: await budgets.parking(run, role),
     };
   };

@@ -5,7 +5,13 @@ import { hookFolders } from './hooks-folder.ts';
 import { objectStore } from './object-store.ts';
 import { isPlain, isPresent, plainText, requirePlainEntries } from './plain.ts';
 import type { Repository } from './repository.ts';
-import { carriedOf, formatOf, readGitSettings, refuseUnsupported } from './repository-config.ts';
+import {
+  carriedOf,
+  formatOf,
+  isOn,
+  readGitSettings,
+  refuseUnsupported,
+} from './repository-config.ts';
 
 interface RepositoryDirs {
   readonly gitDir: string;
@@ -110,7 +116,9 @@ export const findRepository = async (
   await refuseUnsupported(settings, gitDir, top);
   if (gitDir === commonDir && gitDir !== join(top, '.git') && !settings.has('core.worktree'))
     throw new GitError(
-      `${join(top, '.git')} points to ${gitDir}, which does not name this folder; if that is intended, run git config core.worktree ${top}`,
+      isOn(settings.get('core.bare'))
+        ? `${join(top, '.git')} points to the bare repository ${gitDir}, so there are no files to work on; make a worktree and use it as the project: git worktree add main`
+        : `${join(top, '.git')} points to ${gitDir}, which does not name this folder; if that is intended, run git config core.worktree ${top}`,
     );
   if ((await readdir(gitDir)).some((name) => name.startsWith('sharedindex.')))
     throw new GitError('this repository uses a split index; run git update-index --no-split-index');

@@ -179,9 +179,9 @@ export const withGitDirs = async <Result>(
         ...rules,
       },
       ...{
-        git: createGit(program, gitDir),
+        git: createGit(program, gitDir, {}, repository.commonDir),
         gitDir,
-        userGit: createGit(program, userGitDir),
+        userGit: createGit(program, userGitDir, {}, repository.commonDir),
         userGitDir,
       },
     });

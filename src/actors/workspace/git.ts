@@ -123,10 +123,15 @@ const createEnding = (child: ChildProcess) => {
 
 /**
  * Git with one git directory and our environment, in its own process group. Every call has a
- * deadline.
+ * deadline. Its messages name the files of `shownDir`, to which the git directory links.
  */
 export const createGit =
-  (program: string, gitDir: string, always: Readonly<Record<string, string>> = {}): Git =>
+  (
+    program: string,
+    gitDir: string,
+    always: Readonly<Record<string, string>> = {},
+    shownDir = gitDir,
+  ): Git =>
   (args, { env = {}, cwd = '/', input, output, signal, limitMs = gitLimitMs } = {}) =>
     new Promise((resolve, reject) => {
       signal?.throwIfAborted();
@@ -178,15 +183,21 @@ export const createGit =
             ok: code === 0,
             code,
             stdout: out ?? Buffer.alloc(0),
-            stderr: said?.toString() ?? '',
+            stderr: said?.toString().replaceAll(gitDir, shownDir) ?? '',
           });
       });
     });
 
-/** Git's error line without the advice; else its last line. */
+const leftLock = /'([^']+\.lock)': File exists/;
+
+/** Git's error line; else its last line. Its advice on locks names no file. */
 export const reasonIn = (stderr: string): string => {
   const lines = stderr.trim().split('\n');
-  return lines.find((line) => /^(fatal|error): /.test(line)) ?? lines.at(-1) ?? '';
+  const line = lines.find((text) => /^(fatal|error): /.test(text)) ?? lines.at(-1) ?? '';
+  const [, lock] = leftLock.exec(line) ?? [];
+  return lock === undefined
+    ? line
+    : `${line.replace(/\.$/, '')}; if no git runs in this project, remove it: rm ${lock}`;
 };
 
 /** @throws GitError with git's reason when the call failed */

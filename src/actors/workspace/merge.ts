@@ -46,14 +46,15 @@ export const mergeInto = async (
   merge: Merge,
 ): Promise<Merged> => {
   const { branch, commit, mode, signal } = merge;
-  const conflict = (why: string, files: readonly string[] = []): Merged => ({
-    status: 'conflict',
+  const conflict = (why: string, files: readonly string[] = []) => ({
+    status: 'conflict' as const,
     branch,
     why,
     files,
   });
   const { into } = checkout;
-  if (checkout.branch === null) return conflict('the project is on no branch (detached HEAD)');
+  if (checkout.branch === null)
+    return { ...conflict('the project is on no branch (detached HEAD)'), detached: true };
   try {
     const [head, headTree, tree] = await findObjects(dirs, [
       'HEAD^{commit}',

@@ -1,5 +1,5 @@
 import type { StartConflict } from '../../machines/agent-context.ts';
-import type { AttemptInput, TaskId } from '../../machines/task.ts';
+import type { AttemptInput, ProjectProblem, TaskId } from '../../machines/task.ts';
 import type { SerialQueue } from '../process/serial-queue.ts';
 import type { SetupCache } from './setup-cache.ts';
 import type { WorkReads } from './work-view.ts';
@@ -80,6 +80,8 @@ export type Merged =
       readonly same_lines?: true;
       /** A person replaced the commit of the attempt on its branch, and decides, with git. */
       readonly rewritten?: true;
+      /** No branch is checked out (detached HEAD): a person checks one out, with git. */
+      readonly detached?: true;
       readonly merge_first?: MergeFirst;
     };
 
@@ -234,6 +236,8 @@ export interface Workspace extends WorkspaceReads, WorkspaceMerges {
   describe(): string;
   /** Why no attempt can begin on this machine; null: it can. */
   refusal(): string | null;
+  /** Why no attempt at this task can begin in this project; null: one can. */
+  problem(taskId: TaskId): Promise<ProjectProblem | null>;
   /** Paths outside git that a new folder gets; none where there are no new folders. */
   readonly copies: readonly string[];
   /**

@@ -41,7 +41,7 @@ export const carriedOf = (settings: GitSettings): readonly (readonly [string, st
     return value !== undefined && carriedValue.test(value) ? [[`core.${key}`, value] as const] : [];
   });
 
-const isOn = (value: string | undefined): boolean =>
+export const isOn = (value: string | undefined): boolean =>
   value !== undefined && !/^(false|no|off|0|)$/i.test(value);
 const knownExtensions = new Set([
   'extensions.worktreeconfig',

@@ -1,4 +1,6 @@
 import { join } from 'node:path';
+import type { ProjectProblem, TaskId } from '../../machines/task.ts';
+import { requireBranches } from './branches.ts';
 import { commitOf } from './commits.ts';
 import { findRepository } from './find-repository.ts';
 import { findGit, GitError } from './git.ts';
@@ -53,19 +55,33 @@ const confinementProblem = ({
   return null;
 };
 
+/**
+ * The commit that an attempt begins with; null: the repository has none, or there is no repository.
+ * @throws GitError when no attempt can begin
+ */
+const findStart = async (
+  program: string,
+  { projectRoot, folder }: WorkspaceOptions,
+  taskId?: TaskId,
+): Promise<'no repository' | { readonly head: string | null }> => {
+  const repository = await findRepository(program, projectRoot);
+  if (repository === null) return 'no repository';
+  return withGitDirs(program, repository, join(folder, 'uses'), async (dirs) => {
+    await requireBranches(dirs, taskId);
+    return { head: await commitOf(dirs, 'HEAD') };
+  });
+};
+
 const describeWorkspace = async (
   program: string | null,
-  { projectRoot, folder }: WorkspaceOptions,
+  options: WorkspaceOptions,
 ): Promise<string> => {
   if (program === null) return 'runs are refused: git is not installed';
   const copy = (why: string): string => `a copy of the project folder for each attempt (${why})`;
   try {
-    const repository = await findRepository(program, projectRoot);
-    if (repository === null) return copy('this project is no git repository');
-    const head = await withGitDirs(program, repository, join(folder, 'uses'), (dirs) =>
-      commitOf(dirs, 'HEAD'),
-    );
-    return head === null
+    const start = await findStart(program, options);
+    if (start === 'no repository') return copy('this project is no git repository');
+    return start.head === null
       ? copy('this repository has no commit yet')
       : 'a git worktree for each attempt';
   } catch (error) {
@@ -74,9 +90,32 @@ const describeWorkspace = async (
   }
 };
 
-const refusing = (workspace: Workspace, refusal: () => string | null): Workspace => ({
+/** The first sentence says what is wrong, the rest what to do. */
+const asProblem = (path: string, why: string): ProjectProblem => {
+  const [what = '', ...advice] = why.split('; ');
+  const remedy = advice.join('; ') || 'mend that, then run the task again';
+  return { path, problem: `cannot be worked on: ${what}`, remedy };
+};
+
+const refusing = (
+  workspace: Workspace,
+  { projectRoot }: WorkspaceOptions,
+  refusal: () => string | null,
+  look: (taskId: TaskId) => Promise<unknown>,
+): Workspace => ({
   ...workspace,
   refusal,
+  problem: async (taskId) => {
+    const why = refusal();
+    if (why !== null) return asProblem(projectRoot, why);
+    try {
+      await look(taskId);
+      return null;
+    } catch (error) {
+      if (error instanceof GitError) return asProblem(projectRoot, error.message);
+      throw error;
+    }
+  },
   open: async (...attempt) => {
     const why = refusal();
     if (why !== null) throw new GitError(why);
@@ -113,7 +152,12 @@ export const chooseWorkspace = async (options: WorkspaceOptions): Promise<Worksp
   } = options;
   const refusal = (): string | null => confinementProblem(options);
   if (mode === 'shared')
-    return refusing(createSharedWorkspace({ projectRoot, sandboxed }), refusal);
+    return refusing(
+      createSharedWorkspace({ projectRoot, sandboxed }),
+      options,
+      refusal,
+      async () => {},
+    );
   const program = findGit(environment['PATH'] ?? '');
   const description = await describeWorkspace(program, options);
   const worktrees = createWorktreeWorkspace({
@@ -130,7 +174,10 @@ export const chooseWorkspace = async (options: WorkspaceOptions): Promise<Worksp
       common: program === null ? null : commonOf(program, options),
     },
   });
-  return refusing(worktrees, () =>
-    program === null ? 'git is not installed; install it' : refusal(),
+  return refusing(
+    worktrees,
+    options,
+    () => (program === null ? 'git is not installed; install it' : refusal()),
+    async (taskId) => program !== null && findStart(program, options, taskId),
   );
 };

@@ -28,6 +28,7 @@ export const createSharedWorkspace = ({
         ? 'the project folder, shared by all attempts, one writer at a time'
         : 'the project folder, shared by all attempts',
     refusal: () => null,
+    problem: async () => null,
     open: async () => ({
       root: await realpath(projectRoot),
       readable: [],

@@ -1,5 +1,7 @@
 import { lstat, readFile, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { messageOf } from '../../machines/message-of.ts';
+import { hasCode } from '../files/error-code.ts';
 import { isAlive } from '../process/pid.ts';
 import { GitError } from './git.ts';
 import type { GitDirs } from './git-dirs.ts';
@@ -50,9 +52,12 @@ const whileLocked = async <Result>(file: string, work: () => Promise<Result>): P
       await take();
     });
   } catch (error) {
-    throw new GitError(`${file} is locked by another git process; try again when it has finished`, {
-      cause: error,
-    });
+    throw new GitError(
+      hasCode(error, 'EEXIST')
+        ? `another git process uses the project, or left ${file} behind; try again when it has finished, and if no git runs there, remove it: rm ${file}`
+        : `${file} cannot be written (${messageOf(error)}); give this user the right to write there`,
+      { cause: error },
+    );
   }
   ownLocks.add(file);
   try {

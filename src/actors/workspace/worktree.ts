@@ -173,6 +173,7 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
     copies: options.copies,
     describe: () => options.description,
     refusal: () => null,
+    problem: async () => null,
     open: (attempt, after = [], signal) => inTurn(() => open(attempt, after, signal)),
     absent: (signal) => findAbsent(options, stores.uses, signal),
     travel: limitTravel(travel, inTurn, ofAttempt),

@@ -462,6 +462,7 @@ export interface Methods {
       readonly moved_on?: true | undefined;
       readonly same_lines?: true | undefined;
       readonly rewritten?: true | undefined;
+      readonly detached?: true | undefined;
       readonly [key: string]: unknown;
     };
   };

@@ -38,6 +38,10 @@ const needs: Readonly<
     'nobody else holds it',
     ({ holder }) => (typeof holder === 'string' ? `${holder} holds it` : ''),
   ],
+  projectCanBeUsed: [
+    'agents can work in the project',
+    ({ problem, remedy }) => (typeof problem === 'string' ? `it ${problem}; ${remedy}` : ''),
+  ],
   modelCanBeCalled: ['a model is set up', noModel],
   withinBudget: [
     'no budget is used up',

@@ -80,7 +80,7 @@ const mergeCommandLine = (
 
 /** Commands that go on after a conflict, in the order in which they are run. */
 const wayOn = (
-  { branch, moved_on, same_lines, rewritten, merge_first: first }: Conflict,
+  { branch, moved_on, same_lines, rewritten, detached, merge_first: first }: Conflict,
   left: readonly string[],
   args: MergeArgs,
 ): readonly string[] => {
@@ -92,6 +92,8 @@ const wayOn = (
     return [mergeCommandLine([task_id], before), again];
   }
   if (moved_on === true) return [mergeCommandLine(left, { ...args, squash: true })];
+  // As `jj` leaves a project: the same command again would find the same.
+  if (detached === true) return ['git switch <the branch that the work goes to>', again];
   if (same_lines !== true && rewritten !== true) return [again];
   const others = left.length > 1 ? [again] : [];
   return [`git merge ${branch}`, ...others];

@@ -105,6 +105,7 @@ const conflictSchema = z.looseObject({
   moved_on: z.boolean().optional(),
   same_lines: z.boolean().optional(),
   rewritten: z.boolean().optional(),
+  detached: z.boolean().optional(),
   merge_first: z
     .looseObject({ task_id: z.string(), attempt: z.int(), complete: z.boolean() })
     .optional(),
@@ -115,6 +116,7 @@ const wayOnAfter = ({
   moved_on,
   same_lines,
   rewritten,
+  detached,
   merge_first,
 }: z.infer<typeof conflictSchema>) => {
   if (merge_first !== undefined) {
@@ -126,6 +128,8 @@ const wayOnAfter = ({
   if (same_lines === true)
     return `a person decides which lines stay: tell your user to run git merge ${branch}`;
   if (rewritten === true) return `tell your user to run git merge ${branch}`;
+  if (detached === true)
+    return 'tell your user to check out the branch that the work goes to (git switch <branch>); then call merge again';
   return 'tell your user why; when nothing is in the way any more, call merge again';
 };
 

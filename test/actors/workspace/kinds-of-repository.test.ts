@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { TaskId } from '../../../src/machines/task.ts';
 import { anAttempt } from '../../contracts/workspace.ts';
@@ -37,6 +37,84 @@ const refused: readonly (readonly [string, (project: string) => void, string])[]
     'this repository uses extensions.refstorage, which is not supported',
   ],
 ];
+
+const hub = (project: string): void => {
+  gitIn(project, 'clone', '--quiet', '--bare', project, join(project, '.bare'));
+  rmSync(join(project, '.git'), { recursive: true });
+  writeFileSync(join(project, '.git'), 'gitdir: ./.bare\n');
+};
+
+const borrowed = (project: string): void => {
+  const store = join(temporaryFolder(), 'store');
+  gitIn(project, 'clone', '--quiet', '--bare', project, store);
+  writeFileSync(join(project, '.git/objects/info/alternates'), `${store}/objects\n`);
+};
+
+const notPossible: readonly (readonly [string, (project: string) => void, string])[] = [
+  ...refused,
+  ['with a branch named agent', (project) => gitIn(project, 'branch', 'agent'), 'git branch -m '],
+  [
+    'with a packed branch named agent',
+    (project) => {
+      gitIn(project, 'branch', 'agent');
+      gitIn(project, 'pack-refs', '--all');
+    },
+    'run git branch -m agent <another name>',
+  ],
+  [
+    "with a branch named as the task's own",
+    (project) => gitIn(project, 'branch', 'agent/bd-a1'),
+    'run git branch -m agent/bd-a1 <another name>',
+  ],
+  ['a hub', hub, 'make a worktree and use it as the project: git worktree add main'],
+  [
+    'in a folder of its own',
+    (project) =>
+      gitIn(project, 'init', '--quiet', '--separate-git-dir', join(temporaryFolder(), 'x')),
+    'which does not name this folder; if that is intended, run git config core.worktree',
+  ],
+  ['borrowing objects', borrowed, 'which agents could read; run git repack -a -d && rm '],
+];
+
+test.each(notPossible)('before an attempt, a repository %s is told', async (_, make, why) => {
+  const project = makeRepository();
+  const folder = temporaryFolder();
+  const before = await worktreesOf(project, folder);
+  expect(await before.problem(id)).toBeNull();
+
+  make(project);
+
+  const { path, problem, remedy } = (await before.problem(id)) ?? {};
+  expect(path).toBe(project);
+  expect(`${problem}; ${remedy}`).toContain(why);
+  await expect(before.open(anAttempt())).rejects.toThrow(why);
+  if (!why.includes('bd-a1'))
+    expect((await worktreesOf(project, folder)).describe()).toContain(why);
+});
+
+test('a branch below the name that an attempt would have is passed by', async () => {
+  const project = makeRepository();
+  gitIn(project, 'branch', 'agent/bd-a1/1/mine');
+
+  await (await worktreesOf(project, temporaryFolder())).open(anAttempt());
+
+  expect(gitIn(project, 'branch', '--list', 'agent/*', '--format=%(refname:short)')).toBe(
+    'agent/bd-a1/1-2\nagent/bd-a1/1/mine',
+  );
+});
+
+test('a lock that was left is named where it is, with what to do', async () => {
+  const project = makeRepository();
+  const lock = join(project, '.git/refs/heads/agent/bd-a1/1.lock');
+  mkdirSync(dirname(lock), { recursive: true });
+  writeFileSync(lock, '');
+  const workspace = await worktreesOf(project, temporaryFolder());
+
+  const { message } = (await workspace.open(anAttempt()).catch((error: Error) => error)) as Error;
+
+  expect(message).toContain(`Unable to create '${lock}'`);
+  expect(message).toContain(`if no git runs in this project, remove it: rm ${lock}`);
+});
 
 test.each(refused)('a repository that is %s is refused by name', async (_, make, why) => {
   const project = makeRepository();

@@ -8,6 +8,11 @@ const text = (guard: string, value: boolean, inputs: Record<string, unknown>) =>
 
 test.each([
   ['heldByNobodyElse', { holder: 'ann' }, 'nobody else holds it: ann holds it'],
+  [
+    'projectCanBeUsed',
+    { path: '/p', problem: 'cannot be worked on: it is sparse', remedy: 'run x' },
+    'agents can work in the project: it cannot be worked on: it is sparse; run x',
+  ],
   ['modelCanBeCalled', { missing_credential: 'X_KEY' }, 'a model is set up: X_KEY is not set'],
   ['modelCanBeCalled', { missing_credential: 'X', problem: 'log in' }, 'a model is set up: log in'],
   ['queueHasRoom', { waiting: 10_000, limit: 10_000 }, 'the queue has room: 10,000 of 10,000 wait'],

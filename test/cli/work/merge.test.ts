@@ -150,6 +150,22 @@ test('work that builds on other work names the merge to begin with, as commands'
   ]);
 });
 
+test('a project on no branch is told to check one out before the same merge', async () => {
+  const { agent, root, create } = open();
+  const one = await create('one');
+  await agent('run', one);
+  gitIn(root, 'checkout', '--quiet', '--detach');
+
+  const { code, err } = await agent('merge', one);
+
+  expect(code).toBe(4);
+  expect(err).toContain(
+    `the project is on no branch (detached HEAD)\nto go on:\n  git switch <the branch that the work goes to>\n  agent merge ${one}\n`,
+  );
+  gitIn(root, 'switch', '--quiet', 'main');
+  expect((await agent('merge', one)).out).toContain('merged into main');
+});
+
 test('files in the way are named, ten at most, and the way on is the same merge', {
   tags: ['slow'],
 }, async () => {

@@ -19,6 +19,7 @@ test('explain names tools, and apart from them what only a person can do', () =>
 
 const first = { task_id: 'bd-2', attempt: 3, complete: true };
 test.each([
+  ['detached', { detached: true }, expect.stringContaining('git switch <branch>')],
   ['moved on', { moved_on: true }, 'call merge again with squash: true'],
   ['before it', { merge_first: first }, 'merge attempt 3 of bd-2 first; then call merge again'],
   [
