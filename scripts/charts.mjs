@@ -12,7 +12,17 @@ import { generate } from './generated.mjs';
 
 const ends = ['complete', 'failed', 'cancelled'];
 
-const inQueue = ['idle', 'checking', 'existing', 'ready', 'free', 'placed', 'equipped', 'funded', 'asking'];
+const inQueue = [
+  'idle',
+  'checking',
+  'existing',
+  'ready',
+  'free',
+  'placed',
+  'equipped',
+  'funded',
+  'asking',
+];
 const atWork = ['claiming', 'working', 'verifying', 'recording', 'merging', 'closing'];
 
 /** `isExit`: a tick on the box stands for it. `main`: the usual way, drawn straight. */

@@ -52,9 +52,9 @@ testUnless(noSandbox ?? noMachine).each([
   async (_, through, config, why) => {
     const refused = await runOf(config, through);
 
-    expect(refused.code).toBe(1);
-    expect(refused.out).toMatch(why);
-    expect(refused.out).toContain('set sandbox.mode: off and workspace.mode: shared');
+    expect(refused.code).toBe(78);
+    expect(refused.err).toMatch(why);
+    expect(refused.err).toContain('set sandbox.mode: off and workspace.mode: shared');
   },
 );
 
