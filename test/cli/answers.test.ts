@@ -181,7 +181,7 @@ test('retry says how to watch what it started', async () => {
   const id = await asking(project, 'product-manager');
   await project.agent('cancel', id);
 
-  const retried = await project.agent('retry', id);
+  const retried = await project.agent('retry', id, '--async');
 
   expect(retried).toMatchObject({
     code: 0,

@@ -17,7 +17,7 @@ test('the reason of a reopen and a retry is in the logs, in show and in explain'
   const reopened = await agent('show', id);
   const why = await agent('explain', id);
   const cancelled = await agent('cancel', id);
-  const retried = await agent('retry', id, '--reason', 'with more time');
+  const retried = await agent('retry', id, '--async', '--reason', 'with more time');
   const shown = JSON.parse((await agent('show', id, '--json')).out);
   await agent('wait', id);
   await agent('reopen', id);

@@ -150,10 +150,13 @@ test('nothing to run ends with 0, nothing that could be started with 4', async (
   const id = await create(project, 'no role');
   const none = await project.agent('run');
   const unknown = await project.agent('run', 'bd-none');
+  await create(project, 'with a role', ...engineer);
+  const some = await project.agent('run', '--async');
 
   expect(empty).toMatchObject({ code: 0, out: expect.stringContaining('nothing to run') });
   expect(none).toMatchObject({ code: 4, err: expect.stringContaining(`skipped ${id}: it has no`) });
   expect(unknown.code).toBe(3);
+  expect(some).toMatchObject({ code: 1, err: expect.stringContaining(`skipped ${id}: it has no`) });
 });
 
 /** Tasks in the file of the project, made by another program. */
@@ -304,12 +307,14 @@ test('away from a terminal Ctrl-C cancels what the run started, and nothing else
 
 /** `script` of util-linux gives the program a terminal. */
 testUnless(noScript).each([
-  ['Enter leaves them running', '\r', 'started'],
-  ['a second Ctrl-C cancels them', '\u0003', 'cancelled'],
-])('on a terminal Ctrl-C asks first: %s', async (_, answer, status) => {
+  ['run', 'Enter leaves it running', '\r', 'started'],
+  ['run', 'a second Ctrl-C cancels it', '\u0003', 'cancelled'],
+  ['engineer', 'Enter leaves it running', '\r', 'started'],
+  ['engineer', 'a second Ctrl-C cancels it', '\u0003', 'cancelled'],
+])('on a terminal Ctrl-C asks first: agent %s, %s', async (command, _, answer, status) => {
   const project = withScript([hang]);
   const id = await create(project, 'first', ...engineer);
-  const child = project.startOnTerminal('run', id);
+  const child = project.startOnTerminal(command, id);
   let shown = '';
   child.stdout?.setEncoding('utf8').on('data', (text) => {
     shown += text;

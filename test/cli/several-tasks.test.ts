@@ -51,17 +51,20 @@ test('close, reopen, cancel and retry take several tasks, and a refusal stops no
   expect(retried.err).toContain(`agent wait ${one} ${two}`);
 });
 
-test('retry follows its attempt on a terminal, and keeps the options that it does not name', {
+test('retry follows its attempt, also in a pipe, and keeps the options that it does not name', {
   tags: ['slow'],
 }, async () => {
   const { agent, onTerminal, create } = open({ turns: [{ say: 'I look.', calls: [] }] });
   const id = await create('one');
   const failed = await agent('engineer', id, '--verify', 'false', '--max-turns', '3');
 
+  const piped = await agent('retry', id, '--verify', 'false');
   const retried = await onTerminal('retry', id, '--verify', 'test -d .');
   const usage = await agent('usage');
 
   expect(failed.code).toBe(1);
+  expect(piped.code).toBe(1);
+  expect(piped.out).toContain(`${id} turn 1/3`);
   expect(retried.code).toBe(0);
   expect(retried.out).toContain(`${id} turn 1/3`);
   expect(retried.out).toMatch(new RegExp(`^${id} complete in `, 'm'));

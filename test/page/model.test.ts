@@ -6,7 +6,7 @@ import { createMoments, sceneAt } from '../../web/model/chart.ts';
 import { causeIn } from '../../web/model/format.ts';
 import { edgesAtMost, graphOf, nodesAtMost, placesAtMost } from '../../web/model/graph.ts';
 import { createLog } from '../../web/model/log.ts';
-import { groupsOf, needing } from '../../web/model/order.ts';
+import { groupsOf, idNamed, needing } from '../../web/model/order.ts';
 import { whySkipped } from '../../web/model/skipped.ts';
 import { ageOf, lookOf } from '../../web/model/state.ts';
 
@@ -175,6 +175,33 @@ test('a step of a person comes before work to merge, since the rest of its workf
   ]);
 
   expect(needing(tasks).map(({ task_id }) => task_id)).toEqual(['b', 'a']);
+});
+
+test('a question of an agent at work comes before what failed and holds up others', () => {
+  const tasks = new Map([
+    taskOf('failed', [], { status: 'failed', unmet_dependencies: [], updated_at: '1' }),
+    taskOf('next', ['failed'], { status: 'queued', unmet_dependencies: ['failed'] }),
+    taskOf('asks', [], {
+      ...{ status: 'started', unmet_dependencies: [], updated_at: '2' },
+      awaiting: { kind: 'input', question: 'Red?' },
+    }),
+  ]);
+
+  expect(needing(tasks).map(({ task_id }) => task_id)).toEqual(['asks', 'failed']);
+});
+
+test('a task is named by its title, by a part of it, or by its id', () => {
+  const tasks = new Map([
+    taskOf('bd-1', [], { title: 'Fix the login form' }),
+    taskOf('bd-2', [], { title: 'Fix the logout form' }),
+    taskOf('bd-3', [], { title: 'Fix' }),
+  ]);
+
+  expect(idNamed('Fix', tasks)).toBe('bd-3');
+  expect(idNamed('LOGIN', tasks)).toBe('bd-1');
+  expect(idNamed('bd-2', tasks)).toBe('bd-2');
+  expect(idNamed('bd-9', tasks)).toBe('bd-9');
+  expect(() => idNamed('form', tasks)).toThrow('2 tasks have “form” in their title; write an id');
 });
 
 test('a question waits since it was asked, also when its task changed meanwhile', () => {

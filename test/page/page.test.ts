@@ -327,7 +327,7 @@ describeUnless(noBrowser)('the page', () => {
     const decided = page.getByRole('complementary', { name: 'Decided' });
     await decided.getByText('Answered “blue”').waitFor();
     expect(await decided.getByRole('listitem').first().textContent()).toMatch(
-      new RegExp(`^\\d\\d:\\d\\dAnswered “blue”${id}$`),
+      new RegExp(`^\\d\\d:\\d\\dAnswered “blue”${id} Choose a colour$`),
     );
     expect((await project.agent('logs', id)).out).toContain('blue');
   });
@@ -348,7 +348,7 @@ describeUnless(noBrowser)('the page', () => {
     await Promise.all([status(allowed, 'complete'), status(denied, 'complete')]);
     const decided = page.getByRole('complementary', { name: 'Decided' });
     await decided.getByText('Allowed bash seq 1 40').waitFor();
-    await decided.getByText(`${denied} · not now`).waitFor();
+    await decided.getByText(`${denied} Look again · not now`).waitFor();
     expect((await project.agent('logs', allowed)).out).toContain('40');
     expect((await project.agent('logs', denied)).out).toContain('not now');
   });

@@ -36,7 +36,10 @@ export const heldUpBy = (ids: readonly string[], all: Tasks): ReadonlyMap<string
   return new Map(ids.map((id) => [id, countBehind(id)]));
 };
 
-/** What needs a person; what holds up most comes first, then what waits longest. */
+/**
+ * What needs a person: what an agent or a workflow waits for, then what is over. In each, what holds
+ * up most comes first, then what waits longest.
+ */
 export const needing = (all: Tasks): readonly TaskView[] => {
   const found = [...all.values()].filter(needsYou);
   const held = heldUpBy(
@@ -46,7 +49,12 @@ export const needing = (all: Tasks): readonly TaskView[] => {
   // The rest of a workflow, which waits for its step of a person, has no tasks yet.
   const heldBy = ({ task_id, phase }: TaskView): number =>
     (held.get(task_id) ?? 0) + (phase === 'waiting_for_person' ? 1 : 0);
-  return found.sort((one, other) => heldBy(other) - heldBy(one) || sinceOf(one) - sinceOf(other));
+  const isEnded = ({ status }: TaskView): number =>
+    Number(status === 'failed' || status === 'complete');
+  return found.sort(
+    (one, other) =>
+      isEnded(one) - isEnded(other) || heldBy(other) - heldBy(one) || sinceOf(one) - sinceOf(other),
+  );
 };
 
 const newestFirst = (one: TaskView, other: TaskView): number =>
@@ -114,4 +122,20 @@ export const matches = (task: TaskView, words: string): boolean => {
     .toLowerCase()
     .split(/\s+/)
     .every((word) => text.includes(word));
+};
+
+/** By its whole title, else by a part of it. @returns the text when it names none @throws when several are */
+export const idNamed = (text: string, tasks: Tasks): string => {
+  const all = [...tasks.values()];
+  const part = text.toLowerCase();
+  const isId = tasks.has(text) || part === '';
+  const same = all.filter(({ title }) => title === text);
+  const found =
+    isId || same.length > 0 ? same : all.filter(({ title }) => title.toLowerCase().includes(part));
+  if (found.length <= 1) return found[0]?.task_id ?? text;
+  const shown = found.slice(0, 5).map(({ task_id }) => task_id);
+  const more = found.length > shown.length ? ' …' : '';
+  throw new Error(
+    `${found.length} tasks have “${text}” in their title; write an id: ${shown.join(', ')}${more}`,
+  );
 };

@@ -22,6 +22,8 @@ export interface BoardTasks {
 /** Newer sign of life first among those of equal urgency. */
 const order = (one: BoardTask, other: BoardTask): number =>
   sections.indexOf(one.section) - sections.indexOf(other.section) ||
+  // A question holds up an agent now.
+  Number(one.task.view.status === 'failed') - Number(other.task.view.status === 'failed') ||
   (one.section === 'done' || one.section === 'review'
     ? other.task.seenAt - one.task.seenAt
     : one.task.view.created_at.localeCompare(other.task.view.created_at));

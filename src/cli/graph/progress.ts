@@ -72,7 +72,12 @@ const changeIn = (frame: Frame, before: TaskProgress): Partial<TaskProgress> => 
   if (frame.type === 'text_delta') return sayingMore(frame, before);
   if (endFrames.has(frame.type)) return { hasEnded: true };
   if (frame.type === 'api_call_start')
-    return { turn: turnText(frame)?.replace('turn ', '') ?? null, isSilentTurn: true };
+    return {
+      turn: turnText(frame)?.replace('turn ', '') ?? null,
+      isSilentTurn: true,
+      // What its folder lacks was said while it was prepared; the agent thinks now.
+      ...(before.turn === null ? { words: '' } : {}),
+    };
   if (frame.type === 'tool_start') return { words: callText(frame), said: `${before.said}\n` };
   if (frame.type === 'api_call_complete')
     return frame.data['ok'] === false ? { words: callFault(frame) } : {};

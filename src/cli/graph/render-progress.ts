@@ -20,7 +20,10 @@ const styles: Readonly<Record<string, Style>> = {
   cancelled: 'yellow',
 };
 const longestState = 22;
+const longestTitle = 24;
 const longestRole = 9;
+/** The title says which task it is; fewer columns of its last words say little. */
+const lastWordsAtLeast = 24;
 
 const stateOf = (task: TaskProgress, blocker: string | null, now: number): Cell => {
   const { view } = task;
@@ -58,7 +61,7 @@ const waitsText = (unmet: readonly string[], blocker: string | null): string => 
 
 /** The words of the agent when it finished, else its summary: earlier words are not its last. */
 const finalWordsOf = ({ view, said, isSilentTurn }: TaskProgress): string =>
-  (isSilentTurn ? '' : lastSentence(said)) || (view.result ?? view.title);
+  (isSilentTurn ? '' : lastSentence(said)) || (view.result ?? '');
 
 const lastWordsOf = (task: TaskProgress, blocker: string | null): string => {
   const { view, words } = task;
@@ -69,7 +72,7 @@ const lastWordsOf = (task: TaskProgress, blocker: string | null): string => {
   if (view.error !== undefined && view.status !== 'started') return view.error.message;
   const { awaiting } = view;
   if (words === '' && awaiting?.question !== undefined) return `asks: ${awaiting.question}`;
-  return words === '' ? view.title : words;
+  return words;
 };
 
 const progressRow = (task: TaskProgress, blocker: string | null, now: number): readonly Cell[] => {
@@ -78,11 +81,12 @@ const progressRow = (task: TaskProgress, blocker: string | null, now: number): r
   return [
     { text: view.task_id },
     { ...state, text: cutToWidth(state.text, longestState) },
+    { text: oneLine(view.title, longestTitle) },
+    { text: elapsedOf(view, now) },
+    { text: costText(view.usage.cost_usd) ?? '-' },
     { text: cutToWidth(view.role ?? '-', longestRole) },
     { text: view.attempt === 0 ? '-' : attemptText(view).replace(' of ', '/') },
     { text: task.turn ?? '-' },
-    { text: elapsedOf(view, now) },
-    { text: costText(view.usage.cost_usd) ?? '-' },
     { text: oneLine(lastWordsOf(task, blocker), 300) },
   ];
 };
@@ -90,11 +94,12 @@ const progressRow = (task: TaskProgress, blocker: string | null, now: number): r
 const progressHeader = [
   'ID',
   'STATE',
+  'TITLE',
+  'TIME',
+  'COST',
   'ROLE',
   'TRY',
   'TURN',
-  'TIME',
-  'COST',
   'LAST WORDS',
 ] as const;
 const progressCostColumn = progressHeader.indexOf('COST');
@@ -110,7 +115,7 @@ export const renderProgressRows = (
   const isPriced = rows.some((row) => row[progressCostColumn]?.text !== '-');
   const shown = <Each>(all: readonly Each[]): readonly Each[] =>
     all.filter((_, at) => isPriced || at !== progressCostColumn);
-  return renderTable(shown(progressHeader), rows.map(shown), width);
+  return renderTable(shown(progressHeader), rows.map(shown), width, lastWordsAtLeast);
 };
 
 /** `3 of 7 complete, 1 failed, 2 running`. */

@@ -162,7 +162,11 @@ export const startTasks = async (
   if (json) io.json(run);
   const code = nothingStarted(context, { ...run, attached: [] });
   if (code !== null) return code;
-  const ended = skippedCycle(run.skipped) ? exitCodes.conflict : exitCodes.done;
+  const ended = skippedCycle(run.skipped)
+    ? exitCodes.conflict
+    : run.skipped.length > 0
+      ? exitCodes.failed
+      : exitCodes.done;
   if (json) return ended;
   printSkipped(context, run);
   for (const { task_id, role, phase } of run.accepted)

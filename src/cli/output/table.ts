@@ -15,9 +15,9 @@ const roomForLast = (widths: readonly number[], width: number): number =>
   width - widths.reduce((sum, each) => sum + each + gap, 0);
 
 /** The number of columns that fit before the last one. */
-const fitting = (widths: readonly number[], width: number): number => {
+const fitting = (widths: readonly number[], width: number, atLeast: number): number => {
   let count = widths.length;
-  while (count > alwaysShown && roomForLast(widths.slice(0, count), width) < lastAtLeast)
+  while (count > alwaysShown && roomForLast(widths.slice(0, count), width) < atLeast)
     count -= 1;
   return count;
 };
@@ -30,6 +30,7 @@ export const renderTable = (
   header: readonly string[],
   rows: readonly (readonly Cell[])[],
   width: number | null,
+  atLeast = lastAtLeast,
 ): Text => {
   const lines: readonly (readonly Cell[])[] = [
     header.map((text) => ({ text, style: 'bold' as const })),
@@ -39,7 +40,7 @@ export const renderTable = (
   const all = header
     .slice(0, last)
     .map((_, at) => Math.max(...lines.map((line) => textWidth(line[at]?.text ?? ''))));
-  const widths = width === null ? all : all.slice(0, fitting(all, width));
+  const widths = width === null ? all : all.slice(0, fitting(all, width, atLeast));
   const room = width === null ? null : Math.max(1, roomForLast(widths, width));
 
   const shown = (cell: Cell, at: number): Text => {

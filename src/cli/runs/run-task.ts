@@ -2,10 +2,10 @@ import { z } from 'zod';
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import { workedMs } from '../../http/worked-time.ts';
 import { textIn } from '../../machines/json.ts';
-import { messageOf } from '../../machines/message-of.ts';
 import { budgetInReason } from '../../machines/phase.ts';
 import { CallError, type Client, type Frame } from '../client/client.ts';
-import { callForTask, readTask } from '../client/task-answers.ts';
+import { readTask } from '../client/task-answers.ts';
+import { handleInterrupts } from '../graph/interrupts.ts';
 import { isOverBudget } from '../graph/progress.ts';
 import { durationText } from '../output/durations.ts';
 import { exitCodes } from '../output/exit-codes.ts';
@@ -34,22 +34,6 @@ export interface RunRequest {
   readonly options: Readonly<Record<string, unknown>>;
   readonly json: boolean;
 }
-
-/** The first Ctrl-C cancels the task, the second exits at once. */
-const onInterrupt = (
-  cancel: () => Promise<unknown>,
-  io: Io,
-): { interrupted: () => boolean; stop: () => void } => {
-  let asked = false;
-  const handler = (): void => {
-    if (asked) process.exit(exitCodes.interrupted);
-    asked = true;
-    io.err('cancelling; press Ctrl-C again to exit at once');
-    cancel().catch((error: unknown) => io.err(messageOf(error)));
-  };
-  process.on('SIGINT', handler);
-  return { interrupted: () => asked, stop: () => process.off('SIGINT', handler) };
-};
 
 const showFrame = (frame: Frame, json: boolean, io: Io): void => {
   if (json) {
@@ -82,8 +66,8 @@ interface FollowedAttempt {
   readonly json: boolean;
   readonly frames: AsyncIterator<Frame>;
   readonly abort: AbortController;
-  /** @returns the attempt whose end is awaited */
-  readonly start: () => Promise<number>;
+  /** @returns the attempt whose end is awaited; null: nothing begins soon, and nobody waits */
+  readonly start: () => Promise<number | null>;
 }
 
 const followAttempt = async (
@@ -91,15 +75,28 @@ const followAttempt = async (
   { taskId: task_id, json, frames, abort, start }: FollowedAttempt,
   io: Io,
 ): Promise<number> => {
-  const cancel = () => client.call('cancel', { task_id, reason: 'interrupted by the user' });
-  const interrupt = onInterrupt(cancel, io);
   const beganAt = performance.now();
   const progress = json ? null : createProgressLine(io, task_id);
   const answering = json ? null : createAnswering(client, io);
+  const interrupt = handleInterrupts({
+    io,
+    asks: !json && io.terminal() !== null && process.stdin.isTTY === true,
+    onlyFollows: () => false,
+    cancel: async () =>
+      void (await client.call('cancel', { task_id, reason: 'interrupted by the user' })),
+    show: (question) => {
+      // From now on Enter answers this question.
+      answering?.stop();
+      progress?.pause();
+      if (question !== null) io.err(question);
+    },
+    leave: () => abort.abort(),
+  });
   const begun = new Set<number>();
   let code: number | null = null;
   try {
     const attempt = await start();
+    if (attempt === null) return exitCodes.done;
     for (let next = await frames.next(); next.done !== true; next = await frames.next()) {
       const frame = next.value;
       showFrame(frame, json, io);
@@ -117,10 +114,14 @@ const followAttempt = async (
     answering?.stop();
     progress?.stop();
   }
+  if (interrupt.wasLeft()) {
+    io.out(`it goes on in the background; watch it with: agent logs -f ${task_id}`);
+    return exitCodes.interrupted;
+  }
   const task = await readTask(client, task_id);
   const totalMs = begun.size > 1 ? performance.now() - beganAt : null;
   if (!json) io.out(summary(task, totalMs));
-  if (interrupt.interrupted()) return exitCodes.interrupted;
+  if (interrupt.wasInterrupted()) return exitCodes.interrupted;
   if (code !== null) return code;
   // It goes on when there is more money; nobody waits here for that.
   if (isOverBudget(task)) return exitCodes.unavailable;
@@ -164,14 +165,13 @@ async function* framesUntilEnd(all: AsyncIterator<Frame>, taskId: string): Async
  */
 export const followRetry = async (
   client: Client,
-  params: { readonly task_id: string },
+  taskId: string,
+  start: FollowedAttempt['start'],
   io: Io,
 ): Promise<number> => {
-  const taskId = params.task_id;
   const abort = new AbortController();
   const all = client.frames(null, null, abort.signal)[Symbol.asyncIterator]();
   await all.next();
-  const start = async () => (await callForTask(client, 'retry', { ...params })).attempt;
   const frames = framesUntilEnd(all, taskId);
   return followAttempt(client, { taskId, json: false, frames, abort, start }, io);
 };

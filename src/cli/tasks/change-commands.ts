@@ -142,15 +142,27 @@ export interface RetryArgs extends ChangeArgs {
   readonly async: boolean;
 }
 
-/** One task is followed on a terminal, as a run is. */
+/** Nothing of it happens soon: its provider's limit, its budget or a person holds it up. */
+const isHeld = ({ parked_until, phase }: TaskView): boolean =>
+  parked_until !== undefined || phase === 'waiting_for_person';
+
+/** One task is followed, as a run is. */
 export const retryTasks = async (context: CommandContext, args: RetryArgs): Promise<number> => {
   const { io, json, connection } = context;
   const options = Object.keys(args.options).length === 0 ? {} : { options: args.options };
   const each = args.task_ids.map((id) => ({ ...changeParams(id, args), ...options }));
   const client = await connection.server();
   const [only] = each;
-  if (only !== undefined && each.length === 1 && io.width !== null && !json && !args.async)
-    return followRetry(client, only, io);
+  if (only !== undefined && each.length === 1 && !json && !args.async)
+    return followRetry(
+      client,
+      only.task_id,
+      async () => {
+        const [task] = await changeEach(context, client, 'retry', [only]);
+        return task === undefined || (io.width === null && isHeld(task)) ? null : task.attempt;
+      },
+      io,
+    );
   const changed = await changeEach(context, client, 'retry', each);
   const ids = changed
     .filter(({ parked_until }) => parked_until === undefined)

@@ -56,3 +56,29 @@ test('what an assistant says after a call does not continue its words before it'
 
   expect(progress.get(task.task_id)?.words).toBe('Made');
 });
+
+test('at 80 columns a row shows which task it is, and what its agent said', () => {
+  const progress = createProgress();
+  const title = 'Fix the login form of the shop';
+  const task = aTask({ title, status: 'started', phase: 'thinking', attempt: 1 });
+  progress.begin(task);
+  const see = (type: string, data: object) =>
+    progress.take({
+      ...{ type, task_id: task.task_id, attempt: 1, seq: 1 },
+      ...{ timestamp: '2026-01-15T09:30:00.000Z', data: { ...data } },
+    });
+  const table = (): string => {
+    const shown = progress.get(task.task_id);
+    const rows = shown === null ? [] : [shown];
+    return terminalText(renderProgressRows(rows, progress, 0, 80), false);
+  };
+
+  see('log', { level: 'warn', message: 'no node_modules; to install it …' });
+  expect(table()).toContain('no node_mod');
+  see('api_call_start', { turn: 1 });
+  expect(table()).not.toContain('no node_mod');
+  see('text_delta', { text: 'I read the form.' });
+
+  expect(table()).toMatch(/Fix the login form of t.* I read the form\.$/);
+  for (const line of table().split('\n')) expect(line.length).toBeLessThanOrEqual(80);
+});

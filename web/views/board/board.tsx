@@ -24,7 +24,13 @@ interface ColumnHead<Name = string> {
 const columns: readonly ColumnHead<Column>[] = [
   {
     ...{ column: 'dependency', name: 'Waiting for dependency', icon: 'dashed', tone: 'wait' },
-    fact: () => 'start when these are complete',
+    fact: (all) => {
+      const resting = all.filter(({ phase }) => phase === 'waiting_for_run').length;
+      const waiting = all.length - resting;
+      if (waiting === 0) return `${resting} not asked to run`;
+      const starts = `${waiting} ${waiting === 1 ? 'starts' : 'start'} when these are complete`;
+      return resting === 0 ? starts : `${starts}, ${resting} not asked to run`;
+    },
   },
   {
     ...{ column: 'slot', name: 'Queued', icon: 'clock', tone: 'wait' },
@@ -39,7 +45,7 @@ const columns: readonly ColumnHead<Column>[] = [
   },
   {
     ...{ column: 'needs', name: 'Needs you', icon: 'question', tone: 'need' },
-    fact: () => 'what holds up most comes first',
+    fact: () => 'what waits now comes first',
   },
   {
     ...{ column: 'review', name: 'To review', icon: 'merge', tone: 'rev' },

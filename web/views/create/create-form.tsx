@@ -3,6 +3,7 @@ import { useRef } from 'preact/hooks';
 import { create, run } from '../../data/actions.ts';
 import { tasks } from '../../data/tasks.ts';
 import { roles } from '../../data/totals.ts';
+import { idNamed } from '../../model/order.ts';
 import { Button } from '../../parts/button.tsx';
 import { ChoiceField, PriorityField, TextField } from '../../parts/field.tsx';
 import { Problem } from '../../parts/notice.tsx';
@@ -20,22 +21,14 @@ export const TaskSuggestions = () => (
   </datalist>
 );
 
-/** @returns the id of a task that is named by its title. @throws when several are */
-export const idNamed = (text: string): string => {
-  const ids = [...tasks.value.values()]
-    .filter(({ title }) => title === text)
-    .map(({ task_id }) => task_id);
-  if (ids.length > 1)
-    throw new Error(`${ids.length} tasks have the title “${text}”; write an id: ${ids.join(', ')}`);
-  return ids[0] ?? text;
-};
+const idIn = (text: string): string => idNamed(text, tasks.value);
 
 /** A title may hold commas when it is the only one. */
 const idsIn = (text: string): readonly string[] =>
   [text.trim()]
-    .map(idNamed)
+    .map(idIn)
     .flatMap((id) => (id === text.trim() ? id.split(',') : [id]))
-    .map((part) => idNamed(part.trim()))
+    .map((part) => idIn(part.trim()))
     .flatMap((id) => id.split(/\s+/))
     .filter(Boolean);
 export const labelsIn = (text: string): readonly string[] =>

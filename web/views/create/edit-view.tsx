@@ -1,13 +1,14 @@
 import { useSignal } from '@preact/signals';
 import { addDependency, deleteTask, edit, removeDependency } from '../../data/actions.ts';
 import { type TaskView, tasks } from '../../data/tasks.ts';
+import { idNamed } from '../../model/order.ts';
 import { Button } from '../../parts/button.tsx';
 import { PriorityField, TextField } from '../../parts/field.tsx';
 import { NoTask } from '../../parts/no-task.tsx';
 import { Problem } from '../../parts/notice.tsx';
 import { TaskLine } from '../../parts/task-link.tsx';
 import { go, pathOf, taskPath } from '../../shell/router.ts';
-import { idNamed, labelsIn, TaskSuggestions } from './create-form.tsx';
+import { labelsIn, TaskSuggestions } from './create-form.tsx';
 
 const Dependencies = ({ task, fail }: { task: TaskView; fail: (message: string) => void }) => {
   const id = useSignal('');
@@ -43,7 +44,7 @@ const Dependencies = ({ task, fail }: { task: TaskView; fail: (message: string) 
         />
         <Button
           onPress={async () => {
-            await addDependency(task.task_id, idNamed(id.value.trim()));
+            await addDependency(task.task_id, idNamed(id.value.trim(), tasks.value));
             id.value = '';
           }}
           onError={fail}

@@ -42,9 +42,10 @@ const Row = ({ decided }: { decided: Decided }) => {
           {about !== undefined && <code>{oneLine(about)}</code>}
         </p>
         <p class="lines small">
-          <a class="id" href={taskPath(id)} title={tasks.value.get(id)?.title}>
+          <a class="id" href={taskPath(id)}>
             {id}
-          </a>
+          </a>{' '}
+          {tasks.value.get(id)?.title}
           {joint === undefined && text !== '' && ` · ${text}`}
         </p>
       </div>

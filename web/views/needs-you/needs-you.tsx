@@ -55,7 +55,7 @@ export const NeedsYou = () => {
           <span class="quiet">
             {rows.length === 0
               ? ''
-              : `${numbered(rows.length, 'task')}, what holds up most comes first`}
+              : `${numbered(rows.length, 'task')}, what waits now comes first`}
           </span>
           <NotifyChoice />
           <span class="keys" aria-hidden="true">
