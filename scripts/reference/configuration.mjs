@@ -40,9 +40,16 @@ export const configurationPage = (schema) => {
 agent-server --server --config my-server.json
 agent doctor                     # checks the configuration and prints it
 \`\`\``,
-    'The file is JSON. It is `--config`, else `AGENT_SERVER_CONFIG`, else `configs/agent-server.json` of the package. Keys that\n' +
-      'you leave out have their default. A key that is unknown or out of range stops the start with exit code 78; the message\n' +
-      'names the file and the key. A running server reads the file again on `SIGHUP` and keeps the old settings when it is wrong.',
+    `Files are JSON. Those that exist are merged, key by key; a later one wins, and a list or a value replaces the one before:
+
+1. \`configs/agent-server.json\` of the package, unless 4 names a file
+2. \`~/.config/agent-task-server/config.json\`: for all your projects (\`agent config set --global\`)
+3. \`~/.config/agent-task-server/projects/<project>.json\`: for one project (\`agent config set\`)
+4. the file of \`--config\`, else of \`AGENT_SERVER_CONFIG\`
+
+\`agent config\` prints what counts, and which file, variable or flag says so. Keys that you leave out have their default. A
+key that is unknown or out of range stops the start with exit code 78; the message names the file and the key. A running
+server reads the files again on \`SIGHUP\` and keeps the old settings when one is wrong.`,
     'Editors complete keys with [the JSON schema](../../configs/agent-server.schema.json).',
     `## Variables and flags
 

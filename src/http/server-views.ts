@@ -14,7 +14,7 @@ export const serverViews = async ({
     name,
     id: node,
     this: isThis,
-    state,
+    state: state === 'live' && facts?.draining === true ? 'draining' : state,
     slots,
     running,
     waiting,

@@ -21,3 +21,17 @@ test('a server starts with the configuration that the README shows', () => {
     roles: { reviewer: { model: 'gpt-5.1-mini' } },
   });
 });
+
+test('a stranger can start before the state diagram, with Claude or a key of any provider', () => {
+  const [before = '', after = ''] = readme.split('```mermaid');
+  const start = readme.slice(0, readme.indexOf('## Quick start'));
+
+  expect(before).toContain('## Quick start');
+  for (const named of ['claude auth login', 'codex login', 'OPENAI_API_KEY', 'OPENAI_BASE_URL'])
+    expect(before).toContain(named);
+  expect(after).toContain('queued --> started');
+  // The words of the glossary (docs/architecture.md) that mean nothing to a stranger.
+  expect(start).not.toMatch(
+    /\b(attempt|turn|step|slot|journal|entr(y|ies)|frame|parked|statechart)s?\b/i,
+  );
+});

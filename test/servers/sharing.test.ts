@@ -120,6 +120,34 @@ describeUnless(noPostgres)('servers that share a store', () => {
     });
   });
 
+  test('show one that drains as such', {
+    tags: ['slow'],
+    timeout: 120 * seconds,
+  }, async () => {
+    const address = await freshAddress();
+    const [one, two] = [
+      await openServer(address, { command: 'sleep 60' }),
+      await openServer(address),
+    ];
+    const env = { DATABASE_URL: address };
+    const server = one.start('agent-server', ['--server', '--drain-timeout', '60'], env);
+    const ended = one.collect(server);
+    await vi.waitFor(() => expect(one.serverFile()).not.toBeNull(), { timeout: 30 * seconds });
+    await two.agent('server', 'start');
+    const id = (await one.agent('create', 'Long')).out.trim();
+    await one.agent('engineer', id, '--async');
+    await vi.waitFor(async () => expect((await one.viewOf(id)).phase).toBe('acting'));
+
+    server.kill('SIGTERM');
+
+    await vi.waitFor(async () =>
+      expect((await two.agent('nodes')).out).toMatch(/ draining +1 .*\n.* \(this\) +live /),
+    );
+    expect((await two.agent('cancel', id)).code).toBe(0);
+    await ended;
+    expect((await two.agent('nodes')).out).not.toContain('draining');
+  });
+
   test('each answers requests about a task that another one has', {
     tags: ['slow'],
     timeout: 120 * seconds,

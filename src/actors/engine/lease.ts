@@ -65,6 +65,7 @@ const createTakeOver = ({ store, node, leaseMs, log }: LeaseKeeperPorts) => {
 
   const lookIn = (ms: number): void => {
     clearTimeout(timer);
+    clearTimeout(timer);
     if (!isStopped) timer = setTimeout(() => void look(), ms + graceMs).unref();
   };
   /** @returns when to look again (ms) */
@@ -145,6 +146,7 @@ export const createLeaseKeeper = (ports: LeaseKeeperPorts): LeaseKeeper => {
   let timer: NodeJS.Timeout | undefined;
   let isStopped = false;
   let renewedAt: number | null = null;
+  let isDraining = false;
   const end = (error: StoreError): void => {
     if (isStopped) return;
     stop();
@@ -176,7 +178,8 @@ export const createLeaseKeeper = (ports: LeaseKeeperPorts): LeaseKeeper => {
   const renew = async (): Promise<void> => {
     const at = performance.now();
     try {
-      await store.renew(node);
+      const facts = isDraining ? nodeFactsOf(shared) : undefined;
+      await store.renew(node, facts === undefined ? undefined : { ...facts, draining: true });
       renewed(at);
     } catch (error) {
       if (isStopped) return;
@@ -190,13 +193,19 @@ export const createLeaseKeeper = (ports: LeaseKeeperPorts): LeaseKeeper => {
     start: async (taken) => {
       const at = performance.now();
       const name = shared?.name ?? '*';
-      await store.join({ node, leaseMs, name, charts, ...nodeFactsOf(shared) });
+      await store.join({ node, leaseMs, name, charts, facts: nodeFactsOf(shared) });
       renewed(at);
       await takeOver?.begin(taken);
     },
     look: () => takeOver?.look(),
     isFirst: () => takeOver?.isFirst() ?? true,
-    takeNoMore: () => takeOver?.stop(),
+    takeNoMore: () => {
+      takeOver?.stop();
+      if (shared === undefined || isDraining) return;
+      isDraining = true;
+      // The others see it at once.
+      if (renewedAt !== null) renewIn(0);
+    },
     stop: async () => {
       stop();
       try {
@@ -208,5 +217,5 @@ export const createLeaseKeeper = (ports: LeaseKeeperPorts): LeaseKeeper => {
   };
 };
 
-const nodeFactsOf = (shared: SharedLease | undefined) =>
-  shared === undefined ? {} : { facts: { ...shared.facts, charts } };
+const nodeFactsOf = (shared: SharedLease | undefined): NodeFacts | undefined =>
+  shared === undefined ? undefined : { ...shared.facts, charts };

@@ -24,7 +24,7 @@ type Servers = Parameters<StoreLeases['takeOverFrom']>[1];
 export interface NodeRows {
   join(lease: Lease): Work<void>;
   /** @throws LeaseLostError, DatabaseGoneError */
-  renew(node: string): Work<void>;
+  renew(node: string, facts?: NodeFacts): Work<void>;
   takeOverFrom(node: string, servers: Servers, charts: ChartVersions): Work<readonly string[]>;
   withoutServer(limit: number): Work<readonly UnownedActor[]>;
   nodes(): Work<readonly StoreNode[]>;
@@ -82,7 +82,10 @@ const prepareNodes = (db: Database) => ({
   ),
   /** The next restore follows no crash. */
   leaveAttempts: db.prepare('update actors set restores = -1 where owner = ? and live_attempt > 0'),
-  renew: db.prepare('update nodes set lease_until = ?2 + lease_ms where id = ?1 and ended = 0'),
+  renew: db.prepare(
+    `update nodes set lease_until = ?2 + lease_ms, facts = coalesce(?3, facts)
+     where id = ?1 and ended = 0`,
+  ),
 });
 
 const nodeState = (leaseUntil: number, now: number): StoreNode['state'] =>
@@ -131,8 +134,9 @@ export const createNodeRows = (db: Database): NodeRows => {
       yield* sql.release.run();
       yield* takeTasks(node, charts);
     },
-    *renew(node) {
-      const { changes } = yield* sql.renew.run(node, yield* db.now());
+    *renew(node, facts) {
+      const shown = facts === undefined ? null : JSON.stringify(facts);
+      const { changes } = yield* sql.renew.run(node, yield* db.now(), shown);
       if (changes > 0) return;
       throw (yield* sql.find.first(node)) === null ? unknownServer() : new LeaseLostError();
     },

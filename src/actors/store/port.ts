@@ -316,7 +316,7 @@ export interface Lease {
   readonly leaseMs: number;
   readonly charts: ChartVersions;
   /** Shown to people. */
-  readonly facts?: NodeFacts;
+  readonly facts?: NodeFacts | undefined;
 }
 
 /** Facts of a server, for people. */
@@ -328,6 +328,8 @@ export interface NodeFacts {
   readonly pool: number;
   /** Roles that it runs; null: all. */
   readonly roles: readonly string[] | null;
+  /** It takes no more tasks, and ends after those that it runs. */
+  readonly draining?: boolean;
   /** Absent: of a server before version 2.2. */
   readonly charts?: ChartVersions;
 }
@@ -354,10 +356,10 @@ export interface StoreLeases {
    */
   join(lease: Lease): Answer<void>;
   /**
-   * Renews a lease, also after its time if nobody took over. @throws LeaseLostError, or
+   * Renews a lease, also after its time if nobody took over; replaces the facts that are given. @throws LeaseLostError, or
    * DatabaseGoneError when the store does not know the server; or rejects with it
    */
-  renew(node: string): Answer<void>;
+  renew(node: string, facts?: NodeFacts): Answer<void>;
   /**
    * Ends servers that have left, or also those whose lease is over. Takes over their tasks, and those
    * that no server has, as far as it can go on from their states. Slots of running attempts come with

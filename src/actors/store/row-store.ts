@@ -153,7 +153,7 @@ export const createRowStore = (
         shown,
       ),
     join: (lease) => database.write(() => writer.nodes().join(lease)),
-    renew: (node) => database.write(() => writer.nodes().renew(node)),
+    renew: (node, facts) => database.write(() => writer.nodes().renew(node, facts)),
     takeOverFrom: (node, servers, charts) =>
       database.write(() => writer.nodes().takeOverFrom(node, servers, charts)),
     withoutServer: (limit) => ask(writer.nodes().withoutServer(limit)),

@@ -96,9 +96,6 @@ const quotedJson = (value: unknown): string =>
 /** Says how to write a value that cannot be one word. */
 const jsonHint = (key: string, given: unknown): string => {
   if (given === undefined) return '';
-  const name = /^api\.prices\.([^"]+)$/.exec(key)?.[1];
-  if (name?.includes('.') === true)
-    return `; put the name of a model in quotes: 'api.prices."${name}"'`;
   const kind = kindOfKey(key);
   if (kind === 'list' && typeof given === 'string')
     return `; a list is written as JSON: agent config set ${key} ${quotedJson(given.split(','))}`;

@@ -15,8 +15,15 @@ const keysIn = (node: Node, path: string): readonly (readonly [key: string, says
 export const configKeys = (): readonly (readonly [key: string, says: string])[] =>
   keysIn(z.toJSONSchema(configSections, { io: 'input', unrepresentable: 'any' }), '');
 
-/** `api.prices."gpt-5.1"`: a name with dots stands in quotes. @throws UsageError */
+const priceKey = /^api\.prices\.([^"]+?)(?:\.(\w+_per_million))?$/;
+
+/**
+ * A name with dots stands in quotes, as in `roles."a.b"`; the name of a model needs none:
+ * `api.prices.gpt-5.1.input_per_million`. @throws UsageError
+ */
 export const partsOfKey = (key: string): readonly string[] => {
+  const [, model, price] = priceKey.exec(key) ?? [];
+  if (model !== undefined) return ['api', 'prices', model, ...(price === undefined ? [] : [price])];
   const parts = [...key.matchAll(/(?:^|\.)(?:"([^"]*)"|([^."]+))/g)];
   if (parts.map(([text]) => text).join('') !== key)
     throw new UsageError(

@@ -17,8 +17,7 @@ const roomForLast = (widths: readonly number[], width: number): number =>
 /** The number of columns that fit before the last one. */
 const fitting = (widths: readonly number[], width: number, atLeast: number): number => {
   let count = widths.length;
-  while (count > alwaysShown && roomForLast(widths.slice(0, count), width) < atLeast)
-    count -= 1;
+  while (count > alwaysShown && roomForLast(widths.slice(0, count), width) < atLeast) count -= 1;
   return count;
 };
 

@@ -29,7 +29,11 @@ test('a task that was merged and ran again is to review, with the work of its la
 });
 
 test('a question of an agent at work stands above what failed before', async () => {
-  const failed = aTask({ task_id: 'bd-1', status: 'failed', created_at: '2026-01-01T00:00:00.000Z' });
+  const failed = aTask({
+    task_id: 'bd-1',
+    status: 'failed',
+    created_at: '2026-01-01T00:00:00.000Z',
+  });
   const asks = aTask({
     ...{ task_id: 'bd-2', status: 'started', created_at: '2026-01-02T00:00:00.000Z' },
     awaiting: { input_id: 'i', kind: 'input', question: 'Red?', calls: [] },
