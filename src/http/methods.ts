@@ -136,6 +136,8 @@ const createWorkflowMethods = (workflows: WorkflowService): Readonly<Record<stri
   },
   'workflow.show': async (params) =>
     workflows.show(parseParams(workflowParamsSchema, params).workflow_id),
+  'workflow.retry': async (params) =>
+    workflows.retry(parseParams(workflowParamsSchema, params).workflow_id),
   'workflow.cancel': async (params) => {
     const { workflow_id, reason } = parseParams(workflowCancelParamsSchema, params);
     return workflows.cancel(workflow_id, reason ?? null);

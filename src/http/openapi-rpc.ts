@@ -179,6 +179,11 @@ const methods: Readonly<Record<string, DescribedMethod>> = {
     workflowParamsSchema,
     workflowViewSchema,
   ),
+  'workflow.retry': method(
+    'goes on with the phase in which a workflow failed or was cancelled, as a new workflow',
+    workflowParamsSchema,
+    workflowLineSchema,
+  ),
   'workflow.cancel': method(
     'cancels a workflow and its tasks that are not over',
     workflowCancelParamsSchema,

@@ -61,6 +61,10 @@ export interface WorkflowInput {
   readonly narrowedBy?: { readonly file: string; readonly changes: readonly string[] };
   /** Epoch ms. */
   readonly startedAt: number;
+  /** Of a workflow that goes on where another one failed or was cancelled. */
+  readonly from?: {
+    readonly workflowId: string;
+  } & Pick<WorkflowContext, 'phase' | 'round' | 'tasks' | 'reports'>;
 }
 
 export interface WorkflowContext extends WorkflowInput {
@@ -76,6 +80,36 @@ export interface WorkflowContext extends WorkflowInput {
 }
 
 export type WorkflowEvent = { readonly type: 'cancel'; readonly reason: string | null };
+
+/**
+ * The workflow that goes on where this one ended: with a further round of the phase that did not
+ * pass, which gets its rounds once more; else with that phase from its beginning.
+ */
+export const inputAfter = (
+  { definition, subject, verify, model, decides, choices, narrowedBy, ...ended }: WorkflowContext,
+  workflowId: string,
+  startedAt: number,
+): WorkflowInput => {
+  const { phase } = ended;
+  const isChecked = ended.reports.some((each) => each.phase === phase);
+  const kept = <Each extends { readonly phase: number }>(all: readonly Each[]): readonly Each[] =>
+    all.filter((each) => each.phase < phase || isChecked);
+  const from = {
+    workflowId: ended.workflowId,
+    phase,
+    round: isChecked ? ended.round + 1 : 1,
+    tasks: kept(ended.tasks),
+    reports: ended.reports,
+  };
+  const phases = definition.phases.map((each, at) =>
+    at === phase && isChecked ? { ...each, rounds: ended.round + each.rounds } : each,
+  );
+  return {
+    ...{ workflowId, startedAt, from, definition: { ...definition, phases } },
+    ...{ subject, verify, model, decides, choices },
+    ...(narrowedBy === undefined ? {} : { narrowedBy }),
+  };
+};
 
 export const phaseOf = ({
   definition,

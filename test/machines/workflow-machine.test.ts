@@ -3,6 +3,7 @@ import { initialTransition, transition } from 'xstate';
 import type { TaskId } from '../../src/machines/task.ts';
 import {
   type CheckReport,
+  inputAfter,
   phaseOf,
   stepsOfRound,
   type WorkflowInput,
@@ -101,6 +102,42 @@ test('a second round that passes goes on', () => {
 
   expect([next.context.phase, next.context.round]).toEqual([1, 1]);
   expect(next.context.reports).toEqual([{ phase: 0, report: good }]);
+});
+
+const again = (ended: WorkflowSnapshot): WorkflowSnapshot =>
+  initialTransition(workflowMachine, inputAfter(ended.context, 'wf-b2', 2))[0];
+
+test('after a phase that did not pass a retry goes on with its next round, and has its rounds again', () => {
+  const failed = after(begin(twoPhases), ...asked, ...round(bad), ...round(bad));
+
+  const retried = again(failed);
+
+  expect([pathOf(retried), retried.context.phase, retried.context.round]).toEqual([
+    'active.creating',
+    0,
+    3,
+  ]);
+  expect(retried.context).toMatchObject({ workflowId: 'wf-b2', tasks: [task, task], why: null });
+  expect(phaseOf(retried.context).rounds).toBe(4);
+  expect(after(retried, ...round(good)).context).toMatchObject({ phase: 1, round: 1 });
+  expect(after(retried, ...round(bad), ...round(bad)).value).toBe('failed');
+});
+
+test('after a cancel in the middle of a phase a retry begins that phase anew', () => {
+  const inSecond = after(begin(twoPhases), ...asked, ...round(good));
+  const cancelled = after(
+    inSecond,
+    done('createTasks', [{ ...task, phase: 1, step: 'c' }]),
+    { type: 'cancel', reason: null },
+    done('cancelTasks'),
+  );
+
+  const retried = again(cancelled);
+
+  expect(cancelled.value).toBe('cancelled');
+  expect(pathOf(retried)).toBe('active.creating');
+  expect(retried.context).toMatchObject({ phase: 1, round: 1, tasks: [task] });
+  expect(after(retried, ...round(good)).value).toBe('complete');
 });
 
 test('a recommendation to defer stops it', () => {

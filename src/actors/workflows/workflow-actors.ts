@@ -122,16 +122,17 @@ const isOverMeanwhile = (error: unknown, status: string): boolean =>
   isServiceError(error) &&
   (error.code === 'task_not_found' || (error.code === 'event_not_allowed' && status !== 'started'));
 
-const cancelOpenTasks =
-  ({ service }: WorkflowActorPorts) =>
-  async ({ workflowId, why }: WorkflowContext): Promise<void> => {
-    const tasks = await tasksOfWorkflow(service, workflowId);
-    const reason = `its workflow ${workflowId} was cancelled${why === null ? '' : `: ${why}`}`;
-    for (const { task_id, status } of tasks.filter((each) => !overStatuses.has(each.status)))
-      await service.cancel(task_id, reason).catch((error: unknown) => {
-        if (!isOverMeanwhile(error, status)) throw error;
-      });
-  };
+export const cancelOpenTasks = async (
+  { service }: Pick<WorkflowActorPorts, 'service'>,
+  workflowId: string,
+  reason: string,
+): Promise<void> => {
+  const tasks = await tasksOfWorkflow(service, workflowId);
+  for (const { task_id, status } of tasks.filter((each) => !overStatuses.has(each.status)))
+    await service.cancel(task_id, reason).catch((error: unknown) => {
+      if (!isOverMeanwhile(error, status)) throw error;
+    });
+};
 
 /** Remembers by workflow the work that changes tasks, since a cancel comes after it. */
 const createUnfinishedWork = () => {
@@ -173,8 +174,10 @@ export const provideWorkflowActors = (ports: WorkflowActorPorts): typeof workflo
       awaitTasks: actor(remember(awaitSteps(ports))),
       checkPhase: actor((context) => checkPhase(context, evidenceOf(ports, context))),
       cancelTasks: actor(async (context) => {
-        await settled(context.workflowId);
-        await cancelOpenTasks(ports)(context);
+        const { workflowId, why } = context;
+        await settled(workflowId);
+        const reason = `its workflow ${workflowId} was cancelled${why === null ? '' : `: ${why}`}`;
+        await cancelOpenTasks(ports, workflowId, reason);
       }),
     },
   });

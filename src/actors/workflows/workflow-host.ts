@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto';
 import { waitFor } from 'xstate';
 import { ServiceError } from '../../machines/errors.ts';
-import type { WorkflowInput } from '../../machines/workflow-context.ts';
+import { inputAfter, type WorkflowInput } from '../../machines/workflow-context.ts';
 import type { WorkflowSnapshot } from '../../machines/workflow-machine.ts';
 import { requireId } from '../engine/task-id.ts';
 import { workflowKey } from '../journal/replay-workflow.ts';
@@ -15,6 +15,7 @@ import {
 import { createLiveWorkflows, type LiveWorkflowPorts, savedState } from './live-workflows.ts';
 import { requireOwnFolders, workflowOfSaved } from './own-folders.ts';
 import { badParam, inputFor, type StartPorts, type StartWorkflow } from './start-input.ts';
+import { cancelOpenTasks } from './workflow-actors.ts';
 import {
   type WorkflowLine,
   type WorkflowView,
@@ -32,6 +33,11 @@ export interface WorkflowService {
   show(workflowId: string): Promise<WorkflowView>;
   /** The guards of its chart and what it waits for; null: no workflow has this id. */
   explain(id: string): Promise<WorkflowExplanation | null>;
+  /**
+   * Goes on with the phase in which a workflow failed or was cancelled, as a new workflow.
+   * @throws invalid_params, event_not_allowed when it did neither
+   */
+  retry(workflowId: string): Promise<WorkflowLine>;
   /** @throws invalid_params, event_not_allowed when it is over */
   cancel(workflowId: string, reason: string | null): Promise<WorkflowView>;
 }
@@ -88,12 +94,24 @@ const createWorkflowService = (
       beginning.delete(input);
     }
   };
+  const startWith = async (input: WorkflowInput): Promise<WorkflowLine> => {
+    const actor = await beginAlone(input);
+    await waitFor(actor, isSettled, { timeout: firstTasksMs }).catch(() => {});
+    return workflowLine(await stateOf(input.workflowId));
+  };
   return {
-    start: async (request) => {
-      const input = inputFor(ports, newId(), request);
-      const actor = await beginAlone(input);
-      await waitFor(actor, isSettled, { timeout: firstTasksMs }).catch(() => {});
-      return workflowLine(await stateOf(input.workflowId));
+    start: (request) => startWith(inputFor(ports, newId(), request)),
+    retry: async (workflowId) => {
+      const snapshot = await stateOf(workflowId);
+      const { status } = workflowLine(snapshot);
+      if (status !== 'failed' && status !== 'cancelled')
+        throw new ServiceError('event_not_allowed', {
+          ...{ task_id: requireId(workflowId), event: 'retry', state: status, allowed: [] },
+        });
+      const input = inputAfter(snapshot.context, newId(), ports.now());
+      // Nobody does a step of the old one any more.
+      await cancelOpenTasks(ports, workflowId, `its workflow goes on as ${input.workflowId}`);
+      return startWith(input);
     },
     list: (page = {}) => listWorkflows(store, page),
     show,

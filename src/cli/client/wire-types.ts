@@ -806,6 +806,25 @@ export interface Methods {
       }[];
     };
   };
+  /** goes on with the phase in which a workflow failed or was cancelled, as a new workflow */
+  readonly 'workflow.retry': {
+    readonly params: {
+      /** the id of a workflow */
+      readonly workflow_id: string;
+    };
+    readonly result: {
+      /** its id; its tasks have the label workflow:<id> */
+      readonly workflow_id: string;
+      /** the name of its definition */
+      readonly kind: string;
+      /** the feature, or the question */
+      readonly name: string;
+      /** the number of its phase */
+      readonly phase: number;
+      /** stopped: by a recommendation */
+      readonly status: 'started' | 'complete' | 'stopped' | 'failed' | 'cancelled';
+    };
+  };
   /** cancels a workflow and its tasks that are not over */
   readonly 'workflow.cancel': {
     readonly params: {

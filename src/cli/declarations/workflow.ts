@@ -12,13 +12,13 @@ export const workflowCommand = defineCommand({
     {
       name: 'action',
       describe: 'What to do',
-      choices: ['start', 'list', 'show', 'cancel', 'check'],
+      choices: ['start', 'list', 'show', 'retry', 'cancel', 'check'],
     },
     {
       name: 'subject',
       optional: true,
       completes: 'workflow',
-      describe: 'start: feature, research or one of yours; show, cancel: an id; check: a file',
+      describe: 'start: feature, research or one of yours; show, retry, cancel: an id; check: a file',
     },
     { name: 'name', optional: true, describe: 'start: the feature, or the question' },
   ],
@@ -59,6 +59,7 @@ export const workflowCommand = defineCommand({
     ],
     ['agent workflow start research "Why is it slow?" --thoroughness quick', 'a report, no code'],
     ['agent workflow show wf-a1b2c', 'its phases, and what it waits for'],
+    ['agent workflow retry wf-a1b2c', 'goes on with the phase that failed, as a new workflow'],
     ['agent workflow check my.yml', 'problems with their lines, or the shortest dead end'],
   ],
   run: async (context, args) => {

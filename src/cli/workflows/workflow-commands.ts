@@ -137,10 +137,34 @@ const cancelWorkflow = async (
   return exitCodes.done;
 };
 
-/** `agent workflow start|list|show|cancel`. */
+const retryWorkflow = async (
+  { connection, io, json }: CommandContext,
+  args: WorkflowArgs,
+): Promise<number> => {
+  const given = requiredSubject(args, 'an id; see: agent workflow list');
+  const client = await connection.server();
+  const workflow_id = await findWorkflowId(client, given);
+  const line = await client.call('workflow.retry', { workflow_id }).catch((error) => {
+    if (!(error instanceof CallError) || error.code !== 'event_not_allowed')
+      throw inWordsOfCommand(error, wordIn({ workflow_id: given }));
+    const says = `${workflow_id} is ${String(error.facts['state'])}; only one that failed or was cancelled can be retried`;
+    throw new CallError(error.code, says, error.facts, error);
+  });
+  if (json) io.json(lineOfWorkflow(line));
+  else
+    io.out(
+      stripControls(
+        `${line.workflow_id} goes on with phase ${line.phase} of ${workflow_id}; see it with: agent workflow show ${line.workflow_id}`,
+      ),
+    );
+  return exitCodes.done;
+};
+
+/** `agent workflow start|list|show|retry|cancel`. */
 export const workflow = async (context: CommandContext, args: WorkflowArgs): Promise<number> => {
   if (args.action === 'start') return startWorkflow(context, args);
   if (args.action === 'show') return showWorkflow(context, args);
+  if (args.action === 'retry') return retryWorkflow(context, args);
   if (args.action === 'cancel') return cancelWorkflow(context, args);
   if (args.subject !== undefined)
     throw new UsageError(`workflow list does not take ${JSON.stringify(args.subject)}`);

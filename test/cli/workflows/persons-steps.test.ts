@@ -114,3 +114,24 @@ test('a stage that a person refuses does not count as done', { tags: ['slow'] },
   );
   expect(closed.out).toBe(`${beta} complete\n`);
 });
+
+test('a workflow that was cancelled offers its steps to nobody, and goes on as a new one', async () => {
+  const { project, workflow, question } = await open();
+  const early = await project.agent('workflow', 'retry', workflow);
+  await project.agent('workflow', 'cancel', workflow);
+
+  const shown = await project.agent('show', question);
+  const next = await project.agent('workflow', 'retry', workflow);
+
+  expect(early.code).toBe(4);
+  expect(early.err).toContain(
+    `${workflow} is started; only one that failed or was cancelled can be retried\n`,
+  );
+  expect(shown.out).toContain('status     cancelled');
+  expect(shown.out).not.toMatch(/^ {2}agent /m);
+  expect(next.out).toMatch(new RegExp(`^wf-\\w{5} goes on with phase 0 of ${workflow}; `));
+  const [asked, ...others] = await tasks(project, '--status', 'queued');
+  expect(asked).toMatchObject({ phase: 'waiting_for_person' });
+  expect(asked.labels[0]).toBe(`workflow:${next.out.slice(0, 8)}`);
+  expect(others).toEqual([]);
+});
