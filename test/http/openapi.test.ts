@@ -95,8 +95,6 @@ test('real requests and answers of every method match the description', {
   await call('explain', { task_id });
   await call('diff', { task_id, attempt: 1 });
   await call('usage', { since: '2026-01-01' });
-  await call('merge', { task_id, squash: true });
-  await call('reopen', { task_id });
   await call('cancel', { task_id: first, reason: 'not now' });
   await call('retry', { task_id: first, role: 'tester' });
   await readFrames(
@@ -108,8 +106,11 @@ test('real requests and answers of every method match the description', {
   await call('close', { task_id: first, reason: 'done by hand' });
   await call('review', {
     ...{ task_id: first, attempt: 1, verdict: 'comment' },
-    comments: [{ path: 'a.txt', line: 1, end_line: 2, text: 'why?' }],
+    comments: [{ path: 'b.txt', line: 1, end_line: 1, text: 'why?' }],
   });
+  await call('discard', { task_id: first, attempt: 1, reason: 'not needed' });
+  await call('merge', { task_id, squash: true });
+  await call('reopen', { task_id });
   await call('run', { task_ids: [task_id], role: 'engineer' });
   expect((await call('decisions', {})).decisions).not.toEqual([]);
   await call('discovery');
@@ -117,6 +118,7 @@ test('real requests and answers of every method match the description', {
   await call('workflow.list');
   await call('workflow.show', { workflow_id });
   await call('workflow.cancel', { workflow_id, reason: 'not now' });
+  await call('workflow.retry', { workflow_id });
 
   expect([...seen].sort()).toEqual(servedMethods);
   expect([...describedMethods].sort()).toEqual(servedMethods);
