@@ -14,7 +14,11 @@ const tableSchema = z.looseObject({ table: z.string(), columns: z.array(z.string
 const endSchema = z.looseObject({ end: z.string(), rows: z.number(), sha256: z.string() });
 const rowSchema = z.array(z.union([z.string(), z.number(), z.null()]));
 
-const rowsPerInsert = 20;
+/** A statement takes as many rows; what is left over goes in smaller ones. */
+const rowsPerInsert = [400, 20, 1] as const;
+const mostRows = rowsPerInsert[0];
+/** Rows that wait for their statement. */
+const mostLetters = 4 * 1024 * 1024;
 
 /** Inserts rows, several with one statement. @returns the place of the first that was there before */
 const createInserts = (db: Database, { name, columns, key }: DumpTable) => {
@@ -24,14 +28,15 @@ const createInserts = (db: Database, { name, columns, key }: DumpTable) => {
       `insert into ${name} (${columns.join(', ')}) values ${Array(count).fill(places).join(', ')}
        on conflict do nothing returning ${key.join(', ')}`,
     );
-  const [many, one] = [insert(rowsPerInsert), insert(1)];
+  const insertions = rowsPerInsert.map((count) => ({ count, insertion: insert(count) }));
   const at = key.map((column) => columns.indexOf(column));
   return function* (rows: readonly (readonly Value[])[]): Work<number | null> {
-    const [insertion, groups] = rows.length === rowsPerInsert ? [many, [rows.flat()]] : [one, rows];
     const added = new Set<string>();
-    for (const values of groups)
-      for (const row of yield* insertion.all(...values))
-        added.add(JSON.stringify(key.map((column) => row[column])));
+    let from = 0;
+    for (const { count, insertion } of insertions)
+      for (; rows.length - from >= count; from += count)
+        for (const row of yield* insertion.all(...rows.slice(from, from + count).flat()))
+          added.add(JSON.stringify(key.map((column) => row[column])));
     const found = rows.findIndex(
       (values) => !added.delete(JSON.stringify(at.map((n) => values[n]))),
     );
@@ -99,6 +104,7 @@ const importTable = function* (db: Database, table: DumpTable, dump: Dump): Work
   const insert = createInserts(db, table);
   const given = createDigest();
   let rows: (readonly Value[])[] = [];
+  let letters = 0;
   const insertRows = function* (): Work<void> {
     const twice = yield* insert(rows);
     if (twice !== null) {
@@ -108,6 +114,7 @@ const importTable = function* (db: Database, table: DumpTable, dump: Dump): Work
       );
     }
     rows = [];
+    letters = 0;
   };
   for (let line = next(); ; line = next()) {
     if (line.startsWith('{')) {
@@ -118,8 +125,9 @@ const importTable = function* (db: Database, table: DumpTable, dump: Dump): Work
         throw broken(`the rows of ${name} are not as they were exported`);
       return digest;
     }
-    if (rows.length === rowsPerInsert) yield* insertRows();
+    if (rows.length === mostRows || letters >= mostLetters) yield* insertRows();
     given.add(line);
+    letters += line.length;
     rows.push(parse(rowSchema.length(columns.length), line));
   }
 };
