@@ -18,7 +18,8 @@ export const workflowCommand = defineCommand({
       name: 'subject',
       optional: true,
       completes: 'workflow',
-      describe: 'start: feature, research or one of yours; show, retry, cancel: an id; check: a file',
+      describe:
+        'start: feature, research or one of yours; show, retry, cancel: an id; check: a file',
     },
     { name: 'name', optional: true, describe: 'start: the feature, or the question' },
   ],
