@@ -25,6 +25,14 @@ const lineStarts = `(() => {
 
 const atEnd = endOfFile();
 
+const slowly = {
+  title: 'Write slowly',
+  turns: [
+    { calls: [{ tool: 'write', arguments: { path: 'src/slow.js', content: 'one\ntwo\n' } }] },
+    { calls: [{ tool: 'bash', arguments: { command: 'exec sleep 600' } }] },
+  ],
+};
+
 describeUnless(noBrowser)('changes of a task', () => {
   let project: Awaited<ReturnType<typeof openPageProject>>;
   let browser: Browser;
@@ -32,7 +40,7 @@ describeUnless(noBrowser)('changes of a task', () => {
   let problems: readonly string[];
 
   beforeAll(async () => {
-    [project, browser] = await Promise.all([openPageProject(atEnd), startBrowser()]);
+    [project, browser] = await Promise.all([openPageProject(atEnd, [slowly]), startBrowser()]);
     await project.agent('server', 'start');
     page = await browser.newPage({ viewport: { width: 1280, height: 800 } });
     page.setDefaultTimeout(15_000);
@@ -78,6 +86,26 @@ describeUnless(noBrowser)('changes of a task', () => {
     await press('Reopen');
     await until(id, { status: 'queued', attempt: 2 });
     await page.getByRole('button', { name: 'Run', exact: true }).waitFor();
+  });
+
+  test('a running task shows what it has changed so far', { tags: ['slow'] }, async () => {
+    const id = await project.create('Write slowly', '--role', 'tester');
+    await project.agent('run', id, '--async');
+    await until(id, { phase: 'acting', usage: { turns: 2 } });
+    await open(`task/${id}`);
+
+    await page.getByRole('tab', { name: 'Changes' }).click();
+
+    await page.getByRole('listitem').getByText('src/slow.js').waitFor();
+    await page.getByText('+2', { exact: true }).waitFor();
+    await page.getByRole('link', { name: 'See the lines' }).click();
+    await page.getByText('two', { exact: true }).waitFor();
+    await page.goBack();
+    await press('Cancel');
+    await press('Cancel it, its processes end');
+    await until(id, { status: 'cancelled' });
+    await page.getByRole('tab', { name: 'Log' }).waitFor();
+    expect(await page.getByRole('tab', { name: 'Changes' }).count()).toBe(0);
   });
 
   test('a task that only waits has no processes to end, and is not closed before what it waits for', {

@@ -85,4 +85,5 @@ export const noFaketime =
   faketimeFolder === null ? 'faketime is not installed (Debian: apt install faketime)' : null;
 
 export const notLinux = process.platform === 'linux' ? null : 'only Linux has it';
+export const isRoot = process.getuid?.() === 0 ? 'root may write everywhere' : null;
 export const notRoot = process.getuid?.() === 0 ? null : 'only root may do that';

@@ -100,7 +100,7 @@ const createWorkflowService = (
     return workflowLine(await stateOf(input.workflowId));
   };
   return {
-    start: (request) => startWith(inputFor(ports, newId(), request)),
+    start: async (request) => startWith(inputFor(ports, newId(), request)),
     retry: async (workflowId) => {
       const snapshot = await stateOf(workflowId);
       const { status } = workflowLine(snapshot);

@@ -1,11 +1,11 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import type { TaskId } from '../../../src/machines/task.ts';
 import { anAttempt } from '../../contracts/workspace.ts';
 import { commitIn, gitIn, makeRepository, worktreesOf } from '../../support/git.ts';
-import { notRoot, testUnless } from '../../support/needs.ts';
+import { isRoot, notRoot, testUnless } from '../../support/needs.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
 const id = 'bd-a1' as TaskId;
@@ -115,6 +115,21 @@ test('a lock that was left is named where it is, with what to do', async () => {
   expect(message).toContain(`Unable to create '${lock}'`);
   expect(message).toContain(`if no git runs in this project, remove it: rm ${lock}`);
 });
+
+testUnless(isRoot).each(['objects', 'refs'])(
+  'a read-only folder .git/%s refuses the run by its own path',
+  async (name) => {
+    const project = makeRepository();
+    const folder = join(project, '.git', name);
+    chmodSync(folder, 0o555);
+    const workspace = await worktreesOf(project, temporaryFolder());
+
+    await expect(workspace.open(anAttempt())).rejects.toThrow(
+      `${folder} cannot be written (EACCES: permission denied`,
+    );
+    chmodSync(folder, 0o755);
+  },
+);
 
 test.each(refused)('a repository that is %s is refused by name', async (_, make, why) => {
   const project = makeRepository();

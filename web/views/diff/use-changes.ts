@@ -86,8 +86,9 @@ export const useChanges = ({ task, taskId, words, first, fail }: Wanted) => {
   // The next attempt has no work at first, and goes on from this one.
   files.current = task?.work?.files ?? files.current;
   const isLarge = !isRecorded() && files.current > filesInOneCall;
-  // Another attempt has another diff.
-  const stamp = `${task?.attempt} ${task?.status}`;
+  // Another attempt has another diff, and one at work after each turn.
+  const turns = task?.status === 'started' ? task.usage.turns : '';
+  const stamp = `${task?.attempt} ${task?.status} ${turns}`;
   const asked = { task_id: taskId, ...(isLarge ? { part: { names: true } } : {}) };
   const changes = useCall(isKnown ? asked : null, stamp, 0, fail);
   const whole = useMemo(() => filesIn(changes?.patch ?? ''), [changes]);

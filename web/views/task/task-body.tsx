@@ -7,11 +7,12 @@ import { createLog } from '../../model/log.ts';
 import { Prose } from '../../parts/prose.tsx';
 import { atSeq } from '../../shell/router.ts';
 import type { Shown } from '../machines/moment.ts';
+import { ChangesSoFar } from './changes-so-far.tsx';
 import { Log } from './log.tsx';
 import { Results } from './results.tsx';
 import { Side } from './side.tsx';
 
-const tabs = ['Log', 'Results', 'Description'] as const;
+const tabs = ['Log', 'Changes', 'Results', 'Description'] as const;
 type Tab = (typeof tabs)[number];
 
 const Description = ({ task }: { task: TaskView }) => (
@@ -57,7 +58,10 @@ export const TaskBody = ({
   shown: Shown;
 }) => {
   const isStepping = isRecorded() || atSeq.value !== null;
-  const tab = useSignal<Tab>(task.status === 'complete' && !isStepping ? 'Results' : 'Log');
+  // What an attempt that is over changed is among its results.
+  const hasChanges = task.status === 'started' && !isStepping;
+  const chosenTab = useSignal<Tab>(task.status === 'complete' && !isStepping ? 'Results' : 'Log');
+  const tab = chosenTab.value === 'Changes' && !hasChanges ? 'Results' : chosenTab.value;
   const chosen = useSignal<number | null>(null);
   const attempt = Math.min(chosen.value ?? task.attempt, task.attempt);
   const logOf = useMemo(() => createLog(attempt), [attempt]);
@@ -66,20 +70,22 @@ export const TaskBody = ({
     <div class="task-body">
       <section class="task-main" aria-label="Log and results">
         <div class="tabs" role="tablist">
-          {tabs.map((name) => (
-            <button
-              key={name}
-              type="button"
-              role="tab"
-              aria-selected={tab.value === name}
-              onClick={() => {
-                tab.value = name;
-              }}
-            >
-              {name}
-            </button>
-          ))}
-          {task.attempt > 1 && tab.value === 'Log' && (
+          {tabs
+            .filter((name) => name !== 'Changes' || hasChanges)
+            .map((name) => (
+              <button
+                key={name}
+                type="button"
+                role="tab"
+                aria-selected={tab === name}
+                onClick={() => {
+                  chosenTab.value = name;
+                }}
+              >
+                {name}
+              </button>
+            ))}
+          {task.attempt > 1 && tab === 'Log' && (
             <AttemptChoice
               attempts={task.attempt}
               shown={attempt}
@@ -89,7 +95,7 @@ export const TaskBody = ({
             />
           )}
         </div>
-        {tab.value === 'Log' && (
+        {tab === 'Log' && (
           <Log
             items={items}
             missing={history.missing.value}
@@ -97,8 +103,9 @@ export const TaskBody = ({
             task={task}
           />
         )}
-        {tab.value === 'Results' && <Results task={task} />}
-        {tab.value === 'Description' && <Description task={task} />}
+        {tab === 'Changes' && <ChangesSoFar task={task} />}
+        {tab === 'Results' && <Results task={task} />}
+        {tab === 'Description' && <Description task={task} />}
       </section>
       <Side task={task} shown={shown} />
     </div>
