@@ -38,6 +38,7 @@ test('explain of a task that waits says in words what a run needs', async () => 
     '  yes  the task is in the tracker',
     `  no   its dependencies are complete: waits for ${first}`,
     '  yes  nobody else holds it',
+    '  yes  agents can work in the project',
     '  yes  a model is set up',
     '  yes  no budget is used up',
     '  yes  the queue has room: 0 of 10,000 wait',

@@ -164,7 +164,7 @@ export const startTasks = async (
   if (code !== null) return code;
   const ended = skippedCycle(run.skipped)
     ? exitCodes.conflict
-    : run.skipped.length > 0
+    : run.skipped.some(({ code }) => code !== 'already_running' && code !== 'complete')
       ? exitCodes.failed
       : exitCodes.done;
   if (json) return ended;

@@ -120,7 +120,7 @@ test.each([
     2,
     '--verify: is not for research: none of its steps runs commands',
   ],
-  [[], 2, 'workflow needs <action> (start, list, show, cancel, check): agent workflow'],
+  [[], 2, 'workflow needs <action> (start, list, show, retry, cancel, check): agent workflow'],
   [
     ['show', 'wf-none'],
     2,
