@@ -187,7 +187,7 @@ const explainState = (explained: Explained, task: TaskView, line: WriteLine): vo
   const { parked_reason: parked, phase, activity } = task;
   const hint = allowed_events.includes('respond') ? ' (agent respond)' : '';
   if (parked !== undefined)
-    line('  because ', `${oneLine(parked, 400)}; to try now: agent retry ${task.task_id}`);
+    line('  because ', `${oneLine(parked, 400)}; ${goOnWords(task.task_id, parked)}`);
   else if (reason !== null) line('  because ', `${reason}${hint}`);
   else if (phase === 'backing_off' && activity !== undefined)
     line('  because ', `${activity}; the model is asked again by itself`);
