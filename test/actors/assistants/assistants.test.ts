@@ -6,6 +6,7 @@ import { createBubblewrap } from '../../../src/actors/sandbox/bubblewrap.ts';
 import { createNoSandbox } from '../../../src/actors/sandbox/no-sandbox.ts';
 import { fakeAssistants, runsIn } from '../../support/assistants.ts';
 import { processesWith } from '../../support/processes.ts';
+import { untilParked } from '../../support/provider-limits.ts';
 import { type Running, type Setting, startSystem, untilStatus } from '../../support/running.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
@@ -113,6 +114,26 @@ test('an assistant gets its role, the rules and the task on standard input, not 
   expect(only?.argv.join(' ')).toBe(
     'exec --json --skip-git-repo-check --sandbox workspace-write -c shell_environment_policy.ignore_default_excludes=false --model=gpt-x -',
   );
+});
+
+test('an assistant is told what is left of a budget, and does not begin at it', async () => {
+  const budgets = { runUsd: null, dayUsd: 0.05, monthUsd: null };
+  const { running, id } = await run('claude', 'well', { options: { budgets } });
+  const again = async (): Promise<string> => {
+    const { task_id } = await running.service.create({ description: 'play: well' });
+    await running.service.execute({ task: task_id, role: 'engineer', options: {} });
+    return task_id;
+  };
+  await untilStatus(running, id, 'complete', 'failed');
+  await untilStatus(running, await again(), 'complete', 'failed');
+
+  const third = await again();
+  const parked = await untilParked(running, third);
+
+  const told = runsIn(running.root).map(({ argv }) => argv[argv.indexOf('--max-budget-usd') + 1]);
+  expect(told.map(Number).map((usd) => Math.round(usd * 100) / 100)).toEqual([0.05, 0.02]);
+  expect(parked).toMatchObject({ attempt: 0, phase: 'backing_off' });
+  expect(parked.parked_reason).toMatch(/^budget\.day_usd: 0\.06 of 0\.05 USD are spent/);
 });
 
 test('an assistant gets its own credentials and no other variable of the server', async () => {
