@@ -169,6 +169,20 @@ describe.each([
     expect(second).toMatchObject({ usage: { outputTokens: 1, cachedTokens: 0 } });
   });
 
+  test.each<[string, Answer, boolean]>([
+    ['was cut in mid-answer costs what it had, by an estimate', { kind: 'cut' }, true],
+    ['stalled after the first piece costs the same', { kind: 'stall' }, true],
+    ['was refused costs nothing', status(403), false],
+    ['was limited costs nothing', status(429), false],
+  ])('a call that %s', async (_, answer, isCharged) => {
+    const { model } = await openWith(() => answer, { idleMs: 50 });
+
+    const last = (await ask(model)).at(-1);
+
+    const usage = last?.type === 'failed' ? last.usage : undefined;
+    expect((usage?.inputTokens ?? 0) > 0).toBe(isCharged);
+  });
+
   test('calls with a missing or a doubled id get ids of their own', async () => {
     const twice = [call, call, { name: 'read', arguments: '{}' }];
     const { model } = await openWith(() => ({ kind: 'answer', calls: twice }));
