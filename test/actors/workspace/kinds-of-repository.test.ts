@@ -124,10 +124,11 @@ testUnless(isRoot).each(['objects', 'refs'])(
     chmodSync(folder, 0o555);
     const workspace = await worktreesOf(project, temporaryFolder());
 
-    await expect(workspace.open(anAttempt())).rejects.toThrow(
-      `${folder} cannot be written (EACCES: permission denied`,
-    );
+    const found = await workspace.problem?.(id);
     chmodSync(folder, 0o755);
+
+    expect(found?.problem).toContain(`${folder} cannot be written (EACCES: permission denied`);
+    expect(found?.remedy).toBe('give this user the right to write in it');
   },
 );
 
