@@ -103,7 +103,9 @@ const plannedTasks = z.array(
     task_id: z.string(),
     role: z.string(),
     model: z.string().describe('the model, or the assistant'),
-    after: z.array(z.string()).describe('tasks of this run that must be complete first'),
+    after: z
+      .array(z.string())
+      .describe('tasks that must be complete first, also those that the run skips'),
   }),
 );
 const skippedTasks = z.array(

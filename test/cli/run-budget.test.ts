@@ -48,6 +48,14 @@ test('a run at its budget ends with 6 and says how to go on, which it does witho
   });
 });
 
+test('the advice to run a refused task again names its flags', async () => {
+  const { agentWith } = openProject({ api: { ...(await dearProvider()), prices: {} } });
+
+  const limited = await agentWith(env, 'engineer', 'do it well', '--max-cost', '1');
+
+  expect(limited.err).toMatch(/is kept; run it with: agent engineer \S+, and the same flags/);
+});
+
 test('--yes starts more than 10 tasks without a question', async () => {
   const project = openProject();
   for (let n = 0; n < 11; n += 1) await project.agent('create', `Task ${n}`, '--role', 'engineer');

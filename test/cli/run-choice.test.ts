@@ -93,9 +93,24 @@ test('a cycle that comes with the file is named by list, explain and run, which 
   expect((await project.agent('explain', 't-c')).out).toContain(
     'it waits for a cycle of dependencies',
   );
+  const chosen = await plan(project, '--label', 'role:engineer', '--limit', '1');
+  expect([ids(chosen), chosen.skipped.length]).toEqual([[], 3]);
   expect(await project.agent('run')).toMatchObject({ code: 4, err: expect.stringMatching(cycle) });
   expect((await project.agent('dep', 'remove', 't-a', 't-b')).code).toBe(0);
   expect(await project.agent('run')).toMatchObject({ code: 0 });
+});
+
+test('a dry run names what a task waits for, also a task that it skips', async () => {
+  const project = openProject();
+  const noRole = (await project.agent('create', 'no role')).out.trim();
+  const second = await create(project, '--deps', noRole);
+
+  const { tasks, skipped } = await plan(project);
+
+  expect(tasks).toEqual([
+    { task_id: second, role: 'engineer', model: 'scripted', after: [noRole] },
+  ]);
+  expect(skipped).toMatchObject([{ task_id: noRole, code: 'no_role' }]);
 });
 
 test('cancel --all stops what waits and runs', async () => {

@@ -180,7 +180,7 @@ test('of many tasks that are skipped the first are named, and the others counted
   const lines = err.split('\n').filter((line) => line.startsWith('skipped'));
   expect(code).toBe(4);
   expect(lines).toHaveLength(11);
-  expect(lines.at(-1)).toBe('skipped 1,490 more: agent run --json says why');
+  expect(lines.at(-1)).toBe('skipped 1,490 more: agent run --dry-run --json says why');
 });
 
 test('server stop counts all tasks that wait, also more than a page', {

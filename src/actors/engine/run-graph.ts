@@ -44,7 +44,7 @@ export interface PlannedRun {
     readonly task_id: string;
     readonly role: Role;
     readonly model: string;
-    /** Tasks of the run that must be complete first. */
+    /** Tasks that must be complete first, also those that the run skips. */
     readonly after: readonly string[];
   }[];
   readonly skipped: GraphRun['skipped'];
@@ -265,7 +265,12 @@ const tasksOf = async (
     if (taken.size + more.length <= (limit ?? Number.POSITIVE_INFINITY))
       for (const one of more) taken.set(one.id, one);
   }
-  return [...taken.values(), ...cyclic.map(({ task }) => task).filter(isChosen)];
+  // With the others of their cycle, without which they would look as if they could start.
+  const stuck = new Set(cyclic.map(({ task }) => task.id));
+  for (const { task } of cyclic.filter((one) => isChosen(one.task)))
+    for (const one of missing(task, new Set(taken.keys())))
+      if (stuck.has(one.id)) taken.set(one.id, one);
+  return [...taken.values()];
 };
 
 const skippedCycles = (cyclic: OrderedTasks<TrackedTask>['cyclic']): readonly SkippedTask[] =>
@@ -297,11 +302,7 @@ const planAll = async (ports: RunGraphPorts, request: RunGraphRequest): Promise<
       else skipped.push({ task_id: task.id, reason: describeRefusal(refused), code: refused.code });
     }
   }
-  const ids = new Set(tasks.map(({ task_id }) => task_id));
-  return {
-    tasks: tasks.map((task) => ({ ...task, after: task.after.filter((id) => ids.has(id)) })),
-    skipped: [...skipped, ...skippedCycles(cyclic)],
-  };
+  return { tasks, skipped: [...skipped, ...skippedCycles(cyclic)] };
 };
 
 const startAll = async (ports: RunGraphPorts, request: RunGraphRequest): Promise<GraphRun> => {

@@ -306,7 +306,7 @@ export interface Methods {
         readonly role: string;
         /** the model, or the assistant */
         readonly model: string;
-        /** tasks of this run that must be complete first */
+        /** tasks that must be complete first, also those that the run skips */
         readonly after: readonly string[];
       }[] | undefined;
       /** the tasks that were not started, and why */

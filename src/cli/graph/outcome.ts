@@ -32,7 +32,8 @@ export const skippedTexts = (
       : [
           {
             who: `${others.length.toLocaleString('en')} more`,
-            why: further.length === 0 ? oneLine(reason, 300) : 'agent run --json says why',
+            why:
+              further.length === 0 ? oneLine(reason, 300) : 'agent run --dry-run --json says why',
           },
         ]),
   ];

@@ -67,7 +67,9 @@ export const createAndRun = async (
   try {
     return await runTask(context, { ...request, task: task_id }, detach);
   } catch (error) {
-    context.io.err(`${task_id} is kept; run it with: agent ${request.role} ${task_id}`);
+    const hasFlags = Object.values(request.options).some((value) => value !== undefined);
+    const flags = hasFlags ? ', and the same flags: without them, other limits hold' : '';
+    context.io.err(`${task_id} is kept; run it with: agent ${request.role} ${task_id}${flags}`);
     if (!(error instanceof CallError)) throw error;
     throw new CallError(error.code, error.message, { ...error.facts, task_id }, error);
   }
