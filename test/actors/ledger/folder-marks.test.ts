@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import {
   cpSync,
   existsSync,
@@ -57,7 +58,8 @@ const takeAgainFromGit = ({ root, beads }: Opened): void => {
   gitIn(root, 'checkout', '--quiet', '--', '.beads');
 };
 const putBackup = ({ root }: Opened): void => {
-  cpSync(`${root}.backup`, root, { recursive: true });
+  // As tar and rsync do; cpSync alone cannot replace read-only files under Node 24.
+  execFileSync('cp', ['-af', `${root}.backup/.`, root]);
 };
 
 for (const [what, replace] of [
