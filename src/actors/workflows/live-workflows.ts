@@ -18,7 +18,7 @@ import { workflowLine } from './workflow-view.ts';
 export interface LiveWorkflowPorts extends WorkflowActorPorts {
   readonly root: ActorRoot;
   readonly journal: Journal;
-  readonly store: Pick<Store, 'actor' | 'openWorkflows' | 'endedWorkflows'>;
+  readonly store: Pick<Store, 'actor' | 'openWorkflows' | 'endedWorkflows' | 'rememberAnswer'>;
   readonly reports: Pick<KeptReports, 'read' | 'remove'>;
 }
 

@@ -103,12 +103,15 @@ const createWorkflowService = (
     start: async (request) => startWith(inputFor(ports, newId(), request)),
     retry: async (workflowId) => {
       const snapshot = await stateOf(workflowId);
+      const task_id = requireId(workflowId);
+      const refused = (state: string): ServiceError =>
+        new ServiceError('event_not_allowed', { task_id, event: 'retry', state, allowed: [] });
       const { status } = workflowLine(snapshot);
-      if (status !== 'failed' && status !== 'cancelled')
-        throw new ServiceError('event_not_allowed', {
-          ...{ task_id: requireId(workflowId), event: 'retry', state: status, allowed: [] },
-        });
-      const input = inputAfter(snapshot.context, newId(), ports.now());
+      if (status !== 'failed' && status !== 'cancelled') throw refused(status);
+      // A second retry would pay for the same work beside the first.
+      const next = await store.rememberAnswer(`workflow-retry/${workflowId}`, task_id, newId());
+      if ((await store.actor(workflowKey(next))) !== null) throw refused(`continued as ${next}`);
+      const input = inputAfter(snapshot.context, next, ports.now());
       // Nobody does a step of the old one any more.
       await cancelOpenTasks(ports, workflowId, `its workflow goes on as ${input.workflowId}`);
       return startWith(input);

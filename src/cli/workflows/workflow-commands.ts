@@ -117,6 +117,16 @@ const showWorkflow = async (
   return exitCodes.done;
 };
 
+/** Says in which state a workflow is that cannot be changed like that, and `otherwise`. */
+const refuseChange =
+  (workflow_id: string, given: string, otherwise: string) =>
+  (error: unknown): never => {
+    if (!(error instanceof CallError) || error.code !== 'event_not_allowed')
+      throw inWordsOfCommand(error, wordIn({ workflow_id: given }));
+    const says = `${workflow_id} is ${String(error.facts['state'])}; ${otherwise}`;
+    throw new CallError(error.code, says, error.facts, error);
+  };
+
 const cancelWorkflow = async (
   { connection, io, json }: CommandContext,
   args: WorkflowArgs,
@@ -125,13 +135,9 @@ const cancelWorkflow = async (
   const { reason } = args;
   const client = await connection.server();
   const workflow_id = await findWorkflowId(client, given);
-  const view = await client.call('workflow.cancel', { workflow_id, reason }).catch((error) => {
-    if (!(error instanceof CallError) || error.code !== 'event_not_allowed')
-      throw inWordsOfCommand(error, wordIn({ workflow_id: given }));
-    const { state } = error.facts;
-    const says = `${workflow_id} is ${String(state)}; there is nothing to cancel`;
-    throw new CallError(error.code, says, error.facts, error);
-  });
+  const view = await client
+    .call('workflow.cancel', { workflow_id, reason })
+    .catch(refuseChange(workflow_id, given, 'there is nothing to cancel'));
   if (json) io.json(lineOfWorkflow(view));
   else io.out(stripControls(`${workflow_id} ${view.status}`));
   return exitCodes.done;
@@ -144,12 +150,10 @@ const retryWorkflow = async (
   const given = requiredSubject(args, 'an id; see: agent workflow list');
   const client = await connection.server();
   const workflow_id = await findWorkflowId(client, given);
-  const line = await client.call('workflow.retry', { workflow_id }).catch((error) => {
-    if (!(error instanceof CallError) || error.code !== 'event_not_allowed')
-      throw inWordsOfCommand(error, wordIn({ workflow_id: given }));
-    const says = `${workflow_id} is ${String(error.facts['state'])}; only one that failed or was cancelled can be retried`;
-    throw new CallError(error.code, says, error.facts, error);
-  });
+  const otherwise = 'only one that failed or was cancelled can be retried, and once';
+  const line = await client
+    .call('workflow.retry', { workflow_id })
+    .catch(refuseChange(workflow_id, given, otherwise));
   if (json) io.json(lineOfWorkflow(line));
   else
     io.out(

@@ -294,6 +294,18 @@ test('cancel ends the workflow and every task of it that is not over', async () 
   await expect(system.workflows.show('wf-none')).rejects.toMatchObject({ code: 'invalid_params' });
 });
 
+test('two retries at once make one workflow', async () => {
+  const { system } = await startWithParts([]);
+  const { workflow_id } = await system.workflows.start({ kind: 'feature', name: 'Basket totals' });
+  await system.workflows.cancel(workflow_id, 'no money');
+
+  const both = [system.workflows.retry(workflow_id), system.workflows.retry(workflow_id)];
+  const ended = await Promise.allSettled(both);
+
+  expect(ended.map(({ status }) => status).toSorted()).toEqual(['fulfilled', 'rejected']);
+  expect((await system.workflows.list()).workflows).toHaveLength(2);
+});
+
 test.each([
   [{ kind: 'no-such', name: 'x' }, 'kind: "no-such" is no workflow; there are feature, research'],
   [{ kind: 'feature', name: ' ' }, 'name: is empty'],

@@ -125,11 +125,16 @@ test('a workflow that was cancelled offers its steps to nobody, and goes on as a
 
   expect(early.code).toBe(4);
   expect(early.err).toContain(
-    `${workflow} is started; only one that failed or was cancelled can be retried\n`,
+    `${workflow} is started; only one that failed or was cancelled can be retried, and once\n`,
   );
   expect(shown.out).toContain('status     cancelled');
   expect(shown.out).not.toMatch(/^ {2}agent /m);
   expect(next.out).toMatch(new RegExp(`^wf-\\w{5} goes on with phase 0 of ${workflow}; `));
+  const again = await project.agent('workflow', 'retry', workflow);
+  expect(again).toMatchObject({
+    code: 4,
+    err: expect.stringContaining(`${workflow} is continued as ${next.out.slice(0, 8)}; only one`),
+  });
   const [asked, ...others] = await tasks(project, '--status', 'queued');
   expect(asked).toMatchObject({ phase: 'waiting_for_person' });
   expect(asked.labels[0]).toBe(`workflow:${next.out.slice(0, 8)}`);
