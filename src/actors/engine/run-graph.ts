@@ -18,7 +18,13 @@ import { nextOptions } from './next-options.ts';
 import { OwnedElsewhereError } from './owned-elsewhere.ts';
 import { createSharedCalls } from './shared-calls.ts';
 import { RepeatedRequestError } from './task-commands.ts';
-import { cycleReason, type OrderedTasks, orderTasks, withDependencies } from './task-graph.ts';
+import {
+  cycleReason,
+  type OrderedTasks,
+  openTasks,
+  orderTasks,
+  withDependencies,
+} from './task-graph.ts';
 import { requireId } from './task-id.ts';
 import type { TaskViews } from './task-views.ts';
 
@@ -78,28 +84,8 @@ export interface RunGraphPorts extends Omit<ExecutePorts, 'queries' | 'tracker'>
 type Accepted = GraphRun['accepted'][number];
 type SkippedTask = GraphRun['skipped'][number];
 
-const graphPageSize = 1_000;
 /** They share commits of the store. */
 const startedAtOnce = 32;
-const openStatuses = ['queued', 'started', 'failed', 'cancelled'] as const;
-
-const findOpenTasks = async ({ tracker }: RunGraphPorts): Promise<readonly TrackedTask[]> => {
-  const found: TrackedTask[] = [];
-  for (const status of openStatuses) {
-    let after: TrackedTask | undefined;
-    do {
-      const page = await tracker.page({
-        status,
-        limit: graphPageSize,
-        ...(after === undefined ? {} : { after }),
-      });
-      found.push(...page);
-      after = page.length === graphPageSize ? page.at(-1) : undefined;
-    } while (after !== undefined);
-  }
-  return found;
-};
-
 /** The named tasks and all that they wait for. @throws task_not_found */
 const namedTasks = async (
   { tracker }: RunGraphPorts,
@@ -240,7 +226,7 @@ const tasksOf = async (
   ports: RunGraphPorts,
   { taskIds, labels = [], priority, limit }: RunGraphRequest,
 ): Promise<readonly TrackedTask[]> => {
-  const all = await (taskIds === undefined ? findOpenTasks(ports) : namedTasks(ports, taskIds));
+  const all = await (taskIds === undefined ? openTasks(ports.tracker) : namedTasks(ports, taskIds));
   if (labels.length === 0 && priority === undefined && limit === undefined) return all;
   const byId = new Map(all.map((task) => [task.id, task]));
   const isChosen = (task: TrackedTask): boolean =>

@@ -97,16 +97,48 @@ export const cyclesAmong = (tasks: readonly Linked[]): readonly string[] =>
     (cycle) => `dependencies form a cycle: ${cycleText(cycle)}`,
   );
 
+const pageSize = 1_000;
+const openStatuses = ['queued', 'started', 'failed', 'cancelled'] as const;
+
+/** Every task that is not complete. */
+export const openTasks = async (
+  tracker: Pick<TrackerReads, 'page'>,
+): Promise<readonly TrackedTask[]> => {
+  const found: TrackedTask[] = [];
+  for (const status of openStatuses) {
+    let after: TrackedTask | undefined;
+    do {
+      const page = await tracker.page({
+        status,
+        limit: pageSize,
+        ...(after === undefined ? {} : { after }),
+      });
+      found.push(...page);
+      after = page.length === pageSize ? page.at(-1) : undefined;
+    } while (after !== undefined);
+  }
+  return found;
+};
+
+/** A chain is as many reads as it has tasks; after these, all open tasks are read at once. */
+const readsInChain = 50;
+
 /** The tasks that are found, and all that they wait for. */
 export const withDependencies = async (
-  tracker: Pick<TrackerReads, 'findMany'>,
+  tracker: Pick<TrackerReads, 'findMany' | 'page'>,
   ids: readonly TaskId[],
 ): Promise<ReadonlyMap<TaskId, TrackedTask>> => {
   const found = new Map<TaskId, TrackedTask>();
   const asked = new Set<TaskId>();
-  for (let next = [...new Set(ids)]; next.length > 0; ) {
+  let open = new Map<TaskId, TrackedTask>();
+  let next = [...new Set(ids)];
+  for (let reads = 1; next.length > 0; reads += 1) {
+    if (reads > readsInChain && open.size === 0)
+      open = new Map((await openTasks(tracker)).map((task) => [task.id, task]));
     for (const id of next) asked.add(id);
-    const tasks = await tracker.findMany(next);
+    const unread = next.filter((id) => !open.has(id));
+    const tasks = next.flatMap((id) => open.get(id) ?? []);
+    if (unread.length > 0) tasks.push(...(await tracker.findMany(unread)));
     for (const task of tasks) found.set(task.id, task);
     // A dependency that was deleted is asked for once.
     next = [...new Set(tasks.flatMap(({ unmet }) => unmet))].filter((id) => !asked.has(id));
