@@ -105,8 +105,15 @@ export const inputAfter = (
     at === phase && isChecked ? { ...each, rounds: ended.round + each.rounds } : each,
   );
   return {
-    ...{ workflowId, startedAt, from, definition: { ...definition, phases } },
-    ...{ subject, verify, model, decides, choices },
+    workflowId,
+    startedAt,
+    from,
+    definition: { ...definition, phases },
+    subject,
+    verify,
+    model,
+    decides,
+    choices,
     ...(narrowedBy === undefined ? {} : { narrowedBy }),
   };
 };

@@ -42,7 +42,7 @@ export interface AttemptReport {
   readonly end: AttemptEnd;
   readonly workLog: readonly string[];
   readonly work: SavedWork | null;
-  /** What is not on a branch, when there is no saved work to say it. */
+  /** Names of changes that are on no branch; empty where the saved work names them. */
   readonly notSaved: readonly string[];
   /** Messages of people that no agent read. */
   readonly unread: readonly string[];

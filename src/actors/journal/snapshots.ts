@@ -22,8 +22,8 @@ const persistedSchema = z.looseObject({
 type Persisted = z.infer<typeof persistedSchema>;
 
 /**
- * What `make` makes of a saved state. One that is broken is the fault of its task alone, whatever is
- * wrong with it. @throws UnreadableStateError only
+ * Hands a saved state to `make`. One that is broken is the fault of its task alone, whatever is wrong
+ * with it. @throws UnreadableStateError only
  */
 export const readSnapshot = <Result>(
   saved: SavedActor,
@@ -37,7 +37,7 @@ export const readSnapshot = <Result>(
   }
 };
 
-/** What `read` makes of each saved state, without those that this server cannot read. */
+/** Reads each saved state, and leaves out those that this server cannot read. */
 export const readEach = <Result>(
   rows: readonly SavedActor[],
   read: (saved: SavedActor) => Result,

@@ -7,7 +7,7 @@ export type LayoutLine = { readonly end: string } & (
   | { readonly text: string }
 );
 
-/** What the file says beside its tasks. */
+/** The form of the file, without its tasks: order, line ends, and lines that are no task. */
 export interface FileLayout {
   readonly start: '' | '\ufeff';
   readonly lines: readonly LayoutLine[];

@@ -4,7 +4,7 @@ import { issueOf } from './issue-line.ts';
 
 /** An element of a list, or a member of an object. */
 interface Part {
-  /** Of a member. */
+  /** The name of a member. */
   readonly key: string;
   /** With the name and the colon, and the space in front. */
   readonly text: string;

@@ -52,7 +52,7 @@ const idLength = (count: number): number => (count < 500 ? 4 : count < 1_500 ? 5
 /** An id has 128 characters at most. */
 const prefixLengthAtMost = 100;
 
-/** What comes before the last hyphen in most of the ids; of two that are as many, the first. */
+/** The text before the last hyphen that most of the ids share; the first of two such. */
 const prefixOf = (ids: readonly string[]): string => {
   const counts = new Map<string, number>();
   for (const id of ids) {

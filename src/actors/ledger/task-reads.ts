@@ -87,7 +87,7 @@ const createParents = (sql: TaskStatements) => {
     return all;
   };
   return {
-    /** What a part waits for because a whole does, unless that is a part of the same whole. */
+    /** A part waits for what its whole waits for, unless that is a part of the same whole. */
     *unmet(own: TaskId, above: Ids): Work<Ids> {
       const unmet: TaskId[] = [];
       for (const whole of yield* withWholes(above)) {

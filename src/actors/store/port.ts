@@ -246,7 +246,7 @@ export class DatabaseRefusedError extends StoreError {
   override readonly name: string = 'DatabaseRefusedError';
 }
 
-/** What was to be written is refused, and would be again: it is no outage. */
+/** The database refuses the change itself, and would again: this is no outage. */
 export class ChangeRefusedError extends DatabaseRefusedError {
   override readonly name = 'ChangeRefusedError';
 }

@@ -200,7 +200,11 @@ export const configCommand = (
 ): number | Promise<number> => {
   const { cwd, io, env, json } = given;
   const context: CommandContext = {
-    ...{ cwd, io, env, json, config: given.config },
+    cwd,
+    io,
+    env,
+    json,
+    config: given.config,
     project: global ? projectOrNone(given) : given.project,
     get connection() {
       return given.connection;

@@ -17,7 +17,11 @@ export const ChangesSoFar = ({ task }: { task: TaskView }) => {
     [problem],
   );
   const { changes, all, listed, byPath } = useChanges({
-    ...{ task, taskId: task.task_id, words: '', first: 0, fail },
+    task,
+    taskId: task.task_id,
+    words: '',
+    first: 0,
+    fail,
   });
   const left = all.length - listed.length;
   return (
