@@ -1,4 +1,3 @@
-import { cyclesAmong } from '../../actors/engine/task-graph.ts';
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import type { Client } from '../client/client.ts';
 import { findTask } from '../client/find-task.ts';
@@ -27,6 +26,15 @@ const warnStranded = (client: Client, tasks: readonly TaskView[], io: Io): void 
   const [only] = stranded.length === 1 ? stranded : [];
   const who = only === undefined ? `${stranded.length} tasks make` : `${only.task_id} makes`;
   io.err(`note: no server runs, so ${who} no progress; start one with: agent server start`);
+};
+
+const warnCycles = async (tasks: readonly TaskView[], io: Io): Promise<void> => {
+  const linked = tasks
+    .filter(({ unmet_dependencies: unmet }) => unmet.length > 0)
+    .map(({ task_id: id, unmet_dependencies: unmet }) => ({ id, unmet }));
+  if (linked.length === 0) return;
+  const { cyclesAmong } = await import('../../actors/engine/task-graph.ts');
+  for (const text of cyclesAmong(linked)) io.err(text);
 };
 
 const ourStatuses: readonly string[] = [
@@ -109,10 +117,7 @@ export const printTasks = async (client: Client, io: Io, args: ListArgs): Promis
   }
   io.out(renderList(tasks, Date.now(), io.width));
   if (tasks.length === 0) io.err(nothingText(filter));
-  for (const text of cyclesAmong(
-    tasks.map(({ task_id: id, unmet_dependencies: unmet }) => ({ id, unmet })),
-  ))
-    io.err(text);
+  await warnCycles(tasks, io);
   if (args.limit === undefined) noteMore(more, sort, io);
   return exitCodes.done;
 };
