@@ -57,7 +57,9 @@ testUnless(noSandbox)(
     const { out } = await project.agent('doctor', '--json');
 
     expect(mcpChecksIn(out)).toEqual([
-      expect.stringMatching(/^problem unread: .*it cannot read .*notes-server.mjs: read_paths$/),
+      expect.stringMatching(
+        /^problem unread: in the sandbox it cannot read .*notes-server.mjs: read_paths; it ended/,
+      ),
     ]);
   },
 );

@@ -340,7 +340,9 @@ export const configSections = z.strictObject({
         .max(1_048_576)
         .refine((mb) => mb === 0 || mb >= 128, 'must be at least 128, or 0 for no limit')
         .default(4_096)
-        .describe('memory of each process of a command, in MiB: at least 128, or 0 for no limit'),
+        .describe(
+          'memory of each process of a command, in MiB: at least 128 (Node 24 starts with 640), or 0 for no limit',
+        ),
       read_paths: z
         .array(absolutePath)
         .max(50)

@@ -88,9 +88,10 @@ const checkMcpServer = async (
     };
   } catch (error) {
     const hidden = hiddenPath(server, around);
+    // First: what the server said may be long, and is cut.
     const hint =
-      hidden === undefined ? '' : `; in the sandbox it cannot read ${hidden}: read_paths`;
-    return { status: 'problem', detail: `${name}: ${messageOf(error)}${hint}` };
+      hidden === undefined ? '' : `in the sandbox it cannot read ${hidden}: read_paths; `;
+    return { status: 'problem', detail: `${name}: ${hint}${messageOf(error)}` };
   }
 };
 
