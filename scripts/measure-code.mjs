@@ -1,10 +1,11 @@
 // Prints the shape of src. `npm run measure -- --functions --ports --casts --names --folders` also
 // lists functions over 50 lines, interfaces of more than 8 functions, casts, names declared in more
-// than one file, and which folder imports which.
+// than one file, and which folder imports which. `--check` fails where src became worse than
+// `scripts/measure.json` says, and `--write` writes that file. `--way` runs a task (`way.mjs`).
 //
 // Tokens are the leaves of the syntax trees, without comments. Lines of logic hold more than
 // brackets and are no import. Generated files count in none of the two.
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import ts from 'typescript';
 
@@ -178,3 +179,23 @@ const lists = {
 };
 for (const [option, list] of Object.entries(lists))
   if (process.argv.includes(option)) console.log(`\n${option}\n${list.join('\n')}`);
+
+const limitsFile = 'scripts/measure.json';
+const held = {
+  tokens: size.tokens,
+  files: files.length,
+  'folders with more than 20 files': [...looseFiles.values()].filter((n) => n > 20).length,
+  'functions over 80 lines': functions.filter(({ lines }) => lines > 80).length,
+  casts: casts.length,
+};
+if (process.argv.includes('--write'))
+  writeFileSync(limitsFile, `${JSON.stringify(held, null, 2)}\n`);
+if (process.argv.includes('--check'))
+  for (const [name, limit] of Object.entries(JSON.parse(readFileSync(limitsFile, 'utf8')))) {
+    if (held[name] <= limit) continue;
+    console.error(
+      `src: ${name} ${held[name]}, at most ${limit}; make it smaller, or run npm run measure -- --write and give the reason in the commit`,
+    );
+    process.exitCode = 1;
+  }
+if (process.argv.includes('--way')) await import('./way.mjs');
