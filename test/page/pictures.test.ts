@@ -109,7 +109,7 @@ describeUnless(noPictures)('pictures of the page', () => {
       for (const name of Object.keys(views)) {
         await open(name);
         await pictures.keep(page, `${name}${suffix}`);
-        const share = await pictures.compare(page, `${name}${suffix}`);
+        const share = await pictures.compare(page, `${name}${suffix}`, tolerance);
         if (share > tolerance) differing[name] = share;
       }
 

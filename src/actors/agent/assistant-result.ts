@@ -35,9 +35,11 @@ const outcomeFromText = (name: string, text: string, artifacts: readonly string[
   return failedOutcome(`the agent gave up: ${reason}`, { facts: { gave_up: true } });
 };
 
-/** True for stack frames and blank lines, which Node and others print around an error message. */
+/** True for warnings, stack frames and blank lines, which Node and others print around an error. */
 const isNoiseLine = (line: string): boolean =>
-  /^\s*$|^Node\.js v\d|^\s+\S|^(node:|file:\/\/|\/)\S+:\d+$|^[\s^~{}[\]();,]*$/.test(line);
+  /^\s*$|^Node\.js v\d|^\((?:node:\d+\) |Use `node --trace-)|^\s+\S|^(node:|file:\/\/|\/)\S+:\d+$|^[\s^~{}[\]();,]*$/.test(
+    line,
+  );
 
 export const lastMeaningfulLines = (text: string): string => {
   const lines = text.split('\n').filter((line) => line.trim() !== '');

@@ -49,7 +49,8 @@ const openEgresses = () => {
       tailBytes: 8_000,
     });
     if ('refusal' in result) throw new Error(result.refusal);
-    return result.output.trim();
+    // Node 22 warns that it uses a proxy.
+    return result.output.replaceAll(/^\((?:node:\d+\) |Use `node --trace-).*\n/gm, '').trim();
   };
   return { run, egresses, seen };
 };
