@@ -79,7 +79,7 @@ describeUnless(noBrowser)('the page', () => {
   const row = (title: string) =>
     page.locator('li', { has: page.getByRole('link', { name: title }) });
   const status = async (id: string, wanted: string) =>
-    vi.waitFor(async () => expect((await project.show(id)).status).toBe(wanted), 15_000);
+    vi.waitFor(async () => expect((await project.show(id)).status).toBe(wanted), 45_000);
 
   test('the code leaves the address at once, and no token is in it', () => {
     expect(page.url()).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/#\/needs-you$/);
