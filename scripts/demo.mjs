@@ -106,7 +106,12 @@ const main = async () => {
     JSON.stringify({
       server: { port: 0, register_protocol_handler: false },
       sandbox: { mode: held.ok ? 'auto' : 'off' },
-      api: { backend: 'builtin', provider_model: 'scripted-over-http' },
+      api: {
+        backend: 'builtin',
+        provider_model: 'scripted-over-http',
+        prices: { 'scripted-over-http': { input_per_million: 0, output_per_million: 0 } },
+      },
+      budget: { day_usd: 1 },
     }),
   );
   console.log(`A git repository with a failing test: ${project}`);
