@@ -127,11 +127,9 @@ export const taskSetup = setup({
     hasParkedAttempt: ({ context }) => hasParkedAttempt(context),
     isLimitOf: ({ context: { parked } }, { backend }: { backend: string }) =>
       parked !== undefined && limitNameOf(parked) === backend,
-    /** Of another run, which has an amount of its own, or whose predecessor used up its budget. */
-    bringsBudget: ({ context: { parked, options: own } }, { options }: RequestedRun) =>
+    /** The run names an amount, or the one before used up its budget. */
+    bringsBudget: ({ context: { parked } }, { options }: RequestedRun) =>
       options?.run !== undefined &&
-      own.run !== undefined &&
-      own.run.id !== options.run.id &&
       (parked?.budget === 'run' || options.run.maxCostUsd !== undefined),
     meetsLimit: (_, { parking }: Limited) => parking !== null,
     changesRun: ({ context }, { role, options }: RequestedRun) =>

@@ -36,8 +36,8 @@ export interface Budgets {
   leftUsd(run: RunOptions): Promise<number | null>;
   /** True when a cost must be known. */
   areSet(run: RunOptions): boolean;
-  /** The options of a new run, which has a budget of its own. */
-  withRun(options: RunOptions, maxCostUsd?: number): RunOptions;
+  /** The options of a new run, which has a budget of its own, or of the run that goes on. */
+  withRun(options: RunOptions, maxCostUsd?: number, goesOn?: string): RunOptions;
 }
 
 export interface BudgetPorts {
@@ -85,12 +85,12 @@ export const createBudgets = ({ store, settings, backends, flush, now }: BudgetP
       return found === null ? null : parkedByBudget(found, chosen.backend, now());
     },
     leftUsd: async (run) => (areSet(run) ? leftOf(limitsOf(run), await spent(run)) : null),
-    withRun: (options, maxCostUsd) =>
+    withRun: (options, maxCostUsd, goesOn) =>
       maxCostUsd === undefined && settings().budgets.runUsd === null
         ? options
         : {
             ...options,
-            run: { id: `${new Date(now()).toISOString()}-${randomUUID()}`, maxCostUsd },
+            run: { id: goesOn ?? `${new Date(now()).toISOString()}-${randomUUID()}`, maxCostUsd },
           },
   };
 };

@@ -8,11 +8,17 @@ import { limitsFor, type Settings } from './settings.ts';
 export const createExecuteChecks = (
   settings: () => Settings,
   backends: Pick<BackendSelector, 'requireCost' | 'now'>,
-  budgets: Pick<Budgets, 'areSet' | 'withRun'>,
+  budgets: Pick<Budgets, 'areSet' | 'withRun' | 'used'>,
   now: () => number,
 ): Pick<
   ExecutePorts,
-  'requirePrice' | 'requireNetwork' | 'optionsFor' | 'withRun' | 'modelOf' | 'maxRetries'
+  | 'requirePrice'
+  | 'requireNetwork'
+  | 'optionsFor'
+  | 'withRun'
+  | 'usedBudget'
+  | 'modelOf'
+  | 'maxRetries'
 > => ({
   requirePrice: async (run, role) => {
     const { maxCostUsd } = limitsFor(settings(), run, role, now());
@@ -30,6 +36,7 @@ export const createExecuteChecks = (
     return verify.length === 0 ? options : { ...options, verify };
   },
   withRun: budgets.withRun,
+  usedBudget: budgets.used,
   modelOf: (run, role) => backends.now(run, role).name,
   maxRetries: () => settings().maxRetries,
 });

@@ -4,6 +4,7 @@ import type { TaskView } from '../journal/task-view.ts';
 import type { RequestAnswers } from '../store/port.ts';
 import type { TrackerReads } from '../tracker/port.ts';
 import { requireAgents } from '../workflows/require-answer.ts';
+import type { Budgets } from './budgets.ts';
 import { OwnedElsewhereError } from './owned-elsewhere.ts';
 import { createSharedCalls } from './shared-calls.ts';
 import { RepeatedRequestError, type TaskCommands } from './task-commands.ts';
@@ -44,8 +45,8 @@ export interface ExecutePorts {
   readonly requirePrice: (options: RunOptions, role: Role) => Promise<void>;
   /** @throws invalid_params when the caller may not enable the network */
   readonly requireNetwork: (options: RunOptions) => void;
-  /** The options of a new run, with the amount that it may cost. */
-  readonly withRun: (options: RunOptions, maxCostUsd?: number) => RunOptions;
+  readonly withRun: Budgets['withRun'];
+  readonly usedBudget: Budgets['used'];
   /** The name of the model, or of the assistant, that would be called. */
   readonly modelOf: (options: RunOptions, role: Role) => string;
   readonly optionsFor: (options: RunOptions, role: Role) => RunOptions;

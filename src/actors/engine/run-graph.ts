@@ -34,7 +34,10 @@ export interface RunGraphRequest {
   /** For tasks without a role of their own. */
   readonly role?: Role;
   readonly options: RunOptions;
-  /** The USD that all tasks together may cost, in place of `budget.run_usd`. */
+  /**
+   * The USD that all tasks together may cost, in place of `budget.run_usd`. A run that its tasks wait
+   * in goes on: what it has cost counts.
+   */
   readonly maxCostUsd?: number | undefined;
   /** Leaves only tasks with all of the labels, and with this priority. */
   readonly labels?: readonly string[] | undefined;
@@ -73,7 +76,7 @@ export interface GraphRun {
   }[];
 }
 
-export interface RunGraphPorts extends Omit<ExecutePorts, 'queries' | 'tracker'> {
+export interface RunGraphPorts extends Omit<ExecutePorts, 'queries' | 'tracker' | 'usedBudget'> {
   readonly tracker: Pick<TrackerReads, 'findMany' | 'page'>;
   readonly views: Pick<TaskViews, 'snapshotOf' | 'viewOf'>;
   /** Tasks that may wait. */
@@ -259,6 +262,19 @@ const tasksOf = async (
   return [...taken.values()];
 };
 
+/** The last run at whose budget one of the tasks waits. */
+const parkedRun = async (
+  { views }: RunGraphPorts,
+  tasks: readonly TrackedTask[],
+): Promise<string | undefined> => {
+  const runs: string[] = [];
+  for (const task of tasks) {
+    const { parked, options } = (await views.snapshotOf(task.id, task)).context;
+    if (parked?.budget === 'run' && options.run !== undefined) runs.push(options.run.id);
+  }
+  return runs.toSorted().at(-1);
+};
+
 const skippedCycles = (cyclic: OrderedTasks<TrackedTask>['cyclic']): readonly SkippedTask[] =>
   cyclic.map(({ task, cycle }) => ({
     task_id: task.id,
@@ -267,8 +283,12 @@ const skippedCycles = (cyclic: OrderedTasks<TrackedTask>['cyclic']): readonly Sk
   }));
 
 /** What `startAll` would do, by the same rules, as far as they are known before a task is asked. */
-const planAll = async (ports: RunGraphPorts, request: RunGraphRequest): Promise<PlannedRun> => {
-  const { generations, cyclic } = orderTasks(await tasksOf(ports, request));
+const planAll = async (
+  ports: RunGraphPorts,
+  request: RunGraphRequest,
+  chosen: readonly TrackedTask[],
+): Promise<PlannedRun> => {
+  const { generations, cyclic } = orderTasks(chosen);
   const tasks: PlannedRun['tasks'][number][] = [];
   const skipped: SkippedTask[] = [];
   for (const task of generations.flat()) {
@@ -291,8 +311,12 @@ const planAll = async (ports: RunGraphPorts, request: RunGraphRequest): Promise<
   return { tasks, skipped: [...skipped, ...skippedCycles(cyclic)] };
 };
 
-const startAll = async (ports: RunGraphPorts, request: RunGraphRequest): Promise<GraphRun> => {
-  const { generations, cyclic } = orderTasks(await tasksOf(ports, request));
+const startAll = async (
+  ports: RunGraphPorts,
+  request: RunGraphRequest,
+  chosen: readonly TrackedTask[],
+): Promise<GraphRun> => {
+  const { generations, cyclic } = orderTasks(chosen);
   const startOne = await createStartOne(ports, request);
   const results: (Accepted | SkippedTask)[] = [];
   // A failed dependency is started again before its dependents look at it.
@@ -319,14 +343,18 @@ export const createRunGraph = (
   const { store } = ports;
   const repeated = createSharedCalls<GraphRun>();
 
-  const checked = async (request: RunGraphRequest): Promise<RunGraphRequest> => {
+  const checked = async (request: RunGraphRequest) => {
     ports.requireNetwork(request.options);
-    const options = ports.withRun(request.options, request.maxCostUsd);
+    const tasks = await tasksOf(ports, request);
+    const goesOn = request.maxCostUsd === undefined ? undefined : await parkedRun(ports, tasks);
+    const options = ports.withRun(request.options, request.maxCostUsd, goesOn);
     await ports.requirePrice(options, request.role ?? 'engineer');
-    return { ...request, options };
+    return { request: { ...request, options }, tasks };
   };
-  const run = async (request: RunGraphRequest): Promise<GraphRun> =>
-    startAll(ports, await checked(request));
+  const run = async (given: RunGraphRequest): Promise<GraphRun> => {
+    const { request, tasks } = await checked(given);
+    return startAll(ports, request, tasks);
+  };
   const runOnce = async (request: RunGraphRequest, requestId: string): Promise<GraphRun> => {
     const key = `run/${requestId}`;
     const answer = (await store.request(key))?.answer ?? null;
@@ -343,6 +371,9 @@ export const createRunGraph = (
         ? run(request)
         : repeated.run(requestId, () => runOnce(request, requestId));
     },
-    plan: async (request) => planAll(ports, await checked(request)),
+    plan: async (given) => {
+      const { request, tasks } = await checked(given);
+      return planAll(ports, request, tasks);
+    },
   };
 };

@@ -202,10 +202,24 @@ export const createTaskService = (ports: ServicePorts): TaskService => {
       const given =
         options === null || next === null ? options : nextOptions(last, next, options, optionsFor);
       const kept = given ?? last.options;
-      // A retry stays in its run: it does not pass a budget that is used up. One that is parked goes on.
-      const hasRun = kept.run !== undefined || snapshot.hasTag('parked');
-      const own = hasRun ? kept : ports.withRun(kept);
+      // A retry stays in its run, and passes a budget that is used up only with an amount of its own.
+      const amount = options?.maxCostUsd;
+      const raises =
+        amount !== undefined && (await ports.usedBudget(last.options))?.budget === 'run';
+      const isParked = snapshot.hasTag('parked');
+      const hasRun = !raises && (kept.run !== undefined || isParked);
+      const own = hasRun
+        ? kept
+        : ports.withRun(kept, raises ? amount : undefined, isParked ? kept.run?.id : undefined);
       await requirePrice(own, next ?? 'engineer');
+      const isOnlyAmount = Object.values(options ?? {}).filter((value) => value !== undefined);
+      if (raises && isParked && isOnlyAmount.length === 1 && next !== null && next === last.role)
+        return commands.ask(id, {
+          type: 'run',
+          role: next,
+          options: { ...last.options, run: own.run },
+          maxRetries: ports.maxRetries(),
+        });
       return commands.ask(id, {
         type: 'retry',
         role,

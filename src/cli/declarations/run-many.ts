@@ -35,7 +35,8 @@ export const runManyCommand = defineCommand({
     'max-cost': {
       type: 'number',
       value: 'usd',
-      describe: 'Maximum cost of the whole run in USD; its tasks wait there for more',
+      describe:
+        'Maximum cost of the whole run in USD, with what it has cost where its tasks go on; there they wait for more',
     },
     label: {
       type: 'text',

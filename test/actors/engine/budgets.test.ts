@@ -110,6 +110,80 @@ test('a new run with more lets a parked task go on, in the same attempt', async 
   expect(asked).toHaveLength(4);
 });
 
+test('a run that goes on with an amount may cost that in all', async () => {
+  const { running, asked } = await open(9, {});
+  const id = await create(running);
+  const run = (maxCostUsd: number) =>
+    running.service.run({ taskIds: [id], role: 'engineer', options: {}, maxCostUsd });
+  await run(2);
+  await untilParked(running, id);
+
+  await run(5);
+  await vi.waitFor(async () =>
+    expect((await untilParked(running, id)).parked_reason).toBe(
+      'budget.run_usd: 5 of 5 USD are spent',
+    ),
+  );
+  await run(3);
+  await vi.waitFor(async () =>
+    expect((await untilParked(running, id)).parked_reason).toBe(
+      'budget.run_usd: 5 of 3 USD are spent',
+    ),
+  );
+
+  expect(asked).toHaveLength(5);
+});
+
+test('the amount of a run holds also for a task that waits for a budget of the day', async () => {
+  const { running, asked } = await open(9, { dayUsd: 1 });
+  const id = await begin(running);
+  await untilParked(running, id);
+
+  await running.service.run({ taskIds: [id], role: 'engineer', options: {}, maxCostUsd: 2 });
+  setBudgets(running, {});
+  await vi.waitFor(async () =>
+    expect((await untilParked(running, id)).parked_reason).toBe(
+      'budget.run_usd: 2 of 2 USD are spent',
+    ),
+  );
+
+  expect(asked).toHaveLength(3);
+});
+
+test('a retry with an amount raises the budget of the run at which the attempt waits', async () => {
+  const { running, asked } = await open(4, { runUsd: 2 });
+  const id = await begin(running);
+  await untilParked(running, id);
+
+  await running.service.retry(id, null, { maxCostUsd: 3 }, null);
+  await vi.waitFor(async () =>
+    expect((await untilParked(running, id)).parked_reason).toBe(
+      'budget.run_usd: 3 of 3 USD are spent',
+    ),
+  );
+  await running.service.retry(id, null, { maxCostUsd: 10 }, null);
+  const ended = await untilStatus(running, id, 'complete', 'failed');
+
+  expect(ended).toMatchObject({ status: 'complete', attempt: 1, usage: { cost_usd: 4 } });
+  expect(asked).toHaveLength(4);
+});
+
+test('a retry with an amount of a task whose run is at its budget is a run of its own', async () => {
+  const { running, asked } = await open(9, {});
+  const id = await create(running);
+  await running.service.run({
+    ...{ taskIds: [id], role: 'engineer', maxCostUsd: 2 },
+    options: { maxCostUsd: 2 },
+  });
+  await untilStatus(running, id, 'failed');
+
+  await running.service.retry(id, null, { maxCostUsd: 3 }, null);
+  const ended = await untilStatus(running, id, 'failed');
+
+  expect(ended).toMatchObject({ attempt: 2, error: { code: 'budget_exceeded' } });
+  expect(asked).toHaveLength(5);
+});
+
 test('a run counts the calls of all its tasks, passed by no more than those in flight', async () => {
   const { running, asked } = await open(3, {}, { cap: 2 });
   const ids = [await create(running), await create(running), await create(running)];
