@@ -128,3 +128,22 @@ test('prune works beside a server and in two terminals at once; work of a task t
   );
   expect(branches()).not.toContain(deleted);
 });
+
+test('prune --superseded removes in one run also what only superseded work began with', {
+  tags: ['slow'],
+}, async () => {
+  const { agent, ran, branches } = open();
+  const first = await ran('First');
+  const next = (await agent('create', 'Next', '--deps', first)).out.trim();
+  const failed = await agent('engineer', next, '--verify', 'false');
+  await agent('merge', first, '--squash');
+
+  const dry = await agent('prune', '--superseded', '--dry-run');
+  const done = await agent('prune', '--superseded');
+
+  expect(failed.code).toBe(1);
+  expect(dry.out).toContain(`would remove  branch   agent/${first}/1`);
+  expect(dry.out).not.toContain('kept');
+  expect(done.out.replaceAll('removed', 'would remove')).toBe(dry.out);
+  expect(branches()).toBe('');
+});

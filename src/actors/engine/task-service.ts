@@ -126,6 +126,9 @@ const createExplain = (
   };
 };
 
+const namesOnlyAmount = (options: RunOptions | null): boolean =>
+  Object.values(options ?? {}).filter((value) => value !== undefined).length === 1;
+
 export const createTaskService = (ports: ServicePorts): TaskService => {
   const { tracker, store, commands, views, requirePrice, requireNetwork, optionsFor } = ports;
   const queries = createTaskQueries({
@@ -148,6 +151,19 @@ export const createTaskService = (ports: ServicePorts): TaskService => {
     const holder = holderOf(tracked, tracker.actor);
     if (holder !== null && !(await views.snapshotOf(taskId)).hasTag('pending'))
       throw new ServiceError('tracker_conflict', { task_id: taskId, holder });
+  };
+
+  /**
+   * The run of a retry with an amount, where the budget of its run is used up: a parked attempt goes on
+   * in that run, which may cost the amount, another one in a run of its own. Null: it is not used up.
+   */
+  const raisedBudget = async (
+    last: RunOptions,
+    amount: number | undefined,
+    isParked: boolean,
+  ): Promise<RunOptions['run'] | null> => {
+    if (amount === undefined || (await ports.usedBudget(last))?.budget !== 'run') return null;
+    return ports.withRun({}, amount, isParked ? last.run?.id : undefined).run;
   };
 
   return {
@@ -202,22 +218,18 @@ export const createTaskService = (ports: ServicePorts): TaskService => {
       const given =
         options === null || next === null ? options : nextOptions(last, next, options, optionsFor);
       const kept = given ?? last.options;
-      // A retry stays in its run, and passes a budget that is used up only with an amount of its own.
-      const amount = options?.maxCostUsd;
-      const raises =
-        amount !== undefined && (await ports.usedBudget(last.options))?.budget === 'run';
       const isParked = snapshot.hasTag('parked');
-      const hasRun = !raises && (kept.run !== undefined || isParked);
-      const own = hasRun
-        ? kept
-        : ports.withRun(kept, raises ? amount : undefined, isParked ? kept.run?.id : undefined);
+      const raised = await raisedBudget(last.options, options?.maxCostUsd, isParked);
+      // A retry stays in its run: it does not pass a budget that is used up. One that is parked goes on.
+      const hasRun = kept.run !== undefined || isParked;
+      const own = raised !== null ? { ...kept, run: raised } : hasRun ? kept : ports.withRun(kept);
       await requirePrice(own, next ?? 'engineer');
-      const isOnlyAmount = Object.values(options ?? {}).filter((value) => value !== undefined);
-      if (raises && isParked && isOnlyAmount.length === 1 && next !== null && next === last.role)
+      const isSame = isParked && next === last.role && namesOnlyAmount(options);
+      if (raised !== null && isSame && next !== null)
         return commands.ask(id, {
           type: 'run',
           role: next,
-          options: { ...last.options, run: own.run },
+          options: { ...last.options, run: raised },
           maxRetries: ports.maxRetries(),
         });
       return commands.ask(id, {

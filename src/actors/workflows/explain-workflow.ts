@@ -17,7 +17,7 @@ interface WorkflowGuardValue {
 /** As the explanation of a task, with the workflow. */
 export interface WorkflowExplanation {
   readonly task_id: string;
-  readonly workflow: WorkflowLine;
+  readonly workflow: WorkflowLine & Pick<WorkflowView, 'continued_as'>;
   readonly state: unknown;
   readonly guards: readonly WorkflowGuardValue[];
   readonly allowed_events: readonly string[];
@@ -65,12 +65,12 @@ const guardsOf = (context: WorkflowContext): readonly WorkflowGuardValue[] => {
 
 export const explainWorkflow = (
   snapshot: WorkflowSnapshot,
-  { waits_for, why }: Pick<WorkflowView, 'waits_for' | 'why'>,
+  { waits_for, why, continued_as }: Pick<WorkflowView, 'waits_for' | 'why' | 'continued_as'>,
 ): WorkflowExplanation => {
   const waits = waits_for.length === 0 ? null : `it waits for ${waits_for.join('; ')}`;
   return {
     task_id: snapshot.context.workflowId,
-    workflow: workflowLine(snapshot),
+    workflow: { ...workflowLine(snapshot), continued_as },
     state: snapshot.value,
     guards: guardsOf(snapshot.context),
     allowed_events: snapshot.can({ type: 'cancel', reason: null }) ? ['cancel'] : [],

@@ -18,7 +18,10 @@ import { workflowLine } from './workflow-view.ts';
 export interface LiveWorkflowPorts extends WorkflowActorPorts {
   readonly root: ActorRoot;
   readonly journal: Journal;
-  readonly store: Pick<Store, 'actor' | 'openWorkflows' | 'endedWorkflows' | 'rememberAnswer'>;
+  readonly store: Pick<
+    Store,
+    'actor' | 'openWorkflows' | 'endedWorkflows' | 'request' | 'rememberAnswer'
+  >;
   readonly reports: Pick<KeptReports, 'read' | 'remove'>;
 }
 

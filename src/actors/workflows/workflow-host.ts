@@ -64,6 +64,8 @@ const newId = (): string =>
 const isSettled = (snapshot: WorkflowSnapshot): boolean =>
   snapshot.hasTag('waits') || snapshot.status !== 'active';
 
+const retryRequest = (workflowId: string): string => `workflow-retry/${workflowId}`;
+
 const createWorkflowService = (
   ports: WorkflowHostPorts,
   { loaded, begin }: ReturnType<typeof createLiveWorkflows>,
@@ -80,7 +82,10 @@ const createWorkflowService = (
   const show = async (workflowId: string): Promise<WorkflowView> => {
     const snapshot = await stateOf(workflowId);
     const ids = snapshot.context.tasks.map(({ taskId }) => taskId);
-    return workflowView(snapshot, ids.length === 0 ? [] : await tracker.findMany(ids));
+    const next = (await store.request(retryRequest(workflowId)))?.answer ?? undefined;
+    const hasBegun = next !== undefined && (await store.actor(workflowKey(next))) !== null;
+    const tracked = ids.length === 0 ? [] : await tracker.findMany(ids);
+    return workflowView(snapshot, tracked, hasBegun ? next : undefined);
   };
   const beginning = new Set<WorkflowInput>();
   /** @throws invalid_params when one that is not over writes to the same folders */
@@ -109,7 +114,7 @@ const createWorkflowService = (
       const { status } = workflowLine(snapshot);
       if (status !== 'failed' && status !== 'cancelled') throw refused(status);
       // A second retry would pay for the same work beside the first.
-      const next = await store.rememberAnswer(`workflow-retry/${workflowId}`, task_id, newId());
+      const next = await store.rememberAnswer(retryRequest(workflowId), task_id, newId());
       if ((await store.actor(workflowKey(next))) !== null) throw refused(`continued as ${next}`);
       const input = inputAfter(snapshot.context, next, ports.now());
       // Nobody does a step of the old one any more.

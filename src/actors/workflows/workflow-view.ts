@@ -51,6 +51,7 @@ export const workflowViewSchema = workflowLineSchema.extend({
   state: z.string().describe('of its chart'),
   round: z.int().positive().describe('of its phase'),
   why: z.string().optional().describe('why it ended'),
+  continued_as: z.string().optional().describe('the workflow that goes on with it, after a retry'),
   narrowed_by: z
     .strictObject({ file: z.string(), changes: z.array(z.string()) })
     .optional()
@@ -174,6 +175,7 @@ const reportsOf = (context: WorkflowContext): WorkflowView['reports'] =>
 export const workflowView = (
   snapshot: WorkflowSnapshot,
   tracked: readonly TrackedTask[],
+  continuedAs?: string,
 ): WorkflowView => {
   const { context, value } = snapshot;
   const statusOfTask = (taskId: string): string => {
@@ -186,6 +188,7 @@ export const workflowView = (
     state: typeof value === 'string' ? value : `active.${String(value.active)}`,
     round: context.round,
     ...(context.why === null ? {} : { why: context.why }),
+    continued_as: continuedAs,
     ...(context.narrowedBy === undefined
       ? {}
       : {

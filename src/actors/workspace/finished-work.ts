@@ -30,7 +30,8 @@ export interface FinishedAttempt {
 }
 
 export interface FinishedWork {
-  all(): Promise<readonly FinishedAttempt[]>;
+  /** `dropped`: attempts by `keyOfAttempt` whose work goes, so that nobody merges it any more. */
+  all(dropped?: ReadonlySet<string>): Promise<readonly FinishedAttempt[]>;
   /** Removes what other servers can take of it, branch, folder and record, in this order. @returns why it stays, or null */
   remove(work: FinishedAttempt): Promise<string | null>;
   /** As `remove`; the record of merged work stays, and says that it is merged. */
@@ -51,8 +52,9 @@ interface Branches {
 }
 
 const refOf = ({ branch }: Pick<WorkRecord, 'branch'>): string => `refs/heads/${branch}`;
+export const keyOfAttempt = (taskId: string, attempt: number): string => `${taskId}#${attempt}`;
 const keyOf = ({ task_id, attempt }: Pick<WorkRecord, 'task_id' | 'attempt'>): string =>
-  `${task_id}#${attempt}`;
+  keyOfAttempt(task_id, attempt);
 
 /** An attempt that goes on after a review has the branch of an earlier one. */
 const isOurBranch = ({ task_id, attempt, first_base, branch }: WorkRecord): boolean => {
@@ -218,9 +220,13 @@ const finishedAttempt = async (
 const withIncluded = (
   works: readonly FinishedAttempt[],
   records: readonly WorkRecord[],
+  dropped: ReadonlySet<string>,
 ): readonly FinishedAttempt[] => {
   const open = new Set(
-    works.flatMap((work) => (work.isUnmerged ? [`${work.taskId}#${work.attempt}`] : [])),
+    works
+      .filter(({ isUnmerged }) => isUnmerged)
+      .map(({ taskId, attempt }) => keyOfAttempt(taskId, attempt))
+      .filter((key) => !dropped.has(key)),
   );
   const needed = new Map(
     records
@@ -230,7 +236,7 @@ const withIncluded = (
       ),
   );
   return works.map((work) => {
-    const by = needed.get(`${work.taskId}#${work.attempt}`);
+    const by = needed.get(keyOfAttempt(work.taskId, work.attempt));
     return by === undefined || work.stays !== null
       ? work
       : { ...work, stays: `${by} builds on it and is not merged` };
@@ -299,10 +305,10 @@ export const createFinishedWork = (
     return null;
   };
   return {
-    all: async () => {
+    all: async (dropped = new Set()) => {
       const all = await records.all();
       const works = [...(await ofKind('project', all)), ...(await ofKind('own', all))];
-      return withIncluded(works, all);
+      return withIncluded(works, all, dropped);
     },
     remove: (work) => remove(work, false).catch(messageOf),
     prune: (work) => remove(work, true).catch(messageOf),

@@ -16,6 +16,7 @@ import { tookText } from '../output/render-task.ts';
 import { oneLine } from '../output/safe-text.ts';
 import { terminalText } from '../output/styled.ts';
 import { wrapAfter } from '../output/wrap.ts';
+import { goesOnWith } from '../workflows/render-workflow.ts';
 import { goOnWords, mergeWord, stateWords } from '../words/state-words.ts';
 import { guardLines, guardsSchema } from './guard-text.ts';
 
@@ -146,7 +147,12 @@ export const wait = async (
 };
 
 const explanationSchema = z.looseObject({
-  workflow: z.object({ kind: z.string(), name: z.string(), status: z.string() }).optional(),
+  workflow: z
+    .object({
+      ...{ kind: z.string(), name: z.string(), status: z.string() },
+      continued_as: z.string().optional(),
+    })
+    .optional(),
   task_id: z.string(),
   guards: guardsSchema,
   allowed_events: z.array(z.string()),
@@ -224,11 +230,13 @@ export const explainTask = async (
   const line: WriteLine = (start, text) => io.out(wrapAfter(start, text, io.width));
   if (explained.workflow !== undefined) {
     const { kind, name, status } = explained.workflow;
+    const next = goesOnWith({ workflow_id: taskId, ...explained.workflow });
     line(`${taskId} is `, `${status}: ${kind}, ${name}`);
     if (explained.reason !== null) line('  because ', oneLine(explained.reason, 2_000));
     const open = status === 'started' ? guardsOfWorkflow(explained.guards) : [];
     for (const [answer, need] of guardLines(open)) line(answer, need);
-    line('  may now: ', explained.allowed_events.join(', ') || 'nothing; it is over');
+    if (next !== null) line(...next);
+    else line('  may now: ', explained.allowed_events.join(', ') || 'nothing; it is over');
     return exitCodes.done;
   }
   const task = await readTask(client, taskId);

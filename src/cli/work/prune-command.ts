@@ -1,7 +1,11 @@
 import { basename } from 'node:path';
 import { createRetention, type Retention } from '../../actors/engine/retention.ts';
 import { createHistories, type Histories } from '../../actors/store/histories.ts';
-import type { FinishedAttempt, FinishedWork } from '../../actors/workspace/finished-work.ts';
+import {
+  type FinishedAttempt,
+  type FinishedWork,
+  keyOfAttempt,
+} from '../../actors/workspace/finished-work.ts';
 import { bytesText } from '../../machines/bytes.ts';
 import { plural } from '../../machines/plural.ts';
 import type { TaskId } from '../../machines/task.ts';
@@ -126,17 +130,16 @@ const pruneBeside = async (
     else kept.push({ task_id, name, why: left ?? offered });
 };
 
-/**
- * Branches and worktrees of attempts whose work is merged. Those of tasks at work are not even
- * looked at.
- */
-const pruneWork = async (
+/** One look at all of the works that are not dropped, to which it adds what it removes. */
+const pruneOnce = async (
   { work, isPending, deleted }: PruneParts,
   works: readonly FinishedAttempt[],
   options: PruneOptions,
+  dropped: Set<string>,
 ) => {
   const removed: Removed[] = [];
   const kept: Kept[] = [];
+  const keyOf = ({ taskId, attempt }: FinishedAttempt) => keyOfAttempt(taskId, attempt);
   const open = works.filter(({ stays }) => stays === notMerged).map(({ taskId }) => taskId);
   const gone = open.length === 0 ? new Set<string>() : await deleted(open);
   /** Why it stays, or null. */
@@ -148,16 +151,35 @@ const pruneWork = async (
   const isThere = ({ branch, folder }: FinishedAttempt): boolean =>
     branch !== null || folder !== null;
   for (const each of works.filter((work) => isThere(work) || work.beside.length > 0)) {
+    if (dropped.has(keyOf(each))) continue;
     if (await isPending(each.taskId)) continue;
     await pruneBeside(work, each, options, { removed, kept });
     if (!isThere(each)) continue;
     const stays = whyKept(each);
     const parts = stays === null ? await removalsOf(work, each) : [];
     const why = stays ?? (options.dryRun ? null : await work.prune(each));
-    if (why === null) removed.push(...parts);
-    else kept.push({ task_id: each.taskId, name: workNameOf(each), why });
+    if (why === null) {
+      removed.push(...parts);
+      dropped.add(keyOf(each));
+    } else kept.push({ task_id: each.taskId, name: workNameOf(each), why });
   }
   return { removed, kept };
+};
+
+/**
+ * Branches and worktrees of attempts whose work is merged. Those of tasks at work are not even
+ * looked at. It looks again as long as something went: others may have stayed only for that.
+ */
+const pruneWork = async (parts: PruneParts, options: PruneOptions) => {
+  const removed = new Map<string, Removed>();
+  const dropped = new Set<string>();
+  for (;;) {
+    const works = await parts.work.all(dropped);
+    const once = await pruneOnce(parts, works, options, dropped);
+    const before = removed.size;
+    for (const each of once.removed) removed.set(`${each.kind} ${each.name}`, each);
+    if (removed.size === before) return { works, removed: [...removed.values()], kept: once.kept };
+  }
 };
 
 const pruneHistories = async (
@@ -224,10 +246,8 @@ export const prune = async (
   const { dryRun } = options;
   const parts = await openPruneParts(context, config);
   try {
-    const works = await parts.work.all();
-    const { removed: ofWork, kept } = await pruneWork(parts, works, options);
-    const left = dryRun ? works : await parts.work.all();
-    const removed = [...ofWork, ...(await pruneHistories(parts, left, dryRun))];
+    const { works, removed: ofWork, kept } = await pruneWork(parts, options);
+    const removed = [...ofWork, ...(await pruneHistories(parts, works, dryRun))];
     const failures = dryRun ? [] : await parts.work.finish();
     while (!dryRun && (await parts.histories.shrink()));
     const bytes = removed.reduce((sum, each) => sum + each.bytes, 0);

@@ -94,6 +94,23 @@ const workToTake = ({ status, phases }: View): readonly PhaseLine[] => {
   return ids.length === 0 ? [] : [[`take ${what} with: `, `agent merge ${ids.join(' ')}${how}`]];
 };
 
+/** How work goes on after a workflow that ended early; null where it does not. */
+export const goesOnWith = ({
+  workflow_id,
+  status,
+  continued_as,
+}: {
+  readonly workflow_id: string;
+  readonly status: string;
+  readonly continued_as?: string | undefined;
+}): PhaseLine | null => {
+  if (continued_as !== undefined)
+    return ['it goes on as ', `${continued_as}; see: agent workflow show ${continued_as}`];
+  return status === 'failed' || status === 'cancelled'
+    ? ['to go on: ', `agent workflow retry ${workflow_id}`]
+    : null;
+};
+
 /** A workflow with its phases, for people. `width`: null where lines may be long. */
 export const renderWorkflow = (view: View, width: number | null): string => {
   const lines: readonly PhaseLine[] = [
@@ -111,6 +128,7 @@ export const renderWorkflow = (view: View, width: number | null): string => {
     ...reportLines(view),
     ...view.waits_for.map((each): PhaseLine => ['waits for ', each]),
     ...workToTake(view),
+    ...[goesOnWith(view)].filter((line) => line !== null),
   ];
   return lines
     .map(([start, text]) => wrapAfter(stripControls(start), stripControls(text), width))

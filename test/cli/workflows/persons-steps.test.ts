@@ -121,8 +121,20 @@ test('a workflow that was cancelled offers its steps to nobody, and goes on as a
   await project.agent('workflow', 'cancel', workflow);
 
   const shown = await project.agent('show', question);
+  const offered = [
+    await project.agent('workflow', 'show', workflow),
+    await project.agent('explain', workflow),
+  ];
   const next = await project.agent('workflow', 'retry', workflow);
+  const continued = [
+    await project.agent('workflow', 'show', workflow),
+    await project.agent('explain', workflow),
+  ];
 
+  for (const { out } of offered) expect(out).toContain(`: agent workflow retry ${workflow}\n`);
+  const nextId = next.out.slice(0, 8);
+  for (const { out } of continued)
+    expect(out).toContain(`it goes on as ${nextId}; see: agent workflow show ${nextId}\n`);
   expect(early.code).toBe(4);
   expect(early.err).toContain(
     `${workflow} is started; only one that failed or was cancelled can be retried, and once\n`,
