@@ -46,7 +46,11 @@ export const emptyQueue: WaitingQueue = {
 const byTask: Compare<Pick<Place, 'request'>> = ({ request: one }, { request: other }) =>
   one.taskId < other.taskId ? -1 : one.taskId > other.taskId ? 1 : 0;
 
-const inOrder: Compare<Place> = (one, other) =>
+/** The order in which requests get slots. */
+export const comparePlaces: Compare<{
+  readonly request: Pick<SlotRequest, 'priority' | 'submittedAt'>;
+  readonly number: number;
+}> = (one, other) =>
   one.request.priority - other.request.priority ||
   one.request.submittedAt - other.request.submittedAt ||
   one.number - other.number;
@@ -63,7 +67,7 @@ export const withoutTask = (queue: WaitingQueue, taskId: TaskId): WaitingQueue =
   const place = placeOf(queue, taskId);
   if (place === undefined) return queue;
   const { role } = place.request;
-  const left = withoutItem(queue.byRole[role] ?? emptyList, place, inOrder);
+  const left = withoutItem(queue.byRole[role] ?? emptyList, place, comparePlaces);
   return {
     ...queue,
     length: queue.length - 1,
@@ -84,7 +88,7 @@ export const withRequest = (queue: WaitingQueue, request: SlotRequest): WaitingQ
     byTask: withItem(others.byTask, place, byTask),
     byRole: {
       ...others.byRole,
-      [role]: withItem(others.byRole[role] ?? emptyList, place, inOrder),
+      [role]: withItem(others.byRole[role] ?? emptyList, place, comparePlaces),
     },
     lastNumber: place.number,
   };
@@ -106,7 +110,7 @@ export const firstWaiting = (
 ): SlotRequest | undefined =>
   firstOnes(queue)
     .filter(({ request }) => isRole(request.role))
-    .toSorted(inOrder)[0]?.request;
+    .toSorted(comparePlaces)[0]?.request;
 
 export const waitingOf = (queue: WaitingQueue, isRole: (role: Role) => boolean): number =>
   rolesIn(queue)
@@ -117,5 +121,5 @@ export const waitingOf = (queue: WaitingQueue, isRole: (role: Role) => boolean):
 export const requestsIn = ({ byRole }: WaitingQueue): readonly SlotRequest[] =>
   Object.values(byRole)
     .flatMap(({ parts }) => parts.flat())
-    .toSorted(inOrder)
+    .toSorted(comparePlaces)
     .map(({ request }) => request);

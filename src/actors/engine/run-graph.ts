@@ -23,6 +23,7 @@ import {
   type OrderedTasks,
   openTasks,
   orderTasks,
+  startOrder,
   withDependencies,
 } from './task-graph.ts';
 import { requireId } from './task-id.ts';
@@ -224,11 +225,31 @@ const createStartOne = async (ports: RunGraphPorts, request: RunGraphRequest) =>
   };
 };
 
+/** What `startAll` would do with it, as far as that is known before the task is asked. */
+const planOne = async (
+  ports: RunGraphPorts,
+  request: RunGraphRequest,
+  task: TrackedTask,
+): Promise<PlannedRun['tasks'][number] | SkippedTask> => {
+  const task_id = task.id;
+  const found = await runOf(ports, request, task);
+  if ('reason' in found) return found;
+  const { role, options, snapshot } = found;
+  const command = runCommandFor(snapshot, role, options, 0);
+  const refused = refuses(snapshot, null, { ...command, at: 0 });
+  return refused === null
+    ? { task_id, role, model: ports.modelOf(options, role), after: task.unmet }
+    : { task_id, reason: describeRefusal(refused), code: refused.code };
+};
+
+const byPriority = (one: TrackedTask, other: TrackedTask): number => one.priority - other.priority;
+
 /** The chosen tasks, and all that they wait for. */
 const tasksOf = async (
   ports: RunGraphPorts,
-  { taskIds, labels = [], priority, limit }: RunGraphRequest,
+  request: RunGraphRequest,
 ): Promise<readonly TrackedTask[]> => {
+  const { taskIds, labels = [], priority, limit } = request;
   const all = await (taskIds === undefined ? openTasks(ports.tracker) : namedTasks(ports, taskIds));
   if (labels.length === 0 && priority === undefined && limit === undefined) return all;
   const byId = new Map(all.map((task) => [task.id, task]));
@@ -248,11 +269,18 @@ const tasksOf = async (
   };
   const taken = new Map<TaskId, TrackedTask>();
   const { generations, cyclic } = orderTasks(all);
-  const inOrder = generations.flat().toSorted((one, other) => one.priority - other.priority);
+  const inOrder = generations.flat().toSorted(byPriority);
+  let left = limit ?? Number.POSITIVE_INFINITY;
   for (const task of inOrder.filter(isChosen)) {
+    if (left <= 0) break;
     const more = missing(task, new Set(taken.keys()));
-    if (taken.size + more.length <= (limit ?? Number.POSITIVE_INFINITY))
-      for (const one of more) taken.set(one.id, one);
+    // What cannot start is only named.
+    const starting =
+      limit === undefined ? [] : await Promise.all(more.map((one) => planOne(ports, request, one)));
+    const count = starting.filter((one) => 'role' in one).length;
+    if (count > left) continue;
+    left -= count;
+    for (const one of more) taken.set(one.id, one);
   }
   // With the others of their cycle, without which they would look as if they could start.
   const stuck = new Set(cyclic.map(({ task }) => task.id));
@@ -291,22 +319,10 @@ const planAll = async (
   const { generations, cyclic } = orderTasks(chosen);
   const tasks: PlannedRun['tasks'][number][] = [];
   const skipped: SkippedTask[] = [];
-  for (const task of generations.flat()) {
-    const found = await runOf(ports, request, task);
-    if ('reason' in found) skipped.push(found);
-    else {
-      const { role, options, snapshot } = found;
-      const command = runCommandFor(snapshot, role, options, 0);
-      const refused = refuses(snapshot, null, { ...command, at: 0 });
-      if (refused === null)
-        tasks.push({
-          task_id: task.id,
-          role,
-          model: ports.modelOf(options, role),
-          after: task.unmet,
-        });
-      else skipped.push({ task_id: task.id, reason: describeRefusal(refused), code: refused.code });
-    }
+  for (const task of startOrder(generations.flat())) {
+    const planned = await planOne(ports, request, task);
+    if ('reason' in planned) skipped.push(planned);
+    else tasks.push(planned);
   }
   return { tasks, skipped: [...skipped, ...skippedCycles(cyclic)] };
 };
@@ -320,7 +336,7 @@ const startAll = async (
   const startOne = await createStartOne(ports, request);
   const results: (Accepted | SkippedTask)[] = [];
   // A failed dependency is started again before its dependents look at it.
-  for (const generation of generations)
+  for (const generation of generations.map((each) => each.toSorted(byPriority)))
     for (let n = 0; n < generation.length; n += startedAtOnce)
       results.push(...(await Promise.all(generation.slice(n, n + startedAtOnce).map(startOne))));
   return {

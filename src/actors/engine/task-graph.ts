@@ -1,5 +1,7 @@
+import { emptyList, type SortedList, withItem, withoutItem } from '../../machines/sorted-list.ts';
 import type { TaskId } from '../../machines/task.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
+import { comparePlaces } from '../../machines/waiting-queue.ts';
 import type { TrackerReads } from '../tracker/port.ts';
 
 type Cycle = readonly string[];
@@ -81,6 +83,46 @@ export const orderTasks = <Task extends Linked>(tasks: readonly Task[]): Ordered
     generations,
     cyclic: [...rest.values()].map((task) => ({ task, cycle: cycles.get(task.id) ?? [] })),
   };
+};
+
+/** Tasks without cycles as they get slots, one at a time: by the order of the queue. */
+export const startOrder = (tasks: readonly TrackedTask[]): readonly TrackedTask[] => {
+  const graph: Graph<TrackedTask> = new Map(tasks.map((task) => [task.id, task]));
+  const numbers = new Map(tasks.map(({ id }, number) => [id as string, number]));
+  const waits = new Map(tasks.map((task) => [task.id, dependenciesIn(graph, task).length]));
+  const dependents = dependentsOf(graph);
+  const compare = (one: TrackedTask, other: TrackedTask): number =>
+    comparePlaces(placeOf(one), placeOf(other));
+  const placeOf = (task: TrackedTask) => ({
+    request: { priority: task.priority, submittedAt: 0 },
+    number: numbers.get(task.id) ?? 0,
+  });
+  let ready: SortedList<TrackedTask> = emptyList;
+  for (const task of tasks) if (waits.get(task.id) === 0) ready = withItem(ready, task, compare);
+  const ordered: TrackedTask[] = [];
+  const release = (done: TrackedTask | undefined): void => {
+    for (const id of (done && dependents.get(done.id)) ?? []) {
+      const task = graph.get(id);
+      if (task === undefined) continue;
+      const left = (waits.get(task.id) ?? 0) - 1;
+      waits.set(task.id, left);
+      if (left === 0) ready = withItem(ready, task, compare);
+    }
+  };
+  // A slot goes to the next that waits; then the dependents of the one before join the queue.
+  for (let last: TrackedTask | undefined; ordered.length < tasks.length; ) {
+    if (ready.length === 0) {
+      release(last);
+      last = undefined;
+    }
+    const next = ready.parts[0]?.[0];
+    if (next === undefined) break;
+    ready = withoutItem(ready, next, compare);
+    ordered.push(next);
+    release(last);
+    last = next;
+  }
+  return ordered;
 };
 
 const cycleText = (cycle: Cycle): string =>

@@ -386,3 +386,40 @@ test('a task that ended on another server meanwhile is skipped, with what to do'
     },
   ]);
 });
+
+test('a plan names the tasks in the order in which they start', async () => {
+  const running = await startSystem({ turns: [finish()], options: { cap: 1 } });
+  const make = async (priority: number, dependencies: readonly string[] = []) =>
+    (
+      await running.service.create({
+        ...{ description: 'a task', labels: ['role:engineer'] },
+        ...{ priority, dependencies },
+      })
+    ).task_id;
+  const [late, third, first, second] = [
+    await make(4),
+    await make(3),
+    await make(1),
+    await make(2),
+  ];
+  const urgent = await make(0, [second]);
+  const order = starts(running);
+
+  const { tasks } = await running.service.plan({ options: {} });
+  await runAll(running);
+  await completed(running, [late, third, first, second, urgent]);
+
+  expect(tasks.map(({ task_id }) => task_id)).toEqual([first, second, third, urgent, late]);
+  expect(order).toEqual([first, second, third, urgent, late]);
+});
+
+test('a limit counts only tasks that start', async () => {
+  const running = await startSystem({ turns: [finish()] });
+  const unready = await create(running, [], []);
+  const ids = [await create(running), await create(running)];
+
+  const { accepted, skipped } = await running.service.run({ options: {}, limit: 2 });
+
+  expect(idsOf(accepted)).toEqual(ids.toSorted());
+  expect(skipped).toMatchObject([{ task_id: unready, code: 'no_role' }]);
+});
