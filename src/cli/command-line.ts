@@ -1,5 +1,7 @@
+import type { CommandContext } from './client/command-context.ts';
 import { setUpCommand, withMeantId } from './client/command-setup.ts';
 import { commandTable } from './command-table.ts';
+import type { Project } from './config/project.ts';
 import type { Invocation } from './invocation.ts';
 import { isYes } from './output/ask.ts';
 import { exitCodes } from './output/exit-codes.ts';
@@ -24,6 +26,14 @@ const printVersion = async ({ json }: AskedOf<'version'>, io: Io): Promise<numbe
   return exitCodes.done;
 };
 
+const projectIn = (context: CommandContext): Project | null => {
+  try {
+    return context.project;
+  } catch {
+    return null;
+  }
+};
+
 const runNamedCommand = async (
   { command, args }: AskedOf<'run'>,
   invocation: Invocation,
@@ -35,8 +45,10 @@ const runNamedCommand = async (
   if (command.notesTracker === undefined) return own();
   const { withLimitsNote, withTrackerNote } = await import('./config/tracker-note.ts');
   const { json, config } = args;
-  const { project, env } = context;
-  const given = { project, config, env, json, say: io.err };
+  const project = projectIn(context);
+  // The command says itself why.
+  if (project === null) return own();
+  const given = { project, config, env: context.env, json, say: io.err };
   const run = command.notesLimits === true ? () => withLimitsNote(given, args, own) : own;
   return withTrackerNote(command.notesTracker, given, run);
 };

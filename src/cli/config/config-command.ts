@@ -1,12 +1,12 @@
 import { mkdirSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname } from 'node:path';
 import { writeFileAtomically } from '../../actors/files/atomic-write.ts';
-import { isServiceError } from '../../machines/errors.ts';
 import { isJsonObject } from '../../machines/json.ts';
 import type { CommandContext } from '../client/command-context.ts';
 import { closest } from '../output/closest.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { oneLine } from '../output/safe-text.ts';
+import { keyAdvice } from '../words/other-tools.ts';
 import { UsageError } from '../words/usage-error.ts';
 import { configNow, loadConfig } from './config.ts';
 import { ConfigError } from './config-error.ts';
@@ -14,9 +14,9 @@ import { configKeys, kindOfKey, partsOfKey } from './config-keys.ts';
 import { editConfig } from './edit-config.ts';
 import { originOf, valueAt } from './key-paths.ts';
 import { missingPaths } from './missing-paths.ts';
-import { readTextIfAny, requireAccepted, type Target } from './own-file.ts';
-import { type Project, stateFolders } from './project.ts';
+import { projectOrNone, readTextIfAny, requireAccepted, type Target } from './own-file.ts';
 import { reloadServer } from './reload-server.ts';
+import { keyVariable } from './settings.ts';
 import { userFilesOf } from './user-files.ts';
 
 type ConfigTree = Readonly<Record<string, unknown>>;
@@ -24,6 +24,14 @@ type ConfigTree = Readonly<Record<string, unknown>>;
 /** A key may stand for all below it, as `workspace.setup`. @throws UsageError for an unknown key */
 const requireKey = (key: string): string => {
   const known = configKeys().map(([name]) => name);
+  const [, variable] = /^(\w+_(?:KEY|TOKEN))(?:=|$)/.exec(key) ?? [];
+  if (key === 'api.key' || variable !== undefined)
+    throw new UsageError(
+      `a key stands in no configuration file; ${keyAdvice(variable ?? keyVariable)}`,
+    );
+  const [, name, value] = /^([\w.]+)=(.+)$/s.exec(key) ?? [];
+  if (name !== undefined && known.includes(name))
+    throw new UsageError(`use: agent config set ${name} ${value}`);
   const plain = partsOfKey(key).join('.');
   if (known.some((name) => `${name}.`.startsWith(`${plain}.`) || plain.startsWith(`${name}.`)))
     return key;
@@ -96,6 +104,10 @@ const quotedJson = (value: unknown): string =>
 /** Says how to write a value that cannot be one word. */
 const jsonHint = (key: string, given: unknown): string => {
   if (given === undefined) return '';
+  // As an advice of ours shows it.
+  const [placeholder] = typeof given === 'string' ? (/<\w+>|…/.exec(given) ?? []) : [];
+  if (placeholder !== undefined)
+    return `; put your own value in place of ${placeholder}${placeholder === '<usd>' ? ': a number, such as 5' : ''}`;
   const kind = kindOfKey(key);
   if (kind === 'list' && typeof given === 'string')
     return `; a list is written as JSON: agent config set ${key} ${quotedJson(given.split(','))}`;
@@ -182,17 +194,6 @@ export interface ConfigCommandArgs {
   readonly config: string | undefined;
 }
 
-/** Your file for every project can also be changed where no project can be, as in the home folder. */
-const projectOrNone = (context: CommandContext): Project => {
-  try {
-    return context.project;
-  } catch (error) {
-    if (!isServiceError(error) || error.code !== 'project_refused') throw error;
-    const none = join(stateFolders(context.env).shared, 'no-project');
-    return { root: none, stateDir: none, defaultDir: none };
-  }
-};
-
 /** Shows the configuration with origins, or changes the user's own files. @throws UsageError */
 export const configCommand = (
   given: CommandContext,
@@ -205,7 +206,7 @@ export const configCommand = (
     env,
     json,
     config: given.config,
-    project: global ? projectOrNone(given) : given.project,
+    project: global ? projectOrNone(given).project : given.project,
     get connection() {
       return given.connection;
     },
@@ -221,6 +222,7 @@ export const configCommand = (
   }
   if (action === 'edit') return editConfig(context, { target, scope });
   if (key === undefined) throw new UsageError(`config ${action} needs a key; see: agent config`);
+  requireKey(key);
   if (action === 'get') return get(context, config, key);
   if (action === 'unset') return unset(context, { target, scope }, key);
   if (value === undefined)

@@ -1,17 +1,38 @@
 import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { childEnvironment } from '../../actors/process/run-command.ts';
+import { isServiceError, type ServiceError } from '../../machines/errors.ts';
 import type { CommandContext } from '../client/command-context.ts';
 import { readServerFile } from '../server/server-file.ts';
 import { loadConfig } from './config.ts';
 import { ConfigError } from './config-error.ts';
 import type { ConfigFlags } from './config-overrides.ts';
-import { stateFiles } from './project.ts';
+import { type Project, stateFiles, stateFolders } from './project.ts';
 
 export const readTextIfAny = (file: string): string | null => {
   try {
     return readFileSync(file, 'utf8');
   } catch {
     return null;
+  }
+};
+
+/**
+ * Where no project can be, as in the home folder, your file for every project can still be changed, and
+ * the machine be checked. @returns a folder that does not exist, and the reason
+ */
+export const projectOrNone = (
+  context: CommandContext,
+): { readonly project: Project; readonly refusal: ServiceError | null } => {
+  try {
+    return { project: context.project, refusal: null };
+  } catch (error) {
+    if (!isServiceError(error) || error.code !== 'project_refused') throw error;
+    const none = join(stateFolders(context.env).shared, 'no-project');
+    return {
+      project: { root: none, stateDir: none, defaultDir: none },
+      refusal: error,
+    };
   }
 };
 

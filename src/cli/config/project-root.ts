@@ -170,6 +170,23 @@ const problemOfFolder = (
     : { problem: `lies in ${around}, which is the server's`, remedy };
 };
 
+/** A state folder that is no folder of its own: the server would keep its files among the user's. */
+const stateProblem = (state: string, homes: readonly string[]): PlaceProblem | null => {
+  const remedy =
+    'set AGENT_STATE_DIR to a folder of its own, such as ~/.local/state/agent, or unset it';
+  const problem = (what: string): PlaceProblem => ({
+    path: state,
+    problem: `(AGENT_STATE_DIR) ${what}, and can be no state folder`,
+    remedy,
+  });
+  if (state === dirname(state)) return problem('is the root of the file system');
+  const home = homes.find((each) => liesIn(each, [state]));
+  if (home === undefined) return null;
+  return problem(
+    idOf(home) === idOf(state) ? 'is your home folder' : `holds your home folder (${home})`,
+  );
+};
+
 /**
  * Why a folder can be no project: agents would read or write what belongs to the user or the server,
  * or git would run what they leave there. Null when it can.
@@ -177,6 +194,15 @@ const problemOfFolder = (
 export const placeProblem = (root: string, folders: PrivateFolders): PlaceProblem | null => {
   const own = problemOfFolder(root, folders);
   if (own !== null) return { path: root, ...own };
+  const { state, homes } = folders;
+  const ofState = stateProblem(state, homes);
+  if (ofState !== null) return ofState;
+  if (liesIn(root, [state]))
+    return {
+      path: root,
+      problem: `lies in the state folder ${state}`,
+      remedy: 'set AGENT_STATE_DIR to a folder outside of the project and of what holds it',
+    };
   const gitDir = gitDirAround(root);
   if (gitDir !== null)
     return {

@@ -88,14 +88,16 @@ const requirePrices = (settings: Settings, scripted: boolean, acpReportsCost: bo
     if (backend === 'acp' && acpReportsCost) continue;
     const model = own.model ?? (isAssistantName(backend) ? backend : defaultModel);
     const limit =
-      (own.maxCostUsd ?? maxCostUsd) !== null
-        ? 'max_cost_usd'
-        : budget === undefined
-          ? null
-          : `budget.${budget}_usd`;
+      own.maxCostUsd !== null
+        ? `roles.${own.role}.max_cost_usd`
+        : maxCostUsd !== null
+          ? 'agent.max_cost_usd'
+          : budget === undefined
+            ? null
+            : `budget.${budget}_usd`;
     if (limit !== null && prices[model] === undefined && model !== 'scripted')
       throw new ConfigError(
-        `${limit}: the ${own.role} runs ${model}, whose price is not in api.prices; set it: agent config set 'api.prices."${model}"' '{"input_per_million":…,"output_per_million":…}'`,
+        `${limit}: the ${own.role} runs ${model}, whose price is not in api.prices; set it: agent config set 'api.prices."${model}"' '{"input_per_million": <usd>, "output_per_million": <usd>}'`,
       );
   }
 };

@@ -12,7 +12,11 @@ const hints: Hints = {
     if (facts.task_id.startsWith('wf-'))
       return `for a workflow: agent workflow show ${facts.task_id}, or: agent workflow list`;
     const meant = textIn(facts, 'did_you_mean');
-    return meant === null ? "'agent list --all' shows the tasks" : `did you mean ${meant}?`;
+    if (meant !== null) return `did you mean ${meant}?`;
+    const role = textIn(facts, 'asked_role');
+    return role === null
+      ? "'agent list --all' shows the tasks"
+      : `one word is an id of a task; to make a task of it: agent create ${facts.task_id} --role ${role} --run`;
   },
   event_not_allowed: ({ task_id, event, allowed }) => {
     if (['retry', 'delete'].includes(event) && allowed.includes('cancel'))

@@ -12,6 +12,7 @@ import { checkRepository } from '../config/common-repository.ts';
 import { type LoadedConfig, loadConfig } from '../config/config.ts';
 import type { Config } from '../config/config-schema.ts';
 import { missingPaths } from '../config/missing-paths.ts';
+import { projectOrNone } from '../config/own-file.ts';
 import { entryText, projectServers } from '../config/project-servers.ts';
 import { remoteCredentials } from '../config/remote-credentials.ts';
 import { sandboxFor } from '../config/sandbox.ts';
@@ -121,7 +122,10 @@ const checkWorkspace = async (
   ];
 };
 
-const checkBd = async ({ project, env }: CommandContext, config: Config): Promise<Check> => {
+const checkBd = async (
+  { project, env }: Pick<CommandContext, 'project' | 'env'>,
+  config: Config,
+): Promise<Check> => {
   const found = await bdFor(config, project.root, env).detect();
   const detail = found.state === 'ok' ? `${found.detail} at ${found.program.path}` : found.detail;
   return { check: 'bd', status: found.state === 'ok' ? 'ok' : 'note', detail };
@@ -294,21 +298,60 @@ const loadChecked = async (
   }
 };
 
+const checkVersion: Check = {
+  check: 'version',
+  status: 'ok',
+  detail: `agent-task-server ${version}, node ${process.version}`,
+};
+
+/** Programs that every project uses. */
+const checkPrograms = (context: CommandContext): readonly Check[] => [
+  checkProgram(context, 'git', 'needed by most projects', false),
+  checkProgram(context, 'grep', 'needed by the tool grep', true),
+];
+
+/** What the machine and your file for every project say, where no project can be. */
+const checkWithoutProject = async (
+  { context, project, refusal }: ReturnType<typeof projectOrNone> & { context: CommandContext },
+  configFile: string | undefined,
+): Promise<readonly Check[]> => {
+  const { env } = context;
+  const loaded = loadConfig({ config: configFile, project }, env);
+  return [
+    checkVersion,
+    { check: 'project', status: 'problem', detail: messageOf(refusal) },
+    ...checkConfig(loaded),
+    ...(await tryCheck('model', () => backendChecks(loaded, env))),
+    ...checkPrograms(context),
+    ...(await tryCheck('bd', () => checkBd({ project, env }, loaded.config))),
+  ];
+};
+
+const printedCode = (
+  { io, json }: Pick<CommandContext, 'io' | 'json'>,
+  checks: readonly Check[],
+  config?: Config,
+): number => {
+  if (json) io.json({ checks, config });
+  else printChecks(io, checks);
+  return checks.some(({ status }) => status === 'problem') ? exitCodes.failed : exitCodes.done;
+};
+
 /** Exit code 1 if a check finds a problem. @throws ConfigError when the configuration is not valid */
 export const doctor = async (
   context: CommandContext,
   configFile: string | undefined,
 ): Promise<number> => {
-  const { project, io, env, json } = context;
+  const found = projectOrNone(context);
+  const { project } = found;
+  if (found.refusal !== null)
+    return printedCode(context, await checkWithoutProject({ context, ...found }, configFile));
+  const { env } = context;
   const loaded = await loadChecked(context, configFile);
   const { config } = loaded;
   const trusted = requireTrustedOutside(loaded, project, env);
   const checks: readonly Check[] = [
-    {
-      check: 'version',
-      status: 'ok',
-      detail: `agent-task-server ${version}, node ${process.version}`,
-    },
+    checkVersion,
     { check: 'project', status: 'ok', detail: project.root },
     checkState(context),
     ...checkConfig(loaded),
@@ -323,13 +366,10 @@ export const doctor = async (
     ...(await tryCheck('mcp', () => checkProjectServers(context, config))),
     ...(await tryCheck('mcp', () => mcpChecks(context, config))),
     ...(await tryCheck('remote', () => checkRemotes(context))),
-    checkProgram(context, 'git', 'needed by most projects', false),
-    checkProgram(context, 'grep', 'needed by the tool grep', true),
+    ...checkPrograms(context),
     ...(await tryCheck('bd', () => checkBd(context, config))),
   ];
-  if (json) io.json({ checks, config });
-  else printChecks(io, checks);
-  return checks.some(({ status }) => status === 'problem') ? exitCodes.failed : exitCodes.done;
+  return printedCode(context, checks, config);
 };
 
 const probeVerdict = ({ held, tried }: SandboxProbe): string => {

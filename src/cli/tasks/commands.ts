@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { isFreeText, requireId } from '../../actors/engine/task-id.ts';
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import { optionsSchema, parseParams } from '../../http/wire.ts';
+import { isServiceError } from '../../machines/errors.ts';
 import { isRoleLabel, roleLabel } from '../../machines/role-label.ts';
 import { CallError, type Client } from '../client/client.ts';
 import type { CommandContext } from '../client/command-context.ts';
@@ -85,12 +86,18 @@ export const runTask = async (
     await confirmText(context, request);
     return createAndRun(context, { description: request.task }, request, detach);
   }
-  requireId(request.task);
-  return runKnownTask(context, request, detach).catch((error: unknown) => {
-    throw error instanceof CallError && error.code === 'dependencies_unmet' && !context.json
+  try {
+    requireId(request.task);
+    return await runKnownTask(context, request, detach);
+  } catch (error) {
+    if (!isServiceError(error) && !(error instanceof CallError)) throw error;
+    const { code, message, facts } = error;
+    if (code === 'task_not_found')
+      throw new CallError(code, message, { ...facts, asked_role: request.role });
+    throw error instanceof CallError && code === 'dependencies_unmet' && !context.json
       ? withNewWay(error)
       : error;
-  });
+  }
 };
 
 const withNewWay = ({ code, message, facts }: CallError): CallError =>

@@ -16,8 +16,8 @@ import { tookText } from '../output/render-task.ts';
 import { oneLine } from '../output/safe-text.ts';
 import { terminalText } from '../output/styled.ts';
 import { wrapAfter } from '../output/wrap.ts';
-import { goesOnWith } from '../workflows/render-workflow.ts';
 import { goOnWords, mergeWord, stateWords } from '../words/state-words.ts';
+import { goesOnWith } from '../workflows/render-workflow.ts';
 import { guardLines, guardsSchema } from './guard-text.ts';
 
 const exitByStatus: Readonly<Record<string, number>> = {

@@ -6,8 +6,9 @@ import { commonFlags, everywhere } from '../declarations/common-flags.ts';
 import { closest } from '../output/closest.ts';
 import { checkWords, flagsOf, type Grammar, refuseUnknownFlags } from './check-words.ts';
 import { usageError } from './messages.ts';
-import { commandAdvice } from './other-tools.ts';
+import { commandAdvice, keyAdvice } from './other-tools.ts';
 import { type ParsedWords, parseWords } from './parse-words.ts';
+import { UsageError } from './usage-error.ts';
 
 export type Reading =
   | { readonly kind: 'help'; readonly command: CliCommand | null }
@@ -33,6 +34,9 @@ const commandNames = [
 
 /** A word before a task may be a role that is spelled wrongly. */
 const unknownCommand = (given: string, next: string | undefined): Error => {
+  const [, variable] = /^([A-Z][A-Z0-9_]*)=/.exec(given) ?? [];
+  if (variable !== undefined)
+    return new UsageError(`${variable}=… is no command; ${keyAdvice(variable)}`);
   const use = commandAdvice(given);
   if (use !== null) return usageError('other_tool', { given: `unknown command: ${given}`, use });
   const meant = closest(given, commandNames);
