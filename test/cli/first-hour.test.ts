@@ -1,4 +1,5 @@
-import { dirname } from 'node:path';
+import { writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
 import { openProject } from '../support/cli.ts';
 import { temporaryFolder } from '../support/temporary.ts';
@@ -58,9 +59,10 @@ test('a role with one word says how to make a task of it', async () => {
 test('doctor in the home folder says why it is no project, and checks what needs none', async () => {
   const { agentWith, root } = openProject();
 
-  const { code, out } = await agentWith({ HOME: root }, 'doctor');
+  const { code, out, err } = await agentWith({ HOME: root }, 'doctor');
 
-  expect(code).toBe(1);
+  expect(code).toBe(78);
+  expect(err).toContain(`agent: ${root} is your home folder`);
   expect(out).toMatch(/^problem +project +.* is your home folder/m);
   for (const check of ['version', 'config', 'model', 'git'])
     expect(out).toMatch(new RegExp(`^\\w+ +${check} `, 'm'));
@@ -82,4 +84,28 @@ test('a state folder that is the home folder, its parent, the root or around the
       expect(code).not.toBe(0);
       expect(out + err).toMatch(why);
     }
+});
+
+test('config set says when a file that comes first overrules the value', async () => {
+  const { agent, agentWith, root } = openProject({ api: { backend: 'scripted' } });
+  const other = join(temporaryFolder(), 'other.json');
+  writeFileSync(other, JSON.stringify({ agent: { max_turns: 7 } }));
+
+  const overruled = await agentWith(
+    { AGENT_SERVER_CONFIG: other },
+    ...['config', 'set', 'agent.max_turns', '5', '--project', root],
+  );
+  const counts = await agentWith(
+    { AGENT_SERVER_CONFIG: other },
+    ...['config', 'set', 'agent.max_retries', '1', '--project', root],
+  );
+
+  expect(overruled).toMatchObject({
+    code: 0,
+    err: expect.stringContaining(
+      `note: it does not count in this project: ${other} sets agent.max_turns`,
+    ),
+  });
+  expect(counts.err).not.toContain('does not count');
+  expect(await agent('config', 'get', 'agent.max_retries')).toMatchObject({ code: 0 });
 });

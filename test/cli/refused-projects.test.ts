@@ -18,7 +18,7 @@ import { temporaryFolder } from '../support/temporary.ts';
 
 const entries = [
   ...['engineer look', 'create one', 'create one --no-start', 'list', 'run --async', 'init'],
-  ...['doctor', 'doctor --sandbox', 'config', 'token', 'open --print', 'server start'],
+  ...['doctor --sandbox', 'config', 'token', 'open --print', 'server start'],
   ...['server status', 'server logs', 'watch', 'mcp', 'workflow list', 'merge bd-a1', 'prune'],
 ];
 

@@ -74,9 +74,10 @@ test('a server that runs reads what config set wrote, and what it cannot read is
   const others = 'note: servers of other projects read it when they start again\n';
 
   expect(await set('agent.max_turns', '9')).toBe('');
-  expect(await set('agent.max_turns', '9', '--global')).toBe(others);
+  expect(await set('agent.max_retries', '1', '--global')).toBe(others);
   await agentWith(own, 'server', 'start');
 
+  const overruled = /^note: it does not count in this project: \S+ sets agent.max_turns, .*\n/;
   const used = 'note: the server that runs uses it from now on\n';
   expect(await set('workspace.setup', '{"commands":["npm ci"]}')).toBe(used);
   await vi.waitFor(() => expect(log()).toContain('"configuration reloaded"'));
@@ -87,7 +88,10 @@ test('a server that runs reads what config set wrote, and what it cannot read is
     expect(await set(key, value)).toBe(
       `note: the server that runs reads ${key} when it starts again: agent server restart\n`,
     );
-  expect(await set('agent.max_turns', '8', '--global')).toBe(`${used}${others}`);
+  expect(await set('agent.max_retries', '2', '--global')).toBe(`${used}${others}`);
+  const last = await set('agent.max_turns', '8', '--global');
+  expect(last).toMatch(overruled);
+  expect(last.replace(overruled, '')).toBe(others);
 });
 
 test('config unset removes a value of yours, and what is empty then', async () => {

@@ -757,6 +757,8 @@ export interface Methods {
       readonly round: number;
       /** why it ended */
       readonly why?: string | undefined;
+      /** the workflow that goes on with it, after a retry */
+      readonly continued_as?: string | undefined;
       /** the project's file that narrowed it, and what it changed */
       readonly narrowed_by?: {
         readonly file: string;
@@ -852,6 +854,8 @@ export interface Methods {
       readonly round: number;
       /** why it ended */
       readonly why?: string | undefined;
+      /** the workflow that goes on with it, after a retry */
+      readonly continued_as?: string | undefined;
       /** the project's file that narrowed it, and what it changed */
       readonly narrowed_by?: {
         readonly file: string;

@@ -14,8 +14,14 @@ import { configKeys, kindOfKey, partsOfKey } from './config-keys.ts';
 import { editConfig } from './edit-config.ts';
 import { originOf, valueAt } from './key-paths.ts';
 import { missingPaths } from './missing-paths.ts';
-import { projectOrNone, readTextIfAny, requireAccepted, type Target } from './own-file.ts';
-import { reloadServer } from './reload-server.ts';
+import {
+  projectOrNone,
+  readByServer,
+  readTextIfAny,
+  requireAccepted,
+  type Target,
+} from './own-file.ts';
+import { otherServersNote, reloadServer } from './reload-server.ts';
 import { keyVariable } from './settings.ts';
 import { userFilesOf } from './user-files.ts';
 
@@ -146,7 +152,9 @@ const write = async (
   { target, scope }: Target,
   { key, value, next }: { key: string; value: unknown; next: ConfigTree },
 ): Promise<void> => {
-  const counted = configNow({ project: context.project }, context.env);
+  const { project } = context;
+  const read = readByServer(context);
+  const counted = configNow({ config: read.config, project }, read.env);
   const text = `${JSON.stringify(next, null, 2)}\n`;
   const left = await requireAcceptedValue(context, { file: target, text }, { key, value });
   mkdirSync(dirname(target), { recursive: true, mode: 0o700 });
@@ -159,6 +167,15 @@ const write = async (
   for (const refusal of left)
     context.io.err(`warning: servers still refuse the configuration: ${refusal}`);
   if (left.length > 0) return;
+  const { layers } = loadConfig({ config: read.config, project }, read.env);
+  const counts = originOf(layers, key);
+  if (value !== undefined && !isJsonObject(value) && counts !== target) {
+    context.io.err(
+      `note: it does not count in this project: ${counts} sets ${key}, and comes before ${target}`,
+    );
+    if (scope === 'everywhere') context.io.err(otherServersNote);
+    return;
+  }
   for (const missing of missingPaths(load(context, undefined)))
     if (missing.startsWith(`${key}: `)) context.io.err(`warning: ${missing}`);
   await reloadServer(context, scope, counted);

@@ -8,7 +8,7 @@ import { exitCodes } from '../output/exit-codes.ts';
 import { UsageError } from '../words/usage-error.ts';
 import { configNow } from './config.ts';
 import { ConfigError } from './config-error.ts';
-import { readTextIfAny, requireAccepted, type Target } from './own-file.ts';
+import { readByServer, readTextIfAny, requireAccepted, type Target } from './own-file.ts';
 import { reloadServer } from './reload-server.ts';
 
 /** True when the draft replaces the file; false when the user gives up. @throws UsageError */
@@ -49,7 +49,8 @@ export const editConfig = async (
   // Relative paths in it start at its folder.
   const draft = join(folder, `.edit-${randomBytes(6).toString('hex')}.json`);
   const before = readTextIfAny(target);
-  const counted = configNow({ project: context.project }, context.env);
+  const read = readByServer(context);
+  const counted = configNow({ config: read.config, project: context.project }, read.env);
   const given = before ?? '{\n}\n';
   const kept = before === null ? `${target} was not written` : `${target} is as it was`;
   writeFileSync(draft, given, { flag: 'wx', mode: 0o600 });

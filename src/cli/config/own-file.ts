@@ -42,10 +42,19 @@ export interface Target {
   readonly scope: 'project' | 'everywhere';
 }
 
-/** The file that the running server was started with, where one runs. */
-const namedByServer = ({ project }: CommandContext): string | undefined => {
+/** The files that the running server reads, else those that one would which is started from here. */
+export const readByServer = ({
+  project,
+  config,
+  env,
+}: Pick<CommandContext, 'project' | 'config' | 'env'>): {
+  readonly config: string | undefined;
+  readonly env: NodeJS.ProcessEnv;
+} => {
   const named = readServerFile(stateFiles(project.stateDir).server)?.config;
-  return named !== undefined && named !== '' && existsSync(named) ? named : undefined;
+  if (named === undefined || (named !== '' && !existsSync(named)))
+    return { config: config ?? undefined, env };
+  return { config: named || undefined, env: { ...env, AGENT_SERVER_CONFIG: '' } };
 };
 
 /** What a server of this project would say: the code is that of its start and of its reloads. */
@@ -62,10 +71,8 @@ const refusalsOf = async (
   ]);
   const environment = { credentials: credentialsIn(env), environment: childEnvironment(env), env };
   try {
-    const loaded = loadConfig(
-      { config: namedByServer(context) ?? context.config ?? undefined, project, draft },
-      env,
-    );
+    const read = readByServer(context);
+    const loaded = loadConfig({ config: read.config, project, draft }, read.env);
     takeFrom(project, environment)(loaded);
     storeFor(loaded.config, project, env);
     if (loaded.config.sandbox.mode === 'required') sandboxFor(loaded.config, project);

@@ -344,8 +344,11 @@ export const doctor = async (
 ): Promise<number> => {
   const found = projectOrNone(context);
   const { project } = found;
-  if (found.refusal !== null)
-    return printedCode(context, await checkWithoutProject({ context, ...found }, configFile));
+  if (found.refusal !== null) {
+    context.io.err(`agent: ${found.refusal.message}`);
+    printedCode(context, await checkWithoutProject({ context, ...found }, configFile));
+    return exitCodes.configuration;
+  }
   const { env } = context;
   const loaded = await loadChecked(context, configFile);
   const { config } = loaded;

@@ -396,12 +396,7 @@ test('a plan names the tasks in the order in which they start', async () => {
         ...{ priority, dependencies },
       })
     ).task_id;
-  const [late, third, first, second] = [
-    await make(4),
-    await make(3),
-    await make(1),
-    await make(2),
-  ];
+  const [late, third, first, second] = [await make(4), await make(3), await make(1), await make(2)];
   const urgent = await make(0, [second]);
   const order = starts(running);
 
