@@ -1,4 +1,4 @@
-import { overridesFrom } from '../../build/cli/config/config-overrides.js';
+import { overridesFrom } from '../../build/cli/config/config.js';
 import { code, page, table } from './markdown.mjs';
 import { typeOf } from './schema-type.mjs';
 

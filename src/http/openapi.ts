@@ -1,4 +1,3 @@
-import { a2aPaths } from './openapi-a2a.ts';
 import {
   commonRefusals,
   errorAnswer,
@@ -8,10 +7,153 @@ import {
   jsonContent,
   openRefusals,
   rpcRefusals,
+  rpcRoute,
+  rpcSchemas,
   taskStreamRefusals,
-} from './openapi-answers.ts';
-import { pagePaths } from './openapi-page.ts';
-import { rpcRoute, rpcSchemas } from './openapi-rpc.ts';
+} from './openapi-rpc.ts';
+
+const roleParameter = { name: 'role', in: 'path', required: true, schema: { type: 'string' } };
+const restParameter = { name: '*', in: 'path', required: true, schema: { type: 'string' } };
+const ofRole = { parameters: [roleParameter] };
+const noRole = { 404: errorAnswer('there is no such role') };
+const anyBody = {
+  requestBody: { required: true, ...jsonContent({ type: ['object', 'array'] }) },
+};
+
+const cardRoute = (summary: string, more: object = {}) => ({
+  get: {
+    summary,
+    security: [],
+    ...more,
+    responses: {
+      200: { description: summary, ...jsonContent({ type: 'object' }) },
+      304: { description: 'the client has it already' },
+      ...openRefusals,
+      ...noRole,
+    },
+  },
+});
+
+const a2aRpcRoute = (summary: string, more: object = {}) => ({
+  post: {
+    summary,
+    ...more,
+    ...anyBody,
+    responses: {
+      200: {
+        description: 'a JSON-RPC answer, or the events of a streaming method',
+        content: { 'application/json': {}, 'text/event-stream': {} },
+      },
+      204: { description: 'the answer to a notification' },
+      ...rpcRefusals,
+      ...noRole,
+    },
+  },
+});
+
+const restAnswers = {
+  200: {
+    description: 'the result, or the events of a streaming method',
+    content: { 'application/a2a+json': {}, 'text/event-stream': {} },
+  },
+  ...commonRefusals,
+  404: { description: 'no such task or address, as A2A says it' },
+};
+const restRoute = (summary: string, parameters: readonly object[]) =>
+  Object.fromEntries(
+    ['get', 'post', 'delete'].map((verb) => [
+      verb,
+      { summary, parameters, ...(verb === 'post' ? anyBody : {}), responses: restAnswers },
+    ]),
+  );
+
+/** A2A describes its own methods: https://a2a-protocol.org. */
+const a2aPaths = {
+  '/.well-known/agent-card.json': cardRoute('the agent card of A2A'),
+  '/.well-known/agent.json': cardRoute('the agent card, for clients of A2A 0.3'),
+  '/agents/{role}/.well-known/agent-card.json': cardRoute('the agent card of one role', ofRole),
+  '/a2a': a2aRpcRoute('A2A 1.0 over JSON-RPC; all our methods too'),
+  '/agents/{role}/a2a': a2aRpcRoute('A2A 1.0 over JSON-RPC, for one role', ofRole),
+  '/a2a/rest/{*}': restRoute('A2A 1.0 over HTTP and JSON', [restParameter]),
+  '/agents/{role}/a2a/rest/{*}': restRoute('A2A 1.0 over HTTP and JSON, for one role', [
+    roleParameter,
+    restParameter,
+  ]),
+};
+
+const stringSchema = { type: 'string' };
+const answerSchemaOf = (description: string, ...keys: readonly string[]) => ({
+  description,
+  ...jsonContent({
+    type: 'object',
+    properties: Object.fromEntries(keys.map((key) => [key, stringSchema])),
+  }),
+});
+
+/** The paths of the web page and its login. */
+const pagePaths = {
+  '/': {
+    get: {
+      summary: 'the web page',
+      security: [],
+      responses: {
+        200: { description: 'HTML', content: { 'text/html': {} } },
+        404: errorAnswer('the page is not built'),
+        ...openRefusals,
+      },
+    },
+  },
+  '/assets/{name}': {
+    get: {
+      summary: 'a file of the web page',
+      security: [],
+      parameters: [{ name: 'name', in: 'path', required: true, schema: stringSchema }],
+      responses: {
+        200: { description: 'a script, a style or a picture' },
+        404: errorAnswer('no such file'),
+        ...openRefusals,
+      },
+    },
+  },
+  '/page/codes': {
+    post: {
+      summary: 'makes a login code of the web page; needs the token of the server',
+      responses: {
+        200: answerSchemaOf('a code that works once and for 60 seconds', 'code', 'expires_at'),
+        ...commonRefusals,
+      },
+    },
+  },
+  '/page/session': {
+    post: {
+      summary: 'exchanges a code for the token of a session, which ends after 12 hours',
+      security: [],
+      requestBody: {
+        required: true,
+        ...jsonContent({ type: 'object', required: ['code'], properties: { code: stringSchema } }),
+      },
+      responses: {
+        200: answerSchemaOf('the token of the session', 'token', 'expires_at'),
+        ...commonRefusals,
+        400: errorAnswer('no code was given'),
+        401: errorAnswer('the code was used, is too old, or is not known'),
+        413: errorAnswer('the body holds more than 1 KiB'),
+        415: errorAnswer('the body is not application/json'),
+      },
+    },
+    get: {
+      summary: 'the project of this server, when it started, and when the session ends',
+      responses: {
+        200: answerSchemaOf('the session', 'project', 'version', 'started_at', 'expires_at'),
+        ...commonRefusals,
+      },
+    },
+    delete: {
+      summary: 'ends the session',
+      responses: { 204: { description: 'it has ended' }, ...commonRefusals },
+    },
+  },
+};
 
 const frameAnswer = {
   200: { description: 'server-sent events', content: { 'text/event-stream': {} } },

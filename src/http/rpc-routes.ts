@@ -12,7 +12,25 @@ import { errorBody, requestErrors } from './error-table.ts';
 import { createRpcServer, retryAfterOf } from './json-rpc.ts';
 import type { Method } from './methods.ts';
 import { openApiDocument } from './openapi.ts';
-import { createRateLimit, retryAfterSeconds } from './rate-limit.ts';
+
+/** Takes one request; false refuses it. */
+type RateLimit = () => boolean;
+
+const retryAfterSeconds = 1;
+
+/** A token bucket: `perSecond` requests a second, and twice as many at once. `now` in ms. */
+export const createRateLimit = (perSecond: () => number, now: () => number): RateLimit => {
+  let left = Number.POSITIVE_INFINITY;
+  let asked = now();
+  return () => {
+    const at = now();
+    left = Math.min(2 * perSecond(), left + ((at - asked) * perSecond()) / 1_000);
+    asked = at;
+    if (left < 1) return false;
+    left -= 1;
+    return true;
+  };
+};
 
 export interface RpcRouteOptions extends Identity {
   readonly system: Pick<System, 'service' | 'settings'>;

@@ -1,35 +1,240 @@
-import Fastify, { type FastifyError, type FastifyInstance } from 'fastify';
+import { STATUS_CODES } from 'node:http';
+import type { Socket } from 'node:net';
+import Fastify, {
+  type FastifyError,
+  type FastifyInstance,
+  type FastifyReply,
+  type FastifyRequest,
+} from 'fastify';
+import { z } from 'zod';
+import { createSerialQueue, QueueFullError } from '../actors/process/serial-queue.ts';
 import type { EntryReads, Store, StoreHealth } from '../actors/store/port.ts';
-import type { LoginRows } from '../actors/store/postgres/login-rows.ts';
+import type { CodeRefusal, LoginRows } from '../actors/store/postgres/login-rows.ts';
 import type { PushConfigs } from '../actors/store/push-configs.ts';
 import type { System } from '../actors/system.ts';
+import { isServiceError, type ServiceError } from '../machines/errors.ts';
 import { addCardRoutes, extendedCardOf } from './a2a/card-routes.ts';
 import { createDispatch } from './a2a/dispatch.ts';
+import { httpErrorOf, restMediaType, undecodedPath } from './a2a/errors.ts';
 import { createOperations } from './a2a/operations.ts';
 import { addRestRoutes } from './a2a/rest-routes.ts';
 import type { A2aRules } from './a2a/versions.ts';
-import { answerError, bodyLimit } from './answer-error.ts';
-import { answerBrokenBytes, answerBrokenPath } from './broken-requests.ts';
 import { discoveryDocument } from './discovery.ts';
-import { addExportRoute, type ExportOptions } from './export-route.ts';
-import { createGate, type GateOptions, isStillAllowed } from './gate.ts';
+import { errorBody, errorStatuses, requestErrors } from './error-table.ts';
+import {
+  answerHeaders,
+  bearerToken,
+  createGate,
+  type GateOptions,
+  isStillAllowed,
+} from './gate.ts';
 import { addHealthRoutes, type HealthOptions } from './health.ts';
-import { parseText } from './json-body.ts';
+import { parseText, wrongMediaType } from './json-body.ts';
 import type { AnswerPolicy } from './mcp/backend.ts';
 import { addMcpRoutes } from './mcp/mcp-routes.ts';
 import { createServiceBackend } from './mcp/service-backend.ts';
 import { createMethods } from './methods.ts';
 import { histogramsFrom, metricsDocument, metricsText } from './metrics-text.ts';
 import { answerNoRoute } from './other-method.ts';
-import { addPageRoutes, type PageRouteOptions } from './page-routes.ts';
+import { addPageFiles, type PageFiles } from './page-files.ts';
 import {
   createPageSessions,
   createSharedPageSessions,
+  loginTimes,
   type PageSessions,
 } from './page-sessions.ts';
-import { addRpcRoutes, createRateGate, type RpcRouteOptions } from './rpc-routes.ts';
+import {
+  addRpcRoutes,
+  createRateGate,
+  type OnRequest,
+  type RpcRouteOptions,
+  refuseRate,
+} from './rpc-routes.ts';
 import { createSse } from './sse.ts';
 import { addStreamRoutes, createStreamOpening, type StreamRouteOptions } from './stream-routes.ts';
+import { createThrottle, windowMs } from './throttle.ts';
+import { parseParams } from './wire.ts';
+
+interface PageRouteOptions {
+  /** Files of the built page; empty when it is not built. */
+  readonly page: PageFiles;
+  readonly sessions: PageSessions;
+  /** Ends the streams of the session. */
+  readonly onLogout: () => void;
+  /** Called when a code is used or too old. */
+  readonly onCodeOver: (code: string) => void;
+  /** The name of the project's folder. */
+  readonly projectName: string;
+  readonly version: string;
+}
+
+const codeSchema = z.strictObject({ code: z.string().min(1).max(256) });
+/** In bytes. */
+const codeBodyLimit = 1024;
+
+const whyRefused: Readonly<Record<CodeRefusal, string>> = {
+  used: 'That code was used already. Run `agent open` again for a new one.',
+  expired: 'That code is too old. Run `agent open` again for a new one.',
+  unknown: 'The server does not know that code. Run `agent open` for a new one.',
+};
+
+const jsonBody = ({ body }: FastifyRequest): unknown => {
+  try {
+    return JSON.parse(typeof body === 'string' ? body : '');
+  } catch {
+    return null;
+  }
+};
+
+const refuseCode = (reply: FastifyReply, refused: CodeRefusal, over: boolean): FastifyReply =>
+  over
+    ? reply
+        .code(requestErrors.too_many_failures)
+        .header('retry-after', windowMs / 1_000)
+        .send(errorBody('too_many_failures', 'too many wrong codes; wait a minute'))
+    : reply
+        .code(requestErrors.unauthorized)
+        .send(errorBody('unauthorized', whyRefused[refused], { code_refused: refused }));
+
+/**
+ * The web page and its login: `agent open` asks for a code with the token of the server, the page
+ * exchanges it for the token of a session.
+ */
+const addPageRoutes = (app: FastifyInstance, options: PageRouteOptions): void => {
+  const { page, sessions, onLogout, onCodeOver, projectName, version } = options;
+  const throttle = createThrottle(() => performance.now());
+  const startedAt = new Date().toISOString();
+  addPageFiles(app, page);
+  app.post('/page/codes', { bodyLimit: codeBodyLimit }, async () => {
+    const { code, expiresAt } = await sessions.createCode();
+    setTimeout(() => onCodeOver(code), loginTimes.codeMs).unref();
+    return { code, expires_at: new Date(expiresAt).toISOString() };
+  });
+  app.post('/page/session', { bodyLimit: codeBodyLimit }, async (request, reply) => {
+    const { code } = parseParams(codeSchema, jsonBody(request));
+    const session = await sessions.exchange(code);
+    if ('refused' in session)
+      return refuseCode(reply, session.refused, throttle.failed(request.ip).over);
+    onCodeOver(code);
+    return { token: session.token, expires_at: new Date(session.expiresAt).toISOString() };
+  });
+  app.get('/page/session', async (request) => {
+    const found = await sessions.find(bearerToken(request) ?? '');
+    return {
+      project: projectName,
+      version,
+      started_at: startedAt,
+      ...(found === null ? {} : { expires_at: new Date(found.expiresAt).toISOString() }),
+    };
+  });
+  app.delete('/page/session', async (request, reply) => {
+    await sessions.end(bearerToken(request) ?? '');
+    onLogout();
+    return reply.code(204).send();
+  });
+};
+
+const parserRefusals: Readonly<Record<string, readonly [keyof typeof requestErrors, string]>> = {
+  HPE_HEADER_OVERFLOW: ['headers_too_large', 'the headers of a request hold at most 16 KiB'],
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: ['payload_too_large', 'the extensions of a chunk are too large'],
+  ERR_HTTP_REQUEST_TIMEOUT: ['request_timeout', 'the request did not arrive in time'],
+};
+const unreadableRequest = ['invalid_request', 'this is not an HTTP/1.1 request'] as const;
+
+/** Answers bytes that are no HTTP request with a JSON error, and closes the connection. */
+const answerBrokenBytes = ({ code }: { readonly code?: string }, socket: Socket): void => {
+  if (code === 'ECONNRESET' || !socket.writable) return;
+  const [name, message] = parserRefusals[code ?? ''] ?? unreadableRequest;
+  const status = requestErrors[name];
+  const body = JSON.stringify(errorBody(name, message));
+  const headers = Object.entries({
+    ...answerHeaders,
+    'content-type': 'application/json; charset=utf-8',
+    'content-length': Buffer.byteLength(body),
+    connection: 'close',
+  }).map(([key, value]) => `${key}: ${value}\r\n`);
+  socket.write(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${headers.join('')}\r\n${body}`);
+  socket.destroySoon();
+};
+
+const isRest = /^(?:\/agents\/[^/]*)?\/a2a\/rest\//;
+
+/** Fastify runs no hook for a path that cannot be decoded. */
+const answerBrokenPath = (
+  _error: Error,
+  { raw }: FastifyRequest,
+  reply: FastifyReply,
+): FastifyReply => {
+  reply.headers(answerHeaders);
+  if (isRest.test(raw.url ?? '')) {
+    const { code, body } = httpErrorOf(undecodedPath());
+    return reply.code(code).type(restMediaType).send(body);
+  }
+  return reply
+    .code(requestErrors.invalid_request)
+    .send(errorBody('invalid_request', 'the path of the request cannot be decoded'));
+};
+
+interface ExportOptions {
+  /** The file of `agent export`. @throws task_not_found */
+  readonly exportTask: (taskId: string) => Promise<string>;
+}
+
+/** A file is made in memory and may have 25 MB: one after the other. */
+const waitingAtMost = 4;
+
+const addExportRoute = (
+  app: FastifyInstance,
+  { exportTask }: ExportOptions,
+  onRequest: OnRequest,
+): void => {
+  const queue = createSerialQueue(waitingAtMost);
+  app.get<{ Params: { task_id: string } }>(
+    '/export/:task_id',
+    { onRequest },
+    async (request, reply) => {
+      try {
+        const file = await queue(() => exportTask(request.params.task_id));
+        return reply
+          .type('text/html; charset=utf-8')
+          .header('content-disposition', 'attachment')
+          .send(Buffer.from(file));
+      } catch (error) {
+        if (error instanceof QueueFullError) return refuseRate(reply);
+        throw error;
+      }
+    },
+  );
+};
+
+/** In bytes. */
+const bodyLimit = 1024 * 1024;
+
+const fastifyErrors: Readonly<Record<string, readonly [keyof typeof requestErrors, string]>> = {
+  [wrongMediaType]: ['unsupported_media_type', 'send Content-Type: application/json, in UTF-8'],
+  FST_ERR_CTP_BODY_TOO_LARGE: ['payload_too_large', `a request holds at most ${bodyLimit} bytes`],
+};
+
+/** Only the log gets the details of an internal error. */
+const answerError = (
+  error: FastifyError | ServiceError,
+  reply: FastifyReply,
+  log: (message: string, facts: Readonly<Record<string, unknown>>) => void,
+): FastifyReply => {
+  if (isServiceError(error) && error.code !== 'internal')
+    return reply
+      .code(errorStatuses[error.code].http)
+      .send(errorBody(error.code, error.message, error.facts));
+  const known = fastifyErrors[error.code];
+  if (known !== undefined) return reply.code(requestErrors[known[0]]).send(errorBody(...known));
+  const status = 'statusCode' in error ? (error.statusCode ?? 500) : 500;
+  if (status < 500)
+    return reply.code(status).send(errorBody('invalid_request', 'the request cannot be read'));
+  log('request failed', { error });
+  return reply
+    .code(500)
+    .send(errorBody('internal', 'internal error; the server log has the details'));
+};
 
 export interface HttpServerOptions
   extends Omit<GateOptions, 'sessions'>,

@@ -4,10 +4,63 @@ import type { EntryReads } from '../actors/store/port.ts';
 import type { System } from '../actors/system.ts';
 import { ServiceError } from '../machines/errors.ts';
 import { errorBody } from './error-table.ts';
-import { inspectionStream } from './inspection-stream.ts';
 import type { Sse, SseConnection } from './sse.ts';
-import { createStreamCounter, type StreamLimits } from './stream-limits.ts';
 import { createStreams } from './task-stream.ts';
+
+interface StreamLimits {
+  readonly inAll: number;
+  readonly perTask: number;
+}
+
+interface StreamCounter {
+  /**
+   * @param taskId null for the stream of all tasks, which only `inAll` limits
+   * @returns `close`, to be called when the stream closes, or the limit that refuses it
+   */
+  open(
+    taskId: string | null,
+  ): { readonly close: () => void } | { readonly refused: keyof StreamLimits };
+}
+
+const createStreamCounter = (limitsNow: () => StreamLimits): StreamCounter => {
+  const ofTask = new Map<string, number>();
+  let total = 0;
+  const count = (taskId: string | null, more: 1 | -1): void => {
+    total += more;
+    if (taskId === null) return;
+    const left = (ofTask.get(taskId) ?? 0) + more;
+    if (left === 0) ofTask.delete(taskId);
+    else ofTask.set(taskId, left);
+  };
+  return {
+    open: (taskId) => {
+      const limits = limitsNow();
+      if (total >= limits.inAll) return { refused: 'inAll' };
+      if (taskId !== null && (ofTask.get(taskId) ?? 0) >= limits.perTask)
+        return { refused: 'perTask' };
+      count(taskId, 1);
+      let closed = false;
+      return {
+        close: () => {
+          if (closed) return;
+          closed = true;
+          count(taskId, -1);
+        },
+      };
+    },
+  };
+};
+
+const inspectionBytesAtMost = 4 * 1024 * 1024;
+
+/** The messages have no event name and no id. */
+const inspectionStream = (connection: SseConnection, inspection: Inspection): void => {
+  const leave = inspection.subscribe((message) => {
+    if (connection.buffered() > inspectionBytesAtMost) connection.end();
+    else connection.write(`data: ${message}\n\n`);
+  });
+  connection.onClose(leave);
+};
 
 export type OpenStream = (
   reply: FastifyReply,

@@ -2,8 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { loadConfig } from '../../src/cli/config/config.ts';
-import { mcpSecrets } from '../../src/cli/config/mcp-servers.ts';
-import { projectServers } from '../../src/cli/config/project-servers.ts';
+import { mcpSecrets, projectServers } from '../../src/cli/config/mcp-servers.ts';
 import { resolveSettings } from '../../src/cli/config/settings.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { commandTable } from '../../src/cli/command-table.ts';
-import { hintFor } from '../../src/cli/output/hints.ts';
+import { hintFor } from '../../src/cli/output/report-error.ts';
 import { adviceOfAll } from '../../src/cli/words/other-tools.ts';
 import { correctionOf, readCommand } from '../../src/cli/words/read-command.ts';
 

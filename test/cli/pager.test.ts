@@ -1,7 +1,7 @@
 import { chmodSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { stylePatch } from '../../src/cli/work/patch-style.ts';
+import { stylePatch } from '../../src/cli/work/work-commands.ts';
 import { openProject } from '../support/cli.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 

@@ -1,7 +1,6 @@
 import { loadConfig } from '../../src/cli/config/config.ts';
 import { findProject, taskFiles } from '../../src/cli/config/project.ts';
-import { openSqliteFile } from '../../src/cli/server/open-store.ts';
-import { runServer } from '../../src/cli/server/run-server.ts';
+import { openSqliteFile, runServer } from '../../src/cli/server/run-server.ts';
 import { createFarStore, type Fate } from '../simulation/far-store.ts';
 import { randomFrom } from '../simulation/random.ts';
 

@@ -1,8 +1,7 @@
 import type { Change } from '../../src/actors/store/port.ts';
 import { loadConfig } from '../../src/cli/config/config.ts';
 import { findProject, taskFiles } from '../../src/cli/config/project.ts';
-import { openSqliteFile } from '../../src/cli/server/open-store.ts';
-import { runServer } from '../../src/cli/server/run-server.ts';
+import { openSqliteFile, runServer } from '../../src/cli/server/run-server.ts';
 
 /**
  * `agent-server --server` that is killed before or after it commits a state. Arguments: `before` or

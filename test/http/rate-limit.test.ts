@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createRateLimit } from '../../src/http/rate-limit.ts';
+import { createRateLimit } from '../../src/http/rpc-routes.ts';
 import { startServer } from '../support/running.ts';
 
 const granted = (mayAsk: () => boolean, asked: number): number =>

@@ -65,7 +65,7 @@ const bugs: Readonly<Record<string, Planted>> = {
     says: /I9 attempt/,
   },
   'deadlines are forgotten at a restart': {
-    file: 'src/actors/engine/start-task.ts',
+    file: 'src/actors/engine/task-registry.ts',
     find: 'if (isPending) ports.setDeadline(taskId, deadlineAt);',
     put: '',
     world: { crash: 0.02 },
@@ -105,13 +105,13 @@ const bugs: Readonly<Record<string, Planted>> = {
     says: /I14/,
   },
   'a change of the tracker is not in the transaction of its transition': {
-    file: 'src/actors/engine/persist-transitions.ts',
+    file: 'src/actors/engine/task-host.ts',
     find: '...(toCommit === null ? {} : { tasks: [toCommit.edit] }),',
     put: '',
     says: /I14/,
   },
   'a commit that lost the race is carried out': {
-    file: 'src/actors/store/actor-rows.ts',
+    file: 'src/actors/store/write-changes.ts',
     find: 'if (guard !== undefined && !isCurrent(actor, guard, node, rows)) return false;',
     put: '',
     store: 'far',
@@ -146,14 +146,14 @@ const bugs: Readonly<Record<string, Planted>> = {
     says: /I14/,
   },
   'tasks are exported before they are committed': {
-    file: 'src/actors/ledger/write-timer.ts',
+    file: 'src/actors/ledger/exchange.ts',
     find: '      if (timer === null) writeIn(pauseMs());',
     put: '      void write();',
     world: { crash: 0.02, trackerWrites: false },
     says: /the file holds .* as it was never committed/,
   },
   'a failed export is not made again': {
-    file: 'src/actors/ledger/write-timer.ts',
+    file: 'src/actors/ledger/exchange.ts',
     find: '      write().catch(() => writeIn(retryMs));',
     put: '      write().catch(() => {});',
     world: { storms: 30, crash: 0 },

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { differenceFrom } from '../../src/actors/journal/replay.ts';
 import { shownIn } from '../../src/actors/journal/transition-frames.ts';
-import { createOwnTasks } from '../../src/actors/ledger/own-tasks.ts';
+import { createOwnTasks } from '../../src/actors/ledger/ledger.ts';
 import { checkJournal } from '../../src/actors/store/check-journal.ts';
 import { openDatabase, type SqliteDatabase } from '../../src/actors/store/database.ts';
 import { createHistories } from '../../src/actors/store/histories.ts';

@@ -1,5 +1,5 @@
-import type { OwnTasks } from '../../src/actors/ledger/own-tasks.ts';
-import { createWriteTimer, type WriteTimer } from '../../src/actors/ledger/write-timer.ts';
+import { createWriteTimer, type WriteTimer } from '../../src/actors/ledger/exchange.ts';
+import type { OwnTasks } from '../../src/actors/ledger/ledger.ts';
 import type { SqliteDatabase } from '../../src/actors/store/database.ts';
 import type { Change } from '../../src/actors/store/port.ts';
 import type { Weather } from './world.ts';

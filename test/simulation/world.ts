@@ -1,6 +1,5 @@
 import type { Results } from '../../src/actors/files/results.ts';
-import type { Ledger } from '../../src/actors/ledger/ledger.ts';
-import type { OwnTasks } from '../../src/actors/ledger/own-tasks.ts';
+import type { Ledger, OwnTasks } from '../../src/actors/ledger/ledger.ts';
 import type { Model, ModelEvent, ModelRequest, ToolCall } from '../../src/actors/model/port.ts';
 import type { Sandbox } from '../../src/actors/sandbox/port.ts';
 import type { SqliteDatabase } from '../../src/actors/store/database.ts';

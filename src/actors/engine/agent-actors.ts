@@ -16,6 +16,7 @@ import type {
   PrepareInput,
   ThinkInput,
 } from '../../machines/agent-selectors.ts';
+import { plural } from '../../machines/plural.ts';
 import {
   type AttemptInput,
   type AttemptKey,
@@ -30,10 +31,9 @@ import {
   createHandMcp,
   createServersOpener,
 } from '../agent/attempt-mcp.ts';
-import type { AssistantPorts } from '../agent/begin-assistant-run.ts';
-import { createDelegation, type Delegation } from '../agent/delegate.ts';
+import { type AssistantPorts, createDelegation, type Delegation } from '../agent/delegate.ts';
 import { createLiveRuns } from '../agent/live-runs.ts';
-import type { AttemptPorts } from '../agent/open-attempt.ts';
+import type { AttemptPorts, SetUp } from '../agent/open-attempt.ts';
 import { createSteps } from '../agent/steps.ts';
 import { type AgentTurns, createAgentTurns } from '../agent/turns.ts';
 import { type EventType, entry } from '../journal/event-types.ts';
@@ -44,14 +44,82 @@ import type { Endpoint } from '../network/proxy.ts';
 import { attemptVariable } from '../process/orphans.ts';
 import { createNoSandbox } from '../sandbox/no-sandbox.ts';
 import { forAssistant, type Network } from '../sandbox/port.ts';
+import { isPresent } from '../workspace/plain.ts';
+import type { Absent, Workspace } from '../workspace/port.ts';
 import type { Budgets } from './budgets.ts';
 import { patiently, patientReads } from './patient-reads.ts';
 import type { RunningWork } from './running-work.ts';
 import type { BackendSelector } from './select-assistant.ts';
-import { createSetUp } from './set-up-folder.ts';
 import { mcpServersFor, type NetworkUser, networkAccess, type Settings } from './settings.ts';
+import { createSetupWorktree, type SetupPorts } from './setup-worktree.ts';
 import type { Slots } from './slots.ts';
 import type { SystemPorts } from './system-ports.ts';
+
+const pathsNamedAtMost = 5;
+
+const firstPaths = (paths: readonly string[]): string =>
+  paths.length > pathsNamedAtMost
+    ? `${paths.slice(0, pathsNamedAtMost).join(', ')} and ${paths.length - pathsNamedAtMost} more`
+    : paths.join(', ');
+
+interface SetupMessage {
+  readonly level: 'info' | 'warn';
+  readonly message: string;
+}
+
+/** Warnings for a person before the agent begins, each with what to do. */
+const absentLogs = (
+  { uncommitted, ignored, install }: Absent,
+  lacksPackages: boolean,
+): readonly SetupMessage[] => [
+  ...(uncommitted.length === 0
+    ? []
+    : [
+        {
+          level: 'warn' as const,
+          message: `not in the worktree: ${plural(uncommitted.length, 'uncommitted file')} (${firstPaths(uncommitted)}); commit what the agent needs`,
+        },
+      ]),
+  ...(ignored.length === 0
+    ? []
+    : [
+        {
+          level: 'info' as const,
+          message: `not in the worktree: ${firstPaths(ignored)}, which git ignores; name what the agent needs in workspace.copy`,
+        },
+      ]),
+  ...(lacksPackages && install !== null
+    ? [
+        {
+          level: 'warn' as const,
+          message: `not in the worktree: node_modules; to install it in each new one: agent config set workspace.setup '${JSON.stringify({ commands: [install], network: true })}'`,
+        },
+      ]
+    : []),
+];
+
+type SetUpFolderPorts = SetupPorts & {
+  readonly workspace: Pick<Workspace, 'setups' | 'absent'>;
+};
+
+/** Sets up a new folder, and says what it lacks. */
+const createSetUp = (ports: SetUpFolderPorts): SetUp => {
+  const setupWorktree = createSetupWorktree(ports);
+  return async (attempt: AttemptInput, workspace, signal) => {
+    const [absent, failure] = await Promise.all([
+      ports.workspace.absent(signal),
+      setupWorktree(attempt, workspace, signal),
+    ]);
+    const lacksPackages =
+      absent.install !== null && !(await isPresent(`${workspace.root}/node_modules`));
+    if (failure === null)
+      for (const told of absentLogs(absent, lacksPackages)) ports.emit(attempt, 'log', told);
+    const notes = lacksPackages
+      ? ['The packages that this project depends on are not installed in your folder.']
+      : [];
+    return { failure, notes };
+  };
+};
 
 export interface AgentActorOptions {
   readonly ports: SystemPorts;

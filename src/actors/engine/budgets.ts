@@ -15,7 +15,7 @@ import {
   type RunOptions,
 } from '../../machines/task.ts';
 import type { UsageReads } from '../store/port.ts';
-import { dayOf } from '../store/spending-rows.ts';
+import { dayOf } from '../store/write-changes.ts';
 import type { KeptTasks } from './loaded-tasks.ts';
 import { patiently } from './patient-reads.ts';
 import type { BackendSelector } from './select-assistant.ts';

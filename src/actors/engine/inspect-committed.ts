@@ -1,5 +1,5 @@
 import type { AnyActorRef, InspectionEvent } from 'xstate';
-import { isAnswered, nextTurnType } from '../journal/held-transitions.ts';
+import { isAnswered, nextTurnType } from '../journal/durable-actor.ts';
 
 type Inspect = (event: InspectionEvent) => void;
 type Microstep = Extract<InspectionEvent, { type: '@xstate.microstep' }>;

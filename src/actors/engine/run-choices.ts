@@ -1,9 +1,8 @@
 import type { Finding, ProjectProblem, Role, RunOptions, TaskId } from '../../machines/task.ts';
 import { holderOf } from '../../machines/tracked-task.ts';
 import type { Tracker } from '../tracker/port.ts';
-import { missingFor } from './backend-choice.ts';
 import { type Budgets, isFree } from './budgets.ts';
-import type { BackendSelector } from './select-assistant.ts';
+import { type BackendSelector, missingFor } from './select-assistant.ts';
 import { limitsFor, type Settings } from './settings.ts';
 import type { RunChoices } from './task-actor-ports.ts';
 import type { TaskHost } from './task-host.ts';

@@ -7,7 +7,7 @@ import {
   type SupervisorInput,
 } from '../../machines/supervisor-context.ts';
 import { supervisorMachine } from '../../machines/supervisor-machine.ts';
-import { endsWithChildren } from '../journal/end-children.ts';
+import { endsWithChildren } from '../journal/durable-actor.ts';
 import type { ActorRoot } from './actor-system.ts';
 
 export type SupervisorSnapshot = SnapshotFrom<typeof supervisorMachine>;

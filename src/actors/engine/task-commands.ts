@@ -29,12 +29,11 @@ import type { ActorRoot } from './actor-system.ts';
 import type { DependencyWaits } from './dependency-waits.ts';
 import type { LoadedTask } from './loaded-tasks.ts';
 import { OwnedElsewhereError } from './owned-elsewhere.ts';
-import { asResponseError } from './response-error.ts';
 import { createRestoreAttempts } from './restore-attempts.ts';
 import { compareWithJournals, dropTaken, restoreTasks } from './restore-tasks.ts';
 import type { TaskHost } from './task-host.ts';
 import { createTaskRegistry, type TaskRegistry, type TaskRegistryPorts } from './task-registry.ts';
-import { createTell } from './tell-agent.ts';
+import { asResponseError, createTell } from './tell-agent.ts';
 import { createObserver } from './tracker-sync.ts';
 
 export interface TaskCommandPorts

@@ -2,8 +2,12 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { AnyActorRef } from 'xstate';
 import type { Tell } from '../../machines/agent-context.ts';
 import type { AgentSnapshot } from '../../machines/agent-machine.ts';
-import { refusesTell, refusesToKeep } from '../../machines/command-refusals.ts';
-import { isServiceError, ServiceError } from '../../machines/errors.ts';
+import {
+  type ResponseProblem,
+  refusesTell,
+  refusesToKeep,
+} from '../../machines/command-refusals.ts';
+import { isServiceError, type Refusal, ServiceError } from '../../machines/errors.ts';
 import { attemptKey, type Stamped, type TaskId } from '../../machines/task.ts';
 import type { TaskSnapshot } from '../../machines/task-machine.ts';
 import type { Journal } from '../journal/journal.ts';
@@ -11,10 +15,18 @@ import { ActorEndedError, sendRequest } from '../journal/requests.ts';
 import type { TaskView } from '../journal/task-view.ts';
 import type { RequestAnswers } from '../store/port.ts';
 import type { LoadedTask, LoadedTasks } from './loaded-tasks.ts';
-import { asResponseError } from './response-error.ts';
 import { createSharedCalls } from './shared-calls.ts';
 import type { TaskRegistry } from './task-registry.ts';
 import type { TaskViews } from './task-views.ts';
+
+/** The names of `respond` and `tell` on the wire. */
+const responsePaths = { inputId: 'input_id', text: 'text', decision: 'decision' } as const;
+
+export const asResponseError = (refused: Refusal | ResponseProblem): ServiceError => {
+  if ('code' in refused) return ServiceError.from(refused);
+  const { field, problem } = refused;
+  return new ServiceError('invalid_params', { fields: [{ path: responsePaths[field], problem }] });
+};
 
 export interface TellPorts {
   readonly live: Pick<LoadedTasks, 'get'>;

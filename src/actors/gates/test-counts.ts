@@ -1,5 +1,11 @@
-import { asObject, countOf, parseReportJson, requireReadable } from './read-report.ts';
-import { UnreadableReport, xmlTags } from './xml-tags.ts';
+import {
+  asObject,
+  countOf,
+  parseReportJson,
+  requireReadable,
+  UnreadableReport,
+  xmlTags,
+} from './read-report.ts';
 
 export interface TestCounts {
   readonly passed: number;

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import { messageOf } from '../../machines/message-of.ts';
 import { finalStatuses, type TaskId } from '../../machines/task.ts';
-import { type ChainEnd, endAfter, faultInChain } from '../store/chain-faults.ts';
+import { type ChainEnd, endAfter, faultInChain } from '../store/check-journal.ts';
 import type { KeptEntry } from '../store/port.ts';
 import { withBase } from '../store/snapshot-data.ts';
 import {

@@ -4,13 +4,166 @@ import {
   type CommitAnswer,
   type CommitId,
   type Committed,
+  DatabaseGoneError,
+  DatabaseHeldError,
   type Entry,
   goesOnFrom,
+  LeaseLostError,
+  StoreAwayError,
+  StoreError,
   type StoreWrites,
 } from '../store/port.ts';
-import { createReply, type Reply } from './commit-reply.ts';
-import { type Batch, createCarryOut } from './commit-tries.ts';
-import { createTurnCount } from './turn-count.ts';
+import { lateCommit, storeDeadline } from './commit-answer.ts';
+
+interface Batch {
+  readonly id: CommitId;
+  /** The next try commits these; each change keeps its position. */
+  readonly changes: () => readonly Change[];
+}
+
+interface BatchListener {
+  committed(committed: Committed): void;
+  /** The last try failed. It may have been carried out. */
+  failed(error: unknown): void;
+}
+
+/**
+ * Commits a batch until the store answers. A failed commit is tried again: by its id the store
+ * knows one that it has. @returns true when the listener was called at once
+ */
+type CarryOut = (batch: Batch, listener: BatchListener) => boolean;
+
+/** The pauses before the next tries. */
+const pausesMs = [100, 400, 1_000];
+/** The pause while the store is away. */
+const awayPauseMs = 1_000;
+
+/** Without an answer for so long, a commit is not tried again, unless the store may be away. */
+const unansweredMs = 5_000;
+
+/** A held database was tried again by itself; what is lost stays lost. */
+const mayHelp = (error: unknown): boolean =>
+  error instanceof StoreError &&
+  !(
+    error instanceof ChangeRefusedError ||
+    error instanceof DatabaseHeldError ||
+    error instanceof DatabaseGoneError ||
+    error instanceof LeaseLostError
+  );
+
+interface AnswerListener {
+  readonly committed: (committed: Committed) => void;
+  readonly failed: (error: unknown, waitedMs: number) => void;
+}
+
+/** Takes the answer of the store, or its failure, or the end of the time that it has. */
+const inTime = (answer: Promise<Committed>, { committed, failed }: AnswerListener): void => {
+  let isOpen = true;
+  const end = (act: () => void): void => {
+    cancel();
+    if (!isOpen) return;
+    isOpen = false;
+    act();
+  };
+  const { deadlineMs, later } = storeDeadline;
+  const cancel = later(() => end(() => failed(lateCommit(), deadlineMs)), deadlineMs);
+  answer.then(
+    (word) => end(() => committed(word)),
+    (error: unknown) => end(() => failed(error, 0)),
+  );
+};
+
+const createCarryOut =
+  (store: Pick<StoreWrites, 'commit'>, outageMs: number): CarryOut =>
+  ({ id, changes }, listener) => {
+    const began = performance.now();
+    let failures = 0;
+    let unanswered = 0;
+    /** @returns true when it was the last try */
+    const failed = (error: unknown, waitedMs: number): boolean => {
+      unanswered += waitedMs;
+      const isAway = waitedMs > 0 || error instanceof StoreAwayError;
+      const isOutage = isAway && performance.now() - began < outageMs;
+      const pauseMs = pausesMs[failures] ?? (isOutage ? awayPauseMs : undefined);
+      failures += 1;
+      const isOver = pauseMs === undefined || (unanswered > unansweredMs && !isOutage);
+      if (!mayHelp(error) || isOver) {
+        listener.failed(error);
+        return true;
+      }
+      storeDeadline.later(tryOnce, pauseMs);
+      return false;
+    };
+    const tryOnce = (): boolean => {
+      let answer: ReturnType<StoreWrites['commit']>;
+      try {
+        answer = store.commit({ entries: [], commit: id }, ...changes());
+      } catch (error) {
+        return failed(error, 0);
+      }
+      if (answer instanceof Promise) {
+        inTime(answer, { committed: listener.committed, failed });
+        return false;
+      }
+      listener.committed(answer);
+      return true;
+    };
+    return tryOnce();
+  };
+
+interface Reply {
+  resolve(answer: CommitAnswer): void;
+  reject(error: unknown): void;
+  /** The reply if it is known by now, else a promise of it. */
+  read(): CommitAnswer | Promise<CommitAnswer>;
+}
+
+const createReply = (): Reply => {
+  let settle: {
+    readonly resolve: (answer: CommitAnswer) => void;
+    readonly reject: (error: unknown) => void;
+  } | null = null;
+  let known: (() => CommitAnswer) | null = null;
+  return {
+    resolve: (answer) => {
+      known = () => answer;
+      settle?.resolve(answer);
+    },
+    reject: (error) => {
+      known = () => {
+        throw error;
+      };
+      settle?.reject(error);
+    },
+    read: () =>
+      known?.() ??
+      new Promise((resolve, reject) => {
+        settle = { resolve, reject };
+      }),
+  };
+};
+
+/**
+ * Commits in one turn of the event loop that do not wait for others. One task alone needs no more.
+ */
+const aloneAtMost = 4;
+
+/** Counts the commits of a turn, and calls `sendRest` at its end when there were more. */
+const createTurnCount = (sendRest: () => void): { isCrowded(): boolean } => {
+  let count = 0;
+  const end = (): void => {
+    const isCrowded = count > aloneAtMost;
+    count = 0;
+    if (isCrowded) sendRest();
+  };
+  return {
+    isCrowded: () => {
+      if (count === 0) setImmediate(end);
+      count += 1;
+      return count > aloneAtMost;
+    },
+  };
+};
 
 /**
  * A change on its way to the store. Without a caller it is gathered, and kept until it is saved.

@@ -1,22 +1,122 @@
 import { join } from 'node:path';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { messageOf } from '../../machines/message-of.ts';
 import { withLock } from '../files/process-lock.ts';
 import { isRealFolder } from '../files/real-folder.ts';
 import { UnsafeFileError } from '../files/regular-file.ts';
 import { createSerialQueue } from '../process/serial-queue.ts';
+import type { Database } from '../store/rows.ts';
 import { createExchangeState, type ExchangeState } from './exchange-state.ts';
 import {
-  createFileExport,
-  type FileExport,
-  type FileExportOptions,
-  type IfMissing,
-} from './export-file.ts';
-import { createExporterCheck, type Exporter, TakenOverError } from './exporter.ts';
-import { createFolderMarks } from './folder-marks.ts';
+  createExporterCheck,
+  type Exporter,
+  type ExporterCheck,
+  TakenOverError,
+} from './exporter.ts';
+import { createFolderMarks, type FolderMarks } from './folder-marks.ts';
 import { createFileImport, type FileImport, type FileImportOptions } from './import-file.ts';
-import { issuesFileOf, stampOfIssues } from './issues-file.ts';
-import { FileMovedError, writeNotInBd } from './write-file.ts';
-import { createWriteTimer } from './write-timer.ts';
+import { issuesFileOf, missing, stampOfIssues } from './issues-file.ts';
+import type { TaskTable } from './task-table.ts';
+import { chunksOf, FileMovedError, writeIssuesFile, writeNotInBd } from './write-file.ts';
+
+interface FileExportOptions {
+  readonly db: Database;
+  readonly table: TaskTable;
+  readonly projectRoot: string;
+  /** False when bd keeps the tasks. */
+  readonly isOurs: () => boolean;
+  readonly exporter: Pick<ExporterCheck, 'write' | 'writeMark'>;
+  readonly marks: FolderMarks;
+}
+
+type IfMissing = 'leave' | 'write';
+
+/** Writes `.beads/issues.jsonl` if it lacks a change of the tables. */
+interface FileExport {
+  /**
+   * @param ifMissing `leave`: a file that is missing follows the next change of a task, for the
+   * commit that git checked out may have none
+   * @throws FileMovedError when another program changed the file meanwhile, and what the disk says
+   */
+  run(ifMissing: IfMissing): Promise<void>;
+  /** Time that the last write took (ms). */
+  lastMs(): number;
+  /** About how many tasks it was asked to write last. */
+  lastSize(): number;
+}
+
+const createFileExport = (
+  { db, table, projectRoot, isOurs, exporter, marks }: FileExportOptions,
+  state: ExchangeState,
+  { knows, gives }: Pick<FileImport, 'knows' | 'gives'>,
+): FileExport => {
+  const file = issuesFileOf(projectRoot);
+  let [lastMs, lastSize] = [0, 0];
+  return {
+    lastMs: () => lastMs,
+    lastSize: () => lastSize,
+    run: async (ifMissing) => {
+      const expected = stampOfIssues(file);
+      if (!(await knows(expected)))
+        throw new FileMovedError(`${file} is being changed by another program`);
+      if ((await db.ask(state.waiting()))?.stamp === expected) return;
+      lastSize = (await db.ask(table.newest())).size;
+      const isWanted = ifMissing === 'write' && expected === missing && lastSize > 0;
+      if (!isWanted && !(await db.ask(state.isBehind()))) return;
+      const began = performance.now();
+      const others = await db.ask(state.others());
+      const mark = marks.add();
+      const request = { projectRoot, others, expected, isOurs, gives };
+      const { stamp, fresh } = await writeIssuesFile(db, request);
+      for (const part of chunksOf([...fresh])) {
+        await exporter.write(() => state.wrote(part));
+        await nextTurn();
+      }
+      await exporter.writeMark(() => state.took(stamp, others, mark));
+      lastMs = performance.now() - began;
+    },
+  };
+};
+
+export interface WriteTimer {
+  /** Writes some time after the change, unless a write is due already. */
+  start(): void;
+  /** Cancels the write that is due. */
+  clear(): void;
+  /** Lets no further write become due. */
+  stop(): void;
+}
+
+const retryMs = 5_000;
+
+/**
+ * Writes `pauseMs` after a change, once for all changes until then, and again after a failure.
+ */
+export const createWriteTimer = (pauseMs: () => number, write: () => Promise<void>): WriteTimer => {
+  let timer: NodeJS.Timeout | null = null;
+  let stopped = false;
+
+  const writeIn = (ms: number): void => {
+    if (stopped || timer !== null) return;
+    timer = setTimeout(() => {
+      timer = null;
+      write().catch(() => writeIn(retryMs));
+    }, ms).unref();
+  };
+
+  return {
+    start: () => {
+      if (timer === null) writeIn(pauseMs());
+    },
+    clear: () => {
+      if (timer !== null) clearTimeout(timer);
+      timer = null;
+    },
+    stop: () => {
+      stopped = true;
+    },
+  };
+};
 
 /**
  * Keeps the tables and `.beads/issues.jsonl` together: what others changed there comes in, what we

@@ -1,13 +1,48 @@
+import { join } from 'node:path';
 import { ServiceError } from '../../machines/errors.ts';
 import type { SqliteDatabase } from '../store/database.ts';
 import type { Answer, Change, CommitAnswer, NewEntry, Store } from '../store/port.ts';
 import { afterAnswer, type Database, type Work } from '../store/rows.ts';
 import { createSqliteStore, type SqliteStore } from '../store/sqlite.ts';
+import type { EditRows } from '../store/write-changes.ts';
 import { createExchange, type Exchange } from './exchange.ts';
 import type { Exporter } from './exporter.ts';
-import { bdDataOf, createOwnTasks, type OwnTasks } from './own-tasks.ts';
+import { issueOf } from './issue-line.ts';
+import { findBdData } from './ownership.ts';
 import type { ImportedTask } from './take-difference.ts';
-import type { TaskTable } from './task-table.ts';
+import { createTaskTable, type TaskTable } from './task-table.ts';
+
+/** The name in `.beads` that shows that bd keeps the tasks; undefined while they are kept here. */
+const bdDataOf = (projectRoot: string): string | undefined =>
+  findBdData(join(projectRoot, '.beads'));
+
+/** The tables of the tasks, and the edits of them that a change of the store holds. */
+export interface OwnTasks extends EditRows {
+  readonly table: TaskTable;
+  /** Calls the listener after each edit. */
+  onEdit(listener: () => void): void;
+}
+
+export const createOwnTasks = (db: Database, projectRoot: string): OwnTasks => {
+  const table = createTaskTable(db);
+  let edited = (): void => {};
+  return {
+    table,
+    onEdit: (listener) => {
+      edited = listener;
+    },
+    read: table.rows,
+    isCurrent: ({ revision }, row) =>
+      bdDataOf(projectRoot) === undefined &&
+      (row === null ? null : Number(row['revision'])) === revision,
+    *write({ id, line, base }, row) {
+      if (line === null) yield* table.remove(id, row);
+      else if (base === undefined) yield* table.putOver(row, issueOf(line));
+      else yield* table.putMerged(row, issueOf(line), { line, base });
+      edited();
+    },
+  };
+};
 
 /** The tasks of a project without bd, in the project's database, and their file. */
 export interface Ledger<Tables extends Database = Database> {

@@ -2,9 +2,81 @@ import { dirname, join } from 'node:path';
 import { removeLeftovers, writeFileAtomically } from '../files/atomic-write.ts';
 import { makeRealFolder } from '../files/real-folder.ts';
 import { type Database, manyPlaces, rowsOfMany } from '../store/rows.ts';
-import { chunksOf } from './chunks.ts';
-import { type FileLayout, type LayoutLine, readLayout, withNewTasks } from './file-layout.ts';
-import { issuesFileOf, missing, stampOfIssues } from './issues-file.ts';
+import { idIn } from './issue-line.ts';
+import { type FileLine, issuesFileOf, missing, readLines, stampOfIssues } from './issues-file.ts';
+
+/** Tasks in one transaction of an import or export: a few milliseconds. */
+const chunk = 200;
+
+export const chunksOf = <Element>(
+  all: readonly Element[],
+  size = chunk,
+): readonly (readonly Element[])[] =>
+  Array.from({ length: Math.ceil(all.length / size) }, (_, n) =>
+    all.slice(n * size, (n + 1) * size),
+  );
+
+/** A line of the file: of a task, whose text is in the tables, or of something else. */
+type LayoutLine = { readonly end: string } & ({ readonly id: string } | { readonly text: string });
+
+/** The form of the file, without its tasks: order, line ends, and lines that are no task. */
+interface FileLayout {
+  readonly start: '' | '\ufeff';
+  readonly lines: readonly LayoutLine[];
+}
+
+/**
+ * Reads the order of a file that the tables know, its line ends, and what is not in the tables.
+ * @throws UnsafeFileError
+ */
+const readLayout = async (file: string): Promise<FileLayout> => {
+  let start: FileLayout['start'] = '';
+  const lines: LayoutLine[] = [];
+  const add = (found: FileLine): void => {
+    // The file was replaced since the tables took it; the write finds that, too.
+    if ('problem' in found) return;
+    if (found.hasByteOrderMark) start = '\ufeff';
+    const { text, end } = found;
+    const id = idIn(text);
+    lines.push(id === null ? { text, end } : { id, end });
+  };
+  await readLines(file, (found) => {
+    for (const each of found) add(each);
+  });
+  return { start, lines };
+};
+
+const isSorted = (ids: readonly string[]): boolean =>
+  ids.every((id, index) => index === 0 || (ids[index - 1] ?? '') < id);
+
+/**
+ * The layout with lines for new tasks, in the order of their creation: each at its place in a file
+ * that is sorted by id, as ours is, so that git merges those of two branches; else at the end.
+ */
+const withNewTasks = ({ start, lines }: FileLayout, fresh: readonly string[]): FileLayout => {
+  const ids = lines.flatMap((line) => ('id' in line ? [line.id] : []));
+  const end = lines[0]?.end ?? '';
+  const there = new Set(ids);
+  const added = fresh.filter((id) => !there.has(id));
+  const waiting = isSorted(ids) ? added.sort() : [];
+  const placed: LayoutLine[] = [];
+  let next = 0;
+  for (const line of lines) {
+    while ('id' in line && next < waiting.length && (waiting[next] ?? '') < line.id) {
+      placed.push({ id: waiting[next] ?? '', end });
+      next += 1;
+    }
+    placed.push(line);
+  }
+  const last = (waiting.length > 0 ? waiting.slice(next) : added).map((id) => ({ id, end }));
+  if (last.length === 0) return { start, lines: placed };
+  const final = placed.at(-1);
+  const isEnded = final !== undefined && 'text' in final && final.text + final.end === '';
+  const whole = isEnded
+    ? placed.slice(0, -1)
+    : placed.with(-1, { ...(final ?? { text: '' }), end });
+  return { start, lines: [...whole, ...last, { text: '', end: '' }] };
+};
 
 /** Somebody else changed the file while it was being written; it is as they left it. */
 export class FileMovedError extends Error {

@@ -1,14 +1,248 @@
 import { lstatSync } from 'node:fs';
 import { homedir } from 'node:os';
 import { basename, isAbsolute, resolve, sep } from 'node:path';
+import type { Writable } from 'node:stream';
+import { messageOf } from '../../machines/message-of.ts';
+import { dayMs } from '../../machines/milliseconds.ts';
+import { createHeadTailBuffer } from '../process/head-tail-buffer.ts';
+import { createLineSplitter } from '../process/line-splitter.ts';
 import { programPaths } from '../sandbox/assistant-mounts.ts';
 import { createNoSandbox } from '../sandbox/no-sandbox.ts';
 import type { Network, OwnGit, Sandbox } from '../sandbox/port.ts';
-import type { OpenPlace } from './connection.ts';
-import { openHttp } from './http.ts';
-import { McpError, type McpServer, type StdioLaunch } from './port.ts';
-import { openStdio } from './stdio.ts';
+import { runSandboxed, type SandboxedCommand } from '../sandbox/run-sandboxed.ts';
+import { type OpenPlace, visibleText } from './connection.ts';
+import { maxMessageLength, type PeerInput, type Transport } from './peer.ts';
+import { type HttpPlace, McpError, type McpServer, type StdioLaunch } from './port.ts';
 import { withVariables } from './variables.ts';
+
+/** Reads the data of server-sent events. @throws McpError in `push` when one is too long */
+export const createEventReader = (onData: (data: string) => void) => {
+  const tooLong = (): never => {
+    throw new McpError(`it sends an event of more than ${maxMessageLength} characters`);
+  };
+  let data: string[] = [];
+  let length = 0;
+  const lines = createLineSplitter({
+    longest: maxMessageLength,
+    keepsEmpty: true,
+    onDropped: tooLong,
+    onLine: (line) => {
+      if (line === '') {
+        const whole = data.join('\n');
+        [data, length] = [[], 0];
+        if (whole !== '') onData(whole);
+      } else if (line.startsWith('data:')) {
+        data.push(line.slice('data:'.length).trim());
+        length += line.length;
+        if (length > maxMessageLength) tooLong();
+      }
+    },
+  });
+  return { push: lines.push };
+};
+
+const goodbyeMs = 1_000;
+const shownErrorLength = 300;
+
+/** The server names a session with visible characters. */
+const isSession = (text: string | null): text is string =>
+  text !== null && /^[\x21-\x7e]{1,256}$/.test(text);
+
+const whyHttpFailed = (error: unknown): string => {
+  const { cause } = error instanceof Error ? error : {};
+  const words = messageOf(error);
+  return cause instanceof Error ? `${words}: ${messageOf(cause)}` : words;
+};
+
+/** Fetch would say the value of one that it refuses. @throws McpError */
+const checkedHeaders = (given: HttpPlace['headers']): HttpPlace['headers'] =>
+  Object.fromEntries(
+    Object.entries(given).map(([name, value]) => {
+      if (/^[\w-]+$/.test(name) && /^[\t\x20-\x7e]*$/.test(value.trim()))
+        return [name, value.trim()];
+      throw new McpError(`the header ${name} holds a character that no header may hold`);
+    }),
+  );
+
+/** The body in pieces; more than a message may have is an error. */
+const readAnswerBody = async (response: Response, take: (text: string) => void): Promise<void> => {
+  const decoder = new TextDecoder();
+  for await (const chunk of response.body ?? []) take(decoder.decode(chunk, { stream: true }));
+  take(decoder.decode());
+};
+
+const readText = async (response: Response, most: number): Promise<string> => {
+  let text = '';
+  await readAnswerBody(response, (piece) => {
+    text += piece;
+    if (text.length > most) throw new McpError(`it answers with more than ${most} characters`);
+  });
+  return text;
+};
+
+const httpRefusal = async (response: Response): Promise<McpError> => {
+  const said = (await readText(response, maxMessageLength)).trim().slice(0, shownErrorLength);
+  return new McpError(`it answers with status ${response.status}${said === '' ? '' : `: ${said}`}`);
+};
+
+/**
+ * Speaks Streamable HTTP: each message is a POST, and its answer one message or a stream of them.
+ * Follows no redirect, so that no header goes to another place.
+ */
+export const openHttp =
+  (url: string, given: HttpPlace['headers']) =>
+  ({ receive, fail, closed }: PeerInput): Transport => {
+    const headers = checkedHeaders(given);
+    const stop = new AbortController();
+    const asking = new Map<number, AbortController>();
+    let session: string | null = null;
+    let version: string | null = null;
+
+    const ask = (method: 'POST' | 'DELETE', signal: AbortSignal, body?: string) =>
+      fetch(url, {
+        method,
+        redirect: 'error',
+        signal,
+        headers: {
+          ...headers,
+          accept: 'application/json, text/event-stream',
+          ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+          ...(session === null ? {} : { 'mcp-session-id': session }),
+          ...(version === null ? {} : { 'mcp-protocol-version': version }),
+        },
+        ...(body === undefined ? {} : { body }),
+      });
+
+    /** Keeps the version that the server agreed to: each further request names it. */
+    const take = (text: string): void => {
+      version ??= /"protocolVersion"\s*:\s*"([\d-]{1,20})"/.exec(text)?.[1] ?? null;
+      receive(text);
+    };
+    const readMessages = async (response: Response, id: number | null): Promise<void> => {
+      const type = response.headers.get('content-type')?.split(';')[0]?.trim() ?? '';
+      if (type === 'text/event-stream')
+        await readAnswerBody(response, createEventReader(take).push);
+      else if (type === 'application/json') take(await readText(response, maxMessageLength));
+      else if (id !== null) throw new McpError(`it answers with ${type || 'nothing'}, not JSON`);
+      else await response.body?.cancel();
+    };
+    const readAnswer = async (response: Response, id: number | null): Promise<void> => {
+      const given = response.headers.get('mcp-session-id');
+      if (isSession(given)) session = given;
+      if (response.status === 404 && session !== null) closed('its session is over');
+      if (!response.ok) throw await httpRefusal(response);
+      await readMessages(response, id);
+      // Of an answer that came, nothing waits any more.
+      fail(id, 'its answer ends without a result');
+    };
+
+    return {
+      send: (text, id) => {
+        const own = new AbortController();
+        if (id !== null) asking.set(id, own);
+        ask('POST', AbortSignal.any([stop.signal, own.signal]), text)
+          .then((response) => readAnswer(response, id))
+          .catch((error: unknown) => fail(id, whyHttpFailed(error)))
+          .finally(() => asking.delete(id ?? 0));
+      },
+      drop: (id) => asking.get(id)?.abort(),
+      close: async () => {
+        stop.abort();
+        if (session === null) return;
+        const goodbye = ask('DELETE', AbortSignal.timeout(goodbyeMs));
+        await goodbye.then((response) => response.body?.cancel()).catch(() => {});
+        session = null;
+      },
+    };
+  };
+
+const longestLifeMs = 7 * dayMs;
+/** Without its input a server should end by itself; then it is ended. */
+const closeGraceMs = 300;
+const shownErrorBytes = 1_000;
+const maxErrorLength = 64 * 1024 * 1024;
+
+type StdioProgram = Pick<
+  SandboxedCommand,
+  'argv' | 'root' | 'readable' | 'git' | 'env' | 'readOnly' | 'network' | 'inOwnFolder'
+>;
+
+const endsWithin = (work: Promise<unknown>, ms: number): Promise<unknown> => {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise((resolve) => {
+    timer = setTimeout(resolve, ms);
+  });
+  return Promise.race([work, late]).finally(() => clearTimeout(timer));
+};
+
+/** Starts a server as a command of the sandbox: one message a line, both ways. */
+export const openStdio =
+  (sandbox: Sandbox, program: StdioProgram) =>
+  ({ receive, closed }: PeerInput): Transport => {
+    const stop = new AbortController();
+    const stderr = createHeadTailBuffer({ headBytes: 0, tailBytes: shownErrorBytes });
+    let errorLength = 0;
+    let unsent = '';
+    let input: Writable | null = null;
+
+    const end = (why: string): void => {
+      closed(why);
+      stop.abort();
+    };
+    const lines = createLineSplitter({
+      longest: maxMessageLength,
+      onLine: receive,
+      onDropped: () => end(`it sent a line of more than ${maxMessageLength / 1024 ** 2} MiB`),
+    });
+    const takeOutput = (text: string, stream: 'stdout' | 'stderr'): void => {
+      if (stop.signal.aborted) return;
+      if (stream === 'stdout') {
+        lines.push(text);
+        return;
+      }
+      stderr.push(text);
+      errorLength += text.length;
+      if (errorLength > maxErrorLength) end('it floods its error output');
+    };
+    const run = async (): Promise<void> => {
+      const result = await runSandboxed(sandbox, {
+        ...program,
+        timeoutMs: longestLifeMs,
+        signal: stop.signal,
+        ...{ headBytes: 0, tailBytes: shownErrorBytes },
+        onStdin: (stdin) => {
+          input = stdin;
+          stdin.on('error', () => {});
+          stdin.write(unsent);
+          unsent = '';
+        },
+        onOutput: takeOutput,
+      });
+      if ('refusal' in result) return closed(result.refusal);
+      const { text } = stderr.read();
+      const said = visibleText(
+        text === '' && result.exitCode === null ? result.output : text,
+      ).trim();
+      const code = result.exitCode === null ? '' : ` with exit code ${result.exitCode}`;
+      closed(`it ended${code}${said === '' ? '' : `: ${said}`}`);
+    };
+    const done = run().catch((error: unknown) => closed(`it could not be started: ${error}`));
+
+    return {
+      send: (text) => {
+        if (input === null) unsent += `${text}\n`;
+        else input.write(`${text}\n`);
+      },
+      close: async () => {
+        if (!stop.signal.aborted) {
+          input?.end();
+          await endsWithin(done, closeGraceMs);
+        }
+        stop.abort();
+        await done;
+      },
+    };
+  };
 
 /** Where the servers of an attempt run. */
 export interface McpSurroundings {

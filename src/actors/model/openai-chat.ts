@@ -1,8 +1,254 @@
-import type { ChatCompletionChunk } from 'openai/resources/chat/completions';
-import { createChatAssembly, encodeChatRequest } from './chat-codec.ts';
-import { type Compat, defaultCompat } from './compat.ts';
+import type {
+  ChatCompletionChunk,
+  ChatCompletionCreateParamsStreaming,
+  ChatCompletionMessageParam,
+} from 'openai/resources/chat/completions';
+import type { CompletionUsage } from 'openai/resources/completions';
+import { isJsonObject, type JsonObject, parseJson } from '../../machines/json.ts';
+import { type Compat, defaultCompat, maxTokensFieldAt } from './compat.ts';
+import { type Assembly, callsInOrder, validCount } from './openai-assembly.ts';
 import { createOpenAiCall, hostOf, keyHeader, type OpenAiOptions } from './openai-call.ts';
-import type { Model } from './port.ts';
+import type { Model, ModelMessage, ModelRequest, ModelUsage, ToolCall } from './port.ts';
+import { type ReasoningField, reasoningFields, thoughtsFor } from './reasoning.ts';
+
+interface TextCalls {
+  readonly text: string;
+  readonly calls: readonly ToolCall[];
+}
+
+const [opening, closing] = ['<tool_call>', '</tool_call>'];
+const fence = '```';
+const maxEndsTried = 8;
+/** What follows so many tags stays text. */
+const maxBlocks = 100;
+
+const objectIn = (value: unknown): JsonObject | null => {
+  const parsed = typeof value === 'string' ? parseJson(value) : value;
+  return isJsonObject(parsed) ? parsed : null;
+};
+
+/** Parses `{"name": …, "arguments": {…}}`, or `parameters` in place of `arguments`; else null. */
+const callIn = (text: string): ToolCall | null => {
+  const { name, arguments: args, parameters = args, ...more } = objectIn(text) ?? {};
+  const given = objectIn(parameters);
+  return typeof name === 'string' && given !== null && Object.keys(more).length === 0
+    ? { id: '', tool: name, arguments: JSON.stringify(given) }
+    : null;
+};
+
+/** One call, or one on each line; empty when anything else is there. */
+const callsInBlock = (text: string): readonly ToolCall[] => {
+  const whole = callIn(text);
+  if (whole !== null) return [whole];
+  const lines = text.split('\n').filter((line) => line.trim() !== '');
+  const calls = lines.map(callIn).filter((call) => call !== null);
+  return calls.length === lines.length ? calls : [];
+};
+
+const callsInFence = (text: string): TextCalls | null => {
+  const whole = text.trim();
+  if (!whole.startsWith(fence) || !whole.endsWith(fence) || whole.length < 2 * fence.length)
+    return null;
+  const inside = whole.slice(fence.length, -fence.length);
+  const call = callIn(inside.slice(Math.max(0, inside.indexOf('{'))));
+  return call === null ? null : { text: '', calls: [call] };
+};
+
+/**
+ * Parses from a start tag to its end tag. An argument may hold an end tag, so later ones are tried,
+ * too.
+ */
+const blockAt = (
+  text: string,
+  from: number,
+): { readonly calls: readonly ToolCall[]; readonly end: number } => {
+  const begin = from + opening.length;
+  let end = text.indexOf(closing, begin);
+  const first = end < 0 ? text.length : end + closing.length;
+  for (let tries = 0; end >= 0 && tries < maxEndsTried; tries += 1) {
+    const calls = callsInBlock(text.slice(begin, end));
+    if (calls.length > 0) return { calls, end: end + closing.length };
+    end = text.indexOf(closing, end + closing.length);
+  }
+  const calls = first === text.length ? callsInBlock(text.slice(begin)) : [];
+  return { calls, end: first };
+};
+
+/** Finds calls between `<tool_call>` tags or in one fenced block; everything else stays text. */
+export const textCallsIn = (text: string): TextCalls => {
+  const block = callsInFence(text);
+  if (block !== null) return block;
+  const calls: ToolCall[] = [];
+  let rest = '';
+  let at = 0;
+  let from = text.indexOf(opening);
+  for (let blocks = 0; from >= 0 && blocks < maxBlocks; blocks += 1) {
+    const found = blockAt(text, from);
+    rest += text.slice(at, found.calls.length === 0 ? found.end : from);
+    calls.push(...found.calls);
+    at = found.end;
+    from = text.indexOf(opening, at);
+  }
+  return { text: `${rest}${text.slice(at)}`.trim(), calls };
+};
+
+const fillerReply = 'I have the results.';
+
+const encodeChatMessage = (
+  message: ModelMessage,
+  model: string,
+  { toolResultName }: Compat,
+): ChatCompletionMessageParam => {
+  if (message.role === 'user') return { role: 'user', content: message.text };
+  if (message.role === 'tool') {
+    const named = toolResultName ? { name: message.tool } : {};
+    return { role: 'tool', tool_call_id: message.callId, content: message.text, ...named };
+  }
+  const calls = message.calls.map(({ id, tool, arguments: text }) => ({
+    id,
+    type: 'function' as const,
+    function: { name: tool, arguments: text },
+  }));
+  const thinking = thoughtsFor(message.reasoning, 'chat', model);
+  return {
+    role: 'assistant',
+    content: message.text,
+    ...(thinking === null ? {} : { [thinking.field]: thinking.text }),
+    ...(calls.length === 0 ? {} : { tool_calls: calls }),
+  };
+};
+
+const encodeChatMessages = (
+  messages: readonly ModelMessage[],
+  model: string,
+  compat: Compat,
+): ChatCompletionMessageParam[] =>
+  messages.flatMap((message, index) => {
+    const needsReply =
+      compat.replyAfterTools && message.role === 'user' && messages[index - 1]?.role === 'tool';
+    const reply = { role: 'assistant' as const, content: fillerReply };
+    return [...(needsReply ? [reply] : []), encodeChatMessage(message, model, compat)];
+  });
+
+export const encodeChatRequest = (
+  { model, system, messages, tools, maxTokens, wordsOnly = false }: ModelRequest,
+  compat: Compat,
+  host: string,
+): ChatCompletionCreateParamsStreaming => ({
+  model,
+  stream: true,
+  ...(compat.streamOptions ? { stream_options: { include_usage: true } } : {}),
+  messages: [{ role: 'system', content: system }, ...encodeChatMessages(messages, model, compat)],
+  ...(tools.length === 0
+    ? {}
+    : {
+        tools: tools.map(({ name, description, parameters }) => ({
+          type: 'function' as const,
+          function: { name, description, parameters: { ...parameters } },
+        })),
+        ...(wordsOnly ? { tool_choice: 'none' as const } : {}),
+      }),
+  [compat.maxTokensField ?? maxTokensFieldAt(host)]: maxTokens,
+});
+
+/** Some servers send the same text in two fields: the first that is not empty counts. */
+const reasoningOf = (
+  delta: object,
+): { readonly field: ReasoningField; readonly text: string } | null => {
+  const given = delta as Readonly<Record<string, unknown>>;
+  for (const field of reasoningFields) {
+    const text = given[field];
+    if (typeof text === 'string' && text !== '') return { field, text };
+  }
+  return null;
+};
+
+const decodeChatUsage = (usage: CompletionUsage): ModelUsage => ({
+  inputTokens: validCount(usage.prompt_tokens),
+  outputTokens: validCount(usage.completion_tokens),
+  cachedTokens: validCount(usage.prompt_tokens_details?.cached_tokens),
+});
+
+type CallPart = ChatCompletionChunk.Choice.Delta.ToolCall;
+
+/** Some servers send the arguments as an object instead of JSON text. */
+const argumentsIn = (part: CallPart): string => {
+  const given: unknown = part.function?.arguments ?? '';
+  return typeof given === 'string' ? given : JSON.stringify(given);
+};
+
+/**
+ * The index of the call that a piece belongs to. Some servers leave the index out, others give
+ * several calls the same one. A new id alone begins no new call: some servers make one up for every
+ * piece.
+ */
+const callIndexFor = (
+  part: CallPart,
+  calls: ReadonlyMap<number, ToolCall>,
+  places: Map<number, number>,
+): number => {
+  const next = Math.max(-1, ...calls.keys()) + 1;
+  const begins = Boolean(part.id) && Boolean(part.function?.name);
+  const index = (part.index as number | undefined) ?? (begins ? next : Math.max(0, next - 1));
+  const place = places.get(index) ?? index;
+  const known = calls.get(place);
+  const isOther = begins && known !== undefined && known.id !== '' && known.id !== part.id;
+  places.set(index, isOther ? next : place);
+  return isOther ? next : place;
+};
+
+const extended = (call: ToolCall | undefined, part: CallPart): ToolCall => ({
+  id: call?.id || (part.id ?? ''),
+  tool: (call?.tool ?? '') + (part.function?.name ?? ''),
+  arguments: (call?.arguments ?? '') + argumentsIn(part),
+});
+
+/** With `textToolCalls`, an answer without calls is searched for calls in its text. */
+export const createChatAssembly = ({
+  textToolCalls,
+}: Pick<Compat, 'textToolCalls'>): Assembly<ChatCompletionChunk> => {
+  const calls = new Map<number, ToolCall>();
+  const places = new Map<number, number>();
+  let text = '';
+  let chunks = 0;
+  let finishReason: string | null = null;
+  let usage: ModelUsage | null = null;
+  let thought: ReturnType<typeof reasoningOf> = null;
+  const printed = (): TextCalls | null =>
+    textToolCalls && calls.size === 0 ? textCallsIn(text) : null;
+
+  return {
+    add: (chunk) => {
+      chunks += 1;
+      if (chunk.usage) usage = decodeChatUsage(chunk.usage);
+      const choice = chunk.choices?.[0];
+      if (choice === undefined) return { text: '', progress: false };
+      const inside = (choice as { readonly usage?: CompletionUsage | null }).usage;
+      if (inside && usage === null) usage = decodeChatUsage(inside);
+      // Some providers send an empty reason with every piece.
+      if (typeof choice.finish_reason === 'string')
+        finishReason = choice.finish_reason || finishReason;
+      const delta = choice.delta ?? {};
+      const added = typeof delta.content === 'string' ? delta.content : '';
+      text += added;
+      for (const part of delta.tool_calls ?? []) {
+        const place = callIndexFor(part, calls, places);
+        calls.set(place, extended(calls.get(place), part));
+      }
+      const more = reasoningOf(delta);
+      if (more !== null)
+        thought = { field: thought?.field ?? more.field, text: (thought?.text ?? '') + more.text };
+      const progress = added !== '' || (delta.tool_calls?.length ?? 0) > 0 || more !== null;
+      return { text: added, progress };
+    },
+    chunks: () => chunks,
+    finishReason: () => finishReason,
+    text: () => printed()?.text ?? text,
+    calls: () => callsInOrder(new Map(printed()?.calls.entries() ?? calls)),
+    usage: () => usage,
+    thinking: () => (thought === null ? null : { protocol: 'chat', ...thought }),
+  };
+};
 
 export interface OpenAiChatOptions extends OpenAiOptions {
   readonly compat?: Compat;

@@ -1,12 +1,166 @@
+import { z } from 'zod';
 import type { Failure } from '../../machines/task.ts';
 import { type Compat, maxTokensFieldAt } from './compat.ts';
 import { createOpenAiModel } from './openai.ts';
 import { hostOf } from './openai-call.ts';
+import { textCallsIn } from './openai-chat.ts';
 import { isNoEndpoint } from './openai-faults.ts';
 import type { ModelEvent, ModelRequest } from './port.ts';
-import { type AskModel, tryCompat } from './probe-compat.ts';
-import { readServerModels, type ServerModels } from './served-models.ts';
 import type { Timeouts } from './watchdog.ts';
+
+type AskModel = (compat: Compat, request: ModelRequest) => Promise<ModelEvent | null>;
+
+interface CompatAttempt {
+  readonly last: ModelEvent | null;
+  readonly compat: Compat;
+}
+
+/**
+ * True for a status that other settings may cure; an outage or a refused key stays with any
+ * settings.
+ */
+const isMisunderstood = (event: ModelEvent | null): boolean =>
+  event?.type === 'failed' &&
+  event.failure.facts['kind'] === 'http' &&
+  [400, 422].some((status) => status === event.failure.facts['status']);
+
+const variantsOf = (given: Compat, changes: readonly Partial<Compat>[]): readonly Compat[] =>
+  [...changes, Object.assign({}, ...changes)].map((change) => ({ ...given, ...change }));
+
+const firstUnderstood = async (
+  ask: AskModel,
+  request: ModelRequest,
+  given: Compat,
+  changes: readonly Partial<Compat>[],
+) => {
+  const first: CompatAttempt = { last: await ask(given, request), compat: given };
+  if (!isMisunderstood(first.last)) return first;
+  for (const compat of variantsOf(given, changes)) {
+    const last = await ask(compat, request);
+    if (!isMisunderstood(last)) return { last, compat };
+  }
+  return first;
+};
+
+const nextRequest = (
+  request: ModelRequest,
+  answer: Extract<ModelEvent, { type: 'answered' }>,
+): ModelRequest => ({
+  ...request,
+  messages: [
+    ...request.messages,
+    { role: 'assistant', text: answer.text, calls: answer.calls },
+    ...answer.calls.map(({ id, tool }) => ({
+      role: 'tool' as const,
+      callId: id,
+      tool,
+      text: 'noted',
+      ok: true,
+    })),
+    { role: 'user', text: 'Answer with the word done.' },
+  ],
+});
+
+const tryCompat = async (
+  ask: AskModel,
+  request: ModelRequest,
+  given: Compat,
+): Promise<CompatAttempt> => {
+  const otherField = given.maxTokensField === 'max_tokens' ? 'max_completion_tokens' : 'max_tokens';
+  const first = await firstUnderstood(ask, request, given, [
+    { streamOptions: false },
+    { maxTokensField: otherField },
+  ]);
+  if (first.last?.type !== 'answered') return first;
+  const printed = first.last.calls.length === 0 ? textCallsIn(first.last.text) : null;
+  const takesText = printed !== null && printed.calls.length > 0;
+  const answer = takesText ? { ...first.last, ...printed } : first.last;
+  const compat = takesText ? { ...first.compat, textToolCalls: true } : first.compat;
+  if (answer.calls.length === 0) return { last: answer, compat };
+  const calls = answer.calls.map((call, index) => ({ ...call, id: call.id || `call_${index}` }));
+  const changes = [{ toolResultName: true }, { replyAfterTools: true }];
+  const second = await firstUnderstood(
+    ask,
+    nextRequest(request, { ...answer, calls }),
+    compat,
+    changes,
+  );
+  return isMisunderstood(second.last)
+    ? { last: second.last, compat }
+    : { last: answer, compat: second.compat };
+};
+
+const servedModelSchema = z.looseObject({
+  id: z.string(),
+  owned_by: z.unknown().optional(),
+  /** vLLM, OpenRouter, LM Studio and llama.cpp, in this order. */
+  max_model_len: z.unknown().optional(),
+  context_length: z.unknown().optional(),
+  max_context_length: z.unknown().optional(),
+  meta: z.unknown().optional(),
+});
+const modelListSchema = z.object({ data: z.array(servedModelSchema).max(10_000) });
+const propsSchema = z.object({
+  default_generation_settings: z.object({ n_ctx: z.int().positive() }),
+});
+
+interface ServerModels {
+  readonly kind: 'Ollama' | 'llama.cpp' | 'vLLM' | null;
+  readonly models: readonly string[] | null;
+  readonly contextWindow: number | null;
+}
+
+const unknownServer: ServerModels = { kind: null, models: null, contextWindow: null };
+const waitMs = 10_000;
+const maxCharacters = 4_000_000;
+
+/** Null when there is no such document. A redirect never gets the key. */
+const fetchJson = async (url: string, apiKey: string): Promise<unknown> => {
+  try {
+    const response = await fetch(url, {
+      headers: { authorization: `Bearer ${apiKey}` },
+      redirect: 'manual',
+      signal: AbortSignal.timeout(waitMs),
+    });
+    const text = response.ok ? await response.text() : '';
+    return text.length === 0 || text.length > maxCharacters ? null : JSON.parse(text);
+  } catch {
+    return null;
+  }
+};
+
+const kindByOwner: Readonly<Record<string, ServerModels['kind']>> = {
+  library: 'Ollama',
+  llamacpp: 'llama.cpp',
+  vllm: 'vLLM',
+};
+
+/** Reads `GET /models` of a base URL, and `/props` of llama.cpp. Never rejects. */
+const readServerModels = async (
+  baseURL: string,
+  apiKey: string,
+  model: string,
+): Promise<ServerModels> => {
+  const parsed = modelListSchema.safeParse(
+    await fetchJson(`${baseURL.replace(/(?<!\/)\/+$/, '')}/models`, apiKey),
+  );
+  if (!parsed.success) return unknownServer;
+  const { data } = parsed.data;
+  const kind =
+    data
+      .map(({ owned_by }) => kindByOwner[String(owned_by)] ?? null)
+      .find((each) => each !== null) ?? null;
+  const own = data.find(({ id }) => id === model);
+  const listed = [own?.max_model_len, own?.context_length, own?.max_context_length].find(
+    (size): size is number => typeof size === 'number' && size > 0,
+  );
+  const props =
+    kind === 'llama.cpp'
+      ? propsSchema.safeParse(await fetchJson(new URL('/props', baseURL).href, apiKey))
+      : null;
+  const served = props?.success === true ? props.data.default_generation_settings.n_ctx : null;
+  return { kind, models: data.map(({ id }) => id), contextWindow: served ?? listed ?? null };
+};
 
 export interface ProbeOptions {
   readonly apiKey: string;

@@ -4,10 +4,22 @@ import { editTool } from './edit.ts';
 import { findTool } from './find.ts';
 import { finishTool } from './finish.ts';
 import { grepTool } from './grep.ts';
-import { type ToolName, toolNames } from './names.ts';
 import type { Tool } from './port.ts';
 import { readTool } from './read.ts';
 import { writeTool } from './write.ts';
+
+/** In the order in which models see the tools. This file imports no tool, so that it loads fast. */
+export const toolNames = [
+  'read',
+  'write',
+  'edit',
+  'bash',
+  'grep',
+  'find',
+  'ask',
+  'finish',
+] as const;
+type ToolName = (typeof toolNames)[number];
 
 export interface ToolEntry {
   readonly tool: Tool;

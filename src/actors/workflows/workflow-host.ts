@@ -1,20 +1,29 @@
 import { randomInt } from 'node:crypto';
 import { waitFor } from 'xstate';
 import { ServiceError } from '../../machines/errors.ts';
-import { inputAfter, type WorkflowInput } from '../../machines/workflow-context.ts';
+import {
+  inputAfter,
+  openChoices,
+  phaseOf,
+  stepsOf,
+  type WorkflowContext,
+  type WorkflowInput,
+} from '../../machines/workflow-context.ts';
+import { type WorkflowGuard, workflowGuards } from '../../machines/workflow-guards.ts';
 import type { WorkflowSnapshot } from '../../machines/workflow-machine.ts';
 import { requireId } from '../engine/task-id.ts';
 import { workflowKey } from '../journal/replay-workflow.ts';
 import { readEach } from '../journal/snapshots.ts';
-import { explainWorkflow, type WorkflowExplanation } from './explain-workflow.ts';
-import {
-  listWorkflows,
-  type WorkflowLinePage,
-  type WorkflowPageRequest,
-} from './list-workflows.ts';
+import type { ActorReads, SavedActor } from '../store/port.ts';
 import { createLiveWorkflows, type LiveWorkflowPorts, savedState } from './live-workflows.ts';
-import { requireOwnFolders, workflowOfSaved } from './own-folders.ts';
-import { badParam, inputFor, type StartPorts, type StartWorkflow } from './start-input.ts';
+import {
+  badParam,
+  inputFor,
+  requireOwnFolders,
+  type StartPorts,
+  type StartWorkflow,
+  workflowOfSaved,
+} from './report-paths.ts';
 import { cancelOpenTasks } from './workflow-actors.ts';
 import {
   type WorkflowLine,
@@ -22,6 +31,131 @@ import {
   workflowLine,
   workflowView,
 } from './workflow-view.ts';
+
+interface WorkflowGuardValue {
+  readonly guard: WorkflowGuard;
+  readonly value: boolean;
+  readonly inputs: Readonly<Record<string, unknown>>;
+}
+
+/** As the explanation of a task, with the workflow. */
+interface WorkflowExplanation {
+  readonly task_id: string;
+  readonly workflow: WorkflowLine & Pick<WorkflowView, 'continued_as'>;
+  readonly state: unknown;
+  readonly guards: readonly WorkflowGuardValue[];
+  readonly allowed_events: readonly string[];
+  /** One sentence: it waits for this, or ended because of this. */
+  readonly reason: string | null;
+  readonly deadline: null;
+  readonly request_reason: null;
+  readonly conflicts: readonly [];
+}
+
+/** The guards of the chart, evaluated now; `hasPassed` only where the phase was checked. */
+const guardsOf = (context: WorkflowContext): readonly WorkflowGuardValue[] => {
+  const phase = phaseOf(context);
+  const open = openChoices(context).map(({ id }) => id);
+  const steps = stepsOf(context, phase).map(({ id }) => id);
+  const report = context.reports.find((each) => each.phase === context.phase)?.report;
+  const failed = (report?.findings ?? [])
+    .filter(({ passed }) => !passed)
+    .map(({ gate, check, says }) => `${gate}, ${check}: ${says}`);
+  const { round } = context;
+  const { rounds } = phase;
+  return [
+    {
+      guard: 'hasOpenChoices',
+      value: workflowGuards.hasOpenChoices({ context }),
+      inputs: { open },
+    },
+    { guard: 'hasNoSteps', value: workflowGuards.hasNoSteps({ context }), inputs: { steps } },
+    ...(report === undefined
+      ? []
+      : [
+          {
+            guard: 'hasPassed' as const,
+            value: workflowGuards.hasPassed({ context }, { report }),
+            inputs: { failed },
+          },
+        ]),
+    {
+      guard: 'hasRoundsLeft',
+      value: workflowGuards.hasRoundsLeft({ context }),
+      inputs: { round, rounds },
+    },
+  ];
+};
+
+const explainWorkflow = (
+  snapshot: WorkflowSnapshot,
+  { waits_for, why, continued_as }: Pick<WorkflowView, 'waits_for' | 'why' | 'continued_as'>,
+): WorkflowExplanation => {
+  const waits = waits_for.length === 0 ? null : `it waits for ${waits_for.join('; ')}`;
+  return {
+    task_id: snapshot.context.workflowId,
+    workflow: { ...workflowLine(snapshot), continued_as },
+    state: snapshot.value,
+    guards: guardsOf(snapshot.context),
+    allowed_events: snapshot.can({ type: 'cancel', reason: null }) ? ['cancel'] : [],
+    reason: waits ?? why ?? null,
+    ...{ deadline: null, request_reason: null, conflicts: [] },
+  };
+};
+
+interface WorkflowPageRequest {
+  /** Counts workflows that are over; the first page has all the others, too. */
+  readonly limit?: number;
+  /** Id of the last workflow of the page before. */
+  readonly cursor?: string;
+}
+
+interface WorkflowLinePage {
+  readonly workflows: readonly WorkflowLine[];
+  readonly next_cursor?: string;
+}
+
+const endedAtOnce = 100;
+
+/** @throws invalid_params when the cursor names none that is over */
+const workflowAtCursor = async (
+  store: Pick<ActorReads, 'actor'>,
+  cursor: string,
+): Promise<SavedActor> => {
+  const saved = await store.actor(workflowKey(cursor));
+  if (saved === null || saved.pending)
+    throw badParam('cursor', 'names no workflow that is over; start again without it');
+  return saved;
+};
+
+const savedLine = (saved: SavedActor) => {
+  const state = savedState(saved);
+  return { startedAt: state.context.startedAt, line: workflowLine(state) };
+};
+type Line = ReturnType<typeof savedLine>;
+const newestFirst = (one: Line, other: Line): number => other.startedAt - one.startedAt;
+
+/**
+ * Those that are not over, the newest first, and a page of the others, the last to end first; without
+ * those whose states this server cannot read.
+ */
+const listWorkflows = async (
+  store: Pick<ActorReads, 'actor' | 'openWorkflows' | 'endedWorkflows'>,
+  { limit = endedAtOnce, cursor }: WorkflowPageRequest,
+): Promise<WorkflowLinePage> => {
+  const place = cursor === undefined ? undefined : await workflowAtCursor(store, cursor);
+  const open = place === undefined ? await store.openWorkflows() : [];
+  const found = await store.endedWorkflows(limit + 1, place);
+  const ended = found.slice(0, limit);
+  const last = ended.at(-1);
+  return {
+    workflows: [
+      ...readEach(open, savedLine).toSorted(newestFirst),
+      ...readEach(ended, savedLine),
+    ].map(({ line }) => line),
+    ...(found.length > limit && last !== undefined ? { next_cursor: last.taskId } : {}),
+  };
+};
 
 /** They reject with `ServiceError` only. */
 export interface WorkflowService {

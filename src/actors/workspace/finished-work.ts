@@ -1,17 +1,33 @@
-import { lstat } from 'node:fs/promises';
+import { lstat, readdir } from 'node:fs/promises';
+import { join } from 'node:path';
 import { messageOf } from '../../machines/message-of.ts';
 import type { TaskId } from '../../machines/task.ts';
 import { removeFolder } from './attempt-folder.ts';
 import { changesOf, liveChanges } from './changes.ts';
-import { findCheckedOut } from './checked-out.ts';
 import { commitOf, findObjects, moveBranch } from './commits.ts';
-import { sizeOfFolder } from './folder-size.ts';
 import { reasonIn, requireGit } from './git.ts';
 import type { GitDirs } from './git-dirs.ts';
+import { findCheckedOut } from './open-work.ts';
 import { isPresent } from './plain.ts';
 import type { NamedAttempt } from './port.ts';
 import { createWorkParts, type WorkParts, type WorktreeOptions } from './work-parts.ts';
 import { firstBase, type WorkRecord } from './work-records.ts';
+
+/**
+ * The size of all files below a folder (bytes). Follows no link; what cannot be read counts as
+ * nothing.
+ */
+const sizeOfFolder = async (folder: string): Promise<number> => {
+  let bytes = 0;
+  const folders = [folder];
+  for (let at = folders.pop(); at !== undefined; at = folders.pop())
+    for (const entry of await readdir(at, { withFileTypes: true }).catch(() => [])) {
+      const path = join(at, entry.name);
+      if (entry.isDirectory()) folders.push(path);
+      else bytes += (await lstat(path).catch(() => null))?.size ?? 0;
+    }
+  return bytes;
+};
 
 /** The branch, folder and record that an attempt left. */
 export interface FinishedAttempt {

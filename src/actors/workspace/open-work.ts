@@ -1,22 +1,76 @@
-import { realpath } from 'node:fs/promises';
+import { readdir, realpath } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { StartConflict } from '../../machines/agent-context.ts';
 import type { AttemptInput, TaskId } from '../../machines/task.ts';
 import { makeFolder, projectFolder } from './attempt-folder.ts';
-import { moveBranch } from './commits.ts';
-import { findContinuedBranch } from './continued-branch.ts';
+import { commitOf, contains, moveBranch } from './commits.ts';
 import { GitError } from './git.ts';
 import type { GitDirs } from './git-dirs.ts';
 import { readIndex } from './index-file.ts';
 import { shownName } from './names.ts';
 import { objectStore } from './object-store.ts';
-import { isPresent } from './plain.ts';
+import { isPresent, plainText } from './plain.ts';
 import type { OpenWorkspace } from './port.ts';
+import type { Repository } from './repository.ts';
 import { findWithheld, type Start, startOf } from './start.ts';
 import type { RepositoryAtHead } from './stores.ts';
 import { gitlinkMode } from './walk.ts';
 import type { WorkParts } from './work-parts.ts';
-import type { WorkRecord } from './work-records.ts';
+import { firstBase, type WorkRecord, type WorkRecords } from './work-records.ts';
+
+/** Files that name a branch which a working tree has, or returns to after a rebase. */
+const heads = ['HEAD', 'rebase-merge/head-name', 'rebase-apply/head-name', 'BISECT_START'];
+
+/** The branches that a working tree of the repository has checked out, as `refs/heads/…`. */
+export const findCheckedOut = async ({ commonDir }: Repository): Promise<ReadonlySet<string>> => {
+  const linked = await readdir(join(commonDir, 'worktrees')).catch(() => []);
+  const dirs = [commonDir, ...linked.map((name) => join(commonDir, 'worktrees', name))];
+  const texts = await Promise.all(
+    dirs.flatMap((dir) => heads.map((name) => plainText(join(dir, name)).catch(() => null))),
+  );
+  return new Set(
+    texts.flatMap((text) => {
+      const name = text?.trim().replace(/^ref: /, '') ?? '';
+      return name === '' ? [] : [name.startsWith('refs/heads/') ? name : `refs/heads/${name}`];
+    }),
+  );
+};
+
+interface ContinuedBranch {
+  readonly start: Start;
+  /** Null: the work goes on with a branch of its own, since a working tree has this one. */
+  readonly branch: string | null;
+  readonly firstBase: string;
+}
+
+/**
+ * The branch of the attempt that a review sent back, with commits that a person added. Null when the
+ * branch is gone or merged: then the attempt begins as the first one did.
+ */
+const findContinuedBranch = async (
+  dirs: GitDirs,
+  records: WorkRecords,
+  { taskId, review }: AttemptInput,
+): Promise<ContinuedBranch | null> => {
+  const continues = review?.continues ?? null;
+  const record = continues === null ? null : await records.read(taskId, continues);
+  if (record?.commit == null || record.merged !== null || record.discarded !== null) return null;
+  if (record.kind !== dirs.repository.kind) return null;
+  const ref = `refs/heads/${record.branch}`;
+  const tip = await commitOf(dirs, ref);
+  if (tip === null || !(await contains(dirs, tip, record.commit))) return null;
+  const isCheckedOut = (await findCheckedOut(dirs.repository)).has(ref);
+  return {
+    start: {
+      commit: tip,
+      notes: [`Your folder has the work of attempt ${record.attempt} (branch ${record.branch}).`],
+      conflicts: [],
+      includes: record.includes,
+    },
+    branch: isCheckedOut ? null : record.branch,
+    firstBase: firstBase(record),
+  };
+};
 
 type StartFacts = Pick<OpenWorkspace, 'notes' | 'conflicts' | 'isUsersCommit' | 'isNew'>;
 

@@ -1,12 +1,105 @@
+import type { TaskView } from '../../actors/journal/task-view.ts';
+import { plural } from '../../machines/plural.ts';
+import type { TaskProgress } from '../graph/progress.ts';
 import { ageText } from '../output/durations.ts';
 import { costText } from '../output/money.ts';
 import { attemptText } from '../output/next-steps.ts';
 import { oneLine } from '../output/safe-text.ts';
-import { type Styled, styled, type Text } from '../output/styled.ts';
+import { type Style, type Styled, styled, type Text } from '../output/styled.ts';
 import { cutToWidth, textWidth } from '../output/width.ts';
 import { wrap } from '../output/wrap.ts';
-import { sectionStyles, sections, sectionTitles } from './sections.ts';
-import { type BoardTask, whyText } from './why.ts';
+import { mergeWord, phaseWord } from '../words/state-words.ts';
+
+/** In the order of the screen: what a person can do something about comes first. */
+export const sections = ['need', 'working', 'review', 'slot', 'dependency', 'done'] as const;
+type BoardSection = (typeof sections)[number];
+
+const sectionTitles: Readonly<Record<BoardSection, string>> = {
+  need: 'Needs you',
+  working: 'Working',
+  review: 'To review',
+  slot: 'Queued',
+  dependency: 'Blocked',
+  done: 'Done',
+};
+
+const sectionStyles: Readonly<Record<BoardSection, Style>> = {
+  need: 'yellow',
+  working: 'cyan',
+  review: 'blue',
+  slot: 'dim',
+  dependency: 'dim',
+  done: 'green',
+};
+
+/** `work`: the changes of the latest attempt, where they are known. */
+export const sectionOf = (
+  { status, phase, awaiting }: TaskView,
+  work: TaskView['work'],
+): BoardSection => {
+  if (awaiting !== undefined || status === 'failed' || phase === 'waiting_for_person')
+    return 'need';
+  if (status === 'started') return 'working';
+  if (status === 'complete') return mergeWord(work) === 'not merged' ? 'review' : 'done';
+  if (status === 'cancelled') return 'done';
+  return phase === 'waiting_for_dependencies' ? 'dependency' : 'slot';
+};
+
+export interface BoardTask {
+  readonly task: TaskProgress;
+  readonly section: BoardSection;
+  readonly work: TaskView['work'];
+}
+
+const boardBlockersAtMost = 2;
+
+/** A cancelled task is among those that are done, but nothing goes on behind it. */
+const placeWord = ({ task: { view }, section }: BoardTask): string =>
+  view.status === 'cancelled' ? view.status : sectionTitles[section].toLowerCase();
+
+const dependenciesText = (
+  { unmet_dependencies: unmet }: TaskView,
+  find: (taskId: string) => BoardTask | null,
+): string => {
+  const named = unmet.slice(0, boardBlockersAtMost).map((id) => {
+    const found = find(id);
+    return found === null ? id : `${id} (${placeWord(found)})`;
+  });
+  const rest = unmet.length - named.length;
+  return `waits for ${[...named, ...(rest === 0 ? [] : [`${rest} more`])].join(' and ')}`;
+};
+
+const askingText = ({ kind, question, calls }: NonNullable<TaskView['awaiting']>): string =>
+  kind === 'input'
+    ? `asks: ${question}`
+    : `asks permission: ${calls.map((call) => `${call.tool} ${call.arguments}`).join(', ')}`;
+
+const changeSummary = ({ files, insertions, deletions }: NonNullable<TaskView['work']>): string =>
+  `${plural(files, 'file')}, +${insertions} -${deletions}`;
+
+const overText = ({ task: { view }, work }: BoardTask): string | null => {
+  if (view.status === 'failed') return view.error?.message ?? 'failed';
+  if (view.status === 'cancelled') return 'cancelled';
+  if (view.status !== 'complete') return null;
+  const merge = mergeWord(work);
+  return work === undefined || merge === null
+    ? (view.result ?? 'complete')
+    : `${merge}: ${changeSummary(work)}`;
+};
+
+/** One sentence: why a task is where it is. */
+const whyText = (shown: BoardTask, find: (taskId: string) => BoardTask | null): string => {
+  const { view, words } = shown.task;
+  if (view.awaiting !== undefined) return askingText(view.awaiting);
+  const over = overText(shown);
+  if (over !== null) return over;
+  if (view.phase === 'waiting_for_dependencies') return dependenciesText(view, find);
+  if (view.phase === 'waiting_for_person') return 'waits for you to close it';
+  const phase = phaseWord(view.phase);
+  if (view.error !== undefined) return `${phase}: ${view.error.message}`;
+  const said = words === '' ? (view.activity ?? '') : words;
+  return view.status === 'started' && said !== '' ? `${phase}: ${said}` : phase;
+};
 
 export interface Board {
   /** In the order of the screen. */

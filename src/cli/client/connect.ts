@@ -1,3 +1,5 @@
+import { realpathSync } from 'node:fs';
+import { resolve } from 'node:path';
 import type { OfflineService } from '../../actors/engine/offline-tasks.ts';
 import type { MergedWork } from '../../actors/journal/merge-entry.ts';
 import { isServiceError } from '../../machines/errors.ts';
@@ -6,12 +8,36 @@ import type { TaskId } from '../../machines/task.ts';
 import { type Project, stateFiles, taskFiles } from '../config/project.ts';
 import type { StartServer } from '../invocation.ts';
 import type { Io } from '../output/io.ts';
-import { readServerFile } from '../server/server-file.ts';
+import { readServerFile, type ServerFile } from '../server/server-file.ts';
 import { CallError, type Client, type MethodName, type Params, type Result } from './client.ts';
-import { configNote, type NamedConfig } from './config-note.ts';
 import { findServer, refusedConfigOf } from './find-server.ts';
 import { createHttpClient } from './http-client.ts';
 import type { Address } from './http-request.ts';
+
+/** A file may be named in several ways. */
+const resolvedPath = (file: string): string => {
+  try {
+    return realpathSync(file);
+  } catch {
+    return resolve(file);
+  }
+};
+
+interface NamedConfig {
+  readonly source: '--config' | 'AGENT_SERVER_CONFIG';
+  readonly file: string;
+}
+
+/** Warns that the running server uses another configuration; null if not. */
+const configNote = (
+  { config: used }: Pick<ServerFile, 'config'>,
+  { source, file }: NamedConfig,
+): string | null => {
+  if (used === undefined || (used !== '' && resolvedPath(used) === resolvedPath(file))) return null;
+  const started = used === '' ? 'without one' : `with ${used}`;
+  const flag = source === '--config' ? ` --config ${file}` : '';
+  return `note: ${source} ${file} does not count: a server runs already, which was started ${started}; to change that: agent server restart${flag}`;
+};
 
 export interface Connection {
   /** Starts a server if none runs. @throws CallError with --no-start */

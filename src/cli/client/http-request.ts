@@ -1,6 +1,118 @@
 import { isJsonObject, textIn } from '../../machines/json.ts';
 import { CallError } from './client.ts';
-import { type HttpAnswer, readHttpAnswer } from './http-answer.ts';
+
+/** The answer of a server that closes the connection after it. */
+interface HttpAnswer {
+  readonly status: number;
+  /** To be read to its end, or left: both close the connection. @throws when it is cut */
+  readonly body: AsyncIterable<Buffer>;
+}
+
+interface Bytes {
+  /** Without its end. @throws when it is too long or cut */
+  line(): Promise<string>;
+  /** The next of `atMost`; null when the connection has ended. */
+  some(atMost: number): Promise<Buffer | null>;
+}
+
+const maxLineBytes = 64 * 1024;
+const maxHeaderLines = 200;
+
+const notHttp = (): Error => new Error('the answer is not HTTP');
+const cutAnswerError = (): Error => new Error('the answer was cut');
+
+const createBytes = (source: AsyncIterator<Buffer>): Bytes => {
+  let held: Buffer = Buffer.alloc(0);
+  const more = async (): Promise<boolean> => {
+    const { value, done } = await source.next();
+    if (done === true) return false;
+    held = held.length === 0 ? value : Buffer.concat([held, value]);
+    return true;
+  };
+  const take = (count: number): Buffer => {
+    const taken = held.subarray(0, count);
+    held = held.subarray(count);
+    return taken;
+  };
+  return {
+    line: async () => {
+      for (;;) {
+        const end = held.indexOf('\r\n');
+        if (end >= 0) return take(end + 2).toString('latin1', 0, end);
+        if (held.length > maxLineBytes) throw new Error('a header of the answer is too long');
+        if (!(await more())) throw cutAnswerError();
+      }
+    },
+    some: async (atMost) => (held.length > 0 || (await more()) ? take(atMost) : null),
+  };
+};
+
+const readHeaders = async (bytes: Bytes): Promise<ReadonlyMap<string, string>> => {
+  const headers = new Map<string, string>();
+  for (let line = await bytes.line(); line !== ''; line = await bytes.line()) {
+    if (headers.size === maxHeaderLines) throw new Error('the answer has too many headers');
+    const colon = line.indexOf(':');
+    headers.set(line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim());
+  }
+  return headers;
+};
+
+async function* readExactly(bytes: Bytes, size: number): AsyncGenerator<Buffer, void> {
+  for (let left = size; left > 0; ) {
+    const part = await bytes.some(left);
+    if (part === null) throw cutAnswerError();
+    left -= part.length;
+    yield part;
+  }
+}
+
+async function* readChunks(bytes: Bytes): AsyncGenerator<Buffer, void> {
+  for (;;) {
+    const line = await bytes.line();
+    if (!/^[0-9a-f]{1,8}\s*(;|$)/i.test(line)) throw notHttp();
+    const size = Number.parseInt(line, 16);
+    if (size === 0) return;
+    yield* readExactly(bytes, size);
+    if ((await bytes.line()) !== '') throw notHttp();
+  }
+}
+
+async function* readToEnd(bytes: Bytes): AsyncGenerator<Buffer, void> {
+  for (let part = await bytes.some(Infinity); part !== null; part = await bytes.some(Infinity))
+    yield part;
+}
+
+const decodeBody = (bytes: Bytes, headers: ReadonlyMap<string, string>) => {
+  if (/\bchunked\s*$/i.test(headers.get('transfer-encoding') ?? '')) return readChunks(bytes);
+  const length = headers.get('content-length');
+  if (length === undefined) return readToEnd(bytes);
+  if (!/^\d{1,15}$/.test(length)) throw notHttp();
+  return readExactly(bytes, Number(length));
+};
+
+/** Closes the connection when the body is read, and when it is not HTTP. */
+const readHttpAnswer = async (
+  connection: AsyncIterable<Buffer>,
+  close: () => void,
+): Promise<HttpAnswer> => {
+  const bytes = createBytes(connection[Symbol.asyncIterator]());
+  try {
+    const status = /^HTTP\/1\.[01] (\d{3})\b/.exec(await bytes.line())?.[1];
+    if (status === undefined) throw notHttp();
+    const body = decodeBody(bytes, await readHeaders(bytes));
+    const closing = async function* () {
+      try {
+        yield* body;
+      } finally {
+        close();
+      }
+    };
+    return { status: Number(status), body: closing() };
+  } catch (error) {
+    close();
+    throw error;
+  }
+};
 
 export interface Address {
   readonly url: string;

@@ -1,17 +1,23 @@
-import { mkdirSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { randomBytes } from 'node:crypto';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { writeFileAtomically } from '../../actors/files/atomic-write.ts';
 import { isJsonObject } from '../../machines/json.ts';
 import type { CommandContext } from '../client/command-context.ts';
+import { findServer, isSilent, refusedConfigOf } from '../client/find-server.ts';
 import { closest } from '../output/closest.ts';
+import { hasTerminal, openEditor } from '../output/editor.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { oneLine } from '../output/safe-text.ts';
+import { needsRestart } from '../server/reload.ts';
+import { readServerFile } from '../server/server-file.ts';
 import { keyAdvice } from '../words/other-tools.ts';
 import { UsageError } from '../words/usage-error.ts';
 import { configNow, loadConfig } from './config.ts';
 import { ConfigError } from './config-error.ts';
 import { configKeys, kindOfKey, partsOfKey } from './config-keys.ts';
-import { editConfig } from './edit-config.ts';
+import type { Config } from './config-schema.ts';
 import { originOf, valueAt } from './key-paths.ts';
 import { missingPaths } from './missing-paths.ts';
 import {
@@ -21,9 +27,122 @@ import {
   requireAccepted,
   type Target,
 } from './own-file.ts';
-import { otherServersNote, reloadServer } from './reload-server.ts';
+import { stateFiles } from './project.ts';
 import { keyVariable } from './settings.ts';
 import { userFilesOf } from './user-files.ts';
+
+/** On Windows the signal would end the server. */
+const canReload = process.platform !== 'win32';
+
+/** The pid of a server that has proved itself; null where none runs. */
+const pidOfServer = async ({ project }: CommandContext): Promise<number | null> => {
+  const isThere = await findServer(project).then(
+    (address) => address !== null,
+    (error: unknown) => {
+      if (isSilent(error)) return true;
+      throw error;
+    },
+  );
+  return isThere ? (readServerFile(stateFiles(project.stateDir).server)?.pid ?? null) : null;
+};
+
+const otherServersNote = 'note: servers of other projects read it when they start again';
+
+const looksAfterMs = [250, 1_000] as const;
+
+/** What the server says of its files once it has read them; null: it took them. */
+const refusalAfterReload = async ({ project }: CommandContext): Promise<string | null> => {
+  for (const ms of looksAfterMs) {
+    await setTimeout(ms);
+    const address = await findServer(project).catch(() => null);
+    if (address?.refusesConfig !== true) return null;
+    if (ms === looksAfterMs.at(-1)) return refusedConfigOf(address);
+  }
+  return null;
+};
+
+/**
+ * Lets the server of this project read its files again, and names what it reads only when it starts.
+ * Of the servers of other projects nothing is known. `before`: what counted before the change.
+ */
+const reloadServer = async (
+  context: CommandContext,
+  scope: Target['scope'],
+  before: Config | null,
+): Promise<void> => {
+  const { io } = context;
+  const pid = await pidOfServer(context);
+  const read = readByServer(context);
+  const after = configNow({ config: read.config, project: context.project }, read.env);
+  const kept = before === null || after === null ? ['it'] : needsRestart(before, after);
+  if (pid !== null && canReload) process.kill(pid, 'SIGHUP');
+  const refusal = pid !== null && canReload ? await refusalAfterReload(context) : null;
+  if (refusal !== null) io.err(`warning: ${refusal}`);
+  else if (pid !== null)
+    io.err(
+      kept.length === 0 && canReload
+        ? 'note: the server that runs uses it from now on'
+        : `note: the server that runs reads ${kept.join(', ') || 'it'} when it starts again: agent server restart`,
+    );
+  if (scope === 'everywhere') io.err(otherServersNote);
+};
+
+/** True when the draft replaces the file; false when the user gives up. @throws UsageError */
+const editUntilValid = async (
+  context: CommandContext,
+  draft: string,
+  target: string,
+): Promise<boolean> => {
+  const { io, env } = context;
+  for (;;) {
+    openEditor(draft, env);
+    try {
+      const given = { file: target, text: readFileSync(draft, 'utf8') };
+      for (const left of await requireAccepted(context, given))
+        io.err(`warning: servers still refuse the configuration: ${left}`);
+      return true;
+    } catch (error) {
+      if (!(error instanceof ConfigError)) throw error;
+      io.err(`agent: ${error.message}`);
+      const said = io.ask === null ? null : await io.ask('Edit it again? [Y/n] ');
+      if (said === null || /^n/i.test(said)) return false;
+    }
+  }
+};
+
+/** Opens a copy beside the file in an editor; a copy that is not valid never replaces it. */
+const editConfig = async (context: CommandContext, { target, scope }: Target): Promise<number> => {
+  const { io, json } = context;
+  if (!hasTerminal())
+    throw new UsageError(
+      'config edit opens an editor and needs a terminal; use: agent config set <key> <value>',
+    );
+  const folder = dirname(target);
+  mkdirSync(folder, { recursive: true, mode: 0o700 });
+  // Relative paths in it start at its folder.
+  const draft = join(folder, `.edit-${randomBytes(6).toString('hex')}.json`);
+  const before = readTextIfAny(target);
+  const read = readByServer(context);
+  const counted = configNow({ config: read.config, project: context.project }, read.env);
+  const given = before ?? '{\n}\n';
+  const kept = before === null ? `${target} was not written` : `${target} is as it was`;
+  writeFileSync(draft, given, { flag: 'wx', mode: 0o600 });
+  try {
+    if (!(await editUntilValid(context, draft, target))) {
+      io.err(kept);
+      return exitCodes.failed;
+    }
+    const text = readFileSync(draft, 'utf8');
+    const isChanged = text !== given;
+    if (isChanged) await writeFileAtomically(target, text);
+    if (json) io.json({ file: target, changed: isChanged });
+    else io.out(isChanged ? `wrote ${target}` : kept);
+    if (isChanged) await reloadServer(context, scope, counted);
+    return exitCodes.done;
+  } finally {
+    rmSync(draft, { force: true });
+  }
+};
 
 type ConfigTree = Readonly<Record<string, unknown>>;
 

@@ -4,9 +4,8 @@ import { childEnvironment } from '../../actors/process/run-command.ts';
 import { isServiceError, type ServiceError } from '../../machines/errors.ts';
 import type { CommandContext } from '../client/command-context.ts';
 import { readServerFile } from '../server/server-file.ts';
-import { loadConfig } from './config.ts';
+import { type ConfigFlags, loadConfig } from './config.ts';
 import { ConfigError } from './config-error.ts';
-import type { ConfigFlags } from './config-overrides.ts';
 import { type Project, stateFiles, stateFolders } from './project.ts';
 
 export const readTextIfAny = (file: string): string | null => {

@@ -1,4 +1,4 @@
-import { createForgetWork } from '../../actors/engine/folder-holders.ts';
+import { createForgetWork } from '../../actors/engine/held-folders.ts';
 import { childEnvironment } from '../../actors/process/run-command.ts';
 import type { Sandbox } from '../../actors/sandbox/port.ts';
 import type { ActorReads } from '../../actors/store/port.ts';

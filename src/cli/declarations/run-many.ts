@@ -3,7 +3,7 @@ import { roles } from '../../machines/task.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { defineCommand, startsServer } from './command.ts';
 import { asyncFlag } from './common-flags.ts';
-import { runFlags, runOptionsOf } from './run-flags.ts';
+import { runFlags, runOptionsOf } from './runs.ts';
 
 const { 'when-ready': _, 'max-cost': __, ...flagsOfEachRun } = runFlags;
 

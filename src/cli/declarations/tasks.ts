@@ -1,7 +1,6 @@
 import { roles } from '../../machines/task.ts';
 import { inPager } from '../output/in-pager.ts';
-import { printTasks, showTask } from '../tasks/look-commands.ts';
-import { sortKeys } from '../tasks/sort-tasks.ts';
+import { printTasks, showTask, sortKeys } from '../tasks/look-commands.ts';
 import { usageError } from '../words/messages.ts';
 import { UsageError } from '../words/usage-error.ts';
 import {
@@ -16,7 +15,7 @@ import {
   taskWords,
 } from './command.ts';
 import { asyncFlag } from './common-flags.ts';
-import { refuseRunFlags, runFlags, runOptionsOf } from './run-flags.ts';
+import { refuseRunFlags, runFlags, runOptionsOf } from './runs.ts';
 
 export const createCommand = defineCommand({
   name: 'create',

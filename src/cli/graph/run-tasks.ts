@@ -13,7 +13,7 @@ import { renderTable } from '../output/table.ts';
 import { phaseWord } from '../words/state-words.ts';
 import { type AnswerHere, answerHere } from './answer-here.ts';
 import { attach } from './attach.ts';
-import { createDisplay, type Display, firstAsking, tasksOf } from './display.ts';
+import { createDisplay, type Display, firstAsking, renderOutcome, tasksOf } from './display.ts';
 import { handleInterrupts } from './interrupts.ts';
 import {
   exitCodeFor,
@@ -24,7 +24,6 @@ import {
   skippedTexts,
 } from './outcome.ts';
 import { changesState, createProgress, isOver, isOverBudget, type Progress } from './progress.ts';
-import { renderOutcome } from './render-progress.ts';
 import { readUnmerged, takeWorkLines } from './take-work.ts';
 
 const startedSchema = z.object({

@@ -2,7 +2,7 @@ import type { TaskView } from '../../actors/journal/task-view.ts';
 import { plural } from '../../machines/plural.ts';
 import type { Client } from '../client/client.ts';
 import { readTask } from '../client/task-answers.ts';
-import { isUnmerged, mergeLine, withDependencies } from '../work/merge-order.ts';
+import { isUnmerged, mergeLine, withDependencies } from '../work/merge-command.ts';
 
 const readAtOnce = 16;
 

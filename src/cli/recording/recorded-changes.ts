@@ -6,7 +6,7 @@ import type { Client } from '../client/client.ts';
 import type { CommandContext } from '../client/command-context.ts';
 import { loadConfig } from '../config/config.ts';
 import { workspaceFor } from '../config/workspace.ts';
-import { askForWork } from '../work/ask-for-work.ts';
+import { askForWork } from '../work/work-commands.ts';
 
 const patchBytesAtMost = 5 * 1024 * 1024;
 

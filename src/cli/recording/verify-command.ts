@@ -1,14 +1,131 @@
+import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { type Proof, proveRecording } from '../../actors/journal/prove-recording.ts';
-import { isGap, type Recording } from '../../actors/journal/recording.ts';
+import {
+  isGap,
+  type RecordedEntry,
+  type Recording,
+  recordingFormat,
+  recordingSchema,
+  recordingVersion,
+} from '../../actors/journal/recording.ts';
+import { isJsonObject } from '../../machines/json.ts';
+import { messageOf } from '../../machines/message-of.ts';
 import { plural } from '../../machines/plural.ts';
+import { CallError } from '../client/client.ts';
 import type { CommandContext } from '../client/command-context.ts';
 import { exitCodes } from '../output/exit-codes.ts';
+import { fileProblem } from '../output/file-problem.ts';
 import { UsageError } from '../words/usage-error.ts';
-import { type Comparison, compareIfPossible } from './compare-journal.ts';
-import { readRecordingFile, recordingOf } from './read-recording.ts';
-import { renderRecording } from './recording-document.ts';
+import { recordingIn, renderRecording } from './recording-document.ts';
 import { readRecordingPage } from './recording-page.ts';
+
+/** Larger than any file that we write. */
+const fileBytesAtMost = 100_000_000;
+
+/** @throws UsageError when it cannot be read */
+const readRecordingFile = (file: string, name: string): string => {
+  try {
+    const bytes = readFileSync(file);
+    if (bytes.length <= fileBytesAtMost) return bytes.toString();
+  } catch (error) {
+    throw new UsageError(`${name} cannot be read: ${fileProblem(error)}`);
+  }
+  throw new UsageError(`${name} is larger than any exported task`);
+};
+
+/** Null when it is no JSON, or nested too deeply to be written again. */
+const writableJson = (text: string): unknown => {
+  try {
+    const value: unknown = JSON.parse(text);
+    JSON.stringify(value);
+    return value;
+  } catch {
+    return null;
+  }
+};
+
+const notARecording = (file: string, why: string): CallError =>
+  new CallError('not_proven', `${file}: ${why}`, { file });
+
+/** @throws CallError when the file holds no recording, or a damaged one */
+const recordingOf = (document: string, file: string): Recording => {
+  const text = recordingIn(document);
+  if (text === null)
+    throw notARecording(file, 'it holds no task that agent export wrote, or its end is missing');
+  const value = writableJson(text);
+  if (
+    isJsonObject(value) &&
+    value['format'] === recordingFormat &&
+    value['version'] !== recordingVersion
+  )
+    throw notARecording(file, `another version of agent wrote it (form ${value['version']})`);
+  const { error } = recordingSchema.safeParse(value);
+  const [issue] = error?.issues ?? [];
+  if (issue !== undefined)
+    throw notARecording(
+      file,
+      `it was changed, so it cannot be read (at ${issue.path.join('.') || 'its beginning'})`,
+    );
+  // The order of the fields counts, and the schema may change it.
+  return value as Recording;
+};
+
+/** How the file agrees with the journal of the project in which the command runs. */
+interface Comparison {
+  readonly note: string;
+  /** How far the file is the same journal; `none`: it was not compared. */
+  readonly same: 'whole' | 'beginning' | 'none';
+  readonly problem: string | null;
+}
+
+const compared = (same: Comparison['same'], note: string): Comparison => ({
+  ...{ note, same, problem: null },
+});
+const differs = (problem: string): Comparison => ({ note: '', same: 'none', problem });
+
+const recordedEntriesIn = (answer: unknown): readonly RecordedEntry[] =>
+  (answer as { readonly entries: readonly RecordedEntry[] }).entries;
+
+/** @throws UsageError, CallError, StoreError */
+const compareWithJournal = async (
+  { connection, project }: CommandContext,
+  { task: { task_id }, head }: Recording,
+): Promise<Comparison> => {
+  const client = await connection.files();
+  const read = async (after_seq: number) =>
+    recordedEntriesIn(await client.call('history', { task_id, after_seq, limit: 2, kept: true }));
+  const where = `the journal of ${project.root}`;
+  const [first] = await read(0);
+  if (first === undefined)
+    return head === null
+      ? compared('whole', `${where} has no entries of ${task_id} either`)
+      : compared('none', `${where} has no entries of ${task_id}, so it was not compared`);
+  const after = (from: RecordedEntry): string =>
+    `, and later ones, from ${new Date(from.at).toISOString()} on`;
+  if (head === null)
+    return compared('beginning', `${where} has entries that the file has not${after(first)}`);
+  const [last, later] = await read(head.seq - 1);
+  if (last?.seq !== head.seq || last.hash !== head.hash)
+    return differs(
+      `${where} has no such entry ${head.seq}: the file was altered, or is of another copy of the project`,
+    );
+  const same = `${where} has the same entry ${head.seq}`;
+  if (later === undefined) return compared('whole', `${same}, its last one`);
+  return compared('beginning', `${same}${after(later)}`);
+};
+
+/** Says why when there is nothing to compare with. */
+const compareIfPossible = async (
+  context: CommandContext,
+  recording: Recording,
+): Promise<Comparison> => {
+  try {
+    return await compareWithJournal(context, recording);
+  } catch (error) {
+    return compared('none', `not compared with the journal of a project: ${messageOf(error)}`);
+  }
+};
 
 /** True when the page around the recording is ours; null when another build wrote it. */
 const isOurPage = (document: string, recording: Recording): boolean | null => {

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { toolNames } from '../../actors/tools/names.ts';
+import { toolNames } from '../../actors/tools/toolbox.ts';
 import { assistantNames } from '../../machines/agent-context.ts';
 import { networkAccess, positive } from '../config/config-values.ts';
 

@@ -1,14 +1,17 @@
+import { z } from 'zod';
 import type { Assistants } from '../../actors/assistants/assistants.ts';
 import type { Inspection } from '../../actors/engine/inspection.ts';
 import { createResults } from '../../actors/files/results.ts';
 import { storeDeadline } from '../../actors/journal/commit-answer.ts';
+import type { Journal } from '../../actors/journal/journal.ts';
 import { createSteadyClock } from '../../actors/journal/monotonic-clock.ts';
 import type { OpenedLedger } from '../../actors/ledger/ledger.ts';
 import type { Model } from '../../actors/model/port.ts';
+import { noticeTypeOf } from '../../actors/notify/notice.ts';
 import { endOrphans } from '../../actors/process/orphans.ts';
 import { withTimeout } from '../../actors/process/with-timeout.ts';
 import type { Sandbox } from '../../actors/sandbox/port.ts';
-import type { StoreError, StoreReads } from '../../actors/store/port.ts';
+import type { Entry, StoreError, StoreReads } from '../../actors/store/port.ts';
 import { createSystem } from '../../actors/system.ts';
 import type { Workspace } from '../../actors/workspace/port.ts';
 import type { LoadedConfig } from '../config/config.ts';
@@ -22,12 +25,70 @@ import { version } from '../version.ts';
 import { workflowConfigs, workflowFinder } from '../workflows/find-workflow.ts';
 import { assistantsFor, currentAssistants, type ServerEnvironment } from './assistants.ts';
 import type { InterruptedNote } from './interrupted-commands.ts';
-import { logAttempts } from './log-attempts.ts';
 import type { Logger } from './logger.ts';
 import { modelsFor } from './models.ts';
 import { clockOf, isShared, sharedPortsOf } from './shared-store.ts';
 import type { TokenSource } from './token-source.ts';
 import type { SecretWebhook } from './webhook-secrets.ts';
+
+const dataSchema = z.object({
+  waited_seconds: z.number().optional(),
+  error: z.object({ code: z.string() }).nullish(),
+  parked_until: z.string().optional(),
+  turn: z.number().optional(),
+  call_id: z.string().optional(),
+  tool: z.string().optional(),
+  ok: z.boolean().optional(),
+  duration_ms: z.number().optional(),
+});
+type LoggedData = z.infer<typeof dataSchema>;
+
+const endMessages = {
+  completed: 'attempt complete',
+  failed: 'attempt failed',
+  cancelled: 'attempt cancelled',
+  input_required: 'the agent asks',
+  approval_required: 'the agent asks permission',
+  parked: 'attempt parked',
+} as const;
+
+const stepMessages: Readonly<Record<string, string>> = {
+  api_call_complete: 'model call ended',
+  tool_end: 'tool call ended',
+};
+
+const messageFor = (entry: Entry, { waited_seconds: waited }: LoggedData): string | null => {
+  const notice = noticeTypeOf(entry);
+  if (notice !== null) return endMessages[notice];
+  if (entry.type === 'status_update') return waited === undefined ? null : 'attempt started';
+  return stepMessages[entry.type] ?? null;
+};
+
+/** Texts of a model or a tool stay in the journal. */
+const logFacts = (
+  { taskId, attempt }: Entry,
+  { error, turn, call_id: callId, ...rest }: LoggedData,
+): Readonly<Record<string, unknown>> => ({
+  task_id: taskId,
+  attempt,
+  ...(callId === undefined && turn === undefined ? {} : { step: callId ?? `turn ${turn}` }),
+  ...rest,
+  ...(error == null ? {} : { code: error.code }),
+});
+
+const isLogged = ({ type }: Entry): boolean =>
+  type in endMessages || type in stepMessages || type === 'status_update';
+
+/** Writes the attempts of this server to the log, at level `debug` also their steps. */
+const logAttempts = (journal: Pick<Journal, 'onOwnCommit'>, log: Logger['log']): void => {
+  journal.onOwnCommit((entries) => {
+    for (const entry of entries.filter(isLogged)) {
+      const data = dataSchema.parse(JSON.parse(entry.data));
+      const message = messageFor(entry, data);
+      if (message !== null) log(message, logFacts(entry, data));
+    }
+  });
+};
 
 export interface Current {
   /** Why the server refused its newest configuration; null: it counts. */

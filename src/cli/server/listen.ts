@@ -1,8 +1,47 @@
 import { readFileSync } from 'node:fs';
-import { createServer, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import type { FastifyInstance } from 'fastify';
 import { hasCode } from '../../actors/files/error-code.ts';
-import { createConnectionLimit } from './limit-connections.ts';
+
+/**
+ * Limits the open connections of all servers together. A new connection beyond the limit closes the
+ * longest idle one, so that idle sockets keep nobody out; when all are busy, the new one is closed.
+ */
+const createConnectionLimit = (atMost: number) => {
+  /** The longest idle socket comes first. */
+  const idle = new Set<Socket>();
+  const open = new Set<Socket>();
+
+  const admit = (socket: Socket): void => {
+    open.add(socket);
+    idle.add(socket);
+    socket.once('close', () => {
+      open.delete(socket);
+      idle.delete(socket);
+    });
+    if (open.size <= atMost) return;
+    const [longest = socket] = idle;
+    open.delete(longest);
+    idle.delete(longest);
+    longest.destroy();
+  };
+
+  const work = ({ socket }: IncomingMessage, response: ServerResponse): void => {
+    idle.delete(socket);
+    response.once('close', () => {
+      if (open.has(socket)) idle.add(socket);
+    });
+  };
+
+  return {
+    /** Call it before the server listens. */
+    watch: (server: Server): void => {
+      server.on('connection', admit);
+      server.prependListener('request', work);
+    },
+  };
+};
 
 export class PortInUseError extends Error {
   override readonly name = 'PortInUseError';

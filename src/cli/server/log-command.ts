@@ -5,7 +5,7 @@ import type { CommandContext } from '../client/command-context.ts';
 import { stateFiles } from '../config/project.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { UsageError } from '../words/usage-error.ts';
-import { logText } from './log-text.ts';
+import { logText } from './logger.ts';
 
 const linesByDefault = 100;
 const blockBytes = 64 * 1024;

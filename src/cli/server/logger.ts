@@ -1,10 +1,42 @@
 import pino from 'pino';
+import { isJsonObject, parseJson } from '../../machines/json.ts';
 import { defaultFile, type LoadedConfig } from '../config/config.ts';
 import type { Config } from '../config/config-schema.ts';
 import { originOf } from '../config/key-paths.ts';
 import type { TrackerLog } from '../config/tracker.ts';
 import { type Outputs, print, printJson } from '../output/io.ts';
-import { logText } from './log-text.ts';
+import { escapeControls, oneLine } from '../output/safe-text.ts';
+
+/** The first facts of a line: what it is about. */
+const subjects = ['task_id', 'attempt', 'step'];
+
+/** The levels of pino, without pino: a command that prints a log loads little. */
+const levels: Readonly<Record<string, string>> = {
+  ...{ 10: 'trace', 20: 'debug', 30: 'info' },
+  ...{ 40: 'warn', 50: 'error', 60: 'fatal' },
+};
+
+const valueText = (value: unknown): string => {
+  const text = typeof value === 'string' ? value : (JSON.stringify(value) ?? '');
+  return /^[^\s"=]+$/.test(text) ? text : JSON.stringify(text);
+};
+
+/**
+ * A JSON line of the log for people: `2026-11-22T20:00:00.000Z info a message task_id=bd-a1 attempt=2`.
+ * Null for a line that is no such thing.
+ */
+export const logText = (line: string): string | null => {
+  const found = parseJson(line);
+  if (!isJsonObject(found) || typeof found['time'] !== 'number') return null;
+  const { time: _, level, msg, pid: __, hostname: ___, ...facts } = found;
+  const at = new Date(found['time']);
+  if (Number.isNaN(at.getTime())) return null;
+  const first = subjects.filter((name) => name in facts);
+  const names = [...first, ...Object.keys(facts).filter((name) => !first.includes(name))];
+  const words = names.map((name) => `${name}=${valueText(facts[name])}`);
+  const said = `${levels[String(level)] ?? level} ${oneLine(String(msg), 1_000)}`;
+  return [at.toISOString(), said, ...words.map(escapeControls)].join(' ');
+};
 
 export interface Logger {
   readonly log: TrackerLog;

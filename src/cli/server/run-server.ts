@@ -1,13 +1,16 @@
 import { createInspection } from '../../actors/engine/inspection.ts';
-import type { OpenedLedger } from '../../actors/ledger/ledger.ts';
+import { storeDeadline } from '../../actors/journal/commit-answer.ts';
+import { type OpenedLedger, openLedger } from '../../actors/ledger/ledger.ts';
 import { childEnvironment } from '../../actors/process/run-command.ts';
+import { openDatabase } from '../../actors/store/database.ts';
+import type { HeldWait } from '../../actors/store/transactions.ts';
 import { gitIdentity } from '../../actors/workspace/git-identity.ts';
 import { messageOf } from '../../machines/message-of.ts';
 import type { LoadedConfig } from '../config/config.ts';
-import type { Project } from '../config/project.ts';
+import { type Project, serverNameOf, stateFiles } from '../config/project.ts';
 import { remoteSecrets } from '../config/remote-credentials.ts';
 import { projectFolders, sandboxFor } from '../config/sandbox.ts';
-import { storeFor, storeSecrets } from '../config/store.ts';
+import { type StoreChoice, storeFor, storeSecrets } from '../config/store.ts';
 import { pathsOf, requireTrustedOutside, trustedPath } from '../config/trusted-places.ts';
 import { workspaceFor } from '../config/workspace.ts';
 import { projectRoleNote } from '../roles/apply-project-roles.ts';
@@ -22,9 +25,9 @@ import {
 import { secretsIn, takeCredentials } from './assistants.ts';
 import { type InterruptedNote, noteOf } from './interrupted-commands.ts';
 import { lockProject } from './lock-project.ts';
-import { createLogger, loggingOf } from './logger.ts';
+import { createLogger, type Logger, loggingOf } from './logger.ts';
 import { modelNote } from './models.ts';
-import { openStore, type StorePlace } from './open-store.ts';
+import { requireOwnStoreFile } from './own-store-file.ts';
 import { stateFolderError } from './private-files.ts';
 import { createRedactor } from './redact.ts';
 import { needsRestart } from './reload.ts';
@@ -33,6 +36,45 @@ import { tokenFileFor } from './token-file.ts';
 import { createTokenSource } from './token-source.ts';
 import { traceHeaders } from './traces.ts';
 import { takeWebhooks } from './webhook-secrets.ts';
+
+interface StorePlace {
+  readonly project: Project;
+  readonly choice: StoreChoice;
+  readonly redact: (text: string) => string;
+  readonly logger: Logger;
+}
+
+/** The event loop of a server must not stop while another program holds the database. */
+const heldWait: HeldWait = { blockingMs: 50, inPausesMs: storeDeadline.deadlineMs - 500 };
+
+/** @throws StoreError */
+export const openSqliteFile = (file: string, { project, redact, logger }: StorePlace) =>
+  openLedger({
+    db: openDatabase({ file, heldWait }),
+    projectRoot: project.root,
+    redact,
+    clock: Date.now,
+    log: logger.log,
+  });
+
+/** The store of a project, as the configuration chooses it. Rejects with a StoreError. */
+const openStore = async (place: StorePlace): Promise<OpenedLedger> => {
+  const { choice, project, redact, logger } = place;
+  if (choice.kind === 'sqlite') {
+    requireOwnStoreFile(choice.file, project);
+    return openSqliteFile(choice.file, place);
+  }
+  // The driver is loaded only where it is used.
+  const { openPostgresLedger } = await import('../../actors/ledger/postgres-ledger.ts');
+  return openPostgresLedger(choice.address, {
+    projectRoot: project.root,
+    filesPrefix: stateFiles(project.stateDir).exchange,
+    exporter: { name: serverNameOf(project), chosen: choice.exportNode, claims: true },
+    redact,
+    clock: Date.now,
+    log: logger.log,
+  });
+};
 
 export interface RunningServer extends Serving {
   /** A bad file changes nothing. */

@@ -1,12 +1,16 @@
-import { basename, resolve } from 'node:path';
+import { unlinkSync } from 'node:fs';
+import { basename, dirname, resolve } from 'node:path';
 import type { FastifyInstance } from 'fastify';
 import { createRetention, scheduleRetention } from '../../actors/engine/retention.ts';
+import { writeFileAtomically } from '../../actors/files/atomic-write.ts';
 import type { ProcessLock } from '../../actors/files/process-lock.ts';
+import type { Hook } from '../../actors/notify/start-notices.ts';
 import type { Sandbox } from '../../actors/sandbox/port.ts';
 import { createHistories } from '../../actors/store/histories.ts';
 import { createPushConfigs } from '../../actors/store/push-configs.ts';
 import { buildServer } from '../../http/server.ts';
 import { checkRepository } from '../config/common-repository.ts';
+import type { Config } from '../config/config-schema.ts';
 import { stateFiles } from '../config/project.ts';
 import { a2aRulesFrom } from '../config/settings.ts';
 import { heldNotes } from '../config/trusted-places.ts';
@@ -20,16 +24,120 @@ import { exportFromServer } from '../recording/export-from-server.ts';
 import { projectRoleNote } from '../roles/apply-project-roles.ts';
 import { serverName, version } from '../version.ts';
 import type { Assembled, ServerParts } from './assemble.ts';
-import { banner } from './banner.ts';
 import { tellTasks } from './interrupted-commands.ts';
 import { listenOnLoopback } from './listen.ts';
 import { modelNote } from './models.ts';
 import { networkNotes, notesOf } from './notes.ts';
-import { type Notifications, startNotifications } from './notifications.ts';
+import { stateFolderError } from './private-files.ts';
+import { readServerFile, type ServerFile } from './server-file.ts';
 import { sharedLoginsOf } from './shared-store.ts';
 import { surroundingsOf } from './surroundings.ts';
 import { startTraces } from './traces.ts';
-import { removeServerFile, writeServerFile } from './write-server-file.ts';
+import { shortHash } from './webhook-secrets.ts';
+
+const hooksOf = ({ notify }: Config): readonly Hook[] =>
+  notify.commands.flatMap(({ command: [program, ...args], events, timeout_seconds }) =>
+    program === undefined
+      ? []
+      : [
+          {
+            argv: [program, ...args] as const,
+            events: new Set(events),
+            timeoutMs: timeout_seconds * 1_000,
+          },
+        ],
+  );
+
+interface Notifications {
+  /** Null where no webhook is configured. */
+  check(): { readonly ok: boolean; readonly detail: string } | null;
+  stop(): Promise<void>;
+}
+
+/** Loads the code for notifications only when somebody is told. Runs before any task does. */
+const startNotifications = async (
+  { current, project, environment, logger, webhooks }: ServerParts,
+  { system, store, ledger }: Assembled,
+): Promise<Notifications> => {
+  const hooks = hooksOf(current.loaded.config);
+  if (webhooks.length === 0 && hooks.length === 0)
+    return { check: () => null, stop: async () => {} };
+  const [{ startNotices }, { createDeliveryCursors }] = await Promise.all([
+    import('../../actors/notify/start-notices.ts'),
+    import('../../actors/store/delivery-cursors.ts'),
+  ]);
+  return startNotices({
+    webhooks,
+    hooks,
+    journal: system.journal,
+    store,
+    cursors: createDeliveryCursors(ledger.db),
+    project: { key: shortHash(project.root), name: basename(project.root) },
+    cwd: project.stateDir,
+    environment,
+    now: Date.now,
+    log: logger.log,
+  });
+};
+
+interface BannerFacts {
+  readonly version: string;
+  readonly url: string;
+  readonly host: string;
+  readonly port: number;
+  readonly cap: number;
+  readonly tracker: string;
+  readonly model: string;
+  readonly projectRoot: string;
+  readonly sandbox: string;
+  readonly workspace: string;
+  readonly handler: string;
+  readonly notes: readonly string[];
+}
+
+const banner = ({
+  version,
+  url,
+  host,
+  port,
+  cap,
+  tracker,
+  model,
+  projectRoot,
+  sandbox,
+  workspace,
+  handler,
+  notes,
+}: BannerFacts): string =>
+  [
+    `Agent Task Server ${version}`,
+    `  listening on    ${url} (host ${host}, port ${port})`,
+    `  project         ${projectRoot}`,
+    '  protocol        GET  /a2a/discovery',
+    '                  POST /a2a/execute, POST /a2a/status (JSON-RPC 2.0)',
+    '  streaming       GET  /stream/:task_id (SSE)',
+    '  features        protocol compliance (JSON-RPC 2.0)',
+    '                  SSE streaming',
+    `                  parallel execution (max ${cap} concurrent)`,
+    `                  tracker integration (${tracker})`,
+    `  model           ${model}`,
+    `  sandbox         ${sandbox}`,
+    `  workspace       ${workspace}`,
+    ...notes.map((note) => `  note            ${note}`),
+    `  agent:// links  ${handler}`,
+    '',
+  ].join('\n');
+
+/** @throws StateFolderError */
+const writeServerFile = (path: string, file: ServerFile): Promise<void> =>
+  writeFileAtomically(path, `${JSON.stringify(file, null, 2)}\n`).catch((cause: unknown) => {
+    throw stateFolderError(dirname(path), cause);
+  });
+
+/** Only if the file is still ours. */
+const removeServerFile = (path: string, pid: number): void => {
+  if (readServerFile(path)?.pid === pid) unlinkSync(path);
+};
 
 export interface ServerLoad {
   readonly running: number;

@@ -10,7 +10,7 @@ import type { CommandContext } from '../client/command-context.ts';
 import { redactorFor } from '../client/redactor.ts';
 import type { Config } from '../config/config-schema.ts';
 import { mcpServersFrom } from '../config/mcp-servers.ts';
-import { listServer, projectPins, serverSurroundings } from '../mcp/list-server.ts';
+import { listServer, projectPins, serverSurroundings } from '../mcp/allow-server.ts';
 import { oneLine } from '../output/safe-text.ts';
 import { accessText } from '../server/notes.ts';
 import type { Check } from './backend-checks.ts';

@@ -1,6 +1,6 @@
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import type { Client } from '../client/client.ts';
-import { findTask } from '../client/find-task.ts';
+import { findTask } from '../client/command-setup.ts';
 import { closest } from '../output/closest.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import type { Io } from '../output/io.ts';
@@ -9,7 +9,28 @@ import { renderTask } from '../output/render-task.ts';
 import { statusAdvice } from '../words/other-tools.ts';
 import { UsageError } from '../words/usage-error.ts';
 import { type FetchedTasks, fetchTasks, type TaskFilter } from './fetch-tasks.ts';
-import { compareBy, type SortKey } from './sort-tasks.ts';
+
+export const sortKeys = ['created', 'updated', 'priority', 'cost', 'status', 'title'] as const;
+type SortKey = (typeof sortKeys)[number];
+
+const keys: Readonly<Record<SortKey, (task: TaskView) => string | number>> = {
+  created: ({ created_at }) => created_at,
+  updated: ({ updated_at }) => updated_at,
+  /** The most urgent comes last, as the newest and the dearest do. */
+  priority: ({ priority }) => -priority,
+  cost: ({ usage }) => usage.cost_usd ?? 0,
+  status: ({ status }) => status,
+  title: ({ title }) => title,
+};
+
+/** Rising, and by the time of creation where the key is equal. */
+const compareBy =
+  (sort: SortKey) =>
+  (one: TaskView, other: TaskView): number => {
+    const [a, b] = [keys[sort](one), keys[sort](other)];
+    if (a !== b) return a < b ? -1 : 1;
+    return one.created_at < other.created_at ? -1 : 1;
+  };
 
 /**
  * `list` and `show` are the most frequent commands, so this file and its imports load almost

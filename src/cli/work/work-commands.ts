@@ -3,17 +3,115 @@ import type { TaskView } from '../../actors/journal/task-view.ts';
 import type { Changes } from '../../actors/workspace/port.ts';
 import { textIn } from '../../machines/json.ts';
 import type { TaskId } from '../../machines/task.ts';
-import { CallError } from '../client/client.ts';
+import { CallError, type Client } from '../client/client.ts';
 import type { CommandContext } from '../client/command-context.ts';
 import { callForTask, readTask } from '../client/task-answers.ts';
 import { loadConfig } from '../config/config.ts';
 import { workspaceFor } from '../config/workspace.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { oneLine, showControls } from '../output/safe-text.ts';
+import { joined, type Style, styled, type Text } from '../output/styled.ts';
 import { history } from '../tasks/logs.ts';
-import { askForWork } from './ask-for-work.ts';
-import { withComments } from './inline-comments.ts';
-import { stylePatch } from './patch-style.ts';
+
+/**
+ * The changes of an attempt, the latest by default, as the running server answers; null when it has
+ * none. It knows secrets that this shell does not have, and replaces them.
+ */
+export const askForWork = async (
+  client: Client,
+  taskId: TaskId,
+  attempt?: number,
+): Promise<Changes | null> => {
+  try {
+    return (await client.call('diff', {
+      task_id: taskId,
+      ...(attempt === undefined ? {} : { attempt }),
+    })) as Changes;
+  } catch (error) {
+    if (error instanceof CallError && error.code === 'event_not_allowed') return null;
+    throw error;
+  }
+};
+
+type Comment = NonNullable<TaskView['review']>['comments'][number];
+
+const lastLineOf = ({ line, end_line }: Comment): number => end_line ?? line ?? 0;
+
+const placeText = ({ path, line, end_line }: Comment): string =>
+  `${path}${line === undefined ? '' : `:${line}`}${end_line === undefined ? '' : `-${end_line}`}`;
+
+const linesOf = (comment: Comment): readonly string[] => {
+  const { id, text, answer, answered_by, open } = comment;
+  const state = open ? 'open' : answered_by === undefined ? 'closed' : `attempt ${answered_by}`;
+  return [
+    `# comment ${id} on ${placeText(comment)} (${state})`,
+    ...text.split('\n').map((line) => `#   ${line}`),
+    ...(answer === undefined ? [] : answer.split('\n').map((line) => `#   > ${line}`)),
+  ];
+};
+
+/** The path after `+++ `; git quotes names with odd characters. */
+const pathIn = (line: string): string => {
+  const name = line.slice(4).replace(/\t$/, '');
+  const plain = name.startsWith('"') ? name.slice(1, -1) : name;
+  return plain.replace(/^b\//, '');
+};
+
+/**
+ * The patch with each comment below its last line, and those on lines that the patch does not show
+ * above it. It is for people: `git apply` does not take it.
+ */
+export const withComments = (patch: string, comments: readonly Comment[]): string => {
+  const left = new Set(comments);
+  const take = (path: string, line: number): readonly string[] =>
+    comments
+      .filter(
+        (comment) => left.has(comment) && comment.path === path && lastLineOf(comment) === line,
+      )
+      .flatMap((comment) => {
+        left.delete(comment);
+        return linesOf(comment);
+      });
+  let path = '';
+  let next = 0;
+  let inHunk = false;
+  const shown = patch.split('\n').flatMap((line) => {
+    const [, first] = /^@@ -\d+(?:,\d+)? \+(\d+)/.exec(line) ?? [];
+    if (first !== undefined) {
+      inHunk = true;
+      next = Number(first);
+      return [line];
+    }
+    if (line.startsWith('diff --git ')) inHunk = false;
+    if (!inHunk) {
+      if (!line.startsWith('+++ ')) return [line];
+      path = pathIn(line);
+      return [line, ...take(path, 0)];
+    }
+    if (!line.startsWith('+') && !line.startsWith(' ')) return [line];
+    next += 1;
+    return [line, ...take(path, next - 1)];
+  });
+  const above = [...left].flatMap(linesOf);
+  return [...above, ...(above.length === 0 ? [] : ['']), ...shown].join('\n');
+};
+
+const marks: Readonly<Record<string, Style>> = { '+': 'green', '-': 'red', '@': 'cyan' };
+
+/** The colours of git; notes of ours begin with `#`. */
+export const stylePatch = (patch: string): Text => {
+  let inHunk = false;
+  const lines = patch.split('\n').map((line): Text => {
+    if (line.startsWith('@@')) inHunk = true;
+    if (line.startsWith('diff --git ')) inHunk = false;
+    if (line === '') return line;
+    if (line.startsWith('#')) return [styled('yellow', line)];
+    if (!inHunk) return [styled('bold', line)];
+    const style = marks[line[0] ?? ''];
+    return style === undefined ? line : [styled(style, line)];
+  });
+  return joined(lines, '\n');
+};
 
 export interface WorkArgs {
   readonly task_id: string;

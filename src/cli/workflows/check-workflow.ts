@@ -10,6 +10,7 @@ import { UsageError } from '../words/usage-error.ts';
 import {
   endProblem,
   fileOfWorkflow,
+  type LineOf,
   narrowingFile,
   narrowingFolder,
   readNarrowing,
@@ -18,7 +19,6 @@ import {
   workflowFolders,
   workflowNames,
 } from './find-workflow.ts';
-import type { LineOf } from './parse-workflow.ts';
 
 interface CheckedWorkflow {
   /** The file that was asked for. */

@@ -2,15 +2,57 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { z } from 'zod';
 import { type Role, roles } from '../../machines/task.ts';
 import { envelopeErrors, errorBody, requestErrors } from '../error-table.ts';
-import { type MoreMethods, rpcRequestSchema } from '../json-rpc.ts';
-import { readJson } from '../read-json.ts';
+import { type MoreMethods, readJson, rpcRequestSchema } from '../json-rpc.ts';
+import type { SseConnection } from '../sse.ts';
 import type { ReserveStream } from '../stream-routes.ts';
 import { A2aError, rpcErrorOf, unknownRoleText } from './errors.ts';
-import { openEvents } from './open-events.ts';
 import { type OperationContext, type Operations, toA2aError } from './operations.ts';
 import { extensionUri, type StreamResponse } from './protocol.ts';
 import { eventTo03, methodNames03, methodOf03, paramsFrom03, resultTo03 } from './version-03.ts';
 import type { A2aRules, A2aVersion } from './versions.ts';
+
+interface OpenEventsPorts {
+  readonly reserveStream: ReserveStream;
+  readonly onInternal: (error: unknown) => void;
+}
+
+/** Sends the events no faster than the client reads. */
+const pump = async (
+  connection: SseConnection,
+  events: AsyncGenerator<StreamResponse>,
+  frameOf: (event: StreamResponse) => string,
+): Promise<void> => {
+  for await (const event of events) {
+    if (connection.closed()) break;
+    connection.write(`data: ${frameOf(event)}\n\n`);
+    await connection.drained();
+  }
+  connection.end();
+};
+
+/**
+ * Takes a place among the streams before anything is changed: a client that is refused may send its
+ * message again. Rejects with what `start` rejects with, before any event.
+ */
+export const openEvents = async (
+  { reserveStream, onInternal }: OpenEventsPorts,
+  reply: FastifyReply,
+  start: () => Promise<{ readonly events: AsyncGenerator<StreamResponse> }>,
+  frameOf: (event: StreamResponse) => string,
+): Promise<FastifyReply> => {
+  const reserved = reserveStream(reply);
+  if ('refused' in reserved) return reserved.refused;
+  const started = await start().catch((error: unknown) => {
+    reserved.release();
+    throw error;
+  });
+  return reserved.open((connection) => {
+    pump(connection, started.events, frameOf).catch((error: unknown) => {
+      onInternal(error);
+      connection.end();
+    });
+  });
+};
 
 const extendedCardMethod = 'GetExtendedAgentCard';
 

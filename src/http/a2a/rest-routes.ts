@@ -1,10 +1,10 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Role } from '../../machines/task.ts';
 import { wrongMediaType } from '../json-body.ts';
+import { readJson } from '../json-rpc.ts';
 import { notAllowedText } from '../other-method.ts';
-import { readJson } from '../read-json.ts';
 import type { ReserveStream } from '../stream-routes.ts';
-import { activateExtensions, contextFor, requireVersion, roleIn } from './dispatch.ts';
+import { activateExtensions, contextFor, openEvents, requireVersion, roleIn } from './dispatch.ts';
 import {
   A2aError,
   httpErrorOf,
@@ -13,7 +13,6 @@ import {
   undecodedPath,
   unknownRoleText,
 } from './errors.ts';
-import { openEvents } from './open-events.ts';
 import { type Operations, toA2aError } from './operations.ts';
 import type { StreamResponse } from './protocol.ts';
 import type { A2aRules } from './versions.ts';

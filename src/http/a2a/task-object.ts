@@ -9,8 +9,7 @@ import {
   type TaskStatus,
   wireState,
 } from './protocol.ts';
-import { runIdOf } from './read-run.ts';
-import type { TaskRun } from './run-fold.ts';
+import { runIdOf, type TaskRun } from './read-run.ts';
 
 const contextLabel = 'a2a-context:';
 

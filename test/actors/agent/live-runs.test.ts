@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
+import { callNeedsApproval } from '../../../src/actors/agent/delegate.ts';
 import { createLiveRuns, type EndedRun } from '../../../src/actors/agent/live-runs.ts';
-import { callNeedsApproval } from '../../../src/actors/agent/needs-approval.ts';
 import { type AttemptKey, attemptKey, type TaskId } from '../../../src/machines/task.ts';
 
 const spent = {

@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
-import { createConversation } from '../../../src/actors/agent/conversation.ts';
 import { createModelCall } from '../../../src/actors/agent/model-call.ts';
-import type { Session } from '../../../src/actors/agent/session.ts';
+import { createConversation, type Session } from '../../../src/actors/agent/session.ts';
 import type { Model } from '../../../src/actors/model/port.ts';
 import type { AttemptInput, TaskId } from '../../../src/machines/task.ts';
 

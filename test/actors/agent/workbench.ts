@@ -4,8 +4,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import { createOutputFile } from '../../../src/actors/process/output-file.ts';
-import { groupRuns } from '../../../src/actors/process/process-group.ts';
-import { childEnvironment } from '../../../src/actors/process/run-command.ts';
+import { childEnvironment, groupRuns } from '../../../src/actors/process/run-command.ts';
 import { createNoSandbox } from '../../../src/actors/sandbox/no-sandbox.ts';
 import type { ToolContext } from '../../../src/actors/tools/port.ts';
 

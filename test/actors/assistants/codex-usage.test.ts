@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { closeSync, constants, mkdirSync, openSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
-import { watchSession } from '../../../src/actors/assistants/codex-usage.ts';
+import { watchSession } from '../../../src/actors/assistants/codex.ts';
 import type { AssistantEvent } from '../../../src/actors/assistants/port.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { readCoverage } from '../../../src/actors/gates/coverage.ts';
+import { readCoverage } from '../../../src/actors/gates/judge.ts';
 
 /**
  * Made by vitest 4.1 with istanbul's reporters, and by scripts/gate-reports.mjs with the tools

@@ -1,8 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { checkArtifacts, checkOnlyChanges } from '../../../src/actors/gates/artifacts.ts';
 import type { StepEvidence } from '../../../src/actors/gates/evidence.ts';
-import { judgeInThread } from '../../../src/actors/gates/judge.ts';
-import { checkCoverage, checkTests } from '../../../src/actors/gates/reports.ts';
+import {
+  checkArtifacts,
+  checkCoverage,
+  checkOnlyChanges,
+  checkTests,
+  judgeInThread,
+} from '../../../src/actors/gates/judge.ts';
 import {
   checkAnswers,
   checkFindings,

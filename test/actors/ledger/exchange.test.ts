@@ -14,7 +14,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { Issue } from '../../../src/actors/ledger/issue.ts';
 import { openLedger } from '../../../src/actors/ledger/ledger.ts';
-import { mergeIssue } from '../../../src/actors/ledger/merge-issue.ts';
+import { mergeIssue } from '../../../src/actors/ledger/take-difference.ts';
 import { openDatabase } from '../../../src/actors/store/database.ts';
 import { createSqliteStore } from '../../../src/actors/store/sqlite.ts';
 import type { Tracker } from '../../../src/actors/tracker/port.ts';

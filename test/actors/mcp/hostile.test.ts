@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { describe, expect, onTestFinished, test, vi } from 'vitest';
 import { connectMcp, type McpConnection } from '../../../src/actors/mcp/connection.ts';
-import { openStdio } from '../../../src/actors/mcp/stdio.ts';
+import { openStdio } from '../../../src/actors/mcp/transports.ts';
 import { childEnvironment } from '../../../src/actors/process/run-command.ts';
 import { createBubblewrap } from '../../../src/actors/sandbox/bubblewrap.ts';
 import { createNoSandbox } from '../../../src/actors/sandbox/no-sandbox.ts';

@@ -3,8 +3,8 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { connectMcp } from '../../../src/actors/mcp/connection.ts';
-import { openHttp } from '../../../src/actors/mcp/http.ts';
 import type { McpServer } from '../../../src/actors/mcp/port.ts';
+import { openHttp } from '../../../src/actors/mcp/transports.ts';
 import { resultsOf } from '../../support/mcp.ts';
 import { finish, startSystem, untilStatus } from '../../support/running.ts';
 import { temporaryFolder } from '../../support/temporary.ts';

@@ -1,7 +1,7 @@
 import type { ChatCompletionChunk } from 'openai/resources/chat/completions';
 import { describe, expect, test } from 'vitest';
-import { createChatAssembly, encodeChatRequest } from '../../../src/actors/model/chat-codec.ts';
 import { type Compat, defaultCompat } from '../../../src/actors/model/compat.ts';
+import { createChatAssembly, encodeChatRequest } from '../../../src/actors/model/openai-chat.ts';
 import { aRequest } from '../../contracts/model.ts';
 
 /** A chunk as it comes from the wire: the SDK's type promises more than providers send. */

@@ -1,8 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { createNoticeReader } from '../../../src/actors/notify/read-notice.ts';
-import { startHooks } from '../../../src/actors/notify/run-hooks.ts';
+import { createNoticeReader, startHooks } from '../../../src/actors/notify/start-notices.ts';
 import { isAlive } from '../../../src/actors/process/pid.ts';
 import { finish, startSystem, untilStatus } from '../../support/running.ts';
 

@@ -15,9 +15,8 @@ import { type OpenedLedger, openLedger } from '../../../src/actors/ledger/ledger
 import { openPostgresLedger } from '../../../src/actors/ledger/postgres-ledger.ts';
 import { checkJournal } from '../../../src/actors/store/check-journal.ts';
 import { openDatabase } from '../../../src/actors/store/database.ts';
-import { exportStore } from '../../../src/actors/store/dump/export-store.ts';
+import { dumpTables, exportStore } from '../../../src/actors/store/dump/export-store.ts';
 import { importStore } from '../../../src/actors/store/dump/import-store.ts';
-import { dumpTables } from '../../../src/actors/store/dump/tables.ts';
 import { forgetFile } from '../../../src/actors/store/forget-file.ts';
 import { parsePostgresAddress } from '../../../src/actors/store/postgres/address.ts';
 import type { Work } from '../../../src/actors/store/rows.ts';

@@ -1,6 +1,10 @@
 import { expect, test } from 'vitest';
-import { toolNames } from '../../../src/actors/tools/names.ts';
-import { changesFiles, isRepeatable, readsOnly } from '../../../src/actors/tools/toolbox.ts';
+import {
+  changesFiles,
+  isRepeatable,
+  readsOnly,
+  toolNames,
+} from '../../../src/actors/tools/toolbox.ts';
 
 test('tools that change files, and so wait for the shared folder', () => {
   expect(toolNames.filter(changesFiles)).toEqual(['write', 'edit', 'bash']);

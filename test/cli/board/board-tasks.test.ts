@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createBoardTasks } from '../../../src/cli/board/board-tasks.ts';
+import { createBoardTasks } from '../../../src/cli/board/board-command.ts';
 import type { Client } from '../../../src/cli/client/client.ts';
 import { createProgress } from '../../../src/cli/graph/progress.ts';
 import { createIo } from '../../../src/cli/output/io.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { keyPressesIn } from '../../../src/cli/board/keys.ts';
+import { keyPressesIn } from '../../../src/cli/board/board-command.ts';
 
 test('keys that come together are told apart, and unknown sequences do nothing', () => {
   expect(keyPressesIn('jk\u001b[B\u001bOA\u001b[15~xq')).toEqual([

@@ -1,8 +1,11 @@
 import { expect, test } from 'vitest';
 import type { TaskView } from '../../../src/actors/journal/task-view.ts';
-import { type Board, renderBoard } from '../../../src/cli/board/render-board.ts';
-import { sectionOf } from '../../../src/cli/board/sections.ts';
-import type { BoardTask } from '../../../src/cli/board/why.ts';
+import {
+  type Board,
+  type BoardTask,
+  renderBoard,
+  sectionOf,
+} from '../../../src/cli/board/render-board.ts';
 import { terminalText } from '../../../src/cli/output/styled.ts';
 import { textWidth } from '../../../src/cli/output/width.ts';
 import { aTask } from '../output/a-task.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
+import { renderProgressRows } from '../../../src/cli/graph/display.ts';
 import { createProgress } from '../../../src/cli/graph/progress.ts';
-import { renderProgressRows } from '../../../src/cli/graph/render-progress.ts';
 import { terminalText } from '../../../src/cli/output/styled.ts';
 import { aTask } from '../output/a-task.ts';
 

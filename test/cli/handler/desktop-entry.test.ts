@@ -6,7 +6,7 @@ import {
   otherClaimant,
   withOurDefault,
   withoutOurDefault,
-} from '../../../src/cli/handler/desktop-entry.ts';
+} from '../../../src/cli/handler/register-linux.ts';
 
 /** Reads an Exec line as the specification says: string escapes, then quotes, then field codes. */
 const argvOf = (entry: string, url: string): readonly string[] => {

@@ -1,10 +1,13 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { expect, test } from 'vitest';
-import { appleScript, infoPlist, macosApp } from '../../../src/cli/handler/macos.ts';
 import { registerHandler, unregisterHandler } from '../../../src/cli/handler/register.ts';
+import { appleScript, infoPlist, macosApp } from '../../../src/cli/handler/register-macos.ts';
+import {
+  registryCommandIn,
+  windowsOpenCommand,
+} from '../../../src/cli/handler/register-windows.ts';
 import type { HandlerEnvironment } from '../../../src/cli/handler/registration.ts';
-import { registryCommandIn, windowsOpenCommand } from '../../../src/cli/handler/windows.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
 type Answer = (argv: readonly string[]) => { ok: boolean; detail: string };

@@ -9,8 +9,8 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { desktopEntry } from '../../../src/cli/handler/desktop-entry.ts';
 import { registerHandler, unregisterHandler } from '../../../src/cli/handler/register.ts';
+import { desktopEntry } from '../../../src/cli/handler/register-linux.ts';
 import { entryPath, linuxUser, listPath } from './linux.ts';
 
 const theirs =

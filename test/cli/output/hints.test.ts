@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { hintFor } from '../../../src/cli/output/hints.ts';
+import { hintFor } from '../../../src/cli/output/report-error.ts';
 
 test('the hint for a running task says how to watch or stop it', () => {
   expect(hintFor('already_running', { task_id: 'bd-a1', attempt: 2 })).toBe(

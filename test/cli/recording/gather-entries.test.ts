@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { proveRecording } from '../../../src/actors/journal/prove-recording.ts';
 import type { RecordedEntry, RecordedItem } from '../../../src/actors/journal/recording.ts';
 import type { TaskView } from '../../../src/actors/journal/task-view.ts';
-import { gatherEntries, type ReadHistory } from '../../../src/cli/recording/gather-entries.ts';
+import { gatherEntries, type ReadHistory } from '../../../src/cli/recording/record-task.ts';
 import { createRedactor } from '../../../src/cli/server/redact.ts';
 import { recordedTask, recordingOf, rehashed, sealed } from '../../support/recordings.ts';
 

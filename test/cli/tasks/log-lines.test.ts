@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { timeText } from '../../../src/cli/output/local-time.ts';
 import { terminalText } from '../../../src/cli/output/styled.ts';
-import { createLogLines, type LogLines, runLine } from '../../../src/cli/tasks/log-lines.ts';
+import { createLogLines, type LogLines, runLine } from '../../../src/cli/tasks/logs.ts';
 
 const at = '2026-01-15T09:30:05.000Z';
 const now = Date.parse(at);

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { guardLines } from '../../../src/cli/watch/guard-text.ts';
+import { guardLines } from '../../../src/cli/watch/watch-commands.ts';
 
 const text = (guard: string, value: boolean, inputs: Record<string, unknown>) =>
   guardLines([{ guard, value, inputs }])

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { TaskView } from '../../../src/actors/journal/task-view.ts';
 import { CallError } from '../../../src/cli/client/client.ts';
 import { takeWorkLines } from '../../../src/cli/graph/take-work.ts';
-import { inDependencyOrder } from '../../../src/cli/work/merge-order.ts';
+import { inDependencyOrder } from '../../../src/cli/work/merge-command.ts';
 import { aTask } from '../output/a-task.ts';
 
 /** Tasks by id, with what they depend on. */

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { withComments } from '../../../src/cli/work/inline-comments.ts';
+import { withComments } from '../../../src/cli/work/work-commands.ts';
 import { gitIn, makeRepository } from '../../support/git.ts';
 import { openGitProject } from '../../support/git-project.ts';
 

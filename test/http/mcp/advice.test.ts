@@ -3,7 +3,7 @@ import {
   explainedForAssistant,
   mergedForAssistant,
   withAdvice,
-} from '../../../src/http/mcp/advice.ts';
+} from '../../../src/http/mcp/tools.ts';
 
 test('explain names tools, and apart from them what only a person can do', () => {
   const explained = { task_id: 'bd-1', allowed_events: ['run', 'cancel', 'respond'], reason: 'x' };

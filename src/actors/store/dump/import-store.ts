@@ -1,13 +1,41 @@
+import { closeSync, openSync, readSync } from 'node:fs';
+import { StringDecoder } from 'node:string_decoder';
 import { z } from 'zod';
 import { messageOf } from '../../../machines/message-of.ts';
 import { plural } from '../../../machines/plural.ts';
 import { forgetFile } from '../forget-file.ts';
 import { StoreError } from '../port.ts';
 import type { Database, Value, Work } from '../rows.ts';
-import { createDigest, type TableDigest } from './digest.ts';
-import { dumpFormat, type StoreDigest } from './export-store.ts';
-import { readLinesOf } from './read-lines.ts';
-import { type DumpTable, dumpTables, readTable } from './tables.ts';
+import {
+  createDigest,
+  type DumpTable,
+  dumpFormat,
+  dumpTables,
+  readTable,
+  type StoreDigest,
+  type TableDigest,
+} from './export-store.ts';
+
+const pieceBytes = 256 * 1024;
+
+/** The lines of a file, read as they are taken; a last one that is cut off is left out. @throws what the disk says */
+function* readLinesOf(path: string): Generator<string, void> {
+  const file = openSync(path, 'r');
+  try {
+    const piece = Buffer.alloc(pieceBytes);
+    const decoder = new StringDecoder('utf8');
+    let rest = '';
+    for (;;) {
+      const bytes = readSync(file, piece);
+      if (bytes === 0) break;
+      const lines = (rest + decoder.write(piece.subarray(0, bytes))).split('\n');
+      rest = lines.pop() ?? '';
+      yield* lines;
+    }
+  } finally {
+    closeSync(file);
+  }
+}
 
 const headSchema = z.looseObject({ agent_store: z.number(), last_seq: z.number() });
 const tableSchema = z.looseObject({ table: z.string(), columns: z.array(z.string()) });

@@ -1,16 +1,96 @@
+import { messageOf } from '../../../machines/message-of.ts';
+import { withTimeout } from '../../process/with-timeout.ts';
 import { StoreAwayError } from '../port.ts';
 import { type Ask, type Asked, type Database, known, type Statement, type Work } from '../rows.ts';
 import type { PostgresAddress } from './address.ts';
-import { createCheck } from './check.ts';
 import { connectPostgres, type PostgresConnection } from './connect.ts';
 import { hearServers, type ServerHearing } from './hear-servers.ts';
 import { createJournalEnd, type JournalEnd } from './journal-end.ts';
 import { migrate, requireTables } from './migrate.ts';
 import { createPool, type Pool } from './pool.ts';
-import { createRemoteClock } from './remote-clock.ts';
-import { runWork } from './run-work.ts';
-import { postgresText } from './statement-text.ts';
-import { type AnswerOn, createPostgresTransactions, undo } from './transactions.ts';
+import { tableNames } from './schema.ts';
+import {
+  type AnswerOn,
+  beginMs,
+  createPostgresTransactions,
+  runWork,
+  undo,
+} from './transactions.ts';
+
+/** A command that looks for its server waits 3 s. */
+const answerMs = 2_000;
+const lockMs = 1_500;
+
+/** Takes the locks of a write: of all tables, and of the end of the journal. */
+const probe = `begin;
+  set local lock_timeout = ${lockMs};
+  lock table ${tableNames.join(', ')} in row exclusive mode;
+  select 1 from journal_end for update`;
+
+/**
+ * Answers in time, also when others hold locks or the database says nothing. Calls at once share one
+ * look. `pool` has the connection that writes.
+ */
+const createCheck = (pool: Pool, shown: string): Database['check'] => {
+  let running: Promise<void> | null = null;
+  const look = async (isLast = false): Promise<void> => {
+    let isCut = false;
+    try {
+      await pool.use(async (connection) => {
+        try {
+          await connection.queries(probe, beginMs);
+        } finally {
+          isCut = !connection.isOpen();
+          await undo(connection);
+        }
+      });
+    } catch (error) {
+      // The server may have been started anew since the last write.
+      if (!isCut || isLast) throw error;
+      await look(true);
+    }
+  };
+  return async () => {
+    running ??= look().finally(() => {
+      running = null;
+    });
+    try {
+      await withTimeout(running, answerMs, `a look at the tables in ${shown}`);
+      return { ok: true, detail: `the journal in ${shown} can be used` };
+    } catch (error) {
+      return { ok: false, detail: messageOf(error) };
+    }
+  };
+};
+
+/**
+ * The time of day of another machine, which goes on between its answers. It is late by the way of
+ * an answer. `steady`: ms since any moment, never set.
+ */
+export const createRemoteClock = (steady: () => number) => {
+  let ahead = 0;
+  return {
+    /** An answer that has just come tells this time (epoch ms). */
+    heard: (at: number): void => {
+      ahead = at - steady();
+    },
+    now: (): number => Math.floor(steady() + ahead),
+  };
+};
+
+/** A text in quotes, a place for a value, or the start of an expression of JSON. */
+const tokens = /'(?:[^']|'')*'|\?(\d+)?|\bjson\(/g;
+
+/** A statement as PostgreSQL writes it. `plain_json` is a function of our schema. */
+export const postgresText = (sql: string): string => {
+  let places = 0;
+  return sql.replaceAll(tokens, (token, number: string | undefined) => {
+    if (token === 'json(') return 'plain_json(';
+    if (!token.startsWith('?')) return token;
+    places += 1;
+    return `$${number ?? places}`;
+  });
+};
 
 /** The tables of a project in PostgreSQL. Every answer comes later. */
 export interface PostgresDatabase

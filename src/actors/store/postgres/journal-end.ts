@@ -1,6 +1,6 @@
 import { DatabaseGoneError, type StoreError } from '../port.ts';
 import type { Row } from '../rows.ts';
-import { isOfMissingTable } from './failures.ts';
+import { isOfMissingTable } from './connect.ts';
 
 /** `made` differs when the table was dropped and made anew. */
 export const endColumns = 'seq, tableoid::bigint as made';

@@ -1,6 +1,5 @@
 import { StoreError } from '../port.ts';
-import type { PostgresConnection } from './connect.ts';
-import { isFull } from './failures.ts';
+import { isFull, type PostgresConnection } from './connect.ts';
 
 /** Connections that are opened when they are needed, and used again. */
 export interface Pool {

@@ -2,11 +2,167 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { ServiceError } from '../../../machines/errors.ts';
 import { createSerialQueue, QueueFullError, type Urgency } from '../../process/serial-queue.ts';
 import { type BdAnswer, readBdAnswer } from './answer.ts';
-import { type Detection, detectBd, locateBd } from './detect.ts';
-import { bdEnvironment } from './environment.ts';
-import { type BdFailure, bdFailure, type FailureKind, remedyFor } from './failure.ts';
+import {
+  type BdFailure,
+  bdFailure,
+  classifyBdText,
+  type FailureKind,
+  remedyFor,
+} from './failure.ts';
+import { type BdProgram, programAt, programOnPath } from './program.ts';
 import { runBd } from './runner.ts';
-import { type BdCapabilities, capabilitiesOf } from './version.ts';
+
+/** Such as `[0, 49, 6]`. */
+type Version = readonly [number, number, number];
+
+const parseVersion = (text: string): Version | null => {
+  const [, major, minor, patch] = /\bv?(\d+)\.(\d+)\.(\d+)/.exec(text) ?? [];
+  return patch === undefined ? null : [Number(major), Number(minor), Number(patch)];
+};
+
+const isAtLeast = (version: Version, text: string): boolean => {
+  const other = parseVersion(text) ?? [0, 0, 0];
+  const index = version.findIndex((part, at) => part !== other[at]);
+  return index === -1 || (version[index] ?? 0) > (other[index] ?? 0);
+};
+
+/** Features by the first release that has them; bd fails on unknown flags. */
+interface BdCapabilities {
+  /** `create --body-file=-`: the description on stdin. */
+  readonly bodyFile: boolean;
+  /** `list --json` prints a tree without `--flat`. */
+  readonly flat: boolean;
+  /** `--allow-stale`: read although the file is newer than the database. */
+  readonly allowStale: boolean;
+  readonly initFromJsonl: boolean;
+  readonly initSkipAgents: boolean;
+  readonly initNonInteractive: boolean;
+}
+
+const oldestSupported = '0.42.0';
+
+const isSupported = (version: Version): boolean => isAtLeast(version, oldestSupported);
+
+/**
+ * An unreadable version counts as one with everything that all late versions have, and nothing that
+ * any lacks.
+ */
+const capabilitiesOf = (version: Version | null): BdCapabilities => {
+  const has = (tag: string): boolean => version !== null && isAtLeast(version, tag);
+  return {
+    bodyFile: version === null || has('0.30.3'),
+    flat: has('0.59.0') && !has('0.60.0'),
+    allowStale: version !== null && !has('0.59.0'),
+    initFromJsonl: has('0.41.0'),
+    initSkipAgents: has('0.61.0'),
+    initNonInteractive: has('1.0.0'),
+  };
+};
+
+type Detection =
+  | { readonly state: 'absent'; readonly detail: string }
+  | { readonly state: 'broken'; readonly program: BdProgram; readonly detail: string }
+  /** `version` is null when it could not be read. */
+  | {
+      readonly state: 'ok';
+      readonly program: BdProgram;
+      readonly version: Version | null;
+      readonly detail: string;
+    };
+
+interface DetectOptions {
+  readonly cwd: string;
+  /** Absolute; null: searched on PATH. */
+  readonly bdPath: string | null;
+  readonly processEnv: NodeJS.ProcessEnv;
+  readonly env: Readonly<Record<string, string>>;
+  readonly timeoutMs: number;
+}
+
+const locateBd = ({
+  bdPath,
+  processEnv,
+}: Pick<DetectOptions, 'bdPath' | 'processEnv'>): BdProgram | null =>
+  bdPath === null ? programOnPath('bd', processEnv) : programAt(bdPath);
+
+const describeVersion = (version: Version): string =>
+  isSupported(version)
+    ? `bd ${version.join('.')}`
+    : `bd ${version.join('.')}, which is older than ${oldestSupported}: tasks are marked by status, not claimed; install a newer one`;
+
+/** Runs `bd version`, which needs no database and creates none. */
+const detectBd = async (options: DetectOptions): Promise<Detection> => {
+  const { cwd, bdPath, env, timeoutMs } = options;
+  const program = locateBd(options);
+  if (program === null)
+    return {
+      state: 'absent',
+      detail:
+        bdPath === null
+          ? 'bd is not on PATH'
+          : `there is no program at ${bdPath} (tracker.bd_path)`,
+    };
+  const output = await runBd({ file: program.path, args: ['version'], cwd, env, timeoutMs });
+  if (output.exitCode === 0) {
+    const version = parseVersion(output.stdout);
+    const detail = version === null ? 'bd of an unknown version' : describeVersion(version);
+    return { state: 'ok', program, version, detail };
+  }
+  const { words } = classifyBdText(output.stderr || output.stdout);
+  const why = output.timedOut ? bdFailure('timeout', 'it did not answer in time').words : words;
+  const ended = output.startError ?? `exit code ${output.exitCode ?? output.signal}`;
+  return { state: 'broken', program, detail: `bd is installed but does not work: ${why || ended}` };
+};
+
+const inheritedVariables: ReadonlySet<string> = new Set([
+  'PATH',
+  'HOME',
+  'USER',
+  'LOGNAME',
+  'LANG',
+  'TZ',
+  'TMPDIR',
+  'SSH_AUTH_SOCK',
+  'GIT_AUTHOR_NAME',
+  'GIT_AUTHOR_EMAIL',
+  'GIT_COMMITTER_NAME',
+  'GIT_COMMITTER_EMAIL',
+  'SystemRoot',
+  'APPDATA',
+]);
+const inheritedPrefixes = ['LC_', 'XDG_', 'BEADS_DOLT_'];
+
+/**
+ * No daemon, no pager, no metrics, one JSON form. A bd that does not know one of these ignores it.
+ */
+const bdSettings = {
+  BEADS_NO_DAEMON: '1',
+  BEADS_AUTO_START_DAEMON: 'false',
+  BD_NON_INTERACTIVE: '1',
+  BD_LAST_TOUCHED_FALLBACK: '0',
+  BD_JSON_ENVELOPE: '1',
+  BD_NO_PAGER: '1',
+  NO_COLOR: '1',
+  BD_DISABLE_METRICS: '1',
+  BD_DISABLE_EVENT_FLUSH: '1',
+  DO_NOT_TRACK: '1',
+} as const;
+
+/**
+ * The environment of every bd: an allow-list, so that no provider key and no `BEADS_DIR` of another
+ * project gets in.
+ */
+const bdEnvironment = (from: NodeJS.ProcessEnv): Readonly<Record<string, string>> => ({
+  ...Object.fromEntries(
+    Object.entries(from).filter(
+      (entry): entry is [string, string] =>
+        entry[1] !== undefined &&
+        (inheritedVariables.has(entry[0]) ||
+          inheritedPrefixes.some((prefix) => entry[0].startsWith(prefix))),
+    ),
+  ),
+  ...bdSettings,
+});
 
 /**
  * One call of bd. `args` contain user text only as `--flag=value` or after `--`: bd would read a

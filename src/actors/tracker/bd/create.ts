@@ -8,8 +8,7 @@ import type { BdAnswer } from './answer.ts';
 import { type BdCall, type BdCalls, bdUnavailable, type RunBd } from './calls.ts';
 import { bdFailure } from './failure.ts';
 import { issuesIn, trackedFromBd, unmetIn } from './issues.ts';
-import { requireJson } from './queries.ts';
-import type { BdReads } from './reads.ts';
+import { type BdReads, requireJson } from './reads.ts';
 
 /** After these failures the outcome is unknown. */
 const unclear: ReadonlySet<string> = new Set([

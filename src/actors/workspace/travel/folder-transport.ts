@@ -1,15 +1,169 @@
+import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
 import { access } from 'node:fs/promises';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
-import { moveBranch } from '../commits.ts';
+import { PassThrough } from 'node:stream';
+import { commitText, moveBranch } from '../commits.ts';
 import { findBareRepository } from '../find-repository.ts';
-import { GitError, reasonIn, requireGit } from '../git.ts';
+import { type GitAnswer, type GitCall, GitError, reasonIn, requireGit } from '../git.ts';
 import { type GitDirs, withGitDirs } from '../git-dirs.ts';
 import { requirePlainObjects } from '../object-store.ts';
-import { foreignCommit, isWhole, receiveObjects, sendObjects } from './copy-objects.ts';
-import { sharedTip, sharedTipsOfPeople } from './shared-refs.ts';
+import { plainEntries, plainText, requirePlainWay } from '../plain.ts';
 import type { WorkTransport } from './transport.ts';
+
+/** More memory at once is for nobody's objects; git streams large files. */
+const memoryAtMost = '1g';
+const packAtMost = 8 * 1024 ** 3;
+const limitMs = 60_000;
+
+/** Commits to copy, and some that are there already. */
+interface Copied {
+  readonly commits: readonly string[];
+  readonly known: readonly string[];
+}
+
+const packing = (from: GitDirs, { commits, known }: Copied, signal: AbortSignal | undefined) => ({
+  args: ['pack-objects', '--revs', '--quiet', '--delta-base-offset', '--no-use-bitmap-index'],
+  call: {
+    ...{ signal, limitMs, input: [...commits, '--not', ...known, ''].join('\n') },
+    env: {
+      GIT_ALTERNATE_OBJECT_DIRECTORIES: JSON.stringify(from.objects),
+      GIT_ALLOC_LIMIT: memoryAtMost,
+    },
+  } satisfies GitCall,
+});
+
+/** Copies what is reachable from some commits of ours as one pack. */
+const sendObjects = async (
+  to: GitDirs,
+  from: GitDirs,
+  copied: Copied,
+  signal: AbortSignal | undefined,
+): Promise<void> => {
+  const { args, call } = packing(from, copied, signal);
+  const place = join(to.objects, 'pack', 'pack');
+  await requireGit('the work cannot be copied', to.git([...args, '--non-empty', place], call));
+};
+
+const failure = (answers: readonly PromiseSettledResult<GitAnswer>[]): string => {
+  const said = answers.find((each) => each.status === 'fulfilled' && !each.value.ok);
+  if (said?.status === 'fulfilled') return reasonIn(said.value.stderr);
+  const thrown = answers.find((each) => each.status === 'rejected');
+  throw thrown?.status === 'rejected' ? thrown.reason : new GitError('git failed');
+};
+
+/**
+ * Copies what is reachable from some commits of others. Every object gets the name that its content
+ * has, and all that it names must be there: else nothing of them is taken.
+ */
+const receiveObjects = async (
+  to: GitDirs,
+  from: GitDirs,
+  copied: Copied,
+  signal: AbortSignal | undefined,
+): Promise<void> => {
+  const broken = new AbortController();
+  const both = signal === undefined ? broken.signal : AbortSignal.any([signal, broken.signal]);
+  const { args, call } = packing(from, copied, both);
+  const pack = new PassThrough();
+  const sent = to.git([...args, '--stdout'], { ...call, output: pack });
+  const taken = to
+    .git(['index-pack', '--stdin', '--strict', `--max-input-size=${packAtMost}`], {
+      ...{ signal, limitMs, input: pack },
+    })
+    .finally(() => broken.abort(new Error('the pack was not taken')));
+  const answers = await Promise.allSettled([sent, taken]);
+  if (answers[1].status === 'fulfilled' && answers[1].value.ok) return;
+  throw new GitError(`the work cannot be taken: ${failure(answers)}`);
+};
+
+/** True when all that the commit reaches is there. */
+const isWhole = async (
+  { git }: GitDirs,
+  commit: string,
+  known: readonly string[],
+  signal: AbortSignal | undefined,
+): Promise<boolean> => {
+  const input = [commit, '--not', ...known, ''].join('\n');
+  return (await git(['rev-list', '--objects', '--quiet', '--stdin'], { input, signal })).ok;
+};
+
+/** A commit of others. @throws GitError when its content has another name */
+const foreignCommit = async (
+  from: GitDirs,
+  commit: string,
+  signal: AbortSignal | undefined,
+): Promise<string> => {
+  const env = { GIT_ALLOC_LIMIT: memoryAtMost };
+  const content = await commitText(from, commit, { signal, limitMs, env });
+  const name = createHash(from.repository.format)
+    .update(`commit ${content.length}\0`)
+    .update(content)
+    .digest('hex');
+  if (name === commit) return content.toString();
+  throw new GitError(`the object ${commit} of the common repository is not what its name says`);
+};
+
+const looseAtMost = 200;
+const packedAtMost = 16 * 1024 * 1024;
+const mostBranches = 10_000;
+const objectName = /^([0-9a-f]{40}|[0-9a-f]{64})\n?$/;
+
+const looseTip = async (top: string, ref: string): Promise<string | null> => {
+  const text = await plainText(join(top, ref), looseAtMost);
+  if (text === null) return null;
+  const [, tip] = objectName.exec(text) ?? [];
+  if (tip !== undefined) return tip;
+  throw new GitError(`${join(top, ref)} names no commit; nothing was read or written there`);
+};
+
+const packedTips = async (top: string): Promise<ReadonlyMap<string, string>> => {
+  const text = (await plainText(join(top, 'packed-refs'), packedAtMost)) ?? '';
+  return new Map(
+    text.split('\n').flatMap((line): readonly [string, string][] => {
+      const [, tip, ref] = /^([0-9a-f]+) (refs\/\S+)$/.exec(line) ?? [];
+      return tip === undefined || ref === undefined ? [] : [[ref, tip]];
+    }),
+  );
+};
+
+/**
+ * The commit of a branch in a repository that others write to. Git would wait for a pipe there, and
+ * follow a link. @throws GitError when it is no plain file, or large, or names no commit
+ */
+const sharedTip = async (top: string, name: string): Promise<string | null> => {
+  const ref = `refs/heads/${name}`;
+  await requirePlainWay(top, ref);
+  // Both are read, since git reads both.
+  const packed = await packedTips(top);
+  return (await looseTip(top, ref)) ?? packed.get(ref) ?? null;
+};
+
+async function* looseBranches(top: string, folder: string): AsyncGenerator<string> {
+  for await (const entry of plainEntries(join(top, folder))) {
+    const ref = `${folder}/${entry.name}`;
+    if (ref === 'refs/heads/agent' || ref.endsWith('.lock')) continue;
+    if (entry.isDirectory()) yield* looseBranches(top, ref);
+    else yield ref;
+  }
+}
+
+/** The commits of people's branches there. Those of agents are thousands. */
+const sharedTipsOfPeople = async (top: string): Promise<readonly string[]> => {
+  const tips = new Map(await packedTips(top));
+  let count = 0;
+  for await (const ref of looseBranches(top, 'refs/heads')) {
+    count += 1;
+    if (count > mostBranches)
+      throw new GitError(`${join(top, 'refs/heads')} has more than ${mostBranches} branches`);
+    const tip = await looseTip(top, ref);
+    if (tip !== null) tips.set(ref, tip);
+  }
+  return [...tips].flatMap(([ref, tip]) =>
+    ref.startsWith('refs/heads/') && !ref.startsWith('refs/heads/agent/') ? [tip] : [],
+  );
+};
 
 /** What our branches reach: those of people, and of the same task, since others are thousands. */
 const knownFor = async (

@@ -1,15 +1,236 @@
 import { messageOf } from '../../../machines/message-of.ts';
 import type { AttemptInput, TaskId } from '../../../machines/task.ts';
 import { withDeadline } from '../../process/deadline.ts';
-import { moveBranch } from '../commits.ts';
+import { makeFolder } from '../attempt-folder.ts';
+import { commitOf, moveBranch } from '../commits.ts';
 import { GitError } from '../git.ts';
 import type { GitDirs } from '../git-dirs.ts';
-import type { WorkTravel } from '../port.ts';
+import type { KeyedAttempt, WorkTravel } from '../port.ts';
+import { snapshotJob } from '../snapshot-job.ts';
+import { snapshotInThread } from '../snapshots.ts';
+import { findWithheld } from '../start.ts';
+import { treeOfWork } from '../verified-work.ts';
 import type { WorkParts } from '../work-parts.ts';
-import { carriedName } from './carried-work.ts';
-import { createSending } from './send-work.ts';
-import { createTaking } from './take-work.ts';
-import type { CommonRepository, WorkTransport } from './transport.ts';
+import type { WorkRecord } from '../work-records.ts';
+import {
+  type CarriedWork,
+  carriedName,
+  commitCarried,
+  readCarried,
+  treeOf,
+} from './carried-work.ts';
+import type { BroughtRef, CommonRepository, WantedRef, WorkTransport } from './transport.ts';
+
+const wantedOf = (keyed: KeyedAttempt): WantedRef<CarriedWork> => ({
+  name: carriedName(keyed),
+  read: (commit) => readCarried(keyed, commit),
+});
+
+const heldByOther = Symbol('another server has it');
+
+/** Moves branches of the common repository, but none that another server has. */
+const createPlaces = ({ transport, server }: CommonRepository) => {
+  /** The places of branches, as this server moved them last. */
+  const tips = new Map<string, string>();
+
+  /** @returns the place of a branch, or null when it is absent; `heldByOther` when another server has it */
+  const placeOf = async (
+    dirs: GitDirs,
+    keyed: KeyedAttempt,
+    record: WorkRecord,
+    signal: AbortSignal | undefined,
+  ): Promise<string | null | typeof heldByOther> => {
+    const known = tips.get(carriedName(keyed));
+    if (known !== undefined) return known;
+    const [found] = await transport.bring(dirs, [wantedOf(keyed)], signal);
+    if (found === undefined) return null;
+    const { by, record: there } = found.work;
+    // What is over may be merged by any server.
+    const isSameWork = there.closed && record.closed && there.commit === record.commit;
+    return by === server || isSameWork ? found.tip : heldByOther;
+  };
+  /** @returns false when another server has the branch */
+  const put = async (
+    dirs: GitDirs,
+    keyed: KeyedAttempt,
+    carried: CarriedWork,
+    signal?: AbortSignal,
+  ): Promise<boolean> => {
+    const commit = await commitCarried(dirs, keyed, carried, signal);
+    const name = carriedName(keyed);
+    const from = await placeOf(dirs, keyed, carried.record, signal);
+    const isMoved =
+      from !== heldByOther && (await transport.put(dirs, { name, commit, from }, signal));
+    if (isMoved) tips.set(name, commit);
+    else tips.delete(name);
+    return isMoved;
+  };
+  return { tips, put };
+};
+
+/** Puts what an attempt has, or left, into the common repository. */
+const createSending = (parts: WorkParts, common: CommonRepository) => {
+  const { options, placesOf } = parts;
+  const { tips, put } = createPlaces(common);
+  const carriedOf = (record: WorkRecord, tree: string, step: string | null): CarriedWork => ({
+    ...{ step, by: common.server, tree },
+    record: { ...record, verified: null, unsent: false },
+  });
+
+  const folderTree = async (
+    dirs: GitDirs,
+    record: WorkRecord,
+    signal: AbortSignal | undefined,
+  ): Promise<string> => {
+    const places = placesOf(record.task_id, record.attempt);
+    const job = await snapshotJob(dirs, record, places, options);
+    const { tree } = await snapshotInThread(job, signal);
+    return (await treeOfWork(dirs, record, tree)) ?? (await treeOf(dirs, record.base));
+  };
+
+  return {
+    /** The folder as it is now. */
+    folder: async (
+      dirs: GitDirs,
+      keyed: KeyedAttempt,
+      record: WorkRecord,
+      step: string,
+      signal: AbortSignal | undefined,
+    ): Promise<boolean> => {
+      const tree = await folderTree(dirs, record, signal);
+      return put(dirs, keyed, carriedOf(record, tree, step), signal);
+    },
+    /** The work of an attempt that is over. */
+    closed: async (
+      dirs: GitDirs,
+      keyed: KeyedAttempt,
+      record: WorkRecord,
+      signal: AbortSignal | undefined,
+    ): Promise<boolean> => {
+      const tree = await treeOf(dirs, record.commit ?? record.base);
+      try {
+        return await put(dirs, keyed, carriedOf(record, tree, null), signal);
+      } finally {
+        tips.delete(carriedName(keyed));
+      }
+    },
+    /** From now on, only this server moves the branch. @returns false when it has moved on */
+    claim: (
+      dirs: GitDirs,
+      keyed: KeyedAttempt,
+      { tip, work: { step, tree, record } }: BroughtRef<CarriedWork>,
+      signal: AbortSignal | undefined,
+    ): Promise<boolean> => {
+      tips.set(carriedName(keyed), tip);
+      return put(dirs, keyed, carriedOf(record, tree, step), signal);
+    },
+  };
+};
+
+type Sending = ReturnType<typeof createSending>;
+
+/** Other servers that write at the same moment make a move fail. */
+const movesAtMost = 5;
+
+const createTakenWork = (parts: WorkParts) => {
+  const { options, records, removals, branches, placesOf, release } = parts;
+
+  /** A name for the work here: its own, unless that names something else. */
+  const branchFor = async (dirs: GitDirs, record: WorkRecord, commit: string): Promise<string> => {
+    const { branch, task_id, attempt } = record;
+    if ((await commitOf(dirs, `refs/heads/${branch}`)) === commit) return branch;
+    return branches.make(dirs, { taskId: task_id as TaskId, attempt }, commit);
+  };
+
+  const writeClosed = async (dirs: GitDirs, record: WorkRecord): Promise<void> => {
+    const { commit } = record;
+    const branch = commit === null ? record.branch : await branchFor(dirs, record, commit);
+    await records.write({ ...record, branch });
+  };
+
+  const makeFolderOf = async (
+    dirs: GitDirs,
+    head: string,
+    { tree, record }: CarriedWork,
+    signal: AbortSignal | undefined,
+  ): Promise<void> => {
+    const { task_id, attempt, base } = record;
+    const places = placesOf(task_id, attempt);
+    const { instead, withheld } = await findWithheld({ dirs, head: record.head ?? head }, base);
+    const branch = await branchFor(dirs, record, base);
+    try {
+      await makeFolder(dirs, places, {
+        ...{ start: base, carried: tree, branch, instead, removals, signal },
+        projectRoot: options.projectRoot,
+        copies: options.copies,
+        isMounted: options.sandboxed,
+      });
+    } catch (error) {
+      await release(places);
+      throw error;
+    }
+    await records.write({ ...record, branch, withheld: [...withheld] });
+  };
+  return { writeClosed, makeFolderOf };
+};
+
+/** Takes from the common repository. */
+const createTaking = (
+  parts: WorkParts,
+  { transport, server }: CommonRepository,
+  sending: Sending,
+) => {
+  const { records } = parts;
+  const { writeClosed, makeFolderOf } = createTakenWork(parts);
+  return {
+    /**
+     * The folder of an attempt that goes on. `makeRoom` is called before anything of it is made here.
+     * @returns null when it is not there
+     */
+    folder: async (
+      dirs: GitDirs,
+      head: string,
+      keyed: KeyedAttempt,
+      makeRoom: () => Promise<void>,
+      signal: AbortSignal | undefined,
+    ): Promise<CarriedWork | null> => {
+      for (let tries = 1; tries <= movesAtMost; tries += 1) {
+        const [found] = await transport.bring(dirs, [wantedOf(keyed)], signal);
+        if (found === undefined || found.work.record.kind !== dirs.repository.kind) return null;
+        if (!(await sending.claim(dirs, keyed, found, signal))) continue;
+        signal?.throwIfAborted();
+        await makeRoom();
+        if (found.work.record.closed) await writeClosed(dirs, found.work.record);
+        else await makeFolderOf(dirs, head, found.work, signal);
+        return found.work;
+      }
+      throw new GitError(
+        `another server still writes to ${carriedName(keyed)} in the common repository`,
+      );
+    },
+    /** The work of attempts that are over. @returns those that are not here then */
+    closedWork: async (
+      dirs: GitDirs,
+      keyed: readonly KeyedAttempt[],
+      signal: AbortSignal | undefined,
+    ): Promise<readonly KeyedAttempt[]> => {
+      for (const { work } of await transport.bring(dirs, keyed.map(wantedOf), signal)) {
+        const { by, record } = work;
+        if (!record.closed || record.kind !== dirs.repository.kind) continue;
+        const { task_id, attempt, commit, merged, complete } = record;
+        const here = await records.read(task_id, attempt);
+        if (here !== null && (!here.closed || by === server)) continue;
+        const isKnown =
+          here?.commit === commit && here.merged === merged && here.complete === complete;
+        if (!isKnown) await writeClosed(dirs, record);
+      }
+      const absent: KeyedAttempt[] = [];
+      for (const each of keyed)
+        if ((await records.read(each.taskId, each.attempt))?.closed !== true) absent.push(each);
+      return absent;
+    },
+  };
+};
 
 const askMs = 15_000;
 

@@ -12,12 +12,11 @@ import {
   StoreError,
 } from '../../../../src/actors/store/port.ts';
 import { parsePostgresAddress } from '../../../../src/actors/store/postgres/address.ts';
-import { connectPostgres } from '../../../../src/actors/store/postgres/connect.ts';
+import { asStoreError, connectPostgres } from '../../../../src/actors/store/postgres/connect.ts';
 import {
   openPostgresDatabase,
   type PostgresDatabase,
 } from '../../../../src/actors/store/postgres/database.ts';
-import { asStoreError } from '../../../../src/actors/store/postgres/failures.ts';
 import { createPostgresStore } from '../../../../src/actors/store/postgres.ts';
 import type { Work } from '../../../../src/actors/store/rows.ts';
 import { testUnless } from '../../../support/needs.ts';

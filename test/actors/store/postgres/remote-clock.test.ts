@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createRemoteClock } from '../../../../src/actors/store/postgres/remote-clock.ts';
+import { createRemoteClock } from '../../../../src/actors/store/postgres/database.ts';
 
 test('the clock of another machine goes on from its last answer', () => {
   let steady = 500;

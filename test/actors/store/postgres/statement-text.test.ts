@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { postgresText } from '../../../../src/actors/store/postgres/statement-text.ts';
+import { postgresText } from '../../../../src/actors/store/postgres/database.ts';
 
 test.each([
   ['select ? , ?', 'select $1 , $2'],
