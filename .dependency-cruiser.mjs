@@ -93,7 +93,7 @@ export default {
       {
         path: '^src/',
         pathNot:
-          '^src/(cli/client/sse-parser|http/worked-time|machines/(call-in-words|message-of|phase)|actors/store/snapshot-data)\\.ts$',
+          '^src/(cli/client/sse-parser|http/worked-time|machines/(agent/call-in-words|message-of|phase)|actors/store/rows/snapshot-data)\\.ts$',
         dependencyTypesNot: ['type-only'],
       },
       'The page runs in a browser: it takes types from src, and six files that need nothing.',

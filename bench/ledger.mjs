@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
-import { listTasks } from '../build/actors/engine/list-tasks.js';
+import { listTasks } from '../build/actors/engine/queries/list-tasks.js';
 import { viewSaved } from '../build/actors/journal/snapshots.js';
 import { cpuMs, median, openTasks, report } from './lib.mjs';
 

@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { childEnvironment } from '../build/actors/process/run-command.js';
-import { chooseWorkspace } from '../build/actors/workspace/select-workspace.js';
+import { chooseWorkspace } from '../build/actors/workspace/worktrees/select-workspace.js';
 import { median, openSystem, report, timed, until } from './lib.mjs';
 
 const rounds = Number(process.env.RUNS ?? 3);

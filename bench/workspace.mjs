@@ -6,7 +6,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
-import { chooseWorkspace } from '../build/actors/workspace/select-workspace.js';
+import { chooseWorkspace } from '../build/actors/workspace/worktrees/select-workspace.js';
 import { median, report, timed } from './lib.mjs';
 
 const sizes = (process.env.SIZES ?? '100,5000,50000').split(',').map(Number);

@@ -13,13 +13,13 @@ const root = fileURLToPath(new URL('../', import.meta.url));
 const target = 'es2023';
 const programs = ['cli/agent', 'cli/agent-server'];
 /** The server starts them as threads. */
-const threads = ['workspace/snapshot-worker', 'gates/judge', 'tools/make-edits'].map(
+const threads = ['workspace/saving/snapshot-worker', 'gates/judge', 'tools/make-edits'].map(
   (name) => `actors/${name}`,
 );
 /** Parts that tests load from `dist` often, since it loads faster than `build`. */
 const parts = [
   ...['cli/run-agent', 'cli/server/run-server', 'cli/config/config'],
-  ...['actors/process/run-command', 'actors/workspace/select-workspace'],
+  ...['actors/process/run-command', 'actors/workspace/worktrees/select-workspace'],
 ];
 /** What `agent-task-server/client` is, and the modules that its types are in. */
 const client = { name: 'client/index', source: 'cli/client/public-client' };

@@ -1,9 +1,9 @@
 // Draws the machines: docs/images/*-machine.svg for the docs and web/charts/charts.json for the
 // page. With --check, fails when a file has drifted from its machine.
-import { agentMachine } from '../build/machines/agent-machine.js';
-import { supervisorMachine } from '../build/machines/supervisor-machine.js';
-import { taskMachine } from '../build/machines/task-machine.js';
-import { workflowMachine } from '../build/machines/workflow-machine.js';
+import { agentMachine } from '../build/machines/agent/agent-machine.js';
+import { supervisorMachine } from '../build/machines/supervisor/supervisor-machine.js';
+import { taskMachine } from '../build/machines/task/task-machine.js';
+import { workflowMachine } from '../build/machines/workflow/workflow-machine.js';
 import { drawSvg } from './charts/draw-svg.mjs';
 import { layOut } from './charts/lay-out.mjs';
 import { packChart } from './charts/pack-chart.mjs';

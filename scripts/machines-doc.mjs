@@ -1,9 +1,9 @@
 // Writes docs/machines.md from the built machines; with --check, fails when the file has drifted.
-import { agentMachine } from '../build/machines/agent-machine.js';
-import { agentRestart } from '../build/machines/restart.js';
-import { supervisorMachine } from '../build/machines/supervisor-machine.js';
-import { taskMachine } from '../build/machines/task-machine.js';
-import { workflowMachine } from '../build/machines/workflow-machine.js';
+import { agentMachine } from '../build/machines/agent/agent-machine.js';
+import { agentRestart } from '../build/machines/agent/restart.js';
+import { supervisorMachine } from '../build/machines/supervisor/supervisor-machine.js';
+import { taskMachine } from '../build/machines/task/task-machine.js';
+import { workflowMachine } from '../build/machines/workflow/workflow-machine.js';
 import { eventName, guardName, statesOf, transitionsOf } from './charts/read-chart.mjs';
 import { generate } from './generated.mjs';
 
@@ -105,7 +105,7 @@ const text = [
   'ends of the actor `x` that the state invokes, `always` is taken at once, `DEADLINE` comes when the time in',
   '`deadlineAt` is over.\n',
   'The column `restart` says what a server does at its start with a task or a workflow that an earlier server',
-  'left in the state (for agents: `src/machines/restart.ts`):\n',
+  'left in the state (for agents: `src/machines/agent/restart.ts`):\n',
   '- `rest`: nothing.',
   '- `repeat`: it starts the actor of the state again.',
   '- `resume`: the agent goes on where it was.',

@@ -1,11 +1,11 @@
 // Writes docs/reference and the schema of the configuration from the code that they describe; with
 // --check, fails when one of them has drifted.
 import { z } from 'zod';
-import { configSchema } from '../build/cli/config/config-schema.js';
+import { configSchema } from '../build/cli/config/schema/config-schema.js';
 import { serverName, version } from '../build/cli/version.js';
 import { openApiDocument } from '../build/http/openapi.js';
-import { workflowDefinitionSchema } from '../build/machines/workflow-definition.js';
-import { workflowNarrowingSchema } from '../build/machines/workflow-narrowing.js';
+import { workflowDefinitionSchema } from '../build/machines/workflow/workflow-definition.js';
+import { workflowNarrowingSchema } from '../build/machines/workflow/workflow-narrowing.js';
 import { generate } from './generated.mjs';
 import { cliPage } from './reference/cli.mjs';
 import { clientTypes } from './reference/client-types.mjs';

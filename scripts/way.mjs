@@ -8,7 +8,7 @@ import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { openSystem, until } from '../bench/lib.mjs';
 import { childEnvironment } from '../build/actors/process/run-command.js';
-import { chooseWorkspace } from '../build/actors/workspace/select-workspace.js';
+import { chooseWorkspace } from '../build/actors/workspace/worktrees/select-workspace.js';
 
 const environment = childEnvironment(process.env);
 const git = (cwd, ...args) =>

@@ -35,7 +35,7 @@ export const configurationPage = (schema) => {
     const keys = keysOf({ properties: { [name]: section } }, '');
     return `## ${name}\n\n${table(['key', 'type', 'default', 'meaning'], keys.map(row))}`;
   });
-  return page('Configuration', '`src/cli/config/config-schema.ts`', [
+  return page('Configuration', '`src/cli/config/schema/config-schema.ts`', [
     `\`\`\`sh
 agent-server --server --config my-server.json
 agent doctor                     # checks the configuration and prints it

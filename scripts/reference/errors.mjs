@@ -1,4 +1,4 @@
-import { credentialRemedy } from '../../build/actors/engine/select-assistant.js';
+import { credentialRemedy } from '../../build/actors/engine/attempts/select-assistant.js';
 import { exitCodeOf } from '../../build/cli/output/exit-codes.js';
 import { envelopeErrors, errorStatuses, requestErrors } from '../../build/http/error-table.js';
 import { describeRefusal, refusal } from '../../build/machines/errors.js';

@@ -4,7 +4,7 @@ import { isServiceError } from '../machines/errors.ts';
 import { messageOf } from '../machines/message-of.ts';
 import { loadConfig } from './config/config.ts';
 import { ConfigError } from './config/config-error.ts';
-import { findMovedProject } from './config/moved-project.ts';
+import { findMovedProject } from './config/places/moved-project.ts';
 import { trackerNote } from './config/tracker-note.ts';
 import type { Flags } from './declarations/command.ts';
 import { everywhere } from './declarations/common-flags.ts';

@@ -1,5 +1,5 @@
 import type { Address } from './client/http-request.ts';
-import type { Project } from './config/project.ts';
+import type { Project } from './config/places/project.ts';
 
 /** Starts a server and waits until it answers. */
 export type StartServer = (

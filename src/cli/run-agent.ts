@@ -1,7 +1,7 @@
 import type { CommandContext } from './client/command-context.ts';
 import { setUpCommand, withMeantId } from './client/command-setup.ts';
 import { commandTable } from './command-table.ts';
-import type { Project } from './config/project.ts';
+import type { Project } from './config/places/project.ts';
 import type { Invocation } from './invocation.ts';
 import { isYes } from './output/ask.ts';
 import { exitCodes } from './output/exit-codes.ts';

@@ -1,4 +1,4 @@
-import type { Settings } from '../actors/engine/settings.ts';
+import type { Settings } from '../actors/engine/attempts/settings.ts';
 import { roles } from '../machines/task.ts';
 
 export interface Identity {

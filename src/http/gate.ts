@@ -1,7 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Answer } from '../actors/store/port.ts';
-import { afterAnswer } from '../actors/store/rows.ts';
+import { afterAnswer } from '../actors/store/rows/rows.ts';
 import { errorBody, requestErrors } from './error-table.ts';
 import type { PageSessions } from './page-sessions.ts';
 import { createThrottle, type Throttle, windowMs } from './throttle.ts';

@@ -1,7 +1,7 @@
-import type { OfflineService } from '../actors/engine/offline-tasks.ts';
-import type { RunGraphRequest } from '../actors/engine/run-graph.ts';
-import type { TaskQueries } from '../actors/engine/task-queries.ts';
-import type { TaskService } from '../actors/engine/task-service.ts';
+import type { OfflineService } from '../actors/engine/queries/offline-tasks.ts';
+import type { TaskQueries } from '../actors/engine/queries/task-queries.ts';
+import type { RunGraphRequest } from '../actors/engine/service/run-graph.ts';
+import type { TaskService } from '../actors/engine/service/task-service.ts';
 import type { WorkflowService } from '../actors/workflows/workflow-host.ts';
 import { requireRole } from '../machines/errors.ts';
 import {

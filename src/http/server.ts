@@ -10,7 +10,7 @@ import { z } from 'zod';
 import { createSerialQueue, QueueFullError } from '../actors/process/serial-queue.ts';
 import type { EntryReads, Store, StoreHealth } from '../actors/store/port.ts';
 import type { CodeRefusal, LoginRows } from '../actors/store/postgres/login-rows.ts';
-import type { PushConfigs } from '../actors/store/push-configs.ts';
+import type { PushConfigs } from '../actors/store/rows/push-configs.ts';
 import type { System } from '../actors/system.ts';
 import { isServiceError, type ServiceError } from '../machines/errors.ts';
 import { addCardRoutes, extendedCardOf } from './a2a/card-routes.ts';
@@ -50,8 +50,12 @@ import {
   type RpcRouteOptions,
   refuseRate,
 } from './rpc-routes.ts';
-import { createSse } from './sse.ts';
-import { addStreamRoutes, createStreamOpening, type StreamRouteOptions } from './stream-routes.ts';
+import { createSse } from './streams/sse.ts';
+import {
+  addStreamRoutes,
+  createStreamOpening,
+  type StreamRouteOptions,
+} from './streams/stream-routes.ts';
 import { createThrottle, windowMs } from './throttle.ts';
 import { parseParams } from './wire.ts';
 

@@ -1,6 +1,6 @@
-import type { AgentContext } from './agent-context.ts';
-import { longestModelPauseMs, pauseAfterFailure } from './agent-rules.ts';
-import { budgetIn, parkedByBudget } from './budget.ts';
+import type { AgentContext } from './agent/agent-context.ts';
+import { longestModelPauseMs, pauseAfterFailure } from './agent/agent-rules.ts';
+import { budgetIn, parkedByBudget } from './agent/budget.ts';
 import { dayMs, hourMs } from './milliseconds.ts';
 import type { Failure, Parking } from './task.ts';
 

@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test } from 'vitest';
 import { loadConfig } from '../../src/cli/config/config.ts';
-import { configSchema } from '../../src/cli/config/config-schema.ts';
+import { configSchema } from '../../src/cli/config/schema/config-schema.ts';
 import { install } from '../support/installed.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 

@@ -6,7 +6,7 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import { charts } from '../../src/actors/journal/chart-versions.ts';
 import { openDatabase } from '../../src/actors/store/database.ts';
 import { DatabaseHeldError } from '../../src/actors/store/port.ts';
-import { known } from '../../src/actors/store/rows.ts';
+import { known } from '../../src/actors/store/rows/rows.ts';
 import { createSqliteStore } from '../../src/actors/store/sqlite.ts';
 import { openProject } from '../support/cli.ts';
 

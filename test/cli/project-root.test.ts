@@ -2,7 +2,7 @@ import { chmodSync, chownSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { execa } from 'execa';
 import { expect, test } from 'vitest';
-import { findProject } from '../../src/cli/config/project.ts';
+import { findProject } from '../../src/cli/config/places/project.ts';
 import { notRoot, testUnless } from '../support/needs.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 

@@ -11,7 +11,7 @@ import { join } from 'node:path';
 import { execa } from 'execa';
 import { describe, expect, test } from 'vitest';
 import { openProject as openTaskClient } from '../../src/cli/client/public-client.ts';
-import { findProject } from '../../src/cli/config/project.ts';
+import { findProject } from '../../src/cli/config/places/project.ts';
 import { openProject } from '../support/cli.ts';
 import { gitIn } from '../support/git.ts';
 import { temporaryFolder } from '../support/temporary.ts';

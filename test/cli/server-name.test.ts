@@ -2,7 +2,7 @@ import { mkdirSync, rmSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { serverNameOf } from '../../src/cli/config/project.ts';
+import { serverNameOf } from '../../src/cli/config/places/project.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 
 const projectIn = (stateDir: string) => ({

@@ -8,7 +8,7 @@ import {
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, test } from 'vitest';
-import { readSharedToken } from '../../src/cli/server/token-file.ts';
+import { readSharedToken } from '../../src/cli/server/secrets/token-file.ts';
 import { openProject, plain } from '../support/cli.ts';
 import { temporaryFolder } from '../support/temporary.ts';
 

@@ -2,7 +2,7 @@ import { chmodSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from '
 import { dirname, join } from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { loadConfig } from '../../src/cli/config/config.ts';
-import { findProject } from '../../src/cli/config/project.ts';
+import { findProject } from '../../src/cli/config/places/project.ts';
 import { requireTrustedOutside, trustedPath } from '../../src/cli/config/trusted-places.ts';
 import { openProject } from '../support/cli.ts';
 import { commitIn, gitIn } from '../support/git.ts';

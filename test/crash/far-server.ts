@@ -1,5 +1,5 @@
 import { loadConfig } from '../../src/cli/config/config.ts';
-import { findProject, taskFiles } from '../../src/cli/config/project.ts';
+import { findProject, taskFiles } from '../../src/cli/config/places/project.ts';
 import { openSqliteFile, runServer } from '../../src/cli/server/run-server.ts';
 import { createFarStore, type Fate } from '../simulation/far-store.ts';
 import { randomFrom } from '../simulation/random.ts';

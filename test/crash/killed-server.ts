@@ -1,6 +1,6 @@
 import type { Change } from '../../src/actors/store/port.ts';
 import { loadConfig } from '../../src/cli/config/config.ts';
-import { findProject, taskFiles } from '../../src/cli/config/project.ts';
+import { findProject, taskFiles } from '../../src/cli/config/places/project.ts';
 import { openSqliteFile, runServer } from '../../src/cli/server/run-server.ts';
 
 /**

@@ -1,10 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import type { AnyStateMachine, AnyStateNode } from 'xstate';
-import { agentMachine } from '../../src/machines/agent-machine.ts';
-import { supervisorMachine } from '../../src/machines/supervisor-machine.ts';
-import { taskMachine } from '../../src/machines/task-machine.ts';
-import { workflowMachine } from '../../src/machines/workflow-machine.ts';
+import { agentMachine } from '../../src/machines/agent/agent-machine.ts';
+import { supervisorMachine } from '../../src/machines/supervisor/supervisor-machine.ts';
+import { taskMachine } from '../../src/machines/task/task-machine.ts';
+import { workflowMachine } from '../../src/machines/workflow/workflow-machine.ts';
 import { type Chart, type PackedChart, unpackChart } from '../../web/model/packed-chart.ts';
 
 type Box = Chart['states'][number];

@@ -1,9 +1,9 @@
 import { connect } from 'node:net';
 import { expect, test, vi } from 'vitest';
-import { createHistories } from '../../src/actors/store/histories.ts';
+import { createHistories } from '../../src/actors/store/rows/histories.ts';
 import { createSqliteStore } from '../../src/actors/store/sqlite.ts';
-import type { SseConnection } from '../../src/http/sse.ts';
-import { createStreams } from '../../src/http/task-stream.ts';
+import type { SseConnection } from '../../src/http/streams/sse.ts';
+import { createStreams } from '../../src/http/streams/task-stream.ts';
 import type { TaskId } from '../../src/machines/task.ts';
 import { somebodyElse } from '../support/ledger.ts';
 import { finish, hang, startServer, untilStatus } from '../support/running.ts';

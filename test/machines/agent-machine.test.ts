@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { AgentContext, Delegated, Thought } from '../../src/machines/agent-context.ts';
-import { agentMachine } from '../../src/machines/agent-machine.ts';
+import type { AgentContext, Delegated, Thought } from '../../src/machines/agent/agent-context.ts';
+import { agentMachine } from '../../src/machines/agent/agent-machine.ts';
 import { longestParkMs, parksAtMost, unknownParkMs } from '../../src/machines/parking.ts';
 import { type Failure, noUsage, type TaskId } from '../../src/machines/task.ts';
 import { at, broken, done, edgeOf, edgesOf, pathOf, type Row, step } from './chart.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { callInWords } from '../../src/machines/call-in-words.ts';
+import { callInWords } from '../../src/machines/agent/call-in-words.ts';
 
 test('a call is its tool and its first argument that is text, uncut', () => {
   const said = (args: string) => callInWords({ tool: 'bash', arguments: args });

@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { expect, test } from 'vitest';
 import { createActor, type EventObject, type SnapshotFrom, transition } from 'xstate';
 import { refusal } from '../../src/machines/errors.ts';
-import { atWork } from '../../src/machines/supervisor-context.ts';
-import { supervisorMachine } from '../../src/machines/supervisor-machine.ts';
+import { atWork } from '../../src/machines/supervisor/supervisor-context.ts';
+import { supervisorMachine } from '../../src/machines/supervisor/supervisor-machine.ts';
+import { requestsIn } from '../../src/machines/supervisor/waiting-queue.ts';
+import { taskMachine } from '../../src/machines/task/task-machine.ts';
 import { type AttemptOutcome, noUsage, type TaskId } from '../../src/machines/task.ts';
-import { taskMachine } from '../../src/machines/task-machine.ts';
-import { requestsIn } from '../../src/machines/waiting-queue.ts';
 import { isLong } from '../support/long.ts';
 import { broken, done, nodesOf, pathOf } from './chart.ts';
 

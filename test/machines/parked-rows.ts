@@ -1,13 +1,13 @@
 import type { EventObject } from 'xstate';
 import { refusal } from '../../src/machines/errors.ts';
+import type { Parked, TaskContext } from '../../src/machines/task/task-context.ts';
+import { longestTrackerOutageMs } from '../../src/machines/task/task-selectors.ts';
 import {
   type AttemptOutcome,
   noUsage,
   type Parking,
   type TaskId,
 } from '../../src/machines/task.ts';
-import type { Parked, TaskContext } from '../../src/machines/task-context.ts';
-import { longestTrackerOutageMs } from '../../src/machines/task-selectors.ts';
 import { at, broken, done, type Row } from './chart.ts';
 
 const parking: Parking = {

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
 import { createActor, fromPromise } from 'xstate';
-import type { AgentContext } from '../../src/machines/agent-context.ts';
-import { agentMachine } from '../../src/machines/agent-machine.ts';
-import { agentRestart } from '../../src/machines/restart.ts';
+import type { AgentContext } from '../../src/machines/agent/agent-context.ts';
+import { agentMachine } from '../../src/machines/agent/agent-machine.ts';
+import { agentRestart } from '../../src/machines/agent/restart.ts';
+import { taskMachine } from '../../src/machines/task/task-machine.ts';
 import type { TaskId } from '../../src/machines/task.ts';
-import { taskMachine } from '../../src/machines/task-machine.ts';
 import { nodesOf, pathOf, step } from './chart.ts';
 
 const leavesOf = (machine: typeof taskMachine | typeof agentMachine): readonly string[] =>

@@ -1,14 +1,15 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { createActor, fromPromise, transition } from 'xstate';
-import type { AgentInput } from '../../src/machines/agent-context.ts';
-import { agentMachine } from '../../src/machines/agent-machine.ts';
+import type { AgentInput } from '../../src/machines/agent/agent-context.ts';
+import { agentMachine } from '../../src/machines/agent/agent-machine.ts';
 import {
   type SupervisorEvent,
   type SupervisorFact,
   streakAtMost,
-} from '../../src/machines/supervisor-context.ts';
-import { supervisorMachine } from '../../src/machines/supervisor-machine.ts';
+} from '../../src/machines/supervisor/supervisor-context.ts';
+import { supervisorMachine } from '../../src/machines/supervisor/supervisor-machine.ts';
+import { requestsIn } from '../../src/machines/supervisor/waiting-queue.ts';
 import {
   type AttemptOutcome,
   attemptKey,
@@ -16,7 +17,6 @@ import {
   type Role,
   type TaskId,
 } from '../../src/machines/task.ts';
-import { requestsIn } from '../../src/machines/waiting-queue.ts';
 
 const place = (id: string, priority = 2, submittedAt = 0, role: Role = 'engineer') => ({
   taskId: id as TaskId,

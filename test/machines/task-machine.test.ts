@@ -1,10 +1,14 @@
 import { describe, expect, test } from 'vitest';
 import { refusal } from '../../src/machines/errors.ts';
+import type { ObservedStatus, TaskContext } from '../../src/machines/task/task-context.ts';
+import { taskMachine } from '../../src/machines/task/task-machine.ts';
+import {
+  longestTrackerOutageMs,
+  roundsAtMost,
+  waits,
+} from '../../src/machines/task/task-selectors.ts';
 import type { AttemptOutcome, Failure, TaskId } from '../../src/machines/task.ts';
 import { noUsage } from '../../src/machines/task.ts';
-import type { ObservedStatus, TaskContext } from '../../src/machines/task-context.ts';
-import { taskMachine } from '../../src/machines/task-machine.ts';
-import { longestTrackerOutageMs, roundsAtMost, waits } from '../../src/machines/task-selectors.ts';
 import { at, broken, done, edgeOf, edgesOf, nodesOf, pathOf, type Row, step } from './chart.ts';
 import { messageRows } from './message-rows.ts';
 import { parkedRows } from './parked-rows.ts';

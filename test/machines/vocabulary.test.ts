@@ -3,8 +3,7 @@ import type { AnyStateMachine } from 'xstate';
 import { createActor, toPromise } from 'xstate';
 import { toView } from '../../src/actors/journal/task-view.ts';
 import { trackedFromView } from '../../src/actors/journal/transition-frames.ts';
-import { agentMachine } from '../../src/machines/agent-machine.ts';
-import { allowedCommands, refuses } from '../../src/machines/command-refusals.ts';
+import { agentMachine } from '../../src/machines/agent/agent-machine.ts';
 import { declareActor } from '../../src/machines/declare-actor.ts';
 import {
   describeRefusal,
@@ -14,14 +13,15 @@ import {
   requireRole,
   ServiceError,
 } from '../../src/machines/errors.ts';
-import { runGuards } from '../../src/machines/run-guards.ts';
-import { slotGuards } from '../../src/machines/slot-guards.ts';
-import { supervisorMachine } from '../../src/machines/supervisor-machine.ts';
+import { slotGuards } from '../../src/machines/supervisor/slot-guards.ts';
+import { supervisorMachine } from '../../src/machines/supervisor/supervisor-machine.ts';
+import { allowedCommands, refuses } from '../../src/machines/task/command-refusals.ts';
+import { runGuards } from '../../src/machines/task/run-guards.ts';
+import { taskMachine } from '../../src/machines/task/task-machine.ts';
 import { parseTaskId, type TaskId } from '../../src/machines/task.ts';
-import { taskMachine } from '../../src/machines/task-machine.ts';
 import { statusInTracker, type TrackedTask } from '../../src/machines/tracked-task.ts';
-import { workflowGuards } from '../../src/machines/workflow-guards.ts';
-import { workflowMachine } from '../../src/machines/workflow-machine.ts';
+import { workflowGuards } from '../../src/machines/workflow/workflow-guards.ts';
+import { workflowMachine } from '../../src/machines/workflow/workflow-machine.ts';
 import { at, nodesOf } from './chart.ts';
 
 const id = 'bd-a1' as TaskId;

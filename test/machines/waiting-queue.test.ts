@@ -1,6 +1,5 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { Role, TaskId } from '../../src/machines/task.ts';
 import {
   emptyQueue,
   firstWaiting,
@@ -11,7 +10,8 @@ import {
   waitingRoles,
   withoutTask,
   withRequest,
-} from '../../src/machines/waiting-queue.ts';
+} from '../../src/machines/supervisor/waiting-queue.ts';
+import type { Role, TaskId } from '../../src/machines/task.ts';
 
 const requestOf = (number: number, role: Role, priority: number, submittedAt: number) => ({
   ...{ taskId: `bd-${number}` as TaskId, role, priority, submittedAt },

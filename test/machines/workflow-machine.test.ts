@@ -7,12 +7,15 @@ import {
   phaseOf,
   stepsOfRound,
   type WorkflowInput,
-} from '../../src/machines/workflow-context.ts';
+} from '../../src/machines/workflow/workflow-context.ts';
 import {
   type WorkflowDefinition,
   workflowDefinitionSchema,
-} from '../../src/machines/workflow-definition.ts';
-import { type WorkflowSnapshot, workflowMachine } from '../../src/machines/workflow-machine.ts';
+} from '../../src/machines/workflow/workflow-definition.ts';
+import {
+  type WorkflowSnapshot,
+  workflowMachine,
+} from '../../src/machines/workflow/workflow-machine.ts';
 import { broken, done, nodesOf, pathOf } from './chart.ts';
 
 const step = (id: string, more: object = {}) => ({

@@ -1,17 +1,24 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { initialTransition, transition } from 'xstate';
-import { openChoices, phaseOf, stepsOfRound } from '../../src/machines/workflow-context.ts';
+import {
+  openChoices,
+  phaseOf,
+  stepsOfRound,
+} from '../../src/machines/workflow/workflow-context.ts';
 import {
   type WorkflowDefinition,
   workflowDefinitionSchema,
-} from '../../src/machines/workflow-definition.ts';
-import { type WorkflowSnapshot, workflowMachine } from '../../src/machines/workflow-machine.ts';
+} from '../../src/machines/workflow/workflow-definition.ts';
+import {
+  type WorkflowSnapshot,
+  workflowMachine,
+} from '../../src/machines/workflow/workflow-machine.ts';
 import {
   narrowWorkflow,
   type WorkflowNarrowing,
   workflowNarrowingSchema,
-} from '../../src/machines/workflow-narrowing.ts';
+} from '../../src/machines/workflow/workflow-narrowing.ts';
 
 const phaseShape = fc.record({
   steps: fc.array(

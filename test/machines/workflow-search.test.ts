@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { workflowDefinitionSchema } from '../../src/machines/workflow-definition.ts';
-import { searchWorkflow } from '../../src/machines/workflow-search.ts';
+import { workflowDefinitionSchema } from '../../src/machines/workflow/workflow-definition.ts';
+import { searchWorkflow } from '../../src/machines/workflow/workflow-search.ts';
 
 const step = (id: string, more: object = {}) => ({
   ...{ id, by: 'engineer', title: id, task: id },

@@ -7,10 +7,10 @@ import type {
   Resume,
   Spent,
   Thought,
-} from '../../src/machines/agent-context.ts';
-import { longestSlotWaitMs } from '../../src/machines/agent-failures.ts';
-import { agentMachine } from '../../src/machines/agent-machine.ts';
-import { longestModelPauseMs } from '../../src/machines/agent-rules.ts';
+} from '../../src/machines/agent/agent-context.ts';
+import { longestSlotWaitMs } from '../../src/machines/agent/agent-failures.ts';
+import { agentMachine } from '../../src/machines/agent/agent-machine.ts';
+import { longestModelPauseMs } from '../../src/machines/agent/agent-rules.ts';
 import type { Failure, TaskId } from '../../src/machines/task.ts';
 import { at, broken, done } from '../machines/chart.ts';
 import type { Move, Start, World } from './world.ts';

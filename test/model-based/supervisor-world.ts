@@ -1,14 +1,18 @@
 import assert from 'node:assert/strict';
 import type { EventObject, SnapshotFrom } from 'xstate';
-import { atWork, streakAtMost } from '../../src/machines/supervisor-context.ts';
-import { supervisorMachine } from '../../src/machines/supervisor-machine.ts';
+import { atWork, streakAtMost } from '../../src/machines/supervisor/supervisor-context.ts';
+import { supervisorMachine } from '../../src/machines/supervisor/supervisor-machine.ts';
+import {
+  isWaiting,
+  requestsIn,
+  type SlotRequest,
+} from '../../src/machines/supervisor/waiting-queue.ts';
 import {
   type AttemptOutcome,
   noUsage,
   type Parking,
   type TaskId,
 } from '../../src/machines/task.ts';
-import { isWaiting, requestsIn, type SlotRequest } from '../../src/machines/waiting-queue.ts';
 import { at, broken, done } from '../machines/chart.ts';
 import type { Move, World } from './world.ts';
 

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict';
 import type { EventObject, SnapshotFrom } from 'xstate';
 import { refusal } from '../../src/machines/errors.ts';
+import { taskMachine } from '../../src/machines/task/task-machine.ts';
+import { longestTrackerOutageMs, roundsAtMost } from '../../src/machines/task/task-selectors.ts';
 import {
   type AttemptOutcome,
   noUsage,
   type Parking,
   type TaskId,
 } from '../../src/machines/task.ts';
-import { taskMachine } from '../../src/machines/task-machine.ts';
-import { longestTrackerOutageMs, roundsAtMost } from '../../src/machines/task-selectors.ts';
 import { at, broken, done, nodesOf, pathOf } from '../machines/chart.ts';
 import type { Move, World } from './world.ts';
 

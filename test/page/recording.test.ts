@@ -4,7 +4,7 @@ import { pathToFileURL } from 'node:url';
 import axe from 'axe-core';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
-import type { RecordedEntry, Recording } from '../../src/actors/journal/recording.ts';
+import type { RecordedEntry, Recording } from '../../src/actors/journal/replay/recording.ts';
 import { recordingIn, renderRecording } from '../../src/cli/recording/recording-document.ts';
 import { readRecordingPage } from '../../src/cli/recording/recording-page.ts';
 import { noBrowser, startBrowser } from '../support/browser.ts';

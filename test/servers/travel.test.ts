@@ -1,7 +1,7 @@
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
-import { serverNameOf } from '../../src/cli/config/project.ts';
+import { serverNameOf } from '../../src/cli/config/places/project.ts';
 import { gitIn, makeRepository } from '../support/git.ts';
 import { isLong } from '../support/long.ts';
 import { describeUnless } from '../support/needs.ts';

@@ -1,9 +1,9 @@
 import type { RoleProfile } from '../../src/actors/agent/roles.ts';
 import type { Assistants } from '../../src/actors/assistants/assistants.ts';
-import type { Settings } from '../../src/actors/engine/settings.ts';
+import type { Settings } from '../../src/actors/engine/attempts/settings.ts';
 import { createSystem, type System } from '../../src/actors/system.ts';
 import type { Workspace } from '../../src/actors/workspace/port.ts';
-import { createSharedWorkspace } from '../../src/actors/workspace/shared.ts';
+import { createSharedWorkspace } from '../../src/actors/workspace/worktrees/shared.ts';
 import { type Role, roles } from '../../src/machines/task.ts';
 import type { Rules } from './invariants.ts';
 import {

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto';
-import { differenceFrom } from '../../src/actors/journal/replay.ts';
+import { differenceFrom } from '../../src/actors/journal/replay/replay.ts';
 import { shownIn } from '../../src/actors/journal/transition-frames.ts';
 import { createOwnTasks } from '../../src/actors/ledger/ledger.ts';
 import { checkJournal } from '../../src/actors/store/check-journal.ts';
 import { openDatabase, type SqliteDatabase } from '../../src/actors/store/database.ts';
-import { createHistories } from '../../src/actors/store/histories.ts';
 import type { SavedActor } from '../../src/actors/store/port.ts';
+import { createHistories } from '../../src/actors/store/rows/histories.ts';
 import { createSqliteStore } from '../../src/actors/store/sqlite.ts';
 import type { TaskId } from '../../src/machines/task.ts';
 import { statusInTracker } from '../../src/machines/tracked-task.ts';

@@ -1,4 +1,4 @@
-import { differenceFrom } from '../../src/actors/journal/replay.ts';
+import { differenceFrom } from '../../src/actors/journal/replay/replay.ts';
 import type { Store } from '../../src/actors/store/port.ts';
 import type { TaskId } from '../../src/machines/task.ts';
 

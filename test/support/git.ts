@@ -7,7 +7,7 @@ import type { Workspace } from '../../src/actors/workspace/port.ts';
 import {
   chooseWorkspace,
   type WorkspaceOptions,
-} from '../../src/actors/workspace/select-workspace.ts';
+} from '../../src/actors/workspace/worktrees/select-workspace.ts';
 import { temporaryFolder } from './temporary.ts';
 
 /** A person's settings; the programs under test do not get them. */

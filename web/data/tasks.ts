@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals';
 import type { TaskView } from '../../src/actors/journal/task-view.ts';
-import { callInWords } from '../../src/machines/call-in-words.ts';
+import { callInWords } from '../../src/machines/agent/call-in-words.ts';
 import { oneLine } from '../model/format.ts';
 import { type Frame, numberOf, textOf } from './frame.ts';
 import { call } from './source.ts';

@@ -1,5 +1,5 @@
 import { signal } from '@preact/signals';
-import type { UsageReport } from '../../src/actors/engine/task-usage.ts';
+import type { UsageReport } from '../../src/actors/engine/queries/task-usage.ts';
 import { request } from './call.ts';
 import { call } from './source.ts';
 

@@ -6,7 +6,7 @@ import '../styles/views.css';
 import '../styles/charts.css';
 import '../styles/small.css';
 import { render } from 'preact';
-import type { Recording } from '../../src/actors/journal/recording.ts';
+import type { Recording } from '../../src/actors/journal/replay/recording.ts';
 import { now } from '../data/now.ts';
 import { readFrom } from '../data/source.ts';
 import { putTask } from '../data/tasks.ts';

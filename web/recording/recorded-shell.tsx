@@ -1,5 +1,5 @@
 import { Fragment } from 'preact';
-import type { Recording } from '../../src/actors/journal/recording.ts';
+import type { Recording } from '../../src/actors/journal/replay/recording.ts';
 import { dateAndTime, numbered } from '../model/format.ts';
 import { Icon, type IconName, Mark } from '../parts/icon.tsx';
 import { machinesPath, route, taskPath, type View } from '../shell/router.ts';

@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals';
-import type { Gap, RecordedEntry, Recording } from '../../src/actors/journal/recording.ts';
-import { filledFrom } from '../../src/actors/store/snapshot-data.ts';
+import type { Gap, RecordedEntry, Recording } from '../../src/actors/journal/replay/recording.ts';
+import { filledFrom } from '../../src/actors/store/rows/snapshot-data.ts';
 import type { Frame } from '../data/frame.ts';
 import type { Source, TaskHistory } from '../data/source.ts';
 import { numbered } from '../model/format.ts';

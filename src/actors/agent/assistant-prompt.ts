@@ -1,4 +1,4 @@
-import type { TurnAnswer } from '../../machines/agent-context.ts';
+import type { TurnAnswer } from '../../machines/agent/agent-context.ts';
 import { isRepeat } from './interrupted-calls.ts';
 import { type RoleInstructions, roleText } from './prompt.ts';
 

@@ -1,5 +1,5 @@
 import { isAbsolute, relative, sep } from 'node:path';
-import type { Delegated, Reported, Spent } from '../../machines/agent-context.ts';
+import type { Delegated, Reported, Spent } from '../../machines/agent/agent-context.ts';
 import {
   type AttemptInput,
   type AttemptKey,

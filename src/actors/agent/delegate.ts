@@ -1,6 +1,11 @@
-import type { AssistantName, Backend, Delegated, Prepared } from '../../machines/agent-context.ts';
-import type { DelegateInput, PrepareInput } from '../../machines/agent-selectors.ts';
-import { nothingSpent } from '../../machines/budget.ts';
+import type {
+  AssistantName,
+  Backend,
+  Delegated,
+  Prepared,
+} from '../../machines/agent/agent-context.ts';
+import type { DelegateInput, PrepareInput } from '../../machines/agent/agent-selectors.ts';
+import { nothingSpent } from '../../machines/agent/budget.ts';
 import {
   type AttemptInput,
   type AttemptKey,

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Denial } from '../../machines/agent-selectors.ts';
+import type { Denial } from '../../machines/agent/agent-selectors.ts';
 import { isJsonObject } from '../../machines/json.ts';
 import { messageOf } from '../../machines/message-of.ts';
 import type { ToolCall, ToolSpec } from '../model/port.ts';

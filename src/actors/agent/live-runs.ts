@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { Delegated, Spent } from '../../machines/agent-context.ts';
+import type { Delegated, Spent } from '../../machines/agent/agent-context.ts';
 import type { AttemptKey } from '../../machines/task.ts';
 import type { PermissionCall } from '../assistants/port.ts';
 

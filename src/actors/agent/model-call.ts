@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import type { Spent } from '../../machines/agent-context.ts';
-import { nothingSpent } from '../../machines/budget.ts';
+import type { Spent } from '../../machines/agent/agent-context.ts';
+import { nothingSpent } from '../../machines/agent/budget.ts';
 import { type AttemptInput, attemptKey, type Failure } from '../../machines/task.ts';
 import type { EventType } from '../journal/event-types.ts';
 import type { Model, ModelEvent, ModelMessage, ModelRequest, ModelUsage } from '../model/port.ts';

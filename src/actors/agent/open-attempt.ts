@@ -1,4 +1,4 @@
-import type { StartConflict } from '../../machines/agent-context.ts';
+import type { StartConflict } from '../../machines/agent/agent-context.ts';
 import type { AttemptInput, Failure, TaskId } from '../../machines/task.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
 import type { EventType } from '../journal/event-types.ts';

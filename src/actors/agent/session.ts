@@ -1,4 +1,4 @@
-import type { Resume } from '../../machines/agent-context.ts';
+import type { Resume } from '../../machines/agent/agent-context.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
 import type { ModelMessage, ToolCall } from '../model/port.ts';
 import { keepHeadAndTail } from '../process/head-tail-buffer.ts';

@@ -1,5 +1,5 @@
-import type { Acted } from '../../machines/agent-context.ts';
-import type { ActInput } from '../../machines/agent-selectors.ts';
+import type { Acted } from '../../machines/agent/agent-context.ts';
+import type { ActInput } from '../../machines/agent/agent-selectors.ts';
 import type { AttemptInput } from '../../machines/task.ts';
 import type { Results } from '../files/results.ts';
 import type { EventType } from '../journal/event-types.ts';

@@ -5,14 +5,14 @@ import type {
   ShownCall,
   Spent,
   Thought,
-} from '../../machines/agent-context.ts';
+} from '../../machines/agent/agent-context.ts';
 import type {
   ActInput,
   CompactInput,
   PrepareInput,
   ThinkInput,
-} from '../../machines/agent-selectors.ts';
-import { nothingSpent } from '../../machines/budget.ts';
+} from '../../machines/agent/agent-selectors.ts';
+import { nothingSpent } from '../../machines/agent/budget.ts';
 import {
   type AttemptInput,
   type AttemptKey,

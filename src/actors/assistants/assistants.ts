@@ -1,6 +1,6 @@
 import { isAbsolute } from 'node:path';
 import { execa } from 'execa';
-import type { AssistantName } from '../../machines/agent-context.ts';
+import type { AssistantName } from '../../machines/agent/agent-context.ts';
 import { findProgram } from '../process/find-program.ts';
 import type { Assistant } from './port.ts';
 

@@ -1,4 +1,4 @@
-import type { AssistantName } from '../../machines/agent-context.ts';
+import type { AssistantName } from '../../machines/agent/agent-context.ts';
 import type { HandedServer } from '../mcp/port.ts';
 import type { AssistantNeeds } from '../sandbox/port.ts';
 import type { HandOver } from './hand-over.ts';

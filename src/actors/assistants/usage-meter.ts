@@ -1,4 +1,4 @@
-import type { Spent } from '../../machines/agent-context.ts';
+import type { Spent } from '../../machines/agent/agent-context.ts';
 import type { Usage } from '../../machines/task.ts';
 import { type AssistantEvent, noTokens, type TokensUsed } from './port.ts';
 

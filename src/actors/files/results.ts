@@ -1,7 +1,7 @@
 import { link, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
-import type { StartConflict } from '../../machines/agent-context.ts';
+import type { StartConflict } from '../../machines/agent/agent-context.ts';
 import { describeFailure } from '../../machines/describe-failure.ts';
 import { failingLines } from '../../machines/last-lines.ts';
 import { plural } from '../../machines/plural.ts';

@@ -1,4 +1,4 @@
-import type { WorkflowCheck } from '../../machines/workflow-definition.ts';
+import type { WorkflowCheck } from '../../machines/workflow/workflow-definition.ts';
 import { runInThread, serveThread, ThreadLimit } from '../process/run-in-thread.ts';
 import type { WorkFiles } from '../workspace/port.ts';
 import { fail, type Judgement, pass, type StepEvidence } from './evidence.ts';

@@ -1,7 +1,7 @@
 import type { EventObject } from 'xstate';
-import type { AgentSnapshot } from '../../machines/agent-machine.ts';
+import type { AgentSnapshot } from '../../machines/agent/agent-machine.ts';
+import type { TaskSnapshot } from '../../machines/task/task-machine.ts';
 import { attemptKey } from '../../machines/task.ts';
-import type { TaskSnapshot } from '../../machines/task-machine.ts';
 import type { ActorState, Change } from '../store/port.ts';
 import { charts } from './chart-versions.ts';
 import type { TaskView } from './task-view.ts';

@@ -1,10 +1,10 @@
 import { type AnyStateMachine, createActor, transition } from 'xstate';
 import { z } from 'zod';
-import type { AgentContext, StartConflict, WaitsAt } from '../../machines/agent-context.ts';
-import { agentMachine } from '../../machines/agent-machine.ts';
+import type { AgentContext, StartConflict, WaitsAt } from '../../machines/agent/agent-context.ts';
+import { agentMachine } from '../../machines/agent/agent-machine.ts';
+import type { ObservedStatus } from '../../machines/task/task-context.ts';
+import { type TaskSnapshot, taskMachine } from '../../machines/task/task-machine.ts';
 import { attemptKey, type Parking, type Role, type TaskId } from '../../machines/task.ts';
-import type { ObservedStatus } from '../../machines/task-context.ts';
-import { type TaskSnapshot, taskMachine } from '../../machines/task-machine.ts';
 import { statusInTracker, type TrackedTask } from '../../machines/tracked-task.ts';
 import type { ActorReads, EntryReads, RemovedHistory, SavedActor } from '../store/port.ts';
 import { canRead, UnreadableStateError } from './chart-versions.ts';

@@ -1,19 +1,19 @@
 import { z } from 'zod';
-import type { AgentContext } from '../../machines/agent-context.ts';
-import { waitedUntil } from '../../machines/agent-rules.ts';
-import { callInWords } from '../../machines/call-in-words.ts';
+import type { AgentContext } from '../../machines/agent/agent-context.ts';
+import { waitedUntil } from '../../machines/agent/agent-rules.ts';
+import { callInWords } from '../../machines/agent/call-in-words.ts';
 import { describeRefusal } from '../../machines/errors.ts';
 import { isForPerson } from '../../machines/for-person.ts';
 import { pendingPhase } from '../../machines/phase.ts';
 import { type Review, verdicts } from '../../machines/review.ts';
 import { roleInLabels } from '../../machines/role-label.ts';
+import type { TaskContext } from '../../machines/task/task-context.ts';
+import { hasParkedAttempt, ownOutcome } from '../../machines/task/task-selectors.ts';
 import { finalStatuses, noUsage, roles } from '../../machines/task.ts';
-import type { TaskContext } from '../../machines/task-context.ts';
-import { hasParkedAttempt, ownOutcome } from '../../machines/task-selectors.ts';
 import { statusInTracker, type TrackedTask } from '../../machines/tracked-task.ts';
 import type { RemovedHistory } from '../store/port.ts';
 import { defaultCloseReason } from '../tracker/close-reason.ts';
-import { leftOutSchema } from '../workspace/work-records.ts';
+import { leftOutSchema } from '../workspace/git/work-records.ts';
 
 const phases = [
   'waiting_for_run',

@@ -1,11 +1,11 @@
 import type { EventObject } from 'xstate';
 import { z } from 'zod';
-import type { ShownCall } from '../../machines/agent-context.ts';
-import { callInWords } from '../../machines/call-in-words.ts';
+import type { ShownCall } from '../../machines/agent/agent-context.ts';
+import { callInWords } from '../../machines/agent/call-in-words.ts';
 import { plural } from '../../machines/plural.ts';
 import { verdicts } from '../../machines/review.ts';
+import { ownOutcome } from '../../machines/task/task-selectors.ts';
 import type { TaskId } from '../../machines/task.ts';
-import { ownOutcome } from '../../machines/task-selectors.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
 import type { NewEntry } from '../store/port.ts';
 import { decisionData } from './decision.ts';

@@ -1,8 +1,8 @@
 import { type ErrorFacts, type Refusal, refusal } from '../../machines/errors.ts';
+import type { EndLabel } from '../../machines/task/task-selectors.ts';
 import type { TaskId } from '../../machines/task.ts';
-import type { EndLabel } from '../../machines/task-selectors.ts';
 import { holderOf } from '../../machines/tracked-task.ts';
-import type { Work } from '../store/rows.ts';
+import type { Work } from '../store/rows/rows.ts';
 import {
   endLabels,
   type Issue,

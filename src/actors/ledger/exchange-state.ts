@@ -1,4 +1,4 @@
-import type { Database, Work } from '../store/rows.ts';
+import type { Database, Work } from '../store/rows/rows.ts';
 
 /** A content of the file that cannot be taken. */
 export interface WaitingImport {

@@ -5,7 +5,7 @@ import { withLock } from '../files/process-lock.ts';
 import { isRealFolder } from '../files/real-folder.ts';
 import { UnsafeFileError } from '../files/regular-file.ts';
 import { createSerialQueue } from '../process/serial-queue.ts';
-import type { Database } from '../store/rows.ts';
+import type { Database } from '../store/rows/rows.ts';
 import { createExchangeState, type ExchangeState } from './exchange-state.ts';
 import {
   createExporterCheck,

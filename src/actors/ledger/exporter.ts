@@ -1,6 +1,6 @@
-import { forgetFile } from '../store/forget-file.ts';
 import type { Answer } from '../store/port.ts';
-import type { Database, Work } from '../store/rows.ts';
+import { forgetFile } from '../store/rows/forget-file.ts';
+import type { Database, Work } from '../store/rows/rows.ts';
 import type { ExchangeState } from './exchange-state.ts';
 
 /** A server, or a command, on tables that several of them use; each has a project folder of its own. */

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { parseTaskId, type TaskId } from '../../machines/task.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
-import type { Work } from '../store/rows.ts';
+import type { Work } from '../store/rows/rows.ts';
 
 const expecting = (kind: string) => ({
   error: ({ input }: { readonly input?: unknown }) =>

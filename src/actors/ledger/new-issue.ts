@@ -1,7 +1,7 @@
 import { ServiceError } from '../../machines/errors.ts';
 import type { TaskId } from '../../machines/task.ts';
 import type { NewTask } from '../../machines/tracked-task.ts';
-import type { Work } from '../store/rows.ts';
+import type { Work } from '../store/rows/rows.ts';
 import type { Issue, IssueTable } from './issue.ts';
 
 const titleBytesAtMost = 500;

@@ -1,5 +1,5 @@
 import type { TaskEdit } from '../store/port.ts';
-import type { Database, Work } from '../store/rows.ts';
+import type { Database, Work } from '../store/rows/rows.ts';
 import type { Issue } from './issue.ts';
 import { issueOf } from './issue-line.ts';
 import { lineOf } from './issue-text.ts';

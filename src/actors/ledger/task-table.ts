@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { statusInTracker } from '../../machines/tracked-task.ts';
 import type { Answer } from '../store/port.ts';
-import type { Database, Row, Work } from '../store/rows.ts';
+import type { Database, Row, Work } from '../store/rows/rows.ts';
 import { blockers, type Issue, type IssueTable, isDone, isoOrEpoch, shownStatus } from './issue.ts';
 import { issueOf } from './issue-line.ts';
 import { lineOf } from './issue-text.ts';

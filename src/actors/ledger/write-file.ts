@@ -1,7 +1,7 @@
 import { dirname, join } from 'node:path';
 import { removeLeftovers, writeFileAtomically } from '../files/atomic-write.ts';
 import { makeRealFolder } from '../files/real-folder.ts';
-import { type Database, manyPlaces, rowsOfMany } from '../store/rows.ts';
+import { type Database, manyPlaces, rowsOfMany } from '../store/rows/rows.ts';
 import { idIn } from './issue-line.ts';
 import { type FileLine, issuesFileOf, missing, readLines, stampOfIssues } from './issues-file.ts';
 

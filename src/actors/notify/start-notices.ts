@@ -5,8 +5,8 @@ import { plural } from '../../machines/plural.ts';
 import type { Journal } from '../journal/journal.ts';
 import { shownIn } from '../journal/transition-frames.ts';
 import { type CommandResult, runCommand } from '../process/run-command.ts';
-import type { DeliveryCursors } from '../store/delivery-cursors.ts';
 import type { Entry, EntryReads } from '../store/port.ts';
+import type { DeliveryCursors } from '../store/rows/delivery-cursors.ts';
 import {
   type Notice,
   type NoticeProject,

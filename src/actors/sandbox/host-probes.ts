@@ -13,7 +13,7 @@ import { join } from 'node:path';
 import type { AttemptInput, TaskId } from '../../machines/task.ts';
 import { childEnvironment } from '../process/run-command.ts';
 import type { Workspace } from '../workspace/port.ts';
-import { chooseWorkspace } from '../workspace/select-workspace.ts';
+import { chooseWorkspace } from '../workspace/worktrees/select-workspace.ts';
 import type { Sandbox } from './port.ts';
 import { runSandboxed } from './run-sandboxed.ts';
 import type { SandboxProbe } from './self-test.ts';

@@ -15,7 +15,7 @@ import {
   openFolderIn,
   readLinkIn,
   within,
-} from '../workspace/handles.ts';
+} from '../workspace/folders/handles.ts';
 import { protectionOf } from './protected-paths.ts';
 
 /** Paths are relative and latin1: one character per byte. */

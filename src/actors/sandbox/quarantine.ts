@@ -13,8 +13,14 @@ import { copyFile, mkdir, mkdtemp, readdir, stat, symlink, writeFile } from 'nod
 import { join } from 'node:path';
 import { messageOf } from '../../machines/message-of.ts';
 import { hasCode } from '../files/error-code.ts';
-import { look, openFolder, openFolderIn, readLinkIn, within } from '../workspace/handles.ts';
-import { removeTree } from '../workspace/removal.ts';
+import {
+  look,
+  openFolder,
+  openFolderIn,
+  readLinkIn,
+  within,
+} from '../workspace/folders/handles.ts';
+import { removeTree } from '../workspace/folders/removal.ts';
 
 interface CopyBudget {
   bytes: number;

@@ -1,7 +1,7 @@
-import { hashOfEntry } from './hash-chain.ts';
 import type { KeptEntry } from './port.ts';
-import type { Database, Row, Work } from './rows.ts';
-import { keptEntryOf, rowsPerRead } from './stored-entry.ts';
+import { hashOfEntry } from './rows/hash-chain.ts';
+import type { Database, Row, Work } from './rows/rows.ts';
+import { keptEntryOf, rowsPerRead } from './rows/stored-entry.ts';
 
 /** The last entry of a task that was checked. */
 export interface ChainEnd {

@@ -4,9 +4,16 @@ import Sqlite from 'libsql';
 import { messageOf } from '../../machines/message-of.ts';
 import { createWriteCheck } from '../files/free-space.ts';
 import { DatabaseGoneError, DatabaseHeldError, StoreError } from './port.ts';
-import { type Database, known, type Row, type Statement, type Work, whenTaken } from './rows.ts';
-import { indexesOfAdded, schema } from './schema.ts';
-import { lazy } from './store-statements.ts';
+import {
+  type Database,
+  known,
+  type Row,
+  type Statement,
+  type Work,
+  whenTaken,
+} from './rows/rows.ts';
+import { indexesOfAdded, schema } from './rows/schema.ts';
+import { lazy } from './rows/store-statements.ts';
 import { createTransactions, type HeldWait, isBusy } from './transactions.ts';
 
 interface Addition {

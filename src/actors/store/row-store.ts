@@ -1,6 +1,5 @@
 import { roles as allRoles } from '../../machines/task.ts';
 import { createEntryFeed } from './entry-feed.ts';
-import { createEntryReader } from './journal-rows.ts';
 import type {
   Committed,
   EndedAt,
@@ -17,6 +16,7 @@ import type {
   Store,
   TakenTask,
 } from './port.ts';
+import { createEntryReader } from './rows/journal-rows.ts';
 import {
   afterAnswer,
   type Database,
@@ -25,17 +25,17 @@ import {
   type Statement,
   type Value,
   type Work,
-} from './rows.ts';
+} from './rows/rows.ts';
 import {
   isOfVersions,
   isUnowned,
   lazy,
   prepareStatements,
   type StoreStatements,
-} from './store-statements.ts';
-import { keptEntryOf, textOrNull } from './stored-entry.ts';
-import { createUsageRows, type UsageRows } from './usage-rows.ts';
-import { createChangeWriter, type EditRows } from './write-changes.ts';
+} from './rows/store-statements.ts';
+import { keptEntryOf, textOrNull } from './rows/stored-entry.ts';
+import { createUsageRows, type UsageRows } from './rows/usage-rows.ts';
+import { createChangeWriter, type EditRows } from './rows/write-changes.ts';
 
 /** The slots of all servers, and tasks that wait for one. Called inside the transaction. */
 interface SharedSlots {

@@ -1,4 +1,4 @@
-import type { Acceptance } from '../../machines/task-context.ts';
+import type { Acceptance } from '../../machines/task/task-context.ts';
 import type { Fence, StatusChange, StatusWrites } from './port.ts';
 
 export const carryOut = async (

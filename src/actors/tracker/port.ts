@@ -1,6 +1,6 @@
+import type { Acceptance } from '../../machines/task/task-context.ts';
+import type { EndLabel } from '../../machines/task/task-selectors.ts';
 import type { TaskId } from '../../machines/task.ts';
-import type { Acceptance } from '../../machines/task-context.ts';
-import type { EndLabel } from '../../machines/task-selectors.ts';
 import type { NewTask, TrackedTask } from '../../machines/tracked-task.ts';
 import type { Urgency } from '../process/serial-queue.ts';
 import type { TaskEdit } from '../store/port.ts';

@@ -5,8 +5,8 @@ import {
   phaseOf,
   stepsOf,
   type WorkflowContext,
-} from '../../machines/workflow-context.ts';
-import type { WorkflowCheck, WorkflowStep } from '../../machines/workflow-definition.ts';
+} from '../../machines/workflow/workflow-context.ts';
+import type { WorkflowCheck, WorkflowStep } from '../../machines/workflow/workflow-definition.ts';
 import { fail, type Judgement, pass, type StepEvidence } from '../gates/evidence.ts';
 import { judgeInThread } from '../gates/judge.ts';
 import { recommendationOf } from '../gates/words.ts';

@@ -1,7 +1,7 @@
 import { mkdir, readdir, readFile, realpath, rm, stat, writeFile } from 'node:fs/promises';
 import { join, sep } from 'node:path';
 import type { AttemptInput, TaskId } from '../../machines/task.ts';
-import type { WatchReports } from '../engine/verify.ts';
+import type { WatchReports } from '../engine/attempts/verify.ts';
 import { hasCode } from '../files/error-code.ts';
 import { readRegularAsync } from '../files/regular-file.ts';
 import { reportMaxBytes } from '../gates/read-report.ts';

@@ -1,14 +1,17 @@
 import { type ActorRefFrom, createActor } from 'xstate';
 import { ServiceError } from '../../machines/errors.ts';
-import type { WorkflowInput } from '../../machines/workflow-context.ts';
-import { type WorkflowSnapshot, workflowMachine } from '../../machines/workflow-machine.ts';
-import type { ActorRoot } from '../engine/actor-system.ts';
-import { createRestoreRetries } from '../engine/restore-retries.ts';
+import type { WorkflowInput } from '../../machines/workflow/workflow-context.ts';
+import {
+  type WorkflowSnapshot,
+  workflowMachine,
+} from '../../machines/workflow/workflow-machine.ts';
+import type { ActorRoot } from '../engine/slots/actor-system.ts';
+import { createRestoreRetries } from '../engine/tasks/restore-retries.ts';
 import { charts } from '../journal/chart-versions.ts';
 import { durable } from '../journal/durable-actor.ts';
 import { entry } from '../journal/event-types.ts';
 import type { Journal } from '../journal/journal.ts';
-import { type WorkflowStart, workflowKey } from '../journal/replay-workflow.ts';
+import { type WorkflowStart, workflowKey } from '../journal/replay/replay-workflow.ts';
 import { readSnapshot, restoredSnapshot } from '../journal/snapshots.ts';
 import type { Change, SavedActor, Store } from '../store/port.ts';
 import type { KeptReports } from './kept-reports.ts';

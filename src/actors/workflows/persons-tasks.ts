@@ -1,6 +1,6 @@
 import { isForPerson } from '../../machines/for-person.ts';
 import { statusInTracker, type TrackedTask } from '../../machines/tracked-task.ts';
-import type { WorkflowSnapshot } from '../../machines/workflow-machine.ts';
+import type { WorkflowSnapshot } from '../../machines/workflow/workflow-machine.ts';
 import { persistedSnapshot, readEach } from '../journal/snapshots.ts';
 import type { ActorReads } from '../store/port.ts';
 import type { TrackerReads } from '../tracker/port.ts';

@@ -6,9 +6,9 @@ import {
   stepsOfRound,
   type WorkflowContext,
   type WorkflowTask,
-} from '../../machines/workflow-context.ts';
-import type { WorkflowStep } from '../../machines/workflow-definition.ts';
-import { workflowKey } from '../journal/replay-workflow.ts';
+} from '../../machines/workflow/workflow-context.ts';
+import type { WorkflowStep } from '../../machines/workflow/workflow-definition.ts';
+import { workflowKey } from '../journal/replay/replay-workflow.ts';
 
 /** A task that a workflow needs; it may exist. */
 export interface PlannedTask {

@@ -1,10 +1,10 @@
 import { ServiceError } from '../../machines/errors.ts';
 import type { Thoroughness } from '../../machines/thoroughness.ts';
-import type { StepChoice, WorkflowInput } from '../../machines/workflow-context.ts';
-import type { WorkflowDefinition } from '../../machines/workflow-definition.ts';
-import type { WorkflowSnapshot } from '../../machines/workflow-machine.ts';
-import type { FoundWorkflow } from '../../machines/workflow-narrowing.ts';
-import { workflowKey } from '../journal/replay-workflow.ts';
+import type { StepChoice, WorkflowInput } from '../../machines/workflow/workflow-context.ts';
+import type { WorkflowDefinition } from '../../machines/workflow/workflow-definition.ts';
+import type { WorkflowSnapshot } from '../../machines/workflow/workflow-machine.ts';
+import type { FoundWorkflow } from '../../machines/workflow/workflow-narrowing.ts';
+import { workflowKey } from '../journal/replay/replay-workflow.ts';
 import { persistedSnapshot, readEach } from '../journal/snapshots.ts';
 import type { ActorReads, SavedActor } from '../store/port.ts';
 import { fillIn, type WorkflowWords } from './planned-tasks.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import type { RoutePorts } from '../engine/routed-service.ts';
-import { workflowKey } from '../journal/replay-workflow.ts';
+import type { RoutePorts } from '../engine/service/routed-service.ts';
+import { workflowKey } from '../journal/replay/replay-workflow.ts';
 import type { WorkflowService } from './workflow-host.ts';
 import type { WorkflowView } from './workflow-view.ts';
 

@@ -8,9 +8,9 @@ import {
   type StepChoice,
   type WorkflowContext,
   type WorkflowTask,
-} from '../../machines/workflow-context.ts';
-import { workflowMachine } from '../../machines/workflow-machine.ts';
-import type { TaskService } from '../engine/task-service.ts';
+} from '../../machines/workflow/workflow-context.ts';
+import { workflowMachine } from '../../machines/workflow/workflow-machine.ts';
+import type { TaskService } from '../engine/service/task-service.ts';
 import type { StepEvidence } from '../gates/evidence.ts';
 import type { Journal } from '../journal/journal.ts';
 import type { TaskReads } from '../tracker/port.ts';

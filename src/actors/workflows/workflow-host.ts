@@ -8,11 +8,11 @@ import {
   stepsOf,
   type WorkflowContext,
   type WorkflowInput,
-} from '../../machines/workflow-context.ts';
-import { type WorkflowGuard, workflowGuards } from '../../machines/workflow-guards.ts';
-import type { WorkflowSnapshot } from '../../machines/workflow-machine.ts';
-import { requireId } from '../engine/task-id.ts';
-import { workflowKey } from '../journal/replay-workflow.ts';
+} from '../../machines/workflow/workflow-context.ts';
+import { type WorkflowGuard, workflowGuards } from '../../machines/workflow/workflow-guards.ts';
+import type { WorkflowSnapshot } from '../../machines/workflow/workflow-machine.ts';
+import { requireId } from '../engine/queries/task-id.ts';
+import { workflowKey } from '../journal/replay/replay-workflow.ts';
 import { readEach } from '../journal/snapshots.ts';
 import type { ActorReads, SavedActor } from '../store/port.ts';
 import { createLiveWorkflows, type LiveWorkflowPorts, savedState } from './live-workflows.ts';

@@ -1,8 +1,12 @@
 import { z } from 'zod';
 import { asksForStep, isForPerson } from '../../machines/for-person.ts';
 import { statusInTracker, type TrackedTask } from '../../machines/tracked-task.ts';
-import { hasPassed, isSelected, type WorkflowContext } from '../../machines/workflow-context.ts';
-import type { WorkflowSnapshot } from '../../machines/workflow-machine.ts';
+import {
+  hasPassed,
+  isSelected,
+  type WorkflowContext,
+} from '../../machines/workflow/workflow-context.ts';
+import type { WorkflowSnapshot } from '../../machines/workflow/workflow-machine.ts';
 import { fillIn } from './planned-tasks.ts';
 
 export const workflowStatuses = ['started', 'complete', 'stopped', 'failed', 'cancelled'] as const;

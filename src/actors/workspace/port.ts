@@ -1,8 +1,8 @@
-import type { StartConflict } from '../../machines/agent-context.ts';
+import type { StartConflict } from '../../machines/agent/agent-context.ts';
 import type { AttemptInput, ProjectProblem, TaskId } from '../../machines/task.ts';
 import type { SerialQueue } from '../process/serial-queue.ts';
-import type { SetupCache } from './setup-cache.ts';
-import type { WorkReads } from './work-view.ts';
+import type { SetupCache } from './folders/setup-cache.ts';
+import type { WorkReads } from './worktrees/work-view.ts';
 
 export interface OpenWorkspace {
   /** Absolute, symlinks resolved. */

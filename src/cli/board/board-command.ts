@@ -5,7 +5,7 @@ import { createDisplay } from '../graph/display.ts';
 import { createProgress, type Progress, type TaskProgress } from '../graph/progress.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import type { Io } from '../output/io.ts';
-import { renderTask } from '../output/render-task.ts';
+import { renderTask } from '../output/render/render-task.ts';
 import { styled, type Text, terminalText } from '../output/styled.ts';
 import { cutToWidth } from '../output/width.ts';
 import { wrap } from '../output/wrap.ts';

@@ -1,4 +1,4 @@
-import type { Project } from '../config/project.ts';
+import type { Project } from '../config/places/project.ts';
 import type { Io } from '../output/io.ts';
 import type { Connection } from './connect.ts';
 

@@ -1,7 +1,7 @@
-import { isFreeText } from '../../actors/engine/task-id.ts';
+import { isFreeText } from '../../actors/engine/queries/task-id.ts';
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import { textIn } from '../../machines/json.ts';
-import { findMovedProject } from '../config/moved-project.ts';
+import { findMovedProject } from '../config/places/moved-project.ts';
 import type { CliCommand, Common, Flags, Word } from '../declarations/command.ts';
 import type { Invocation } from '../invocation.ts';
 import { closest } from '../output/closest.ts';

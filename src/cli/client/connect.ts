@@ -1,11 +1,11 @@
 import { realpathSync } from 'node:fs';
 import { resolve } from 'node:path';
-import type { OfflineService } from '../../actors/engine/offline-tasks.ts';
+import type { OfflineService } from '../../actors/engine/queries/offline-tasks.ts';
 import type { MergedWork } from '../../actors/journal/merge-entry.ts';
 import { isServiceError } from '../../machines/errors.ts';
 import { messageOf } from '../../machines/message-of.ts';
 import type { TaskId } from '../../machines/task.ts';
-import { type Project, stateFiles, taskFiles } from '../config/project.ts';
+import { type Project, stateFiles, taskFiles } from '../config/places/project.ts';
 import type { StartServer } from '../invocation.ts';
 import type { Io } from '../output/io.ts';
 import { readServerFile, type ServerFile } from '../server/server-file.ts';
@@ -106,12 +106,12 @@ const openFiles = async (
     { storeFor },
     { mergeEntry },
   ] = await Promise.all([
-    import('../../actors/engine/offline-tasks.ts'),
+    import('../../actors/engine/queries/offline-tasks.ts'),
     import('../config/tracker.ts'),
     import('../config/config.ts'),
     import('../../http/methods.ts'),
     import('./open-tasks.ts'),
-    import('../../actors/workspace/work-view.ts'),
+    import('../../actors/workspace/worktrees/work-view.ts'),
     import('./redactor.ts'),
     import('../config/store.ts'),
     import('../../actors/journal/merge-entry.ts'),

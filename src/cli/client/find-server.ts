@@ -3,9 +3,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { hasCode } from '../../actors/files/error-code.ts';
 import { isAlive } from '../../actors/process/pid.ts';
 import { isJsonObject, textIn } from '../../machines/json.ts';
-import { type Project, requireOwnServer, stateFiles } from '../config/project.ts';
+import { type Project, requireOwnServer, stateFiles } from '../config/places/project.ts';
+import { tokenFileIn } from '../server/secrets/token-file.ts';
 import { readServerFile, type ServerFile } from '../server/server-file.ts';
-import { tokenFileIn } from '../server/token-file.ts';
 import { CallError } from './client.ts';
 import { type Address, getJson, NoAnswerError } from './http-request.ts';
 

@@ -3,11 +3,11 @@ import { issuesFileOf } from '../../actors/ledger/issues-file.ts';
 import { type Ledger, type LedgerOptions, openLedger } from '../../actors/ledger/ledger.ts';
 import { openDatabase, type SqliteDatabase } from '../../actors/store/database.ts';
 import type { Store } from '../../actors/store/port.ts';
-import { type Project, serverNameOf, stateFiles } from '../config/project.ts';
+import { type Project, serverNameOf, stateFiles } from '../config/places/project.ts';
 import type { StoreChoice } from '../config/store.ts';
 import { keepOwner } from '../server/lock-project.ts';
 import { requireOwnStoreFile } from '../server/own-store-file.ts';
-import { ensurePrivateFolder, StateFolderError } from '../server/private-files.ts';
+import { ensurePrivateFolder, StateFolderError } from '../server/secrets/private-files.ts';
 
 export interface OpenedTasks {
   readonly ledger: Ledger;

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { asksPerson, isAtRest } from '../../http/at-rest.ts';
+import { asksPerson, isAtRest } from '../../http/streams/at-rest.ts';
 import type { Call, Client, Frame, Params, Result } from './client.ts';
 import { createHttpClient } from './http-client.ts';
 import type { Task } from './wire-types.ts';
@@ -97,7 +97,7 @@ export const openProject = async (
   { start = true, config, env = process.env }: OpenOptions = {},
 ): Promise<TaskClient> => {
   const [{ findProject }, { connect }] = await Promise.all([
-    import('../config/project.ts'),
+    import('../config/places/project.ts'),
     import('./connect.ts'),
   ]);
   const project = findProject(folder, process.cwd(), env);

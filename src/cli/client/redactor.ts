@@ -1,10 +1,10 @@
-import type { Config } from '../config/config-schema.ts';
-import type { Project } from '../config/project.ts';
+import type { Project } from '../config/places/project.ts';
 import { remoteSecrets } from '../config/remote-credentials.ts';
+import type { Config } from '../config/schema/config-schema.ts';
 import { storeFor, storeSecrets } from '../config/store.ts';
 import { credentialsIn, secretsIn } from '../server/assistants.ts';
-import { createRedactor } from '../server/redact.ts';
-import { tokenFileFor } from '../server/token-file.ts';
+import { createRedactor } from '../server/secrets/redact.ts';
+import { tokenFileFor } from '../server/secrets/token-file.ts';
 import { traceSecrets } from '../server/traces.ts';
 
 const serverTokens = (config: Config, project: Project): readonly string[] => {

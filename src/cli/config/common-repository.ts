@@ -1,5 +1,5 @@
 import type { Workspace } from '../../actors/workspace/port.ts';
-import type { Config } from './config-schema.ts';
+import type { Config } from './schema/config-schema.ts';
 import type { StoreChoice } from './store.ts';
 
 export interface RepositoryCheck {

@@ -16,8 +16,6 @@ import { keyAdvice } from '../words/other-tools.ts';
 import { UsageError } from '../words/usage-error.ts';
 import { configNow, loadConfig } from './config.ts';
 import { ConfigError } from './config-error.ts';
-import { configKeys, kindOfKey, partsOfKey } from './config-keys.ts';
-import type { Config } from './config-schema.ts';
 import { originOf, valueAt } from './key-paths.ts';
 import { missingPaths } from './missing-paths.ts';
 import {
@@ -27,9 +25,11 @@ import {
   requireAccepted,
   type Target,
 } from './own-file.ts';
-import { stateFiles } from './project.ts';
+import { stateFiles } from './places/project.ts';
+import { userFilesOf } from './places/user-files.ts';
+import { configKeys, kindOfKey, partsOfKey } from './schema/config-keys.ts';
+import type { Config } from './schema/config-schema.ts';
 import { keyVariable } from './settings.ts';
-import { userFilesOf } from './user-files.ts';
 
 /** On Windows the signal would end the server. */
 const canReload = process.platform !== 'win32';

@@ -5,11 +5,11 @@ import { type Parsed, parseWithProblems, type SchemaProblem } from '../../http/s
 import { messageOf } from '../../machines/message-of.ts';
 import { closest } from '../output/closest.ts';
 import { ConfigError } from './config-error.ts';
-import { placesOfKey } from './config-keys.ts';
-import { type Config, configSchema, configSections } from './config-schema.ts';
 import { linesOfJson } from './json-lines.ts';
-import type { Project } from './project.ts';
-import { existingUserFiles } from './user-files.ts';
+import type { Project } from './places/project.ts';
+import { existingUserFiles } from './places/user-files.ts';
+import { placesOfKey } from './schema/config-keys.ts';
+import { type Config, configSchema, configSections } from './schema/config-schema.ts';
 
 /** `source` names the variable or flag. */
 interface Override {

@@ -1,6 +1,6 @@
 import { isJsonObject } from '../../machines/json.ts';
 import type { ConfigLayer } from './config.ts';
-import { partsOfKey } from './config-keys.ts';
+import { partsOfKey } from './schema/config-keys.ts';
 
 /** The value of a key such as `server.port`. */
 export const valueAt = (tree: unknown, key: string): unknown =>

@@ -6,9 +6,9 @@ import type { McpServer } from '../../actors/mcp/port.ts';
 import { variablesIn } from '../../actors/mcp/variables.ts';
 import type { Role } from '../../machines/task.ts';
 import { oneLine } from '../output/safe-text.ts';
-import type { Config } from './config-schema.ts';
-import { isSafeUrl } from './config-values.ts';
-import type { McpServerConfig } from './mcp-schema.ts';
+import type { Config } from './schema/config-schema.ts';
+import { isSafeUrl } from './schema/config-values.ts';
+import type { McpServerConfig } from './schema/mcp-schema.ts';
 
 const file = '.mcp.json';
 const bytesAtMost = 64 * 1024;

@@ -6,7 +6,7 @@ import type { CommandContext } from '../client/command-context.ts';
 import { readServerFile } from '../server/server-file.ts';
 import { type ConfigFlags, loadConfig } from './config.ts';
 import { ConfigError } from './config-error.ts';
-import { type Project, stateFiles, stateFolders } from './project.ts';
+import { type Project, stateFiles, stateFolders } from './places/project.ts';
 
 export const readTextIfAny = (file: string): string | null => {
   try {

@@ -2,7 +2,7 @@ import { lstatSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { readRegular } from '../../actors/files/regular-file.ts';
 import { onceATurn } from './once-a-turn.ts';
-import { gitDirOf } from './project-root.ts';
+import { gitDirOf } from './places/project-root.ts';
 
 const gitConfigBytesAtMost = 1024 * 1024;
 /** A user name alone in a URL is no secret, but a long one is a token. */

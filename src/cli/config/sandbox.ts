@@ -3,8 +3,8 @@ import { createNoSandbox } from '../../actors/sandbox/no-sandbox.ts';
 import type { Sandbox } from '../../actors/sandbox/port.ts';
 import { createSharedFolders, type SharedFolders } from '../../actors/sandbox/shared-folder.ts';
 import { ConfigError } from './config-error.ts';
-import type { Config } from './config-schema.ts';
-import { type Project, stateFiles } from './project.ts';
+import { type Project, stateFiles } from './places/project.ts';
+import type { Config } from './schema/config-schema.ts';
 
 /** For a server, which alone runs commands in the project folder. */
 export const projectFolders = ({ stateDir }: Project): SharedFolders => {

@@ -1,9 +1,9 @@
 import { acpAgent } from '../../actors/assistants/acp/known-agents.ts';
-import type { RoleSettings, Settings } from '../../actors/engine/settings.ts';
+import type { RoleSettings, Settings } from '../../actors/engine/attempts/settings.ts';
 import type { Price } from '../../actors/model/price.ts';
 import type { A2aRules } from '../../http/a2a/versions.ts';
-import { isAssistantName } from '../../machines/agent-context.ts';
-import { budgetNames } from '../../machines/budget.ts';
+import { isAssistantName } from '../../machines/agent/agent-context.ts';
+import { budgetNames } from '../../machines/agent/budget.ts';
 import { forEachRole, type Role } from '../../machines/task.ts';
 import { applyProjectRoles, type ProjectRoleOutcome } from '../roles/apply-project-roles.ts';
 import { ownRole } from '../roles/own-role.ts';
@@ -11,8 +11,8 @@ import { readProjectRoles } from '../roles/read-project-roles.ts';
 import { shippedRoles } from '../roles/shipped-roles.ts';
 import { effectiveCap, type LoadedConfig } from './config.ts';
 import { ConfigError } from './config-error.ts';
-import type { Config } from './config-schema.ts';
 import { mcpServersFrom, mcpServersOf } from './mcp-servers.ts';
+import type { Config } from './schema/config-schema.ts';
 
 export const keyVariable = 'OPENAI_API_KEY';
 

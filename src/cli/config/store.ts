@@ -5,9 +5,9 @@ import {
   schemaOfProject,
 } from '../../actors/store/postgres/address.ts';
 import { ConfigError } from './config-error.ts';
-import type { Config } from './config-schema.ts';
-import { isPostgresUrl } from './config-values.ts';
-import { hashOfRoot, type Project, taskFiles } from './project.ts';
+import { hashOfRoot, type Project, taskFiles } from './places/project.ts';
+import type { Config } from './schema/config-schema.ts';
+import { isPostgresUrl } from './schema/config-values.ts';
 
 /** The place of everything that is not in the project. */
 export type StoreChoice =

@@ -3,8 +3,8 @@ import { join } from 'node:path';
 import { findBdData } from '../../actors/ledger/ownership.ts';
 import { programOnPath } from '../../actors/tracker/bd/program.ts';
 import { configNow } from './config.ts';
-import type { Config } from './config-schema.ts';
-import { type Project, readTrimmedOrNull, stateFiles } from './project.ts';
+import { type Project, readTrimmedOrNull, stateFiles } from './places/project.ts';
+import type { Config } from './schema/config-schema.ts';
 
 /** The modes in which bd would keep the tasks if it were installed. */
 const modesWithBd: readonly string[] = ['auto', 'bd'];

@@ -2,7 +2,7 @@ import { randomInt } from 'node:crypto';
 import type { Ledger } from '../../actors/ledger/ledger.ts';
 import { type BdCalls, createBdCalls, defaultBdLimits } from '../../actors/tracker/bd/calls.ts';
 import { createTracker } from '../../actors/tracker/select-tracker.ts';
-import type { Config } from './config-schema.ts';
+import type { Config } from './schema/config-schema.ts';
 
 export type TrackerLog = (message: string, facts: Readonly<Record<string, unknown>>) => void;
 

@@ -5,8 +5,8 @@ import { forEachRole } from '../../machines/task.ts';
 import { ownRoleFiles } from '../roles/own-role.ts';
 import { configFolder, type LoadedConfig } from './config.ts';
 import { ConfigError } from './config-error.ts';
-import { type Project, taskFiles } from './project.ts';
-import { liesIn, repositoryTop } from './project-root.ts';
+import { type Project, taskFiles } from './places/project.ts';
+import { liesIn, repositoryTop } from './places/project-root.ts';
 import { storeFor } from './store.ts';
 
 /** Something that the server obeys, runs or keeps, and the key that names it. */

@@ -1,14 +1,17 @@
-import { createForgetWork } from '../../actors/engine/held-folders.ts';
+import { createForgetWork } from '../../actors/engine/servers/held-folders.ts';
 import { childEnvironment } from '../../actors/process/run-command.ts';
 import type { Sandbox } from '../../actors/sandbox/port.ts';
 import type { ActorReads } from '../../actors/store/port.ts';
-import { createFinishedWork, type FinishedWork } from '../../actors/workspace/finished-work.ts';
-import { findGit } from '../../actors/workspace/git.ts';
+import { findGit } from '../../actors/workspace/git/git.ts';
 import type { Workspace } from '../../actors/workspace/port.ts';
-import { chooseWorkspace } from '../../actors/workspace/select-workspace.ts';
+import {
+  createFinishedWork,
+  type FinishedWork,
+} from '../../actors/workspace/worktrees/finished-work.ts';
+import { chooseWorkspace } from '../../actors/workspace/worktrees/select-workspace.ts';
 import type { LoadedConfig } from './config.ts';
-import type { Config } from './config-schema.ts';
-import { type Project, serverNameOf, taskFiles } from './project.ts';
+import { type Project, serverNameOf, taskFiles } from './places/project.ts';
+import type { Config } from './schema/config-schema.ts';
 import { pathsOf, requireTrustedOutside } from './trusted-places.ts';
 
 interface ServerWorkspace {

@@ -1,4 +1,4 @@
-import { requireId } from '../../actors/engine/task-id.ts';
+import { requireId } from '../../actors/engine/queries/task-id.ts';
 import { roles } from '../../machines/task.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { defineCommand, startsServer } from './command.ts';

@@ -34,7 +34,10 @@ const serverCommand = defineCommand({
   ],
   run: async (context, { action, follow, lines, config, start }) => {
     if (action === 'logs')
-      return (await import('../server/log-command.ts')).showServerLog(context, { follow, lines });
+      return (await import('../server/logs/log-command.ts')).showServerLog(context, {
+        follow,
+        lines,
+      });
     if (action === 'status')
       return (await import('../server/server-status.ts')).statusOfServer(context);
     const commands = await import('../server/server-commands.ts');

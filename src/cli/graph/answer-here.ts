@@ -1,7 +1,7 @@
 import { messageOf } from '../../machines/message-of.ts';
 import type { Client } from '../client/client.ts';
 import type { Io } from '../output/io.ts';
-import { renderTask } from '../output/render-task.ts';
+import { renderTask } from '../output/render/render-task.ts';
 import { askPerson } from '../runs/ask-person.ts';
 import type { TaskProgress } from './progress.ts';
 

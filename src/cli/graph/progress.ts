@@ -3,7 +3,7 @@ import { isJsonObject, textIn } from '../../machines/json.ts';
 import { budgetInReason } from '../../machines/phase.ts';
 import { finalStatuses } from '../../machines/task.ts';
 import type { Frame } from '../client/client.ts';
-import { callFault, callText, renderFrame, turnText } from '../output/render-frame.ts';
+import { callFault, callText, renderFrame, turnText } from '../output/render/render-frame.ts';
 import { terminalText } from '../output/styled.ts';
 
 /** A task as the frames of its server show it. */

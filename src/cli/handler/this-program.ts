@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import { homeOf } from '../config/home.ts';
+import { homeOf } from '../config/places/home.ts';
 import type { HandlerEnvironment } from './registration.ts';
 
 const runMs = 15_000;

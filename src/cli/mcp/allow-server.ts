@@ -8,14 +8,14 @@ import { childEnvironment } from '../../actors/process/run-command.ts';
 import { plural } from '../../machines/plural.ts';
 import type { CommandContext } from '../client/command-context.ts';
 import { loadConfig } from '../config/config.ts';
-import type { Config } from '../config/config-schema.ts';
 import { mcpServersFrom } from '../config/mcp-servers.ts';
-import { stateFiles } from '../config/project.ts';
+import { stateFiles } from '../config/places/project.ts';
 import { sandboxFor } from '../config/sandbox.ts';
+import type { Config } from '../config/schema/config-schema.ts';
 import { requireTrustedOutside } from '../config/trusted-places.ts';
 import { isYes } from '../output/ask.ts';
 import { exitCodes } from '../output/exit-codes.ts';
-import { ensurePrivateFolder } from '../server/private-files.ts';
+import { ensurePrivateFolder } from '../server/secrets/private-files.ts';
 import { version } from '../version.ts';
 import { UsageError } from '../words/usage-error.ts';
 

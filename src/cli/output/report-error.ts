@@ -5,7 +5,7 @@ import { messageOf } from '../../machines/message-of.ts';
 import { CallError } from '../client/client.ts';
 import { ConfigError } from '../config/config-error.ts';
 import type { Invocation } from '../invocation.ts';
-import { PrivateFileError, StateFolderError } from '../server/private-files.ts';
+import { PrivateFileError, StateFolderError } from '../server/secrets/private-files.ts';
 import { commandAdvice } from '../words/other-tools.ts';
 import { UsageError } from '../words/usage-error.ts';
 import { exitCodeOf, exitCodes } from './exit-codes.ts';

@@ -1,8 +1,8 @@
 import { existsSync, statSync } from 'node:fs';
 import { basename, dirname, resolve } from 'node:path';
-import { requireId } from '../../actors/engine/task-id.ts';
+import { requireId } from '../../actors/engine/queries/task-id.ts';
 import { writeFileAtomically } from '../../actors/files/atomic-write.ts';
-import type { Recording } from '../../actors/journal/recording.ts';
+import type { Recording } from '../../actors/journal/replay/recording.ts';
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import { bytesText } from '../../machines/bytes.ts';
 import { plural } from '../../machines/plural.ts';

@@ -1,6 +1,6 @@
 import { basename } from 'node:path';
-import type { TaskService } from '../../actors/engine/task-service.ts';
-import type { Recording } from '../../actors/journal/recording.ts';
+import type { TaskService } from '../../actors/engine/service/task-service.ts';
+import type { Recording } from '../../actors/journal/replay/recording.ts';
 import { isServiceError } from '../../machines/errors.ts';
 import { recordTask } from './record-task.ts';
 import { asRecorded } from './recorded-changes.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { sealOf } from '../../actors/journal/prove-recording.ts';
+import { sealOf } from '../../actors/journal/replay/prove-recording.ts';
 import {
   type Gap,
   isGap,
@@ -8,10 +8,10 @@ import {
   type Recording,
   recordingFormat,
   recordingVersion,
-} from '../../actors/journal/recording.ts';
-import { isTransition } from '../../actors/journal/replay.ts';
+} from '../../actors/journal/replay/recording.ts';
+import { isTransition } from '../../actors/journal/replay/replay.ts';
 import type { TaskView } from '../../actors/journal/task-view.ts';
-import { hashOfEntry } from '../../actors/store/hash-chain.ts';
+import { hashOfEntry } from '../../actors/store/rows/hash-chain.ts';
 import { version } from '../version.ts';
 import { readRecordingPage } from './recording-page.ts';
 

@@ -1,4 +1,4 @@
-import type { Recording } from '../../actors/journal/recording.ts';
+import type { Recording } from '../../actors/journal/replay/recording.ts';
 import type { Changes } from '../../actors/workspace/port.ts';
 import { messageOf } from '../../machines/message-of.ts';
 import type { TaskId } from '../../machines/task.ts';

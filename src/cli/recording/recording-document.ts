@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import type { Recording } from '../../actors/journal/recording.ts';
+import type { Recording } from '../../actors/journal/replay/recording.ts';
 import { escapeControls, oneLine } from '../output/safe-text.ts';
 import type { RecordingPage } from './recording-page.ts';
 

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
-import { type Proof, proveRecording } from '../../actors/journal/prove-recording.ts';
+import { type Proof, proveRecording } from '../../actors/journal/replay/prove-recording.ts';
 import {
   isGap,
   type RecordedEntry,
@@ -8,7 +8,7 @@ import {
   recordingFormat,
   recordingSchema,
   recordingVersion,
-} from '../../actors/journal/recording.ts';
+} from '../../actors/journal/replay/recording.ts';
 import { isJsonObject } from '../../machines/json.ts';
 import { messageOf } from '../../machines/message-of.ts';
 import { plural } from '../../machines/plural.ts';

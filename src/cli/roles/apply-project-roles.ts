@@ -1,4 +1,4 @@
-import type { RoleSettings, Settings } from '../../actors/engine/settings.ts';
+import type { RoleSettings, Settings } from '../../actors/engine/attempts/settings.ts';
 import type { Checked } from '../../actors/tools/confine.ts';
 import { plural } from '../../machines/plural.ts';
 import type { Role } from '../../machines/task.ts';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { toolNames } from '../../actors/tools/toolbox.ts';
-import { assistantNames } from '../../machines/agent-context.ts';
-import { networkAccess, positive } from '../config/config-values.ts';
+import { assistantNames } from '../../machines/agent/agent-context.ts';
+import { networkAccess, positive } from '../config/schema/config-values.ts';
 
 const commandText = z.string().min(1).max(4_000);
 export const usd = z.number().positive().max(1_000_000);

@@ -1,5 +1,9 @@
-import { networkAccess, type RoleSettings, type Settings } from '../../actors/engine/settings.ts';
-import { isAssistantName } from '../../machines/agent-context.ts';
+import {
+  networkAccess,
+  type RoleSettings,
+  type Settings,
+} from '../../actors/engine/attempts/settings.ts';
+import { isAssistantName } from '../../machines/agent/agent-context.ts';
 import { plural } from '../../machines/plural.ts';
 import { roles } from '../../machines/task.ts';
 import type { CommandContext } from '../client/command-context.ts';

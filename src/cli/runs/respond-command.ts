@@ -1,11 +1,11 @@
-import { requireId } from '../../actors/engine/task-id.ts';
+import { requireId } from '../../actors/engine/queries/task-id.ts';
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import { CallError } from '../client/client.ts';
 import type { CommandContext } from '../client/command-context.ts';
 import { callForTask, readTask } from '../client/task-answers.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import type { Io } from '../output/io.ts';
-import { renderTask } from '../output/render-task.ts';
+import { renderTask } from '../output/render/render-task.ts';
 import { stateWords } from '../words/state-words.ts';
 import { askPerson, type PersonAnswer } from './ask-person.ts';
 

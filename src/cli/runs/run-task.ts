@@ -11,7 +11,7 @@ import { durationText } from '../output/durations.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import type { Io } from '../output/io.ts';
 import { nextSteps, usedText } from '../output/next-steps.ts';
-import { callText, parkedLine, turnText } from '../output/render-frame.ts';
+import { callText, parkedLine, turnText } from '../output/render/render-frame.ts';
 import { joined, styled, type Text } from '../output/styled.ts';
 import { runLine } from '../tasks/logs.ts';
 import { phaseWord } from '../words/state-words.ts';

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Assistants } from '../../actors/assistants/assistants.ts';
-import type { Inspection } from '../../actors/engine/inspection.ts';
+import type { Inspection } from '../../actors/engine/queries/inspection.ts';
 import { createResults } from '../../actors/files/results.ts';
 import { storeDeadline } from '../../actors/journal/commit-answer.ts';
 import type { Journal } from '../../actors/journal/journal.ts';
@@ -15,7 +15,7 @@ import type { Entry, StoreError, StoreReads } from '../../actors/store/port.ts';
 import { createSystem } from '../../actors/system.ts';
 import type { Workspace } from '../../actors/workspace/port.ts';
 import type { LoadedConfig } from '../config/config.ts';
-import { type Project, stateFiles } from '../config/project.ts';
+import { type Project, stateFiles } from '../config/places/project.ts';
 import { keyVariable, type ResolvedSettings, resolveSettings } from '../config/settings.ts';
 import type { StoreChoice } from '../config/store.ts';
 import { trackerFor } from '../config/tracker.ts';
@@ -25,11 +25,11 @@ import { version } from '../version.ts';
 import { workflowConfigs, workflowFinder } from '../workflows/find-workflow.ts';
 import { assistantsFor, currentAssistants, type ServerEnvironment } from './assistants.ts';
 import type { InterruptedNote } from './interrupted-commands.ts';
-import type { Logger } from './logger.ts';
+import type { Logger } from './logs/logger.ts';
 import { modelsFor } from './models.ts';
+import type { TokenSource } from './secrets/token-source.ts';
+import type { SecretWebhook } from './secrets/webhook-secrets.ts';
 import { clockOf, isShared, sharedPortsOf } from './shared-store.ts';
-import type { TokenSource } from './token-source.ts';
-import type { SecretWebhook } from './webhook-secrets.ts';
 
 const dataSchema = z.object({
   waited_seconds: z.number().optional(),

@@ -8,8 +8,8 @@ import {
 import { createClaude } from '../../actors/assistants/claude.ts';
 import { createCodex } from '../../actors/assistants/codex.ts';
 import { createCommandAssistant } from '../../actors/assistants/command.ts';
-import type { Config } from '../config/config-schema.ts';
 import { mcpSecrets } from '../config/mcp-servers.ts';
+import type { Config } from '../config/schema/config-schema.ts';
 
 const credentialVariables = [
   ...new Set([

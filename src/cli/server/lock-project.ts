@@ -10,8 +10,8 @@ import {
   readTrimmedOrNull,
   requireOwnServer,
   stateFiles,
-} from '../config/project.ts';
-import { ensurePrivateFolder, PrivateFileError } from './private-files.ts';
+} from '../config/places/project.ts';
+import { ensurePrivateFolder, PrivateFileError } from './secrets/private-files.ts';
 import { readServerFile, type ServerFile } from './server-file.ts';
 
 export class AlreadyServedError extends Error {

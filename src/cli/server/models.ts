@@ -9,11 +9,11 @@ import { createScriptedModel } from '../../actors/model/scripted.ts';
 import { selectModel } from '../../actors/model/select-model.ts';
 import { defaultTimeouts } from '../../actors/model/watchdog.ts';
 import { parseWithProblems } from '../../http/schema-problems.ts';
-import { isAssistantName } from '../../machines/agent-context.ts';
+import { isAssistantName } from '../../machines/agent/agent-context.ts';
 import { configFolder, type LoadedConfig, lineOf } from '../config/config.ts';
 import { ConfigError } from '../config/config-error.ts';
-import type { Config } from '../config/config-schema.ts';
 import { linesOfJson } from '../config/json-lines.ts';
+import type { Config } from '../config/schema/config-schema.ts';
 import { keyVariable } from '../config/settings.ts';
 
 const readScriptOrNull = (path: string): string | null => {

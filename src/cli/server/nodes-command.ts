@@ -3,8 +3,8 @@ import type { CommandContext } from '../client/command-context.ts';
 import { findServer } from '../client/find-server.ts';
 import { getJson } from '../client/http-request.ts';
 import { exitCodes } from '../output/exit-codes.ts';
+import { type Cell, renderTable } from '../output/render/table.ts';
 import { stripControls } from '../output/safe-text.ts';
-import { type Cell, renderTable } from '../output/table.ts';
 
 const healthMs = 5_000;
 

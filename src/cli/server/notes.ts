@@ -1,9 +1,9 @@
-import { networkAccess, type Settings } from '../../actors/engine/settings.ts';
+import { networkAccess, type Settings } from '../../actors/engine/attempts/settings.ts';
 import type { NetworkAccess } from '../../actors/network/access.ts';
 import { type Role, roles } from '../../machines/task.ts';
 import { effectiveCap } from '../config/config.ts';
-import type { Config } from '../config/config-schema.ts';
-import { isSafeUrl } from '../config/config-values.ts';
+import type { Config } from '../config/schema/config-schema.ts';
+import { isSafeUrl } from '../config/schema/config-values.ts';
 
 /** What is reached, after a verb. */
 export const accessText = (access: NetworkAccess): string => {

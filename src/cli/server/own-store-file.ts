@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { StoreError } from '../../actors/store/port.ts';
 import { messageOf } from '../../machines/message-of.ts';
-import { type Project, readTrimmedOrNull, taskFiles } from '../config/project.ts';
+import { type Project, readTrimmedOrNull, taskFiles } from '../config/places/project.ts';
 import { UsageError } from '../words/usage-error.ts';
 
 const isFileExistsError = (error: unknown): boolean =>

@@ -1,5 +1,5 @@
-import type { Config } from '../config/config-schema.ts';
 import { valueAt } from '../config/key-paths.ts';
+import type { Config } from '../config/schema/config-schema.ts';
 
 /** The server reads these keys only when it starts. */
 const fixed = [

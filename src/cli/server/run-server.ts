@@ -1,13 +1,13 @@
-import { createInspection } from '../../actors/engine/inspection.ts';
+import { createInspection } from '../../actors/engine/queries/inspection.ts';
 import { storeDeadline } from '../../actors/journal/commit-answer.ts';
 import { type OpenedLedger, openLedger } from '../../actors/ledger/ledger.ts';
 import { childEnvironment } from '../../actors/process/run-command.ts';
 import { openDatabase } from '../../actors/store/database.ts';
 import type { HeldWait } from '../../actors/store/transactions.ts';
-import { gitIdentity } from '../../actors/workspace/git-identity.ts';
+import { gitIdentity } from '../../actors/workspace/git/git-identity.ts';
 import { messageOf } from '../../machines/message-of.ts';
 import type { LoadedConfig } from '../config/config.ts';
-import { type Project, serverNameOf, stateFiles } from '../config/project.ts';
+import { type Project, serverNameOf, stateFiles } from '../config/places/project.ts';
 import { remoteSecrets } from '../config/remote-credentials.ts';
 import { projectFolders, sandboxFor } from '../config/sandbox.ts';
 import { type StoreChoice, storeFor, storeSecrets } from '../config/store.ts';
@@ -25,17 +25,17 @@ import {
 import { secretsIn, takeCredentials } from './assistants.ts';
 import { type InterruptedNote, noteOf } from './interrupted-commands.ts';
 import { lockProject } from './lock-project.ts';
-import { createLogger, type Logger, loggingOf } from './logger.ts';
+import { createLogger, type Logger, loggingOf } from './logs/logger.ts';
 import { modelNote } from './models.ts';
 import { requireOwnStoreFile } from './own-store-file.ts';
-import { stateFolderError } from './private-files.ts';
-import { createRedactor } from './redact.ts';
 import { needsRestart } from './reload.ts';
+import { stateFolderError } from './secrets/private-files.ts';
+import { createRedactor } from './secrets/redact.ts';
+import { tokenFileFor } from './secrets/token-file.ts';
+import { createTokenSource } from './secrets/token-source.ts';
+import { takeWebhooks } from './secrets/webhook-secrets.ts';
 import { type Serving, serve } from './serve.ts';
-import { tokenFileFor } from './token-file.ts';
-import { createTokenSource } from './token-source.ts';
 import { traceHeaders } from './traces.ts';
-import { takeWebhooks } from './webhook-secrets.ts';
 
 interface StorePlace {
   readonly project: Project;

@@ -1,17 +1,17 @@
 import { unlinkSync } from 'node:fs';
 import { basename, dirname, resolve } from 'node:path';
 import type { FastifyInstance } from 'fastify';
-import { createRetention, scheduleRetention } from '../../actors/engine/retention.ts';
+import { createRetention, scheduleRetention } from '../../actors/engine/servers/retention.ts';
 import { writeFileAtomically } from '../../actors/files/atomic-write.ts';
 import type { ProcessLock } from '../../actors/files/process-lock.ts';
 import type { Hook } from '../../actors/notify/start-notices.ts';
 import type { Sandbox } from '../../actors/sandbox/port.ts';
-import { createHistories } from '../../actors/store/histories.ts';
-import { createPushConfigs } from '../../actors/store/push-configs.ts';
+import { createHistories } from '../../actors/store/rows/histories.ts';
+import { createPushConfigs } from '../../actors/store/rows/push-configs.ts';
 import { buildServer } from '../../http/server.ts';
 import { checkRepository } from '../config/common-repository.ts';
-import type { Config } from '../config/config-schema.ts';
-import { stateFiles } from '../config/project.ts';
+import { stateFiles } from '../config/places/project.ts';
+import type { Config } from '../config/schema/config-schema.ts';
 import { a2aRulesFrom } from '../config/settings.ts';
 import { heldNotes } from '../config/trusted-places.ts';
 import { finishedWorkFor } from '../config/workspace.ts';
@@ -28,12 +28,12 @@ import { tellTasks } from './interrupted-commands.ts';
 import { listenOnLoopback } from './listen.ts';
 import { modelNote } from './models.ts';
 import { networkNotes, notesOf } from './notes.ts';
-import { stateFolderError } from './private-files.ts';
+import { stateFolderError } from './secrets/private-files.ts';
+import { shortHash } from './secrets/webhook-secrets.ts';
 import { readServerFile, type ServerFile } from './server-file.ts';
 import { sharedLoginsOf } from './shared-store.ts';
 import { surroundingsOf } from './surroundings.ts';
 import { startTraces } from './traces.ts';
-import { shortHash } from './webhook-secrets.ts';
 
 const hooksOf = ({ notify }: Config): readonly Hook[] =>
   notify.commands.flatMap(({ command: [program, ...args], events, timeout_seconds }) =>
@@ -64,7 +64,7 @@ const startNotifications = async (
     return { check: () => null, stop: async () => {} };
   const [{ startNotices }, { createDeliveryCursors }] = await Promise.all([
     import('../../actors/notify/start-notices.ts'),
-    import('../../actors/store/delivery-cursors.ts'),
+    import('../../actors/store/rows/delivery-cursors.ts'),
   ]);
   return startNotices({
     webhooks,

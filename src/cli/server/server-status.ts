@@ -4,7 +4,7 @@ import { messageOf } from '../../machines/message-of.ts';
 import type { CommandContext } from '../client/command-context.ts';
 import { findServer, refusedConfigOf } from '../client/find-server.ts';
 import { type Address, getJson } from '../client/http-request.ts';
-import { stateFiles } from '../config/project.ts';
+import { stateFiles } from '../config/places/project.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { stripControls } from '../output/safe-text.ts';
 import { readServerFile, type ServerFile } from './server-file.ts';

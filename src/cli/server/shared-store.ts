@@ -1,13 +1,13 @@
-import type { SharedPorts } from '../../actors/engine/system-ports.ts';
+import type { SharedPorts } from '../../actors/engine/attempts/system-ports.ts';
 import type { PostgresDatabase } from '../../actors/store/postgres/database.ts';
 import { createLoginRows, type LoginRows } from '../../actors/store/postgres/login-rows.ts';
 import { createServerCalls } from '../../actors/store/postgres/server-calls.ts';
-import type { Database } from '../../actors/store/rows.ts';
+import type { Database } from '../../actors/store/rows/rows.ts';
 import { loginTimes } from '../../http/page-sessions.ts';
-import type { Config } from '../config/config-schema.ts';
-import { type Project, serverNameOf } from '../config/project.ts';
+import { type Project, serverNameOf } from '../config/places/project.ts';
+import type { Config } from '../config/schema/config-schema.ts';
 import { version } from '../version.ts';
-import type { Logger } from './logger.ts';
+import type { Logger } from './logs/logger.ts';
 
 export const isShared = (db: Database): db is PostgresDatabase => 'tellServers' in db;
 

@@ -1,5 +1,5 @@
 import type { ConfigLayer, LoadedConfig } from '../config/config.ts';
-import type { Config } from '../config/config-schema.ts';
+import type { Config } from '../config/schema/config-schema.ts';
 
 /**
  * The variables and the configuration that a process took from the shell that started it. Of a key,

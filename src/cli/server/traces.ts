@@ -1,6 +1,6 @@
 import type { Collector } from '../../actors/telemetry/export-spans.ts';
 import { ConfigError } from '../config/config-error.ts';
-import type { Config } from '../config/config-schema.ts';
+import type { Config } from '../config/schema/config-schema.ts';
 import { serverName, version } from '../version.ts';
 import type { Assembled, ServerParts } from './assemble.ts';
 

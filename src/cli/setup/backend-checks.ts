@@ -1,8 +1,8 @@
 import type { Assistants } from '../../actors/assistants/assistants.ts';
 import { childEnvironment } from '../../actors/process/run-command.ts';
-import { isAssistantName } from '../../machines/agent-context.ts';
+import { isAssistantName } from '../../machines/agent/agent-context.ts';
 import type { LoadedConfig } from '../config/config.ts';
-import type { Config } from '../config/config-schema.ts';
+import type { Config } from '../config/schema/config-schema.ts';
 import { keyVariable } from '../config/settings.ts';
 import { assistantsFor, takeCredentials } from '../server/assistants.ts';
 import { modelNote, modelsFor } from '../server/models.ts';

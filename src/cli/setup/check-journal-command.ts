@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { checkJournal, type JournalCheck } from '../../actors/store/check-journal.ts';
 import { openDatabase } from '../../actors/store/database.ts';
-import type { Database } from '../../actors/store/rows.ts';
+import type { Database } from '../../actors/store/rows/rows.ts';
 import type { CommandContext } from '../client/command-context.ts';
 import { loadConfig } from '../config/config.ts';
 import { type StoreChoice, storeFor } from '../config/store.ts';

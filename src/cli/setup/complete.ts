@@ -75,7 +75,8 @@ const valuesOfFlag = async (
   if (choices !== undefined) return choices.map((choice) => [choice, '']);
   if (completes === 'task') return taskIds(current, invocation, io);
   if (completes === 'workflow') return workflowWords(invocation, io);
-  if (completes === 'config_key') return (await import('../config/config-keys.ts')).configKeys();
+  if (completes === 'config_key')
+    return (await import('../config/schema/config-keys.ts')).configKeys();
   return completes === undefined ? [] : [files];
 };
 

@@ -10,7 +10,7 @@ import { findServer } from '../client/find-server.ts';
 import { hasStore, openTasks } from '../client/open-tasks.ts';
 import { redactorFor } from '../client/redactor.ts';
 import { loadConfig } from '../config/config.ts';
-import type { Config } from '../config/config-schema.ts';
+import type { Config } from '../config/schema/config-schema.ts';
 import { storeFor } from '../config/store.ts';
 import { bdFor } from '../config/tracker.ts';
 import { exitCodes } from '../output/exit-codes.ts';

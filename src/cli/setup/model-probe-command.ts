@@ -3,11 +3,11 @@ import { contextWindowOf } from '../../actors/model/context-windows.ts';
 import { type Findings, type ProtocolProbe, probeModel } from '../../actors/model/probe.ts';
 import type { CommandContext } from '../client/command-context.ts';
 import { loadConfig } from '../config/config.ts';
-import type { Config } from '../config/config-schema.ts';
+import type { Config } from '../config/schema/config-schema.ts';
 import { keyVariable } from '../config/settings.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { baseUrlOf, compatOf } from '../server/models.ts';
-import { createRedactor } from '../server/redact.ts';
+import { createRedactor } from '../server/secrets/redact.ts';
 import type { Check } from './backend-checks.ts';
 
 /** The start flag that each server needs before it calls tools. */

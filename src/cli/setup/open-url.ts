@@ -6,11 +6,11 @@ import { CallError } from '../client/client.ts';
 import { serverIn } from '../client/find-server.ts';
 import { createHttpClient } from '../client/http-client.ts';
 import { readTask } from '../client/task-answers.ts';
-import { stateFiles, stateFolders } from '../config/project.ts';
+import { stateFiles, stateFolders } from '../config/places/project.ts';
 import { parseAgentUrl } from '../handler/agent-url.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import type { Io } from '../output/io.ts';
-import { renderTask } from '../output/render-task.ts';
+import { renderTask } from '../output/render/render-task.ts';
 import { readServerFile } from '../server/server-file.ts';
 
 interface KnownTask {

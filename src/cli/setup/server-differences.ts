@@ -4,8 +4,8 @@ import { z } from 'zod';
 import { childEnvironment } from '../../actors/process/run-command.ts';
 import { programOnPath } from '../../actors/tracker/bd/program.ts';
 import { type Address, getJson } from '../client/http-request.ts';
-import { configKeys } from '../config/config-keys.ts';
 import { originOf, valueAt } from '../config/key-paths.ts';
+import { configKeys } from '../config/schema/config-keys.ts';
 import { oneLine } from '../output/safe-text.ts';
 import type { ServerSurroundings } from '../server/surroundings.ts';
 

@@ -4,7 +4,7 @@ import { openDatabase } from '../../actors/store/database.ts';
 import { exportStore, type StoreDigest } from '../../actors/store/dump/export-store.ts';
 import { importStore } from '../../actors/store/dump/import-store.ts';
 import { StoreError } from '../../actors/store/port.ts';
-import type { Database } from '../../actors/store/rows.ts';
+import type { Database } from '../../actors/store/rows/rows.ts';
 import { plural } from '../../machines/plural.ts';
 import type { CommandContext } from '../client/command-context.ts';
 import { findServer } from '../client/find-server.ts';

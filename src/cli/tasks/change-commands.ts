@@ -1,4 +1,4 @@
-import { requireId } from '../../actors/engine/task-id.ts';
+import { requireId } from '../../actors/engine/queries/task-id.ts';
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import { isServiceError } from '../../machines/errors.ts';
 import { messageOf } from '../../machines/message-of.ts';
@@ -7,7 +7,7 @@ import { CallError, type Client, type Params } from '../client/client.ts';
 import type { CommandContext } from '../client/command-context.ts';
 import { callForTask } from '../client/task-answers.ts';
 import { exitCodes } from '../output/exit-codes.ts';
-import { parkedLine } from '../output/render-frame.ts';
+import { parkedLine } from '../output/render/render-frame.ts';
 import { wrapLines } from '../output/wrap.ts';
 import { followRetry } from '../runs/run-task.ts';
 import { goOnWords } from '../words/state-words.ts';

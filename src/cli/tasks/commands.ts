@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { isFreeText, requireId } from '../../actors/engine/task-id.ts';
+import { isFreeText, requireId } from '../../actors/engine/queries/task-id.ts';
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import { optionsSchema, parseParams } from '../../http/wire.ts';
 import { isServiceError } from '../../machines/errors.ts';
@@ -8,7 +8,7 @@ import { CallError, type Client } from '../client/client.ts';
 import type { CommandContext } from '../client/command-context.ts';
 import { callForTask, readTask } from '../client/task-answers.ts';
 import { exitCodes } from '../output/exit-codes.ts';
-import { parkedLine } from '../output/render-frame.ts';
+import { parkedLine } from '../output/render/render-frame.ts';
 import { wrapLines } from '../output/wrap.ts';
 import { confirmText } from '../runs/confirm-text.ts';
 import { type RunRequest, runAndFollow, submit } from '../runs/run-task.ts';

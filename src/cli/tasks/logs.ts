@@ -1,12 +1,17 @@
 import { z } from 'zod';
-import { requireId } from '../../actors/engine/task-id.ts';
+import { requireId } from '../../actors/engine/queries/task-id.ts';
 import { taskViewSchema } from '../../actors/journal/task-view.ts';
 import { CallError, type Client, type Frame } from '../client/client.ts';
 import type { CommandContext } from '../client/command-context.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { dateText, timeOfDayText } from '../output/local-time.ts';
-import { frameText, outputIndent, questionText, renderFrame } from '../output/render-frame.ts';
-import { removedText } from '../output/render-task.ts';
+import {
+  frameText,
+  outputIndent,
+  questionText,
+  renderFrame,
+} from '../output/render/render-frame.ts';
+import { removedText } from '../output/render/render-task.ts';
 import { joined, styled, type Text, terminalText } from '../output/styled.ts';
 import { indentBelow } from '../output/wrap.ts';
 import { linesOfText, wrapStyledLine } from '../output/wrap-text.ts';

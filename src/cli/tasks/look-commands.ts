@@ -4,8 +4,8 @@ import { findTask } from '../client/command-setup.ts';
 import { closest } from '../output/closest.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import type { Io } from '../output/io.ts';
-import { renderList } from '../output/render-list.ts';
-import { renderTask } from '../output/render-task.ts';
+import { renderList } from '../output/render/render-list.ts';
+import { renderTask } from '../output/render/render-task.ts';
 import { statusAdvice } from '../words/other-tools.ts';
 import { UsageError } from '../words/usage-error.ts';
 import { type FetchedTasks, fetchTasks, type TaskFilter } from './fetch-tasks.ts';
@@ -54,7 +54,7 @@ const warnCycles = async (tasks: readonly TaskView[], io: Io): Promise<void> => 
     .filter(({ unmet_dependencies: unmet }) => unmet.length > 0)
     .map(({ task_id: id, unmet_dependencies: unmet }) => ({ id, unmet }));
   if (linked.length === 0) return;
-  const { cyclesAmong } = await import('../../actors/engine/task-graph.ts');
+  const { cyclesAmong } = await import('../../actors/engine/queries/task-graph.ts');
   for (const text of cyclesAmong(linked)) io.err(text);
 };
 

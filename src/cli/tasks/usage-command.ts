@@ -5,7 +5,7 @@ import { durationText } from '../output/durations.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { costText } from '../output/money.ts';
 import { tokenCount } from '../output/next-steps.ts';
-import { type Cell, renderTable } from '../output/table.ts';
+import { type Cell, renderTable } from '../output/render/table.ts';
 import { UsageError } from '../words/usage-error.ts';
 
 const sumsSchema = z.looseObject({

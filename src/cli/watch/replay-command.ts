@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { requireId } from '../../actors/engine/task-id.ts';
+import { requireId } from '../../actors/engine/queries/task-id.ts';
 import { taskViewSchema } from '../../actors/journal/task-view.ts';
 import type { CommandContext } from '../client/command-context.ts';
 import { exitCodes } from '../output/exit-codes.ts';
-import { removedText } from '../output/render-task.ts';
+import { removedText } from '../output/render/render-task.ts';
 import { usageError } from '../words/messages.ts';
 import { UsageError } from '../words/usage-error.ts';
 

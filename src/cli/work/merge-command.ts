@@ -1,5 +1,5 @@
-import { endOfAttempt, refusesMerge } from '../../actors/engine/merge-refusal.ts';
-import { requireId } from '../../actors/engine/task-id.ts';
+import { requireId } from '../../actors/engine/queries/task-id.ts';
+import { endOfAttempt, refusesMerge } from '../../actors/engine/service/merge-refusal.ts';
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import type { Merged, Workspace } from '../../actors/workspace/port.ts';
 import { describeRefusal } from '../../machines/errors.ts';

@@ -1,11 +1,11 @@
 import { basename } from 'node:path';
-import { createRetention, type Retention } from '../../actors/engine/retention.ts';
-import { createHistories, type Histories } from '../../actors/store/histories.ts';
+import { createRetention, type Retention } from '../../actors/engine/servers/retention.ts';
+import { createHistories, type Histories } from '../../actors/store/rows/histories.ts';
 import {
   type FinishedAttempt,
   type FinishedWork,
   keyOfAttempt,
-} from '../../actors/workspace/finished-work.ts';
+} from '../../actors/workspace/worktrees/finished-work.ts';
 import { bytesText } from '../../machines/bytes.ts';
 import { plural } from '../../machines/plural.ts';
 import type { TaskId } from '../../machines/task.ts';
@@ -13,7 +13,7 @@ import type { CommandContext } from '../client/command-context.ts';
 import { hasTasks, openTasks } from '../client/open-tasks.ts';
 import { redactorFor } from '../client/redactor.ts';
 import { loadConfig } from '../config/config.ts';
-import { stateFiles } from '../config/project.ts';
+import { stateFiles } from '../config/places/project.ts';
 import { storeFor } from '../config/store.ts';
 import { trackerFor } from '../config/tracker.ts';
 import { finishedWorkFor, workspaceFor } from '../config/workspace.ts';

@@ -1,4 +1,4 @@
-import { requireId } from '../../actors/engine/task-id.ts';
+import { requireId } from '../../actors/engine/queries/task-id.ts';
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import { plural } from '../../machines/plural.ts';
 import type { ReviewVerdict } from '../../machines/review.ts';

@@ -1,8 +1,8 @@
 import { basename, dirname, resolve } from 'node:path';
 import { plural } from '../../machines/plural.ts';
-import type { WorkflowDefinition } from '../../machines/workflow-definition.ts';
-import type { NarrowedWorkflow } from '../../machines/workflow-narrowing.ts';
-import { searchWorkflow } from '../../machines/workflow-search.ts';
+import type { WorkflowDefinition } from '../../machines/workflow/workflow-definition.ts';
+import type { NarrowedWorkflow } from '../../machines/workflow/workflow-narrowing.ts';
+import { searchWorkflow } from '../../machines/workflow/workflow-search.ts';
 import type { CommandContext } from '../client/command-context.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { stripControls } from '../output/safe-text.ts';

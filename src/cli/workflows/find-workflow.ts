@@ -20,17 +20,21 @@ import { messageOf } from '../../machines/message-of.ts';
 import {
   type WorkflowDefinition,
   workflowDefinitionSchema,
-} from '../../machines/workflow-definition.ts';
+} from '../../machines/workflow/workflow-definition.ts';
 import {
   type FoundWorkflow,
   type NarrowedWorkflow,
   narrowWorkflow,
   workflowNarrowingSchema,
-} from '../../machines/workflow-narrowing.ts';
-import { type DeadEnd, type SearchResult, searchWorkflow } from '../../machines/workflow-search.ts';
-import type { Project } from '../config/project.ts';
-import { liesIn } from '../config/project-root.ts';
-import { userFilesOf } from '../config/user-files.ts';
+} from '../../machines/workflow/workflow-narrowing.ts';
+import {
+  type DeadEnd,
+  type SearchResult,
+  searchWorkflow,
+} from '../../machines/workflow/workflow-search.ts';
+import type { Project } from '../config/places/project.ts';
+import { liesIn } from '../config/places/project-root.ts';
+import { userFilesOf } from '../config/places/user-files.ts';
 import { deepBracketIn, quietly } from '../roles/parse-role.ts';
 
 export type LineOf = (path: readonly PropertyKey[]) => number;

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { Settings } from '../../actors/engine/settings.ts';
+import type { Settings } from '../../actors/engine/attempts/settings.ts';
 import type { System } from '../../actors/system.ts';
 import { type Role, roles } from '../../machines/task.ts';
 import { errorBody } from '../error-table.ts';

@@ -1,5 +1,5 @@
 import type { EntryReads } from '../../actors/store/port.ts';
-import { followEntries } from '../follow-entries.ts';
+import { followEntries } from '../streams/follow-entries.ts';
 import { type Artifact, isTerminal, type StreamResponse } from './protocol.ts';
 import type { ReadRun } from './read-run.ts';
 import {

@@ -1,5 +1,5 @@
 import { setImmediate as turn } from 'node:timers/promises';
-import type { TaskService } from '../../actors/engine/task-service.ts';
+import type { TaskService } from '../../actors/engine/service/task-service.ts';
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import { isServiceError } from '../../machines/errors.ts';
 import { finalStatuses } from '../../machines/task.ts';

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
-import type { TaskService } from '../../actors/engine/task-service.ts';
+import type { TaskService } from '../../actors/engine/service/task-service.ts';
 import { requireAllowedHost } from '../../actors/network/addresses.ts';
 import type { EntryReads, Store } from '../../actors/store/port.ts';
-import type { PushConfig, PushConfigs } from '../../actors/store/push-configs.ts';
+import type { PushConfig, PushConfigs } from '../../actors/store/rows/push-configs.ts';
 import { isServiceError } from '../../machines/errors.ts';
 import type { Role } from '../../machines/task.ts';
 import { A2aError, fromService, invalidParams } from './errors.ts';

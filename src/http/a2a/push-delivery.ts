@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import { postOnce, signedHeaders } from '../../actors/notify/post-webhook.ts';
-import type { PushConfig, PushConfigs } from '../../actors/store/push-configs.ts';
+import type { PushConfig, PushConfigs } from '../../actors/store/rows/push-configs.ts';
 import { eventsOf, type FollowPorts } from './follow-run.ts';
 import type { StreamResponse } from './protocol.ts';
 import type { ReadRun } from './read-run.ts';

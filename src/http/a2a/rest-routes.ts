@@ -3,7 +3,7 @@ import type { Role } from '../../machines/task.ts';
 import { wrongMediaType } from '../json-body.ts';
 import { readJson } from '../json-rpc.ts';
 import { notAllowedText } from '../other-method.ts';
-import type { ReserveStream } from '../stream-routes.ts';
+import type { ReserveStream } from '../streams/stream-routes.ts';
 import { activateExtensions, contextFor, openEvents, requireVersion, roleIn } from './dispatch.ts';
 import {
   A2aError,

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { z } from 'zod';
-import { createSharedCalls } from '../../actors/engine/shared-calls.ts';
-import type { TaskService } from '../../actors/engine/task-service.ts';
+import type { TaskService } from '../../actors/engine/service/task-service.ts';
+import { createSharedCalls } from '../../actors/engine/tasks/shared-calls.ts';
 import type { Store } from '../../actors/store/port.ts';
 import { isServiceError, requireRole } from '../../machines/errors.ts';
 import { type Role, roles } from '../../machines/task.ts';

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { errorBody, requestErrors } from '../error-table.ts';
-import type { SseConnection } from '../sse.ts';
-import type { OpenStream } from '../stream-routes.ts';
+import type { SseConnection } from '../streams/sse.ts';
+import type { OpenStream } from '../streams/stream-routes.ts';
 import type { McpBackend } from './backend.ts';
 import { isKnownVersion, type McpIdentity } from './requests.ts';
 import { createMcpSession } from './session.ts';

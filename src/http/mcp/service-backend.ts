@@ -1,7 +1,7 @@
 import type { Entry, EntryReads } from '../../actors/store/port.ts';
 import { isServiceError } from '../../machines/errors.ts';
-import { followEntries } from '../follow-entries.ts';
 import type { Method } from '../methods.ts';
+import { followEntries } from '../streams/follow-entries.ts';
 import type { McpBackend, McpFrame } from './backend.ts';
 
 type FrameReads = Pick<EntryReads, 'latest' | 'subscribe'>;

@@ -6,7 +6,7 @@ import {
   refusal,
 } from '../../machines/errors.ts';
 import { isJsonObject } from '../../machines/json.ts';
-import { asksPerson, isAtRest } from '../at-rest.ts';
+import { asksPerson, isAtRest } from '../streams/at-rest.ts';
 import {
   createParamsSchema,
   diffParamsSchema,

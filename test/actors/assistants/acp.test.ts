@@ -2,7 +2,7 @@ import { cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSyn
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { createAcp } from '../../../src/actors/assistants/acp/acp.ts';
-import type { Settings } from '../../../src/actors/engine/settings.ts';
+import type { Settings } from '../../../src/actors/engine/attempts/settings.ts';
 import { createBubblewrap } from '../../../src/actors/sandbox/bubblewrap.ts';
 import { createNoSandbox } from '../../../src/actors/sandbox/no-sandbox.ts';
 import { fakeAssistants, fakeProgram, runsIn } from '../../support/assistants.ts';

@@ -2,7 +2,7 @@ import { symlinkSync } from 'node:fs';
 import { delimiter, join, relative } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { createCodex } from '../../../src/actors/assistants/codex.ts';
-import { selectBackend } from '../../../src/actors/engine/select-assistant.ts';
+import { selectBackend } from '../../../src/actors/engine/attempts/select-assistant.ts';
 import { childEnvironment } from '../../../src/actors/process/run-command.ts';
 import { fakeAssistants, fakeProgram, runsIn } from '../../support/assistants.ts';
 import { finish, type Setting, startSystem, untilStatus } from '../../support/running.ts';

@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest';
-import { createTimerWheel } from '../../../src/actors/engine/deadlines.ts';
+import { createTimerWheel } from '../../../src/actors/engine/tasks/deadlines.ts';
 
 test('of many deadlines those that are due fire once, in the order of their times, when they were not moved', () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createDependencyWaits } from '../../../src/actors/engine/dependency-waits.ts';
+import { createDependencyWaits } from '../../../src/actors/engine/tasks/dependency-waits.ts';
 import type { TaskId } from '../../../src/machines/task.ts';
 import type { TrackedTask } from '../../../src/machines/tracked-task.ts';
 

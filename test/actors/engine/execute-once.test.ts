@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest';
-import type { ExecuteRequest } from '../../../src/actors/engine/execute-task.ts';
+import type { ExecuteRequest } from '../../../src/actors/engine/service/execute-task.ts';
 import { crash } from '../../support/crash.ts';
 import { embeddedAt } from '../../support/ledger.ts';
 import { finish, type Setting, startSystem, untilStatus } from '../../support/running.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { hasLastChange } from '../../../src/actors/engine/held-folders.ts';
+import { hasLastChange } from '../../../src/actors/engine/servers/held-folders.ts';
 
 const calls = ['prompt', 'think:1', 'act:1:a', 'think:2', 'act:2:b'];
 const runs = ['prompt', 'run:0', 'run:1'];

@@ -1,12 +1,12 @@
 import { afterEach, expect, test, vi } from 'vitest';
-import { createHeldFolders } from '../../../src/actors/engine/held-folders.ts';
+import { createHeldFolders } from '../../../src/actors/engine/servers/held-folders.ts';
 import type {
   Changes,
   KeyedAttempt,
   Workspace,
   WorkTravel,
 } from '../../../src/actors/workspace/port.ts';
-import { createSharedWorkspace } from '../../../src/actors/workspace/shared.ts';
+import { createSharedWorkspace } from '../../../src/actors/workspace/worktrees/shared.ts';
 import type { TaskId } from '../../../src/machines/task.ts';
 import { anAttempt } from '../../contracts/workspace.ts';
 

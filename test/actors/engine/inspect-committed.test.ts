@@ -7,7 +7,7 @@ import {
   type InspectionEvent,
   setup,
 } from 'xstate';
-import { inspectCommitted } from '../../../src/actors/engine/inspect-committed.ts';
+import { inspectCommitted } from '../../../src/actors/engine/tasks/inspect-committed.ts';
 import { durable } from '../../../src/actors/journal/durable-actor.ts';
 
 const machine = setup({ actors: { job: fromPromise<number>(async () => 1) } }).createMachine({

@@ -1,6 +1,6 @@
 import { expect, test, vi } from 'vitest';
 import { createActor } from 'xstate';
-import { createInvokedActors } from '../../../src/actors/engine/invoked.ts';
+import { createInvokedActors } from '../../../src/actors/engine/attempts/invoked.ts';
 import type { TaskId } from '../../../src/machines/task.ts';
 
 const input = { taskId: 'bd-a1' as TaskId };

@@ -2,7 +2,7 @@ import { renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { createLeaseKeeper } from '../../../src/actors/engine/lease.ts';
+import { createLeaseKeeper } from '../../../src/actors/engine/servers/lease.ts';
 import { charts } from '../../../src/actors/journal/chart-versions.ts';
 import { createSqliteStore } from '../../../src/actors/store/sqlite.ts';
 import { bash, finish, hang, startSystem, untilStatus } from '../../support/running.ts';

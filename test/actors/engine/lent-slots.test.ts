@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Ledger } from '../../../src/actors/ledger/ledger.ts';
 import type { Tracker } from '../../../src/actors/tracker/port.ts';
-import type { Response } from '../../../src/machines/agent-context.ts';
+import type { Response } from '../../../src/machines/agent/agent-context.ts';
 import { ServiceError } from '../../../src/machines/errors.ts';
 import { embeddedAt } from '../../support/ledger.ts';
 import {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { endOfAttempt, refusesMerge } from '../../../src/actors/engine/merge-refusal.ts';
+import { endOfAttempt, refusesMerge } from '../../../src/actors/engine/service/merge-refusal.ts';
 import { describeRefusal } from '../../../src/machines/errors.ts';
 import type { TaskId } from '../../../src/machines/task.ts';
 

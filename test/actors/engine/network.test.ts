@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { type NetworkUser, networkAccess } from '../../../src/actors/engine/settings.ts';
+import { type NetworkUser, networkAccess } from '../../../src/actors/engine/attempts/settings.ts';
 import type { NetworkAccess } from '../../../src/actors/network/access.ts';
 import { bareSettings } from '../../support/running.ts';
 

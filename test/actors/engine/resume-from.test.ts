@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { resumeFrom } from '../../../src/actors/engine/task-state-work.ts';
+import { resumeFrom } from '../../../src/actors/engine/attempts/task-state-work.ts';
 import { charts } from '../../../src/actors/journal/chart-versions.ts';
 
 const savedIn = (value: string) => ({

@@ -8,9 +8,9 @@ import { expect, test, vi } from 'vitest';
 import type { OnInterrupted } from '../../../src/actors/agent/interrupted-calls.ts';
 import type { Model, ModelEvent, ModelRequest } from '../../../src/actors/model/port.ts';
 import { StoreError } from '../../../src/actors/store/port.ts';
-import { createSharedWorkspace } from '../../../src/actors/workspace/shared.ts';
+import { createSharedWorkspace } from '../../../src/actors/workspace/worktrees/shared.ts';
+import type { Acceptance } from '../../../src/machines/task/task-context.ts';
 import type { TaskId } from '../../../src/machines/task.ts';
-import type { Acceptance } from '../../../src/machines/task-context.ts';
 import { crash } from '../../support/crash.ts';
 import { embeddedAt, writingItself } from '../../support/ledger.ts';
 import {

@@ -1,10 +1,10 @@
 import { mkdirSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { createRetention } from '../../../src/actors/engine/retention.ts';
+import { createRetention } from '../../../src/actors/engine/servers/retention.ts';
 import { checkJournal } from '../../../src/actors/store/check-journal.ts';
 import { openDatabase } from '../../../src/actors/store/database.ts';
-import { createHistories } from '../../../src/actors/store/histories.ts';
+import { createHistories } from '../../../src/actors/store/rows/histories.ts';
 import { createSqliteStore } from '../../../src/actors/store/sqlite.ts';
 import type { TrackedTask } from '../../../src/machines/tracked-task.ts';
 import { atOnce } from '../../simulation/at-once.ts';

@@ -1,10 +1,10 @@
 import { expect, expectTypeOf, onTestFinished, test } from 'vitest';
-import { OwnedElsewhereError } from '../../../src/actors/engine/owned-elsewhere.ts';
 import {
   createRoutedService,
   type RoutedMethod,
-} from '../../../src/actors/engine/routed-service.ts';
-import type { TaskService } from '../../../src/actors/engine/task-service.ts';
+} from '../../../src/actors/engine/service/routed-service.ts';
+import type { TaskService } from '../../../src/actors/engine/service/task-service.ts';
+import { OwnedElsewhereError } from '../../../src/actors/engine/tasks/owned-elsewhere.ts';
 import { parsePostgresAddress } from '../../../src/actors/store/postgres/address.ts';
 import { openPostgresDatabase } from '../../../src/actors/store/postgres/database.ts';
 import { createServerCalls } from '../../../src/actors/store/postgres/server-calls.ts';

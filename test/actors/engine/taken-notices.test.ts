@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { takenNotices } from '../../../src/actors/engine/share-slots.ts';
+import { takenNotices } from '../../../src/actors/engine/slots/share-slots.ts';
 
 test('a notice of taken tasks is shorter than PostgreSQL allows, and each task is in one', () => {
   const ids = Array.from({ length: 50 }, (_, n) => `${'project-'.repeat(30)}${n}`);

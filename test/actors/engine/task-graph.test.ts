@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { orderTasks, withDependencies } from '../../../src/actors/engine/task-graph.ts';
+import { orderTasks, withDependencies } from '../../../src/actors/engine/queries/task-graph.ts';
 import type { TaskId } from '../../../src/machines/task.ts';
 import { startSystem } from '../../support/running.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { titleFrom } from '../../../src/actors/engine/task-queries.ts';
+import { titleFrom } from '../../../src/actors/engine/queries/task-queries.ts';
 
 test.each([
   ['\n  Mend the sum  \n\nIt is wrong.', 'Mend the sum'],

@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest';
-import { createTimerWheel } from '../../../src/actors/engine/deadlines.ts';
+import { createTimerWheel } from '../../../src/actors/engine/tasks/deadlines.ts';
 import { createSteadyClock } from '../../../src/actors/journal/monotonic-clock.ts';
 
 const hour = 3_600_000;

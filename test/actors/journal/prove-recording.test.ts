@@ -1,7 +1,11 @@
 import fc from 'fast-check';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { proveRecording } from '../../../src/actors/journal/prove-recording.ts';
-import type { Gap, RecordedEntry, Recording } from '../../../src/actors/journal/recording.ts';
+import { proveRecording } from '../../../src/actors/journal/replay/prove-recording.ts';
+import type {
+  Gap,
+  RecordedEntry,
+  Recording,
+} from '../../../src/actors/journal/replay/recording.ts';
 import type { TaskView } from '../../../src/actors/journal/task-view.ts';
 import { recordedTask, recordingOf, rehashed, sealed } from '../../support/recordings.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { differenceFrom, entriesUpTo, fold } from '../../../src/actors/journal/replay.ts';
+import { differenceFrom, entriesUpTo, fold } from '../../../src/actors/journal/replay/replay.ts';
 import type { TaskId } from '../../../src/machines/task.ts';
 import { finish, type Running, startSystem, untilStatus } from '../../support/running.ts';
 

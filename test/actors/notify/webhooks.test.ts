@@ -2,7 +2,7 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import type { NoticeType } from '../../../src/actors/notify/notice.ts';
 import { noticeTypes } from '../../../src/actors/notify/notice.ts';
 import { startNotices } from '../../../src/actors/notify/start-notices.ts';
-import { createDeliveryCursors } from '../../../src/actors/store/delivery-cursors.ts';
+import { createDeliveryCursors } from '../../../src/actors/store/rows/delivery-cursors.ts';
 import { crash } from '../../support/crash.ts';
 import { finished, noQuota, startProvider, untilParked } from '../../support/provider-limits.ts';
 import { secretBytes, startReceiver } from '../../support/receiver.ts';

@@ -21,7 +21,7 @@ import type { OwnGit, Sandbox } from '../../../src/actors/sandbox/port.ts';
 import { runSandboxed } from '../../../src/actors/sandbox/run-sandboxed.ts';
 import { refusedCallNumber } from '../../../src/actors/sandbox/seccomp.ts';
 import { runSandboxProbes } from '../../../src/actors/sandbox/self-test.ts';
-import { gitIdentity } from '../../../src/actors/workspace/git-identity.ts';
+import { gitIdentity } from '../../../src/actors/workspace/git/git-identity.ts';
 import { describeUnless, noSandbox, testUnless } from '../../support/needs.ts';
 import { finish, startSystem, untilStatus } from '../../support/running.ts';
 import { temporaryFolder } from '../../support/temporary.ts';

@@ -4,9 +4,9 @@ import { checkPhase } from '../../../src/actors/workflows/check-phase.ts';
 import { plannedTasks } from '../../../src/actors/workflows/planned-tasks.ts';
 import { workflowView } from '../../../src/actors/workflows/workflow-view.ts';
 import type { TaskId } from '../../../src/machines/task.ts';
-import type { WorkflowContext } from '../../../src/machines/workflow-context.ts';
-import { workflowDefinitionSchema } from '../../../src/machines/workflow-definition.ts';
-import { workflowMachine } from '../../../src/machines/workflow-machine.ts';
+import type { WorkflowContext } from '../../../src/machines/workflow/workflow-context.ts';
+import { workflowDefinitionSchema } from '../../../src/machines/workflow/workflow-definition.ts';
+import { workflowMachine } from '../../../src/machines/workflow/workflow-machine.ts';
 
 const step = (id: string, more: object = {}) => ({
   ...{ id, by: 'architect', title: id, task: id },

@@ -85,7 +85,7 @@ const projectWithWork = (project = temporaryFolder(), state = temporaryFolder())
 /** Merges in a process of its own. */
 const mergeApart = (project: string, state: string) => {
   const script = `
-    const { chooseWorkspace } = await import('${root}dist/actors/workspace/select-workspace.js');
+    const { chooseWorkspace } = await import('${root}dist/actors/workspace/worktrees/select-workspace.js');
     const workspace = await chooseWorkspace({ mode: 'worktree', projectRoot: '${project}', folder: '${state}', copies: [],
       environment: process.env, sandboxed: false });
     console.log(JSON.stringify(await workspace.merge('${task}', 1, 'squash', 'Change it')));

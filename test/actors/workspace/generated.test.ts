@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { generatedNote, isGenerated } from '../../../src/actors/workspace/generated.ts';
+import { generatedNote, isGenerated } from '../../../src/actors/workspace/saving/generated.ts';
 
 test.each([
   ['coverage/', true],

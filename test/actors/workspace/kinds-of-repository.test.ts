@@ -220,8 +220,10 @@ testUnless(notRoot)(
     const script = join(state, '..', 'driver.mjs');
     mkdirSync(state);
     writeFileSync(script, asNobody);
-    const built = new URL('../../../dist/actors/workspace/select-workspace.js', import.meta.url)
-      .href;
+    const built = new URL(
+      '../../../dist/actors/workspace/worktrees/select-workspace.js',
+      import.meta.url,
+    ).href;
     for (const folder of [project, join(state, '..')])
       execFileSync('chown', ['-R', `${nobody}:${nobody}`, folder], { stdio: 'ignore' });
     const said = execFileSync(process.execPath, [script, built, project, state], {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { staysInside } from '../../../src/actors/workspace/obstacles.ts';
+import { staysInside } from '../../../src/actors/workspace/merging/obstacles.ts';
 
 test.each([
   ['docs/a/link', '../../README'],

@@ -1,7 +1,7 @@
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { plainEntries, plainText } from '../../../src/actors/workspace/plain.ts';
+import { plainEntries, plainText } from '../../../src/actors/workspace/git/plain.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
 const namesIn = async (folder: string, atMost?: number): Promise<readonly string[]> => {

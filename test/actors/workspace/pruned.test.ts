@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { findGit } from '../../../src/actors/workspace/git.ts';
+import { findGit } from '../../../src/actors/workspace/git/git.ts';
 import { anAttempt } from '../../contracts/workspace.ts';
 import { gitIn, makeRepository, worktreesOf } from '../../support/git.ts';
 import { temporaryFolder } from '../../support/temporary.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { renderFrame } from '../../../src/cli/output/render-frame.ts';
+import { renderFrame } from '../../../src/cli/output/render/render-frame.ts';
 import { terminalText } from '../../../src/cli/output/styled.ts';
 
 const shown = (type: string, data: object, isFull = false, colour = false): string | null => {

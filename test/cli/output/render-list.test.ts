@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { TaskView } from '../../../src/actors/journal/task-view.ts';
-import { renderList } from '../../../src/cli/output/render-list.ts';
+import { renderList } from '../../../src/cli/output/render/render-list.ts';
 import { terminalText } from '../../../src/cli/output/styled.ts';
 import { textWidth } from '../../../src/cli/output/width.ts';
 import { aTask } from './a-task.ts';

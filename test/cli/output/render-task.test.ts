@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { renderTask } from '../../../src/cli/output/render-task.ts';
+import { renderTask } from '../../../src/cli/output/render/render-task.ts';
 import { terminalText } from '../../../src/cli/output/styled.ts';
 import { aTask } from './a-task.ts';
 

@@ -1,8 +1,8 @@
 import { existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
-import { sealOf } from '../../../src/actors/journal/prove-recording.ts';
-import type { RecordedEntry, Recording } from '../../../src/actors/journal/recording.ts';
+import { sealOf } from '../../../src/actors/journal/replay/prove-recording.ts';
+import type { RecordedEntry, Recording } from '../../../src/actors/journal/replay/recording.ts';
 import { recordingIn } from '../../../src/cli/recording/recording-document.ts';
 import { openProject } from '../../support/cli.ts';
 import { randomFrom, seed } from '../../support/random.ts';

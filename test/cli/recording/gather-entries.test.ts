@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import { proveRecording } from '../../../src/actors/journal/prove-recording.ts';
-import type { RecordedEntry, RecordedItem } from '../../../src/actors/journal/recording.ts';
+import { proveRecording } from '../../../src/actors/journal/replay/prove-recording.ts';
+import type { RecordedEntry, RecordedItem } from '../../../src/actors/journal/replay/recording.ts';
 import type { TaskView } from '../../../src/actors/journal/task-view.ts';
 import { gatherEntries, type ReadHistory } from '../../../src/cli/recording/record-task.ts';
-import { createRedactor } from '../../../src/cli/server/redact.ts';
+import { createRedactor } from '../../../src/cli/server/secrets/redact.ts';
 import { recordedTask, recordingOf, rehashed, sealed } from '../../support/recordings.ts';
 
 /** Pages of a journal, as the server gives them. */

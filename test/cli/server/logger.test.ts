@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { loadConfig } from '../../../src/cli/config/config.ts';
-import { createLogger, loggingOf } from '../../../src/cli/server/logger.ts';
+import { createLogger, loggingOf } from '../../../src/cli/server/logs/logger.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
 const lines = (isTTY: boolean, format?: 'json' | 'text'): readonly string[] => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createRedactor } from '../../../src/cli/server/redact.ts';
+import { createRedactor } from '../../../src/cli/server/secrets/redact.ts';
 
 const secret = 'pass"word\\1\n\\';
 const json = (text: string, levels: number): string =>

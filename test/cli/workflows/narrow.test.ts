@@ -2,8 +2,8 @@ import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { workflowFinder } from '../../../src/cli/workflows/find-workflow.ts';
-import type { WorkflowDefinition } from '../../../src/machines/workflow-definition.ts';
-import type { FoundWorkflow } from '../../../src/machines/workflow-narrowing.ts';
+import type { WorkflowDefinition } from '../../../src/machines/workflow/workflow-definition.ts';
+import type { FoundWorkflow } from '../../../src/machines/workflow/workflow-narrowing.ts';
 import { openProject } from '../../support/cli.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { workflowFinder } from '../../../src/cli/workflows/find-workflow.ts';
-import type { WorkflowDefinition } from '../../../src/machines/workflow-definition.ts';
+import type { WorkflowDefinition } from '../../../src/machines/workflow/workflow-definition.ts';
 
 /** The clauses of SPEC.md, part 1, that are data in the shipped definitions, word by word. */
 const shipped = (name: string): WorkflowDefinition => {

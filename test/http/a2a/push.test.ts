@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { createPushConfigs } from '../../../src/actors/store/push-configs.ts';
+import { createPushConfigs } from '../../../src/actors/store/rows/push-configs.ts';
 import { createPushDelivery } from '../../../src/http/a2a/push-delivery.ts';
 import { readRunAt } from '../../../src/http/a2a/read-run.ts';
 import { bash, finish, hang, type Setting, startServer } from '../../support/running.ts';

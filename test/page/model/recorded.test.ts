@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import type { Recording } from '../../../src/actors/journal/recording.ts';
+import type { Recording } from '../../../src/actors/journal/replay/recording.ts';
 import { framesOf, missingIn } from '../../../web/recording/recorded-source.ts';
 
 const entry = (seq: number, type: string, data: object, base: number | null = null) => ({

@@ -3,7 +3,7 @@
 import { closeSync, openSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { childEnvironment } from '../../../dist/actors/process/run-command.js';
-import { chooseWorkspace } from '../../../dist/actors/workspace/select-workspace.js';
+import { chooseWorkspace } from '../../../dist/actors/workspace/worktrees/select-workspace.js';
 
 const opened = new Map();
 

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { closeSync, fsyncSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { messageOf } from '../../../machines/message-of.ts';
 import { StoreError } from '../port.ts';
-import type { Database, Value, Work } from '../rows.ts';
+import type { Database, Value, Work } from '../rows/rows.ts';
 
 export interface DumpTable {
   readonly name: string;

@@ -3,9 +3,9 @@ import { StringDecoder } from 'node:string_decoder';
 import { z } from 'zod';
 import { messageOf } from '../../../machines/message-of.ts';
 import { plural } from '../../../machines/plural.ts';
-import { forgetFile } from '../forget-file.ts';
 import { StoreError } from '../port.ts';
-import type { Database, Value, Work } from '../rows.ts';
+import { forgetFile } from '../rows/forget-file.ts';
+import type { Database, Value, Work } from '../rows/rows.ts';
 import {
   createDigest,
   type DumpTable,

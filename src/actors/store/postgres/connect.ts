@@ -3,7 +3,7 @@ import type { ConnectionOptions } from 'node:tls';
 import pg from 'pg';
 import { messageOf } from '../../../machines/message-of.ts';
 import { ChangeRefusedError, DatabaseRefusedError, StoreAwayError, StoreError } from '../port.ts';
-import type { Asked, Row, Value } from '../rows.ts';
+import type { Asked, Row, Value } from '../rows/rows.ts';
 import type { DatabaseHost, PostgresAddress } from './address.ts';
 import { tlsTries } from './tls.ts';
 

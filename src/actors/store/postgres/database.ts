@@ -1,7 +1,14 @@
 import { messageOf } from '../../../machines/message-of.ts';
 import { withTimeout } from '../../process/with-timeout.ts';
 import { StoreAwayError } from '../port.ts';
-import { type Ask, type Asked, type Database, known, type Statement, type Work } from '../rows.ts';
+import {
+  type Ask,
+  type Asked,
+  type Database,
+  known,
+  type Statement,
+  type Work,
+} from '../rows/rows.ts';
 import type { PostgresAddress } from './address.ts';
 import { connectPostgres, type PostgresConnection } from './connect.ts';
 import { hearServers, type ServerHearing } from './hear-servers.ts';

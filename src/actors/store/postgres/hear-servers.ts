@@ -1,4 +1,4 @@
-import type { Row } from '../rows.ts';
+import type { Row } from '../rows/rows.ts';
 import type { PostgresConnection } from './connect.ts';
 import { endColumns, type JournalEnd } from './journal-end.ts';
 import { beginMs } from './transactions.ts';

@@ -1,5 +1,5 @@
 import { DatabaseGoneError, type StoreError } from '../port.ts';
-import type { Row } from '../rows.ts';
+import type { Row } from '../rows/rows.ts';
 import { isOfMissingTable } from './connect.ts';
 
 /** `made` differs when the table was dropped and made anew. */

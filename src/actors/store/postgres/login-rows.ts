@@ -1,4 +1,4 @@
-import type { Work } from '../rows.ts';
+import type { Work } from '../rows/rows.ts';
 import type { PostgresDatabase } from './database.ts';
 
 export type CodeRefusal = 'used' | 'expired' | 'unknown';

@@ -8,7 +8,7 @@ import {
   ServiceError,
 } from '../../../machines/errors.ts';
 import { StoreAwayError, StoreError } from '../port.ts';
-import type { Row, Work } from '../rows.ts';
+import type { Row, Work } from '../rows/rows.ts';
 import type { PostgresDatabase } from './database.ts';
 
 /** The largest request or answer. */

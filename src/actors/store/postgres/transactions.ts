@@ -1,6 +1,6 @@
 import { createSerialQueue } from '../../process/serial-queue.ts';
 import { type Answer, DatabaseGoneError, StoreAwayError } from '../port.ts';
-import type { Ask, Asked, Asks, Work } from '../rows.ts';
+import type { Ask, Asked, Asks, Work } from '../rows/rows.ts';
 import type { PostgresConnection } from './connect.ts';
 import { endColumns, type JournalEnd } from './journal-end.ts';
 import type { Pool } from './pool.ts';

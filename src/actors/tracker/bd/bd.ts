@@ -3,8 +3,8 @@ import type { TaskId } from '../../../machines/task.ts';
 import { neededBy } from '../../ledger/edits.ts';
 import { endLabels, isGating } from '../../ledger/issue.ts';
 import { requireValidFields } from '../../ledger/new-issue.ts';
-import { createRequestRows } from '../../store/request-rows.ts';
-import type { Transacting } from '../../store/rows.ts';
+import { createRequestRows } from '../../store/rows/request-rows.ts';
+import type { Transacting } from '../../store/rows/rows.ts';
 import { carryOut } from '../carry-out.ts';
 import { countMatching, pageAtWorkOf, pageOf } from '../page-of.ts';
 import type {

@@ -1,6 +1,6 @@
 import { refusal } from '../../../machines/errors.ts';
+import type { Acceptance } from '../../../machines/task/task-context.ts';
 import type { TaskId } from '../../../machines/task.ts';
-import type { Acceptance } from '../../../machines/task-context.ts';
 import { holderOf, type TrackedTask } from '../../../machines/tracked-task.ts';
 import { endLabels } from '../../ledger/issue.ts';
 import type { Fence } from '../port.ts';

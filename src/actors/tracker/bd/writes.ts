@@ -1,6 +1,6 @@
 import { type Refusal, refusal } from '../../../machines/errors.ts';
+import type { Acceptance } from '../../../machines/task/task-context.ts';
 import type { TaskId } from '../../../machines/task.ts';
-import type { Acceptance } from '../../../machines/task-context.ts';
 import { endLabels } from '../../ledger/issue.ts';
 import type { Fence } from '../port.ts';
 import type { BdAnswer } from './answer.ts';

@@ -1,8 +1,8 @@
 import { refusal, ServiceError } from '../../../machines/errors.ts';
 import { messageOf } from '../../../machines/message-of.ts';
 import { plural } from '../../../machines/plural.ts';
+import type { Acceptance } from '../../../machines/task/task-context.ts';
 import type { TaskId } from '../../../machines/task.ts';
-import type { Acceptance } from '../../../machines/task-context.ts';
 import { UnsafeFileError } from '../../files/regular-file.ts';
 import {
   claimed,
@@ -38,8 +38,8 @@ import {
   StoreAwayError,
   StoreError,
 } from '../../store/port.ts';
-import { createRequestRows, type RequestRows } from '../../store/request-rows.ts';
-import { known, type Work } from '../../store/rows.ts';
+import { createRequestRows, type RequestRows } from '../../store/rows/request-rows.ts';
+import { known, type Work } from '../../store/rows/rows.ts';
 import type {
   Fence,
   NewTask,

@@ -1,10 +1,10 @@
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto';
 import { z } from 'zod';
-import { commitTree, findObjects } from '../commits.ts';
-import { GitError } from '../git.ts';
-import type { GitDirs } from '../git-dirs.ts';
+import { commitTree, findObjects } from '../git/commits.ts';
+import { GitError } from '../git/git.ts';
+import type { GitDirs } from '../git/git-dirs.ts';
+import { workRecordSchema } from '../git/work-records.ts';
 import type { KeyedAttempt } from '../port.ts';
-import { workRecordSchema } from '../work-records.ts';
 
 const carriedSchema = z.strictObject({
   /** The step after which the folder was like this; null: the attempt is over. */

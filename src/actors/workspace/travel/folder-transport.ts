@@ -4,12 +4,12 @@ import { access } from 'node:fs/promises';
 import { userInfo } from 'node:os';
 import { join } from 'node:path';
 import { PassThrough } from 'node:stream';
-import { commitText, moveBranch } from '../commits.ts';
-import { findBareRepository } from '../find-repository.ts';
-import { type GitAnswer, type GitCall, GitError, reasonIn, requireGit } from '../git.ts';
-import { type GitDirs, withGitDirs } from '../git-dirs.ts';
-import { requirePlainObjects } from '../object-store.ts';
-import { plainEntries, plainText, requirePlainWay } from '../plain.ts';
+import { commitText, moveBranch } from '../git/commits.ts';
+import { findBareRepository } from '../git/find-repository.ts';
+import { type GitAnswer, type GitCall, GitError, reasonIn, requireGit } from '../git/git.ts';
+import { type GitDirs, withGitDirs } from '../git/git-dirs.ts';
+import { requirePlainObjects } from '../git/object-store.ts';
+import { plainEntries, plainText, requirePlainWay } from '../git/plain.ts';
 import type { WorkTransport } from './transport.ts';
 
 /** More memory at once is for nobody's objects; git streams large files. */

@@ -1,9 +1,9 @@
 import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { commitOf, commitText } from '../commits.ts';
-import { createGit, type Git, type GitCall, GitError, reasonIn, requireGit } from '../git.ts';
-import { byteForByte, configText, type GitDirs, pinnedSettings } from '../git-dirs.ts';
-import { plainText } from '../plain.ts';
+import { commitOf, commitText } from '../git/commits.ts';
+import { createGit, type Git, type GitCall, GitError, reasonIn, requireGit } from '../git/git.ts';
+import { byteForByte, configText, type GitDirs, pinnedSettings } from '../git/git-dirs.ts';
+import { plainText } from '../git/plain.ts';
 import type { WorkTransport } from './transport.ts';
 
 const limitMs = 60_000;

@@ -1,4 +1,4 @@
-import type { GitDirs } from '../git-dirs.ts';
+import type { GitDirs } from '../git/git-dirs.ts';
 
 /** A branch of the common repository, and how its commit is read. */
 export interface WantedRef<Work> {

@@ -1,17 +1,17 @@
 import { messageOf } from '../../../machines/message-of.ts';
 import type { AttemptInput, TaskId } from '../../../machines/task.ts';
 import { withDeadline } from '../../process/deadline.ts';
-import { makeFolder } from '../attempt-folder.ts';
-import { commitOf, moveBranch } from '../commits.ts';
-import { GitError } from '../git.ts';
-import type { GitDirs } from '../git-dirs.ts';
+import { commitOf, moveBranch } from '../git/commits.ts';
+import { GitError } from '../git/git.ts';
+import type { GitDirs } from '../git/git-dirs.ts';
+import type { WorkRecord } from '../git/work-records.ts';
 import type { KeyedAttempt, WorkTravel } from '../port.ts';
-import { snapshotJob } from '../snapshot-job.ts';
-import { snapshotInThread } from '../snapshots.ts';
-import { findWithheld } from '../start.ts';
-import { treeOfWork } from '../verified-work.ts';
-import type { WorkParts } from '../work-parts.ts';
-import type { WorkRecord } from '../work-records.ts';
+import { snapshotJob } from '../saving/snapshot-job.ts';
+import { snapshotInThread } from '../saving/snapshots.ts';
+import { makeFolder } from '../worktrees/attempt-folder.ts';
+import { findWithheld } from '../worktrees/start.ts';
+import { treeOfWork } from '../worktrees/verified-work.ts';
+import type { WorkParts } from '../worktrees/work-parts.ts';
 import {
   type CarriedWork,
   carriedName,

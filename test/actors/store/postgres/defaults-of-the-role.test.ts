@@ -1,7 +1,7 @@
 import { expect, onTestFinished } from 'vitest';
 import { parsePostgresAddress } from '../../../../src/actors/store/postgres/address.ts';
 import { openPostgresDatabase } from '../../../../src/actors/store/postgres/database.ts';
-import type { Work } from '../../../../src/actors/store/rows.ts';
+import type { Work } from '../../../../src/actors/store/rows/rows.ts';
 import { testUnless } from '../../../support/needs.ts';
 import { freshAddress, inPostgres, noPostgres } from '../../../support/postgres.ts';
 

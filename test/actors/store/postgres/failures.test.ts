@@ -18,7 +18,7 @@ import {
   type PostgresDatabase,
 } from '../../../../src/actors/store/postgres/database.ts';
 import { createPostgresStore } from '../../../../src/actors/store/postgres.ts';
-import type { Work } from '../../../../src/actors/store/rows.ts';
+import type { Work } from '../../../../src/actors/store/rows/rows.ts';
 import { testUnless } from '../../../support/needs.ts';
 import { freshAddress, inPostgres, noPostgres, ownServer } from '../../../support/postgres.ts';
 import { freePort } from '../../../support/postgres-programs.ts';

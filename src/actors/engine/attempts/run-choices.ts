@@ -1,0 +1,51 @@
+import type { Finding, ProjectProblem, Role, RunOptions, TaskId } from '../../../machines/task.ts';
+import { holderOf } from '../../../machines/tracked-task.ts';
+import type { Tracker } from '../../tracker/port.ts';
+import type { TaskHost } from '../tasks/task-host.ts';
+import { type Budgets, isFree } from './budgets.ts';
+import { type BackendSelector, missingFor } from './select-assistant.ts';
+import { limitsFor, type Settings } from './settings.ts';
+import type { RunChoices } from './task-actor-ports.ts';
+
+export const createRunChoices = (
+  settings: () => Settings,
+  backends: Pick<BackendSelector, 'now'>,
+  now: () => number,
+): RunChoices => ({
+  limits: (run, role) => limitsFor(settings(), run, role, now()),
+  backendOf: (run, role) => backends.now(run, role).backend,
+  limitedBackendOf: (run, role) => {
+    const chosen = backends.now(run, role);
+    return isFree(chosen) ? null : chosen.backend;
+  },
+  modelOf: (run, role) => {
+    const chosen = backends.now(run, role);
+    const disclaimer = chosen.backend === 'builtin' ? (chosen.model?.disclaimer ?? null) : null;
+    return { name: chosen.name, disclaimer };
+  },
+  mergeMode: () => settings().merge,
+  notes: () => settings().notes,
+});
+
+/** Looks up what the guards of a run ask for. */
+export const createRunLookUp =
+  (
+    { actor }: Pick<Tracker, 'actor'>,
+    { refresh }: Pick<TaskHost, 'refresh'>,
+    settings: () => Settings,
+    backends: Pick<BackendSelector, 'afterLoginCheck'>,
+    budgets: Pick<Budgets, 'parking'>,
+    projectProblem: (taskId: TaskId) => Promise<ProjectProblem | null>,
+  ) =>
+  async (taskId: TaskId, run: RunOptions, role: Role): Promise<Finding> => {
+    const task = await refresh(taskId);
+    const chosen = await backends.afterLoginCheck(run, role);
+    return {
+      exists: task !== null,
+      unmet: task?.unmet ?? [],
+      holder: task === null ? null : holderOf(task, actor),
+      ...missingFor(chosen, settings().credentialVariable),
+      projectProblem: await projectProblem(taskId),
+      usedBudget: await budgets.parking(run, role),
+    };
+  };

@@ -1,0 +1,52 @@
+import { type AttemptKey, attemptKey, type TaskId } from '../../../machines/task.ts';
+import { withTimeout } from '../../process/with-timeout.ts';
+
+/** The work that agents started. An attempt is over only after all of its work has ended. */
+export interface RunningWork {
+  track<Result>(key: AttemptKey, work: Promise<Result>): Promise<Result>;
+  /** Waits without a limit. */
+  ended(key: AttemptKey): Promise<void>;
+  /** @throws after 20 s */
+  whenAttemptEnded(taskId: TaskId, attempt: number): Promise<void>;
+  /** Waits for the work of every attempt of a task. @throws after 20 s */
+  whenTaskEnded(taskId: TaskId): Promise<void>;
+  /** Waits for the end of all work, at most `ms`. */
+  settle(ms: number): Promise<void>;
+}
+
+const longestStopMs = 20_000;
+
+export const createRunningWork = (): RunningWork => {
+  const working = new Map<string, Set<Promise<unknown>>>();
+  const allOf = (belongs: (key: string) => boolean): readonly Promise<unknown>[] =>
+    [...working].filter(([key]) => belongs(key)).flatMap(([, all]) => [...all]);
+  const workOf = (key: AttemptKey) => Promise.allSettled([...(working.get(key) ?? [])]);
+  return {
+    track: (key, work) => {
+      const all = working.get(key) ?? new Set();
+      working.set(key, all.add(work));
+      const forget = (): void => {
+        all.delete(work);
+        if (all.size === 0) working.delete(key);
+      };
+      work.then(forget, forget);
+      return work;
+    },
+    ended: async (key) => void (await workOf(key)),
+    whenAttemptEnded: async (taskId, attempt) => {
+      const key = attemptKey(taskId, attempt);
+      await withTimeout(workOf(key), longestStopMs, `the work of attempt ${attempt}`);
+    },
+    whenTaskEnded: async (taskId) => {
+      const own = allOf((key) => key.startsWith(`${taskId}#`));
+      if (own.length > 0)
+        await withTimeout(
+          Promise.allSettled(own),
+          longestStopMs,
+          `what an attempt of ${taskId} did before`,
+        );
+    },
+    settle: (ms) =>
+      withTimeout(Promise.allSettled(allOf(() => true)), ms, 'the work').catch(() => {}),
+  };
+};

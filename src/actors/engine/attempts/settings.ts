@@ -1,0 +1,192 @@
+import type { AgentLimits, Backend, OnQuota } from '../../../machines/agent/agent-context.ts';
+import type { BudgetLimits } from '../../../machines/agent/budget.ts';
+import type { SupervisorInput } from '../../../machines/supervisor/supervisor-context.ts';
+import type { AttemptInput, Role, RunOptions } from '../../../machines/task.ts';
+import type { OnInterrupted } from '../../agent/interrupted-calls.ts';
+import type { RoleProfile } from '../../agent/roles.ts';
+import type { McpServer } from '../../mcp/port.ts';
+import { contextWindowOf } from '../../model/context-windows.ts';
+import type { Price } from '../../model/price.ts';
+import { type NetworkAccess, publicHosts } from '../../network/access.ts';
+import type { MergeMode } from '../../workspace/port.ts';
+import type { SetupSettings } from './setup-worktree.ts';
+
+/** `auto`: our loop if there is a key, else an assistant that is logged in. */
+export type BackendChoice = 'auto' | 'scripted' | Backend;
+
+/** Null: as for every role. */
+export interface RoleSettings extends RoleProfile {
+  readonly backend: BackendChoice | null;
+  readonly model: string | null;
+  readonly maxTurns: number | null;
+  readonly maxTokensTotal: number | null;
+  readonly maxCostUsd: number | null;
+  /** Tools whose calls need approval. */
+  readonly approvals: readonly string[];
+  /** Commands that must pass before completion. */
+  readonly verify: readonly string[];
+  /** Null: as `Settings.network`. */
+  readonly network: NetworkAccess | null;
+  /** The project took the network away. */
+  readonly isNetworkRevoked?: boolean;
+  readonly concurrency: number | null;
+  /** Names of the MCP servers that it may use. */
+  readonly mcp: readonly string[];
+}
+
+/** Values from the configuration; replaced as a whole while the server runs. */
+export interface Settings {
+  readonly projectRoot: string;
+  /** The lease of a server; read at its start. */
+  readonly leaseMs: number;
+  /** Most agents of this server at once. */
+  readonly cap: number;
+  /** Most agents of all servers of its store. */
+  readonly sharedCap: number;
+  /** The roles that this server runs; null: all. Others are for the other servers of its store. */
+  readonly ownRoles: readonly Role[] | null;
+  readonly roles: Readonly<Record<Role, RoleSettings>>;
+  readonly backend: BackendChoice;
+  /** For a tool call that ran when a server ended. */
+  readonly onInterrupted: OnInterrupted;
+  /** For tasks whose dependency failed. */
+  readonly onDependencyFailure: 'wait' | 'fail';
+  /** At a limit of the provider. */
+  readonly onQuota: OnQuota;
+  /** Comment in the tracker at the end of an attempt. */
+  readonly notes: boolean;
+  /** Of commands whose role says nothing. */
+  readonly network: NetworkAccess;
+  /** Callers may enable the network. */
+  readonly allowTaskNetwork: boolean;
+  readonly queueLimit: number;
+  readonly maxTurns: number;
+  readonly maxTokensTotal: number | null;
+  readonly maxCostUsd: number | null;
+  readonly budgets: BudgetLimits;
+  readonly merge: MergeMode;
+  /** Null: new worktrees need none. */
+  readonly setup: SetupSettings | null;
+  /** Longest silence of an assistant (ms). */
+  readonly idleMs: number;
+  /** Longest wait for an answer (ms); 0: no limit. */
+  readonly answerMs: number;
+  /** The answer after `answerMs`; null: the attempt fails. */
+  readonly defaultAnswer: string | null;
+  readonly defaultDecision: 'deny' | null;
+  readonly maxRetries: number;
+  /** Retries of a failed model call within an attempt. */
+  readonly maxModelRetries: number;
+  /** Tokens of one answer of the model. */
+  readonly maxTokens: number;
+  /** Context size in tokens; null: as known for each model. */
+  readonly contextWindow: number | null;
+  readonly defaultModel: string;
+  readonly prices: Readonly<Record<string, Price>>;
+  /** The user's servers of the Model Context Protocol. */
+  readonly mcpServers: readonly McpServer[];
+  /** Name of the provider's key variable. */
+  readonly credentialVariable: string;
+}
+
+type NetworkSettings = Pick<Settings, 'roles' | 'network' | 'allowTaskNetwork' | 'setup'>;
+
+const maxRepeats = 6;
+const maxNudges = 2;
+const maxStrikes = 3;
+
+export const modelNameFor = (
+  { roles, defaultModel }: Settings,
+  run: RunOptions,
+  role: Role,
+): string => run.model ?? roles[role].model ?? defaultModel;
+
+/** `slots`: how many of the agents of all servers this one may run. */
+export const capsOf = (
+  { cap, queueLimit, roles, ownRoles }: Settings,
+  slots = cap,
+): SupervisorInput => ({
+  cap: slots,
+  queueLimit,
+  roleCaps: Object.fromEntries(
+    Object.values(roles).flatMap(({ role, concurrency }) => {
+      if (ownRoles?.includes(role) === false) return [[role, 0]];
+      return concurrency === null ? [] : [[role, concurrency]];
+    }),
+  ),
+});
+
+/** Who uses the network in an attempt. */
+export type NetworkUser =
+  | { readonly kind: 'commands' }
+  | { readonly kind: 'assistant' }
+  /** `isUsersCommit`: in a folder without unmerged work of an agent. */
+  | { readonly kind: 'setup'; readonly isUsersCommit: boolean }
+  | { readonly kind: 'server'; readonly name: string; readonly network: NetworkAccess };
+
+/** Narrower than `network: true`, and never narrower than its own list. */
+const assistantAccess = (
+  role: Pick<RoleSettings, 'network' | 'isNetworkRevoked'>,
+  all: NetworkAccess,
+): NetworkAccess => {
+  const chosen = role.network === null || role.network === false ? all : role.network;
+  const isOpen = chosen === true && role.network !== false && role.isNetworkRevoked !== true;
+  return isOpen || typeof chosen === 'object' ? chosen : publicHosts;
+};
+
+/**
+ * The network of everything that an attempt starts, decided here alone: the most specific setting
+ * counts. The caller of a run may close it for commands, and open it where the configuration allows
+ * that. An assistant calls its provider, so `false` leaves it the public hosts.
+ */
+export const networkAccess = (
+  { roles, network: all, allowTaskNetwork, setup }: NetworkSettings,
+  { role: name, options: run }: Pick<AttemptInput, 'role' | 'options'>,
+  user: NetworkUser,
+): NetworkAccess => {
+  const role = roles[name];
+  switch (user.kind) {
+    case 'server':
+      return user.network;
+    case 'setup':
+      return user.isUsersCommit && (setup?.network ?? false);
+    case 'assistant':
+      return assistantAccess(role, all);
+    case 'commands':
+      if (run.network === false || (run.network === true && allowTaskNetwork)) return run.network;
+      return role.isNetworkRevoked !== true && (role.network ?? all);
+  }
+};
+
+export const wallLimitMs = ({ roles }: Settings, run: RunOptions, role: Role): number =>
+  run.timeoutMs ?? roles[role].timeoutMs;
+
+export const mcpServersFor = ({ mcpServers, roles }: Settings, role: Role): readonly McpServer[] =>
+  mcpServers.filter(({ name }) => roles[role].mcp.includes(name));
+
+/** Limits of an attempt: of the caller, else of the role, else of all roles. */
+export const limitsFor = (
+  settings: Settings,
+  run: RunOptions,
+  role: Role,
+  now: number,
+): AgentLimits => {
+  const own = settings.roles[role];
+  return {
+    maxTurns: run.maxTurns ?? own.maxTurns ?? settings.maxTurns,
+    maxTokensTotal: run.maxTokensTotal ?? own.maxTokensTotal ?? settings.maxTokensTotal,
+    maxCostUsd: run.maxCostUsd ?? own.maxCostUsd ?? settings.maxCostUsd,
+    wallMs: wallLimitMs(settings, run, role),
+    deadlineAt: now + wallLimitMs(settings, run, role),
+    answerMs: settings.answerMs,
+    defaultAnswer: settings.defaultAnswer,
+    defaultDecision: settings.defaultDecision,
+    maxRepeats,
+    maxNudges,
+    maxModelRetries: settings.maxModelRetries,
+    maxStrikes,
+    contextWindow: settings.contextWindow ?? contextWindowOf(modelNameFor(settings, run, role)),
+    approvals: own.approvals,
+    onQuota: settings.onQuota,
+  };
+};

@@ -1,0 +1,58 @@
+import { type Refusal, refusal } from '../../../machines/errors.ts';
+import type { TaskId } from '../../../machines/task.ts';
+
+interface EndFrame {
+  readonly type: string;
+  readonly attempt: number;
+  readonly data: unknown;
+}
+
+const statusByEnd: Readonly<Record<string, string>> = {
+  completed: 'complete',
+  failed: 'failed',
+  cancelled: 'cancelled',
+};
+const isByHand = (data: unknown): boolean =>
+  typeof data === 'object' && data !== null && 'by_hand' in data;
+
+/** The first end of the attempt, whatever happened to the task later. Null for other frames. */
+export const endOfAttempt = (frame: EndFrame, attempt: number): string | null => {
+  const end = frame.attempt === attempt ? statusByEnd[frame.type] : undefined;
+  return end === 'complete' && isByHand(frame.data) ? 'closed by hand' : (end ?? null);
+};
+
+export interface MergeWish {
+  readonly taskId: TaskId;
+  readonly attempt: number;
+  readonly isLive: boolean;
+  /** By now the task is complete, for example closed by hand. */
+  readonly isComplete: boolean;
+  /** As `endOfAttempt` returns it. */
+  readonly end: string | null;
+  readonly force: boolean;
+  readonly isDiscarded: boolean;
+}
+
+/** Null when the work may be merged. */
+export const refusesMerge = ({
+  taskId,
+  attempt,
+  isLive,
+  isComplete,
+  end,
+  force,
+  isDiscarded,
+}: MergeWish): Refusal | null => {
+  const refuse = (state: string, allowed: readonly string[]): Refusal =>
+    refusal('event_not_allowed', {
+      task_id: taskId,
+      event: 'merge',
+      state: `${state} (attempt ${attempt})`,
+      allowed,
+    });
+  if (isLive) return refuse('at work', ['cancel', 'merge it when it has ended']);
+  if (isDiscarded) return refuse('discarded', ['diff', isComplete ? 'reopen' : 'retry']);
+  if (force || end === 'complete') return null;
+  const again = isComplete ? 'reopen' : 'retry';
+  return refuse(end ?? 'not complete', ['diff', again, 'merge --force']);
+};

@@ -1,0 +1,166 @@
+import { isDeepStrictEqual } from 'node:util';
+import { createActor, type EventObject, transition } from 'xstate';
+import type { AgentStart } from '../../../machines/agent/agent-context.ts';
+import { type AgentSnapshot, agentMachine } from '../../../machines/agent/agent-machine.ts';
+import { type TaskSnapshot, taskMachine } from '../../../machines/task/task-machine.ts';
+import { attemptKey, type TaskId } from '../../../machines/task.ts';
+import type { ActorReads, Entry, EntryReads, SavedActor } from '../../store/port.ts';
+import { entriesOf } from './entries-of.ts';
+
+export interface ReplayedStep {
+  readonly seq: number;
+  /** RFC 3339 UTC. */
+  readonly at: string;
+  readonly attempt: number;
+  readonly machine: 'task' | 'agent' | 'workflow';
+  readonly event: string;
+  readonly state: unknown;
+  /** True when the journal recorded the same state. */
+  readonly same: boolean;
+}
+
+/** Result of a replay: the states, computed again from the journal. */
+export interface Replay {
+  readonly steps: readonly ReplayedStep[];
+  readonly task: TaskSnapshot;
+  /** The latest attempt's, or null. */
+  readonly agent: AgentSnapshot | null;
+}
+
+interface Recorded {
+  readonly machine: string;
+  readonly value: unknown;
+}
+
+export const isTransition = ({ type, cause }: Pick<Entry, 'type' | 'cause'>): boolean =>
+  type === 'snapshot' && cause !== null;
+
+const initialAgent = (input: AgentStart): AgentSnapshot =>
+  createActor(agentMachine, { input }).getSnapshot();
+
+/** The first entry of an agent has its input; each later one has an event. */
+const nextAgent = (
+  before: AgentSnapshot | null,
+  cause: EventObject & { input?: AgentStart },
+): AgentSnapshot | null => {
+  if (cause.type === 'xstate.init')
+    return cause.input === undefined ? null : initialAgent(cause.input);
+  return before === null
+    ? null
+    : (transition(agentMachine, before, cause as never)[0] as AgentSnapshot);
+};
+
+/** Runs the machines over a task's transitions, without effects. */
+export const fold = (taskId: TaskId, entries: readonly Entry[]): Replay => {
+  const agents = new Map<number, AgentSnapshot>();
+  let task: TaskSnapshot = createActor(taskMachine, { input: { taskId } }).getSnapshot();
+  let latest: AgentSnapshot | null = null;
+  const steps = entries
+    .filter(isTransition)
+    .map(({ seq, at, attempt, data, cause }): ReplayedStep => {
+      const recorded = JSON.parse(data) as Recorded;
+      const event = JSON.parse(cause ?? '{}') as EventObject & { input?: AgentStart };
+      const machine = recorded.machine === 'agent' ? 'agent' : 'task';
+      let state: unknown = null;
+      if (machine === 'task') {
+        task = transition(taskMachine, task, event as never)[0] as TaskSnapshot;
+        state = task.value;
+      } else {
+        const next = nextAgent(agents.get(attempt) ?? null, event);
+        if (next !== null) agents.set(attempt, next);
+        latest = next ?? latest;
+        state = next?.value ?? null;
+      }
+      const same = JSON.stringify(state) === JSON.stringify(recorded.value);
+      return {
+        seq,
+        at: new Date(at).toISOString(),
+        attempt,
+        machine,
+        event: event.type,
+        state,
+        same,
+      };
+    });
+  return { steps, task, agent: latest };
+};
+
+/** One sentence on the first state that is not as recorded; null: all are. */
+export const wrongStep = (steps: readonly ReplayedStep[]): string | null => {
+  const wrong = steps.find(({ same }) => !same);
+  return wrong === undefined
+    ? null
+    : `at ${wrong.seq} the ${wrong.machine} comes to ${JSON.stringify(wrong.state)} by ${wrong.event}, which is not what was recorded`;
+};
+
+/** The journal of a task up to a seq; null: all of it. */
+export const entriesUpTo = async (
+  store: Pick<EntryReads, 'read'>,
+  taskId: string,
+  seq: number | null,
+): Promise<readonly Entry[]> => {
+  const all: Entry[] = [];
+  for await (const entry of entriesOf(store, taskId)) {
+    if (seq !== null && entry.seq > seq) break;
+    all.push(entry);
+  }
+  return all;
+};
+
+interface State {
+  readonly value: unknown;
+  readonly context: unknown;
+}
+
+/** The order of the fields does not count: an absent one is added where it is set first. */
+const isSameState = (text: string, replayed: State): boolean => {
+  const saved: State = JSON.parse(text);
+  const { value, context }: State = JSON.parse(JSON.stringify(replayed));
+  return isDeepStrictEqual([saved.value, saved.context], [value, context]);
+};
+
+type DifferenceReads = Pick<EntryReads, 'read' | 'removed'> & Pick<ActorReads, 'actor'>;
+
+const differenceIn = async (
+  store: DifferenceReads,
+  taskId: TaskId,
+  saved: SavedActor,
+  entries: readonly Entry[],
+): Promise<string | null> => {
+  const { steps, task, agent } = fold(taskId, entries);
+  const wrong = wrongStep(steps);
+  if (wrong !== null) return wrong;
+  if (!isSameState(saved.snapshot, task))
+    return `the saved state of the task is not what its journal makes of it (${JSON.stringify(task.value)})`;
+  const savedAgent = await store.actor(attemptKey(taskId, task.context.attempt));
+  if (agent === null || savedAgent === null || agent.context.attempt !== task.context.attempt)
+    return null;
+  return isSameState(savedAgent.snapshot, agent)
+    ? null
+    : `the saved state of its agent is not what its journal makes of it (${JSON.stringify(agent.value)})`;
+};
+
+const comparisonsAtMost = 5;
+
+/**
+ * One sentence on how the saved state differs from the replayed one; null when they are equal, and
+ * when the task changed during each of five comparisons.
+ */
+export const differenceFrom = async (
+  store: DifferenceReads,
+  taskId: TaskId,
+): Promise<string | null> => {
+  for (let n = 0; n < comparisonsAtMost; n += 1) {
+    const saved = await store.actor(taskId);
+    // Without its beginning, a journal leads to no state.
+    if (saved === null || (await store.removed(taskId)) !== null) return null;
+    const entries = await entriesUpTo(store, taskId, null);
+    const difference = await differenceIn(store, taskId, saved, entries);
+    if (difference === null) return null;
+    const after = entries.at(-1)?.seq ?? 0;
+    const newer = await store.read({ taskId, after, limit: 1 });
+    const { revision } = (await store.actor(taskId)) ?? { revision: 0 };
+    if (newer.length === 0 && revision === saved.revision) return difference;
+  }
+  return null;
+};

@@ -1,0 +1,37 @@
+import { z } from 'zod';
+import type { EntryReads } from '../../store/port.ts';
+import { entriesOf } from './entries-of.ts';
+
+const toolEndSchema = z.looseObject({
+  tool: z.string(),
+  ok: z.boolean(),
+  duration_ms: z.number(),
+  call_id: z.string(),
+});
+const toolStartSchema = z.looseObject({ call_id: z.string(), arguments: z.string() });
+
+const argumentsLength = 200;
+
+/** One line for each tool call of an attempt, oldest first. */
+export const readToolCallLog = async (
+  store: Pick<EntryReads, 'read'>,
+  taskId: string,
+  attempt: number,
+): Promise<readonly string[]> => {
+  const started = new Map<string, string>();
+  const lines: string[] = [];
+  for await (const entry of entriesOf(store, taskId)) {
+    if (entry.attempt !== attempt) continue;
+    if (entry.type === 'tool_start') {
+      const start = toolStartSchema.parse(JSON.parse(entry.data));
+      started.set(start.call_id, start.arguments.slice(0, argumentsLength));
+    }
+    if (entry.type !== 'tool_end') continue;
+    const end = toolEndSchema.parse(JSON.parse(entry.data));
+    const at = new Date(entry.at).toISOString();
+    lines.push(
+      `${at} \`${end.tool}\` ${started.get(end.call_id) ?? ''} → ${end.ok ? 'ok' : 'not ok'}, ${end.duration_ms} ms`,
+    );
+  }
+  return lines;
+};

@@ -1,0 +1,61 @@
+import { realpath } from 'node:fs/promises';
+import { createSerialQueue } from '../../process/serial-queue.ts';
+import type { Workspace } from '../port.ts';
+import { nothingAbsent } from './absent.ts';
+
+export interface SharedOptions {
+  readonly projectRoot: string;
+  /**
+   * True when a sandbox confines the commands of agents; then one attempt at a time changes files.
+   */
+  readonly sandboxed?: boolean;
+}
+
+/**
+ * Every attempt works in the project folder itself. @throws a system error when the folder does not
+ * exist
+ */
+export const createSharedWorkspace = ({
+  projectRoot,
+  sandboxed = false,
+}: SharedOptions): Workspace => {
+  const oneWriter = createSerialQueue();
+  return {
+    mode: 'shared',
+    copies: [],
+    describe: () =>
+      sandboxed
+        ? 'the project folder, shared by all attempts, one writer at a time'
+        : 'the project folder, shared by all attempts',
+    refusal: () => null,
+    problem: async () => null,
+    open: async () => ({
+      root: await realpath(projectRoot),
+      readable: [],
+      git: null,
+      notes: [],
+      conflicts: [],
+      isUsersCommit: true,
+      isNew: false,
+    }),
+    absent: async () => nothingAbsent,
+    travel: null,
+    keep: null,
+    setups: null,
+    usersFiles: null,
+    // So no command swaps a folder for a link while another's mounts are made, and each learns what
+    // it made.
+    alone: sandboxed ? oneWriter : (work) => work(),
+    asCheck: (_attempt, run) => run(),
+    save: async () => null,
+    workOf: async () => null,
+    bringWork: null,
+    leftOut: async () => [],
+    sweep: async () => [],
+    merge: async () => ({ status: 'nothing' }),
+    discard: async () => null,
+    watchMerges: () => () => {},
+    diff: async () => null,
+    inspect: async () => null,
+  };
+};

@@ -1,0 +1,58 @@
+import type { TaskId } from '../../../machines/task.ts';
+import type { LeftOut } from '../git/work-records.ts';
+import { createWorkRecords } from '../git/work-records.ts';
+
+/** The changes of an attempt, as people see them. */
+export interface WorkView {
+  /** Absent when no branch has changes of it. */
+  readonly branch?: string;
+  readonly commit?: string;
+  readonly files: number;
+  readonly insertions: number;
+  readonly deletions: number;
+  readonly merged_at?: string;
+  readonly merge_commit?: string;
+  readonly notes?: string[];
+  readonly left?: LeftOut[];
+  readonly discarded_at?: string;
+  /** The attempt did not complete it: it is merged by force alone. */
+  readonly incomplete?: true;
+  /** The work of other tasks that it began without, since it conflicted. */
+  readonly conflicts?: readonly { task_id: string; branch: string; files: readonly string[] }[];
+}
+
+export type WorkReads = (taskId: TaskId, attempt: number) => Promise<WorkView | null>;
+
+/** Reads the records of attempts, without git. */
+export const createWorkReads = (folder: string): WorkReads => {
+  const records = createWorkRecords(folder);
+  return async (taskId, attempt) => {
+    const record = await records.read(taskId, attempt).catch(() => null);
+    if (record?.closed !== true) return null;
+    if (record.commit === null && record.left.length + record.notes.length === 0) return null;
+    const {
+      branch,
+      commit,
+      left,
+      size,
+      complete,
+      notes,
+      merged,
+      merged_at: at,
+      conflicts,
+    } = record;
+    return {
+      ...(commit === null ? {} : { branch, commit }),
+      ...(size ?? { files: 0, insertions: 0, deletions: 0 }),
+      ...(at === null ? {} : { merged_at: new Date(at).toISOString() }),
+      ...(merged === null ? {} : { merge_commit: merged }),
+      ...(notes.length === 0 ? {} : { notes: [...notes] }),
+      ...(left.length === 0 ? {} : { left }),
+      ...(record.discarded === null
+        ? {}
+        : { discarded_at: new Date(record.discarded.at).toISOString() }),
+      ...(complete ? {} : { incomplete: true as const }),
+      ...(conflicts.length === 0 ? {} : { conflicts }),
+    };
+  };
+};

@@ -1,0 +1,290 @@
+import { join } from 'node:path';
+import { messageOf } from '../../../machines/message-of.ts';
+import type { AttemptInput, Role, TaskId } from '../../../machines/task.ts';
+import {
+  createSerialQueue,
+  createSerialQueues,
+  type SerialQueue,
+} from '../../process/serial-queue.ts';
+import { createSetupCache } from '../folders/setup-cache.ts';
+import { commitOf, contains } from '../git/commits.ts';
+import { requireGit } from '../git/git.ts';
+import type { GitDirs } from '../git/git-dirs.ts';
+import { firstBase, type WorkRecord } from '../git/work-records.ts';
+import { mergeInto } from '../merging/merge.ts';
+import type { Changes, DiffPart, Merged, MergeMode, WorkFiles, Workspace } from '../port.ts';
+import { limitTravel } from '../travel/limited-travel.ts';
+import { createWorkTravel } from '../travel/work-travel.ts';
+import { findAbsent } from './absent.ts';
+import { removeFolder } from './attempt-folder.ts';
+import { changesOf, liveChanges, workOf } from './changes.ts';
+import { createOpening } from './open-work.ts';
+import { createSaving, sizeOfWork } from './save-work.ts';
+import { findUnmerged, tipOfWork } from './unmerged.ts';
+import { createInUsersCommit, createUsersFiles } from './users-commit.ts';
+import { createVerification } from './verified-work.ts';
+import { createMergeWatch } from './watch-merges.ts';
+import { createWorkParts, type WorkParts, type WorktreeOptions } from './work-parts.ts';
+import { createWorkReads } from './work-view.ts';
+
+const split = (said: Buffer): string[] => said.toString().split('\0').filter(Boolean);
+
+/** `100644 blob <id>    <size>\t<path>`; a link and a submodule have other modes. */
+const regular = /^100(?:644|755) blob [0-9a-f]+ +(\d+)\t([\s\S]+)$/;
+
+const changedBetween = async ({ git }: GitDirs, base: string, commit: string) => {
+  const names = ['diff-tree', '-r', '-z', '--name-only', '--no-renames', base, commit];
+  return split(await requireGit('the changes cannot be read', git(names)));
+};
+
+const tipOf = (record: WorkRecord): string => record.commit ?? firstBase(record);
+
+/** Paths that one of the attempts changed, and that still differ from where the first began. */
+const changedSince = async (
+  dirs: GitDirs,
+  record: WorkRecord,
+  earlier: readonly WorkRecord[],
+): Promise<string[]> => {
+  const [first] = earlier;
+  const own = await changedBetween(dirs, firstBase(record), tipOf(record));
+  if (first === undefined) return own;
+  const each = earlier.map((one) => changedBetween(dirs, firstBase(one), tipOf(one)));
+  const some = new Set([...own, ...(await Promise.all(each)).flat()]);
+  const left = await changedBetween(dirs, firstBase(first), tipOf(record));
+  return left.filter((path) => some.has(path));
+};
+
+const readWorkFiles = async (
+  dirs: GitDirs,
+  record: WorkRecord,
+  earlier: readonly WorkRecord[],
+): Promise<WorkFiles> => {
+  const { git } = dirs;
+  const commit = tipOf(record);
+  const changed = (await changedSince(dirs, record, earlier)).sort();
+  const entries = async (path: string): Promise<readonly { size: number; path: string }[]> => {
+    const list = ['ls-tree', '-r', '-l', '-z', commit, '--', path];
+    const found = split(await requireGit('the files cannot be listed', git(list)));
+    return found.flatMap((line) => {
+      const [, size, name] = regular.exec(line) ?? [];
+      return name === undefined ? [] : [{ size: Number(size), path: name }];
+    });
+  };
+  return {
+    changed,
+    list: async (path) => (await entries(path)).map((each) => each.path).sort(),
+    read: async (path, bytesAtMost) => {
+      const [found, ...others] = await entries(path);
+      if (found?.path !== path || others.length > 0 || found.size > bytesAtMost) return null;
+      const blob = git(['cat-file', 'blob', `${commit}:${path}`]);
+      return (await requireGit('the file cannot be read', blob)).toString();
+    },
+  };
+};
+
+/** Reads the commit of an attempt, never its folder. */
+const createInspect =
+  ({ records, stores }: WorkParts): Workspace['inspect'] =>
+  async (taskId: TaskId, attempt, read, earlier = []) => {
+    const record = await records.read(taskId, attempt);
+    if (record === null || !record.closed) return null;
+    const before: WorkRecord[] = [];
+    for (const each of earlier) {
+      const found = await records.read(each.taskId, each.attempt);
+      if (found?.closed === true && found.kind === record.kind) before.push(found);
+    }
+    return stores.use(record.kind, async (dirs) => read(await readWorkFiles(dirs, record, before)));
+  };
+
+const createMerging =
+  ({ options, records, stores }: WorkParts, onMerged: (record: WorkRecord) => void) =>
+  async (
+    taskId: TaskId,
+    attempt: number,
+    mode: MergeMode,
+    title: string,
+    signal: AbortSignal | undefined,
+  ): Promise<Merged> => {
+    signal?.throwIfAborted();
+    const record = await records.read(taskId, attempt);
+    if (record?.commit == null || mode === 'none') return { status: 'nothing' };
+    const { branch, commit, role } = record;
+    const interrupted = await stores.recover();
+    if (interrupted !== null) {
+      stores.shown();
+      return { status: 'conflict', branch, why: interrupted, files: [] };
+    }
+    const message = `${title}\n\nTask: ${taskId}\nAttempt: ${attempt}\n`;
+    return stores.use(record.kind, async (dirs) => {
+      const checkout = await stores.checkout(dirs, options.filters, signal);
+      const head = await commitOf(dirs, 'HEAD');
+      const tip = await tipOfWork(dirs, records, { ...record, commit });
+      if (
+        head !== null &&
+        record.merged !== null &&
+        tip === commit &&
+        (await contains(dirs, head, record.merged))
+      )
+        return { status: 'nothing', commit: record.merged };
+      if (tip === null) {
+        const why = `somebody rewrote ${branch}: it does not have the commit of the attempt any more`;
+        return { status: 'conflict', branch, why, files: [], rewritten: true };
+      }
+      const first = await findUnmerged(dirs, records, record);
+      if (first !== null) {
+        const { task_id: earlier } = first;
+        if ((await records.read(earlier, first.attempt))?.discarded != null) {
+          const why = `${earlier}'s work is in it and was discarded; run it again`;
+          return { status: 'conflict', branch, why, files: [] };
+        }
+        const why = `${earlier}'s work is in it and is not merged yet`;
+        return { status: 'conflict', branch, why, files: [], merge_first: first };
+      }
+      const merged = await mergeInto(dirs, checkout, {
+        branch,
+        commit: tip,
+        mode,
+        message,
+        role,
+        signal,
+      });
+      if (merged.status !== 'conflict') {
+        const work = { ...record, commit: tip };
+        const size = tip === commit ? record.size : sizeOfWork(await workOf(dirs, work));
+        const after = { ...work, size, merged: merged.commit ?? head, merged_at: Date.now() };
+        onMerged(after);
+        await records.write(after);
+      }
+      return merged;
+    });
+  };
+
+const createDiff =
+  ({ options, records, stores, placesOf }: WorkParts) =>
+  async (taskId: TaskId, attempt: number, part?: DiffPart): Promise<Changes | null> => {
+    const record = await records.read(taskId, attempt);
+    if (record === null || record.pruned) return null;
+    const { commit, closed } = record;
+    if (closed && commit === null) return { attempt: record.attempt, patch: '', guarded: [] };
+    return stores.use(record.kind, async (dirs) =>
+      closed && commit !== null
+        ? changesOf(
+            ...([dirs, record.attempt, firstBase(record)] as const),
+            (await tipOfWork(dirs, records, { ...record, commit })) ?? commit,
+            part,
+          )
+        : liveChanges(dirs, record, placesOf(record.task_id, record.attempt), options, part),
+    );
+  };
+
+const folderKey = (taskId: TaskId, attempt: number): string => `${taskId}@${attempt}`;
+
+type ByAttempt = ReturnType<typeof createSerialQueues>;
+type Save = ReturnType<typeof createSaving>;
+
+/** Saves and removes what earlier attempts left. */
+const createSweep =
+  (
+    { records, stores, removals, placesOf }: WorkParts,
+    save: Save,
+    inTurn: SerialQueue,
+    byAttempt: ByAttempt,
+  ): Workspace['sweep'] =>
+  async (isOver) => {
+    await stores.tidy();
+    const cut = await inTurn(stores.recover).catch(messageOf);
+    stores.shown();
+    const failed = [...(await removals.sweep()), ...(cut === null ? [] : [cut])];
+    for (const { task_id, attempt, role, closed } of await records.all()) {
+      const taskId = task_id as TaskId;
+      if (!closed && !(await isOver(taskId, attempt))) continue;
+      const input = { taskId, attempt, role: role as Role, options: {} };
+      const again = async (): Promise<void> => {
+        if (closed) await removeFolder(placesOf(taskId, attempt), removals);
+        else await save(input, `Work of ${taskId}`, false);
+      };
+      await byAttempt(folderKey(taskId, attempt), again).catch((error: unknown) =>
+        failed.push(`${taskId}#${attempt}: ${messageOf(error)}`),
+      );
+    }
+    return failed;
+  };
+
+/**
+ * Each attempt works in its own folder, on its own branch; only the branch stays. The folder is
+ * data: it is read by open handles, and no git of ours uses it as a working tree (ADR 0021).
+ */
+export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => {
+  const parts = createWorkParts(options);
+  const { records, stores } = parts;
+  // Uses of the project's files and branch take turns; uses of an attempt's folder take turns per
+  // attempt.
+  const inTurn = createSerialQueue();
+  const merges = createMergeWatch(parts, inTurn);
+  const [open, save, merge, diff] = [
+    createOpening(parts),
+    createSaving(parts),
+    createMerging(parts, merges.taken),
+    createDiff(parts),
+  ];
+  const travel = createWorkTravel(parts, options.common, (attempt, title) =>
+    save(attempt, title, false),
+  );
+  const verification = createVerification(parts);
+  const byAttempt = createSerialQueues();
+  const sweep = createSweep(parts, save, inTurn, byAttempt);
+  const ofAttempt = <Result>(
+    { taskId, attempt }: Pick<AttemptInput, 'taskId' | 'attempt'>,
+    work: () => Promise<Result>,
+  ): Promise<Result> => byAttempt(folderKey(taskId, attempt), work);
+
+  return {
+    mode: 'worktree',
+    copies: options.copies,
+    describe: () => options.description,
+    refusal: () => null,
+    problem: async () => null,
+    open: (attempt, after = [], signal) => inTurn(() => open(attempt, after, signal)),
+    absent: (signal) => findAbsent(options, stores.uses, signal),
+    travel: limitTravel(travel, inTurn, ofAttempt),
+    keep: null,
+    setups: {
+      cache: createSetupCache(join(options.folder, 'setup')),
+      inUsersCommit: createInUsersCommit(parts),
+    },
+    usersFiles: createUsersFiles(parts),
+    alone: (work) => work(),
+    asCheck: async (attempt, run) => {
+      await ofAttempt(attempt, () => verification.begin(attempt.taskId, attempt.attempt));
+      const result = await run();
+      await ofAttempt(attempt, () => verification.end(attempt.taskId, attempt.attempt));
+      return result;
+    },
+    save: (attempt, title, isComplete = true) =>
+      ofAttempt(attempt, () => save(attempt, title, isComplete)),
+    workOf: createWorkReads(options.folder),
+    bringWork: null,
+    leftOut: async (taskId, attempt) => (await records.read(taskId, attempt))?.notes ?? [],
+    sweep,
+    merge: (taskId, attempt, mode, title, signal) =>
+      inTurn(() => merge(taskId, attempt, mode, title, signal)),
+    discard: (taskId, attempt, reason) =>
+      inTurn(async () => {
+        const record = await records.read(taskId, attempt);
+        if (record?.closed !== true || (record.commit === null && record.kept.length === 0))
+          return null;
+        if (record.merged !== null) return 'merged';
+        if (record.discarded === null)
+          await records.write({ ...record, discarded: { at: Date.now(), reason } });
+        return 'discarded';
+      }),
+    watchMerges: merges.watch,
+    inspect: createInspect(parts),
+    diff: async (taskId, attempt, part) => {
+      const number = attempt ?? (await records.latest(taskId))?.attempt ?? null;
+      return number === null
+        ? null
+        : byAttempt(folderKey(taskId, number), () => diff(taskId, number, part));
+    },
+  };
+};

@@ -1,0 +1,66 @@
+import { isAbsolute, normalize } from 'node:path';
+import { z } from 'zod';
+import { isHostEntry } from '../../../actors/network/access.ts';
+
+export const port = z.int().min(0).max(65_535);
+export const positive = z.int().min(1);
+/** `abort`: later checks parse the address. */
+export const httpUrl = z.url({
+  protocol: /^https?$/,
+  abort: true,
+  error: 'expected an address like https://host/path or http://host:port/path',
+});
+
+export const isPostgresUrl = (text: string): boolean => /^postgres(ql)?:\/\//i.test(text);
+
+/** Anybody who reads the file, or the list of processes, would read it. */
+const hasPassword = (text: string): boolean =>
+  /^[a-z]+:\/\/[^@/?:]*:[^@/?]+@|[?&]password=/i.test(text);
+
+/** The value may be a secret, so no problem repeats it. */
+export const storeUrl = z
+  .string()
+  .min(1)
+  .refine((text) => !isPostgresUrl(text) || !hasPassword(text), {
+    error:
+      'a password would be seen here; set PGPASSWORD, write it into ~/.pgpass, or name a variable that holds the whole address: DATABASE_URL',
+  })
+  .refine(
+    (text) => isPostgresUrl(text) || isAbsolute(text) || /^[A-Z_][A-Z0-9_]*$/.test(text),
+    'expected postgres://user@host:5432/database, the name of a variable that holds such an address, or an absolute path',
+  );
+
+/** True for https and for this machine. */
+export const isSafeUrl = (text: string): boolean => {
+  const { protocol, hostname } = new URL(text);
+  return protocol === 'https:' || ['localhost', '127.0.0.1', '[::1]'].includes(hostname);
+};
+
+export const isInsideProject = (path: string): boolean =>
+  path !== '' &&
+  !isAbsolute(path) &&
+  !normalize(path).startsWith('..') &&
+  normalize(path).split('/')[0] !== '.git';
+
+export const price = z.strictObject({
+  input_per_million: z.number().nonnegative().describe('USD per million input tokens'),
+  cached_input_per_million: z
+    .number()
+    .nonnegative()
+    .optional()
+    .describe('USD per million cached input tokens; unset: the price of input'),
+  output_per_million: z.number().nonnegative().describe('USD per million output tokens'),
+});
+
+export const absolutePath = z.string().refine(isAbsolute, 'must be an absolute path');
+export const extraArguments = z.array(z.string().max(4_000)).max(50).default([]);
+
+const hostProblem =
+  'must be a host (registry.npmjs.org), the hosts below one (*.example.com), an address or a network (10.0.0.0/8), without scheme, port and path';
+export const networkAccess = z.union(
+  [z.boolean(), z.array(z.string().max(260).refine(isHostEntry, hostProblem)).max(200)],
+  {
+    error: (issue) =>
+      Array.isArray(issue.input) ? hostProblem : 'must be false, true, or a list of hosts',
+  },
+);

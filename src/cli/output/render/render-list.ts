@@ -1,0 +1,43 @@
+import type { TaskView } from '../../../actors/journal/task-view.ts';
+import { stateWords } from '../../words/state-words.ts';
+import { ageText } from '../durations.ts';
+import { costText } from '../money.ts';
+import { attemptText } from '../next-steps.ts';
+import { oneLine } from '../safe-text.ts';
+import type { Text } from '../styled.ts';
+import { statusStyle } from './status-style.ts';
+import { type Cell, renderTable } from './table.ts';
+
+const longestTitle = 200;
+
+const statusCell = (task: TaskView, now: number): Cell => {
+  const text = stateWords(task, now);
+  const style = statusStyle(task);
+  return style === undefined ? { text } : { text, style };
+};
+
+const taskRow =
+  (now: number, width: number | null) =>
+  (task: TaskView): readonly Cell[] => [
+    { text: task.task_id },
+    statusCell(task, now),
+    { text: task.role ?? '-' },
+    { text: task.attempt === 0 ? '-' : attemptText(task).replace(' of ', '/') },
+    { text: ageText(now - Date.parse(task.created_at)) },
+    { text: costText(task.usage.cost_usd) ?? '-' },
+    { text: oneLine(task.title, width === null ? Number.POSITIVE_INFINITY : longestTitle) },
+  ];
+
+const listHeader = ['ID', 'STATUS', 'ROLE', 'TRY', 'AGE', 'COST', 'TITLE'] as const;
+const costColumn = listHeader.indexOf('COST');
+
+/**
+ * `now`: epoch ms; `width`: columns of the terminal, null where lines may be long. A terminal has no
+ * column for costs when none is known.
+ */
+export const renderList = (tasks: readonly TaskView[], now: number, width: number | null): Text => {
+  const isPriced = width === null || tasks.some(({ usage }) => usage.cost_usd !== undefined);
+  const shown = <Each>(all: readonly Each[]): readonly Each[] =>
+    all.filter((_, at) => isPriced || at !== costColumn);
+  return renderTable(shown(listHeader), tasks.map(taskRow(now, width)).map(shown), width);
+};
