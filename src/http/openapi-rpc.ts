@@ -160,6 +160,9 @@ const usageSumsSchema = z.strictObject({
 const usageResultSchema = z.strictObject({
   days: z.array(usageSumsSchema.extend({ day: z.string(), role: z.string() })),
   total: usageSumsSchema,
+  spent: z
+    .strictObject({ day_usd: z.number(), month_usd: z.number() })
+    .describe('by every call of a model today and this month (UTC), also of attempts not yet over'),
 });
 const workflowListSchema = z.strictObject({
   workflows: z.array(workflowLineSchema),
@@ -221,7 +224,7 @@ const methods: Readonly<Record<string, DescribedMethod>> = {
     decisionsSchema,
   ),
   usage: method(
-    'what the attempts used, per day (UTC) and role, and in sum',
+    'what the attempts that are over used, per day (UTC) and role, in sum, and what was spent',
     usageParamsSchema,
     usageResultSchema,
   ),

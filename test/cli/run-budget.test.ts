@@ -36,11 +36,13 @@ test('a run at its budget ends with 6 and says how to go on, which it does witho
 
   const first = await agent('run', '--max-cost', '0.01');
   const explained = await agent('explain', id);
+  const used = await agent('usage');
   const more = await agent('run', id, '--max-cost', '1000');
 
   expect(first.code).toBe(6);
   expect(`${first.out}${first.err}`).toMatch(/budget\.run_usd/);
   expect(explained.out).toContain(`agent run ${id} --max-cost <usd>`);
+  expect(used.out).toMatch(/spent today \$[\d.]+, this month \$/);
   expect(more.code).toBe(0);
   expect(JSON.parse((await agent('show', id, '--json')).out)).toMatchObject({
     status: 'complete',

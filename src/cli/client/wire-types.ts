@@ -498,7 +498,7 @@ export interface Methods {
       }[];
     };
   };
-  /** what the attempts used, per day (UTC) and role, and in sum */
+  /** what the attempts that are over used, per day (UTC) and role, in sum, and what was spent */
   readonly usage: {
     readonly params: {
       /** the first day, such as 2026-11-22; default: all */
@@ -532,6 +532,11 @@ export interface Methods {
         readonly output_tokens: number;
         readonly cached_tokens: number;
         readonly cost_usd?: number | undefined;
+      };
+      /** by every call of a model today and this month (UTC), also of attempts not yet over */
+      readonly spent: {
+        readonly day_usd: number;
+        readonly month_usd: number;
       };
     };
   };

@@ -21,6 +21,7 @@ const sumsSchema = z.looseObject({
 const usageAnswerSchema = z.looseObject({
   days: z.array(sumsSchema.extend({ day: z.string(), role: z.string() })),
   total: sumsSchema,
+  spent: z.object({ day_usd: z.number(), month_usd: z.number() }),
 });
 
 const usageHeader = [
@@ -70,5 +71,10 @@ export const showUsage = async (
   const shown = <Each>(row: readonly Each[]): readonly Each[] => row.filter((_, at) => says(at));
   io.out(renderTable(shown(usageHeader), all.map(shown), null));
   if (answer.days.length === 0) io.err(`no attempt ended since ${since}`);
+  const { day_usd: day, month_usd: month } = answer.spent;
+  if (month > 0)
+    io.out(
+      `spent today ${costText(day)}, this month ${costText(month)}, with what attempts that are not over cost so far`,
+    );
   return exitCodes.done;
 };

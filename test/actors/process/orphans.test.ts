@@ -33,15 +33,15 @@ testUnless(notLinux)('a process during execve is found and ended', { tags: ['slo
 });
 
 test('a process that ends within the patience is not ended by us', async () => {
-  const begin = async (mark: string) => {
-    const child = spawn('sleep', ['0.3'], {
+  const begin = async (mark: string, seconds: string) => {
+    const child = spawn('sleep', [seconds], {
       env: { ...childEnvironment(process.env), [variable]: mark },
       stdio: 'ignore',
     });
     await once(child, 'spawn');
     return { child, ended: once(child, 'exit') };
   };
-  const [patient, hasty] = [await begin('patient'), await begin('hasty')];
+  const [patient, hasty] = [await begin('patient', '0.3'), await begin('hasty', '60')];
 
   const counts = await Promise.all([
     endOrphans(variable, 'patient', 10_000),

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import fc from 'fast-check';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { createEntryFeed } from '../../../src/actors/store/entry-feed.ts';
 import type { Entry } from '../../../src/actors/store/port.ts';
 
@@ -67,7 +67,9 @@ test('commits of this server and of others are given in order, whole and once', 
       }
       feed.committedElsewhere(journal.length);
       await delay(afterRestMs);
-      for (const { taskId, seen } of followed) expect(seen).toEqual(seqsOf(taskId));
+      await vi.waitFor(() => {
+        for (const { taskId, seen } of followed) expect(seen).toEqual(seqsOf(taskId));
+      }, 5_000);
       feed.close();
     }),
     { numRuns: 25 },

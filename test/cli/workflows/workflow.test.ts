@@ -83,7 +83,7 @@ test('people get the phases, what was decided, and what it waits for', async () 
   expect(over.out.split('\n')).toEqual([
     `${id} is cancelled: feature, Export`,
     '  because no money',
-    '  may now: nothing; it is over',
+    `to go on: agent workflow retry ${id}`,
     '',
   ]);
   expect(after.out).toContain('cancelled: no money');

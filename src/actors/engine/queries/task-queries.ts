@@ -163,6 +163,7 @@ export interface TaskQueryPorts {
     | 'openWorkflows'
     | 'removed'
     | 'usage'
+    | 'spent'
     | 'attempts'
   > | null;
   readonly viewOf: (tracked: TrackedTask) => Promise<TaskView>;
@@ -277,7 +278,7 @@ export const createTaskQueries = ({
     decisions: async (limit) => ({
       decisions: ((await store?.decisions(limit ?? decisionsAtOnce)) ?? []).flatMap(decidedIn),
     }),
-    usage: async (since) => usageOf(store, since),
+    usage: async (since) => usageOf(store, since, now()),
     list: (request) => listTasks({ tracker, store, viewOf, workOf }, request),
     ...createTaskEdits({ tracker, store, find, viewOf, record, now }),
     ...createTaskHistories(store, find),

@@ -1,11 +1,14 @@
 import type { TaskId } from '../../../machines/task.ts';
 import type { TaskView } from '../../journal/task-view.ts';
 import type { StoreReads, UsageDay } from '../../store/port.ts';
+import { dayOf } from '../../store/rows/write-changes.ts';
 import type { WorkReads } from '../../workspace/worktrees/work-view.ts';
 
 export interface UsageReport {
   readonly days: readonly UsageDay[];
   readonly total: Omit<UsageDay, 'day' | 'role'>;
+  /** By every call of a model, those of attempts that are not over included; 0 without a price. */
+  readonly spent: { readonly day_usd: number; readonly month_usd: number };
 }
 
 const noUsageTotal: UsageReport['total'] = {
@@ -30,12 +33,21 @@ const addDay = (sum: UsageReport['total'], more: UsageDay): UsageReport['total']
   };
 };
 
-type UsageSource = Pick<StoreReads, 'usage' | 'attempts'> | null;
+type UsageSource = Pick<StoreReads, 'usage' | 'attempts' | 'spent'> | null;
 
-/** Sums of the usage of attempts, per day (UTC) and role, from the day `since`. */
-export const usageOf = async (store: UsageSource, since: string | null): Promise<UsageReport> => {
+/** Sums of the usage of attempts that are over, per day (UTC) and role, from the day `since`. */
+export const usageOf = async (
+  store: UsageSource,
+  since: string | null,
+  now: number,
+): Promise<UsageReport> => {
   const days = (await store?.usage(since ?? '')) ?? [];
-  return { days, total: days.reduce(addDay, noUsageTotal) };
+  const spent = await store?.spent(dayOf(now), null);
+  return {
+    days,
+    total: days.reduce(addDay, noUsageTotal),
+    spent: { day_usd: spent?.dayUsd ?? 0, month_usd: spent?.monthUsd ?? 0 },
+  };
 };
 
 /** Adds the saved work of the latest attempt. */
