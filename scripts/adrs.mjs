@@ -1,4 +1,5 @@
-// Writes docs/adr/README.md, and refuses a decision whose file name and title differ.
+// Writes docs/adr/README.md, and refuses a decision whose file name and title differ, and a number
+// that is taken in twice.
 import { readdirSync, readFileSync } from 'node:fs';
 import { generate } from './generated.mjs';
 
@@ -18,7 +19,14 @@ const readDecision = (name) => {
     throw new Error(`docs/adr/${name}: begin as 0000-template.md does`);
   const expected = `${number}-${slugOf(title)}.md`;
   if (name !== expected) throw new Error(`docs/adr/${name}: its title says ${expected}`);
-  return { number, title, name, status: status.replace(/\n */g, ' ').replaceAll('|', '\\|') };
+  const [, takenIn = ''] = /^- Takes in: (.+(?:\n {2}.+)*)$/m.exec(text) ?? [];
+  return {
+    number,
+    title,
+    name,
+    status: status.replace(/\n */g, ' ').replaceAll('|', '\\|'),
+    takenIn: takenIn.match(/\d{4}/g) ?? [],
+  };
 };
 
 const decisions = readdirSync(folder)
@@ -26,16 +34,33 @@ const decisions = readdirSync(folder)
   .sort()
   .map(readDecision);
 
+const moved = decisions
+  .flatMap(({ number, title, name, takenIn }) =>
+    takenIn.map((old) => ({ old, now: `[${number}. ${title}](${name})` })),
+  )
+  .sort((a, b) => a.old.localeCompare(b.old));
+
+const numbers = [...decisions.map(({ number }) => number), ...moved.map(({ old }) => old)];
+const twice = numbers.find((number, index) => numbers.indexOf(number) !== index);
+if (twice !== undefined) throw new Error(`docs/adr: ${twice} has two places`);
+
 generate(
   'docs/adr/README.md',
   `# Decisions
 
-The reasons behind the design. A decision that another one replaced says so. A number that is
-missing was never used. Write a new one like [0000-template.md](0000-template.md); its file name is
+The reasons behind the design, as they hold today. A decision that amends an earlier one is written
+into it; its number is then in the second table, and git has its text. A number that is in neither
+table was never used. Write a new one like [0000-template.md](0000-template.md); its file name is
 its title. \`npm run docs\` writes this page.
 
 | | decision | status |
 |---|---|---|
 ${decisions.map(({ number, title, name, status }) => `| ${number} | [${title}](${name}) | ${status} |`).join('\n')}
+
+## Numbers of earlier decisions
+
+| | is part of |
+|---|---|
+${moved.map(({ old, now }) => `| ${old} | ${now} |`).join('\n')}
 `,
 );
