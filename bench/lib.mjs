@@ -2,11 +2,11 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { createResults } from '../build/actors/files/results.js';
 import { openLedger } from '../build/actors/ledger/ledger.js';
 import { createScriptedModel } from '../build/actors/model/scripted.js';
 import { endOrphans } from '../build/actors/process/orphans.js';
 import { childEnvironment } from '../build/actors/process/run-command.js';
+import { createResults } from '../build/actors/results/results.js';
 import { createNoSandbox } from '../build/actors/sandbox/no-sandbox.js';
 import { openDatabase } from '../build/actors/store/database.js';
 import { createPushConfigs } from '../build/actors/store/rows/push-configs.js';

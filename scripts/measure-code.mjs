@@ -136,6 +136,18 @@ const shared = [...declaredIn]
 const mutual = [...folderPairs.values()].filter(
   ({ from, to }) => from < to && folderPairs.has(`${to} ${from}`),
 );
+/** Pairs of folders of src/actors, with all that is below them. */
+const roomOf = (folder) => /^src\/actors\/[^/]+/.exec(folder)?.[0] ?? null;
+const rooms = new Set(
+  [...folderPairs.values()]
+    .map(({ from, to }) => [roomOf(from), roomOf(to)])
+    .filter(([from, to]) => from !== null && to !== null && from !== to)
+    .map((pair) => pair.join(' ')),
+);
+const mutualRooms = [...rooms].filter((pair) => {
+  const [from, to] = pair.split(' ');
+  return from < to && rooms.has(`${to} ${from}`);
+});
 const percent = (part, whole) => `${((part / whole) * 100).toFixed(1)} %`;
 
 const rows = [
@@ -148,6 +160,7 @@ const rows = [
     String([...looseFiles.values()].filter((n) => n > 20).length),
   ],
   ['folder imports folder', `${folderPairs.size} pairs, ${mutual.length} of them both ways`],
+  ['folders of src/actors that import each other', mutualRooms.join(', ') || '0'],
   ['largest file', `${lineCounts[0]?.lines} lines, ${lineCounts[0]?.file}`],
   ['longest function', `${functions[0]?.lines} lines, ${functions[0]?.where}`],
   ['functions over 80 lines', String(functions.filter(({ lines }) => lines > 80).length)],
@@ -162,7 +175,7 @@ const rows = [
   ['casts (as, but const)', String(casts.length)],
   ['top-level names in more than one file', String(shared.length)],
 ];
-for (const [name, value] of rows) console.log(`${name.padEnd(38)} ${value}`);
+for (const [name, value] of rows) console.log(`${name.padEnd(45)} ${value}`);
 
 const lists = {
   '--functions': functions
@@ -185,6 +198,7 @@ const held = {
   tokens: size.tokens,
   files: files.length,
   'folders with more than 20 files': [...looseFiles.values()].filter((n) => n > 20).length,
+  'folders of src/actors that import each other': mutualRooms.length,
   'functions over 80 lines': functions.filter(({ lines }) => lines > 80).length,
   casts: casts.length,
 };

@@ -1,6 +1,6 @@
 // Writes docs/reference/protected-paths.md from the table in the code; with --check, fails when the
 // file has drifted.
-import { protectedPaths } from '../build/actors/sandbox/protected-paths.js';
+import { protectedPaths } from '../build/actors/files/protected-paths.js';
 import { generate } from './generated.mjs';
 
 const table = (protection) => {
@@ -16,7 +16,7 @@ generate(
   'docs/reference/protected-paths.md',
   `# Files that other programs run or trust
 
-Generated from \`src/actors/sandbox/protected-paths.ts\` by \`npm run docs\`; \`npm run check\` fails when this file has drifted.
+Generated from \`src/actors/files/protected-paths.ts\` by \`npm run docs\`; \`npm run check\` fails when this file has drifted.
 
 Programs on your machine run or trust some files only because they lie in a project. An agent that wrote one of them would
 be outside of its sandbox the next time that you open the folder. A name counts at every depth, for a file and for a folder with

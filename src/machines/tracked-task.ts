@@ -58,3 +58,21 @@ export const holderOf = (
 /** True when somebody else works on the task or will; reopening it takes it back. */
 export const isTaken = (task: Pick<TrackedTask, 'status' | 'assignee'>, actor: string): boolean =>
   ['open', 'in_progress'].includes(task.status) && holderOf(task, actor) !== null;
+
+/** By the time of creation. */
+export type PageOrder = 'oldest' | 'newest';
+
+export interface PageRequest {
+  /**
+   * Our status (queued, started, complete, failed, cancelled), or a status of the tracker that is
+   * none of ours; absent: all tasks.
+   */
+  readonly status?: string;
+  /** Only tasks whose dependencies are complete. */
+  readonly unblocked?: boolean;
+  /** Default: oldest first. */
+  readonly order?: PageOrder;
+  /** The last task of the page before. */
+  readonly after?: { readonly createdAt: string; readonly id: string };
+  readonly limit: number;
+}

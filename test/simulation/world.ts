@@ -1,6 +1,6 @@
-import type { Results } from '../../src/actors/files/results.ts';
 import type { Ledger, OwnTasks } from '../../src/actors/ledger/ledger.ts';
 import type { Model, ModelEvent, ModelRequest, ToolCall } from '../../src/actors/model/port.ts';
+import type { Results } from '../../src/actors/results/results.ts';
 import type { Sandbox } from '../../src/actors/sandbox/port.ts';
 import type { SqliteDatabase } from '../../src/actors/store/database.ts';
 import { type Change, type Store, StoreError } from '../../src/actors/store/port.ts';

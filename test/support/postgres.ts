@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import pg from 'pg';
 import { inject, onTestFinished } from 'vitest';
-import { withLock } from '../../src/actors/files/process-lock.ts';
+import { withLock } from '../../src/actors/store/process-lock.ts';
 import { makeClusterIn, portOfServerIn, startServerIn, stopServerIn } from './postgres-programs.ts';
 import type { AtEnd } from './temporary.ts';
 

@@ -4,8 +4,8 @@ import {
   type ReviewComment,
   type ReviewedWork,
 } from '../../machines/review.ts';
-import { fencedBlock } from '../files/fenced-block.ts';
 import { keepHeadAndTail } from '../process/head-tail-buffer.ts';
+import { fencedBlock } from '../results/results.ts';
 import type { RoleProfile } from './roles.ts';
 
 const commentBody = (text: string): string => text.trim().replaceAll('\n', '\n   ');

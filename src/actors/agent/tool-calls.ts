@@ -1,9 +1,9 @@
 import type { Acted } from '../../machines/agent/agent-context.ts';
 import type { ActInput } from '../../machines/agent/agent-selectors.ts';
 import type { AttemptInput } from '../../machines/task.ts';
-import type { Results } from '../files/results.ts';
 import type { EventType } from '../journal/event-types.ts';
 import type { ToolCall } from '../model/port.ts';
+import type { Results } from '../results/results.ts';
 import type { Network, Sandbox } from '../sandbox/port.ts';
 import { bashTool } from '../tools/bash.ts';
 import { answersMissing } from '../tools/finish.ts';

@@ -1,10 +1,10 @@
 import { join } from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { messageOf } from '../../machines/message-of.ts';
-import { withLock } from '../files/process-lock.ts';
 import { isRealFolder } from '../files/real-folder.ts';
 import { UnsafeFileError } from '../files/regular-file.ts';
 import { createSerialQueue } from '../process/serial-queue.ts';
+import { withLock } from '../store/process-lock.ts';
 import type { Database } from '../store/rows/rows.ts';
 import { createExchangeState, type ExchangeState } from './exchange-state.ts';
 import {

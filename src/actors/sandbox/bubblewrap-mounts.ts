@@ -8,9 +8,9 @@ import {
 } from 'node:fs';
 import { homedir } from 'node:os';
 import { delimiter, dirname, isAbsolute, join } from 'node:path';
+import { protectionOf } from '../files/protected-paths.ts';
 import { hidingMounts, homeMounts, programPaths } from './assistant-mounts.ts';
 import type { SandboxRequest } from './port.ts';
-import { protectionOf } from './protected-paths.ts';
 
 const temporaryBytes = 512 * 1024 * 1024;
 const sharedBytes = 256 * 1024 * 1024;

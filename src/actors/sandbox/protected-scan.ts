@@ -8,6 +8,7 @@ import {
   type Stats,
 } from 'node:fs';
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import { protectionOf } from '../files/protected-paths.ts';
 import {
   look,
   openBelow,
@@ -16,7 +17,6 @@ import {
   readLinkIn,
   within,
 } from '../workspace/folders/handles.ts';
-import { protectionOf } from './protected-paths.ts';
 
 /** Paths are relative and latin1: one character per byte. */
 export interface ProtectedEntry {

@@ -1,6 +1,7 @@
 import { lstatSync } from 'node:fs';
 import { join } from 'node:path';
 import { messageOf } from '../../machines/message-of.ts';
+import { linkPlaces } from '../files/link-places.ts';
 import { endCommand } from '../process/run-command.ts';
 import {
   type CommandRecord,
@@ -8,7 +9,6 @@ import {
   createCommandRecords,
   noCommandRecords,
 } from './command-records.ts';
-import { linkPlaces } from './link-places.ts';
 import {
   createScanner,
   type ProtectedEntry,

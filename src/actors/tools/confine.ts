@@ -1,8 +1,8 @@
 import { lstat, realpath } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path';
 import { codeOf } from '../files/error-code.ts';
-import { isAtPlace, linksIn, placesOfLinks } from '../sandbox/link-places.ts';
-import { type Protection, protectionOf } from '../sandbox/protected-paths.ts';
+import { isAtPlace, linksIn, placesOfLinks } from '../files/link-places.ts';
+import { type Protection, protectionOf } from '../files/protected-paths.ts';
 
 /** A value, or a text for the model that says why there is none. */
 export type Checked<Value> =

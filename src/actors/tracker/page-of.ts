@@ -1,6 +1,6 @@
 import type { TaskId } from '../../machines/task.ts';
+import type { PageRequest } from '../../machines/tracked-task.ts';
 import { statusInTracker, type TrackedTask } from '../../machines/tracked-task.ts';
-import type { PageRequest } from './port.ts';
 
 type Filter = Pick<PageRequest, 'status' | 'unblocked'>;
 

@@ -1,7 +1,7 @@
 import type { Acceptance } from '../../machines/task/task-context.ts';
 import type { EndLabel } from '../../machines/task/task-selectors.ts';
 import type { TaskId } from '../../machines/task.ts';
-import type { NewTask, TrackedTask } from '../../machines/tracked-task.ts';
+import type { NewTask, PageRequest, TrackedTask } from '../../machines/tracked-task.ts';
 import type { Urgency } from '../process/serial-queue.ts';
 import type { TaskEdit } from '../store/port.ts';
 
@@ -48,24 +48,6 @@ export interface TrackerInfo {
   /** `embedded` or `bd`. */
   readonly name: string;
   readonly actor: string;
-}
-
-/** By the time of creation. */
-export type PageOrder = 'oldest' | 'newest';
-
-export interface PageRequest {
-  /**
-   * Our status (queued, started, complete, failed, cancelled), or a status of the tracker that is
-   * none of ours; absent: all tasks.
-   */
-  readonly status?: string;
-  /** Only tasks whose dependencies are complete. */
-  readonly unblocked?: boolean;
-  /** Default: oldest first. */
-  readonly order?: PageOrder;
-  /** The last task of the page before. */
-  readonly after?: { readonly createdAt: string; readonly id: string };
-  readonly limit: number;
 }
 
 export interface TaskReads {

@@ -5,6 +5,7 @@ import {
   type WorkflowSnapshot,
   workflowMachine,
 } from '../../machines/workflow/workflow-machine.ts';
+import type { KeptReports } from '../engine/servers/kept-reports.ts';
 import type { ActorRoot } from '../engine/slots/actor-system.ts';
 import { createRestoreRetries } from '../engine/tasks/restore-retries.ts';
 import { charts } from '../journal/chart-versions.ts';
@@ -14,7 +15,6 @@ import type { Journal } from '../journal/journal.ts';
 import { type WorkflowStart, workflowKey } from '../journal/replay/replay-workflow.ts';
 import { readSnapshot, restoredSnapshot } from '../journal/snapshots.ts';
 import type { Change, SavedActor, Store } from '../store/port.ts';
-import type { KeptReports } from './kept-reports.ts';
 import { provideWorkflowActors, type WorkflowActorPorts } from './workflow-actors.ts';
 import { workflowLine } from './workflow-view.ts';
 

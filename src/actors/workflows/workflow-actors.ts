@@ -10,13 +10,13 @@ import {
   type WorkflowTask,
 } from '../../machines/workflow/workflow-context.ts';
 import { workflowMachine } from '../../machines/workflow/workflow-machine.ts';
+import type { KeptReports } from '../engine/servers/kept-reports.ts';
 import type { TaskService } from '../engine/service/task-service.ts';
 import type { StepEvidence } from '../gates/evidence.ts';
 import type { Journal } from '../journal/journal.ts';
 import type { TaskReads } from '../tracker/port.ts';
 import type { WorkFiles, Workspace } from '../workspace/port.ts';
 import { checkPhase } from './check-phase.ts';
-import type { KeptReports } from './kept-reports.ts';
 import { makeTasks, runPlanned, tasksOfWorkflow, type WorkflowTasks } from './make-tasks.ts';
 import {
   fillIn,

@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import type { Assistants } from '../../actors/assistants/assistants.ts';
 import type { Inspection } from '../../actors/engine/queries/inspection.ts';
-import { createResults } from '../../actors/files/results.ts';
 import { storeDeadline } from '../../actors/journal/commit-answer.ts';
 import type { Journal } from '../../actors/journal/journal.ts';
 import { createSteadyClock } from '../../actors/journal/monotonic-clock.ts';
@@ -10,6 +9,7 @@ import type { Model } from '../../actors/model/port.ts';
 import { noticeTypeOf } from '../../actors/notify/notice.ts';
 import { endOrphans } from '../../actors/process/orphans.ts';
 import { withTimeout } from '../../actors/process/with-timeout.ts';
+import { createResults } from '../../actors/results/results.ts';
 import type { Sandbox } from '../../actors/sandbox/port.ts';
 import type { Entry, StoreError, StoreReads } from '../../actors/store/port.ts';
 import { createSystem } from '../../actors/system.ts';

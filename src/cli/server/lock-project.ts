@@ -2,8 +2,8 @@ import { existsSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { writeFileAtomically } from '../../actors/files/atomic-write.ts';
-import { type ProcessLock, takeLock } from '../../actors/files/process-lock.ts';
 import { isAlive } from '../../actors/process/pid.ts';
+import { type ProcessLock, takeLock } from '../../actors/store/process-lock.ts';
 import { messageOf } from '../../machines/message-of.ts';
 import {
   type Project,

@@ -8,7 +8,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
-import { createResults } from '../../../src/actors/files/results.ts';
+import { createResults } from '../../../src/actors/results/results.ts';
 import { createBubblewrap } from '../../../src/actors/sandbox/bubblewrap.ts';
 import type { TaskId } from '../../../src/machines/task.ts';
 import { crash } from '../../support/crash.ts';

@@ -9,7 +9,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { createResults } from '../../../src/actors/files/results.ts';
+import { createResults } from '../../../src/actors/results/results.ts';
 import { createTracker } from '../../../src/actors/tracker/select-tracker.ts';
 import type { TaskId } from '../../../src/machines/task.ts';
 import { aTask } from '../../contracts/tracker.ts';

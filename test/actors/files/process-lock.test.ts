@@ -4,8 +4,8 @@ import { readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, onTestFinished, test, vi } from 'vitest';
-import { takeLock, withLock } from '../../../src/actors/files/process-lock.ts';
 import { openDatabase } from '../../../src/actors/store/database.ts';
+import { takeLock, withLock } from '../../../src/actors/store/process-lock.ts';
 import { embeddedAt, ledgerAt } from '../../support/ledger.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { protectedPaths, protectionOf } from '../../../src/actors/sandbox/protected-paths.ts';
+import { protectedPaths, protectionOf } from '../../../src/actors/files/protected-paths.ts';
 
 const held = (name: string) => ({ name, protection: 'held' });
 const shown = (name: string) => ({ name, protection: 'shown' });

@@ -9,7 +9,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { createKeptReports } from '../../../src/actors/workflows/kept-reports.ts';
+import { createKeptReports } from '../../../src/actors/engine/servers/kept-reports.ts';
 import type { AttemptInput, TaskId } from '../../../src/machines/task.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 

@@ -1,7 +1,7 @@
 import type { AgentLimits, Backend } from '../../../machines/agent/agent-context.ts';
 import type { AttemptInput, Finding, Role, RunOptions, TaskId } from '../../../machines/task.ts';
-import type { Results } from '../../files/results.ts';
 import type { EventType } from '../../journal/event-types.ts';
+import type { Results } from '../../results/results.ts';
 import type { Store } from '../../store/port.ts';
 import type { Tracker } from '../../tracker/port.ts';
 import type { MergeMode, Workspace } from '../../workspace/port.ts';

@@ -1,11 +1,11 @@
 import { ServiceError } from '../../../machines/errors.ts';
 import type { TaskId } from '../../../machines/task.ts';
-import type { TrackedTask } from '../../../machines/tracked-task.ts';
+import type { PageOrder, PageRequest, TrackedTask } from '../../../machines/tracked-task.ts';
 import type { TaskView } from '../../journal/task-view.ts';
 import type { ActorReads } from '../../store/port.ts';
-import type { PageOrder, PageRequest, TrackerReads } from '../../tracker/port.ts';
-import { readPersonsTasks } from '../../workflows/persons-tasks.ts';
+import type { TrackerReads } from '../../tracker/port.ts';
 import type { WorkReads } from '../../workspace/worktrees/work-view.ts';
+import { readPersonsTasks } from './persons-tasks.ts';
 import { withWork } from './task-usage.ts';
 
 export interface ListRequest {

@@ -9,8 +9,8 @@ import { requestData } from '../../journal/transition-frames.ts';
 import type { StoreReads, StoreWrites } from '../../store/port.ts';
 import { defaultCloseReason } from '../../tracker/close-reason.ts';
 import type { StatusWrites, TrackerInfo, TrackerReads, TrackerWrites } from '../../tracker/port.ts';
-import { requireAnswer } from '../../workflows/require-answer.ts';
 import type { WorkReads } from '../../workspace/worktrees/work-view.ts';
+import { requireAnswer } from './require-answer.ts';
 import { requireId } from './task-id.ts';
 import { createTaskQueries, type TaskQueries } from './task-queries.ts';
 

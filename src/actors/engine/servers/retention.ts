@@ -5,8 +5,8 @@ import { finalStatuses } from '../../../machines/task.ts';
 import { statusInTracker } from '../../../machines/tracked-task.ts';
 import type { Histories } from '../../store/rows/histories.ts';
 import type { TrackerReads } from '../../tracker/port.ts';
-import { removeReports } from '../../workflows/kept-reports.ts';
 import type { FinishedAttempt, FinishedWork } from '../../workspace/worktrees/finished-work.ts';
+import { removeReports } from './kept-reports.ts';
 
 export interface RetentionPorts {
   readonly histories: Histories;

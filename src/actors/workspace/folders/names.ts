@@ -1,4 +1,4 @@
-import { ignoredByHfs, type Protection, protectionOf } from '../../sandbox/protected-paths.ts';
+import { ignoredByHfs, type Protection, protectionOf } from '../../files/protected-paths.ts';
 
 const likeGit = /^(\.git|git~\d+)[. ]*(:.*)?$/is;
 

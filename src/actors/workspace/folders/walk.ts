@@ -1,6 +1,6 @@
 import { closeSync, type Stats } from 'node:fs';
 import { hasCode } from '../../files/error-code.ts';
-import { isAtPlace } from '../../sandbox/link-places.ts';
+import { isAtPlace } from '../../files/link-places.ts';
 import { type Index, type IndexEntry, noteOf } from '../git/index-file.ts';
 import { isEmptyFolder, look, namesInHandle, openBelow, openFolderIn } from './handles.ts';
 import { createNameRules, foldersOf, type NameRule, shownName } from './names.ts';

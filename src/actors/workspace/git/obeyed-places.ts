@@ -1,6 +1,6 @@
 import { join } from 'node:path';
-import { type LinkPlace, linksIn, placesOfLinks } from '../../sandbox/link-places.ts';
-import { protectionOf } from '../../sandbox/protected-paths.ts';
+import { type LinkPlace, linksIn, placesOfLinks } from '../../files/link-places.ts';
+import { protectionOf } from '../../files/protected-paths.ts';
 import { requireGit } from './git.ts';
 import type { GitDirs } from './git-dirs.ts';
 import { isHook } from './hooks-folder.ts';

@@ -1,6 +1,6 @@
 import { closeSync } from 'node:fs';
 import { join } from 'node:path';
-import { isAtPlace } from '../../sandbox/link-places.ts';
+import { isAtPlace } from '../../files/link-places.ts';
 import { openFolder } from '../folders/handles.ts';
 import { createNameRules, shownName, textOf } from '../folders/names.ts';
 import { isGone } from '../folders/walk.ts';

@@ -29,7 +29,7 @@ export const linkPlaces = (top: string, link: string): readonly string[] => {
   const found: string[] = [];
   const note = (path: string): void => {
     const inside = relative(top, path);
-    if (inside !== '' && inside !== link && inside !== '..' && !inside.startsWith('../'))
+    if (inside !== '' && inside !== link && inside !== '..' && !inside.startsWith('..'))
       found.push(inside);
   };
   let at = top;

@@ -8,13 +8,20 @@ import { plural } from '../../machines/plural.ts';
 import { commentPlace, type ReviewComment } from '../../machines/review.ts';
 import type { AttemptOutcome, Failure, Role, TaskId } from '../../machines/task.ts';
 import type { TrackedTask } from '../../machines/tracked-task.ts';
+import { removeLeftovers, writeFileAtomically } from '../files/atomic-write.ts';
+import { syncNames } from '../files/durable-folder.ts';
+import { isRealFolder, makeRealFolder } from '../files/real-folder.ts';
+import { readRegularAsync } from '../files/regular-file.ts';
 import { createOutputFile, type OutputFile } from '../process/output-file.ts';
 import type { SavedWork } from '../workspace/port.ts';
-import { removeLeftovers, writeFileAtomically } from './atomic-write.ts';
-import { syncNames } from './durable-folder.ts';
-import { fencedBlock } from './fenced-block.ts';
-import { isRealFolder, makeRealFolder } from './real-folder.ts';
-import { readRegularAsync } from './regular-file.ts';
+
+/** A code block of Markdown whose fence is longer than any in the text. */
+export const fencedBlock = (text: string, kind: 'diff' | 'text'): string => {
+  let longest = 2;
+  for (const [ticks] of text.matchAll(/`+/g)) longest = Math.max(longest, ticks.length);
+  const fence = '`'.repeat(longest + 1);
+  return `${fence}${kind}\n${text}\n${fence}`;
+};
 
 export type AttemptEnd =
   | { readonly status: 'complete' }

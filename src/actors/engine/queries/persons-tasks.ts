@@ -1,9 +1,9 @@
-import { isForPerson } from '../../machines/for-person.ts';
-import { statusInTracker, type TrackedTask } from '../../machines/tracked-task.ts';
-import type { WorkflowSnapshot } from '../../machines/workflow/workflow-machine.ts';
-import { persistedSnapshot, readEach } from '../journal/snapshots.ts';
-import type { ActorReads } from '../store/port.ts';
-import type { TrackerReads } from '../tracker/port.ts';
+import { isForPerson } from '../../../machines/for-person.ts';
+import { statusInTracker, type TrackedTask } from '../../../machines/tracked-task.ts';
+import type { WorkflowSnapshot } from '../../../machines/workflow/workflow-machine.ts';
+import { persistedSnapshot, readEach } from '../../journal/snapshots.ts';
+import type { ActorReads } from '../../store/port.ts';
+import type { TrackerReads } from '../../tracker/port.ts';
 
 /** The tasks for which workflows wait for a person now. */
 export const readPersonsTasks = async (

@@ -2,8 +2,8 @@ import { lstatSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import Database from 'libsql';
 import { messageOf } from '../../machines/message-of.ts';
-import { StoreError } from '../store/port.ts';
-import { UnsafeFileError } from './regular-file.ts';
+import { UnsafeFileError } from '../files/regular-file.ts';
+import { StoreError } from './port.ts';
 
 /** A lock of the operating system: it dies with its process. The empty file stays. */
 export interface ProcessLock {

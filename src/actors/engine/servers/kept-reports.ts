@@ -1,10 +1,10 @@
 import { mkdir, readdir, readFile, realpath, rm, stat, writeFile } from 'node:fs/promises';
 import { join, sep } from 'node:path';
-import type { AttemptInput, TaskId } from '../../machines/task.ts';
-import type { WatchReports } from '../engine/attempts/verify.ts';
-import { hasCode } from '../files/error-code.ts';
-import { readRegularAsync } from '../files/regular-file.ts';
-import { reportMaxBytes } from '../gates/read-report.ts';
+import type { AttemptInput, TaskId } from '../../../machines/task.ts';
+import { hasCode } from '../../files/error-code.ts';
+import { readRegularAsync } from '../../files/regular-file.ts';
+import { reportMaxBytes } from '../../gates/read-report.ts';
+import type { WatchReports } from '../attempts/verify.ts';
 
 /** Reports that verify commands wrote, copied out of the folders of attempts. */
 export interface KeptReports {
