@@ -42,7 +42,7 @@ test("an attempt's changes are shown as a patch that git accepts, and merged on 
   expect(JSON.parse(offline.out)).toEqual({
     task_id: id,
     attempt: 1,
-    patch: diff.out.trimEnd(),
+    patch: diff.out,
     guarded: [],
   });
   expect([merged.code, merged.out]).toEqual([
@@ -78,6 +78,50 @@ test('show, the logs and the diff name generated files that came in', async () =
     /^# 1 changed file in coverage\/, which programs generate; .*\n\ndiff --git /,
   );
   gitIn(root, 'apply', patch);
+});
+
+test.each([
+  ['blank lines at its end', 'one\n2\nthree\n\n \n', 'one\ntwo\nthree\n\n \n'],
+  ['spaces at its end', 'two \t\n', null],
+  ['line ends of Windows', 'one\r\n2\r\n', 'one\r\ntwo\r\n'],
+  ['characters that a terminal does not show', '\u001b[1m\u000c\u202eb\n', null],
+])(
+  'git takes from the patch of a file with %s what the agent wrote',
+  {
+    tags: ['slow'],
+  },
+  async (_, content, before) => {
+    const { agent, root } = open({}, [{ path: 'b.txt', content }]);
+    if (before !== null) commitIn(root, 'b.txt', before);
+    const id = (await agent('create', 'Add b')).out.trim();
+    await agent('engineer', id);
+
+    const patch = join(temporaryFolder(), 'patch');
+    writeFileSync(patch, (await agent('diff', id)).out);
+    gitIn(root, 'apply', patch);
+    const applied = readFileSync(join(root, 'b.txt'), 'utf8');
+    gitIn(root, 'apply', '--reverse', patch);
+    writeFileSync(patch, JSON.parse((await agent('diff', id, '--json')).out).patch);
+    gitIn(root, 'apply', patch);
+
+    expect([applied, readFileSync(join(root, 'b.txt'), 'utf8')]).toEqual([content, content]);
+  },
+);
+
+test('a patch whose bytes are not UTF-8 says so, and a merge takes them as they are', {
+  tags: ['slow'],
+}, async () => {
+  const command = String.raw`printf 'caf\351\n' > b.txt`;
+  const turns = [{ calls: [{ tool: 'bash', arguments: { command } }] }];
+  const { agent, root } = openGitProject([{ turns }], { mode: 'worktree' });
+  const id = (await agent('create', 'Add b', '--role', 'engineer')).out.trim();
+  await agent('run');
+
+  const { err } = await agent('diff', id);
+  await agent('merge', id);
+
+  expect(err).toContain(`to take them: agent merge ${id}`);
+  expect(readFileSync(join(root, 'b.txt'), 'latin1')).toBe('caf\u00e9\n');
 });
 
 test('diff names protected files first, and git still accepts the patch', {

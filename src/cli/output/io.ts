@@ -30,6 +30,8 @@ export interface Io extends LiveScreen {
   readonly pages: boolean;
   readonly out: (text: Text) => void;
   readonly json: (value: unknown) => void;
+  /** Text for a program, as it is; a terminal gets it without control characters. */
+  readonly verbatim: (text: string) => void;
   /** On a terminal, lines that are too wide break between words. */
   readonly err: (text: string) => void;
   /** Resolves when a slow reader has taken enough of what was written. */
@@ -129,6 +131,10 @@ export const createIo = (
     json: (value) => {
       clear();
       stdout.write(`${escapeControls(JSON.stringify(value))}\n`);
+    },
+    verbatim: (text) => {
+      clear();
+      stdout.write(stdout.isTTY === true ? stripControls(text) : text);
     },
     err: (text) => {
       if (isScreen) {

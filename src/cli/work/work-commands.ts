@@ -143,8 +143,22 @@ const diffHeader = (guarded: readonly string[], notes: readonly string[]): strin
 const patchText = (patch: string): string => {
   const shown = showControls(patch);
   if (shown === patch.replaceAll('\r\n', '\n')) return shown;
-  return `# characters that a terminal does not show are written as <U+001B>; --json prints the unchanged patch\n\n${shown}`;
+  return `# characters that a terminal does not show are written as <U+001B>; a pipe and --json have the unchanged patch\n\n${shown}`;
 };
+
+/** What whoever applies or reads the unchanged patch must know. */
+const pipedNotes = (patch: string, taskId: TaskId): readonly string[] => [
+  ...(showControls(patch) === patch.replaceAll('\r\n', '\n')
+    ? []
+    : [
+        `note: the patch has characters that a terminal does not show; to see them: agent diff ${taskId} --comments`,
+      ]),
+  ...(patch.includes('\ufffd')
+    ? [
+        `note: bytes that are not UTF-8 are U+FFFD in the patch; to take them: agent merge ${taskId}`,
+      ]
+    : []),
+];
 
 /** A blob has 40 or 64 digits in a patch for `git apply`; a person reads seven. */
 const withShortIndexes = (patch: string): string =>
@@ -240,11 +254,16 @@ export const showDiff = async (
     const what = notes.length === 0 ? 'changed nothing' : 'has no changes on a branch';
     io.err([`attempt ${found.attempt} of ${taskId} ${what}`, ...notes].join('\n'));
   } else {
-    const patch = patchText(found.patch);
-    const said = comments ? (task.review?.comments ?? []) : [];
-    const shown = io.width === null ? patch : withShortIndexes(patch);
-    const notes = await workspace.leftOut(taskId, found.attempt);
-    io.out(stylePatch(diffHeader(found.guarded, notes) + withComments(shown, said)));
+    const header = diffHeader(found.guarded, await workspace.leftOut(taskId, found.attempt));
+    if (io.width === null && !comments) {
+      io.verbatim(header + found.patch);
+      for (const note of pipedNotes(found.patch, taskId)) io.err(note);
+    } else {
+      const patch = patchText(found.patch.replace(/\n$/, ''));
+      const said = comments ? (task.review?.comments ?? []) : [];
+      const shown = io.width === null ? patch : withShortIndexes(patch);
+      io.out(stylePatch(header + withComments(shown, said)));
+    }
     const commit = found.attempt === task.attempt ? task.work?.merge_commit : undefined;
     if (commit !== undefined) io.err(`note: it is merged: git show ${commit.slice(0, 12)}`);
   }

@@ -51,10 +51,8 @@ export const changesOf = async (
     from === undefined ? path : [path, from],
   );
   const guarded = [...new Set(paths)].filter(await obeyedIn(dirs, base)).sort();
-  const patch = said
-    .subarray(end + 2)
-    .toString()
-    .trimEnd();
+  // Whole: spaces and line ends are part of what git applies.
+  const patch = said.subarray(end + 2).toString();
   return { attempt, patch, guarded, ...(isNames ? { files } : {}) };
 };
 
