@@ -1,3 +1,5 @@
+import { pathOnLine, unquoted } from '../../src/machines/patch-name.ts';
+
 /** A line of a patch. `before` and `after` are its numbers on either side. */
 export interface DiffLine {
   readonly kind: 'same' | 'added' | 'removed';
@@ -36,27 +38,10 @@ export const firstLines = (hunks: readonly Hunk[], count: number): readonly Hunk
   });
 };
 
-const unquoted = (name: string): string => {
-  if (!name.startsWith('"')) return name;
-  const bytes: number[] = [];
-  const inside = name.slice(1, -1);
-  for (const [part, octal, escaped] of inside.matchAll(/\\([0-7]{3})|\\(.)|[^\\]+/g)) {
-    const text = escaped === undefined ? part : ({ n: '\n', t: '\t' }[escaped] ?? escaped);
-    if (octal !== undefined) bytes.push(Number.parseInt(octal, 8));
-    else bytes.push(...new TextEncoder().encode(text));
-  }
-  return new TextDecoder().decode(new Uint8Array(bytes));
-};
-
-const sideOf = (line: string): string | null => {
-  const name = unquoted(line.slice(4).replace(/\t$/, ''));
-  return name === '/dev/null' ? null : name.replace(/^[ab]\//, '');
-};
-
 const pathOf = (lines: readonly string[]): string => {
   const after = lines.find((line) => line.startsWith('+++ '));
   const before = lines.find((line) => line.startsWith('--- '));
-  const named = (after && sideOf(after)) ?? (before && sideOf(before));
+  const named = (after && pathOnLine(after)) ?? (before && pathOnLine(before));
   if (named) return named;
   const renamed = lines.find((line) => line.startsWith('rename to '));
   if (renamed !== undefined) return unquoted(renamed.slice('rename to '.length));

@@ -2,6 +2,7 @@ import { requireId } from '../../actors/engine/queries/task-id.ts';
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import type { Changes } from '../../actors/workspace/port.ts';
 import { textIn } from '../../machines/json.ts';
+import { pathOnLine } from '../../machines/patch-name.ts';
 import type { TaskId } from '../../machines/task.ts';
 import { CallError, type Client } from '../client/client.ts';
 import type { CommandContext } from '../client/command-context.ts';
@@ -50,13 +51,6 @@ const linesOf = (comment: Comment): readonly string[] => {
   ];
 };
 
-/** The path after `+++ `; git quotes names with odd characters. */
-const pathIn = (line: string): string => {
-  const name = line.slice(4).replace(/\t$/, '');
-  const plain = name.startsWith('"') ? name.slice(1, -1) : name;
-  return plain.replace(/^b\//, '');
-};
-
 /**
  * The patch with each comment below its last line, and those on lines that the patch does not show
  * above it. It is for people: `git apply` does not take it.
@@ -85,7 +79,7 @@ export const withComments = (patch: string, comments: readonly Comment[]): strin
     if (line.startsWith('diff --git ')) inHunk = false;
     if (!inHunk) {
       if (!line.startsWith('+++ ')) return [line];
-      path = pathIn(line);
+      path = pathOnLine(line) ?? '';
       return [line, ...take(path, 0)];
     }
     if (!line.startsWith('+') && !line.startsWith(' ')) return [line];

@@ -1,7 +1,9 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
+import { linesIn } from '../../../src/actors/engine/service/review-task.ts';
 import { withComments } from '../../../src/cli/work/work-commands.ts';
+import { filesIn } from '../../../web/model/diff.ts';
 import { gitIn, makeRepository } from '../../support/git.ts';
 import { openGitProject } from '../../support/git-project.ts';
 
@@ -97,4 +99,23 @@ test('comments are below their last line; those on lines that are not shown are 
       .filter((line) => line !== '')
       .join('\n'),
   );
+});
+
+test.each([
+  'tab\t.txt',
+  'line\nend.txt',
+  'a "quote".txt',
+  'bell\u0007\r\u0001.txt',
+  'ü 日.txt',
+  ' a => b ',
+])('a file of the name %j is found in a patch by a review, the diff and the page', (path) => {
+  const root = makeRepository();
+  writeFileSync(join(root, path), 'one\n');
+  gitIn(root, 'add', '.');
+  const patch = gitIn(root, '-c', 'core.quotepath=false', 'diff', '--cached');
+  const comment = { id: 1, attempt: 1, path, line: 1, text: 'why', open: true };
+
+  expect([...linesIn(patch)]).toEqual([[path, [{ from: 1, to: 1 }]]]);
+  expect(withComments(patch, [comment])).toContain('+one\n# comment 1 on');
+  expect(filesIn(patch).map((file) => file.path)).toEqual([path]);
 });

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { ServiceError } from '../../../machines/errors.ts';
+import { pathOnLine } from '../../../machines/patch-name.ts';
 import { type NewComment, type ReviewCommand, reviewedWork } from '../../../machines/review.ts';
 import type { TaskId } from '../../../machines/task.ts';
 import type { TaskView } from '../../journal/task-view.ts';
@@ -18,7 +19,6 @@ interface LineRange {
 /** The lines of each changed file that a patch shows, as they are after the change. */
 type ChangedLines = ReadonlyMap<string, readonly LineRange[]>;
 
-const fileLine = /^(?:\+\+\+ "?b|--- "?a)\/([^\t\n"]+)/;
 const hunkLine = /^@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@/;
 
 /** A file that was removed has no lines. */
@@ -28,8 +28,8 @@ export const linesIn = (patch: string): ChangedLines => {
   let isHead = true;
   for (const line of patch.split('\n')) {
     if (line.startsWith('diff --git ')) isHead = true;
-    const [, file] = (isHead && fileLine.exec(line)) || [];
-    if (file !== undefined) {
+    const file = isHead && /^(?:\+\+\+|---) /.test(line) ? pathOnLine(line) : null;
+    if (file !== null) {
       path = file;
       found.set(path, found.get(path) ?? []);
     }
