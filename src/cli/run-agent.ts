@@ -40,17 +40,20 @@ const runNamedCommand = async (
   io: Io,
 ): Promise<number> => {
   const { context, readArgs } = setUpCommand(command, args, invocation, io);
-  const own = () =>
-    withMeantId(context, async () => command.run(context, (await readArgs()) as never));
-  if (command.notesTracker === undefined) return own();
+  const runIn = (given: CommandContext) =>
+    withMeantId(given, async () => command.run(given, (await readArgs()) as never));
+  if (command.notesTracker === undefined) return runIn(context);
   const { withLimitsNote, withTrackerNote } = await import('./config/tracker-note.ts');
   const { json, config } = args;
   const project = projectIn(context);
   // The command says itself why.
-  if (project === null) return own();
+  if (project === null) return runIn(context);
   const given = { project, config, env: context.env, json, say: io.err };
-  const run = command.notesLimits === true ? () => withLimitsNote(given, args, own) : own;
-  return withTrackerNote(command.notesTracker, given, run);
+  const noted: CommandContext =
+    command.notesLimits === true
+      ? { ...context, connection: withLimitsNote(context.connection, given, args) }
+      : context;
+  return withTrackerNote(command.notesTracker, given, () => runIn(noted));
 };
 
 const shownWord = (word: string): string =>

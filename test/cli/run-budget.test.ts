@@ -1,3 +1,5 @@
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { parseScript } from '../../src/actors/model/script.ts';
 import { createScriptedModel } from '../../src/actors/model/scripted.ts';
@@ -7,6 +9,7 @@ import { openProject } from '../support/cli.ts';
 import { describeUnless } from '../support/needs.ts';
 import { freshAddress, noPostgres } from '../support/postgres.ts';
 import { openServer } from '../support/servers.ts';
+import { temporaryFolder } from '../support/temporary.ts';
 
 const model = 'scripted-over-http';
 const call = (tool: string, args: object) => ({ say: '', calls: [{ tool, arguments: args }] });
@@ -56,6 +59,52 @@ test('the advice to run a refused task again names its flags', async () => {
   const limited = await agentWith(env, 'engineer', 'do it well', '--max-cost', '1');
 
   expect(limited.err).toMatch(/is kept; run it with: agent engineer \S+, and the same flags/);
+});
+
+test('the first paid run that was accepted says once what limits hold', async () => {
+  const { agent, agentWith } = openProject({ api: { ...(await dearProvider()), prices: {} } });
+  const id = (await agent('create', 'look', '--role', 'engineer')).out.trim();
+
+  const planned = await agent('run', '--dry-run');
+  const refused = await agent('engineer', id);
+  await agent('server', 'stop');
+  const first = await agentWith(env, 'engineer', id);
+  const second = await agentWith(env, 'engineer', 'look again');
+
+  expect(planned.err).not.toContain('no limit of cost');
+  expect(refused.code).not.toBe(0);
+  expect(refused.err).not.toContain('no limit of cost');
+  expect(first.code).toBe(0);
+  expect(first.err).toContain(`agent config set 'api.prices."${model}"'`);
+  expect(first.err).toMatch(/no limit of cost is set; an attempt ends after 50 turns/);
+  expect(second.err).not.toContain('no limit of cost');
+});
+
+test.each([
+  ['has a budget', { budget: { day_usd: 1_000 } }, {}, null],
+  ['has none', { agent: { max_turns: 7 } }, { budget: { day_usd: 1 } }, /ends after 7 turns/],
+])('the limits that are said are those of the server, which %s', async (_, there, here, says) => {
+  const api = await dearProvider();
+  const project = openProject({ api, ...there });
+  const config = join(temporaryFolder(onTestFinished), 'config.json');
+  writeFileSync(config, JSON.stringify({ api, ...here }));
+  await project.agentWith(env, 'server', 'start');
+
+  const run = await project.agentWith(env, 'engineer', 'look around', '--config', config);
+
+  expect(run.code).toBe(0);
+  if (says === null) expect(run.err).not.toContain('no limit of cost');
+  else expect(run.err).toMatch(says);
+});
+
+test('a model that costs nothing needs no limit', async () => {
+  const prices = { [model]: { input_per_million: 0, output_per_million: 0 } };
+  const { agentWith } = openProject({ api: { ...(await dearProvider()), prices } });
+
+  const run = await agentWith(env, 'engineer', 'look around');
+
+  expect(run.code).toBe(0);
+  expect(run.err).not.toContain('no limit of cost');
 });
 
 test('--yes starts more than 10 tasks without a question', async () => {

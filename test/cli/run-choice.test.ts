@@ -125,21 +125,3 @@ test('cancel --all stops what waits and runs', async () => {
   await project.agent('run', alone, '--async');
   expect((await project.agent('cancel', '--all')).code).toBe(0);
 });
-
-test('the first paid run says once what limits hold', async () => {
-  const project = openProject({ api: { provider_model: 'gpt-5.1' } });
-  const id = await create(project);
-
-  const planned = await project.agent('run', '--dry-run');
-  const unpriced = await project.agent('config', 'set', 'budget.day_usd', '5');
-  const first = await project.agent('engineer', id);
-  const second = await project.agent('engineer', id);
-  const limited = await project.agent('engineer', id, '--max-cost', '1');
-
-  expect(planned.err).not.toContain('no limit of cost');
-  expect(unpriced.code, 'so the note names the price first').toBe(78);
-  expect(first.err).toContain(`agent config set 'api.prices."gpt-5.1"'`);
-  expect(first.err).toMatch(/no limit of cost is set; an attempt ends after 50 turns/);
-  expect(second.err).not.toContain('no limit of cost');
-  expect(limited.err).not.toContain('no limit of cost');
-});

@@ -2,9 +2,13 @@ import { appendFileSync, existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { findBdData } from '../../actors/ledger/ownership.ts';
 import { programOnPath } from '../../actors/tracker/bd/program.ts';
+import { isJsonObject } from '../../machines/json.ts';
+import type { Connection } from '../client/connect.ts';
+import { findServer } from '../client/find-server.ts';
+import { getJson } from '../client/http-request.ts';
 import { configNow } from './config.ts';
 import { type Project, readTrimmedOrNull, stateFiles } from './places/project.ts';
-import type { Config } from './schema/config-schema.ts';
+import { type Config, configSchema } from './schema/config-schema.ts';
 
 /** The modes in which bd would keep the tasks if it were installed. */
 const modesWithBd: readonly string[] = ['auto', 'bd'];
@@ -69,41 +73,68 @@ export const limitsNote = (
   { agent, api, budget, roles, server }: Config,
   args: object,
 ): string | null => {
-  const {
-    model,
-    'max-cost': maxCost,
-    'dry-run': isPlan,
-  }: { readonly [flag: string]: unknown } = {
-    ...args,
-  };
+  const { model, 'max-cost': maxCost }: { readonly [flag: string]: unknown } = { ...args };
   const limits = [
     ...[maxCost, agent.max_cost_usd, budget.run_usd, budget.day_usd, budget.month_usd],
     ...Object.values(roles).map((own) => own?.max_cost_usd),
   ];
-  const isFree = [model, api.backend, model ?? api.provider_model].includes('scripted');
-  if (isPlan === true || isFree || limits.some((limit) => limit !== undefined)) return null;
-  const tokens = agent.max_tokens_total.toLocaleString('en');
   const name = typeof model === 'string' ? model : api.provider_model;
-  const price =
-    name in api.prices
-      ? ''
-      : `agent config set 'api.prices."${name}"' '{"input_per_million": <usd>, "output_per_million": <usd>}', then `;
-  return `note: no limit of cost is set; an attempt ends after ${agent.max_turns} turns, ${tokens} tokens or its time limit, and ${server.max_concurrent_agents} run at once. To limit the cost: ${price}agent config set budget.day_usd <usd>, or --max-cost <usd>`;
+  const price = api.prices[name];
+  const isFree =
+    [model, api.backend, name].includes('scripted') ||
+    (price?.input_per_million === 0 && price.output_per_million === 0);
+  if (isFree || limits.some((limit) => limit !== undefined)) return null;
+  const tokens = agent.max_tokens_total.toLocaleString('en');
+  const priceFirst =
+    price === undefined
+      ? `agent config set 'api.prices."${name}"' '{"input_per_million": <usd>, "output_per_million": <usd>}', then `
+      : '';
+  return `note: no limit of cost is set; an attempt ends after ${agent.max_turns} turns, ${tokens} tokens or its time limit, and ${server.max_concurrent_agents} run at once. To limit the cost: ${priceFirst}agent config set budget.day_usd <usd>, or --max-cost <usd>`;
 };
 
-/** Says it before the first paid run of a project, then runs the command. */
-export const withLimitsNote = async (
-  { project, config, env, say }: Omit<NoteOptions, 'json'>,
+const surroundingsMs = 3_000;
+
+/** Null where no server runs, or it is one of another version. */
+const configOfServer = async (project: Project): Promise<Config | null> => {
+  const address = await findServer(project);
+  if (address === null) return null;
+  const told = await getJson(address, '/surroundings', surroundingsMs);
+  return configSchema.safeParse(isJsonObject(told) ? told['config'] : null).data ?? null;
+};
+
+const startsRun = (method: string, params: unknown, answer: unknown): boolean => {
+  if (method === 'execute') return true;
+  if (method !== 'run' || (isJsonObject(params) && params['dry_run'] === true)) return false;
+  const accepted = isJsonObject(answer) ? answer['accepted'] : null;
+  return Array.isArray(accepted) && accepted.length > 0;
+};
+
+/** Says once in a project which limits hold at the server, when it has accepted a paid run. */
+export const withLimitsNote = (
+  connection: Connection,
+  { project, say }: Pick<NoteOptions, 'project' | 'say'>,
   args: object,
-  run: () => Promise<number>,
-): Promise<number> => {
-  const loaded = isNoted(project, 'limitsNoted') ? null : configNow({ config, project }, env);
-  const note = loaded === null ? null : limitsNote(loaded, args);
-  if (note === null) return run();
-  say(note);
-  try {
-    return await run();
-  } finally {
+): Connection => {
+  const note = async (): Promise<void> => {
+    if (isNoted(project, 'limitsNoted')) return;
+    const config = await configOfServer(project).catch(() => null);
+    const text = config === null ? null : limitsNote(config, args);
+    if (text === null) return;
+    say(text);
     remember(project, 'limitsNoted');
-  }
+  };
+  return {
+    ...connection,
+    server: async () => {
+      const client = await connection.server();
+      return {
+        ...client,
+        call: async (method, params) => {
+          const answer = await client.call(method, params);
+          if (startsRun(method, params, answer)) await note();
+          return answer;
+        },
+      };
+    },
+  };
 };
