@@ -1,3 +1,6 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setTimeout as delay } from 'node:timers/promises';
 import { expect, test } from 'vitest';
@@ -10,12 +13,18 @@ import type { StepEvidence } from '../../src/actors/gates/evidence.ts';
 import { judgeInThread } from '../../src/actors/gates/judge.ts';
 import { parseLine } from '../../src/actors/ledger/issue-line.ts';
 import { cleanTools, resultText } from '../../src/actors/mcp/connection.ts';
-import { createEventReader } from '../../src/actors/mcp/transports.ts';
-import { textCallsIn } from '../../src/actors/model/openai-chat.ts';
-import { createLineSplitter } from '../../src/actors/process/line-splitter.ts';
+import {
+  createChatAssembly,
+  createOpenAiChatModel,
+  textCallsIn,
+} from '../../src/actors/model/openai-chat.ts';
+import { createResponseAssembly } from '../../src/actors/model/openai-responses.ts';
+import { createEventReader, createLineSplitter } from '../../src/actors/process/line-splitter.ts';
 import { fencedBlock } from '../../src/actors/results/results.ts';
 import { editTool } from '../../src/actors/tools/edit.ts';
+import { findTool } from '../../src/actors/tools/find.ts';
 import { findTests } from '../../src/actors/tools/glob.ts';
+import { grepTool } from '../../src/actors/tools/grep.ts';
 import { readTool } from '../../src/actors/tools/read.ts';
 import { readBdAnswer } from '../../src/actors/tracker/bd/answer.ts';
 import { parseRole } from '../../src/cli/roles/parse-role.ts';
@@ -24,7 +33,9 @@ import { parseWorkflow } from '../../src/cli/workflows/find-workflow.ts';
 import type { WorkflowCheck } from '../../src/machines/workflow/workflow-definition.ts';
 import { filesIn } from '../../web/model/diff.ts';
 import { oneLine } from '../../web/model/format.ts';
+import { idNamed, matches } from '../../web/model/order.ts';
 import { createWorkbench } from '../actors/agent/workbench.ts';
+import { ask } from '../contracts/model.ts';
 
 const length = 2 * 1024 * 1024;
 const of = (text: string): string => text.repeat(Math.ceil(length / text.length)).slice(0, length);
@@ -93,11 +104,30 @@ const evidence = (text: string): StepEvidence => ({
   report: async () => text,
 });
 
-const inPieces = (text: string, push: (piece: string) => void): void => {
-  for (let at = 0; at < text.length; at += 65_536) push(text.slice(at, at + 65_536));
+const inPieces = (text: string, push: (piece: string) => void, size = 65_536): void => {
+  for (let at = 0; at < text.length; at += size) push(text.slice(at, at + size));
 };
+const chatChunk = (delta: object) => ({ choices: [{ index: 0, delta }] }) as never;
+const taskOf = (title: string) => ({ task_id: title, title, labels: [title] }) as never;
 
 const ignore = (): void => {};
+
+/** What a provider sends: in small pieces, as a slow network brings them. */
+const sendsOnly = async (text: string, status = 200): Promise<void> => {
+  const bytes = Buffer.from(text);
+  const server = createServer(async (request, response) => {
+    request.resume();
+    response.writeHead(status, { 'content-type': 'text/event-stream' });
+    for (let at = 0; at < bytes.length && !response.destroyed; at += 1_024)
+      if (!response.write(bytes.subarray(at, at + 1_024))) await once(response, 'drain');
+    response.end();
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  await ask(createOpenAiChatModel({ apiKey: 'x', baseURL: `http://127.0.0.1:${port}/v1` }));
+  server.close();
+};
 
 const readers: Readonly<Record<string, (text: string) => unknown>> = {
   'answers to comments': (text) => answersIn(text, []),
@@ -107,12 +137,46 @@ const readers: Readonly<Record<string, (text: string) => unknown>> = {
   'an MCP result': (text) => resultText({ content: [{ type: 'text', text }] }),
   'the tools of an MCP server': (text) => cleanTools('a', [{ name: 'a', description: text }]),
   'calls in the text of a model': (text) => textCallsIn(text),
+  'the stream of a model': (text) => sendsOnly(text),
+  'an error of a provider': (text) => sendsOnly(text, 400),
+  'an event of a model': (text) =>
+    sendsOnly(`data: ${JSON.stringify({ choices: [{ index: 0, delta: { content: text } }] })}\n\n`),
+  'an answer of a model': (text) => {
+    const assembly = createChatAssembly({ textToolCalls: true });
+    inPieces(text, (content) => assembly.add(chatChunk({ content, reasoning: content })));
+    return [assembly.text(), assembly.calls(), assembly.thinking()];
+  },
+  'calls of a model': (text) => {
+    const assembly = createChatAssembly({ textToolCalls: true });
+    const part = (name: string) => ({ id: name, function: { name, arguments: name } });
+    inPieces(text, (piece) => assembly.add(chatChunk({ tool_calls: [part(piece)] })), 32);
+    return assembly.calls();
+  },
+  'items of a model': (text) => {
+    const assembly = createResponseAssembly();
+    let output_index = 0;
+    const add = (item: object): void => {
+      assembly.add({ type: 'response.output_item.done', output_index, item } as never);
+      output_index += 1;
+    };
+    const addAll = (piece: string): void => {
+      add({ type: 'reasoning', id: 'a', encrypted_content: piece });
+      add({ type: 'function_call', call_id: piece, name: 'a', arguments: piece });
+      add({ type: 'message', content: [{ type: 'output_text', text: piece }] });
+    };
+    inPieces(text, addAll, 64);
+    return [assembly.text(), assembly.calls(), assembly.thinking()];
+  },
   'the lines of a program': (text) =>
     inPieces(
       text,
       createLineSplitter({ longest: length * 4, onLine: ignore, onDropped: ignore }).push,
     ),
-  'an event stream': (text) => inPieces(text, createEventReader(ignore).push),
+  'an event stream': (text) =>
+    inPieces(
+      text,
+      createEventReader({ longest: length * 4, onData: ignore, onTooLong: ignore }).push,
+    ),
   'an error of bd': (text) =>
     readBdAnswer({
       exitCode: 1,
@@ -130,6 +194,12 @@ const readers: Readonly<Record<string, (text: string) => unknown>> = {
   'a glob': (text) => findTests(text.slice(0, 1_000)),
   'the diff of the page': (text) => filesIn(text),
   'a line of the page': (text) => oneLine(text),
+  'the search of the page': (text) => [
+    matches(taskOf(text), text),
+    matches(taskOf(text), `${text.slice(0, 400)}\u0000`),
+    idNamed(`${text}\u0000`, new Map([['a', taskOf(text)]])),
+    idNamed(`${text.slice(0, 400)}\u0000`, new Map([['a', taskOf(text)]])),
+  ],
 };
 
 /** The best of some tries (ms of CPU): what else the machine does counts little. */
@@ -172,19 +242,26 @@ const lateness = async (work: () => unknown): Promise<number> => {
 };
 
 /** The best of some tries beyond what the machine itself is late: others use it, too. */
-const blockOf = async (work: () => unknown): Promise<number> => {
+const blockOf = async (
+  work: () => unknown,
+  idleWork: () => unknown = () => delay(200),
+): Promise<number> => {
   let best = Number.POSITIVE_INFINITY;
   for (let count = 0; count < tries && best > blockMs; count += 1) {
-    const idle = await lateness(() => delay(200));
+    const idle = await lateness(idleWork);
     best = Math.min(best, (await lateness(work)) - idle);
   }
   return best;
 };
 
-const blockingShapes = async (read: (text: string) => unknown): Promise<readonly string[]> => {
+/** `isProcess`: also the start of a process holds up the loop, whatever it reads. */
+const blockingShapes = async (
+  read: (text: string) => unknown,
+  isProcess = false,
+): Promise<readonly string[]> => {
   const slow: string[] = [];
   for (const [shape, text] of Object.entries(shapes)) {
-    const block = await blockOf(() => read(text));
+    const block = await blockOf(() => read(text), isProcess ? () => read('a') : undefined);
     if (block > blockMs) slow.push(`${shape}: ${Math.round(block)} ms`);
   }
   return slow;
@@ -199,6 +276,29 @@ test.each(Object.entries(readers))(
     expect(await slowShapes(read)).toEqual([]);
   },
 );
+
+test('grep and find look through 2 MiB in a process, without a stop', slowTest, async () => {
+  const { put, context } = await createWorkbench();
+  const search = async (text: string): Promise<void> => {
+    const name = `${text.replaceAll(/[/\0\n]/g, '').slice(0, 80)}.txt`;
+    const pattern = text.slice(0, 1_000);
+    await grepTool.run({ pattern, path: '.' }, context);
+    await grepTool.run({ pattern: '.', path: '.', glob: pattern }, context);
+    await findTool.run({ pattern, path: '.' }, context);
+    await findTool.run({ pattern: `*${name}*`, path: '.' }, context);
+    await findTool.run({ pattern: 'x', path: text }, context);
+  };
+  const slow = await blockingShapes(async (text) => {
+    await put('file', text);
+    await search(text);
+  }, true);
+
+  expect(slow).toEqual([]);
+});
+
+test.each([grepTool, findTool])('$name refuses a pattern of 2 MiB', ({ schema }) => {
+  expect(schema.safeParse({ pattern: of('a') }).success).toBe(false);
+});
 
 test.each(checks)('the check $check judges 2 MiB in a thread', slowTest, async (check) => {
   expect(await blockingShapes((text) => judgeInThread(check, evidence(text)))).toEqual([]);

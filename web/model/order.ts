@@ -115,10 +115,14 @@ export const groupsOf = (
   ];
 };
 
-/** By title, id, role or label. */
+/** A title has no more; a search takes a time of its own length times that of the titles. */
+const wordsAtMost = 500;
+
+/** By title, id, role or label. What follows the first 500 characters of the words does not count. */
 export const matches = (task: TaskView, words: string): boolean => {
   const text = [task.title, task.task_id, task.role ?? '', ...task.labels].join(' ').toLowerCase();
   return words
+    .slice(0, wordsAtMost)
     .toLowerCase()
     .split(/\s+/)
     .every((word) => text.includes(word));
@@ -128,7 +132,7 @@ export const matches = (task: TaskView, words: string): boolean => {
 export const idNamed = (text: string, tasks: Tasks): string => {
   const all = [...tasks.values()];
   const part = text.toLowerCase();
-  const isId = tasks.has(text) || part === '';
+  const isId = tasks.has(text) || part === '' || part.length > wordsAtMost;
   const same = all.filter(({ title }) => title === text);
   const found =
     isId || same.length > 0 ? same : all.filter(({ title }) => title.toLowerCase().includes(part));

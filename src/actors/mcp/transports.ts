@@ -5,7 +5,7 @@ import type { Writable } from 'node:stream';
 import { messageOf } from '../../machines/message-of.ts';
 import { dayMs } from '../../machines/milliseconds.ts';
 import { createHeadTailBuffer } from '../process/head-tail-buffer.ts';
-import { createLineSplitter } from '../process/line-splitter.ts';
+import { createEventReader, createLineSplitter } from '../process/line-splitter.ts';
 import { programPaths } from '../sandbox/assistant-mounts.ts';
 import { createNoSandbox } from '../sandbox/no-sandbox.ts';
 import type { Network, OwnGit, Sandbox } from '../sandbox/port.ts';
@@ -15,31 +15,15 @@ import { maxMessageLength, type PeerInput, type Transport } from './peer.ts';
 import { type HttpPlace, McpError, type McpServer, type StdioLaunch } from './port.ts';
 import { withVariables } from './variables.ts';
 
-/** Reads the data of server-sent events. @throws McpError in `push` when one is too long */
-export const createEventReader = (onData: (data: string) => void) => {
-  const tooLong = (): never => {
-    throw new McpError(`it sends an event of more than ${maxMessageLength} characters`);
-  };
-  let data: string[] = [];
-  let length = 0;
-  const lines = createLineSplitter({
+/** @throws McpError in `push` when an event is too long */
+const readEvents = (onData: (data: string) => void) =>
+  createEventReader({
     longest: maxMessageLength,
-    keepsEmpty: true,
-    onDropped: tooLong,
-    onLine: (line) => {
-      if (line === '') {
-        const whole = data.join('\n');
-        [data, length] = [[], 0];
-        if (whole !== '') onData(whole);
-      } else if (line.startsWith('data:')) {
-        data.push(line.slice('data:'.length).trim());
-        length += line.length;
-        if (length > maxMessageLength) tooLong();
-      }
+    onData,
+    onTooLong: () => {
+      throw new McpError(`it sends an event of more than ${maxMessageLength} characters`);
     },
   });
-  return { push: lines.push };
-};
 
 const goodbyeMs = 1_000;
 const shownErrorLength = 300;
@@ -120,8 +104,7 @@ export const openHttp =
     };
     const readMessages = async (response: Response, id: number | null): Promise<void> => {
       const type = response.headers.get('content-type')?.split(';')[0]?.trim() ?? '';
-      if (type === 'text/event-stream')
-        await readAnswerBody(response, createEventReader(take).push);
+      if (type === 'text/event-stream') await readAnswerBody(response, readEvents(take).push);
       else if (type === 'application/json') take(await readText(response, maxMessageLength));
       else if (id !== null) throw new McpError(`it answers with ${type || 'nothing'}, not JSON`);
       else await response.body?.cancel();

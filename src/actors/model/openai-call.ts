@@ -1,5 +1,7 @@
-import OpenAI from 'openai';
+import OpenAI, { APIError } from 'openai';
+import { isJsonObject } from '../../machines/json.ts';
 import type { Failure } from '../../machines/task.ts';
+import { createEventReader } from '../process/line-splitter.ts';
 import { cancelledCall } from './failures.ts';
 import type { Assembly } from './openai-assembly.ts';
 import {
@@ -25,11 +27,8 @@ export interface OpenAiOptions {
 }
 
 export interface StreamProtocol<Chunk> {
-  readonly open: (
-    client: OpenAI,
-    request: ModelRequest,
-    signal: AbortSignal,
-  ) => PromiseLike<AsyncIterable<Chunk>>;
+  /** Resolves to an answer whose status is good. */
+  readonly open: (client: OpenAI, request: ModelRequest, signal: AbortSignal) => Promise<Response>;
   readonly createAssembly: () => Assembly<Chunk>;
 }
 
@@ -60,9 +59,9 @@ const watchedFetch =
         'redirect',
         `the provider redirects (HTTP ${response.status}); set the final address as base URL`,
       );
-    if (!response.ok || response.body === null) return response;
+    if (response.body === null) return response;
     const type = response.headers.get('content-type') ?? '';
-    if (!type.includes('text/event-stream'))
+    if (response.ok && !type.includes('text/event-stream'))
       throw new WireError(
         'content_type',
         `the provider answered with ${type || 'no content type'} instead of an event stream`,
@@ -145,13 +144,40 @@ const openCall = (timeouts: Timeouts, bytesAtMost: number, signal: AbortSignal) 
   };
 };
 
+/**
+ * The events of an answer. The package's own reader copies and searches all that it has of an event
+ * with each piece, which takes minutes for a long event in small pieces.
+ * @throws APIError when one reports an error of the provider; SyntaxError when one is not JSON
+ */
+async function* chunksIn<Chunk>({ body, headers }: Response): AsyncGenerator<Chunk> {
+  const utf8 = new TextDecoder();
+  let events: string[] = [];
+  const reader = createEventReader({
+    // The bytes of the answer are limited.
+    longest: Number.POSITIVE_INFINITY,
+    onData: (data) => events.push(data),
+    onTooLong: () => {},
+  });
+  for await (const bytes of body ?? []) {
+    reader.push(utf8.decode(bytes, { stream: true }));
+    for (const data of events) {
+      if (data.startsWith('[DONE]')) return;
+      const chunk: unknown = JSON.parse(data);
+      if (isJsonObject(chunk) && chunk['error'])
+        throw new APIError(undefined, chunk['error'], undefined, headers);
+      yield chunk as Chunk;
+    }
+    events = [];
+  }
+}
+
 /** Yields text; returns when the answer is whole, which may be long before the socket closes. */
 async function* textsOf<Chunk>(
-  stream: AsyncIterable<Chunk>,
+  response: Response,
   assembly: Assembly<Chunk>,
   call: ReturnType<typeof openCall>,
 ): AsyncGenerator<ModelEvent> {
-  for await (const chunk of stream) {
+  for await (const chunk of chunksIn<Chunk>(response)) {
     const { text, progress } = assembly.add(chunk);
     if (progress) call.progress();
     if (text !== '') yield { type: 'text', delta: text };
@@ -194,15 +220,15 @@ export const createOpenAiCall = <Chunk>(
       let failure: Failure | null = null;
       try {
         signal.throwIfAborted();
-        const stream = await protocol.open(clientFor(call.fetch), request, call.signal);
-        yield* textsOf(stream, assembly, call);
+        const response = await protocol.open(clientFor(call.fetch), request, call.signal);
+        yield* textsOf(response, assembly, call);
       } catch (error) {
         const { origin } = new URL(baseURL);
         failure = callFailure(error, { now: now(), secret: apiKey, sent: call.sent(), origin });
       } finally {
         call.close();
       }
-      // The SDK ends an aborted stream like a whole one, so the reasons to stop come first.
+      // An answer that was stopped also fails in some way, so the reasons to stop come first.
       const stopped = signal.aborted
         ? cancelledCall
         : assembly.finishReason() === null

@@ -186,8 +186,8 @@ const callIndexFor = (
   part: CallPart,
   calls: ReadonlyMap<number, ToolCall>,
   places: Map<number, number>,
+  next: number,
 ): number => {
-  const next = Math.max(-1, ...calls.keys()) + 1;
   const begins = Boolean(part.id) && Boolean(part.function?.name);
   const index = (part.index as number | undefined) ?? (begins ? next : Math.max(0, next - 1));
   const place = places.get(index) ?? index;
@@ -209,6 +209,7 @@ export const createChatAssembly = ({
 }: Pick<Compat, 'textToolCalls'>): Assembly<ChatCompletionChunk> => {
   const calls = new Map<number, ToolCall>();
   const places = new Map<number, number>();
+  let nextPlace = 0;
   let text = '';
   let chunks = 0;
   let finishReason: string | null = null;
@@ -232,7 +233,8 @@ export const createChatAssembly = ({
       const added = typeof delta.content === 'string' ? delta.content : '';
       text += added;
       for (const part of delta.tool_calls ?? []) {
-        const place = callIndexFor(part, calls, places);
+        const place = callIndexFor(part, calls, places, nextPlace);
+        nextPlace = Math.max(nextPlace, place + 1);
         calls.set(place, extended(calls.get(place), part));
       }
       const more = reasoningOf(delta);
@@ -261,10 +263,9 @@ export const createOpenAiChatModel = ({
   const host = hostOf(options.baseURL);
   return createOpenAiCall<ChatCompletionChunk>(options, {
     open: (client, request, signal) =>
-      client.chat.completions.create(encodeChatRequest(request, compat, host), {
-        signal,
-        headers: keyHeader(request),
-      }),
+      client.chat.completions
+        .create(encodeChatRequest(request, compat, host), { signal, headers: keyHeader(request) })
+        .asResponse(),
     createAssembly: () => createChatAssembly(compat),
   });
 };

@@ -126,18 +126,29 @@ const createCalls = () => {
       });
     },
     list: (): readonly ToolCall[] => callsInOrder(calls),
-    countBefore: (place: number): number =>
-      [...calls.keys()].filter((index) => index < place).length,
+    /** Counts the calls before places that only rise. */
+    counter: (): ((place: number) => number) => {
+      const places = [...calls.keys()].sort((one, other) => one - other);
+      let count = 0;
+      return (place) => {
+        while ((places[count] ?? Number.POSITIVE_INFINITY) < place) count += 1;
+        return count;
+      };
+    },
   };
 };
 
 /** Text that came in pieces is not added again as a whole. */
 const createText = () => {
   const spoken = new Set<number>();
+  let first = Number.POSITIVE_INFINITY;
   let text = '';
   const add = (index: number, delta: unknown): string => {
     const added = textOrEmpty(delta);
-    if (added !== '') spoken.add(index);
+    if (added !== '') {
+      spoken.add(index);
+      first = Math.min(first, index);
+    }
     text += added;
     return added;
   };
@@ -145,7 +156,7 @@ const createText = () => {
     add,
     settle: (index: number, whole: string): string => (spoken.has(index) ? '' : add(index, whole)),
     all: (): string => text,
-    isBefore: (place: number): boolean => Math.min(...spoken, Number.POSITIVE_INFINITY) < place,
+    isBefore: (place: number): boolean => first < place,
   };
 };
 
@@ -162,6 +173,7 @@ const createThoughts = () => {
       const open = content == null ? {} : { content };
       if (isWhole) items.set(index, { type, id, summary: summary ?? [], ...open, ...sealed });
     },
+    /** Asks for places that only rise. */
     list: (partsBefore: (place: number) => number): Thoughts | null =>
       items.size === 0
         ? null
@@ -235,8 +247,10 @@ export const createResponseAssembly = (): Assembly<ResponseStreamEvent> => {
     text: text.all,
     calls: calls.list,
     usage: () => usage,
-    thinking: () =>
-      thoughts.list((place) => calls.countBefore(place) + (text.isBefore(place) ? 1 : 0)),
+    thinking: () => {
+      const callsBefore = calls.counter();
+      return thoughts.list((place) => callsBefore(place) + (text.isBefore(place) ? 1 : 0));
+    },
   };
 };
 
@@ -249,10 +263,9 @@ export const createOpenAiResponsesModel = (options: OpenAiOptions): Model =>
     { ...options, timeouts: { idleMs: thinkingMs, ...options.timeouts } },
     {
       open: (client, request, signal) =>
-        client.responses.create(encodeResponseRequest(request), {
-          signal,
-          headers: keyHeader(request),
-        }),
+        client.responses
+          .create(encodeResponseRequest(request), { signal, headers: keyHeader(request) })
+          .asResponse(),
       createAssembly: createResponseAssembly,
     },
   );

@@ -65,3 +65,36 @@ export const createLineSplitter = ({
     end,
   };
 };
+
+interface EventReaderOptions {
+  /** Longer events call `onTooLong` (characters). */
+  readonly longest: number;
+  readonly onData: (data: string) => void;
+  readonly onTooLong: () => void;
+}
+
+/** Reads the data of server-sent events. Its time is linear, whatever the pieces are. */
+export const createEventReader = ({
+  longest,
+  onData,
+  onTooLong,
+}: EventReaderOptions): Pick<LineSplitter, 'push'> => {
+  let data: string[] = [];
+  let length = 0;
+  return createLineSplitter({
+    longest,
+    keepsEmpty: true,
+    onDropped: onTooLong,
+    onLine: (line) => {
+      if (line === '') {
+        const whole = data.join('\n');
+        [data, length] = [[], 0];
+        if (whole !== '') onData(whole);
+      } else if (line.startsWith('data:')) {
+        data.push(line.slice('data:'.length).trim());
+        length += line.length;
+        if (length > longest) onTooLong();
+      }
+    },
+  });
+};

@@ -111,6 +111,7 @@ const grepArguments = z.strictObject({
   pattern: z
     .string()
     .min(1)
+    .max(10_000)
     .describe('an extended regular expression (grep -E), searched line by line'),
   path: z
     .string()
