@@ -6,7 +6,8 @@ import { createMoments, sceneAt } from '../../web/model/chart.ts';
 import { causeIn } from '../../web/model/format.ts';
 import { edgesAtMost, graphOf, nodesAtMost, placesAtMost } from '../../web/model/graph.ts';
 import { createLog } from '../../web/model/log.ts';
-import { groupsOf, idNamed, needing } from '../../web/model/order.ts';
+import { groupsOf, needing } from '../../web/model/order.ts';
+import { idNamed } from '../../web/model/search.ts';
 import { whySkipped } from '../../web/model/skipped.ts';
 import { ageOf, lookOf } from '../../web/model/state.ts';
 

@@ -33,7 +33,7 @@ import { parseWorkflow } from '../../src/cli/workflows/find-workflow.ts';
 import type { WorkflowCheck } from '../../src/machines/workflow/workflow-definition.ts';
 import { filesIn } from '../../web/model/diff.ts';
 import { oneLine } from '../../web/model/format.ts';
-import { idNamed, matches } from '../../web/model/order.ts';
+import { idNamed, matches } from '../../web/model/search.ts';
 import { createWorkbench } from '../actors/agent/workbench.ts';
 import { ask } from '../contracts/model.ts';
 

@@ -1,6 +1,6 @@
 import { effect, signal } from '@preact/signals';
 import { tasks } from '../data/tasks.ts';
-import { matches } from '../model/order.ts';
+import { matches } from '../model/search.ts';
 import { Icon } from '../parts/icon.tsx';
 import { TaskLine } from '../parts/task-link.tsx';
 import { go, route, taskPath } from './router.ts';

@@ -3,7 +3,7 @@ import { useRef } from 'preact/hooks';
 import { create, run } from '../../data/actions.ts';
 import { tasks } from '../../data/tasks.ts';
 import { roles } from '../../data/totals.ts';
-import { idNamed } from '../../model/order.ts';
+import { idNamed } from '../../model/search.ts';
 import { Button } from '../../parts/button.tsx';
 import { ChoiceField, PriorityField, TextField } from '../../parts/field.tsx';
 import { Problem } from '../../parts/notice.tsx';

@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals';
 import { addDependency, deleteTask, edit, removeDependency } from '../../data/actions.ts';
 import { type TaskView, tasks } from '../../data/tasks.ts';
-import { idNamed } from '../../model/order.ts';
+import { idNamed } from '../../model/search.ts';
 import { Button } from '../../parts/button.tsx';
 import { PriorityField, TextField } from '../../parts/field.tsx';
 import { NoTask } from '../../parts/no-task.tsx';
