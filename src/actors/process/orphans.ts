@@ -6,7 +6,7 @@ export const attemptVariable = 'ATS_ATTEMPT';
 
 const orphanPollMs = 20;
 const orphanKillAfterMs = 2_000;
-const orphanGiveUpAfterMs = 2_000;
+const orphanGiveUpAfterMs = 10_000;
 const maxLooks = 20;
 
 type Origin = 'marked' | 'unmarked' | 'unknown';
@@ -93,7 +93,7 @@ const orphansAfter = async (
 
 /**
  * Ends the processes that started with this variable: waits `patienceMs`, sends SIGTERM, after 2 s
- * SIGKILL, and gives up after 2 s more. @returns how many had to be ended
+ * SIGKILL, and gives up after 10 s more. @returns how many had to be ended
  */
 export const endOrphans = async (
   variable: string,

@@ -13,7 +13,7 @@ import { endOrphans } from './orphans.ts';
 
 const groupPollMs = 20;
 const killAfterMs = 2_000;
-const giveUpAfterMs = 2_000;
+const giveUpAfterMs = 10_000;
 
 /** Signals every process of the group; 0 only checks. False when the group does not exist. */
 const signalGroup = (group: number, signal: NodeJS.Signals | 0): boolean => {
@@ -58,7 +58,7 @@ const groupEndsWithin = async (group: number, ms: number): Promise<boolean> => {
 };
 
 /**
- * Ends a process group: waits `patienceMs`, sends SIGTERM, after 2 s SIGKILL, and gives up after 2
+ * Ends a process group: waits `patienceMs`, sends SIGTERM, after 2 s SIGKILL, and gives up after 10
  * s more (uninterruptible sleep). `byItself`: nothing had to be ended.
  */
 const endGroup = async (
