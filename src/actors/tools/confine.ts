@@ -58,6 +58,10 @@ export const refuseForError = (
   );
 };
 
+/** As Linux. What does not exist is resolved folder by folder, so more would take a lot of memory. */
+const maxPathBytes = 4_096;
+const shownLength = 200;
+
 const partsFrom = (root: string, path: string): readonly string[] =>
   relative(root, path)
     .split(sep)
@@ -110,6 +114,8 @@ export const locate = async (
   held: readonly string[] = [],
 ): Promise<Checked<InsidePath>> => {
   if (path.includes('\0')) return refusePath(path, 'contains a NUL byte');
+  if (Buffer.byteLength(path) > maxPathBytes)
+    return refusePath(`${path.slice(0, shownLength)}…`, 'is too long');
   const given = resolve(root, path);
   const leadsOut = refusePath(
     path,
