@@ -1,4 +1,4 @@
-import { isAbsolute, relative, sep } from 'node:path';
+import { resolve } from 'node:path';
 import type { Delegated, Reported, Spent } from '../../machines/agent/agent-context.ts';
 import {
   type AttemptInput,
@@ -13,6 +13,7 @@ import { isTransient } from '../assistants/program.ts';
 import { outputMiB, type RunEnd } from '../assistants/run-assistant.ts';
 import { usageLimitIn } from '../assistants/usage-limit.ts';
 import { createUsageMeter } from '../assistants/usage-meter.ts';
+import { relativeInside } from '../files/link-places.ts';
 import type { EventType } from '../journal/event-types.ts';
 import { createTextGatherer } from '../process/text-gatherer.ts';
 import { giveUpReason } from './assistant-prompt.ts';
@@ -194,10 +195,8 @@ const boundedEmit = (emit: AssistantFramesOptions['emit']): AssistantFramesOptio
   };
 };
 
-const pathInside = (root: string, path: string): string | null => {
-  const inside = isAbsolute(path) ? relative(root, path) : path;
-  return inside === '' || inside === '..' || inside.startsWith(`..${sep}`) ? null : inside;
-};
+const pathInside = (root: string, path: string): string | null =>
+  relativeInside(root, resolve(root, path)) || null;
 
 const createAssistantFrames = ({
   root,

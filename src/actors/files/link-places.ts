@@ -21,6 +21,12 @@ const statOf = (path: string): Stats | null => {
   }
 };
 
+/** Relative to the folder, `''` for itself; null when it lies elsewhere. */
+export const relativeInside = (top: string, path: string): string | null => {
+  const inside = relative(top, path);
+  return inside === '..' || inside.startsWith('../') ? null : inside;
+};
+
 /**
  * The paths inside the folder that a link leads to, in order: each further link, then the target,
  * existing or not. Without the folder itself.
@@ -28,9 +34,8 @@ const statOf = (path: string): Stats | null => {
 export const linkPlaces = (top: string, link: string): readonly string[] => {
   const found: string[] = [];
   const note = (path: string): void => {
-    const inside = relative(top, path);
-    if (inside !== '' && inside !== link && inside !== '..' && !inside.startsWith('..'))
-      found.push(inside);
+    const inside = relativeInside(top, path);
+    if (inside !== null && inside !== '' && inside !== link) found.push(inside);
   };
   let at = top;
   let left: readonly string[] = link.split('/');

@@ -1,6 +1,7 @@
 import { realpath } from 'node:fs/promises';
 import { homedir } from 'node:os';
-import { join, relative, resolve } from 'node:path';
+import { join, resolve } from 'node:path';
+import { relativeInside } from '../../files/link-places.ts';
 import { type GitSettings, readGitSettings } from './repository-config.ts';
 
 const userFiles = (): readonly string[] => [
@@ -14,12 +15,6 @@ const readUsers = async (program: string, file: string): Promise<GitSettings> =>
   } catch {
     return new Map();
   }
-};
-
-/** Relative to the top; null when it lies elsewhere. */
-export const relativeInside = (top: string, folder: string): string | null => {
-  const path = relative(top, folder);
-  return path === '..' || path.startsWith('../..') ? null : path;
 };
 
 /**

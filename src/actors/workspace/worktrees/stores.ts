@@ -1,11 +1,11 @@
 import { mkdir, realpath } from 'node:fs/promises';
 import { join } from 'node:path';
 import { writeFileAtomically } from '../../files/atomic-write.ts';
+import { relativeInside } from '../../files/link-places.ts';
 import { commitOf, commitTree, moveBranch } from '../git/commits.ts';
 import { findRepository } from '../git/find-repository.ts';
 import { GitError, requiredLine, requireGit } from '../git/git.ts';
 import { type GitDirs, withGitDirs } from '../git/git-dirs.ts';
-import { relativeInside } from '../git/hooks-folder.ts';
 import { plainText } from '../git/plain.ts';
 import type { Repository } from '../git/repository.ts';
 import { removeDeadUses } from '../git/uses.ts';
