@@ -13,7 +13,6 @@ import type { TaskSnapshot } from '../../../machines/task/task-machine.ts';
 import { type Role, type RunOptions, roles, type TaskId } from '../../../machines/task.ts';
 import { statusInTracker, type TrackedTask } from '../../../machines/tracked-task.ts';
 import type { TrackerReads } from '../../tracker/port.ts';
-import { nextOptions } from '../next-options.ts';
 import {
   cycleReason,
   type OrderedTasks,
@@ -28,6 +27,7 @@ import { createSharedCalls } from '../tasks/shared-calls.ts';
 import { RepeatedRequestError } from '../tasks/task-commands.ts';
 import type { TaskViews } from '../tasks/task-views.ts';
 import { type ExecutePorts, runRequest } from './execute-task.ts';
+import { nextOptions } from './next-options.ts';
 
 export interface RunGraphRequest {
   /** With all that they depend on; absent: every task that is not complete. */

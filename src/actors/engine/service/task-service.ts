@@ -12,7 +12,6 @@ import { requestData } from '../../journal/transition-frames.ts';
 import type { Answer, NewEntry, StoreReads } from '../../store/port.ts';
 import type { StatusWrites, TrackerInfo, TrackerReads, TrackerWrites } from '../../tracker/port.ts';
 import type { Changes, DiffPart, Merged, Workspace } from '../../workspace/port.ts';
-import { nextOptions } from '../next-options.ts';
 import { type Explanation, explain, type SlotUse } from '../queries/explain.ts';
 import { takeBack } from '../queries/offline-tasks.ts';
 import { requireAgents, requireAnswer } from '../queries/require-answer.ts';
@@ -28,6 +27,7 @@ import {
   type Execution,
 } from './execute-task.ts';
 import { endOfAttempt, refusesMerge } from './merge-refusal.ts';
+import { nextOptions } from './next-options.ts';
 import { createReview, type TaskReviews } from './review-task.ts';
 import {
   createRunGraph,

@@ -1,12 +1,12 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { bytesText } from '../../../machines/bytes.ts';
-import { findChanges } from '../folder-changes.ts';
 import { shownName, textOf } from '../folders/names.ts';
 import type { ObjectFormat } from '../git/blobs.ts';
 import { createGit, type Git, GitError, requiredLine, requireGit } from '../git/git.ts';
 import { readIndex } from '../git/index-file.ts';
 import type { LeftOut } from '../git/work-records.ts';
+import { findChanges } from './folder-changes.ts';
 import { type IndexChange, indexRecords, type Snapshot, type SnapshotJob } from './snapshot-job.ts';
 
 const mostNotes = 50;

@@ -1,6 +1,6 @@
-import type { TaskContext } from '../../machines/task/task-context.ts';
-import type { Role, RunOptions } from '../../machines/task.ts';
-import type { ExecutePorts } from './service/execute-task.ts';
+import type { TaskContext } from '../../../machines/task/task-context.ts';
+import type { Role, RunOptions } from '../../../machines/task.ts';
+import type { ExecutePorts } from './execute-task.ts';
 
 /**
  * Options of the attempt after the last one. By the same role, what the request does not name stays:

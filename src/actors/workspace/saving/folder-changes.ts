@@ -1,17 +1,17 @@
 import { closeSync, mkdirSync, readSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { hasCode } from '../files/error-code.ts';
-import { openBelow, openFolder, readLinkIn, withFile } from './folders/handles.ts';
-import { textOf } from './folders/names.ts';
-import { unlockWay } from './folders/removal.ts';
-import { isGone, isShut, type WalkCandidate, walk } from './folders/walk.ts';
-import { type Blob, blobContent, blobName, blobOf, keepBlob, readBlob } from './git/blobs.ts';
-import { createGit, type Git, GitError, GitTimeout, reasonIn } from './git/git.ts';
-import type { Index, IndexEntry } from './git/index-file.ts';
-import { asPointer, type Form, formsOf, hasLineEnds, withoutReturns } from './merging/filters.ts';
-import { isGenerated } from './saving/generated.ts';
-import { createIgnoredFiles } from './saving/ignored-files.ts';
-import type { IndexChange, SnapshotJob } from './saving/snapshot-job.ts';
+import { hasCode } from '../../files/error-code.ts';
+import { openBelow, openFolder, readLinkIn, withFile } from '../folders/handles.ts';
+import { textOf } from '../folders/names.ts';
+import { unlockWay } from '../folders/removal.ts';
+import { isGone, isShut, type WalkCandidate, walk } from '../folders/walk.ts';
+import { type Blob, blobContent, blobName, blobOf, keepBlob, readBlob } from '../git/blobs.ts';
+import { createGit, type Git, GitError, GitTimeout, reasonIn } from '../git/git.ts';
+import type { Index, IndexEntry } from '../git/index-file.ts';
+import { asPointer, type Form, formsOf, hasLineEnds, withoutReturns } from '../merging/filters.ts';
+import { isGenerated } from './generated.ts';
+import { createIgnoredFiles } from './ignored-files.ts';
+import type { IndexChange, SnapshotJob } from './snapshot-job.ts';
 
 const rulesAtMost = 1024 * 1024;
 /** A user can write rules that take git for ever. */
