@@ -1,5 +1,6 @@
 // What the benches share: a system on a folder of its own, and the arithmetic of one run.
-import { mkdtempSync, rmSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { openLedger } from '../build/actors/ledger/ledger.js';
@@ -12,6 +13,7 @@ import { openDatabase } from '../build/actors/store/database.js';
 import { createPushConfigs } from '../build/actors/store/rows/push-configs.js';
 import { createSystem } from '../build/actors/system.js';
 import { createEmbeddedTracker } from '../build/actors/tracker/embedded/embedded.js';
+import { chooseWorkspace } from '../build/actors/workspace/worktrees/select-workspace.js';
 import { createSharedWorkspace } from '../build/actors/workspace/worktrees/shared.js';
 import { readPage } from '../build/cli/page/read-page.js';
 import { shippedRoles } from '../build/cli/roles/shipped-roles.js';
@@ -73,6 +75,26 @@ export const openTasks = (folder, file = join(folder, 'journal.db')) => {
   const tracker = createEmbeddedTracker({ clock: Date.now, random }, ledger);
   /** How many transactions there were, each one durable commit. */
   return { db, store, ledger, tracker, writes: () => writes };
+};
+
+/** Worktrees of a repository with so many files, as `workspace` of `openSystem`. */
+export const openWorktrees = (files) => {
+  const environment = childEnvironment(process.env);
+  const folder = mkdtempSync(join(tmpdir(), 'agent-bench-worktrees-'));
+  const workspace = (projectRoot) => {
+    const git = (...args) =>
+      execFileSync('git', ['-c', 'user.name=bench', '-c', 'user.email=bench@localhost', ...args], {
+        cwd: projectRoot,
+        stdio: 'ignore',
+      });
+    git('init', '--quiet', '--initial-branch=main');
+    writeFileSync(join(projectRoot, '.gitignore'), 'journal.db*\n');
+    for (let n = 0; n < files; n += 1) writeFileSync(join(projectRoot, `file-${n}.txt`), `${n}\n`);
+    git('add', '--all');
+    git('commit', '--quiet', '--message', 'a project');
+    return chooseWorkspace({ mode: 'worktree', projectRoot, folder, copies: [], environment });
+  };
+  return { workspace, remove: () => rmSync(folder, { recursive: true, force: true }) };
 };
 
 /**

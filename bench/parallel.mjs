@@ -1,22 +1,10 @@
 // Three agents on one repository, each in a worktree of its own, beside one alone: the same
 // scripted work, which waits as real work does, for the model and for commands.
-import { execFileSync } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
-import { childEnvironment } from '../build/actors/process/run-command.js';
-import { chooseWorkspace } from '../build/actors/workspace/worktrees/select-workspace.js';
-import { median, openSystem, report, timed, until } from './lib.mjs';
+import { median, openSystem, openWorktrees, report, timed, until } from './lib.mjs';
 
 const rounds = Number(process.env.RUNS ?? 3);
 const together = 3;
 const turnMs = 500;
-const environment = childEnvironment(process.env);
-const git = (cwd, ...args) =>
-  execFileSync('git', ['-c', 'user.name=bench', '-c', 'user.email=bench@localhost', ...args], {
-    cwd,
-    stdio: 'ignore',
-  });
 
 const turn = (tool, args) => ({ say: '', calls: [{ tool, arguments: args }] });
 const turns = [
@@ -25,25 +13,11 @@ const turns = [
   turn('bash', { command: 'sleep 1; cat work.txt' }),
   turn('finish', { status: 'done', summary: 'done' }),
 ];
-const worktrees = mkdtempSync(join(tmpdir(), 'agent-bench-worktrees-'));
-const workspace = (projectRoot) => {
-  git(projectRoot, 'init', '--quiet', '--initial-branch=main');
-  writeFileSync(join(projectRoot, '.gitignore'), 'journal.db*\n');
-  for (let n = 0; n < 200; n += 1) writeFileSync(join(projectRoot, `file-${n}.txt`), `${n}\n`);
-  git(projectRoot, 'add', '--all');
-  git(projectRoot, 'commit', '--quiet', '--message', 'a project');
-  return chooseWorkspace({
-    mode: 'worktree',
-    projectRoot,
-    folder: worktrees,
-    copies: [],
-    environment,
-  });
-};
+const worktrees = openWorktrees(200);
 
 const { system, close } = await openSystem(
   { cap: together, maxTurns: 10 },
-  { scripts: [{ turns }], turnMs, workspace },
+  { scripts: [{ turns }], turnMs, workspace: worktrees.workspace },
 );
 const run = async () => {
   const { task_id } = await system.service.create({ description: 'some work' });
@@ -59,7 +33,7 @@ for (let round = 0; round < rounds; round += 1) {
   atOnce.push(await timed(() => Promise.all(Array.from({ length: together }, run))));
 }
 await close();
-rmSync(worktrees, { recursive: true, force: true });
+worktrees.remove();
 report('three agents on one repository / one alone', {
   ours: median(atOnce),
   limit: median(alone),

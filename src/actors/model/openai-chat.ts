@@ -19,7 +19,7 @@ interface TextCalls {
 const [opening, closing] = ['<tool_call>', '</tool_call>'];
 const fence = '```';
 const maxEndsTried = 8;
-/** What follows so many tags stays text. */
+/** Further tags stay text. */
 const maxBlocks = 100;
 
 const objectIn = (value: unknown): JsonObject | null => {

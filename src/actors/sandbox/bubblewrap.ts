@@ -85,7 +85,7 @@ const canEnter = (folder: string): boolean =>
     timeout: 5_000,
   }).status === 0;
 
-/** Whether a process could enter a group, by hierarchy. */
+/** By hierarchy: true when a process could enter a group. */
 const tried = new Map<string, boolean>();
 
 const isUsable = (hierarchy: string, folder: string): boolean => {

@@ -119,7 +119,7 @@ const inOrder = (one: Row, other: Row): number =>
   Number(one['changed_at']) - Number(other['changed_at']) ||
   (String(one['id']) < String(other['id']) ? -1 : 1);
 
-/** What waits for a slot. */
+/** Tasks that wait for a slot. */
 const createWaitingRows = (db: Database) => {
   const isServers = `owner = ?${allRoles.length + 4}`;
   const ofServer = db.prepare(firstOfRoles(isServers));

@@ -50,7 +50,7 @@ const otherServersNote = 'note: servers of other projects read it when they star
 
 const looksAfterMs = [250, 1_000] as const;
 
-/** What the server says of its files once it has read them; null: it took them. */
+/** The refusal of the server once it has read its files; null: it took them. */
 const refusalAfterReload = async ({ project }: CommandContext): Promise<string | null> => {
   for (const ms of looksAfterMs) {
     await setTimeout(ms);

@@ -17,8 +17,8 @@ export const readTextIfAny = (file: string): string | null => {
 };
 
 /**
- * Where no project can be, as in the home folder, your file for every project can still be changed, and
- * the machine be checked. @returns a folder that does not exist, and the reason
+ * The home folder can be no project: there your file for every project can still be changed, and the
+ * machine be checked. @returns a folder that does not exist, and the reason
  */
 export const projectOrNone = (
   context: CommandContext,

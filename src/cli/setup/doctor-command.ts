@@ -310,7 +310,7 @@ const checkPrograms = (context: CommandContext): readonly Check[] => [
   checkProgram(context, 'grep', 'needed by the tool grep', true),
 ];
 
-/** What the machine and your file for every project say, where no project can be. */
+/** Checks of the machine and of your file for every project, where no project can be. */
 const checkWithoutProject = async (
   { context, project, refusal }: ReturnType<typeof projectOrNone> & { context: CommandContext },
   configFile: string | undefined,

@@ -248,7 +248,7 @@ export const adviceOfAll: readonly (readonly [
 const adviceIn = (table: Advice | undefined, word: string): string | null =>
   table !== undefined && Object.hasOwn(table, word) ? (table[word] ?? null) : null;
 
-/** How a program gets a key that a person typed; the key is not repeated. */
+/** The key that a person typed is not repeated. */
 export const keyAdvice = (variable: string): string =>
   `set it in the shell, then start the server again: export ${variable}=…, then agent server restart`;
 

@@ -140,7 +140,7 @@ const patchText = (patch: string): string => {
   return `# characters that a terminal does not show are written as <U+001B>; a pipe and --json have the unchanged patch\n\n${shown}`;
 };
 
-/** What whoever applies or reads the unchanged patch must know. */
+/** Notes for programs that apply the unchanged patch, and for people who read it. */
 const pipedNotes = (patch: string, taskId: TaskId): readonly string[] => [
   ...(showControls(patch) === patch.replaceAll('\r\n', '\n')
     ? []

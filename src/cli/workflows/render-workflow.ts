@@ -94,7 +94,7 @@ const workToTake = ({ status, phases }: View): readonly PhaseLine[] => {
   return ids.length === 0 ? [] : [[`take ${what} with: `, `agent merge ${ids.join(' ')}${how}`]];
 };
 
-/** How work goes on after a workflow that ended early; null where it does not. */
+/** The next command after a workflow that ended early; null where there is none. */
 export const goesOnWith = ({
   workflow_id,
   status,

@@ -199,7 +199,7 @@ interface PermissionPorts {
   readonly askPermission: ConversationPorts['askPermission'];
   /** The kind of a call, from an earlier update; null when none had it. */
   readonly kindOf: (callId: string) => string | null;
-  /** Whether the session goes on, and is the one that asks. */
+  /** True while this session, and no other one, goes on. */
   readonly isOpen: (sessionId: string) => boolean;
   readonly cancelled: AbortSignal;
 }

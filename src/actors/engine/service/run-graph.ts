@@ -225,7 +225,7 @@ const createStartOne = async (ports: RunGraphPorts, request: RunGraphRequest) =>
   };
 };
 
-/** What `startAll` would do with it, as far as that is known before the task is asked. */
+/** The plan for one task, as far as it is known before the task is asked. */
 const planOne = async (
   ports: RunGraphPorts,
   request: RunGraphRequest,
@@ -274,7 +274,7 @@ const tasksOf = async (
   for (const task of inOrder.filter(isChosen)) {
     if (left <= 0) break;
     const more = missing(task, new Set(taken.keys()));
-    // What cannot start is only named.
+    // Tasks that cannot start are only named.
     const starting =
       limit === undefined ? [] : await Promise.all(more.map((one) => planOne(ports, request, one)));
     const count = starting.filter((one) => 'role' in one).length;

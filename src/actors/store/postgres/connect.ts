@@ -18,7 +18,7 @@ const awayCodes = [
 ];
 const isAwayCode = (code: string): boolean => code.startsWith('08') || awayCodes.includes(code);
 
-/** Of data, of constraints, of limits such as the size of an index row: what was written is at fault. */
+/** The data, a constraint or a limit (such as the size of an index row): the write is at fault. */
 const isOfContent = (code: string): boolean => /^(?:22|23|54)/.test(code);
 
 /** The server gives no further connection; those that there are go on. */

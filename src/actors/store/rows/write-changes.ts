@@ -88,7 +88,7 @@ const createSpendingRows = (db: Database): SpendingRows => {
   };
 };
 
-/** What a guard asks of the row of an actor. */
+/** The columns of an actor that guards read. */
 interface GuardedActor {
   readonly revision: number;
   readonly liveAttempt: number;
@@ -109,7 +109,7 @@ const guardedOf = (row: Row): GuardedActor => ({
   owner: row['owner'] == null ? null : String(row['owner']),
 });
 
-/** What a change without an actor of its own asks about, too. */
+/** A change without an actor of its own reads these, too. */
 const idsOf = ({ actor, unchanged }: Change): readonly string[] => [
   ...(actor === undefined ? [] : [actor.id, actor.taskId]),
   ...(unchanged === undefined ? [] : [unchanged.id]),
