@@ -21,7 +21,8 @@ const create = async (
   { service }: Running,
   dependencies: readonly string[] = [],
   labels: readonly string[] = ['role:engineer'],
-) => (await service.create({ description: 'a task', dependencies, labels })).task_id;
+  priority = 2,
+) => (await service.create({ description: 'a task', dependencies, labels, priority })).task_id;
 const runAll = ({ service }: Running, ...taskIds: readonly string[]) =>
   service.run({ options: {}, ...(taskIds.length === 0 ? {} : { taskIds }) });
 const idsOf = (list: readonly { readonly task_id: string }[]) =>
@@ -406,6 +407,19 @@ test('a plan names the tasks in the order in which they start', async () => {
 
   expect(tasks.map(({ task_id }) => task_id)).toEqual([first, second, third, urgent, late]);
   expect(order).toEqual([first, second, third, urgent, late]);
+});
+
+test('a limit asks for few tasks of a long chain whose end is urgent', async () => {
+  const running = await startSystem({ turns: [finish()] });
+  const ids: string[] = [];
+  for (let n = 0; n < 60; n += 1)
+    ids.push(await create(running, ids.slice(-1), ['role:engineer'], n < 30 ? 4 : 0));
+  const asked = vi.spyOn(running.store, 'actor');
+
+  const { tasks } = await running.service.plan({ options: {}, limit: 2 });
+
+  expect(tasks.map(({ task_id }) => task_id)).toEqual(ids.slice(0, 2));
+  expect(asked.mock.calls.length).toBeLessThan(150);
 });
 
 test('a limit counts only tasks that start', async () => {

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import {
   describeRefusal,
   type ErrorCode,
@@ -242,6 +243,9 @@ const planOne = async (
     : { task_id, reason: describeRefusal(refused), code: refused.code };
 };
 
+/** Between two turns of the event loop. */
+const stepsInTurn = 1_000;
+
 const byPriority = (one: TrackedTask, other: TrackedTask): number => one.priority - other.priority;
 
 /** The chosen tasks, and all that they wait for. */
@@ -256,36 +260,49 @@ const tasksOf = async (
   const isChosen = (task: TrackedTask): boolean =>
     labels.every((label) => task.labels.includes(label)) &&
     (priority === undefined || task.priority === priority);
-  /** With all that it waits for and that is not taken yet. */
-  const missing = (from: TrackedTask, taken: ReadonlySet<TaskId>): readonly TrackedTask[] => {
-    const found = new Map<TaskId, TrackedTask>();
+  const taken = new Map<TaskId, TrackedTask>();
+  const startable = new Map<TaskId, boolean>();
+  const starts = async (task: TrackedTask): Promise<boolean> => {
+    const isPlanned = 'role' in (await planOne(ports, request, task));
+    startable.set(task.id, isPlanned);
+    return isPlanned;
+  };
+  let left = limit ?? Number.POSITIVE_INFINITY;
+  const tooMany = new Set<TaskId>();
+  let steps = 0;
+  /** The task and all that it waits for, as far as it is not taken; null: more start than are left. */
+  const missing = async (from: TrackedTask) => {
+    const tasks = new Map<TaskId, TrackedTask>();
+    let starting = 0;
     for (const next = [from]; next.length > 0; ) {
       const task = next.pop();
-      if (task === undefined || found.has(task.id) || taken.has(task.id)) continue;
-      found.set(task.id, task);
+      if (task === undefined || tasks.has(task.id) || taken.has(task.id)) continue;
+      if (++steps % stepsInTurn === 0) await nextTurn();
+      // Tasks that cannot start are only named.
+      if (limit !== undefined && (startable.get(task.id) ?? (await starts(task)))) starting += 1;
+      if (starting > left || tooMany.has(task.id)) {
+        tooMany.add(from.id);
+        return null;
+      }
+      tasks.set(task.id, task);
       for (const id of task.unmet) next.push(...[byId.get(id)].filter((one) => one !== undefined));
     }
-    return [...found.values()];
+    return { tasks: [...tasks.values()], starting };
   };
-  const taken = new Map<TaskId, TrackedTask>();
   const { generations, cyclic } = orderTasks(all);
-  const inOrder = generations.flat().toSorted(byPriority);
-  let left = limit ?? Number.POSITIVE_INFINITY;
-  for (const task of inOrder.filter(isChosen)) {
+  for (const task of generations.flat().toSorted(byPriority).filter(isChosen)) {
     if (left <= 0) break;
-    const more = missing(task, new Set(taken.keys()));
-    // Tasks that cannot start are only named.
-    const starting =
-      limit === undefined ? [] : await Promise.all(more.map((one) => planOne(ports, request, one)));
-    const count = starting.filter((one) => 'role' in one).length;
-    if (count > left) continue;
-    left -= count;
-    for (const one of more) taken.set(one.id, one);
+    const found = await missing(task);
+    if (found === null) continue;
+    left -= found.starting;
+    for (const one of found.tasks) taken.set(one.id, one);
   }
   // With the others of their cycle, without which they would look as if they could start.
+  left = Number.POSITIVE_INFINITY;
+  tooMany.clear();
   const stuck = new Set(cyclic.map(({ task }) => task.id));
   for (const { task } of cyclic.filter((one) => isChosen(one.task)))
-    for (const one of missing(task, new Set(taken.keys())))
+    for (const one of (await missing(task))?.tasks ?? [])
       if (stuck.has(one.id)) taken.set(one.id, one);
   return [...taken.values()];
 };
