@@ -59,6 +59,7 @@ test('the advice to run a refused task again names its flags', async () => {
   const limited = await agentWith(env, 'engineer', 'do it well', '--max-cost', '1');
 
   expect(limited.err).toMatch(/is kept; run it with: agent engineer \S+, and the same flags/);
+  expect(limited.err).toContain('--max-cost: the price of ');
 });
 
 test('the first paid run that was accepted says once what limits hold', async () => {

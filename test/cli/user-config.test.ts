@@ -215,3 +215,22 @@ test('a server that refused a configuration says so everywhere, and the old one 
   process.kill(serverFile().pid, 'SIGHUP');
   await vi.waitFor(async () => expect(await health()).toMatchObject({ status: 'ok' }));
 });
+
+test('what only the environment of the server makes wrong is said by the command that wrote it', async () => {
+  const { agentWith } = openProject();
+  const home = { XDG_CONFIG_HOME: temporaryFolder() };
+  const config = (...words: string[]) => agentWith(home, 'config', ...words);
+  await config('set', 'api.proxy.base_url', 'https://proxy.example/v1');
+  await agentWith({ ...home, API_MODE: 'proxy' }, 'server', 'start');
+
+  const { code, out, err } = await config('unset', 'api.proxy.base_url');
+
+  expect({ code, out }).toEqual({
+    code: 0,
+    out: expect.stringContaining('removed api.proxy.base_url'),
+  });
+  expect(err).toContain(
+    'warning: the server refused its new configuration, and goes on with the one before',
+  );
+  expect(err).not.toContain('uses it from now on');
+});

@@ -82,9 +82,17 @@ export const describeError = (error: unknown) => ({
   message: shortWords(messageOf(error)),
 });
 
+/** `options.max_cost_usd: …` as `--max-cost: …`: a person wrote a flag. */
+const withFlags = (message: string): string =>
+  message.replace(
+    /\boptions\.(\w+?)(?:_seconds|_usd)?: /g,
+    (_, name: string) => `--${name.replaceAll('_', '-')}: `,
+  );
+
 /** Its message with commands that help. */
 export const describeForPerson = (error: unknown) => {
-  const { code, facts, message } = describeError(error);
+  const { code, facts, message: said } = describeError(error);
+  const message = code === 'invalid_params' ? withFlags(said) : said;
   const hint = hintFor(code, facts);
   return { code, facts, message: `${message}${hint === null ? '' : `; ${hint}`}` };
 };
