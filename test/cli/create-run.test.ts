@@ -47,7 +47,7 @@ test('invalid run options create no task', async () => {
   expect(ended).toMatchObject({
     code: 2,
     out: '',
-    err: expect.stringContaining('options.max_turns: '),
+    err: expect.stringContaining('--max-turns: '),
   });
   expect((await agent('list', '--json')).out).toBe('[]\n');
 });

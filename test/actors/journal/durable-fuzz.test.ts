@@ -36,12 +36,12 @@ test(`${count} seeds: whatever the store does, nothing happens before its commit
 const folderOf = 'src/actors/journal';
 const faults: Readonly<Record<string, Patch>> = {
   'effects run before the commit': {
-    file: `${folderOf}/held-effects.ts`,
+    file: `${folderOf}/durable-actor.ts`,
     find: 'held.push(() => scope.actionExecutor(action));',
     put: 'scope.actionExecutor(action);',
   },
   'the events that wait are taken in reverse': {
-    file: `${folderOf}/held-transitions.ts`,
+    file: `${folderOf}/durable-actor.ts`,
     find: 'mailbox.events.shift()',
     put: 'mailbox.events.pop()',
   },
@@ -51,7 +51,7 @@ const faults: Readonly<Record<string, Patch>> = {
     put: '      throw error;',
   },
   'a commit has no deadline': {
-    file: `${folderOf}/held-transitions.ts`,
+    file: `${folderOf}/durable-actor.ts`,
     find: 'later(() => settle(lateCommit()), deadlineMs)',
     put: 'later(() => {}, deadlineMs)',
   },
@@ -66,7 +66,7 @@ const faults: Readonly<Record<string, Patch>> = {
     put: 'false;',
   },
   'a cancelled timer fires': {
-    file: `${folderOf}/held-transitions.ts`,
+    file: `${folderOf}/durable-actor.ts`,
     find: 'mailbox.events.filter(({ event }) => !effects.cancels(event.type))',
     put: 'mailbox.events.filter(() => effects !== undefined)',
   },
