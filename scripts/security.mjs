@@ -14,7 +14,7 @@ const ordinary = 65_534;
 /** The titles that a row covers: `%s` is any case, or the named one. */
 const patternOf = ({ test, case: value }) => {
   const literal = (text) => text.replace(/[.*+?^${}()|[\]\\/]/g, '\\$&');
-  const [first, ...rest] = test.split(/%[sjd]|\$\{\w+\}|\$\w+/).map(literal);
+  const [first, ...rest] = test.split(/%[sjdi]|\$\{\w+\}|\$\w+/).map(literal);
   return [first, ...rest].join(
     value === undefined ? '[\\s\\S]*' : `[\\s\\S]*${literal(value)}[\\s\\S]*`,
   );
