@@ -79,6 +79,7 @@ const spent: Spent = {
   cachedTokens: 0,
   costUsd: 0.01,
 };
+const dear: Spent = { ...spent, costUsd: 9 };
 /** What an assistant says while it works: little, and too much of each. */
 const reports = ({ value }: Snapshot): readonly EventObject[] =>
   value !== 'delegating'
@@ -87,7 +88,7 @@ const reports = ({ value }: Snapshot): readonly EventObject[] =>
         spent,
         { ...spent, modelCalls: 9 },
         { ...spent, inputTokens: limits.maxTokensTotal },
-        { ...spent, costUsd: 9 },
+        dear,
       ].map(
         (each): EventObject => Object.assign({ type: 'assistant.reported', at }, { spent: each }),
       );
@@ -99,6 +100,7 @@ const answers: Readonly<Record<string, readonly [id: string, outputs: readonly u
       { question: null, failure: null },
       { question: 'what now?', failure: null },
       { question: null, failure: failure(false) },
+      { question: null, failure: null, cut: dear },
     ],
   ],
   compacting: [
@@ -108,6 +110,7 @@ const answers: Readonly<Record<string, readonly [id: string, outputs: readonly u
       { kind: 'failed', failure: failure(true), spent },
       { kind: 'failed', failure: failure(false, { kind: 'insufficient_quota' }), spent },
       { kind: 'failed', failure: failure(false), spent },
+      { kind: 'failed', failure: failure(true), spent: dear },
     ],
   ],
   thinking: [
@@ -124,6 +127,7 @@ const answers: Readonly<Record<string, readonly [id: string, outputs: readonly u
       { kind: 'failed', failure: failure(true) },
       { kind: 'failed', failure: failure(true, { retry_after_ms: 2 * longestModelPauseMs }) },
       { kind: 'failed', failure: failure(false) },
+      { kind: 'failed', failure: failure(true), spent: dear },
     ],
   ],
   acting: [

@@ -48,6 +48,8 @@ const answers: Readonly<Record<string, readonly unknown[]>> = {
     { ...found, unmet: ['bd-b'] },
     { ...found, holder: 'amy' },
     { ...found, missingCredential: 'OPENAI_API_KEY' },
+    { ...found, projectProblem: { path: '/p', problem: 'x', remedy: 'y' } },
+    { ...found, usedBudget: { ...parking, budget: 'run' } },
   ],
   awaitDependencies: [null, { dependency: 'bd-b', status: 'failed', why: 'x' }],
   requestSlot: [
@@ -72,6 +74,7 @@ const commands: readonly EventObject[] = [
   { type: 'run', role: 'engineer', options: {}, maxRetries: 1 },
   { type: 'run', role: 'engineer', options: { verify: ['true'] }, maxRetries: 1 },
   { type: 'run', role: 'engineer', options: { when: 'ready' }, maxRetries: 1 },
+  { type: 'run', role: 'engineer', options: { run: { id: 'r', maxCostUsd: 5 } }, maxRetries: 1 },
   { type: 'retry', role: null, options: null, maxRetries: 1 },
   { type: 'retry', role: null, options: {}, maxRetries: 1 },
   ...['comment', 'request_changes'].map((verdict) => ({
@@ -261,6 +264,7 @@ export const taskWorld: World<Snapshot, Memory> = {
       role === null,
       (options.verify ?? []).length > 0,
       options.when ?? 'now',
+      options.run === undefined,
       accepted === true,
       parked?.hasBegun,
       parked?.triesNow,

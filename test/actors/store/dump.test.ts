@@ -377,7 +377,7 @@ testUnless(noPostgres)(
        from generate_series(cast(? as integer), cast(? as integer)) as n`,
     );
     const fill = function* (): Work<void> {
-      yield* db.prepare('alter table tasks disable trigger task_counted').run();
+      yield* db.prepare('alter table tasks disable trigger tasks_added').run();
       for (let n = 0; n < 60_000; n += 1_000) yield* add.run(n + 1, n + 1_000);
     };
     const failed = db.write(function* () {
