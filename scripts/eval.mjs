@@ -1,5 +1,5 @@
 // Small real tasks for any configured model: success, turns, tokens, cost and time. See
-// docs/guides/evals.md.
+// docs/guides/assistants-and-models.md.
 import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { createBubblewrap } from '../build/actors/sandbox/bubblewrap.js';

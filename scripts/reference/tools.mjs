@@ -17,7 +17,7 @@ const rowsOf = ({ properties, required = [] }, prefix = '') =>
 
 export const toolsPage = () =>
   page('Tools', '`src/actors/tools`', [
-    'What the built-in agent can call. `agent roles` shows which role has which tools. A\n[script](../guides/scripted-model.md) gives them by these names.',
+    'What the built-in agent can call. `agent roles` shows which role has which tools. A\n[script](../guides/assistants-and-models.md#the-scripted-model) gives them by these names.',
     ...toolbox.map(({ name, description, schema }) =>
       [
         `## ${name}`,

@@ -1,8 +1,10 @@
-import { readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { parseScript } from '../../src/actors/model/script.ts';
+import { textOf } from './pages.ts';
 
-const page = readFileSync(new URL('../../docs/guides/scripted-model.md', import.meta.url), 'utf8');
+const [, page = ''] =
+  /^## The scripted model\n([\s\S]*?)^## /m.exec(textOf('docs/guides/assistants-and-models.md')) ??
+  [];
 const [script = '', answer = ''] = [...page.matchAll(/```json5\n([\s\S]*?)```/g)].map(
   ([, code = '']) => code,
 );
