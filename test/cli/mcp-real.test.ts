@@ -18,7 +18,7 @@ import { realAgent } from '../support/real-agents.ts';
 import { realClaude, startMessagesApi } from '../support/real-claude.ts';
 import { realCodex } from '../support/real-codex.ts';
 
-const guide = readFileSync(join(import.meta.dirname, '../../docs/guides/mcp.md'), 'utf8');
+const guide = readFileSync(join(import.meta.dirname, '../../docs/guides/mcp-and-a2a.md'), 'utf8');
 /** The first block of a section of the guide that has this text, as it is printed. */
 const snippet = (section: string, part: string): string => {
   const text = guide.split(`\n## ${section}\n`)[1]?.split('\n## ')[0] ?? '';
