@@ -21,7 +21,7 @@ import { realCodex } from '../support/real-codex.ts';
 const guide = readFileSync(join(import.meta.dirname, '../../docs/guides/mcp-and-a2a.md'), 'utf8');
 /** The first block of a section of the guide that has this text, as it is printed. */
 const snippet = (section: string, part: string): string => {
-  const text = guide.split(`\n## ${section}\n`)[1]?.split('\n## ')[0] ?? '';
+  const text = guide.split(`\n### ${section}\n`)[1]?.split('\n### ')[0] ?? '';
   const blocks = [...text.matchAll(/```\w+\n(.*?)```/gs)].map(([, block = '']) => block);
   return blocks.find((block) => block.includes(part)) ?? expect.fail(`no ${part} in ${section}`);
 };
