@@ -148,7 +148,7 @@ const lastMomentOf = async (store: StoreReads): Promise<number> => {
 
 /** With what may hold it up, since the database does not say. */
 const firstSharedCommit =
-  'the first commit (held up by a session that locks the tables, a standby of synchronous_standby_names that is away, or a pool without room; see docs/guides/postgresql.md)';
+  'the first commit (held up by a session that locks the tables, a standby of synchronous_standby_names that is away, or a pool without room; see docs/guides/postgresql-and-several-servers.md)';
 
 /** The caller starts the system. */
 export const assemble = async (
