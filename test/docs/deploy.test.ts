@@ -141,7 +141,7 @@ test('the systemd unit lets bubblewrap make a /proc: nothing is mounted over a p
 test('the guide explains each alert, and each alert asks for metrics that exist', () => {
   const { groups } = parse(textOf('deploy/prometheus/alerts.yaml'));
   const rules: { alert: string; expr: string }[] = groups[0].rules;
-  const explained = [...textOf('docs/guides/operating.md').matchAll(/^\| `(Agent\w+)` \|/gm)];
+  const explained = [...textOf('docs/guides/observing.md').matchAll(/^\| `(Agent\w+)` \|/gm)];
   expect(explained.map(([, name]) => name)).toEqual(rules.map(({ alert }) => alert));
   const names = [...textOf('docs/reference/metrics.md').matchAll(/^\| `(agent_\w+)`/gm)];
   const known = names.map(([, name]) => name);
