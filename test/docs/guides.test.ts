@@ -5,7 +5,7 @@ import { toolbox } from '../../src/actors/tools/toolbox.ts';
 import { loadConfig } from '../../src/cli/config/config.ts';
 import { readCommand } from '../../src/cli/words/read-command.ts';
 import { temporaryFolder } from '../support/temporary.ts';
-import { codeOf, guides, textOf } from './pages.ts';
+import { codeOf, guides, pages, textOf } from './pages.ts';
 
 /** The lines of `agent` in the code of a page, without comments and prompts. */
 const commandsOf = (page: string): readonly string[] =>
@@ -81,6 +81,16 @@ test('the scripts of the guides call tools with arguments that they take', () =>
     expect(schema?.safeParse(call.arguments), call.tool).toMatchObject({ success: true });
   }
   expect(calls.length).toBeGreaterThan(2);
+});
+
+test('the index leads to each guide by a question, and there are at most twelve', () => {
+  const files = pages.filter((page) => page.startsWith('docs/guides/'));
+  const listed = [
+    ...textOf('docs/index.md').matchAll(/^\| .+\? \| \[[^\]]+\]\((guides\/.+)\) \|$/gm),
+  ];
+
+  expect(listed.map(([, link]) => `docs/${link}`).sort()).toEqual([...files].sort());
+  expect(files.length).toBeLessThanOrEqual(12);
 });
 
 test('the guides show commands', () => {
