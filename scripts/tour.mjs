@@ -214,7 +214,9 @@ An agent that must not decide alone asks. The task waits, its clock stops, and y
   for (const id of ids.keys()) await checkFrames(id);
   say('The server runs until you stop it. The next one continues where it stopped.');
   await run('agent server stop');
-  say('Go on with [running agents](running-agents.md) and [workspaces](workspaces.md).');
+  say(
+    'Your own agent or model: [assistants and models](assistants-and-models.md). Then go on with\n[running agents](running-agents.md) and [workspaces](workspaces.md).',
+  );
 };
 
 setUp();
