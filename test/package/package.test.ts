@@ -22,8 +22,8 @@ interface Packed {
 
 const programs = ['agent', 'agent-server', 'run-agent'].map((name) => `dist/cli/${name}.js`);
 const parts = [
-  ...['process/run-command', 'workspace/select-workspace'],
-  ...['workspace/snapshot-worker', 'gates/judge', 'tools/make-edits'],
+  ...['process/run-command', 'workspace/worktrees/select-workspace'],
+  ...['workspace/saving/snapshot-worker', 'gates/judge', 'tools/make-edits'],
 ];
 /** A package with these files, as a build sees it. */
 const bundledOf = (files: Readonly<Record<string, string>>, license = 'MIT') => {
