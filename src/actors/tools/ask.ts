@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Tool } from './port.ts';
+import type { OwnTool } from './port.ts';
 
 export const askArguments = z.strictObject({
   question: z
@@ -13,8 +13,10 @@ export const askArguments = z.strictObject({
  * The executor passes the question on as `CallResult.question`; the attempt then waits for a
  * person.
  */
-export const askTool: Tool<z.infer<typeof askArguments>> = {
+export const askTool: OwnTool<z.infer<typeof askArguments>> = {
   name: 'ask',
+  files: 'ignores',
+  isRepeatable: true,
   description:
     'Asks a person and waits for the answer, which may take an hour or never come. Use it only for what you cannot find out and must not decide.',
   schema: askArguments,

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { CommandResult } from '../process/run-command.ts';
 import { runSandboxed, type SandboxedResult } from '../sandbox/run-sandboxed.ts';
-import type { Tool } from './port.ts';
+import type { OwnTool } from './port.ts';
 
 /** With the closing line these stay below the 16 KiB of a result, so that nothing is cut twice. */
 const headBytes = 4 * 1024;
@@ -50,8 +50,10 @@ const quarantineLines = ({ quarantined, quarantine }: SandboxedResult): readonly
       `[${path} is protected: other programs run or trust it, so agents may not create it; it was moved to ${quarantine}]`,
   );
 
-export const bashTool: Tool<z.infer<typeof bashArguments>> = {
+export const bashTool: OwnTool<z.infer<typeof bashArguments>> = {
   name: 'bash',
+  files: 'changes',
+  isRepeatable: false,
   description:
     'Runs a shell command and returns its output (the first 4 KiB and the last 12 KiB; longer output is saved in a file) and exit code. Nothing that it starts outlives the call.',
   schema: bashArguments,

@@ -3,7 +3,7 @@ import { decodeUtf8 } from '../files/decode-utf8.ts';
 import { locate, refusePath, writeAccess } from './confine.ts';
 import { readInside, writeInside } from './confined-files.ts';
 import { makeEdits } from './make-edits.ts';
-import type { Tool } from './port.ts';
+import type { OwnTool } from './port.ts';
 
 const byteOrderMark = '\uFEFF';
 
@@ -27,8 +27,10 @@ const editArguments = z.strictObject({
 });
 
 /** Keeps the byte order mark and the line ends of the file. */
-export const editTool: Tool<z.infer<typeof editArguments>> = {
+export const editTool: OwnTool<z.infer<typeof editArguments>> = {
   name: 'edit',
+  files: 'changes',
+  isRepeatable: false,
   description:
     'Replaces parts of a text file. Each old_text must match one place exactly; differences in trailing spaces, line ends, typographic quotes and dashes do not matter. Returns a diff.',
   schema: editArguments,

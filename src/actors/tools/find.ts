@@ -5,7 +5,7 @@ import { keepWholeLines } from '../process/head-tail-buffer.ts';
 import { type InsidePath, locate, refuseForError, refusePath } from './confine.ts';
 import { findTests } from './glob.ts';
 import { type FoundLines, searchFailure, searchLines, searchTimeoutMs } from './grep.ts';
-import type { Tool, ToolContext, ToolResult } from './port.ts';
+import type { OwnTool, ToolContext, ToolResult } from './port.ts';
 import { maxLinesBytes } from './result-size.ts';
 
 const maxShown = 1_000;
@@ -57,8 +57,10 @@ const runFind = (pattern: string, place: InsidePath, context: ToolContext): Prom
     maxLineLength: maxNameLength,
   });
 
-export const findTool: Tool<z.infer<typeof findArguments>> = {
+export const findTool: OwnTool<z.infer<typeof findArguments>> = {
   name: 'find',
+  files: 'reads',
+  isRepeatable: true,
   description: `Lists the files whose name or path matches a glob, sorted, at most ${maxShown}. Skips .git and node_modules.`,
   schema: findArguments,
   run: async ({ pattern, path }, context) => {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { unanswered } from '../../machines/review.ts';
-import type { Finish, Tool } from './port.ts';
+import type { Finish, OwnTool } from './port.ts';
 
 export const answersMissing = 'not finished: the review has comments without an answer';
 
@@ -29,8 +29,10 @@ export const finishArguments = z.strictObject({
 });
 
 /** Ends the attempt; the executor passes the arguments on as `CallResult.finish`. */
-export const finishTool: Tool<Finish> = {
+export const finishTool: OwnTool<Finish> = {
   name: 'finish',
+  files: 'ignores',
+  isRepeatable: true,
   description:
     'Ends your work on the task. Call it once, as the last call, when the task is complete or cannot be.',
   schema: finishArguments,

@@ -4,7 +4,7 @@ import { type CommandResult, type OutputStream, runCommand } from '../process/ru
 import { runSandboxed } from '../sandbox/run-sandboxed.ts';
 import { locate } from './confine.ts';
 import { expandBraces } from './glob.ts';
-import type { Tool, ToolContext, ToolResult } from './port.ts';
+import type { OwnTool, ToolContext, ToolResult } from './port.ts';
 import { maxLinesBytes } from './result-size.ts';
 
 interface LineSearch {
@@ -144,8 +144,10 @@ const grepResult = (found: FoundLines): ToolResult => {
 };
 
 /** A child process runs the pattern of the model, so that a slow one cannot block our thread. */
-export const grepTool: Tool<z.infer<typeof grepArguments>> = {
+export const grepTool: OwnTool<z.infer<typeof grepArguments>> = {
   name: 'grep',
+  files: 'reads',
+  isRepeatable: true,
   description: `Searches the contents of text files and returns path:line:text, at most ${maxMatches} matches. Skips .git and node_modules.`,
   schema: grepArguments,
   run: async ({ pattern, path, glob }, context) => {

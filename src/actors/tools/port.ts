@@ -43,6 +43,17 @@ export interface Tool<Arguments = unknown> {
   run(args: Arguments, context: ToolContext): Promise<ToolResult>;
 }
 
+/** A tool of ours. */
+export interface OwnTool<Arguments = unknown> extends Tool<Arguments> {
+  /**
+   * What a call does to files. A call that `changes` them waits while another attempt works in the
+   * same folder; neighbouring calls that `read` run at once.
+   */
+  readonly files: 'changes' | 'reads' | 'ignores';
+  /** A second identical call does no more than the first, so a lost result is no loss. */
+  readonly isRepeatable: boolean;
+}
+
 export interface Finish {
   readonly status: 'done' | 'failed';
   readonly summary: string;

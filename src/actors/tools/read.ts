@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { keepHead, keepWholeLines } from '../process/head-tail-buffer.ts';
 import { refusePath } from './confine.ts';
 import { readInside } from './confined-files.ts';
-import type { Tool, ToolResult } from './port.ts';
+import type { OwnTool, ToolResult } from './port.ts';
 import { maxLinesBytes } from './result-size.ts';
 
 const maxLines = 2_000;
@@ -59,8 +59,10 @@ const pageResult = ({ lines, total }: FileLines, { path, offset }: ReadArguments
   return { ok: true, text: `${text}\n[lines ${offset}-${last} of ${total}${how}]` };
 };
 
-export const readTool: Tool<ReadArguments> = {
+export const readTool: OwnTool<ReadArguments> = {
   name: 'read',
+  files: 'reads',
+  isRepeatable: true,
   description: `Reads a text file: at most ${maxLines} lines or 16 KiB of whole lines; says how to continue when there is more.`,
   schema: readArguments,
   run: async (args, { root }) => {

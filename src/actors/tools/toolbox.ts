@@ -4,59 +4,33 @@ import { editTool } from './edit.ts';
 import { findTool } from './find.ts';
 import { finishTool } from './finish.ts';
 import { grepTool } from './grep.ts';
-import type { Tool } from './port.ts';
+import type { OwnTool } from './port.ts';
 import { readTool } from './read.ts';
 import { writeTool } from './write.ts';
 
-/** In the order in which models see the tools. This file imports no tool, so that it loads fast. */
-export const toolNames = [
-  'read',
-  'write',
-  'edit',
-  'bash',
-  'grep',
-  'find',
-  'ask',
-  'finish',
-] as const;
-type ToolName = (typeof toolNames)[number];
+/** In the order in which models see the tools. */
+export const toolbox: readonly OwnTool[] = [
+  readTool,
+  writeTool,
+  editTool,
+  bashTool,
+  grepTool,
+  findTool,
+  askTool,
+  finishTool,
+];
 
-export interface ToolEntry {
-  readonly tool: Tool;
-  /**
-   * What a call does to files. A call that `changes` them waits while another attempt works in the
-   * same folder; neighbouring calls that `read` run at once.
-   */
-  readonly files: 'changes' | 'reads' | 'ignores';
-  /** A second identical call does no more than the first, so a lost result is no loss. */
-  readonly isRepeatable: boolean;
-}
+export const toolNames: readonly string[] = toolbox.map(({ name }) => name);
 
-const entries: Readonly<Record<ToolName, ToolEntry>> = {
-  read: { tool: readTool, files: 'reads', isRepeatable: true },
-  write: { tool: writeTool, files: 'changes', isRepeatable: true },
-  edit: { tool: editTool, files: 'changes', isRepeatable: false },
-  bash: { tool: bashTool, files: 'changes', isRepeatable: false },
-  grep: { tool: grepTool, files: 'reads', isRepeatable: true },
-  find: { tool: findTool, files: 'reads', isRepeatable: true },
-  ask: { tool: askTool, files: 'ignores', isRepeatable: true },
-  finish: { tool: finishTool, files: 'ignores', isRepeatable: true },
-};
+/** Undefined for one of others; a model may also call a tool that does not exist. */
+const toolOf = (name: string): OwnTool | undefined => toolbox.find((tool) => tool.name === name);
 
-export const toolbox: readonly Tool[] = toolNames.map((name) => entries[name].tool);
+export const isRepeatable = (name: string): boolean => toolOf(name)?.isRepeatable === true;
 
-/** A model may call a tool that does not exist. */
-const entryOf = (tool: string): ToolEntry | null => {
-  const name = toolNames.find((known) => known === tool);
-  return name === undefined ? null : entries[name];
-};
+export const readsOnly = (name: string): boolean => toolOf(name)?.files === 'reads';
 
-export const isRepeatable = (tool: string): boolean => entryOf(tool)?.isRepeatable ?? false;
-
-export const readsOnly = (tool: string): boolean => entryOf(tool)?.files === 'reads';
+export const changesFiles = (name: string): boolean => toolOf(name)?.files === 'changes';
 
 /** Also true for tools of others. */
-export const mayChangeFiles = (tool: string): boolean =>
-  entryOf(tool) === null || changesFiles(tool);
-
-export const changesFiles = (tool: string): boolean => entryOf(tool)?.files === 'changes';
+export const mayChangeFiles = (name: string): boolean =>
+  toolOf(name) === undefined || changesFiles(name);

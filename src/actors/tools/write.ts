@@ -1,15 +1,17 @@
 import { z } from 'zod';
 import { writeAccess } from './confine.ts';
 import { writeInside } from './confined-files.ts';
-import type { Tool } from './port.ts';
+import type { OwnTool } from './port.ts';
 
 const writeArguments = z.strictObject({
   path: z.string().min(1).describe('file path, relative to the workspace root'),
   content: z.string().describe('the whole new content of the file'),
 });
 
-export const writeTool: Tool<z.infer<typeof writeArguments>> = {
+export const writeTool: OwnTool<z.infer<typeof writeArguments>> = {
   name: 'write',
+  files: 'changes',
+  isRepeatable: true,
   description:
     'Creates a file, or replaces the whole content of one; missing folders are made. To change a part of a file, use edit if you have it.',
   schema: writeArguments,
