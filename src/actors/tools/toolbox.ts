@@ -20,17 +20,17 @@ export const toolbox: readonly OwnTool[] = [
   finishTool,
 ];
 
-export const toolNames: readonly string[] = toolbox.map(({ name }) => name);
+export const toolNames = toolbox.map(({ name }) => name);
 
 /** Undefined for one of others; a model may also call a tool that does not exist. */
-const toolOf = (name: string): OwnTool | undefined => toolbox.find((tool) => tool.name === name);
+const ownTool = (name: string): OwnTool | undefined => toolbox.find((tool) => tool.name === name);
 
-export const isRepeatable = (name: string): boolean => toolOf(name)?.isRepeatable === true;
+export const isRepeatable = (name: string): boolean => ownTool(name)?.isRepeatable === true;
 
-export const readsOnly = (name: string): boolean => toolOf(name)?.files === 'reads';
+export const readsOnly = (name: string): boolean => ownTool(name)?.files === 'reads';
 
-export const changesFiles = (name: string): boolean => toolOf(name)?.files === 'changes';
+export const changesFiles = (name: string): boolean => ownTool(name)?.files === 'changes';
 
 /** Also true for tools of others. */
 export const mayChangeFiles = (name: string): boolean =>
-  toolOf(name) === undefined || changesFiles(name);
+  (ownTool(name)?.files ?? 'changes') === 'changes';
