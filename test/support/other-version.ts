@@ -29,9 +29,8 @@ const chartsEdit = (oldest: number, newest: number): SourceEdit => ({
 
 /** The state `acting` of the agent chart is called `working`. */
 const renamedState = (): readonly SourceEdit[] => {
-  const machines = readdirSync(join(root, 'src', 'machines'))
-    .filter((name) => /^agent-|^restart/.test(name))
-    .map((name) => `src/machines/${name}`);
+  const folder = 'src/machines/agent';
+  const machines = readdirSync(join(root, folder)).map((name) => `${folder}/${name}`);
   return [...machines, 'src/actors/agent/session.ts']
     .filter((file) => /'acting'|^ +acting: /m.test(readFileSync(join(root, file), 'utf8')))
     .map((file) => ({ file, change: [[/'acting'|(?<=^ +)acting(?=: )/gm, "'working'"]] }));

@@ -82,6 +82,29 @@ describe.each(['folder', 'network'] as const)(
       },
     );
 
+    test('a server that had the attempt before shows and merges it as another one finished it', async () => {
+      const { one, two } = await openCommon(kind);
+      const { root } = await one.workspace.open(attempt);
+      writeFileSync(join(root, 'a.txt'), 'first\n');
+      await one.travel.keep(keyed, 'act:1:a');
+      writeFileSync(join(root, 'late.txt'), 'not kept\n');
+      await two.travel.take(attempt, key);
+      const { root: there } = await two.workspace.open(attempt);
+      writeFileSync(join(there, 'a.txt'), 'second\n');
+      await two.workspace.save(attempt, 'Change it');
+      expect(await two.travel.send(keyed)).toBeNull();
+
+      expect(await one.travel.takeWork([keyed])).toEqual([]);
+      const patch = (await one.workspace.diff(id, 1))?.patch;
+      expect(patch).toContain('+second');
+      expect(patch).not.toContain('late.txt');
+      expect(gitIn(one.root, 'show', 'agent/bd-a1/1:late.txt')).toBe('not kept');
+      expect(await one.workspace.merge(id, 1, 'squash', 'Merge it')).toMatchObject({
+        status: 'merged',
+      });
+      expect(gitIn(one.root, 'show', 'main:a.txt')).toBe('second');
+    });
+
     test(
       'finished work is merged by a server that did not do it, and others learn of that',
       slowWith('network'),

@@ -1,11 +1,11 @@
 import { messageOf } from '../../../machines/message-of.ts';
-import type { AttemptInput, TaskId } from '../../../machines/task.ts';
+import type { TaskId } from '../../../machines/task.ts';
 import { withDeadline } from '../../process/deadline.ts';
 import { commitOf, moveBranch } from '../git/commits.ts';
 import { GitError } from '../git/git.ts';
 import type { GitDirs } from '../git/git-dirs.ts';
 import type { WorkRecord } from '../git/work-records.ts';
-import type { KeyedAttempt, WorkTravel } from '../port.ts';
+import type { KeyedAttempt, NamedAttempt, WorkTravel } from '../port.ts';
 import { snapshotJob } from '../saving/snapshot-job.ts';
 import { snapshotInThread } from '../saving/snapshots.ts';
 import { makeFolder } from '../worktrees/attempt-folder.ts';
@@ -174,11 +174,36 @@ const createTakenWork = (parts: WorkParts) => {
   return { writeClosed, makeFolderOf };
 };
 
+/** Forgets an attempt that others went on with; its work here stays on a branch. */
+const createForgetting =
+  (
+    { records, placesOf, release, stores }: WorkParts,
+    save: (attempt: NamedAttempt, title: string) => Promise<unknown>,
+  ) =>
+  async (attempt: NamedAttempt): Promise<readonly string[]> => {
+    const { taskId, attempt: number } = attempt;
+    const before = await records.read(taskId, number);
+    if (before === null) return [];
+    if (!before.closed)
+      await save(attempt, `Work of ${taskId} on a server that stopped`).catch(() => undefined);
+    const kept = await records.read(taskId, number);
+    await release(placesOf(taskId, number));
+    await records.remove(taskId, number);
+    if (kept?.closed === true && kept.commit !== null && !before.closed)
+      return [`What this server had of it is on the branch ${kept.branch}.`];
+    if (!before.closed)
+      await stores
+        .use(before.kind, (dirs) => moveBranch(dirs, before.branch, null, before.base))
+        .catch(() => undefined);
+    return [];
+  };
+
 /** Takes from the common repository. */
 const createTaking = (
   parts: WorkParts,
   { transport, server }: CommonRepository,
   sending: Sending,
+  forgetOwn: ReturnType<typeof createForgetting>,
 ) => {
   const { records } = parts;
   const { writeClosed, makeFolderOf } = createTakenWork(parts);
@@ -219,7 +244,9 @@ const createTaking = (
         if (!record.closed || record.kind !== dirs.repository.kind) continue;
         const { task_id, attempt, commit, merged, complete } = record;
         const here = await records.read(task_id, attempt);
-        if (here !== null && (!here.closed || by === server)) continue;
+        if (here !== null && by === server) continue;
+        // It went on and ended elsewhere: what this server has of it is old.
+        if (here?.closed === false) await forgetOwn({ taskId: task_id as TaskId, attempt });
         const isKnown =
           here?.commit === commit && here.merged === merged && here.complete === complete;
         if (!isKnown) await writeClosed(dirs, record);
@@ -234,40 +261,17 @@ const createTaking = (
 
 const askMs = 15_000;
 
-/** Forgets an attempt that others went on with; its work here stays on a branch. */
-const createForgetting =
-  (
-    { records, placesOf, release, stores }: WorkParts,
-    save: (attempt: AttemptInput, title: string) => Promise<unknown>,
-  ) =>
-  async (attempt: AttemptInput): Promise<readonly string[]> => {
-    const { taskId, attempt: number } = attempt;
-    const before = await records.read(taskId, number);
-    if (before === null) return [];
-    if (!before.closed)
-      await save(attempt, `Work of ${taskId} on a server that stopped`).catch(() => undefined);
-    const kept = await records.read(taskId, number);
-    await release(placesOf(taskId, number));
-    await records.remove(taskId, number);
-    if (kept?.closed === true && kept.commit !== null && !before.closed)
-      return [`What this server had of it is on the branch ${kept.branch}.`];
-    if (!before.closed)
-      await stores
-        .use(before.kind, (dirs) => moveBranch(dirs, before.branch, null, before.base))
-        .catch(() => undefined);
-    return [];
-  };
-
 /** Work of attempts on other servers (ADR 0118). `common` null: nothing of it is there. */
 export const createWorkTravel = (
   parts: WorkParts,
   common: CommonRepository | null,
-  save: (attempt: AttemptInput, title: string) => Promise<unknown>,
+  save: (attempt: NamedAttempt, title: string) => Promise<unknown>,
 ): WorkTravel => {
   const { records, stores } = parts;
   const forgetOwn = createForgetting(parts, save);
   const sending = common === null ? null : createSending(parts, common);
-  const taking = common === null || sending === null ? null : createTaking(parts, common, sending);
+  const taking =
+    common === null || sending === null ? null : createTaking(parts, common, sending, forgetOwn);
 
   /** @returns why it did not go well */
   const ask = async (

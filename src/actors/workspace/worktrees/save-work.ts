@@ -1,11 +1,10 @@
 import { messageOf } from '../../../machines/message-of.ts';
-import type { AttemptInput } from '../../../machines/task.ts';
 import { commitOf, commitTree, findObjects, moveBranch } from '../git/commits.ts';
 import { GitError } from '../git/git.ts';
 import type { GitDirs } from '../git/git-dirs.ts';
 import { isPresent } from '../git/plain.ts';
 import { keptCommit, type WorkRecord } from '../git/work-records.ts';
-import type { SavedWork } from '../port.ts';
+import type { NamedAttempt, SavedWork } from '../port.ts';
 import { type KeptRefs, keepAgentRefs } from '../saving/keep-refs.ts';
 import { snapshotJob } from '../saving/snapshot-job.ts';
 import { snapshotInThread } from '../saving/snapshots.ts';
@@ -140,7 +139,7 @@ export const createSaving = (parts: WorkParts) => {
   const { records, stores, placesOf, release } = parts;
   const close = createClosing(parts);
   return async (
-    { taskId, attempt }: AttemptInput,
+    { taskId, attempt }: NamedAttempt,
     title: string,
     complete: boolean,
   ): Promise<SavedWork | null> => {

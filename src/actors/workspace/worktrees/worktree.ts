@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { messageOf } from '../../../machines/message-of.ts';
-import type { AttemptInput, Role, TaskId } from '../../../machines/task.ts';
+import type { TaskId } from '../../../machines/task.ts';
 import {
   createSerialQueue,
   createSerialQueues,
@@ -12,7 +12,15 @@ import { requireGit } from '../git/git.ts';
 import type { GitDirs } from '../git/git-dirs.ts';
 import { firstBase, type WorkRecord } from '../git/work-records.ts';
 import { mergeInto } from '../merging/merge.ts';
-import type { Changes, DiffPart, Merged, MergeMode, WorkFiles, Workspace } from '../port.ts';
+import type {
+  Changes,
+  DiffPart,
+  Merged,
+  MergeMode,
+  NamedAttempt,
+  WorkFiles,
+  Workspace,
+} from '../port.ts';
 import { limitTravel } from '../travel/limited-travel.ts';
 import { createWorkTravel } from '../travel/work-travel.ts';
 import { findAbsent } from './absent.ts';
@@ -195,13 +203,12 @@ const createSweep =
     const cut = await inTurn(stores.recover).catch(messageOf);
     stores.shown();
     const failed = [...(await removals.sweep()), ...(cut === null ? [] : [cut])];
-    for (const { task_id, attempt, role, closed } of await records.all()) {
+    for (const { task_id, attempt, closed } of await records.all()) {
       const taskId = task_id as TaskId;
       if (!closed && !(await isOver(taskId, attempt))) continue;
-      const input = { taskId, attempt, role: role as Role, options: {} };
       const again = async (): Promise<void> => {
         if (closed) await removeFolder(placesOf(taskId, attempt), removals);
-        else await save(input, `Work of ${taskId}`, false);
+        else await save({ taskId, attempt }, `Work of ${taskId}`, false);
       };
       await byAttempt(folderKey(taskId, attempt), again).catch((error: unknown) =>
         failed.push(`${taskId}#${attempt}: ${messageOf(error)}`),
@@ -234,7 +241,7 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
   const byAttempt = createSerialQueues();
   const sweep = createSweep(parts, save, inTurn, byAttempt);
   const ofAttempt = <Result>(
-    { taskId, attempt }: Pick<AttemptInput, 'taskId' | 'attempt'>,
+    { taskId, attempt }: NamedAttempt,
     work: () => Promise<Result>,
   ): Promise<Result> => byAttempt(folderKey(taskId, attempt), work);
 
