@@ -167,7 +167,7 @@ export const agentMachine = agentSetup.createMachine({
       ],
     },
     thinking: {
-      tags: ['quiet', 'phase:thinking'],
+      tags: 'phase:thinking',
       meta: { says: 'one call of the language model' },
       invoke: {
         id: 'think',
@@ -266,7 +266,7 @@ export const agentMachine = agentSetup.createMachine({
       },
     },
     acting: {
-      tags: ['quiet', 'phase:acting'],
+      tags: 'phase:acting',
       meta: { says: 'the tool calls of this turn' },
       invoke: {
         id: 'act',
