@@ -14,7 +14,7 @@ export const limitTravel = (
   inTurn: SerialQueue,
   ofAttempt: <Result>(keyed: KeyedAttempt, work: () => Promise<Result>) => Promise<Result>,
 ): WorkTravel => {
-  /** Finished work changes neither the project's files nor a folder. */
+  /** Finished work changes no file of the project, and a folder only where its attempt ended elsewhere. */
   const finishedInTurn = createSerialQueue();
   const limited = <Result>(
     ms: number,
