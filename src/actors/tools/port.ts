@@ -46,7 +46,7 @@ export interface Tool<Arguments = unknown> {
 /** A tool of ours. */
 export interface OwnTool<Arguments = unknown> extends Tool<Arguments> {
   /**
-   * What a call does to files. A call that `changes` them waits while another attempt works in the
+   * The effect of a call on files. A call that `changes` them waits while another attempt works in the
    * same folder; neighbouring calls that `read` run at once.
    */
   readonly files: 'changes' | 'reads' | 'ignores';

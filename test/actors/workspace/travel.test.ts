@@ -94,7 +94,13 @@ describe.each(['folder', 'network'] as const)(
       await two.workspace.save(attempt, 'Change it');
       expect(await two.travel.send(keyed)).toBeNull();
 
-      expect(await one.travel.takeWork([keyed])).toEqual([]);
+      const [, absent] = await Promise.all([
+        one.workspace.sweep(async () => true),
+        one.travel.takeWork([keyed]),
+      ]);
+      expect(absent).toEqual([]);
+      const shown = await one.workspace.workOf(id, 1);
+      expect([shown?.files, shown?.incomplete ?? false]).toEqual([1, false]);
       const patch = (await one.workspace.diff(id, 1))?.patch;
       expect(patch).toContain('+second');
       expect(patch).not.toContain('late.txt');

@@ -174,13 +174,15 @@ const createTakenWork = (parts: WorkParts) => {
   return { writeClosed, makeFolderOf };
 };
 
+type Notes = readonly string[];
+
 /** Forgets an attempt that others went on with; its work here stays on a branch. */
 const createForgetting =
   (
     { records, placesOf, release, stores }: WorkParts,
     save: (attempt: NamedAttempt, title: string) => Promise<unknown>,
   ) =>
-  async (attempt: NamedAttempt): Promise<readonly string[]> => {
+  async (attempt: NamedAttempt): Promise<Notes> => {
     const { taskId, attempt: number } = attempt;
     const before = await records.read(taskId, number);
     if (before === null) return [];
@@ -266,9 +268,12 @@ export const createWorkTravel = (
   parts: WorkParts,
   common: CommonRepository | null,
   save: (attempt: NamedAttempt, title: string) => Promise<unknown>,
+  ofAttempt: (attempt: NamedAttempt, work: () => Promise<Notes>) => Promise<Notes>,
 ): WorkTravel => {
   const { records, stores } = parts;
-  const forgetOwn = createForgetting(parts, save);
+  const forget = createForgetting(parts, save);
+  const forgetOwn = (attempt: NamedAttempt): Promise<Notes> =>
+    ofAttempt(attempt, () => forget(attempt));
   const sending = common === null ? null : createSending(parts, common);
   const taking =
     common === null || sending === null ? null : createTaking(parts, common, sending, forgetOwn);
@@ -294,7 +299,7 @@ export const createWorkTravel = (
       if (!isKept) throw new GitError('another server goes on with this attempt');
     },
     take: async (attempt, key, signal) => {
-      let notes: readonly string[] | null = null;
+      let notes: Notes | null = null;
       // Not before the common repository has answered.
       const makeRoom = async (): Promise<void> => {
         notes ??= await forgetOwn(attempt);

@@ -207,7 +207,9 @@ const createSweep =
       const taskId = task_id as TaskId;
       if (!closed && !(await isOver(taskId, attempt))) continue;
       const again = async (): Promise<void> => {
-        if (closed) await removeFolder(placesOf(taskId, attempt), removals);
+        // Its end elsewhere may have been written here meanwhile.
+        const isClosed = closed || (await records.read(taskId, attempt))?.closed === true;
+        if (isClosed) await removeFolder(placesOf(taskId, attempt), removals);
         else await save({ taskId, attempt }, `Work of ${taskId}`, false);
       };
       await byAttempt(folderKey(taskId, attempt), again).catch((error: unknown) =>
@@ -234,9 +236,6 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
     createMerging(parts, merges.taken),
     createDiff(parts),
   ];
-  const travel = createWorkTravel(parts, options.common, (attempt, title) =>
-    save(attempt, title, false),
-  );
   const verification = createVerification(parts);
   const byAttempt = createSerialQueues();
   const sweep = createSweep(parts, save, inTurn, byAttempt);
@@ -244,6 +243,12 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
     { taskId, attempt }: NamedAttempt,
     work: () => Promise<Result>,
   ): Promise<Result> => byAttempt(folderKey(taskId, attempt), work);
+  const travel = createWorkTravel(
+    parts,
+    options.common,
+    (attempt, title) => save(attempt, title, false),
+    ofAttempt,
+  );
 
   return {
     mode: 'worktree',
