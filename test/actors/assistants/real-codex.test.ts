@@ -1,4 +1,12 @@
-import { mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { createCodex } from '../../../src/actors/assistants/codex.ts';
@@ -18,7 +26,7 @@ const command = (cmd: string, number: number): Answer => ({
 /** The model's answers, call by call: two runs, since the work of the first fails its check. */
 const said: readonly Answer[] = [
   command(
-    'echo wrong > made.txt; env; (: >> /proc/sys/kernel/core_pattern) && echo kernel is open; touch ~/new && echo home is open',
+    'echo wrong > made.txt; env; (: >> /proc/sys/kernel/core_pattern) && echo kernel is open; touch ~/made-by-codex',
     1,
   ),
   { kind: 'answer', text: 'I made it ☃.' },
@@ -73,7 +81,8 @@ test('the real codex completes a task with our scripted model, and resumes its s
   expect(asked[2]).toContain('it is wrong');
   expect(asked[2]).toContain('I made it ☃.');
   expect(asked.join()).not.toContain(key);
-  expect(asked.join()).not.toMatch(/(kernel|home) is open\\n/);
+  expect(asked.join()).not.toContain('kernel is open\\n');
+  expect(existsSync(join(homedir(), 'made-by-codex'))).toBe(false);
   expect(provider.requests[0]?.headers['authorization']).toBe(`Bearer ${key}`);
   // The provider reports 11 tokens in and 7 out per call.
   expect(view.usage).toMatchObject({
