@@ -11,40 +11,13 @@ import { delimiter, dirname, isAbsolute, join } from 'node:path';
 import { protectionOf } from '../files/protected-paths.ts';
 import { hidingMounts, homeMounts, programPaths } from './assistant-mounts.ts';
 import type { SandboxRequest } from './port.ts';
+import type { SystemSettings } from './system-settings.ts';
 
 const temporaryBytes = 512 * 1024 * 1024;
 const sharedBytes = 256 * 1024 * 1024;
 
-/** Programs need these to run; no path in /etc listed here holds a secret. */
 export const systemFolders = ['/usr', '/opt'];
 export const systemLinks = ['/bin', '/sbin', '/lib', '/lib32', '/lib64', '/libx32'];
-const systemSettings = [
-  ...[
-    'ssl',
-    'ca-certificates',
-    'alternatives',
-    'ld.so.cache',
-    'ld.so.conf',
-    'ld.so.conf.d',
-    'passwd',
-    'group',
-  ],
-  ...[
-    'nsswitch.conf',
-    'localtime',
-    'timezone',
-    'mime.types',
-    'gitconfig',
-    'hosts',
-    'resolv.conf',
-    'protocols',
-    'services',
-  ],
-].map((name) => `/etc/${name}`);
-
-/** Readable for root, and so for the commands of a server that runs as root. */
-const privateKeys = '/etc/ssl/private';
-
 const emptyFolder = (path: string): string[] => [
   '--size',
   '4096',
@@ -149,18 +122,15 @@ const assistantMounts = (
         ...readOnlyMounts(programPaths(program, [assistant.home, temporary, root])),
       ];
 
-/** The arguments of bwrap for everything that a command sees. */
+/** The arguments of bwrap for everything that a command sees. @throws a system error */
 export const allMounts = (
   wanted: SandboxRequest,
   temporary: string,
   readPaths: readonly string[],
+  settings: SystemSettings,
 ): string[] => {
   const { readable, env, assistant } = wanted;
-  return [
-    ...readOnlyMounts(systemFolders),
-    ...systemLinks.filter(exists).flatMap(systemLink),
-    ...readOnlyMounts(systemSettings),
-    ...(exists(privateKeys) ? emptyFolder(privateKeys) : []),
+  const others = [
     ...['--proc', '/proc', '--dev', '/dev'],
     // Both are in memory: without a size, each may take half of the machine's.
     ...['--size', String(sharedBytes), '--tmpfs', '/dev/shm', '--remount-ro', '/dev'],
@@ -173,6 +143,13 @@ export const allMounts = (
     ...workspaceMounts(wanted),
     ...(assistant === undefined ? [] : hidingMounts(assistant, wanted.root)),
     ...['--remount-ro', '/'],
+  ];
+  const places = others.filter((word) => word.startsWith('/etc/'));
+  return [
+    ...readOnlyMounts(systemFolders),
+    ...systemLinks.filter(exists).flatMap(systemLink),
+    ...['--ro-bind', settings(places), '/etc'],
+    ...others,
   ];
 };
 

@@ -17,6 +17,7 @@ import type { Network, OpenEgress, Sandbox, SandboxRequest } from './port.ts';
 import { nothingQuarantined } from './quarantine.ts';
 import { seccompFilter } from './seccomp.ts';
 import { createSharedFolders, type SharedFolders } from './shared-folder.ts';
+import { createSystemSettings } from './system-settings.ts';
 
 /** cgroup version 1, then version 2. */
 const hierarchies = ['/sys/fs/cgroup/pids', '/sys/fs/cgroup'];
@@ -120,6 +121,8 @@ export interface BubblewrapOptions {
   readonly memoryBytes?: number | null;
   /** Protects a folder of the user; absent: with a new temporary quarantine. */
   readonly folders?: SharedFolders;
+  /** Of copies of the system's settings; absent: a temporary one. */
+  readonly settingsFolder?: string;
   readonly bwrap?: string;
   readonly temporary?: string;
 }
@@ -252,6 +255,9 @@ export const createBubblewrap = (options: BubblewrapOptions): Sandbox => {
     temporary = '/tmp',
   } = options;
   const folders = options.folders ?? temporaryFolders();
+  const systemSettings = createSystemSettings(
+    options.settingsFolder ?? join(tmpdir(), `agent-etc-${randomUUID()}`),
+  );
   let tried: ReturnType<typeof tryBubblewrap> | null = null;
   const check = () => {
     // A failure may be repaired while we run; a success stays.
@@ -284,7 +290,9 @@ export const createBubblewrap = (options: BubblewrapOptions): Sandbox => {
       const unixSockets = wanted.network !== true && !reachesSocketsOfOthers(wanted, readPaths);
       const filter = seccompFilter({ unixSockets, makesOwnSandbox });
       let egress = noEgress;
+      let mounts: readonly string[] = [];
       try {
+        mounts = allMounts(wanted, temporary, readPaths, systemSettings);
         egress = await openNetwork(wanted.network, bwrap);
       } catch (error) {
         return { refusal: messageOf(error) };
@@ -306,7 +314,7 @@ export const createBubblewrap = (options: BubblewrapOptions): Sandbox => {
         ...(filter === null ? [] : ['--seccomp', '4']),
         '--clearenv',
         ...variables,
-        ...allMounts(wanted, temporary, readPaths),
+        ...mounts,
         ...(wanted.inOwnFolder === true
           ? ['--dir', ownFolder, '--chdir', ownFolder]
           : ['--chdir', root]),

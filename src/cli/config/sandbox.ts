@@ -25,6 +25,7 @@ export const sandboxFor = (
   const memoryBytes = memory_mb === 0 ? null : memory_mb * 1024 ** 2;
   const sandbox = createBubblewrap({
     ...{ readPaths: read_paths, network, memoryBytes, folders },
+    settingsFolder: stateFiles(project.stateDir).etc,
   });
   const { ok, detail } = sandbox.check();
   if (mode === 'required' && !ok) throw new ConfigError(`sandbox.mode is required, but ${detail}`);

@@ -81,6 +81,8 @@ export const stateFiles = (stateDir: string) => ({
   reports: join(stateDir, 'reports'),
   /** Files that commands made under protected names in the project folder. */
   quarantine: join(stateDir, 'quarantine'),
+  /** Copies of the system's settings that commands see. */
+  etc: join(stateDir, 'etc'),
   /** The content of the project folder before the command that runs there. */
   commands: join(stateDir, 'commands'),
   /** The beginning of the names of files that belong to tables on another machine. */
