@@ -31,6 +31,10 @@ interface Timer {
 const realImmediate = globalThis.setImmediate;
 const longest = 2 ** 31 - 1;
 
+/** Reads of real files take real time: without this, what comes first would be left to chance. */
+const isReading = (): boolean =>
+  process.getActiveResourcesInfo().some((name) => name.startsWith('FSReq'));
+
 export const createClock = (start: number): Clock => {
   let now = start;
   let lastId = 0;
@@ -71,7 +75,10 @@ export const createClock = (start: number): Clock => {
       next.run();
       return true;
     },
-    settle: () => new Promise((resolve) => realImmediate(resolve)),
+    settle: async () => {
+      do await new Promise((resolve) => realImmediate(resolve));
+      while (isReading());
+    },
     install: () => {
       const real = {
         setTimeout: globalThis.setTimeout,

@@ -69,10 +69,8 @@ test(`${farCount} worlds from seed ${farFirst} over a store that answers late, s
 });
 
 test('the same seed gives the same journal', { tags: ['slow'], timeout: minutes }, async () => {
-  const [once, again] = [
-    await runSeeds(folder, first, first + 3),
-    await runSeeds(folder, first, first + 3),
-  ];
+  // In world 109 a server is started again while a check runs.
+  const [once, again] = [await runSeeds(folder, 107, 110), await runSeeds(folder, 107, 110)];
 
   expect(again.map(({ hash }) => hash)).toEqual(once.map(({ hash }) => hash));
   expect(new Set(once.map(({ hash }) => hash)).size).toBeGreaterThan(2);
