@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 
 const [modules, lock, holder, acked, tracked] = process.argv.slice(2);
-const { withLock } = await import(`${modules}/files/process-lock.js`);
+const { withLock } = await import(`${modules}/store/process-lock.js`);
 const { openDatabase } = await import(`${modules}/store/database.js`);
 const { openLedger } = await import(`${modules}/ledger/ledger.js`);
 const { createEmbeddedTracker } = await import(`${modules}/tracker/embedded/embedded.js`);
