@@ -10,7 +10,7 @@ import { agentSetup } from './agent-setup.ts';
 
 /** Shortens the conversation (ADR 0016), at most once per turn. */
 export const compacting = agentSetup.createStateConfig({
-  tags: 'phase:thinking',
+  tags: ['quiet', 'phase:thinking'],
   meta: { says: 'the conversation is too long for the model: a summary replaces its older part' },
   invoke: {
     id: 'compact',

@@ -167,7 +167,7 @@ export const agentMachine = agentSetup.createMachine({
       ],
     },
     thinking: {
-      tags: 'phase:thinking',
+      tags: ['quiet', 'phase:thinking'],
       meta: { says: 'one call of the language model' },
       invoke: {
         id: 'think',
@@ -266,7 +266,7 @@ export const agentMachine = agentSetup.createMachine({
       },
     },
     acting: {
-      tags: 'phase:acting',
+      tags: ['quiet', 'phase:acting'],
       meta: { says: 'the tool calls of this turn' },
       invoke: {
         id: 'act',

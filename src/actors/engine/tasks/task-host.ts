@@ -188,7 +188,6 @@ const createAgentCommit =
       guard: { revision: task.agentRevision, attempt },
       ...(requestId === null ? {} : { request: { id: requestId, taskId } }),
     };
-    task.agentRevision += 1;
     const isActive = next.status === 'active';
     const apply = (): void => {
       task.shown = previousViewOf(after);
@@ -197,12 +196,16 @@ const createAgentCommit =
       setDeadline(attemptKey(taskId, attempt), isActive ? deadlineAt : null);
     };
     const giveUp = (error: unknown): void => live.discard(taskId, task, error);
-    // Only the task acts on the end of its agent, and its transition is committed with this one.
-    if (!isActive && requestId === null) {
-      journal.gather(change, () => giveUp(staleCommit()));
+    // What follows from it is committed with it: the end of the task, or the intent of what it does
+    // next. What a person says is answered when it is saved.
+    const isQuiet = next.hasTag('quiet') && cause.type.startsWith('xstate.done.');
+    if ((isQuiet || !isActive) && requestId === null) {
+      const gathered = journal.gather(change, () => giveUp(staleCommit()));
+      if (gathered === 'added') task.agentRevision += 1;
       apply();
       return 'ok';
     }
+    task.agentRevision += 1;
     const answer = onceOk(journal.commit(change), apply);
     // What the store cannot save is no fault of the attempt, which goes on from what is saved.
     if (answer instanceof Promise) answer.catch(giveUp);
