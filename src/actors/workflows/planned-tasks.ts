@@ -8,7 +8,7 @@ import {
   type WorkflowTask,
 } from '../../machines/workflow/workflow-context.ts';
 import type { WorkflowStep } from '../../machines/workflow/workflow-definition.ts';
-import { workflowKey } from '../journal/replay/replay-workflow.ts';
+import { workflowKey } from '../journal/replay/replay-hosted.ts';
 
 /** A task that a workflow needs; it may exist. */
 export interface PlannedTask {

@@ -1,5 +1,4 @@
 import { randomInt } from 'node:crypto';
-import { waitFor } from 'xstate';
 import { ServiceError } from '../../machines/errors.ts';
 import {
   inputAfter,
@@ -7,15 +6,20 @@ import {
   phaseOf,
   stepsOf,
   type WorkflowContext,
+  type WorkflowEvent,
   type WorkflowInput,
 } from '../../machines/workflow/workflow-context.ts';
 import { type WorkflowGuard, workflowGuards } from '../../machines/workflow/workflow-guards.ts';
-import type { WorkflowSnapshot } from '../../machines/workflow/workflow-machine.ts';
+import {
+  type WorkflowSnapshot,
+  workflowMachine,
+} from '../../machines/workflow/workflow-machine.ts';
 import { requireId } from '../engine/queries/task-id.ts';
-import { workflowKey } from '../journal/replay/replay-workflow.ts';
-import { readEach } from '../journal/snapshots.ts';
-import type { ActorReads, SavedActor } from '../store/port.ts';
-import { createLiveWorkflows, type LiveWorkflowPorts, savedState } from './live-workflows.ts';
+import type { KeptReports } from '../engine/servers/kept-reports.ts';
+import { createHost, type Host, type HostPorts } from '../hosting/host.ts';
+import { workflowKey } from '../journal/replay/replay-hosted.ts';
+import { readEach, readSnapshot } from '../journal/snapshots.ts';
+import type { ActorReads, SavedActor, Store } from '../store/port.ts';
 import {
   badParam,
   inputFor,
@@ -24,7 +28,11 @@ import {
   type StartWorkflow,
   workflowOfSaved,
 } from './report-paths.ts';
-import { cancelOpenTasks } from './workflow-actors.ts';
+import {
+  cancelOpenTasks,
+  provideWorkflowActors,
+  type WorkflowActorPorts,
+} from './workflow-actors.ts';
 import {
   type WorkflowLine,
   type WorkflowView,
@@ -128,6 +136,10 @@ const workflowAtCursor = async (
   return saved;
 };
 
+/** @throws UnreadableStateError */
+const savedState = (saved: SavedActor): WorkflowSnapshot =>
+  readSnapshot(saved, (persisted) => workflowMachine.resolveState(persisted as never));
+
 const savedLine = (saved: SavedActor) => {
   const state = savedState(saved);
   return { startedAt: state.context.startedAt, line: workflowLine(state) };
@@ -176,21 +188,23 @@ export interface WorkflowService {
   cancel(workflowId: string, reason: string | null): Promise<WorkflowView>;
 }
 
-export interface WorkflowHost {
+export interface WorkflowHost
+  extends Pick<
+    Host<WorkflowSnapshot, WorkflowEvent, WorkflowInput>,
+    'restore' | 'failing' | 'stop'
+  > {
   readonly service: WorkflowService;
-  /** Takes up the workflows that this server has, of an earlier start or of another server. */
-  restore(): Promise<void>;
-  /** Those that could not be restored, and are tried again. */
-  failing(): ReadonlySet<string>;
-  stop(): void;
 }
 
-export interface WorkflowHostPorts extends LiveWorkflowPorts, StartPorts {
-  /** This start of the server. */
-  readonly node: string;
+export interface WorkflowHostPorts extends HostPorts, WorkflowActorPorts, StartPorts {
+  readonly journal: HostPorts['journal'] & WorkflowActorPorts['journal'];
+  readonly store: Pick<
+    Store,
+    'actor' | 'openWorkflows' | 'endedWorkflows' | 'request' | 'rememberAnswer'
+  >;
+  readonly reports: Pick<KeptReports, 'read' | 'remove'>;
 }
 
-const firstTasksMs = 30_000;
 const letters = 'abcdefghijklmnopqrstuvwxyz0123456789';
 const newId = (): string =>
   `wf-${Array.from({ length: 5 }, () => letters[randomInt(letters.length)]).join('')}`;
@@ -202,16 +216,14 @@ const retryRequest = (workflowId: string): string => `workflow-retry/${workflowI
 
 const createWorkflowService = (
   ports: WorkflowHostPorts,
-  { loaded, begin }: ReturnType<typeof createLiveWorkflows>,
+  host: Host<WorkflowSnapshot, WorkflowEvent, WorkflowInput>,
 ): WorkflowService => {
   const { store, tracker } = ports;
   const stateOf = async (workflowId: string): Promise<WorkflowSnapshot> => {
-    const live = loaded.get(workflowId)?.actor.getSnapshot();
-    if (live !== undefined && live.status !== 'error') return live;
-    const saved = await store.actor(workflowKey(workflowId));
-    if (saved === null)
+    const state = await host.stateOf(workflowId);
+    if (state === null)
       throw badParam('workflow_id', 'names no workflow of this project; see: agent workflow list');
-    return savedState(saved);
+    return state;
   };
   const show = async (workflowId: string): Promise<WorkflowView> => {
     const snapshot = await stateOf(workflowId);
@@ -228,14 +240,13 @@ const createWorkflowService = (
     beginning.add(input);
     try {
       requireOwnFolders(input, readEach(await store.openWorkflows(), workflowOfSaved));
-      return await begin(input);
+      return await host.begin(input, isSettled);
     } finally {
       beginning.delete(input);
     }
   };
   const startWith = async (input: WorkflowInput): Promise<WorkflowLine> => {
-    const actor = await beginAlone(input);
-    await waitFor(actor, isSettled, { timeout: firstTasksMs }).catch(() => {});
+    await beginAlone(input);
     return workflowLine(await stateOf(input.workflowId));
   };
   return {
@@ -263,31 +274,31 @@ const createWorkflowService = (
         : explainWorkflow(await stateOf(id), await show(id)),
     cancel: async (workflowId, reason) => {
       const snapshot = await stateOf(workflowId);
-      const actor = loaded.get(workflowId)?.actor;
-      const event = { type: 'cancel', reason } as const;
-      if (actor === undefined || snapshot.status !== 'active')
+      const isOver = ({ status }: WorkflowSnapshot): boolean => status !== 'active';
+      const wasSent =
+        !isOver(snapshot) && (await host.send(workflowId, { type: 'cancel', reason }, isOver));
+      if (!wasSent)
         throw new ServiceError('event_not_allowed', {
           ...{ task_id: requireId(workflowId), event: 'cancel', allowed: [] },
           state: workflowLine(snapshot).status,
         });
-      actor.send(event);
-      await waitFor(actor, ({ status }) => status !== 'active', { timeout: firstTasksMs }).catch(
-        () => {},
-      );
       return show(workflowId);
     },
   };
 };
 
 export const createWorkflowHost = (ports: WorkflowHostPorts): WorkflowHost => {
-  const actors = createLiveWorkflows(ports);
-  return {
-    service: createWorkflowService(ports, actors),
-    restore: async () => {
-      for (const { taskId, owner } of await ports.store.openWorkflows())
-        if (owner === ports.node && !actors.failing().has(taskId)) await actors.takeUp(taskId);
+  const { store, reports } = ports;
+  const host = createHost(ports, {
+    kind: 'workflow',
+    machine: provideWorkflowActors(ports),
+    idOf: ({ workflowId }) => workflowId,
+    shown: (snapshot) => ({ ...workflowLine(snapshot), round: snapshot.context.round }),
+    open: store.openWorkflows,
+    // Its gates have read them; what a crash leaves goes with the history of each task.
+    ended: async ({ context }) => {
+      for (const { taskId } of context.tasks) await reports.remove(taskId);
     },
-    failing: actors.failing,
-    stop: actors.stop,
-  };
+  });
+  return { ...host, service: createWorkflowService(ports, host) };
 };

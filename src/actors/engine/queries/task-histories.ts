@@ -1,4 +1,5 @@
 import type { TaskId } from '../../../machines/task.ts';
+import { workflowMachine } from '../../../machines/workflow/workflow-machine.ts';
 import { frameJson } from '../../journal/event-types.ts';
 import {
   differenceFrom,
@@ -6,11 +7,7 @@ import {
   fold,
   type ReplayedStep,
 } from '../../journal/replay/replay.ts';
-import {
-  foldWorkflow,
-  workflowDifference,
-  workflowKey,
-} from '../../journal/replay/replay-workflow.ts';
+import { foldHosted, hostedDifference, workflowKey } from '../../journal/replay/replay-hosted.ts';
 import { removedView, type TaskView } from '../../journal/task-view.ts';
 import type { Entry, KeptEntry, StoreReads } from '../../store/port.ts';
 
@@ -70,13 +67,14 @@ const replayWorkflow = async (
 ): Promise<Replayed> => {
   const removed = await store.removed(workflowId);
   const entries = removed === null ? await entriesUpTo(store, workflowId, at) : [];
-  const replayed = foldWorkflow(entries);
+  const replayed = foldHosted('workflow', workflowMachine, entries);
   const { steps, snapshot } = replayed;
   return {
     ...{ task_id: workflowId, steps },
     state: { task: snapshot?.value ?? null, agent: null },
     context: { task: snapshot?.context ?? null, agent: null },
-    difference: at === null ? await workflowDifference(store, workflowId, replayed) : null,
+    difference:
+      at === null ? await hostedDifference(store, 'workflow', workflowId, replayed) : null,
     ...(removed === null ? {} : { history_removed: removedView(removed) }),
   };
 };

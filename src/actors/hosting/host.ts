@@ -1,0 +1,201 @@
+import {
+  type AnyActorRef,
+  type AnyMachineSnapshot,
+  type AnyStateMachine,
+  createActor,
+  type EventObject,
+  waitFor,
+} from 'xstate';
+import { ServiceError } from '../../machines/errors.ts';
+import type { ActorRoot } from '../engine/slots/actor-system.ts';
+import { createRestoreRetries } from '../engine/tasks/restore-retries.ts';
+import { charts } from '../journal/chart-versions.ts';
+import { durable } from '../journal/durable-actor.ts';
+import { entry } from '../journal/event-types.ts';
+import type { Journal } from '../journal/journal.ts';
+import { type HostedKind, type HostedStart, hostedKey } from '../journal/replay/replay-hosted.ts';
+import { readSnapshot, restoredSnapshot } from '../journal/snapshots.ts';
+import type { Answer, Change, SavedActor, Store } from '../store/port.ts';
+
+/** A chart whose actors the host runs: one row in the store for each. */
+export interface HostedChart<Snapshot extends AnyMachineSnapshot> {
+  readonly kind: HostedKind;
+  /** With the actors that it invokes. Each can be repeated after a restart. */
+  readonly machine: AnyStateMachine;
+  readonly idOf: (context: Snapshot['context']) => string;
+  /** What its entries show, beside the state of the chart. */
+  readonly shown: (snapshot: Snapshot) => object;
+  /** The rows of those that are not over. */
+  readonly open: () => Answer<readonly SavedActor[]>;
+  /** Called when one is over. */
+  readonly ended: (snapshot: Snapshot) => Promise<void>;
+}
+
+export interface HostPorts {
+  readonly root: ActorRoot;
+  /** This start of the server. */
+  readonly node: string;
+  readonly journal: Pick<Journal, 'commit' | 'deadline'>;
+  readonly store: Pick<Store, 'actor'>;
+  readonly now: () => number;
+  readonly log: (message: string, facts: Readonly<Record<string, unknown>>) => void;
+}
+
+type IsAnswered<Snapshot> = (snapshot: Snapshot) => boolean;
+
+export interface Host<Snapshot extends AnyMachineSnapshot, Event extends EventObject, Input> {
+  /**
+   * Saves the first state, then starts the actor and waits until `isAnswered`, for a while.
+   * @throws ServiceError when it cannot be saved
+   */
+  begin(input: Input, isAnswered: IsAnswered<Snapshot>): Promise<void>;
+  /** The committed state; null: none has this id. @throws UnreadableStateError */
+  stateOf(id: string): Promise<Snapshot | null>;
+  /**
+   * Sends an event and waits until `isAnswered`, for a while. @returns false when this server does
+   * not have the actor
+   */
+  send(id: string, event: Event, isAnswered: IsAnswered<Snapshot>): Promise<boolean>;
+  /** Takes up what this server has, of an earlier start or of another server. */
+  restore(): Promise<void>;
+  /** Those that could not be restored, and are tried again. */
+  failing(): ReadonlySet<string>;
+  stop(): void;
+}
+
+interface Loaded {
+  readonly actor: AnyActorRef;
+  revision: number;
+}
+
+const answerMs = 30_000;
+
+/**
+ * Hosts the actors of one chart beside those of tasks: each transition is committed before its
+ * effects begin, and each actor that is not over is taken up again after a restart, here or on
+ * another server.
+ */
+export const createHost = <Snapshot extends AnyMachineSnapshot, Event extends EventObject, Input>(
+  { root, node, journal, store, now, log }: HostPorts,
+  { kind, machine, idOf, shown, open, ended }: HostedChart<Snapshot>,
+): Host<Snapshot, Event, Input> => {
+  const loaded = new Map<string, Loaded>();
+  let stopped = false;
+
+  const changeTo = (snapshot: Snapshot, revision: number, cause: unknown): Change => {
+    const id = idOf(snapshot.context);
+    const key = hostedKey(kind, id);
+    const at = now();
+    const data = { ...shown(snapshot), machine: kind, value: snapshot.value };
+    return {
+      actor: {
+        ...{ id: key, taskId: id, version: charts.newest, changedAt: at },
+        pending: snapshot.status === 'active',
+        snapshot: JSON.stringify(machine.getPersistedSnapshot(snapshot)),
+      },
+      unchanged: { id: key, revision },
+      entries: [entry(id, 0, kind, at, data, cause)],
+    };
+  };
+
+  /** @throws UnreadableStateError */
+  const resolved = (saved: SavedActor): Snapshot =>
+    readSnapshot(saved, (persisted) => machine.resolveState(persisted as never)) as Snapshot;
+
+  const logic = durable(machine, {
+    now,
+    commit: async ({ next, cause }) => {
+      const own = loaded.get(idOf(next.context));
+      const answer = await journal.commit(changeTo(next as Snapshot, own?.revision ?? 0, cause));
+      if (answer === 'ok' && own !== undefined) own.revision += 1;
+      return answer;
+    },
+    ...journal.deadline,
+  });
+
+  const forget = (id: string, own: Loaded): void => {
+    if (loaded.get(id) === own) loaded.delete(id);
+    root.stop(own.actor);
+  };
+  const retries = createRestoreRetries<string>(now, (id) => void takeUp(id));
+  const load = (saved: SavedActor): AnyActorRef => {
+    const id = saved.taskId;
+    const actor: AnyActorRef = createActor(logic, {
+      id: saved.id,
+      parent: root.parent,
+      snapshot: restoredSnapshot(logic, saved),
+      input: undefined,
+    });
+    const own: Loaded = { actor, revision: saved.revision };
+    loaded.set(id, own);
+    actor.subscribe({
+      next: (snapshot: Snapshot) => {
+        if (snapshot.status !== 'done') return;
+        setImmediate(() => forget(id, own));
+        ended(snapshot).catch((error: unknown) =>
+          log('could not tidy up after an end', { kind, id, error }),
+        );
+      },
+      error: (error: unknown) => {
+        forget(id, own);
+        if (stopped) return;
+        log('an actor failed; it is restored from its committed state', { kind, id, error });
+        retries.later(id);
+      },
+    });
+    actor.start();
+    return actor;
+  };
+  const takeUp = async (id: string): Promise<void> => {
+    try {
+      const saved = await store.actor(hostedKey(kind, id));
+      if (stopped || saved?.pending !== true || loaded.has(id)) return;
+      resolved(saved);
+      load(saved);
+      retries.forget(id);
+    } catch (error) {
+      log('could not restore an actor; the server tries again', { kind, id, error });
+      retries.later(id);
+    }
+  };
+
+  const answered = async (actor: AnyActorRef, isAnswered: IsAnswered<Snapshot>): Promise<void> => {
+    await waitFor(actor, isAnswered, { timeout: answerMs }).catch(() => {});
+  };
+  return {
+    begin: async (input, isAnswered) => {
+      const first = createActor(machine, { input }).getSnapshot() as Snapshot;
+      const cause: HostedStart = { type: 'xstate.init', input };
+      const saved =
+        (await journal.commit(changeTo(first, 0, cause))) === 'ok'
+          ? await store.actor(hostedKey(kind, idOf(first.context)))
+          : null;
+      if (saved === null)
+        throw new ServiceError('internal', { detail: `the ${kind} was not saved; try again` });
+      await answered(load(saved), isAnswered);
+    },
+    stateOf: async (id) => {
+      const live = loaded.get(id)?.actor.getSnapshot();
+      if (live !== undefined && live.status !== 'error') return live;
+      const saved = await store.actor(hostedKey(kind, id));
+      return saved === null ? null : resolved(saved);
+    },
+    send: async (id, event, isAnswered) => {
+      const actor = loaded.get(id)?.actor;
+      if (actor === undefined) return false;
+      actor.send(event);
+      await answered(actor, isAnswered);
+      return true;
+    },
+    restore: async () => {
+      for (const { taskId, owner } of await open())
+        if (owner === node && !retries.waiting().has(taskId)) await takeUp(taskId);
+    },
+    failing: retries.waiting,
+    stop: () => {
+      stopped = true;
+      retries.stop();
+      for (const [id, own] of [...loaded]) forget(id, own);
+    },
+  };
+};
