@@ -4,6 +4,7 @@ import { createAttempts } from './engine/attempts/attempts.ts';
 import { createBudgets, freeBudgets } from './engine/attempts/budgets.ts';
 import { endLimits } from './engine/attempts/end-limits.ts';
 import { createInvokedActors } from './engine/attempts/invoked.ts';
+import { createProofs } from './engine/attempts/prove-merge.ts';
 import { createRunChoices, createRunLookUp } from './engine/attempts/run-choices.ts';
 import { createBackendSelector } from './engine/attempts/select-assistant.ts';
 import { capsOf, type Settings, wallLimitMs } from './engine/attempts/settings.ts';
@@ -193,6 +194,10 @@ const createTasks = (
   const limitMs: Parameters<typeof createVerify>[0]['limitMs'] = ({ options, role }) =>
     wallLimitMs(settings(), options, role);
   const choices = createRunChoices(settings, backends, now);
+  const { setupWorktree, closeNetwork } = agents;
+  const proofOf = createProofs({
+    ...{ settings, sandbox, networkOf, environmentOf, emit, setupWorktree, closeNetwork },
+  });
   endLimits({ journal, supervisor, live: host.live, choices, now });
   const machine = provideStateWork({
     ...{
@@ -209,6 +214,7 @@ const createTasks = (
       budgets,
       emit,
       endLeftovers,
+      proofOf,
       now,
     },
     choices,
@@ -233,7 +239,7 @@ const createTasks = (
       for (const key of own) supervisor.send({ type: 'agent.dismissed', key: key as AttemptKey });
     },
   });
-  return { commands, invoked };
+  return { commands, invoked, proofOf };
 };
 
 type Tasks = ReturnType<typeof createTasks>;
@@ -435,7 +441,7 @@ export const createSystem = (initial: Settings, given: SystemPorts): System => {
     folder: ports.workflows.reportsFolder,
     pathsOf: async (taskId) => reportPathsOf(store, (await tracker.find(taskId))?.labels ?? []),
   });
-  const { commands, invoked } = createTasks(settings, ports, parts, reports.watch);
+  const { commands, invoked, proofOf } = createTasks(settings, ports, parts, reports.watch);
   const { node, attempts } = parts;
   const { logic: agent } = attempts;
   const tasks = createTaskStart({ ...ports, node, supervisor, commands, agent });
@@ -459,6 +465,8 @@ export const createSystem = (initial: Settings, given: SystemPorts): System => {
     },
     now,
     workspace: ports.workspace,
+    proofOf,
+    mergeStyle: () => settings().landing.style,
     projectRoot: () => settings().projectRoot,
     ...runRules,
   });

@@ -183,12 +183,13 @@ export const createMethods = (
     return service.diff(task_id, attempt ?? null, part);
   },
   merge: async (params) => {
-    const { task_id, attempt, squash, force } = parseParams(mergeParamsSchema, params);
+    const { task_id, attempt, squash, force, verify } = parseParams(mergeParamsSchema, params);
     return service.merge({
       taskId: task_id,
       ...(attempt === undefined ? {} : { attempt }),
       ...(squash === undefined ? {} : { squash }),
       ...(force === undefined ? {} : { force }),
+      ...(verify === undefined ? {} : { verify }),
     });
   },
   discard: async (params) => {

@@ -136,6 +136,11 @@ const mergedSchema = z.looseObject({
   attempt: z.int(),
   status: z.enum(['merged', 'nothing', 'conflict']),
   commit: z.string().optional(),
+  tested: z.array(z.string()).optional().describe('the commands that passed on its tree'),
+  failed: z
+    .object({ command: z.string(), output: z.string().optional() })
+    .optional()
+    .describe('the command that did not pass'),
   merge_first: z
     .object({ task_id: z.string(), attempt: z.int(), complete: z.boolean() })
     .optional(),

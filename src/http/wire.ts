@@ -212,8 +212,15 @@ export const diffPartParamsSchema = diffParamsSchema.extend({
 export const mergeParamsSchema = z.strictObject({
   task_id: id,
   attempt,
-  squash: z.boolean().optional().describe('merge as one commit; default: by fast-forward'),
+  squash: z
+    .boolean()
+    .optional()
+    .describe('merge as one commit; false: by fast-forward; default: as merge.style says'),
   force: z.boolean().optional().describe('also an attempt that is not complete'),
+  verify: z
+    .boolean()
+    .optional()
+    .describe('false: it lands without a test; default: the commands that are known must pass'),
 });
 
 export const usageParamsSchema = z.strictObject({

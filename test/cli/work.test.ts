@@ -35,9 +35,9 @@ test("an attempt's changes are shown as a patch that git accepts, and merged on 
   expect(ran.out).toContain(
     `1 file changed, 1 insertion, 0 deletions, on the branch agent/${id}/1`,
   );
-  expect(early.map(({ code }) => code)).toEqual([1, 1]);
+  expect(early.map(({ code }) => code)).toEqual([1, 4]);
   expect(early[0]?.err).toContain(`${id} has no attempt with a branch of its own`);
-  expect(early[1]?.err).toContain(`${id} has no attempt`);
+  expect(early[1]?.err).toContain('without an attempt');
   expect(diff.out).toMatch(/^diff --git a\/b\.txt b\/b\.txt\n[\s\S]*\+new\n$/);
   expect(JSON.parse(offline.out)).toEqual({
     task_id: id,
@@ -165,7 +165,7 @@ test('a merge with an obstacle changes nothing, names it, and exits with 4', {
   await agent('engineer', id);
   commitIn(root, 'b.txt', 'mine\n');
 
-  const forward = await agent('merge', id);
+  const forward = await agent('merge', id, '--ff');
   const squash = await agent('merge', id, '--squash', '--json');
 
   expect([forward.code, forward.err]).toEqual([4, expect.stringContaining('main has moved on')]);

@@ -6,12 +6,14 @@ import { entry } from './event-types.ts';
 export interface MergedWork {
   readonly into: string;
   readonly commit: string;
+  /** The commands that passed on its tree; absent: none ran. */
+  readonly tested?: readonly string[];
 }
 
 /** The data of the log entry of a merge. It stays when the branch and its record are pruned. */
-export const mergeData = ({ into, commit }: MergedWork) => ({
+export const mergeData = ({ into, commit, tested }: MergedWork) => ({
   level: 'info',
-  message: `merged into ${into} (${commit.slice(0, 12)})`,
+  message: `merged into ${into} (${commit.slice(0, 12)}), ${tested === undefined ? 'not tested' : `tested with ${tested.join(', ')}`}`,
   merge_commit: commit,
 });
 

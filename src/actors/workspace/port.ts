@@ -66,7 +66,13 @@ export interface MergeFirst {
 
 /** `conflict`: nothing was changed; `why` says the reason, `files` where. */
 export type Merged =
-  | { readonly status: 'merged'; readonly commit: string; readonly into: string }
+  | {
+      readonly status: 'merged';
+      readonly commit: string;
+      readonly into: string;
+      /** The commands that passed on exactly this tree; absent: none ran. */
+      readonly tested?: readonly string[];
+    }
   /** `commit`: a commit of the branch that has the work; absent when there is no work. */
   | { readonly status: 'nothing'; readonly commit?: string }
   | {
@@ -83,7 +89,23 @@ export type Merged =
       /** No branch is checked out (detached HEAD): a person checks one out, with git. */
       readonly detached?: true;
       readonly merge_first?: MergeFirst;
+      /** The command that did not pass with the work on the branch, and the end of its output. */
+      readonly failed?: { readonly command: string; readonly output?: string };
     };
+
+/** Tests a tree before the branch of the project moves to it. */
+export interface MergeProof {
+  /** They are named in the commit that lands. */
+  readonly commands: readonly string[];
+  /** @returns why the tree may not land; null: it may */
+  readonly run: (
+    folder: CommandFolder,
+    tree: string,
+    signal: AbortSignal,
+  ) => Promise<Pick<MergeConflict, 'why' | 'failed'> | null>;
+}
+
+export type MergeConflict = Extract<Merged, { status: 'conflict' }>;
 
 export type Discarded = 'discarded' | 'merged';
 
@@ -159,7 +181,8 @@ export interface WorkspaceMerges {
   /**
    * Merges the saved work of an attempt into the project's branch. The work of other tasks that the
    * attempt began with must be merged first. Merging again gives `nothing` with the commit. Rejects
-   * when the signal is aborted; the branch is not moved after that.
+   * when the signal is aborted; the branch is not moved after that. With a proof the branch moves
+   * only to a tree that passed; when it moved meanwhile, the work is merged and tested anew.
    */
   merge(
     taskId: TaskId,
@@ -167,6 +190,7 @@ export interface WorkspaceMerges {
     mode: MergeMode,
     title: string,
     signal?: AbortSignal,
+    proof?: MergeProof,
   ): Promise<Merged>;
   /**
    * Notes that nobody wants the saved work of an attempt: it is not merged or built on any more. Its

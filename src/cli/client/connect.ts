@@ -1,10 +1,8 @@
 import { realpathSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { OfflineService } from '../../actors/engine/queries/offline-tasks.ts';
-import type { MergedWork } from '../../actors/journal/merge-entry.ts';
 import { isServiceError } from '../../machines/errors.ts';
 import { messageOf } from '../../machines/message-of.ts';
-import type { TaskId } from '../../machines/task.ts';
 import { type Project, stateFiles, taskFiles } from '../config/places/project.ts';
 import type { StartServer } from '../invocation.ts';
 import type { Io } from '../output/io.ts';
@@ -44,8 +42,6 @@ export interface Connection {
   server(): Promise<Client>;
   /** Uses the project's files when no server runs. */
   files(): Promise<Client>;
-  /** Writes a merge into the log of the task, which a running server does itself. */
-  logMerge(taskId: TaskId, attempt: number, merged: MergedWork): Promise<void>;
   /** Looks for the server again at the next use, for a command that outlives servers. */
   forget(): void;
 }
@@ -67,7 +63,6 @@ type OfflineMethods = (
 /** The server's methods on the project's database and files. */
 interface Files {
   readonly methods: ReturnType<OfflineMethods>;
-  readonly logMerge: Connection['logMerge'];
   /** Writes what changed to the project's file. */
   finish(): Promise<void>;
   close(): void;
@@ -104,7 +99,6 @@ const openFiles = async (
     { createWorkReads },
     { redactorFor },
     { storeFor },
-    { mergeEntry },
   ] = await Promise.all([
     import('../../actors/engine/queries/offline-tasks.ts'),
     import('../config/tracker.ts'),
@@ -114,7 +108,6 @@ const openFiles = async (
     import('../../actors/workspace/worktrees/work-view.ts'),
     import('./redactor.ts'),
     import('../config/store.ts'),
-    import('../../actors/journal/merge-entry.ts'),
   ]);
   const loaded = loadConfig({ config, project }, env).config;
   if (loaded.tracker.bd_path !== undefined) await requireConfig({ project, config, env });
@@ -143,9 +136,6 @@ const openFiles = async (
   return {
     methods: createOfflineMethods(createOfflineService(tracker, store, Date.now, workOf)),
     close: store.close,
-    logMerge: async (taskId, attempt, merged) => {
-      await store.commit({ entries: [mergeEntry(taskId, attempt, merged, Date.now())] });
-    },
     finish: async () => {
       if (!isUsed || !kept) return;
       if ((await ledger.db.ask(ledger.table.count())) > exportedTasksAtMost) return;
@@ -192,22 +182,6 @@ const offlineClient = (options: ConnectOptions): Client => ({
     );
   },
 });
-
-const logMergeOffline = async (
-  options: ConnectOptions,
-  ...merge: Parameters<Connection['logMerge']>
-): Promise<void> => {
-  try {
-    const files = await openFiles(options, false);
-    try {
-      await files.logMerge(...merge);
-    } finally {
-      files.close();
-    }
-  } catch (error) {
-    options.io.err(`warning: it is merged, but its log could not be written: ${messageOf(error)}`);
-  }
-};
 
 const lookMethods: readonly string[] = ['list', 'status'];
 
@@ -281,9 +255,6 @@ export const connect = (options: ConnectOptions): Connection => {
       if (found === null) return offlineClient(options);
       noteConfig(false);
       return readsAgain(createHttpClient(found), options);
-    },
-    logMerge: async (...merge) => {
-      if ((await find()) === null) await logMergeOffline(options, ...merge);
     },
     forget: () => {
       looked = null;

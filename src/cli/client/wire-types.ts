@@ -444,16 +444,25 @@ export interface Methods {
       readonly task_id: string;
       /** number of the attempt; default: the latest */
       readonly attempt?: number | undefined;
-      /** merge as one commit; default: by fast-forward */
+      /** merge as one commit; false: by fast-forward; default: as merge.style says */
       readonly squash?: boolean | undefined;
       /** also an attempt that is not complete */
       readonly force?: boolean | undefined;
+      /** false: it lands without a test; default: the commands that are known must pass */
+      readonly verify?: boolean | undefined;
     };
     readonly result: {
       readonly task_id: string;
       readonly attempt: number;
       readonly status: 'merged' | 'nothing' | 'conflict';
       readonly commit?: string | undefined;
+      /** the commands that passed on its tree */
+      readonly tested?: readonly string[] | undefined;
+      /** the command that did not pass */
+      readonly failed?: {
+        readonly command: string;
+        readonly output?: string | undefined;
+      } | undefined;
       readonly merge_first?: {
         readonly task_id: string;
         readonly attempt: number;

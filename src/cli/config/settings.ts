@@ -114,7 +114,7 @@ const setupFrom = (given: Config['workspace']['setup']): Settings['setup'] =>
 
 /** Without the project's role files. @throws ConfigError */
 const ownSettings = (loaded: LoadedConfig, projectRoot: string): Settings => {
-  const { agent, api, budget, sandbox, server, workspace } = loaded.config;
+  const { agent, api, budget, merge, sandbox, server, workspace } = loaded.config;
   return {
     projectRoot,
     leaseMs: loaded.config.store.lease_seconds * 1_000,
@@ -139,6 +139,7 @@ const ownSettings = (loaded: LoadedConfig, projectRoot: string): Settings => {
       monthUsd: budget.month_usd ?? null,
     },
     merge: workspace.merge,
+    landing: { style: merge.style, verify: merge.verify, timeoutMs: merge.timeout_seconds * 1_000 },
     setup: setupFrom(workspace.setup),
     idleMs: agent.idle_timeout_seconds * 1_000,
     answerMs: agent.answer_timeout_seconds * 1_000,

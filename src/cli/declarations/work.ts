@@ -57,14 +57,25 @@ export const workCommands: readonly CliCommand[] = [
       squash: {
         type: 'switch',
         default: false,
-        describe: 'Merge as one commit; works when the branch has moved on',
+        describe: 'Merge as one commit, whatever merge.style says',
+      },
+      ff: {
+        type: 'switch',
+        default: false,
+        conflicts: 'squash',
+        describe: 'Fast-forward the branch, which must not have moved on',
+      },
+      verify: {
+        type: 'switch',
+        default: true,
+        describe: 'Test the merged tree first; --no-verify lands it untested',
       },
     },
-    common: readsConfig,
+    common: startsServer,
     examples: [
-      ['agent merge bd-a1b2', 'fast-forward the branch'],
-      ['agent merge bd-a1 bd-b2 --squash', 'each as one commit, in the order of dependencies'],
-      ['agent merge --all --squash', 'all complete work'],
+      ['agent merge bd-a1b2', 'tested on the branch as it is now, then one commit'],
+      ['agent merge bd-a1 bd-b2', 'in the order of dependencies'],
+      ['agent merge --all', 'all complete work'],
     ],
     run: async (context, args) =>
       (await import('../work/merge-command.ts')).mergeWork(context, args),

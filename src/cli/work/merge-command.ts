@@ -1,19 +1,16 @@
 import { requireId } from '../../actors/engine/queries/task-id.ts';
-import { endOfAttempt, refusesMerge } from '../../actors/engine/service/merge-refusal.ts';
 import type { TaskView } from '../../actors/journal/task-view.ts';
-import type { Merged, Workspace } from '../../actors/workspace/port.ts';
-import { describeRefusal } from '../../machines/errors.ts';
+import type { Merged } from '../../actors/workspace/port.ts';
 import type { TaskId } from '../../machines/task.ts';
 import { CallError, type Client } from '../client/client.ts';
 import type { CommandContext } from '../client/command-context.ts';
 import { readTask } from '../client/task-answers.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import { fetchTasks } from '../tasks/fetch-tasks.ts';
-import { history } from '../tasks/logs.ts';
 import { usageError } from '../words/messages.ts';
 import { mergeWord } from '../words/state-words.ts';
 import { UsageError } from '../words/usage-error.ts';
-import { openWorkspace, workElsewhere } from './work-commands.ts';
+import { workElsewhere } from './work-commands.ts';
 
 /** Complete work that a merge would take. */
 export const isUnmerged = ({ status, work }: TaskView): boolean =>
@@ -65,81 +62,62 @@ export const inDependencyOrder = async (
   return (await withDependencies(ids, read)).filter(({ task_id }) => wanted.has(task_id));
 };
 
-/** True where each task depends on the one before: then each merge is a fast-forward. */
-const isChain = (ordered: readonly TaskView[]): boolean =>
-  ordered.every(({ dependencies }, at) => {
-    const before = ordered[at - 1];
-    return before === undefined || dependencies.includes(before.task_id);
-  });
-
-/** `agent merge bd-a1 bd-b2`, with `--squash` where a fast-forward cannot merge all of them. */
 export const mergeLine = (ordered: readonly TaskView[], isAll = false): string =>
-  [
-    'agent merge',
-    ...(isAll ? ['--all'] : ordered.map(({ task_id }) => task_id)),
-    ...(isChain(ordered) ? [] : ['--squash']),
-  ].join(' ');
+  ['agent merge', ...(isAll ? ['--all'] : ordered.map(({ task_id }) => task_id))].join(' ');
 
 export interface MergeArgs {
   readonly task_ids: readonly string[];
   readonly attempt: number | undefined;
-  readonly config: string | undefined;
   readonly squash: boolean;
+  readonly ff: boolean;
   readonly force: boolean;
+  readonly verify: boolean;
   readonly all: boolean;
 }
 
-interface Merging {
-  readonly client: Client;
-  readonly workspace: Workspace;
-  readonly args: MergeArgs;
-}
-
 type Conflict = Extract<Merged, { status: 'conflict' }>;
+type MergedTask = Merged & { readonly task_id: string; readonly attempt: number };
 
-const endOfAttemptIn = async (
-  client: Client,
-  taskId: TaskId,
-  attempt: number,
-): Promise<string | null> => {
-  for await (const frame of history(client, taskId)) {
-    const end = endOfAttempt(frame, attempt);
-    if (end !== null) return end;
-  }
-  return null;
+const quietMs = 2_000;
+
+/** A test can take minutes: a person is told where to look. */
+const saysThatItTests = ({ io }: CommandContext, taskId: string): (() => void) => {
+  const timer = setTimeout(
+    () => io.err(`${taskId}: its merge is tested first; to see it: agent logs -f ${taskId}`),
+    quietMs,
+  );
+  return () => clearTimeout(timer);
 };
 
 /** @throws CallError when it may not be merged */
-const mergeOne = async ({ client, workspace, args }: Merging, task: TaskView) => {
-  const { attempt: wanted, squash, force } = args;
-  const taskId = requireId(task.task_id);
-  const attempt = wanted ?? task.attempt;
-  if (attempt === 0)
-    throw new CallError('nothing_to_merge', `${taskId} has no attempt`, { task_id: taskId });
-  const refused = refusesMerge({
-    taskId,
-    attempt,
-    isLive: task.status === 'started' && attempt === task.attempt,
-    isComplete: task.status === 'complete',
-    end: await endOfAttemptIn(client, taskId, attempt),
-    force,
-    isDiscarded: (await workspace.workOf(taskId, attempt))?.discarded_at !== undefined,
-  });
-  if (refused !== null)
-    throw new CallError(refused.code, describeRefusal(refused), { ...refused.facts });
-  const merged = await workspace.merge(taskId, attempt, squash ? 'squash' : 'ff', task.title);
-  return { attempt, merged };
+const mergeOne = async (
+  context: CommandContext,
+  client: Client,
+  { attempt, squash, ff, force, verify }: MergeArgs,
+  { task_id }: TaskView,
+): Promise<MergedTask> => {
+  const stop = saysThatItTests(context, task_id);
+  try {
+    return (await client.call('merge', {
+      ...{ task_id, force, verify },
+      ...(attempt === undefined ? {} : { attempt }),
+      ...(squash || ff ? { squash } : {}),
+    })) as MergedTask;
+  } finally {
+    stop();
+  }
 };
 
 /** `agent merge bd-a1 bd-b2 --squash` */
 const mergeCommandLine = (
   ids: readonly string[],
-  { attempt, squash, force, all }: Omit<MergeArgs, 'task_ids' | 'config'>,
+  { attempt, squash, ff, force, all }: Omit<MergeArgs, 'task_ids' | 'verify'>,
 ): string =>
   [
     ...['agent merge', ...(all ? ['--all'] : ids)],
     ...(attempt === undefined ? [] : [`--attempt ${attempt}`]),
     ...(squash ? ['--squash'] : []),
+    ...(ff ? ['--ff'] : []),
     ...(force ? ['--force'] : []),
   ].join(' ');
 
@@ -152,11 +130,11 @@ const wayOn = (
   const again = mergeCommandLine(left, args);
   if (first !== undefined) {
     const { task_id, attempt, complete } = first;
-    const { squash } = args;
-    const before = { attempt, squash, force: !complete, all: false };
+    const { squash, ff } = args;
+    const before = { attempt, squash, ff, force: !complete, all: false };
     return [mergeCommandLine([task_id], before), again];
   }
-  if (moved_on === true) return [mergeCommandLine(left, { ...args, squash: true })];
+  if (moved_on === true) return [mergeCommandLine(left, { ...args, squash: true, ff: false })];
   // As `jj` leaves a project: the same command again would find the same.
   if (detached === true) return ['git switch <the branch that the work goes to>', again];
   if (same_lines !== true && rewritten !== true) return [again];
@@ -173,22 +151,25 @@ const named = (all: readonly string[]): readonly string[] => {
 
 const printConflict = (
   { io }: CommandContext,
-  conflict: Conflict,
-  left: readonly string[],
+  id: string,
+  found: Conflict,
   args: MergeArgs,
 ): void => {
-  const [id = '', ...others] = left;
-  const files = named(conflict.files).map((file) => `\n  ${file}`);
-  const remain = others.length === 0 ? '' : `\nnot merged either: ${named(others).join(', ')}`;
-  const steps = wayOn(conflict, left, args).map((step) => `\n  ${step}`);
+  const files = named(found.files).map((file) => `\n  ${file}`);
+  const output = (found.failed?.output ?? '').trimEnd().replace(/^/gm, '  ');
+  const said = output.trim() === '' ? '' : `\n${output}`;
+  const steps = wayOn(found, [id], { ...args, all: false }).map((step) => `\n  ${step}`);
   io.err(
-    `agent: ${id} is not merged: ${conflict.why}${files.join('')}${remain}\nto go on:${steps.join('')}`,
+    `agent: ${id} is not merged: ${found.why}${files.join('')}${said}\nto go on:${steps.join('')}`,
   );
 };
 
 const mergedText = (merged: Exclude<Merged, Conflict>): string => {
-  if (merged.status === 'merged')
-    return `merged into ${merged.into} (${merged.commit.slice(0, 12)})`;
+  if (merged.status === 'merged') {
+    const tested =
+      merged.tested === undefined ? 'not tested' : `tested with ${merged.tested.join(', ')}`;
+    return `merged into ${merged.into} (${merged.commit.slice(0, 12)}), ${tested}`;
+  }
   return merged.commit === undefined
     ? 'there is nothing to merge'
     : `already merged (${merged.commit.slice(0, 12)})`;
@@ -207,17 +188,6 @@ const requireHere = async (
     `the work of ${taskId} is on another server: merge it there, or let work go from server to server (workspace.repository)`,
     { task_id: taskId },
   );
-};
-
-const hasUnmergedFiles = ({ work }: TaskView): boolean =>
-  work !== undefined &&
-  work.files > 0 &&
-  work.merged_at === undefined &&
-  work.discarded_at === undefined;
-
-/** A refusal names what it leaves when several tasks were to be merged. */
-const noteLeft = ({ io }: CommandContext, left: readonly string[]): void => {
-  if (left.length > 1) io.err(`not merged: ${named(left).join(', ')}`);
 };
 
 /** @throws UsageError */
@@ -240,37 +210,57 @@ const wantedIds = async (
   return tasks.filter(isUnmerged).map(({ task_id }) => task_id);
 };
 
+/** Merges one task and says what came of it. @returns the exit code @throws CallError for one that is alone */
+const land = async (
+  context: CommandContext,
+  client: Client,
+  args: MergeArgs,
+  task: TaskView,
+  isAlone: boolean,
+): Promise<number> => {
+  const { io, json } = context;
+  const id = task.task_id;
+  try {
+    const merged = await mergeOne(context, client, args, task);
+    if (merged.status === 'nothing' && merged.commit === undefined)
+      await requireHere(context, requireId(id), merged.attempt);
+    if (json) io.json(merged);
+    if (merged.status === 'conflict') {
+      printConflict(context, id, merged, args);
+      return merged.failed === undefined ? exitCodes.conflict : exitCodes.failed;
+    }
+    if (!json) io.out(`${id} attempt ${merged.attempt}: ${mergedText(merged)}`);
+    return exitCodes.done;
+  } catch (error) {
+    if (!(error instanceof CallError) || isAlone) throw error;
+    io.err(`agent: ${id} is not merged: ${error.message}`);
+    return exitCodes.conflict;
+  }
+};
+
 /**
- * Merges tasks in the order of their dependencies, up to the first that cannot be merged. With
- * `--json` prints a line for each. Exit code 4 after a conflict.
+ * Merges tasks in the order of their dependencies; what cannot be merged stops only what depends on it.
+ * With `--json` prints a line for each. Exit code 1 when one did not pass its test, else 4 when one is
+ * not merged.
  */
 export const mergeWork = async (context: CommandContext, args: MergeArgs): Promise<number> => {
   const { io, json, connection } = context;
-  const client = await connection.files();
+  const client = await connection.server();
   const ids = await wantedIds(context, client, args);
   const tasks = await inDependencyOrder(ids, (id) => readTask(client, id));
   if (tasks.length === 0 && !json) io.out('all complete work is merged');
-  const workspace = await openWorkspace(context, args.config);
-  for (const [at, task] of tasks.entries()) {
-    const left = [task, ...tasks.slice(at + 1).filter(hasUnmergedFiles)].map(
-      ({ task_id }) => task_id,
-    );
-    const { attempt, merged } = await mergeOne({ client, workspace, args }, task).catch(
-      (error: unknown) => {
-        noteLeft(context, left);
-        throw error;
-      },
-    );
-    if (merged.status === 'nothing' && merged.commit === undefined)
-      await requireHere(context, requireId(task.task_id), attempt);
-    if (merged.status === 'merged')
-      await connection.logMerge(requireId(task.task_id), attempt, merged);
-    if (json) io.json({ task_id: task.task_id, attempt, ...merged });
-    if (merged.status === 'conflict') {
-      printConflict(context, merged, left, args);
-      return exitCodes.conflict;
+  const left = new Map<string, number>();
+  for (const task of tasks) {
+    const { task_id: id, dependencies } = task;
+    const first = dependencies.find((each) => left.has(each));
+    if (first !== undefined) {
+      io.err(`agent: ${id} is not merged: ${first}, which it depends on, is not`);
+      left.set(id, exitCodes.conflict);
+      continue;
     }
-    if (!json) io.out(`${task.task_id} attempt ${attempt}: ${mergedText(merged)}`);
+    const code = await land(context, client, args, task, tasks.length === 1);
+    if (code !== exitCodes.done) left.set(id, code);
   }
-  return exitCodes.done;
+  const codes = [...left.values()];
+  return codes.find((code) => code === exitCodes.failed) ?? codes[0] ?? exitCodes.done;
 };

@@ -89,9 +89,7 @@ const workToTake = ({ status, phases }: View): readonly PhaseLine[] => {
       .map(({ task_id }) => task_id),
   );
   const what = status === 'complete' ? 'its work' : 'the work of the phases that passed';
-  // Tasks side by side begin at one commit: only the first of them could be fast-forwarded.
-  const how = ids.length > 1 ? ' --squash' : '';
-  return ids.length === 0 ? [] : [[`take ${what} with: `, `agent merge ${ids.join(' ')}${how}`]];
+  return ids.length === 0 ? [] : [[`take ${what} with: `, `agent merge ${ids.join(' ')}`]];
 };
 
 /** The next command after a workflow that ended early; null where there is none. */

@@ -119,6 +119,7 @@ const conflictSchema = z.looseObject({
   same_lines: z.boolean().optional(),
   rewritten: z.boolean().optional(),
   detached: z.boolean().optional(),
+  failed: z.looseObject({ command: z.string() }).optional(),
   merge_first: z
     .looseObject({ task_id: z.string(), attempt: z.int(), complete: z.boolean() })
     .optional(),
@@ -130,6 +131,7 @@ const wayOnAfter = ({
   same_lines,
   rewritten,
   detached,
+  failed,
   merge_first,
 }: z.infer<typeof conflictSchema>) => {
   if (merge_first !== undefined) {
@@ -137,6 +139,8 @@ const wayOnAfter = ({
     const force = complete ? '' : ', with force: true since it is not complete';
     return `merge attempt ${attempt} of ${task_id} first${force}; then call merge again`;
   }
+  if (failed !== undefined)
+    return 'the work does not pass with what landed before: run the task again (reopen) with the output as its reason, or ask your user';
   if (moved_on === true) return 'call merge again with squash: true';
   if (same_lines === true)
     return `a person decides which lines stay: tell your user to run git merge ${branch}`;
@@ -301,7 +305,7 @@ const tools: Readonly<Record<string, McpToolDefinition>> = {
   },
   merge: {
     title: 'Merge the changes of a task',
-    says: "Merges the changes of a complete attempt into the user's branch and files. status conflict: nothing was changed; to_go_on says what to do, often squash: true.",
+    says: "Merges the changes of a complete attempt into the user's branch and files. With merge.verify, or verify commands of the task, the merged tree is tested first. status conflict: nothing was changed; to_go_on says what to do.",
     params: mergeParamsSchema,
     annotations: destructiveHints,
     run: async ({ call }, _, params) => mergedForAssistant(await call('merge', params)),

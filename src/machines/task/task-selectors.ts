@@ -28,7 +28,7 @@ export const waits = {
   working: dayMs,
   verifying: 30 * minuteMs,
   recording: 5 * minuteMs,
-  merging: 5 * minuteMs,
+  merging: 65 * minuteMs,
   closing: 2 * minuteMs,
   releasing: 2 * minuteMs,
 } as const;

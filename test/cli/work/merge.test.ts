@@ -87,7 +87,7 @@ test('the end of a run names the work of an earlier run that must be merged firs
   expect(merged.code).toBe(0);
 });
 
-test('several are merged in the order of dependencies, up to the first that cannot be merged', {
+test('several are merged in the order of dependencies; a fast-forward that cannot be names the squash', {
   tags: ['slow'],
 }, async () => {
   const { agent, root, create } = open();
@@ -96,12 +96,12 @@ test('several are merged in the order of dependencies, up to the first that cann
   const three = await create('three', one);
   const ran = await agent('run');
 
-  const stopped = await agent('merge', three, two, one);
+  const stopped = await agent('merge', three, two, one, '--ff');
   const goOn = commandIn(stopped.err, 'agent merge');
   const rest = await agent(...goOn);
   const late = await agent('merge', three);
 
-  expect(commandIn(ran.out, 'agent merge').at(-1)).toBe('--squash');
+  expect(commandIn(ran.out, 'agent merge')).toHaveLength(4);
   expect([stopped.code, stopped.out.match(/merged into main/g)?.length]).toEqual([4, 2]);
   expect(stopped.out.indexOf(one)).toBe(0);
   expect(stopped.err).toContain('main has moved on');
@@ -121,7 +121,7 @@ test('after a run of many tasks, --all merges what is complete', { tags: ['slow'
   const none = await agent('merge');
   const both = await agent('merge', 'bd-a1', '--all');
   await agent('run');
-  const merged = await agent('merge', '--all', '--squash');
+  const merged = await agent('merge', '--all');
   const again = await agent('merge', '--all');
 
   expect([none.code, none.err]).toEqual([2, expect.stringContaining('agent merge --all')]);
@@ -181,21 +181,46 @@ test('files in the way are named, ten at most, and the way on is the same merge'
   expect(err).toMatch(new RegExp(`\n {2}and 2 more\nto go on:\n {2}agent merge ${id}\n$`));
 });
 
-test('a merge that stops names no task without work of its own', {
+test('what cannot be merged stops only what depends on it', {
   tags: ['slow'],
 }, async () => {
   const { agent, root, create } = open();
   const many = await create('many');
   const idle = await create('idle');
   const one = await create('one');
+  const two = await create('two', many);
   await agent('run');
   const never = await create('never run');
   for (let n = 0; n < 12; n += 1) writeFileSync(join(root, `f${n}`), 'mine');
 
-  const { code, err } = await agent('merge', many, idle, one, never);
+  const { code, out, err } = await agent('merge', many, idle, one, two, never);
 
   expect(code).toBe(4);
-  expect(err).toMatch(
-    new RegExp(`\nnot merged either: ${one}\nto go on:\n {2}agent merge ${many} ${one}\n$`),
+  expect(err).toContain(`to go on:\n  agent merge ${many}\n`);
+  expect(err).toContain(`agent: ${two} is not merged: ${many}, which it depends on, is not\n`);
+  expect(err).toContain(`agent: ${never} is not merged: `);
+  expect(out).toContain(`${idle} attempt 1: there is nothing to merge\n`);
+  expect(out).toMatch(new RegExp(`^${one} attempt 1: merged into main .*, not tested$`, 'm'));
+});
+
+test('work that is red with what landed before stays out, with the end of the output', async () => {
+  const { agent, root, create } = open();
+  const verify = 'test ! -e one || test ! -e two || { echo they do not fit; exit 1; }';
+  await agent('config', 'set', 'merge.verify', JSON.stringify([verify]));
+  const [one, two, three] = [await create('one'), await create('two'), await create('three')];
+  await agent('run');
+
+  const merged = await agent('merge', '--all');
+  const forced = await agent('merge', two, '--no-verify');
+
+  expect(merged.code).toBe(1);
+  expect(merged.out.match(/merged into main \(\w+\), tested with test/g)).toHaveLength(2);
+  expect(merged.out).toContain(`${three} attempt 1: merged`);
+  expect(merged.err).toContain(
+    `agent: ${two} is not merged: with the project's branch as it is now`,
   );
+  expect(merged.err).toContain(`\n  they do not fit\nto go on:\n  agent merge ${two}\n`);
+  expect(merged.out).toContain(one);
+  expect([forced.code, forced.out]).toEqual([0, expect.stringContaining(', not tested')]);
+  expect(gitIn(root, 'ls-files')).toBe('a.txt\none\nthree\ntwo');
 });

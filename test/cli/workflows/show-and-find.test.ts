@@ -100,7 +100,7 @@ test('a workflow that is complete says how its work is taken, and which investig
     '    bd-a look 1 of 2: complete',
     '    bd-b look 2 of 2: complete',
     '    bd-c approve: complete',
-    'take its work with: agent merge bd-a bd-b --squash',
+    'take its work with: agent merge bd-a bd-b',
   ]);
 });
 

@@ -52,7 +52,7 @@ import type { Budgets } from './budgets.ts';
 import type { RunningWork } from './running-work.ts';
 import type { BackendSelector } from './select-assistant.ts';
 import { mcpServersFor, type NetworkUser, networkAccess, type Settings } from './settings.ts';
-import { createSetupWorktree, type SetupPorts } from './setup-worktree.ts';
+import { createSetupWorktree, type SetupPorts, type SetupWorktree } from './setup-worktree.ts';
 import type { SystemPorts } from './system-ports.ts';
 
 const pathsNamedAtMost = 5;
@@ -103,8 +103,7 @@ type SetUpFolderPorts = SetupPorts & {
 };
 
 /** Sets up a new folder, and says what it lacks. */
-const createSetUp = (ports: SetUpFolderPorts): SetUp => {
-  const setupWorktree = createSetupWorktree(ports);
+const createSetUp = (ports: SetUpFolderPorts, setupWorktree: SetupWorktree): SetUp => {
   return async (attempt: AttemptInput, workspace, signal) => {
     const [absent, failure] = await Promise.all([
       ports.workspace.absent(signal),
@@ -153,6 +152,9 @@ export interface AgentActors {
   emit(key: Key, type: EventType, data: unknown): void;
   environmentOf(key: Key): Readonly<Record<string, string>>;
   networkOf: NetworkOf;
+  setupWorktree: SetupWorktree;
+  /** Ends the proxies of an attempt. */
+  closeNetwork(key: AttemptKey): void;
   /** Ends processes of an attempt that an earlier server left. */
   endLeftovers(taskId: TaskId, attempt: number): Promise<void>;
 }
@@ -201,8 +203,8 @@ const provideAgent = (
 
 type AttemptSurroundings = Pick<
   AgentActors,
-  'emit' | 'environmentOf' | 'networkOf' | 'endLeftovers'
-> & { readonly closeNetwork: (key: AttemptKey) => void; readonly closeNetworks: () => void };
+  'emit' | 'environmentOf' | 'networkOf' | 'endLeftovers' | 'closeNetwork'
+> & { readonly closeNetworks: () => void };
 
 /** The journal, the environment and the sandbox of an attempt, and the end of its processes. */
 const createSurroundings = ({
@@ -285,6 +287,8 @@ export const createAgentActors = (options: AgentActorOptions): AgentActors => {
   const surroundings = createSurroundings(options);
   const { emit, environmentOf, networkOf, endLeftovers } = surroundings;
   const calls: CurrentCalls = new Map();
+  const setupPorts = { settings, workspace, sandbox, networkOf, environmentOf, emit };
+  const setupWorktree = createSetupWorktree(setupPorts);
   const attempt: AttemptPorts = {
     workspace,
     findTask: options.findTask,
@@ -294,7 +298,7 @@ export const createAgentActors = (options: AgentActorOptions): AgentActors => {
       createSteps(patientReads(store), journal, key, () =>
         calls.get(attemptKey(key.taskId, key.attempt)),
       ),
-    setUp: createSetUp({ settings, workspace, sandbox, networkOf, environmentOf, emit }),
+    setUp: createSetUp(setupPorts, setupWorktree),
   };
   const onInterrupted = () => settings().onInterrupted;
   const profileOf = (role: Role) => settings().roles[role];
@@ -365,5 +369,7 @@ export const createAgentActors = (options: AgentActorOptions): AgentActors => {
     environmentOf,
     networkOf,
     endLeftovers,
+    setupWorktree,
+    closeNetwork: surroundings.closeNetwork,
   };
 };

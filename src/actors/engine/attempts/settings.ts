@@ -9,6 +9,7 @@ import { contextWindowOf } from '../../model/context-windows.ts';
 import type { Price } from '../../model/price.ts';
 import { type NetworkAccess, publicHosts } from '../../network/access.ts';
 import type { MergeMode } from '../../workspace/port.ts';
+import type { MergeSettings } from './prove-merge.ts';
 import type { SetupSettings } from './setup-worktree.ts';
 
 /** `auto`: our loop if there is a key, else an assistant that is logged in. */
@@ -65,6 +66,7 @@ export interface Settings {
   readonly maxCostUsd: number | null;
   readonly budgets: BudgetLimits;
   readonly merge: MergeMode;
+  readonly landing: MergeSettings;
   /** Null: new worktrees need none. */
   readonly setup: SetupSettings | null;
   /** Longest silence of an assistant (ms). */

@@ -31,7 +31,7 @@ export interface SetupPorts {
 /** @returns why it failed; null when the worktree is ready */
 export type SetupWorktree = (
   attempt: AttemptInput,
-  opened: OpenWorkspace,
+  opened: CommandFolder & Pick<OpenWorkspace, 'isUsersCommit'>,
   signal: AbortSignal,
 ) => Promise<Failure | null>;
 

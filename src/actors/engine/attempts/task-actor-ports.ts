@@ -11,6 +11,7 @@ import type { TaskHost } from '../tasks/task-host.ts';
 import type { AgentRuns } from './agent-runs.ts';
 import type { Budgets } from './budgets.ts';
 import type { InvokedActors } from './invoked.ts';
+import type { ProofOf } from './prove-merge.ts';
 import type { VerifyCommands } from './verify.ts';
 
 export interface RunChoices {
@@ -39,6 +40,7 @@ export interface TaskActorPorts {
   readonly choices: RunChoices;
   readonly budgets: Pick<Budgets, 'parking'>;
   readonly verify: VerifyCommands;
+  readonly proofOf: ProofOf;
   readonly emit: (
     attempt: Pick<AttemptInput, 'taskId' | 'attempt'>,
     type: EventType,

@@ -212,6 +212,7 @@ const provideAttemptActors = (
           ports.choices.mergeMode(),
           title,
           signal,
+          ports.proofOf(input),
         );
         if (merged.status === 'nothing') return;
         const isMerged = merged.status === 'merged';

@@ -3,7 +3,7 @@ import type { AttemptInput, Failure } from '../../../machines/task.ts';
 import type { EventType } from '../../journal/event-types.ts';
 import type { Network, Sandbox } from '../../sandbox/port.ts';
 import { runSandboxed } from '../../sandbox/run-sandboxed.ts';
-import type { OpenWorkspace, Workspace } from '../../workspace/port.ts';
+import type { CommandFolder, OpenWorkspace, Workspace } from '../../workspace/port.ts';
 
 /** Runs the commands of `options.verify` in the attempt's folder, in order, until one fails. */
 export type VerifyCommands = (
@@ -55,75 +55,92 @@ const lostWork: Failure = {
   retryable: true,
 };
 
+interface VerifyCommandPorts {
+  readonly sandbox: Sandbox;
+  readonly networkOf: (attempt: AttemptInput, user: { readonly kind: 'commands' }) => Network;
+  readonly environmentOf: (attempt: AttemptInput) => Readonly<Record<string, string>>;
+  readonly emit: (attempt: AttemptInput, type: EventType, data: unknown) => void;
+}
+
+interface VerifyCommand {
+  readonly command: string;
+  readonly folder: CommandFolder;
+  readonly timeoutMs: number;
+  readonly signal: AbortSignal;
+  /** Each command runs inside of it. */
+  readonly around?: <Result>(run: () => Promise<Result>) => Promise<Result>;
+}
+
+/** Runs one command for an attempt, and logs it. @returns why it did not pass; null: it did */
+export const runVerifyCommand = async (
+  { sandbox, networkOf, environmentOf, emit }: VerifyCommandPorts,
+  attempt: AttemptInput,
+  { command, folder, timeoutMs, signal, around = (run) => run() }: VerifyCommand,
+): Promise<Failure | null> => {
+  const { root, readable, git } = folder;
+  const confined = {
+    argv: ['/bin/sh', '-c', command] as const,
+    ...{ root, readable, git, timeoutMs, signal },
+    env: environmentOf(attempt),
+    network: networkOf(attempt, { kind: 'commands' }),
+    namedOutputs: true,
+    onOutput: () => {},
+    headBytes: headOutput,
+    tailBytes: tailOutput,
+  };
+  const log = (message: string, facts: object = {}): void =>
+    emit(attempt, 'log', { level: 'info', message, command, ...facts });
+  log(`verify: ${command}`);
+  const startedAt = performance.now();
+  const result = await around(() => runSandboxed(sandbox, confined));
+  if ('refusal' in result) return failureOfRefused(command, result.refusal);
+  const { exitCode, output, timedOut } = result;
+  const facts = { exit_code: exitCode, duration_ms: Math.round(performance.now() - startedAt) };
+  if (exitCode === 0) {
+    log(`verify passed: ${command}`, facts);
+    return null;
+  }
+  if (signal.aborted) {
+    log(`verify stopped: ${command}`, { duration_ms: facts.duration_ms });
+    signal.throwIfAborted();
+  }
+  const why = timedOut
+    ? `did not end within ${timeoutMs / 1_000} s`
+    : `ended with exit code ${exitCode}`;
+  log(`verify failed: ${command} ${why}`, {
+    ...facts,
+    level: 'warn',
+    output: keptOutput(output, loggedLines),
+  });
+  return {
+    code: 'verify_failed',
+    message: `the command that must pass, ${JSON.stringify(command)}, ${why}`,
+    facts: { command, exit_code: exitCode, output: keptOutput(output, errorLines) },
+    retryable: false,
+  };
+};
+
 export const createVerify =
-  (ports: {
-    readonly workspace: Workspace;
-    readonly sandbox: Sandbox;
-    readonly networkOf: (attempt: AttemptInput, user: { readonly kind: 'commands' }) => Network;
-    readonly environmentOf: (attempt: AttemptInput) => Readonly<Record<string, string>>;
-    /** Wall limit of the attempt (ms); also limits each command. */
-    readonly limitMs: (attempt: AttemptInput) => number;
-    readonly emit: (attempt: AttemptInput, type: EventType, data: unknown) => void;
-    readonly watchReports: WatchReports;
-  }): VerifyCommands =>
+  (
+    ports: VerifyCommandPorts & {
+      readonly workspace: Workspace;
+      /** Wall limit of the attempt (ms); also limits each command. */
+      readonly limitMs: (attempt: AttemptInput) => number;
+      readonly watchReports: WatchReports;
+    },
+  ): VerifyCommands =>
   async (attempt, signal) => {
-    const { root, readable, git, ...folder } = await ports.workspace.open(attempt);
+    const folder = await ports.workspace.open(attempt);
     if (isIncomplete(folder)) return { failure: lostWork };
     const timeoutMs = Math.min(ports.limitMs(attempt), longestVerifyMs);
-    const keepingReports = await ports.watchReports(attempt, root);
+    const keepingReports = await ports.watchReports(attempt, folder.root);
+    const around = <Result>(run: () => Promise<Result>) =>
+      ports.workspace.alone(() => keepingReports(run), { signal });
     return ports.workspace.asCheck(attempt, async () => {
       for (const command of attempt.options.verify ?? []) {
-        const env = ports.environmentOf(attempt);
-        const confined = {
-          argv: ['/bin/sh', '-c', command] as const,
-          root,
-          readable,
-          git,
-          env,
-          network: ports.networkOf(attempt, { kind: 'commands' }),
-          timeoutMs,
-          signal,
-          namedOutputs: true,
-          onOutput: () => {},
-          headBytes: headOutput,
-          tailBytes: tailOutput,
-        };
-        const log = (message: string, facts: object = {}): void =>
-          ports.emit(attempt, 'log', { level: 'info', message, command, ...facts });
-        log(`verify: ${command}`);
-        const startedAt = performance.now();
-        const run = () => keepingReports(() => runSandboxed(ports.sandbox, confined));
-        const result = await ports.workspace.alone(run, { signal });
-        if ('refusal' in result) return { failure: failureOfRefused(command, result.refusal) };
-        const { exitCode, output, timedOut } = result;
-        const facts = {
-          exit_code: exitCode,
-          duration_ms: Math.round(performance.now() - startedAt),
-        };
-        if (exitCode === 0) {
-          log(`verify passed: ${command}`, facts);
-          continue;
-        }
-        if (signal.aborted) {
-          log(`verify stopped: ${command}`, { duration_ms: facts.duration_ms });
-          signal.throwIfAborted();
-        }
-        const why = timedOut
-          ? `did not end within ${timeoutMs / 1_000} s`
-          : `ended with exit code ${exitCode}`;
-        log(`verify failed: ${command} ${why}`, {
-          ...facts,
-          level: 'warn',
-          output: keptOutput(output, loggedLines),
-        });
-        return {
-          failure: {
-            code: 'verify_failed',
-            message: `the command that must pass, ${JSON.stringify(command)}, ${why}`,
-            facts: { command, exit_code: exitCode, output: keptOutput(output, errorLines) },
-            retryable: false,
-          },
-        };
+        const wanted = { command, folder, timeoutMs, signal, around };
+        const failure = await runVerifyCommand(ports, attempt, wanted);
+        if (failure !== null) return { failure };
       }
       return { failure: null };
     });

@@ -273,10 +273,10 @@ export const createHeldFolders = (workspace: Workspace, ports: HolderPorts): Wor
       return work;
     },
     sweep: async (isOver) => [...(await workspace.sweep(isOver)), ...(await sendUnsent())],
-    merge: async (taskId, attempt, mode, title, signal) => {
+    merge: async (taskId, attempt, mode, title, signal, proof) => {
       const merged = await withWork(
         taskId,
-        () => workspace.merge(taskId, attempt, mode, title, signal),
+        () => workspace.merge(taskId, attempt, mode, title, signal, proof),
         ({ status }) => status === 'nothing',
         signal,
       );

@@ -24,7 +24,7 @@ const waitsMs = {
   review: commandMs,
   explain: commandMs,
   diff: commandMs,
-  merge: 120_000,
+  merge: 3 * 3_600_000,
   discard: commandMs,
 } as const satisfies { readonly [Method in keyof TaskService]?: number };
 export type RoutedMethod = keyof typeof waitsMs;

@@ -11,7 +11,8 @@ import type { TaskView } from '../../journal/task-view.ts';
 import { requestData } from '../../journal/transition-frames.ts';
 import type { Answer, NewEntry, StoreReads } from '../../store/port.ts';
 import type { StatusWrites, TrackerInfo, TrackerReads, TrackerWrites } from '../../tracker/port.ts';
-import type { Changes, DiffPart, Merged, Workspace } from '../../workspace/port.ts';
+import type { Changes, DiffPart, Merged, MergeProof, Workspace } from '../../workspace/port.ts';
+import type { MergeSettings, ProofOf } from '../attempts/prove-merge.ts';
 import { type Explanation, explain, type SlotUse } from '../queries/explain.ts';
 import { takeBack } from '../queries/offline-tasks.ts';
 import { requireAgents, requireAnswer } from '../queries/require-answer.ts';
@@ -41,6 +42,8 @@ interface MergeRequest {
   readonly attempt?: number;
   readonly squash?: boolean;
   readonly force?: boolean;
+  /** False: a person says that it lands without a test. */
+  readonly verify?: boolean;
 }
 
 type OfAttempt = { readonly task_id: string; readonly attempt: number };
@@ -66,6 +69,9 @@ interface DiffMergePorts {
   readonly store: Pick<StoreReads, 'read'>;
   readonly status: (taskId: string) => Promise<TaskView>;
   readonly record: (entry: NewEntry) => Answer<void>;
+  /** The proof of an attempt of the task. */
+  readonly proofOf: (taskId: TaskId, attempt: number) => Promise<MergeProof | undefined>;
+  readonly mergeStyle: () => MergeSettings['style'];
   readonly now: () => number;
 }
 
@@ -101,6 +107,8 @@ const createAttemptDiffMerge = ({
   store,
   status,
   record,
+  proofOf,
+  mergeStyle,
   now,
 }: DiffMergePorts): AttemptDiffMerge => ({
   diff: async (given, attempt, part) => {
@@ -110,7 +118,7 @@ const createAttemptDiffMerge = ({
     if (changes === null) throw noWork(id, 'diff', `${state}, without a branch of an attempt`);
     return { task_id: id, ...changes };
   },
-  merge: async ({ taskId: given, attempt: wanted, squash = false, force = false }) => {
+  merge: async ({ taskId: given, attempt: wanted, squash, force = false, verify = true }) => {
     const task = await status(given);
     const id = requireId(task.task_id);
     const attempt = wanted ?? task.attempt;
@@ -125,7 +133,9 @@ const createAttemptDiffMerge = ({
       isDiscarded: (await workspace.workOf(id, attempt))?.discarded_at !== undefined,
     });
     if (refused !== null) throw ServiceError.from(refused);
-    const merged = await workspace.merge(id, attempt, squash ? 'squash' : 'ff', task.title);
+    const proof = verify ? await proofOf(id, attempt) : undefined;
+    const mode = squash === undefined ? mergeStyle() : squash ? 'squash' : 'ff';
+    const merged = await workspace.merge(id, attempt, mode, task.title, undefined, proof);
     if (merged.status === 'merged') await record(mergeEntry(id, attempt, merged, now()));
     return { task_id: id, attempt, ...merged };
   },
@@ -203,6 +213,8 @@ export interface ServicePorts extends Omit<ExecutePorts, 'commands' | 'queries'>
   readonly record: (entry: NewEntry) => Answer<void>;
   readonly now: () => number;
   readonly workspace: Pick<Workspace, 'diff' | 'merge' | 'discard' | 'workOf' | 'bringWork'>;
+  readonly proofOf: ProofOf;
+  readonly mergeStyle: () => MergeSettings['style'];
   readonly projectRoot: () => string;
 }
 
@@ -283,7 +295,14 @@ export const createTaskService = (ports: ServicePorts): TaskService => {
 
   return {
     ...queries,
-    ...createAttemptDiffMerge({ ...ports, status: queries.status }),
+    ...createAttemptDiffMerge({
+      ...ports,
+      status: queries.status,
+      proofOf: async (taskId, attempt) => {
+        const { role, options } = (await views.snapshotOf(taskId)).context;
+        return ports.proofOf({ taskId, attempt, role: role ?? 'engineer', options });
+      },
+    }),
     execute: createExecute({ ...ports, queries }),
     ...createRunGraph({
       ...ports,

@@ -53,12 +53,26 @@ export interface Merge {
   readonly message: string;
   readonly role: string;
   readonly signal?: AbortSignal | undefined;
+  /** The branch moves only to a tree of `passed`. */
+  readonly proof?:
+    | { readonly commands: readonly string[]; readonly passed: ReadonlySet<string> }
+    | undefined;
+}
+
+/** Nothing was changed: the tree is not tested. */
+export interface Unproven {
+  readonly status: 'unproven';
+  readonly branch: string;
+  readonly commit: string;
+  readonly tree: string;
 }
 
 interface Side {
   readonly commit: string;
   readonly tree: string;
 }
+
+const inOneLine = (command: string): string => command.replace(/\s+/g, ' ').trim();
 
 /**
  * The commit that the user's branch moves to; the files in conflict; null when the branch has all
@@ -68,13 +82,17 @@ const targetOf = async (
   dirs: GitDirs,
   ours: Side,
   theirs: Side,
-  { mode, message, role, signal, isAhead }: Merge & { readonly isAhead: boolean },
-): Promise<string | readonly string[] | null> => {
-  if (mode === 'ff') return theirs.commit;
+  { mode, message, role, signal, proof, isAhead }: Merge & { readonly isAhead: boolean },
+): Promise<Side | readonly string[] | null> => {
+  if (mode === 'ff') return theirs;
   const merged = isAhead ? theirs : await mergeTrees(dirs, ours.commit, theirs.commit, signal);
   if ('conflicts' in merged) return merged.conflicts;
   if (ours.tree === merged.tree) return null;
-  return commitTree(dirs, { tree: merged.tree, parents: [ours.commit], message, role }, signal);
+  const { tree } = merged;
+  const evidence = proof?.commands.map((command) => `Verified: ${inOneLine(command)}\n`) ?? [];
+  const trailers = proof === undefined ? '' : `${evidence.join('')}Verified-Tree: ${tree}\n`;
+  const commit = { tree, parents: [ours.commit], message: message + trailers, role };
+  return { commit: await commitTree(dirs, commit, signal), tree };
 };
 
 /**
@@ -85,8 +103,8 @@ export const mergeInto = async (
   dirs: GitDirs,
   checkout: Checkout,
   merge: Merge,
-): Promise<Merged> => {
-  const { branch, commit, mode, signal } = merge;
+): Promise<Merged | Unproven> => {
+  const { branch, commit, mode, signal, proof } = merge;
   const conflict = (why: string, files: readonly string[] = []) => ({
     status: 'conflict' as const,
     branch,
@@ -120,7 +138,7 @@ export const mergeInto = async (
     const ours = { commit: head, tree: headTree };
     const target = await targetOf(dirs, ours, { commit, tree }, { ...merge, isAhead });
     if (target === null) return { status: 'nothing', commit: head };
-    if (typeof target !== 'string')
+    if (!('commit' in target))
       return {
         status: 'conflict',
         branch,
@@ -128,9 +146,12 @@ export const mergeInto = async (
         files: target,
         same_lines: true,
       };
-    const stopped = await updateCheckout(dirs, checkout, { head, target, signal });
+    if (proof?.passed.has(target.tree) === false) return { status: 'unproven', branch, ...target };
+    const update = { head, target: target.commit, signal };
+    const stopped = await updateCheckout(dirs, checkout, update);
+    const tested = proof === undefined ? {} : { tested: proof.commands };
     return stopped === null
-      ? { status: 'merged', commit: target, into }
+      ? { status: 'merged', commit: target.commit, into, ...tested }
       : conflict(stopped.why, stopped.files);
   } catch (error) {
     signal?.throwIfAborted();

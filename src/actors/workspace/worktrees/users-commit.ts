@@ -4,37 +4,48 @@ import { join } from 'node:path';
 import { createSerialQueue } from '../../process/serial-queue.ts';
 import { objectStore } from '../git/object-store.ts';
 import { isPresent } from '../git/plain.ts';
-import type { InUsersCommit, Workspace } from '../port.ts';
+import type { CommandFolder, Workspace } from '../port.ts';
 import { makeFolder, projectFolder } from './attempt-folder.ts';
 import type { RepositoryAtHead } from './stores.ts';
 import type { WorkParts } from './work-parts.ts';
 
-/** No name of a branch of an attempt: nothing is ever saved from here. */
-const noBranch = 'users-commit';
 const usersFiles = 'users-files';
 
-/** One at a time, in one place: what a crash leaves is replaced by the next one. */
-export const createInUsersCommit = ({
-  options: { folder, projectRoot, copies, sandboxed },
-  stores,
-  removals,
-  release,
-}: Pick<WorkParts, 'options' | 'stores' | 'removals' | 'release'>): InUsersCommit => {
+/** Runs `work` in a new folder of a commit, which is removed then; null: the project's own commit. */
+type InCommit = <Result>(
+  commit: string | null,
+  work: (folder: CommandFolder) => Promise<Result>,
+  signal: AbortSignal,
+) => Promise<Result>;
+
+/**
+ * One at a time, in one place: what a crash leaves is replaced by the next one. `name`: no branch of an
+ * attempt has it, since nothing is ever saved from here.
+ */
+export const createInCommit = (
+  {
+    options: { folder, projectRoot, copies, sandboxed },
+    stores,
+    removals,
+    release,
+  }: Pick<WorkParts, 'options' | 'stores' | 'removals' | 'release'>,
+  name: 'users-commit' | 'candidate',
+): InCommit => {
   const inTurn = createSerialQueue();
   const places = {
-    top: join(folder, noBranch),
-    agentGit: join(folder, 'git', noBranch),
-    index: join(folder, 'git', `${noBranch}.index`),
+    top: join(folder, name),
+    agentGit: join(folder, 'git', name),
+    index: join(folder, 'git', `${name}.index`),
   };
-  return (work, signal) =>
+  return (commit, work, signal) =>
     inTurn(
       async () => {
         try {
           const opened = await stores.begin(async ({ dirs, head }) => {
             await makeFolder(dirs, places, {
               ...{
-                start: head,
-                branch: noBranch,
+                start: commit ?? head,
+                branch: name,
                 carried: null,
                 instead: [],
                 isMounted: sandboxed,
@@ -92,7 +103,7 @@ export const createUsersFiles = ({
         dirs,
         { top, agentGit, index },
         {
-          ...{ start: head, branch: noBranch, carried: null, instead: [], isMounted: false },
+          ...{ start: head, branch: usersFiles, carried: null, instead: [], isMounted: false },
           ...{ projectRoot, copies, removals, signal: undefined },
         },
       );

@@ -11,9 +11,10 @@ import { commitOf, contains } from '../git/commits.ts';
 import { requireGit } from '../git/git.ts';
 import type { GitDirs } from '../git/git-dirs.ts';
 import { firstBase, type WorkRecord } from '../git/work-records.ts';
-import { mergeInto } from '../merging/merge.ts';
+import { type Merge, mergeInto, type Unproven } from '../merging/merge.ts';
 import type {
   Changes,
+  CommandFolder,
   DiffPart,
   Merged,
   MergeMode,
@@ -29,7 +30,7 @@ import { changesOf, liveChanges, workOf } from './changes.ts';
 import { createOpening } from './open-work.ts';
 import { createSaving, sizeOfWork } from './save-work.ts';
 import { findUnmerged, tipOfWork } from './unmerged.ts';
-import { createInUsersCommit, createUsersFiles } from './users-commit.ts';
+import { createInCommit, createUsersFiles } from './users-commit.ts';
 import { createVerification } from './verified-work.ts';
 import { createMergeWatch } from './watch-merges.ts';
 import { createWorkParts, type WorkParts, type WorktreeOptions } from './work-parts.ts';
@@ -112,7 +113,8 @@ const createMerging =
     mode: MergeMode,
     title: string,
     signal: AbortSignal | undefined,
-  ): Promise<Merged> => {
+    proof: Merge['proof'],
+  ): Promise<Merged | Unproven> => {
     signal?.throwIfAborted();
     const record = await records.read(taskId, attempt);
     if (record?.commit == null || mode === 'none') return { status: 'nothing' };
@@ -155,8 +157,9 @@ const createMerging =
         message,
         role,
         signal,
+        proof,
       });
-      if (merged.status !== 'conflict') {
+      if (merged.status !== 'conflict' && merged.status !== 'unproven') {
         const work = { ...record, commit: tip };
         const size = tip === commit ? record.size : sizeOfWork(await workOf(dirs, work));
         const after = { ...work, size, merged: merged.commit ?? head, merged_at: Date.now() };
@@ -184,6 +187,8 @@ const createDiff =
         : liveChanges(dirs, record, placesOf(record.task_id, record.attempt), options, part),
     );
   };
+
+const neverAborted = new AbortController().signal;
 
 const folderKey = (taskId: TaskId, attempt: number): string => `${taskId}@${attempt}`;
 
@@ -238,6 +243,8 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
   ];
   const verification = createVerification(parts);
   const byAttempt = createSerialQueues();
+  const inUsersCommit = createInCommit(parts, 'users-commit');
+  const inCandidate = createInCommit(parts, 'candidate');
   const sweep = createSweep(parts, save, inTurn, byAttempt);
   const ofAttempt = <Result>(
     { taskId, attempt }: NamedAttempt,
@@ -262,7 +269,7 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
     keep: null,
     setups: {
       cache: createSetupCache(join(options.folder, 'setup')),
-      inUsersCommit: createInUsersCommit(parts),
+      inUsersCommit: (work, signal) => inUsersCommit(null, work, signal),
     },
     usersFiles: createUsersFiles(parts),
     alone: (work) => work(),
@@ -278,8 +285,20 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
     bringWork: null,
     leftOut: async (taskId, attempt) => (await records.read(taskId, attempt))?.notes ?? [],
     sweep,
-    merge: (taskId, attempt, mode, title, signal) =>
-      inTurn(() => merge(taskId, attempt, mode, title, signal)),
+    merge: async (taskId, attempt, mode, title, signal = neverAborted, proof = undefined) => {
+      const passed = new Set<string>();
+      const wanted = proof === undefined ? undefined : { commands: proof.commands, passed };
+      for (;;) {
+        const found = await inTurn(() => merge(taskId, attempt, mode, title, signal, wanted));
+        if (found.status !== 'unproven' || proof === undefined) return found as Merged;
+        // Not in turn: attempts begin and end while a tree is tested.
+        const { branch, commit, tree } = found;
+        const run = (folder: CommandFolder) => proof.run(folder, tree, signal);
+        const failed = await inCandidate(commit, run, signal);
+        if (failed !== null) return { status: 'conflict', branch, files: [], ...failed };
+        passed.add(tree);
+      }
+    },
     discard: (taskId, attempt, reason) =>
       inTurn(async () => {
         const record = await records.read(taskId, attempt);

@@ -437,6 +437,29 @@ export const configSections = z.strictObject({
         ),
     })
     .prefault({}),
+  merge: z
+    .strictObject({
+      style: z
+        .enum(['squash', 'ff'])
+        .default('squash')
+        .describe(
+          'what a merge by a person makes of the work of a task: one commit on the tip of the branch (squash), or a fast-forward, which needs a branch that has not moved on (ff)',
+        ),
+      verify: z
+        .array(z.string().min(1).max(4_096))
+        .max(20)
+        .default([])
+        .describe(
+          "commands that must pass, with those of the task, on the exact tree that the project's branch gets, such as npm test; without any it lands untested",
+        ),
+      timeout_seconds: z
+        .int()
+        .min(1)
+        .max(3_600)
+        .default(1_800)
+        .describe('time limit of each of these commands'),
+    })
+    .prefault({}),
   store: z
     .strictObject({
       url: storeUrl

@@ -1,0 +1,96 @@
+import {
+  type AttemptInput,
+  type AttemptKey,
+  attemptKey,
+  type Failure,
+} from '../../../machines/task.ts';
+import type { CommandFolder, MergeMode, MergeProof } from '../../workspace/port.ts';
+import type { SetupWorktree } from './setup-worktree.ts';
+import { runVerifyCommand } from './verify.ts';
+
+/** What each tree must pass before the branch of the project moves to it. */
+export interface MergeSettings {
+  /** Of a merge by a person who names none. */
+  readonly style: Exclude<MergeMode, 'none'>;
+  readonly verify: readonly string[];
+  /** Of each command. */
+  readonly timeoutMs: number;
+}
+
+export type ProofPorts = Parameters<typeof runVerifyCommand>[0] & {
+  readonly settings: () => { readonly landing: MergeSettings };
+  readonly setupWorktree: SetupWorktree;
+  readonly closeNetwork: (key: AttemptKey) => void;
+};
+
+/** The proof of the work of an attempt; undefined: no command is known. */
+export type ProofOf = (attempt: AttemptInput) => MergeProof | undefined;
+
+const treesAtMost = 500;
+
+/**
+ * A tree passes with the commands of `merge.verify` and those of the task itself, after the setup of a
+ * worktree. One that passed is not tested again. A command that fails and then passes on the same tree
+ * is flaky, which is told and refuses nothing.
+ */
+export const createProofs = (ports: ProofPorts): ProofOf => {
+  /** The last ones that passed, with commands and setup. */
+  const passed = new Set<string>();
+  const remember = (key: string): void => {
+    passed.delete(key);
+    passed.add(key);
+    for (const oldest of passed) {
+      if (passed.size <= treesAtMost) break;
+      passed.delete(oldest);
+    }
+  };
+  const log = (attempt: AttemptInput, message: string): void =>
+    ports.emit(attempt, 'log', { level: 'info', message });
+
+  const test = async (
+    attempt: AttemptInput,
+    commands: readonly string[],
+    folder: CommandFolder,
+    signal: AbortSignal,
+  ): Promise<Failure | null> => {
+    const { timeoutMs } = ports.settings().landing;
+    const opened = { ...folder, isUsersCommit: false };
+    const unprepared = await ports.setupWorktree(attempt, opened, signal);
+    if (unprepared !== null) return unprepared;
+    for (const command of commands) {
+      const run = () => runVerifyCommand(ports, attempt, { command, folder, timeoutMs, signal });
+      if ((await run()) === null) continue;
+      const again = await run();
+      if (again !== null) return again;
+      log(attempt, `flaky: ${command} failed, then passed on the same tree`);
+    }
+    return null;
+  };
+  return (attempt) => {
+    const { verify } = ports.settings().landing;
+    const commands = [...new Set([...verify, ...(attempt.options.verify ?? [])])];
+    if (commands.length === 0) return undefined;
+    const refused = ({ message, facts }: Failure) => {
+      const { command, output } = facts ?? {};
+      const failed = { command: String(command), ...(output ? { output: String(output) } : {}) };
+      return { why: `with the project's branch as it is now, ${message}`, failed };
+    };
+    return {
+      commands,
+      run: async (folder, tree, signal) => {
+        const key = JSON.stringify([tree, commands]);
+        if (passed.has(key)) {
+          log(attempt, `tree ${tree.slice(0, 12)} passed before`);
+          return null;
+        }
+        log(attempt, `tests tree ${tree.slice(0, 12)} before the project's branch moves to it`);
+        const failure = await test(attempt, commands, folder, signal).finally(() =>
+          ports.closeNetwork(attemptKey(attempt.taskId, attempt.attempt)),
+        );
+        if (failure !== null) return refused(failure);
+        remember(key);
+        return null;
+      },
+    };
+  };
+};

@@ -1,0 +1,154 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { parseScript } from '../../../src/actors/model/script.ts';
+import { createScriptedModel } from '../../../src/actors/model/scripted.ts';
+import { commitIn, gitIn, makeRepository, worktreesOf } from '../../support/git.ts';
+import {
+  finish,
+  type Running,
+  type Setting,
+  startSystem,
+  type Turn,
+  untilStatus,
+} from '../../support/running.ts';
+
+/** `total` is defined once, and whoever calls it finds it. */
+const check = 'for f in calls-*; do [ ! -e "$f" ] || [ -e "$(cat "$f")" ] || exit 1; done';
+
+const start = (setting: Setting): Promise<Running> => {
+  const root = makeRepository();
+  commitIn(root, 'total', 'defined\n');
+  return startSystem({
+    root,
+    workspace: (project, stateDir) => worktreesOf(project, join(stateDir, 'worktrees')),
+    model: createScriptedModel(parseScript({ scripts })),
+    ...setting,
+  });
+};
+const landing = (...verify: readonly string[]) => ({
+  landing: { style: 'squash' as const, verify, timeoutMs: 60_000 },
+});
+
+const doing = (title: string, ...calls: Turn['calls']) => ({
+  title,
+  turns: [
+    { say: '', calls },
+    { say: '', ...finish() },
+  ],
+});
+/** What the agent of a task with this title does. */
+const scripts = [
+  doing('Rename', { tool: 'bash', arguments: { command: 'mv total sum' } }),
+  doing('Call', { tool: 'write', arguments: { path: 'calls-1', content: 'total\n' } }),
+  doing('Other', { tool: 'write', arguments: { path: 'other.txt', content: 'x\n' } }),
+];
+
+const complete = async (running: Running, title: string): Promise<string> => {
+  const { task_id: id } = await running.service.create({ description: title });
+  await running.service.execute({ task: id, role: 'engineer', options: {} });
+  await untilStatus(running, id, 'complete');
+  return id;
+};
+const head = ({ root }: Running): string => gitIn(root, 'rev-parse', 'main');
+const logs = ({ store }: Running, taskId: string): readonly string[] =>
+  store
+    .read({ taskId, after: 0, limit: 1_000 })
+    .filter(({ type }) => type === 'log')
+    .map(({ data }) => JSON.parse(data).message);
+
+test('of two tasks that pass alone and fail together the first lands, and the branch stays green', async () => {
+  const running = await start({ options: landing(check) });
+  const [renamed, called] = [await complete(running, 'Rename'), await complete(running, 'Call')];
+
+  const first = await running.service.merge({ taskId: renamed });
+  const before = head(running);
+  const second = await running.service.merge({ taskId: called });
+
+  expect(first).toMatchObject({ status: 'merged', tested: [check] });
+  expect(second).toMatchObject({
+    status: 'conflict',
+    files: [],
+    why: expect.stringMatching(
+      /^with the project's branch as it is now, the command .* ended with/,
+    ),
+    failed: { command: check },
+  });
+  expect(head(running)).toBe(before);
+  expect(gitIn(running.root, 'status', '--porcelain', '--', 'total', 'sum', 'calls-1')).toBe('');
+  const message = gitIn(running.root, 'log', '-1', '--format=%B', 'main');
+  const tree = gitIn(running.root, 'rev-parse', 'main^{tree}');
+  expect(message.split('\n\n').at(-1)).toBe(
+    `Task: ${renamed}\nAttempt: 1\nVerified: ${check}\nVerified-Tree: ${tree}`,
+  );
+});
+
+test('without a test it lands when a person says so, and the log tells it', async () => {
+  const running = await start({ options: landing('exit 1') });
+  const id = await complete(running, 'Call');
+
+  const refused = await running.service.merge({ taskId: id });
+  const merged = await running.service.merge({ taskId: id, verify: false });
+
+  expect(refused).toMatchObject({ status: 'conflict', failed: { command: 'exit 1' } });
+  expect(merged).toMatchObject({ status: 'merged' });
+  expect(merged).not.toHaveProperty('tested');
+  expect(logs(running, id).at(-1)).toMatch(/^merged into main \([0-9a-f]{12}\), not tested$/);
+});
+
+test('a tree that passed is not tested again; when the branch moved meanwhile, another one is', async () => {
+  const running = await start({
+    options: landing('echo run; test -e total'),
+  });
+  const [one, two] = [await complete(running, 'Call'), await complete(running, 'Other')];
+  await running.service.merge({ taskId: one });
+  gitIn(running.root, 'reset', '-q', '--hard', 'HEAD~1');
+  await running.service.merge({ taskId: one });
+  commitIn(running.root, 'by-hand.txt', 'a person\n');
+  await running.service.merge({ taskId: two });
+
+  const tests = (id: string) => logs(running, id).filter((line) => line.startsWith('tests tree'));
+  expect(tests(one)).toHaveLength(1);
+  expect(tests(two)).toHaveLength(1);
+  expect(readFileSync(join(running.root, 'by-hand.txt'), 'utf8')).toBe('a person\n');
+});
+
+test('a command that fails once and then passes on the same tree refuses nothing', async () => {
+  const flaky = '[ -e out ] || { touch out; exit 1; }';
+  const running = await start({ options: landing(flaky) });
+  const id = await complete(running, 'Call');
+
+  const merged = await running.service.merge({ taskId: id });
+
+  expect(merged).toMatchObject({ status: 'merged' });
+  expect(logs(running, id)).toContainEqual(expect.stringMatching(/^flaky: .* on the same tree$/));
+  expect(gitIn(running.root, 'ls-tree', '--name-only', 'main', 'out')).toBe('');
+});
+
+test('unattended merges are tested too: what is red is left for a person', async () => {
+  const running = await start({
+    options: { ...landing(check), merge: 'squash' },
+  });
+  const renamed = await complete(running, 'Rename');
+  const before = head(running);
+  const called = await complete(running, 'Call');
+
+  expect(gitIn(running.root, 'log', '-1', '--format=%B', before)).toContain(`Task: ${renamed}`);
+  expect(head(running)).toBe(before);
+  expect(logs(running, called)).toContainEqual(
+    expect.stringMatching(/^not merged: with the project's branch as it is now/),
+  );
+});
+
+test('a setup that fails on the merged tree is no red test, and refuses by its name', async () => {
+  const setup = { commands: ['test ! -e calls-1'], network: false, timeoutMs: 60_000, cache: [] };
+  const running = await start({
+    options: { ...landing('true'), setup },
+  });
+  const id = await complete(running, 'Call');
+
+  expect(await running.service.merge({ taskId: id })).toMatchObject({
+    status: 'conflict',
+    why: expect.stringContaining('the setup of the worktree, "test ! -e calls-1", ended with exit'),
+  });
+});
