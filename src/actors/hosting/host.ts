@@ -70,19 +70,12 @@ interface Loaded {
 
 const answerMs = 30_000;
 
-/**
- * Hosts the actors of one chart beside those of tasks: each transition is committed before its
- * effects begin, and each actor that is not over is taken up again after a restart, here or on
- * another server.
- */
-export const createHost = <Snapshot extends AnyMachineSnapshot, Event extends EventObject, Input>(
-  { root, node, journal, store, now, log }: HostPorts,
-  { kind, machine, idOf, shown, open, ended }: HostedChart<Snapshot>,
-): Host<Snapshot, Event, Input> => {
-  const loaded = new Map<string, Loaded>();
-  let stopped = false;
-
-  const changeTo = (snapshot: Snapshot, revision: number, cause: unknown): Change => {
+const createChanges =
+  <Snapshot extends AnyMachineSnapshot>(
+    { kind, machine, idOf, shown }: HostedChart<Snapshot>,
+    now: () => number,
+  ) =>
+  (snapshot: Snapshot, revision: number, cause: unknown): Change => {
     const id = idOf(snapshot.context);
     const key = hostedKey(kind, id);
     const at = now();
@@ -98,10 +91,15 @@ export const createHost = <Snapshot extends AnyMachineSnapshot, Event extends Ev
     };
   };
 
-  /** @throws UnreadableStateError */
-  const resolved = (saved: SavedActor): Snapshot =>
-    readSnapshot(saved, (persisted) => machine.resolveState(persisted as never)) as Snapshot;
-
+/** The actors that are live here: each is stopped at its end, and restored when it fails. */
+const createLiveActors = <Snapshot extends AnyMachineSnapshot>(
+  { root, journal, store, now, log }: HostPorts,
+  chart: HostedChart<Snapshot>,
+) => {
+  const { kind, machine, idOf, ended } = chart;
+  const loaded = new Map<string, Loaded>();
+  const changeTo = createChanges(chart, now);
+  let stopped = false;
   const logic = durable(machine, {
     now,
     commit: async ({ next, cause }) => {
@@ -112,7 +110,6 @@ export const createHost = <Snapshot extends AnyMachineSnapshot, Event extends Ev
     },
     ...journal.deadline,
   });
-
   const forget = (id: string, own: Loaded): void => {
     if (loaded.get(id) === own) loaded.delete(id);
     root.stop(own.actor);
@@ -120,19 +117,16 @@ export const createHost = <Snapshot extends AnyMachineSnapshot, Event extends Ev
   const retries = createRestoreRetries<string>(now, (id) => void takeUp(id));
   const load = (saved: SavedActor): AnyActorRef => {
     const id = saved.taskId;
-    const actor: AnyActorRef = createActor(logic, {
-      id: saved.id,
-      parent: root.parent,
-      snapshot: restoredSnapshot(logic, saved),
-      input: undefined,
-    });
+    const snapshot = restoredSnapshot(logic, saved);
+    const wanted = { id: saved.id, parent: root.parent, snapshot, input: undefined };
+    const actor: AnyActorRef = createActor(logic, wanted);
     const own: Loaded = { actor, revision: saved.revision };
     loaded.set(id, own);
     actor.subscribe({
-      next: (snapshot: Snapshot) => {
-        if (snapshot.status !== 'done') return;
+      next: (now: Snapshot) => {
+        if (now.status !== 'done') return;
         setImmediate(() => forget(id, own));
-        ended(snapshot).catch((error: unknown) =>
+        ended(now).catch((error: unknown) =>
           log('could not tidy up after an end', { kind, id, error }),
         );
       },
@@ -150,7 +144,6 @@ export const createHost = <Snapshot extends AnyMachineSnapshot, Event extends Ev
     try {
       const saved = await store.actor(hostedKey(kind, id));
       if (stopped || saved?.pending !== true || loaded.has(id)) return;
-      resolved(saved);
       load(saved);
       retries.forget(id);
     } catch (error) {
@@ -158,7 +151,32 @@ export const createHost = <Snapshot extends AnyMachineSnapshot, Event extends Ev
       retries.later(id);
     }
   };
+  return {
+    changeTo,
+    load,
+    takeUp,
+    find: (id: string) => loaded.get(id)?.actor,
+    failing: retries.waiting,
+    stop: () => {
+      stopped = true;
+      retries.stop();
+      for (const [id, own] of [...loaded]) forget(id, own);
+    },
+  };
+};
 
+/**
+ * Hosts the actors of one chart beside those of tasks: each transition is committed before its
+ * effects begin, and each actor that is not over is taken up again after a restart, here or on
+ * another server.
+ */
+export const createHost = <Snapshot extends AnyMachineSnapshot, Event extends EventObject, Input>(
+  ports: HostPorts,
+  chart: HostedChart<Snapshot>,
+): Host<Snapshot, Event, Input> => {
+  const { node, journal, store } = ports;
+  const { kind, machine, idOf, open } = chart;
+  const live = createLiveActors(ports, chart);
   const answered = async (actor: AnyActorRef, isAnswered: IsAnswered<Snapshot>): Promise<void> => {
     await waitFor(actor, isAnswered, { timeout: answerMs }).catch(() => {});
   };
@@ -167,21 +185,23 @@ export const createHost = <Snapshot extends AnyMachineSnapshot, Event extends Ev
       const first = createActor(machine, { input }).getSnapshot() as Snapshot;
       const cause: HostedStart = { type: 'xstate.init', input };
       const saved =
-        (await journal.commit(changeTo(first, 0, cause))) === 'ok'
+        (await journal.commit(live.changeTo(first, 0, cause))) === 'ok'
           ? await store.actor(hostedKey(kind, idOf(first.context)))
           : null;
       if (saved === null)
         throw new ServiceError('internal', { detail: `the ${kind} was not saved; try again` });
-      await answered(load(saved), isAnswered);
+      await answered(live.load(saved), isAnswered);
     },
     stateOf: async (id) => {
-      const live = loaded.get(id)?.actor.getSnapshot();
-      if (live !== undefined && live.status !== 'error') return live;
+      const now = live.find(id)?.getSnapshot();
+      if (now !== undefined && now.status !== 'error') return now;
       const saved = await store.actor(hostedKey(kind, id));
-      return saved === null ? null : resolved(saved);
+      return saved === null
+        ? null
+        : (readSnapshot(saved, (kept) => machine.resolveState(kept as never)) as Snapshot);
     },
     send: async (id, event, isAnswered) => {
-      const actor = loaded.get(id)?.actor;
+      const actor = live.find(id);
       if (actor === undefined) return false;
       actor.send(event);
       await answered(actor, isAnswered);
@@ -189,13 +209,9 @@ export const createHost = <Snapshot extends AnyMachineSnapshot, Event extends Ev
     },
     restore: async () => {
       for (const { taskId, owner } of await open())
-        if (owner === node && !retries.waiting().has(taskId)) await takeUp(taskId);
+        if (owner === node && !live.failing().has(taskId)) await live.takeUp(taskId);
     },
-    failing: retries.waiting,
-    stop: () => {
-      stopped = true;
-      retries.stop();
-      for (const [id, own] of [...loaded]) forget(id, own);
-    },
+    failing: live.failing,
+    stop: live.stop,
   };
 };

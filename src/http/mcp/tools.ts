@@ -306,7 +306,8 @@ const tools: Readonly<Record<string, McpToolDefinition>> = {
   merge: {
     title: 'Merge the changes of a task',
     says: "Merges the changes of a complete attempt into the user's branch and files. With merge.verify, or verify commands of the task, the merged tree is tested first. status conflict: nothing was changed; to_go_on says what to do.",
-    params: mergeParamsSchema,
+    // Only a person says that work lands without a test.
+    params: mergeParamsSchema.omit({ verify: true }),
     annotations: destructiveHints,
     run: async ({ call }, _, params) => mergedForAssistant(await call('merge', params)),
   },
