@@ -391,3 +391,32 @@ test.each([
     store.close();
   },
 );
+
+test('a task that ended without a word to the tracker is opened there when it is at rest', async () => {
+  const root = temporaryFolder();
+  const tracker = embeddedAt(root, {}, ledgerAt(root));
+  const store = createSqliteStore({ file: ':memory:', redact: (text) => text });
+  const task = { title: 'one', description: '', dependencies: [], priority: 2, labels: [] };
+  const { id } = await tracker.create(task);
+  const row = { id, taskId: id, version: 1, changedAt: 1, snapshot: '{}' };
+  store.commit({ entries: [], actor: { ...row, pending: true } });
+  await tracker.claim(id, () => {});
+  let isAtRest = (_: TaskId): void => {};
+  const watch = createTrackerWatch({
+    ...{ tracker, store, observe: async () => true, isPending: () => false, log: () => {} },
+    onRest: (listener) => {
+      isAtRest = listener;
+    },
+  });
+
+  watch.start();
+  await vi.waitFor(async () =>
+    expect(await tracker.find(id)).toMatchObject({ status: 'in_progress' }),
+  );
+  store.commit({ entries: [], actor: { ...row, pending: false } });
+  isAtRest(id);
+
+  await vi.waitFor(async () => expect(await tracker.find(id)).toMatchObject({ status: 'open' }));
+  await watch.stop();
+  store.close();
+});

@@ -88,9 +88,6 @@ const createComparison = (ports: WatchPorts, isStopped: IsStopped) => {
   const atWork = new Set<TaskId>();
   /** Observed again by the next look. */
   const waiting = new Set<TaskId>();
-  ports.onRest((taskId) => {
-    if (atWork.delete(taskId)) waiting.add(taskId);
-  });
   let last: readonly TrackedTask[] | null = null;
   let begun = false;
 
@@ -147,6 +144,9 @@ const createComparison = (ports: WatchPorts, isStopped: IsStopped) => {
         await observeNews(task, saved.get(task.id) ?? null);
       }
     },
+    rested: (taskId: TaskId): void => {
+      if (atWork.delete(taskId)) waiting.add(taskId);
+    },
     waiting: (): readonly TaskId[] => [...waiting],
     isDone: (): boolean => waiting.size + atWork.size === 0,
     begin: (): void => {
@@ -179,11 +179,23 @@ export const createTrackerWatch = (ports: WatchPorts): TrackerWatch => {
   /** Up to it nothing waits to be observed again. A later server begins there. */
   let done: number | null = null;
 
+  /** Tasks that came to rest: the end of one that had no time to tell the tracker is told now. */
+  const rested = new Set<TaskId>();
+  ports.onRest((taskId) => {
+    compare.rested(taskId);
+    rested.add(taskId);
+  });
+  const releaseRested = async (): Promise<void> => {
+    const ids = [...rested];
+    await releaseForgotten(ports, await tracker.findMany(ids), isStopped);
+    for (const id of ids) rested.delete(id);
+  };
+
   const takeChanges = async (): Promise<void> => {
     if (mark === null) {
       const started = await tracker.page({ status: 'started', limit: startedAtMost });
       await releaseForgotten(ports, started, isStopped);
-    }
+    } else if (rested.size > 0) await releaseRested();
     const waiting = compare.waiting();
     for (let isDone = false; !isDone && !stopped; ) {
       const { tasks, mark: next, extent } = await tracker.changes(mark, done);
