@@ -62,6 +62,8 @@ export interface MoreMethods {
   answer(request: RpcRequest): Promise<object>;
   /** The answer to a method that is unknown here; null: ours, which names our methods. */
   refuseUnknown(request: RpcRequest): object | null;
+  /** Aborted when who asked goes away. */
+  readonly gone?: () => AbortSignal;
 }
 
 const noMore: MoreMethods = {
@@ -116,7 +118,7 @@ export const createRpcServer = (
   methods: Readonly<Record<string, Method>>,
   onInternal: (error: unknown) => void,
 ): ((text: string, more?: MoreMethods) => Promise<RpcAnswer>) => {
-  const server = new JSONRPCServer({ errorListener: () => {} });
+  const server = new JSONRPCServer<MoreMethods['gone']>({ errorListener: () => {} });
   for (const [name, method] of Object.entries(methods)) {
     server.addMethod(name, method);
     server.addMethod(`a2a.${name}`, method);
@@ -160,12 +162,11 @@ export const createRpcServer = (
           id,
         )
       );
-    return server.receive({
-      jsonrpc,
-      method,
-      ...(params === undefined ? {} : { params }),
-      ...(id === undefined ? {} : { id }),
-    });
+    const given = params === undefined ? {} : { params };
+    return server.receive(
+      { jsonrpc, method, ...given, ...(id === undefined ? {} : { id }) },
+      more.gone,
+    );
   };
 
   const answerBatch = async (batch: readonly unknown[], more: MoreMethods): Promise<RpcAnswer> => {

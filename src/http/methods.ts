@@ -31,7 +31,8 @@ import {
   workflowStartParamsSchema,
 } from './wire.ts';
 
-export type Method = (params: unknown) => Promise<unknown>;
+/** `gone` is aborted when who asked goes away. */
+export type Method = (params: unknown, gone?: () => AbortSignal) => Promise<unknown>;
 
 const createCatalogueMethods = (catalogue: TaskQueries): Readonly<Record<string, Method>> => ({
   status: async (params) => catalogue.status(parseParams(taskParamsSchema, params).task_id),
@@ -182,15 +183,16 @@ export const createMethods = (
     const { task_id, attempt, part } = parseParams(diffPartParamsSchema, params);
     return service.diff(task_id, attempt ?? null, part);
   },
-  merge: async (params) => {
+  merge: async (params, gone) => {
     const { task_id, attempt, squash, force, verify } = parseParams(mergeParamsSchema, params);
-    return service.merge({
+    const request = {
       taskId: task_id,
       ...(attempt === undefined ? {} : { attempt }),
       ...(squash === undefined ? {} : { squash }),
       ...(force === undefined ? {} : { force }),
       ...(verify === undefined ? {} : { verify }),
-    });
+    };
+    return service.merge(request, gone?.());
   },
   discard: async (params) => {
     const { task_id, attempt, reason } = parseParams(discardParamsSchema, params);

@@ -86,7 +86,8 @@ export const addRpcRoutes = (
       return streamed === reply ? reply : reply.send(streamed);
     }
     const text = typeof request.body === 'string' ? request.body : '';
-    const answer = await rpc(text, a2a.methods(request, context));
+    const more = { ...a2a.methods(request, context), gone: context.signal };
+    const answer = await rpc(text, more);
     if (answer.status === 204) return reply.code(204).send();
     const retryAfter = retryAfterOf(answer.body);
     if (retryAfter !== null) reply.header('retry-after', retryAfter);

@@ -8,13 +8,20 @@ export interface MergedWork {
   readonly commit: string;
   /** The commands that passed on its tree; absent: none ran. */
   readonly tested?: readonly string[];
+  /** A person said that it lands without a test. */
+  readonly byWord?: boolean;
 }
 
+const testedWords = ({ tested, byWord }: MergedWork): string => {
+  if (tested !== undefined) return `tested with ${tested.join(', ')}`;
+  return byWord === true ? 'not tested, as a person said' : 'not tested';
+};
+
 /** The data of the log entry of a merge. It stays when the branch and its record are pruned. */
-export const mergeData = ({ into, commit, tested }: MergedWork) => ({
+export const mergeData = (merged: MergedWork) => ({
   level: 'info',
-  message: `merged into ${into} (${commit.slice(0, 12)}), ${tested === undefined ? 'not tested' : `tested with ${tested.join(', ')}`}`,
-  merge_commit: commit,
+  message: `merged into ${merged.into} (${merged.commit.slice(0, 12)}), ${testedWords(merged)}`,
+  merge_commit: merged.commit,
 });
 
 /** The log entry of a merge by a person. */

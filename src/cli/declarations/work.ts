@@ -68,7 +68,7 @@ export const workCommands: readonly CliCommand[] = [
       verify: {
         type: 'switch',
         default: true,
-        describe: 'Test the merged tree first; --no-verify lands it untested',
+        describe: 'Land it without testing the merged tree',
       },
     },
     common: startsServer,

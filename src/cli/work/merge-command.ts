@@ -123,7 +123,7 @@ const mergeCommandLine = (
 
 /** Commands that go on after a conflict, in the order in which they are run. */
 const wayOn = (
-  { branch, moved_on, same_lines, rewritten, detached, merge_first: first }: Conflict,
+  { branch, moved_on, same_lines, rewritten, detached, failed, merge_first: first }: Conflict,
   left: readonly string[],
   args: MergeArgs,
 ): readonly string[] => {
@@ -134,6 +134,13 @@ const wayOn = (
     const before = { attempt, squash, ff, force: !complete, all: false };
     return [mergeCommandLine([task_id], before), again];
   }
+  const [id] = left;
+  if (failed !== undefined)
+    return [
+      `agent diff ${id}`,
+      `agent review ${id} --comment . "<what must change>" --request-changes`,
+      `agent merge ${id} --no-verify`,
+    ];
   if (moved_on === true) return [mergeCommandLine(left, { ...args, squash: true, ff: false })];
   // As `jj` leaves a project: the same command again would find the same.
   if (detached === true) return ['git switch <the branch that the work goes to>', again];
@@ -261,6 +268,8 @@ export const mergeWork = async (context: CommandContext, args: MergeArgs): Promi
     const code = await land(context, client, args, task, tasks.length === 1);
     if (code !== exitCodes.done) left.set(id, code);
   }
+  if (tasks.length > 1 && !json)
+    io.err(`${tasks.length - left.size} of ${tasks.length} tasks: merged, or nothing to merge`);
   const codes = [...left.values()];
   return codes.find((code) => code === exitCodes.failed) ?? codes[0] ?? exitCodes.done;
 };

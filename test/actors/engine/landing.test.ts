@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { expect, test, vi } from 'vitest';
 import { parseScript } from '../../../src/actors/model/script.ts';
 import { createScriptedModel } from '../../../src/actors/model/scripted.ts';
 import { commitIn, gitIn, makeRepository, worktreesOf } from '../../support/git.ts';
@@ -93,7 +93,9 @@ test('without a test it lands when a person says so, and the log tells it', asyn
   expect(refused).toMatchObject({ status: 'conflict', failed: { command: 'exit 1' } });
   expect(merged).toMatchObject({ status: 'merged' });
   expect(merged).not.toHaveProperty('tested');
-  expect(logs(running, id).at(-1)).toMatch(/^merged into main \([0-9a-f]{12}\), not tested$/);
+  expect(logs(running, id).at(-1)).toMatch(
+    /^merged into main \([0-9a-f]{12}\), not tested, as a person said$/,
+  );
 });
 
 test('a tree that passed is not tested again; when the branch moved meanwhile, another one is', async () => {
@@ -151,4 +153,31 @@ test('a setup that fails on the merged tree is no red test, and refuses by its n
     status: 'conflict',
     why: expect.stringContaining('the setup of the worktree, "test ! -e calls-1", ended with exit'),
   });
+});
+
+test('a test is stopped when who asked goes away, and then nothing lands', async () => {
+  const running = await start({ options: landing('sleep 600') });
+  const id = await complete(running, 'Call');
+  const before = head(running);
+  const asking = new AbortController();
+
+  const merging = running.service.merge({ taskId: id }, asking.signal);
+  await vi.waitFor(() => expect(logs(running, id)).toContain('verify: sleep 600'));
+  asking.abort();
+
+  expect(await merging).toMatchObject({ status: 'conflict', why: 'who asked for it went away' });
+  expect(head(running)).toBe(before);
+});
+
+test('a command that does not end is not run again', async () => {
+  const running = await start({
+    options: { landing: { style: 'squash', verify: ['sleep 600'], timeoutMs: 500 } },
+  });
+  const id = await complete(running, 'Call');
+
+  expect(await running.service.merge({ taskId: id })).toMatchObject({
+    status: 'conflict',
+    why: expect.stringContaining('did not end within 0.5 s'),
+  });
+  expect(logs(running, id).filter((line) => line === 'verify: sleep 600')).toHaveLength(1);
 });

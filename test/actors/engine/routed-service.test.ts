@@ -314,7 +314,10 @@ type Json<T> = unknown extends T
       : T extends Date | ReadonlyMap<unknown, unknown> | ReadonlySet<unknown> | bigint | symbol
         ? never
         : { [Key in keyof T]: Json<T[Key]> };
-type Given<Method extends RoutedMethod> = Parameters<TaskService[Method]>;
+/** A signal stays on the server that was asked. */
+type Given<Method extends RoutedMethod> = Method extends 'merge'
+  ? [Parameters<TaskService[Method]>[0]]
+  : Parameters<TaskService[Method]>;
 type Got<Method extends RoutedMethod> = Awaited<ReturnType<TaskService[Method]>>;
 
 test('parameters and results between servers are JSON', () => {

@@ -219,8 +219,9 @@ test('work that is red with what landed before stays out, with the end of the ou
   expect(merged.err).toContain(
     `agent: ${two} is not merged: with the project's branch as it is now`,
   );
-  expect(merged.err).toContain(`\n  they do not fit\nto go on:\n  agent merge ${two}\n`);
+  expect(merged.err).toContain(`\n  they do not fit\nto go on:\n  agent diff ${two}\n`);
   expect(merged.out).toContain(one);
+  expect(merged.err).toContain('2 of 3 tasks: merged, or nothing to merge');
   expect([forced.code, forced.out]).toEqual([0, expect.stringContaining(', not tested')]);
   expect(gitIn(root, 'ls-files')).toBe('a.txt\none\nthree\ntwo');
 });

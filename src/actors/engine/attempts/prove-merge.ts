@@ -59,7 +59,9 @@ export const createProofs = (ports: ProofPorts): ProofOf => {
     if (unprepared !== null) return unprepared;
     for (const command of commands) {
       const run = () => runVerifyCommand(ports, attempt, { command, folder, timeoutMs, signal });
-      if ((await run()) === null) continue;
+      const failure = await run();
+      if (failure === null) continue;
+      if (failure.facts['timed_out'] === true) return failure;
       const again = await run();
       if (again !== null) return again;
       log(attempt, `flaky: ${command} failed, then passed on the same tree`);

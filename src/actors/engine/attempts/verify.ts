@@ -115,7 +115,10 @@ export const runVerifyCommand = async (
   return {
     code: 'verify_failed',
     message: `the command that must pass, ${JSON.stringify(command)}, ${why}`,
-    facts: { command, exit_code: exitCode, output: keptOutput(output, errorLines) },
+    facts: {
+      ...{ command, exit_code: exitCode, output: keptOutput(output, errorLines) },
+      ...(timedOut ? { timed_out: true } : {}),
+    },
     retryable: false,
   };
 };

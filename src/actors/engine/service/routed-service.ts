@@ -58,9 +58,11 @@ const routedReplySchema = z.object({
 type RoutedReply = z.infer<typeof routedReplySchema>;
 
 const isRouted = (method: string): method is RoutedMethod => Object.hasOwn(waitsMs, method);
-/** JSON would make null of an argument that is absent. */
-const withoutAbsent = (args: readonly unknown[]): readonly unknown[] =>
-  args.slice(0, args.findLastIndex((argument) => argument !== undefined) + 1);
+/** JSON would make null of an argument that is absent. A signal stays on this server. */
+const asJson = (given: readonly unknown[]): readonly unknown[] => {
+  const args = given.filter((argument) => !(argument instanceof AbortSignal));
+  return args.slice(0, args.findLastIndex((argument) => argument !== undefined) + 1);
+};
 
 /** A task of another live server is handed to that server. All others are carried out here. */
 export const createRoutedService = (
@@ -82,7 +84,7 @@ export const createRoutedService = (
     args: readonly unknown[],
   ): Promise<RoutedReply> => {
     if (owner === null || owner === node) return carryOut(method, args);
-    return routedReplySchema.parse(await ask(owner, method, withoutAbsent(args), waitsMs[method]));
+    return routedReplySchema.parse(await ask(owner, method, asJson(args), waitsMs[method]));
   };
   const route = async (
     method: RoutedMethod,

@@ -55,8 +55,11 @@ interface AttemptDiffMerge {
    * @throws task_not_found, event_not_allowed
    */
   diff(taskId: string, attempt: number | null, part?: DiffPart): Promise<OfAttempt & Changes>;
-  /** `conflict`: nothing was changed. @throws task_not_found, event_not_allowed */
-  merge(request: MergeRequest): Promise<OfAttempt & Merged>;
+  /**
+   * `conflict`: nothing was changed; so it is, too, when the signal stops the test.
+   * @throws task_not_found, event_not_allowed
+   */
+  merge(request: MergeRequest, signal?: AbortSignal): Promise<OfAttempt & Merged>;
   /**
    * The work of an attempt is not offered, merged or built on any more; its branch stays.
    * @throws task_not_found, event_not_allowed
@@ -118,7 +121,10 @@ const createAttemptDiffMerge = ({
     if (changes === null) throw noWork(id, 'diff', `${state}, without a branch of an attempt`);
     return { task_id: id, ...changes };
   },
-  merge: async ({ taskId: given, attempt: wanted, squash, force = false, verify = true }) => {
+  merge: async (
+    { taskId: given, attempt: wanted, squash, force = false, verify = true },
+    signal,
+  ) => {
     const task = await status(given);
     const id = requireId(task.task_id);
     const attempt = wanted ?? task.attempt;
@@ -135,8 +141,14 @@ const createAttemptDiffMerge = ({
     if (refused !== null) throw ServiceError.from(refused);
     const proof = verify ? await proofOf(id, attempt) : undefined;
     const mode = squash === undefined ? mergeStyle() : squash ? 'squash' : 'ff';
-    const merged = await workspace.merge(id, attempt, mode, task.title, undefined, proof);
-    if (merged.status === 'merged') await record(mergeEntry(id, attempt, merged, now()));
+    const merged = await workspace
+      .merge(id, attempt, mode, task.title, signal, proof)
+      .catch((error: unknown): Merged => {
+        if (signal?.aborted !== true) throw error;
+        return { status: 'conflict', branch: '', why: 'who asked for it went away', files: [] };
+      });
+    if (merged.status === 'merged')
+      await record(mergeEntry(id, attempt, { ...merged, byWord: !verify }, now()));
     return { task_id: id, attempt, ...merged };
   },
   discard: async (given, wanted, reason) => {
