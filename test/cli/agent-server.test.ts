@@ -340,7 +340,7 @@ test.each<[string, object | string, string]>([
   [
     'a key of another place',
     { agent: { verify: ['npm test'] } },
-    'agent.verify: is not known here; did you mean roles.<name>.verify?',
+    'agent.verify: is not known here; did you mean roles.<name>.verify or merge.verify?',
   ],
   [
     'a wrong type',
