@@ -185,14 +185,7 @@ export const createMethods = (
   },
   merge: async (params, gone) => {
     const { task_id, attempt, squash, force, verify } = parseParams(mergeParamsSchema, params);
-    const request = {
-      taskId: task_id,
-      ...(attempt === undefined ? {} : { attempt }),
-      ...(squash === undefined ? {} : { squash }),
-      ...(force === undefined ? {} : { force }),
-      ...(verify === undefined ? {} : { verify }),
-    };
-    return service.merge(request, gone?.());
+    return service.merge({ taskId: task_id, attempt, squash, force, verify }, gone?.());
   },
   discard: async (params) => {
     const { task_id, attempt, reason } = parseParams(discardParamsSchema, params);

@@ -138,7 +138,7 @@ const mergedSchema = z.looseObject({
   commit: z.string().optional(),
   tested: z.array(z.string()).optional().describe('the commands that passed on its tree'),
   failed: z
-    .object({ command: z.string(), output: z.string().optional() })
+    .object({ command: z.string(), output: z.string() })
     .optional()
     .describe('the command that did not pass'),
   merge_first: z

@@ -20,10 +20,10 @@ import type { Answer, Change, SavedActor, Store } from '../store/port.ts';
 /** A chart whose actors the host runs: one row in the store for each. */
 export interface HostedChart<Snapshot extends AnyMachineSnapshot> {
   readonly kind: HostedKind;
-  /** With the actors that it invokes. Each can be repeated after a restart. */
+  /** Has the actors that it invokes; each can be repeated after a restart. */
   readonly machine: AnyStateMachine;
   readonly idOf: (context: Snapshot['context']) => string;
-  /** What its entries show, beside the state of the chart. */
+  /** Gives the data of an entry, beside the state of the chart. */
   readonly shown: (snapshot: Snapshot) => object;
   /** The rows of those that are not over. */
   readonly open: () => Answer<readonly SavedActor[]>;
@@ -123,10 +123,10 @@ const createLiveActors = <Snapshot extends AnyMachineSnapshot>(
     const own: Loaded = { actor, revision: saved.revision };
     loaded.set(id, own);
     actor.subscribe({
-      next: (now: Snapshot) => {
-        if (now.status !== 'done') return;
+      next: (state: Snapshot) => {
+        if (state.status !== 'done') return;
         setImmediate(() => forget(id, own));
-        ended(now).catch((error: unknown) =>
+        ended(state).catch((error: unknown) =>
           log('could not tidy up after an end', { kind, id, error }),
         );
       },
@@ -193,8 +193,8 @@ export const createHost = <Snapshot extends AnyMachineSnapshot, Event extends Ev
       await answered(live.load(saved), isAnswered);
     },
     stateOf: async (id) => {
-      const now = live.find(id)?.getSnapshot();
-      if (now !== undefined && now.status !== 'error') return now;
+      const state = live.find(id)?.getSnapshot();
+      if (state !== undefined && state.status !== 'error') return state;
       const saved = await store.actor(hostedKey(kind, id));
       return saved === null
         ? null

@@ -121,7 +121,7 @@ export interface BubblewrapOptions {
   readonly memoryBytes?: number | null;
   /** Protects a folder of the user; absent: with a new temporary quarantine. */
   readonly folders?: SharedFolders;
-  /** Of copies of the system's settings; absent: a temporary one. */
+  /** Holds copies of the system's settings; absent: a temporary one. */
   readonly settingsFolder?: string;
   readonly bwrap?: string;
   readonly temporary?: string;

@@ -22,7 +22,7 @@ const names = [
   ...['passwd', 'group', 'nsswitch.conf', 'localtime', 'timezone', 'mime.types', 'gitconfig'],
   ...['hosts', 'resolv.conf', 'protocols', 'services'],
 ];
-/** Of a folder, a change of the names in it shows. */
+/** A folder shows a change of the names in it. */
 const watched = [...names, 'ssl/certs', 'ssl/openssl.cnf'];
 const privateKeys = 'ssl/private';
 /** A command that runs still has the copy with which it began. */
@@ -71,7 +71,8 @@ const makePlaces = (folder: string, source: string, places: readonly string[]): 
 
 const removeOld = (folder: string): void => {
   const made = readdirSync(folder).map((name) => join(folder, name));
-  const byAge = made.toSorted((one, other) => statSync(other).ctimeMs - statSync(one).ctimeMs);
+  const ageOf = (path: string): number => statSync(path, { throwIfNoEntry: false })?.ctimeMs ?? 0;
+  const byAge = made.toSorted((one, other) => ageOf(other) - ageOf(one));
   for (const old of byAge.slice(keptCopies)) rmSync(old, { recursive: true, force: true });
 };
 
@@ -90,9 +91,9 @@ export const createSystemSettings =
     if (existsSync(at)) return at;
     mkdirSync(folder, { recursive: true, mode: 0o700 });
     const own = mkdtempSync(join(folder, 'new-'));
-    copyInto(own, source);
-    makePlaces(own, source, places);
     try {
+      copyInto(own, source);
+      makePlaces(own, source, places);
       renameSync(own, at);
     } catch (error) {
       rmSync(own, { recursive: true, force: true });

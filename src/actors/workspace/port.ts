@@ -90,14 +90,16 @@ export type Merged =
       readonly detached?: true;
       readonly merge_first?: MergeFirst;
       /** The command that did not pass with the work on the branch, and the end of its output. */
-      readonly failed?: { readonly command: string; readonly output?: string };
+      readonly failed?: { readonly command: string; readonly output: string };
     };
 
 /** Tests a tree before the branch of the project moves to it. */
 export interface MergeProof {
   /** They are named in the commit that lands. */
   readonly commands: readonly string[];
-  /** @returns why the tree may not land; null: it may */
+  /** True for a tree that need not be tested. */
+  readonly hasPassed: (tree: string) => boolean;
+  /** Tests a tree in a folder of its files. @returns why it may not land; null: it passed */
   readonly run: (
     folder: CommandFolder,
     tree: string,

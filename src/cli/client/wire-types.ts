@@ -461,7 +461,7 @@ export interface Methods {
       /** the command that did not pass */
       readonly failed?: {
         readonly command: string;
-        readonly output?: string | undefined;
+        readonly output: string;
       } | undefined;
       readonly merge_first?: {
         readonly task_id: string;

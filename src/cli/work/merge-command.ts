@@ -1,4 +1,5 @@
 import { requireId } from '../../actors/engine/queries/task-id.ts';
+import { mergeData } from '../../actors/journal/merge-entry.ts';
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import type { Merged } from '../../actors/workspace/port.ts';
 import type { TaskId } from '../../machines/task.ts';
@@ -98,11 +99,9 @@ const mergeOne = async (
 ): Promise<MergedTask> => {
   const stop = saysThatItTests(context, task_id);
   try {
-    return (await client.call('merge', {
-      ...{ task_id, force, verify },
-      ...(attempt === undefined ? {} : { attempt }),
-      ...(squash || ff ? { squash } : {}),
-    })) as MergedTask;
+    const style = squash || ff ? squash : undefined;
+    const wanted = { task_id, attempt, force, verify, squash: style };
+    return (await client.call('merge', wanted)) as MergedTask;
   } finally {
     stop();
   }
@@ -172,11 +171,7 @@ const printConflict = (
 };
 
 const mergedText = (merged: Exclude<Merged, Conflict>): string => {
-  if (merged.status === 'merged') {
-    const tested =
-      merged.tested === undefined ? 'not tested' : `tested with ${merged.tested.join(', ')}`;
-    return `merged into ${merged.into} (${merged.commit.slice(0, 12)}), ${tested}`;
-  }
+  if (merged.status === 'merged') return mergeData(merged).message;
   return merged.commit === undefined
     ? 'there is nothing to merge'
     : `already merged (${merged.commit.slice(0, 12)})`;

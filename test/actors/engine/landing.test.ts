@@ -181,3 +181,25 @@ test('a command that does not end is not run again', async () => {
   });
   expect(logs(running, id).filter((line) => line === 'verify: sleep 600')).toHaveLength(1);
 });
+
+test('of merges at once each tests the tree that it lands, and one whose asker goes away in the queue is none', async () => {
+  const running = await start({ options: landing('sleep 1; echo run') });
+  const ids = [await complete(running, 'Call'), await complete(running, 'Other')];
+  const [call = '', other = ''] = ids;
+  const gone = new AbortController();
+  const first = running.service.merge({ taskId: call });
+  await vi.waitFor(() => expect(logs(running, call)).toContain('verify: sleep 1; echo run'));
+
+  const many = Array.from({ length: 100 }, () =>
+    running.service.merge({ taskId: other }, gone.signal),
+  );
+  gone.abort();
+  const second = running.service.merge({ taskId: other });
+
+  expect(new Set((await Promise.all(many)).map(({ status }) => status))).toEqual(
+    new Set(['conflict']),
+  );
+  expect([await first, await second]).toMatchObject([{ status: 'merged' }, { status: 'merged' }]);
+  const tested = ids.map((id) => logs(running, id).filter((line) => line.startsWith('tests tree')));
+  expect(tested.map(({ length }) => length)).toEqual([1, 1]);
+});

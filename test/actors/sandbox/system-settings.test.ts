@@ -1,8 +1,10 @@
+import { spawnSync } from 'node:child_process';
 import {
   mkdirSync,
   readdirSync,
   readFileSync,
   readlinkSync,
+  rmSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
@@ -55,6 +57,15 @@ describe('the system’s settings', () => {
     expect(readFileSync(join(changed.at(-1) ?? '', 'hosts'), 'utf8')).toBe('xxxxxxxx');
     expect(readdirSync(join(last, 'ssl/certs'))).toEqual(['a.pem', 'b.pem']);
     expect(readdirSync(folder)).toHaveLength(5);
+  });
+
+  test('leave nothing half made where one cannot be copied', () => {
+    const { source, folder, copy } = system();
+    rmSync(join(source, 'passwd'));
+    spawnSync('mkfifo', [join(source, 'passwd')]);
+
+    expect(() => copy([])).toThrow();
+    expect(readdirSync(folder)).toEqual([]);
   });
 
   test('have a place for what is mounted below them', () => {

@@ -98,13 +98,14 @@ const absentLogs = (
     : []),
 ];
 
-type SetUpFolderPorts = SetupPorts & {
-  readonly workspace: Pick<Workspace, 'setups' | 'absent'>;
+type SetUpFolderPorts = Pick<SetupPorts, 'emit'> & {
+  readonly workspace: Pick<Workspace, 'absent'>;
 };
 
 /** Sets up a new folder, and says what it lacks. */
-const createSetUp = (ports: SetUpFolderPorts, setupWorktree: SetupWorktree): SetUp => {
-  return async (attempt: AttemptInput, workspace, signal) => {
+const createSetUp =
+  (ports: SetUpFolderPorts, setupWorktree: SetupWorktree): SetUp =>
+  async (attempt: AttemptInput, workspace, signal) => {
     const [absent, failure] = await Promise.all([
       ports.workspace.absent(signal),
       setupWorktree(attempt, workspace, signal),
@@ -118,7 +119,6 @@ const createSetUp = (ports: SetUpFolderPorts, setupWorktree: SetupWorktree): Set
       : [];
     return { failure, notes };
   };
-};
 
 export interface AgentActorOptions {
   readonly ports: SystemPorts;

@@ -5,20 +5,22 @@ import {
   type Failure,
 } from '../../../machines/task.ts';
 import type { CommandFolder, MergeMode, MergeProof } from '../../workspace/port.ts';
+import type { Settings } from './settings.ts';
 import type { SetupWorktree } from './setup-worktree.ts';
 import { runVerifyCommand } from './verify.ts';
 
-/** What each tree must pass before the branch of the project moves to it. */
+/** How work lands on the branch of the project. */
 export interface MergeSettings {
-  /** Of a merge by a person who names none. */
+  /** Applies when a person names none. */
   readonly style: Exclude<MergeMode, 'none'>;
+  /** Commands that each tree must pass. */
   readonly verify: readonly string[];
-  /** Of each command. */
+  /** Limits each command. */
   readonly timeoutMs: number;
 }
 
 export type ProofPorts = Parameters<typeof runVerifyCommand>[0] & {
-  readonly settings: () => { readonly landing: MergeSettings };
+  readonly settings: () => Pick<Settings, 'landing' | 'setup'>;
   readonly setupWorktree: SetupWorktree;
   readonly closeNetwork: (key: AttemptKey) => void;
 };
@@ -34,7 +36,7 @@ const treesAtMost = 500;
  * is flaky, which is told and refuses nothing.
  */
 export const createProofs = (ports: ProofPorts): ProofOf => {
-  /** The last ones that passed, with commands and setup. */
+  /** The last trees that passed, with commands and setup. */
   const passed = new Set<string>();
   const remember = (key: string): void => {
     passed.delete(key);
@@ -69,29 +71,27 @@ export const createProofs = (ports: ProofPorts): ProofOf => {
     return null;
   };
   return (attempt) => {
-    const { verify } = ports.settings().landing;
-    const commands = [...new Set([...verify, ...(attempt.options.verify ?? [])])];
+    const { landing, setup } = ports.settings();
+    const commands = [...new Set([...landing.verify, ...(attempt.options.verify ?? [])])];
     if (commands.length === 0) return undefined;
-    const refused = ({ message, facts }: Failure) => {
-      const { command, output } = facts ?? {};
-      const failed = { command: String(command), ...(output ? { output: String(output) } : {}) };
-      return { why: `with the project's branch as it is now, ${message}`, failed };
-    };
+    const keyOf = (tree: string): string => JSON.stringify([tree, commands, setup?.commands]);
     return {
       commands,
+      hasPassed: (tree) => passed.has(keyOf(tree)),
       run: async (folder, tree, signal) => {
-        const key = JSON.stringify([tree, commands]);
-        if (passed.has(key)) {
-          log(attempt, `tree ${tree.slice(0, 12)} passed before`);
-          return null;
-        }
         log(attempt, `tests tree ${tree.slice(0, 12)} before the project's branch moves to it`);
         const failure = await test(attempt, commands, folder, signal).finally(() =>
           ports.closeNetwork(attemptKey(attempt.taskId, attempt.attempt)),
         );
-        if (failure !== null) return refused(failure);
-        remember(key);
-        return null;
+        if (failure === null) {
+          remember(keyOf(tree));
+          return null;
+        }
+        const { command, output = '' } = failure.facts;
+        return {
+          why: `with the project's branch as it is now, ${failure.message}`,
+          failed: { command: String(command), output: String(output) },
+        };
       },
     };
   };

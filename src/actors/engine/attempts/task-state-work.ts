@@ -109,6 +109,29 @@ const createMergeTask = async (
   });
 };
 
+/** Less than the chart gives it: work that waits long for its turn, or for its test, is not failed. */
+const longestMergeMs = 60 * 60_000;
+
+const mergeInTime = async (
+  { workspace, choices, proofOf }: Pick<TaskActorPorts, 'workspace' | 'choices' | 'proofOf'>,
+  input: AttemptInput,
+  title: string,
+  signal: AbortSignal,
+): Promise<Merged> => {
+  const { taskId, attempt } = input;
+  const limit = AbortSignal.timeout(longestMergeMs);
+  const either = AbortSignal.any([signal, limit]);
+  try {
+    const mode = choices.mergeMode();
+    return await workspace.merge(taskId, attempt, mode, title, either, proofOf(input));
+  } catch (error) {
+    if (signal.aborted || !limit.aborted) throw error;
+    const branch = (await workspace.workOf(taskId, attempt))?.branch ?? '';
+    const why = `its turn and its test took longer than ${longestMergeMs / 60_000} minutes`;
+    return { status: 'conflict', branch, why, files: [] };
+  }
+};
+
 /** The actors of the task chart. Each does one thing and can be repeated after a restart. */
 export const provideStateWork = (ports: TaskActorPorts): TaskMachine => {
   const ends = createAttemptEnds(ports);
@@ -173,7 +196,7 @@ const provideAttemptActors = (
   ports: TaskActorPorts,
   ends: AttemptEnds,
 ): TaskMachine => {
-  const { invoked, tracker, agentRuns, workspace } = ports;
+  const { invoked, tracker, agentRuns } = ports;
   return machine.provide({
     actors: {
       runAttempt: invoked.actor(async ({ feedback, ...input }, signal) => {
@@ -204,16 +227,8 @@ const provideAttemptActors = (
         return { toMerge: work !== null && ports.choices.mergeMode() !== 'none' };
       }),
       mergeWork: invoked.actor(async (input, signal) => {
-        const { taskId, attempt } = input;
-        const title = ports.host.views.knownTask(taskId)?.title ?? taskId;
-        const merged = await workspace.merge(
-          taskId,
-          attempt,
-          ports.choices.mergeMode(),
-          title,
-          signal,
-          ports.proofOf(input),
-        );
+        const title = ports.host.views.knownTask(input.taskId)?.title ?? input.taskId;
+        const merged = await mergeInTime(ports, input, title, signal);
         if (merged.status === 'nothing') return;
         const isMerged = merged.status === 'merged';
         const data = isMerged

@@ -116,8 +116,10 @@ export const runVerifyCommand = async (
     code: 'verify_failed',
     message: `the command that must pass, ${JSON.stringify(command)}, ${why}`,
     facts: {
-      ...{ command, exit_code: exitCode, output: keptOutput(output, errorLines) },
-      ...(timedOut ? { timed_out: true } : {}),
+      command,
+      exit_code: exitCode,
+      output: keptOutput(output, errorLines),
+      timed_out: timedOut || undefined,
     },
     retryable: false,
   };

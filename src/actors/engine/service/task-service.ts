@@ -39,11 +39,12 @@ import {
 
 interface MergeRequest {
   readonly taskId: string;
-  readonly attempt?: number;
-  readonly squash?: boolean;
-  readonly force?: boolean;
+  readonly attempt?: number | undefined;
+  /** Absent: as `merge.style` says. */
+  readonly squash?: boolean | undefined;
+  readonly force?: boolean | undefined;
   /** False: a person says that it lands without a test. */
-  readonly verify?: boolean;
+  readonly verify?: boolean | undefined;
 }
 
 type OfAttempt = { readonly task_id: string; readonly attempt: number };

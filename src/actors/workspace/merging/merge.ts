@@ -3,7 +3,7 @@ import { changesBetween, commitTree, commonOf, findObjects, mergeTrees } from '.
 import { GitError } from '../git/git.ts';
 import { type GitDirs, readHead } from '../git/git-dirs.ts';
 import { isPresent } from '../git/plain.ts';
-import type { Merged, MergeMode } from '../port.ts';
+import type { Merged, MergeMode, MergeProof } from '../port.ts';
 import { filterRefusal } from './filters.ts';
 import { type Checkout, findObstacle, type Stopped, stop } from './obstacles.ts';
 import { type Update, updateFiles } from './update-files.ts';
@@ -53,10 +53,8 @@ export interface Merge {
   readonly message: string;
   readonly role: string;
   readonly signal?: AbortSignal | undefined;
-  /** The branch moves only to a tree of `passed`. */
-  readonly proof?:
-    | { readonly commands: readonly string[]; readonly passed: ReadonlySet<string> }
-    | undefined;
+  /** The branch moves only to a tree that passed. */
+  readonly proof?: Pick<MergeProof, 'commands' | 'hasPassed'> | undefined;
 }
 
 /** Nothing was changed: the tree is not tested. */
@@ -146,7 +144,7 @@ export const mergeInto = async (
         files: target,
         same_lines: true,
       };
-    if (proof?.passed.has(target.tree) === false) return { status: 'unproven', branch, ...target };
+    if (proof?.hasPassed(target.tree) === false) return { status: 'unproven', branch, ...target };
     const update = { head, target: target.commit, signal };
     const stopped = await updateCheckout(dirs, checkout, update);
     const tested = proof === undefined ? {} : { tested: proof.commands };

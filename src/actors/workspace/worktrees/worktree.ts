@@ -243,6 +243,7 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
   ];
   const verification = createVerification(parts);
   const byAttempt = createSerialQueues();
+  const landing = createSerialQueue();
   const inUsersCommit = createInCommit(parts, 'users-commit');
   const inCandidate = createInCommit(parts, 'candidate');
   const sweep = createSweep(parts, save, inTurn, byAttempt);
@@ -285,19 +286,22 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
     bringWork: null,
     leftOut: async (taskId, attempt) => (await records.read(taskId, attempt))?.notes ?? [],
     sweep,
-    merge: async (taskId, attempt, mode, title, signal = neverAborted, proof = undefined) => {
-      const passed = new Set<string>();
-      const wanted = proof === undefined ? undefined : { commands: proof.commands, passed };
-      for (;;) {
-        const found = await inTurn(() => merge(taskId, attempt, mode, title, signal, wanted));
-        if (found.status !== 'unproven' || proof === undefined) return found as Merged;
-        // Not in turn: attempts begin and end while a tree is tested.
-        const { branch, commit, tree } = found;
-        const run = (folder: CommandFolder) => proof.run(folder, tree, signal);
-        const failed = await inCandidate(commit, run, signal);
-        if (failed !== null) return { status: 'conflict', branch, files: [], ...failed };
-        passed.add(tree);
-      }
+    merge: (taskId, attempt, mode, title, signal = neverAborted, proof = undefined) => {
+      const tryIt = () => inTurn(() => merge(taskId, attempt, mode, title, signal, proof));
+      if (proof === undefined) return tryIt() as Promise<Merged>;
+      // One at a time, so that none is built on a branch that the one before still moves. Attempts begin
+      // and end meanwhile.
+      const land = async (): Promise<Merged> => {
+        for (;;) {
+          const found = await tryIt();
+          if (found.status !== 'unproven') return found;
+          const { branch, commit, tree } = found;
+          const run = (folder: CommandFolder) => proof.run(folder, tree, signal);
+          const failed = await inCandidate(commit, run, signal);
+          if (failed !== null) return { status: 'conflict', branch, files: [], ...failed };
+        }
+      };
+      return landing(land, { signal });
     },
     discard: (taskId, attempt, reason) =>
       inTurn(async () => {
