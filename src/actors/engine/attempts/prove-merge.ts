@@ -4,20 +4,10 @@ import {
   attemptKey,
   type Failure,
 } from '../../../machines/task.ts';
-import type { CommandFolder, MergeMode, MergeProof } from '../../workspace/port.ts';
+import type { CommandFolder, MergeProof } from '../../workspace/port.ts';
 import type { Settings } from './settings.ts';
 import type { SetupWorktree } from './setup-worktree.ts';
 import { runVerifyCommand } from './verify.ts';
-
-/** How work lands on the branch of the project. */
-export interface MergeSettings {
-  /** Applies when a person names none. */
-  readonly style: Exclude<MergeMode, 'none'>;
-  /** Commands that each tree must pass. */
-  readonly verify: readonly string[];
-  /** Limits each command. */
-  readonly timeoutMs: number;
-}
 
 export type ProofPorts = Parameters<typeof runVerifyCommand>[0] & {
   readonly settings: () => Pick<Settings, 'landing' | 'setup'>;

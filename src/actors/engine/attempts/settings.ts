@@ -9,7 +9,6 @@ import { contextWindowOf } from '../../model/context-windows.ts';
 import type { Price } from '../../model/price.ts';
 import { type NetworkAccess, publicHosts } from '../../network/access.ts';
 import type { MergeMode } from '../../workspace/port.ts';
-import type { MergeSettings } from './prove-merge.ts';
 import type { SetupSettings } from './setup-worktree.ts';
 
 /** `auto`: our loop if there is a key, else an assistant that is logged in. */
@@ -33,6 +32,16 @@ export interface RoleSettings extends RoleProfile {
   readonly concurrency: number | null;
   /** Names of the MCP servers that it may use. */
   readonly mcp: readonly string[];
+}
+
+/** How work lands on the branch of the project. */
+interface MergeSettings {
+  /** Applies when a person names none. */
+  readonly style: Exclude<MergeMode, 'none'>;
+  /** Commands that each tree must pass. */
+  readonly verify: readonly string[];
+  /** Limits each command. */
+  readonly timeoutMs: number;
 }
 
 /** Values from the configuration; replaced as a whole while the server runs. */

@@ -12,7 +12,8 @@ import { requestData } from '../../journal/transition-frames.ts';
 import type { Answer, NewEntry, StoreReads } from '../../store/port.ts';
 import type { StatusWrites, TrackerInfo, TrackerReads, TrackerWrites } from '../../tracker/port.ts';
 import type { Changes, DiffPart, Merged, MergeProof, Workspace } from '../../workspace/port.ts';
-import type { MergeSettings, ProofOf } from '../attempts/prove-merge.ts';
+import type { ProofOf } from '../attempts/prove-merge.ts';
+import type { Settings } from '../attempts/settings.ts';
 import { type Explanation, explain, type SlotUse } from '../queries/explain.ts';
 import { takeBack } from '../queries/offline-tasks.ts';
 import { requireAgents, requireAnswer } from '../queries/require-answer.ts';
@@ -75,7 +76,7 @@ interface DiffMergePorts {
   readonly record: (entry: NewEntry) => Answer<void>;
   /** The proof of an attempt of the task. */
   readonly proofOf: (taskId: TaskId, attempt: number) => Promise<MergeProof | undefined>;
-  readonly mergeStyle: () => MergeSettings['style'];
+  readonly mergeStyle: () => Settings['landing']['style'];
   readonly now: () => number;
 }
 
@@ -227,7 +228,7 @@ export interface ServicePorts extends Omit<ExecutePorts, 'commands' | 'queries'>
   readonly now: () => number;
   readonly workspace: Pick<Workspace, 'diff' | 'merge' | 'discard' | 'workOf' | 'bringWork'>;
   readonly proofOf: ProofOf;
-  readonly mergeStyle: () => MergeSettings['style'];
+  readonly mergeStyle: DiffMergePorts['mergeStyle'];
   readonly projectRoot: () => string;
 }
 
