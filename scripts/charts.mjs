@@ -1,6 +1,7 @@
 // Draws the machines: docs/images/*-machine.svg for the docs and web/charts/charts.json for the
 // page. With --check, fails when a file has drifted from its machine.
 import { agentMachine } from '../build/machines/agent/agent-machine.js';
+import { mergeQueueMachine } from '../build/machines/merge-queue/merge-queue-machine.js';
 import { supervisorMachine } from '../build/machines/supervisor/supervisor-machine.js';
 import { taskMachine } from '../build/machines/task/task-machine.js';
 import { workflowMachine } from '../build/machines/workflow/workflow-machine.js';
@@ -60,6 +61,11 @@ const charts = {
       'complete',
     ],
   },
+  mergeQueue: {
+    machine: mergeQueueMachine,
+    isExit: () => false,
+    main: ['idle', 'building', 'judging', 'landing', 'telling'],
+  },
 };
 
 const drawn = {};
@@ -69,8 +75,10 @@ for (const [name, { machine, ...chart }] of Object.entries(charts))
 for (const [name, chart] of Object.entries(drawn))
   generate(`docs/images/${name}-machine.svg`, drawSvg(chart, `The states of the ${name} machine`));
 // The page draws the machines of a task; what it does not draw would be loaded by each visitor.
-const { workflow, ...ofTask } = Object.fromEntries(
-  Object.entries(drawn).map(([name, chart]) => [name, packChart(chart)]),
-);
+const {
+  workflow,
+  mergeQueue: _,
+  ...ofTask
+} = Object.fromEntries(Object.entries(drawn).map(([name, chart]) => [name, packChart(chart)]));
 generate('web/charts/charts.json', `${JSON.stringify(ofTask)}\n`);
 generate('web/charts/workflow.json', `${JSON.stringify({ workflow })}\n`);

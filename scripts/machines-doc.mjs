@@ -1,6 +1,7 @@
 // Writes docs/machines.md from the built machines; with --check, fails when the file has drifted.
 import { agentMachine } from '../build/machines/agent/agent-machine.js';
 import { agentRestart } from '../build/machines/agent/restart.js';
+import { mergeQueueMachine } from '../build/machines/merge-queue/merge-queue-machine.js';
 import { supervisorMachine } from '../build/machines/supervisor/supervisor-machine.js';
 import { taskMachine } from '../build/machines/task/task-machine.js';
 import { workflowMachine } from '../build/machines/workflow/workflow-machine.js';
@@ -48,15 +49,17 @@ const onTaskRestart = (node) => {
   if (node.invoke.some(({ src }) => src === 'runAttempt')) return 'resume';
   return node.invoke.length > 0 ? 'repeat' : 'wait';
 };
+const onHostedRestart = (node) => {
+  if (Object.keys(node.states).length > 0) return '';
+  if (node.always?.length > 0) return 'never';
+  return node.invoke.length > 0 ? 'repeat' : 'rest';
+};
 const restarts = {
   task: onTaskRestart,
   agent: (node) => (path(node) in agentRestart ? onAgentRestart(agentRestart[path(node)]) : ''),
   supervisor: () => 'new',
-  workflow: (node) => {
-    if (Object.keys(node.states).length > 0) return '';
-    if (node.always?.length > 0) return 'never';
-    return node.invoke.length > 0 ? 'repeat' : 'rest';
-  },
+  workflow: onHostedRestart,
+  mergeQueue: onHostedRestart,
 };
 
 const stateTable = (machine) =>
@@ -104,7 +107,7 @@ const text = [
   'The tables have every transition, in the order in which XState tries them: `x done` and `x error` are the',
   'ends of the actor `x` that the state invokes, `always` is taken at once, `DEADLINE` comes when the time in',
   '`deadlineAt` is over.\n',
-  'The column `restart` says what a server does at its start with a task or a workflow that an earlier server',
+  'The column `restart` says what a server does at its start with a task, a workflow or a merge queue that an earlier server',
   'left in the state (for agents: `src/machines/agent/restart.ts`):\n',
   '- `rest`: nothing.',
   '- `repeat`: it starts the actor of the state again.',
@@ -127,6 +130,11 @@ const text = [
     'Workflow',
     'One actor per workflow: the phases of its definition, one after another. `agent workflow check` searches this chart.',
     workflowMachine,
+  ),
+  section(
+    'Merge queue',
+    "One actor while there is something to merge: what it tests is what the project's branch gets.",
+    mergeQueueMachine,
   ),
 ].join('\n');
 

@@ -138,6 +138,16 @@ const frames = {
       allowed: 'whether it was let through',
     },
   ],
+  mergeQueue: [
+    'a merge queue made a transition; `task_id` is the id of the queue',
+    {
+      waiting: 'the tasks whose work waits',
+      batch: 'those that are built, tested and landed together',
+      cars: 'those of the batch that merge cleanly, in their order',
+      machine: '`mergeQueue`',
+      value: 'the state of its chart',
+    },
+  ],
   workflow: [
     'a workflow made a transition; `task_id` is the id of the workflow',
     {

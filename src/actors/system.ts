@@ -4,13 +4,14 @@ import { createAttempts } from './engine/attempts/attempts.ts';
 import { createBudgets, freeBudgets } from './engine/attempts/budgets.ts';
 import { endLimits } from './engine/attempts/end-limits.ts';
 import { createInvokedActors } from './engine/attempts/invoked.ts';
-import { createProofs } from './engine/attempts/prove-merge.ts';
 import { createRunChoices, createRunLookUp } from './engine/attempts/run-choices.ts';
 import { createBackendSelector } from './engine/attempts/select-assistant.ts';
 import { capsOf, type Settings, wallLimitMs } from './engine/attempts/settings.ts';
 import type { SystemPorts } from './engine/attempts/system-ports.ts';
 import { provideStateWork } from './engine/attempts/task-state-work.ts';
 import { createVerify, type WatchReports } from './engine/attempts/verify.ts';
+import { createMergeQueue, type MergeQueue } from './engine/merging/merge-queue.ts';
+import { createProveTrain } from './engine/merging/prove-train.ts';
 import type { SlotUse } from './engine/queries/explain.ts';
 import { createHeldFolders } from './engine/servers/held-folders.ts';
 import { createKeptReports, type KeptReports } from './engine/servers/kept-reports.ts';
@@ -38,7 +39,15 @@ import { createNodeId } from './journal/node-id.ts';
 import { savedSnapshot } from './journal/snapshots.ts';
 import { createProcessDurations, timed } from './metrics/process-durations.ts';
 import { withTimeout } from './process/with-timeout.ts';
-import type { Answer, Counters, NodeLoad, Store, StoreLeases, StoreNode } from './store/port.ts';
+import type {
+  Answer,
+  Counters,
+  NewEntry,
+  NodeLoad,
+  Store,
+  StoreLeases,
+  StoreNode,
+} from './store/port.ts';
 import { reportPathsOf } from './workflows/report-paths.ts';
 import { createRoutedWorkflows } from './workflows/route-workflows.ts';
 import { createWorkflowHost, type WorkflowService } from './workflows/workflow-host.ts';
@@ -178,6 +187,14 @@ const createParts = (
 };
 type Parts = ReturnType<typeof createParts>;
 
+/** The edit or merge is done: what a store that is away did not take stays gathered, and is tried again. */
+const createRecord =
+  (journal: Parts['journal']) =>
+  async (entry: NewEntry): Promise<void> => {
+    journal.gather({ entries: [entry] });
+    await (async () => journal.flush())().catch(() => 'later');
+  };
+
 /** The task machine with its actors, and the commands to them. */
 const createTasks = (
   settings: () => Settings,
@@ -195,8 +212,26 @@ const createTasks = (
     wallLimitMs(settings(), options, role);
   const choices = createRunChoices(settings, backends, now);
   const { setupWorktree, closeNetwork } = agents;
-  const proofOf = createProofs({
-    ...{ settings, sandbox, networkOf, environmentOf, emit, setupWorktree, closeNetwork },
+  const prove = createProveTrain({
+    ...{
+      settings,
+      workspace,
+      sandbox,
+      networkOf,
+      environmentOf,
+      emit,
+      setupWorktree,
+      closeNetwork,
+    },
+    attemptOf: async (taskId, attempt) => {
+      const { role, options } = (await host.views.snapshotOf(taskId)).context;
+      return { taskId, attempt, role: role ?? 'engineer', options };
+    },
+  });
+  const merges = createMergeQueue({
+    ...{ root, node, journal, store, tracker, workspace, prove, now, log },
+    maxBatch: () => settings().landing.maxBatch,
+    record: createRecord(journal),
   });
   endLimits({ journal, supervisor, live: host.live, choices, now });
   const machine = provideStateWork({
@@ -214,7 +249,7 @@ const createTasks = (
       budgets,
       emit,
       endLeftovers,
-      proofOf,
+      merges,
       now,
     },
     choices,
@@ -239,7 +274,7 @@ const createTasks = (
       for (const key of own) supervisor.send({ type: 'agent.dismissed', key: key as AttemptKey });
     },
   });
-  return { commands, invoked, proofOf };
+  return { commands, invoked, merges };
 };
 
 type Tasks = ReturnType<typeof createTasks>;
@@ -333,6 +368,7 @@ interface LivingParts {
   readonly commands: Tasks['commands'];
   readonly invoked: Tasks['invoked'];
   readonly tasks: TaskStart;
+  readonly merges: MergeQueue;
   readonly watch: ReturnType<typeof watchTracker>;
   readonly workflows: ReturnType<typeof hostWorkflows>;
 }
@@ -341,7 +377,7 @@ interface LivingParts {
 const createLife = (
   ports: SystemPorts,
   parts: Parts,
-  { commands, invoked, tasks, watch, workflows }: LivingParts,
+  { commands, invoked, merges, tasks, watch, workflows }: LivingParts,
 ): Pick<System, 'start' | 'drain' | 'stop' | 'notLoaded'> => {
   const { log } = ports;
   const { journal, supervisor, attempts, lease, sharing, caps } = parts;
@@ -351,6 +387,7 @@ const createLife = (
   const takeUp = async (): Promise<void> => {
     sharing?.slots.look();
     await tasks.takeUpMissing();
+    await merges.restore();
     await workflows.restore();
   };
   const drop = (ids: readonly string[]): void =>
@@ -361,7 +398,7 @@ const createLife = (
       );
   if (sharing !== null) watchTakes(parts, drop);
   return {
-    notLoaded: () => [...tasks.notLoaded(), ...workflows.failing()],
+    notLoaded: () => [...tasks.notLoaded(), ...merges.failing(), ...workflows.failing()],
     start: async () => {
       await lease.start(takeUp);
       await sharing?.slots.start({
@@ -373,6 +410,7 @@ const createLife = (
       sharing?.notices.on((notice) => {
         if (notice === 'left') lease.look();
       });
+      await merges.restore();
       await tasks.start();
       await workflows.restore();
       watch.start();
@@ -392,6 +430,7 @@ const createLife = (
       const watched = withTimeout(watch.stop(), stopMs, 'a look at the tracker').catch(() => {});
       supervisor.drain();
       workflows.stop();
+      merges.stop();
       commands.stop();
       parts.waits.stop();
       supervisor.stop();
@@ -441,7 +480,7 @@ export const createSystem = (initial: Settings, given: SystemPorts): System => {
     folder: ports.workflows.reportsFolder,
     pathsOf: async (taskId) => reportPathsOf(store, (await tracker.find(taskId))?.labels ?? []),
   });
-  const { commands, invoked, proofOf } = createTasks(settings, ports, parts, reports.watch);
+  const { commands, invoked, merges } = createTasks(settings, ports, parts, reports.watch);
   const { node, attempts } = parts;
   const { logic: agent } = attempts;
   const tasks = createTaskStart({ ...ports, node, supervisor, commands, agent });
@@ -457,22 +496,17 @@ export const createSystem = (initial: Settings, given: SystemPorts): System => {
     lookUp,
     slotUse,
     supervisor: () => supervisor.snapshot().context,
-    record: async (entry) => {
-      journal.gather({ entries: [entry] });
-      // The edit or merge is done: what a store that is away did not take stays gathered, and is
-      // tried again.
-      await (async () => journal.flush())().catch(() => 'later');
-    },
+    record: createRecord(journal),
     now,
-    workspace: ports.workspace,
-    proofOf,
+    workspace: { ...ports.workspace, workOf: merges.workOf },
+    merges,
     mergeStyle: () => settings().landing.style,
     projectRoot: () => settings().projectRoot,
     ...runRules,
   });
   const workflows = hostWorkflows(ports, parts, { service, reports, settings });
   const routed = routeToServers(ports, parts, service, workflows.service);
-  const life = createLife(ports, parts, { commands, invoked, tasks, watch, workflows });
+  const life = createLife(ports, parts, { commands, invoked, merges, tasks, watch, workflows });
 
   return {
     service: routed.service,

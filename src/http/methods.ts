@@ -15,6 +15,7 @@ import {
   executeParamsSchema,
   historyParamsSchema,
   listParamsSchema,
+  mergeManyParamsSchema,
   mergeParamsSchema,
   parseParams,
   replayParamsSchema,
@@ -186,6 +187,10 @@ export const createMethods = (
   merge: async (params, gone) => {
     const { task_id, attempt, squash, force, verify } = parseParams(mergeParamsSchema, params);
     return service.merge({ taskId: task_id, attempt, squash, force, verify }, gone?.());
+  },
+  merge_many: async (params, gone) => {
+    const { task_ids = [], all = false, ...how } = parseParams(mergeManyParamsSchema, params);
+    return service.mergeMany({ taskIds: task_ids, all, ...how }, gone?.());
   },
   discard: async (params) => {
     const { task_id, attempt, reason } = parseParams(discardParamsSchema, params);

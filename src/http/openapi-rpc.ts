@@ -15,6 +15,7 @@ import {
   executeResultSchema,
   historyParamsSchema,
   listParamsSchema,
+  mergeManyParamsSchema,
   mergeParamsSchema,
   noParamsSchema,
   replayParamsSchema,
@@ -131,12 +132,7 @@ const changesSchema = z.strictObject({
     .array(z.strictObject({ path: z.string(), renamed_from: z.string().optional() }))
     .optional(),
 });
-const mergedSchema = z.looseObject({
-  task_id: z.string(),
-  attempt: z.int(),
-  status: z.enum(['merged', 'nothing', 'conflict']),
-  commit: z.string().optional(),
-  tested: z.array(z.string()).optional().describe('the commands that passed on its tree'),
+const conflictShape = {
   failed: z
     .object({ command: z.string(), output: z.string() })
     .optional()
@@ -148,6 +144,54 @@ const mergedSchema = z.looseObject({
   same_lines: z.literal(true).optional(),
   rewritten: z.literal(true).optional(),
   detached: z.literal(true).optional(),
+  with: z
+    .array(z.string())
+    .optional()
+    .describe('tasks whose work is on the branch and was not when the attempt began'),
+};
+const mergedSchema = z.looseObject({
+  task_id: z.string(),
+  attempt: z.int(),
+  status: z.enum(['merged', 'nothing', 'conflict']),
+  commit: z.string().optional(),
+  tested: z.array(z.string()).optional().describe('the commands that passed on its tree'),
+  ...conflictShape,
+});
+const mergedManySchema = z.strictObject({
+  landed: z.array(
+    z.strictObject({
+      task_id: z.string(),
+      attempt: z.int(),
+      status: z
+        .enum(['merged', 'nothing'])
+        .describe('nothing: the branch had it, or there is none'),
+      commit: z.string().optional().describe('the commit of the branch that has it'),
+      into: z.string().optional(),
+      tested: z.array(z.string()).describe('the commands that passed on the tree of the branch'),
+    }),
+  ),
+  refused: z.array(
+    z.strictObject({
+      task_id: z.string(),
+      attempt: z.int().optional(),
+      code: z.string().describe('verify_failed, merge_conflict, or that of an error'),
+      message: z.string(),
+      with: z.array(z.string()),
+      command: z.string().optional(),
+      output: z.string().optional(),
+      paths: z.array(z.string()).optional(),
+      conflict: z
+        .strictObject({
+          status: z.literal('conflict'),
+          branch: z.string(),
+          why: z.string(),
+          files: z.array(z.string()),
+          ...conflictShape,
+        })
+        .optional()
+        .describe('as merge answers'),
+    }),
+  ),
 });
 const usageSumsSchema = z.strictObject({
   attempts: z.int(),
@@ -217,6 +261,11 @@ const methods: Readonly<Record<string, DescribedMethod>> = {
     "merges the changes of an attempt into the project's branch; conflict: nothing was changed",
     mergeParamsSchema,
     mergedSchema,
+  ),
+  merge_many: method(
+    'merges what can be merged, tested together, in the order of dependencies; names the rest',
+    mergeManyParamsSchema,
+    mergedManySchema,
   ),
   discard: method(
     'the work of an attempt is not offered, merged or built on any more; its branch stays',

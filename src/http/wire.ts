@@ -223,6 +223,13 @@ export const mergeParamsSchema = z.strictObject({
     .describe('false: it lands without a test; default: the commands that are known must pass'),
 });
 
+export const mergeManyParamsSchema = z.strictObject({
+  ...mergeParamsSchema.omit({ task_id: true, attempt: true }).shape,
+  task_ids: z.array(id).max(1_000).optional().describe('the tasks'),
+  all: z.boolean().optional().describe('all complete work that is not merged, beside task_ids'),
+  attempt: attempt.describe('of the only one of task_ids; default: the latest'),
+});
+
 export const usageParamsSchema = z.strictObject({
   since: z.iso.date().optional().describe('the first day, such as 2026-11-22; default: all'),
 });

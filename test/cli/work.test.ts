@@ -52,7 +52,7 @@ test("an attempt's changes are shown as a patch that git accepts, and merged on 
   expect(gitIn(root, 'show', 'HEAD:b.txt')).toBe('new');
   const head = gitIn(root, 'rev-parse', 'HEAD');
   expect(JSON.parse(again.out)).toEqual({
-    ...{ task_id: id, attempt: 1, status: 'nothing' },
+    ...{ task_id: id, attempt: 1, status: 'merged', tested: [] },
     commit: head,
   });
   expect((await agent('show', id)).out).toContain(` as ${head.slice(0, 12)}\n`);
@@ -171,9 +171,8 @@ test('a merge with an obstacle changes nothing, names it, and exits with 4', {
   expect([forward.code, forward.err]).toEqual([4, expect.stringContaining('main has moved on')]);
   expect(squash.code).toBe(4);
   expect(JSON.parse(squash.out)).toMatchObject({
-    status: 'conflict',
-    branch: `agent/${id}/1`,
-    files: ['b.txt'],
+    ...{ task_id: id, status: 'refused', code: 'merge_conflict', with: [] },
+    paths: ['b.txt'],
   });
   expect(gitIn(root, 'show', 'HEAD:b.txt')).toBe('mine');
 });

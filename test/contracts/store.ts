@@ -141,7 +141,7 @@ export const describeStore = (
         ['d', 'c'],
         ['a', 'b'],
       ]);
-      expect(names(await store.openWorkflows())).toEqual(['e']);
+      expect(names(await store.openHosted('workflow'))).toEqual(['e']);
     });
 
     test('a reader gets the entries of one task after a point, up to a limit', async () => {

@@ -88,7 +88,7 @@ const settingsFor = (plan: Plan): Settings => {
     budgets: { runUsd: null, dayUsd: null, monthUsd: null },
     backend: 'builtin',
     merge: 'none',
-    landing: { style: 'squash', verify: [], timeoutMs: 60_000 },
+    landing: { style: 'squash', verify: [], timeoutMs: 60_000, maxBatch: 5 },
     setup: null,
     idleMs: 1_800_000,
     answerMs: plan.answerMs,

@@ -139,7 +139,7 @@ export const bareSettings = (
   maxCostUsd: null,
   budgets: { runUsd: null, dayUsd: null, monthUsd: null },
   merge: 'none',
-  landing: { style: 'squash', verify: [], timeoutMs: 60_000 },
+  landing: { style: 'squash', verify: [], timeoutMs: 60_000, maxBatch: 5 },
   setup: null,
   idleMs: 1_800_000,
   answerMs: 60_000,

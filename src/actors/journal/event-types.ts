@@ -23,6 +23,7 @@ export const eventTypes = [
   'stream_closed',
   'tracker_imported',
   'workflow',
+  'mergeQueue',
   'network',
 ] as const;
 export type EventType = (typeof eventTypes)[number];

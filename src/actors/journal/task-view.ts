@@ -115,6 +115,19 @@ const workSchema = z.strictObject({
     .array(z.strictObject({ task_id: z.string(), branch: z.string(), files: z.array(z.string()) }))
     .optional()
     .describe('work of other tasks that it began without, since it conflicted'),
+  merge: z
+    .strictObject({
+      state: z
+        .enum(['waiting', 'testing', 'landed', 'refused'])
+        .describe('in the queue of merges (waiting, testing), or what came of it'),
+      with: z
+        .array(z.string())
+        .optional()
+        .describe('tasks with whose work, which landed, it does not pass'),
+      message: z.string().optional().describe('why it was refused'),
+    })
+    .optional()
+    .describe('its merge; absent: nobody asked for one'),
 });
 
 const endedAttemptSchema = z.strictObject({

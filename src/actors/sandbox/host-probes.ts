@@ -10,6 +10,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { QueueMember } from '../../machines/merge-queue/merge-queue-context.ts';
 import type { AttemptInput, TaskId } from '../../machines/task.ts';
 import { childEnvironment } from '../process/run-command.ts';
 import type { Workspace } from '../workspace/port.ts';
@@ -95,7 +96,12 @@ export const runHostProbes = async (sandbox: Sandbox): Promise<readonly SandboxP
     const patch = (await workspace.diff(taskId, 1))?.patch ?? '';
     const saved = await workspace.save(probeAttempt(1), 'Work');
     const shown = (await workspace.diff(taskId, 1))?.patch ?? '';
-    await workspace.merge(taskId, 1, 'squash', 'Work');
+    const member: QueueMember = {
+      ...{ taskId, attempt: 1, title: 'Work', style: 'squash', verify: false, by: 'person' },
+      ...{ priority: 0, createdAt: '', after: [], tickets: [] },
+    };
+    const train = await workspace.build([member]);
+    await workspace.land({ ...train, members: [member], commands: null });
     const next = await workspace.open(probeAttempt(2));
     const later = namesBelow(next.root);
     const isOutsideSafe =

@@ -370,7 +370,7 @@ export interface StoreLeases {
     servers: 'left' | 'leftOrSilent',
     charts: ChartVersions,
   ): Answer<readonly string[]>;
-  /** Pending tasks and workflows that no server has. */
+  /** Pending tasks, workflows and merge queues that no server has. */
   withoutServer(limit: number): Answer<readonly UnownedActor[]>;
   /** Servers that nobody has taken over from, the first to join first. */
   nodes(): Answer<readonly StoreNode[]>;
@@ -501,6 +501,9 @@ export interface UsageReads {
 /** The place of an ended actor among others; it does not change any more. */
 export type EndedAt = Pick<SavedActor, 'id' | 'changedAt'>;
 
+/** Names a chart beside those of tasks, and the type of its entries. */
+export type HostedKind = 'workflow' | 'mergeQueue';
+
 export interface ActorReads {
   actor(id: string): Answer<SavedActor | null>;
   /** Those that there are, in any order. */
@@ -512,8 +515,8 @@ export interface ActorReads {
   pendingCount(): Answer<number>;
   /** Pending tasks of a server, the last to change at the end. */
   pendingOf(node: string): Answer<readonly string[]>;
-  /** Actors of workflows that are not over, named `workflow:<id>`. */
-  openWorkflows(): Answer<readonly SavedActor[]>;
+  /** Actors of a chart beside those of tasks that are not over, named `<kind>:<id>`. */
+  openHosted(kind: HostedKind): Answer<readonly SavedActor[]>;
   /** Workflows that are over, the last to end first; `after`: the last one of the page before. */
   endedWorkflows(limit: number, after?: EndedAt): Answer<readonly SavedActor[]>;
 }

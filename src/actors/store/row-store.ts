@@ -377,7 +377,7 @@ export const createRowStore = (
     actors: (ids) => afterAnswer(ask(rowsOfMany(sql.actorsOf, ids)), (rows) => rows.map(actorOf)),
     steps: (taskId, attempt) =>
       afterAnswer(ask(sql.steps.all(taskId, attempt)), (rows) => rows.map(stepOf)),
-    openWorkflows: () => ask(actorsOf(sql.openWorkflows())),
+    openHosted: (kind) => ask(actorsOf(sql.openHosted(), kind)),
     endedWorkflows: (limit, { id, changedAt } = firstEnd) =>
       ask(actorsOf(sql.endedWorkflows(), changedAt, id, limit)),
     tasks: (filter) => ask(actorsOf(filter === 'all' ? sql.tasks : sql.pending)),

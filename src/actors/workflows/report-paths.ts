@@ -161,11 +161,11 @@ export const requireOwnFolders = (
 
 /** Where reports of a task may be; empty without a workflow that is not over. */
 export const reportPathsOf = async (
-  store: Pick<ActorReads, 'openWorkflows'>,
+  store: Pick<ActorReads, 'openHosted'>,
   labels: readonly string[],
 ): Promise<readonly string[]> => {
   if (!labels.some((label) => label.startsWith(workflowKey('')))) return [];
-  const open = readEach(await store.openWorkflows(), workflowOfSaved);
+  const open = readEach(await store.openHosted('workflow'), workflowOfSaved);
   const own = open.find(({ workflowId }) => labels.includes(workflowKey(workflowId)));
   if (own === undefined) return [];
   const reports = own.definition.phases

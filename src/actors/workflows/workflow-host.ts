@@ -14,9 +14,9 @@ import {
   type WorkflowSnapshot,
   workflowMachine,
 } from '../../machines/workflow/workflow-machine.ts';
+import { createHost, type Host, type HostPorts } from '../engine/hosting/host.ts';
 import { requireId } from '../engine/queries/task-id.ts';
 import type { KeptReports } from '../engine/servers/kept-reports.ts';
-import { createHost, type Host, type HostPorts } from '../hosting/host.ts';
 import { workflowKey } from '../journal/replay/replay-hosted.ts';
 import { readEach, readSnapshot } from '../journal/snapshots.ts';
 import type { ActorReads, SavedActor, Store } from '../store/port.ts';
@@ -152,11 +152,11 @@ const newestFirst = (one: Line, other: Line): number => other.startedAt - one.st
  * those whose states this server cannot read.
  */
 const listWorkflows = async (
-  store: Pick<ActorReads, 'actor' | 'openWorkflows' | 'endedWorkflows'>,
+  store: Pick<ActorReads, 'actor' | 'openHosted' | 'endedWorkflows'>,
   { limit = endedAtOnce, cursor }: WorkflowPageRequest,
 ): Promise<WorkflowLinePage> => {
   const place = cursor === undefined ? undefined : await workflowAtCursor(store, cursor);
-  const open = place === undefined ? await store.openWorkflows() : [];
+  const open = place === undefined ? await store.openHosted('workflow') : [];
   const found = await store.endedWorkflows(limit + 1, place);
   const ended = found.slice(0, limit);
   const last = ended.at(-1);
@@ -200,7 +200,7 @@ export interface WorkflowHostPorts extends HostPorts, WorkflowActorPorts, StartP
   readonly journal: HostPorts['journal'] & WorkflowActorPorts['journal'];
   readonly store: Pick<
     Store,
-    'actor' | 'openWorkflows' | 'endedWorkflows' | 'request' | 'rememberAnswer'
+    'actor' | 'openHosted' | 'endedWorkflows' | 'request' | 'rememberAnswer'
   >;
   readonly reports: Pick<KeptReports, 'read' | 'remove'>;
 }
@@ -239,7 +239,7 @@ const createWorkflowService = (
     requireOwnFolders(input, [...beginning]);
     beginning.add(input);
     try {
-      requireOwnFolders(input, readEach(await store.openWorkflows(), workflowOfSaved));
+      requireOwnFolders(input, readEach(await store.openHosted('workflow'), workflowOfSaved));
       return await host.begin(input, isSettled);
     } finally {
       beginning.delete(input);
@@ -294,7 +294,7 @@ export const createWorkflowHost = (ports: WorkflowHostPorts): WorkflowHost => {
     machine: provideWorkflowActors(ports),
     idOf: ({ workflowId }) => workflowId,
     shown: (snapshot) => ({ ...workflowLine(snapshot), round: snapshot.context.round }),
-    open: store.openWorkflows,
+    open: () => store.openHosted('workflow'),
     // Its gates have read them; what a crash leaves goes with the history of each task.
     ended: async ({ context }) => {
       for (const { taskId } of context.tasks) await reports.remove(taskId);

@@ -1,4 +1,11 @@
 import type { StartConflict } from '../../machines/agent/agent-context.ts';
+import type {
+  Car,
+  Landed,
+  MergeConflict,
+  QueueMember,
+  Train,
+} from '../../machines/merge-queue/merge-queue-context.ts';
 import type { AttemptInput, ProjectProblem, TaskId } from '../../machines/task.ts';
 import type { SerialQueue } from '../process/serial-queue.ts';
 import type { SetupCache } from './folders/setup-cache.ts';
@@ -57,57 +64,13 @@ export const filterNames = ['lfs'] as const;
 /** A filter of git that a user can allow by name. */
 export type FilterName = (typeof filterNames)[number];
 
-/** Work of another task, which this attempt began with. */
-export interface MergeFirst {
-  readonly task_id: string;
-  readonly attempt: number;
-  readonly complete: boolean;
+/** The first cars of a train, which land together, and their members. */
+export interface TrainToLand extends Pick<Train, 'into' | 'head'> {
+  readonly cars: readonly Car[];
+  readonly members: readonly QueueMember[];
+  /** They passed on the tree of the last car, and are named in the commits; null: none ran. */
+  readonly commands: readonly string[] | null;
 }
-
-/** `conflict`: nothing was changed; `why` says the reason, `files` where. */
-export type Merged =
-  | {
-      readonly status: 'merged';
-      readonly commit: string;
-      readonly into: string;
-      /** The commands that passed on exactly this tree; absent: none ran. */
-      readonly tested?: readonly string[];
-    }
-  /** `commit`: a commit of the branch that has the work; absent when there is no work. */
-  | { readonly status: 'nothing'; readonly commit?: string }
-  | {
-      readonly status: 'conflict';
-      readonly branch: string;
-      readonly why: string;
-      readonly files: readonly string[];
-      /** The branch has commits that the attempt did not begin with; a squash may still work. */
-      readonly moved_on?: true;
-      /** Both sides changed the same lines: a person decides, with git. */
-      readonly same_lines?: true;
-      /** A person replaced the commit of the attempt on its branch, and decides, with git. */
-      readonly rewritten?: true;
-      /** No branch is checked out (detached HEAD): a person checks one out, with git. */
-      readonly detached?: true;
-      readonly merge_first?: MergeFirst;
-      /** The command that did not pass with the work on the branch, and the end of its output. */
-      readonly failed?: { readonly command: string; readonly output: string };
-    };
-
-/** Tests a tree before the branch of the project moves to it. */
-export interface MergeProof {
-  /** They are named in the commit that lands. */
-  readonly commands: readonly string[];
-  /** True for a tree that need not be tested. */
-  readonly hasPassed: (tree: string) => boolean;
-  /** Tests a tree in a folder of its files. @returns why it may not land; null: it passed */
-  readonly run: (
-    folder: CommandFolder,
-    tree: string,
-    signal: AbortSignal,
-  ) => Promise<Pick<MergeConflict, 'why' | 'failed'> | null>;
-}
-
-export type MergeConflict = Extract<Merged, { status: 'conflict' }>;
 
 export type Discarded = 'discarded' | 'merged';
 
@@ -141,7 +104,14 @@ export interface MergeListener {
 
 export type CommandFolder = Pick<OpenWorkspace, 'root' | 'readable' | 'git'>;
 
-/** Runs `work` in a new folder of the project's own commit, which is removed then. One at a time. */
+/** Runs `work` in a new folder of a commit, which is removed then. One at a time. */
+export type InCommit = <Result>(
+  commit: string,
+  work: (folder: CommandFolder) => Promise<Result>,
+  signal: AbortSignal,
+) => Promise<Result>;
+
+/** As `InCommit`, with the project's own commit. */
 export type InUsersCommit = <Result>(
   work: (folder: CommandFolder) => Promise<Result>,
   signal: AbortSignal,
@@ -181,19 +151,20 @@ export interface WorkspaceReads {
 /** Saved work becomes part of the project's branch. */
 export interface WorkspaceMerges {
   /**
-   * Merges the saved work of an attempt into the project's branch. The work of other tasks that the
-   * attempt began with must be merged first. Merging again gives `nothing` with the commit. Rejects
-   * when the signal is aborted; the branch is not moved after that. With a proof the branch moves
-   * only to a tree that passed; when it moved meanwhile, the work is merged and tested anew.
+   * Merges the saved work of attempts onto the project's branch, each onto those before it, without a
+   * file of the user. The work of other tasks that an attempt began with must be merged first. A
+   * member that waits for those before it is in no list of the answer.
    */
-  merge(
-    taskId: TaskId,
-    attempt: number,
-    mode: MergeMode,
-    title: string,
-    signal?: AbortSignal,
-    proof?: MergeProof,
-  ): Promise<Merged>;
+  build(members: readonly QueueMember[], signal?: AbortSignal): Promise<Train>;
+  /**
+   * Moves the branch to the last car, and the user's files with it. Nothing is changed when it is not
+   * where it was, or something of the user is in the way.
+   */
+  land(train: TrainToLand, signal?: AbortSignal): Promise<Landed>;
+  /** Notes why the work of an attempt is not merged, until it is. */
+  noteRefused(taskId: TaskId, attempt: number, why: MergeConflict): Promise<void>;
+  /** Runs `work` in a new folder of a car's commit; null where there are no new folders. */
+  readonly inCandidate: InCommit | null;
   /**
    * Notes that nobody wants the saved work of an attempt: it is not merged or built on any more. Its
    * branches stay. @returns null when there is no work; `merged`: it is in the project's branch

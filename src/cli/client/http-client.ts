@@ -24,7 +24,7 @@ const call = async <Name extends MethodName>(
     const request = {
       method: 'POST',
       headers,
-      idleMs: method === 'merge' ? mergeMs : callMs,
+      idleMs: method === 'merge' || method === 'merge_many' ? mergeMs : callMs,
       body,
     } as const;
     answer = JSON.parse(await readBody(await sendHttpRequest(address, '/a2a/execute', request)));

@@ -169,6 +169,15 @@ export interface Task {
       readonly branch: string;
       readonly files: readonly string[];
     }[] | undefined;
+    /** its merge; absent: nobody asked for one */
+    readonly merge?: {
+      /** in the queue of merges (waiting, testing), or what came of it */
+      readonly state: 'waiting' | 'testing' | 'landed' | 'refused';
+      /** tasks with whose work, which landed, it does not pass */
+      readonly with?: readonly string[] | undefined;
+      /** why it was refused */
+      readonly message?: string | undefined;
+    } | undefined;
   } | undefined;
   /** the attempts that are over, in the answer to status */
   readonly attempts?: readonly {
@@ -472,7 +481,73 @@ export interface Methods {
       readonly same_lines?: true | undefined;
       readonly rewritten?: true | undefined;
       readonly detached?: true | undefined;
+      /** tasks whose work is on the branch and was not when the attempt began */
+      readonly with?: readonly string[] | undefined;
       readonly [key: string]: unknown;
+    };
+  };
+  /** merges what can be merged, tested together, in the order of dependencies; names the rest */
+  readonly merge_many: {
+    readonly params: {
+      /** merge as one commit; false: by fast-forward; default: as merge.style says */
+      readonly squash?: boolean | undefined;
+      /** also an attempt that is not complete */
+      readonly force?: boolean | undefined;
+      /** false: it lands without a test; default: the commands that are known must pass */
+      readonly verify?: boolean | undefined;
+      /** the tasks */
+      readonly task_ids?: readonly string[] | undefined;
+      /** all complete work that is not merged, beside task_ids */
+      readonly all?: boolean | undefined;
+      /** of the only one of task_ids; default: the latest */
+      readonly attempt?: number | undefined;
+    };
+    readonly result: {
+      readonly landed: readonly {
+        readonly task_id: string;
+        readonly attempt: number;
+        /** nothing: the branch had it, or there is none */
+        readonly status: 'merged' | 'nothing';
+        /** the commit of the branch that has it */
+        readonly commit?: string | undefined;
+        readonly into?: string | undefined;
+        /** the commands that passed on the tree of the branch */
+        readonly tested: readonly string[];
+      }[];
+      readonly refused: readonly {
+        readonly task_id: string;
+        readonly attempt?: number | undefined;
+        /** verify_failed, merge_conflict, or that of an error */
+        readonly code: string;
+        readonly message: string;
+        readonly with: readonly string[];
+        readonly command?: string | undefined;
+        readonly output?: string | undefined;
+        readonly paths?: readonly string[] | undefined;
+        /** as merge answers */
+        readonly conflict?: {
+          readonly status: 'conflict';
+          readonly branch: string;
+          readonly why: string;
+          readonly files: readonly string[];
+          /** the command that did not pass */
+          readonly failed?: {
+            readonly command: string;
+            readonly output: string;
+          } | undefined;
+          readonly merge_first?: {
+            readonly task_id: string;
+            readonly attempt: number;
+            readonly complete: boolean;
+          } | undefined;
+          readonly moved_on?: true | undefined;
+          readonly same_lines?: true | undefined;
+          readonly rewritten?: true | undefined;
+          readonly detached?: true | undefined;
+          /** tasks whose work is on the branch and was not when the attempt began */
+          readonly with?: readonly string[] | undefined;
+        } | undefined;
+      }[];
     };
   };
   /** the work of an attempt is not offered, merged or built on any more; its branch stays */

@@ -139,7 +139,12 @@ const ownSettings = (loaded: LoadedConfig, projectRoot: string): Settings => {
       monthUsd: budget.month_usd ?? null,
     },
     merge: workspace.merge,
-    landing: { style: merge.style, verify: merge.verify, timeoutMs: merge.timeout_seconds * 1_000 },
+    landing: {
+      style: merge.style,
+      verify: merge.verify,
+      timeoutMs: merge.timeout_seconds * 1_000,
+      maxBatch: merge.max_batch,
+    },
     setup: setupFrom(workspace.setup),
     idleMs: agent.idle_timeout_seconds * 1_000,
     answerMs: agent.answer_timeout_seconds * 1_000,

@@ -23,6 +23,20 @@ export const mergeWord = (work: TaskView['work']): 'merged' | 'discarded' | 'not
   return 'not merged';
 };
 
+/** Of work that is not merged: `merge refused`, `merge is tested`, `waits to merge`. */
+const mergeStateWord = (work: TaskView['work']): string => {
+  switch (work?.merge?.state) {
+    case 'refused':
+      return 'merge refused';
+    case 'testing':
+      return 'merge is tested';
+    case 'waiting':
+      return 'waits to merge';
+    default:
+      return 'not merged';
+  }
+};
+
 /** `parked until 14:30`; a budget of a run ends only by a person's word. */
 export const parkedWords = (until: string, now: number, reason: string | undefined): string =>
   budgetInReason(reason) === 'run'
@@ -38,11 +52,12 @@ export const goOnWords = (taskId: string, reason: string | undefined): string =>
     : `to go on before: agent config set budget.${budget}_usd <usd>`;
 };
 
-/** `queued (ready)`, `started (thinking)`, `complete (not merged)`, `parked until 14:30` */
+/** `queued (ready)`, `complete (not merged)`, `complete (merge refused)`, `parked until 14:30` */
 export const stateWords = (task: TaskView, now: number): string => {
   const { status, phase, ready, work, parked_until: parked } = task;
   if (parked !== undefined) return parkedWords(parked, now, task.parked_reason);
   const merge = status === 'complete' ? mergeWord(work) : null;
+  if (merge === 'not merged') return `complete (${mergeStateWord(work)})`;
   if (merge !== null) return `complete (${merge})`;
   return statusWords(status, phase === 'waiting_for_run' && !ready ? status : phase);
 };

@@ -1,13 +1,10 @@
 import { requireId } from '../../actors/engine/queries/task-id.ts';
 import { mergeData } from '../../actors/journal/merge-entry.ts';
 import type { TaskView } from '../../actors/journal/task-view.ts';
-import type { Merged } from '../../actors/workspace/port.ts';
 import type { TaskId } from '../../machines/task.ts';
-import { CallError, type Client } from '../client/client.ts';
+import { CallError, type Result } from '../client/client.ts';
 import type { CommandContext } from '../client/command-context.ts';
-import { readTask } from '../client/task-answers.ts';
 import { exitCodes } from '../output/exit-codes.ts';
-import { fetchTasks } from '../tasks/fetch-tasks.ts';
 import { usageError } from '../words/messages.ts';
 import { mergeWord } from '../words/state-words.ts';
 import { UsageError } from '../words/usage-error.ts';
@@ -53,16 +50,6 @@ export const withDependencies = async (
   return ordered;
 };
 
-/** The given tasks alone, in the order of `withDependencies`. */
-export const inDependencyOrder = async (
-  ids: readonly string[],
-  read: (taskId: string) => Promise<TaskView>,
-): Promise<readonly TaskView[]> => {
-  const wanted = new Set(ids);
-  if (wanted.size === 1) return Promise.all([...wanted].map(read));
-  return (await withDependencies(ids, read)).filter(({ task_id }) => wanted.has(task_id));
-};
-
 export const mergeLine = (ordered: readonly TaskView[], isAll = false): string =>
   ['agent merge', ...(isAll ? ['--all'] : ordered.map(({ task_id }) => task_id))].join(' ');
 
@@ -76,35 +63,20 @@ export interface MergeArgs {
   readonly all: boolean;
 }
 
-type Conflict = Extract<Merged, { status: 'conflict' }>;
-type MergedTask = Merged & { readonly task_id: string; readonly attempt: number };
+type MergedMany = Result<'merge_many'>;
+type LandedTask = MergedMany['landed'][number];
+type RefusedTask = MergedMany['refused'][number];
+type Conflict = NonNullable<RefusedTask['conflict']>;
 
 const quietMs = 2_000;
 
 /** A test can take minutes: a person is told where to look. */
-const saysThatItTests = ({ io }: CommandContext, taskId: string): (() => void) => {
+const saysThatItTests = ({ io }: CommandContext, taskId = '<task_id>'): (() => void) => {
   const timer = setTimeout(
-    () => io.err(`${taskId}: its merge is tested first; to see it: agent logs -f ${taskId}`),
+    () => io.err(`the merge is tested first; to see it: agent logs -f ${taskId}`),
     quietMs,
   );
   return () => clearTimeout(timer);
-};
-
-/** @throws CallError when it may not be merged */
-const mergeOne = async (
-  context: CommandContext,
-  client: Client,
-  { attempt, squash, ff, force, verify }: MergeArgs,
-  { task_id }: TaskView,
-): Promise<MergedTask> => {
-  const stop = saysThatItTests(context, task_id);
-  try {
-    const style = squash || ff ? squash : undefined;
-    const wanted = { task_id, attempt, force, verify, squash: style };
-    return (await client.call('merge', wanted)) as MergedTask;
-  } finally {
-    stop();
-  }
 };
 
 /** `agent merge bd-a1 bd-b2 --squash` */
@@ -155,26 +127,21 @@ const named = (all: readonly string[]): readonly string[] => {
   return [...all.slice(0, namedAtMost), ...(more > 0 ? [`and ${more} more`] : [])];
 };
 
-const printConflict = (
-  { io }: CommandContext,
-  id: string,
-  found: Conflict,
-  args: MergeArgs,
-): void => {
-  const files = named(found.files).map((file) => `\n  ${file}`);
-  const output = (found.failed?.output ?? '').trimEnd().replace(/^/gm, '  ');
-  const said = output.trim() === '' ? '' : `\n${output}`;
-  const steps = wayOn(found, [id], { ...args, all: false }).map((step) => `\n  ${step}`);
-  io.err(
-    `agent: ${id} is not merged: ${found.why}${files.join('')}${said}\nto go on:${steps.join('')}`,
-  );
+const printRefused = ({ io }: CommandContext, refused: RefusedTask, args: MergeArgs): void => {
+  const { task_id: id, message, paths = [], output = '', conflict } = refused;
+  const files = named(paths).map((file) => `\n  ${file}`);
+  const lines = output.trimEnd().replace(/^/gm, '  ');
+  const said = lines.trim() === '' ? '' : `\n${lines}`;
+  const why = `agent: ${id} is not merged: ${message}${files.join('')}${said}`;
+  const steps = conflict === undefined ? [] : wayOn(conflict, [id], { ...args, all: false });
+  const way = steps.length === 0 ? '' : `\nto go on:${steps.map((step) => `\n  ${step}`).join('')}`;
+  io.err(`${why}${way}`);
 };
 
-const mergedText = (merged: Exclude<Merged, Conflict>): string => {
-  if (merged.status === 'merged') return mergeData(merged).message;
-  return merged.commit === undefined
-    ? 'there is nothing to merge'
-    : `already merged (${merged.commit.slice(0, 12)})`;
+const landedText = ({ status, commit, into = '', tested }: LandedTask): string => {
+  if (commit === undefined) return 'there is nothing to merge';
+  if (status === 'nothing') return `already merged (${commit.slice(0, 12)})`;
+  return mergeData({ into, commit, ...(tested.length === 0 ? {} : { tested }) }).message;
 };
 
 /** Nothing is in this folder. @throws CallError when another server has work of the attempt */
@@ -193,11 +160,7 @@ const requireHere = async (
 };
 
 /** @throws UsageError */
-const wantedIds = async (
-  { io }: CommandContext,
-  client: Client,
-  { task_ids: ids, all, attempt }: MergeArgs,
-): Promise<readonly string[]> => {
+const requireWords = ({ task_ids: ids, all, attempt }: MergeArgs): void => {
   if (attempt !== undefined && (all || ids.length > 1))
     throw new UsageError('--attempt is of one task: give one task id with it');
   if (all && ids.length > 0) throw new UsageError('give task ids, or --all, not both');
@@ -207,64 +170,53 @@ const wantedIds = async (
       word: '<task_ids...>',
       usage: 'agent merge <task_ids...>, or agent merge --all',
     });
-  if (!all) return ids.map(requireId);
-  const { tasks } = await fetchTasks(client, io, { status: 'complete' }, null);
-  return tasks.filter(isUnmerged).map(({ task_id }) => task_id);
 };
 
-/** Merges one task and says what came of it. @returns the exit code @throws CallError for one that is alone */
-const land = async (
+const isOfMerge = ({ code }: RefusedTask): boolean =>
+  code === 'verify_failed' || code === 'merge_conflict';
+
+const printAll = async (
   context: CommandContext,
-  client: Client,
+  { landed, refused }: MergedMany,
   args: MergeArgs,
-  task: TaskView,
-  isAlone: boolean,
-): Promise<number> => {
+): Promise<void> => {
   const { io, json } = context;
-  const id = task.task_id;
-  try {
-    const merged = await mergeOne(context, client, args, task);
-    if (merged.status === 'nothing' && merged.commit === undefined)
-      await requireHere(context, requireId(id), merged.attempt);
-    if (json) io.json(merged);
-    if (merged.status === 'conflict') {
-      printConflict(context, id, merged, args);
-      return merged.failed === undefined ? exitCodes.conflict : exitCodes.failed;
-    }
-    if (!json) io.out(`${id} attempt ${merged.attempt}: ${mergedText(merged)}`);
-    return exitCodes.done;
-  } catch (error) {
-    if (!(error instanceof CallError) || isAlone) throw error;
-    io.err(`agent: ${id} is not merged: ${error.message}`);
-    return exitCodes.conflict;
+  for (const task of landed) {
+    const { task_id, attempt, commit, tested } = task;
+    if (commit === undefined) await requireHere(context, requireId(task_id), attempt);
+    if (json) io.json({ task_id, attempt, status: 'merged', commit, tested });
+    else io.out(`${task_id} attempt ${attempt}: ${landedText(task)}`);
   }
+  for (const task of refused) {
+    const { conflict: _, ...line } = task;
+    if (json) io.json({ ...line, status: 'refused' });
+    printRefused(context, task, args);
+  }
+  const count = landed.length + refused.length;
+  if (count === 0 && !json) io.out('all complete work is merged');
+  if (count > 1 && !json) io.err(`${landed.length} of ${count} tasks: merged, or nothing to merge`);
 };
 
 /**
  * Merges tasks in the order of their dependencies; what cannot be merged stops only what depends on it.
  * With `--json` prints a line for each. Exit code 1 when one did not pass its test, else 4 when one is
- * not merged.
+ * not merged. @throws CallError for one that is alone and may not be merged
  */
 export const mergeWork = async (context: CommandContext, args: MergeArgs): Promise<number> => {
-  const { io, json, connection } = context;
-  const client = await connection.server();
-  const ids = await wantedIds(context, client, args);
-  const tasks = await inDependencyOrder(ids, (id) => readTask(client, id));
-  if (tasks.length === 0 && !json) io.out('all complete work is merged');
-  const left = new Map<string, number>();
-  for (const task of tasks) {
-    const { task_id: id, dependencies } = task;
-    const first = dependencies.find((each) => left.has(each));
-    if (first !== undefined) {
-      io.err(`agent: ${id} is not merged: ${first}, which it depends on, is not`);
-      left.set(id, exitCodes.conflict);
-      continue;
-    }
-    const code = await land(context, client, args, task, tasks.length === 1);
-    if (code !== exitCodes.done) left.set(id, code);
-  }
-  if (tasks.length > 1 && !json)
-    io.err(`${tasks.length - left.size} of ${tasks.length} tasks: merged, or nothing to merge`);
-  const codes = [...left.values()];
-  return codes.find((code) => code === exitCodes.failed) ?? codes[0] ?? exitCodes.done;
+  requireWords(args);
+  const { task_ids, all, attempt, squash, ff, force, verify } = args;
+  const ids = task_ids.map(requireId);
+  const client = await context.connection.server();
+  const stop = saysThatItTests(context, ids[0]);
+  const style = squash || ff ? squash : undefined;
+  const wanted = { task_ids: ids, all, attempt, force, verify, squash: style };
+  const merged = await client.call('merge_many', wanted).finally(stop);
+  const { landed, refused } = merged;
+  const [first] = refused;
+  if (first !== undefined && landed.length + refused.length === 1 && !isOfMerge(first))
+    throw new CallError(first.code, first.message, { task_id: first.task_id });
+  await printAll(context, merged, args);
+  if (refused.length === 0) return exitCodes.done;
+  const isRed = refused.some(({ code }) => code === 'verify_failed');
+  return isRed ? exitCodes.failed : exitCodes.conflict;
 };

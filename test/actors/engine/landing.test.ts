@@ -27,7 +27,7 @@ const start = (setting: Setting): Promise<Running> => {
   });
 };
 const landing = (...verify: readonly string[]) => ({
-  landing: { style: 'squash' as const, verify, timeoutMs: 60_000 },
+  landing: { style: 'squash' as const, verify, timeoutMs: 60_000, maxBatch: 5 },
 });
 
 const doing = (title: string, ...calls: Turn['calls']) => ({
@@ -70,8 +70,9 @@ test('of two tasks that pass alone and fail together the first lands, and the br
     status: 'conflict',
     files: [],
     why: expect.stringMatching(
-      /^with the project's branch as it is now, the command .* ended with/,
+      new RegExp(`^it fails together with ${renamed} \\(landed\\): the command .* ended with`),
     ),
+    with: [renamed],
     failed: { command: check },
   });
   expect(head(running)).toBe(before);
@@ -138,7 +139,7 @@ test('unattended merges are tested too: what is red is left for a person', async
   expect(gitIn(running.root, 'log', '-1', '--format=%B', before)).toContain(`Task: ${renamed}`);
   expect(head(running)).toBe(before);
   expect(logs(running, called)).toContainEqual(
-    expect.stringMatching(/^not merged: with the project's branch as it is now/),
+    expect.stringMatching(/^not merged: it fails on the project.s branch as it is now: /),
   );
 });
 
@@ -171,7 +172,7 @@ test('a test is stopped when who asked goes away, and then nothing lands', async
 
 test('a command that does not end is not run again', async () => {
   const running = await start({
-    options: { landing: { style: 'squash', verify: ['sleep 600'], timeoutMs: 500 } },
+    options: { landing: { style: 'squash', verify: ['sleep 600'], timeoutMs: 500, maxBatch: 5 } },
   });
   const id = await complete(running, 'Call');
 

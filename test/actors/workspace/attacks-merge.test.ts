@@ -14,6 +14,7 @@ import type { Workspace } from '../../../src/actors/workspace/port.ts';
 import type { TaskId } from '../../../src/machines/task.ts';
 import { anAttempt } from '../../contracts/workspace.ts';
 import { gitIn, makeRepository, worktreesOf } from '../../support/git.ts';
+import { landAlone } from '../../support/land-alone.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
 const put = (folder: string, files: Readonly<Record<string, string>>): void => {
@@ -42,7 +43,7 @@ const workOn = async (
 };
 
 const merge = (workspace: Workspace, task = 'bd-a1', mode: 'ff' | 'squash' = 'squash') =>
-  workspace.merge(task as TaskId, 1, mode, 'Change it');
+  landAlone(workspace, task as TaskId, 1, mode, 'Change it');
 
 /** A project with tracked files, and ignored files of the user. */
 const projectWith = (ignored: Readonly<Record<string, string>>): string => {
@@ -164,7 +165,7 @@ test('a squash of a later attempt on the same branch merges the earlier one, too
   put(root, { 'd.txt': 'd\n' });
   await workspace.save(sentBack, 'Change it');
 
-  await workspace.merge('bd-a1' as TaskId, 2, 'squash', 'Change it');
+  await landAlone(workspace, 'bd-a1' as TaskId, 2, 'squash', 'Change it');
 
   expect(await merge(workspace, 'bd-a2')).toMatchObject({ status: 'merged' });
   expect(gitIn(project, 'ls-files')).toBe('a.txt\nb.txt\nc.txt\nd.txt');

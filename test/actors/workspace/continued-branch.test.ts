@@ -5,6 +5,7 @@ import { createFinishedWork } from '../../../src/actors/workspace/worktrees/fini
 import type { AttemptInput, TaskId } from '../../../src/machines/task.ts';
 import { anAttempt } from '../../contracts/workspace.ts';
 import { commitIn, gitIn, makeRepository, worktreesOf } from '../../support/git.ts';
+import { landAlone } from '../../support/land-alone.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
 const id = 'bd-a1' as TaskId;
@@ -46,7 +47,7 @@ test('an attempt that a review sent back goes on with the branch, and its diff s
   expect(gitIn(project, 'rev-parse', `${branch}^`)).toBe(first);
   expect(gitIn(project, 'branch', '--list', '--format=%(refname:short)', 'agent/*')).toBe(branch);
   expect((await workspace.diff(id, null))?.patch).toMatch(/first\.txt[\s\S]*second\.txt/);
-  await workspace.merge(id, 2, 'ff', 'Merge it');
+  await landAlone(workspace, id, 2, 'ff', 'Merge it');
   expect(filesOn('main')).toEqual(['a.txt', 'first.txt', 'second.txt']);
 });
 
@@ -70,7 +71,7 @@ test('one that changes nothing leaves the branch and its work as they were', {
 
   expect(saved).toMatchObject({ branch, commit: before, files: 1 });
   expect(gitIn(project, 'rev-parse', branch)).toBe(before);
-  expect((await workspace.merge(id, 2, 'ff', 'Merge it')).status).toBe('merged');
+  expect((await landAlone(workspace, id, 2, 'ff', 'Merge it')).status).toBe('merged');
 });
 
 test('commits that a person added to the branch are part of it', async () => {
@@ -99,13 +100,13 @@ test.each(['ff', 'squash'] as const)(
     addMine(project);
 
     expect((await workspace.diff(id, 1))?.patch).toMatch(/first\.txt[\s\S]*mine\.txt/);
-    expect((await workspace.merge(id, 1, mode, 'Merge it')).status).toBe('merged');
+    expect((await landAlone(workspace, id, 1, mode, 'Merge it')).status).toBe('merged');
     expect(filesOn('main')).toEqual(['a.txt', 'first.txt', 'mine.txt']);
-    expect((await workspace.merge(id, 1, mode, 'Merge it')).status).toBe('nothing');
+    expect((await landAlone(workspace, id, 1, mode, 'Merge it')).status).toBe('nothing');
     expect((await work.all()).map(({ stays }) => stays)).toEqual([null]);
 
     addMine(project, 'later.txt');
-    expect((await workspace.merge(id, 1, mode, 'Merge it')).status).toBe('merged');
+    expect((await landAlone(workspace, id, 1, mode, 'Merge it')).status).toBe('merged');
     expect(filesOn('main')).toEqual(['a.txt', 'first.txt', 'later.txt', 'mine.txt']);
   },
 );
@@ -123,7 +124,7 @@ test('merging an earlier attempt takes nothing of the one that goes on with its 
   const { workspace, run, filesOn } = await open();
   await run();
 
-  expect((await workspace.merge(id, 1, 'ff', 'Merge it')).status).toBe('merged');
+  expect((await landAlone(workspace, id, 1, 'ff', 'Merge it')).status).toBe('merged');
   expect(filesOn('main')).toEqual(['a.txt', 'first.txt']);
 });
 
@@ -133,7 +134,7 @@ test('a branch that a person rewrote is not merged: the message says how to', as
   gitIn(project, 'commit', '--quiet', '--amend', '-m', 'in my words');
   gitIn(project, 'checkout', '--quiet', 'main');
 
-  expect(await workspace.merge(id, 1, 'ff', 'Merge it')).toEqual({
+  expect(await landAlone(workspace, id, 1, 'ff', 'Merge it')).toEqual({
     status: 'conflict',
     branch,
     why: `somebody rewrote ${branch}: it does not have the commit of the attempt any more`,
@@ -168,7 +169,10 @@ test('a branch that a person moves meanwhile stays theirs', async () => {
 });
 
 test.each([
-  ['merged', async ({ workspace }) => void (await workspace.merge(id, 1, 'squash', 'Merge it'))],
+  [
+    'merged',
+    async ({ workspace }) => void (await landAlone(workspace, id, 1, 'squash', 'Merge it')),
+  ],
   ['gone', async ({ project }) => void gitIn(project, 'branch', '-D', branch)],
 ] satisfies [string, (scene: Awaited<ReturnType<typeof open>>) => Promise<void>][])(
   'with a branch that is %s it begins with the branch of the project',
@@ -192,7 +196,7 @@ test.each(['ff', 'squash'] as const)(
     await run();
     expect((await work.all()).map(({ stays }) => stays)).toEqual(['not merged', 'not merged']);
 
-    await workspace.merge(id, 2, mode, 'Merge it');
+    await landAlone(workspace, id, 2, mode, 'Merge it');
 
     const all = await work.all();
     expect(all.map(({ stays }) => stays)).toEqual([null, null]);

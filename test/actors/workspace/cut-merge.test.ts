@@ -20,6 +20,7 @@ import type { TaskId } from '../../../src/machines/task.ts';
 import { anAttempt } from '../../contracts/workspace.ts';
 import { mountSmallDisk } from '../../disk/support/small-disk.ts';
 import { gitIn, worktreesOf } from '../../support/git.ts';
+import { landAlone } from '../../support/land-alone.ts';
 import { processesWith } from '../../support/processes.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
@@ -85,10 +86,11 @@ const projectWithWork = (project = temporaryFolder(), state = temporaryFolder())
 /** Merges in a process of its own. */
 const mergeApart = (project: string, state: string) => {
   const script = `
+    const { landAlone } = await import('${root}test/support/land-alone.mjs');
     const { chooseWorkspace } = await import('${root}dist/actors/workspace/worktrees/select-workspace.js');
     const workspace = await chooseWorkspace({ mode: 'worktree', projectRoot: '${project}', folder: '${state}', copies: [],
       environment: process.env, sandboxed: false });
-    console.log(JSON.stringify(await workspace.merge('${task}', 1, 'squash', 'Change it')));
+    console.log(JSON.stringify(await landAlone(workspace, '${task}', 1, 'squash', 'Change it')));
   `;
   return spawn(process.execPath, ['--input-type=module', '-e', script], {
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -173,7 +175,9 @@ test.each([
     expect(isWhole(project, 'old')).toBe(true);
     expect(existsSync(join(state, 'moving'))).toBe(false);
 
-    expect(await next.merge(task, 1, 'squash', 'Change it')).toMatchObject({ status: 'merged' });
+    expect(await landAlone(next, task, 1, 'squash', 'Change it')).toMatchObject({
+      status: 'merged',
+    });
     expect(gitIn(project, 'status', '--porcelain')).toBe('?? mine.txt');
     expect(isWhole(project, 'new')).toBe(true);
   },
@@ -189,7 +193,7 @@ test('a file that the user changed after the crash stays, and is named', {
   writeFileSync(join(project, nameOf(0)), 'mine\n');
 
   const next = await worktreesOf(project, state);
-  const told = await next.merge(task, 1, 'squash', 'Change it');
+  const told = await landAlone(next, task, 1, 'squash', 'Change it');
 
   expect(told).toMatchObject({
     status: 'conflict',
@@ -223,13 +227,15 @@ test('a merge on a full disk leaves nothing behind, and succeeds when there is r
   const workspace = await worktreesOf(project, state);
   disk.fill();
 
-  const refused = await workspace.merge(task, 1, 'squash', 'Change it');
+  const refused = await landAlone(workspace, task, 1, 'squash', 'Change it');
   disk.empty();
   const before = [gitIn(project, 'status', '--porcelain'), isWhole(project, 'old')];
 
   expect(refused).toMatchObject({ status: 'conflict' });
   expect(before).toEqual(['', true]);
-  expect(await workspace.merge(task, 1, 'squash', 'Change it')).toMatchObject({ status: 'merged' });
+  expect(await landAlone(workspace, task, 1, 'squash', 'Change it')).toMatchObject({
+    status: 'merged',
+  });
   expect([gitIn(project, 'status', '--porcelain'), isWhole(project, 'new')]).toEqual(['', true]);
 });
 
@@ -238,7 +244,9 @@ test('an index that could not be written after the branch moved is written befor
   mkdirSync(join(project, '.git', 'index.agent-server', 'in-the-way'), { recursive: true });
   const workspace = await worktreesOf(project, state);
 
-  expect(await workspace.merge(task, 1, 'squash', 'Change it')).toMatchObject({ status: 'merged' });
+  expect(await landAlone(workspace, task, 1, 'squash', 'Change it')).toMatchObject({
+    status: 'merged',
+  });
   expect(isWhole(project, 'new')).toBe(true);
   rmSync(join(project, '.git', 'index.agent-server'), { recursive: true });
 

@@ -5,6 +5,7 @@ import { createFinishedWork } from '../../../src/actors/workspace/worktrees/fini
 import type { AttemptInput, TaskId } from '../../../src/machines/task.ts';
 import { anAttempt } from '../../contracts/workspace.ts';
 import { gitIn, makeRepository, worktreesOf } from '../../support/git.ts';
+import { landAlone } from '../../support/land-alone.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
 const id = 'bd-a1' as TaskId;
@@ -55,7 +56,7 @@ test('work that has discarded work in it is not merged, and says so', async () =
   await work(anAttempt(1, 'bd-b2'), 'b.txt', [id]);
   await workspace.discard(id, 1, null);
 
-  expect(await workspace.merge('bd-b2' as TaskId, 1, 'ff', 'Merge it')).toMatchObject({
+  expect(await landAlone(workspace, 'bd-b2' as TaskId, 1, 'ff', 'Merge it')).toMatchObject({
     status: 'conflict',
     why: "bd-a1's work is in it and was discarded; run it again",
   });
@@ -64,7 +65,7 @@ test('work that has discarded work in it is not merged, and says so', async () =
 
 test('what is merged, or not there, is not discarded', async () => {
   const { workspace } = await open();
-  await workspace.merge(id, 1, 'ff', 'Merge it');
+  await landAlone(workspace, id, 1, 'ff', 'Merge it');
 
   expect(await workspace.discard(id, 1, null)).toBe('merged');
   expect(await workspace.discard('bd-none' as TaskId, 1, null)).toBeNull();

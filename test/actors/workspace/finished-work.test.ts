@@ -5,6 +5,7 @@ import { createFinishedWork } from '../../../src/actors/workspace/worktrees/fini
 import type { TaskId } from '../../../src/machines/task.ts';
 import { anAttempt } from '../../contracts/workspace.ts';
 import { commitIn, gitIn, makeRepository, worktreesOf } from '../../support/git.ts';
+import { landAlone } from '../../support/land-alone.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
 const open = async (project = makeRepository()) => {
@@ -23,7 +24,7 @@ const open = async (project = makeRepository()) => {
     return root;
   };
   const merge = (taskId: string, mode: 'ff' | 'squash' = 'ff') =>
-    workspace.merge(taskId as TaskId, 1, mode, 'Merge it');
+    landAlone(workspace, taskId as TaskId, 1, mode, 'Merge it');
   const stays = async () =>
     Object.fromEntries((await work.all()).map(({ taskId, stays }) => [taskId, stays]));
   const unmerged = async () =>
@@ -194,7 +195,7 @@ test('work that other unmerged work began with stays, although it was squashed',
     'bd-a': 'bd-b builds on it and is not merged',
     'bd-b': 'not merged',
   });
-  await workspace.merge('bd-b' as TaskId, 1, 'squash', 'Merge it');
+  await landAlone(workspace, 'bd-b' as TaskId, 1, 'squash', 'Merge it');
   expect(await stays()).toEqual({ 'bd-a': null, 'bd-b': null });
 });
 

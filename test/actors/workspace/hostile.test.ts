@@ -13,6 +13,7 @@ import { expect, onTestFinished, test, vi } from 'vitest';
 import type { TaskId } from '../../../src/machines/task.ts';
 import { anAttempt } from '../../contracts/workspace.ts';
 import { commitIn, gitIn, makeRepository, worktreesOf } from '../../support/git.ts';
+import { landAlone } from '../../support/land-alone.ts';
 import { isLong } from '../../support/long.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
@@ -164,11 +165,11 @@ test('a link that leads out of the project is not merged, nor a file that the us
   await workspace.save(anAttempt(1, 'bd-b'), 'x');
   rmSync(join(project, 'b.txt'));
 
-  expect(await workspace.merge(id, 1, 'ff', 'x')).toMatchObject({
+  expect(await landAlone(workspace, id, 1, 'ff', 'x')).toMatchObject({
     status: 'conflict',
     why: expect.stringContaining('docs is a link that may lead out of the project'),
   });
-  expect(await workspace.merge('bd-b' as TaskId, 1, 'ff', 'x')).toMatchObject({
+  expect(await landAlone(workspace, 'bd-b' as TaskId, 1, 'ff', 'x')).toMatchObject({
     why: 'you deleted files that the work changed',
     files: ['b.txt'],
   });
@@ -184,7 +185,7 @@ test("text with CR LF is saved with the user's line ends", async () => {
   writeFileSync(join(root, 'c.bin'), 'one\r\n');
 
   await workspace.save(anAttempt(), 'x');
-  await workspace.merge(id, 1, 'ff', 'x');
+  await landAlone(workspace, id, 1, 'ff', 'x');
 
   expect(readFileSync(join(project, 'b.txt'), 'utf8')).toBe('one\ntwo\n');
   expect(readFileSync(join(project, 'c.bin'), 'utf8')).toBe('one\r\n');
@@ -247,10 +248,10 @@ test('a folder that the work of two attempts turns into a repository is not merg
     await workspace.save(anAttempt(1, task), 'x');
   }
 
-  expect(await workspace.merge('bd-b1' as TaskId, 1, 'squash', 'x')).toMatchObject({
+  expect(await landAlone(workspace, 'bd-b1' as TaskId, 1, 'squash', 'x')).toMatchObject({
     status: 'merged',
   });
-  expect(await workspace.merge('bd-b2' as TaskId, 1, 'squash', 'x')).toMatchObject({
+  expect(await landAlone(workspace, 'bd-b2' as TaskId, 1, 'squash', 'x')).toMatchObject({
     status: 'conflict',
     why: expect.stringContaining('the work turns a folder into a git repository'),
     files: ['lib'],
@@ -331,12 +332,12 @@ test('ignore rules that take git for ever are abandoned, and delay nobody else',
   });
   await workspace.save(anAttempt(1, 'bd-b1'), 'x');
   expect(isSaved).toBe(false);
-  expect(await workspace.merge('bd-b1' as TaskId, 1, 'squash', 'x')).toMatchObject({
+  expect(await landAlone(workspace, 'bd-b1' as TaskId, 1, 'squash', 'x')).toMatchObject({
     status: 'merged',
   });
 
   expect((await saving)?.notes.join()).toContain('the rules of .gitignore took git more than 5 s');
-  expect(await workspace.merge(id, 1, 'squash', 'x')).toMatchObject({
+  expect(await landAlone(workspace, id, 1, 'squash', 'x')).toMatchObject({
     status: 'conflict',
     why: 'git check-attr did not end within 10 s',
   });

@@ -5,6 +5,7 @@ import { expect, test } from 'vitest';
 import type { TaskId } from '../../../src/machines/task.ts';
 import { anAttempt } from '../../contracts/workspace.ts';
 import { commitIn, gitIn, makeRepository, worktreesOf } from '../../support/git.ts';
+import { landAlone } from '../../support/land-alone.ts';
 import { isRoot, notRoot, testUnless } from '../../support/needs.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
@@ -183,7 +184,7 @@ test.each([
 
     expect((await workspace.diff(id, 1))?.patch).toContain('+new');
     expect(await workspace.save(anAttempt(), 'x')).toMatchObject({ files: 1, insertions: 1 });
-    expect(await workspace.merge(id, 1, 'squash', 'x')).toMatchObject({ status: 'merged' });
+    expect(await landAlone(workspace, id, 1, 'squash', 'x')).toMatchObject({ status: 'merged' });
     expect(readFileSync(join(project, 'b.txt'), 'utf8')).toBe('new\n');
     expect(gitIn(project, 'status', '--porcelain')).toBe('');
     gitIn(project, 'fsck', '--strict');
@@ -196,6 +197,7 @@ const asNobody = `
   import { setTimeout as delay } from 'node:timers/promises';
   const [module, projectRoot, folder] = process.argv.slice(2);
   const { chooseWorkspace } = await import(module);
+  const { landAlone } = await import(new URL('../../../../test/support/land-alone.mjs', module).href);
   const attempt = { taskId: 'bd-a1', attempt: 1, role: 'engineer', options: {} };
   const environment = { PATH: '/usr/bin:/bin' };
   const workspace = await chooseWorkspace({ mode: 'worktree', projectRoot, folder, copies: [], environment, sandboxed: false });
@@ -209,7 +211,7 @@ const asNobody = `
   const saved = await workspace.save(attempt, 'x');
   const left = () => readdirSync(folder + '/removed');
   while (left().length > 0) await delay(10);
-  console.log(JSON.stringify({ files: saved?.files, notes: saved?.notes.toSorted(), merged: (await workspace.merge('bd-a1', 1, 'squash', 'x')).status }));
+  console.log(JSON.stringify({ files: saved?.files, notes: saved?.notes.toSorted(), merged: (await landAlone(workspace, 'bd-a1', 1, 'squash', 'x')).status }));
 `;
 
 testUnless(notRoot)(

@@ -4,6 +4,7 @@ import { expect } from 'vitest';
 import type { TaskId } from '../../../src/machines/task.ts';
 import { anAttempt } from '../../contracts/workspace.ts';
 import { gitIn, makeRepository, worktreesOf } from '../../support/git.ts';
+import { landAlone } from '../../support/land-alone.ts';
 import { noLfs, testUnless } from '../../support/needs.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
@@ -42,7 +43,7 @@ testUnless(noLfs)(
 
     const live = await workspace.diff(task, 1);
     const saved = await workspace.save(anAttempt(1, task), 'Change');
-    const merged = await workspace.merge(task, 1, 'squash', 'Change');
+    const merged = await landAlone(workspace, task, 1, 'squash', 'Change');
 
     expect(live?.patch).toContain('+version https://git-lfs.github.com/spec/v1');
     expect(live?.patch).not.toContain('new new');
@@ -66,14 +67,14 @@ testUnless(noLfs)(
     changeFiles(root);
     await workspace.save(anAttempt(1, task), 'Change');
 
-    const without = await workspace.merge(task, 1, 'squash', 'Change');
+    const without = await landAlone(workspace, task, 1, 'squash', 'Change');
     const allowed = await worktreesOf(project, state, [], { filters: ['lfs'] });
 
     expect(without).toMatchObject({
       status: 'conflict',
       why: expect.stringContaining('allow it with workspace.filters'),
     });
-    expect(await allowed.merge(task, 1, 'squash', 'Change')).toMatchObject({
+    expect(await landAlone(allowed, task, 1, 'squash', 'Change')).toMatchObject({
       status: 'conflict',
       why: expect.stringContaining('saved as they are'),
       files: ['a.bin', 'b.bin'],
@@ -93,7 +94,7 @@ testUnless(noLfs)(
 
     await workspace.save(anAttempt(1, task), 'Change');
 
-    expect(await workspace.merge(task, 1, 'squash', 'Change')).toMatchObject({
+    expect(await landAlone(workspace, task, 1, 'squash', 'Change')).toMatchObject({
       status: 'conflict',
       why: expect.stringContaining('.lfsconfig'),
       files: ['.lfsconfig'],

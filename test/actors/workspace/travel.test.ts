@@ -10,6 +10,7 @@ import { anAttempt } from '../../contracts/workspace.ts';
 import { attempt, branch, id, key, keyed, openCommon } from '../../support/common-repository.ts';
 import { commitIn, gitIn, makeRepository, worktreesOf } from '../../support/git.ts';
 import { serveRepository } from '../../support/git-http.ts';
+import { landAlone } from '../../support/land-alone.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
 describe.each(['folder', 'network'] as const)(
@@ -105,7 +106,7 @@ describe.each(['folder', 'network'] as const)(
       expect(patch).toContain('+second');
       expect(patch).not.toContain('late.txt');
       expect(gitIn(one.root, 'show', 'agent/bd-a1/1:late.txt')).toBe('not kept');
-      expect(await one.workspace.merge(id, 1, 'squash', 'Merge it')).toMatchObject({
+      expect(await landAlone(one.workspace, id, 1, 'squash', 'Merge it')).toMatchObject({
         status: 'merged',
       });
       expect(gitIn(one.root, 'show', 'main:a.txt')).toBe('second');
@@ -125,7 +126,7 @@ describe.each(['folder', 'network'] as const)(
         const next = await two.workspace.open(anAttempt(1, 'bd-b2'), [id]);
         expect(readFileSync(join(next.root, 'b.txt'), 'utf8')).toBe('work\n');
         expect(next.notes.join()).toContain('Your folder has the work of bd-a1');
-        const merged = await two.workspace.merge(id, 1, 'squash', 'Merge it');
+        const merged = await landAlone(two.workspace, id, 1, 'squash', 'Merge it');
         expect(merged.status).toBe('merged');
         expect(await two.travel.send(keyed)).toBeNull();
 

@@ -4,6 +4,7 @@ import { expect, test } from 'vitest';
 import type { Workspace } from '../../../src/actors/workspace/port.ts';
 import { anAttempt } from '../../contracts/workspace.ts';
 import { gitIn, makeRepository, worktreesOf } from '../../support/git.ts';
+import { landAlone } from '../../support/land-alone.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
 const opened = async () => {
@@ -127,7 +128,7 @@ test('without git, too, what a verification writes is no part of the work', {
   await workspace.asCheck(anAttempt(), async () => writeFileSync(join(root, 'report.xml'), 'x'));
 
   await workspace.save(anAttempt(), 'Work');
-  await workspace.merge(anAttempt().taskId, 1, 'ff', 'Work');
+  await landAlone(workspace, anAttempt().taskId, 1, 'ff', 'Work');
 
   expect(readFileSync(join(project, 'mine.txt'), 'utf8')).toBe('one\n');
   expect(existsSync(join(project, 'report.xml'))).toBe(false);

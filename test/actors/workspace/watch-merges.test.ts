@@ -5,6 +5,7 @@ import type { Workspace } from '../../../src/actors/workspace/port.ts';
 import type { TaskId } from '../../../src/machines/task.ts';
 import { anAttempt } from '../../contracts/workspace.ts';
 import { commitIn, gitIn, makeRepository, worktreesOf } from '../../support/git.ts';
+import { landAlone } from '../../support/land-alone.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
 const save = async (workspace: Workspace, taskId: string) => {
@@ -50,7 +51,7 @@ test('a merge by hand is seen, also when the branch moved on and the branch of t
 
   await vi.waitFor(() => expect(told).toEqual([merged('bd-a1')]), 5_000);
   expect([await work('bd-a1'), await work('bd-a2')]).toEqual([true, false]);
-  const again = await server.merge('bd-a1' as TaskId, 1, 'ff', 'x');
+  const again = await landAlone(server, 'bd-a1' as TaskId, 1, 'ff', 'x');
   expect(again).toMatchObject({ status: 'nothing', commit: gitIn(project, 'rev-parse', 'HEAD') });
 });
 
@@ -62,10 +63,10 @@ test('a merge by another program is seen once, and one of our own is not', {
   for (const id of ['bd-a1', 'bd-a2', 'bd-a3']) await save(server, id);
   const other = await worktreesOf(project, folder);
 
-  await server.merge('bd-a1' as TaskId, 1, 'squash', 'x');
-  await other.merge('bd-a2' as TaskId, 1, 'squash', 'x');
+  await landAlone(server, 'bd-a1' as TaskId, 1, 'squash', 'x');
+  await landAlone(other, 'bd-a2' as TaskId, 1, 'squash', 'x');
   await vi.waitFor(() => expect(told).toEqual([merged('bd-a2')]), 5_000);
-  await other.merge('bd-a3' as TaskId, 1, 'squash', 'x');
+  await landAlone(other, 'bd-a3' as TaskId, 1, 'squash', 'x');
 
   await vi.waitFor(() => expect(told).toEqual([merged('bd-a2'), merged('bd-a3')]), 5_000);
 });

@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import type { TaskId } from '../../../src/machines/task.ts';
 import { anAttempt, describeWorkspace } from '../../contracts/workspace.ts';
 import { gitIn, worktreesOf } from '../../support/git.ts';
+import { landAlone } from '../../support/land-alone.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
 const id = 'bd-a1' as TaskId;
@@ -39,7 +40,7 @@ describe.each([
     const live = await workspace.diff(id, null);
     const saved = await workspace.save(anAttempt(), 'Change it');
     const untouched = readFileSync(join(project, 'a.txt'), 'utf8');
-    const merged = await workspace.merge(id, 1, 'ff', 'Change it');
+    const merged = await landAlone(workspace, id, 1, 'ff', 'Change it');
 
     expect(workspace.describe()).toBe(`a copy of the project folder for each attempt (${why})`);
     expect([found, untouched]).toEqual(['b\n', 'one\ntwo\nthree\n']);
@@ -48,7 +49,9 @@ describe.each([
     expect(merged).toMatchObject({ status: 'merged', into: 'the project folder' });
     expect(readFileSync(join(project, 'a.txt'), 'utf8')).toBe('one\n2\nthree\n');
     expect(readdirSync(project)).toEqual(before);
-    expect(await workspace.merge(id, 1, 'ff', 'Change it')).toMatchObject({ status: 'nothing' });
+    expect(await landAlone(workspace, id, 1, 'ff', 'Change it')).toMatchObject({
+      status: 'nothing',
+    });
   });
 });
 
@@ -67,15 +70,15 @@ test("the user's change in the same lines is a conflict, and elsewhere it is kep
   }
   writeFileSync(join(project, 'a.txt'), 'precious\n');
 
-  expect(await workspace.merge(id, 1, 'squash', 'x')).toMatchObject({
+  expect(await landAlone(workspace, id, 1, 'squash', 'x')).toMatchObject({
     status: 'conflict',
     files: ['a.txt'],
   });
-  expect(await workspace.merge('bd-b' as TaskId, 1, 'ff', 'x')).toMatchObject({
+  expect(await landAlone(workspace, 'bd-b' as TaskId, 1, 'ff', 'x')).toMatchObject({
     status: 'conflict',
     why: 'the project folder has moved on since the attempt began; it cannot be fast-forwarded',
   });
-  expect(await workspace.merge('bd-b' as TaskId, 1, 'squash', 'x')).toMatchObject({
+  expect(await landAlone(workspace, 'bd-b' as TaskId, 1, 'squash', 'x')).toMatchObject({
     status: 'merged',
   });
   expect(readFileSync(join(project, 'a.txt'), 'utf8')).toBe('precious\n');
@@ -117,7 +120,7 @@ test('a repository that an agent plants is in neither its work nor the project',
   writeFileSync(join(root, 'deep', 'c.txt'), 'c\n');
 
   const saved = await workspace.save(anAttempt(), 'x');
-  await workspace.merge(id, 1, 'ff', 'x');
+  await landAlone(workspace, id, 1, 'ff', 'x');
 
   expect(saved?.notes).toContain(
     'deep is a repository of its own; its files were saved, its history was not',

@@ -13,6 +13,7 @@ import type { Workspace } from '../../../src/actors/workspace/port.ts';
 import type { TaskId } from '../../../src/machines/task.ts';
 import { anAttempt, describeWorkspace } from '../../contracts/workspace.ts';
 import { commitIn, gitIn, makeRepository, worktreesOf } from '../../support/git.ts';
+import { landAlone } from '../../support/land-alone.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 
 const id = 'bd-a1' as TaskId;
@@ -266,7 +267,7 @@ test.each(['ff', 'squash'] as const)(
     const workspace = await worktreesOf(project, temporaryFolder());
     const { saved } = await workOn(workspace, 'b.txt', 'new\n');
 
-    const merged = await workspace.merge(id, 1, mode, 'Change it');
+    const merged = await landAlone(workspace, id, 1, mode, 'Change it');
 
     const head = gitIn(project, 'rev-parse', 'HEAD');
     expect(merged).toEqual({ status: 'merged', commit: head, into: 'main' });
@@ -275,8 +276,8 @@ test.each(['ff', 'squash'] as const)(
     expect(gitIn(project, 'status', '--porcelain')).toBe('');
     commitIn(project, 'c.txt', 'later\n');
     const nothing = { status: 'nothing', commit: head };
-    expect(await workspace.merge(id, 1, mode, 'Change it')).toEqual(nothing);
-    expect(await workspace.merge(id, 1, 'ff', 'Change it')).toEqual(nothing);
+    expect(await landAlone(workspace, id, 1, mode, 'Change it')).toEqual(nothing);
+    expect(await landAlone(workspace, id, 1, 'ff', 'Change it')).toEqual(nothing);
   },
 );
 
@@ -286,11 +287,11 @@ test('a branch that has moved on accepts a squash, and no fast-forward', async (
   await workOn(workspace, 'b.txt', 'new\n');
   commitIn(project, 'c.txt', 'meanwhile\n');
 
-  expect(await workspace.merge(id, 1, 'ff', 'x')).toMatchObject({
+  expect(await landAlone(workspace, id, 1, 'ff', 'x')).toMatchObject({
     status: 'conflict',
     why: 'main has moved on since the attempt began; it cannot be fast-forwarded',
   });
-  expect((await workspace.merge(id, 1, 'squash', 'Change it')).status).toBe('merged');
+  expect((await landAlone(workspace, id, 1, 'squash', 'Change it')).status).toBe('merged');
   expect(gitIn(project, 'log', '--format=%s')).toBe('Change it\nchange c.txt\nchange a.txt');
 });
 
@@ -300,7 +301,7 @@ test('a repository that another git has locked is refused with the name of the l
   await workOn(workspace, 'b.txt', 'new\n');
   writeFileSync(join(project, '.git', 'index.lock'), '');
 
-  const merged = await workspace.merge(id, 1, 'ff', 'Change it');
+  const merged = await landAlone(workspace, id, 1, 'ff', 'Change it');
 
   expect(merged).toMatchObject({ status: 'conflict', why: expect.stringContaining('index.lock') });
 });
@@ -318,10 +319,10 @@ test('an aborted merge never moves the branch afterwards', async () => {
   await workOn(workspace, 'b.txt', 'new\n');
   const head = gitIn(project, 'rev-parse', 'HEAD');
 
-  await expect(workspace.merge(id, 1, 'ff', 'x', abortedSoon())).rejects.toThrow('too late');
+  await expect(landAlone(workspace, id, 1, 'ff', 'x', abortedSoon())).rejects.toThrow('too late');
 
   expect(gitIn(project, 'rev-parse', 'HEAD')).toBe(head);
-  expect(await workspace.merge(id, 1, 'ff', 'x')).toMatchObject({ status: 'merged' });
+  expect(await landAlone(workspace, id, 1, 'ff', 'x')).toMatchObject({ status: 'merged' });
 });
 
 test('an aborted open leaves no worktree, no branch and no record', async () => {
@@ -342,7 +343,7 @@ test('a conflict changes nothing and names the files', async () => {
   commitIn(project, 'a.txt', 'ours\n');
   const head = gitIn(project, 'rev-parse', 'HEAD');
 
-  expect(await workspace.merge(id, 1, 'squash', 'x')).toEqual({
+  expect(await landAlone(workspace, id, 1, 'squash', 'x')).toEqual({
     status: 'conflict',
     branch: 'agent/bd-a1/1',
     why: 'both main and agent/bd-a1/1 changed the same lines',
@@ -361,7 +362,7 @@ test('uncommitted changes of the user are never overwritten', async () => {
   await workOn(workspace, 'a.txt', 'theirs\n');
   writeFileSync(join(project, 'a.txt'), 'precious\n');
 
-  expect(await workspace.merge(id, 1, 'ff', 'x')).toMatchObject({
+  expect(await landAlone(workspace, id, 1, 'ff', 'x')).toMatchObject({
     status: 'conflict',
     files: ['a.txt'],
   });
@@ -391,7 +392,7 @@ test('no hook, filter, driver or monitor that a repository names is run', {
 
   await workOn(workspace, 'b.txt', 'new\n');
   await workspace.diff(id, 1);
-  await workspace.merge(id, 1, 'ff', 'x');
+  await landAlone(workspace, id, 1, 'ff', 'x');
 
   expect(existsSync(trap)).toBe(false);
   expect(existsSync(join(project, 'b.txt'))).toBe(true);

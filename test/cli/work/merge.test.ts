@@ -197,7 +197,9 @@ test('what cannot be merged stops only what depends on it', {
 
   expect(code).toBe(4);
   expect(err).toContain(`to go on:\n  agent merge ${many}\n`);
-  expect(err).toContain(`agent: ${two} is not merged: ${many}, which it depends on, is not\n`);
+  expect(err).toContain(
+    `agent: ${two} is not merged: ${many}, which it depends on, is not merged\n`,
+  );
   expect(err).toContain(`agent: ${never} is not merged: `);
   expect(out).toContain(`${idle} attempt 1: there is nothing to merge\n`);
   expect(out).toMatch(new RegExp(`^${one} attempt 1: merged into main .*, not tested$`, 'm'));
@@ -217,7 +219,7 @@ test('work that is red with what landed before stays out, with the end of the ou
   expect(merged.out.match(/merged into main \(\w+\), tested with test/g)).toHaveLength(2);
   expect(merged.out).toContain(`${three} attempt 1: merged`);
   expect(merged.err).toContain(
-    `agent: ${two} is not merged: with the project's branch as it is now`,
+    `agent: ${two} is not merged: it fails together with ${one} (landed): the command that must pass`,
   );
   expect(merged.err).toContain(`\n  they do not fit\nto go on:\n  agent diff ${two}\n`);
   expect(merged.out).toContain(one);

@@ -4,12 +4,8 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { onTestFinished } from 'vitest';
-import type {
-  Merged,
-  OpenWorkspace,
-  SavedWork,
-  TakenWork,
-} from '../../../src/actors/workspace/port.ts';
+import type { OpenWorkspace, SavedWork, TakenWork } from '../../../src/actors/workspace/port.ts';
+import type { Merged } from '../../../src/machines/merge-queue/merge-queue-context.ts';
 import { temporaryFolder } from '../../support/temporary.ts';
 import { type Recorded, readRecording, recorder } from './recording.ts';
 

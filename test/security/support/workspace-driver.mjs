@@ -4,6 +4,7 @@ import { closeSync, openSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { childEnvironment } from '../../../dist/actors/process/run-command.js';
 import { chooseWorkspace } from '../../../dist/actors/workspace/worktrees/select-workspace.js';
+import { landAlone } from '../../support/land-alone.mjs';
 
 const opened = new Map();
 
@@ -32,7 +33,7 @@ const calls = {
   keep: (workspace, { attempt, step }) => workspace.travel.keep({ ...attempt, key }, step),
   take: (workspace, { attempt }) => workspace.travel.take(attempt, key),
   merge: (workspace, { attempt, mode }) =>
-    workspace.merge(attempt.taskId, attempt.attempt, mode, 'Work'),
+    landAlone(workspace, attempt.taskId, attempt.attempt, mode, 'Work'),
 };
 
 /** Writes the name of a call into the recording: the file is not there. */

@@ -42,6 +42,8 @@ interface MergeSettings {
   readonly verify: readonly string[];
   /** Limits each command. */
   readonly timeoutMs: number;
+  /** Most tasks that are tested together. */
+  readonly maxBatch: number;
 }
 
 /** Values from the configuration; replaced as a whole while the server runs. */

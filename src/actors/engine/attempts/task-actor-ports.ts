@@ -5,13 +5,13 @@ import type { Results } from '../../results/results.ts';
 import type { Store } from '../../store/port.ts';
 import type { Tracker } from '../../tracker/port.ts';
 import type { MergeMode, Workspace } from '../../workspace/port.ts';
+import type { MergeQueue } from '../merging/merge-queue.ts';
 import type { Slots } from '../slots/slots.ts';
 import type { DependencyWaits } from '../tasks/dependency-waits.ts';
 import type { TaskHost } from '../tasks/task-host.ts';
 import type { AgentRuns } from './agent-runs.ts';
 import type { Budgets } from './budgets.ts';
 import type { InvokedActors } from './invoked.ts';
-import type { ProofOf } from './prove-merge.ts';
 import type { VerifyCommands } from './verify.ts';
 
 export interface RunChoices {
@@ -40,7 +40,7 @@ export interface TaskActorPorts {
   readonly choices: RunChoices;
   readonly budgets: Pick<Budgets, 'parking'>;
   readonly verify: VerifyCommands;
-  readonly proofOf: ProofOf;
+  readonly merges: Pick<MergeQueue, 'merge'>;
   readonly emit: (
     attempt: Pick<AttemptInput, 'taskId' | 'attempt'>,
     type: EventType,

@@ -10,12 +10,10 @@ import type {
   RunOptions,
   TaskId,
 } from '../../../machines/task.ts';
-import { mergeData } from '../../journal/merge-entry.ts';
 import { persistedSnapshot } from '../../journal/snapshots.ts';
 import type { SavedActor } from '../../store/port.ts';
 import { defaultCloseReason } from '../../tracker/close-reason.ts';
-import type { Fence, StatusChange, TrackerReads, TrackerWrites } from '../../tracker/port.ts';
-import type { Merged } from '../../workspace/port.ts';
+import type { Fence, StatusChange } from '../../tracker/port.ts';
 import { type AttemptEnds, asDiskProblem, createAttemptEnds } from './attempt-end.ts';
 import type { TaskActorPorts } from './task-actor-ports.ts';
 
@@ -80,55 +78,32 @@ export const resumeFrom = (
   return { resume: { at, context: { ...known, deadlineAt, limitAt: null } } };
 };
 
-type MergeConflict = Extract<Merged, { status: 'conflict' }>;
-
-/**
- * Creates a task for a person to merge work that git could not merge; once for each task, on which it
- * depends.
- */
-const createMergeTask = async (
-  tracker: Pick<TrackerReads, 'dependents'> & Pick<TrackerWrites, 'create'>,
-  { taskId, attempt }: AttemptInput,
-  title: string,
-  conflict: MergeConflict,
-  signal: AbortSignal,
-): Promise<void> => {
-  const label = `merge-of:${taskId}`;
-  const exists = (await tracker.dependents(taskId)).some(
-    ({ status, labels }) => status !== 'closed' && labels.includes(label),
-  );
-  if (exists) return;
-  signal.throwIfAborted();
-  const files = conflict.files.map((file) => `- ${file}`).join('\n');
-  await tracker.create({
-    title: `Merge the work of ${taskId}`,
-    description: `The work of ${taskId} (${title}, attempt ${attempt}) is on the branch ${conflict.branch} and was not merged: ${conflict.why}.\n${files}\nSee it with: agent diff ${taskId}\nWhen nothing is in the way any more: agent merge ${taskId}`,
-    priority: 1,
-    labels: [label],
-    dependencies: [taskId],
-  });
-};
-
 /** Less than the chart gives it: work that waits long for its turn, or for its test, is not failed. */
 const longestMergeMs = 60 * 60_000;
 
 const mergeInTime = async (
-  { workspace, choices, proofOf }: Pick<TaskActorPorts, 'workspace' | 'choices' | 'proofOf'>,
-  input: AttemptInput,
-  title: string,
+  { merges, workspace, choices: { mergeMode } }: TaskActorPorts,
+  { taskId, attempt }: AttemptInput,
   signal: AbortSignal,
-): Promise<Merged> => {
-  const { taskId, attempt } = input;
+): Promise<void> => {
+  const style = mergeMode();
+  if (style === 'none') return;
   const limit = AbortSignal.timeout(longestMergeMs);
-  const either = AbortSignal.any([signal, limit]);
+  const [merged] = merges.merge(
+    [{ taskId, attempt, style, verify: true, by: 'task' }],
+    AbortSignal.any([signal, limit]),
+  );
   try {
-    const mode = choices.mergeMode();
-    return await workspace.merge(taskId, attempt, mode, title, either, proofOf(input));
+    await merged;
   } catch (error) {
     if (signal.aborted || !limit.aborted) throw error;
-    const branch = (await workspace.workOf(taskId, attempt))?.branch ?? '';
     const why = `its turn and its test took longer than ${longestMergeMs / 60_000} minutes`;
-    return { status: 'conflict', branch, why, files: [] };
+    await workspace.noteRefused(taskId, attempt, {
+      status: 'conflict',
+      branch: '',
+      why,
+      files: [],
+    });
   }
 };
 
@@ -196,7 +171,7 @@ const provideAttemptActors = (
   ports: TaskActorPorts,
   ends: AttemptEnds,
 ): TaskMachine => {
-  const { invoked, tracker, agentRuns } = ports;
+  const { invoked, agentRuns } = ports;
   return machine.provide({
     actors: {
       runAttempt: invoked.actor(async ({ feedback, ...input }, signal) => {
@@ -226,17 +201,7 @@ const provideAttemptActors = (
         await ends.logSavedWork(input, work);
         return { toMerge: work !== null && ports.choices.mergeMode() !== 'none' };
       }),
-      mergeWork: invoked.actor(async (input, signal) => {
-        const title = ports.host.views.knownTask(input.taskId)?.title ?? input.taskId;
-        const merged = await mergeInTime(ports, input, title, signal);
-        if (merged.status === 'nothing') return;
-        const isMerged = merged.status === 'merged';
-        const data = isMerged
-          ? mergeData(merged)
-          : { level: 'warn', message: `not merged: ${merged.why}` };
-        ports.emit(input, 'log', data);
-        if (!isMerged) await createMergeTask(tracker, input, title, merged, signal);
-      }),
+      mergeWork: invoked.actor((input, signal) => mergeInTime(ports, input, signal)),
     },
   });
 };

@@ -32,7 +32,7 @@ export interface TaskPage {
 export interface ListPorts {
   readonly tracker: TrackerReads;
   /** Null in a project without runs. */
-  readonly store: Pick<ActorReads, 'tasks' | 'openWorkflows'> | null;
+  readonly store: Pick<ActorReads, 'tasks' | 'openHosted'> | null;
   readonly viewOf: (tracked: TrackedTask) => Promise<TaskView>;
   readonly workOf: WorkReads;
 }

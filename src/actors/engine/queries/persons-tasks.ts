@@ -7,10 +7,10 @@ import type { TrackerReads } from '../../tracker/port.ts';
 
 /** The tasks for which workflows wait for a person now. */
 export const readPersonsTasks = async (
-  store: Pick<ActorReads, 'openWorkflows'>,
+  store: Pick<ActorReads, 'openHosted'>,
   tracker: Pick<TrackerReads, 'findMany'>,
 ): Promise<readonly TrackedTask[]> => {
-  const ids = readEach(await store.openWorkflows(), (saved) => {
+  const ids = readEach(await store.openHosted('workflow'), (saved) => {
     const { context }: Pick<WorkflowSnapshot, 'context'> = persistedSnapshot(saved);
     const isNow = ({ phase, round }: (typeof context.tasks)[number]): boolean =>
       phase === context.phase && round === context.round;

@@ -1,3 +1,4 @@
+import { mergeQueueMachine } from '../../../machines/merge-queue/merge-queue-machine.ts';
 import type { TaskId } from '../../../machines/task.ts';
 import { workflowMachine } from '../../../machines/workflow/workflow-machine.ts';
 import { frameJson } from '../../journal/event-types.ts';
@@ -7,7 +8,7 @@ import {
   fold,
   type ReplayedStep,
 } from '../../journal/replay/replay.ts';
-import { foldHosted, hostedDifference, workflowKey } from '../../journal/replay/replay-hosted.ts';
+import { foldHosted, hostedDifference, hostedKey } from '../../journal/replay/replay-hosted.ts';
 import { removedView, type TaskView } from '../../journal/task-view.ts';
 import type { Entry, KeptEntry, StoreReads } from '../../store/port.ts';
 
@@ -60,21 +61,27 @@ const keptView = ({ taskId, taskSeq, ...entry }: KeptEntry) => ({
 });
 const recordedFrame = (entry: Entry): { readonly seq: number } => JSON.parse(frameJson(entry));
 
-const replayWorkflow = async (
+const hostedMachines = { workflow: workflowMachine, mergeQueue: mergeQueueMachine } as const;
+const hostedKinds = ['workflow', 'mergeQueue'] as const;
+
+/** Null when no chart beside those of tasks has this id. */
+const replayHosted = async (
   store: Pick<StoreReads, 'read' | 'actor' | 'removed'>,
-  workflowId: string,
+  id: string,
   at: number | null,
-): Promise<Replayed> => {
-  const removed = await store.removed(workflowId);
-  const entries = removed === null ? await entriesUpTo(store, workflowId, at) : [];
-  const replayed = foldHosted('workflow', workflowMachine, entries);
+): Promise<Replayed | null> => {
+  const rows = await Promise.all(hostedKinds.map((kind) => store.actor(hostedKey(kind, id))));
+  const kind = hostedKinds.find((_, index) => rows[index] != null);
+  if (kind === undefined) return null;
+  const removed = await store.removed(id);
+  const entries = removed === null ? await entriesUpTo(store, id, at) : [];
+  const replayed = foldHosted(kind, hostedMachines[kind], entries);
   const { steps, snapshot } = replayed;
   return {
-    ...{ task_id: workflowId, steps },
+    ...{ task_id: id, steps },
     state: { task: snapshot?.value ?? null, agent: null },
     context: { task: snapshot?.context ?? null, agent: null },
-    difference:
-      at === null ? await hostedDifference(store, 'workflow', workflowId, replayed) : null,
+    difference: at === null ? await hostedDifference(store, kind, id, replayed) : null,
     ...(removed === null ? {} : { history_removed: removedView(removed) }),
   };
 };
@@ -85,8 +92,8 @@ export const createTaskHistories = (
   find: (taskId: string) => Promise<{ readonly id: TaskId }>,
 ): TaskHistories => ({
   replay: async ({ taskId, at }) => {
-    if (store !== null && (await store.actor(workflowKey(taskId))) !== null)
-      return replayWorkflow(store, taskId, at);
+    const hosted = store === null ? null : await replayHosted(store, taskId, at);
+    if (hosted !== null) return hosted;
     const { id } = await find(taskId);
     const removed = (await store?.removed(id)) ?? null;
     const { steps, task, agent } = fold(

@@ -160,7 +160,7 @@ export interface TaskQueryPorts {
     | 'decisions'
     | 'actor'
     | 'tasks'
-    | 'openWorkflows'
+    | 'openHosted'
     | 'removed'
     | 'usage'
     | 'spent'

@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
+import type { Merged, Train } from '../../../machines/merge-queue/merge-queue-context.ts';
 import type { AttemptInput, TaskId } from '../../../machines/task.ts';
 import { commitPatiently } from '../../agent/patient-commit.ts';
 import { changesMade } from '../../agent/steps.ts';
@@ -218,6 +219,9 @@ const createBringing = (
   };
 };
 
+const isNothing = (merged: Merged): boolean =>
+  merged.status === 'nothing' && merged.commit === undefined;
+
 /**
  * Folders of attempts where several servers share tasks. The steps of an attempt say which server
  * had its folder last; what another one has of it is old, and is replaced (ADR 0118).
@@ -230,15 +234,15 @@ export const createHeldFolders = (workspace: Workspace, ports: HolderPorts): Wor
   const fetchWork = createFetching(travel, ports, holders);
   const { keep, send, sendUnsent } = createPutting(travel, holders);
 
-  /** Reads the work of a task. It may be here though the common repository does not answer. */
+  /** Reads the work of tasks. It may be here though the common repository does not answer. */
   const withWork = async <Result>(
-    taskId: TaskId,
+    taskIds: readonly TaskId[],
     read: () => Promise<Result>,
     isAbsent: (result: Result) => boolean = (result) => result === null,
     signal?: AbortSignal,
   ): Promise<Result> => {
     const fetched = withDeadline(readMs, signal, 'the common repository', (limit) =>
-      fetchWork([taskId], limit),
+      fetchWork(taskIds, limit),
     );
     const problem = await fetched.then(
       () => null,
@@ -273,18 +277,19 @@ export const createHeldFolders = (workspace: Workspace, ports: HolderPorts): Wor
       return work;
     },
     sweep: async (isOver) => [...(await workspace.sweep(isOver)), ...(await sendUnsent())],
-    merge: async (taskId, attempt, mode, title, signal, proof) => {
-      const merged = await withWork(
-        taskId,
-        () => workspace.merge(taskId, attempt, mode, title, signal, proof),
-        ({ status }) => status === 'nothing',
-        signal,
-      );
-      if (merged.status === 'merged') await send({ taskId, attempt });
-      return merged;
+    build: async (members, signal) => {
+      const ids = [...new Set(members.map(({ taskId }) => taskId))];
+      const read = () => workspace.build(members, signal);
+      const isAbsent = ({ ended }: Train) => ended.some(({ merged }) => isNothing(merged));
+      return withWork(ids, read, isAbsent, signal);
+    },
+    land: async (train, signal) => {
+      const landed = await workspace.land(train, signal);
+      if (landed.status === 'landed') for (const car of train.cars) await send(car);
+      return landed;
     },
     bringWork: travel.hasRepository ? createBringing(workspace, fetchWork) : null,
-    diff: (taskId, ...rest) => withWork(taskId, () => workspace.diff(taskId, ...rest)),
-    inspect: (taskId, ...rest) => withWork(taskId, () => workspace.inspect(taskId, ...rest)),
+    diff: (taskId, ...rest) => withWork([taskId], () => workspace.diff(taskId, ...rest)),
+    inspect: (taskId, ...rest) => withWork([taskId], () => workspace.inspect(taskId, ...rest)),
   };
 };

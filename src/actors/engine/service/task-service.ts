@@ -5,15 +5,14 @@ import type { SupervisorContext } from '../../../machines/supervisor/supervisor-
 import type { Finding, Role, RunOptions, TaskId } from '../../../machines/task.ts';
 import { holderOf, isTaken } from '../../../machines/tracked-task.ts';
 import { entry } from '../../journal/event-types.ts';
-import { mergeEntry } from '../../journal/merge-entry.ts';
 import { conflictsOf } from '../../journal/snapshots.ts';
 import type { TaskView } from '../../journal/task-view.ts';
 import { requestData } from '../../journal/transition-frames.ts';
 import type { Answer, NewEntry, StoreReads } from '../../store/port.ts';
 import type { StatusWrites, TrackerInfo, TrackerReads, TrackerWrites } from '../../tracker/port.ts';
-import type { Changes, DiffPart, Merged, MergeProof, Workspace } from '../../workspace/port.ts';
-import type { ProofOf } from '../attempts/prove-merge.ts';
-import type { Settings } from '../attempts/settings.ts';
+import type { Changes, DiffPart, Workspace } from '../../workspace/port.ts';
+import type { MergeQueue, MergeWish } from '../merging/merge-queue.ts';
+import { createMergeRequests, type MergeRequests } from '../merging/request-merges.ts';
 import { type Explanation, explain, type SlotUse } from '../queries/explain.ts';
 import { takeBack } from '../queries/offline-tasks.ts';
 import { requireAgents, requireAnswer } from '../queries/require-answer.ts';
@@ -28,7 +27,6 @@ import {
   type ExecuteRequest,
   type Execution,
 } from './execute-task.ts';
-import { endOfAttempt, refusesMerge } from './merge-refusal.ts';
 import { nextOptions } from './next-options.ts';
 import { createReview, type TaskReviews } from './review-task.ts';
 import {
@@ -38,30 +36,15 @@ import {
   type RunGraphRequest,
 } from './run-graph.ts';
 
-interface MergeRequest {
-  readonly taskId: string;
-  readonly attempt?: number | undefined;
-  /** Absent: as `merge.style` says. */
-  readonly squash?: boolean | undefined;
-  readonly force?: boolean | undefined;
-  /** False: a person says that it lands without a test. */
-  readonly verify?: boolean | undefined;
-}
-
 type OfAttempt = { readonly task_id: string; readonly attempt: number };
 
 /** The changes of attempts. They reject with `ServiceError` only. */
-interface AttemptDiffMerge {
+interface AttemptChanges {
   /**
    * The changes of the latest attempt, or of a given one; also while it runs.
    * @throws task_not_found, event_not_allowed
    */
   diff(taskId: string, attempt: number | null, part?: DiffPart): Promise<OfAttempt & Changes>;
-  /**
-   * `conflict`: nothing was changed; so it is, too, when the signal stops the test.
-   * @throws task_not_found, event_not_allowed
-   */
-  merge(request: MergeRequest, signal?: AbortSignal): Promise<OfAttempt & Merged>;
   /**
    * The work of an attempt is not offered, merged or built on any more; its branch stays.
    * @throws task_not_found, event_not_allowed
@@ -69,89 +52,28 @@ interface AttemptDiffMerge {
   discard(taskId: string, attempt: number | null, reason: string | null): Promise<TaskView>;
 }
 
-interface DiffMergePorts {
-  readonly workspace: Pick<Workspace, 'diff' | 'merge' | 'discard' | 'workOf'>;
-  readonly store: Pick<StoreReads, 'read'>;
+interface AttemptChangesPorts {
+  readonly workspace: Pick<Workspace, 'diff' | 'discard' | 'workOf'>;
   readonly status: (taskId: string) => Promise<TaskView>;
   readonly record: (entry: NewEntry) => Answer<void>;
-  /** The proof of an attempt of the task. */
-  readonly proofOf: (taskId: TaskId, attempt: number) => Promise<MergeProof | undefined>;
-  readonly mergeStyle: () => Settings['landing']['style'];
   readonly now: () => number;
 }
 
-const entriesAtOnce = 1_000;
-
-const readEnd = async (
-  store: DiffMergePorts['store'],
-  taskId: TaskId,
-  attempt: number,
-): Promise<string | null> => {
-  for (let after = 0; ; ) {
-    const entries = await store.read({ taskId, after, limit: entriesAtOnce });
-    for (const { type, attempt: of, data } of entries) {
-      if (type !== 'completed' && type !== 'failed' && type !== 'cancelled') continue;
-      const end = endOfAttempt({ type, attempt: of, data: JSON.parse(data) }, attempt);
-      if (end !== null) return end;
-    }
-    const last = entries.at(-1);
-    if (last === undefined || entries.length < entriesAtOnce) return null;
-    after = last.seq;
-  }
-};
-
-const noWork = (
-  task_id: TaskId,
-  event: 'diff' | 'merge' | 'discard',
-  state: string,
-): ServiceError =>
+const noWork = (task_id: TaskId, event: 'diff' | 'discard', state: string): ServiceError =>
   new ServiceError('event_not_allowed', { task_id, event, state, allowed: ['run'] });
 
-const createAttemptDiffMerge = ({
+const createAttemptChanges = ({
   workspace,
-  store,
   status,
   record,
-  proofOf,
-  mergeStyle,
   now,
-}: DiffMergePorts): AttemptDiffMerge => ({
+}: AttemptChangesPorts): AttemptChanges => ({
   diff: async (given, attempt, part) => {
     const { task_id, status: state } = await status(given);
     const id = requireId(task_id);
     const changes = await workspace.diff(id, attempt, part);
     if (changes === null) throw noWork(id, 'diff', `${state}, without a branch of an attempt`);
     return { task_id: id, ...changes };
-  },
-  merge: async (
-    { taskId: given, attempt: wanted, squash, force = false, verify = true },
-    signal,
-  ) => {
-    const task = await status(given);
-    const id = requireId(task.task_id);
-    const attempt = wanted ?? task.attempt;
-    if (attempt === 0) throw noWork(id, 'merge', `${task.status}, without an attempt`);
-    const refused = refusesMerge({
-      taskId: id,
-      attempt,
-      isLive: task.status === 'started' && attempt === task.attempt,
-      isComplete: task.status === 'complete',
-      end: await readEnd(store, id, attempt),
-      force,
-      isDiscarded: (await workspace.workOf(id, attempt))?.discarded_at !== undefined,
-    });
-    if (refused !== null) throw ServiceError.from(refused);
-    const proof = verify ? await proofOf(id, attempt) : undefined;
-    const mode = squash === undefined ? mergeStyle() : squash ? 'squash' : 'ff';
-    const merged = await workspace
-      .merge(id, attempt, mode, task.title, signal, proof)
-      .catch((error: unknown): Merged => {
-        if (signal?.aborted !== true) throw error;
-        return { status: 'conflict', branch: '', why: 'who asked for it went away', files: [] };
-      });
-    if (merged.status === 'merged')
-      await record(mergeEntry(id, attempt, { ...merged, byWord: !verify }, now()));
-    return { task_id: id, attempt, ...merged };
   },
   discard: async (given, wanted, reason) => {
     const task = await status(given);
@@ -189,7 +111,12 @@ export interface AgentMessages {
 }
 
 /** Operations behind HTTP and JSON-RPC. They reject with `ServiceError` only. */
-export interface TaskService extends TaskQueries, AttemptDiffMerge, TaskReviews, AgentMessages {
+export interface TaskService
+  extends TaskQueries,
+    AttemptChanges,
+    MergeRequests,
+    TaskReviews,
+    AgentMessages {
   /**
    * @throws task_not_found, dependencies_unmet, already_running, event_not_allowed,
    * credential_missing, queue_full
@@ -226,9 +153,9 @@ export interface ServicePorts extends Omit<ExecutePorts, 'commands' | 'queries'>
   /** The answer comes when it is committed. */
   readonly record: (entry: NewEntry) => Answer<void>;
   readonly now: () => number;
-  readonly workspace: Pick<Workspace, 'diff' | 'merge' | 'discard' | 'workOf' | 'bringWork'>;
-  readonly proofOf: ProofOf;
-  readonly mergeStyle: DiffMergePorts['mergeStyle'];
+  readonly workspace: Pick<Workspace, 'diff' | 'discard' | 'workOf' | 'bringWork'>;
+  readonly merges: Pick<MergeQueue, 'merge'>;
+  readonly mergeStyle: () => MergeWish['style'];
   readonly projectRoot: () => string;
 }
 
@@ -309,14 +236,8 @@ export const createTaskService = (ports: ServicePorts): TaskService => {
 
   return {
     ...queries,
-    ...createAttemptDiffMerge({
-      ...ports,
-      status: queries.status,
-      proofOf: async (taskId, attempt) => {
-        const { role, options } = (await views.snapshotOf(taskId)).context;
-        return ports.proofOf({ taskId, attempt, role: role ?? 'engineer', options });
-      },
-    }),
+    ...createAttemptChanges({ ...ports, status: queries.status }),
+    ...createMergeRequests({ ...ports, status: queries.status, list: queries.list }),
     execute: createExecute({ ...ports, queries }),
     ...createRunGraph({
       ...ports,

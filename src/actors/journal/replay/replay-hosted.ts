@@ -6,11 +6,8 @@ import {
   initialTransition,
   transition,
 } from 'xstate';
-import type { ActorReads, Entry, EntryReads } from '../../store/port.ts';
+import type { ActorReads, Entry, EntryReads, HostedKind } from '../../store/port.ts';
 import { type ReplayedStep, wrongStep } from './replay.ts';
-
-/** Names a chart beside those of tasks, and the type of its entries. */
-export type HostedKind = 'workflow';
 
 /** The name of an actor's row in the store; of a workflow also the label of its tasks. */
 export const hostedKey = (kind: HostedKind, id: string): string => `${kind}:${id}`;

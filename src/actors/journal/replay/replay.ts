@@ -4,7 +4,7 @@ import type { AgentStart } from '../../../machines/agent/agent-context.ts';
 import { type AgentSnapshot, agentMachine } from '../../../machines/agent/agent-machine.ts';
 import { type TaskSnapshot, taskMachine } from '../../../machines/task/task-machine.ts';
 import { attemptKey, type TaskId } from '../../../machines/task.ts';
-import type { ActorReads, Entry, EntryReads, SavedActor } from '../../store/port.ts';
+import type { ActorReads, Entry, EntryReads, HostedKind, SavedActor } from '../../store/port.ts';
 import { entriesOf } from './entries-of.ts';
 
 export interface ReplayedStep {
@@ -12,7 +12,7 @@ export interface ReplayedStep {
   /** RFC 3339 UTC. */
   readonly at: string;
   readonly attempt: number;
-  readonly machine: 'task' | 'agent' | 'workflow';
+  readonly machine: 'task' | 'agent' | HostedKind;
   readonly event: string;
   readonly state: unknown;
   /** True when the journal recorded the same state. */

@@ -240,6 +240,13 @@ create index actors_unowned on actors (id) where owner is null and pending = 1
   and (id = task_id or (id >= 'workflow:' and id < 'workflow;'));
 `;
 
+/** Every chart beside those of tasks, as `<kind>:<id>`. */
+const unhosted = `
+drop index actors_unowned;
+create index actors_unhosted on actors (id) where owner is null and pending = 1
+  and (id = task_id or id like '%:%');
+`;
+
 const restores = 'alter table actors add column restores integer not null default 0';
 
 /** Attempts of each server. */
@@ -312,4 +319,5 @@ export const migrations: readonly Migration[] = [
   { version: 9, name: 'waiting_by_role', sql: waitingByRole },
   { version: 10, name: 'spending', sql: spending },
   { version: 11, name: 'counted_together', sql: countedTogether },
+  { version: 12, name: 'unhosted', sql: unhosted },
 ];

@@ -177,6 +177,7 @@ create table if not exists ledger (
 
 /** On columns that older databases lack at first. */
 export const indexesOfAdded = `
-create index if not exists actors_unowned on actors (id) where owner is null and pending = 1
-  and (id = task_id or (id >= 'workflow:' and id < 'workflow;'));
+drop index if exists actors_unowned;
+create index if not exists actors_unhosted on actors (id) where owner is null and pending = 1
+  and (id = task_id or id like '%:%');
 `;

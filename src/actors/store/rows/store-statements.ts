@@ -12,10 +12,11 @@ export const lazy = <Result>(prepare: () => Result): (() => Result) => {
 
 /** The names between `workflow:` and `workflow;`. */
 const isWorkflow = "id >= 'workflow:' and id < 'workflow;'";
-export const isWorkflowId = (id: string): boolean => id.startsWith('workflow:');
+/** No id of a task has a colon, and the key of a chart beside those of tasks has one. */
+export const isHostedKey = (id: string): boolean => id.includes(':');
 
-/** A pending actor that a server should have, and none has. The index `actors_unowned` is for it. */
-export const isUnowned = `owner is null and pending = 1 and (id = task_id or (${isWorkflow}))`;
+/** A pending actor that a server should have, and none has. The index `actors_unhosted` is for it. */
+export const isUnowned = "owner is null and pending = 1 and (id = task_id or id like '%:%')";
 
 /** The state of an actor, and that of its agent at work, are of these versions of the charts. */
 export const isOfVersions = (oldest: string, newest: string): string =>
@@ -73,7 +74,9 @@ export const prepareStatements = (db: Database) => ({
     ),
   ),
   actorsOf: db.prepare(`select * from actors where id in (${manyPlaces})`),
-  openWorkflows: lazy(() => db.prepare(`select * from actors where pending = 1 and ${isWorkflow}`)),
+  openHosted: lazy(() =>
+    db.prepare("select * from actors where pending = 1 and id > ?1 || ':' and id < ?1 || ';'"),
+  ),
   endedWorkflows: lazy(() =>
     db.prepare(
       `select * from actors where pending = 0 and ${isWorkflow} and (changed_at, id) < (?, ?)

@@ -16,7 +16,7 @@ import { createJournalRows, type JournalRows } from './journal-rows.ts';
 import { createNodeRows } from './node-rows.ts';
 import { createRowRead } from './read-rows.ts';
 import { type Database, known, type Row, together, type Work, type WorkResult } from './rows.ts';
-import { isWorkflowId, lazy, type StoreStatements } from './store-statements.ts';
+import { isHostedKey, lazy, type StoreStatements } from './store-statements.ts';
 import type { UsageRows } from './usage-rows.ts';
 
 /** `run`: the run that the call counts for. */
@@ -139,7 +139,7 @@ const ownerAfter = (
   node: string | null,
   before: GuardedActor | undefined,
 ): string | null => {
-  if (isWorkflowId(id)) return pending ? node : null;
+  if (isHostedKey(id)) return pending ? node : null;
   if (guard === undefined) return before?.owner ?? null;
   return id === taskId && pending ? node : null;
 };

@@ -69,6 +69,16 @@ export const workRecordSchema = z.strictObject({
   merged: z.string().nullable(),
   /** When it was merged (epoch ms); null when it was not, or by an earlier version. */
   merged_at: z.number().nullable().default(null),
+  /** Why it was not merged when it was last tried; null: it was not refused, or is merged by now. */
+  refused: z
+    .strictObject({
+      at: z.number(),
+      code: z.enum(['merge_conflict', 'verify_failed']),
+      message: z.string(),
+      with: z.array(z.string()),
+    })
+    .nullable()
+    .default(null),
   /** True when its branch was pruned: the record says that its work is merged. */
   pruned: z.boolean().default(false),
   /** When a person discarded its work (epoch ms), and why. */

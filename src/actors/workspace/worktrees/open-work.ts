@@ -119,6 +119,7 @@ const recordOf = (
     merged: null,
     merged_at: null,
     discarded: null,
+    refused: null,
     pruned: false,
     size: null,
   },

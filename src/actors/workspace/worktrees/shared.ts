@@ -52,7 +52,15 @@ export const createSharedWorkspace = ({
     bringWork: null,
     leftOut: async () => [],
     sweep: async () => [],
-    merge: async () => ({ status: 'nothing' }),
+    build: async (members) => ({
+      ...{ into: '', head: '', tree: '', cars: [] },
+      ended: members.map(({ taskId, attempt }) => ({
+        ...{ taskId, attempt, merged: { status: 'nothing' } },
+      })),
+    }),
+    land: async () => ({ status: 'moved' }),
+    noteRefused: async () => {},
+    inCandidate: null,
     discard: async () => null,
     watchMerges: () => () => {},
     diff: async () => null,

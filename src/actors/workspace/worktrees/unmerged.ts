@@ -1,7 +1,7 @@
+import type { Car, MergeFirst } from '../../../machines/merge-queue/merge-queue-context.ts';
 import { commitOf, contains } from '../git/commits.ts';
 import type { GitDirs } from '../git/git-dirs.ts';
 import type { WorkRecord, WorkRecords } from '../git/work-records.ts';
-import type { MergeFirst } from '../port.ts';
 
 /**
  * The commit that saved work is at: with the commits that a person added to its branch. Null when
@@ -41,12 +41,13 @@ const isInLater = async (
 
 /**
  * The first work to merge before this attempt's, since the attempt began with it. Each is reviewed
- * and merged under its own name.
+ * and merged under its own name. `cars` are merged before it.
  */
 export const findUnmerged = async (
   dirs: GitDirs,
   records: WorkRecords,
   { includes }: WorkRecord,
+  cars: readonly Pick<Car, 'taskId' | 'attempt'>[],
 ): Promise<MergeFirst | null> => {
   const head = await commitOf(dirs, 'HEAD');
   if (head === null) return null;
@@ -54,6 +55,7 @@ export const findUnmerged = async (
     const { task_id, attempt, commit } = included;
     const record = await records.read(task_id, attempt);
     const isIn =
+      cars.some((car) => car.taskId === task_id && car.attempt === attempt) ||
       (await contains(dirs, head, commit)) ||
       (record?.merged != null && (await contains(dirs, head, record.merged))) ||
       (await isInLater(dirs, records, head, included));

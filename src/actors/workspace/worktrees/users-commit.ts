@@ -11,8 +11,8 @@ import type { WorkParts } from './work-parts.ts';
 
 const usersFiles = 'users-files';
 
-/** Runs `work` in a new folder of a commit, which is removed then; null: the project's own commit. */
-type InCommit = <Result>(
+/** As `InCommit` of the port; null: the project's own commit. */
+type InAnyCommit = <Result>(
   commit: string | null,
   work: (folder: CommandFolder) => Promise<Result>,
   signal: AbortSignal,
@@ -30,7 +30,7 @@ export const createInCommit = (
     release,
   }: Pick<WorkParts, 'options' | 'stores' | 'removals' | 'release'>,
   name: 'users-commit' | 'candidate',
-): InCommit => {
+): InAnyCommit => {
   const inTurn = createSerialQueue();
   const places = {
     top: join(folder, name),

@@ -1,5 +1,5 @@
 import type { TaskId } from '../../../machines/task.ts';
-import type { LeftOut } from '../git/work-records.ts';
+import type { LeftOut, WorkRecord } from '../git/work-records.ts';
 import { createWorkRecords } from '../git/work-records.ts';
 
 /** The changes of an attempt, as people see them. */
@@ -17,9 +17,25 @@ export interface WorkView {
   readonly discarded_at?: string;
   /** The attempt did not complete it: it is merged by force alone. */
   readonly incomplete?: true;
+  readonly merge?: MergeView;
   /** The work of other tasks that it began without, since it conflicted. */
   readonly conflicts?: readonly { task_id: string; branch: string; files: readonly string[] }[];
 }
+
+/** `waiting` and `testing`: in the queue of merges. `with`: tasks with whose work it fails. */
+export interface MergeView {
+  readonly state: 'waiting' | 'testing' | 'landed' | 'refused';
+  readonly with?: string[];
+  readonly message?: string;
+}
+
+const mergeViewOf = ({ merged, refused }: WorkRecord): { readonly merge?: MergeView } => {
+  if (merged !== null) return { merge: { state: 'landed' } };
+  if (refused === null) return {};
+  const { message, with: others } = refused;
+  const fails = others.length === 0 ? {} : { with: [...others] };
+  return { merge: { state: 'refused', message, ...fails } };
+};
 
 export type WorkReads = (taskId: TaskId, attempt: number) => Promise<WorkView | null>;
 
@@ -53,6 +69,7 @@ export const createWorkReads = (folder: string): WorkReads => {
         : { discarded_at: new Date(record.discarded.at).toISOString() }),
       ...(complete ? {} : { incomplete: true as const }),
       ...(conflicts.length === 0 ? {} : { conflicts }),
+      ...mergeViewOf(record),
     };
   };
 };

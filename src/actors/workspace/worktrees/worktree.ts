@@ -7,29 +7,19 @@ import {
   type SerialQueue,
 } from '../../process/serial-queue.ts';
 import { createSetupCache } from '../folders/setup-cache.ts';
-import { commitOf, contains } from '../git/commits.ts';
 import { requireGit } from '../git/git.ts';
 import type { GitDirs } from '../git/git-dirs.ts';
 import { firstBase, type WorkRecord } from '../git/work-records.ts';
-import { type Merge, mergeInto, type Unproven } from '../merging/merge.ts';
-import type {
-  Changes,
-  CommandFolder,
-  DiffPart,
-  Merged,
-  MergeMode,
-  NamedAttempt,
-  WorkFiles,
-  Workspace,
-} from '../port.ts';
+import type { Changes, DiffPart, NamedAttempt, WorkFiles, Workspace } from '../port.ts';
 import { limitTravel } from '../travel/limited-travel.ts';
 import { createWorkTravel } from '../travel/work-travel.ts';
 import { findAbsent } from './absent.ts';
 import { removeFolder } from './attempt-folder.ts';
-import { changesOf, liveChanges, workOf } from './changes.ts';
+import { changesOf, liveChanges } from './changes.ts';
+import { createLanding } from './land-work.ts';
 import { createOpening } from './open-work.ts';
-import { createSaving, sizeOfWork } from './save-work.ts';
-import { findUnmerged, tipOfWork } from './unmerged.ts';
+import { createSaving } from './save-work.ts';
+import { tipOfWork } from './unmerged.ts';
 import { createInCommit, createUsersFiles } from './users-commit.ts';
 import { createVerification } from './verified-work.ts';
 import { createMergeWatch } from './watch-merges.ts';
@@ -105,71 +95,6 @@ const createInspect =
     return stores.use(record.kind, async (dirs) => read(await readWorkFiles(dirs, record, before)));
   };
 
-const createMerging =
-  ({ options, records, stores }: WorkParts, onMerged: (record: WorkRecord) => void) =>
-  async (
-    taskId: TaskId,
-    attempt: number,
-    mode: MergeMode,
-    title: string,
-    signal: AbortSignal | undefined,
-    proof: Merge['proof'],
-  ): Promise<Merged | Unproven> => {
-    signal?.throwIfAborted();
-    const record = await records.read(taskId, attempt);
-    if (record?.commit == null || mode === 'none') return { status: 'nothing' };
-    const { branch, commit, role } = record;
-    const interrupted = await stores.recover();
-    if (interrupted !== null) {
-      stores.shown();
-      return { status: 'conflict', branch, why: interrupted, files: [] };
-    }
-    const message = `${title}\n\nTask: ${taskId}\nAttempt: ${attempt}\n`;
-    return stores.use(record.kind, async (dirs) => {
-      const checkout = await stores.checkout(dirs, options.filters, signal);
-      const head = await commitOf(dirs, 'HEAD');
-      const tip = await tipOfWork(dirs, records, { ...record, commit });
-      if (
-        head !== null &&
-        record.merged !== null &&
-        tip === commit &&
-        (await contains(dirs, head, record.merged))
-      )
-        return { status: 'nothing', commit: record.merged };
-      if (tip === null) {
-        const why = `somebody rewrote ${branch}: it does not have the commit of the attempt any more`;
-        return { status: 'conflict', branch, why, files: [], rewritten: true };
-      }
-      const first = await findUnmerged(dirs, records, record);
-      if (first !== null) {
-        const { task_id: earlier } = first;
-        if ((await records.read(earlier, first.attempt))?.discarded != null) {
-          const why = `${earlier}'s work is in it and was discarded; run it again`;
-          return { status: 'conflict', branch, why, files: [] };
-        }
-        const why = `${earlier}'s work is in it and is not merged yet`;
-        return { status: 'conflict', branch, why, files: [], merge_first: first };
-      }
-      const merged = await mergeInto(dirs, checkout, {
-        branch,
-        commit: tip,
-        mode,
-        message,
-        role,
-        signal,
-        proof,
-      });
-      if (merged.status !== 'conflict' && merged.status !== 'unproven') {
-        const work = { ...record, commit: tip };
-        const size = tip === commit ? record.size : sizeOfWork(await workOf(dirs, work));
-        const after = { ...work, size, merged: merged.commit ?? head, merged_at: Date.now() };
-        onMerged(after);
-        await records.write(after);
-      }
-      return merged;
-    });
-  };
-
 const createDiff =
   ({ options, records, stores, placesOf }: WorkParts) =>
   async (taskId: TaskId, attempt: number, part?: DiffPart): Promise<Changes | null> => {
@@ -187,8 +112,6 @@ const createDiff =
         : liveChanges(dirs, record, placesOf(record.task_id, record.attempt), options, part),
     );
   };
-
-const neverAborted = new AbortController().signal;
 
 const folderKey = (taskId: TaskId, attempt: number): string => `${taskId}@${attempt}`;
 
@@ -235,17 +158,15 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
   // attempt.
   const inTurn = createSerialQueue();
   const merges = createMergeWatch(parts, inTurn);
-  const [open, save, merge, diff] = [
+  const [open, save, landing, diff] = [
     createOpening(parts),
     createSaving(parts),
-    createMerging(parts, merges.taken),
+    createLanding(parts, merges.taken),
     createDiff(parts),
   ];
   const verification = createVerification(parts);
   const byAttempt = createSerialQueues();
-  const landing = createSerialQueue();
   const inUsersCommit = createInCommit(parts, 'users-commit');
-  const inCandidate = createInCommit(parts, 'candidate');
   const sweep = createSweep(parts, save, inTurn, byAttempt);
   const ofAttempt = <Result>(
     { taskId, attempt }: NamedAttempt,
@@ -286,23 +207,17 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
     bringWork: null,
     leftOut: async (taskId, attempt) => (await records.read(taskId, attempt))?.notes ?? [],
     sweep,
-    merge: (taskId, attempt, mode, title, signal = neverAborted, proof = undefined) => {
-      const tryIt = () => inTurn(() => merge(taskId, attempt, mode, title, signal, proof));
-      if (proof === undefined) return tryIt() as Promise<Merged>;
-      // One at a time, so that none is built on a branch that the one before still moves. Attempts begin
-      // and end meanwhile.
-      const land = async (): Promise<Merged> => {
-        for (;;) {
-          const found = await tryIt();
-          if (found.status !== 'unproven') return found;
-          const { branch, commit, tree } = found;
-          const run = (folder: CommandFolder) => proof.run(folder, tree, signal);
-          const failed = await inCandidate(commit, run, signal);
-          if (failed !== null) return { status: 'conflict', branch, files: [], ...failed };
-        }
-      };
-      return landing(land, { signal });
-    },
+    build: (members, signal) => inTurn(() => landing.build(members, signal)),
+    land: (train, signal) => inTurn(() => landing.land(train, signal)),
+    noteRefused: (taskId, attempt, { why: message, failed, with: others = [] }) =>
+      inTurn(async () => {
+        const record = await records.read(taskId, attempt);
+        if (record === null || record.merged !== null) return;
+        const code = failed === undefined ? 'merge_conflict' : 'verify_failed';
+        const refused = { at: Date.now(), code, message, with: [...others] } as const;
+        await records.write({ ...record, refused: { ...refused, with: [...others] } });
+      }),
+    inCandidate: createInCommit(parts, 'candidate'),
     discard: (taskId, attempt, reason) =>
       inTurn(async () => {
         const record = await records.read(taskId, attempt);
@@ -310,7 +225,10 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
           return null;
         if (record.merged !== null) return 'merged';
         if (record.discarded === null)
-          await records.write({ ...record, discarded: { at: Date.now(), reason } });
+          await records.write({
+            ...record,
+            ...{ discarded: { at: Date.now(), reason }, refused: null },
+          });
         return 'discarded';
       }),
     watchMerges: merges.watch,

@@ -458,6 +458,12 @@ export const configSections = z.strictObject({
         .max(3_600)
         .default(1_800)
         .describe('time limit of each of these commands'),
+      max_batch: z
+        .int()
+        .min(1)
+        .max(50)
+        .default(5)
+        .describe('most tasks that are tested together; of those that fail, the culprit is found'),
     })
     .prefault({}),
   store: z

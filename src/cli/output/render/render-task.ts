@@ -108,7 +108,9 @@ const changesLine = ({ work }: TaskView): string | undefined => {
   const unmerged = discarded === undefined ? open : `discarded ${timeText(discarded)}`;
   const as = commit === undefined ? '' : ` as ${commit.slice(0, 12)}`;
   const state = merged === undefined ? unmerged : `merged ${timeText(merged)}${as}`;
-  return `${plural(files, 'file')} +${insertions} -${deletions} on ${branch}, ${state}`;
+  const { state: queued, message = '' } = work.merge ?? {};
+  const refused = queued === 'refused' ? `; its merge was refused: ${message}` : '';
+  return `${plural(files, 'file')} +${insertions} -${deletions} on ${branch}, ${state}${refused}`;
 };
 
 const endWord = (task: TaskView): string => {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { endOfAttempt, refusesMerge } from '../../../src/actors/engine/service/merge-refusal.ts';
-import { describeRefusal } from '../../../src/machines/errors.ts';
-import type { TaskId } from '../../../src/machines/task.ts';
+import { endOfAttempt, refusesMerge } from '../../../../src/actors/engine/merging/merge-refusal.ts';
+import { describeRefusal } from '../../../../src/machines/errors.ts';
+import type { TaskId } from '../../../../src/machines/task.ts';
 
 const wish = {
   taskId: 'bd-a1' as TaskId,

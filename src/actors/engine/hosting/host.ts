@@ -6,16 +6,16 @@ import {
   type EventObject,
   waitFor,
 } from 'xstate';
-import { ServiceError } from '../../machines/errors.ts';
-import type { ActorRoot } from '../engine/slots/actor-system.ts';
-import { createRestoreRetries } from '../engine/tasks/restore-retries.ts';
-import { charts } from '../journal/chart-versions.ts';
-import { durable } from '../journal/durable-actor.ts';
-import { entry } from '../journal/event-types.ts';
-import type { Journal } from '../journal/journal.ts';
-import { type HostedKind, type HostedStart, hostedKey } from '../journal/replay/replay-hosted.ts';
-import { readSnapshot, restoredSnapshot } from '../journal/snapshots.ts';
-import type { Answer, Change, SavedActor, Store } from '../store/port.ts';
+import { ServiceError } from '../../../machines/errors.ts';
+import { charts } from '../../journal/chart-versions.ts';
+import { durable } from '../../journal/durable-actor.ts';
+import { entry } from '../../journal/event-types.ts';
+import type { Journal } from '../../journal/journal.ts';
+import { type HostedStart, hostedKey } from '../../journal/replay/replay-hosted.ts';
+import { readSnapshot, restoredSnapshot } from '../../journal/snapshots.ts';
+import type { Answer, Change, HostedKind, SavedActor, Store } from '../../store/port.ts';
+import type { ActorRoot } from '../slots/actor-system.ts';
+import { createRestoreRetries } from '../tasks/restore-retries.ts';
 
 /** A chart whose actors the host runs: one row in the store for each. */
 export interface HostedChart<Snapshot extends AnyMachineSnapshot> {

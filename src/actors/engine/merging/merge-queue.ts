@@ -1,0 +1,257 @@
+import { randomBytes, randomUUID } from 'node:crypto';
+import { fromPromise } from 'xstate';
+import type {
+  Merged,
+  MergeQueueContext,
+  MergeQueueEvent,
+  MergeQueueInput,
+  QueueMember,
+} from '../../../machines/merge-queue/merge-queue-context.ts';
+import {
+  type MergeQueueSnapshot,
+  mergeQueueMachine,
+} from '../../../machines/merge-queue/merge-queue-machine.ts';
+import type { TaskId } from '../../../machines/task.ts';
+import type { TrackedTask } from '../../../machines/tracked-task.ts';
+import { entry } from '../../journal/event-types.ts';
+import { mergeData, mergeEntry } from '../../journal/merge-entry.ts';
+import { createSerialQueue } from '../../process/serial-queue.ts';
+import type { NewEntry, Store } from '../../store/port.ts';
+import type { TrackerReads } from '../../tracker/port.ts';
+import type { Workspace } from '../../workspace/port.ts';
+import type { WorkReads, WorkView } from '../../workspace/worktrees/work-view.ts';
+import { createHost, type Host, type HostPorts } from '../hosting/host.ts';
+import type { ProveTrain } from './prove-train.ts';
+
+export type MergeWish = Pick<QueueMember, 'taskId' | 'attempt' | 'style' | 'verify' | 'by'>;
+
+/** Merges into the project's branch, in one queue. */
+export interface MergeQueue
+  extends Pick<Host<MergeQueueSnapshot, MergeQueueEvent, MergeQueueInput>, 'restore' | 'stop'> {
+  /**
+   * Puts work into the queue, all of it at once. @returns what came of each, as it comes. An aborted
+   * signal takes out what has not landed, and rejects.
+   */
+  merge(wishes: readonly MergeWish[], signal: AbortSignal): readonly Promise<Merged>[];
+  /** With the place of the work in the queue. */
+  readonly workOf: WorkReads;
+  failing(): ReadonlySet<string>;
+}
+
+export interface MergeQueuePorts extends HostPorts {
+  readonly store: Pick<Store, 'actor' | 'openHosted'>;
+  readonly tracker: Pick<TrackerReads, 'findMany'>;
+  readonly workspace: Pick<Workspace, 'build' | 'land' | 'noteRefused' | 'workOf'>;
+  readonly prove: ProveTrain;
+  readonly maxBatch: () => number;
+  readonly record: (entry: NewEntry) => Promise<void>;
+}
+
+type Waiters = Map<string, (merged: Merged) => void>;
+
+const landTrain = (
+  { workspace }: Pick<MergeQueuePorts, 'workspace'>,
+  { train, batch, green, commands }: MergeQueueContext,
+  signal: AbortSignal,
+) => {
+  const cars = train?.cars.slice(0, green) ?? [];
+  const members = cars.flatMap(({ taskId, attempt }) =>
+    batch.filter((member) => member.taskId === taskId && member.attempt === attempt),
+  );
+  return workspace.land(
+    { head: train?.head ?? '', into: train?.into ?? '', cars, members, commands },
+    signal,
+  );
+};
+
+/** Writes down what came of each member of a batch, and answers those who wait. */
+const createTell = (
+  { workspace, record, now, log }: Pick<MergeQueuePorts, 'workspace' | 'record' | 'now' | 'log'>,
+  waiters: Waiters,
+) => {
+  const write = async (member: QueueMember, merged: Merged): Promise<void> => {
+    const { taskId, attempt, by, verify } = member;
+    if (merged.status === 'conflict') {
+      await workspace.noteRefused(taskId, attempt, merged);
+      const data = { level: 'warn', message: `not merged: ${merged.why}` };
+      await record(entry(taskId, attempt, 'log', now(), data));
+    }
+    if (merged.status === 'merged') {
+      const landed = { ...merged, byWord: !verify };
+      await record(
+        by === 'person'
+          ? mergeEntry(taskId, attempt, landed, now())
+          : entry(taskId, attempt, 'log', now(), mergeData(landed)),
+      );
+    }
+  };
+  return async ({ batch, ended }: MergeQueueContext): Promise<void> => {
+    for (const { taskId, attempt, merged } of ended) {
+      const member = batch.find((each) => each.taskId === taskId && each.attempt === attempt);
+      if (member === undefined) continue;
+      await write(member, merged).catch((error: unknown) =>
+        log('could not write down what came of a merge', { task: taskId, attempt, error }),
+      );
+      for (const ticket of member.tickets) waiters.get(ticket)?.(merged);
+    }
+  };
+};
+
+const provideQueueActors = (ports: MergeQueuePorts, waiters: Waiters): typeof mergeQueueMachine => {
+  const { workspace, prove } = ports;
+  const tell = createTell(ports, waiters);
+  return mergeQueueMachine.provide({
+    actors: {
+      build: fromPromise(({ input, signal }) => workspace.build(input.batch, signal)),
+      test: fromPromise(({ input, signal }) => prove(input, signal)),
+      land: fromPromise(({ input, signal }) => landTrain(ports, input, signal)),
+      tell: fromPromise(({ input }) => tell(input)),
+    },
+  });
+};
+
+const lineOf = ({ context: { members, batch, train } }: MergeQueueSnapshot) => ({
+  waiting: members.map(({ taskId }) => taskId),
+  batch: batch.map(({ taskId }) => taskId),
+  cars: train?.cars.map(({ taskId }) => taskId) ?? [],
+});
+
+const hasTicket = ({ context }: MergeQueueSnapshot, ticket: string): boolean =>
+  [...context.members, ...context.batch, ...context.outcomes].some(({ tickets }) =>
+    tickets.includes(ticket),
+  );
+
+const stateOf = (
+  { context: { members, batch }, value }: MergeQueueSnapshot,
+  taskId: TaskId,
+  attempt: number,
+): NonNullable<WorkView['merge']>['state'] | null => {
+  const isIt = (member: QueueMember) => member.taskId === taskId && member.attempt === attempt;
+  if (members.some(isIt)) return 'waiting';
+  if (!batch.some(isIt)) return null;
+  return value === 'testing' ? 'testing' : 'waiting';
+};
+
+const tasksAtMost = 10_000;
+
+/** Tasks and all that they depend on. */
+const withAllBefore = async (
+  tracker: MergeQueuePorts['tracker'],
+  ids: readonly TaskId[],
+): Promise<ReadonlyMap<TaskId, TrackedTask>> => {
+  const found = new Map<TaskId, TrackedTask>();
+  let next = ids;
+  while (next.length > 0 && found.size < tasksAtMost) {
+    const tasks = await tracker.findMany(next);
+    for (const task of tasks) found.set(task.id, task);
+    next = [...new Set(tasks.flatMap(({ dependencies }) => dependencies))].filter(
+      (id) => !found.has(id),
+    );
+  }
+  return found;
+};
+
+const allBefore = (tasks: ReadonlyMap<TaskId, TrackedTask>, id: TaskId): readonly TaskId[] => {
+  const before = new Set<TaskId>(tasks.get(id)?.dependencies);
+  for (const each of before)
+    for (const next of tasks.get(each)?.dependencies ?? []) before.add(next);
+  before.delete(id);
+  return [...before];
+};
+
+const membersOf = async (
+  tracker: MergeQueuePorts['tracker'],
+  wishes: readonly (MergeWish & { readonly ticket: string })[],
+): Promise<readonly QueueMember[]> => {
+  const found = await withAllBefore(
+    tracker,
+    wishes.map(({ taskId }) => taskId),
+  );
+  const wanted = new Set<string>(wishes.map(({ taskId }) => taskId));
+  return wishes.map(({ ticket, ...wish }) => {
+    const task = found.get(wish.taskId);
+    return {
+      ...wish,
+      title: task?.title ?? wish.taskId,
+      priority: task?.priority ?? 0,
+      createdAt: task?.createdAt ?? '',
+      after: allBefore(found, wish.taskId).filter(
+        (id) => wanted.has(id) || task?.dependencies.includes(id),
+      ),
+      tickets: [ticket],
+    };
+  });
+};
+
+/** The newest queue of this server takes all that is to be merged. */
+export const createMergeQueue = (ports: MergeQueuePorts): MergeQueue => {
+  const { store, tracker, workspace, node, maxBatch } = ports;
+  const waiters: Waiters = new Map();
+  const host = createHost<MergeQueueSnapshot, MergeQueueEvent, MergeQueueInput>(ports, {
+    kind: 'mergeQueue',
+    machine: provideQueueActors(ports, waiters),
+    idOf: ({ queueId }) => queueId,
+    shown: lineOf,
+    open: () => store.openHosted('mergeQueue'),
+    ended: async ({ context }) => {
+      if (newest === context.queueId) newest = null;
+    },
+  });
+  const inTurn = createSerialQueue();
+  let newest: string | null = null;
+
+  /** One that an earlier start of this server left goes on first. */
+  const findOpen = async (): Promise<string | null> => {
+    if (newest !== null) return newest;
+    const left = (await store.openHosted('mergeQueue')).find(({ owner }) => owner === node);
+    if (left !== undefined) await host.restore();
+    return left?.taskId ?? null;
+  };
+
+  const join = async (members: readonly QueueMember[]): Promise<void> => {
+    const [ticket = ''] = members.flatMap(({ tickets }) => tickets);
+    const isIn = (snapshot: MergeQueueSnapshot): boolean => hasTicket(snapshot, ticket);
+    const open = await findOpen();
+    if (open !== null && (await host.send(open, { type: 'join', members }, isIn))) {
+      const state = await host.stateOf(open);
+      newest = open;
+      if (state !== null && isIn(state)) return;
+    }
+    const queueId = `mq-${randomBytes(4).toString('hex')}`;
+    await host.begin({ queueId, maxBatch: maxBatch(), members }, () => true);
+    newest = queueId;
+  };
+
+  const outcome = (ticket: string, joined: Promise<void>, signal: AbortSignal): Promise<Merged> =>
+    new Promise<Merged>((resolve, reject) => {
+      const leave = (): void => {
+        if (newest !== null)
+          void host.send(newest, { type: 'leave', ticket }, () => true).catch(() => {});
+        reject(signal.reason);
+      };
+      waiters.set(ticket, resolve);
+      signal.addEventListener('abort', leave, { once: true });
+      joined.catch(reject);
+    }).finally(() => waiters.delete(ticket));
+
+  return {
+    merge: (wishes, signal) => {
+      const named = wishes.map((wish) => ({ ...wish, ticket: randomUUID() }));
+      const joined = inTurn(async () => {
+        signal.throwIfAborted();
+        await join(await membersOf(tracker, named));
+      });
+      return named.map(({ ticket }) => outcome(ticket, joined, signal));
+    },
+    workOf: async (taskId, attempt) => {
+      const work = await workspace.workOf(taskId, attempt);
+      const open = work === null ? null : newest;
+      const queue = open === null ? null : await host.stateOf(open);
+      const state = queue === null ? null : stateOf(queue, taskId, attempt);
+      return work === null || state === null ? work : { ...work, merge: { state } };
+    },
+    restore: host.restore,
+    failing: host.failing,
+    stop: host.stop,
+  };
+};

@@ -1,0 +1,114 @@
+import {
+  carsToTest,
+  type MergeQueueContext,
+  type Proven,
+} from '../../../machines/merge-queue/merge-queue-context.ts';
+import type { AttemptKey } from '../../../machines/task.ts';
+import {
+  type AttemptInput,
+  attemptKey,
+  type Failure,
+  type TaskId,
+} from '../../../machines/task.ts';
+import type { CommandFolder, Workspace } from '../../workspace/port.ts';
+import type { Settings } from '../attempts/settings.ts';
+import type { SetupWorktree } from '../attempts/setup-worktree.ts';
+import { runVerifyCommand } from '../attempts/verify.ts';
+
+export type ProofPorts = Parameters<typeof runVerifyCommand>[0] & {
+  readonly workspace: Pick<Workspace, 'inCandidate'>;
+  readonly settings: () => Pick<Settings, 'landing' | 'setup'>;
+  readonly setupWorktree: SetupWorktree;
+  readonly closeNetwork: (key: AttemptKey) => void;
+  /** The role and the options with which an attempt ran. */
+  readonly attemptOf: (taskId: TaskId, attempt: number) => Promise<AttemptInput>;
+};
+
+/** Tests the cars that are to be tested next. */
+export type ProveTrain = (context: MergeQueueContext, signal: AbortSignal) => Promise<Proven>;
+
+const treesAtMost = 500;
+
+/** The last trees that passed, with commands and setup. */
+const createPassedTrees = () => {
+  const passed = new Set<string>();
+  return {
+    has: (key: string): boolean => passed.has(key),
+    add: (key: string): void => {
+      passed.delete(key);
+      passed.add(key);
+      for (const oldest of passed) {
+        if (passed.size <= treesAtMost) break;
+        passed.delete(oldest);
+      }
+    },
+  };
+};
+
+const asProven = ({ message, facts }: Failure): Proven => ({
+  passed: false,
+  why: message,
+  failed: { command: String(facts['command']), output: String(facts['output'] ?? '') },
+  ...(facts['timed_out'] === true ? { hangs: true } : {}),
+});
+
+/**
+ * A tree passes with the commands of `merge.verify` and those of the tasks in it, after the setup of a
+ * worktree. One that passed is not tested again. A command that fails and then passes on the same tree
+ * is flaky, which is told and refuses nothing.
+ */
+export const createProveTrain = (ports: ProofPorts): ProveTrain => {
+  const { workspace, settings, setupWorktree, closeNetwork, attemptOf, emit } = ports;
+  const passed = createPassedTrees();
+
+  const runIn = async (
+    folder: CommandFolder,
+    attempt: AttemptInput,
+    commands: readonly string[],
+    signal: AbortSignal,
+    log: (message: string) => void,
+  ): Promise<Failure | null> => {
+    const { timeoutMs } = settings().landing;
+    const unprepared = await setupWorktree(attempt, { ...folder, isUsersCommit: false }, signal);
+    if (unprepared !== null) return unprepared;
+    for (const command of commands) {
+      const run = () => runVerifyCommand(ports, attempt, { command, folder, timeoutMs, signal });
+      const failure = await run();
+      if (failure === null) continue;
+      if (failure.facts['timed_out'] === true) return failure;
+      const again = await run();
+      if (again !== null) return again;
+      log(`flaky: ${command} failed, then passed on the same tree`);
+    }
+    return null;
+  };
+
+  return async (context, signal) => {
+    const { landing, setup } = settings();
+    const { train } = context;
+    const count = carsToTest(context);
+    const cars = train?.cars.slice(0, Math.max(count, 1)) ?? [];
+    const attempts = await Promise.all(cars.map((car) => attemptOf(car.taskId, car.attempt)));
+    const own = attempts.flatMap(({ options }) => options.verify ?? []);
+    const commands = [...new Set([...landing.verify, ...own])];
+    const [last, side] = [attempts.at(-1), count === 0 ? train : cars.at(-1)];
+    if (last === undefined || side == null) return { passed: true, commands: null };
+    if (commands.length === 0 || workspace.inCandidate === null)
+      return { passed: true, commands: null };
+    const key = JSON.stringify([side.tree, commands, setup?.commands]);
+    if (passed.has(key)) return { passed: true, commands };
+    const log = (message: string): void => {
+      for (const attempt of attempts) emit(attempt, 'log', { level: 'info', message });
+    };
+    const together = cars.map(({ taskId }) => taskId).join(', ');
+    const what = count === 0 ? 'the branch without it' : `the branch with ${together}`;
+    log(`tests tree ${side.tree.slice(0, 12)}, ${what}, before the project's branch moves`);
+    const commit = 'commit' in side ? side.commit : side.head;
+    const failure = await workspace
+      .inCandidate(commit, (folder) => runIn(folder, last, commands, signal, log), signal)
+      .finally(() => closeNetwork(attemptKey(last.taskId, last.attempt)));
+    if (failure !== null) return asProven(failure);
+    passed.add(key);
+    return { passed: true, commands };
+  };
+};

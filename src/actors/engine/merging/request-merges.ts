@@ -1,0 +1,211 @@
+import { isServiceError, ServiceError } from '../../../machines/errors.ts';
+import type { MergeConflict, Merged } from '../../../machines/merge-queue/merge-queue-context.ts';
+import type { TaskId } from '../../../machines/task.ts';
+import type { TaskView } from '../../journal/task-view.ts';
+import type { StoreReads } from '../../store/port.ts';
+import type { Workspace } from '../../workspace/port.ts';
+import type { ListRequest, TaskPage } from '../queries/list-tasks.ts';
+import { requireId } from '../queries/task-id.ts';
+import type { MergeQueue, MergeWish } from './merge-queue.ts';
+import { endOfAttempt, refusesMerge } from './merge-refusal.ts';
+
+interface HowToMerge {
+  /** Absent: as `merge.style` says. */
+  readonly squash?: boolean | undefined;
+  readonly force?: boolean | undefined;
+  /** False: a person says that it lands without a test. */
+  readonly verify?: boolean | undefined;
+}
+
+export interface MergeRequest extends HowToMerge {
+  readonly taskId: string;
+  readonly attempt?: number | undefined;
+}
+
+export interface MergeManyRequest extends HowToMerge {
+  readonly taskIds: readonly string[];
+  /** Of the only one. */
+  readonly attempt?: number | undefined;
+  /** All complete work that is not merged, beside `taskIds`. */
+  readonly all: boolean;
+}
+
+export interface LandedTask {
+  readonly task_id: TaskId;
+  readonly attempt: number;
+  /** `nothing`: it was on the branch before, or there is no work. */
+  readonly status: 'merged' | 'nothing';
+  /** Absent when there is no work. */
+  readonly commit?: string;
+  readonly into?: string;
+  /** The commands that passed on exactly the tree that the branch moved to. */
+  readonly tested: readonly string[];
+}
+
+export interface RefusedTask {
+  readonly task_id: string;
+  readonly attempt?: number;
+  /** `verify_failed`, `merge_conflict`, or that of an error. */
+  readonly code: string;
+  readonly message: string;
+  /** Tasks whose work is on the branch, and was not when the attempt began. */
+  readonly with: readonly string[];
+  readonly command?: string;
+  readonly output?: string;
+  readonly paths?: readonly string[];
+  /** As the method `merge` answers. */
+  readonly conflict?: MergeConflict;
+}
+
+export interface MergedMany {
+  readonly landed: readonly LandedTask[];
+  readonly refused: readonly RefusedTask[];
+}
+
+/** They reject with `ServiceError` only. */
+export interface MergeRequests {
+  /**
+   * `conflict`: nothing was changed; so it is, too, when the signal stops the test.
+   * @throws task_not_found, event_not_allowed
+   */
+  merge(
+    request: MergeRequest,
+    signal?: AbortSignal,
+  ): Promise<{ readonly task_id: string; readonly attempt: number } & Merged>;
+  /** Merges what can be merged, tested together, and names the rest. @throws invalid_params */
+  mergeMany(request: MergeManyRequest, signal?: AbortSignal): Promise<MergedMany>;
+}
+
+interface MergeRequestPorts {
+  readonly merges: Pick<MergeQueue, 'merge'>;
+  readonly workspace: Pick<Workspace, 'workOf'>;
+  readonly store: Pick<StoreReads, 'read'>;
+  readonly status: (taskId: string) => Promise<TaskView>;
+  readonly list: (request: ListRequest) => Promise<TaskPage>;
+  readonly mergeStyle: () => MergeWish['style'];
+}
+
+const entriesAtOnce = 1_000;
+const tasksAtOnce = 500;
+const neverAborted = new AbortController().signal;
+
+const readEnd = async (
+  store: MergeRequestPorts['store'],
+  taskId: TaskId,
+  attempt: number,
+): Promise<string | null> => {
+  for (let after = 0; ; ) {
+    const entries = await store.read({ taskId, after, limit: entriesAtOnce });
+    for (const { type, attempt: of, data } of entries) {
+      if (type !== 'completed' && type !== 'failed' && type !== 'cancelled') continue;
+      const end = endOfAttempt({ type, attempt: of, data: JSON.parse(data) }, attempt);
+      if (end !== null) return end;
+    }
+    const last = entries.at(-1);
+    if (last === undefined || entries.length < entriesAtOnce) return null;
+    after = last.seq;
+  }
+};
+
+/** Complete work that a merge would take. */
+const isUnmerged = ({ work }: TaskView): boolean =>
+  work?.branch !== undefined && work.merge_commit === undefined && work.discarded_at === undefined;
+
+const refusedTask = ({ taskId, attempt }: MergeWish, conflict: MergeConflict): RefusedTask => {
+  const { why, files, failed, with: others = [] } = conflict;
+  return {
+    ...{ task_id: taskId, attempt, message: why, with: others, conflict },
+    code: failed === undefined ? 'merge_conflict' : 'verify_failed',
+    ...failed,
+    ...(files.length === 0 ? {} : { paths: files }),
+  };
+};
+
+/** Makes a wish of a request. It rejects with task_not_found and event_not_allowed. */
+const createWishes =
+  ({ workspace, store, status, mergeStyle }: MergeRequestPorts) =>
+  async (request: MergeRequest): Promise<MergeWish> => {
+    const { taskId: given, attempt: wanted, squash, force = false, verify = true } = request;
+    const task = await status(given);
+    const taskId = requireId(task.task_id);
+    const attempt = wanted ?? task.attempt;
+    if (attempt === 0) {
+      const state = `${task.status}, without an attempt`;
+      const facts = { task_id: taskId, event: 'merge', state, allowed: ['run'] };
+      throw new ServiceError('event_not_allowed', facts);
+    }
+    const refused = refusesMerge({
+      ...{ taskId, attempt, force },
+      isLive: task.status === 'started' && attempt === task.attempt,
+      isComplete: task.status === 'complete',
+      end: await readEnd(store, taskId, attempt),
+      isDiscarded: (await workspace.workOf(taskId, attempt))?.discarded_at !== undefined,
+    });
+    if (refused !== null) throw ServiceError.from(refused);
+    const style = squash === undefined ? mergeStyle() : squash ? 'squash' : 'ff';
+    return { taskId, attempt, style, verify, by: 'person' };
+  };
+
+export const createMergeRequests = (ports: MergeRequestPorts): MergeRequests => {
+  const { merges, list } = ports;
+
+  const wishOf = createWishes(ports);
+
+  /** In the order of the wishes. */
+  const outcomes = (wishes: readonly MergeWish[], signal: AbortSignal): Promise<Merged>[] =>
+    merges.merge(wishes, signal).map((merged) =>
+      merged.catch((error: unknown): Merged => {
+        if (!signal.aborted) throw error;
+        return { status: 'conflict', branch: '', why: 'who asked for it went away', files: [] };
+      }),
+    );
+
+  const unmergedIds = async (): Promise<readonly string[]> => {
+    const ids: string[] = [];
+    for (let cursor: string | undefined; ; ) {
+      const next = cursor === undefined ? {} : { cursor };
+      const page = await list({ status: 'complete', limit: tasksAtOnce, ...next });
+      ids.push(...page.tasks.filter(isUnmerged).map(({ task_id }) => task_id));
+      cursor = page.next_cursor;
+      if (cursor === undefined) return ids;
+    }
+  };
+
+  return {
+    merge: async (request, signal = neverAborted) => {
+      const wish = await wishOf(request);
+      const [merged] = await Promise.all(outcomes([wish], signal));
+      const { taskId: task_id, attempt } = wish;
+      return { task_id, attempt, ...(merged ?? { status: 'nothing' }) };
+    },
+    mergeMany: async ({ taskIds, all, attempt, ...how }, signal = neverAborted) => {
+      if (attempt !== undefined && (all || taskIds.length !== 1))
+        throw new ServiceError('invalid_params', {
+          fields: [{ path: 'attempt', problem: 'is of one task: give one task id with it' }],
+        });
+      const ids = new Set([...taskIds.map(requireId), ...(all ? await unmergedIds() : [])]);
+      const wishes: MergeWish[] = [];
+      const [landed, refused]: [LandedTask[], RefusedTask[]] = [[], []];
+      for (const taskId of ids)
+        try {
+          wishes.push(await wishOf({ taskId, attempt, ...how }));
+        } catch (error) {
+          if (!isServiceError(error)) throw error;
+          refused.push({ task_id: taskId, code: error.code, message: error.message, with: [] });
+        }
+      const found = wishes.length === 0 ? [] : outcomes(wishes, signal);
+      // As they end: so in the order in which they landed.
+      const noted = found.map(async (outcome, at) => {
+        const [merged, wish] = [await outcome, wishes[at]];
+        if (wish === undefined) return;
+        if (merged.status === 'conflict') refused.push(refusedTask(wish, merged));
+        else {
+          const { taskId: task_id, attempt: number } = wish;
+          landed.push({ task_id, attempt: number, tested: [], ...merged });
+        }
+      });
+      await Promise.all(noted);
+      return { landed, refused };
+    },
+  };
+};

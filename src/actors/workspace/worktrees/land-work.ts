@@ -1,0 +1,241 @@
+import type {
+  Car,
+  Landed,
+  MergeConflict,
+  Merged,
+  Outcome,
+  QueueMember,
+  Train,
+} from '../../../machines/merge-queue/merge-queue-context.ts';
+import { commitOf, commitTree, contains } from '../git/commits.ts';
+import { GitError } from '../git/git.ts';
+import type { GitDirs } from '../git/git-dirs.ts';
+import type { WorkRecord } from '../git/work-records.ts';
+import { findSide, mergeOnto, type Side, updateCheckout } from '../merging/merge.ts';
+import type { TrainToLand, Workspace } from '../port.ts';
+import { workOf } from './changes.ts';
+import { sizeOfWork } from './save-work.ts';
+import { findUnmerged, tipOfWork } from './unmerged.ts';
+import type { WorkParts } from './work-parts.ts';
+
+type SavedRecord = WorkRecord & { readonly commit: string };
+
+const landedAtMost = 10;
+
+/** Tasks that landed on the branch since it left the history of a commit, the last first. */
+const landedSince = async (
+  { git }: GitDirs,
+  head: string,
+  commit: string,
+): Promise<readonly string[]> => {
+  const format = '--format=%(trailers:key=Task,valueonly,separator=%x2C)';
+  const found = await git([
+    'log',
+    `-${landedAtMost}`,
+    '--first-parent',
+    format,
+    `${commit}..${head}`,
+  ]);
+  const ids = found.stdout.toString().split(/[,\n]/).filter(Boolean);
+  return found.ok ? [...new Set(ids)] : [];
+};
+
+const inOneLine = (command: string): string => command.replace(/\s+/g, ' ').trim();
+
+/** What a commit that lands says of itself. */
+const messageOfCar = (
+  { taskId, attempt, title }: QueueMember,
+  tree: string,
+  commands: readonly string[] | null,
+): string => {
+  const evidence = commands?.map((command) => `Verified: ${inOneLine(command)}\n`) ?? [];
+  const verified = commands === null ? '' : `${evidence.join('')}Verified-Tree: ${tree}\n`;
+  return `${title}\n\nTask: ${taskId}\nAttempt: ${attempt}\n${verified}`;
+};
+
+const conflict = (why: string, files: readonly string[] = []): MergeConflict => ({
+  ...{ status: 'conflict', branch: '', why, files },
+});
+const detached: MergeConflict = {
+  ...conflict('the project is on no branch (detached HEAD)'),
+  detached: true,
+};
+
+const endAll = (members: readonly QueueMember[], merged: Merged): Train => ({
+  ...{ into: '', head: '', tree: '', cars: [] },
+  ended: members.map(({ taskId, attempt }) => ({ taskId, attempt, merged })),
+});
+
+type Remember = (dirs: GitDirs, record: WorkRecord, tip: string, merged: string) => Promise<void>;
+
+const createRemember =
+  ({ records }: WorkParts, onMerged: (record: WorkRecord) => void): Remember =>
+  async (dirs, record, tip, merged) => {
+    const work = { ...record, commit: tip };
+    const size = tip === record.commit ? record.size : sizeOfWork(await workOf(dirs, work));
+    const after = { ...work, size, merged, merged_at: Date.now(), refused: null };
+    onMerged(after);
+    await records.write(after);
+  };
+
+/** Why the work of a record cannot be merged, before git merges it; else the commit that has it. */
+const tipToMerge = async (
+  dirs: GitDirs,
+  records: WorkParts['records'],
+  record: SavedRecord,
+  cars: readonly Car[],
+): Promise<string | MergeConflict> => {
+  const { branch } = record;
+  const tip = await tipOfWork(dirs, records, record);
+  const refused = (why: string): MergeConflict => ({ ...conflict(why), branch });
+  if (tip === null)
+    return {
+      ...refused(`somebody rewrote ${branch}: it does not have the commit of the attempt any more`),
+      rewritten: true,
+    };
+  const first = await findUnmerged(dirs, records, record, cars);
+  if (first === null) return tip;
+  const { task_id: earlier } = first;
+  if ((await records.read(earlier, first.attempt))?.discarded != null)
+    return refused(`${earlier}'s work is in it and was discarded; run it again`);
+  return { ...refused(`${earlier}'s work is in it and is not merged yet`), merge_first: first };
+};
+
+/** Merges each member onto the branch and those before it. */
+const createBuild = ({ options, records, stores }: WorkParts, remember: Remember) => {
+  /** @returns the car; what came of the member; null: it waits for those before it */
+  const couple = async (
+    dirs: GitDirs,
+    { head, cars, into }: Pick<Train, 'cars' | 'into'> & { readonly head: Side },
+    { taskId, attempt, style }: QueueMember,
+    signal: AbortSignal | undefined,
+  ): Promise<Car | Merged | null> => {
+    const record = await records.read(taskId, attempt);
+    if (record?.commit == null) return { status: 'nothing' };
+    if (record.kind !== dirs.repository.kind) return null;
+    const { branch, role, commit, merged: before } = record;
+    const tip = await tipToMerge(dirs, records, { ...record, commit }, cars);
+    if (tip === commit && before !== null && (await contains(dirs, head.commit, before)))
+      return { status: 'nothing', commit: before };
+    const last = cars.at(-1);
+    if (typeof tip !== 'string')
+      return last === undefined || tip.merge_first === undefined ? tip : null;
+    const merge = { branch, commit: tip, style, role, into };
+    const merged = await mergeOnto(dirs, last ?? head, merge, signal);
+    if (!('status' in merged)) {
+      const since = await landedSince(dirs, head.commit, tip);
+      const { commit: own, tree } = merged;
+      return { taskId, attempt, branch, from: tip, since, commit: own, tree };
+    }
+    // What the cars before it bring may not land.
+    if (last !== undefined) return null;
+    if (merged.status === 'nothing' && merged.commit !== undefined)
+      await remember(dirs, record, tip, merged.commit);
+    return merged;
+  };
+
+  return async (
+    dirs: GitDirs,
+    members: readonly QueueMember[],
+    signal: AbortSignal | undefined,
+  ): Promise<Train> => {
+    const { into, branch } = await stores.checkout(dirs, options.filters, signal);
+    if (branch === null) return endAll(members, detached);
+    const head = await findSide(dirs, 'HEAD');
+    if (head === null) throw new GitError('the branch of the project has no commit');
+    const [cars, ended]: [Car[], Outcome[]] = [[], []];
+    for (const member of members) {
+      const found = await couple(dirs, { head, cars, into }, member, signal);
+      signal?.throwIfAborted();
+      if (found === null) continue;
+      const { taskId, attempt } = member;
+      if ('status' in found) ended.push({ taskId, attempt, merged: found });
+      else cars.push(found);
+    }
+    return { into, head: head.commit, tree: head.tree, cars, ended };
+  };
+};
+
+/** @returns the commits, one for each member, the last of which has the tree that was tested */
+const commitCars = async (
+  dirs: GitDirs,
+  records: WorkParts['records'],
+  { head, cars, members, commands }: TrainToLand,
+  signal: AbortSignal | undefined,
+): Promise<readonly string[]> => {
+  const tree = cars.at(-1)?.tree ?? '';
+  const commits: string[] = [];
+  for (const [at, car] of cars.entries()) {
+    const member = members[at];
+    const role = (await records.read(car.taskId, car.attempt))?.role;
+    if (member === undefined || role === undefined)
+      throw new GitError(`the record of ${car.taskId} is gone`);
+    const message = messageOfCar(member, tree, commands);
+    const commit = { tree: car.tree, parents: [commits.at(-1) ?? head], message, role };
+    commits.push(member.style === 'ff' ? car.from : await commitTree(dirs, commit, signal));
+  }
+  return commits;
+};
+
+const createLand =
+  ({ options, records, stores }: WorkParts, remember: Remember) =>
+  async (dirs: GitDirs, train: TrainToLand, signal: AbortSignal | undefined): Promise<Landed> => {
+    const { head, cars } = train;
+    const checkout = await stores.checkout(dirs, options.filters, signal);
+    if (checkout.branch === null) return { status: 'stopped', why: detached };
+    if (checkout.into !== train.into) {
+      const why = `the project switched from ${train.into} to ${checkout.into} meanwhile`;
+      return { status: 'stopped', why: conflict(why) };
+    }
+    if ((await commitOf(dirs, 'HEAD')) !== head) return { status: 'moved' };
+    const commits = await commitCars(dirs, records, train, signal);
+    const target = commits.at(-1) ?? head;
+    const obstacle = await updateCheckout(dirs, checkout, { head, target, signal });
+    if (obstacle !== null)
+      return { status: 'stopped', why: conflict(obstacle.why, obstacle.files) };
+    for (const [at, { taskId, attempt, from }] of cars.entries()) {
+      const record = await records.read(taskId, attempt);
+      if (record !== null) await remember(dirs, record, from, commits[at] ?? target);
+    }
+    return { status: 'landed', into: checkout.into, commits };
+  };
+
+/** Saved work becomes part of the project's branch, several attempts at once. */
+export const createLanding = (
+  parts: WorkParts,
+  onMerged: (record: WorkRecord) => void,
+): Pick<Workspace, 'build' | 'land'> => {
+  const { records, stores } = parts;
+  const remember = createRemember(parts, onMerged);
+  const [buildIn, landIn] = [createBuild(parts, remember), createLand(parts, remember)];
+  const kindOf = async (members: readonly QueueMember[]): Promise<WorkRecord['kind'] | null> => {
+    for (const { taskId, attempt } of members) {
+      const record = await records.read(taskId, attempt);
+      if (record?.commit != null) return record.kind;
+    }
+    return null;
+  };
+  return {
+    build: async (members, signal) => {
+      signal?.throwIfAborted();
+      const kind = await kindOf(members);
+      if (kind === null) return endAll(members, { status: 'nothing' });
+      const interrupted = await stores.recover();
+      if (interrupted === null) return stores.use(kind, (dirs) => buildIn(dirs, members, signal));
+      stores.shown();
+      return endAll(members, conflict(interrupted));
+    },
+    land: async (train, signal) => {
+      signal?.throwIfAborted();
+      const kind = await kindOf(train.members);
+      if (kind === null) throw new GitError('the records of the work are gone');
+      return stores.use(kind, (dirs) =>
+        landIn(dirs, train, signal).catch((error: unknown): Landed => {
+          signal?.throwIfAborted();
+          if (!(error instanceof GitError)) throw error;
+          return { status: 'stopped', why: conflict(error.message) };
+        }),
+      );
+    },
+  };
+};
