@@ -113,6 +113,7 @@ const changesIn = (frames: readonly Frame[], all: Map<string, TaskView>) => {
       unknown.delete(id);
       changed = true;
     } else if (type === 'workflow') continue;
+    else if (type === 'mergeQueue') for (const each of data['batch'] as string[]) unknown.add(each);
     else if (type === 'log' || type === 'tracker_imported' || !all.has(id)) unknown.add(id);
   return { unknown, changed };
 };

@@ -67,8 +67,16 @@ const ended = (task: TaskView): Look => {
     return look('needs', 'cross', 'fail', verify ? 'Verify failed' : 'Failed');
   }
   if (task.status === 'cancelled') return look('done', 'struck', 'wait', 'Cancelled');
-  if (isToReview(task)) return look('review', 'merge', 'rev', 'Ready to merge');
+  if (isToReview(task)) return merges[task.work?.merge?.state ?? ''] ?? toReview;
   return look('done', 'check', 'done', task.work?.merged_at === undefined ? 'Done' : 'Merged');
+};
+
+const toReview = look('review', 'merge', 'rev', 'Ready to merge');
+const merging = look('working', 'verify', 'work', 'Merging');
+const merges: Readonly<Record<string, Look>> = {
+  waiting: merging,
+  testing: merging,
+  refused: look('needs', 'merge', 'fail', 'Merge refused'),
 };
 
 export const lookOf = (task: TaskView): Look => {
@@ -128,10 +136,17 @@ const changesOf = ({ work }: TaskView): string => {
   return `${numbered(files, 'file')}, +${added} −${removed}`;
 };
 
+const whyToReview = (task: TaskView): string => {
+  const { state, message = '' } = task.work?.merge ?? {};
+  if (state === 'refused') return `not merged: ${causeIn(message)}`;
+  if (state === 'waiting') return 'waits in the queue of merges';
+  return state === 'testing' ? 'its merge is tested' : `ready to merge: ${changesOf(task)}`;
+};
+
 const whyEnded = (task: TaskView): string => {
   if (task.status === 'failed') return causeIn(task.error?.message ?? 'the attempt failed');
   if (task.status === 'cancelled') return 'cancelled';
-  if (isToReview(task)) return `ready to merge: ${changesOf(task)}`;
+  if (isToReview(task)) return whyToReview(task);
   const at = task.work?.merged_at;
   if (at !== undefined) return `merged, ${clock(Date.parse(at))}`;
   if (task.result !== undefined) return 'complete, nothing to merge';

@@ -8,7 +8,7 @@ interface MergeProps {
   readonly fail: (message: string) => void;
 }
 
-/** By fast-forward; as one commit when that was refused since the branch has moved on. */
+/** As `merge.style` says; as one commit when a fast-forward was refused since the branch moved on. */
 export const MergeButton = ({ task, kind = 'plain', fail }: MergeProps) => {
   const isSquash = conflictOf(task)?.moved_on === true;
   return (

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test, vi } from 'vitest';
 import { parseScript } from '../../../src/actors/model/script.ts';
@@ -12,13 +12,14 @@ import {
   type Turn,
   untilStatus,
 } from '../../support/running.ts';
+import { temporaryFolder } from '../../support/temporary.ts';
 
 /** `total` is defined once, and whoever calls it finds it. */
 const check = 'for f in calls-*; do [ ! -e "$f" ] || [ -e "$(cat "$f")" ] || exit 1; done';
 
 const start = (setting: Setting): Promise<Running> => {
-  const root = makeRepository();
-  commitIn(root, 'total', 'defined\n');
+  const root = setting.root ?? makeRepository();
+  if (setting.root === undefined) commitIn(root, 'total', 'defined\n');
   return startSystem({
     root,
     workspace: (project, stateDir) => worktreesOf(project, join(stateDir, 'worktrees')),
@@ -42,6 +43,7 @@ const scripts = [
   doing('Rename', { tool: 'bash', arguments: { command: 'mv total sum' } }),
   doing('Call', { tool: 'write', arguments: { path: 'calls-1', content: 'total\n' } }),
   doing('Other', { tool: 'write', arguments: { path: 'other.txt', content: 'x\n' } }),
+  doing('Third', { tool: 'write', arguments: { path: 'third.txt', content: 'x\n' } }),
 ];
 
 const complete = async (running: Running, title: string): Promise<string> => {
@@ -203,4 +205,81 @@ test('of merges at once each tests the tree that it lands, and one whose asker g
   expect([await first, await second]).toMatchObject([{ status: 'merged' }, { status: 'merged' }]);
   const tested = ids.map((id) => logs(running, id).filter((line) => line.startsWith('tests tree')));
   expect(tested.map(({ length }) => length)).toEqual([1, 1]);
+});
+
+const mergeState = async (running: Running, taskId: string) =>
+  (await running.service.status(taskId)).work?.merge;
+
+test('what fits is tested once, together, and the culprit is refused with what it fails with', async () => {
+  const running = await start({ options: landing(check) });
+  const ids: string[] = [];
+  for (const title of ['Other', 'Rename', 'Call', 'Third'])
+    ids.push(await complete(running, title));
+  const [other, renamed, called, third] = ids;
+
+  const { landed, refused } = await running.service.mergeMany({ taskIds: [], all: true });
+
+  expect(landed.map(({ task_id, tested }) => [task_id, tested])).toEqual(
+    [other, renamed, third].map((id) => [id, [check]]),
+  );
+  expect(refused).toMatchObject([
+    { task_id: called, code: 'verify_failed', command: check, with: [renamed, other] },
+  ]);
+  expect(await mergeState(running, called ?? '')).toEqual({
+    state: 'refused',
+    message: refused[0]?.message,
+    with: [renamed, other],
+  });
+  expect(await mergeState(running, third ?? '')).toEqual({ state: 'landed' });
+  const trees = gitIn(
+    running.root,
+    'log',
+    '--format=%(trailers:key=Verified-Tree,valueonly)',
+    '-3',
+  );
+  const [newest, ...inner] = trees.split('\n').filter(Boolean);
+  expect(newest).toBe(gitIn(running.root, 'rev-parse', 'main^{tree}'));
+  expect(inner).toEqual([inner[0], inner[0]]);
+  expect(gitIn(running.root, 'rev-parse', 'main~1^{tree}')).toBe(inner[0]);
+});
+
+test('a branch that is red by itself is told, and nobody is blamed for it', async () => {
+  const running = await start({ options: landing('test -e never') });
+  const id = await complete(running, 'Call');
+
+  expect(await running.service.merge({ taskId: id })).toMatchObject({
+    status: 'conflict',
+    why: expect.stringMatching(/^the project's branch itself does not pass, without this work: /),
+    failed: { command: 'test -e never' },
+  });
+});
+
+test('a queue goes on after a restart, and lands what was asked for', async () => {
+  const release = join(temporaryFolder(), 'go');
+  const verify = `until [ -e ${release} ]; do sleep 0.1; done`;
+  const first = await start({ options: landing(verify) });
+  const id = await complete(first, 'Call');
+  void first.service.merge({ taskId: id }).catch(() => {});
+  await vi.waitFor(() => expect(logs(first, id)).toContain(`verify: ${verify}`));
+  expect(await mergeState(first, id)).toEqual({ state: 'testing' });
+  await first.stop();
+  writeFileSync(release, '');
+
+  const { root, stateDir } = first;
+  const second = await start({ root, stateDir, options: landing(verify) });
+
+  await vi.waitFor(async () => expect(await mergeState(second, id)).toEqual({ state: 'landed' }));
+  expect(gitIn(root, 'ls-tree', '--name-only', 'main', 'calls-1')).toBe('calls-1');
+});
+
+test('files of the user in the way of one do not hold up the others', async () => {
+  const running = await start({ options: landing('true') });
+  const [one, two] = [await complete(running, 'Call'), await complete(running, 'Other')];
+  writeFileSync(join(running.root, 'calls-1'), 'mine');
+
+  const { landed, refused } = await running.service.mergeMany({ taskIds: [one, two], all: false });
+
+  expect(landed.map(({ task_id }) => task_id)).toEqual([two]);
+  expect(refused).toMatchObject([{ task_id: one, code: 'merge_conflict', paths: ['calls-1'] }]);
+  expect(readFileSync(join(running.root, 'calls-1'), 'utf8')).toBe('mine');
 });
