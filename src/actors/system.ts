@@ -11,7 +11,7 @@ import type { SystemPorts } from './engine/attempts/system-ports.ts';
 import { provideStateWork } from './engine/attempts/task-state-work.ts';
 import { createVerify, type WatchReports } from './engine/attempts/verify.ts';
 import { createMergeQueue, type MergeQueue } from './engine/merging/merge-queue.ts';
-import { createProveTrain } from './engine/merging/prove-train.ts';
+import { createTrainProof } from './engine/merging/prove-train.ts';
 import type { SlotUse } from './engine/queries/explain.ts';
 import { createHeldFolders } from './engine/servers/held-folders.ts';
 import { createKeptReports, type KeptReports } from './engine/servers/kept-reports.ts';
@@ -212,7 +212,7 @@ const createTasks = (
     wallLimitMs(settings(), options, role);
   const choices = createRunChoices(settings, backends, now);
   const { setupWorktree, closeNetwork } = agents;
-  const prove = createProveTrain({
+  const proof = createTrainProof({
     ...{
       settings,
       workspace,
@@ -229,7 +229,7 @@ const createTasks = (
     },
   });
   const merges = createMergeQueue({
-    ...{ root, node, journal, store, tracker, workspace, prove, now, log },
+    ...{ root, node, journal, store, tracker, workspace, proof, now, log },
     maxBatch: () => settings().landing.maxBatch,
     record: createRecord(journal),
   });

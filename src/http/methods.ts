@@ -189,8 +189,9 @@ export const createMethods = (
     return service.merge({ taskId: task_id, attempt, squash, force, verify }, gone?.());
   },
   merge_many: async (params, gone) => {
-    const { task_ids = [], all = false, ...how } = parseParams(mergeManyParamsSchema, params);
-    return service.mergeMany({ taskIds: task_ids, all, ...how }, gone?.());
+    const given = parseParams(mergeManyParamsSchema, params);
+    const { task_ids = [], all = false, dry_run, ...how } = given;
+    return service.mergeMany({ taskIds: task_ids, all, dryRun: dry_run, ...how }, gone?.());
   },
   discard: async (params) => {
     const { task_id, attempt, reason } = parseParams(discardParamsSchema, params);

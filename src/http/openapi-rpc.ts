@@ -192,6 +192,16 @@ const mergedManySchema = z.strictObject({
         .describe('as merge answers'),
     }),
   ),
+  planned: z
+    .array(
+      z.strictObject({
+        task_id: z.string(),
+        attempt: z.int(),
+        commands: z.array(z.string()).describe('they must pass; none: it would land untested'),
+      }),
+    )
+    .optional()
+    .describe('of a dry run, in the order in which they would land'),
 });
 const usageSumsSchema = z.strictObject({
   attempts: z.int(),

@@ -228,6 +228,10 @@ export const mergeManyParamsSchema = z.strictObject({
   task_ids: z.array(id).max(1_000).optional().describe('the tasks'),
   all: z.boolean().optional().describe('all complete work that is not merged, beside task_ids'),
   attempt: attempt.describe('of the only one of task_ids; default: the latest'),
+  dry_run: z
+    .boolean()
+    .optional()
+    .describe('merge nothing: planned says in which order what would be tested'),
 });
 
 export const usageParamsSchema = z.strictObject({

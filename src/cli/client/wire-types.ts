@@ -501,6 +501,8 @@ export interface Methods {
       readonly all?: boolean | undefined;
       /** of the only one of task_ids; default: the latest */
       readonly attempt?: number | undefined;
+      /** merge nothing: planned says in which order what would be tested */
+      readonly dry_run?: boolean | undefined;
     };
     readonly result: {
       readonly landed: readonly {
@@ -548,6 +550,13 @@ export interface Methods {
           readonly with?: readonly string[] | undefined;
         } | undefined;
       }[];
+      /** of a dry run, in the order in which they would land */
+      readonly planned?: readonly {
+        readonly task_id: string;
+        readonly attempt: number;
+        /** they must pass; none: it would land untested */
+        readonly commands: readonly string[];
+      }[] | undefined;
     };
   };
   /** the work of an attempt is not offered, merged or built on any more; its branch stays */

@@ -70,6 +70,11 @@ export const workCommands: readonly CliCommand[] = [
         default: true,
         describe: 'Land it without testing the merged tree',
       },
+      'dry-run': {
+        type: 'switch',
+        default: false,
+        describe: 'Say in which order what would be tested, and merge nothing',
+      },
     },
     common: startsServer,
     examples: [

@@ -35,6 +35,7 @@ import { version } from '../version.ts';
 import { backendChecks, type Check } from './backend-checks.ts';
 import { interruptedChecks } from './interrupted-checks.ts';
 import { mcpChecks } from './mcp-checks.ts';
+import { mergeCheck } from './merge-check.ts';
 import { differencesFrom } from './server-differences.ts';
 
 const onPath = (program: string, env: NodeJS.ProcessEnv): boolean =>
@@ -366,6 +367,7 @@ export const doctor = async (
     ...(await tryCheck('sandbox', () => checkSandbox(context, config))),
     checkAssistants(loaded, context),
     ...(await tryCheck('workspace', () => checkWorkspace(context, loaded))),
+    ...(await tryCheck('merge', () => mergeCheck(project.root, config))),
     ...(await tryCheck('mcp', () => checkProjectServers(context, config))),
     ...(await tryCheck('mcp', () => mcpChecks(context, config))),
     ...(await tryCheck('remote', () => checkRemotes(context))),

@@ -61,6 +61,7 @@ export interface MergeArgs {
   readonly force: boolean;
   readonly verify: boolean;
   readonly all: boolean;
+  readonly 'dry-run': boolean;
 }
 
 type MergedMany = Result<'merge_many'>;
@@ -82,7 +83,7 @@ const saysThatItTests = ({ io }: CommandContext, taskId = '<task_id>'): (() => v
 /** `agent merge bd-a1 bd-b2 --squash` */
 const mergeCommandLine = (
   ids: readonly string[],
-  { attempt, squash, ff, force, all }: Omit<MergeArgs, 'task_ids' | 'verify'>,
+  { attempt, squash, ff, force, all }: Omit<MergeArgs, 'task_ids' | 'verify' | 'dry-run'>,
 ): string =>
   [
     ...['agent merge', ...(all ? ['--all'] : ids)],
@@ -172,15 +173,28 @@ const requireWords = ({ task_ids: ids, all, attempt }: MergeArgs): void => {
     });
 };
 
+const isUntested = ({ status, tested }: LandedTask): boolean =>
+  status === 'merged' && tested.length === 0;
+
 const isOfMerge = ({ code }: RefusedTask): boolean =>
   code === 'verify_failed' || code === 'merge_conflict';
 
+const printPlanned = ({ io, json }: CommandContext, planned: MergedMany['planned'] = []): void => {
+  for (const task of planned) {
+    const { task_id, attempt, commands } = task;
+    const how = commands.length === 0 ? 'untested' : `tested with ${commands.join(', ')}`;
+    if (json) io.json(task);
+    else io.out(`${task_id} attempt ${attempt}: would be merged, ${how}`);
+  }
+};
+
 const printAll = async (
   context: CommandContext,
-  { landed, refused }: MergedMany,
+  { landed, refused, planned }: MergedMany,
   args: MergeArgs,
 ): Promise<void> => {
   const { io, json } = context;
+  printPlanned(context, planned);
   for (const task of landed) {
     const { task_id, attempt, commit, tested } = task;
     if (commit === undefined) await requireHere(context, requireId(task_id), attempt);
@@ -192,8 +206,11 @@ const printAll = async (
     if (json) io.json({ ...line, status: 'refused' });
     printRefused(context, task, args);
   }
+  if (planned !== undefined) return;
   const count = landed.length + refused.length;
   if (count === 0 && !json) io.out('all complete work is merged');
+  if (!json && args.verify && landed.some(isUntested))
+    io.err('no verify command is known; set merge.verify: agent doctor names one');
   if (count > 1 && !json) io.err(`${landed.length} of ${count} tasks: merged, or nothing to merge`);
 };
 
@@ -209,11 +226,13 @@ export const mergeWork = async (context: CommandContext, args: MergeArgs): Promi
   const client = await context.connection.server();
   const stop = saysThatItTests(context, ids[0]);
   const style = squash || ff ? squash : undefined;
-  const wanted = { task_ids: ids, all, attempt, force, verify, squash: style };
+  const dry_run = args['dry-run'];
+  const wanted = { task_ids: ids, all, attempt, force, verify, squash: style, dry_run };
   const merged = await client.call('merge_many', wanted).finally(stop);
   const { landed, refused } = merged;
   const [first] = refused;
-  if (first !== undefined && landed.length + refused.length === 1 && !isOfMerge(first))
+  const isAlone = landed.length + refused.length === 1;
+  if (first !== undefined && isAlone && !dry_run && !isOfMerge(first))
     throw new CallError(first.code, first.message, { task_id: first.task_id });
   await printAll(context, merged, args);
   if (refused.length === 0) return exitCodes.done;

@@ -203,6 +203,7 @@ test('what cannot be merged stops only what depends on it', {
   expect(err).toContain(`agent: ${never} is not merged: `);
   expect(out).toContain(`${idle} attempt 1: there is nothing to merge\n`);
   expect(out).toMatch(new RegExp(`^${one} attempt 1: merged into main .*, not tested$`, 'm'));
+  expect(err).toContain('no verify command is known; set merge.verify: agent doctor names one\n');
 });
 
 test('work that is red with what landed before stays out, with the end of the output', async () => {
@@ -212,9 +213,13 @@ test('work that is red with what landed before stays out, with the end of the ou
   const [one, two, three] = [await create('one'), await create('two'), await create('three')];
   await agent('run');
 
+  const planned = await agent('merge', '--all', '--dry-run');
   const merged = await agent('merge', '--all');
-  const forced = await agent('merge', two, '--no-verify');
+  const forced = await agent('merge', two, '--no-verify', '--json');
 
+  expect(planned.out.trimEnd().split('\n')).toEqual(
+    [one, two, three].map((id) => `${id} attempt 1: would be merged, tested with ${verify}`),
+  );
   expect(merged.code).toBe(1);
   expect(merged.out.match(/merged into main \(\w+\), tested with test/g)).toHaveLength(2);
   expect(merged.out).toContain(`${three} attempt 1: merged`);
@@ -224,6 +229,12 @@ test('work that is red with what landed before stays out, with the end of the ou
   expect(merged.err).toContain(`\n  they do not fit\nto go on:\n  agent diff ${two}\n`);
   expect(merged.out).toContain(one);
   expect(merged.err).toContain('2 of 3 tasks: merged, or nothing to merge');
-  expect([forced.code, forced.out]).toEqual([0, expect.stringContaining(', not tested')]);
+  expect([forced.code, JSON.parse(forced.out)]).toEqual([
+    0,
+    {
+      ...{ task_id: two, attempt: 1, status: 'merged', tested: [] },
+      commit: expect.stringMatching(/^[0-9a-f]{40}$/),
+    },
+  ]);
   expect(gitIn(root, 'ls-files')).toBe('a.txt\none\nthree\ntwo');
 });

@@ -1,11 +1,12 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { fromPromise } from 'xstate';
-import type {
-  Merged,
-  MergeQueueContext,
-  MergeQueueEvent,
-  MergeQueueInput,
-  QueueMember,
+import {
+  inLandingOrder,
+  type Merged,
+  type MergeQueueContext,
+  type MergeQueueEvent,
+  type MergeQueueInput,
+  type QueueMember,
 } from '../../../machines/merge-queue/merge-queue-context.ts';
 import {
   type MergeQueueSnapshot,
@@ -21,9 +22,16 @@ import type { TrackerReads } from '../../tracker/port.ts';
 import type { Workspace } from '../../workspace/port.ts';
 import type { WorkReads, WorkView } from '../../workspace/worktrees/work-view.ts';
 import { createHost, type Host, type HostPorts } from '../hosting/host.ts';
-import type { ProveTrain } from './prove-train.ts';
+import type { TrainProof } from './prove-train.ts';
 
 export type MergeWish = Pick<QueueMember, 'taskId' | 'attempt' | 'style' | 'verify' | 'by'>;
+
+export interface PlannedMerge {
+  readonly task_id: TaskId;
+  readonly attempt: number;
+  /** None: it would land untested. */
+  readonly commands: readonly string[];
+}
 
 /** Merges into the project's branch, in one queue. */
 export interface MergeQueue
@@ -33,6 +41,8 @@ export interface MergeQueue
    * signal takes out what has not landed, and rejects.
    */
   merge(wishes: readonly MergeWish[], signal: AbortSignal): readonly Promise<Merged>[];
+  /** The order in which work would land, and the commands that it must pass; nothing is merged. */
+  plan(wishes: readonly MergeWish[]): Promise<readonly PlannedMerge[]>;
   /** With the place of the work in the queue. */
   readonly workOf: WorkReads;
   failing(): ReadonlySet<string>;
@@ -42,7 +52,7 @@ export interface MergeQueuePorts extends HostPorts {
   readonly store: Pick<Store, 'actor' | 'openHosted'>;
   readonly tracker: Pick<TrackerReads, 'findMany'>;
   readonly workspace: Pick<Workspace, 'build' | 'land' | 'noteRefused' | 'workOf'>;
-  readonly prove: ProveTrain;
+  readonly proof: TrainProof;
   readonly maxBatch: () => number;
   readonly record: (entry: NewEntry) => Promise<void>;
 }
@@ -98,12 +108,12 @@ const createTell = (
 };
 
 const provideQueueActors = (ports: MergeQueuePorts, waiters: Waiters): typeof mergeQueueMachine => {
-  const { workspace, prove } = ports;
+  const { workspace, proof } = ports;
   const tell = createTell(ports, waiters);
   return mergeQueueMachine.provide({
     actors: {
       build: fromPromise(({ input, signal }) => workspace.build(input.batch, signal)),
-      test: fromPromise(({ input, signal }) => prove(input, signal)),
+      test: fromPromise(({ input, signal }) => proof.prove(input, signal)),
       land: fromPromise(({ input, signal }) => landTrain(ports, input, signal)),
       tell: fromPromise(({ input }) => tell(input)),
     },
@@ -185,7 +195,7 @@ const membersOf = async (
 
 /** The newest queue of this server takes all that is to be merged. */
 export const createMergeQueue = (ports: MergeQueuePorts): MergeQueue => {
-  const { store, tracker, workspace, node, maxBatch } = ports;
+  const { store, tracker, workspace, node, maxBatch, proof } = ports;
   const waiters: Waiters = new Map();
   const host = createHost<MergeQueueSnapshot, MergeQueueEvent, MergeQueueInput>(ports, {
     kind: 'mergeQueue',
@@ -242,6 +252,18 @@ export const createMergeQueue = (ports: MergeQueuePorts): MergeQueue => {
         await join(await membersOf(tracker, named));
       });
       return named.map(({ ticket }) => outcome(ticket, joined, signal));
+    },
+    plan: async (wishes) => {
+      const members = await membersOf(
+        tracker,
+        wishes.map((wish) => ({ ...wish, ticket: '' })),
+      );
+      return Promise.all(
+        inLandingOrder(members).map(async ({ taskId, attempt, verify }) => {
+          const input = await proof.attemptOf(taskId, attempt);
+          return { task_id: taskId, attempt, commands: verify ? proof.commandsOf([input]) : [] };
+        }),
+      );
     },
     workOf: async (taskId, attempt) => {
       const work = await workspace.workOf(taskId, attempt);

@@ -24,8 +24,13 @@ export type ProofPorts = Parameters<typeof runVerifyCommand>[0] & {
   readonly attemptOf: (taskId: TaskId, attempt: number) => Promise<AttemptInput>;
 };
 
-/** Tests the cars that are to be tested next. */
-export type ProveTrain = (context: MergeQueueContext, signal: AbortSignal) => Promise<Proven>;
+export interface TrainProof {
+  /** Tests the cars that are to be tested next. */
+  prove(context: MergeQueueContext, signal: AbortSignal): Promise<Proven>;
+  /** The commands that the work of these attempts must pass together. */
+  commandsOf(attempts: readonly AttemptInput[]): readonly string[];
+  readonly attemptOf: (taskId: TaskId, attempt: number) => Promise<AttemptInput>;
+}
 
 const treesAtMost = 500;
 
@@ -57,7 +62,7 @@ const asProven = ({ message, facts }: Failure): Proven => ({
  * worktree. One that passed is not tested again. A command that fails and then passes on the same tree
  * is flaky, which is told and refuses nothing.
  */
-export const createProveTrain = (ports: ProofPorts): ProveTrain => {
+export const createTrainProof = (ports: ProofPorts): TrainProof => {
   const { workspace, settings, setupWorktree, closeNetwork, attemptOf, emit } = ports;
   const passed = createPassedTrees();
 
@@ -83,14 +88,18 @@ export const createProveTrain = (ports: ProofPorts): ProveTrain => {
     return null;
   };
 
-  return async (context, signal) => {
-    const { landing, setup } = settings();
+  const commandsOf: TrainProof['commandsOf'] = (attempts) => {
+    const own = attempts.flatMap(({ options }) => options.verify ?? []);
+    return [...new Set([...settings().landing.verify, ...own])];
+  };
+
+  const prove: TrainProof['prove'] = async (context, signal) => {
+    const { setup } = settings();
     const { train } = context;
     const count = carsToTest(context);
     const cars = train?.cars.slice(0, Math.max(count, 1)) ?? [];
     const attempts = await Promise.all(cars.map((car) => attemptOf(car.taskId, car.attempt)));
-    const own = attempts.flatMap(({ options }) => options.verify ?? []);
-    const commands = [...new Set([...landing.verify, ...own])];
+    const commands = commandsOf(attempts);
     const [last, side] = [attempts.at(-1), count === 0 ? train : cars.at(-1)];
     if (last === undefined || side == null) return { passed: true, commands: null };
     if (commands.length === 0 || workspace.inCandidate === null)
@@ -111,4 +120,5 @@ export const createProveTrain = (ports: ProofPorts): ProveTrain => {
     passed.add(key);
     return { passed: true, commands };
   };
+  return { prove, commandsOf, attemptOf };
 };

@@ -6,7 +6,7 @@ import type { StoreReads } from '../../store/port.ts';
 import type { Workspace } from '../../workspace/port.ts';
 import type { ListRequest, TaskPage } from '../queries/list-tasks.ts';
 import { requireId } from '../queries/task-id.ts';
-import type { MergeQueue, MergeWish } from './merge-queue.ts';
+import type { MergeQueue, MergeWish, PlannedMerge } from './merge-queue.ts';
 import { endOfAttempt, refusesMerge } from './merge-refusal.ts';
 
 interface HowToMerge {
@@ -28,6 +28,8 @@ export interface MergeManyRequest extends HowToMerge {
   readonly attempt?: number | undefined;
   /** All complete work that is not merged, beside `taskIds`. */
   readonly all: boolean;
+  /** Nothing is merged: the answer says in which order what would be tested. */
+  readonly dryRun?: boolean | undefined;
 }
 
 export interface LandedTask {
@@ -60,6 +62,8 @@ export interface RefusedTask {
 export interface MergedMany {
   readonly landed: readonly LandedTask[];
   readonly refused: readonly RefusedTask[];
+  /** Of a dry run. */
+  readonly planned?: readonly PlannedMerge[];
 }
 
 /** They reject with `ServiceError` only. */
@@ -77,7 +81,7 @@ export interface MergeRequests {
 }
 
 interface MergeRequestPorts {
-  readonly merges: Pick<MergeQueue, 'merge'>;
+  readonly merges: Pick<MergeQueue, 'merge' | 'plan'>;
   readonly workspace: Pick<Workspace, 'workOf'>;
   readonly store: Pick<StoreReads, 'read'>;
   readonly status: (taskId: string) => Promise<TaskView>;
@@ -178,7 +182,8 @@ export const createMergeRequests = (ports: MergeRequestPorts): MergeRequests => 
       const { taskId: task_id, attempt } = wish;
       return { task_id, attempt, ...(merged ?? { status: 'nothing' }) };
     },
-    mergeMany: async ({ taskIds, all, attempt, ...how }, signal = neverAborted) => {
+    mergeMany: async (request, signal = neverAborted) => {
+      const { taskIds, all, attempt, dryRun = false, ...how } = request;
       if (attempt !== undefined && (all || taskIds.length !== 1))
         throw new ServiceError('invalid_params', {
           fields: [{ path: 'attempt', problem: 'is of one task: give one task id with it' }],
@@ -193,6 +198,7 @@ export const createMergeRequests = (ports: MergeRequestPorts): MergeRequests => 
           if (!isServiceError(error)) throw error;
           refused.push({ task_id: taskId, code: error.code, message: error.message, with: [] });
         }
+      if (dryRun) return { landed, refused, planned: await merges.plan(wishes) };
       const found = wishes.length === 0 ? [] : outcomes(wishes, signal);
       // As they end: so in the order in which they landed.
       const noted = found.map(async (outcome, at) => {

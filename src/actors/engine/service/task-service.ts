@@ -154,7 +154,7 @@ export interface ServicePorts extends Omit<ExecutePorts, 'commands' | 'queries'>
   readonly record: (entry: NewEntry) => Answer<void>;
   readonly now: () => number;
   readonly workspace: Pick<Workspace, 'diff' | 'discard' | 'workOf' | 'bringWork'>;
-  readonly merges: Pick<MergeQueue, 'merge'>;
+  readonly merges: Pick<MergeQueue, 'merge' | 'plan'>;
   readonly mergeStyle: () => MergeWish['style'];
   readonly projectRoot: () => string;
 }
