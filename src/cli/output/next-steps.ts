@@ -73,10 +73,12 @@ export const nextSteps = ({
   if (attempt === 0) return [];
   const again = step(`retry ${id}`, 'try again');
   const changes = work === undefined ? [] : [step(`diff ${id}`, 'see the changes')];
-  if (status === 'complete')
-    return mergeWord(work) === 'not merged'
-      ? [...changes, step(`merge ${id}`, 'take them')]
-      : changes;
+  if (status === 'complete') {
+    if (mergeWord(work) !== 'not merged') return changes;
+    const back = step(`review ${id}`, 'send it back with what must change');
+    const sent = work?.merge?.state === 'refused' ? [back] : [];
+    return [...changes, ...sent, step(`merge ${id}`, 'take them')];
+  }
   return status === 'failed' || status === 'cancelled'
     ? [step(`logs ${id}`, 'what happened'), ...changes, again]
     : [];

@@ -19,7 +19,7 @@ import { tookText } from '../output/render/render-task.ts';
 import { oneLine } from '../output/safe-text.ts';
 import { terminalText } from '../output/styled.ts';
 import { wrapAfter } from '../output/wrap.ts';
-import { goOnWords, mergeWord, stateWords } from '../words/state-words.ts';
+import { goOnWords, stateWords, workWords } from '../words/state-words.ts';
 import { goesOnWith } from '../workflows/render-workflow.ts';
 
 const guardSchema = z.object({
@@ -284,8 +284,8 @@ const explainEnd = (
   if (why !== null) line('  because ', why);
   if (request_reason !== null) line('  requested because ', request_reason);
   if (to !== undefined) line('  ended ', `${clockText(to, Date.now())}${tookText(task)}`);
-  const merge = status === 'complete' ? mergeWord(task.work) : null;
-  if (merge !== null) line('  ', `its work is ${merge}`);
+  const merge = status === 'complete' ? workWords(task.work) : null;
+  if (merge !== null) line('  ', merge);
   for (const step of nextSteps(task)) line('', step);
 };
 

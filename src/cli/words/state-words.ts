@@ -23,6 +23,16 @@ export const mergeWord = (work: TaskView['work']): 'merged' | 'discarded' | 'not
   return 'not merged';
 };
 
+/** The work, as a clause: `its work is not merged: it fails together with bd-2 (landed): …` */
+export const workWords = (work: TaskView['work']): string | null => {
+  const word = mergeWord(work);
+  const { state, message } = work?.merge ?? {};
+  if (word === null) return null;
+  if (word !== 'not merged' || state === undefined) return `its work is ${word}`;
+  if (state === 'refused') return `its work is not merged: ${message}`;
+  return state === 'testing' ? 'its merge is tested' : 'its work waits to be merged';
+};
+
 /** Of work that is not merged: `merge refused`, `merge is tested`, `waits to merge`. */
 const mergeStateWord = (work: TaskView['work']): string => {
   switch (work?.merge?.state) {

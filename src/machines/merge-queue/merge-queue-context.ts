@@ -49,6 +49,8 @@ export interface QueueMember {
   readonly style: 'squash' | 'ff';
   /** False: a person said that it lands without a test. */
   readonly verify: boolean;
+  /** It lands although its task is not complete. */
+  readonly force?: true;
   /** A person asked for it, or the end of the attempt. */
   readonly by: 'person' | 'task';
   readonly priority: number;

@@ -283,3 +283,28 @@ test('files of the user in the way of one do not hold up the others', async () =
   expect(refused).toMatchObject([{ task_id: one, code: 'merge_conflict', paths: ['calls-1'] }]);
   expect(readFileSync(join(running.root, 'calls-1'), 'utf8')).toBe('mine');
 });
+
+test('work that is discarded or reopened while it is tested does not land, and the rest does', async () => {
+  const release = join(temporaryFolder(), 'go');
+  const verify = `until [ -e ${release} ]; do sleep 0.1; done`;
+  const running = await start({ options: landing(verify) });
+  const ids: string[] = [];
+  for (const title of ['Call', 'Other', 'Third']) ids.push(await complete(running, title));
+  const [one = '', two = '', three = ''] = ids;
+
+  const merging = running.service.mergeMany({ taskIds: ids, all: false });
+  await vi.waitFor(() => expect(logs(running, three)).toContain(`verify: ${verify}`));
+  await running.service.discard(one, null, 'no');
+  await running.service.reopen(two, 'not yet');
+  writeFileSync(release, '');
+  const { landed, refused } = await merging;
+
+  expect(landed.map(({ task_id }) => task_id)).toEqual([three]);
+  expect(refused.map(({ task_id, message }) => [task_id, message]).toSorted()).toEqual(
+    [
+      [one, 'it was discarded'],
+      [two, 'its task is not complete any more'],
+    ].toSorted(),
+  );
+  expect(gitIn(running.root, 'ls-tree', '--name-only', 'main')).toBe('a.txt\nthird.txt\ntotal');
+});

@@ -2,18 +2,21 @@ import { randomBytes, randomUUID } from 'node:crypto';
 import { fromPromise } from 'xstate';
 import {
   inLandingOrder,
+  type Landed,
   type Merged,
   type MergeQueueContext,
   type MergeQueueEvent,
   type MergeQueueInput,
+  type Outcome,
   type QueueMember,
+  type Train,
 } from '../../../machines/merge-queue/merge-queue-context.ts';
 import {
   type MergeQueueSnapshot,
   mergeQueueMachine,
 } from '../../../machines/merge-queue/merge-queue-machine.ts';
 import type { TaskId } from '../../../machines/task.ts';
-import type { TrackedTask } from '../../../machines/tracked-task.ts';
+import { statusInTracker, type TrackedTask } from '../../../machines/tracked-task.ts';
 import { entry } from '../../journal/event-types.ts';
 import { mergeData, mergeEntry } from '../../journal/merge-entry.ts';
 import { createSerialQueue } from '../../process/serial-queue.ts';
@@ -24,7 +27,11 @@ import type { WorkReads, WorkView } from '../../workspace/worktrees/work-view.ts
 import { createHost, type Host, type HostPorts } from '../hosting/host.ts';
 import type { TrainProof } from './prove-train.ts';
 
-export type MergeWish = Pick<QueueMember, 'taskId' | 'attempt' | 'style' | 'verify' | 'by'>;
+type Named = Pick<QueueMember, 'taskId' | 'attempt'>;
+export type MergeWish = Pick<
+  QueueMember,
+  'taskId' | 'attempt' | 'style' | 'verify' | 'by' | 'force'
+>;
 
 export interface PlannedMerge {
   readonly task_id: TaskId;
@@ -59,19 +66,48 @@ export interface MergeQueuePorts extends HostPorts {
 
 type Waiters = Map<string, (merged: Merged) => void>;
 
-const landTrain = (
-  { workspace }: Pick<MergeQueuePorts, 'workspace'>,
+const isOf = (member: Named, other: Named): boolean =>
+  member.taskId === other.taskId && member.attempt === other.attempt;
+
+/** Members that a person asked for and whose tasks are not complete any more: reopened, sent back, deleted. */
+const reopenedIn = async (
+  tracker: MergeQueuePorts['tracker'],
+  members: readonly QueueMember[],
+): Promise<readonly QueueMember[]> => {
+  const asked = members.filter(({ by, force }) => by === 'person' && force !== true);
+  const found = await tracker.findMany(asked.map(({ taskId }) => taskId));
+  const complete = new Set(
+    found.filter((task) => statusInTracker(task) === 'complete').map(({ id }) => id),
+  );
+  return asked.filter(({ taskId }) => !complete.has(taskId));
+};
+
+const buildTrain = async (
+  { workspace, tracker }: Pick<MergeQueuePorts, 'workspace' | 'tracker'>,
+  { batch }: MergeQueueContext,
+  signal: AbortSignal,
+): Promise<Train> => {
+  const reopened = await reopenedIn(tracker, batch);
+  const wanted = batch.filter((member) => !reopened.includes(member));
+  const train = await workspace.build(wanted, signal);
+  const why = 'its task is not complete any more';
+  const gone = reopened.map(({ taskId, attempt }): Outcome => {
+    return { taskId, attempt, merged: { status: 'conflict', branch: '', why, files: [] } };
+  });
+  return { ...train, ended: [...train.ended, ...gone] };
+};
+
+const landTrain = async (
+  { workspace, tracker }: Pick<MergeQueuePorts, 'workspace' | 'tracker'>,
   { train, batch, green, commands }: MergeQueueContext,
   signal: AbortSignal,
-) => {
-  const cars = train?.cars.slice(0, green) ?? [];
-  const members = cars.flatMap(({ taskId, attempt }) =>
-    batch.filter((member) => member.taskId === taskId && member.attempt === attempt),
-  );
-  return workspace.land(
-    { head: train?.head ?? '', into: train?.into ?? '', cars, members, commands },
-    signal,
-  );
+): Promise<Landed> => {
+  if (train === null) return { status: 'moved' };
+  const cars = train.cars.slice(0, green);
+  const members = cars.flatMap((car) => batch.filter((member) => isOf(member, car)));
+  // Then another train is built, without them.
+  if ((await reopenedIn(tracker, members)).length > 0) return { status: 'moved' };
+  return workspace.land({ into: train.into, head: train.head, cars, members, commands }, signal);
 };
 
 /** Writes down what came of each member of a batch, and answers those who wait. */
@@ -97,7 +133,7 @@ const createTell = (
   };
   return async ({ batch, ended }: MergeQueueContext): Promise<void> => {
     for (const { taskId, attempt, merged } of ended) {
-      const member = batch.find((each) => each.taskId === taskId && each.attempt === attempt);
+      const member = batch.find((each) => isOf(each, { taskId, attempt }));
       if (member === undefined) continue;
       await write(member, merged).catch((error: unknown) =>
         log('could not write down what came of a merge', { task: taskId, attempt, error }),
@@ -108,11 +144,11 @@ const createTell = (
 };
 
 const provideQueueActors = (ports: MergeQueuePorts, waiters: Waiters): typeof mergeQueueMachine => {
-  const { workspace, proof } = ports;
+  const { proof } = ports;
   const tell = createTell(ports, waiters);
   return mergeQueueMachine.provide({
     actors: {
-      build: fromPromise(({ input, signal }) => workspace.build(input.batch, signal)),
+      build: fromPromise(({ input, signal }) => buildTrain(ports, input, signal)),
       test: fromPromise(({ input, signal }) => proof.prove(input, signal)),
       land: fromPromise(({ input, signal }) => landTrain(ports, input, signal)),
       tell: fromPromise(({ input }) => tell(input)),
@@ -136,7 +172,7 @@ const stateOf = (
   taskId: TaskId,
   attempt: number,
 ): NonNullable<WorkView['merge']>['state'] | null => {
-  const isIt = (member: QueueMember) => member.taskId === taskId && member.attempt === attempt;
+  const isIt = (member: QueueMember) => isOf(member, { taskId, attempt });
   if (members.some(isIt)) return 'waiting';
   if (!batch.some(isIt)) return null;
   return value === 'testing' ? 'testing' : 'waiting';
@@ -272,7 +308,10 @@ export const createMergeQueue = (ports: MergeQueuePorts): MergeQueue => {
       const state = queue === null ? null : stateOf(queue, taskId, attempt);
       return work === null || state === null ? work : { ...work, merge: { state } };
     },
-    restore: host.restore,
+    restore: async () => {
+      await host.restore();
+      newest ??= await findOpen();
+    },
     failing: host.failing,
     stop: host.stop,
   };

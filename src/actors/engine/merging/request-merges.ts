@@ -147,7 +147,7 @@ const createWishes =
     });
     if (refused !== null) throw ServiceError.from(refused);
     const style = squash === undefined ? mergeStyle() : squash ? 'squash' : 'ff';
-    return { taskId, attempt, style, verify, by: 'person' };
+    return { taskId, attempt, style, verify, by: 'person', ...(force ? { force } : {}) };
   };
 
 export const createMergeRequests = (ports: MergeRequestPorts): MergeRequests => {

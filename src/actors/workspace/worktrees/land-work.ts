@@ -112,6 +112,8 @@ const createBuild = ({ options, records, stores }: WorkParts, remember: Remember
   ): Promise<Car | Merged | null> => {
     const record = await records.read(taskId, attempt);
     if (record?.commit == null) return { status: 'nothing' };
+    if (record.discarded !== null)
+      return { ...conflict('it was discarded'), branch: record.branch };
     if (record.kind !== dirs.repository.kind) return null;
     const { branch, role, commit, merged: before } = record;
     const tip = await tipToMerge(dirs, records, { ...record, commit }, cars);
@@ -188,6 +190,9 @@ const createLand =
       return { status: 'stopped', why: conflict(why) };
     }
     if ((await commitOf(dirs, 'HEAD')) !== head) return { status: 'moved' };
+    // Then another train is built, without it.
+    for (const { taskId, attempt } of cars)
+      if ((await records.read(taskId, attempt))?.discarded !== null) return { status: 'moved' };
     const commits = await commitCars(dirs, records, train, signal);
     const target = commits.at(-1) ?? head;
     const obstacle = await updateCheckout(dirs, checkout, { head, target, signal });
