@@ -229,9 +229,24 @@ const membersOf = async (
   });
 };
 
+const createPlan =
+  ({ tracker, proof }: Pick<MergeQueuePorts, 'tracker' | 'proof'>): MergeQueue['plan'] =>
+  async (wishes) => {
+    const members = await membersOf(
+      tracker,
+      wishes.map((wish) => ({ ...wish, ticket: '' })),
+    );
+    return Promise.all(
+      inLandingOrder(members).map(async ({ taskId, attempt, verify }) => {
+        const input = await proof.attemptOf(taskId, attempt);
+        return { task_id: taskId, attempt, commands: verify ? proof.commandsOf([input]) : [] };
+      }),
+    );
+  };
+
 /** The newest queue of this server takes all that is to be merged. */
 export const createMergeQueue = (ports: MergeQueuePorts): MergeQueue => {
-  const { store, tracker, workspace, node, maxBatch, proof } = ports;
+  const { store, tracker, workspace, node, maxBatch } = ports;
   const waiters: Waiters = new Map();
   const host = createHost<MergeQueueSnapshot, MergeQueueEvent, MergeQueueInput>(ports, {
     kind: 'mergeQueue',
@@ -289,18 +304,7 @@ export const createMergeQueue = (ports: MergeQueuePorts): MergeQueue => {
       });
       return named.map(({ ticket }) => outcome(ticket, joined, signal));
     },
-    plan: async (wishes) => {
-      const members = await membersOf(
-        tracker,
-        wishes.map((wish) => ({ ...wish, ticket: '' })),
-      );
-      return Promise.all(
-        inLandingOrder(members).map(async ({ taskId, attempt, verify }) => {
-          const input = await proof.attemptOf(taskId, attempt);
-          return { task_id: taskId, attempt, commands: verify ? proof.commandsOf([input]) : [] };
-        }),
-      );
-    },
+    plan: createPlan(ports),
     workOf: async (taskId, attempt) => {
       const work = await workspace.workOf(taskId, attempt);
       const open = work === null ? null : newest;
