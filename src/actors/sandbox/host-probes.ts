@@ -101,7 +101,8 @@ export const runHostProbes = async (sandbox: Sandbox): Promise<readonly SandboxP
       ...{ priority: 0, createdAt: '', after: [], tickets: [] },
     };
     const train = await workspace.build([member]);
-    await workspace.land({ ...train, members: [member], commands: null });
+    if (train.cars.length > 0)
+      await workspace.land({ ...train, members: [member], commands: null });
     const next = await workspace.open(probeAttempt(2));
     const later = namesBelow(next.root);
     const isOutsideSafe =
