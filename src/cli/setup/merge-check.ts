@@ -4,7 +4,7 @@ import { isJsonObject } from '../../machines/json.ts';
 import type { Config } from '../config/schema/config-schema.ts';
 import type { Check } from './backend-checks.ts';
 
-/** What `npm init` writes. */
+/** `npm init` writes it. */
 const noTest = 'no test specified';
 
 const hasNpmTest = (text: string): boolean => {

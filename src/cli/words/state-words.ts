@@ -33,7 +33,7 @@ export const workWords = (work: TaskView['work']): string | null => {
   return state === 'testing' ? 'its merge is tested' : 'its work waits to be merged';
 };
 
-/** Of work that is not merged: `merge refused`, `merge is tested`, `waits to merge`. */
+/** Work that is not merged: `merge refused`, `merge is tested`, `waits to merge`. */
 const mergeStateWord = (work: TaskView['work']): string => {
   switch (work?.merge?.state) {
     case 'refused':

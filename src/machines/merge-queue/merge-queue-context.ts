@@ -7,7 +7,7 @@ export interface MergeFirst {
   readonly complete: boolean;
 }
 
-/** What came of a merge. `conflict`: nothing was changed; `why` says the reason, `files` where. */
+/** The outcome of a merge. `conflict`: nothing was changed; `why` says the reason, `files` where. */
 export type Merged =
   | {
       readonly status: 'merged';
@@ -60,7 +60,7 @@ export interface QueueMember {
   readonly after: readonly TaskId[];
   /** One for each that waits for the outcome. */
   readonly tickets: readonly string[];
-  /** What it is built with did not let it land, or would hide why: it is tried by itself. */
+  /** An obstacle stopped the batch that it was in: it is tried by itself. */
   readonly alone?: true;
 }
 
@@ -270,7 +270,9 @@ const refusedCar = (
   if (car === undefined || failure === null) return null;
   const { taskId, attempt, branch } = car;
   const before = train?.cars.slice(0, at).map((each) => each.taskId) ?? [];
-  const others = [...new Set([...before.toReversed(), ...car.since])].slice(0, namedWithAtMost);
+  // A command that does not end says nothing about the others.
+  const landed = failure.hangs === true ? [] : [...before.toReversed(), ...car.since];
+  const others = [...new Set(landed)].slice(0, namedWithAtMost);
   const where =
     others.length === 0
       ? "it fails on the project's branch as it is now"
@@ -298,7 +300,7 @@ const refusedAll = ({ train, failure }: MergeQueueContext): readonly Outcome[] =
     merged: {
       status: 'conflict',
       branch,
-      why: `the project's branch itself does not pass, without this work: ${failure?.why}`,
+      why: `the project's branch itself does not pass, without this work: ${failure?.why}; merge what mends it by itself`,
       files: [],
       ...(failure?.failed === undefined ? {} : { failed: failure.failed }),
     },

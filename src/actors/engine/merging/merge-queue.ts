@@ -279,21 +279,17 @@ export const createMergeQueue = (ports: MergeQueuePorts): MergeQueue => {
       if (state !== null && isIn(state)) return;
     }
     const queueId = `mq-${randomBytes(4).toString('hex')}`;
-    await host.begin({ queueId, maxBatch: maxBatch(), members }, () => true);
+    // It may be over before its beginning is answered.
     newest = queueId;
+    await host.begin({ queueId, maxBatch: maxBatch(), members }, () => true);
   };
 
-  const outcome = (ticket: string, joined: Promise<void>, signal: AbortSignal): Promise<Merged> =>
-    new Promise<Merged>((resolve, reject) => {
-      const leave = (): void => {
-        if (newest !== null)
-          void host.send(newest, { type: 'leave', ticket }, () => true).catch(() => {});
-        reject(signal.reason);
-      };
-      waiters.set(ticket, resolve);
-      signal.addEventListener('abort', leave, { once: true });
-      joined.catch(reject);
-    }).finally(() => waiters.delete(ticket));
+  const leave = (tickets: readonly string[]): void => {
+    const open = newest;
+    if (open === null) return;
+    for (const ticket of tickets)
+      host.send(open, { type: 'leave', ticket }, () => true).catch(() => {});
+  };
 
   return {
     merge: (wishes, signal) => {
@@ -301,8 +297,28 @@ export const createMergeQueue = (ports: MergeQueuePorts): MergeQueue => {
       const joined = inTurn(async () => {
         signal.throwIfAborted();
         await join(await membersOf(tracker, named));
+        // Who asked went away meanwhile.
+        if (signal.aborted) leave(named.map(({ ticket }) => ticket));
       });
-      return named.map(({ ticket }) => outcome(ticket, joined, signal));
+      const waiting = new Map<string, (reason: unknown) => void>();
+      // One for all of them: a signal may outlive the merge, and there may be a thousand.
+      const giveUp = (): void => {
+        leave([...waiting.keys()]);
+        for (const reject of [...waiting.values()]) reject(signal.reason);
+      };
+      signal.addEventListener('abort', giveUp, { once: true });
+      const forget = (ticket: string): void => {
+        waiters.delete(ticket);
+        waiting.delete(ticket);
+        if (waiting.size === 0) signal.removeEventListener('abort', giveUp);
+      };
+      return named.map(({ ticket }) =>
+        new Promise<Merged>((resolve, reject) => {
+          waiters.set(ticket, resolve);
+          waiting.set(ticket, reject);
+          joined.catch(reject);
+        }).finally(() => forget(ticket)),
+      );
     },
     plan: createPlan(ports),
     workOf: async (taskId, attempt) => {

@@ -42,7 +42,7 @@ const landedSince = async (
 
 const inOneLine = (command: string): string => command.replace(/\s+/g, ' ').trim();
 
-/** What a commit that lands says of itself. */
+/** The message of a commit that lands, with its evidence. */
 const messageOfCar = (
   { taskId, attempt, title }: QueueMember,
   tree: string,
