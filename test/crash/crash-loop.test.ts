@@ -27,6 +27,17 @@ const command = [
   'echo "end $id" >> log',
 ].join('; ');
 
+type Call = (method: string, params: object) => Promise<unknown>;
+
+/** It is not at work any more, or has finished a step since it was seen. */
+const hasMoved =
+  (call: Call) =>
+  async ({ task_id, usage }: View): Promise<boolean> => {
+    const now = (await call('status', { task_id })) as View | undefined;
+    if (now === undefined) return false;
+    return now.status !== 'started' || JSON.stringify(now.usage) !== JSON.stringify(usage);
+  };
+
 const isClosed = ({ status }: { status: string }): boolean => status === 'closed';
 type Issue = { readonly id: string; readonly status: string };
 
@@ -48,6 +59,7 @@ interface View {
   readonly title: string;
   readonly status: string;
   readonly attempt: number;
+  readonly usage?: { readonly model_calls: number; readonly tool_calls: number };
   readonly error?: { readonly code: string; readonly message: string };
 }
 
@@ -169,9 +181,14 @@ for (const { tracker, distance, tags } of [
         }
       };
       const before = acknowledged.executed.size;
+      const started = (await call('list', { status: 'started', limit: 1_000 })) as Page | undefined;
+      const atWork = started?.tasks ?? [];
       const loading = load().catch(() => {});
       // Every other time a run is acknowledged first, however slow the machine is.
       while (kill % 2 === 1 && acknowledged.executed.size === before) await delay(5);
+      // However slow the machine is, no task sees four servers die within one of its steps.
+      while (kill % 3 === 2 && !(await Promise.all(atWork.map(hasMoved(call)))).every(Boolean))
+        await delay(20);
       await delay(20 + random() * 400);
       server.kill('SIGKILL');
       await gone;
