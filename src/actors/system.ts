@@ -1,4 +1,5 @@
 import { basename } from 'node:path';
+import { isServiceError } from '../machines/errors.ts';
 import type { AttemptKey, TaskId } from '../machines/task.ts';
 import { createAttempts } from './engine/attempts/attempts.ts';
 import { createBudgets, freeBudgets } from './engine/attempts/budgets.ts';
@@ -12,6 +13,7 @@ import { provideStateWork } from './engine/attempts/task-state-work.ts';
 import { createVerify, type WatchReports } from './engine/attempts/verify.ts';
 import { createMergeQueue, type MergeQueue } from './engine/merging/merge-queue.ts';
 import { createTrainProof } from './engine/merging/prove-train.ts';
+import { sendsBack, withRework } from './engine/merging/rework.ts';
 import type { SlotUse } from './engine/queries/explain.ts';
 import { createHeldFolders } from './engine/servers/held-folders.ts';
 import { createKeptReports, type KeptReports } from './engine/servers/kept-reports.ts';
@@ -195,6 +197,27 @@ const createRecord =
     await (async () => journal.flush())().catch(() => 'later');
   };
 
+/** As a review that asks for changes. `commands`: the tasks merge by the queue, and it sends them commands. */
+const createSendBack =
+  (
+    settings: () => Settings,
+    commands: () => Pick<ReturnType<typeof createTaskCommands>, 'ask'>,
+    log: SystemPorts['log'],
+  ): Parameters<typeof createMergeQueue>[0]['sendBack'] =>
+  async (taskId, attempt, merged) => {
+    const { landing, maxRetries } = settings();
+    const rework = sendsBack(merged, landing, 0);
+    if (rework === null) return;
+    const review = { type: 'review', verdict: 'request_changes', attempt, comments: [] } as const;
+    // Somebody may have begun something else with it.
+    await commands()
+      .ask(taskId, { ...review, maxRetries, rework })
+      .catch((error: unknown) => {
+        if (!isServiceError(error)) throw error;
+        log('refused work is not sent back', { task: taskId, attempt, why: error.message });
+      });
+  };
+
 /** The task machine with its actors, and the commands to them. */
 const createTasks = (
   settings: () => Settings,
@@ -211,18 +234,8 @@ const createTasks = (
   const limitMs: Parameters<typeof createVerify>[0]['limitMs'] = ({ options, role }) =>
     wallLimitMs(settings(), options, role);
   const choices = createRunChoices(settings, backends, now);
-  const { setupWorktree, closeNetwork } = agents;
   const proof = createTrainProof({
-    ...{
-      settings,
-      workspace,
-      sandbox,
-      networkOf,
-      environmentOf,
-      emit,
-      setupWorktree,
-      closeNetwork,
-    },
+    ...{ ...agents, settings, workspace, sandbox },
     attemptOf: async (taskId, attempt) => {
       const { role, options } = (await host.views.snapshotOf(taskId)).context;
       return { taskId, attempt, role: role ?? 'engineer', options };
@@ -231,6 +244,7 @@ const createTasks = (
   const merges = createMergeQueue({
     ...{ root, node, journal, store, tracker, workspace, proof, now, log },
     maxBatch: () => settings().landing.maxBatch,
+    sendBack: createSendBack(settings, () => commands, log),
     record: createRecord(journal),
   });
   endLimits({ journal, supervisor, live: host.live, choices, now });
@@ -258,7 +272,7 @@ const createTasks = (
     }),
     flush: journal.flush,
   });
-  const commands = createTaskCommands(machine, {
+  const commands: ReturnType<typeof createTaskCommands> = createTaskCommands(machine, {
     ...{ node, root, host, tracker, store, journal, agentActor, now, log, waits, lookUp },
     observesRest: lease.isFirst,
     whenEnded: async (taskId) => {
@@ -274,7 +288,7 @@ const createTasks = (
       for (const key of own) supervisor.send({ type: 'agent.dismissed', key: key as AttemptKey });
     },
   });
-  return { commands, invoked, merges };
+  return { commands, invoked, merges, proof };
 };
 
 type Tasks = ReturnType<typeof createTasks>;
@@ -480,7 +494,7 @@ export const createSystem = (initial: Settings, given: SystemPorts): System => {
     folder: ports.workflows.reportsFolder,
     pathsOf: async (taskId) => reportPathsOf(store, (await tracker.find(taskId))?.labels ?? []),
   });
-  const { commands, invoked, merges } = createTasks(settings, ports, parts, reports.watch);
+  const { commands, invoked, merges, proof } = createTasks(settings, ports, parts, reports.watch);
   const { node, attempts } = parts;
   const { logic: agent } = attempts;
   const tasks = createTaskStart({ ...ports, node, supervisor, commands, agent });
@@ -498,8 +512,12 @@ export const createSystem = (initial: Settings, given: SystemPorts): System => {
     supervisor: () => supervisor.snapshot().context,
     record: createRecord(journal),
     now,
-    workspace: { ...ports.workspace, workOf: merges.workOf },
+    workspace: {
+      ...ports.workspace,
+      workOf: withRework(merges.workOf, host.views.contextOf),
+    },
     merges,
+    proof,
     mergeStyle: () => settings().landing.style,
     projectRoot: () => settings().projectRoot,
     ...runRules,

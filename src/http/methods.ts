@@ -193,6 +193,8 @@ export const createMethods = (
     const { task_ids = [], all = false, dry_run, ...how } = given;
     return service.mergeMany({ taskIds: task_ids, all, dryRun: dry_run, ...how }, gone?.());
   },
+  update: async (params, gone) =>
+    service.update(parseParams(taskParamsSchema, params).task_id, gone?.()),
   discard: async (params) => {
     const { task_id, attempt, reason } = parseParams(discardParamsSchema, params);
     return service.discard(task_id, attempt ?? null, reason ?? null);

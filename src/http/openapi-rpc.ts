@@ -203,6 +203,19 @@ const mergedManySchema = z.strictObject({
     .optional()
     .describe('of a dry run, in the order in which they would land'),
 });
+const updatedSchema = z.strictObject({
+  task_id: z.string(),
+  attempt: z.int().describe('whose work it is; after sent_back the one that goes on with it'),
+  status: z
+    .enum(['current', 'updated', 'sent_back'])
+    .describe(
+      'current: it has all that the branch has; updated: it got what is new there; sent_back: another attempt goes on with it',
+    ),
+  commit: z.string().optional(),
+  tested: z.array(z.string()).optional().describe('the commands that passed'),
+  message: z.string().optional().describe('why it was sent back'),
+  paths: z.array(z.string()).optional().describe('files that both sides changed'),
+});
 const usageSumsSchema = z.strictObject({
   attempts: z.int(),
   complete: z.int(),
@@ -276,6 +289,11 @@ const methods: Readonly<Record<string, DescribedMethod>> = {
     'merges what can be merged, tested together, in the order of dependencies; names the rest',
     mergeManyParamsSchema,
     mergedManySchema,
+  ),
+  update: method(
+    "brings the project's branch into the work of a task; another attempt goes on with what conflicts or fails",
+    taskParamsSchema,
+    updatedSchema,
   ),
   discard: method(
     'the work of an attempt is not offered, merged or built on any more; its branch stays',

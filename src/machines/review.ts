@@ -25,12 +25,29 @@ export interface ReviewComment extends NewComment {
   readonly answeredBy: number | null;
 }
 
+/**
+ * Why the work of an attempt is not on the project's branch. The next attempt starts on that branch, with
+ * the work on top.
+ */
+export interface Rework {
+  readonly why: string;
+  /** The command that fails with the work on the branch, and the end of its output. */
+  readonly failed?: { readonly command: string; readonly output: string };
+  /**
+   * How often in a row the queue of merges sent it back: what comes of it is merged without a further
+   * word. 0: a person asked for it.
+   */
+  readonly round: number;
+}
+
 /** Remarks of people on the work of a task. JSON, so that it persists. */
 export interface Review {
   readonly verdict: ReviewVerdict;
   /** The attempt that the next one goes on with; null when no changes are requested. */
   readonly continues: number | null;
   readonly comments: readonly ReviewComment[];
+  /** Of the next attempt. */
+  readonly rework?: Rework | undefined;
 }
 
 export interface ReviewCommand {
@@ -41,6 +58,7 @@ export interface ReviewCommand {
   readonly comments: readonly NewComment[];
   /** For the attempt that follows a request for changes. */
   readonly maxRetries: number;
+  readonly rework?: Rework | undefined;
 }
 
 /** An agent's answer to one comment. */
@@ -55,6 +73,7 @@ export interface ReviewedWork {
   readonly continues: number | null;
   /** Open: the attempt answers each. */
   readonly comments: readonly ReviewComment[];
+  readonly rework?: Rework | undefined;
 }
 
 /** Older comments that are answered are dropped. */
@@ -64,7 +83,9 @@ export const mostComments = 100;
 export const reviewedWork = (review: Review | undefined): { readonly review?: ReviewedWork } => {
   const comments = review?.comments.filter(({ isOpen }) => isOpen) ?? [];
   const continues = review?.continues ?? null;
-  return continues === null && comments.length === 0 ? {} : { review: { continues, comments } };
+  if (continues === null && comments.length === 0) return {};
+  const rework = review?.rework;
+  return { review: { continues, comments, ...(rework === undefined ? {} : { rework }) } };
 };
 
 /** A place in the changes: `src/a.js:12-14`. A comment on the project's folder is about all. */
@@ -84,7 +105,7 @@ const withoutOldest = (comments: readonly ReviewComment[]): readonly ReviewComme
 
 export const addReview = (
   review: Review | undefined,
-  { verdict, attempt, comments }: ReviewCommand,
+  { verdict, attempt, comments, rework }: ReviewCommand,
   latest: number,
 ): Review => {
   const before = review?.comments ?? [];
@@ -101,8 +122,17 @@ export const addReview = (
     verdict,
     continues: isOpen ? goesOn : null,
     comments: withoutOldest([...kept, ...added]),
+    ...(rework === undefined ? {} : { rework }),
   };
 };
+
+/** The review of work that the queue of merges sends back. */
+export const sentBack = (review: Review | undefined, attempt: number, rework: Rework): Review =>
+  addReview(
+    review,
+    { type: 'review', verdict: 'request_changes', attempt, comments: [], maxRetries: 0, rework },
+    attempt,
+  );
 
 /** The review after a complete attempt, which got the open comments. */
 export const endReview = (
@@ -112,6 +142,7 @@ export const endReview = (
 ): Review => ({
   ...review,
   continues: null,
+  rework: undefined,
   comments: review.comments.map((comment) =>
     comment.isOpen
       ? {

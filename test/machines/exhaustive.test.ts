@@ -138,7 +138,7 @@ test('one task: no reachable state is stuck, started without an attempt, or ende
     ],
     verify: [{ failure: null }, { failure: failure(false) }],
     record: [{ toMerge: false }, { toMerge: true }],
-    merge: [undefined],
+    merge: [undefined, { rework: { why: 'red', round: 1 } }],
     close: [{ refusal: null }, no],
     reopen: [{ refusal: null }, no],
     parkAttempt: [{ refusal: null }],

@@ -9,7 +9,9 @@ const keeping: readonly string[] = [
   ...['checking', 'waitingForDependencies', 'asking', 'waitingForSlot', 'backingOff', 'parked'].map(
     (state) => `queued.${state}`,
   ),
-  ...['claiming', 'working', 'verifying', 'parking'].map((state) => `started.${state}`),
+  ...['claiming', 'working', 'verifying', 'returning', 'parking'].map(
+    (state) => `started.${state}`,
+  ),
   ...['claiming', 'parking'].map((state) => `started.telling.${state}`),
 ];
 const failing = ['started.failing', 'started.telling.failing'];

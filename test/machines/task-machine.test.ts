@@ -108,6 +108,7 @@ const requested = {
 const works = {
   recording: 'record',
   merging: 'merge',
+  returning: 'release',
   closing: 'close',
   failing: 'release',
   cancelling: 'release',
@@ -591,7 +592,7 @@ const startedRows: readonly Row[] = [
     to: 'started.cancelling',
     expected: { reason: 'not now' },
   },
-  ...(['recording', 'merging', 'closing', 'failing', 'cancelling'] as const).flatMap(
+  ...(['recording', 'merging', 'returning', 'closing', 'failing', 'cancelling'] as const).flatMap(
     (what): readonly Row[] => [
       {
         says: 'what the tracker cannot be told now is told later',
@@ -746,14 +747,33 @@ const startedRows: readonly Row[] = [
     expected: { refusal: null, trackerAwaySince: null, trackerTries: 0 },
   },
   {
-    says: 'after the merge, or a task that names the conflict, the tracker is closed',
+    says: 'after the merge, or its refusal, the tracker is closed',
     from: 'started.merging',
     event: done('merge'),
     given: { refusal: gone, trackerAwaySince: 7, trackerTries: 2 },
     to: 'started.closing',
     expected: { refusal: null, trackerAwaySince: null, trackerTries: 0 },
   },
+  {
+    says: 'refused work goes to another attempt, which goes on with it',
+    from: 'started.merging',
+    event: done('merge', { rework: { why: 'red', round: 1 } }),
+    given: { refusal: gone, trackerAwaySince: 7, trackerTries: 2 },
+    to: 'started.returning',
+    expected: {
+      refusal: null,
+      review: expect.objectContaining({ continues: 1, rework: { why: 'red', round: 1 } }),
+    },
+  },
   ...failing('started.merging', 'merge'),
+  {
+    says: 'the next attempt begins once the last one is released',
+    from: 'started.returning',
+    event: done('release', yes),
+    to: 'queued.checking',
+    expected: { outcome: null, refusal: null },
+  },
+  ...failing('started.returning', 'release'),
   {
     says: 'a closed task is complete',
     from: 'started.closing',

@@ -79,6 +79,20 @@ export const merge = async ({ task_id }: TaskView, squash: boolean): Promise<voi
     );
 };
 
+interface Updated {
+  readonly status: 'current' | 'updated' | 'sent_back';
+  readonly attempt: number;
+}
+
+/** Brings the user's branch into the work; another attempt goes on with what conflicts or fails. */
+export const update = async ({ task_id }: TaskView): Promise<void> => {
+  await call<Updated>('update', { task_id });
+  const all = new Map(conflicts.value);
+  all.delete(task_id);
+  conflicts.value = all;
+  readDetails([task_id]);
+};
+
 export const discard = async ({ task_id, attempt }: TaskView): Promise<void> => {
   await change('discard', { task_id, attempt });
 };

@@ -11,13 +11,31 @@ import type { RoleProfile } from './roles.ts';
 const commentBody = (text: string): string => text.trim().replaceAll('\n', '\n   ');
 
 /** The comments, for the first message of the attempt that answers them. */
-const reviewText = ({ continues, comments }: ReviewedWork): string => {
+/** Why earlier work is not merged, for the attempt that goes on with it. */
+const reworkText = ({ why, failed }: NonNullable<ReviewedWork['rework']>): string => {
+  const output =
+    failed === undefined || failed.output.trim() === ''
+      ? []
+      : ['', `The end of what ${failed.command} wrote:`, '', fencedBlock(failed.output, 'text')];
+  return [
+    '# Merge',
+    '',
+    `Your earlier work could not be merged: ${why}. Your folder has the branch that it goes to, as it is now, with that work on top. Make both work together, and change nothing else of what others did.`,
+    ...output,
+    '',
+  ].join('\n');
+};
+
+const reviewText = ({ continues, comments, rework }: ReviewedWork): string => {
+  const merge = rework === undefined ? '' : reworkText(rework);
+  if (comments.length === 0 && rework !== undefined) return merge;
   if (comments.length === 0) return 'A person read your work and asks you to go on with it.\n';
   const where = continues === null ? '' : `, attempt ${continues}, which is in your folder`;
   const list = comments.map(
     (comment) => `${comment.id}. ${commentPlace(comment)}\n   ${commentBody(comment.text)}`,
   );
   return [
+    ...(merge === '' ? [] : [merge]),
     '# Review',
     '',
     `A person read the earlier work${where}. Do what each comment asks, or say why not. Answer each one by its number: in \`answers\` of finish or, where you have no finish, with a line \`Comment ${comments[0]?.id}: …\` in your last message.`,

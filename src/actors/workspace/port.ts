@@ -148,6 +148,20 @@ export interface WorkspaceReads {
   ): Promise<Result | null>;
 }
 
+/** Work with the project's branch in it; or why there is none. */
+export type Updated =
+  | MergeConflict
+  | {
+      /** `current`: it has all that the branch has. */
+      readonly status: 'current' | 'clean';
+      readonly into: string;
+      /** The tip of the work, and of the project's branch. */
+      readonly from: string;
+      readonly head: string;
+      readonly commit: string;
+      readonly tree: string;
+    };
+
 /** Saved work becomes part of the project's branch. */
 export interface WorkspaceMerges {
   /**
@@ -161,6 +175,14 @@ export interface WorkspaceMerges {
    * where it was, or something of the user is in the way.
    */
   land(train: TrainToLand, signal?: AbortSignal): Promise<Landed>;
+  /** Merges the project's branch into saved work, and moves nothing. Null: there is none to merge. */
+  update(taskId: TaskId, attempt: number, signal?: AbortSignal): Promise<Updated | null>;
+  /** Moves the branch of the work to it. @throws GitError when somebody moved it meanwhile */
+  keepUpdate(
+    taskId: TaskId,
+    attempt: number,
+    update: Pick<Exclude<Updated, MergeConflict>, 'from' | 'head' | 'commit'>,
+  ): Promise<void>;
   /** Notes why the work of an attempt is not merged, until it is. */
   noteRefused(taskId: TaskId, attempt: number, why: MergeConflict): Promise<void>;
   /** Runs `work` in a new folder of a car's commit; null where there are no new folders. */
@@ -264,6 +286,8 @@ export interface Workspace extends WorkspaceReads, WorkspaceMerges {
    * unless the agent changes it afterwards. In a folder that attempts share it is not told apart.
    */
   asCheck<Result>(attempt: AttemptInput, run: () => Promise<Result>): Promise<Result>;
+  /** Files of a running attempt that began with conflict markers and still have them. */
+  unresolved(attempt: NamedAttempt): Promise<readonly string[]>;
   /** Runs `work` that changes files. In a folder that attempts share, one at a time. */
   readonly alone: SerialQueue;
   /**

@@ -559,6 +559,27 @@ export interface Methods {
       }[] | undefined;
     };
   };
+  /** brings the project's branch into the work of a task; another attempt goes on with what conflicts or fails */
+  readonly update: {
+    readonly params: {
+      /** the id of a task */
+      readonly task_id: string;
+    };
+    readonly result: {
+      readonly task_id: string;
+      /** whose work it is; after sent_back the one that goes on with it */
+      readonly attempt: number;
+      /** current: it has all that the branch has; updated: it got what is new there; sent_back: another attempt goes on with it */
+      readonly status: 'current' | 'updated' | 'sent_back';
+      readonly commit?: string | undefined;
+      /** the commands that passed */
+      readonly tested?: readonly string[] | undefined;
+      /** why it was sent back */
+      readonly message?: string | undefined;
+      /** files that both sides changed */
+      readonly paths?: readonly string[] | undefined;
+    };
+  };
   /** the work of an attempt is not offered, merged or built on any more; its branch stays */
   readonly discard: {
     readonly params: {

@@ -9,6 +9,7 @@ import {
   taskWord,
   taskWords,
 } from './command.ts';
+import { asyncFlag } from './common-flags.ts';
 
 const attemptFlag = {
   attempt: { type: 'number', value: 'n', describe: 'Attempt number; default: the latest' },
@@ -84,6 +85,17 @@ export const workCommands: readonly CliCommand[] = [
     ],
     run: async (context, args) =>
       (await import('../work/merge-command.ts')).mergeWork(context, args),
+  }),
+  defineCommand({
+    name: 'update',
+    group: 'work',
+    describe: "Bring the project's branch into the work of a task, and test it",
+    words: [taskWord],
+    flags: { ...asyncFlag },
+    common: startsServer,
+    examples: [['agent update bd-a1b2', 'another attempt resolves what conflicts or fails']],
+    run: async (context, args) =>
+      (await import('../work/merge-command.ts')).updateWork(context, args),
   }),
   defineCommand({
     name: 'discard',

@@ -5,6 +5,7 @@ import type { TaskId } from '../../machines/task.ts';
 import { CallError, type Result } from '../client/client.ts';
 import type { CommandContext } from '../client/command-context.ts';
 import { exitCodes } from '../output/exit-codes.ts';
+import { followRetry } from '../runs/run-task.ts';
 import { usageError } from '../words/messages.ts';
 import { mergeWord } from '../words/state-words.ts';
 import { UsageError } from '../words/usage-error.ts';
@@ -72,7 +73,7 @@ type Conflict = NonNullable<RefusedTask['conflict']>;
 const quietMs = 2_000;
 
 /** A test can take minutes: a person is told where to look. */
-const saysThatItTests = ({ io }: CommandContext, taskId = '<task_id>'): (() => void) => {
+const saysThatItTests = (io: CommandContext['io'], taskId = '<task_id>'): (() => void) => {
   const timer = setTimeout(
     () => io.err(`the merge is tested first; to see it: agent logs -f ${taskId}`),
     quietMs,
@@ -107,18 +108,12 @@ const wayOn = (
     return [mergeCommandLine([task_id], before), again];
   }
   const [id] = left;
-  if (failed !== undefined)
-    return [
-      `agent diff ${id}`,
-      `agent review ${id} --comment . "<what must change>" --request-changes`,
-      `agent merge ${id} --no-verify`,
-    ];
+  if (failed !== undefined) return [`agent update ${id}`, again, `agent merge ${id} --no-verify`];
+  if (same_lines === true) return [`agent update ${id}`, again];
   if (moved_on === true) return [mergeCommandLine(left, { ...args, squash: true, ff: false })];
   // As `jj` leaves a project: the same command again would find the same.
   if (detached === true) return ['git switch <the branch that the work goes to>', again];
-  if (same_lines !== true && rewritten !== true) return [again];
-  const others = left.length > 1 ? [again] : [];
-  return [`git merge ${branch}`, ...others];
+  return rewritten === true ? [`git merge ${branch}`] : [again];
 };
 
 const namedAtMost = 10;
@@ -224,7 +219,7 @@ export const mergeWork = async (context: CommandContext, args: MergeArgs): Promi
   const { task_ids, all, attempt, squash, ff, force, verify } = args;
   const ids = task_ids.map(requireId);
   const client = await context.connection.server();
-  const stop = saysThatItTests(context, ids[0]);
+  const stop = saysThatItTests(context.io, ids[0]);
   const style = squash || ff ? squash : undefined;
   const dry_run = args['dry-run'];
   const wanted = { task_ids: ids, all, attempt, force, verify, squash: style, dry_run };
@@ -238,4 +233,42 @@ export const mergeWork = async (context: CommandContext, args: MergeArgs): Promi
   if (refused.length === 0) return exitCodes.done;
   const isRed = refused.some(({ code }) => code === 'verify_failed');
   return isRed ? exitCodes.failed : exitCodes.conflict;
+};
+
+export interface UpdateArgs {
+  readonly task_id: string;
+  readonly async: boolean;
+}
+
+/**
+ * Brings the project's branch into the work of a task. Where another attempt goes on with it, follows
+ * that, as a role command does.
+ */
+export const updateWork = async (
+  { io, json, connection }: CommandContext,
+  { task_id, async: isAsync }: UpdateArgs,
+): Promise<number> => {
+  const taskId = requireId(task_id);
+  const client = await connection.server();
+  const update = async (): Promise<number | null> => {
+    const stop = json ? () => {} : saysThatItTests(io, taskId);
+    const updated = await client.call('update', { task_id: taskId }).finally(stop);
+    const { status, attempt, commit = '', tested = [], message, paths = [] } = updated;
+    if (json) io.json(updated);
+    else if (status === 'sent_back') {
+      const where = paths.length === 0 ? '' : `: ${paths.slice(0, 10).join(', ')}`;
+      io.out(`${taskId}: attempt ${attempt} goes on with it, since ${message}${where}`);
+      if (isAsync) io.err(`see: agent logs -f ${taskId}, agent diff ${taskId}`);
+    } else {
+      const how = tested.length === 0 ? 'not tested' : `tested with ${tested.join(', ')}`;
+      const what = status === 'current' ? 'has all of the branch' : 'has the branch now';
+      io.out(
+        `${taskId} attempt ${attempt}: ${what} (${commit.slice(0, 12)}), ${how}; take it with: agent merge ${taskId}`,
+      );
+    }
+    return status === 'sent_back' && !json && !isAsync ? attempt : null;
+  };
+  if (!json && !isAsync) return followRetry(client, taskId, update, io);
+  await update();
+  return exitCodes.done;
 };

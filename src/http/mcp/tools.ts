@@ -43,7 +43,7 @@ const toolOfCommand: ReadonlyMap<string, string> = new Map([
   ['merge --force', 'merge with force: true'],
 ]);
 const namedCommands: ReadonlySet<string> = new Set([
-  ...['retry', 'discard', 'review', 'close', 'reopen', 'cancel'],
+  ...['retry', 'discard', 'review', 'update', 'close', 'reopen', 'cancel'],
 ]);
 
 const wordFor = (word: string): string =>
@@ -125,6 +125,9 @@ const conflictSchema = z.looseObject({
     .optional(),
 });
 
+const updates =
+  'tell your user to run agent update with its id: another attempt goes on with both sides; then call merge again';
+
 const wayOnAfter = ({
   branch,
   moved_on,
@@ -139,11 +142,9 @@ const wayOnAfter = ({
     const force = complete ? '' : ', with force: true since it is not complete';
     return `merge attempt ${attempt} of ${task_id} first${force}; then call merge again`;
   }
-  if (failed !== undefined)
-    return 'the work does not pass with what landed before: run the task again (reopen) with the output as its reason, or ask your user';
+  if (failed !== undefined) return `the work does not pass with what landed before: ${updates}`;
   if (moved_on === true) return 'call merge again with squash: true';
-  if (same_lines === true)
-    return `a person decides which lines stay: tell your user to run git merge ${branch}`;
+  if (same_lines === true) return updates;
   if (rewritten === true) return `tell your user to run git merge ${branch}`;
   if (detached === true)
     return 'tell your user to check out the branch that the work goes to (git switch <branch>); then call merge again';

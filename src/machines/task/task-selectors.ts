@@ -1,7 +1,7 @@
 import { describeRefusal, type ErrorFacts, type Refusal, refusal } from '../errors.ts';
 import { messageOf } from '../message-of.ts';
 import { dayMs, minuteMs } from '../milliseconds.ts';
-import { type ReviewCommand, reviewedWork } from '../review.ts';
+import { type ReviewCommand, type Rework, reviewedWork } from '../review.ts';
 import {
   type AttemptOutcome,
   type Failure,
@@ -164,6 +164,12 @@ export const foundBudget = ({ context }: Now) => ({
   parking: context.finding?.usedBudget ?? null,
 });
 export const recorded = ({ event }: Answered<{ readonly toMerge: boolean }>) => event.output;
+/** Journals of servers that sent nothing back have no answer here. */
+export const rework = ({
+  event,
+}: Answered<{ readonly rework: Rework | null } | null | undefined>) => ({
+  rework: event.output?.rework ?? null,
+});
 export const acceptance = ({ event }: Answered<Acceptance>) => event.output;
 export const outcome = ({ event }: Answered<AttemptOutcome>) => ({ outcome: event.output });
 export const whyFailed = ({ event }: Answered<AttemptOutcome>) => ({

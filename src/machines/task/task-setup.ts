@@ -6,7 +6,7 @@ import { declareActor } from '../declare-actor.ts';
 import { type Refusal, refusal } from '../errors.ts';
 import { jitter } from '../jitter.ts';
 import { shortestParkMs } from '../parking.ts';
-import { addReview, endReview, type ReviewCommand } from '../review.ts';
+import { addReview, endReview, type ReviewCommand, type Rework, sentBack } from '../review.ts';
 import {
   type AttemptInput,
   type AttemptOutcome,
@@ -87,7 +87,8 @@ export const taskSetup = setup({
       { readonly toMerge: boolean },
       AttemptInput & { readonly outcome: AttemptOutcome | null }
     >('recordResults'),
-    mergeWork: declareActor<void, AttemptInput>('mergeWork'),
+    /** The work is not merged, and is to be changed so that it can be; null: the attempt ends as it is. */
+    mergeWork: declareActor<{ readonly rework: Rework | null }, AttemptInput>('mergeWork'),
     closeInTracker: declareActor<
       Acceptance,
       TaskOnly & {
@@ -151,9 +152,11 @@ export const taskSetup = setup({
     accepted: (_, { refusal }: Acceptance) => refusal === null,
     workDone: (_, { outcome }: { outcome: AttemptOutcome }) => outcome.status === 'done',
     mustVerify: ({ context }, { outcome }: { outcome: AttemptOutcome }) =>
-      outcome.status === 'done' && (context.options.verify?.length ?? 0) > 0,
+      outcome.status === 'done' &&
+      ((context.options.verify?.length ?? 0) > 0 || context.review?.rework !== undefined),
     /** The work is on its own branch, and the configuration merges it. */
     mustMerge: (_, { toMerge }: { toMerge: boolean }) => toMerge,
+    mustRework: (_, { rework }: { rework: Rework | null }) => rework !== null,
     mayMendIt: ({ context }) => (context.feedback?.round ?? 0) < roundsAtMost,
     verified: (_, { failure }: { failure: Failure | null }) => failure === null,
     observedWhileParked: (
@@ -297,6 +300,10 @@ export const taskSetup = setup({
         review === undefined
           ? undefined
           : endReview(review, attempt, outcome?.status === 'done' ? (outcome.answers ?? []) : []),
+    }),
+    recordRework: assign({
+      review: ({ context: { review, attempt } }, { rework }: { rework: Rework | null }) =>
+        rework === null ? review : sentBack(review, attempt, rework),
     }),
     recordReason: assign({ reason: (_, { reason }: { reason: string | null }) => reason }),
     recordEnd: assign({ completedAt: ({ event }) => event.at, parked: undefined }),

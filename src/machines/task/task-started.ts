@@ -5,7 +5,15 @@ const { cancel, keeps: tell, observedAs: isSeen, waits, deadlineIn: within } = r
 
 /** Tells the tracker after its outage. */
 const tellLater = (
-  what: 'claiming' | 'recording' | 'merging' | 'closing' | 'failing' | 'parking' | 'cancelling',
+  what:
+    | 'claiming'
+    | 'recording'
+    | 'merging'
+    | 'returning'
+    | 'closing'
+    | 'failing'
+    | 'parking'
+    | 'cancelling',
 ) =>
   ({
     guard: { type: 'trackerIsAway', params: read.isAway },
@@ -19,7 +27,9 @@ const tellLateLater = (what: 'claiming' | 'closing' | 'parking') =>
     actions: { type: 'recordAway', params: read.trackerTimeout },
   }) as const;
 
-const again = (what: 'recording' | 'merging' | 'closing' | 'failing' | 'parking' | 'cancelling') =>
+const again = (
+  what: 'recording' | 'merging' | 'returning' | 'closing' | 'failing' | 'parking' | 'cancelling',
+) =>
   [
     {
       guard: 'trackerGoneTooLong',
@@ -203,17 +213,39 @@ export const started = taskSetup.createStateConfig({
     merging: {
       tags: 'phase:closing',
       meta: {
-        says: "merges the work into the project's branch, or creates a task that names the conflict",
+        says: "merges the work into the project's branch, or notes why it is refused",
       },
       entry: within(waits.merging),
       invoke: {
         id: 'merge',
         src: 'mergeWork',
         input: read.attemptOf,
-        onDone: { target: 'closing', actions: 'recordBack' },
+        onDone: [
+          {
+            guard: { type: 'mustRework', params: read.rework },
+            target: 'returning',
+            actions: ['recordBack', 'recordAnswers', { type: 'recordRework', params: read.rework }],
+          },
+          { target: 'closing', actions: 'recordBack' },
+        ],
         onError: [tellLater('merging'), toFailing],
       },
       on: { DEADLINE: failLate('merging the work') },
+    },
+    returning: {
+      tags: 'phase:closing',
+      meta: {
+        says: "the work does not fit the project's branch: another attempt goes on with it there",
+      },
+      entry: within(waits.releasing),
+      invoke: {
+        id: 'release',
+        src: 'release',
+        input: read.releaseInput(null),
+        onDone: { target: '#task.queued.checking', actions: ['recordBack', 'forgetLastRun'] },
+        onError: [tellLater('returning'), toFailing],
+      },
+      on: { tell, DEADLINE: failLate('sending the work back') },
     },
     closing: {
       tags: 'phase:closing',
@@ -364,6 +396,11 @@ export const started = taskSetup.createStateConfig({
           meta: { says: 'the work could not be merged; the server tries again' },
           entry: 'setTrackerPause',
           on: { DEADLINE: again('merging') },
+        },
+        returning: {
+          meta: { says: 'the tracker does not know yet that another attempt follows' },
+          entry: 'setTrackerPause',
+          on: { DEADLINE: again('returning') },
         },
         closing: {
           meta: { says: 'the tracker does not know yet that the task is done' },

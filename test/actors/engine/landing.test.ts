@@ -28,7 +28,10 @@ const start = (setting: Setting): Promise<Running> => {
   });
 };
 const landing = (...verify: readonly string[]) => ({
-  landing: { style: 'squash' as const, verify, timeoutMs: 60_000, maxBatch: 5 },
+  landing: {
+    ...{ style: 'squash' as const, verify, timeoutMs: 60_000, maxBatch: 5 },
+    ...{ onConflict: 'ask' as const, onRed: 'ask' as const, maxRounds: 2 },
+  },
 });
 
 const doing = (title: string, ...calls: Turn['calls']) => ({
@@ -174,7 +177,7 @@ test('a test is stopped when who asked goes away, and then nothing lands', async
 
 test('a command that does not end is not run again', async () => {
   const running = await start({
-    options: { landing: { style: 'squash', verify: ['sleep 600'], timeoutMs: 500, maxBatch: 5 } },
+    options: { landing: { ...landing('sleep 600').landing, timeoutMs: 500 } },
   });
   const id = await complete(running, 'Call');
 

@@ -226,7 +226,9 @@ test('work that is red with what landed before stays out, with the end of the ou
   expect(merged.err).toContain(
     `agent: ${two} is not merged: it fails together with ${one} (landed): the command that must pass`,
   );
-  expect(merged.err).toContain(`\n  they do not fit\nto go on:\n  agent diff ${two}\n`);
+  expect(merged.err).toContain(
+    `\n  they do not fit\nto go on:\n  agent update ${two}\n  agent merge ${two}\n`,
+  );
   expect(merged.out).toContain(one);
   expect(merged.err).toContain('2 of 3 tasks: merged, or nothing to merge');
   expect([forced.code, JSON.parse(forced.out)]).toEqual([

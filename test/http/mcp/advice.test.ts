@@ -27,7 +27,7 @@ test.each([
     { merge_first: { ...first, complete: false } },
     'merge attempt 3 of bd-2 first, with force: true since it is not complete; then call merge again',
   ],
-  ['the same lines', { same_lines: true }, expect.stringContaining('run git merge agent/bd-1/1')],
+  ['the same lines', { same_lines: true }, expect.stringContaining('run agent update')],
   ['a rewritten branch', { rewritten: true }, 'tell your user to run git merge agent/bd-1/1'],
   ['something else', {}, expect.stringContaining('when nothing is in the way')],
 ])('a merge in conflict says how to go on: %s', (_, facts, to_go_on) => {

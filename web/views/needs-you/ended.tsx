@@ -1,4 +1,4 @@
-import { changeTask, conflictOf, review } from '../../data/actions.ts';
+import { changeTask, conflictOf, update } from '../../data/actions.ts';
 import { Button } from '../../parts/button.tsx';
 import { Cause } from '../../parts/cause.tsx';
 import { MergeButton } from '../../parts/merge-button.tsx';
@@ -38,33 +38,25 @@ export const Failed = ({ task, fail }: AskedProps) => (
   </>
 );
 
-const toResolve = (files: readonly string[]) =>
-  files.map((path) => ({
-    path,
-    text: 'The merge conflicts in this file. Bring the branch up to date with it and resolve this.',
-  }));
-
 export const ReadyToMerge = ({ task, fail }: AskedProps) => {
-  const conflict = conflictOf(task);
-  const files = (conflict?.same_lines === true ? conflict.files : null) ?? [];
+  const isRefused = conflictOf(task)?.same_lines === true || task.work?.merge?.state === 'refused';
   return (
     <>
       {task.result !== undefined && <Prose kind="asked" text={task.result} />}
       <div class="actions">
-        {files.length === 0 ? (
-          <MergeButton task={task} fail={fail} />
-        ) : (
+        {isRefused && (
           <Button
             hotkey="s"
-            hint={`Starts attempt ${task.attempt + 1}, which resolves the conflict`}
-            onPress={() => review(task, 'request_changes', toResolve(files))}
+            hint={`Brings your branch into its work; attempt ${task.attempt + 1} goes on with what conflicts or fails`}
+            onPress={() => update(task)}
             onError={fail}
           >
-            Send back to resolve
+            Update
           </Button>
         )}
+        <MergeButton task={task} fail={fail} />
         <a class="button quiet" href={taskPath(task.task_id, 'diff')}>
-          {files.length === 0 ? 'Diff and send back' : 'Diff'}
+          Diff and send back
         </a>
       </div>
     </>

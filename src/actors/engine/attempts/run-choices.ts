@@ -1,6 +1,7 @@
 import type { Finding, ProjectProblem, Role, RunOptions, TaskId } from '../../../machines/task.ts';
 import { holderOf } from '../../../machines/tracked-task.ts';
 import type { Tracker } from '../../tracker/port.ts';
+import { landsAs } from '../merging/rework.ts';
 import type { TaskHost } from '../tasks/task-host.ts';
 import { type Budgets, isFree } from './budgets.ts';
 import { type BackendSelector, missingFor } from './select-assistant.ts';
@@ -23,7 +24,8 @@ export const createRunChoices = (
     const disclaimer = chosen.backend === 'builtin' ? (chosen.model?.disclaimer ?? null) : null;
     return { name: chosen.name, disclaimer };
   },
-  mergeMode: () => settings().merge,
+  landing: () => settings().landing,
+  mergeMode: (input) => landsAs(input, settings().merge, settings().landing),
   notes: () => settings().notes,
 });
 

@@ -35,7 +35,7 @@ export interface RoleSettings extends RoleProfile {
 }
 
 /** How work lands on the branch of the project. */
-interface MergeSettings {
+export interface MergeSettings {
   /** Applies when a person names none. */
   readonly style: Exclude<MergeMode, 'none'>;
   /** Commands that each tree must pass. */
@@ -44,6 +44,10 @@ interface MergeSettings {
   readonly timeoutMs: number;
   /** Most tasks that are tested together. */
   readonly maxBatch: number;
+  /** Work that is refused: a person decides, or another attempt goes on with it. */
+  readonly onConflict: 'ask' | 'resolve';
+  readonly onRed: 'ask' | 'send_back';
+  readonly maxRounds: number;
 }
 
 /** Values from the configuration; replaced as a whole while the server runs. */

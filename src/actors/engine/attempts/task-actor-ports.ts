@@ -12,6 +12,7 @@ import type { TaskHost } from '../tasks/task-host.ts';
 import type { AgentRuns } from './agent-runs.ts';
 import type { Budgets } from './budgets.ts';
 import type { InvokedActors } from './invoked.ts';
+import type { MergeSettings } from './settings.ts';
 import type { VerifyCommands } from './verify.ts';
 
 export interface RunChoices {
@@ -23,7 +24,8 @@ export interface RunChoices {
     options: RunOptions,
     role: Role,
   ) => { readonly name: string; readonly disclaimer: string | null };
-  readonly mergeMode: () => MergeMode;
+  readonly landing: () => MergeSettings;
+  readonly mergeMode: (input: Pick<AttemptInput, 'review'>) => MergeMode;
   /** Comment in the tracker at the end of an attempt. */
   readonly notes: () => boolean;
 }

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { AgentContext, Resume } from '../../../machines/agent/agent-context.ts';
 import { agentRestart } from '../../../machines/agent/restart.ts';
+import type { Rework } from '../../../machines/review.ts';
 import type { Acceptance } from '../../../machines/task/task-context.ts';
 import { type TaskMachine, taskMachine } from '../../../machines/task/task-machine.ts';
 import type {
@@ -14,6 +15,7 @@ import { persistedSnapshot } from '../../journal/snapshots.ts';
 import type { SavedActor } from '../../store/port.ts';
 import { defaultCloseReason } from '../../tracker/close-reason.ts';
 import type { Fence, StatusChange } from '../../tracker/port.ts';
+import { sendsBack } from '../merging/rework.ts';
 import { type AttemptEnds, asDiskProblem, createAttemptEnds } from './attempt-end.ts';
 import type { TaskActorPorts } from './task-actor-ports.ts';
 
@@ -82,19 +84,20 @@ export const resumeFrom = (
 const longestMergeMs = 60 * 60_000;
 
 const mergeInTime = async (
-  { merges, workspace, choices: { mergeMode } }: TaskActorPorts,
-  { taskId, attempt }: AttemptInput,
+  { merges, workspace, choices: { mergeMode, landing } }: TaskActorPorts,
+  { taskId, attempt, review }: AttemptInput,
   signal: AbortSignal,
-): Promise<void> => {
-  const style = mergeMode();
-  if (style === 'none') return;
+): Promise<Rework | null> => {
+  const style = mergeMode({ ...(review === undefined ? {} : { review }) });
+  if (style === 'none') return null;
   const limit = AbortSignal.timeout(longestMergeMs);
   const [merged] = merges.merge(
     [{ taskId, attempt, style, verify: true, by: 'task' }],
     AbortSignal.any([signal, limit]),
   );
   try {
-    await merged;
+    const outcome = (await merged) ?? { status: 'nothing' };
+    return sendsBack(outcome, landing(), review?.rework?.round ?? 0);
   } catch (error) {
     if (signal.aborted || !limit.aborted) throw error;
     const why = `its turn and its test took longer than ${longestMergeMs / 60_000} minutes`;
@@ -104,6 +107,7 @@ const mergeInTime = async (
       why,
       files: [],
     });
+    return null;
   }
 };
 
@@ -199,9 +203,11 @@ const provideAttemptActors = (
           .writeReport({ ...input, end: { status: 'complete' } }, signal)
           .catch(asDiskProblem);
         await ends.logSavedWork(input, work);
-        return { toMerge: work !== null && ports.choices.mergeMode() !== 'none' };
+        return { toMerge: work !== null && ports.choices.mergeMode(input) !== 'none' };
       }),
-      mergeWork: invoked.actor((input, signal) => mergeInTime(ports, input, signal)),
+      mergeWork: invoked.actor(async (input, signal) => ({
+        rework: await mergeInTime(ports, input, signal),
+      })),
     },
   });
 };

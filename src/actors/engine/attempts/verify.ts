@@ -55,6 +55,13 @@ const lostWork: Failure = {
   retryable: true,
 };
 
+const unresolvedIn = (paths: readonly string[]): Failure => ({
+  code: 'verify_failed',
+  message: `conflict markers are left in ${paths.join(', ')}: keep what both sides are for`,
+  facts: { paths },
+  retryable: false,
+});
+
 interface VerifyCommandPorts {
   readonly sandbox: Sandbox;
   readonly networkOf: (attempt: AttemptInput, user: { readonly kind: 'commands' }) => Network;
@@ -141,6 +148,12 @@ export const createVerify =
     const keepingReports = await ports.watchReports(attempt, folder.root);
     const around = <Result>(run: () => Promise<Result>) =>
       ports.workspace.alone(() => keepingReports(run), { signal });
+    const unresolved = await ports.workspace.unresolved(attempt);
+    if (unresolved.length > 0) {
+      const failure = unresolvedIn(unresolved);
+      ports.emit(attempt, 'log', { level: 'warn', message: failure.message });
+      return { failure };
+    }
     return ports.workspace.asCheck(attempt, async () => {
       for (const command of attempt.options.verify ?? []) {
         const wanted = { command, folder, timeoutMs, signal, around };

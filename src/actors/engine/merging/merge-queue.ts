@@ -61,6 +61,8 @@ export interface MergeQueuePorts extends HostPorts {
   readonly workspace: Pick<Workspace, 'build' | 'land' | 'noteRefused' | 'workOf'>;
   readonly proof: TrainProof;
   readonly maxBatch: () => number;
+  /** Lets another attempt go on with refused work, where the configuration says so. */
+  readonly sendBack: (taskId: TaskId, attempt: number, merged: Merged) => Promise<void>;
   readonly record: (entry: NewEntry) => Promise<void>;
 }
 
@@ -112,7 +114,13 @@ const landTrain = async (
 
 /** Writes down what came of each member of a batch, and answers those who wait. */
 const createTell = (
-  { workspace, record, now, log }: Pick<MergeQueuePorts, 'workspace' | 'record' | 'now' | 'log'>,
+  {
+    workspace,
+    record,
+    sendBack,
+    now,
+    log,
+  }: Pick<MergeQueuePorts, 'workspace' | 'record' | 'sendBack' | 'now' | 'log'>,
   waiters: Waiters,
 ) => {
   const write = async (member: QueueMember, merged: Merged): Promise<void> => {
@@ -121,6 +129,8 @@ const createTell = (
       await workspace.noteRefused(taskId, attempt, merged);
       const data = { level: 'warn', message: `not merged: ${merged.why}` };
       await record(entry(taskId, attempt, 'log', now(), data));
+      // A task that merges at its end goes on by itself.
+      if (by === 'person') await sendBack(taskId, attempt, merged);
     }
     if (merged.status === 'merged') {
       const landed = { ...merged, byWord: !verify };

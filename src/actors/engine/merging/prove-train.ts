@@ -1,4 +1,5 @@
 import {
+  type Car,
   carsToTest,
   type MergeQueueContext,
   type Proven,
@@ -27,6 +28,8 @@ export type ProofPorts = Parameters<typeof runVerifyCommand>[0] & {
 export interface TrainProof {
   /** Tests the cars that are to be tested next. */
   prove(context: MergeQueueContext, signal: AbortSignal): Promise<Proven>;
+  /** Tests a tree with the work of one attempt more than the branch has. */
+  proveWork(side: Side, attempt: AttemptInput, signal: AbortSignal): Promise<Proven>;
   /** The commands that the work of these attempts must pass together. */
   commandsOf(attempts: readonly AttemptInput[]): readonly string[];
   readonly attemptOf: (taskId: TaskId, attempt: number) => Promise<AttemptInput>;
@@ -49,6 +52,8 @@ const createPassedTrees = () => {
     },
   };
 };
+
+type Side = Pick<Car, 'commit' | 'tree'>;
 
 const asProven = ({ message, facts }: Failure): Proven => ({
   passed: false,
@@ -93,32 +98,41 @@ export const createTrainProof = (ports: ProofPorts): TrainProof => {
     return [...new Set([...settings().landing.verify, ...own])];
   };
 
-  const prove: TrainProof['prove'] = async (context, signal) => {
-    const { setup } = settings();
-    const { train } = context;
-    const count = carsToTest(context);
-    const cars = train?.cars.slice(0, Math.max(count, 1)) ?? [];
-    const attempts = await Promise.all(cars.map((car) => attemptOf(car.taskId, car.attempt)));
+  const proveSide = async (
+    side: Side,
+    attempts: readonly AttemptInput[],
+    what: string,
+    signal: AbortSignal,
+  ): Promise<Proven> => {
     const commands = commandsOf(attempts);
-    const [last, side] = [attempts.at(-1), count === 0 ? train : cars.at(-1)];
-    if (last === undefined || side == null) return { passed: true, commands: null };
-    if (commands.length === 0 || workspace.inCandidate === null)
+    const last = attempts.at(-1);
+    if (last === undefined || commands.length === 0 || workspace.inCandidate === null)
       return { passed: true, commands: null };
-    const key = JSON.stringify([side.tree, commands, setup?.commands]);
+    const key = JSON.stringify([side.tree, commands, settings().setup?.commands]);
     if (passed.has(key)) return { passed: true, commands };
     const log = (message: string): void => {
       for (const attempt of attempts) emit(attempt, 'log', { level: 'info', message });
     };
-    const together = cars.map(({ taskId }) => taskId).join(', ');
-    const what = count === 0 ? 'the branch without it' : `the branch with ${together}`;
-    log(`tests tree ${side.tree.slice(0, 12)}, ${what}, before the project's branch moves`);
-    const commit = 'commit' in side ? side.commit : side.head;
+    log(`tests tree ${side.tree.slice(0, 12)}, ${what}`);
     const failure = await workspace
-      .inCandidate(commit, (folder) => runIn(folder, last, commands, signal, log), signal)
+      .inCandidate(side.commit, (folder) => runIn(folder, last, commands, signal, log), signal)
       .finally(() => closeNetwork(attemptKey(last.taskId, last.attempt)));
     if (failure !== null) return asProven(failure);
     passed.add(key);
     return { passed: true, commands };
   };
-  return { prove, commandsOf, attemptOf };
+
+  const prove: TrainProof['prove'] = async ({ train, ...search }, signal) => {
+    const count = carsToTest({ train, ...search });
+    const cars = train?.cars.slice(0, Math.max(count, 1)) ?? [];
+    const attempts = await Promise.all(cars.map((car) => attemptOf(car.taskId, car.attempt)));
+    const side = count === 0 && train !== null ? { ...train, commit: train.head } : cars.at(-1);
+    if (side === undefined) return { passed: true, commands: null };
+    const together = cars.map(({ taskId }) => taskId).join(', ');
+    const what = count === 0 ? 'the branch without it' : `the branch with ${together}`;
+    return proveSide(side, attempts, `${what}, before the project's branch moves`, signal);
+  };
+  const proveWork: TrainProof['proveWork'] = (side, attempt, signal) =>
+    proveSide(side, [attempt], 'its work with the branch', signal);
+  return { prove, proveWork, commandsOf, attemptOf };
 };

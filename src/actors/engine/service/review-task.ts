@@ -84,7 +84,7 @@ const commentProblem = (
   };
 };
 
-export type ReviewRequest = Pick<ReviewCommand, 'verdict' | 'attempt' | 'comments'>;
+export type ReviewRequest = Pick<ReviewCommand, 'verdict' | 'attempt' | 'comments' | 'rework'>;
 
 export interface TaskReviews {
   /**
@@ -129,7 +129,7 @@ export const createReview = (ports: ReviewPorts): TaskReviews['review'] => {
     if (attempt > 0) await requirePlaces(id, review.attempt ?? attempt, review.comments);
     if (review.verdict === 'request_changes') {
       const open = reviewedWork(earlier).review?.comments ?? [];
-      if (review.comments.length + open.length === 0)
+      if (review.comments.length + open.length === 0 && review.rework === undefined)
         throw invalid('comments', 'give at least one: the next attempt must know what to change');
       // The configuration may have changed since the last attempt.
       requireNetwork(options);

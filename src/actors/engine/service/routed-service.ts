@@ -25,6 +25,7 @@ const waitsMs = {
   explain: commandMs,
   diff: commandMs,
   merge: 3 * 3_600_000,
+  update: 3 * 3_600_000,
   discard: commandMs,
 } as const satisfies { readonly [Method in keyof TaskService]?: number };
 export type RoutedMethod = keyof typeof waitsMs;
@@ -122,6 +123,7 @@ export const createRoutedService = (
       explain: routed('explain', first),
       diff: routed('diff', first),
       discard: routed('discard', first),
+      update: routed('update', first),
       merge: routed('merge', ({ taskId }) => taskId),
     },
     answer: async (method, params) => {

@@ -12,7 +12,9 @@ import type { Answer, NewEntry, StoreReads } from '../../store/port.ts';
 import type { StatusWrites, TrackerInfo, TrackerReads, TrackerWrites } from '../../tracker/port.ts';
 import type { Changes, DiffPart, Workspace } from '../../workspace/port.ts';
 import type { MergeQueue, MergeWish } from '../merging/merge-queue.ts';
+import type { TrainProof } from '../merging/prove-train.ts';
 import { createMergeRequests, type MergeRequests } from '../merging/request-merges.ts';
+import { createUpdate, type TaskUpdates } from '../merging/update-task.ts';
 import { type Explanation, explain, type SlotUse } from '../queries/explain.ts';
 import { takeBack } from '../queries/offline-tasks.ts';
 import { requireAgents, requireAnswer } from '../queries/require-answer.ts';
@@ -116,6 +118,7 @@ export interface TaskService
     AttemptChanges,
     MergeRequests,
     TaskReviews,
+    TaskUpdates,
     AgentMessages {
   /**
    * @throws task_not_found, dependencies_unmet, already_running, event_not_allowed,
@@ -153,7 +156,11 @@ export interface ServicePorts extends Omit<ExecutePorts, 'commands' | 'queries'>
   /** The answer comes when it is committed. */
   readonly record: (entry: NewEntry) => Answer<void>;
   readonly now: () => number;
-  readonly workspace: Pick<Workspace, 'diff' | 'discard' | 'workOf' | 'bringWork'>;
+  readonly workspace: Pick<
+    Workspace,
+    'diff' | 'discard' | 'workOf' | 'bringWork' | 'update' | 'keepUpdate'
+  >;
+  readonly proof: Pick<TrainProof, 'proveWork' | 'attemptOf'>;
   readonly merges: Pick<MergeQueue, 'merge' | 'plan'>;
   readonly mergeStyle: () => MergeWish['style'];
   readonly projectRoot: () => string;
@@ -234,6 +241,8 @@ export const createTaskService = (ports: ServicePorts): TaskService => {
     return ports.withRun({}, amount, isParked ? last.run?.id : undefined).run;
   };
 
+  const review = createReview(ports);
+
   return {
     ...queries,
     ...createAttemptChanges({ ...ports, status: queries.status }),
@@ -274,7 +283,8 @@ export const createTaskService = (ports: ServicePorts): TaskService => {
       const { task_id } = await queries.status(taskId);
       return commands.tell(requireId(task_id), text, requestId ?? null);
     },
-    review: createReview(ports),
+    review,
+    update: createUpdate({ ...ports, status: queries.status, review }),
     retry: async (taskId, role, options, reason) => {
       const id = requireId(taskId);
       await requireNotElsewhere(id);

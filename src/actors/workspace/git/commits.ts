@@ -102,7 +102,11 @@ export const commitTree = (
     }),
   );
 
-export type MergedTree = { readonly tree: string } | { readonly conflicts: readonly string[] };
+/** With conflicts, files of the tree have markers. */
+export interface MergedTree {
+  readonly tree: string;
+  readonly conflicts?: readonly string[];
+}
 
 /**
  * The merge attributes (such as `merge=union`) at the top of our side. They name built-in drivers,
@@ -141,7 +145,8 @@ export const mergeTrees = async (
   const merged = await dirs.git(args, { signal });
   const [tree = '', ...names] = merged.stdout.toString().split('\0');
   if (merged.ok) return { tree };
-  if (merged.code === 1) return { conflicts: [...new Set(names.filter((name) => name !== ''))] };
+  if (merged.code === 1)
+    return { tree, conflicts: [...new Set(names.filter((name) => name !== ''))] };
   throw new GitError(`the commits could not be merged: ${reasonIn(merged.stderr)}`);
 };
 

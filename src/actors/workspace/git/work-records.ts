@@ -38,6 +38,14 @@ export const workRecordSchema = z.strictObject({
       }),
     )
     .default([]),
+  /**
+   * What its base merges, where that has conflict markers in these files: they are to be resolved, and
+   * the base is in no history.
+   */
+  resolves: z
+    .strictObject({ parents: z.tuple([z.string(), z.string()]), paths: z.array(z.string()) })
+    .nullable()
+    .default(null),
   notes: z.array(z.string()).default([]),
   /** What is not on its branch; the notes say it, too. */
   left: z.array(leftOutSchema).default([]),

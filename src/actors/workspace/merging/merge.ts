@@ -93,7 +93,7 @@ export const mergeOnto = async (
         };
   try {
     const merged = isAhead ? theirs : await mergeTrees(dirs, ours.commit, commit, signal);
-    if ('conflicts' in merged) {
+    if ('conflicts' in merged && merged.conflicts !== undefined) {
       const why = `both ${into} and ${branch} changed the same lines`;
       return { ...conflict(why, merged.conflicts), same_lines: true };
     }

@@ -160,7 +160,7 @@ const createTakenWork = (parts: WorkParts) => {
     const branch = await branchFor(dirs, record, base);
     try {
       await makeFolder(dirs, places, {
-        ...{ start: base, carried: tree, branch, instead, removals, signal },
+        ...{ start: base, head: record.head, carried: tree, branch, instead, removals, signal },
         projectRoot: options.projectRoot,
         copies: options.copies,
         isMounted: options.sandboxed,

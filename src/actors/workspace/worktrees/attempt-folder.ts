@@ -10,6 +10,7 @@ import type { Removals } from '../saving/removals.ts';
 import { type IndexChange, indexRecords } from '../saving/snapshot-job.ts';
 
 interface AgentGit {
+  readonly head: string | null;
   readonly dir: string;
   readonly branch: string;
   readonly start: string;
@@ -23,16 +24,20 @@ const settings = [
   ['maintenance.auto', 'false'],
 ] as const;
 
+const usersBranch = /^ref: refs\/heads\/(\S+)/;
+
 /**
  * Makes the git directory that an agent's own git uses for log, status, diff and commit. It has the
- * attempt's branch, reads the user's objects and knows no remote. Our git never reads it.
+ * attempt's branch and the user's, reads the user's objects and knows no remote. Our git never reads it.
  */
 const makeAgentGit = async (
-  { repository }: GitDirs,
-  { dir, branch, start, index }: AgentGit,
+  { repository, head: usersHead }: GitDirs,
+  { head, dir, branch, start, index }: AgentGit,
 ): Promise<void> => {
   await rm(dir, { recursive: true, force: true });
   const ref = join(dir, 'refs', 'heads', branch);
+  const users = usersBranch.exec(usersHead)?.[1];
+  const [known, at] = users === undefined || head === null || users === branch ? [] : [users, head];
   await Promise.all([
     mkdir(dirname(ref), { recursive: true, mode: 0o700 }),
     mkdir(join(dir, 'objects', 'info'), { recursive: true, mode: 0o700 }),
@@ -44,6 +49,9 @@ const makeAgentGit = async (
     writeFile(join(dir, 'HEAD'), `ref: refs/heads/${branch}\n`),
     writeFile(join(dir, 'config'), configText(repository, settings)),
     writeFile(ref, `${start}\n`),
+    ...(known === undefined
+      ? []
+      : [writeFile(join(dir, 'packed-refs'), `${at} refs/heads/${known}\n`)]),
     writeFile(join(dir, 'info', 'attributes'), byteForByte),
     writeFile(join(dir, 'info', 'exclude'), excluded),
     writeFile(
@@ -63,6 +71,8 @@ const linkAgentGit = async (top: string, dir: string, isMounted: boolean): Promi
 
 export interface NewFolder {
   readonly start: string;
+  /** The user's commit, by the name of their branch: for `git log main`; null: it is the start. */
+  readonly head: string | null;
   /** The folder gets the files of this tree, as changes of `start`; null: those of `start`. */
   readonly carried: string | null;
   readonly branch: string;
@@ -127,7 +137,7 @@ export const makeFolder = async (
 ): Promise<readonly string[]> => {
   const { git, repository } = dirs;
   const { top, agentGit, index } = places;
-  const { start, carried, branch, instead, removals, signal } = wanted;
+  const { start, head, carried, branch, instead, removals, signal } = wanted;
   await removeFolder(places, removals);
   for (const folder of [top, dirname(index)]) await mkdir(folder, { recursive: true, mode: 0o700 });
   const where = { cwd: top, env: { GIT_WORK_TREE: top, GIT_INDEX_FILE: index }, signal };
@@ -150,7 +160,7 @@ export const makeFolder = async (
     await putInstead();
   }
   const notes = await copyInto(projectFolder(await realpath(top), repository.prefix), wanted);
-  await makeAgentGit(dirs, { dir: agentGit, branch, start, index });
+  await makeAgentGit(dirs, { dir: agentGit, head, branch, start, index });
   await linkAgentGit(top, agentGit, wanted.isMounted);
   return notes;
 };

@@ -7,13 +7,14 @@ import type {
   QueueMember,
   Train,
 } from '../../../machines/merge-queue/merge-queue-context.ts';
-import { commitOf, commitTree, contains } from '../git/commits.ts';
-import { GitError } from '../git/git.ts';
+import { commitOf, commitTree, contains, mergeTrees, moveBranch } from '../git/commits.ts';
+import { GitError, reasonIn } from '../git/git.ts';
 import type { GitDirs } from '../git/git-dirs.ts';
 import type { WorkRecord } from '../git/work-records.ts';
 import { findSide, mergeOnto, type Side, updateCheckout } from '../merging/merge.ts';
-import type { TrainToLand, Workspace } from '../port.ts';
+import type { TrainToLand, Updated, Workspace } from '../port.ts';
 import { workOf } from './changes.ts';
+import { findCheckedOut } from './open-work.ts';
 import { sizeOfWork } from './save-work.ts';
 import { findUnmerged, tipOfWork } from './unmerged.ts';
 import type { WorkParts } from './work-parts.ts';
@@ -205,11 +206,68 @@ const createLand =
     return { status: 'landed', into: checkout.into, commits };
   };
 
+/** Brings the project's branch into saved work, without a file of the user. */
+const createUpdating = ({
+  records,
+  stores,
+}: WorkParts): Pick<Workspace, 'update' | 'keepUpdate'> => {
+  const updateIn = async (
+    dirs: GitDirs,
+    record: WorkRecord & { readonly commit: string },
+    signal: AbortSignal | undefined,
+  ): Promise<Updated> => {
+    const { branch, role, task_id } = record;
+    const tip = await tipToMerge(dirs, records, record, []);
+    if (typeof tip !== 'string') return tip;
+    if ((await findCheckedOut(dirs.repository)).has(`refs/heads/${branch}`))
+      return conflict(`${branch} is checked out: switch to another branch there first`);
+    const [head, own] = [await findSide(dirs, 'HEAD'), await findSide(dirs, tip)];
+    if (head === null || own === null) return conflict(`the commit ${tip} of the work is gone`);
+    const { into } = stores.targetOf(dirs);
+    const ends = { into, from: tip, head: head.commit };
+    if (await contains(dirs, tip, head.commit)) return { ...ends, status: 'current', ...own };
+    const { tree, conflicts } = await mergeTrees(dirs, head.commit, tip, signal);
+    if (conflicts !== undefined) {
+      const why = `both ${into} and ${branch} changed the same lines`;
+      return { ...conflict(why, conflicts), branch, same_lines: true };
+    }
+    const message = `Merge ${into} into the work of ${task_id}`;
+    const merge = { tree, parents: [tip, head.commit], message, role };
+    return { ...ends, status: 'clean', commit: await commitTree(dirs, merge, signal), tree };
+  };
+
+  const keepIn = async (
+    dirs: GitDirs,
+    record: WorkRecord,
+    { from, head, commit }: Parameters<Workspace['keepUpdate']>[2],
+  ): Promise<void> => {
+    const moved = await moveBranch(dirs, record.branch, commit, from);
+    if (!moved.ok) throw new GitError(`its branch could not be moved: ${reasonIn(moved.stderr)}`);
+    const after = { ...record, commit, first_base: head, head, refused: null };
+    await records.write({ ...after, size: sizeOfWork(await workOf(dirs, after)) });
+  };
+
+  return {
+    update: async (taskId, attempt, signal) => {
+      const record = await records.read(taskId, attempt);
+      if (record?.commit == null || !record.closed || record.merged !== null) return null;
+      if (record.discarded !== null) return null;
+      const { kind, commit } = record;
+      return stores.use(kind, (dirs) => updateIn(dirs, { ...record, commit }, signal));
+    },
+    keepUpdate: async (taskId, attempt, update) => {
+      const record = await records.read(taskId, attempt);
+      if (record === null) throw new GitError(`the record of ${taskId} is gone`);
+      await stores.use(record.kind, (dirs) => keepIn(dirs, record, update));
+    },
+  };
+};
+
 /** Saved work becomes part of the project's branch, several attempts at once. */
 export const createLanding = (
   parts: WorkParts,
   onMerged: (record: WorkRecord) => void,
-): Pick<Workspace, 'build' | 'land'> => {
+): Pick<Workspace, 'build' | 'land' | 'update' | 'keepUpdate'> => {
   const { records, stores } = parts;
   const remember = createRemember(parts, onMerged);
   const [buildIn, landIn] = [createBuild(parts, remember), createLand(parts, remember)];
@@ -221,6 +279,7 @@ export const createLanding = (
     return null;
   };
   return {
+    ...createUpdating(parts),
     build: async (members, signal) => {
       signal?.throwIfAborted();
       const kind = await kindOf(members);

@@ -4,7 +4,14 @@ import type { StartConflict } from '../../../machines/agent/agent-context.ts';
 import type { AttemptInput, TaskId } from '../../../machines/task.ts';
 import { shownName } from '../folders/names.ts';
 import { gitlinkMode } from '../folders/walk.ts';
-import { commitOf, contains, moveBranch } from '../git/commits.ts';
+import {
+  commitOf,
+  commitTree,
+  commonOf,
+  contains,
+  mergeTrees,
+  moveBranch,
+} from '../git/commits.ts';
 import { GitError } from '../git/git.ts';
 import type { GitDirs } from '../git/git-dirs.ts';
 import { readIndex } from '../git/index-file.ts';
@@ -41,17 +48,69 @@ interface ContinuedBranch {
   /** Null: the work goes on with a branch of its own, since a working tree has this one. */
   readonly branch: string | null;
   readonly firstBase: string;
+  readonly resolves: WorkRecord['resolves'];
 }
+
+const namedCommits = 10;
+
+/** The last commits of one side that changed some files, with the tasks whose work they are. */
+const commitsOn = async (
+  { git }: GitDirs,
+  from: string,
+  to: string,
+  paths: readonly string[],
+): Promise<readonly string[]> => {
+  const format = '--format=%h %<(100,trunc)%s %(trailers:key=Task,separator=%x2C)';
+  const some = paths.slice(0, 100);
+  const found = await git(['log', `-${namedCommits}`, format, `${from}..${to}`, '--', ...some]);
+  const lines = found.ok ? found.stdout.toString().split('\n') : [];
+  return lines.map((line) => line.replace(/ +/g, ' ').trim()).filter(Boolean);
+};
+
+/** The work on top of the project's branch as it is now. */
+const startOnHead = async (
+  { dirs, head }: RepositoryAtHead,
+  record: WorkRecord,
+  tip: string,
+  signal: AbortSignal | undefined,
+): Promise<ContinuedBranch> => {
+  const { task_id, attempt, branch, role, includes } = record;
+  const { tree, conflicts = [] } = await mergeTrees(dirs, head, tip, signal);
+  const parents: [string, string] = [tip, head];
+  const message = `Merge the project's branch into the work of ${task_id}`;
+  const commit = await commitTree(dirs, { tree, parents, message, role }, signal);
+  const notes = [
+    `Your folder has the project's branch as it is now (${head.slice(0, 12)}), and on top the work of attempt ${attempt} (${tip.slice(0, 12)}, branch ${branch}).`,
+  ];
+  if (conflicts.length > 0) {
+    const common = await commonOf(dirs, head, tip);
+    const theirs = common === null ? [] : await commitsOn(dirs, common, head, conflicts);
+    notes.push(
+      `Both sides changed ${conflicts.map(shownName).join(', ')}: each place has conflict markers, the project's branch first. Keep what both sides are for, and leave no marker.`,
+      ...(theirs.length === 0
+        ? []
+        : [`The project's branch changed them in: ${theirs.join('; ')}`]),
+    );
+  }
+  return {
+    start: { commit, notes, conflicts: [], includes },
+    branch: null,
+    firstBase: head,
+    resolves: conflicts.length === 0 ? null : { parents, paths: [...conflicts] },
+  };
+};
 
 /**
  * The branch of the attempt that a review sent back, with commits that a person added. Null when the
  * branch is gone or merged: then the attempt begins as the first one did.
  */
 const findContinuedBranch = async (
-  dirs: GitDirs,
+  atHead: RepositoryAtHead,
   records: WorkRecords,
   { taskId, review }: AttemptInput,
+  signal: AbortSignal | undefined,
 ): Promise<ContinuedBranch | null> => {
+  const { dirs, head } = atHead;
   const continues = review?.continues ?? null;
   const record = continues === null ? null : await records.read(taskId, continues);
   if (record?.commit == null || record.merged !== null || record.discarded !== null) return null;
@@ -59,6 +118,8 @@ const findContinuedBranch = async (
   const ref = `refs/heads/${record.branch}`;
   const tip = await commitOf(dirs, ref);
   if (tip === null || !(await contains(dirs, tip, record.commit))) return null;
+  if (review?.rework !== undefined && !(await contains(dirs, tip, head)))
+    return startOnHead(atHead, record, tip, signal);
   const isCheckedOut = (await findCheckedOut(dirs.repository)).has(ref);
   return {
     start: {
@@ -69,6 +130,7 @@ const findContinuedBranch = async (
     },
     branch: isCheckedOut ? null : record.branch,
     firstBase: firstBase(record),
+    resolves: null,
   };
 };
 
@@ -80,6 +142,7 @@ const conflictsIn = ({ conflicts }: WorkRecord): readonly StartConflict[] =>
 interface Beginning {
   readonly branch: string;
   readonly firstBase: string | null;
+  readonly resolves: WorkRecord['resolves'];
   readonly start: Start;
   readonly kind: WorkRecord['kind'];
   readonly withheld: WorkRecord['withheld'];
@@ -88,7 +151,7 @@ interface Beginning {
 
 const recordOf = (
   { taskId, attempt, role }: AttemptInput,
-  { branch, firstBase, start, kind, withheld, head }: Beginning,
+  { branch, firstBase, resolves, start, kind, withheld, head }: Beginning,
 ): WorkRecord => ({
   ...{
     task_id: taskId,
@@ -105,6 +168,7 @@ const recordOf = (
   head,
   unsent: false,
   first_base: firstBase,
+  resolves,
   conflicts: start.conflicts.map(({ taskId: task_id, files, ...rest }) => ({
     ...rest,
     task_id,
@@ -169,7 +233,7 @@ const createWorktree = (parts: WorkParts) => {
     signal: AbortSignal | undefined,
   ): Promise<StartFacts> => {
     const { dirs } = atHead;
-    const continued = await findContinuedBranch(dirs, records, attempt);
+    const continued = await findContinuedBranch(atHead, records, attempt, signal);
     const start = continued?.start ?? (await startOf(atHead, records, after, signal));
     const { instead, withheld } = await findWithheld(atHead, start.commit);
     signal?.throwIfAborted();
@@ -180,6 +244,7 @@ const createWorktree = (parts: WorkParts) => {
       const isMounted = sandboxed;
       const wanted = {
         start: start.commit,
+        head: atHead.head,
         carried: null,
         branch,
         instead,
@@ -199,12 +264,13 @@ const createWorktree = (parts: WorkParts) => {
     const { kind } = dirs.repository;
     const firstBase = continued?.firstBase ?? null;
     const { head } = atHead;
-    const beginning = { branch, firstBase, start, kind, withheld: [...withheld], head };
+    const resolves = continued?.resolves ?? null;
+    const beginning = { branch, firstBase, resolves, start, kind, withheld: [...withheld], head };
     await records.write(recordOf(attempt, beginning));
     return {
       notes: [...(await notesOf(attempt, beginning)), ...copyNotes],
       conflicts: start.conflicts,
-      isUsersCommit: start.includes.length === 0,
+      isUsersCommit: start.commit === head,
       isNew: true,
     };
   };
@@ -242,7 +308,7 @@ export const createOpening = (parts: WorkParts) => {
         opened(dirs, {
           notes: [],
           conflicts: conflictsIn(record),
-          isUsersCommit: record.includes.length === 0,
+          isUsersCommit: record.base === record.head,
           isNew: false,
         }),
       );

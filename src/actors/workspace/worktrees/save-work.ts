@@ -40,7 +40,8 @@ const createFolderCommit = ({ options, branches, placesOf }: WorkParts) => {
     // Saved before, and interrupted before the record was written.
     if (tip !== base && tree === tipTree) return { tip, branch: record.branch, notes, left };
     const message = `${title}\n\nTask: ${task_id}\nAttempt: ${attempt}\nRole: ${role}\n`;
-    const commit = await commitTree(dirs, { tree, parents: [base], message, role });
+    const parents = record.resolves?.parents ?? [base];
+    const commit = await commitTree(dirs, { tree, parents, message, role });
     const branch = await branches.move(dirs, record, commit);
     return { tip: commit, branch, notes, left };
   };

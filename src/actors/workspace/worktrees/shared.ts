@@ -46,6 +46,9 @@ export const createSharedWorkspace = ({
     // So no command swaps a folder for a link while another's mounts are made, and each learns what
     // it made.
     alone: sandboxed ? oneWriter : (work) => work(),
+    unresolved: async () => [],
+    update: async () => null,
+    keepUpdate: async () => {},
     asCheck: (_attempt, run) => run(),
     save: async () => null,
     workOf: async () => null,

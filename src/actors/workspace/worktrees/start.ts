@@ -39,7 +39,7 @@ const mergeIntoStart = async (
     stop(messageOf(error)),
   );
   if ('why' in merged) return merged;
-  if ('conflicts' in merged) return stop(merged.conflicts.join(', '), merged.conflicts);
+  if (merged.conflicts !== undefined) return stop(merged.conflicts.join(', '), merged.conflicts);
   const message = `Merge the work of ${work.task_id}`;
   const parents = [commit, work.commit];
   return commitTree(dirs, { tree: merged.tree, parents, message, role: work.role }, signal);

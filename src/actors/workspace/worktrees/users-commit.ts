@@ -45,6 +45,7 @@ export const createInCommit = (
             await makeFolder(dirs, places, {
               ...{
                 start: commit ?? head,
+                head,
                 branch: name,
                 carried: null,
                 instead: [],
@@ -103,7 +104,14 @@ export const createUsersFiles = ({
         dirs,
         { top, agentGit, index },
         {
-          ...{ start: head, branch: usersFiles, carried: null, instead: [], isMounted: false },
+          ...{
+            start: head,
+            head: null,
+            branch: usersFiles,
+            carried: null,
+            instead: [],
+            isMounted: false,
+          },
           ...{ projectRoot, copies, removals, signal: undefined },
         },
       );

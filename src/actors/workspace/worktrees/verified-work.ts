@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import type { TaskId } from '../../../machines/task.ts';
 import { findObjects } from '../git/commits.ts';
-import { type Git, requiredLine, requireGit } from '../git/git.ts';
+import { type Git, GitError, reasonIn, requiredLine, requireGit } from '../git/git.ts';
 import type { GitDirs } from '../git/git-dirs.ts';
 import type { WorkRecord } from '../git/work-records.ts';
 import { type IndexChange, indexRecords, snapshotJob } from '../saving/snapshot-job.ts';
@@ -109,6 +109,24 @@ export const createVerification = ({ options, records, stores, placesOf }: WorkP
       const { work } = await treesOf(record);
       if (work !== null)
         await records.write({ ...record, verified: { before: work, after: null } });
+    },
+    /** Files whose conflict markers are still there. */
+    unresolved: async (taskId: TaskId, attempt: number): Promise<readonly string[]> => {
+      const record = await records.read(taskId, attempt);
+      if (record?.resolves == null || record.closed) return [];
+      const { parents, paths } = record.resolves;
+      const { work } = await treesOf(record);
+      if (work === null) return [];
+      const marker = `^(<<<<<<<|>>>>>>>) (${parents.join('|')})`;
+
+      return stores.use(record.kind, async ({ git }) => {
+        const found = await git(['grep', '-lzE', marker, work, '--', ...paths]);
+        // 1: nowhere.
+        if (!found.ok && found.code !== 1)
+          throw new GitError(`its files cannot be read: ${reasonIn(found.stderr)}`);
+        const names = found.stdout.toString().split('\0').filter(Boolean);
+        return names.map((name) => name.slice(work.length + 1));
+      });
     },
     end: async (taskId: TaskId, attempt: number): Promise<void> => {
       const record = await records.read(taskId, attempt);

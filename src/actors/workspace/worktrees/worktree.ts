@@ -201,6 +201,8 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
       await ofAttempt(attempt, () => verification.end(attempt.taskId, attempt.attempt));
       return result;
     },
+    unresolved: (attempt) =>
+      ofAttempt(attempt, () => verification.unresolved(attempt.taskId, attempt.attempt)),
     save: (attempt, title, isComplete = true) =>
       ofAttempt(attempt, () => save(attempt, title, isComplete)),
     workOf: createWorkReads(options.folder),
@@ -209,6 +211,8 @@ export const createWorktreeWorkspace = (options: WorktreeOptions): Workspace => 
     sweep,
     build: (members, signal) => inTurn(() => landing.build(members, signal)),
     land: (train, signal) => inTurn(() => landing.land(train, signal)),
+    update: (...given) => inTurn(() => landing.update(...given)),
+    keepUpdate: (...given) => inTurn(() => landing.keepUpdate(...given)),
     noteRefused: (taskId, attempt, { why: message, failed, with: others = [] }) =>
       inTurn(async () => {
         const record = await records.read(taskId, attempt);

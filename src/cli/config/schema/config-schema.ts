@@ -464,6 +464,24 @@ export const configSections = z.strictObject({
         .max(50)
         .default(5)
         .describe('most tasks that are tested together; of those that fail, the culprit is found'),
+      on_conflict: z
+        .enum(['ask', 'resolve'])
+        .default('ask')
+        .describe(
+          'when the branch changed the same lines: a person decides (ask), or another attempt resolves it, which is merged then (resolve)',
+        ),
+      on_red: z
+        .enum(['ask', 'send_back'])
+        .default('ask')
+        .describe(
+          'when a command fails with the work on the branch: a person decides (ask), or another attempt gets the output, which is merged then (send_back)',
+        ),
+      max_rounds: z
+        .int()
+        .min(1)
+        .max(10)
+        .default(2)
+        .describe('how often in a row work is sent back without a person'),
     })
     .prefault({}),
   store: z

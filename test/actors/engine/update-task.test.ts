@@ -1,0 +1,213 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test, vi } from 'vitest';
+import { parseScript } from '../../../src/actors/model/script.ts';
+import { createScriptedModel } from '../../../src/actors/model/scripted.ts';
+import { commitIn, gitIn, makeRepository, worktreesOf } from '../../support/git.ts';
+import { type Running, startSystem, untilStatus } from '../../support/running.ts';
+
+const check = 'if [ -e calls-1 ]; then test -e "$(cat calls-1)"; fi';
+const bash = (command: string) => ({ tool: 'bash', arguments: { command } });
+const finish = { tool: 'finish', arguments: { status: 'done', summary: 'done' } };
+const doing = (title: string, ...commands: readonly string[]) => ({
+  title,
+  turns: [...commands.map((command) => ({ calls: [bash(command)] })), { calls: [finish] }],
+});
+/** An agent does the same in each attempt, so its commands look at what is there. */
+const scripts = [
+  doing('Rename', 'mv total sum'),
+  doing('Call', 'if [ -e sum ]; then echo sum > calls-1; else echo total > calls-1; fi'),
+  doing('Stubborn', 'echo total > calls-1'),
+  doing('Greet', 'echo hello > text'),
+  doing('Other', 'echo other > other.txt'),
+  doing(
+    'Part',
+    'if grep -q "<<<" text; then cp text seen; echo both > text; else echo bye > text; fi',
+  ),
+  {
+    title: 'Late',
+    turns: [
+      { calls: [bash('grep -q "<<<" text || echo bye > text')] },
+      { calls: [finish] },
+      { calls: [bash('grep -q "<<<" text && echo both > text')] },
+      { calls: [finish] },
+    ],
+  },
+  doing('Look', 'git log --format=%s main > looked; git diff --stat main >> looked'),
+];
+
+type Landing = NonNullable<
+  NonNullable<NonNullable<Parameters<typeof startSystem>[0]>['options']>['landing']
+>;
+const start = (
+  verify: readonly string[],
+  landing: Partial<Landing> = {},
+  merge: 'none' | 'squash' = 'none',
+): Promise<Running> => {
+  const root = makeRepository();
+  commitIn(root, 'total', 'defined\n');
+  commitIn(root, 'text', 'text\n');
+  return startSystem({
+    root,
+    workspace: (project, stateDir) => worktreesOf(project, join(stateDir, 'worktrees')),
+    model: createScriptedModel(parseScript({ scripts })),
+    options: {
+      merge,
+      landing: {
+        ...{ style: 'squash', verify, timeoutMs: 60_000, maxBatch: 5 },
+        ...{ onConflict: 'ask', onRed: 'ask', maxRounds: 2, ...landing },
+      },
+    },
+  });
+};
+
+const complete = async (running: Running, title: string): Promise<string> => {
+  const { task_id: id } = await running.service.create({ description: title });
+  await running.service.execute({ task: id, role: 'engineer', options: {} });
+  await untilStatus(running, id, 'complete');
+  return id;
+};
+const untilAttempt = (running: Running, id: string, attempt: number): Promise<void> =>
+  vi.waitFor(
+    async () =>
+      expect(await running.service.status(id)).toMatchObject({ status: 'complete', attempt }),
+    { timeout: 20_000 },
+  );
+const inMain = ({ root }: Running, path: string): string => readFileSync(join(root, path), 'utf8');
+
+test('after a conflict the next attempt has both sides with markers, and its work can be merged', async () => {
+  const running = await start([]);
+  const [one, two] = [await complete(running, 'Greet'), await complete(running, 'Part')];
+  await running.service.merge({ taskId: one });
+  expect(await running.service.merge({ taskId: two })).toMatchObject({ same_lines: true });
+
+  const updated = await running.service.update(two);
+  await untilAttempt(running, two, 2);
+  const changes = await running.service.diff(two, null);
+  const merged = await running.service.merge({ taskId: two });
+
+  expect(updated).toMatchObject({ status: 'sent_back', attempt: 2, paths: ['text'] });
+  const seen = inMain(running, 'seen');
+  expect(seen).toMatch(/^<{7} \w{40}\nhello\n={7}\nbye\n>{7} \w{40}\n$/);
+  expect(changes.patch).toContain('-hello\n+both\n');
+  expect(merged).toMatchObject({ status: 'merged' });
+  expect(inMain(running, 'text')).toBe('both\n');
+  expect(gitIn(running.root, 'log', '-p', '-m', `agent/${two}/2`, '--', 'text')).not.toContain(
+    '+<<<',
+  );
+});
+
+test('an attempt that leaves a conflict marker is not complete before it is gone', async () => {
+  const running = await start([]);
+  const [one, two] = [await complete(running, 'Greet'), await complete(running, 'Late')];
+  await running.service.merge({ taskId: one });
+  await running.service.update(two);
+  await untilAttempt(running, two, 2);
+  await running.service.merge({ taskId: two });
+
+  expect(inMain(running, 'text')).toBe('both\n');
+  const frames = running.store.read({ taskId: two, after: 0, limit: 1_000 });
+  expect(frames.some(({ data }) => data.includes('conflict markers are left in text'))).toBe(true);
+});
+
+test('work that fits the branch gets what is new there, is tested with it, and shows its own changes alone', async () => {
+  const running = await start([check]);
+  const [one, two] = [await complete(running, 'Greet'), await complete(running, 'Other')];
+  await running.service.merge({ taskId: one });
+
+  const updated = await running.service.update(two);
+  const again = await running.service.update(two);
+  const { work } = await running.service.status(two);
+  const changes = await running.service.diff(two, null, { names: true });
+  const merged = await running.service.merge({ taskId: two, squash: false });
+
+  expect(updated).toMatchObject({ attempt: 1, status: 'updated', tested: [check] });
+  expect(again).toMatchObject({ attempt: 1, status: 'current', tested: [check] });
+  expect(changes.files).toEqual([{ path: 'other.txt' }]);
+  expect(work).toMatchObject({ files: 1, insertions: 1 });
+  expect(merged).toMatchObject({ status: 'merged' });
+  expect(gitIn(running.root, 'rev-parse', 'main')).toBe(updated.commit);
+});
+
+test('work that fails with the branch goes to another attempt, which is told the output', async () => {
+  const running = await start([check]);
+  const [one, two] = [await complete(running, 'Rename'), await complete(running, 'Call')];
+  await running.service.merge({ taskId: one });
+  expect(await running.service.merge({ taskId: two })).toMatchObject({ with: [one] });
+
+  const updated = await running.service.update(two);
+  await untilAttempt(running, two, 2);
+  const merged = await running.service.merge({ taskId: two });
+
+  expect(updated).toMatchObject({ status: 'sent_back', attempt: 2 });
+  expect(merged).toMatchObject({ status: 'merged', tested: [check] });
+  expect(inMain(running, 'calls-1')).toBe('sum\n');
+});
+
+test('with on_red: send_back refused work is mended and merged without a person', async () => {
+  const running = await start([check], { onRed: 'send_back' });
+  const [one, two] = [await complete(running, 'Rename'), await complete(running, 'Call')];
+  await running.service.merge({ taskId: one });
+  await running.service.merge({ taskId: two });
+
+  const sent = await running.service.status(two);
+  await untilAttempt(running, two, 2);
+
+  expect(sent.work?.merge).toEqual({
+    state: 'waiting',
+    message: expect.stringMatching(`^it fails together with ${one} `),
+  });
+  expect(await running.service.status(two)).toMatchObject({ work: { merge: { state: 'landed' } } });
+  expect(inMain(running, 'calls-1')).toBe('sum\n');
+});
+
+test('work is sent back at most max_rounds times; then a person decides', async () => {
+  const running = await start([check], { onRed: 'send_back', maxRounds: 2 });
+  const [one, two] = [await complete(running, 'Rename'), await complete(running, 'Stubborn')];
+  await running.service.merge({ taskId: one });
+  await running.service.merge({ taskId: two });
+
+  await untilAttempt(running, two, 3);
+
+  expect(await running.service.status(two)).toMatchObject({
+    attempt: 3,
+    work: { merge: { state: 'refused' } },
+  });
+  expect(existsSync(join(running.root, 'calls-1'))).toBe(false);
+});
+
+test('work that is merged at its end is sent back before its task is complete', async () => {
+  const running = await start([check], { onConflict: 'resolve', onRed: 'send_back' }, 'squash');
+  const [one, two] = [
+    await running.service.create({ description: 'Greet' }),
+    await running.service.create({ description: 'Part' }),
+  ];
+  for (const { task_id: task } of [one, two])
+    await running.service.execute({ task, role: 'engineer', options: {} });
+  await untilStatus(running, one.task_id, 'complete');
+  await untilStatus(running, two.task_id, 'complete');
+
+  const last = await running.service.status(two.task_id);
+  const first = await running.service.status(one.task_id);
+  expect([first.work?.merge, last.work?.merge]).toEqual([{ state: 'landed' }, { state: 'landed' }]);
+  expect([first.attempt, last.attempt].sort()).toEqual([1, 2]);
+});
+
+test('an agent reads the branch of the project by its name', async () => {
+  const running = await start([]);
+  const [one, two] = [await complete(running, 'Greet'), await complete(running, 'Look')];
+  await running.service.merge({ taskId: one });
+  await running.service.merge({ taskId: two });
+
+  expect(inMain(running, 'looked').split('\n')).toContain('change text');
+});
+
+test('a task without work, at work or discarded is not updated, by name', async () => {
+  const running = await start([]);
+  const { task_id: none } = await running.service.create({ description: 'Other' });
+  const gone = await complete(running, 'Greet');
+  await running.service.discard(gone, null, null);
+
+  for (const id of [none, gone])
+    await expect(running.service.update(id)).rejects.toMatchObject({ code: 'event_not_allowed' });
+});
