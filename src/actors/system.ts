@@ -245,6 +245,9 @@ const createTasks = (
     ...{ root, node, journal, store, tracker, workspace, proof, now, log },
     maxBatch: () => settings().landing.maxBatch,
     sendBack: createSendBack(settings, () => commands, log),
+    reopen: async (taskId, reason) => {
+      await commands.ask(taskId, { type: 'reopen', reason }).catch(() => {});
+    },
     record: createRecord(journal),
   });
   endLimits({ journal, supervisor, live: host.live, choices, now });

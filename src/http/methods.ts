@@ -25,6 +25,7 @@ import {
   runOptions,
   runParamsSchema,
   taskParamsSchema,
+  undoParamsSchema,
   usageParamsSchema,
   workflowCancelParamsSchema,
   workflowListParamsSchema,
@@ -195,6 +196,10 @@ export const createMethods = (
   },
   update: async (params, gone) =>
     service.update(parseParams(taskParamsSchema, params).task_id, gone?.()),
+  undo: async (params, gone) => {
+    const { task_id, with_dependents = false } = parseParams(undoParamsSchema, params);
+    return service.undo({ taskId: task_id, withDependents: with_dependents }, gone?.());
+  },
   discard: async (params) => {
     const { task_id, attempt, reason } = parseParams(discardParamsSchema, params);
     return service.discard(task_id, attempt ?? null, reason ?? null);

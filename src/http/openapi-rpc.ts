@@ -25,6 +25,7 @@ import {
   runParamsSchema,
   runResultSchema,
   taskParamsSchema,
+  undoParamsSchema,
   usageParamsSchema,
   workflowCancelParamsSchema,
   workflowListParamsSchema,
@@ -294,6 +295,11 @@ const methods: Readonly<Record<string, DescribedMethod>> = {
     "brings the project's branch into the work of a task; another attempt goes on with what conflicts or fails",
     taskParamsSchema,
     updatedSchema,
+  ),
+  undo: method(
+    'takes back what landed for a task, tested as what lands; the task is open again',
+    undoParamsSchema,
+    mergedManySchema,
   ),
   discard: method(
     'the work of an attempt is not offered, merged or built on any more; its branch stays',

@@ -255,6 +255,12 @@ export const dependencyParamsSchema = z.strictObject({
   depends_on: id.describe('the task that must be complete first'),
 });
 export const changeParamsSchema = z.strictObject({ task_id: id, reason });
+export const undoParamsSchema = taskParamsSchema.extend({
+  with_dependents: z
+    .boolean()
+    .optional()
+    .describe('landed work of tasks that depend on it is undone before it'),
+});
 export const discardParamsSchema = changeParamsSchema.extend({ attempt });
 export const retryParamsSchema = z.strictObject({
   task_id: id,

@@ -10,6 +10,7 @@ export const decisionKinds = [
   'sent_back',
   'approved',
   'merged',
+  'undone',
   'retried',
   'reopened',
   'closed',

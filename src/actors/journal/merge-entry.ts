@@ -10,6 +10,8 @@ export interface MergedWork {
   readonly tested?: readonly string[];
   /** A person said that it lands without a test. */
   readonly byWord?: boolean;
+  /** Its work was taken back. */
+  readonly undone?: boolean;
 }
 
 const testedWords = ({ tested, byWord }: MergedWork): string => {
@@ -20,8 +22,8 @@ const testedWords = ({ tested, byWord }: MergedWork): string => {
 /** The data of the log entry of a merge. It stays when the branch and its record are pruned. */
 export const mergeData = (merged: MergedWork) => ({
   level: 'info',
-  message: `merged into ${merged.into} (${merged.commit.slice(0, 12)}), ${testedWords(merged)}`,
-  merge_commit: merged.commit,
+  message: `${merged.undone === true ? 'undone' : 'merged'} in${merged.undone === true ? '' : 'to'} ${merged.into} (${merged.commit.slice(0, 12)}), ${testedWords(merged)}`,
+  ...(merged.undone === true ? {} : { merge_commit: merged.commit }),
 });
 
 /** The log entry of a merge by a person. */
@@ -31,7 +33,8 @@ export const mergeEntry = (
   merged: MergedWork,
   at: number,
 ): NewEntry => {
-  const { message, merge_commit } = mergeData(merged);
-  const decided = decisionData({ kind: 'merged', said: merged.into }, message);
-  return entry(taskId, attempt, 'log', at, { ...decided, merge_commit });
+  const { message, ...data } = mergeData(merged);
+  const kind = merged.undone === true ? 'undone' : 'merged';
+  const decided = decisionData({ kind, said: merged.into }, message);
+  return entry(taskId, attempt, 'log', at, { ...data, ...decided });
 };

@@ -580,6 +580,69 @@ export interface Methods {
       readonly paths?: readonly string[] | undefined;
     };
   };
+  /** takes back what landed for a task, tested as what lands; the task is open again */
+  readonly undo: {
+    readonly params: {
+      /** the id of a task */
+      readonly task_id: string;
+      /** landed work of tasks that depend on it is undone before it */
+      readonly with_dependents?: boolean | undefined;
+    };
+    readonly result: {
+      readonly landed: readonly {
+        readonly task_id: string;
+        readonly attempt: number;
+        /** nothing: the branch had it, or there is none */
+        readonly status: 'merged' | 'nothing';
+        /** the commit of the branch that has it */
+        readonly commit?: string | undefined;
+        readonly into?: string | undefined;
+        /** the commands that passed on the tree of the branch */
+        readonly tested: readonly string[];
+      }[];
+      readonly refused: readonly {
+        readonly task_id: string;
+        readonly attempt?: number | undefined;
+        /** verify_failed, merge_conflict, or that of an error */
+        readonly code: string;
+        readonly message: string;
+        readonly with: readonly string[];
+        readonly command?: string | undefined;
+        readonly output?: string | undefined;
+        readonly paths?: readonly string[] | undefined;
+        /** as merge answers */
+        readonly conflict?: {
+          readonly status: 'conflict';
+          readonly branch: string;
+          readonly why: string;
+          readonly files: readonly string[];
+          /** the command that did not pass */
+          readonly failed?: {
+            readonly command: string;
+            readonly output: string;
+          } | undefined;
+          readonly merge_first?: {
+            readonly task_id: string;
+            readonly attempt: number;
+            readonly complete: boolean;
+          } | undefined;
+          readonly moved_on?: true | undefined;
+          readonly same_lines?: true | undefined;
+          readonly rewritten?: true | undefined;
+          readonly detached?: true | undefined;
+          /** tasks whose work is on the branch and was not when the attempt began */
+          readonly with?: readonly string[] | undefined;
+        } | undefined;
+      }[];
+      /** of a dry run, in the order in which they would land */
+      readonly planned?: readonly {
+        readonly task_id: string;
+        readonly attempt: number;
+        /** they must pass; none: it would land untested */
+        readonly commands: readonly string[];
+      }[] | undefined;
+    };
+  };
   /** the work of an attempt is not offered, merged or built on any more; its branch stays */
   readonly discard: {
     readonly params: {
@@ -604,7 +667,7 @@ export interface Methods {
         readonly task_id: string;
         readonly attempt: number;
         readonly at: string;
-        readonly kind: 'answered' | 'allowed' | 'denied' | 'unanswered' | 'commented' | 'sent_back' | 'approved' | 'merged' | 'retried' | 'reopened' | 'closed';
+        readonly kind: 'answered' | 'allowed' | 'denied' | 'unanswered' | 'commented' | 'sent_back' | 'approved' | 'merged' | 'undone' | 'retried' | 'reopened' | 'closed';
         /** the calls that were allowed or denied */
         readonly about?: string | undefined;
         /** the answer, the reason, the branch of a merge, or the number of comments */

@@ -98,6 +98,23 @@ export const workCommands: readonly CliCommand[] = [
       (await import('../work/merge-command.ts')).updateWork(context, args),
   }),
   defineCommand({
+    name: 'undo',
+    group: 'work',
+    describe: 'Take back what landed for a task, in a tested commit; the task is open again',
+    words: [taskWord],
+    flags: {
+      'with-dependents': {
+        type: 'switch',
+        default: false,
+        describe: 'First undo landed work that depends on it',
+      },
+    },
+    common: startsServer,
+    examples: [['agent undo bd-a1b2', 'a commit that reverts it; nothing of later work is lost']],
+    run: async (context, args) =>
+      (await import('../work/merge-command.ts')).undoWork(context, args),
+  }),
+  defineCommand({
     name: 'discard',
     group: 'work',
     describe: 'Refuse the work of an attempt: it is not offered, merged or built on any more',

@@ -230,9 +230,44 @@ export const mergeWork = async (context: CommandContext, args: MergeArgs): Promi
   if (first !== undefined && isAlone && !dry_run && !isOfMerge(first))
     throw new CallError(first.code, first.message, { task_id: first.task_id });
   await printAll(context, merged, args);
+  return codeOf(refused);
+};
+
+const codeOf = (refused: readonly RefusedTask[]): number => {
   if (refused.length === 0) return exitCodes.done;
   const isRed = refused.some(({ code }) => code === 'verify_failed');
   return isRed ? exitCodes.failed : exitCodes.conflict;
+};
+
+export interface UndoArgs {
+  readonly task_id: string;
+  readonly 'with-dependents': boolean;
+}
+
+/** Takes back what landed. Exit codes as of a merge. */
+export const undoWork = async (context: CommandContext, args: UndoArgs): Promise<number> => {
+  const { io, json, connection } = context;
+  const taskId = requireId(args.task_id);
+  const client = await connection.server();
+  const stop = json ? () => {} : saysThatItTests(io, taskId);
+  const wanted = { task_id: taskId, with_dependents: args['with-dependents'] };
+  const { landed, refused } = await client.call('undo', wanted).finally(stop);
+  for (const { task_id, attempt, commit, into = '', tested } of landed) {
+    const undone = { into, commit: commit ?? '', undone: true };
+    const { message } = mergeData({ ...undone, ...(tested.length === 0 ? {} : { tested }) });
+    if (json) io.json({ task_id, attempt, status: 'undone', commit, tested });
+    else if (commit === undefined) io.out(`${task_id}: the branch does not have its work any more`);
+    else io.out(`${task_id} attempt ${attempt}: ${message}; the task is open again`);
+  }
+  for (const { conflict: _, ...task } of refused) {
+    const { task_id, message, paths = [], output = '' } = task;
+    if (json) io.json({ ...task, status: 'refused' });
+    else {
+      const lines = [...named(paths), ...output.trimEnd().split('\n')].filter(Boolean);
+      io.err([`agent: ${task_id} is not undone: ${message}`, ...lines].join('\n  '));
+    }
+  }
+  return codeOf(refused);
 };
 
 export interface UpdateArgs {

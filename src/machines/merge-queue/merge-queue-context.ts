@@ -51,12 +51,14 @@ export interface QueueMember {
   readonly verify: boolean;
   /** It lands although its task is not complete. */
   readonly force?: true;
+  /** Its work, which landed before, is taken back. */
+  readonly undo?: true;
   /** A person asked for it, or the end of the attempt. */
   readonly by: 'person' | 'task';
   readonly priority: number;
   /** When the task was created: of two that are alike the older one lands first. */
   readonly createdAt: string;
-  /** The tasks that it depends on: they land before it. */
+  /** The tasks that it depends on: they land before it. When it is undone, those that depend on it. */
   readonly after: readonly TaskId[];
   /** One for each that waits for the outcome. */
   readonly tickets: readonly string[];
@@ -84,6 +86,8 @@ export interface Car extends Named {
   readonly tree: string;
   /** Has this tree, and is on no branch. */
   readonly commit: string;
+  /** The commit of the branch that it takes back. */
+  readonly undoes?: string;
   /** Tasks that landed since the attempt began, the last first. */
   readonly since: readonly string[];
 }
@@ -333,8 +337,9 @@ export const ending = (
   for (;;) {
     const next = left.find((member) => firstRefused(member) !== undefined);
     if (next === undefined) break;
-    const { taskId, attempt } = next;
-    const why = `${firstRefused(next)}, which it depends on, is not merged`;
+    const { taskId, attempt, undo } = next;
+    const how = undo ? 'which depends on it, is not undone' : 'which it depends on, is not merged';
+    const why = `${firstRefused(next)}, ${how}`;
     ended.push({ taskId, attempt, merged: { status: 'conflict', branch: '', why, files: [] } });
     refused.add(taskId);
   }

@@ -315,7 +315,7 @@ type Json<T> = unknown extends T
         ? never
         : { [Key in keyof T]: Json<T[Key]> };
 /** A signal stays on the server that was asked. */
-type Given<Method extends RoutedMethod> = Method extends 'merge' | 'update' | 'update'
+type Given<Method extends RoutedMethod> = Method extends 'merge' | 'update' | 'undo' | 'update'
   ? [Parameters<TaskService[Method]>[0]]
   : Parameters<TaskService[Method]>;
 type Got<Method extends RoutedMethod> = Awaited<ReturnType<TaskService[Method]>>;

@@ -28,7 +28,7 @@ const stepsIn = (text: string): readonly string[][] => {
   return lines.map((line) => line.trim().split(' ').slice(1));
 };
 
-test('after a conflict the commands that are named lead to the merge, without git', async () => {
+test('after a conflict the commands that are named lead to the merge, and undo back, without git', async () => {
   const { agent, root } = open();
   const ids: string[] = [];
   for (const title of ['one', 'two']) ids.push((await agent('create', title)).out.trim());
@@ -40,7 +40,10 @@ test('after a conflict the commands that are named lead to the merge, without gi
   const [update = [], merge = []] = steps;
   const updated = await agent(...update);
   const merged = await agent(...merge);
+  const text = readFileSync(join(root, 'text'), 'utf8');
   const again = await agent('update', two, '--json');
+  const undone = await agent('undo', two);
+  const list = await agent('list', '--json');
 
   expect(conflict.code).toBe(4);
   expect(steps).toEqual([
@@ -53,7 +56,17 @@ test('after a conflict the commands that are named lead to the merge, without gi
   );
   expect(updated.out).toContain('written');
   expect(merged).toMatchObject({ code: 0 });
-  expect(readFileSync(join(root, 'text'), 'utf8')).toBe('one, two\n');
+  expect(text).toBe('one, two\n');
+  expect(readFileSync(join(root, 'text'), 'utf8')).toBe('one\n');
+  expect(undone).toMatchObject({
+    code: 0,
+    out: expect.stringMatching(
+      new RegExp(
+        `^${two} attempt 2: undone in main \\(\\w{12}\\), not tested; the task is open again\n$`,
+      ),
+    ),
+  });
+  expect(list.out).toContain(`"status":"queued"`);
   expect(again).toMatchObject({ code: 4 });
   expect(JSON.parse(again.out || again.err)).toMatchObject({
     error: { code: 'event_not_allowed' },

@@ -23,6 +23,7 @@ const shownAs: Readonly<Record<Decided['kind'], Shown>> = {
   sent_back: { icon: 'pencil', tone: 'wait', words: 'Sent back', joint: 'with *' },
   approved: { icon: 'check', tone: 'done', words: 'Approved the work' },
   merged: { icon: 'merge', tone: 'done', words: 'Merged', joint: 'into *' },
+  undone: { icon: 'merge', tone: 'wait', words: 'Undone', joint: 'in *' },
   retried: { icon: 'play', tone: 'wait', words: 'Asked to retry' },
   reopened: { icon: 'play', tone: 'wait', words: 'Reopened' },
   closed: { icon: 'check', tone: 'done', words: 'Closed' },

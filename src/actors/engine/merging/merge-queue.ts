@@ -30,7 +30,7 @@ import type { TrainProof } from './prove-train.ts';
 type Named = Pick<QueueMember, 'taskId' | 'attempt'>;
 export type MergeWish = Pick<
   QueueMember,
-  'taskId' | 'attempt' | 'style' | 'verify' | 'by' | 'force'
+  'taskId' | 'attempt' | 'style' | 'verify' | 'by' | 'force' | 'undo'
 >;
 
 export interface PlannedMerge {
@@ -63,6 +63,8 @@ export interface MergeQueuePorts extends HostPorts {
   readonly maxBatch: () => number;
   /** Lets another attempt go on with refused work, where the configuration says so. */
   readonly sendBack: (taskId: TaskId, attempt: number, merged: Merged) => Promise<void>;
+  /** The task of work that was taken back is open again. */
+  readonly reopen: (taskId: TaskId, reason: string) => Promise<void>;
   readonly record: (entry: NewEntry) => Promise<void>;
 }
 
@@ -118,14 +120,15 @@ const createTell = (
     workspace,
     record,
     sendBack,
+    reopen,
     now,
     log,
-  }: Pick<MergeQueuePorts, 'workspace' | 'record' | 'sendBack' | 'now' | 'log'>,
+  }: Pick<MergeQueuePorts, 'workspace' | 'record' | 'sendBack' | 'reopen' | 'now' | 'log'>,
   waiters: Waiters,
 ) => {
   const write = async (member: QueueMember, merged: Merged): Promise<void> => {
-    const { taskId, attempt, by, verify } = member;
-    if (merged.status === 'conflict') {
+    const { taskId, attempt, by, verify, undo = false } = member;
+    if (merged.status === 'conflict' && !undo) {
       await workspace.noteRefused(taskId, attempt, merged);
       const data = { level: 'warn', message: `not merged: ${merged.why}` };
       await record(entry(taskId, attempt, 'log', now(), data));
@@ -133,12 +136,13 @@ const createTell = (
       if (by === 'person') await sendBack(taskId, attempt, merged);
     }
     if (merged.status === 'merged') {
-      const landed = { ...merged, byWord: !verify };
+      const landed = { ...merged, byWord: !verify, undone: undo };
       await record(
         by === 'person'
           ? mergeEntry(taskId, attempt, landed, now())
           : entry(taskId, attempt, 'log', now(), mergeData(landed)),
       );
+      if (undo) await reopen(taskId, mergeData(landed).message);
     }
   };
   return async ({ batch, ended }: MergeQueueContext): Promise<void> => {
@@ -231,9 +235,14 @@ const membersOf = async (
       title: task?.title ?? wish.taskId,
       priority: task?.priority ?? 0,
       createdAt: task?.createdAt ?? '',
-      after: allBefore(found, wish.taskId).filter(
-        (id) => wanted.has(id) || task?.dependencies.includes(id),
-      ),
+      after:
+        wish.undo === true
+          ? wishes.flatMap(({ taskId }) =>
+              allBefore(found, taskId).includes(wish.taskId) ? [taskId] : [],
+            )
+          : allBefore(found, wish.taskId).filter(
+              (id) => wanted.has(id) || task?.dependencies.includes(id),
+            ),
       tickets: [ticket],
     };
   });

@@ -3,6 +3,7 @@ import type { MergeConflict, Merged } from '../../../machines/merge-queue/merge-
 import type { TaskId } from '../../../machines/task.ts';
 import type { TaskView } from '../../journal/task-view.ts';
 import type { StoreReads } from '../../store/port.ts';
+import type { TrackerReads } from '../../tracker/port.ts';
 import type { Workspace } from '../../workspace/port.ts';
 import type { ListRequest, TaskPage } from '../queries/list-tasks.ts';
 import { requireId } from '../queries/task-id.ts';
@@ -78,9 +79,21 @@ export interface MergeRequests {
   ): Promise<{ readonly task_id: string; readonly attempt: number } & Merged>;
   /** Merges what can be merged, tested together, and names the rest. @throws invalid_params */
   mergeMany(request: MergeManyRequest, signal?: AbortSignal): Promise<MergedMany>;
+  /**
+   * Takes back what landed for a task, tested as what lands; the task is open again. @throws
+   * task_not_found, event_not_allowed when nothing landed, or work that depends on it did
+   */
+  undo(request: UndoRequest, signal?: AbortSignal): Promise<MergedMany>;
+}
+
+export interface UndoRequest {
+  readonly taskId: string;
+  /** Landed work that depends on it is undone before it. */
+  readonly withDependents: boolean;
 }
 
 interface MergeRequestPorts {
+  readonly tracker: Pick<TrackerReads, 'dependents'>;
   readonly merges: Pick<MergeQueue, 'merge' | 'plan'>;
   readonly workspace: Pick<Workspace, 'workOf'>;
   readonly store: Pick<StoreReads, 'read'>;
@@ -150,8 +163,31 @@ const createWishes =
     return { taskId, attempt, style, verify, by: 'person', ...(force ? { force } : {}) };
   };
 
+/** The attempt of a task whose work is on the branch; null: none is. */
+const landedAttempt = ({ attempt, attempts = [], work }: TaskView): number | null =>
+  work?.merged_at === undefined
+    ? (attempts.findLast(({ merged_at }) => merged_at !== undefined)?.attempt ?? null)
+    : attempt;
+
+/** Landed work of tasks that depend on one, directly or through others. */
+const landedDependents = async (
+  { tracker, status }: Pick<MergeRequestPorts, 'tracker' | 'status'>,
+  taskId: TaskId,
+): Promise<ReadonlyMap<TaskId, number>> => {
+  const seen = new Set<TaskId>([taskId]);
+  const landed = new Map<TaskId, number>();
+  for (const id of seen)
+    for (const { id: next } of await tracker.dependents(id)) {
+      if (seen.has(next)) continue;
+      seen.add(next);
+      const attempt = landedAttempt(await status(next));
+      if (attempt !== null) landed.set(next, attempt);
+    }
+  return landed;
+};
+
 export const createMergeRequests = (ports: MergeRequestPorts): MergeRequests => {
-  const { merges, list } = ports;
+  const { merges, list, status } = ports;
 
   const wishOf = createWishes(ports);
 
@@ -163,6 +199,27 @@ export const createMergeRequests = (ports: MergeRequestPorts): MergeRequests => 
         return { status: 'conflict', branch: '', why: 'who asked for it went away', files: [] };
       }),
     );
+
+  const carryOut = async (
+    wishes: readonly MergeWish[],
+    refusedBefore: readonly RefusedTask[],
+    signal: AbortSignal,
+  ): Promise<MergedMany> => {
+    const [landed, refused]: [LandedTask[], RefusedTask[]] = [[], [...refusedBefore]];
+    const found = wishes.length === 0 ? [] : outcomes(wishes, signal);
+    // As they end: so in the order in which they landed.
+    const noted = found.map(async (outcome, at) => {
+      const [merged, wish] = [await outcome, wishes[at]];
+      if (wish === undefined) return;
+      if (merged.status === 'conflict') refused.push(refusedTask(wish, merged));
+      else {
+        const { taskId: task_id, attempt: number } = wish;
+        landed.push({ task_id, attempt: number, tested: [], ...merged });
+      }
+    });
+    await Promise.all(noted);
+    return { landed, refused };
+  };
 
   const unmergedIds = async (): Promise<readonly string[]> => {
     const ids: string[] = [];
@@ -199,19 +256,24 @@ export const createMergeRequests = (ports: MergeRequestPorts): MergeRequests => 
           refused.push({ task_id: taskId, code: error.code, message: error.message, with: [] });
         }
       if (dryRun) return { landed, refused, planned: await merges.plan(wishes) };
-      const found = wishes.length === 0 ? [] : outcomes(wishes, signal);
-      // As they end: so in the order in which they landed.
-      const noted = found.map(async (outcome, at) => {
-        const [merged, wish] = [await outcome, wishes[at]];
-        if (wish === undefined) return;
-        if (merged.status === 'conflict') refused.push(refusedTask(wish, merged));
-        else {
-          const { taskId: task_id, attempt: number } = wish;
-          landed.push({ task_id, attempt: number, tested: [], ...merged });
-        }
-      });
-      await Promise.all(noted);
-      return { landed, refused };
+      return carryOut(wishes, refused, signal);
+    },
+    undo: async ({ taskId: given, withDependents }, signal = neverAborted) => {
+      const task = await status(given);
+      const taskId = requireId(task.task_id);
+      const attempt = landedAttempt(task);
+      const refuse = (state: string, allowed: readonly string[]): ServiceError =>
+        new ServiceError('event_not_allowed', { task_id: taskId, event: 'undo', state, allowed });
+      if (attempt === null) throw refuse('without work that landed', ['diff', 'discard']);
+      const dependents = await landedDependents(ports, taskId);
+      if (dependents.size > 0 && !withDependents) {
+        const ids = [...dependents.keys()].join(', ');
+        throw refuse(`landed, and so did ${ids}, which depends on it`, ['undo --with-dependents']);
+      }
+      const how = { style: 'squash', verify: true, by: 'person', force: true, undo: true } as const;
+      const all = [...dependents, [taskId, attempt] as const];
+      const wishes = all.map(([id, number]) => ({ taskId: id, attempt: number, ...how }));
+      return carryOut(wishes, [], signal);
     },
   };
 };

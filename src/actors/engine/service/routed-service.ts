@@ -26,6 +26,7 @@ const waitsMs = {
   diff: commandMs,
   merge: 3 * 3_600_000,
   update: 3 * 3_600_000,
+  undo: 3 * 3_600_000,
   discard: commandMs,
 } as const satisfies { readonly [Method in keyof TaskService]?: number };
 export type RoutedMethod = keyof typeof waitsMs;
@@ -124,6 +125,7 @@ export const createRoutedService = (
       diff: routed('diff', first),
       discard: routed('discard', first),
       update: routed('update', first),
+      undo: routed('undo', ({ taskId }) => taskId),
       merge: routed('merge', ({ taskId }) => taskId),
     },
     answer: async (method, params) => {

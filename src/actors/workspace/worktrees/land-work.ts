@@ -7,10 +7,11 @@ import type {
   QueueMember,
   Train,
 } from '../../../machines/merge-queue/merge-queue-context.ts';
+import type { TaskId } from '../../../machines/task.ts';
 import { commitOf, commitTree, contains, mergeTrees, moveBranch } from '../git/commits.ts';
 import { GitError, reasonIn } from '../git/git.ts';
 import type { GitDirs } from '../git/git-dirs.ts';
-import type { WorkRecord } from '../git/work-records.ts';
+import { firstBase, type WorkRecord } from '../git/work-records.ts';
 import { findSide, mergeOnto, type Side, updateCheckout } from '../merging/merge.ts';
 import type { TrainToLand, Updated, Workspace } from '../port.ts';
 import { workOf } from './changes.ts';
@@ -46,12 +47,15 @@ const inOneLine = (command: string): string => command.replace(/\s+/g, ' ').trim
 /** The message of a commit that lands, with its evidence. */
 const messageOfCar = (
   { taskId, attempt, title }: QueueMember,
+  { undoes }: Pick<Car, 'undoes'>,
   tree: string,
   commands: readonly string[] | null,
 ): string => {
   const evidence = commands?.map((command) => `Verified: ${inOneLine(command)}\n`) ?? [];
   const verified = commands === null ? '' : `${evidence.join('')}Verified-Tree: ${tree}\n`;
-  return `${title}\n\nTask: ${taskId}\nAttempt: ${attempt}\n${verified}`;
+  const subject =
+    undoes === undefined ? title : `Undo "${title}"\n\nThis reverts commit ${undoes}.`;
+  return `${subject}\n\nTask: ${taskId}\nAttempt: ${attempt}\n${verified}`;
 };
 
 const conflict = (why: string, files: readonly string[] = []): MergeConflict => ({
@@ -102,13 +106,44 @@ const tipToMerge = async (
   return { ...refused(`${earlier}'s work is in it and is not merged yet`), merge_first: first };
 };
 
+type Coupling = Pick<Train, 'cars' | 'into'> & { readonly head: Side };
+
+/**
+ * Takes back work that landed: merges a commit on top of the merged one, with the tree from before it, so
+ * that any git can. @returns null when what the cars before it bring is in the way
+ */
+const coupleInverse = async (
+  dirs: GitDirs,
+  { head, cars, into }: Coupling,
+  record: SavedRecord,
+  signal: AbortSignal | undefined,
+): Promise<Car | Merged | null> => {
+  const { merged, commit, role, branch, attempt } = record;
+  if (merged === null || !(await contains(dirs, head.commit, merged))) return { status: 'nothing' };
+  const before = await findSide(dirs, merged === commit ? firstBase(record) : `${merged}^1`);
+  if (before === null) return { status: 'nothing' };
+  const inverse = { tree: before.tree, parents: [merged], message: 'Undo', role };
+  const from = await commitTree(dirs, inverse, signal);
+  const merge = { branch, commit: from, style: 'squash', role, into } as const;
+  const last = cars.at(-1);
+  const side = await mergeOnto(dirs, last ?? head, merge, signal);
+  const taskId = record.task_id as TaskId;
+  if (!('status' in side)) {
+    const since = await landedSince(dirs, head.commit, merged);
+    return { taskId, attempt, branch, from, undoes: merged, since, ...side };
+  }
+  if (last !== undefined) return null;
+  if (side.status !== 'conflict') return side;
+  return { ...side, why: `later changes of ${into} are in the same lines` };
+};
+
 /** Merges each member onto the branch and those before it. */
 const createBuild = ({ options, records, stores }: WorkParts, remember: Remember) => {
   /** @returns the car; what came of the member; null: it waits for those before it */
   const couple = async (
     dirs: GitDirs,
-    { head, cars, into }: Pick<Train, 'cars' | 'into'> & { readonly head: Side },
-    { taskId, attempt, style }: QueueMember,
+    { head, cars, into }: Coupling,
+    { taskId, attempt, style, undo }: QueueMember,
     signal: AbortSignal | undefined,
   ): Promise<Car | Merged | null> => {
     const record = await records.read(taskId, attempt);
@@ -117,6 +152,7 @@ const createBuild = ({ options, records, stores }: WorkParts, remember: Remember
       return { ...conflict('it was discarded'), branch: record.branch };
     if (record.kind !== dirs.repository.kind) return null;
     const { branch, role, commit, merged: before } = record;
+    if (undo) return coupleInverse(dirs, { head, cars, into }, { ...record, commit }, signal);
     const tip = await tipToMerge(dirs, records, { ...record, commit }, cars);
     if (tip === commit && before !== null && (await contains(dirs, head.commit, before)))
       return { status: 'nothing', commit: before };
@@ -173,7 +209,7 @@ const commitCars = async (
     const role = (await records.read(car.taskId, car.attempt))?.role;
     if (member === undefined || role === undefined)
       throw new GitError(`the record of ${car.taskId} is gone`);
-    const message = messageOfCar(member, tree, commands);
+    const message = messageOfCar(member, car, tree, commands);
     const commit = { tree: car.tree, parents: [commits.at(-1) ?? head], message, role };
     commits.push(member.style === 'ff' ? car.from : await commitTree(dirs, commit, signal));
   }
@@ -196,12 +232,19 @@ const createLand =
       if ((await records.read(taskId, attempt))?.discarded !== null) return { status: 'moved' };
     const commits = await commitCars(dirs, records, train, signal);
     const target = commits.at(-1) ?? head;
+    const forget = (record: WorkRecord, reason: string): Promise<void> =>
+      records.write({
+        ...record,
+        ...{ merged: null, merged_at: null, discarded: { at: Date.now(), reason } },
+      });
     const obstacle = await updateCheckout(dirs, checkout, { head, target, signal });
     if (obstacle !== null)
       return { status: 'stopped', why: conflict(obstacle.why, obstacle.files) };
-    for (const [at, { taskId, attempt, from }] of cars.entries()) {
+    for (const [at, { taskId, attempt, from, undoes }] of cars.entries()) {
       const record = await records.read(taskId, attempt);
-      if (record !== null) await remember(dirs, record, from, commits[at] ?? target);
+      if (record === null) continue;
+      if (undoes === undefined) await remember(dirs, record, from, commits[at] ?? target);
+      else await forget(record, `undone in ${checkout.into} (${target.slice(0, 12)})`);
     }
     return { status: 'landed', into: checkout.into, commits };
   };

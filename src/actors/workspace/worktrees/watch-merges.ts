@@ -24,8 +24,8 @@ const createKnownMerges = () => {
       const key = fileKeyOf(record);
       const isNews = record.merged !== null && known.get(key) !== record.merged;
       known.set(key, record.merged);
-      if (record.merged === null && record.closed && record.commit !== null)
-        unmerged.set(key, record);
+      const isOpen = record.merged === null && record.discarded === null;
+      if (isOpen && record.closed && record.commit !== null) unmerged.set(key, record);
       else unmerged.delete(key);
       return isNews;
     },
