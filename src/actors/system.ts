@@ -521,7 +521,7 @@ export const createSystem = (initial: Settings, given: SystemPorts): System => {
     },
     merges,
     proof,
-    mergeStyle: () => settings().landing.style,
+    landing: () => settings().landing,
     projectRoot: () => settings().projectRoot,
     ...runRules,
   });

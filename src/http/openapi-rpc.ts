@@ -145,6 +145,10 @@ const conflictShape = {
   same_lines: z.literal(true).optional(),
   rewritten: z.literal(true).optional(),
   detached: z.literal(true).optional(),
+  unblamed: z
+    .literal(true)
+    .optional()
+    .describe('the branch fails by itself, or a command did not end'),
   with: z
     .array(z.string())
     .optional()
@@ -181,6 +185,10 @@ const mergedManySchema = z.strictObject({
       command: z.string().optional(),
       output: z.string().optional(),
       paths: z.array(z.string()).optional(),
+      sent_back: z
+        .literal(true)
+        .optional()
+        .describe('another attempt goes on with it, which is merged then'),
       conflict: z
         .strictObject({
           status: z.literal('conflict'),
@@ -208,13 +216,13 @@ const updatedSchema = z.strictObject({
   task_id: z.string(),
   attempt: z.int().describe('whose work it is; after sent_back the one that goes on with it'),
   status: z
-    .enum(['current', 'updated', 'sent_back'])
+    .enum(['current', 'updated', 'sent_back', 'refused'])
     .describe(
-      'current: it has all that the branch has; updated: it got what is new there; sent_back: another attempt goes on with it',
+      'current: it has all that the branch has; updated: it got what is new there; sent_back: another attempt goes on with it; refused: nothing was done',
     ),
   commit: z.string().optional(),
   tested: z.array(z.string()).optional().describe('the commands that passed'),
-  message: z.string().optional().describe('why it was sent back'),
+  message: z.string().optional().describe('why it was sent back or refused'),
   paths: z.array(z.string()).optional().describe('files that both sides changed'),
 });
 const usageSumsSchema = z.strictObject({

@@ -168,6 +168,7 @@ const requestSchema = z.looseObject({
 const reviewCauseSchema = z.looseObject({
   verdict: z.enum(verdicts),
   comments: z.array(z.unknown()),
+  rework: z.looseObject({ why: z.string() }).optional(),
 });
 
 const reviewDecisions = {
@@ -180,6 +181,13 @@ const reviewData = (cause: EventObject, attempt: number) => {
   const { data: review } = reviewCauseSchema.safeParse(cause);
   if (review === undefined) return null;
   const { kind, asks } = reviewDecisions[review.verdict];
+  if (review.rework !== undefined) {
+    const { why } = review.rework;
+    return decisionData(
+      { kind, said: why },
+      `another attempt goes on with attempt ${attempt}: ${why}`,
+    );
+  }
   const said = plural(review.comments.length, 'comment');
   return decisionData({ kind, said }, `a person reviewed attempt ${attempt}: ${said}${asks}`);
 };

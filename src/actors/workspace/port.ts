@@ -177,12 +177,12 @@ export interface WorkspaceMerges {
   land(train: TrainToLand, signal?: AbortSignal): Promise<Landed>;
   /** Merges the project's branch into saved work, and moves nothing. Null: there is none to merge. */
   update(taskId: TaskId, attempt: number, signal?: AbortSignal): Promise<Updated | null>;
-  /** Moves the branch of the work to it. @throws GitError when somebody moved it meanwhile */
+  /** Moves the branch of the work to it. @returns why it could not, or null */
   keepUpdate(
     taskId: TaskId,
     attempt: number,
     update: Pick<Exclude<Updated, MergeConflict>, 'from' | 'head' | 'commit'>,
-  ): Promise<void>;
+  ): Promise<string | null>;
   /** Notes why the work of an attempt is not merged, until it is. */
   noteRefused(taskId: TaskId, attempt: number, why: MergeConflict): Promise<void>;
   /** Runs `work` in a new folder of a car's commit; null where there are no new folders. */

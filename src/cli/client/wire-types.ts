@@ -481,6 +481,8 @@ export interface Methods {
       readonly same_lines?: true | undefined;
       readonly rewritten?: true | undefined;
       readonly detached?: true | undefined;
+      /** the branch fails by itself, or a command did not end */
+      readonly unblamed?: true | undefined;
       /** tasks whose work is on the branch and was not when the attempt began */
       readonly with?: readonly string[] | undefined;
       readonly [key: string]: unknown;
@@ -526,6 +528,8 @@ export interface Methods {
         readonly command?: string | undefined;
         readonly output?: string | undefined;
         readonly paths?: readonly string[] | undefined;
+        /** another attempt goes on with it, which is merged then */
+        readonly sent_back?: true | undefined;
         /** as merge answers */
         readonly conflict?: {
           readonly status: 'conflict';
@@ -546,6 +550,8 @@ export interface Methods {
           readonly same_lines?: true | undefined;
           readonly rewritten?: true | undefined;
           readonly detached?: true | undefined;
+          /** the branch fails by itself, or a command did not end */
+          readonly unblamed?: true | undefined;
           /** tasks whose work is on the branch and was not when the attempt began */
           readonly with?: readonly string[] | undefined;
         } | undefined;
@@ -569,12 +575,12 @@ export interface Methods {
       readonly task_id: string;
       /** whose work it is; after sent_back the one that goes on with it */
       readonly attempt: number;
-      /** current: it has all that the branch has; updated: it got what is new there; sent_back: another attempt goes on with it */
-      readonly status: 'current' | 'updated' | 'sent_back';
+      /** current: it has all that the branch has; updated: it got what is new there; sent_back: another attempt goes on with it; refused: nothing was done */
+      readonly status: 'current' | 'updated' | 'sent_back' | 'refused';
       readonly commit?: string | undefined;
       /** the commands that passed */
       readonly tested?: readonly string[] | undefined;
-      /** why it was sent back */
+      /** why it was sent back or refused */
       readonly message?: string | undefined;
       /** files that both sides changed */
       readonly paths?: readonly string[] | undefined;
@@ -610,6 +616,8 @@ export interface Methods {
         readonly command?: string | undefined;
         readonly output?: string | undefined;
         readonly paths?: readonly string[] | undefined;
+        /** another attempt goes on with it, which is merged then */
+        readonly sent_back?: true | undefined;
         /** as merge answers */
         readonly conflict?: {
           readonly status: 'conflict';
@@ -630,6 +638,8 @@ export interface Methods {
           readonly same_lines?: true | undefined;
           readonly rewritten?: true | undefined;
           readonly detached?: true | undefined;
+          /** the branch fails by itself, or a command did not end */
+          readonly unblamed?: true | undefined;
           /** tasks whose work is on the branch and was not when the attempt began */
           readonly with?: readonly string[] | undefined;
         } | undefined;

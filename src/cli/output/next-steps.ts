@@ -75,9 +75,9 @@ export const nextSteps = ({
   const changes = work === undefined ? [] : [step(`diff ${id}`, 'see the changes')];
   if (status === 'complete') {
     if (mergeWord(work) !== 'not merged') return changes;
-    const back = step(`review ${id}`, 'send it back with what must change');
-    const sent = work?.merge?.state === 'refused' ? [back] : [];
-    return [...changes, ...sent, step(`merge ${id}`, 'take them')];
+    const update = step(`update ${id}`, 'go on with it on your branch as it is now');
+    const refused = work?.merge?.state === 'refused' ? [update] : [];
+    return [...changes, ...refused, step(`merge ${id}`, 'take them')];
   }
   return status === 'failed' || status === 'cancelled'
     ? [step(`logs ${id}`, 'what happened'), ...changes, again]

@@ -243,6 +243,21 @@ export const followRetry = async (
   return followAttempt(client, { taskId, json: false, frames, abort, start }, io);
 };
 
+/** Follows an attempt that somebody began. @returns as `followRun` @throws CallError */
+export const followBegun = async (
+  client: Client,
+  { taskId, attempt, json }: Pick<FollowedAttempt, 'taskId' | 'json'> & { attempt: number },
+  io: Io,
+): Promise<number> => {
+  const abort = new AbortController();
+  const all = client.frames(taskId, null, abort.signal);
+  const ofAttempt = async function* (): AsyncGenerator<Frame> {
+    for await (const frame of all) if (frame.attempt >= attempt) yield frame;
+  };
+  const frames = framesUntilEnd(ofAttempt(), taskId);
+  return followAttempt(client, { taskId, json, frames, abort, start: async () => attempt }, io);
+};
+
 /** It waits for more money, or for another day. */
 const isAtBudget = ({ type, data }: Frame): boolean =>
   type === 'status_update' && budgetInReason(textIn(data, 'parked_reason') ?? undefined) !== null;

@@ -5,7 +5,8 @@ import type { TaskId } from '../../machines/task.ts';
 import { CallError, type Result } from '../client/client.ts';
 import type { CommandContext } from '../client/command-context.ts';
 import { exitCodes } from '../output/exit-codes.ts';
-import { followRetry } from '../runs/run-task.ts';
+import { wrapLines } from '../output/wrap.ts';
+import { followBegun } from '../runs/run-task.ts';
 import { usageError } from '../words/messages.ts';
 import { mergeWord } from '../words/state-words.ts';
 import { UsageError } from '../words/usage-error.ts';
@@ -75,7 +76,7 @@ const quietMs = 2_000;
 /** A test can take minutes: a person is told where to look. */
 const saysThatItTests = (io: CommandContext['io'], taskId = '<task_id>'): (() => void) => {
   const timer = setTimeout(
-    () => io.err(`the merge is tested first; to see it: agent logs -f ${taskId}`),
+    () => io.err(`it is tested first; to see it: agent logs -f ${taskId}`),
     quietMs,
   );
   return () => clearTimeout(timer);
@@ -96,10 +97,11 @@ const mergeCommandLine = (
 
 /** Commands that go on after a conflict, in the order in which they are run. */
 const wayOn = (
-  { branch, moved_on, same_lines, rewritten, detached, failed, merge_first: first }: Conflict,
+  { branch, failed, merge_first: first, ...why }: Conflict,
   left: readonly string[],
   args: MergeArgs,
 ): readonly string[] => {
+  const { moved_on, same_lines, rewritten, detached, unblamed } = why;
   const again = mergeCommandLine(left, args);
   if (first !== undefined) {
     const { task_id, attempt, complete } = first;
@@ -108,6 +110,7 @@ const wayOn = (
     return [mergeCommandLine([task_id], before), again];
   }
   const [id] = left;
+  if (unblamed === true) return [again];
   if (failed !== undefined) return [`agent update ${id}`, again, `agent merge ${id} --no-verify`];
   if (same_lines === true) return [`agent update ${id}`, again];
   if (moved_on === true) return [mergeCommandLine(left, { ...args, squash: true, ff: false })];
@@ -124,13 +127,21 @@ const named = (all: readonly string[]): readonly string[] => {
 };
 
 const printRefused = ({ io }: CommandContext, refused: RefusedTask, args: MergeArgs): void => {
-  const { task_id: id, message, paths = [], output = '', conflict } = refused;
+  const { task_id: id, message, paths = [], output = '', conflict, sent_back: isSent } = refused;
   const files = named(paths).map((file) => `\n  ${file}`);
   const lines = output.trimEnd().replace(/^/gm, '  ');
   const said = lines.trim() === '' ? '' : `\n${lines}`;
   const why = `agent: ${id} is not merged: ${message}${files.join('')}${said}`;
-  const steps = conflict === undefined ? [] : wayOn(conflict, [id], { ...args, all: false });
-  const way = steps.length === 0 ? '' : `\nto go on:${steps.map((step) => `\n  ${step}`).join('')}`;
+  const steps =
+    isSent === true
+      ? [`agent logs -f ${id}`]
+      : conflict === undefined
+        ? []
+        : wayOn(conflict, [id], { ...args, all: false });
+  const goesOn =
+    isSent === true ? 'another attempt goes on with it, and is merged then' : 'to go on';
+  const way =
+    steps.length === 0 ? '' : `\n${goesOn}:${steps.map((step) => `\n  ${step}`).join('')}`;
   io.err(`${why}${way}`);
 };
 
@@ -206,7 +217,10 @@ const printAll = async (
   if (count === 0 && !json) io.out('all complete work is merged');
   if (!json && args.verify && landed.some(isUntested))
     io.err('no verify command is known; set merge.verify: agent doctor names one');
-  if (count > 1 && !json) io.err(`${landed.length} of ${count} tasks: merged, or nothing to merge`);
+  const left = refused.map(({ task_id }) => task_id);
+  const not = left.length === 0 ? '' : `; not merged: ${named(left).join(', ')}`;
+  if (count > 1 && !json)
+    io.err(`${landed.length} of ${count} tasks: merged, or nothing to merge${not}`);
 };
 
 /**
@@ -285,25 +299,24 @@ export const updateWork = async (
 ): Promise<number> => {
   const taskId = requireId(task_id);
   const client = await connection.server();
-  const update = async (): Promise<number | null> => {
-    const stop = json ? () => {} : saysThatItTests(io, taskId);
-    const updated = await client.call('update', { task_id: taskId }).finally(stop);
-    const { status, attempt, commit = '', tested = [], message, paths = [] } = updated;
-    if (json) io.json(updated);
-    else if (status === 'sent_back') {
-      const where = paths.length === 0 ? '' : `: ${paths.slice(0, 10).join(', ')}`;
-      io.out(`${taskId}: attempt ${attempt} goes on with it, since ${message}${where}`);
-      if (isAsync) io.err(`see: agent logs -f ${taskId}, agent diff ${taskId}`);
-    } else {
-      const how = tested.length === 0 ? 'not tested' : `tested with ${tested.join(', ')}`;
-      const what = status === 'current' ? 'has all of the branch' : 'has the branch now';
-      io.out(
-        `${taskId} attempt ${attempt}: ${what} (${commit.slice(0, 12)}), ${how}; take it with: agent merge ${taskId}`,
-      );
-    }
-    return status === 'sent_back' && !json && !isAsync ? attempt : null;
-  };
-  if (!json && !isAsync) return followRetry(client, taskId, update, io);
-  await update();
+  const stop = json ? () => {} : saysThatItTests(io, taskId);
+  const updated = await client.call('update', { task_id: taskId }).finally(stop);
+  const { status, attempt, tested = [], message = '', paths = [] } = updated;
+  const say = (text: string): void => io.out(wrapLines(text, io.width));
+  if (json) io.json(updated);
+  else if (status === 'refused') io.err(`agent: ${taskId} is not updated: ${message}`);
+  else if (status === 'sent_back')
+    say(
+      `${taskId}: attempt ${attempt} goes on with it, since ${[message, ...named(paths)].join('\n  ')}`,
+    );
+  else {
+    const how = tested.length === 0 ? 'not tested' : `tested with ${tested.join(', ')}`;
+    const what = status === 'current' ? 'has all of your branch' : 'has what is new on your branch';
+    say(`${taskId} attempt ${attempt}: ${what}, ${how}; take it with: agent merge ${taskId}`);
+  }
+  if (status === 'refused') return exitCodes.conflict;
+  if (status !== 'sent_back') return exitCodes.done;
+  if (!isAsync) return followBegun(client, { taskId, attempt, json }, io);
+  if (!json) io.err(`see: agent logs -f ${taskId}, agent diff ${taskId}`);
   return exitCodes.done;
 };

@@ -34,6 +34,8 @@ export type Merged =
       readonly merge_first?: MergeFirst;
       /** The command that did not pass with the work on the branch, and the end of its output. */
       readonly failed?: { readonly command: string; readonly output: string };
+      /** It may be no fault of this work: the branch fails by itself, or a command did not end. */
+      readonly unblamed?: true;
       /** Tasks whose work is on the branch, and was not when the attempt began. */
       readonly with?: readonly string[];
     };
@@ -278,9 +280,11 @@ const refusedCar = (
   const landed = failure.hangs === true ? [] : [...before.toReversed(), ...car.since];
   const others = [...new Set(landed)].slice(0, namedWithAtMost);
   const where =
-    others.length === 0
-      ? "it fails on the project's branch as it is now"
-      : `it fails together with ${others.join(', ')} (landed)`;
+    failure.hangs === true
+      ? "a command does not end on the project's branch with it"
+      : others.length === 0
+        ? "it fails on the project's branch as it is now"
+        : `it fails together with ${others.join(', ')} (landed)`;
   const { why, failed } = failure;
   return {
     taskId,
@@ -291,6 +295,7 @@ const refusedCar = (
       why: `${where}: ${why}`,
       files: [],
       ...(failed === undefined ? {} : { failed }),
+      ...(failure.hangs === true ? { unblamed: true } : {}),
       ...(others.length === 0 ? {} : { with: others }),
     },
   };
@@ -306,6 +311,7 @@ const refusedAll = ({ train, failure }: MergeQueueContext): readonly Outcome[] =
       branch,
       why: `the project's branch itself does not pass, without this work: ${failure?.why}; merge what mends it by itself`,
       files: [],
+      unblamed: true,
       ...(failure?.failed === undefined ? {} : { failed: failure.failed }),
     },
   }));

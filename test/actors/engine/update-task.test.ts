@@ -33,6 +33,16 @@ const scripts = [
       { calls: [finish] },
     ],
   },
+  {
+    title: 'Broken',
+    turns: [
+      { calls: [bash('grep -q "<<<" text || echo bye > text')] },
+      { calls: [bash('! grep -q "<<<" text')], otherwise: { calls: [] } },
+      { calls: [finish] },
+      { calls: [finish] },
+      { calls: [finish] },
+    ],
+  },
   doing('Look', 'git log --format=%s main > looked; git diff --stat main >> looked'),
 ];
 
@@ -191,6 +201,89 @@ test('work that is merged at its end is sent back before its task is complete', 
   const first = await running.service.status(one.task_id);
   expect([first.work?.merge, last.work?.merge]).toEqual([{ state: 'landed' }, { state: 'landed' }]);
   expect([first.attempt, last.attempt].sort()).toEqual([1, 2]);
+});
+
+test('markers that a failed attempt left are not merged by force, and the next attempt goes on with them', async () => {
+  const running = await start([]);
+  const [one, two] = [await complete(running, 'Greet'), await complete(running, 'Broken')];
+  await running.service.merge({ taskId: one });
+  await running.service.update(two);
+  await untilStatus(running, two, 'failed');
+
+  const forced = await running.service.merge({ taskId: two, force: true, verify: false });
+  const updated = await running.service.update(two);
+
+  expect(forced).toMatchObject({
+    status: 'conflict',
+    why: 'conflict markers are left in it',
+    files: ['text'],
+  });
+  expect(inMain(running, 'text')).toBe('hello\n');
+  expect(updated).toMatchObject({ status: 'sent_back', attempt: 3, paths: ['text'] });
+});
+
+test('a branch that fails by itself starts no attempt, by hand or by on_red', async () => {
+  const running = await start(['test -e never'], { onRed: 'send_back' });
+  const id = await complete(running, 'Other');
+
+  const merged = await running.service.mergeMany({ taskIds: [id], all: false });
+  const updated = await running.service.update(id);
+
+  expect(merged.refused).toMatchObject([{ conflict: { unblamed: true } }]);
+  expect(merged.refused[0]).not.toHaveProperty('sent_back');
+  expect(updated).toMatchObject({
+    status: 'refused',
+    message: expect.stringMatching(/^main itself does not pass, without this work: /),
+  });
+  expect(await running.service.status(id)).toMatchObject({ status: 'complete', attempt: 1 });
+});
+
+test('work that began with the work of another is no conflict with it when that landed', async () => {
+  const running = await start([]);
+  const first = await complete(running, 'Greet');
+  const { task_id: next } = await running.service.create({
+    description: 'Other',
+    dependencies: [first],
+  });
+  await running.service.execute({ task: next, role: 'engineer', options: {} });
+  await untilStatus(running, next, 'complete');
+  await running.service.merge({ taskId: first });
+  commitIn(running.root, 'text', 'a person\n');
+
+  const merged = await running.service.merge({ taskId: next });
+
+  expect(merged).toMatchObject({ status: 'merged' });
+  expect(inMain(running, 'text')).toBe('a person\n');
+  expect(inMain(running, 'other.txt')).toBe('other\n');
+});
+
+test('of two updates at once one waits for the other', async () => {
+  const running = await start([check]);
+  const [one, two] = [await complete(running, 'Greet'), await complete(running, 'Other')];
+  await running.service.merge({ taskId: one });
+
+  const both = await Promise.all([running.service.update(two), running.service.update(two)]);
+
+  expect(both.map(({ status }) => status)).toEqual(['updated', 'current']);
+});
+
+test('a branch that somebody has checked out is not moved', async () => {
+  const running = await start([]);
+  const [one, two] = [await complete(running, 'Greet'), await complete(running, 'Other')];
+  await running.service.merge({ taskId: one });
+  gitIn(
+    running.root,
+    'worktree',
+    'add',
+    '-q',
+    join(running.root, '..', `${two}-look`),
+    `agent/${two}/1`,
+  );
+
+  expect(await running.service.update(two)).toMatchObject({
+    status: 'refused',
+    message: expect.stringContaining(`you have agent/${two}/1 checked out`),
+  });
 });
 
 test('an agent reads the branch of the project by its name', async () => {

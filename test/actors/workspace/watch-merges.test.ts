@@ -55,6 +55,22 @@ test('a merge by hand is seen, also when the branch moved on and the branch of t
   expect(again).toMatchObject({ status: 'nothing', commit: gitIn(project, 'rev-parse', 'HEAD') });
 });
 
+test('somebody who looks at the branch of an attempt, or at a commit of it, has merged nothing', async () => {
+  const { project, server, told, watch, work } = await open();
+  await save(server, 'bd-a1');
+  watch();
+
+  gitIn(project, 'checkout', '--quiet', 'agent/bd-a1/1');
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  gitIn(project, 'checkout', '--quiet', '--detach');
+  await new Promise((resolve) => setTimeout(resolve, 500));
+  gitIn(project, 'checkout', '--quiet', 'main');
+  gitIn(project, 'merge', '--quiet', '--ff-only', 'agent/bd-a1/1');
+
+  await vi.waitFor(() => expect(told).toEqual([merged('bd-a1')]), 5_000);
+  expect(await work('bd-a1')).toBe(true);
+});
+
 test('a merge by another program is seen once, and one of our own is not', {
   tags: ['slow'],
 }, async () => {

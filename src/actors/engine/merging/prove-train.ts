@@ -28,8 +28,15 @@ export type ProofPorts = Parameters<typeof runVerifyCommand>[0] & {
 export interface TrainProof {
   /** Tests the cars that are to be tested next. */
   prove(context: MergeQueueContext, signal: AbortSignal): Promise<Proven>;
-  /** Tests a tree with the work of one attempt more than the branch has. */
-  proveWork(side: Side, attempt: AttemptInput, signal: AbortSignal): Promise<Proven>;
+  /**
+   * Tests a tree with the work of one attempt; when it fails, the branch alone: `unblamed` where that
+   * fails, too.
+   */
+  proveWork(
+    side: Side & { readonly head: string },
+    attempt: AttemptInput,
+    signal: AbortSignal,
+  ): Promise<Proven & { readonly unblamed?: true }>;
   /** The commands that the work of these attempts must pass together. */
   commandsOf(attempts: readonly AttemptInput[]): readonly string[];
   readonly attemptOf: (taskId: TaskId, attempt: number) => Promise<AttemptInput>;
@@ -140,7 +147,13 @@ export const createTrainProof = (ports: ProofPorts): TrainProof => {
     const what = count === 0 ? 'the branch without it' : `the branch with ${together}`;
     return proveSide(side, attempts, `${what}, before the project's branch moves`, signal);
   };
-  const proveWork: TrainProof['proveWork'] = (side, attempt, signal) =>
-    proveSide(side, [attempt], 'its work with the branch', signal);
+  const proveWork: TrainProof['proveWork'] = async ({ head, ...side }, attempt, signal) => {
+    const proven = await proveSide(side, [attempt], 'its work with the branch', signal);
+    if (proven.passed) return proven;
+    if (proven.hangs) return { ...proven, unblamed: true };
+    const alone = { commit: head, tree: head };
+    const branch = await proveSide(alone, [attempt], 'the branch without it', signal);
+    return branch.passed ? proven : { ...branch, unblamed: true };
+  };
   return { prove, proveWork, commandsOf, attemptOf };
 };

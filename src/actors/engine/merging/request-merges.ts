@@ -5,10 +5,12 @@ import type { TaskView } from '../../journal/task-view.ts';
 import type { StoreReads } from '../../store/port.ts';
 import type { TrackerReads } from '../../tracker/port.ts';
 import type { Workspace } from '../../workspace/port.ts';
+import type { MergeSettings } from '../attempts/settings.ts';
 import type { ListRequest, TaskPage } from '../queries/list-tasks.ts';
 import { requireId } from '../queries/task-id.ts';
 import type { MergeQueue, MergeWish, PlannedMerge } from './merge-queue.ts';
 import { endOfAttempt, refusesMerge } from './merge-refusal.ts';
+import { sendsBack } from './rework.ts';
 
 interface HowToMerge {
   /** Absent: as `merge.style` says. */
@@ -56,6 +58,8 @@ export interface RefusedTask {
   readonly command?: string;
   readonly output?: string;
   readonly paths?: readonly string[];
+  /** Another attempt goes on with it, and is merged then (`merge.on_conflict`, `merge.on_red`). */
+  readonly sent_back?: true;
   /** As the method `merge` answers. */
   readonly conflict?: MergeConflict;
 }
@@ -99,7 +103,7 @@ interface MergeRequestPorts {
   readonly store: Pick<StoreReads, 'read'>;
   readonly status: (taskId: string) => Promise<TaskView>;
   readonly list: (request: ListRequest) => Promise<TaskPage>;
-  readonly mergeStyle: () => MergeWish['style'];
+  readonly landing: () => MergeSettings;
 }
 
 const entriesAtOnce = 1_000;
@@ -140,7 +144,7 @@ const refusedTask = ({ taskId, attempt }: MergeWish, conflict: MergeConflict): R
 
 /** Makes a wish of a request. It rejects with task_not_found and event_not_allowed. */
 const createWishes =
-  ({ workspace, store, status, mergeStyle }: MergeRequestPorts) =>
+  ({ workspace, store, status, landing }: MergeRequestPorts) =>
   async (request: MergeRequest): Promise<MergeWish> => {
     const { taskId: given, attempt: wanted, squash, force = false, verify = true } = request;
     const task = await status(given);
@@ -159,7 +163,7 @@ const createWishes =
       isDiscarded: (await workspace.workOf(taskId, attempt))?.discarded_at !== undefined,
     });
     if (refused !== null) throw ServiceError.from(refused);
-    const style = squash === undefined ? mergeStyle() : squash ? 'squash' : 'ff';
+    const style = squash === undefined ? landing().style : squash ? 'squash' : 'ff';
     return { taskId, attempt, style, verify, by: 'person', ...(force ? { force } : {}) };
   };
 
@@ -211,8 +215,10 @@ export const createMergeRequests = (ports: MergeRequestPorts): MergeRequests => 
     const noted = found.map(async (outcome, at) => {
       const [merged, wish] = [await outcome, wishes[at]];
       if (wish === undefined) return;
-      if (merged.status === 'conflict') refused.push(refusedTask(wish, merged));
-      else {
+      if (merged.status === 'conflict') {
+        const isSent = !wish.undo && sendsBack(merged, ports.landing(), 0) !== null;
+        refused.push({ ...refusedTask(wish, merged), ...(isSent ? { sent_back: true } : {}) });
+      } else {
         const { taskId: task_id, attempt: number } = wish;
         landed.push({ task_id, attempt: number, tested: [], ...merged });
       }

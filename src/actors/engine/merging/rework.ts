@@ -23,7 +23,7 @@ export const sendsBack = (
   { onConflict, onRed, maxRounds }: Pick<MergeSettings, 'onConflict' | 'onRed' | 'maxRounds'>,
   before: number,
 ): Rework | null => {
-  if (merged.status !== 'conflict' || before >= maxRounds) return null;
+  if (merged.status !== 'conflict' || merged.unblamed || before >= maxRounds) return null;
   const isMeant =
     (merged.failed !== undefined && onRed === 'send_back') ||
     (merged.same_lines === true && onConflict === 'resolve');

@@ -1,7 +1,9 @@
 import { ServiceError } from '../../../machines/errors.ts';
+import type { MergeConflict } from '../../../machines/merge-queue/merge-queue-context.ts';
 import type { TaskId } from '../../../machines/task.ts';
 import type { TaskView } from '../../journal/task-view.ts';
-import type { Workspace } from '../../workspace/port.ts';
+import { createSerialQueues } from '../../process/serial-queue.ts';
+import type { Updated, Workspace } from '../../workspace/port.ts';
 import { requireId } from '../queries/task-id.ts';
 import type { ReviewRequest, TaskReviews } from '../service/review-task.ts';
 import type { TrainProof } from './prove-train.ts';
@@ -9,14 +11,14 @@ import { reworkOf } from './rework.ts';
 
 /**
  * `current`: the work has all that the branch has. `updated`: it got what is new there. Both passed the
- * commands. `sent_back`: another attempt goes on with it, since both sides changed the same lines, or it
- * fails with the branch.
+ * commands. `sent_back`: another attempt goes on with it, since both sides changed the same lines, it
+ * fails with the branch, or its last attempt failed. `refused`: nothing was done.
  */
 export interface UpdatedTask {
   readonly task_id: string;
   /** The attempt whose work it is; with `sent_back` the one that goes on with it. */
   readonly attempt: number;
-  readonly status: 'current' | 'updated' | 'sent_back';
+  readonly status: 'current' | 'updated' | 'sent_back' | 'refused';
   readonly commit?: string;
   /** The commands that passed. */
   readonly tested?: readonly string[];
@@ -44,40 +46,78 @@ const neverAborted = new AbortController().signal;
 const notAllowed = (task_id: TaskId, state: string, allowed: readonly string[]) =>
   new ServiceError('event_not_allowed', { task_id, event: 'update', state, allowed });
 
+/** @throws event_not_allowed */
+const requireUpdatable = ({ task_id, status, attempt, work }: TaskView): TaskId => {
+  const taskId = requireId(task_id);
+  const again = status === 'complete' ? 'reopen' : 'retry';
+  if (status !== 'complete' && status !== 'failed' && status !== 'cancelled')
+    throw notAllowed(taskId, status, ['cancel', 'update it when it has ended']);
+  if (work?.merged_at !== undefined) throw notAllowed(taskId, 'merged', ['diff', 'undo', again]);
+  if (work?.discarded_at !== undefined) throw notAllowed(taskId, 'discarded', ['diff', again]);
+  if (attempt === 0) throw notAllowed(taskId, 'without an attempt', ['run']);
+  return taskId;
+};
+
+type Trouble = Parameters<typeof reworkOf>[0];
+
 export const createUpdate = (ports: UpdatePorts): TaskUpdates['update'] => {
   const { workspace, proof, status, review } = ports;
 
-  return async (given, signal = neverAborted) => {
-    const task = await status(given);
+  /** Another attempt goes on with it. */
+  const sendBack = async (
+    { task_id, attempt }: TaskView,
+    trouble: Trouble,
+    message: string,
+  ): Promise<UpdatedTask> => {
+    const request: ReviewRequest = { verdict: 'request_changes', attempt, comments: [] };
+    await review(task_id, { ...request, rework: reworkOf(trouble, 0) });
+    const paths = trouble.files.length === 0 ? {} : { paths: trouble.files };
+    return { task_id, attempt: attempt + 1, status: 'sent_back', message, ...paths };
+  };
+
+  /** Work that fits the branch. */
+  const test = async (
+    task: TaskView,
+    taskId: TaskId,
+    found: Exclude<Updated, MergeConflict>,
+    signal: AbortSignal,
+  ): Promise<UpdatedTask> => {
     const { attempt } = task;
-    const taskId = requireId(task.task_id);
-    const isAtRest = ['complete', 'failed', 'cancelled'].includes(task.status);
-    if (!isAtRest) throw notAllowed(taskId, task.status, ['cancel', 'update it when it has ended']);
-    const found = attempt === 0 ? null : await workspace.update(taskId, attempt, signal);
-    if (found === null)
-      throw notAllowed(taskId, 'without work that can be merged', ['diff', 'run', 'reopen']);
-    if (found.status === 'conflict' && found.same_lines !== true)
-      throw notAllowed(taskId, found.why, ['diff', 'merge']);
-
-    const sendBack = async (
-      trouble: Parameters<typeof reworkOf>[0],
-      about: Pick<UpdatedTask, 'message' | 'paths'>,
-    ): Promise<UpdatedTask> => {
-      const request: ReviewRequest = { verdict: 'request_changes', attempt, comments: [] };
-      await review(taskId, { ...request, rework: reworkOf(trouble, 0) });
-      return { task_id: taskId, attempt: attempt + 1, status: 'sent_back', ...about };
-    };
-
-    if (found.status === 'conflict')
-      return sendBack(found, { message: found.why, paths: found.files });
+    const { into, commit } = found;
+    const refuse = (message: string): UpdatedTask => ({
+      ...{ task_id: taskId, attempt, status: 'refused', message },
+    });
     const input = await proof.attemptOf(taskId, attempt);
     const proven = await proof.proveWork(found, input, signal);
-    if (!proven.passed)
-      return sendBack({ ...proven, files: [] }, { message: `with ${found.into}: ${proven.why}` });
-    const passed = { tested: proven.commands ?? [] };
-    if (found.status === 'current')
-      return { task_id: taskId, attempt, status: 'current', commit: found.commit, ...passed };
-    await workspace.keepUpdate(taskId, attempt, found);
-    return { task_id: taskId, attempt, status: 'updated', commit: found.commit, ...passed };
+    if (!proven.passed) {
+      const { why, hangs } = proven;
+      if (hangs === true) return refuse(why);
+      if (proven.unblamed === true)
+        return refuse(`${into} itself does not pass, without this work: ${why}`);
+      return sendBack(task, { ...proven, files: [] }, `with ${into}: ${why}`);
+    }
+    const why = await workspace.keepUpdate(taskId, attempt, found);
+    if (why !== null) return refuse(why);
+    const status = found.status === 'current' ? 'current' : 'updated';
+    return { task_id: taskId, attempt, status, commit, tested: proven.commands ?? [] };
   };
+
+  const updateOne = async (given: string, signal: AbortSignal): Promise<UpdatedTask> => {
+    const task = await status(given);
+    const { attempt } = task;
+    const taskId = requireUpdatable(task);
+    const found = await workspace.update(taskId, attempt, signal);
+    const again = task.status === 'complete' ? 'reopen' : 'retry';
+    if (found === null) throw notAllowed(taskId, 'without work', [again]);
+    if (found.status !== 'conflict' && task.status === 'complete')
+      return test(task, taskId, found, signal);
+    const why = found.status === 'conflict' ? found.why : `attempt ${attempt} is ${task.status}`;
+    if (found.status !== 'conflict') return sendBack(task, { why, files: [] }, why);
+    return found.same_lines === true
+      ? sendBack(task, found, why)
+      : { task_id: taskId, attempt, status: 'refused', message: why };
+  };
+
+  const inTurn = createSerialQueues();
+  return (given, signal = neverAborted) => inTurn(given, () => updateOne(given, signal));
 };

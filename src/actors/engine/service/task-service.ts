@@ -11,7 +11,8 @@ import { requestData } from '../../journal/transition-frames.ts';
 import type { Answer, NewEntry, StoreReads } from '../../store/port.ts';
 import type { StatusWrites, TrackerInfo, TrackerReads, TrackerWrites } from '../../tracker/port.ts';
 import type { Changes, DiffPart, Workspace } from '../../workspace/port.ts';
-import type { MergeQueue, MergeWish } from '../merging/merge-queue.ts';
+import type { MergeSettings } from '../attempts/settings.ts';
+import type { MergeQueue } from '../merging/merge-queue.ts';
 import type { TrainProof } from '../merging/prove-train.ts';
 import { createMergeRequests, type MergeRequests } from '../merging/request-merges.ts';
 import { createUpdate, type TaskUpdates } from '../merging/update-task.ts';
@@ -162,7 +163,7 @@ export interface ServicePorts extends Omit<ExecutePorts, 'commands' | 'queries'>
   >;
   readonly proof: Pick<TrainProof, 'proveWork' | 'attemptOf'>;
   readonly merges: Pick<MergeQueue, 'merge' | 'plan'>;
-  readonly mergeStyle: () => MergeWish['style'];
+  readonly landing: () => MergeSettings;
   readonly projectRoot: () => string;
 }
 

@@ -102,10 +102,11 @@ export const commitTree = (
     }),
   );
 
-/** With conflicts, files of the tree have markers. */
 export interface MergedTree {
   readonly tree: string;
+  /** Files with conflict markers, which name the sides. */
   readonly conflicts?: readonly string[];
+  readonly sides: readonly [ours: string, theirs: string];
 }
 
 /**
@@ -123,15 +124,38 @@ const mergeAttributes = async (
   return ['-c', `core.attributesFile=${file}`];
 };
 
-/** Merges two commits without a working tree. @throws GitError when this git cannot */
+/** Two commits with the trees of two others whose only common history is a third; any git merges them. */
+const onBase = async (
+  dirs: GitDirs,
+  base: string,
+  sides: readonly [string, string],
+): Promise<readonly [string, string]> => {
+  const tree = async (of: string, ...parents: readonly string[]): Promise<string> =>
+    commitTree(dirs, {
+      tree: `${of}^{tree}`,
+      parents,
+      message: 'A side of a merge',
+      role: 'merge',
+    });
+  const root = await tree(base);
+  return [await tree(sides[0], root), await tree(sides[1], root)];
+};
+
+/**
+ * Merges two commits without a working tree. `base`: in place of their common history. @throws GitError
+ * when this git cannot
+ */
 export const mergeTrees = async (
   dirs: GitDirs,
   ours: string,
   theirs: string,
   signal?: AbortSignal,
+  base: string | null = null,
 ): Promise<MergedTree> => {
   if (!(await canMerge(dirs))) throw new GitError('merging needs git 2.38 or newer');
   const attributes = await mergeAttributes(dirs, ours);
+  const sides: MergedTree['sides'] =
+    base === null ? [ours, theirs] : await onBase(dirs, base, [ours, theirs]);
   const args = [
     ...attributes,
     'merge-tree',
@@ -139,14 +163,13 @@ export const mergeTrees = async (
     '-z',
     '--name-only',
     '--no-messages',
-    ours,
-    theirs,
+    ...sides,
   ];
   const merged = await dirs.git(args, { signal });
   const [tree = '', ...names] = merged.stdout.toString().split('\0');
-  if (merged.ok) return { tree };
+  if (merged.ok) return { tree, sides };
   if (merged.code === 1)
-    return { tree, conflicts: [...new Set(names.filter((name) => name !== ''))] };
+    return { tree, sides, conflicts: [...new Set(names.filter((name) => name !== ''))] };
   throw new GitError(`the commits could not be merged: ${reasonIn(merged.stderr)}`);
 };
 

@@ -43,7 +43,12 @@ export const workRecordSchema = z.strictObject({
    * the base is in no history.
    */
   resolves: z
-    .strictObject({ parents: z.tuple([z.string(), z.string()]), paths: z.array(z.string()) })
+    .strictObject({
+      parents: z.tuple([z.string(), z.string()]),
+      /** What the markers call the two sides. */
+      sides: z.tuple([z.string(), z.string()]),
+      paths: z.array(z.string()),
+    })
     .nullable()
     .default(null),
   notes: z.array(z.string()).default([]),
@@ -108,6 +113,13 @@ export type WorkRecord = z.infer<typeof workRecordSchema>;
 
 /** The commit that the work on its branch is compared with. */
 export const firstBase = ({ first_base, base }: WorkRecord): string => first_base ?? base;
+
+/**
+ * The base for a merge of work that began with the work of others: those landed as commits of their own,
+ * so their changes are on both sides. Null: the common history.
+ */
+export const mergeBase = (record: WorkRecord): string | null =>
+  record.includes.length === 0 ? null : firstBase(record);
 
 /** The commit that a branch keeps; null when the attempts on it changed nothing. */
 export const keptCommit = ({ first_base, base }: WorkRecord, tip: string | null): string | null =>

@@ -66,13 +66,15 @@ export interface Merge {
   readonly role: string;
   /** The name of the project's branch. */
   readonly into: string;
+  /** As of `mergeBase`. */
+  readonly base: string | null;
 }
 
 /** Merges a commit onto a side, without a file of the user. @returns the new side, or why there is none */
 export const mergeOnto = async (
   dirs: GitDirs,
   ours: Side,
-  { branch, commit, style, role, into }: Merge,
+  { branch, commit, style, role, into, base }: Merge,
   signal?: AbortSignal,
 ): Promise<Side | Exclude<Merged, { status: 'merged' }>> => {
   const conflict = (why: string, files: readonly string[] = []) => ({
@@ -92,7 +94,7 @@ export const mergeOnto = async (
           moved_on: true,
         };
   try {
-    const merged = isAhead ? theirs : await mergeTrees(dirs, ours.commit, commit, signal);
+    const merged = isAhead ? theirs : await mergeTrees(dirs, ours.commit, commit, signal, base);
     if ('conflicts' in merged && merged.conflicts !== undefined) {
       const why = `both ${into} and ${branch} changed the same lines`;
       return { ...conflict(why, merged.conflicts), same_lines: true };

@@ -9,15 +9,16 @@ import type {
 } from '../../../machines/merge-queue/merge-queue-context.ts';
 import type { TaskId } from '../../../machines/task.ts';
 import { commitOf, commitTree, contains, mergeTrees, moveBranch } from '../git/commits.ts';
-import { GitError, reasonIn } from '../git/git.ts';
+import { GitError } from '../git/git.ts';
 import type { GitDirs } from '../git/git-dirs.ts';
-import { firstBase, type WorkRecord } from '../git/work-records.ts';
+import { firstBase, mergeBase, type WorkRecord } from '../git/work-records.ts';
 import { findSide, mergeOnto, type Side, updateCheckout } from '../merging/merge.ts';
 import type { TrainToLand, Updated, Workspace } from '../port.ts';
 import { workOf } from './changes.ts';
 import { findCheckedOut } from './open-work.ts';
 import { sizeOfWork } from './save-work.ts';
 import { findUnmerged, tipOfWork } from './unmerged.ts';
+import { unresolvedIn } from './verified-work.ts';
 import type { WorkParts } from './work-parts.ts';
 
 type SavedRecord = WorkRecord & { readonly commit: string };
@@ -98,6 +99,9 @@ const tipToMerge = async (
       ...refused(`somebody rewrote ${branch}: it does not have the commit of the attempt any more`),
       rewritten: true,
     };
+  const left = await unresolvedIn(dirs, record, tip);
+  if (left.length > 0)
+    return { ...conflict('conflict markers are left in it', left), branch, same_lines: true };
   const first = await findUnmerged(dirs, records, record, cars);
   if (first === null) return tip;
   const { task_id: earlier } = first;
@@ -124,7 +128,7 @@ const coupleInverse = async (
   if (before === null) return { status: 'nothing' };
   const inverse = { tree: before.tree, parents: [merged], message: 'Undo', role };
   const from = await commitTree(dirs, inverse, signal);
-  const merge = { branch, commit: from, style: 'squash', role, into } as const;
+  const merge = { branch, commit: from, style: 'squash', role, into, base: null } as const;
   const last = cars.at(-1);
   const side = await mergeOnto(dirs, last ?? head, merge, signal);
   const taskId = record.task_id as TaskId;
@@ -159,7 +163,7 @@ const createBuild = ({ options, records, stores }: WorkParts, remember: Remember
     const last = cars.at(-1);
     if (typeof tip !== 'string')
       return last === undefined || tip.merge_first === undefined ? tip : null;
-    const merge = { branch, commit: tip, style, role, into };
+    const merge = { branch, commit: tip, style, role, into, base: mergeBase(record) };
     const merged = await mergeOnto(dirs, last ?? head, merge, signal);
     if (!('status' in merged)) {
       const since = await landedSince(dirs, head.commit, tip);
@@ -249,6 +253,9 @@ const createLand =
     return { status: 'landed', into: checkout.into, commits };
   };
 
+const checkedOut = ({ branch }: WorkRecord): string =>
+  `you have ${branch} checked out, here or in another worktree: switch to another branch there first`;
+
 /** Brings the project's branch into saved work, without a file of the user. */
 const createUpdating = ({
   records,
@@ -263,13 +270,14 @@ const createUpdating = ({
     const tip = await tipToMerge(dirs, records, record, []);
     if (typeof tip !== 'string') return tip;
     if ((await findCheckedOut(dirs.repository)).has(`refs/heads/${branch}`))
-      return conflict(`${branch} is checked out: switch to another branch there first`);
+      return conflict(checkedOut(record));
     const [head, own] = [await findSide(dirs, 'HEAD'), await findSide(dirs, tip)];
     if (head === null || own === null) return conflict(`the commit ${tip} of the work is gone`);
     const { into } = stores.targetOf(dirs);
     const ends = { into, from: tip, head: head.commit };
     if (await contains(dirs, tip, head.commit)) return { ...ends, status: 'current', ...own };
-    const { tree, conflicts } = await mergeTrees(dirs, head.commit, tip, signal);
+    const base = mergeBase(record);
+    const { tree, conflicts } = await mergeTrees(dirs, head.commit, tip, signal, base);
     if (conflicts !== undefined) {
       const why = `both ${into} and ${branch} changed the same lines`;
       return { ...conflict(why, conflicts), branch, same_lines: true };
@@ -283,11 +291,20 @@ const createUpdating = ({
     dirs: GitDirs,
     record: WorkRecord,
     { from, head, commit }: Parameters<Workspace['keepUpdate']>[2],
-  ): Promise<void> => {
-    const moved = await moveBranch(dirs, record.branch, commit, from);
-    if (!moved.ok) throw new GitError(`its branch could not be moved: ${reasonIn(moved.stderr)}`);
+  ): Promise<string | null> => {
+    // It had all: why it was refused before does not count any more.
+    if (commit === from) {
+      await records.write({ ...record, refused: null });
+      return null;
+    }
+    const ref = `refs/heads/${record.branch}`;
+    if ((await findCheckedOut(dirs.repository)).has(ref)) return checkedOut(record);
+    const isThere = (await commitOf(dirs, ref)) !== null;
+    const moved = await moveBranch(dirs, record.branch, commit, isThere ? from : null);
+    if (!moved.ok) return `somebody moved ${record.branch} meanwhile`;
     const after = { ...record, commit, first_base: head, head, refused: null };
     await records.write({ ...after, size: sizeOfWork(await workOf(dirs, after)) });
+    return null;
   };
 
   return {
@@ -301,7 +318,7 @@ const createUpdating = ({
     keepUpdate: async (taskId, attempt, update) => {
       const record = await records.read(taskId, attempt);
       if (record === null) throw new GitError(`the record of ${taskId} is gone`);
-      await stores.use(record.kind, (dirs) => keepIn(dirs, record, update));
+      return stores.use(record.kind, (dirs) => keepIn(dirs, record, update));
     },
   };
 };

@@ -18,7 +18,7 @@ import { readIndex } from '../git/index-file.ts';
 import { objectStore } from '../git/object-store.ts';
 import { isPresent, plainText } from '../git/plain.ts';
 import type { Repository } from '../git/repository.ts';
-import { firstBase, type WorkRecord, type WorkRecords } from '../git/work-records.ts';
+import { firstBase, mergeBase, type WorkRecord, type WorkRecords } from '../git/work-records.ts';
 import type { OpenWorkspace } from '../port.ts';
 import { makeFolder, projectFolder } from './attempt-folder.ts';
 import { findWithheld, type Start, startOf } from './start.ts';
@@ -75,7 +75,11 @@ const startOnHead = async (
   signal: AbortSignal | undefined,
 ): Promise<ContinuedBranch> => {
   const { task_id, attempt, branch, role, includes } = record;
-  const { tree, conflicts = [] } = await mergeTrees(dirs, head, tip, signal);
+  const {
+    tree,
+    sides,
+    conflicts = [],
+  } = await mergeTrees(dirs, head, tip, signal, mergeBase(record));
   const parents: [string, string] = [tip, head];
   const message = `Merge the project's branch into the work of ${task_id}`;
   const commit = await commitTree(dirs, { tree, parents, message, role }, signal);
@@ -96,7 +100,7 @@ const startOnHead = async (
     start: { commit, notes, conflicts: [], includes },
     branch: null,
     firstBase: head,
-    resolves: conflicts.length === 0 ? null : { parents, paths: [...conflicts] },
+    resolves: conflicts.length === 0 ? null : { parents, sides: [...sides], paths: [...conflicts] },
   };
 };
 
@@ -130,7 +134,7 @@ const findContinuedBranch = async (
     },
     branch: isCheckedOut ? null : record.branch,
     firstBase: firstBase(record),
-    resolves: null,
+    resolves: record.resolves,
   };
 };
 

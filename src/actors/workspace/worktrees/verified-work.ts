@@ -89,6 +89,22 @@ export const treeOfWork = async (
   return undone.length === 0 ? tree : withUndone(dirs, tree, undone);
 };
 
+/** Files of a tree whose conflict markers, with which the attempt began, are still there. */
+export const unresolvedIn = async (
+  { git }: GitDirs,
+  { resolves }: Pick<WorkRecord, 'resolves'>,
+  tree: string,
+): Promise<readonly string[]> => {
+  if (resolves === null) return [];
+  const marker = `^(<<<<<<<|>>>>>>>) (${resolves.sides.join('|')})`;
+  const found = await git(['grep', '-lzE', marker, tree, '--', ...resolves.paths]);
+  // 1: nowhere.
+  if (!found.ok && found.code !== 1)
+    throw new GitError(`its files cannot be read: ${reasonIn(found.stderr)}`);
+  const names = found.stdout.toString().split('\0').filter(Boolean);
+  return names.map((name) => name.slice(tree.length + 1));
+};
+
 /** Notes the trees of an attempt's folder around a verification, in its record. */
 export const createVerification = ({ options, records, stores, placesOf }: WorkParts) => {
   const treesOf = async (record: WorkRecord) =>
@@ -114,19 +130,10 @@ export const createVerification = ({ options, records, stores, placesOf }: WorkP
     unresolved: async (taskId: TaskId, attempt: number): Promise<readonly string[]> => {
       const record = await records.read(taskId, attempt);
       if (record?.resolves == null || record.closed) return [];
-      const { parents, paths } = record.resolves;
       const { work } = await treesOf(record);
-      if (work === null) return [];
-      const marker = `^(<<<<<<<|>>>>>>>) (${parents.join('|')})`;
-
-      return stores.use(record.kind, async ({ git }) => {
-        const found = await git(['grep', '-lzE', marker, work, '--', ...paths]);
-        // 1: nowhere.
-        if (!found.ok && found.code !== 1)
-          throw new GitError(`its files cannot be read: ${reasonIn(found.stderr)}`);
-        const names = found.stdout.toString().split('\0').filter(Boolean);
-        return names.map((name) => name.slice(work.length + 1));
-      });
+      return work === null
+        ? []
+        : stores.use(record.kind, (dirs) => unresolvedIn(dirs, record, work));
     },
     end: async (taskId: TaskId, attempt: number): Promise<void> => {
       const record = await records.read(taskId, attempt);

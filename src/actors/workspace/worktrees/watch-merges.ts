@@ -97,7 +97,9 @@ const createMergeReader = (
       stores.use('project', async (dirs) => {
         const head = await commitOf(dirs, 'HEAD');
         if (head === null || head === lastHead) return;
-        const { into } = stores.targetOf(dirs);
+        const { into, branch } = stores.targetOf(dirs);
+        // Somebody looks at the branch of an attempt, or at a commit: nothing was merged.
+        if (branch === null || branch.startsWith('agent/')) return;
         for (const record of await findMerged(dirs, head, known.unmergedInProject())) {
           const merged = { ...record, merged: head, merged_at: Date.now() };
           await records.write(merged);
