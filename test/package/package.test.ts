@@ -114,7 +114,7 @@ test('before a command runs, the parser is the only package that is loaded, and 
   const packagesIn = (code: string): readonly string[] =>
     [...code.matchAll(/^\/\/ node_modules\/([^/]+)/gm)].map(([, name]) => name ?? '');
   expect(new Set(loaded.flatMap(packagesIn))).toEqual(new Set(['yargs', 'yargs-parser']));
-  expect(loaded.join('\n').length).toBeLessThan(210_000);
+  expect(loaded.join('\n').length).toBeLessThan(190_000);
   expect(loaded.join('\n')).not.toMatch(/^[^\t]*require\("(node:)?(http|net|child_process)"\)/m);
   expect(packagesIn(whole)).toContain('zod');
 });

@@ -301,7 +301,7 @@ describeUnless(noBrowser)('the page', () => {
     gitIn(project.root, 'commit', '--quiet', '--allow-empty', '-m', 'meanwhile');
     await to('needs-you');
     await row('Take it later').getByRole('button', { name: 'Merge' }).click();
-    await row('Take it later').getByText('Merge it as one commit instead.').waitFor();
+    await row('Take it later').getByText('cannot be fast-forwarded').waitFor();
     await row('Take it later').getByText('Ready to merge').waitFor();
     await to(`task/${id}`);
     await button('Merge as one commit').click();

@@ -62,35 +62,35 @@ export const conflictOf = ({ task_id, attempt }: TaskView): Merged | null => {
   return found?.attempt === attempt ? found : null;
 };
 
-const wayOn = ({ moved_on, files = [] }: Merged): string =>
-  moved_on === true ? '. Merge it as one commit instead.' : ` ${files.join(', ')}`;
+interface Updated {
+  readonly status: string;
+  readonly message?: string;
+}
+
+/** What came of the last merge of a task. */
+const note = (task_id: string, merged?: Merged): void => {
+  const all = new Map(conflicts.value);
+  if (merged?.status === 'conflict') all.set(task_id, merged);
+  else all.delete(task_id);
+  conflicts.value = all;
+  readDetails([task_id]);
+};
 
 /** @throws when it conflicts: nothing was changed then */
 export const merge = async ({ task_id }: TaskView, squash: boolean): Promise<void> => {
   const merged = await call<Merged>('merge', { task_id, ...(squash ? { squash } : {}) });
-  const all = new Map(conflicts.value);
-  if (merged.status === 'conflict') all.set(task_id, merged);
-  else all.delete(task_id);
-  conflicts.value = all;
-  readDetails([task_id]);
+  note(task_id, merged);
   if (merged.status === 'conflict')
     throw new Error(
-      `Not merged, nothing was changed: ${merged.why ?? 'it conflicts'}${wayOn(merged)}`,
+      `Not merged, nothing was changed: ${merged.why} ${merged.files?.join(', ') ?? ''}`,
     );
 };
 
-interface Updated {
-  readonly status: 'current' | 'updated' | 'sent_back';
-  readonly attempt: number;
-}
-
 /** Brings the user's branch into the work; another attempt goes on with what conflicts or fails. */
 export const update = async ({ task_id }: TaskView): Promise<void> => {
-  await call<Updated>('update', { task_id });
-  const all = new Map(conflicts.value);
-  all.delete(task_id);
-  conflicts.value = all;
-  readDetails([task_id]);
+  const { status, message } = await call<Updated>('update', { task_id });
+  note(task_id);
+  if (status === 'refused') throw new Error(`Not updated: ${message}`);
 };
 
 export const discard = async ({ task_id, attempt }: TaskView): Promise<void> => {

@@ -15,7 +15,7 @@ export const MergeButton = ({ task, kind = 'plain', fail }: MergeProps) => {
     <Button
       kind={kind}
       hotkey="m"
-      hint={`Adds the work to your branch${isSquash ? ' as one new commit' : ''}`}
+      hint="Adds the work to your branch"
       onPress={() => merge(task, isSquash)}
       onError={fail}
     >

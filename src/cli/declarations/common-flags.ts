@@ -18,6 +18,8 @@ export const everywhere = {
   version: { type: 'switch', short: 'v', default: false, describe: 'Show the version' },
 } as const satisfies Flags;
 
+/** Columns by which a list of tasks is sorted. */
+export const sortKeys = ['created', 'updated', 'priority', 'cost', 'status', 'title'] as const;
 export const asyncFlag = {
   async: {
     type: 'switch',

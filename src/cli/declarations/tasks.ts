@@ -1,6 +1,5 @@
 import { roles } from '../../machines/task.ts';
 import { inPager } from '../output/in-pager.ts';
-import { printTasks, showTask, sortKeys } from '../tasks/look-commands.ts';
 import { usageError } from '../words/messages.ts';
 import { UsageError } from '../words/usage-error.ts';
 import {
@@ -14,7 +13,7 @@ import {
   taskWord,
   taskWords,
 } from './command.ts';
-import { asyncFlag } from './common-flags.ts';
+import { asyncFlag, sortKeys } from './common-flags.ts';
 import { refuseRunFlags, runFlags, runOptionsOf } from './runs.ts';
 
 export const createCommand = defineCommand({
@@ -91,6 +90,7 @@ export const showCommand = defineCommand({
   common: pages,
   examples: [['agent show bd-a1b2', 'state, error and results']],
   run: async ({ connection, io, json, env }, { task_id, pager }) => {
+    const { showTask } = await import('../tasks/look-commands.ts');
     return inPager(io, { env, pager, json }, async (paged) =>
       showTask(await connection.files(), paged, json, task_id),
     );
@@ -131,6 +131,7 @@ export const listCommand = defineCommand({
     ['agent list --sort cost --limit 10', 'the ten dearest tasks'],
   ],
   run: async ({ connection, io, json }, args) => {
+    const { printTasks } = await import('../tasks/look-commands.ts');
     return printTasks(await connection.files(), io, { ...args, json });
   },
 });
@@ -144,6 +145,7 @@ export const psCommand = defineCommand({
   common: readsConfig,
   examples: [['agent ps', 'what runs now']],
   run: async ({ connection, io, json }) => {
+    const { printTasks } = await import('../tasks/look-commands.ts');
     return printTasks(await connection.files(), io, { json, status: 'active', all: true });
   },
 });

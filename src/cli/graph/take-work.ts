@@ -34,6 +34,7 @@ const namedAtMost = 10;
 export const takeWorkLines = (tasks: readonly TaskView[]): readonly string[] => {
   if (tasks.length === 0) return [];
   const more = tasks.length - namedAtMost;
+  const refused = tasks.filter(({ work }) => work?.merge?.state === 'refused');
   return [
     '',
     `the work of ${plural(tasks.length, 'task')} is not merged; to see it:`,
@@ -41,5 +42,11 @@ export const takeWorkLines = (tasks: readonly TaskView[]): readonly string[] => 
     ...(more > 0 ? [`  and of ${more} more: agent list shows them`] : []),
     more > 0 ? 'to take it, and all other complete work:' : 'to take it:',
     `  ${mergeLine(tasks, more > 0)}`,
+    ...refused
+      .slice(0, namedAtMost)
+      .flatMap(({ task_id, work }) => [
+        `${task_id} was refused: ${work?.merge?.message ?? ''}; to go on with it:`,
+        `  agent update ${task_id}`,
+      ]),
   ];
 };

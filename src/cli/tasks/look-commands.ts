@@ -1,6 +1,7 @@
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import type { Client } from '../client/client.ts';
 import { findTask } from '../client/command-setup.ts';
+import type { sortKeys } from '../declarations/common-flags.ts';
 import { closest } from '../output/closest.ts';
 import { exitCodes } from '../output/exit-codes.ts';
 import type { Io } from '../output/io.ts';
@@ -10,7 +11,6 @@ import { statusAdvice } from '../words/other-tools.ts';
 import { UsageError } from '../words/usage-error.ts';
 import { type FetchedTasks, fetchTasks, type TaskFilter } from './fetch-tasks.ts';
 
-export const sortKeys = ['created', 'updated', 'priority', 'cost', 'status', 'title'] as const;
 type SortKey = (typeof sortKeys)[number];
 
 const keys: Readonly<Record<SortKey, (task: TaskView) => string | number>> = {

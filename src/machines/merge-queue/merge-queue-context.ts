@@ -47,8 +47,8 @@ export interface QueueMember {
   readonly taskId: TaskId;
   readonly attempt: number;
   readonly title: string;
-  /** `ff` keeps the commits of the attempt. */
-  readonly style: 'squash' | 'ff';
+  /** `ff` keeps the commits of the attempt; `merge` does so, too, in a merge commit. */
+  readonly style: 'squash' | 'ff' | 'merge';
   /** False: a person said that it lands without a test. */
   readonly verify: boolean;
   /** It lands although its task is not complete. */
@@ -88,6 +88,8 @@ export interface Car extends Named {
   readonly tree: string;
   /** Has this tree, and is on no branch. */
   readonly commit: string;
+  /** People who committed on the branch of the attempt, as `Name <address>`. */
+  readonly people?: readonly string[];
   /** The commit of the branch that it takes back. */
   readonly undoes?: string;
   /** Tasks that landed since the attempt began, the last first. */

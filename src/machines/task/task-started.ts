@@ -235,7 +235,7 @@ export const started = taskSetup.createStateConfig({
     returning: {
       tags: 'phase:closing',
       meta: {
-        says: "the work does not fit the project's branch: another attempt goes on with it there",
+        says: "another attempt goes on with the work on the project's branch",
       },
       entry: within(waits.releasing),
       invoke: {
@@ -398,7 +398,7 @@ export const started = taskSetup.createStateConfig({
           on: { DEADLINE: again('merging') },
         },
         returning: {
-          meta: { says: 'the tracker does not know yet that another attempt follows' },
+          meta: { says: 'the tracker does not know yet that the attempt is over' },
           entry: 'setTrackerPause',
           on: { DEADLINE: again('returning') },
         },

@@ -104,6 +104,31 @@ test('without a test it lands when a person says so, and the log tells it', asyn
   );
 });
 
+test('a merge commit keeps the commits of the attempt, and a squash names the people who added some', async () => {
+  const running = await start({ options: landing() });
+  const [one, two] = [await complete(running, 'Call'), await complete(running, 'Other')];
+  const { root } = running;
+  gitIn(root, 'checkout', '-q', `agent/${one}/1`);
+  commitIn(root, 'more.txt', 'a person\n');
+  gitIn(root, 'checkout', '-q', 'main');
+  await running.service.merge({ taskId: one });
+  const squashed = gitIn(root, 'log', '-1', '--format=%B', 'main');
+  const person = gitIn(root, 'log', '-1', '--format=%an <%ae>', `agent/${one}/1`);
+
+  const style = { landing: { ...landing().landing, style: 'merge' as const } };
+  running.system.reconfigure({ ...running.system.settings(), ...style });
+  await running.service.merge({ taskId: two });
+
+  expect(squashed).toBe(`Call\n\nTask: ${one}\nAttempt: 1\nCo-authored-by: ${person}`);
+  const [first, tip, ...others] = gitIn(root, 'log', '-1', '--format=%P', 'main').split(' ');
+  expect(others).toEqual([]);
+  expect(tip).toBe(gitIn(root, 'rev-parse', `agent/${two}/1`));
+  expect(gitIn(root, 'log', '-1', '--format=%s', first ?? '')).toBe('Call');
+  expect(await running.service.undo({ taskId: two, withDependents: false })).toMatchObject({
+    landed: [{ task_id: two }],
+  });
+});
+
 test('a tree that passed is not tested again; when the branch moved meanwhile, another one is', async () => {
   const running = await start({
     options: landing('echo run; test -e total'),

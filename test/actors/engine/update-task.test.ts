@@ -81,7 +81,7 @@ const untilAttempt = (running: Running, id: string, attempt: number): Promise<vo
   vi.waitFor(
     async () =>
       expect(await running.service.status(id)).toMatchObject({ status: 'complete', attempt }),
-    { timeout: 20_000 },
+    { timeout: 180_000 },
   );
 const inMain = ({ root }: Running, path: string): string => readFileSync(join(root, path), 'utf8');
 
@@ -128,6 +128,8 @@ test('work that fits the branch gets what is new there, is tested with it, and s
   const updated = await running.service.update(two);
   const again = await running.service.update(two);
   const { work } = await running.service.status(two);
+  const told = running.store.read({ taskId: two, after: 0, limit: 1_000 });
+  expect(told.some(({ data }) => data.includes('its branch has what is new on main'))).toBe(true);
   const changes = await running.service.diff(two, null, { names: true });
   const merged = await running.service.merge({ taskId: two, squash: false });
 

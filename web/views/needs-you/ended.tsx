@@ -1,4 +1,4 @@
-import { changeTask, conflictOf, update } from '../../data/actions.ts';
+import { changeTask, update } from '../../data/actions.ts';
 import { Button } from '../../parts/button.tsx';
 import { Cause } from '../../parts/cause.tsx';
 import { MergeButton } from '../../parts/merge-button.tsx';
@@ -39,15 +39,14 @@ export const Failed = ({ task, fail }: AskedProps) => (
 );
 
 export const ReadyToMerge = ({ task, fail }: AskedProps) => {
-  const isRefused = conflictOf(task)?.same_lines === true || task.work?.merge?.state === 'refused';
   return (
     <>
       {task.result !== undefined && <Prose kind="asked" text={task.result} />}
       <div class="actions">
-        {isRefused && (
+        {task.work?.merge?.state === 'refused' && (
           <Button
             hotkey="s"
-            hint={`Brings your branch into its work; attempt ${task.attempt + 1} goes on with what conflicts or fails`}
+            hint={`Brings your branch into its work, in attempt ${task.attempt + 1} if need be`}
             onPress={() => update(task)}
             onError={fail}
           >

@@ -1,5 +1,6 @@
 import type { AgentLimits, Backend, OnQuota } from '../../../machines/agent/agent-context.ts';
 import type { BudgetLimits } from '../../../machines/agent/budget.ts';
+import type { QueueMember } from '../../../machines/merge-queue/merge-queue-context.ts';
 import type { SupervisorInput } from '../../../machines/supervisor/supervisor-context.ts';
 import type { AttemptInput, Role, RunOptions } from '../../../machines/task.ts';
 import type { OnInterrupted } from '../../agent/interrupted-calls.ts';
@@ -37,7 +38,7 @@ export interface RoleSettings extends RoleProfile {
 /** How work lands on the branch of the project. */
 export interface MergeSettings {
   /** Applies when a person names none. */
-  readonly style: Exclude<MergeMode, 'none'>;
+  readonly style: QueueMember['style'];
   /** Commands that each tree must pass. */
   readonly verify: readonly string[];
   /** Limits each command. */

@@ -25,7 +25,7 @@ export interface RunChoices {
     role: Role,
   ) => { readonly name: string; readonly disclaimer: string | null };
   readonly landing: () => MergeSettings;
-  readonly mergeMode: (input: Pick<AttemptInput, 'review'>) => MergeMode;
+  readonly mergeMode: (input: Pick<AttemptInput, 'review'>) => MergeMode | MergeSettings['style'];
   /** Comment in the tracker at the end of an attempt. */
   readonly notes: () => boolean;
 }

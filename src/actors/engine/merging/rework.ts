@@ -49,4 +49,5 @@ export const landsAs = (
   { review }: { readonly review?: ReviewedWork },
   mode: MergeMode,
   { style }: Pick<MergeSettings, 'style'>,
-): MergeMode => ((review?.rework?.round ?? 0) > 0 && mode === mergeModes[0] ? style : mode);
+): MergeMode | MergeSettings['style'] =>
+  (review?.rework?.round ?? 0) > 0 && mode === mergeModes[0] ? style : mode;

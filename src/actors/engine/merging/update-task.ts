@@ -1,8 +1,10 @@
 import { ServiceError } from '../../../machines/errors.ts';
 import type { MergeConflict } from '../../../machines/merge-queue/merge-queue-context.ts';
 import type { TaskId } from '../../../machines/task.ts';
+import { entry } from '../../journal/event-types.ts';
 import type { TaskView } from '../../journal/task-view.ts';
 import { createSerialQueues } from '../../process/serial-queue.ts';
+import type { Answer, NewEntry } from '../../store/port.ts';
 import type { Updated, Workspace } from '../../workspace/port.ts';
 import { requireId } from '../queries/task-id.ts';
 import type { ReviewRequest, TaskReviews } from '../service/review-task.ts';
@@ -39,6 +41,8 @@ interface UpdatePorts {
   readonly proof: Pick<TrainProof, 'proveWork' | 'attemptOf'>;
   readonly status: (taskId: string) => Promise<TaskView>;
   readonly review: TaskReviews['review'];
+  readonly record: (entry: NewEntry) => Answer<void>;
+  readonly now: () => number;
 }
 
 const neverAborted = new AbortController().signal;
@@ -61,7 +65,7 @@ const requireUpdatable = ({ task_id, status, attempt, work }: TaskView): TaskId 
 type Trouble = Parameters<typeof reworkOf>[0];
 
 export const createUpdate = (ports: UpdatePorts): TaskUpdates['update'] => {
-  const { workspace, proof, status, review } = ports;
+  const { workspace, proof, status, review, record, now } = ports;
 
   /** Another attempt goes on with it. */
   const sendBack = async (
@@ -99,6 +103,10 @@ export const createUpdate = (ports: UpdatePorts): TaskUpdates['update'] => {
     const why = await workspace.keepUpdate(taskId, attempt, found);
     if (why !== null) return refuse(why);
     const status = found.status === 'current' ? 'current' : 'updated';
+    if (status === 'updated') {
+      const message = `its branch has what is new on ${into} (${commit.slice(0, 12)})`;
+      await record(entry(taskId, attempt, 'log', now(), { level: 'info', message }));
+    }
     return { task_id: taskId, attempt, status, commit, tested: proven.commands ?? [] };
   };
 

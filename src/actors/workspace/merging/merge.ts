@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import type { Merged } from '../../../machines/merge-queue/merge-queue-context.ts';
+import type { Merged, QueueMember } from '../../../machines/merge-queue/merge-queue-context.ts';
 import { changesBetween, commitTree, commonOf, findObjects, mergeTrees } from '../git/commits.ts';
 import { GitError } from '../git/git.ts';
 import { type GitDirs, readHead } from '../git/git-dirs.ts';
@@ -62,7 +62,7 @@ export interface Merge {
   /** The branch of the attempt, and the commit on it. */
   readonly branch: string;
   readonly commit: string;
-  readonly style: 'squash' | 'ff';
+  readonly style: QueueMember['style'];
   readonly role: string;
   /** The name of the project's branch. */
   readonly into: string;

@@ -43,12 +43,38 @@ const landedSince = async (
   return found.ok ? [...new Set(ids)] : [];
 };
 
+const peopleAtMost = 20;
+
+/** Who committed on the branch of an attempt since it was saved, without what the project's branch has. */
+const peopleOn = async (
+  { git }: GitDirs,
+  head: string,
+  saved: string,
+  tip: string,
+): Promise<readonly string[]> => {
+  if (tip === saved) return [];
+  const asked = [
+    'log',
+    `-${peopleAtMost}`,
+    '--no-merges',
+    '--format=%an <%ae>',
+    tip,
+    `^${saved}`,
+    `^${head}`,
+  ];
+  const found = await git(asked);
+  const names = found.stdout.toString().split('\n').filter(Boolean);
+  return found.ok
+    ? [...new Set(names)].filter((name) => !name.endsWith('<agent-server@localhost>'))
+    : [];
+};
+
 const inOneLine = (command: string): string => command.replace(/\s+/g, ' ').trim();
 
 /** The message of a commit that lands, with its evidence. */
 const messageOfCar = (
   { taskId, attempt, title }: QueueMember,
-  { undoes }: Pick<Car, 'undoes'>,
+  { undoes, people = [] }: Pick<Car, 'undoes' | 'people'>,
   tree: string,
   commands: readonly string[] | null,
 ): string => {
@@ -56,7 +82,8 @@ const messageOfCar = (
   const verified = commands === null ? '' : `${evidence.join('')}Verified-Tree: ${tree}\n`;
   const subject =
     undoes === undefined ? title : `Undo "${title}"\n\nThis reverts commit ${undoes}.`;
-  return `${subject}\n\nTask: ${taskId}\nAttempt: ${attempt}\n${verified}`;
+  const authors = people.map((person) => `Co-authored-by: ${person}\n`).join('');
+  return `${subject}\n\nTask: ${taskId}\nAttempt: ${attempt}\n${verified}${authors}`;
 };
 
 const conflict = (why: string, files: readonly string[] = []): MergeConflict => ({
@@ -168,7 +195,8 @@ const createBuild = ({ options, records, stores }: WorkParts, remember: Remember
     if (!('status' in merged)) {
       const since = await landedSince(dirs, head.commit, tip);
       const { commit: own, tree } = merged;
-      return { taskId, attempt, branch, from: tip, since, commit: own, tree };
+      const people = await peopleOn(dirs, head.commit, commit, tip);
+      return { taskId, attempt, branch, from: tip, since, people, commit: own, tree };
     }
     // What the cars before it bring may not land.
     if (last !== undefined) return null;
@@ -214,7 +242,9 @@ const commitCars = async (
     if (member === undefined || role === undefined)
       throw new GitError(`the record of ${car.taskId} is gone`);
     const message = messageOfCar(member, car, tree, commands);
-    const commit = { tree: car.tree, parents: [commits.at(-1) ?? head], message, role };
+    const keeps = member.style === 'merge' && car.undoes === undefined;
+    const parents = [commits.at(-1) ?? head, ...(keeps ? [car.from] : [])];
+    const commit = { tree: car.tree, parents, message, role };
     commits.push(member.style === 'ff' ? car.from : await commitTree(dirs, commit, signal));
   }
   return commits;

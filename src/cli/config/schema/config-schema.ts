@@ -440,10 +440,10 @@ export const configSections = z.strictObject({
   merge: z
     .strictObject({
       style: z
-        .enum(['squash', 'ff'])
+        .enum(['squash', 'ff', 'merge'])
         .default('squash')
         .describe(
-          'what a merge by a person makes of the work of a task: one commit on the tip of the branch (squash), or a fast-forward, which needs a branch that has not moved on (ff)',
+          'what a merge by a person makes of the work of a task: one commit on the tip of the branch (squash), a merge commit that keeps those of the attempt (merge), or a fast-forward, which needs a branch that has not moved on (ff)',
         ),
       verify: z
         .array(z.string().min(1).max(4_096))
