@@ -1,5 +1,6 @@
 import { basename } from 'node:path';
 import { isServiceError } from '../machines/errors.ts';
+import type { TaskCommand } from '../machines/task/task-context.ts';
 import type { AttemptKey, TaskId } from '../machines/task.ts';
 import { createAttempts } from './engine/attempts/attempts.ts';
 import { createBudgets, freeBudgets } from './engine/attempts/budgets.ts';
@@ -11,7 +12,11 @@ import { capsOf, type Settings, wallLimitMs } from './engine/attempts/settings.t
 import type { SystemPorts } from './engine/attempts/system-ports.ts';
 import { provideStateWork } from './engine/attempts/task-state-work.ts';
 import { createVerify, type WatchReports } from './engine/attempts/verify.ts';
-import { createMergeQueue, type MergeQueue } from './engine/merging/merge-queue.ts';
+import {
+  createMergeQueue,
+  type MergeQueue,
+  type MergeQueuePorts,
+} from './engine/merging/merge-queue.ts';
 import { createTrainProof } from './engine/merging/prove-train.ts';
 import { sendsBack, withRework } from './engine/merging/rework.ts';
 import type { SlotUse } from './engine/queries/explain.ts';
@@ -197,26 +202,32 @@ const createRecord =
     await (async () => journal.flush())().catch(() => 'later');
   };
 
-/** As a review that asks for changes. `commands`: the tasks merge by the queue, and it sends them commands. */
-const createSendBack =
-  (
-    settings: () => Settings,
-    commands: () => Pick<ReturnType<typeof createTaskCommands>, 'ask'>,
-    log: SystemPorts['log'],
-  ): Parameters<typeof createMergeQueue>[0]['sendBack'] =>
-  async (taskId, attempt, merged) => {
-    const { landing, maxRetries } = settings();
-    const rework = sendsBack(merged, landing, 0);
-    if (rework === null) return;
-    const review = { type: 'review', verdict: 'request_changes', attempt, comments: [] } as const;
-    // Somebody may have begun something else with it.
-    await commands()
-      .ask(taskId, { ...review, maxRetries, rework })
-      .catch((error: unknown) => {
-        if (!isServiceError(error)) throw error;
-        log('refused work is not sent back', { task: taskId, attempt, why: error.message });
-      });
+/** The commands of the queue of merges to tasks, which merge by it. */
+const createMergeCommands = (
+  settings: () => Settings,
+  commands: () => Pick<ReturnType<typeof createTaskCommands>, 'ask'>,
+  log: SystemPorts['log'],
+): Pick<MergeQueuePorts, 'sendBack' | 'reopen'> => {
+  const ask = async (taskId: TaskId, command: TaskCommand): Promise<void> => {
+    try {
+      await commands().ask(taskId, command);
+    } catch (error) {
+      // Somebody may have begun something else with it.
+      if (!isServiceError(error)) throw error;
+      const { type } = command;
+      log('a task does not go on after its merge', { task: taskId, type, why: error.message });
+    }
   };
+  return {
+    sendBack: async (taskId, attempt, merged) => {
+      const { landing, maxRetries } = settings();
+      const rework = sendsBack(merged, landing, 0);
+      const review = { type: 'review', verdict: 'request_changes', attempt, comments: [] } as const;
+      if (rework !== null) await ask(taskId, { ...review, maxRetries, rework });
+    },
+    reopen: (taskId, reason) => ask(taskId, { type: 'reopen', reason }),
+  };
+};
 
 /** The task machine with its actors, and the commands to them. */
 const createTasks = (
@@ -244,10 +255,7 @@ const createTasks = (
   const merges = createMergeQueue({
     ...{ root, node, journal, store, tracker, workspace, proof, now, log },
     maxBatch: () => settings().landing.maxBatch,
-    sendBack: createSendBack(settings, () => commands, log),
-    reopen: async (taskId, reason) => {
-      await commands.ask(taskId, { type: 'reopen', reason }).catch(() => {});
-    },
+    ...createMergeCommands(settings, () => commands, log),
     record: createRecord(journal),
   });
   endLimits({ journal, supervisor, live: host.live, choices, now });
@@ -517,7 +525,10 @@ export const createSystem = (initial: Settings, given: SystemPorts): System => {
     now,
     workspace: {
       ...ports.workspace,
-      workOf: withRework(merges.workOf, host.views.contextOf),
+      workOf: withRework(merges.workOf, {
+        isPending: host.live.isPending,
+        contextOf: host.views.contextOf,
+      }),
     },
     merges,
     proof,

@@ -4,6 +4,7 @@ import { canRead } from '../actors/journal/chart-versions.ts';
 import type { StoreHealth } from '../actors/store/port.ts';
 import type { System } from '../actors/system.ts';
 import type { TrackerHealth } from '../actors/tracker/port.ts';
+import { someOf } from '../machines/plural.ts';
 
 /** Longest wait for the names of the servers. */
 const readMs = 2_000;
@@ -110,11 +111,9 @@ const chartsCheck = async ({
 const loadedCheck = ({ notLoaded }: HealthOptions['system']): CheckResult | null => {
   const ids = notLoaded();
   if (ids.length === 0) return null;
-  const named = ids.slice(0, namedAtMost).join(', ');
-  const more = ids.length > namedAtMost ? ` and ${ids.length - namedAtMost} more` : '';
   return {
     ok: false,
-    detail: `could not load ${named}${more}; the server tries again, and its log says why; a task ends with agent cancel`,
+    detail: `could not load ${someOf(ids, namedAtMost)}; the server tries again, and its log says why; a task ends with agent cancel`,
   };
 };
 

@@ -34,8 +34,8 @@ export interface Rework {
   /** The command that fails with the work on the branch, and the end of its output. */
   readonly failed?: { readonly command: string; readonly output: string };
   /**
-   * How often in a row the queue of merges sent it back: what comes of it is merged without a further
-   * word. 0: a person asked for it.
+   * The queue of merges sent it back as often in a row, and merges the result without a further word. 0: a
+   * person asked for it.
    */
   readonly round: number;
 }
@@ -46,7 +46,7 @@ export interface Review {
   /** The attempt that the next one goes on with; null when no changes are requested. */
   readonly continues: number | null;
   readonly comments: readonly ReviewComment[];
-  /** Of the next attempt. */
+  /** Set when the next attempt goes on with work that was not merged. */
   readonly rework?: Rework | undefined;
 }
 
@@ -118,11 +118,12 @@ export const addReview = (
   }));
   const kept = isOpen ? before : before.map((comment) => ({ ...comment, isOpen: false }));
   const goesOn = verdict === 'request_changes' ? about : (review?.continues ?? null);
+  const next = verdict === 'comment' ? review?.rework : rework;
   return {
     verdict,
     continues: isOpen ? goesOn : null,
     comments: withoutOldest([...kept, ...added]),
-    ...(rework === undefined ? {} : { rework }),
+    ...(next === undefined ? {} : { rework: next }),
   };
 };
 

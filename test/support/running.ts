@@ -115,6 +115,17 @@ const rolesWith = (more: Partial<RoleSettings> = {}): Settings['roles'] =>
     ]),
   ) as unknown as Settings['roles'];
 
+/** Merges as they are configured by default, without a test. */
+export const landingDefaults: Settings['landing'] = {
+  style: 'squash',
+  verify: [],
+  timeoutMs: 60_000,
+  maxBatch: 5,
+  onConflict: 'ask',
+  onRed: 'ask',
+  maxRounds: 2,
+};
+
 /** The settings of a server without a configuration. */
 export const bareSettings = (
   role: Partial<RoleSettings> = {},
@@ -139,15 +150,7 @@ export const bareSettings = (
   maxCostUsd: null,
   budgets: { runUsd: null, dayUsd: null, monthUsd: null },
   merge: 'none',
-  landing: {
-    style: 'squash',
-    verify: [],
-    timeoutMs: 60_000,
-    maxBatch: 5,
-    onConflict: 'ask',
-    onRed: 'ask',
-    maxRounds: 2,
-  },
+  landing: landingDefaults,
   setup: null,
   idleMs: 1_800_000,
   answerMs: 60_000,

@@ -10,7 +10,6 @@ import type { RoleProfile } from './roles.ts';
 
 const commentBody = (text: string): string => text.trim().replaceAll('\n', '\n   ');
 
-/** The comments, for the first message of the attempt that answers them. */
 /** Why earlier work is not merged, for the attempt that goes on with it. */
 const reworkText = ({ why, failed }: NonNullable<ReviewedWork['rework']>): string => {
   const output =
@@ -26,6 +25,7 @@ const reworkText = ({ why, failed }: NonNullable<ReviewedWork['rework']>): strin
   ].join('\n');
 };
 
+/** The comments, for the first message of the attempt that answers them. */
 const reviewText = ({ continues, comments, rework }: ReviewedWork): string => {
   const merge = rework === undefined ? '' : reworkText(rework);
   if (comments.length === 0 && rework !== undefined) return merge;

@@ -20,11 +20,13 @@ const testedWords = ({ tested, byWord }: MergedWork): string => {
 };
 
 /** The data of the log entry of a merge. It stays when the branch and its record are pruned. */
-export const mergeData = (merged: MergedWork) => ({
-  level: 'info',
-  message: `${merged.undone === true ? 'undone' : 'merged'} in${merged.undone === true ? '' : 'to'} ${merged.into} (${merged.commit.slice(0, 12)}), ${testedWords(merged)}`,
-  ...(merged.undone === true ? {} : { merge_commit: merged.commit }),
-});
+export const mergeData = (merged: MergedWork) => {
+  const { into, commit, undone = false } = merged;
+  const what = `${into} (${commit.slice(0, 12)}), ${testedWords(merged)}`;
+  return undone
+    ? { level: 'info', message: `undone in ${what}` }
+    : { level: 'info', message: `merged into ${what}`, merge_commit: commit };
+};
 
 /** The log entry of a merge by a person. */
 export const mergeEntry = (

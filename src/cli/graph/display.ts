@@ -1,7 +1,7 @@
 import type { TaskView } from '../../actors/journal/task-view.ts';
 import { workedMs } from '../../http/worked-time.ts';
 import { textIn } from '../../machines/json.ts';
-import { plural } from '../../machines/plural.ts';
+import { plural, someOf } from '../../machines/plural.ts';
 import type { Frame } from '../client/client.ts';
 import { durationText } from '../output/durations.ts';
 import type { Io } from '../output/io.ts';
@@ -65,9 +65,7 @@ const blockersAtMost = 3;
 /** `waits for bd-a1, bd-b2`; a blocker that does not go on by itself is named alone. */
 const waitsText = (unmet: readonly string[], blocker: string | null): string => {
   if (blocker !== null) return `waits for ${blocker}, which needs you`;
-  const rest = unmet.length - blockersAtMost;
-  const named = unmet.slice(0, blockersAtMost).join(', ');
-  return `waits for ${named}${rest > 0 ? ` and ${rest} more` : ''}`;
+  return `waits for ${someOf(unmet, blockersAtMost)}`;
 };
 
 /** The words of the agent when it finished, else its summary: earlier words are not its last. */

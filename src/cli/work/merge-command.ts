@@ -126,16 +126,21 @@ const named = (all: readonly string[]): readonly string[] => {
   return [...all.slice(0, namedAtMost), ...(more > 0 ? [`and ${more} more`] : [])];
 };
 
-const printRefused = ({ io }: CommandContext, refused: RefusedTask, args: MergeArgs): void => {
+const printRefused = (
+  { io }: CommandContext,
+  refused: RefusedTask,
+  args: MergeArgs | null,
+  what = 'merged',
+): void => {
   const { task_id: id, message, paths = [], output = '', conflict, sent_back: isSent } = refused;
   const files = named(paths).map((file) => `\n  ${file}`);
   const lines = output.trimEnd().replace(/^/gm, '  ');
   const said = lines.trim() === '' ? '' : `\n${lines}`;
-  const why = `agent: ${id} is not merged: ${message}${files.join('')}${said}`;
+  const why = `agent: ${id} is not ${what}: ${message}${files.join('')}${said}`;
   const steps =
     isSent === true
       ? [`agent logs -f ${id}`]
-      : conflict === undefined
+      : conflict === undefined || args === null
         ? []
         : wayOn(conflict, [id], { ...args, all: false });
   const goesOn =
@@ -271,15 +276,15 @@ export const undoWork = async (context: CommandContext, args: UndoArgs): Promise
     const { message } = mergeData({ ...undone, ...(tested.length === 0 ? {} : { tested }) });
     if (json) io.json({ task_id, attempt, status: 'undone', commit, tested });
     else if (commit === undefined) io.out(`${task_id}: the branch does not have its work any more`);
-    else io.out(`${task_id} attempt ${attempt}: ${message}; the task is open again`);
+    else {
+      const { status } = await client.call('status', { task_id });
+      const then = status === 'queued' ? 'the task is open again' : `the task is ${status}`;
+      io.out(`${task_id} attempt ${attempt}: ${message}; ${then}`);
+    }
   }
   for (const { conflict: _, ...task } of refused) {
-    const { task_id, message, paths = [], output = '' } = task;
     if (json) io.json({ ...task, status: 'refused' });
-    else {
-      const lines = [...named(paths), ...output.trimEnd().split('\n')].filter(Boolean);
-      io.err([`agent: ${task_id} is not undone: ${message}`, ...lines].join('\n  '));
-    }
+    else printRefused(context, task, null, 'undone');
   }
   return codeOf(refused);
 };

@@ -6,6 +6,7 @@ import { createScriptedModel } from '../../../src/actors/model/scripted.ts';
 import { commitIn, gitIn, makeRepository, worktreesOf } from '../../support/git.ts';
 import {
   finish,
+  landingDefaults,
   type Running,
   type Setting,
   startSystem,
@@ -27,12 +28,7 @@ const start = (setting: Setting): Promise<Running> => {
     ...setting,
   });
 };
-const landing = (...verify: readonly string[]) => ({
-  landing: {
-    ...{ style: 'squash' as const, verify, timeoutMs: 60_000, maxBatch: 5 },
-    ...{ onConflict: 'ask' as const, onRed: 'ask' as const, maxRounds: 2 },
-  },
-});
+const landing = (...verify: readonly string[]) => ({ landing: { ...landingDefaults, verify } });
 
 const doing = (title: string, ...calls: Turn['calls']) => ({
   title,

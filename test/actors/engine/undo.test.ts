@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { parseScript } from '../../../src/actors/model/script.ts';
 import { createScriptedModel } from '../../../src/actors/model/scripted.ts';
 import { commitIn, gitIn, makeRepository, worktreesOf } from '../../support/git.ts';
-import { type Running, startSystem, untilStatus } from '../../support/running.ts';
+import { landingDefaults, type Running, startSystem, untilStatus } from '../../support/running.ts';
 
 const writing = (title: string, path: string, content: string) => ({
   title,
@@ -31,10 +31,7 @@ const start = (
     workspace: (project, stateDir) => worktreesOf(project, join(stateDir, 'worktrees')),
     model: createScriptedModel(parseScript({ scripts })),
     options: {
-      landing: {
-        ...{ style, verify, timeoutMs: 60_000, maxBatch: 5 },
-        ...{ onConflict: 'ask', onRed: 'ask', maxRounds: 2 },
-      },
+      landing: { ...landingDefaults, style, verify },
     },
   });
 };

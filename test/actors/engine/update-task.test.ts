@@ -4,7 +4,7 @@ import { expect, test, vi } from 'vitest';
 import { parseScript } from '../../../src/actors/model/script.ts';
 import { createScriptedModel } from '../../../src/actors/model/scripted.ts';
 import { commitIn, gitIn, makeRepository, worktreesOf } from '../../support/git.ts';
-import { type Running, startSystem, untilStatus } from '../../support/running.ts';
+import { landingDefaults, type Running, startSystem, untilStatus } from '../../support/running.ts';
 
 const check = 'if [ -e calls-1 ]; then test -e "$(cat calls-1)"; fi';
 const bash = (command: string) => ({ tool: 'bash', arguments: { command } });
@@ -33,6 +33,12 @@ const scripts = [
       { calls: [finish] },
     ],
   },
+  ...['1', '2'].map((n) =>
+    doing(
+      `Many ${n}`,
+      `d=${'d'.repeat(200)}; d=$d/$d/$d/$d/$d; mkdir -p $d; cd $d; for i in $(seq 2200); do echo ${n} > $i; done`,
+    ),
+  ),
   {
     title: 'Broken',
     turns: [
@@ -46,12 +52,9 @@ const scripts = [
   doing('Look', 'git log --format=%s main > looked; git diff --stat main >> looked'),
 ];
 
-type Landing = NonNullable<
-  NonNullable<NonNullable<Parameters<typeof startSystem>[0]>['options']>['landing']
->;
 const start = (
   verify: readonly string[],
-  landing: Partial<Landing> = {},
+  landing: Partial<typeof landingDefaults> = {},
   merge: 'none' | 'squash' = 'none',
 ): Promise<Running> => {
   const root = makeRepository();
@@ -63,10 +66,7 @@ const start = (
     model: createScriptedModel(parseScript({ scripts })),
     options: {
       merge,
-      landing: {
-        ...{ style: 'squash', verify, timeoutMs: 60_000, maxBatch: 5 },
-        ...{ onConflict: 'ask', onRed: 'ask', maxRounds: 2, ...landing },
-      },
+      landing: { ...landingDefaults, verify, ...landing },
     },
   });
 };
@@ -257,6 +257,42 @@ test('work that began with the work of another is no conflict with it when that 
   expect(merged).toMatchObject({ status: 'merged' });
   expect(inMain(running, 'text')).toBe('a person\n');
   expect(inMain(running, 'other.txt')).toBe('other\n');
+});
+
+test('an attempt begins without a conflict with what landed of the work that it builds on', async () => {
+  const running = await start([]);
+  const first = await complete(running, 'Greet');
+  const then = async (description: string, ...dependencies: string[]): Promise<string> => {
+    const { task_id: id } = await running.service.create({ description, dependencies });
+    await running.service.execute({ task: id, role: 'engineer', options: {} });
+    await untilStatus(running, id, 'complete');
+    return id;
+  };
+  const second = await then('Other', first);
+  await running.service.merge({ taskId: first });
+  commitIn(running.root, 'text', 'a person\n');
+
+  const third = await then('Rename', second);
+  await running.service.merge({ taskId: second });
+
+  expect((await running.service.status(third)).work).not.toHaveProperty('conflicts');
+  expect(await running.service.merge({ taskId: third })).toMatchObject({ status: 'merged' });
+  expect(inMain(running, 'text')).toBe('a person\n');
+});
+
+test('more files in conflict than a command line has room for are work like two, named in part', async () => {
+  const running = await start([]);
+  const [one, two] = [await complete(running, 'Many 1'), await complete(running, 'Many 2')];
+  await running.service.merge({ taskId: one });
+
+  const updated = await running.service.update(two);
+  await untilAttempt(running, two, 2);
+  const merged = await running.service.merge({ taskId: two });
+
+  expect(updated.paths).toHaveLength(100);
+  const frames = running.store.read({ taskId: two, after: 0, limit: 1_000 });
+  expect(frames.some(({ data }) => data.includes(' of 2200 files'))).toBe(true);
+  expect(merged).toMatchObject({ status: 'merged' });
 });
 
 test('of two updates at once one waits for the other', async () => {

@@ -16,7 +16,7 @@ import type {
   PrepareInput,
   ThinkInput,
 } from '../../../machines/agent/agent-selectors.ts';
-import { plural } from '../../../machines/plural.ts';
+import { plural, someOf } from '../../../machines/plural.ts';
 import {
   type AttemptInput,
   type AttemptKey,
@@ -57,11 +57,6 @@ import type { SystemPorts } from './system-ports.ts';
 
 const pathsNamedAtMost = 5;
 
-const firstPaths = (paths: readonly string[]): string =>
-  paths.length > pathsNamedAtMost
-    ? `${paths.slice(0, pathsNamedAtMost).join(', ')} and ${paths.length - pathsNamedAtMost} more`
-    : paths.join(', ');
-
 interface SetupMessage {
   readonly level: 'info' | 'warn';
   readonly message: string;
@@ -77,7 +72,7 @@ const absentLogs = (
     : [
         {
           level: 'warn' as const,
-          message: `not in the worktree: ${plural(uncommitted.length, 'uncommitted file')} (${firstPaths(uncommitted)}); commit what the agent needs`,
+          message: `not in the worktree: ${plural(uncommitted.length, 'uncommitted file')} (${someOf(uncommitted, pathsNamedAtMost)}); commit what the agent needs`,
         },
       ]),
   ...(ignored.length === 0
@@ -85,7 +80,7 @@ const absentLogs = (
     : [
         {
           level: 'info' as const,
-          message: `not in the worktree: ${firstPaths(ignored)}, which git ignores; name what the agent needs in workspace.copy`,
+          message: `not in the worktree: ${someOf(ignored, pathsNamedAtMost)}, which git ignores; name what the agent needs in workspace.copy`,
         },
       ]),
   ...(lacksPackages && install !== null

@@ -85,10 +85,11 @@ const longestMergeMs = 60 * 60_000;
 
 const mergeInTime = async (
   { merges, workspace, choices: { mergeMode, landing } }: TaskActorPorts,
-  { taskId, attempt, review }: AttemptInput,
+  input: AttemptInput,
   signal: AbortSignal,
 ): Promise<Rework | null> => {
-  const style = mergeMode({ ...(review === undefined ? {} : { review }) });
+  const { taskId, attempt, review } = input;
+  const style = mergeMode(input);
   if (style === 'none') return null;
   const limit = AbortSignal.timeout(longestMergeMs);
   const [merged] = merges.merge(

@@ -1,4 +1,5 @@
 import { failingLines } from '../../../machines/last-lines.ts';
+import { someOf } from '../../../machines/plural.ts';
 import type { AttemptInput, Failure } from '../../../machines/task.ts';
 import type { EventType } from '../../journal/event-types.ts';
 import type { Network, Sandbox } from '../../sandbox/port.ts';
@@ -57,8 +58,8 @@ const lostWork: Failure = {
 
 const unresolvedIn = (paths: readonly string[]): Failure => ({
   code: 'verify_failed',
-  message: `conflict markers are left in ${paths.join(', ')}: keep what both sides are for`,
-  facts: { paths },
+  message: `conflict markers are left in ${someOf(paths)}: keep what both sides are for`,
+  facts: {},
   retryable: false,
 });
 

@@ -116,16 +116,10 @@ const landTrain = async (
 
 /** Writes down what came of each member of a batch, and answers those who wait. */
 const createTell = (
-  {
-    workspace,
-    record,
-    sendBack,
-    reopen,
-    now,
-    log,
-  }: Pick<MergeQueuePorts, 'workspace' | 'record' | 'sendBack' | 'reopen' | 'now' | 'log'>,
+  ports: Pick<MergeQueuePorts, 'workspace' | 'record' | 'sendBack' | 'reopen' | 'now' | 'log'>,
   waiters: Waiters,
 ) => {
+  const { workspace, record, sendBack, reopen, now, log } = ports;
   const write = async (member: QueueMember, merged: Merged): Promise<void> => {
     const { taskId, attempt, by, verify, undo = false } = member;
     if (merged.status === 'conflict' && !undo) {

@@ -1,8 +1,9 @@
 import type { MergeConflict, Merged } from '../../../machines/merge-queue/merge-queue-context.ts';
+import { someOf } from '../../../machines/plural.ts';
 import type { ReviewedWork, Rework } from '../../../machines/review.ts';
 import type { TaskContext } from '../../../machines/task/task-context.ts';
 import type { TaskId } from '../../../machines/task.ts';
-import { type MergeMode, mergeModes } from '../../workspace/port.ts';
+import type { MergeMode } from '../../workspace/port.ts';
 import type { WorkReads } from '../../workspace/worktrees/work-view.ts';
 import type { MergeSettings } from '../attempts/settings.ts';
 
@@ -10,7 +11,7 @@ export const reworkOf = (
   { why, failed, files }: Pick<MergeConflict, 'why' | 'failed' | 'files'>,
   round: number,
 ): Rework => {
-  const where = files.length === 0 ? '' : `: ${files.slice(0, 10).join(', ')}`;
+  const where = files.length === 0 ? '' : `: ${someOf(files)}`;
   return { why: `${why}${where}`, round, ...(failed === undefined ? {} : { failed }) };
 };
 
@@ -34,20 +35,26 @@ export const sendsBack = (
 export const withRework =
   (
     workOf: WorkReads,
-    contextOf: (taskId: TaskId) => Pick<TaskContext, 'review'> | null | undefined,
+    {
+      isPending,
+      contextOf,
+    }: {
+      readonly isPending: (taskId: TaskId) => boolean;
+      readonly contextOf: (taskId: TaskId) => Pick<TaskContext, 'review'> | null;
+    },
   ): WorkReads =>
   async (taskId, attempt) => {
-    const { rework, continues } = contextOf(taskId)?.review ?? {};
+    const { rework, continues } = (isPending(taskId) ? contextOf(taskId)?.review : null) ?? {};
     if (continues == null || rework === undefined || rework.round === 0)
       return workOf(taskId, attempt);
     const work = await workOf(taskId, continues);
     return work && { ...work, merge: { state: 'waiting', message: rework.why } };
   };
 
-/** How the work of an attempt is merged at its end; work that was sent back is, too. */
+/** The style in which an attempt merges at its end. Work that the queue sent back merges in any case. */
 export const landsAs = (
   { review }: { readonly review?: ReviewedWork },
   mode: MergeMode,
   { style }: Pick<MergeSettings, 'style'>,
 ): MergeMode | MergeSettings['style'] =>
-  (review?.rework?.round ?? 0) > 0 && mode === mergeModes[0] ? style : mode;
+  (review?.rework?.round ?? 0) > 0 && mode === 'none' ? style : mode;

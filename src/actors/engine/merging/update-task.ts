@@ -88,9 +88,9 @@ export const createUpdate = (ports: UpdatePorts): TaskUpdates['update'] => {
   ): Promise<UpdatedTask> => {
     const { attempt } = task;
     const { into, commit } = found;
-    const refuse = (message: string): UpdatedTask => ({
-      ...{ task_id: taskId, attempt, status: 'refused', message },
-    });
+    const refuse = (message: string): UpdatedTask => {
+      return { task_id: taskId, attempt, status: 'refused', message };
+    };
     const input = await proof.attemptOf(taskId, attempt);
     const proven = await proof.proveWork(found, input, signal);
     if (!proven.passed) {
@@ -102,11 +102,12 @@ export const createUpdate = (ports: UpdatePorts): TaskUpdates['update'] => {
     }
     const why = await workspace.keepUpdate(taskId, attempt, found);
     if (why !== null) return refuse(why);
-    const status = found.status === 'current' ? 'current' : 'updated';
-    if (status === 'updated') {
+    const isNew = found.status === 'clean';
+    if (isNew) {
       const message = `its branch has what is new on ${into} (${commit.slice(0, 12)})`;
       await record(entry(taskId, attempt, 'log', now(), { level: 'info', message }));
     }
+    const status = isNew ? 'updated' : 'current';
     return { task_id: taskId, attempt, status, commit, tested: proven.commands ?? [] };
   };
 
@@ -127,5 +128,9 @@ export const createUpdate = (ports: UpdatePorts): TaskUpdates['update'] => {
   };
 
   const inTurn = createSerialQueues();
-  return (given, signal = neverAborted) => inTurn(given, () => updateOne(given, signal));
+  return (given, signal = neverAborted) =>
+    inTurn(given, () => {
+      signal.throwIfAborted();
+      return updateOne(given, signal);
+    });
 };

@@ -39,13 +39,13 @@ export const workRecordSchema = z.strictObject({
     )
     .default([]),
   /**
-   * What its base merges, where that has conflict markers in these files: they are to be resolved, and
-   * the base is in no history.
+   * Set when its base is a merge with conflict markers in these files. The base is in no history: the
+   * commit of the attempt has the merged commits as parents.
    */
   resolves: z
     .strictObject({
       parents: z.tuple([z.string(), z.string()]),
-      /** What the markers call the two sides. */
+      /** Names of the two sides in the markers. */
       sides: z.tuple([z.string(), z.string()]),
       paths: z.array(z.string()),
     })

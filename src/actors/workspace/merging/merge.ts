@@ -1,5 +1,9 @@
 import { join } from 'node:path';
-import type { Merged, QueueMember } from '../../../machines/merge-queue/merge-queue-context.ts';
+import type {
+  MergeConflict,
+  Merged,
+  QueueMember,
+} from '../../../machines/merge-queue/merge-queue-context.ts';
 import { changesBetween, commitTree, commonOf, findObjects, mergeTrees } from '../git/commits.ts';
 import { GitError } from '../git/git.ts';
 import { type GitDirs, readHead } from '../git/git-dirs.ts';
@@ -70,6 +74,19 @@ export interface Merge {
   readonly base: string | null;
 }
 
+const filesAtMost = 100;
+
+/** Two sides that a person or an agent must bring together. The first files are named. */
+export const sameLines = (
+  into: string,
+  branch: string,
+  files: readonly string[],
+): MergeConflict => {
+  const many = files.length > filesAtMost ? ` of ${files.length} files` : '';
+  const why = `both ${into} and ${branch} changed the same lines${many}`;
+  return { status: 'conflict', branch, why, files: files.slice(0, filesAtMost), same_lines: true };
+};
+
 /** Merges a commit onto a side, without a file of the user. @returns the new side, or why there is none */
 export const mergeOnto = async (
   dirs: GitDirs,
@@ -96,8 +113,7 @@ export const mergeOnto = async (
   try {
     const merged = isAhead ? theirs : await mergeTrees(dirs, ours.commit, commit, signal, base);
     if ('conflicts' in merged && merged.conflicts !== undefined) {
-      const why = `both ${into} and ${branch} changed the same lines`;
-      return { ...conflict(why, merged.conflicts), same_lines: true };
+      return sameLines(into, branch, merged.conflicts);
     }
     const { tree } = merged;
     if (tree === ours.tree) return { status: 'nothing', commit: ours.commit };

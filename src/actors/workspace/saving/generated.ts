@@ -1,4 +1,4 @@
-import { plural } from '../../../machines/plural.ts';
+import { plural, someOf } from '../../../machines/plural.ts';
 
 /** Folders that test runners, compilers and caches make again. */
 const generated =
@@ -16,7 +16,5 @@ export const generatedNote = (paths: readonly string[]): string | null => {
   const found = paths.filter(isGenerated);
   if (found.length === 0) return null;
   const folders = [...new Set(found.map((path) => generated.exec(path)?.[0] ?? path))];
-  const more = folders.length - namedAtMost;
-  const named = `${folders.slice(0, namedAtMost).join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
-  return `${plural(found.length, 'changed file')} in ${named}, which programs generate; if it is no part of the work, put it into .gitignore and run the task again`;
+  return `${plural(found.length, 'changed file')} in ${someOf(folders, namedAtMost)}, which programs generate; if it is no part of the work, put it into .gitignore and run the task again`;
 };

@@ -12,7 +12,7 @@ import { commitOf, commitTree, contains, mergeTrees, moveBranch } from '../git/c
 import { GitError } from '../git/git.ts';
 import type { GitDirs } from '../git/git-dirs.ts';
 import { firstBase, mergeBase, type WorkRecord } from '../git/work-records.ts';
-import { findSide, mergeOnto, type Side, updateCheckout } from '../merging/merge.ts';
+import { findSide, mergeOnto, type Side, sameLines, updateCheckout } from '../merging/merge.ts';
 import type { TrainToLand, Updated, Workspace } from '../port.ts';
 import { workOf } from './changes.ts';
 import { findCheckedOut } from './open-work.ts';
@@ -45,7 +45,7 @@ const landedSince = async (
 
 const peopleAtMost = 20;
 
-/** Who committed on the branch of an attempt since it was saved, without what the project's branch has. */
+/** People with commits on the branch of an attempt since it was saved, those of the project's branch left out. */
 const peopleOn = async (
   { git }: GitDirs,
   head: string,
@@ -128,7 +128,7 @@ const tipToMerge = async (
     };
   const left = await unresolvedIn(dirs, record, tip);
   if (left.length > 0)
-    return { ...conflict('conflict markers are left in it', left), branch, same_lines: true };
+    return { ...sameLines('', branch, left), why: 'conflict markers are left in it' };
   const first = await findUnmerged(dirs, records, record, cars);
   if (first === null) return tip;
   const { task_id: earlier } = first;
@@ -308,10 +308,7 @@ const createUpdating = ({
     if (await contains(dirs, tip, head.commit)) return { ...ends, status: 'current', ...own };
     const base = mergeBase(record);
     const { tree, conflicts } = await mergeTrees(dirs, head.commit, tip, signal, base);
-    if (conflicts !== undefined) {
-      const why = `both ${into} and ${branch} changed the same lines`;
-      return { ...conflict(why, conflicts), branch, same_lines: true };
-    }
+    if (conflicts !== undefined) return sameLines(into, branch, conflicts);
     const message = `Merge ${into} into the work of ${task_id}`;
     const merge = { tree, parents: [tip, head.commit], message, role };
     return { ...ends, status: 'clean', commit: await commitTree(dirs, merge, signal), tree };
@@ -348,6 +345,8 @@ const createUpdating = ({
     keepUpdate: async (taskId, attempt, update) => {
       const record = await records.read(taskId, attempt);
       if (record === null) throw new GitError(`the record of ${taskId} is gone`);
+      if (record.merged !== null || record.discarded !== null)
+        return 'its work was merged or discarded meanwhile';
       return stores.use(record.kind, (dirs) => keepIn(dirs, record, update));
     },
   };

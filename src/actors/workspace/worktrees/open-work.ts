@@ -1,6 +1,7 @@
 import { readdir, realpath } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { StartConflict } from '../../../machines/agent/agent-context.ts';
+import { someOf } from '../../../machines/plural.ts';
 import type { AttemptInput, TaskId } from '../../../machines/task.ts';
 import { shownName } from '../folders/names.ts';
 import { gitlinkMode } from '../folders/walk.ts';
@@ -23,6 +24,7 @@ import type { OpenWorkspace } from '../port.ts';
 import { makeFolder, projectFolder } from './attempt-folder.ts';
 import { findWithheld, type Start, startOf } from './start.ts';
 import type { RepositoryAtHead } from './stores.ts';
+import { unresolvedIn } from './verified-work.ts';
 import type { WorkParts } from './work-parts.ts';
 
 /** Files that name a branch which a working tree has, or returns to after a rebase. */
@@ -90,7 +92,7 @@ const startOnHead = async (
     const common = await commonOf(dirs, head, tip);
     const theirs = common === null ? [] : await commitsOn(dirs, common, head, conflicts);
     notes.push(
-      `Both sides changed ${conflicts.map(shownName).join(', ')}: each place has conflict markers, the project's branch first. Keep what both sides are for, and leave no marker.`,
+      `Both sides changed ${someOf(conflicts.map(shownName))}: each place has conflict markers, the project's branch first. Keep what both sides are for, and leave no marker.`,
       ...(theirs.length === 0
         ? []
         : [`The project's branch changed them in: ${theirs.join('; ')}`]),
@@ -134,7 +136,8 @@ const findContinuedBranch = async (
     },
     branch: isCheckedOut ? null : record.branch,
     firstBase: firstBase(record),
-    resolves: record.resolves,
+    // Once no marker is left it is work like any other.
+    resolves: (await unresolvedIn(dirs, record, tip)).length === 0 ? null : record.resolves,
   };
 };
 

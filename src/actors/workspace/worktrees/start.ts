@@ -5,11 +5,11 @@ import { textOf } from '../folders/names.ts';
 import { changesBetween, commitTree, contains, mergeTrees, noFile } from '../git/commits.ts';
 import type { GitDirs } from '../git/git-dirs.ts';
 import { obeyedIn } from '../git/obeyed-places.ts';
-import type { WorkRecord, WorkRecords } from '../git/work-records.ts';
+import { mergeBase, type WorkRecord, type WorkRecords } from '../git/work-records.ts';
 import { repositoryMade, type Stopped, stop } from '../merging/obstacles.ts';
 import type { IndexChange } from '../saving/snapshot-job.ts';
 import type { RepositoryAtHead } from './stores.ts';
-import { tipOfWork } from './unmerged.ts';
+import { findUnmerged, tipOfWork } from './unmerged.ts';
 
 export interface Start {
   readonly commit: string;
@@ -30,12 +30,16 @@ const included = ({
 
 const mergeIntoStart = async (
   dirs: GitDirs,
+  records: WorkRecords,
   commit: string,
   work: CommittedWork,
   signal: AbortSignal | undefined,
 ): Promise<string | Stopped> => {
   if (await contains(dirs, work.commit, commit)) return work.commit;
-  const merged = await mergeTrees(dirs, commit, work.commit, signal).catch((error: unknown) =>
+  // Else the work that it began with comes with it.
+  const hasLanded = (await findUnmerged(dirs, records, work, [])) === null;
+  const base = hasLanded ? mergeBase(work) : null;
+  const merged = await mergeTrees(dirs, commit, work.commit, signal, base).catch((error: unknown) =>
     stop(messageOf(error)),
   );
   if ('why' in merged) return merged;
@@ -47,11 +51,12 @@ const mergeIntoStart = async (
 
 const addWork = async (
   { dirs, head }: RepositoryAtHead,
+  records: WorkRecords,
   commit: string,
   work: CommittedWork,
   signal: AbortSignal | undefined,
 ): Promise<string | Stopped> => {
-  const target = await mergeIntoStart(dirs, commit, work, signal);
+  const target = await mergeIntoStart(dirs, records, commit, work, signal);
   if (typeof target !== 'string') return target;
   const changes = await changesBetween(dirs, head, target, signal);
   return (await repositoryMade(dirs, { head, target }, changes)) ?? target;
@@ -100,7 +105,7 @@ export const startOf = async (
       );
       continue;
     }
-    const added = await addWork(atHead, commit, work, signal);
+    const added = await addWork(atHead, records, commit, work, signal);
     if (typeof added !== 'string') {
       notes.push(
         `The work of ${taskId} is on the branch ${branch} and could not be merged into your folder: ${added.why}.`,

@@ -89,6 +89,8 @@ export const treeOfWork = async (
   return undone.length === 0 ? tree : withUndone(dirs, tree, undone);
 };
 
+const pathsAtOnce = 200;
+
 /** Files of a tree whose conflict markers, with which the attempt began, are still there. */
 export const unresolvedIn = async (
   { git }: GitDirs,
@@ -97,12 +99,18 @@ export const unresolvedIn = async (
 ): Promise<readonly string[]> => {
   if (resolves === null) return [];
   const marker = `^(<<<<<<<|>>>>>>>) (${resolves.sides.join('|')})`;
-  const found = await git(['grep', '-lzE', marker, tree, '--', ...resolves.paths]);
-  // 1: nowhere.
-  if (!found.ok && found.code !== 1)
-    throw new GitError(`its files cannot be read: ${reasonIn(found.stderr)}`);
-  const names = found.stdout.toString().split('\0').filter(Boolean);
-  return names.map((name) => name.slice(tree.length + 1));
+  const left: string[] = [];
+  // The command line has an end.
+  for (let at = 0; at < resolves.paths.length; at += pathsAtOnce) {
+    const paths = resolves.paths.slice(at, at + pathsAtOnce);
+    const found = await git(['grep', '-lzE', marker, tree, '--', ...paths]);
+    // 1: nowhere.
+    if (!found.ok && found.code !== 1)
+      throw new GitError(`its files cannot be read: ${reasonIn(found.stderr)}`);
+    const names = found.stdout.toString().split('\0').filter(Boolean);
+    left.push(...names.map((name) => name.slice(tree.length + 1)));
+  }
+  return left;
 };
 
 /** Notes the trees of an attempt's folder around a verification, in its record. */
